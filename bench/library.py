@@ -75,7 +75,7 @@ class Work:
         return self.label or f"{self.name} " + ", ".join(f"{k} {v}" for k, v in self.parameters.items())
 
 
-def tilefw_artifact(work: Work, assemble: bool = False, chip: Chip = SM80) -> compiler.Compiled:
+def tilefw_artifact(work: Work, assemble: bool = False, chip: Chip = SM80) -> compiler.CompiledArtifact:
     """Compiled anew by tilefw, without its cache."""
     signature, constexprs, _, launch = work.bound
     target = loader.find(config.resolve(config.settings(chip.target)).target)

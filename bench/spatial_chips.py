@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tilefw.api import Launch
+from tilefw.api import LaunchArguments
 from tilefw.api.integers import ceil_div
 from tilefw.api.ir import context
 from tilefw.kernels.instance import instance
@@ -39,7 +39,7 @@ class Product:
 
     size: int
     module: Any
-    launch: Launch
+    launch: LaunchArguments
     names: Sequence[str]
     arrays: dict[str, np.ndarray]
 

@@ -19,7 +19,7 @@ from tilefw.kernels import spec as library
 from tilefw.kernels.reference import Reference, typed
 from tilefw.kernels.spec import Buffer, Launch
 from tilefw.runtime.compilation import compiler, kernel_source, options
-from tilefw.runtime.compilation.kernel_source import Source
+from tilefw.runtime.compilation.kernel_source import ModuleSource
 from tilefw.runtime.jit import specialize
 from tilefw.runtime.launch import facts_of
 from tilefw.runtime.module import Module
@@ -75,7 +75,7 @@ def _multiply(launch: Launch, scale: float) -> None:
             value.array[...] = (value.array.astype(np.float64) * scale).astype(value.array.dtype)
 
 
-def specialized(kernel: Any, launch: Launch) -> tuple[dict[str, str], dict[str, Any], Source]:
+def specialized(kernel: Any, launch: Launch) -> tuple[dict[str, str], dict[str, Any], ModuleSource]:
     """A launch's signature, the values of its parameters, and what is compiled for it."""
     given = {**{name: typed(value) for name, value in launch.arguments.items()}, **launch.constexprs}
     signature, constexprs, values = specialize(kernel, {p.name: given[p.name] for p in kernel.params})

@@ -14,7 +14,7 @@ from tilefw_conformance.progress import Progress
 from tilefw_conformance.report import records
 from tilefw_conformance.report.records import Record
 from tilefw_conformance.report.totals import footer
-from tilefw_conformance.report.writing import Writer
+from tilefw_conformance.report.writing import ReportWriter
 from tilefw_conformance.reproduction import message
 from tilefw_conformance.running import TargetRun
 from tilefw_conformance.summary import summary
@@ -37,7 +37,7 @@ class Campaign:
         self.header: Record = {}
         self.results: list[Record] = []
         self.footer: Record = {}
-        self._writer: Writer | None = None
+        self._writer: ReportWriter | None = None
         self._began = 0.0
 
     @property
@@ -52,7 +52,7 @@ class Campaign:
         self.header = self.target.header(argv)
         self._began = time.perf_counter()
         if self.folder is not None:
-            self._writer = Writer(self.folder, self.header, map(records.case, self.selected), resume=resume)
+            self._writer = ReportWriter(self.folder, self.header, map(records.case, self.selected), resume=resume)
             self.results += self._writer.results
         done = {one["case"] for one in self.results}
         return [case for case in self.selected if case.id not in done]

@@ -16,7 +16,7 @@ from tilefw_conformance import EDITION, edition, quantities
 from tilefw_conformance.campaign import EMPTY, Campaign, refuse_lone_resume, shown
 from tilefw_conformance.case import LEVELS, Case
 from tilefw_conformance.running import Plan, TargetRun, targets
-from tilefw_conformance.workers.supervisor import Limits
+from tilefw_conformance.workers.supervisor import WorkerLimits
 
 EPILOG = "`tilefw conformance verify`, `diff` and `page` check, compare and show reports"
 _SEVERITY = (0, EMPTY, 1)  # of exit codes, when several targets ran
@@ -100,12 +100,12 @@ def _parser() -> Parser:
 
 
 def _plan(args: argparse.Namespace) -> Plan:
-    usual = Limits()
+    usual = WorkerLimits()
     return Plan(
         level=args.level, expression=args.expression, edition=edition.checked(args.edition), pack=args.pack, stage=args.stage,
         execution=execution(args), keywords=literals(args.option), artifacts=args.artifacts, audit=args.audit_capabilities,
         scheduler=args.scheduler, jobs=args.jobs or quantities.processors(),
-        limits=Limits(case=args.time_limit or usual.case, memory=args.memory_limit or usual.memory),
+        limits=WorkerLimits(case=args.time_limit or usual.case, memory=args.memory_limit or usual.memory),
     )
 
 

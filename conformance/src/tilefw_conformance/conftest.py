@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from tilefw_conformance.pytest_session import Pair, Session, begin, session_of
+from tilefw_conformance.pytest_session import Pair, SuiteSession, begin, session_of
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
@@ -37,5 +37,5 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 @pytest.fixture
-def conformance_session(request: pytest.FixtureRequest) -> Session:
+def conformance_session(request: pytest.FixtureRequest) -> SuiteSession:
     return session_of(request.config)

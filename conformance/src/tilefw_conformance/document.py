@@ -38,10 +38,10 @@ def parse(text: str, file: str) -> Document:
     """`text` as a document; raises CodeError TFW0950 where it is no YAML, or holds tags, anchors or a key twice."""
     source = LocatedYaml(file, text, GRAMMAR)
     marks: dict[Path, tuple[int, int]] = {}
-    return Document(source, _Builder(source, marks).value(source.root(), ()), marks)
+    return Document(source, _ValueBuilder(source, marks).value(source.root(), ()), marks)
 
 
-class _Builder:
+class _ValueBuilder:
     def __init__(self, source: LocatedYaml, marks: dict[Path, tuple[int, int]]) -> None:
         self.source, self.marks = source, marks
         self.scalars = yaml.SafeLoader("")

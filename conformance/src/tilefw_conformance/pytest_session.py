@@ -17,12 +17,12 @@ from tilefw_conformance.campaign import Campaign, refuse_lone_resume
 from tilefw_conformance.case import Case
 from tilefw_conformance.report.records import Record
 from tilefw_conformance.running import Plan, TargetRun, targets
-from tilefw_conformance.workers.supervisor import Limits
+from tilefw_conformance.workers.supervisor import WorkerLimits
 
 Pair = tuple[str, Case]
 
 
-class Session:
+class SuiteSession:
     """Every target's campaign. `pairs` are target and case of each test that may run; `begin` says which do."""
 
     def __init__(self, config: pytest.Config) -> None:
@@ -96,7 +96,7 @@ class Session:
         return self._config.getoption(f"tilefw_{name}", None)
 
     def _plan(self) -> Plan:
-        usual, stage = Limits(), self._said("stage") or STAGES[-1]
+        usual, stage = WorkerLimits(), self._said("stage") or STAGES[-1]
         if stage not in STAGES:
             raise UsageError(f"there is no stage {stage!r}", code="TFW0955", help=f"stages: {', '.join(STAGES)}")
         execution = {name: value for name in ("executor", "checks", "numerics") if (value := self._said(name)) is not None}
@@ -106,7 +106,7 @@ class Session:
             stage=stage, execution=execution, keywords=self._keywords(), artifacts=bool(self._said("artifacts")),
             audit=bool(self._said("audit_capabilities")),
             jobs=(self._number("jobs", quantities.count) or quantities.processors()) if self._ahead else 1,
-            limits=Limits(
+            limits=WorkerLimits(
                 case=self._number("time_limit", quantities.seconds) or usual.case,
                 memory=self._number("memory_limit", quantities.size) or usual.memory,
             ),
@@ -126,22 +126,22 @@ class Session:
             raise UsageError(f"--{name.replace('_', '-')}: {error}", code="TFW0911") from None
 
 
-_SESSION = pytest.StashKey[Session]()
+_SESSION = pytest.StashKey[SuiteSession]()
 
 
-def session_of(config: pytest.Config) -> Session:
+def session_of(config: pytest.Config) -> SuiteSession:
     """The run behind the tests; made once, as it starts processes. Raises pytest.UsageError for a mistake in the options."""
     if _SESSION not in config.stash:
         os.environ.setdefault("TILEFW_VERIFY", "1")  # machine passes check what they did; the workers inherit it
         try:
-            config.stash[_SESSION] = Session(config)
+            config.stash[_SESSION] = SuiteSession(config)
         except KernelError as error:
             raise pytest.UsageError(str(error)) from None
     return config.stash[_SESSION]
 
 
 def begin(config: pytest.Config, pairs: Iterable[Pair]) -> None:
-    """See `Session.begin`; raises pytest.UsageError where the report cannot be written or gone on with."""
+    """See `SuiteSession.begin`; raises pytest.UsageError where the report cannot be written or gone on with."""
     try:
         config.stash[_SESSION].begin(pairs)
     except KernelError as error:
@@ -149,6 +149,6 @@ def begin(config: pytest.Config, pairs: Iterable[Pair]) -> None:
 
 
 def close(config: pytest.Config) -> None:
-    """See `Session.close`."""
+    """See `SuiteSession.close`."""
     if _SESSION in config.stash:
         config.stash[_SESSION].close()

@@ -24,7 +24,7 @@ CASE_BUDGET = 200_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CaseResult:
     """How one case ended on one target, and why, whatever its plugin expects.
 
     `missing` are the capabilities that it needs and the target does not claim; of a case that passed, claims too few.
@@ -60,7 +60,7 @@ class Result:
 def run(
     case: Case, target: Target, *, stage: str = "compare", audit: bool = False, began: Callable[[str], None] | None = None,
     keywords: Mapping[str, Any] | None = None, **execution: Any,
-) -> Result:
+) -> CaseResult:
     """Run `case` up to `stage`, or to its own last one where that comes first; nothing that goes wrong in it is raised, but
     KeyboardInterrupt. A case that needs what the target does not claim is not run, unless for an `audit` of the claims.
     `began` is called with each stage as it begins; `keywords` are launch keywords beside the case's own.
@@ -71,8 +71,8 @@ def run(
 
     def ended(
         outcome: str, error: BaseException | None, unclaimed: frozenset[str] = frozenset(), verdict: Verdict | None = None
-    ) -> Result:
-        return Result(case, target.name, outcome, verdict, error, unclaimed, said, keywords or {}, time.perf_counter() - start)
+    ) -> CaseResult:
+        return CaseResult(case, target.name, outcome, verdict, error, unclaimed, said, keywords or {}, time.perf_counter() - start)
 
     try:
         spec = spec_of(case)

@@ -18,8 +18,8 @@ from tilefw_conformance.packs import PACKS, pack
 from tilefw_conformance.report import records
 from tilefw_conformance.report.records import Record
 from tilefw_conformance.selection import select
-from tilefw_conformance.workers.protocol import Open, Ready
-from tilefw_conformance.workers.supervisor import Limits, Supervisor
+from tilefw_conformance.workers.protocol import OpenSession, Ready
+from tilefw_conformance.workers.supervisor import Supervisor, WorkerLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Plan:
     artifacts: bool = False
     audit: bool = False
     jobs: int = 1
-    limits: Limits = field(default_factory=Limits)
+    limits: WorkerLimits = field(default_factory=WorkerLimits)
     scheduler: str | None = None
 
     def cases(self) -> tuple[Case, ...]:
@@ -68,7 +68,7 @@ class TargetRun:
 
     def __init__(self, plan: Plan, target: str) -> None:
         self.plan = plan
-        opening = Open(target, plan.stage, plan.execution, plan.keywords, plan.artifacts, plan.audit)
+        opening = OpenSession(target, plan.stage, plan.execution, plan.keywords, plan.artifacts, plan.audit)
         self._supervisor = Supervisor(opening, plan.jobs, plan.limits)
         self._supervisor.start()
 

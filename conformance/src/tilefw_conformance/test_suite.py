@@ -6,12 +6,12 @@ import pytest
 
 from tilefw_conformance.case import Case
 from tilefw_conformance.outcomes import GOOD
-from tilefw_conformance.pytest_session import Session
+from tilefw_conformance.pytest_session import SuiteSession
 from tilefw_conformance.report.wording import first_line
 from tilefw_conformance.reproduction import message
 
 
-def test_case(conformance_case: tuple[str, Case], conformance_session: Session) -> None:
+def test_case(conformance_case: tuple[str, Case], conformance_session: SuiteSession) -> None:
     record = conformance_session.result(*conformance_case)
     outcome = record["outcome"]
     if outcome == "unsupported":

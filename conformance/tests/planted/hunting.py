@@ -13,7 +13,7 @@ from tilefw.runtime.plugins.loader import find
 from tilefw.testing import distribution
 from tilefw_conformance.case import Case
 from tilefw_conformance.case_files import bundled
-from tilefw_conformance.runner import Result, run
+from tilefw_conformance.runner import CaseResult, run
 
 PLUGIN = Path(__file__).parent / "plugin"
 FOUND = ("fail", "timeout")  # an `error` would say that the rewrite made no valid IR
@@ -81,7 +81,7 @@ def hunt(bug: str, kernel: str, cases: Iterable[Case]) -> Hunt:
     return Hunt(bug, kernel, tried)
 
 
-def _distance(result: Result) -> float | None:
+def _distance(result: CaseResult) -> float | None:
     return None if result.verdict is None else result.verdict.error_over_bound
 
 

@@ -16,10 +16,10 @@ from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.elementwise_op import build
 from tilefw.tile.dialect.shared_ops import SHARED_OPS, AllocSharedOp, LoadSharedOp, SlotOp, StoreSharedOp
 from tilefw.tile.dialect.shared_type import SharedType
-from tilefw.tile.elementwise import ROWS, Row
+from tilefw.tile.elementwise import ROWS, ElementwiseRow
 from tilefw.tile.reference.evaluate import evaluate
 from tilefw.tile.reference.interpret import RefBuffer, RefMemory, run
-from tilefw.tile.reference.value import Value
+from tilefw.tile.reference.value import EvaluatedValue
 
 F32, I32 = DTYPES["fp32"], DTYPES["int32"]
 COUNT = 200
@@ -30,7 +30,7 @@ INT_ROWS = [row for row in ROWS.values() if row.operands[row.typed_by] == "T:int
 # Rows of the table -----------------------------------------------------------------------------------------------------
 
 
-def result_of(row: Row, operands: list[Value], kind: str) -> Value:
+def result_of(row: ElementwiseRow, operands: list[EvaluatedValue], kind: str) -> EvaluatedValue:
     to = {"to:int": I32, "to:float": DTYPES["fp16"], "to:any": I32 if kind == "float" else F32}.get(row.result)
     source = F32 if kind == "float" else I32
     if row.name == "trunci":
@@ -38,14 +38,14 @@ def result_of(row: Row, operands: list[Value], kind: str) -> Value:
     return evaluate(row, operands, source, to or source)
 
 
-def drawn(row: Row, index: int, rng: np.random.Generator) -> np.ndarray:
+def drawn(row: ElementwiseRow, index: int, rng: np.random.Generator) -> np.ndarray:
     ranges = row.draw.ranges
     low, high = (ranges[min(index, len(ranges) - 1)] if ranges else None) or (-4.0, 4.0)
     return numbers.round_to(rng.uniform(low, high, COUNT), F32)
 
 
 @pytest.mark.parametrize("row", FLOAT_ROWS, ids=lambda row: row.name)
-def test_a_float_row_covers_what_its_operands_may_be(row: Row) -> None:
+def test_a_float_row_covers_what_its_operands_may_be(row: ElementwiseRow) -> None:
     """What any operands within the bounds give lies within the result's bound, or the result is free."""
     rng = np.random.default_rng(7)
     x = [rng.random(COUNT) < 0.5 if kind == "bool" else drawn(row, index, rng) for index, kind in enumerate(row.operands)]
@@ -54,16 +54,16 @@ def test_a_float_row_covers_what_its_operands_may_be(row: Row) -> None:
     for bound in err:
         if bound is not None:
             bound[0] = np.inf  # of one element, nothing is known
-    found = result_of(row, [Value(values, bound) for values, bound in zip(x, err, strict=True)], "float")
+    found = result_of(row, [EvaluatedValue(values, bound) for values, bound in zip(x, err, strict=True)], "float")
     free = np.zeros(COUNT, bool) if found.free is None else np.broadcast_to(found.free, COUNT)
     assert free[0] or (found.err is not None and found.err[0] > 0)
     for _ in range(5):
         near = [v if e is None else v + rng.uniform(-1, 1, COUNT) * np.minimum(e, 1.0) for v, e in zip(x, err, strict=True)]
-        other = result_of(row, [Value(values) for values in near], "float")
+        other = result_of(row, [EvaluatedValue(values) for values in near], "float")
         assert (free | _within(other, found)).all()
 
 
-def _within(other: Value, found: Value) -> np.ndarray:
+def _within(other: EvaluatedValue, found: EvaluatedValue) -> np.ndarray:
     """Whether the one is within the other's bound, its own last rounding granted."""
     if found.x.dtype != np.float64:
         return other.x == found.x
@@ -72,14 +72,14 @@ def _within(other: Value, found: Value) -> np.ndarray:
 
 
 @pytest.mark.parametrize("row", INT_ROWS, ids=lambda row: row.name)
-def test_an_integer_row_is_free_where_an_operand_that_it_depends_on_is(row: Row) -> None:
+def test_an_integer_row_is_free_where_an_operand_that_it_depends_on_is(row: ElementwiseRow) -> None:
     rng = np.random.default_rng(7)
     limits = np.where(np.arange(COUNT) % 2, 30, 1 << 31)  # shift counts, and numbers whose products have a high half
     x = [rng.integers(1, limits).astype(np.int32) for _ in row.operands]
     x[-1][::4] = x[0][::4]  # some are equal
     free = rng.random(COUNT) < 0.5
-    found = result_of(row, [Value(x[0], free=free), *map(Value, x[1:])], "int")
-    other = result_of(row, [Value(np.where(free, ~x[0], x[0])), *map(Value, x[1:])], "int")
+    found = result_of(row, [EvaluatedValue(x[0], free=free), *map(EvaluatedValue, x[1:])], "int")
+    other = result_of(row, [EvaluatedValue(np.where(free, ~x[0], x[0])), *map(EvaluatedValue, x[1:])], "int")
     differs = found.x != other.x
     assert differs.any() and found.free is not None
     assert (found.free | ~differs).all()

@@ -10,7 +10,7 @@ from typing import Any
 
 from tilefw.kernels.stages import STAGES
 from tilefw_conformance.report import records
-from tilefw_conformance.report.writing import Writer
+from tilefw_conformance.report.writing import ReportWriter
 
 TARGETS = ("reference", "nvidia-sm80", "amd-cdna3", "acme-x1", "spatial-wse2", "intel-xe2")
 KERNELS = (
@@ -41,7 +41,7 @@ def report(
     chance, other = random.Random(seed), random.Random(seed + 1000)
     made = list(itertools.islice(_cases(chance), cases))
     header = records.header([_target(name) for name in targets], level="extended", argv=["--target", "all"])
-    with Writer(str(folder), header, made) as writer:
+    with ReportWriter(str(folder), header, made) as writer:
         for case, target in itertools.product(made, targets):
             outcome = chance.choices(list(ODDS), list(ODDS.values()))[0] if target != "reference" else "pass"
             if other.random() < changed:

@@ -17,7 +17,7 @@ from tilefw.api.errors import UsageError
 from tilefw_conformance.outcomes import GOOD, OUTCOMES, UNFINISHED
 from tilefw_conformance.report.page import page
 from tilefw_conformance.report.reading import Report, read
-from tilefw_conformance.report.writing import Writer
+from tilefw_conformance.report.writing import ReportWriter
 
 LIMIT = 300_000  # bytes of a page of 1,000 cases on 6 targets
 HOSTILE = "</script><script>document.title='taken'</script><!-- <img src=x onerror=document.title='taken'> & \"'"
@@ -120,7 +120,7 @@ def test_a_found_zero_is_shown_as_zero(browser: Browser, tmp_path: Path) -> None
     header, case, one, *_ = (json.loads(line) for line in path.read_text("utf-8").splitlines())
     expected, bound = 4.2e-46, 1.4e-45
     worst = {"output": "out_ptr", "index": [3], "value": 0.0, "expected": expected, "bound": bound}
-    with Writer(str(tmp_path / "zero"), header, [case]) as writer:
+    with ReportWriter(str(tmp_path / "zero"), header, [case]) as writer:
         writer.add({**one, "outcome": "pass", "error_over_bound": expected / bound, "worst": worst})
         writer.finish(1.0)
     browser.open(written(tmp_path / "zero.html", read(writer.path)), at(one))
@@ -316,9 +316,9 @@ def test_a_plugins_text_is_text(browser: Browser, tmp_path: Path) -> None:
     header["targets"][0] |= {"vendor": HOSTILE, "profiles": [HOSTILE]}
     for one in results:
         one |= {"outcome": "fail", "artifact": HOSTILE, "reproduce": HOSTILE, "error": {"code": None, "message": HOSTILE}}
-    from tilefw_conformance.report.writing import Writer
+    from tilefw_conformance.report.writing import ReportWriter
 
-    with Writer(str(tmp_path), header, lines[1:-3]) as writer:
+    with ReportWriter(str(tmp_path), header, lines[1:-3]) as writer:
         for one in results:
             writer.add(one)
         writer.finish(1.0)

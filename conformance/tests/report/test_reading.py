@@ -18,7 +18,7 @@ from tilefw.api.errors import CodeError, KernelError, UsageError
 from tilefw_conformance.document import KEYWORDS
 from tilefw_conformance.outcomes import OUTCOMES
 from tilefw_conformance.report import reading, records, totals
-from tilefw_conformance.report.writing import Writer
+from tilefw_conformance.report.writing import ReportWriter
 
 Records = list[dict[str, Any]]
 
@@ -181,7 +181,7 @@ def test_a_run_cut_at_any_byte_goes_on_and_ends_as_if_it_had_not_been(tmp_path: 
         folder = tmp_path / str(end)
         folder.mkdir()
         (folder / "report.jsonl").write_bytes(data[:end])
-        with Writer(str(folder), whole.header, whole.cases.values(), resume=True) as writer:
+        with ReportWriter(str(folder), whole.header, whole.cases.values(), resume=True) as writer:
             for key, result in whole.results.items():
                 if key not in writer.done:
                     writer.add(result)
@@ -193,7 +193,7 @@ def test_a_run_with_other_options_does_not_go_on(tmp_path: Path) -> None:
     path = made.report(tmp_path, cut=True)
     header = {**written(path)[0], "level": "core"}
     with pytest.raises(UsageError, match=r"level was \"extended\", and is \"core\" now") as caught:
-        Writer(str(tmp_path), header, [], resume=True)
+        ReportWriter(str(tmp_path), header, [], resume=True)
     assert caught.value.code == "TFW0975"
     assert reading_fails(path)  # and what there was is still there, to be resumed
 
@@ -201,11 +201,11 @@ def test_a_run_with_other_options_does_not_go_on(tmp_path: Path) -> None:
 def test_two_runs_do_not_write_through_each_other(tmp_path: Path) -> None:
     whole = reading.read(str(made.report(tmp_path / "whole", cases=4)))
     folder = str(tmp_path / "one")
-    with Writer(folder, whole.header, whole.cases.values()):
+    with ReportWriter(folder, whole.header, whole.cases.values()):
         for resume in (False, True):
             with pytest.raises(UsageError, match="another run is writing"):
-                Writer(folder, whole.header, [], resume=resume)
-    with Writer(folder, whole.header, [], resume=True) as writer:
+                ReportWriter(folder, whole.header, [], resume=resume)
+    with ReportWriter(folder, whole.header, [], resume=True) as writer:
         assert not writer.done
 
 
@@ -214,7 +214,7 @@ def test_a_whole_report_that_was_edited_is_not_made_whole_again(tmp_path: Path) 
     lines = written(path)
     path.write_bytes(path.read_bytes().replace(b'"reason":""', b'"reason":"so"', 1))
     with pytest.raises(KernelError, match="edited") as caught:
-        Writer(str(tmp_path), lines[0], [], resume=True)
+        ReportWriter(str(tmp_path), lines[0], [], resume=True)
     assert caught.value.code == "TFW0978"
 
 
@@ -237,7 +237,7 @@ def test_a_damaged_report_does_not_go_on(edit: Callable[[Records], None], code: 
     rewrite(path, lines, sealed=False)
     before = path.read_bytes()
     with pytest.raises(KernelError) as caught:
-        Writer(str(tmp_path), header, [], resume=True)
+        ReportWriter(str(tmp_path), header, [], resume=True)
     assert caught.value.code == code and path.read_bytes() == before
 
 
@@ -263,6 +263,6 @@ def test_numbers_that_json_has_not_are_words(tmp_path: Path) -> None:
 
 
 def test_garbage_in_a_message_stays_json(tmp_path: Path) -> None:
-    with Writer(str(tmp_path), {"kind": "header", "text": "\udcff\u2028"}, []) as writer:
+    with ReportWriter(str(tmp_path), {"kind": "header", "text": "\udcff\u2028"}, []) as writer:
         writer.finish(0.0)
     assert written(Path(writer.path))[0]["text"] == "\udcff\u2028"

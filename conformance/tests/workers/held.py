@@ -8,19 +8,19 @@ import time
 
 from tilefw.cli.main import main
 from tilefw_conformance.report.records import Record
-from tilefw_conformance.report.writing import Writer
+from tilefw_conformance.report.writing import ReportWriter
 
 
 def hold_after(count: int) -> None:
     """Make every report of this process wait, without end, once `count` results are in its file."""
-    write = Writer.add
+    write = ReportWriter.add
 
-    def add(self: Writer, record: Record) -> None:
+    def add(self: ReportWriter, record: Record) -> None:
         write(self, record)
         if len(self.results) == count:
             time.sleep(3600)
 
-    Writer.add = add
+    ReportWriter.add = add
 
 
 if __name__ == "__main__":

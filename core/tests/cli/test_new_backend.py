@@ -77,8 +77,8 @@ def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 def test_a_name_that_is_installed_is_told(tmp_path, monkeypatch, capsys) -> None:
     from tilefw.runtime.plugins import entry_points
-    from tilefw.runtime.plugins.entry_points import Candidate
+    from tilefw.runtime.plugins.entry_points import PluginCandidate
 
-    monkeypatch.setattr(entry_points, "candidates", lambda: (Candidate("quark", "m", "tilefw-quark", "1"),))
+    monkeypatch.setattr(entry_points, "candidates", lambda: (PluginCandidate("quark", "m", "tilefw-quark", "1"),))
     assert main(["new-backend", "quark", "--out", str(tmp_path / "new")]) == 0
     assert "installed already" in capsys.readouterr().err

@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterator
 
 from tilefw.machine.inst import Function, Inst, Operand, Reg, Slice
-from tilefw.machine.spill_model import MEMORY, WHOLE, Home, Location, SpillModel
+from tilefw.machine.spill_model import MEMORY, WHOLE, Location, SpillModel, SpillSlotClass
 from tilefw.machine.table import EFFECT, JUMP, MOVE, PURE, InstructionTable, InstructionTraits, RegisterClass, from_dict
 
 LANES = 8  # of a register of class v
@@ -38,13 +38,19 @@ def _units(piece: Slice) -> list[Slice]:
 SPILLS = SpillModel(
     homes={
         "v": (
-            Home("a", 1, 4, lambda v, a, _: _move("mova", a, v), lambda v, a, _: _move("mova", v, a)),
-            Home(MEMORY, 1, 100, lambda v, _, at: [Inst("save", (), [v, at])], lambda v, _, at: [Inst("restore", [v], [at])]),
+            SpillSlotClass("a", 1, 4, lambda v, a, _: _move("mova", a, v), lambda v, a, _: _move("mova", v, a)),
+            SpillSlotClass(
+                MEMORY, 1, 100, lambda v, _, at: [Inst("save", (), [v, at])], lambda v, _, at: [Inst("restore", [v], [at])]
+            ),
         ),
-        "a": (Home(MEMORY, 1, 100, lambda v, _, at: [Inst("save", (), [v, at])], lambda v, _, at: [Inst("restore", [v], [at])]),),
+        "a": (
+            SpillSlotClass(
+                MEMORY, 1, 100, lambda v, _, at: [Inst("save", (), [v, at])], lambda v, _, at: [Inst("restore", [v], [at])]
+            ),
+        ),
         **{
             cls: (
-                Home(
+                SpillSlotClass(
                     "v", LANES, 8,
                     lambda s, v, at: [Inst("put", [v], [u, at + i], implicit_uses=[v]) for i, u in enumerate(_units(s))],
                     lambda s, v, at: [Inst("get", [u], [v, at + i]) for i, u in enumerate(_units(s))],

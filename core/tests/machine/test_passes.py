@@ -12,7 +12,7 @@ from tilefw.machine.function_pass import FunctionPass
 from tilefw.machine.hoist import Hoist
 from tilefw.machine.table import EFFECT, JUMP, MOVE, PURE, RegisterClass, from_dict
 from tilefw.passes.opt import opt
-from tilefw.simt.select.combine import Combine, Combiner, Fusion
+from tilefw.simt.select.combine import CombineInstructions, Combiner, Fusion
 
 TABLE = from_dict("toy", {"add": PURE, "mul": PURE, "fma": PURE, "mov": MOVE, "set": PURE, "st": EFFECT, "br": EFFECT, "ret": JUMP},
                   [RegisterClass("v", 32)])
@@ -57,7 +57,7 @@ def after(one: FunctionPass, text: str) -> list[str]:
 
 @pytest.mark.parametrize(("one", "text", "change"), [
     (EliminateDead(TABLE), STRAIGHT, lambda lines: lines.remove("%5 = mul %0, %0")),
-    (Combine(FUSIONS), STRAIGHT, lambda lines: lines.__setitem__(4, "%3 = fma %0, %1, %1")),
+    (CombineInstructions(FUSIONS), STRAIGHT, lambda lines: lines.__setitem__(4, "%3 = fma %0, %1, %1")),
     (Hoist(TABLE, {"v": (64,)}), LOOP, lambda lines: lines.insert(4, lines.pop(2))),
     (Coalesce(TABLE, straight_line=False), STRAIGHT, lambda lines: None),
 ], ids=["eliminate-dead", "combine", "hoist", "coalesce"])

@@ -10,7 +10,7 @@ import pytest
 from physical_lines import function
 
 from tilefw.api.errors import InternalError
-from tilefw.machine.check_wait_states import Pair, check_wait_states
+from tilefw.machine.check_wait_states import PairRules, check_wait_states
 from tilefw.machine.inst import Inst, Slice
 from tilefw.machine.table import EFFECT, JUMP, PURE, RegisterClass, from_dict
 from tilefw.machine.text import print_function
@@ -55,7 +55,7 @@ def _touches(inst: Inst) -> dict[object, frozenset[int]]:
     return {"op": read, "slow": read, "look": {FLAGGED: frozenset({16})}}.get(inst.opcode, {})
 
 
-RULES = Pair(_leaves, _touches, _needed, _states, horizon=3)
+RULES = PairRules(_leaves, _touches, _needed, _states, horizon=3)
 
 
 def filled(body: str) -> list[str]:

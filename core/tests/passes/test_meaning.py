@@ -17,10 +17,10 @@ from tilefw.passes.manager import PassManager
 from tilefw.passes.pipeline import default_passes
 from tilefw.passes.scalarize_carried import ScalarizeCarriedPass
 from tilefw.passes.structured_access import StructuredAccessPass
-from tilefw.testing.random_program import Program, generate
+from tilefw.testing.random_program import RandomProgram, generate
 from tilefw.tile.reference.interpret import run
 from tilefw.tile.reference.memory import RefMemory
-from tilefw.tile.reference.value import Value
+from tilefw.tile.reference.value import EvaluatedValue
 from tilefw.tile.text.module import parse, with_locations
 
 PIPELINES = {
@@ -33,7 +33,7 @@ PIPELINES = {
 }
 
 
-def execute(module, program: Program) -> tuple[dict[str, Value], set[str]]:
+def execute(module, program: RandomProgram) -> tuple[dict[str, EvaluatedValue], set[str]]:
     """Values of the outputs, and the checks that found something."""
     memory = RefMemory()
     buffers, bound = {}, []
@@ -47,7 +47,7 @@ def execute(module, program: Program) -> tuple[dict[str, Value], set[str]]:
     return {name: buffers[name].read_reference() for name in program.outputs}, {f.check for f in report.findings}
 
 
-def assert_agree(before: dict[str, Value], after: dict[str, Value], text: str) -> None:
+def assert_agree(before: dict[str, EvaluatedValue], after: dict[str, EvaluatedValue], text: str) -> None:
     for name, a in before.items():
         b = after[name]
         free = (False if a.free is None else a.free) | (False if b.free is None else b.free)

@@ -6,7 +6,7 @@ import pytest
 
 import tilefw
 import tilefw.language as tl
-from tilefw.api import Buffer, Launch, UnsupportedError, capabilities
+from tilefw.api import BufferPlacement, LaunchArguments, UnsupportedError, capabilities
 from tilefw.api.capabilities import missing
 from tilefw.api.ir import ModuleOp
 from tilefw.kernels.spec import load
@@ -41,7 +41,7 @@ OPERATIONS = [
 ]
 
 
-def needed(module: ModuleOp, launch: Launch | None = None) -> frozenset[str]:
+def needed(module: ModuleOp, launch: LaunchArguments | None = None) -> frozenset[str]:
     """What a compiler must serve, which gets a kernel as the default passes leave it."""
     PassManager(default_passes(launch)).run(module)
     return required(module, launch)
@@ -98,7 +98,7 @@ def test_scalars_that_the_compiler_gets_count() -> None:
 
 
 def test_one_launch_folds_what_it_tells() -> None:
-    launch = Launch((4, 1, 1), {"n": 3}, {"p": Buffer(0, 0, 64), "q": Buffer(1, 0, 64)})
+    launch = LaunchArguments((4, 1, 1), {"n": 3}, {"p": BufferPlacement(0, 0, 64), "q": BufferPlacement(1, 0, 64)})
     found = needed(parse(loop("end")), launch)
     assert found == BODY
 
@@ -140,8 +140,12 @@ def test_what_loaded_data_decides_has_a_name(body: str, special: set[str]) -> No
 
 def test_arguments_of_one_storage_are_one_memory() -> None:
     module = parse(PLACES.replace("BODY", "tile.store %near, %x : !tile.ptr<f32>\n%y = tile.load %other : !tile.ptr<f32>"))
-    apart = Launch((4, 1, 1), {}, {"p": Buffer(0, 0, 64), "q": Buffer(1, 0, 64), "r": Buffer(2, 0, 64)})
-    shared = Launch((4, 1, 1), {}, {"p": Buffer(0, 0, 64), "q": Buffer(1, 0, 64), "r": Buffer(1, 32, 64)})
+    apart = LaunchArguments(
+        (4, 1, 1), {}, {"p": BufferPlacement(0, 0, 64), "q": BufferPlacement(1, 0, 64), "r": BufferPlacement(2, 0, 64)}
+    )
+    shared = LaunchArguments(
+        (4, 1, 1), {}, {"p": BufferPlacement(0, 0, 64), "q": BufferPlacement(1, 0, 64), "r": BufferPlacement(1, 32, 64)}
+    )
     assert "memory.reload.fp32" not in required(module, apart)
     assert "memory.reload.fp32" in required(module, shared)
 

@@ -9,7 +9,7 @@ import pytest
 
 import tilefw
 import tilefw.language as tl
-from tilefw.api import Buffer, CompileError, Launch, LaunchError, TargetInfo
+from tilefw.api import BufferPlacement, CompileError, LaunchArguments, LaunchError, TargetInfo
 from tilefw.api.target import BOUND_FACTS
 from tilefw.passes.manager import PassManager
 from tilefw.passes.pipeline import default_passes
@@ -32,7 +32,7 @@ def test_a_launch_is_told_only_to_a_target_that_wants_it() -> None:
     values = {"x_ptr": np.zeros(8, np.float32), "n": 8}
     assert launch_of(FREE, values, (1, 1, 1)) is None
     assert stated_launch(FREE, SIGNATURE, None, {}, {}) is None
-    assert launch_of(BOUND, values, (1, 1, 1)) == Launch((1, 1, 1), {"n": 8}, {"x_ptr": Buffer(0, 0, 32)})
+    assert launch_of(BOUND, values, (1, 1, 1)) == LaunchArguments((1, 1, 1), {"n": 8}, {"x_ptr": BufferPlacement(0, 0, 32)})
 
 
 def test_views_of_one_array_name_one_storage() -> None:
@@ -46,7 +46,7 @@ def test_views_of_one_array_name_one_storage() -> None:
 
 def test_typed_scalars_are_numbers() -> None:
     found = launch_of(BOUND, {"n": np.int32(5), "scale": np.float32(0.5)}, (1, 1, 1))
-    assert found == Launch((1, 1, 1), {"n": 5, "scale": 0.5})
+    assert found == LaunchArguments((1, 1, 1), {"n": 5, "scale": 0.5})
 
 
 def test_what_is_not_stated_is_named() -> None:
@@ -68,13 +68,13 @@ def test_what_is_stated_fits_its_parameter(scalars: dict[str, Any], extent: Any,
 
 def test_a_stated_launch_says_all() -> None:
     stated = stated_launch(BOUND, SIGNATURE, 5, {"n": 5000, "scale": 2.0, "more": 1}, {"x_ptr": 20000})
-    assert stated == Launch((5, 1, 1), {"n": 5000, "scale": 2.0}, {"x_ptr": Buffer(0, 0, 20000)})
+    assert stated == LaunchArguments((5, 1, 1), {"n": 5000, "scale": 2.0}, {"x_ptr": BufferPlacement(0, 0, 20000)})
 
 
 def test_the_module_of_one_launch_holds_its_numbers() -> None:
     """Scalars, the grid's extents and the only program id are constants, floats rounded to their parameter's type."""
     module = from_jit(scaled, SIGNATURE, {"BLOCK": 16}).build()
-    PassManager(default_passes(Launch((1, 1, 1), {"n": 7, "scale": 0.1}, {}))).run(module)
+    PassManager(default_passes(LaunchArguments((1, 1, 1), {"n": 7, "scale": 0.1}, {}))).run(module)
     text = str(module)
     assert "tile.program_id" not in text and "tile.num_programs" not in text
     assert "tile.constant 7 : i32" in text

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from tilefw.api import LaunchError, LaunchReport, Row, Span, Timeline, UnsupportedError, Utilisation
+from tilefw.api import LaunchError, LaunchReport, Span, Timeline, Track, UnsupportedError, Utilisation
 from tilefw.runtime import config, launch
 from tilefw.runtime.compilation import compiler, kernel_source, options
 from tilefw.runtime.diagnostics import render_utilisation, utilisation_to_json
@@ -17,8 +17,8 @@ from tilefw.runtime.timeline_svg import LEFT, PALETTE, PLOT, picture
 from tilefw.runtime.timeline_trace import trace_events
 
 ROWS = (
-    Row("load 0", "loads", (Span("ld a<b> & \"c\"", 0, 10, 10, "read"), Span("st", 40, 20, 5, "write")), {"rows": 3}),
-    Row("mul 0", "units", (Span("mul", 90, 10, 10, "multiply"),)),
+    Track("load 0", "loads", (Span("ld a<b> & \"c\"", 0, 10, 10, "read"), Span("st", 40, 20, 5, "write")), {"rows": 3}),
+    Track("mul 0", "units", (Span("mul", 90, 10, 10, "multiply"),)),
 )
 TIMELINE = Timeline(100, ROWS, ("write", "read", "idle", "multiply"), {"chip": "<toy>"})
 FIGURES = (Utilisation("loads", 15, 200), Utilisation("never", 0, 100), Utilisation("memory", 512, 2048, "bytes"))
@@ -58,7 +58,7 @@ def test_a_picture_has_every_span_at_its_cycle_in_the_colour_of_its_kind() -> No
 def test_spans_too_near_to_be_told_apart_are_one_block_of_their_share() -> None:
     cycles = 100 * PLOT
     spans = tuple(Span("x", 10 * i, 5, 5, "read") for i in range(1000))
-    text = picture(Timeline(cycles, (Row("r", "g", (*spans, Span("far", cycles - 500, 500, 500, "read"))),)), "t")
+    text = picture(Timeline(cycles, (Track("r", "g", (*spans, Span("far", cycles - 500, 500, 500, "read"))),)), "t")
     shown = rectangles(text)
     assert len(shown) == 2 and shown[0][3] == "1000 times read\ncycles 0 to 9,994, at work in 5,000"
     assert 'opacity="0.63"' in text  # half of the cycles, above the faintest quarter

@@ -12,7 +12,7 @@ from tilefw.api.device import ALL_CHECKS, LaunchOptions, LaunchReport
 from tilefw.sim.engine.load import load_program
 from tilefw.sim.engine.run import launch
 from tilefw.sim.memory.regions import GlobalMemory
-from tilefw.sim.program import Chip
+from tilefw.sim.program import SimulatedChip
 
 
 @dataclass
@@ -31,8 +31,8 @@ class Outcome:
 
 
 def run(
-    text: str, *arrays: np.ndarray | int, grid: int = 1, block: int = 8, chip: Chip = CHIP, shared: int = 0, dynamic: int = 0,
-    local: int = 0, pad: int = 0, readonly: bool = False, **options: Any,
+    text: str, *arrays: np.ndarray | int, grid: int = 1, block: int = 8, chip: SimulatedChip = CHIP, shared: int = 0,
+    dynamic: int = 0, local: int = 0, pad: int = 0, readonly: bool = False, **options: Any,
 ) -> Outcome:
     """Arrays become arguments in order; an int is an uninitialised array of so many bytes."""
     memory = GlobalMemory()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from running import Outcome, run
 from toy import CHIP
 
-from tilefw.sim.program import Chip
+from tilefw.sim.program import SimulatedChip
 
 STACKED = replace(CHIP, pc_per_lane=False, mask_stack=3)
 THREAD = """
@@ -104,7 +104,7 @@ def test_a_mask_of_undefined_lanes_is_a_finding():
 @pytest.mark.parametrize("facts", [{"pc_per_lane": True}, {"pc_per_lane": False, "mask_stack": 63}])
 def test_a_stack_that_no_wave_can_have_is_refused(facts):
     with pytest.raises(ValueError, match="mask stack"):
-        Chip("c", **{"mask_stack": 3, **facts})
+        SimulatedChip("c", **{"mask_stack": 3, **facts})
 
 
 # A program of pushes, additions and pops; `waves`: the part is for waves below that number, which branch around it otherwise.

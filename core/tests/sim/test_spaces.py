@@ -8,7 +8,7 @@ from running import Outcome, run
 from toy import CHIP
 
 from tilefw.api.errors import LaunchError, PluginError
-from tilefw.sim.program import Chip, MemorySpace, SpaceOwner
+from tilefw.sim.program import MemorySpace, SimulatedChip, SpaceOwner
 
 THREAD = """
     param a0, arg0
@@ -32,7 +32,7 @@ MEET = """
 """
 
 
-def chip(owner: SpaceOwner) -> Chip:
+def chip(owner: SpaceOwner) -> SimulatedChip:
     return replace(CHIP, spaces=(MemorySpace("pad", owner, 64),))
 
 

@@ -14,7 +14,6 @@ from tilefw.sim.program import (
     Barrier,
     Branch,
     Call,
-    Chip,
     Exit,
     Guard,
     Immediate,
@@ -23,12 +22,13 @@ from tilefw.sim.program import (
     ProgramParameter,
     Register,
     Return,
+    SimulatedChip,
     Special,
     Symbol,
     Variable,
 )
 
-CHIP = Chip("toy", wave_size=8, max_threads=256, max_grid=(1024, 64, 64), shared_bytes=16384, shared_banks=8)
+CHIP = SimulatedChip("toy", wave_size=8, max_threads=256, max_grid=(1024, 64, 64), shared_bytes=16384, shared_banks=8)
 
 WIDTHS = {"r": 32, "a": 64, "p": 1, "h": 16, "v": 128}
 SPECIALS: dict[str, Callable[[Any], Any]] = {

@@ -23,7 +23,6 @@ from tilefw.sim.memory.regions import GlobalMemory
 from tilefw.sim.program import (
     Barrier,
     Branch,
-    Chip,
     Exit,
     Guard,
     HazardRule,
@@ -35,6 +34,7 @@ from tilefw.sim.program import (
     Program,
     Register,
     Registers,
+    SimulatedChip,
     Special,
     Symbol,
     Variable,
@@ -42,7 +42,9 @@ from tilefw.sim.program import (
 )
 from tilefw.sim.steps.operand_registers import reads, writes
 
-CHIP = Chip("wave toy", wave_size=8, pc_per_lane=False, max_threads=128, max_grid=(1024, 64, 64), shared_bytes=4096, shared_banks=8)
+CHIP = SimulatedChip(
+    "wave toy", wave_size=8, pc_per_lane=False, max_threads=128, max_grid=(1024, 64, 64), shared_bytes=4096, shared_banks=8
+)
 CODE_BYTES = 4
 VECTORS, WAVES = 16, 16
 NAMES = ("on", *(f"v{i}" for i in range(VECTORS)), *(f"w{i}" for i in range(WAVES)))

@@ -13,7 +13,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region
 
 from tilefw.simt import lane
-from tilefw.simt.description import ChipDescription, Machine
+from tilefw.simt.description import ChipDescription, LaneMachine
 from tilefw.simt.lane.builder import LaneBuilder
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.lower.access import Addressing
@@ -77,7 +77,7 @@ def at_every_place(
 ) -> list[np.ndarray]:
     """What every place holds after `op`, as a function of (register, thread); `arrays` are the tiles' elements, flat."""
     chip = ChipDescription("test", 1 << len(layout.lane), 64, 16, shared_bytes=4096, shuffles=shuffles, exchanges=exchanges)
-    machine = Machine(chip, 1 << len(layout.warp))
+    machine = LaneMachine(chip, 1 << len(layout.warp))
     elements = [types.element_of(operand.type) for operand in op.operands]
     block = Block(arg_types=[types.pointer(element) for element in elements * 2])
     builder = LaneBuilder(block, UnknownLoc())

@@ -12,7 +12,7 @@ from tilefw.kernels.instance import instance
 from tilefw.kernels.reference import Reference
 from tilefw.passes.manager import PassManager
 from tilefw.passes.pipeline import default_passes
-from tilefw.simt.description import ChipDescription, Machine
+from tilefw.simt.description import ChipDescription, LaneMachine
 from tilefw.simt.passes import lane_passes
 from tilefw.testing.lane_interpreter import run
 
@@ -37,7 +37,7 @@ def lowered(name: str, parameters: dict[str, Any], chip: ChipDescription, small:
     launch = spec.prepare(spec.resolve(parameters), np.random.default_rng(7))
     made = instance(spec, launch)
     module = made.source.build()
-    machine = Machine(chip, launch.keywords.get("num_warps", 4), small)
+    machine = LaneMachine(chip, launch.keywords.get("num_warps", 4), small)
     stages = launch.keywords.get("num_stages", 3)
     PassManager([*default_passes(), *lane_passes(machine, stages, disjoint=True)], verify_each=True).run(module)
     (function,) = [op for op in module.body.block.ops if isinstance(op, FuncOp)]

@@ -10,27 +10,28 @@ import numpy as np
 
 from tilefw.api.dtypes import DTYPES
 from tilefw.passes.manager import PassManager
-from tilefw.simt.description import ChipDescription, Machine
+from tilefw.simt.description import ChipDescription, LaneMachine
 from tilefw.simt.passes import lane_passes
 from tilefw.simt.pipeline.loops import PipelineLoops
 from tilefw.testing.lane_interpreter import run as run_lanes
 from tilefw.tile.reference.interpret import RefReport, run
 from tilefw.tile.reference.memory import RefMemory
-from tilefw.tile.reference.value import Value
+from tilefw.tile.reference.value import EvaluatedValue
 from tilefw.tile.text.module import parse
 
-COPYING = Machine(ChipDescription("copying", 32, 64, 16, shared_bytes=1 << 17, copy_bytes=(4, 8, 16)), 4)
-TIGHT = Machine(ChipDescription("tight", 32, 64, 16, shared_bytes=1, copy_bytes=(4, 8, 16)), 4)  # rings of one slot less
-STORING = Machine(ChipDescription("storing", 32, 64, 16, shared_bytes=1 << 17), 4)
-PLAIN = Machine(ChipDescription("plain", 32, 64, 16), 4)
-FEW = Machine(ChipDescription("few", 32, 64, 16, registers=255), 4)  # no copies either, and it says how many registers there are
+COPYING = LaneMachine(ChipDescription("copying", 32, 64, 16, shared_bytes=1 << 17, copy_bytes=(4, 8, 16)), 4)
+TIGHT = LaneMachine(ChipDescription("tight", 32, 64, 16, shared_bytes=1, copy_bytes=(4, 8, 16)), 4)  # rings of one slot less
+STORING = LaneMachine(ChipDescription("storing", 32, 64, 16, shared_bytes=1 << 17), 4)
+PLAIN = LaneMachine(ChipDescription("plain", 32, 64, 16), 4)
+# No copies either, and it says how many registers there are.
+FEW = LaneMachine(ChipDescription("few", 32, 64, 16, registers=255), 4)
 
 SIDE = 16  # of the square tiles
 TILE = SIDE * SIDE
 ROUNDS = 12  # blocks of each source: what a loop may go over
 
 
-def pipeline(text: str, stages: int, machine: Machine = COPYING, disjoint: bool = False) -> Any:
+def pipeline(text: str, stages: int, machine: LaneMachine = COPYING, disjoint: bool = False) -> Any:
     """The module after the pass."""
     module = parse(text)
     PassManager([PipelineLoops(machine, stages, disjoint)], verify_each=True).run(module)
@@ -251,7 +252,7 @@ def _stored(loop: Loop) -> None:
 _NAMES = {"float16": "fp16", "float32": "fp32", "int32": "int32"}
 
 
-def execute(loop: Loop, module: Any, programs: int) -> tuple[RefReport, dict[str, Value]]:
+def execute(loop: Loop, module: Any, programs: int) -> tuple[RefReport, dict[str, EvaluatedValue]]:
     """The findings, and what each array holds."""
     memory = RefMemory()
     buffers = {name: memory.of_array(array, name) for name, array in loop.arrays.items()}
@@ -259,7 +260,7 @@ def execute(loop: Loop, module: Any, programs: int) -> tuple[RefReport, dict[str
     return report, {name: buffer.read_reference(DTYPES[_NAMES[loop.arrays[name].dtype.name]]) for name, buffer in buffers.items()}
 
 
-def check_on_lanes(loop: Loop, stages: int, machine: Machine) -> None:
+def check_on_lanes(loop: Loop, stages: int, machine: LaneMachine) -> None:
     """All the way to placed shared memory and barriers, which the lane interpreter watches; results are within the reference's
     bounds."""
     text = loop.text().replace("STAGES", str(stages))

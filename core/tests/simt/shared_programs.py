@@ -17,13 +17,13 @@ from xdsl.dialects.scf import ForOp, IfOp, YieldOp
 from xdsl.ir import Block, Region, SSAValue
 
 from tilefw.simt import lane
-from tilefw.simt.description import ChipDescription, Machine
+from tilefw.simt.description import ChipDescription, LaneMachine
 from tilefw.simt.lane.builder import LaneBuilder
 from tilefw.tile import types
 
 LANES, ACCESSES = 1, 32
 CHIP = ChipDescription("narrow", lanes=LANES, pointer_bits=64, access_bytes=16, shared_bytes=1 << 14)
-MACHINE = Machine(CHIP, 4 * ACCESSES)  # two more bits of the wave: the parity of the loops' iterations
+MACHINE = LaneMachine(CHIP, 4 * ACCESSES)  # two more bits of the wave: the parity of the loops' iterations
 WORDS = MACHINE.threads
 BUFFERS = 3
 _VEC = lane.vector(1, types.i32)

@@ -12,7 +12,7 @@ from made_up import BLOCKS, CHIPS, PLAIN, RUNS, WIDE
 
 from tilefw.api.dtypes import DTYPES
 from tilefw.api.errors import UnsupportedError
-from tilefw.simt.description import Machine
+from tilefw.simt.description import LaneMachine
 from tilefw.simt.layout import atoms, blocked, convert, swizzle
 from tilefw.simt.layout.atoms import AtomChain, DotLayouts, DotTypes
 from tilefw.simt.layout.pattern import banks_of, side
@@ -31,7 +31,7 @@ TYPES = [
 
 
 def multiply(
-    layouts: DotLayouts, machine: Machine, a: np.ndarray, b: np.ndarray, c: np.ndarray, by_step: bool = True
+    layouts: DotLayouts, machine: LaneMachine, a: np.ndarray, b: np.ndarray, c: np.ndarray, by_step: bool = True
 ) -> np.ndarray:
     """a · b + c by the lowered code; arrays hold exact values of their types."""
     names = (layouts.types.a, layouts.types.b, layouts.types.acc)
@@ -62,7 +62,7 @@ def product(a: np.ndarray, b: np.ndarray, c: np.ndarray, unsigned: bool) -> np.n
 def test_every_shape_and_type_gives_the_product(m, n, k, batch, kinds, chip, warps, chain, by_step, seed):
     if m * n * k * (batch or 1) > 1 << 15:
         m, n, k = min(m, 16), min(n, 16), min(k, 16)
-    machine = Machine(chip, warps)
+    machine = LaneMachine(chip, warps)
     front = () if batch is None else (batch,)
     layouts = atoms.choose((*front, m, n, k), kinds, machine, chain)
     assert layouts.d.covers and layouts.a.covers and layouts.b.covers
@@ -76,7 +76,7 @@ def test_every_shape_and_type_gives_the_product(m, n, k, batch, kinds, chip, war
 
 @pytest.mark.parametrize("kinds", TYPES[5:8], ids=lambda t: t.precision)
 def test_parts_of_f32_add_up_to_more_than_one_narrow_product(kinds):
-    machine = Machine(BLOCKS, 4)
+    machine = LaneMachine(BLOCKS, 4)
     layouts = atoms.choose((32, 16, 32), kinds, machine)
     assert len(layouts.recipe.products) > 1
     rng = np.random.default_rng(3)
@@ -89,7 +89,7 @@ def test_parts_of_f32_add_up_to_more_than_one_narrow_product(kinds):
 
 @pytest.mark.parametrize("kinds", TYPES[5:8], ids=lambda t: t.precision)
 def test_infinities_and_nans_survive_the_split_into_parts(kinds):
-    machine = Machine(BLOCKS, 1)
+    machine = LaneMachine(BLOCKS, 1)
     layouts = atoms.choose((16, 8, 16), kinds, machine)
     a, b, c = np.ones((16, 16)), np.ones((16, 8)), np.zeros((16, 8))
     a[0, 3], a[1, 0], a[2, 5], b[7, 2] = np.inf, -np.inf, np.nan, np.float32(3.4028235e38)
@@ -101,7 +101,7 @@ def test_infinities_and_nans_survive_the_split_into_parts(kinds):
 def test_all_warps_go_along_m_when_the_result_feeds_another_dot():
     kinds = TYPES[0]
     for warps in (1, 2, 4, 8):
-        layouts = atoms.choose((128, 64, 64), kinds, Machine(BLOCKS, warps), AtomChain.LEADS)
+        layouts = atoms.choose((128, 64, 64), kinds, LaneMachine(BLOCKS, warps), AtomChain.LEADS)
         assert all(basis >= 64 * 16 for basis in layouts.d.warp)
         assert all(not basis for basis in layouts.b.warp)
 
@@ -110,7 +110,7 @@ def test_all_warps_go_along_m_when_the_result_feeds_another_dot():
 @pytest.mark.parametrize(("k", "together"), [(64, 8), (32, 8), (8, 4)])
 def test_a_lane_reads_the_k_of_several_atoms_at_once(k, together, chain):
     """16 bytes of f16, where k reaches that far; A and B hold the same k in the same places."""
-    layouts = atoms.choose((128, 64, k), TYPES[0], Machine(RUNS, 4), chain)
+    layouts = atoms.choose((128, 64, k), TYPES[0], LaneMachine(RUNS, 4), chain)
     of_a = [basis for basis in layouts.a_step.register if basis < k]
     of_b = [basis // 64 for basis in layouts.b_step.register if basis >= 64]
     assert of_a == of_b and 1 << len(of_a) == together
@@ -120,12 +120,12 @@ def test_a_lane_reads_the_k_of_several_atoms_at_once(k, together, chain):
 @pytest.mark.parametrize(("shape", "chain", "size"), [((64, 64, 32), AtomChain.NONE, 32), ((32, 32, 32), AtomChain.NONE, 16),
                                                       ((64, 64, 32), AtomChain.LEADS, 16), ((128, 64, 32), AtomChain.FOLLOWS, 32)])
 def test_the_atom_is_as_large_as_all_warps_have_work(shape, chain, size):
-    assert atoms.choose(shape, TYPES[0], Machine(RUNS, 4), chain).atom.m == size
+    assert atoms.choose(shape, TYPES[0], LaneMachine(RUNS, 4), chain).atom.m == size
 
 
 def test_the_grid_lets_a_warp_read_least():
     def grid(m: int, n: int, warps: int) -> tuple[int, int]:
-        layouts = atoms.choose((m, n, 32), TYPES[0], Machine(BLOCKS, warps))
+        layouts = atoms.choose((m, n, 32), TYPES[0], LaneMachine(BLOCKS, warps))
         along_m = sum(1 for basis in layouts.d.warp if basis >= n)
         return 1 << along_m, warps >> along_m
 
@@ -137,7 +137,7 @@ def test_the_grid_lets_a_warp_read_least():
 
 def test_the_cheapest_atom_serves_and_others_where_it_does_not_fit():
     def name(shape: tuple[int, ...], kinds: DotTypes, chip: Any = BLOCKS) -> str:
-        return atoms.choose(shape, kinds, Machine(chip, 1)).atom.name
+        return atoms.choose(shape, kinds, LaneMachine(chip, 1)).atom.name
 
     assert name((16, 8, 16), TYPES[0]) == "blocks.16x8x16.f16.f32"
     assert name((16, 8, 8), TYPES[0]) == "blocks.16x8x8.f16.f32"
@@ -152,16 +152,16 @@ def test_the_cheapest_atom_serves_and_others_where_it_does_not_fit():
 
 def test_an_atom_that_cannot_serve_is_refused_with_those_that_can():
     with pytest.raises(UnsupportedError, match="does not serve") as caught:
-        atoms.choose((16, 8, 8), TYPES[0], Machine(BLOCKS, 1), atom="blocks.16x8x16.f16.f32")
+        atoms.choose((16, 8, 8), TYPES[0], LaneMachine(BLOCKS, 1), atom="blocks.16x8x16.f16.f32")
     assert caught.value.code == "TFW0622" and "blocks.16x8x8.f16.f32" in (caught.value.help or "")
     with pytest.raises(UnsupportedError) as caught:
-        atoms.choose((16, 8, 16), DotTypes("i8", "i8", "i16"), Machine(BLOCKS, 1))
+        atoms.choose((16, 8, 16), DotTypes("i8", "i8", "i16"), LaneMachine(BLOCKS, 1))
     assert caught.value.code == "TFW0621"
-    assert atoms.choose((16, 8, 16), TYPES[0], Machine(BLOCKS, 1), atom="lane.f32").atom.name == "lane.f32"
+    assert atoms.choose((16, 8, 16), TYPES[0], LaneMachine(BLOCKS, 1), atom="lane.f32").atom.name == "lane.f32"
 
 
 def test_a_lane_atom_reads_runs_of_16_bytes():
-    layouts = atoms.choose((64, 64, 32), TYPES[3], Machine(PLAIN, 4))
+    layouts = atoms.choose((64, 64, 32), TYPES[3], LaneMachine(PLAIN, 4))
     assert layouts.a_step.register[:2] == (1, 2) and layouts.b_step.register[:2] == (1, 2)
     assert layouts.b.lane[:3] == (4, 8, 0) or layouts.b.lane[:2] == (4, 8)
 
@@ -173,7 +173,7 @@ def test_a_result_becomes_the_next_a_without_leaving_its_thread(warps, m, n, k, 
     """Attention: probabilities, cut to f16, are multiplied again; where m reaches for all warps only registers are renamed."""
     if m < 16 * warps:
         pytest.skip("m does not reach for all warps")
-    machine = Machine(chip, warps)
+    machine = LaneMachine(chip, warps)
     first = atoms.choose((m, n, k), TYPES[0], machine, AtomChain.LEADS)
     second = atoms.choose((m, next_n, n), TYPES[0], machine, AtomChain.FOLLOWS)
     found = convert.plan(first.d, second.a, 16, chip)
@@ -186,7 +186,7 @@ def test_a_result_becomes_the_next_a_without_leaving_its_thread(warps, m, n, k, 
 @pytest.mark.parametrize("kinds", [TYPES[0], TYPES[3], TYPES[10]], ids=lambda t: t.a)
 @pytest.mark.parametrize("shape", [(128, 128, 32), (64, 64, 32), (64, 32, 64), (32, 128, 16)], ids=str)
 def test_operands_of_lane_atoms_are_read_wide_and_without_bank_conflicts(kinds, shape):
-    machine = Machine(PLAIN, 4)
+    machine = LaneMachine(PLAIN, 4)
     layouts = atoms.choose(shape, kinds, machine)
     bits = {"f16": 16, "f32": 32, "f64": 64}[kinds.a]
     for step, whole in ((layouts.a_step, layouts.a), (layouts.b_step, layouts.b)):

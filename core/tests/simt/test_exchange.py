@@ -12,7 +12,7 @@ from random_layouts import pairs
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from tilefw.simt.description import ChipDescription, Machine
+from tilefw.simt.description import ChipDescription, LaneMachine
 from tilefw.simt.layout import LinearLayout, convert
 from tilefw.simt.layout.convert import Plan
 from tilefw.simt.layout.pattern import banks_of
@@ -33,7 +33,7 @@ CHIPS = {
 def check(plan: Plan, layouts: tuple[LinearLayout, LinearLayout], name: str, chip: ChipDescription, flip: int) -> None:
     """The plan's code, executed, leaves every element where it is wanted."""
     source, target = layouts
-    machine = Machine(replace(chip, lanes=1 << len(source.lane)), 1 << len(source.warp))
+    machine = LaneMachine(replace(chip, lanes=1 << len(source.lane)), 1 << len(source.warp))
     function = conversion_kernel(plan, source, target, name, machine)
     module = ModuleOp([function])
     for step in (PlaceShared(chip.shared_bytes), InsertBarriers()):

@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, Block, Region
 
 from tilefw.api.integers import log2
 from tilefw.simt import lane
-from tilefw.simt.description import ChipDescription, FragmentLoad, Machine
+from tilefw.simt.description import ChipDescription, FragmentLoad, LaneMachine
 from tilefw.simt.lane.builder import LaneBuilder
 from tilefw.simt.layout import LinearLayout, atoms, f2
 from tilefw.simt.layout.atoms import DotTypes
@@ -84,7 +84,7 @@ operands = st.tuples(
 @given(operands)
 def test_a_match_reads_the_layout(case):
     kinds, m, n, k, warps, side, by_step, turned, swizzle = case
-    layouts = atoms.choose((m, n, k), kinds, Machine(BLOCKS, warps))
+    layouts = atoms.choose((m, n, k), kinds, LaneMachine(BLOCKS, warps))
     bits = NARROW[kinds.a]
     whole = layouts.a if side == "a" else layouts.b
     shared = swizzled(whole.shape, bits, turned, swizzle)
@@ -139,7 +139,7 @@ def test_other_sizes_of_matrices_are_matched_from_the_description():
 
 
 def test_a_chip_without_fragment_loads_matches_nothing():
-    layouts = atoms.choose((16, 8, 16), DotTypes("f16", "f16", "f32"), Machine(BLOCKS, 1))
+    layouts = atoms.choose((16, 8, 16), DotTypes("f16", "f16", "f32"), LaneMachine(BLOCKS, 1))
     plain = dataclasses.replace(BLOCKS, fragment_loads=())
     assert fragment_load.match(swizzled((16, 16), 16, False, [0] * 4), layouts.a, 16, plain) is None
 
@@ -148,7 +148,7 @@ def test_a_chip_without_fragment_loads_matches_nothing():
 @pytest.mark.parametrize("warps", [1, 4])
 def test_the_addresses_that_are_emitted_are_those_of_the_read(turned, warps):
     """Through the lane interpreter, in a buffer that does not begin at 0."""
-    machine = Machine(BLOCKS, warps)
+    machine = LaneMachine(BLOCKS, warps)
     layouts = atoms.choose((64, 64, 32), DotTypes("f16", "f16", "f32"), machine)
     shared = swizzled((32, 64), 16, turned, [1, 2, 4, 0, 0, 0])
     i16 = types.i16

@@ -13,7 +13,7 @@ from random_tiles import random_tiles
 from test_tile_to_lane import agree
 
 from tilefw.simt import lane
-from tilefw.simt.description import Machine
+from tilefw.simt.description import LaneMachine
 
 OFFSETS = replace(PLAIN, name="offsets", offsets=True, shared_bytes=1 << 18)
 BOUNDED = replace(WIDE, name="bounded", offsets=True, bounded=True, bound_bytes=4, alignment=4, shared_bytes=1 << 18)
@@ -24,7 +24,7 @@ BOUNDED = replace(WIDE, name="bounded", offsets=True, bounded=True, bound_bytes=
 def test_random_tiles_agree_with_the_reference(seed, chip, warps, simplify, small):
     program = random_tiles(seed)
     if "tile.copy" not in program.text():
-        agree(program, Machine(chip, warps, small), simplify)
+        agree(program, LaneMachine(chip, warps, small), simplify)
 
 
 @pytest.mark.parametrize("small", [False, True], ids=["any", "small"])

@@ -13,16 +13,16 @@ from made_up import BLOCKS, RUNS, WIDE
 from made_up import PLAIN as BARE
 from pipelined import COPYING, FEW, PLAIN, STORING, TIGHT, check_on_lanes, execute, pipeline, random_loop
 
-from tilefw.simt.description import Machine
+from tilefw.simt.description import LaneMachine
 from tilefw.tile.text.module import parse
 
-SHORT = Machine(replace(STORING.chip, shared_bytes=12 << 10), 4)  # room for one tile
+SHORT = LaneMachine(replace(STORING.chip, shared_bytes=12 << 10), 4)  # room for one tile
 MACHINES = st.sampled_from([COPYING, TIGHT, PLAIN, STORING])
 
 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), stages=st.integers(1, 5), machine=MACHINES, disjoint=st.booleans())
-def test_a_pipelined_loop_computes_the_same(seed: int, stages: int, machine: Machine, disjoint: bool) -> None:
+def test_a_pipelined_loop_computes_the_same(seed: int, stages: int, machine: LaneMachine, disjoint: bool) -> None:
     loop = random_loop(seed)
     programs = 1 if loop.stores_to else 2
     text = loop.text().replace("STAGES", str(stages))
@@ -38,14 +38,14 @@ def test_a_pipelined_loop_computes_the_same(seed: int, stages: int, machine: Mac
 
 
 CHIPS = (
-    Machine(replace(BLOCKS, shared_bytes=1 << 17, copy_bytes=(4, 8, 16)), 2), Machine(replace(BARE, copy_bytes=(4,)), 1),
-    Machine(WIDE, 2), Machine(RUNS, 2),
+    LaneMachine(replace(BLOCKS, shared_bytes=1 << 17, copy_bytes=(4, 8, 16)), 2), LaneMachine(replace(BARE, copy_bytes=(4,)), 1),
+    LaneMachine(WIDE, 2), LaneMachine(RUNS, 2),
 )
 
 
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), stages=st.integers(2, 5), machine=st.sampled_from(CHIPS))
-def test_a_pipelined_loop_does_the_same_on_lanes(seed: int, stages: int, machine: Machine) -> None:
+def test_a_pipelined_loop_does_the_same_on_lanes(seed: int, stages: int, machine: LaneMachine) -> None:
     check_on_lanes(random_loop(seed), stages, machine)
 
 
@@ -71,7 +71,7 @@ ALIGNED = " {tile.divisible = 16 : i64}"
 STORE = "tile.store_block %{}, %a at (%c0, %c0 : i32, i32) strides (%c16, %c1 : i32, i32) : !tile.ptr<f16>, tensor<64x64xf16>"
 
 
-def ways(stages: int = 3, machine: Machine = COPYING, disjoint: bool = False, **changes: str) -> tuple[int, int, int]:
+def ways(stages: int = 3, machine: LaneMachine = COPYING, disjoint: bool = False, **changes: str) -> tuple[int, int, int]:
     """Of the kernel with changes: the slots of the ring (0 for none), tiles carried in registers, copies in the steady loop."""
     filled = {"hint": ALIGNED, "other": "0.0", "words": "", "inside": "", "attribute": "", **changes}
     text = str(pipeline(KERNEL.format(**filled), stages, machine, disjoint))

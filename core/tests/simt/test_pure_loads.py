@@ -10,7 +10,7 @@ import test_uniform_code as toy
 from tilefw.api.errors import PluginError
 from tilefw.machine.inst import Function
 from tilefw.machine.table import EFFECT, PURE, InstructionTraits, RegisterClass, from_dict
-from tilefw.simt.chip import Access
+from tilefw.simt.chip import LaneAccess
 from tilefw.simt.select.code import Code
 from tilefw.simt.select.memory import MemorySelection
 from tilefw.simt.select.values import Values
@@ -22,7 +22,7 @@ class Chip(toy.Chip):
     def __init__(self, traits: InstructionTraits) -> None:
         self.table = from_dict("toy", {"ld": traits, "clear": PURE}, [RegisterClass("v", 32), RegisterClass("s", 32)])
 
-    def load(self, code: Code, access: Access) -> None:
+    def load(self, code: Code, access: LaneAccess) -> None:
         word = code.new_register("w32")
         code.effect("ld", [word], [access.address])
         code.effect("clear", list(access.registers), [word])  # type: ignore[arg-type]
@@ -32,7 +32,7 @@ def read(traits: InstructionTraits) -> list[str]:
     chip = Chip(traits)
     code = Code(Function("f", "toy"), chip)
     registers = (code.new_register("w32"),)
-    MemorySelection(Values(code, chip))._read(Access(registers, 16, code.new_register("w64"), 0, None, 0, "", "", False))
+    MemorySelection(Values(code, chip))._read(LaneAccess(registers, 16, code.new_register("w64"), 0, None, 0, "", "", False))
     return [inst.opcode for inst in code.function.insts()]
 
 

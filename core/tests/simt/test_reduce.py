@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import UnknownLoc
 from xdsl.ir import Block
 
 from tilefw.simt import lane
-from tilefw.simt.description import ChipDescription, Machine
+from tilefw.simt.description import ChipDescription, LaneMachine
 from tilefw.simt.lane.builder import LaneBuilder
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.lower import reduce
@@ -65,7 +65,7 @@ def test_a_lane_runs_over_its_elements_with_few_accumulators() -> None:
     builder = LaneBuilder(block, UnknownLoc())
     layout = LinearLayout((64,), tuple(1 << i for i in range(6)), (0,) * 5, (0,) * 2)
     chip = ChipDescription("test", 32, 64, 16, shared_bytes=4096, shuffles=True)
-    context: Any = SimpleNamespace(builder=builder, machine=Machine(chip, 4))
+    context: Any = SimpleNamespace(builder=builder, machine=LaneMachine(chip, 4))
     op = ReduceOp([build_tile((64,), types.f32)], 0, by_row("addf", types.f32, ReduceReturnOp))
     value = builder.insert(lane.ThreadIdOp.create(result_types=[lane.vector(64, types.f32)])).results[0]
     (result,) = reduce.lower(context, op, [value], layout)

@@ -16,7 +16,7 @@ from tilefw.passes.manager import PassManager
 from tilefw.passes.pipeline import default_passes
 from tilefw.runtime.compilation import kernel_source
 from tilefw.simt import lane
-from tilefw.simt.description import Machine
+from tilefw.simt.description import LaneMachine
 from tilefw.simt.passes import lane_passes
 
 
@@ -85,7 +85,7 @@ TWO, COUNTER = {"source": "*fp32", "to": "*fp32"}, {"counter": "*i32", "to": "*i
 
 def lowered(kernel: Any, signature: Mapping[str, str], block: int, warps: int, disjoint: bool) -> FuncOp:
     module = kernel_source.from_jit(kernel, signature, {"BLOCK": block}).build()
-    PassManager([*default_passes(), *lane_passes(Machine(PLAIN, warps), 1, disjoint)], verify_each=True).run(module)
+    PassManager([*default_passes(), *lane_passes(LaneMachine(PLAIN, warps), 1, disjoint)], verify_each=True).run(module)
     (function,) = (op for op in module.body.block.ops if isinstance(op, FuncOp))
     return function
 

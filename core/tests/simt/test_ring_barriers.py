@@ -8,13 +8,13 @@ from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp
 
 from tilefw.simt import lane
-from tilefw.simt.description import ChipDescription, Machine
+from tilefw.simt.description import ChipDescription, LaneMachine
 from tilefw.simt.shared_memory.barriers import insert_barriers
 from tilefw.simt.shared_memory.placement import place_shared
 from tilefw.testing.lane_interpreter import LaneFault, run
 from tilefw.tile.text.module import parse
 
-MACHINE = Machine(ChipDescription("narrow", lanes=1, pointer_bits=64, access_bytes=16, shared_bytes=4096, copy_bytes=(4,)), 8)
+MACHINE = LaneMachine(ChipDescription("narrow", lanes=1, pointer_bits=64, access_bytes=16, shared_bytes=4096, copy_bytes=(4,)), 8)
 SLOT = 4 * MACHINE.threads
 ONE = "slots = array<i64: 0>, immediates = array<i64: 0>"
 ITERATIONS = 7

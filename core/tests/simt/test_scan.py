@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import UnknownLoc
 from xdsl.ir import Block, Region
 
 from tilefw.simt import lane
-from tilefw.simt.description import ChipDescription, Machine
+from tilefw.simt.description import ChipDescription, LaneMachine
 from tilefw.simt.lane.builder import LaneBuilder
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.lower import scan
@@ -95,7 +95,7 @@ def _steps(layout: LinearLayout, warps: int = 1) -> dict[str, int]:
     builder = LaneBuilder(block, UnknownLoc())
     chip = ChipDescription("test", 32, 64, 16, shared_bytes=4096, shuffles=True)
     address = Addressing(builder, {}, None, types.i64, 16)  # type: ignore[arg-type]
-    context: Any = SimpleNamespace(builder=builder, machine=Machine(chip, warps), address=address)
+    context: Any = SimpleNamespace(builder=builder, machine=LaneMachine(chip, warps), address=address)
     op = ScanOp([build_tile(layout.shape, types.f32)], 0, by_row("addf", types.f32, ScanReturnOp))
     value = builder.insert(lane.ThreadIdOp.create(result_types=[lane.vector(layout.registers, types.f32)])).results[0]
     scan.lower(context, op, [value], layout)

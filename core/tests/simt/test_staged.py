@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from made_up import RUNS, WIDE
 from pipelined import COPYING, PLAIN, STORING, check_on_lanes, pipeline, random_loop
 
-from tilefw.simt.description import Machine
+from tilefw.simt.description import LaneMachine
 
 CROWDED = {"processor_registers": 1 << 30, "processor_threads": 1 << 30}  # shared memory is what is short
 
@@ -34,7 +34,7 @@ func.func @k(%x: !tile.ptr<f16>, %y: !tile.ptr<f16>, %o: !tile.ptr<f32>, %n: i32
 """
 
 
-def order(machine: Machine = STORING, stages: int = 1, inside: str = "", factors: str = "%a, %b", **chip: int) -> list[str]:
+def order(machine: LaneMachine = STORING, stages: int = 1, inside: str = "", factors: str = "%a, %b", **chip: int) -> list[str]:
     """What the loop does with shared memory, and its dot."""
     machine = replace(machine, chip=replace(machine.chip, **chip))
     text = str(pipeline(KERNEL.format(inside=inside, factors=factors), stages, machine))
@@ -63,10 +63,10 @@ def test_factors_are_stored_together_and_take_turns_where_that_lets_more_workgro
     assert order(**given) == expected
 
 
-CHIPS = tuple(Machine(replace(chip, **more), 2) for chip in (WIDE, RUNS) for more in ({}, CROWDED))
+CHIPS = tuple(LaneMachine(replace(chip, **more), 2) for chip in (WIDE, RUNS) for more in ({}, CROWDED))
 
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), machine=st.sampled_from(CHIPS))
-def test_a_loop_does_the_same_on_lanes(seed: int, machine: Machine) -> None:
+def test_a_loop_does_the_same_on_lanes(seed: int, machine: LaneMachine) -> None:
     check_on_lanes(random_loop(seed), 1, machine)

@@ -11,7 +11,7 @@ from made_up import RUNS
 
 from tilefw.api.integers import log2
 from tilefw.simt.assign.staging import _candidates
-from tilefw.simt.description import Machine
+from tilefw.simt.description import LaneMachine
 from tilefw.simt.layout import atoms, blocked, f2, swizzle
 
 F16 = atoms.DotTypes("f16", "f16", "f32")
@@ -43,7 +43,7 @@ def test_operands_are_read_and_stored_wide_however_they_lie_in_memory(block, a_l
 def test_each_candidate_holds_the_tile_once_and_some_are_free_of_conflicts(shape, warps):
     """Of a B whose columns are in a row in memory: k x n."""
     k, n = shape
-    reader = atoms.choose((128, n, k), F16, Machine(RUNS, warps)).b
+    reader = atoms.choose((128, n, k), F16, LaneMachine(RUNS, warps)).b
     own = blocked(shape, (1, 0), min(8, k * n // 64 // warps), 64, warps)
     found = list(_candidates(own, log2(min(8, own.registers)), [reader], 16, 16))
     free = [not found]

@@ -18,7 +18,7 @@ from tilefw.api.integers import log2
 from tilefw.passes.manager import PassManager
 from tilefw.passes.pipeline import default_passes
 from tilefw.simt.assign.accesses import Accesses
-from tilefw.simt.description import Machine
+from tilefw.simt.description import LaneMachine
 from tilefw.simt.layout import LinearLayout, f2
 from tilefw.simt.passes import lane_passes
 from tilefw.testing.lane_interpreter import run as run_lanes
@@ -32,7 +32,7 @@ CHIPS = (
 )
 
 
-def agree(program: Tiles, machine: Machine, simplify: bool) -> None:
+def agree(program: Tiles, machine: LaneMachine, simplify: bool) -> None:
     """Run on both, and compare every array bit for bit."""
     text = program.text()
     memory = RefMemory()
@@ -53,7 +53,7 @@ def agree(program: Tiles, machine: Machine, simplify: bool) -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 1 << 32), st.sampled_from(CHIPS), st.sampled_from([1, 2, 4, 8]), st.booleans())
 def test_random_tiles_agree_with_the_reference(seed, chip, warps, simplify):
-    agree(random_tiles(seed), Machine(chip, warps), simplify)
+    agree(random_tiles(seed), LaneMachine(chip, warps), simplify)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -68,10 +68,10 @@ def test_accesses_take_any_linear_layout(seed: int, monkeypatch: pytest.MonkeyPa
     chip = replace(rng.choice(CHIPS), copy_bytes=())
     program = random_tiles(seed)
     if "tile.copy" not in program.text():
-        agree(program, Machine(chip, rng.choice([1, 2, 4])), rng.random() < 0.5)
+        agree(program, LaneMachine(chip, rng.choice([1, 2, 4])), rng.random() < 0.5)
 
 
-def _scrambled(rng: random.Random, shape: tuple[int, ...], machine: Machine) -> LinearLayout:
+def _scrambled(rng: random.Random, shape: tuple[int, ...], machine: LaneMachine) -> LinearLayout:
     rank, lanes, warps = sum(map(log2, shape)), log2(machine.lanes), log2(machine.warps)
     basis = [1 << i for i in range(rank)]
     low = rng.randint(0, min(2, rank))  # some keep a run of registers, so that accesses can be wide

@@ -10,7 +10,7 @@ from xdsl.dialects.func import FuncOp
 
 from tilefw.machine.inst import Function, Slice
 from tilefw.machine.table import MOVE, PURE, InstructionTraits, RegisterClass, from_dict
-from tilefw.simt.chip import Access, template
+from tilefw.simt.chip import LaneAccess, template
 from tilefw.simt.lane import Lane
 from tilefw.simt.select.code import Code, Element
 from tilefw.simt.select.lane_to_machine import Selector
@@ -37,10 +37,10 @@ class Chip(toy.Chip):
     def parameter(self, code: Code, index: int, type: str) -> Element:
         return code.inst("arg", "w64" if type == "i64" else "w32")
 
-    def load(self, code: Code, access: Access) -> None:
+    def load(self, code: Code, access: LaneAccess) -> None:
         code.effect("ld", [r for r in access.registers if isinstance(r, Slice)], [access.address, access.immediate])
 
-    def store(self, code: Code, access: Access) -> None:
+    def store(self, code: Code, access: LaneAccess) -> None:
         code.effect("st", (), [self.operand(code, r) for r in access.registers])
 
     def thread_id(self, code: Code) -> Element:

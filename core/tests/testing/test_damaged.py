@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from tilefw.api.errors import CodeError
-from tilefw.testing.damaged import FAILURES, Campaign, failures, outcome, tables
+from tilefw.testing.damaged import FAILURES, DamageCampaign, failures, outcome, tables
 
 
 def _broken() -> str:
@@ -51,7 +51,7 @@ def _one_of(rng: random.Random) -> Callable[[], str]:
 
 
 def test_attempts_are_made_of_seed_kind_and_number() -> None:
-    campaign = Campaign({"mixed": (1.0, _one_of)}, prepare=lambda: None)
+    campaign = DamageCampaign({"mixed": (1.0, _one_of)}, prepare=lambda: None)
     words = [campaign.attempt("mixed", 1, number).word for number in range(40)]
     assert words == [campaign.attempt("mixed", 1, number).word for number in range(40)] and set(words) == {"ran", "TFW0720"}
     assert campaign.run(40, 1)["mixed"].words == {word: words.count(word) for word in set(words)}
@@ -59,12 +59,12 @@ def test_attempts_are_made_of_seed_kind_and_number() -> None:
 
 def test_memory_beyond_the_bound_is_a_failure() -> None:
     """A bound that even an attempt without memory is beyond: how far the peak rises depends on what this process did before."""
-    found = Campaign({"small": (1.0, lambda rng: lambda: "ran")}, prepare=lambda: None, most_memory=-1).run(1, 1)
+    found = DamageCampaign({"small": (1.0, lambda rng: lambda: "ran")}, prepare=lambda: None, most_memory=-1).run(1, 1)
     assert found["small"].words == {"memory": 1} and failures(found)[0].startswith("small:0 memory")
 
 
 def test_the_table_counts_each_kind() -> None:
-    campaign = Campaign({"bytes": (0.75, lambda rng: _refused), "text": (0.25, lambda rng: _broken)}, prepare=lambda: None)
+    campaign = DamageCampaign({"bytes": (0.75, lambda rng: _refused), "text": (0.25, lambda rng: _broken)}, prepare=lambda: None)
     found = campaign.run(8, 1)
     shown = tables(found, ["ran", "assembled"])
     assert shown[0] == "| | attempts | ran or assembled | findings | refused | failed | ms each | slowest, s |"

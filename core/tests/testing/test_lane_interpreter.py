@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tilefw.kernels import spec
-from tilefw.simt.description import ChipDescription, Machine
+from tilefw.simt.description import ChipDescription, LaneMachine
 from tilefw.testing.lane_memory import LaneFault, LaneGlobalMemory, LaneSharedMemory
 from tilefw.testing.lane_target import verify
 
@@ -16,7 +16,7 @@ WAVES = np.array([0, 0, 1, 1])
 
 @pytest.mark.parametrize("name", ["vector_add", "rope", "swiglu", "embedding", "integer_mix"])
 def test_pointwise_kernels_agree_with_the_reference(name: str) -> None:
-    compared = verify(spec.load(name), {}, Machine(CHIP, 4))
+    compared = verify(spec.load(name), {}, LaneMachine(CHIP, 4))
     assert compared and not any(c.wrong for c in compared.values()), compared
 
 

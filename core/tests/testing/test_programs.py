@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 from tilefw.runtime.config import Resolved
 from tilefw.runtime.plugins.loader import Target, find
 from tilefw.testing.programs import COUNTED, ProgramCampaign, narrowed, numbered, operations, part, parts, programs, run, run_on
-from tilefw.testing.random_program import OPERATIONS, Program, generate
+from tilefw.testing.random_program import OPERATIONS, RandomProgram, generate
 from tilefw.tile.text.module import parse
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -23,7 +23,7 @@ _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 @settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=_SLOW)
 @given(programs())
-def test_tile_passes_keep_the_meaning_of_a_program(program: Program) -> None:
+def test_tile_passes_keep_the_meaning_of_a_program(program: RandomProgram) -> None:
     outcome = run(program, "reference")
     assert outcome.status == "pass", outcome.message()
 
@@ -70,7 +70,7 @@ def test_one_wrong_element_is_found(index: int, monkeypatch: pytest.MonkeyPatch)
 
     real = module._launch
 
-    def spoiled(program: Program, code: ModuleOp, target: Target, resolved: Resolved, values: Mapping[str, Any]) -> None:
+    def spoiled(program: RandomProgram, code: ModuleOp, target: Target, resolved: Resolved, values: Mapping[str, Any]) -> None:
         real(program, code, target, resolved, values)
         for name in program.outputs:
             values[name].array.view("uint8")[-1] ^= 0x7F
@@ -115,7 +115,7 @@ def test_each_target_starts_from_the_same_arguments(monkeypatch: pytest.MonkeyPa
 
     real, seen = module._launch, []
 
-    def spoiled(program: Program, code: ModuleOp, target: Target, resolved: Resolved, values: Mapping[str, Any]) -> None:
+    def spoiled(program: RandomProgram, code: ModuleOp, target: Target, resolved: Resolved, values: Mapping[str, Any]) -> None:
         seen.append([values[name].array.copy() for name in program.outputs])
         real(program, code, target, resolved, values)
         if len(seen) == 1:

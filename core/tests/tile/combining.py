@@ -8,7 +8,7 @@ import numpy as np
 from launching import launch
 
 from tilefw.api.dtypes import DTYPES
-from tilefw.tile.reference.value import Value
+from tilefw.tile.reference.value import EvaluatedValue
 
 IR = {"fp32": "f32", "fp16": "f16", "int32": "i32", "int8": "i8", "int1": "i1", "fp64": "f64", "int64": "i64"}
 Function = Callable[..., tuple[np.ndarray, ...]]
@@ -67,19 +67,21 @@ def kernel_text(shape: Sequence[int], axis: int, elements: Sequence[str], body: 
     return "\n".join([*lines, "  func.return", "}"])
 
 
-def reduced(arrays: Sequence[np.ndarray], axis: int, elements: Sequence[str], body: str) -> list[Value]:
+def reduced(arrays: Sequence[np.ndarray], axis: int, elements: Sequence[str], body: str) -> list[EvaluatedValue]:
     """What the reference says of a reduction of whole arrays."""
     text = kernel_text(arrays[0].shape, axis, elements, body)
     return _run(text, arrays, elements, arrays[0].size // arrays[0].shape[axis])
 
 
-def scanned(arrays: Sequence[np.ndarray], axis: int, elements: Sequence[str], body: str, reverse: bool = False) -> list[Value]:
+def scanned(
+    arrays: Sequence[np.ndarray], axis: int, elements: Sequence[str], body: str, reverse: bool = False
+) -> list[EvaluatedValue]:
     """What the reference says of a scan of whole arrays, flat."""
     text = kernel_text(arrays[0].shape, axis, elements, body, True, " reverse" if reverse else "")
     return _run(text, arrays, elements, arrays[0].size)
 
 
-def _run(text: str, arrays: Sequence[np.ndarray], elements: Sequence[str], size: int) -> list[Value]:
+def _run(text: str, arrays: Sequence[np.ndarray], elements: Sequence[str], size: int) -> list[EvaluatedValue]:
     outputs = [(size * array.itemsize,) for array in arrays]
     memory = launch(text, [np.ascontiguousarray(array) for array in arrays] + outputs)
     assert not memory[0].findings

@@ -12,16 +12,16 @@ from tilefw.tile import numbers
 from tilefw.tile.elementwise import ROWS
 from tilefw.tile.elementwise import meaning as m
 from tilefw.tile.reference.evaluate import evaluate
-from tilefw.tile.reference.value import Value
+from tilefw.tile.reference.value import EvaluatedValue
 
 CHAINS, LENGTH = 64, 12
 
 
-def _chain(a: np.ndarray, b: np.ndarray, dtype: DType) -> Value:
+def _chain(a: np.ndarray, b: np.ndarray, dtype: DType) -> EvaluatedValue:
     """The running sum of products as the reference bounds it."""
-    total = Value(np.zeros(CHAINS))
+    total = EvaluatedValue(np.zeros(CHAINS))
     for x, y in zip(a, b, strict=True):
-        product = evaluate(ROWS["mulf"], [Value(x), Value(y)], dtype, dtype)
+        product = evaluate(ROWS["mulf"], [EvaluatedValue(x), EvaluatedValue(y)], dtype, dtype)
         total = evaluate(ROWS["addf"], [total, product], dtype, dtype)
     return total
 
@@ -58,8 +58,8 @@ def test_a_product_of_inexact_factors_may_be_fused_though_all_of_them_round_to_o
     rng = np.random.default_rng(seed)
     a, b, c = (numbers.round_to(rng.standard_normal(CHAINS), dtype) for _ in range(3))
     err = np.abs(b) * 2.0 ** -(dtype.mantissa_bits + rng.integers(1, 6, CHAINS))
-    product = evaluate(ROWS["mulf"], [Value(a), Value(b, err)], dtype, dtype)
-    expected = evaluate(ROWS[row], [Value(c), product], dtype, dtype)
+    product = evaluate(ROWS["mulf"], [EvaluatedValue(a), EvaluatedValue(b, err)], dtype, dtype)
+    expected = evaluate(ROWS[row], [EvaluatedValue(c), product], dtype, dtype)
     assert expected.err is not None
     for share in (-0.9, -0.5, 0.0, 0.5, 0.9):
         exact = a * (b + share * err)

@@ -11,14 +11,14 @@ from tilefw.api.dtypes import DTYPES, DType
 from tilefw.tile import numbers
 from tilefw.tile.reference.accuracy import compare
 from tilefw.tile.reference.evaluate_dot import dot
-from tilefw.tile.reference.value import Value
+from tilefw.tile.reference.value import EvaluatedValue
 
 SIZES = st.tuples(st.integers(1, 4), st.integers(1, 60), st.integers(1, 4))
 F32 = DTYPES["fp32"]
 
 
-def value(x: np.ndarray, err: np.ndarray | None = None) -> Value:
-    return Value(x.astype(np.float64)[None], None if err is None else err[None])
+def value(x: np.ndarray, err: np.ndarray | None = None) -> EvaluatedValue:
+    return EvaluatedValue(x.astype(np.float64)[None], None if err is None else err[None])
 
 
 def drawn(rng: np.random.Generator, shape: tuple[int, int], dtype: str, spread: int = 0) -> np.ndarray:
@@ -113,7 +113,7 @@ def test_integers_are_exact_and_wrap(unsigned: bool) -> None:
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((3, 300), (300, 5)))
     acc = rng.integers(-(2**31), 2**31, (3, 5)).astype(np.int32)
-    found = dot(Value(a[None]), Value(b[None]), Value(acc[None]), DTYPES["int32"], unsigned=unsigned)
+    found = dot(EvaluatedValue(a[None]), EvaluatedValue(b[None]), EvaluatedValue(acc[None]), DTYPES["int32"], unsigned=unsigned)
     wide = (a.view(np.uint8), b.view(np.uint8)) if unsigned else (a, b)
     exact = wide[0].astype(np.int64) @ wide[1].astype(np.int64) + acc
     assert found.free is None and (found.x[0] == exact.astype(np.int32)).all()
@@ -205,5 +205,5 @@ def test_an_accumulator_that_some_order_overflows_is_open() -> None:
 def test_batches_and_programs_are_independent() -> None:
     rng = np.random.default_rng(0)
     a, b, acc = (rng.standard_normal(shape) for shape in ((2, 3, 4, 8), (1, 3, 8, 5), (2, 3, 4, 5)))
-    found = dot(Value(a), Value(b), Value(acc), F32)
+    found = dot(EvaluatedValue(a), EvaluatedValue(b), EvaluatedValue(acc), F32)
     np.testing.assert_allclose(found.x, np.einsum("pbmk,qbkn->pbmn", a, b) + acc, rtol=1e-12)

@@ -13,19 +13,19 @@ from hypothesis import strategies as st
 from tilefw.api.dtypes import DTYPES
 from tilefw.passes.fold import evaluate_scalar
 from tilefw.tile import numbers, types
-from tilefw.tile.elementwise import ROWS, Row
+from tilefw.tile.elementwise import ROWS, ElementwiseRow
 from tilefw.tile.reference.evaluate import evaluate, has_meaning, select
-from tilefw.tile.reference.value import Value
+from tilefw.tile.reference.value import EvaluatedValue
 from tilefw.tile.text.module import parse
 
 F32, F64, F16, BF16 = (DTYPES[name] for name in ("fp32", "fp64", "fp16", "bf16"))
 
 
-def f32(*x: float) -> Value:
-    return Value(np.float64(np.float32(x)))
+def f32(*x: float) -> EvaluatedValue:
+    return EvaluatedValue(np.float64(np.float32(x)))
 
 
-def operands_text(row: Row) -> tuple[str, str, str]:
+def operands_text(row: ElementwiseRow) -> tuple[str, str, str]:
     """Parameters, operands and types of one use of a row, in text."""
     kind = row.operands[row.typed_by]
     type = {"T:int": "i32", "T:float": "f32", "T:any": "i32", "T:ptr": "!tile.ptr<f32>"}[kind]
@@ -39,14 +39,14 @@ def operands_text(row: Row) -> tuple[str, str, str]:
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=lambda r: r.name)
-def test_every_row_is_whole(row: Row) -> None:
+def test_every_row_is_whole(row: ElementwiseRow) -> None:
     assert has_meaning(row.name)
     assert row.doc and row.group
     assert row.error.kind != "ulp" or all(row.error.ulps(bits) for bits in (52, 23, 10))
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=lambda r: r.name)
-def test_every_row_survives_text(row: Row) -> None:
+def test_every_row_survives_text(row: ElementwiseRow) -> None:
     parameters, operands, kinds = operands_text(row)
     module = parse(f"func.func @f({parameters}) {{\n  %r = tile.{row.name} {operands} : {kinds}\n  func.return\n}}\n")
     assert str(parse(str(module))) == str(module)
@@ -55,7 +55,7 @@ def test_every_row_survives_text(row: Row) -> None:
 
 @pytest.mark.parametrize("bits", [8, 16])
 @pytest.mark.parametrize("row", [r for r in ROWS.values() if r.operands == ("T:int", "T:int")], ids=lambda r: r.name)
-def test_integer_rows_are_what_python_says(row: Row, bits: int) -> None:
+def test_integer_rows_are_what_python_says(row: ElementwiseRow, bits: int) -> None:
     """Against unbounded integers, written here once more and apart from the table."""
     rng = np.random.default_rng(3)
     low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
@@ -64,7 +64,7 @@ def test_integer_rows_are_what_python_says(row: Row, bits: int) -> None:
     y = np.concatenate([np.tile(edges, len(edges)), rng.integers(low, high + 1, 400)])
     kind = numbers.int_type(bits)
     dtype = DTYPES[f"int{bits}"]
-    found = evaluate(row, [Value(x.astype(kind)), Value(y.astype(kind))], dtype, dtype)
+    found = evaluate(row, [EvaluatedValue(x.astype(kind)), EvaluatedValue(y.astype(kind))], dtype, dtype)
     for a, b, got in zip(x.tolist(), y.tolist(), found.x.tolist(), strict=True):
         assert int(got) == python_meaning(row.name, a, b, bits), (row.name, a, b)
     assert found.free is None
@@ -97,7 +97,7 @@ def python_meaning(name: str, a: int, b: int, bits: int) -> int:
 @given(a=st.integers(-(2**63), 2**63 - 1), b=st.integers(-(2**63), 2**63 - 1))
 def test_the_high_half_of_wide_products(name: str, python, a: int, b: int) -> None:
     dtype = DTYPES["int64"]
-    got = int(evaluate(ROWS[name], [Value(np.array([a])), Value(np.array([b]))], dtype, dtype).x[0])
+    got = int(evaluate(ROWS[name], [EvaluatedValue(np.array([a])), EvaluatedValue(np.array([b]))], dtype, dtype).x[0])
     assert (got - python(a, b)) % 2**64 == 0
 
 
@@ -105,8 +105,8 @@ def test_the_high_half_of_wide_products(name: str, python, a: int, b: int) -> No
 def test_bit_counts(bits: int) -> None:
     x = np.array([0, 1, -1, 2, 100, -100, (1 << (bits - 1)) - 1, -(1 << (bits - 1))]).astype(numbers.int_type(bits))
     dtype = DTYPES[f"int{bits}"]
-    zeros = evaluate(ROWS["clz"], [Value(x)], dtype, dtype).x.tolist()
-    ones = evaluate(ROWS["popc"], [Value(x)], dtype, dtype).x.tolist()
+    zeros = evaluate(ROWS["clz"], [EvaluatedValue(x)], dtype, dtype).x.tolist()
+    ones = evaluate(ROWS["popc"], [EvaluatedValue(x)], dtype, dtype).x.tolist()
     unsigned = [v & ((1 << bits) - 1) for v in x.tolist()]
     assert zeros == [bits - v.bit_length() for v in unsigned] and ones == [v.bit_count() for v in unsigned]
 
@@ -117,7 +117,7 @@ def test_correctly_rounded_rows_round_the_exact_result_once(name: str, dtype) ->
     rng = np.random.default_rng(11)
     draw = [numbers.round_to(rng.standard_normal(1500) * np.exp2(rng.integers(-8, 8, 1500)), dtype) for _ in range(3)]
     x = draw[: len(ROWS[name].operands)]
-    found = evaluate(ROWS[name], [Value(v) for v in x], dtype, dtype, fusion=False)
+    found = evaluate(ROWS[name], [EvaluatedValue(v) for v in x], dtype, dtype, fusion=False)
     assert found.err is None
     for values, got in zip(zip(*(v.tolist() for v in x), strict=True), found.x.tolist(), strict=True):
         if not all(map(math.isfinite, (*values, got))) or values[1] == 0:
@@ -132,7 +132,7 @@ def test_correctly_rounded_rows_round_the_exact_result_once(name: str, dtype) ->
 @given(st.floats(allow_nan=False, allow_infinity=False), st.floats(allow_nan=False, allow_infinity=False),
        st.floats(allow_nan=False, allow_infinity=False))
 def test_fma_of_doubles_rounds_once(x: float, y: float, z: float) -> None:
-    got = float(evaluate(ROWS["fma"], [Value(np.array([v])) for v in (x, y, z)], F64, F64).x[0])
+    got = float(evaluate(ROWS["fma"], [EvaluatedValue(np.array([v])) for v in (x, y, z)], F64, F64).x[0])
     exact = Fraction(x) * Fraction(y) + Fraction(z)
     try:
         expected = float(exact)
@@ -165,7 +165,7 @@ def test_bounds_hold_for_a_good_implementation_and_refuse_a_bad_one(name: str) -
     row = ROWS[name]
     rng = np.random.default_rng(2)
     x = [np.float32(rng.uniform(*(row.draw.ranges[0] if row.draw.ranges else (0.5, 8.0)), 3000)) for _ in row.operands]
-    found = evaluate(row, [Value(np.float64(v)) for v in x], F32, F32)
+    found = evaluate(row, [EvaluatedValue(np.float64(v)) for v in x], F32, F32)
     assert row.meaning is not None and found.err is not None
     own = {"erf": lambda v: np.float32([math.erf(t) for t in v.tolist()]), "rsqrt": lambda v: 1 / np.sqrt(v)}
     native = own.get(name, row.meaning)
@@ -176,14 +176,14 @@ def test_bounds_hold_for_a_good_implementation_and_refuse_a_bad_one(name: str) -
 
 
 def test_where_bounds_straddle_a_jump_the_element_is_free() -> None:
-    near = Value(np.array([2.0, 2.5, 3.0]), np.array([0.0, 0.1, 0.1]))
+    near = EvaluatedValue(np.array([2.0, 2.5, 3.0]), np.array([0.0, 0.1, 0.1]))
     assert evaluate(ROWS["floor"], [near], F32, F32).free.tolist() == [False, False, True]
     assert evaluate(ROWS["f2s"], [near], F32, DTYPES["int32"]).free.tolist() == [False, False, True]
     compared = evaluate(ROWS["ltf"], [near, f32(2.0, 2.55, 9.0)], F32, DTYPES["int1"])
     assert compared.free.tolist() == [False, True, False]
     chosen = evaluate(ROWS["select"], [compared, f32(1, 1, 1), f32(2, 2, 2)], F32, F32)
     assert chosen.free.tolist() == [False, True, False] and chosen.err[1] >= 1.0
-    cast = evaluate(ROWS["castf"], [Value(np.array([1.0, 1.06245]), np.array([1e-4, 1e-4]))], F32, DTYPES["fp8e4nv"])
+    cast = evaluate(ROWS["castf"], [EvaluatedValue(np.array([1.0, 1.06245]), np.array([1e-4, 1e-4]))], F32, DTYPES["fp8e4nv"])
     assert cast.err[0] == 0 and cast.free.tolist() == [False, True]
 
 
@@ -208,8 +208,8 @@ def test_a_nan_that_may_be_a_number_stays_open() -> None:
 def test_a_nan_is_decided_where_a_product_may_be_fused() -> None:
     """Wide products are not known unrounded: a sum has a wider bound by them, but for a NaN."""
     wide = DTYPES["fp64"]
-    product = evaluate(ROWS["mulf"], [Value(np.array([np.nan, 3.0])), Value(np.array([0.1, 0.1]))], wide, wide)
-    total = evaluate(ROWS["addf"], [product, Value(np.array([1.0, 1.0]))], wide, wide)
+    product = evaluate(ROWS["mulf"], [EvaluatedValue(np.array([np.nan, 3.0])), EvaluatedValue(np.array([0.1, 0.1]))], wide, wide)
+    total = evaluate(ROWS["addf"], [product, EvaluatedValue(np.array([1.0, 1.0]))], wide, wide)
     assert np.isnan(total.x[0]) and total.err is not None and total.err[0] == 0 and total.err[1] > 0
 
 
@@ -222,13 +222,13 @@ def test_the_limits_at_infinity_are_exact() -> None:
 
 
 def test_a_choice_of_equal_numbers_has_the_bound_of_either() -> None:
-    one, about_one = f32(1.0), Value(np.array([1.0]), np.array([0.5]))
-    either = select(Value(np.array([True]), free=np.array([True])), one, about_one)
+    one, about_one = f32(1.0), EvaluatedValue(np.array([1.0]), np.array([0.5]))
+    either = select(EvaluatedValue(np.array([True]), free=np.array([True])), one, about_one)
     assert either.err is not None and either.err.tolist() == [0.5]
 
 
 def test_conversions_to_integers_clamp() -> None:
-    x = Value(np.array([np.nan, np.inf, -np.inf, 1e20, -1.9, 255.9, 2.0**63]))
+    x = EvaluatedValue(np.array([np.nan, np.inf, -np.inf, 1e20, -1.9, 255.9, 2.0**63]))
     def convert(name: str, result: str) -> list[int]:
         return evaluate(ROWS[name], [x], F64, DTYPES[result]).x.tolist()
     assert convert("f2s", "int32") == [0, 2**31 - 1, -(2**31), 2**31 - 1, -1, 255, 2**31 - 1]
@@ -240,7 +240,7 @@ def test_conversions_to_integers_clamp() -> None:
 @given(st.integers(-(2**63), 2**63 - 1))
 def test_wide_integers_round_once_to_floats(n: int) -> None:
     for dtype in (F32, BF16, F64):
-        got = float(evaluate(ROWS["s2f"], [Value(np.array([n]))], DTYPES["int64"], dtype).x[0])
+        got = float(evaluate(ROWS["s2f"], [EvaluatedValue(np.array([n]))], DTYPES["int64"], dtype).x[0])
         step = Fraction(float(numbers.ulp(np.float64(got), dtype)))
         assert abs(Fraction(got) - n) * 2 <= step
 
@@ -249,7 +249,7 @@ FOLDABLE = [r for r in ROWS.values() if r.operands[0] in ("T:float", "T:int") an
 
 
 @pytest.mark.parametrize("row", FOLDABLE, ids=lambda r: r.name)
-def test_the_folder_gives_what_the_interpreter_gives(row: Row) -> None:
+def test_the_folder_gives_what_the_interpreter_gives(row: ElementwiseRow) -> None:
     dtype = F32 if row.operands[0] == "T:float" else DTYPES["int32"]
     result = DTYPES["int1"] if row.result == "bool" else dtype
     literals = [1.5, 0.75, 0.25] if dtype.is_float else [1000, 7, 3]
@@ -257,7 +257,7 @@ def test_the_folder_gives_what_the_interpreter_gives(row: Row) -> None:
     folded = evaluate_scalar(row, literals, dtype, result)
     assert folded is not None
     kind = np.float64 if dtype.is_float else np.int32
-    computed = evaluate(row, [Value(np.array([v]).astype(kind)) for v in literals], dtype, result)
+    computed = evaluate(row, [EvaluatedValue(np.array([v]).astype(kind)) for v in literals], dtype, result)
     if dtype.is_float and result.is_float:
         bound = 0.0 if computed.err is None else float(computed.err[0])
         assert abs(folded - float(computed.x[0])) <= bound

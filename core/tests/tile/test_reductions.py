@@ -12,9 +12,9 @@ from hypothesis.extra import numpy as hnp
 from tilefw.api.dtypes import DTYPES
 from tilefw.tile.elementwise import ROWS
 from tilefw.tile.reference.accuracy import compare
-from tilefw.tile.reference.combine_function import Along
+from tilefw.tile.reference.combine_function import AxisCombiner
 from tilefw.tile.reference.evaluate_combine import combine_by_row
-from tilefw.tile.reference.value import Value
+from tilefw.tile.reference.value import EvaluatedValue
 
 SUM = "    %c = tile.addf %a0, %b0 : f32\n    tile.reduce_return %c : f32"
 
@@ -52,12 +52,12 @@ FLOATS = hnp.arrays(np.float32, hnp.array_shapes(min_dims=1, max_dims=3, max_sid
 SHAPES = st.tuples(st.integers(1, 5), st.integers(1, 70))
 
 
-def exact(*values: Value) -> bool:
+def exact(*values: EvaluatedValue) -> bool:
     """Whether nothing is open in the values."""
     return not any(part is not None and part.any() for value in values for part in (value.err, value.free))
 
 
-def within(got: np.ndarray, expected: Value) -> bool:
+def within(got: np.ndarray, expected: EvaluatedValue) -> bool:
     return compare(got.reshape(-1), expected).wrong == 0
 
 
@@ -217,10 +217,10 @@ def test_errors_of_the_elements_reach_the_result() -> None:
     assert 2 * 2**-24 * exact.sum() < found.err.reshape(-1)[0] < 200 * 2**-24 * exact.sum()
 
 
-def combined(name: str, x: np.ndarray, err: np.ndarray | None = None) -> Value:
+def combined(name: str, x: np.ndarray, err: np.ndarray | None = None) -> EvaluatedValue:
     """The last axis of `x`, whose elements are known to within `err`, combined by one row on f32."""
-    value = Value(x.astype(np.float64), None if err is None else err.astype(np.float64))
-    found = combine_by_row(ROWS[name], value, Along(x.ndim - 1), DTYPES["fp32"], fusion=False)
+    value = EvaluatedValue(x.astype(np.float64), None if err is None else err.astype(np.float64))
+    found = combine_by_row(ROWS[name], value, AxisCombiner(x.ndim - 1), DTYPES["fp32"], fusion=False)
     assert found is not None
     return found
 

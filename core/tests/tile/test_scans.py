@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tilefw.tile.reference.accuracy import compare
-from tilefw.tile.reference.value import Value
+from tilefw.tile.reference.value import EvaluatedValue
 
 SHAPES = st.tuples(st.integers(1, 4), st.integers(1, 40))
 
@@ -31,12 +31,12 @@ LATEST = """    %zero = tile.constant 0 : i32
     tile.scan_return %c : i32"""
 
 
-def exact(value: Value) -> bool:
+def exact(value: EvaluatedValue) -> bool:
     """Whether nothing is open in a value."""
     return not any(part is not None and part.any() for part in (value.err, value.free))
 
 
-def within(got: np.ndarray, expected: Value) -> bool:
+def within(got: np.ndarray, expected: EvaluatedValue) -> bool:
     return compare(got.reshape(-1), expected).wrong == 0
 
 

@@ -13,9 +13,9 @@ from tilefw.sim.algebra.floating import FloatLanes
 from tilefw.sim.floats import FORMATS, UNSIGNED
 from tilefw.testing.processors import pytest_without_features, run_without_features
 from tilefw.tile import numbers
-from tilefw.tile.elementwise import ROWS, Row
+from tilefw.tile.elementwise import ROWS, ElementwiseRow
 from tilefw.tile.reference.evaluate import evaluate
-from tilefw.tile.reference.value import Value
+from tilefw.tile.reference.value import EvaluatedValue
 
 IEEE = [d for d in DTYPES.values() if d.is_float and d.specials == "ieee"]
 NUMBERS = np.array([0.0, -0.0, 1.0, -1.0, 0.5, 3.0, np.inf, -np.inf])
@@ -37,12 +37,12 @@ def test_every_nan_is_read_as_one(dtype: DType) -> None:
     assert set(nans.tolist()) <= {int(np.array(np.nan).view(np.uint64))}
 
 
-def all_tuples(count: int, dtype: DType, code: int) -> list[Value]:
+def all_tuples(count: int, dtype: DType, code: int) -> list[EvaluatedValue]:
     """Every tuple of `count` operands out of NUMBERS and one NaN, which is read from `code`."""
     read = numbers.decode(np.array([code], numbers.unsigned_type(dtype.bits)), dtype)
     drawn = np.append(numbers.in_format(NUMBERS, dtype), read)
     grid = np.meshgrid(*[np.arange(len(drawn))] * count, indexing="ij")
-    return [Value(drawn[index.reshape(-1)]) for index in grid]
+    return [EvaluatedValue(drawn[index.reshape(-1)]) for index in grid]
 
 
 FLOAT_ROWS = [row for row in ROWS.values() if set(row.operands) <= {"T:float", "T:any"} and row.result != "to:ptr"]
@@ -50,7 +50,7 @@ FLOAT_ROWS = [row for row in ROWS.values() if set(row.operands) <= {"T:float", "
 
 @pytest.mark.parametrize("dtype", IEEE, ids=lambda d: d.name)
 @pytest.mark.parametrize("row", FLOAT_ROWS, ids=lambda r: r.name)
-def test_every_row_takes_a_signalling_nan_as_a_quiet_one(row: Row, dtype: DType) -> None:
+def test_every_row_takes_a_signalling_nan_as_a_quiet_one(row: ElementwiseRow, dtype: DType) -> None:
     to = {"to:int": "int32", "to:float": "fp32", "to:any": f"int{dtype.bits}"}.get(row.result, dtype.name)
     first = signalling(dtype.bits, dtype.mantissa_bits)
     codes = first, first | 1 << dtype.mantissa_bits - 1
@@ -58,7 +58,8 @@ def test_every_row_takes_a_signalling_nan_as_a_quiet_one(row: Row, dtype: DType)
     assert found[0].x.tobytes() == found[1].x.tobytes()
     if row.name == "pow":
         one = numbers.decode(np.array([first], numbers.unsigned_type(dtype.bits)), dtype)
-        assert evaluate(row, [Value(np.ones(1)), Value(one)], dtype, dtype).x[0] == 1.0, "IEEE 754-2019, 9.2.1: pow(1, qNaN)"
+        power = evaluate(row, [EvaluatedValue(np.ones(1)), EvaluatedValue(one)], dtype, dtype)
+        assert power.x[0] == 1.0, "IEEE 754-2019, 9.2.1: pow(1, qNaN)"
 
 
 @pytest.mark.parametrize("name", ["f64", "f32", "f16", "bf16", "f8E5M2"])

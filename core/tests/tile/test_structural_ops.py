@@ -27,7 +27,7 @@ from tilefw.runtime.compilation import compiler, kernel_source, options, pass_ru
 from tilefw.runtime.executor import executor_for
 from tilefw.runtime.launch import execute
 from tilefw.runtime.plugins.loader import find
-from tilefw.simt.description import ChipDescription, Machine
+from tilefw.simt.description import ChipDescription, LaneMachine
 from tilefw.testing import lane_interpreter
 from tilefw.testing.lane_target import lower
 from tilefw.tile.dialect.context import context
@@ -35,7 +35,7 @@ from tilefw.tile.dialect.shape_ops import AxisOp
 from tilefw.tile.dialect.structural_op import Array, index_map
 from tilefw.tile.text.module import parse
 
-MACHINE = Machine(ChipDescription("plain", lanes=32, pointer_bits=64, access_bytes=16, shared_bytes=1 << 16), 4)
+MACHINE = LaneMachine(ChipDescription("plain", lanes=32, pointer_bits=64, access_bytes=16, shared_bytes=1 << 16), 4)
 
 
 class RotateOp(AxisOp):
@@ -123,7 +123,7 @@ def test_machine_code_moves_the_same_elements(op, axis, meaning, target) -> None
     values: dict[str, Any] = {"x": typed(Buffer(x, "fp32")), "y": typed(Buffer(found, "fp32"))}
     resolved = config.resolve(config.settings(target))
     request = options.resolve({}, chosen.info, facts=frozenset(), launch=launch_of(chosen.info, values, (1, 1, 1)))
-    source = kernel_source.Source("made", None, lambda: kernel(op, axis))
+    source = kernel_source.ModuleSource("made", None, lambda: kernel(op, axis))
     assembled = executor_for(chosen, resolved.executor).device.assembled
     made = compiler.compile_source(source, chosen, request, assemble=assembled, watch=pass_run.Watch())
     entry = made.artifact.entry()

@@ -11,7 +11,7 @@ from tilefw.api import ALL_CHECKS, Artifact, BufferView, CompileOptions, LaunchO
 from tilefw.api.dtypes import DTYPES
 from tilefw.api.simt import selection_passes
 from tilefw.passes.manager import PassManager
-from tilefw.simt.description import Machine
+from tilefw.simt.description import LaneMachine
 from tilefw.simt.layout import atoms
 from tilefw.simt.layout.atoms import AtomChain, DotTypes
 from tilefw.testing.dot_kernel import dot_kernel
@@ -60,7 +60,7 @@ def _name(value: object) -> str:
 
 def compiled(chip: Chip, kinds: DotTypes, shape: tuple[int, ...], warps: int, chain: AtomChain = AtomChain.NONE) -> Artifact:
     """A kernel of this dot alone, every pass checked."""
-    machine, options, backend = Machine(description(chip), warps), CompileOptions(num_warps=warps, verify=True), _backend(chip)
+    machine, options, backend = LaneMachine(description(chip), warps), CompileOptions(num_warps=warps, verify=True), _backend(chip)
     module = ModuleOp([dot_kernel(atoms.choose(shape, kinds, machine, chain), machine, by_step=True)])
     lanes = backend.chip(options)
     PassManager([*selection_passes(lanes, backend.target.name), *backend.machine_passes(options)]).run(module)

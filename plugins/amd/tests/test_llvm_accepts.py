@@ -63,7 +63,7 @@ def combinations() -> Iterator[Combination]:
         yield "elementwise", {"operation": operation, "dtype": next(t for t in ("fp32", "int32", *row.types) if t in row.types)}
 
 
-def _is_chosen(parameter: index.Parameter) -> bool:
+def _is_chosen(parameter: index.ParameterInfo) -> bool:
     """Whether it is one of a few kinds, and not a size or how arrays are drawn."""
     size = isinstance(parameter.default, int) and not parameter.name.startswith("num_")
     return parameter.name != "inputs" and (not size or isinstance(parameter.default, bool))

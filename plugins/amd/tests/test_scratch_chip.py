@@ -13,7 +13,7 @@ from tilefw.api import ALL_CHECKS, Artifact, BufferView, CodeError, CompileOptio
 from tilefw.api.ir import ModuleOp
 from tilefw.api.simt import selection_passes
 from tilefw.passes.manager import PassManager
-from tilefw.simt.description import Machine
+from tilefw.simt.description import LaneMachine
 from tilefw.simt.layout import atoms
 from tilefw.simt.layout.atoms import AtomChain, DotTypes
 from tilefw.testing.dot_kernel import dot_kernel
@@ -89,7 +89,7 @@ def test_a_removed_instruction_is_in_one_set_only(both: tuple[Chip, Chip]) -> No
 def _dot(chip: Chip) -> tuple[AmdBackend, Artifact]:
     """A tf32 product of 32 x 32 x 32, compiled for the chip with every pass checked."""
     backend = AmdBackend(target(chip))
-    machine, options = Machine(description(chip), 1), CompileOptions(num_warps=1, verify=True)
+    machine, options = LaneMachine(description(chip), 1), CompileOptions(num_warps=1, verify=True)
     kinds = DotTypes("f32", "f32", "f32", "tf32")
     module = ModuleOp([dot_kernel(atoms.choose((32, 32, 32), kinds, machine, AtomChain.NONE), machine, by_step=True)])
     PassManager([*selection_passes(backend.chip(options), backend.target.name), *backend.machine_passes(options)]).run(module)

@@ -10,7 +10,7 @@ from chips_here import OLDEST
 
 from tilefw.api import Artifact, BufferView, CompileOptions, LaunchOptions
 from tilefw.api.dtypes import DTYPES, DType
-from tilefw.api.ir import ROWS, Row, context, parse
+from tilefw.api.ir import ROWS, ElementwiseRow, context, parse
 from tilefw.tile import numbers
 from tilefw.tile.reference.accuracy import Comparison, compare
 from tilefw.tile.reference.interpret import RefMemory, run
@@ -50,7 +50,7 @@ def cases() -> Iterator[RowCase]:
                     yield RowCase(name, operands, result, "rtz")
 
 
-def _results(name: str, row: Row, source: str) -> tuple[str, ...]:
+def _results(name: str, row: ElementwiseRow, source: str) -> tuple[str, ...]:
     if row.result == "same":
         return (source,)
     if row.result == "bool":

@@ -7,7 +7,7 @@ from chips_here import CHIPS
 
 from tilefw.api.sim import Fragment
 from tilefw.api.simt import LinearLayout, MatrixAtom
-from tilefw_nvidia.isa.meaning.fragments import OPERAND_COUNTS, SHAPES, Shape, fragments
+from tilefw_nvidia.isa.meaning.fragments import OPERAND_COUNTS, SHAPES, MatrixShape, fragments
 from tilefw_nvidia.isa.model import Modifiers
 from tilefw_nvidia.isa.set import instruction_set
 from tilefw_nvidia.select.matrix import FRAGMENT_LOADS, atoms
@@ -19,7 +19,7 @@ EVERY = [
 ]
 
 
-def shape_of(atom: MatrixAtom) -> tuple[Shape, Modifiers]:
+def shape_of(atom: MatrixAtom) -> tuple[MatrixShape, Modifiers]:
     """The row of the simulator's table that an atom's opcode is, and the types written in it."""
     return next((shape, choice) for shape in SHAPES for choice in shape.types.each() if shape.opcode(choice) == atom.name)
 

@@ -9,7 +9,7 @@ from lane_kernels import select
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from tilefw.simt.description import Machine
+from tilefw.simt.description import LaneMachine
 from tilefw.simt.layout import LinearLayout, convert, f2
 from tilefw.simt.layout.shuffle import Shuffle, shuffle
 from tilefw.simt.shared_memory.barriers import InsertBarriers
@@ -34,7 +34,7 @@ LAYOUTS = {
 
 
 def check(source: LinearLayout, target: LinearLayout, element: str, plan: convert.Plan, flip: int, chip: Chip) -> str:
-    function = conversion_kernel(plan, source, target, element, Machine(description(chip), 4))
+    function = conversion_kernel(plan, source, target, element, LaneMachine(description(chip), 4))
     module = ModuleOp([function])
     for step in (PlaceShared(description(chip).shared_bytes), InsertBarriers()):
         step.apply(Context(), module)

@@ -9,7 +9,7 @@ from lane_kernels import select
 from xdsl.dialects.builtin import ModuleOp
 
 from tilefw.api.dtypes import DTYPES
-from tilefw.simt.description import Machine
+from tilefw.simt.description import LaneMachine
 from tilefw.simt.layout import atoms
 from tilefw.simt.layout.atoms import DotTypes
 from tilefw.testing.dot_kernel import dot_kernel
@@ -40,7 +40,7 @@ def _name(value: object) -> str:
 
 
 def compiled(kinds: DotTypes, shape: tuple[int, ...], warps: int, chip: Chip) -> str:
-    machine = Machine(description(chip), warps)
+    machine = LaneMachine(description(chip), warps)
     function = dot_kernel(atoms.choose(shape, kinds, machine), machine, by_step=True)
     return emit(select(ModuleOp([function]), chip), chip, None)
 

@@ -30,7 +30,7 @@ FAMILIES = [
 ]
 
 
-def request(name: str, parameters: dict[str, Any], target: Target) -> tuple[kernel_source.Source, CompileOptions]:
+def request(name: str, parameters: dict[str, Any], target: Target) -> tuple[kernel_source.ModuleSource, CompileOptions]:
     spec = load(name)
     launch = spec.prepare(spec.resolve({**parameters, "num_warps": 1}), np.random.default_rng(0))
     bound = {**{n: typed(v) for n, v in launch.arguments.items()}, **launch.constexprs}
@@ -44,7 +44,7 @@ def work(name: str, parameters: dict[str, Any]) -> tuple[int, int]:
     target = find("nvidia-sm80")
     source, wanted = request(name, parameters, target)
 
-    def compile() -> compiler.Compiled:
+    def compile() -> compiler.CompiledArtifact:
         return compiler.compile_source(source, target, wanted)
 
     instructions = compile().artifact.text.count(";\n")

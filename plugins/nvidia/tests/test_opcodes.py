@@ -9,7 +9,7 @@ from chips_here import CHIPS
 
 from tilefw.api import InternalError
 from tilefw.api.machine import Function, Slice
-from tilefw.api.simt import Access, Code, Const, Element
+from tilefw.api.simt import Code, Const, Element, LaneAccess
 from tilefw_nvidia.chips import Chip
 from tilefw_nvidia.emit import lowest_version
 from tilefw_nvidia.isa.rows import forms
@@ -77,11 +77,11 @@ def emitted_by_chip(described: Chip) -> set[str]:
     return {inst.opcode for inst in emitter.function.insts()}
 
 
-def accesses(emitter: Code, address: Slice) -> list[Access]:
+def accesses(emitter: Code, address: Slice) -> list[LaneAccess]:
     hints = [(c, e, False) for c in CACHES for e in EVICTIONS if not (c and e)] + [("", "", True)]
     form_of = {8: "e8", 16: "e16", 32: "w32", 64: "w64"}
     return [
-        Access(tuple(emitter.new_register(form_of[bits]) for _ in range(count)), bits, address, 0, None, 0, *hint)
+        LaneAccess(tuple(emitter.new_register(form_of[bits]) for _ in range(count)), bits, address, 0, None, 0, *hint)
         for (bits, count), hint in itertools.product(ACCESSES, hints)
     ]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tilefw.api import DTYPES, Buffer, DType
+from tilefw.api import DTYPES, BufferPlacement, DType
 from tilefw.api.ir import ROWS, evaluate_known, numbers
 from tilefw_spatial.graph import (
     Along,
@@ -36,7 +36,7 @@ _FOLDS = {Combine.ADDF: np.add, Combine.MULF: np.multiply, Combine.MAXF: np.maxi
 class Evaluator:
     """One graph over storages of bytes; `run` carries out its stores."""
 
-    def __init__(self, storages: Sequence[Array], buffers: Mapping[int, Buffer]) -> None:
+    def __init__(self, storages: Sequence[Array], buffers: Mapping[int, BufferPlacement]) -> None:
         self.storages, self.buffers = storages, buffers
         self.before = [storage.copy() for storage in storages]
         self.found: dict[Value, Array] = {}
@@ -202,7 +202,7 @@ def elements(place: Where, axes: Sequence[Axis]) -> tuple[Array, Array]:
     return offsets, valid
 
 
-def _codes(storage: Array, buffer: Buffer, size: int) -> tuple[Array, int]:
+def _codes(storage: Array, buffer: BufferPlacement, size: int) -> tuple[Array, int]:
     """A storage as elements, and which of them a buffer's pointer points to."""
     shift = buffer.offset % size
     data = storage[shift:]

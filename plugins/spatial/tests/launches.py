@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from graph_evaluator import Array, Evaluator
 
-from tilefw.api import DEFAULT_BUDGET, Buffer, Launch
+from tilefw.api import DEFAULT_BUDGET, BufferPlacement, LaunchArguments
 from tilefw.api.ir import ModuleOp, context
 from tilefw.kernels.instance import Instance, instance
 from tilefw.kernels.reference import Reference
@@ -27,7 +27,7 @@ class Bound:
     """A launch of a library kernel: the kernel's instance, its launch, and the outputs that are compared."""
 
     instance: Instance
-    launch: Launch
+    launch: LaunchArguments
     outputs: tuple[str, ...]
 
     @property
@@ -36,7 +36,7 @@ class Bound:
         return {name: value for name, value in self.instance.passed.items() if value is not None}
 
     @property
-    def buffers(self) -> dict[int, Buffer]:
+    def buffers(self) -> dict[int, BufferPlacement]:
         """Where pointers point, by the number of the parameter."""
         return {list(self.passed).index(name): buffer for name, buffer in self.launch.buffers.items()}
 

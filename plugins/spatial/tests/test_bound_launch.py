@@ -10,7 +10,7 @@ import pytest
 
 import tilefw
 import tilefw.language as tl
-from tilefw.api import Buffer, BufferView, CodeError, Launch, LaunchError, LaunchOptions, Scalar, Struct
+from tilefw.api import BufferPlacement, BufferView, CodeError, LaunchArguments, LaunchError, LaunchOptions, Scalar, Struct
 from tilefw.api.ir import context
 from tilefw.passes.pipeline import default_passes
 from tilefw.runtime.compilation.kernel_source import from_jit
@@ -84,7 +84,9 @@ def test_threads_and_shared_memory_are_refused(saved: Path, options: dict[str, i
 def shared(distance: int) -> Program:
     """y begins so many bytes behind x, in memory of 4 N + `distance` bytes."""
     size = 4 * N + distance
-    launched = Launch((3, 1, 1), {"n": N}, {"x_ptr": Buffer(5, 0, size), "y_ptr": Buffer(5, distance, size)})
+    launched = LaunchArguments(
+        (3, 1, 1), {"n": N}, {"x_ptr": BufferPlacement(5, 0, size), "y_ptr": BufferPlacement(5, distance, size)}
+    )
     module = from_jit(shifted, {"x_ptr": "*fp32", "y_ptr": "*fp32", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 256}).build()
     for step in default_passes(launched):
         step.apply(context(), module)

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from graph_evaluator import Evaluator
 
-from tilefw.api import DTYPES, Buffer, UnsupportedError
+from tilefw.api import DTYPES, BufferPlacement, UnsupportedError
 from tilefw.api.capabilities import missing
 from tilefw.tile import numbers
-from tilefw.tile.elementwise import ROWS, Row
+from tilefw.tile.elementwise import ROWS, ElementwiseRow
 from tilefw.tile.reference.accuracy import compare
 from tilefw.tile.reference.evaluate import evaluate
-from tilefw.tile.reference.value import Value as Judged
+from tilefw.tile.reference.value import EvaluatedValue
 from tilefw_spatial import isa
 from tilefw_spatial.capabilities import CAPABILITIES, ELEMENTS
 from tilefw_spatial.elements import on_machine_types
@@ -53,7 +53,7 @@ def _is(kind: str, dtype: str) -> bool:
     return kind == "any" or (kind == "float") == DTYPES[dtype].is_float
 
 
-def _results(row: Row, source: str) -> list[str]:
+def _results(row: ElementwiseRow, source: str) -> list[str]:
     if not row.is_cast:
         claimed = not missing({row.capability(source)}, CAPABILITIES)
         return ["int1" if row.result == "bool" else source] if claimed else []
@@ -77,7 +77,7 @@ def test_a_row_is_what_the_table_says(name: str, source: str, to: str) -> None:
     axis = Axis("i", COUNT)
     loads = tuple(Value(Load(place(axis, k)), (axis,), kind) for k, kind in enumerate(kinds))
     got = run(Value(Elementwise(name, loads), (axis,), to), axis, operands, kinds)
-    verdict = compare(got, evaluate(row, [Judged(x) for x in operands], DTYPES[source], DTYPES[to]))
+    verdict = compare(got, evaluate(row, [EvaluatedValue(x) for x in operands], DTYPES[source], DTYPES[to]))
     assert not verdict.wrong, verdict
 
 
@@ -102,7 +102,7 @@ def run(value: Value, axis: Axis, operands: list[Any], kinds: list[str]) -> Any:
     assert all(made.dtype in isa.TYPES for made in graph.values())
     storages = [numbers.to_bytes(x[::-1], DTYPES[kind]).copy() for x, kind in zip(operands, kinds, strict=True)]
     storages.append(np.zeros(COUNT * dtype.storage_bits // 8, np.uint8))
-    Evaluator(storages, {k: Buffer(k, 0, storage.size) for k, storage in enumerate(storages)}).run(graph)
+    Evaluator(storages, {k: BufferPlacement(k, 0, storage.size) for k, storage in enumerate(storages)}).run(graph)
     return numbers.from_bytes(storages[-1], dtype)
 
 

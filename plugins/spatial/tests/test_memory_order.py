@@ -10,7 +10,7 @@ from graph_evaluator import Evaluator
 
 import tilefw
 import tilefw.language as tl
-from tilefw.api import Buffer, Launch, UnsupportedError
+from tilefw.api import BufferPlacement, LaunchArguments, UnsupportedError
 from tilefw.api.ir import context
 from tilefw.passes.pipeline import default_passes
 from tilefw.runtime.compilation.kernel_source import from_jit
@@ -25,10 +25,10 @@ Array = np.ndarray[Any, Any]
 _KINDS = {"float32": "*fp32", "int32": "*i32"}
 
 
-def run(kernel: Any, programs: int, memory: list[Array], buffers: dict[str, Buffer], **constexprs: Any) -> None:
+def run(kernel: Any, programs: int, memory: list[Array], buffers: dict[str, BufferPlacement], **constexprs: Any) -> None:
     """Runs a launch on storages, as a graph and on the machine, which agree."""
     signature = {name: _KINDS[memory[buffer.storage].dtype.name] for name, buffer in buffers.items()}
-    launch = Launch((programs, 1, 1), {}, buffers)
+    launch = LaunchArguments((programs, 1, 1), {}, buffers)
     module = from_jit(kernel, signature | dict.fromkeys(constexprs, "constexpr"), constexprs).build()
     for step in default_passes(launch):
         step.apply(context(), module)
@@ -45,7 +45,9 @@ def run(kernel: Any, programs: int, memory: list[Array], buffers: dict[str, Buff
 def launched(kernel: Any, programs: int, *arrays: Array, **constexprs: Any) -> None:
     """Runs a launch on arrays that share no memory."""
     names = [parameter.name for parameter in kernel.params]
-    buffers = {name: Buffer(number, 0, array.nbytes) for number, (name, array) in enumerate(zip(names, arrays, strict=False))}
+    buffers = {
+        name: BufferPlacement(number, 0, array.nbytes) for number, (name, array) in enumerate(zip(names, arrays, strict=False))
+    }
     run(kernel, programs, list(arrays), buffers, **constexprs)
 
 
@@ -177,7 +179,8 @@ def add_to_both(x, a, b, B: tl.constexpr):
 def test_what_is_kept_of_a_store_through_another_argument_is_what_stands_there(kernel: Any, shift: int) -> None:
     """A masked store leaves, and an atomic adds to, what an earlier one wrote, whichever argument that went through."""
     x, whole = np.asarray([1, -1] * 8, np.float32), np.zeros(20, np.float32)
-    buffers = {"x": Buffer(0, 0, x.nbytes), "a": Buffer(1, 0, whole.nbytes), "b": Buffer(1, 4 * shift, whole.nbytes)}
+    a, b = BufferPlacement(1, 0, whole.nbytes), BufferPlacement(1, 4 * shift, whole.nbytes)
+    buffers = {"x": BufferPlacement(0, 0, x.nbytes), "a": a, "b": b}
     run(kernel, 1, [x, whole], buffers, B=16)
     expected = np.zeros(20, np.float32)
     if kernel is store_and_replace:
@@ -215,7 +218,7 @@ def views_of_two_types(x, a, b, B: tl.constexpr):
 def test_what_is_kept_of_elements_of_another_type_is_refused() -> None:
     x, a, b = np.zeros(16, np.float32), np.zeros(16, np.int32), np.zeros(16, np.float32)
     signature = {"x": "*fp32", "a": "*i32", "b": "*fp32", "B": "constexpr"}
-    buffers = {"x": Buffer(0, 0, x.nbytes), "a": Buffer(1, 0, a.nbytes), "b": Buffer(1, 0, b.nbytes)}
+    buffers = {"x": BufferPlacement(0, 0, x.nbytes), "a": BufferPlacement(1, 0, a.nbytes), "b": BufferPlacement(1, 0, b.nbytes)}
     with pytest.raises(UnsupportedError, match="other elements in the same bytes") as caught:
-        lower(from_jit(views_of_two_types, signature, {"B": 16}).build(), Launch((1, 1, 1), {}, buffers))
+        lower(from_jit(views_of_two_types, signature, {"B": 16}).build(), LaunchArguments((1, 1, 1), {}, buffers))
     assert caught.value.code == "TFW0660" and caught.value.place is not None

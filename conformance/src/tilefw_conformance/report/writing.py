@@ -22,7 +22,7 @@ from tilefw_conformance.report.totals import footer
 IDENTITY = ("schema", "edition", "targets", "level", "stage", "seed", "expression", "options", "versions")
 
 
-class Writer:
+class ReportWriter:
     """Streams one report into `folder`; `done` are the (target, case) pairs whose results were there before.
 
     Without `resume` an older report in the folder is replaced. With it, complete lines are kept, a torn last one and a footer are
@@ -54,7 +54,7 @@ class Writer:
             if case["case"] not in known:
                 self.add(case)
 
-    def __enter__(self) -> Writer:
+    def __enter__(self) -> ReportWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -97,7 +97,7 @@ def _locked(folder: str, path: str) -> BinaryIO:
     """The file at `path`, made where there is none, for this run alone; two would write through each other."""
     try:
         os.makedirs(folder, exist_ok=True)
-        file = open(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")  # noqa: SIM115 (closed by `Writer.close`)
+        file = open(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")  # noqa: SIM115 (closed by `ReportWriter.close`)
     except OSError as error:
         raise _unwritable(folder, error) from None
     try:

@@ -21,11 +21,11 @@ def main() -> None:
     lines: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_listen, args=(questions, lines), daemon=True).start()
     opening = protocol.decode(lines.get())
-    assert isinstance(opening, protocol.Open)
-    from tilefw_conformance.workers.session import Session, opened
+    assert isinstance(opening, protocol.OpenSession)
+    from tilefw_conformance.workers.session import WorkerSession, opened
 
     session = opened(opening)
-    if not isinstance(session, Session):
+    if not isinstance(session, WorkerSession):
         _say(answers, session)
         os._exit(0)
     _say(answers, session.ready)

@@ -20,15 +20,15 @@ from tilefw_conformance.case import Case
 from tilefw_conformance.report import records
 from tilefw_conformance.report.records import Record
 from tilefw_conformance.reproduction import reproduce
-from tilefw_conformance.workers.protocol import Open
-from tilefw_conformance.workers.supervisor import Limits, Supervisor
+from tilefw_conformance.workers.protocol import OpenSession
+from tilefw_conformance.workers.supervisor import Supervisor, WorkerLimits
 
 CONNECT_SECONDS = 10.0
 VERSIONS = (core_version, suite_version)
 _PLUGIN = "tilefw-conformance"
 
 
-def results(address: str, opening: Open, cases: Sequence[Case], limits: Limits) -> Iterator[Record]:
+def results(address: str, opening: OpenSession, cases: Sequence[Case], limits: WorkerLimits) -> Iterator[Record]:
     """The result of each case, as they come; of one whose Dask workers are lost again and again, an error that says so.
 
     Raises UsageError TFW0973 without a scheduler at `address`, KernelError TFW0974 where a machine there has other versions.
@@ -53,7 +53,7 @@ def results(address: str, opening: Open, cases: Sequence[Case], limits: Limits) 
 class Processes(WorkerPlugin):
     """The supervised processes of a Dask worker, one for each of its threads that is busy; they end with it."""
 
-    def __init__(self, opening: Open, limits: Limits) -> None:
+    def __init__(self, opening: OpenSession, limits: WorkerLimits) -> None:
         self.opening, self.limits = opening, limits
         self._idle: deque[Supervisor] = deque()
         self._all: list[Supervisor] = []
@@ -89,7 +89,7 @@ def run(versions: tuple[str, str], case: Case) -> Record:
     return processes.run(case)
 
 
-def _taken(future: Any, opening: Open, case: Case) -> Record:
+def _taken(future: Any, opening: OpenSession, case: Case) -> Record:
     """The task's record. Raises KernelError where its machine cannot run any case."""
     try:
         return future.result()

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-from tilefw_conformance.workers.protocol import LINE_LIMIT, Message, Open, ProtocolError, decode, encode
+from tilefw_conformance.workers.protocol import LINE_LIMIT, Message, OpenSession, ProtocolError, decode, encode
 
 OUTPUT_LIMIT = 4096  # bytes of what a worker printed that are kept, the last ones
 _CHUNK, _CHUNKS = 1 << 16, 64  # bytes at once, and how often before others have their turn
@@ -26,7 +26,7 @@ _ENVIRONMENT = {
 class Worker:
     """A started process; it says `ready` or `refused` when it has read `opening`."""
 
-    def __init__(self, opening: Open) -> None:
+    def __init__(self, opening: OpenSession) -> None:
         self.began = time.monotonic()
         self.printed = b""
         self._unread = b""

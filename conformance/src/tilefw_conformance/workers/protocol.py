@@ -31,7 +31,7 @@ class ProtocolError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
+class OpenSession:
     """`stage` is the last one to run; `execution` holds executor, checks, budget, numerics and seed where the user said them,
     `keywords` launch keywords beside those of a case.
 
@@ -86,9 +86,11 @@ class Done:
     record: dict[str, Any]
 
 
-Message = Open | Ready | Refused | Run | Began | Done
+Message = OpenSession | Ready | Refused | Run | Began | Done
 
-_SAY: Mapping[str, type[Message]] = {"open": Open, "ready": Ready, "refused": Refused, "run": Run, "began": Began, "done": Done}
+_SAY: Mapping[str, type[Message]] = {
+    "open": OpenSession, "ready": Ready, "refused": Refused, "run": Run, "began": Began, "done": Done
+}
 _WORDS = {kind: word for word, kind in _SAY.items()}
 # The dataclasses of our own inside messages: each becomes an object with its fields.
 _PARTS: Mapping[str, type[Any]] = {"case": Case, "expectation": Expectation, "place": Place}

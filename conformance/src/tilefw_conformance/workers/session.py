@@ -16,12 +16,12 @@ from tilefw_conformance.report import records
 from tilefw_conformance.report.records import Record
 from tilefw_conformance.runner import run
 from tilefw_conformance.suite import cases_of, expectations_of, writable
-from tilefw_conformance.workers.protocol import Open, Ready, Refused
+from tilefw_conformance.workers.protocol import OpenSession, Ready, Refused
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
-    opening: Open
+class WorkerSession:
+    opening: OpenSession
     target: Target
     ready: Ready
 
@@ -34,12 +34,12 @@ class Session:
         return result.record(artifacts=said.artifacts)
 
 
-def opened(opening: Open) -> Session | Refused:
+def opened(opening: OpenSession) -> WorkerSession | Refused:
     """The session, or why there is none: no such target, or a plugin that does not load."""
     try:
         target = find(opening.target)
         target.backend  # noqa: B018 (made now, so that what fails in it is the target's fault and no case's)
-        return Session(opening, target, _ready(opening, target))
+        return WorkerSession(opening, target, _ready(opening, target))
     except KernelError as error:
         return Refused(error)
     except (Exception, SystemExit) as error:
@@ -47,14 +47,14 @@ def opened(opening: Open) -> Session | Refused:
         return Refused(PluginError(f"target '{opening.target}' cannot be used: {why}", code="TFW0969"))
 
 
-def _ready(opening: Open, target: Target) -> Ready:
+def _ready(opening: OpenSession, target: Target) -> Ready:
     refuse_unknown(opening.keywords, target.info)
     known = expectations_of(target)
     shown = records.target(target, _executor(opening, target), known)
     return Ready(shown, _last_stage(opening.stage, target), known, writable(target), cases_of(target))
 
 
-def _executor(opening: Open, target: Target) -> str:
+def _executor(opening: OpenSession, target: Target) -> str:
     """What executes the cases. Raises UsageError for an option that no case could run with: better now, and once."""
     asked = config.resolve(config.settings(target.name, **opening.execution)).executor
     if target.name == "reference" and asked != "hw":

@@ -17,7 +17,7 @@ from tilefw_conformance.report import records
 from tilefw_conformance.report.records import Record
 from tilefw_conformance.reproduction import reproduce
 from tilefw_conformance.workers.process import Worker, ending
-from tilefw_conformance.workers.protocol import Began, Done, Message, Open, ProtocolError, Ready, Refused, Run
+from tilefw_conformance.workers.protocol import Began, Done, Message, OpenSession, ProtocolError, Ready, Refused, Run
 
 CASES_A_PROCESS = 16  # starting a process takes as long as some ten small cases
 ATTEMPTS = 3  # of a case whose worker somebody else ends
@@ -26,7 +26,7 @@ _TICK = 0.05  # seconds between two looks at clocks and memory
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class WorkerLimits:
     """Of one worker: seconds of wall clock to start and for a case, bytes of memory that it may hold."""
 
     start: float = 60.0
@@ -65,8 +65,8 @@ class _Seat:
 class Supervisor:
     """The worker processes of one target. `ready` starts the first one; `results` starts more, `jobs` at most."""
 
-    def __init__(self, opening: Open, jobs: int = 1, limits: Limits | None = None) -> None:
-        self.opening, self.jobs, self.limits = opening, jobs, limits or Limits()
+    def __init__(self, opening: OpenSession, jobs: int = 1, limits: WorkerLimits | None = None) -> None:
+        self.opening, self.jobs, self.limits = opening, jobs, limits or WorkerLimits()
         self._selector = selectors.DefaultSelector()
         self._seats: list[_Seat] = []
         self._waiting: deque[_Task] = deque()

@@ -37,9 +37,9 @@ from tilefw.api.errors import (
     UnsupportedError,
     UsageError,
 )
-from tilefw.api.launch import Buffer, Launch
+from tilefw.api.launch import BufferPlacement, LaunchArguments
 from tilefw.api.target import TargetInfo
-from tilefw.api.timeline import Row, Span, Timeline, Utilisation
+from tilefw.api.timeline import Span, Timeline, Track, Utilisation
 from tilefw.api.version import TILEFW_API
 
 if TYPE_CHECKING:
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALL_CHECKS", "CHECKS", "DEFAULT_BUDGET", "DEFAULT_CHECKS", "DTYPES", "TILEFW_API", "Argument", "Artifact", "Backend",
-    "Buffer", "BufferView", "CapacityError", "CheckError", "CheckInfo", "CodeError", "CompileError", "CompileOptions", "DType",
-    "Device", "Entry", "Finding", "IRError", "InternalError", "KernelError", "Launch", "LaunchError", "LaunchOptions",
-    "LaunchReport", "Parameter", "Place", "PluginError", "Resources", "Row", "Scalar", "Span", "Struct", "TargetInfo",
-    "Timeline", "UnsupportedError", "UsageError", "Utilisation", "dtype", "hookimpl",
+    "BufferPlacement", "BufferView", "CapacityError", "CheckError", "CheckInfo", "CodeError", "CompileError", "CompileOptions",
+    "DType", "Device", "Entry", "Finding", "IRError", "InternalError", "KernelError", "LaunchArguments", "LaunchError",
+    "LaunchOptions", "LaunchReport", "Parameter", "Place", "PluginError", "Resources", "Scalar", "Span", "Struct", "TargetInfo",
+    "Timeline", "Track", "UnsupportedError", "UsageError", "Utilisation", "dtype", "hookimpl",
 ]
 
 

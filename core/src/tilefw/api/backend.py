@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tilefw.api.artifact import Artifact
 from tilefw.api.device import Device
 from tilefw.api.errors import UnsupportedError
-from tilefw.api.launch import Launch
+from tilefw.api.launch import LaunchArguments
 from tilefw.api.target import TargetInfo
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class CompileOptions:
     enable_fp_fusion: bool = True
     debug: bool = False
     facts: frozenset[str] = frozenset()
-    launch: Launch | None = None
+    launch: LaunchArguments | None = None
     keep_levels: bool = False
     verify: bool = False
     extra: Mapping[str, Any] = field(default_factory=dict)

@@ -62,7 +62,7 @@ from tilefw.tile.dialect.ops import (
     TransOp,
 )
 from tilefw.tile.dialect.structural_op import StructuralOp
-from tilefw.tile.elementwise import ROWS, Row
+from tilefw.tile.elementwise import ROWS, ElementwiseRow
 from tilefw.tile.text.module import parse, verify, with_locations
 from tilefw.tile.text.source_location import place_of
 from tilefw.tile.types import Fp8E4B15Type, PtrType
@@ -70,13 +70,12 @@ from tilefw.tile.types import Fp8E4B15Type, PtrType
 __all__ = [
     "AddPtrOp", "ArrayAttr", "AtomicCasOp", "AtomicOp", "AtomicRmwOp", "Attribute", "BarrierOp", "Block", "BlockAccess",
     "BlockArgument", "BroadcastOp", "Builder", "CombineOp", "ConditionOp", "ConstantOp", "Context", "DenseArrayBase", "Dialect",
-    "DotOp", "ElementwiseOp", "ExpandDimsOp", "FileLineColLoc", "FlipOp", "FloatAttr", "ForOp", "Fp8E4B15Type", "FuncOp",
-    "FunctionType", "IfOp", "ImplicitBuilder", "InsertPoint", "IntegerAttr", "IntegerType", "IotaOp", "JoinOp", "LoadBlockOp",
-    "LoadOp", "ModuleOp", "ModulePass", "NumProgramsOp", "OpResult", "Operation", "PatternRewriteWalker", "PatternRewriter",
-    "PointerAccess", "ProgramIdOp", "PtrType", "ROWS", "ReduceOp", "Region", "ReshapeOp", "ReturnOp", "RewritePattern", "Rewriter",
-    "Row", "SSAValue", "ScanOp", "SplatOp", "SplitOp", "StoreBlockOp", "StoreOp", "StringAttr", "StructuralOp", "TensorType",
-    "Tile", "TransOp",
-    "UnitAttr", "VectorType", "VerifyException", "WhileOp", "YieldOp", "argument_attributes", "build", "context", "elementwise",
-    "entry_of", "evaluate_known", "numbers", "op_type_rewrite_pattern", "parse", "place_of", "refuse_unserved", "types", "verify",
-    "with_locations",
+    "DotOp", "ElementwiseOp", "ElementwiseRow", "ExpandDimsOp", "FileLineColLoc", "FlipOp", "FloatAttr", "ForOp", "Fp8E4B15Type",
+    "FuncOp", "FunctionType", "IfOp", "ImplicitBuilder", "InsertPoint", "IntegerAttr", "IntegerType", "IotaOp", "JoinOp",
+    "LoadBlockOp", "LoadOp", "ModuleOp", "ModulePass", "NumProgramsOp", "OpResult", "Operation", "PatternRewriteWalker",
+    "PatternRewriter", "PointerAccess", "ProgramIdOp", "PtrType", "ROWS", "ReduceOp", "Region", "ReshapeOp", "ReturnOp",
+    "RewritePattern", "Rewriter", "SSAValue", "ScanOp", "SplatOp", "SplitOp", "StoreBlockOp", "StoreOp", "StringAttr",
+    "StructuralOp", "TensorType", "Tile", "TransOp", "UnitAttr", "VectorType", "VerifyException", "WhileOp", "YieldOp",
+    "argument_attributes", "build", "context", "elementwise", "entry_of", "evaluate_known", "numbers", "op_type_rewrite_pattern",
+    "parse", "place_of", "refuse_unserved", "types", "verify", "with_locations",
 ]

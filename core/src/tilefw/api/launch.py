@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Buffer:
+class BufferPlacement:
     """Where a pointer argument points: `offset` bytes into storage number `storage`, which has `nbytes` bytes in all.
 
     Arguments that share memory name one storage.
@@ -19,7 +19,7 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class LaunchArguments:
     """The arguments of one launch, by parameter: a target that wants the facts `scalars` and `grid` compiles for it alone.
 
     The grid has three extents. Core has put the scalars and the grid's extents into the module as constants by the time that a
@@ -28,4 +28,4 @@ class Launch:
 
     grid: tuple[int, int, int]
     scalars: Mapping[str, int | float] = field(default_factory=dict)
-    buffers: Mapping[str, Buffer] = field(default_factory=dict)
+    buffers: Mapping[str, BufferPlacement] = field(default_factory=dict)

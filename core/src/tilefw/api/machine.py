@@ -13,12 +13,12 @@ from tilefw.machine.allocate import allocate, drop_identities
 from tilefw.machine.check_allocation import check_allocation, snapshot
 from tilefw.machine.inst import Block, Function, Inst, Operand, Reg, Slice
 from tilefw.machine.register_sets import RegisterSets
-from tilefw.machine.spill_model import MEMORY, WHOLE, Home, Location, SpillModel
+from tilefw.machine.spill_model import MEMORY, WHOLE, Location, SpillModel, SpillSlotClass
 from tilefw.machine.table import BRANCH, EFFECT, JUMP, MOVE, PURE, InstructionTable, InstructionTraits, RegisterClass, from_dict
 from tilefw.machine.text import parse_function, parse_functions, print_function, print_inst
 
 if TYPE_CHECKING:
-    from tilefw.machine.check_wait_states import Pair, check_wait_states
+    from tilefw.machine.check_wait_states import PairRules, check_wait_states
     from tilefw.machine.check_waits import Begun, Seen, check_waits
     from tilefw.machine.function_op import FuncOp as FunctionOp
     from tilefw.machine.function_pass import FunctionPass
@@ -29,18 +29,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BRANCH", "EFFECT", "JUMP", "MEMORY", "MOVE", "PURE", "WHOLE", "Begun", "Block", "Concern", "Event", "FillWaitStates",
-    "Function",
-    "FunctionOp", "FunctionPass", "Home", "InsertWaits", "Inst", "InstructionTable", "InstructionTraits", "Location",
-    "MachineBackend", "Operand",
-    "Pair", "Profile", "Reg", "RegisterClass", "RegisterSets", "ScheduleInstructions", "Seen", "Share", "Slice", "SpillModel",
-    "Steps", "TieOperands", "WaitModel", "WaitStateModel", "allocate", "assign_registers", "check_allocation", "check_wait_states",
-    "check_waits", "drop_identities", "entry_of", "fill_wait_states", "from_dict", "insert_waits", "parse_function",
-    "parse_functions", "print_function", "print_inst", "schedule", "snapshot", "tie_operands",
+    "Function", "FunctionOp", "FunctionPass", "InsertWaits", "Inst", "InstructionTable", "InstructionTraits", "Location",
+    "MachineBackend", "Operand", "PairRules", "Profile", "Reg", "RegisterClass", "RegisterSets", "ScheduleInstructions", "Seen",
+    "Share", "Slice", "SpillModel", "SpillSlotClass", "Steps", "TieOperands", "WaitModel", "WaitStateModel", "allocate",
+    "assign_registers", "check_allocation", "check_wait_states", "check_waits", "drop_identities", "entry_of", "fill_wait_states",
+    "from_dict", "insert_waits", "parse_function", "parse_functions", "print_function", "print_inst", "schedule", "snapshot",
+    "tie_operands",
 ]
 
 _PASSES = {
     "FunctionPass": "tilefw.machine.function_pass",
-    **dict.fromkeys(("Pair", "check_wait_states"), "tilefw.machine.check_wait_states"),
+    **dict.fromkeys(("PairRules", "check_wait_states"), "tilefw.machine.check_wait_states"),
     **dict.fromkeys(("Begun", "Seen", "check_waits"), "tilefw.machine.check_waits"),
     **dict.fromkeys(("ScheduleInstructions", "Steps", "schedule"), "tilefw.machine.schedule"),
     **dict.fromkeys(("TieOperands", "tie_operands"), "tilefw.machine.ties"),

@@ -12,7 +12,6 @@ from tilefw.sim.program import (
     Branch,
     BranchTable,
     Call,
-    Chip,
     Destination,
     Exit,
     Flow,
@@ -29,6 +28,7 @@ from tilefw.sim.program import (
     Register,
     Registers,
     Return,
+    SimulatedChip,
     Sink,
     Source,
     Special,
@@ -62,11 +62,11 @@ _HOMES = {
 }
 
 __all__ = [
-    "Access", "Accumulation", "Algebra", "Barrier", "BitMap", "Branch", "BranchTable", "Call", "Check", "Chip", "Decoders",
-    "Destination", "Exit", "Flow", "Fragment", "GlobalMemory", "Guard", "HazardRule", "Hazards", "Immediate", "Instruction",
-    "Issue", "Jump", "LoadedProgram", "MemorySpace", "PRIMITIVES", "Piece", "Program", "ProgramParameter", "RecordedStep",
-    "Register", "Registers", "Return", "SimulatedBuffers", "SimulatorDevice", "Sink", "Source", "Special", "Stages", "Symbol",
-    "Value", "Variable", "Wait", "launch", "load_program", "pack", "trace",
+    "Access", "Accumulation", "Algebra", "Barrier", "BitMap", "Branch", "BranchTable", "Call", "Check", "Decoders", "Destination",
+    "Exit", "Flow", "Fragment", "GlobalMemory", "Guard", "HazardRule", "Hazards", "Immediate", "Instruction", "Issue", "Jump",
+    "LoadedProgram", "MemorySpace", "PRIMITIVES", "Piece", "Program", "ProgramParameter", "RecordedStep", "Register", "Registers",
+    "Return", "SimulatedBuffers", "SimulatedChip", "SimulatorDevice", "Sink", "Source", "Special", "Stages", "Symbol", "Value",
+    "Variable", "Wait", "launch", "load_program", "pack", "trace",
 ]
 
 

@@ -18,26 +18,26 @@ from tilefw.api.machine_backend import MachineBackend, assign_registers, entry_o
 
 if TYPE_CHECKING:
     from tilefw.api.ir import ModulePass
-    from tilefw.simt.chip import Access, AsyncCopy, AtomicAccess, FragmentAccess, LaneChip, Registers, Rule, alias, template
-    from tilefw.simt.description import ChipDescription, FragmentLoad, Machine, MatrixAtom
+    from tilefw.simt.chip import AsyncCopy, AtomicAccess, FragmentAccess, LaneAccess, LaneChip, Registers, Rule, alias, template
+    from tilefw.simt.description import ChipDescription, FragmentLoad, LaneMachine, MatrixAtom
     from tilefw.simt.layout import LinearLayout
     from tilefw.simt.select.code import Code, Const, Element
     from tilefw.simt.select.combine import Addresses, Combiner, Fusion
 
 __all__ = [
-    "Access", "Addresses", "AsyncCopy", "AtomicAccess", "ChipDescription", "Code", "Combiner", "Const", "Element",
-    "FragmentAccess", "FragmentLoad", "Fusion", "LaneChip", "LinearLayout", "Machine", "MatrixAtom", "Registers", "Rule",
+    "Addresses", "AsyncCopy", "AtomicAccess", "ChipDescription", "Code", "Combiner", "Const", "Element", "FragmentAccess",
+    "FragmentLoad", "Fusion", "LaneAccess", "LaneChip", "LaneMachine", "LinearLayout", "MatrixAtom", "Registers", "Rule",
     "SimtBackend", "alias", "assign_registers", "entry_of", "selection_passes", "template",
 ]
 
 _KIT = {
     **dict.fromkeys(
-        ("Access", "AsyncCopy", "AtomicAccess", "FragmentAccess", "LaneChip", "Registers", "Rule", "alias", "template"),
+        ("LaneAccess", "AsyncCopy", "AtomicAccess", "FragmentAccess", "LaneChip", "Registers", "Rule", "alias", "template"),
         "tilefw.simt.chip",
     ),
     **dict.fromkeys(("Code", "Const", "Element"), "tilefw.simt.select.code"),
     **dict.fromkeys(("Addresses", "Combiner", "Fusion"), "tilefw.simt.select.combine"),
-    **dict.fromkeys(("ChipDescription", "FragmentLoad", "Machine", "MatrixAtom"), "tilefw.simt.description"),
+    **dict.fromkeys(("ChipDescription", "FragmentLoad", "LaneMachine", "MatrixAtom"), "tilefw.simt.description"),
     "LinearLayout": "tilefw.simt.layout",
 }
 
@@ -63,11 +63,11 @@ class SimtBackend(MachineBackend):
 
     def pipeline(self, options: CompileOptions) -> Sequence[ModulePass]:
         """The kit's passes to lane IR (`tilefw.simt.passes`), lane to machine, then the chip's own `machine_passes`."""
-        from tilefw.simt.description import Machine
+        from tilefw.simt.description import LaneMachine
         from tilefw.simt.passes import lane_passes, selection_passes
 
         chip = self.chip(options)
-        machine = Machine(chip.description, options.num_warps, "under_2_gib" in options.facts)
+        machine = LaneMachine(chip.description, options.num_warps, "under_2_gib" in options.facts)
         return (
             *lane_passes(machine, options.num_stages, "disjoint" in options.facts),
             *selection_passes(chip, self.target.name),

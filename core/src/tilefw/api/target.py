@@ -41,5 +41,5 @@ UNDER_2_GIB = (2 << 30) - (64 << 10)
 
 # Facts about arguments that enter at launch and are part of the cache key.
 FACTS = ("divisible_by_16", "equal_to_1", "under_2_gib", "disjoint", "scalars", "grid", "extents")
-# Those of one launch alone: a target that wants any of them compiles for one launch (`api.Launch`).
+# Those of one launch alone: a target that wants any of them compiles for one launch (`api.LaunchArguments`).
 BOUND_FACTS = frozenset({"scalars", "grid", "extents"})

@@ -41,7 +41,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Track:
     """One queue of the machine and what stood in it: spans by `begin`, none of which begins before the one before it has ended.
 
     Rows of one `group` (a unit, a chip) stand together, in the order of the timeline."""
@@ -59,6 +59,6 @@ class Timeline:
     `kinds` are all that spans of this target can have, in an order that is always the same: each has its colour by its place."""
 
     cycles: int
-    rows: tuple[Row, ...]
+    rows: tuple[Track, ...]
     kinds: tuple[str, ...] = ()
     facts: Mapping[str, int | str] = field(default_factory=dict)

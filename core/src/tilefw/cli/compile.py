@@ -15,9 +15,9 @@ from tilefw.cli.output import write_file, write_stdout
 if TYPE_CHECKING:
     from tilefw.api.artifact import Artifact
     from tilefw.api.backend import CompileOptions
-    from tilefw.api.launch import Launch
+    from tilefw.api.launch import LaunchArguments
     from tilefw.api.target import TargetInfo
-    from tilefw.runtime.compilation.kernel_source import Source
+    from tilefw.runtime.compilation.kernel_source import ModuleSource
 
 LEVELS = ("tile", "lane", "machine", "asm", "bin")
 
@@ -51,7 +51,7 @@ def main(summary: str, argv: list[str]) -> int:
 
 
 def _request(
-    args: argparse.Namespace, keywords: dict[str, Any], facts: frozenset[str], launch: Launch | None, info: TargetInfo
+    args: argparse.Namespace, keywords: dict[str, Any], facts: frozenset[str], launch: LaunchArguments | None, info: TargetInfo
 ) -> CompileOptions:
     """The options of the compilation; an unknown or ill-valued --option is a mistake of the command line."""
     from tilefw.cli.arguments import told_to_the_user
@@ -80,7 +80,9 @@ def _parser(summary: str) -> Any:
     return parse
 
 
-def _source(args: argparse.Namespace, info: TargetInfo) -> tuple[Source, dict[str, Any], frozenset[str], Launch | None]:
+def _source(
+    args: argparse.Namespace, info: TargetInfo
+) -> tuple[ModuleSource, dict[str, Any], frozenset[str], LaunchArguments | None]:
     from tilefw.cli import sources
 
     path, colon, function = args.kernel.rpartition(":")
@@ -97,7 +99,7 @@ def _source(args: argparse.Namespace, info: TargetInfo) -> tuple[Source, dict[st
     return sources.from_library(args.kernel, dict(args.param), args.seed, info)
 
 
-def _stated_launch(args: argparse.Namespace, info: TargetInfo) -> Launch | None:
+def _stated_launch(args: argparse.Namespace, info: TargetInfo) -> LaunchArguments | None:
     from tilefw.runtime.arguments.bound_launch import stated_launch
 
     grid = None if args.grid is None else tuple(literal(extent) for extent in args.grid.split(","))

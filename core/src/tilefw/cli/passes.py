@@ -9,7 +9,7 @@ from tilefw.cli.output import print_json
 from tilefw.cli.table import print_table
 
 if TYPE_CHECKING:
-    from tilefw.passes.listing import Step
+    from tilefw.passes.listing import PipelineStep
 
 
 def main(summary: str, argv: list[str]) -> int:
@@ -27,7 +27,7 @@ def main(summary: str, argv: list[str]) -> int:
     return 0
 
 
-def target_steps(target: str | None) -> tuple[str, list[Step]]:
+def target_steps(target: str | None) -> tuple[str, list[PipelineStep]]:
     """(The target's name, its steps under the default options). Raises UsageError for no such target."""
     from tilefw.passes.listing import steps
     from tilefw.runtime import config

@@ -12,7 +12,7 @@ from tilefw.cli.scripts import function
 from tilefw.runtime.compilation import kernel_source
 
 if TYPE_CHECKING:
-    from tilefw.api.launch import Launch
+    from tilefw.api.launch import LaunchArguments
     from tilefw.api.target import TargetInfo
 
 TEXT_LIMIT = 64 << 20  # bytes of an IR file
@@ -21,7 +21,7 @@ NOT_YET = {".ttir": "Triton IR"}
 
 def from_library(
     name: str, given: Mapping[str, str], seed: int, info: TargetInfo
-) -> tuple[kernel_source.Source, dict[str, Any], frozenset[str], Launch | None]:
+) -> tuple[kernel_source.ModuleSource, dict[str, Any], frozenset[str], LaunchArguments | None]:
     """A library kernel as its own launch would compile it, that launch's keywords, and its facts that the target wants."""
     import numpy as np
 
@@ -36,13 +36,13 @@ def from_library(
     return made.source, dict(launch.keywords), facts_of(info, made.values), launch_of(info, made.values, launch.grid)
 
 
-def from_file(path: str, name: str, signature: Mapping[str, str], constexprs: Mapping[str, str]) -> kernel_source.Source:
+def from_file(path: str, name: str, signature: Mapping[str, str], constexprs: Mapping[str, str]) -> kernel_source.ModuleSource:
     """A function of a Python file, with the types and compile-time values that the command line states."""
     stated = kernel_source.ahead_of_time(signature)
     return kernel_source.from_jit(function(path, name), stated, {n: literal(v) for n, v in constexprs.items()})
 
 
-def from_text(path: str) -> kernel_source.Source:
+def from_text(path: str) -> kernel_source.ModuleSource:
     """A file of tile IR."""
     extension = os.path.splitext(path)[1]
     if extension in NOT_YET:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tilefw.frontend.source import KernelSource
 
 
-class Kernel(Protocol):
+class KernelFunction(Protocol):
     """What the front end reads of a jit function; `tilefw.runtime.jit.JITFunction` is one."""
 
     __name__: str
@@ -27,7 +27,7 @@ class Kernel(Protocol):
 
 
 def build_module(
-    kernel: Kernel, signature: Mapping[str, str], constexprs: Mapping[str, Any], *, context: object = None
+    kernel: KernelFunction, signature: Mapping[str, str], constexprs: Mapping[str, Any], *, context: object = None
 ) -> ModuleOp:
     """The tile IR of `kernel` for one signature: a module with one public `func.func` of the kernel's name.
 

@@ -10,19 +10,19 @@ from tilefw.api.errors import CompileError, UnsupportedError
 from tilefw.frontend.builder import Builder
 from tilefw.frontend.casts import bitcast, cast, constant, to_value
 from tilefw.frontend.semantics import broadcast_shapes, checked_number, number_type, promote
-from tilefw.frontend.values import Value, describe, is_number
+from tilefw.frontend.values import RuntimeValue, describe, is_number
 
 
 def element_type(value: Any) -> tl.dtype:
     """The element type of an operand: its own, or that of a Python number."""
-    if isinstance(value, Value):
+    if isinstance(value, RuntimeValue):
         return value.dtype
     if is_number(value):
         return number_type(value)
     raise CompileError(f"arithmetic needs numbers and tensors, not {describe(value)}", "TFW0201")
 
 
-def promoted(b: Builder, left: Any, right: Any, division: bool = False) -> tuple[Value, Value]:
+def promoted(b: Builder, left: Any, right: Any, division: bool = False) -> tuple[RuntimeValue, RuntimeValue]:
     """Both operands in their common type and shape; pointers are refused."""
     types = element_type(left), element_type(right)
     if types[0].is_ptr() or types[1].is_ptr():
@@ -32,22 +32,22 @@ def promoted(b: Builder, left: Any, right: Any, division: bool = False) -> tuple
     return first, second
 
 
-def in_type(b: Builder, element: tl.dtype, *operands: Any) -> tuple[Value, ...]:
+def in_type(b: Builder, element: tl.dtype, *operands: Any) -> tuple[RuntimeValue, ...]:
     """Operands cast to `element` and broadcast against each other; numbers become constants of the common shape at once."""
-    tiles = [cast(b, operand, element) if isinstance(operand, Value) else operand for operand in operands]
+    tiles = [cast(b, operand, element) if isinstance(operand, RuntimeValue) else operand for operand in operands]
     shape: tuple[int, ...] = ()
     for tile in tiles:
-        if isinstance(tile, Value):
+        if isinstance(tile, RuntimeValue):
             shape = broadcast_shapes(shape, tile.shape) if shape and tile.shape else shape or tile.shape
     for tile in tiles:
-        if not isinstance(tile, Value):
+        if not isinstance(tile, RuntimeValue):
             checked_number(tile, element)
     return tuple(
-        stretched(b, tile, shape) if isinstance(tile, Value) else constant(b, tile, element, shape) for tile in tiles
+        stretched(b, tile, shape) if isinstance(tile, RuntimeValue) else constant(b, tile, element, shape) for tile in tiles
     )
 
 
-def stretched(b: Builder, value: Value, shape: tuple[int, ...]) -> Value:
+def stretched(b: Builder, value: RuntimeValue, shape: tuple[int, ...]) -> RuntimeValue:
     """A value brought to a shape with which it broadcasts."""
     if value.shape == shape:
         return value
@@ -99,34 +99,34 @@ COMPARISONS = {
 }
 
 
-def _simple(rows: Callable[[tl.dtype], str], division: bool = False) -> Callable[[Builder, Any, Any], Value]:
-    def compute(b: Builder, left: Any, right: Any) -> Value:
+def _simple(rows: Callable[[tl.dtype], str], division: bool = False) -> Callable[[Builder, Any, Any], RuntimeValue]:
+    def compute(b: Builder, left: Any, right: Any) -> RuntimeValue:
         x, y = promoted(b, left, right, division)
         return b.row(rows(x.dtype), x, y)
 
     return compute
 
 
-def add(b: Builder, left: Any, right: Any) -> Value:
+def add(b: Builder, left: Any, right: Any) -> RuntimeValue:
     """left + right; a pointer takes an integer on either side."""
-    if isinstance(right, Value) and right.dtype.is_ptr() and not element_type(left).is_ptr():
+    if isinstance(right, RuntimeValue) and right.dtype.is_ptr() and not element_type(left).is_ptr():
         left, right = right, left
-    if isinstance(left, Value) and left.dtype.is_ptr():
+    if isinstance(left, RuntimeValue) and left.dtype.is_ptr():
         return offset(b, left, right)
     return _simple(_ADD)(b, left, right)
 
 
-def subtract(b: Builder, left: Any, right: Any) -> Value:
+def subtract(b: Builder, left: Any, right: Any) -> RuntimeValue:
     """left - right; pointer minus integer moves the pointer down."""
-    if isinstance(left, Value) and left.dtype.is_ptr():
-        if isinstance(right, Value) and right.dtype.is_ptr():
+    if isinstance(left, RuntimeValue) and left.dtype.is_ptr():
+        if isinstance(right, RuntimeValue) and right.dtype.is_ptr():
             raise _pointer_mistake(left.dtype, right.dtype)
         back = -right if is_number(right) else negate(b, _signed_offset(b, to_value(b, right)))
         return offset(b, left, back)
     return _simple(_SUB)(b, left, right)
 
 
-def offset(b: Builder, pointer: Value, distance: Any) -> Value:
+def offset(b: Builder, pointer: RuntimeValue, distance: Any) -> RuntimeValue:
     """The pointer moved by an integer number of elements; unsigned distances are never read as negative."""
     element = element_type(distance)
     if not element.is_int():
@@ -136,13 +136,13 @@ def offset(b: Builder, pointer: Value, distance: Any) -> Value:
     return b.add_pointer(stretched(b, pointer, shape), stretched(b, moved, shape))
 
 
-def _signed_offset(b: Builder, value: Value) -> Value:
+def _signed_offset(b: Builder, value: RuntimeValue) -> RuntimeValue:
     if value.dtype.is_int_unsigned() and value.dtype.int_bitwidth < 64:
         return cast(b, value, tl.int64)
     return value
 
 
-def true_divide(b: Builder, left: Any, right: Any) -> Value:
+def true_divide(b: Builder, left: Any, right: Any) -> RuntimeValue:
     """left / right: two integers give float32, fp16 and bf16 are divided in float32."""
     x, y = promoted(b, left, right, division=True)
     if x.dtype.is_int():
@@ -150,19 +150,19 @@ def true_divide(b: Builder, left: Any, right: Any) -> Value:
     return b.row("divf", x, y)
 
 
-def shift_right(b: Builder, left: Any, right: Any) -> Value:
+def shift_right(b: Builder, left: Any, right: Any) -> RuntimeValue:
     """left >> right: arithmetic when the tile that decides is signed, the left one unless it is a number."""
-    decides = left if isinstance(left, Value) else right
+    decides = left if isinstance(left, RuntimeValue) else right
     row = "shrs" if decides.dtype.is_int_signed() else "shru"
     return _simple(by_type(None, row))(b, left, right)
 
 
-def compare(b: Builder, operator: str, left: Any, right: Any) -> Value:
+def compare(b: Builder, operator: str, left: Any, right: Any) -> RuntimeValue:
     x, y = promoted(b, left, right)
     return b.compare(COMPARISONS[operator](x.dtype), x, y)
 
 
-def negate(b: Builder, value: Value) -> Value:
+def negate(b: Builder, value: RuntimeValue) -> RuntimeValue:
     if value.dtype.is_ptr():
         raise CompileError(f"unary - does not take {value.dtype}", "TFW0201")
     refuse_narrow(value.dtype)
@@ -171,7 +171,7 @@ def negate(b: Builder, value: Value) -> Value:
     return b.row("subi", constant(b, 0, value.dtype, value.shape), value)
 
 
-def invert(b: Builder, value: Value) -> Value:
+def invert(b: Builder, value: RuntimeValue) -> RuntimeValue:
     """~value: all bits flipped; on int1 it is `not`."""
     if not value.dtype.is_int():
         raise CompileError(f"unary ~ takes integers, not {value.dtype}", "TFW0201")
@@ -179,7 +179,7 @@ def invert(b: Builder, value: Value) -> Value:
     return b.row("xori", value, ones)
 
 
-def truth(b: Builder, value: Value, operator: str) -> Value:
+def truth(b: Builder, value: RuntimeValue, operator: str) -> RuntimeValue:
     """An operand of `and`, `or`, `not`: int1, or a pointer, which is true unless null."""
     if value.dtype.is_int1():
         return value
@@ -192,12 +192,12 @@ def truth(b: Builder, value: Value, operator: str) -> Value:
     return bitcast(b, value, tl.int1)
 
 
-def logical(b: Builder, operator: str, left: Value, right: Value) -> Value:
+def logical(b: Builder, operator: str, left: RuntimeValue, right: RuntimeValue) -> RuntimeValue:
     x, y = in_type(b, tl.int1, truth(b, left, operator), truth(b, right, operator))
     return b.row("andi" if operator == "and" else "ori", x, y)
 
 
-BINARY: dict[str, Callable[[Builder, Any, Any], Value]] = {
+BINARY: dict[str, Callable[[Builder, Any, Any], RuntimeValue]] = {
     "+": add,
     "-": subtract,
     "*": _simple(_MUL),

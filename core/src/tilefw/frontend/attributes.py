@@ -11,7 +11,7 @@ import tilefw.language as tl
 from tilefw.api.errors import CompileError, UnsupportedError
 from tilefw.frontend.builder import Builder
 from tilefw.frontend.builtins.shape import permute
-from tilefw.frontend.values import Value, describe, named
+from tilefw.frontend.values import RuntimeValue, describe, named
 from tilefw.language.absent import METHODS
 from tilefw.language.markers import NotYet
 from tilefw.language.shape import item
@@ -34,7 +34,7 @@ class BoundMethod:
     """A function of the language with its first argument: `x.to`, `x.exp`."""
 
     function: Any
-    value: Value
+    value: RuntimeValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,12 @@ class LogicalMethod:
     """`x.logical_and` and `x.logical_or`."""
 
     word: str
-    value: Value
+    value: RuntimeValue
 
 
 def attribute(b: Builder, value: Any, name: str) -> Any:
     """The value of `value.name`; raises CompileError for what is not there, with the nearest name."""
-    if isinstance(value, Value):
+    if isinstance(value, RuntimeValue):
         return _of_tensor(b, value, name)
     if isinstance(value, NotYet):
         raise value.refusal() if name != "__name__" else CompileError(f"{value!r} has no attribute", "TFW0117")
@@ -60,7 +60,7 @@ def attribute(b: Builder, value: Any, name: str) -> Any:
         raise _missing(value, name) from None
 
 
-def _of_tensor(b: Builder, value: Value, name: str) -> Any:
+def _of_tensor(b: Builder, value: RuntimeValue, name: str) -> Any:
     if name in _FACTS:
         return getattr(value, name)
     if name == "T":
@@ -77,7 +77,7 @@ def _of_tensor(b: Builder, value: Value, name: str) -> Any:
 
 
 def _missing(value: Any, name: str) -> CompileError:
-    if isinstance(value, Value):
+    if isinstance(value, RuntimeValue):
         known, words = [*_FACTS, "T", *_METHODS, *METHODS], f"{named(value)}"
     elif isinstance(value, types.ModuleType):
         known, words = [n for n in dir(value) if not n.startswith("_")], f"module `{value.__name__}`"

@@ -13,7 +13,7 @@ from tilefw.frontend.calls import Calls
 from tilefw.frontend.casts import to_value
 from tilefw.frontend.rest import FELL_THROUGH, NeedsRest, PathOutcome, Rest
 from tilefw.frontend.scope import Names
-from tilefw.frontend.values import Value, describe, flatten, is_number, named, rebuild, same_type
+from tilefw.frontend.values import RuntimeValue, describe, flatten, is_number, named, rebuild, same_type
 
 _ABSENT = object()
 
@@ -39,7 +39,7 @@ class Branches(Calls):
     def execute(self, rest: Rest, closed: bool = False) -> PathOutcome:
         raise NotImplementedError
 
-    def branch(self, node: ast.If, condition: Value, rest: Rest, closed: bool) -> PathOutcome:
+    def branch(self, node: ast.If, condition: RuntimeValue, rest: Rest, closed: bool) -> PathOutcome:
         """Build a run-time `if`. FELL_THROUGH means that `rest` is still to be run; else all of it is in the branches."""
         before = self.frame.scope.snapshot()
         sides = [self._side(statements, rest, before, closed) for statements in (node.body, node.orelse)]
@@ -88,11 +88,11 @@ class Branches(Calls):
             outcome = self.execute(rest)
         side.outcome = PathOutcome(None) if outcome is FELL_THROUGH else outcome
 
-    def _join_names(self, node: ast.If, condition: Value, sides: list[BranchSide], before: Names) -> None:
+    def _join_names(self, node: ast.If, condition: RuntimeValue, sides: list[BranchSide], before: Names) -> None:
         """Names after the branch: those on which both sides agree, those that differ as results, the others are gone."""
         scope, (then, otherwise) = self.frame.scope, sides
         joined: dict[str, Any] = {}
-        differing: dict[str, tuple[list[Value], list[Value]]] = {}
+        differing: dict[str, tuple[list[RuntimeValue], list[RuntimeValue]]] = {}
         for name in dict.fromkeys((*before[0], *then.names, *otherwise.names)):
             left, right = then.names.get(name, _ABSENT), otherwise.names.get(name, _ABSENT)
             if _identical(left, right):
@@ -116,7 +116,7 @@ class Branches(Calls):
         lines = [side.end[1].get(name, node.lineno) for side in sides]
         if left is _ABSENT or right is _ABSENT:
             return f"it is assigned in one branch of the `if` in line {node.lineno} only (line {lines[left is _ABSENT]})"
-        if isinstance(left, Value) and isinstance(right, Value):
+        if isinstance(left, RuntimeValue) and isinstance(right, RuntimeValue):
             raise CompileError(
                 f"the branches of this `if` give `{name}` different types",
                 "TFW0110",
@@ -125,20 +125,20 @@ class Branches(Calls):
             )
         return f"the branches of the `if` in line {node.lineno} leave it as {describe(left)} and as {describe(right)}"
 
-    def _join_returns(self, condition: Value, sides: list[BranchSide]) -> PathOutcome:
+    def _join_returns(self, condition: RuntimeValue, sides: list[BranchSide]) -> PathOutcome:
         values = [side.outcome.value for side in sides]
-        pairs: list[tuple[Value, Value]] = []
+        pairs: list[tuple[RuntimeValue, RuntimeValue]] = []
         joined = self._common(values[0], values[1], sides, pairs)
         results = iter(self.frame.b.branch(condition, sides[0].block, sides[1].block, pairs))
         return PathOutcome(rebuild(joined, results), sides[0].outcome.node)
 
-    def _common(self, left: Any, right: Any, sides: list[BranchSide], pairs: list[tuple[Value, Value]]) -> Any:
+    def _common(self, left: Any, right: Any, sides: list[BranchSide], pairs: list[tuple[RuntimeValue, RuntimeValue]]) -> Any:
         """One value for two returns; equal constexprs stay, numbers become run-time scalars, types must agree."""
         if isinstance(left, tuple) and isinstance(right, tuple) and len(left) == len(right):
             return tuple(self._common(a, b, sides, pairs) for a, b in zip(left, right, strict=True))
-        if not isinstance(left, Value) and not isinstance(right, Value) and same_type(left, right):
+        if not isinstance(left, RuntimeValue) and not isinstance(right, RuntimeValue) and same_type(left, right):
             return left
-        if all(isinstance(value, Value) or is_number(value) for value in (left, right)):
+        if all(isinstance(value, RuntimeValue) or is_number(value) for value in (left, right)):
             with self.frame.b.inside(sides[0].block):
                 first = to_value(self.frame.b, left)
             with self.frame.b.inside(sides[1].block):

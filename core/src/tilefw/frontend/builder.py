@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import UNKNOWN_LOC, LocationAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 import tilefw.language as tl
-from tilefw.frontend.values import Value, lowered, tile_type
+from tilefw.frontend.values import RuntimeValue, lowered, tile_type
 from tilefw.tile.dialect import elementwise_op, ops
 from tilefw.tile.dialect.base import dense_i64
 
@@ -36,9 +36,9 @@ class Builder:
         self.block.add_op(op)
         return op
 
-    def value(self, op: Operation, type: tl.dtype) -> Value:
+    def value(self, op: Operation, type: tl.dtype) -> RuntimeValue:
         """Insert an op with one result, which has `type` in the language."""
-        return Value(self.insert(op).results[0], type)
+        return RuntimeValue(self.insert(op).results[0], type)
 
     @contextmanager
     def inside(self, block: Block) -> Iterator[Block]:
@@ -49,93 +49,98 @@ class Builder:
         finally:
             self.block = outer
 
-    def row(self, name: str, *operands: Value, type: tl.dtype | None = None) -> Value:
+    def row(self, name: str, *operands: RuntimeValue, type: tl.dtype | None = None) -> RuntimeValue:
         """An op of the elementwise table whose result has the type of its last operand, or `type`."""
         op = elementwise_op.build(name, *[operand.ssa for operand in operands])
         return self.value(op, operands[-1].type if type is None else type)
 
-    def compare(self, name: str, left: Value, right: Value) -> Value:
+    def compare(self, name: str, left: RuntimeValue, right: RuntimeValue) -> RuntimeValue:
         return self.row(name, left, right, type=left.type.with_element_ty(tl.int1))
 
-    def cast(self, name: str, value: Value, element: tl.dtype, rounding: Any = None) -> Value:
+    def cast(self, name: str, value: RuntimeValue, element: tl.dtype, rounding: Any = None) -> RuntimeValue:
         """A cast row to `element`, keeping the shape."""
         type = value.type.with_element_ty(element)
         return self.value(elementwise_op.build(name, value.ssa, result=lowered(type), rounding=rounding), type)
 
-    def retyped(self, value: Value, element: tl.dtype) -> Value:
+    def retyped(self, value: RuntimeValue, element: tl.dtype) -> RuntimeValue:
         """The same SSA value under another type of the language that tile IR spells alike (int32 and uint32)."""
-        return Value(value.ssa, value.type.with_element_ty(element))
+        return RuntimeValue(value.ssa, value.type.with_element_ty(element))
 
-    def constant(self, number: float | int | bool, element: tl.dtype, shape: tuple[int, ...] = ()) -> Value:
+    def constant(self, number: float | int | bool, element: tl.dtype, shape: tuple[int, ...] = ()) -> RuntimeValue:
         """A constant scalar or splat of an integer type or a float type of 16 bits or more."""
         type = tile_type(element, shape)
         number = encode_integer(int(number), element) if element.is_int() else nearest(float(number), element)
         return self.value(ops.ConstantOp(number, lowered(type)), type)
 
-    def splat(self, value: Value, shape: tuple[int, ...]) -> Value:
+    def splat(self, value: RuntimeValue, shape: tuple[int, ...]) -> RuntimeValue:
         type = tile_type(value.dtype, shape)
         return self.value(ops.SplatOp(value.ssa, lowered(type)), type)
 
-    def broadcast(self, value: Value, shape: tuple[int, ...]) -> Value:
+    def broadcast(self, value: RuntimeValue, shape: tuple[int, ...]) -> RuntimeValue:
         type = tile_type(value.dtype, shape)
         return self.value(ops.BroadcastOp(value.ssa, lowered(type)), type)
 
-    def expand_dims(self, value: Value, axis: int) -> Value:
+    def expand_dims(self, value: RuntimeValue, axis: int) -> RuntimeValue:
         shape = (*value.shape[:axis], 1, *value.shape[axis:])
         return self.value(ops.ExpandDimsOp(value.ssa, axis), tile_type(value.dtype, shape))
 
-    def reshape(self, value: Value, shape: tuple[int, ...]) -> Value:
+    def reshape(self, value: RuntimeValue, shape: tuple[int, ...]) -> RuntimeValue:
         type = tile_type(value.dtype, shape)
         return self.value(ops.ReshapeOp(value.ssa, lowered(type)), type)
 
-    def transpose(self, value: Value, order: tuple[int, ...]) -> Value:
+    def transpose(self, value: RuntimeValue, order: tuple[int, ...]) -> RuntimeValue:
         type = tile_type(value.dtype, tuple(value.shape[axis] for axis in order))
         return self.value(ops.TransOp(value.ssa, order), type)
 
-    def join(self, left: Value, right: Value) -> Value:
+    def join(self, left: RuntimeValue, right: RuntimeValue) -> RuntimeValue:
         return self.value(ops.JoinOp(left.ssa, right.ssa), tile_type(left.dtype, (*left.shape, 2)))
 
-    def split(self, value: Value) -> tuple[Value, Value]:
+    def split(self, value: RuntimeValue) -> tuple[RuntimeValue, RuntimeValue]:
         first, second = self.insert(ops.SplitOp(value.ssa)).results
         type = tile_type(value.dtype, value.shape[:-1])
-        return Value(first, type), Value(second, type)
+        return RuntimeValue(first, type), RuntimeValue(second, type)
 
-    def flip(self, value: Value, axis: int) -> Value:
+    def flip(self, value: RuntimeValue, axis: int) -> RuntimeValue:
         return self.value(ops.FlipOp(value.ssa, axis), value.type)
 
-    def reduce(self, tiles: Sequence[Value], axis: int, combine: Block, results: Sequence[Value]) -> list[Value]:
+    def reduce(
+        self, tiles: Sequence[RuntimeValue], axis: int, combine: Block, results: Sequence[RuntimeValue]
+    ) -> list[RuntimeValue]:
         """The tiles reduced together along `axis` by a block that combines two elements of each and gives `results`."""
         with self.inside(combine):
             self.insert(ops.ReduceReturnOp([result.ssa for result in results]))
         op = self.insert(ops.ReduceOp([tile.ssa for tile in tiles], axis, Region(combine)))
         shape = (*tiles[0].shape[:axis], *tiles[0].shape[axis + 1 :])
-        return [Value(ssa, tile_type(tile.dtype, shape)) for ssa, tile in zip(op.results, tiles, strict=True)]
+        return [RuntimeValue(ssa, tile_type(tile.dtype, shape)) for ssa, tile in zip(op.results, tiles, strict=True)]
 
     def scan(
-        self, tiles: Sequence[Value], axis: int, reverse: bool, combine: Block, results: Sequence[Value]
-    ) -> list[Value]:
+        self, tiles: Sequence[RuntimeValue], axis: int, reverse: bool, combine: Block, results: Sequence[RuntimeValue]
+    ) -> list[RuntimeValue]:
         """The tiles scanned together along `axis` by a block that combines two elements of each and gives `results`."""
         with self.inside(combine):
             self.insert(ops.ScanReturnOp([result.ssa for result in results]))
         op = self.insert(ops.ScanOp([tile.ssa for tile in tiles], axis, Region(combine), reverse))
-        return [Value(ssa, tile.type) for ssa, tile in zip(op.results, tiles, strict=True)]
+        return [RuntimeValue(ssa, tile.type) for ssa, tile in zip(op.results, tiles, strict=True)]
 
-    def dot(self, left: Value, right: Value, acc: Value, precision: str, unsigned: bool) -> Value:
+    def dot(self, left: RuntimeValue, right: RuntimeValue, acc: RuntimeValue, precision: str, unsigned: bool) -> RuntimeValue:
         return self.value(ops.DotOp(left.ssa, right.ssa, acc.ssa, precision, unsigned), acc.type)
 
-    def iota(self, start: int, end: int) -> Value:
+    def iota(self, start: int, end: int) -> RuntimeValue:
         return self.value(ops.IotaOp(start, end), tile_type(tl.int32, (end - start,)))
 
-    def program_id(self, axis: int) -> Value:
+    def program_id(self, axis: int) -> RuntimeValue:
         return self.value(ops.ProgramIdOp(axis), tl.int32)
 
-    def num_programs(self, axis: int) -> Value:
+    def num_programs(self, axis: int) -> RuntimeValue:
         return self.value(ops.NumProgramsOp(axis), tl.int32)
 
-    def add_pointer(self, pointer: Value, offset: Value) -> Value:
+    def add_pointer(self, pointer: RuntimeValue, offset: RuntimeValue) -> RuntimeValue:
         return self.value(ops.AddPtrOp(pointer.ssa, offset.ssa), pointer.type)
 
-    def load(self, pointer: Value, mask: Value | None, other: Value | None, cache: str, eviction: str, volatile: bool) -> Value:
+    def load(
+        self, pointer: RuntimeValue, mask: RuntimeValue | None, other: RuntimeValue | None, cache: str, eviction: str,
+        volatile: bool,
+    ) -> RuntimeValue:
         op = ops.LoadOp(
             pointer.ssa,
             mask=mask and mask.ssa,
@@ -146,17 +151,19 @@ class Builder:
         )
         return self.value(op, pointer.type.with_element_ty(element_of(pointer)))
 
-    def store(self, pointer: Value, value: Value, mask: Value | None, cache: str, eviction: str) -> None:
+    def store(self, pointer: RuntimeValue, value: RuntimeValue, mask: RuntimeValue | None, cache: str, eviction: str) -> None:
         self.insert(ops.StoreOp(pointer.ssa, value.ssa, mask=mask and mask.ssa, cache=cache, eviction=eviction))
 
-    def atomic_rmw(self, kind: str, pointer: Value, value: Value, mask: Value | None, order: str, scope: str) -> Value:
+    def atomic_rmw(
+        self, kind: str, pointer: RuntimeValue, value: RuntimeValue, mask: RuntimeValue | None, order: str, scope: str
+    ) -> RuntimeValue:
         op = ops.AtomicRmwOp(kind, pointer.ssa, value.ssa, mask=mask and mask.ssa, order=order, scope=scope)
         return self.value(op, value.type)
 
-    def atomic_cas(self, pointer: Value, compare: Value, value: Value, order: str, scope: str) -> Value:
+    def atomic_cas(self, pointer: RuntimeValue, compare: RuntimeValue, value: RuntimeValue, order: str, scope: str) -> RuntimeValue:
         return self.value(ops.AtomicCasOp(pointer.ssa, compare.ssa, value.ssa, order=order, scope=scope), value.type)
 
-    def hint(self, value: Value, name: str, numbers: tuple[int, ...]) -> None:
+    def hint(self, value: RuntimeValue, name: str, numbers: tuple[int, ...]) -> None:
         """Note a fact on the op or kernel argument that made a value.
 
         Only where the value was made in this very block: under a branch the fact may hold for that branch alone.
@@ -170,7 +177,9 @@ class Builder:
     def barrier(self) -> None:
         self.insert(ops.BarrierOp())
 
-    def branch(self, condition: Value, then: Block, otherwise: Block, results: Sequence[tuple[Value, Value]]) -> list[SSAValue]:
+    def branch(
+        self, condition: RuntimeValue, then: Block, otherwise: Block, results: Sequence[tuple[RuntimeValue, RuntimeValue]]
+    ) -> list[SSAValue]:
         """An `scf.if` over two filled blocks; `results` pairs what each yields. Gives the values after it."""
         for block, side in ((then, 0), (otherwise, 1)):
             with self.inside(block):
@@ -185,7 +194,7 @@ def name_value(value: SSAValue, name: str) -> None:
         value.name_hint = name
 
 
-def element_of(pointer: Value) -> tl.dtype:
+def element_of(pointer: RuntimeValue) -> tl.dtype:
     """What a pointer, or a tile of pointers, points to."""
     assert isinstance(pointer.dtype, tl.pointer_type)
     return pointer.dtype.element_ty

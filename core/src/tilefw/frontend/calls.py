@@ -22,7 +22,7 @@ from tilefw.frontend.combine import UserCombine
 from tilefw.frontend.constructs import unsupported
 from tilefw.frontend.expressions import Expressions, as_tuple, evaluate
 from tilefw.frontend.scope import PYTHON_BUILTINS, is_builtin, is_constexpr_function, is_jit_function
-from tilefw.frontend.values import Value, describe, is_number, leaves, named
+from tilefw.frontend.values import RuntimeValue, describe, is_number, leaves, named
 from tilefw.language.constants import unwrap
 from tilefw.language.markers import NotYet
 
@@ -90,7 +90,7 @@ class Calls(Expressions):
         scope = self.frame.scope
         for name in dict.fromkeys(n.id for n in ast.walk(node) if isinstance(n, ast.Name)):
             value = scope.locals.get(name)
-            if isinstance(value, Value) and not value.is_tile and not value.dtype.is_ptr():
+            if isinstance(value, RuntimeValue) and not value.is_tile and not value.dtype.is_ptr():
                 error.place = self.frame.place(node)
                 error.note = f"`{name}` is a run-time {value.dtype} since line {scope.lines[name]}; {error.note}"
 
@@ -119,7 +119,7 @@ class Calls(Expressions):
 
     def _assert(self, test: ast.expr, message: ast.expr | None) -> None:
         condition = self.expression(test)
-        if isinstance(condition, Value):
+        if isinstance(condition, RuntimeValue):
             raise CompileError(
                 "this assertion depends on run-time values, and must be known at compile time",
                 "TFW0106",
@@ -131,7 +131,7 @@ class Calls(Expressions):
             raise CompileError(f"static assertion failed{text}", "TFW0108", self.frame.place(test))
 
     def _python(self, function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
-        runtime = any(isinstance(leaf, Value) for argument in (*args, *keywords.values()) for leaf in leaves(argument))
+        runtime = any(isinstance(leaf, RuntimeValue) for argument in (*args, *keywords.values()) for leaf in leaves(argument))
         if function is print:
             raise NotYet("device_print").refusal()
         if function in (getattr, hasattr):
@@ -146,7 +146,7 @@ class Calls(Expressions):
                 "TFW0106",
                 help={float: "use `x.to(tl.float32)`", int: "use `x.to(tl.int32)`", bool: "use `x != 0`"}[function],
             )
-        if function is len and args and isinstance(args[0], Value):
+        if function is len and args and isinstance(args[0], RuntimeValue):
             raise CompileError("a tensor has no len()", "TFW0201", help="use `x.shape[0]`")
         if function in (list, tuple) and len(args) == 1 and isinstance(args[0], range):
             return as_tuple(args[0])
@@ -164,7 +164,7 @@ class Calls(Expressions):
             return False if function is hasattr else args[2]
         return True if function is hasattr else found
 
-    def _extremum(self, name: str, args: list[Any], keywords: dict[str, Any]) -> Value:
+    def _extremum(self, name: str, args: list[Any], keywords: dict[str, Any]) -> RuntimeValue:
         """`min` and `max` of Python with run-time arguments are chains of tl.minimum and tl.maximum."""
         propagate = keywords.pop("propagate_nan", tl.PropagateNan.NONE)
         if len(args) < 2 or keywords:
@@ -185,7 +185,7 @@ class Calls(Expressions):
 def _is_instance(value: Any, classes: Any) -> bool:
     """`isinstance`, where nothing is of a type that is not there yet, and whatever is known at compile time is a constexpr."""
     kinds = [kind for kind in leaves(classes) if not isinstance(kind, NotYet)]
-    if tl.constexpr in kinds and not isinstance(value, Value | tuple):
+    if tl.constexpr in kinds and not isinstance(value, RuntimeValue | tuple):
         return True
     return evaluate(isinstance, value, tuple(kinds))
 
@@ -205,7 +205,7 @@ def _at_compile_time(function: Any, args: list[Any], keywords: dict[str, Any]) -
     if _is_named_tuple(function):
         return evaluate(function, *args, **keywords)
     for argument in (*args, *keywords.values()):
-        if any(isinstance(leaf, Value) for leaf in leaves(argument)):
+        if any(isinstance(leaf, RuntimeValue) for leaf in leaves(argument)):
             raise CompileError(
                 f"`{getattr(function, '__name__', function)}` runs at compile time, but got {named(argument)}",
                 "TFW0106",
@@ -228,6 +228,6 @@ def _is_named_tuple(function: Any) -> bool:
 
 
 def _print(bound: dict[str, Any]) -> None:
-    values = [str(value) if isinstance(value, Value | tuple) else value for value in bound["values"]]
+    values = [str(value) if isinstance(value, RuntimeValue | tuple) else value for value in bound["values"]]
     options: dict[str, Callable[..., Any] | Any] = {name: bound[name] for name in ("sep", "end", "file", "flush")}
     evaluate(print, *values, **options)

@@ -8,10 +8,10 @@ import tilefw.language as tl
 from tilefw.api.errors import CompileError
 from tilefw.frontend.builder import Builder
 from tilefw.frontend.semantics import number_type
-from tilefw.frontend.values import Value, describe, is_number, lowered
+from tilefw.frontend.values import RuntimeValue, describe, is_number, lowered
 
 
-def constant(b: Builder, number: float | int | bool, element: tl.dtype, shape: tuple[int, ...] = ()) -> Value:
+def constant(b: Builder, number: float | int | bool, element: tl.dtype, shape: tuple[int, ...] = ()) -> RuntimeValue:
     """A number as `element`: integers wrap to their width, floats round to nearest even; narrow floats as `castf` does."""
     if element.is_narrow_float():
         return b.cast("castf", b.constant(number, tl.float32, shape), element)
@@ -33,16 +33,16 @@ def _whole(number: float | int | bool, element: tl.dtype) -> int:
     return int(number)
 
 
-def to_value(b: Builder, value: Any) -> Value:
+def to_value(b: Builder, value: Any) -> RuntimeValue:
     """A run-time value: as it is, or a Python number as a constant of its own type."""
-    if isinstance(value, Value):
+    if isinstance(value, RuntimeValue):
         return value
     if is_number(value):
         return constant(b, value, number_type(value))
     raise CompileError(f"a number or a tensor is needed here, not {describe(value)}", "TFW0201")
 
 
-def cast(b: Builder, value: Value, target: tl.dtype, rounding: Any = None) -> Value:
+def cast(b: Builder, value: RuntimeValue, target: tl.dtype, rounding: Any = None) -> RuntimeValue:
     """`value` converted to the element type `target`, keeping its shape."""
     source, target = value.dtype, _element(target)
     narrows = source.is_floating() and target.is_floating() and target.primitive_bitwidth < source.primitive_bitwidth
@@ -72,7 +72,7 @@ def cast(b: Builder, value: Value, target: tl.dtype, rounding: Any = None) -> Va
     return b.cast("f2s" if target.is_int_signed() else "f2u", value, target)
 
 
-def bitcast(b: Builder, value: Value, target: tl.dtype) -> Value:
+def bitcast(b: Builder, value: RuntimeValue, target: tl.dtype) -> RuntimeValue:
     """The bits of `value` read as `target` of the same width; pointers convert as in `cast`."""
     source, target = value.dtype, _element(target)
     if source == target:
@@ -89,7 +89,7 @@ def bitcast(b: Builder, value: Value, target: tl.dtype) -> Value:
     return b.cast("bitcast", value, target)
 
 
-def _cast_integer(b: Builder, value: Value, target: tl.dtype) -> Value:
+def _cast_integer(b: Builder, value: RuntimeValue, target: tl.dtype) -> RuntimeValue:
     source = value.dtype
     if source.int_bitwidth == target.int_bitwidth:
         return b.retyped(value, target)
@@ -98,7 +98,7 @@ def _cast_integer(b: Builder, value: Value, target: tl.dtype) -> Value:
     return b.cast("exts" if source.is_int_signed() else "extu", value, target)
 
 
-def _cast_pointer(b: Builder, value: Value, target: tl.dtype) -> Value:
+def _cast_pointer(b: Builder, value: RuntimeValue, target: tl.dtype) -> RuntimeValue:
     source = value.dtype
     if source.is_ptr() and target.is_ptr():
         return b.retyped(value, target) if lowered(source) == lowered(target) else b.cast("bitcast", value, target)

@@ -16,7 +16,7 @@ from xdsl.ir import Block, Operation, SSAValue
 import tilefw.language as tl
 from tilefw.api.errors import CompileError
 from tilefw.frontend.builder import Builder
-from tilefw.frontend.values import Value, describe, lowered, named
+from tilefw.frontend.values import RuntimeValue, describe, lowered, named
 from tilefw.tile import types
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 
@@ -34,7 +34,7 @@ REDUCE = Deed("reduces", "reduced", "reduction")
 SCAN = Deed("scans", "scanned", "scan")
 
 # From n values of one group and n of the next to n results: a Value, or a tuple of them.
-Combine = Callable[[Builder, Sequence[Value]], Any]
+Combine = Callable[[Builder, Sequence[RuntimeValue]], Any]
 
 _REFUSED = {
     "tile.load": "read memory", "tile.store": "write memory", "tile.barrier": "wait at a barrier",
@@ -65,7 +65,9 @@ class CombineBuilder(Builder):
             )
         return super().insert(op)
 
-    def branch(self, condition: Value, then: Block, otherwise: Block, results: Sequence[tuple[Value, Value]]) -> list[SSAValue]:
+    def branch(
+        self, condition: RuntimeValue, then: Block, otherwise: Block, results: Sequence[tuple[RuntimeValue, RuntimeValue]]
+    ) -> list[SSAValue]:
         """Both sides are computed, since they only compute, and each result is chosen."""
         for block in (then, otherwise):
             for op in list(block.ops):
@@ -79,10 +81,10 @@ class UserCombine:
     """A jit function of the user's as combine function; `inline` builds its body with a builder and gives what it returns."""
 
     kernel: Any
-    inline: Callable[[Builder, list[Value]], Any]
+    inline: Callable[[Builder, list[RuntimeValue]], Any]
     deed: Deed = REDUCE
 
-    def __call__(self, b: Builder, arguments: Sequence[Value]) -> tuple[Value, ...]:
+    def __call__(self, b: Builder, arguments: Sequence[RuntimeValue]) -> tuple[RuntimeValue, ...]:
         self._check_parameters(len(arguments))
         result = self.inline(b, list(arguments))
         results = result if isinstance(result, tuple) else (result,)
@@ -94,7 +96,7 @@ class UserCombine:
                 "a combine function returns one value for each tile, in their order",
             )
         for index, (found, element) in enumerate(zip(results, wanted, strict=True)):
-            if not isinstance(found, Value) or found.is_tile or found.dtype != element:
+            if not isinstance(found, RuntimeValue) or found.is_tile or found.dtype != element:
                 self._refuse_result(index, found, element)
         return tuple(results)
 
@@ -112,7 +114,7 @@ class UserCombine:
 
     def _refuse_result(self, index: int, found: Any, element: tl.dtype) -> None:
         which = "" if index == 0 else f" as value {index}"
-        help = f"cast it: `.to(tl.{element.codegen_name()})`" if isinstance(found, Value) and not found.is_tile else None
+        help = f"cast it: `.to(tl.{element.codegen_name()})`" if isinstance(found, RuntimeValue) and not found.is_tile else None
         raise self._mistake(
             f"returns {'nothing' if found is None else named(found)}{which}, where {element} is {self.deed.done}",
             f"a combine function returns the element types of the {self.deed.done} tiles, for its results are combined again",
@@ -133,10 +135,10 @@ def user_combine(function: str, inputs: tuple[Any, ...], combine: Any, deed: Dee
     return replace(combine, deed=deed)
 
 
-def combinable(function: str, value: Any, deed: Deed = REDUCE) -> Value:
+def combinable(function: str, value: Any, deed: Deed = REDUCE) -> RuntimeValue:
     """A tile of numbers; raises for anything else."""
-    scalar = isinstance(value, Value)
-    if not isinstance(value, Value) or not value.is_tile:
+    scalar = isinstance(value, RuntimeValue)
+    if not isinstance(value, RuntimeValue) or not value.is_tile:
         raise CompileError(
             f"tl.{function} {deed.does} tiles, not {named(value)}",
             "TFW0201",
@@ -147,7 +149,7 @@ def combinable(function: str, value: Any, deed: Deed = REDUCE) -> Value:
     return value
 
 
-def combinables(function: str, inputs: Sequence[Any], deed: Deed = REDUCE) -> list[Value]:
+def combinables(function: str, inputs: Sequence[Any], deed: Deed = REDUCE) -> list[RuntimeValue]:
     """Tiles of numbers of one shape; raises for anything else."""
     tiles = [combinable(function, value, deed) for value in inputs]
     shape = tiles[0].shape
@@ -170,12 +172,12 @@ def not_a_combine_function(value: Any) -> CompileError:
     )
 
 
-def combine_block(b: Builder, elements: Sequence[tl.dtype], combine: Combine) -> tuple[Block, list[Value]]:
+def combine_block(b: Builder, elements: Sequence[tl.dtype], combine: Combine) -> tuple[Block, list[RuntimeValue]]:
     """The block that combines two groups of values of `elements`, without its terminator, and its results."""
     block = Block(arg_types=[lowered(element) for element in (*elements, *elements)])
     inner = CombineBuilder(block, b.debug)
     inner.location, inner.steps = b.location, b.steps
-    found = combine(inner, [Value(ssa, type) for ssa, type in zip(block.args, (*elements, *elements), strict=True)])
+    found = combine(inner, [RuntimeValue(ssa, type) for ssa, type in zip(block.args, (*elements, *elements), strict=True)])
     b.steps = inner.steps
     return block, list(found) if isinstance(found, tuple) else [found]
 

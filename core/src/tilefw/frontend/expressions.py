@@ -18,7 +18,7 @@ from tilefw.frontend.attributes import attribute
 from tilefw.frontend.builtins.shape import inserted_axis
 from tilefw.frontend.casts import cast, to_value
 from tilefw.frontend.constructs import unsupported
-from tilefw.frontend.values import Value, describe, flatten, is_number, named, rebuild, same_type, transform
+from tilefw.frontend.values import RuntimeValue, describe, flatten, is_number, named, rebuild, same_type, transform
 from tilefw.language.constants import unwrap
 
 _BINARY: dict[type[ast.AST], tuple[str, Callable[[Any, Any], Any]]] = {
@@ -90,7 +90,7 @@ class Expressions:
         if type(op) not in _BINARY:
             raise unsupported(op, f"the operator `{type(op).__name__}`")
         symbol, function = _BINARY[type(op)]
-        if isinstance(left, Value) or isinstance(right, Value):
+        if isinstance(left, RuntimeValue) or isinstance(right, RuntimeValue):
             build = arithmetic.BINARY.get(symbol)
             if build is None:
                 raise CompileError(
@@ -111,7 +111,7 @@ class Expressions:
 
     def unary(self, node: ast.UnaryOp) -> Any:
         value = self.expression(node.operand)
-        if not isinstance(value, Value):
+        if not isinstance(value, RuntimeValue):
             return evaluate(_UNARY[type(node.op)], value)
         self.frame.at(node)
         if isinstance(node.op, ast.USub):
@@ -139,7 +139,7 @@ class Expressions:
             return (left is right) == isinstance(op, ast.Is)
         if isinstance(op, ast.In | ast.NotIn):
             return self._membership(op, left, right)
-        if isinstance(left, Value) != isinstance(right, Value) and None in (left, right):
+        if isinstance(left, RuntimeValue) != isinstance(right, RuntimeValue) and None in (left, right):
             raise CompileError("a run-time value cannot be compared with None by `==`", "TFW0201", help="use `is None`")
         whole = isinstance(left, tuple) or isinstance(right, tuple) or left is None or right is None
         if whole and isinstance(op, ast.Eq | ast.NotEq):
@@ -147,7 +147,8 @@ class Expressions:
         return self.operate(node, op, left, right)
 
     def _membership(self, op: ast.cmpop, left: Any, right: Any) -> bool:
-        if isinstance(left, Value) or not isinstance(right, tuple | str) or any(isinstance(item, Value) for item in right):
+        known = isinstance(right, tuple | str) and not any(isinstance(item, RuntimeValue) for item in right)
+        if isinstance(left, RuntimeValue) or not known:
             raise CompileError("`in` needs values known at compile time", "TFW0106", help="compare with == and |")
         return evaluate(operator.contains, right, left) == isinstance(op, ast.In)
 
@@ -157,10 +158,10 @@ class Expressions:
 
     def _all_or_any(self, node: ast.AST, word: str, values: Iterator[Any]) -> Any:
         """`and`/`or`: compile-time operands decide or drop out, in order; what is left is computed at run time, all of it."""
-        left: list[Value] = []
+        left: list[RuntimeValue] = []
         value: Any = None
         for value in values:
-            if isinstance(value, Value):
+            if isinstance(value, RuntimeValue):
                 left.append(value)
             elif bool(value) == (word == "or"):
                 return value
@@ -174,7 +175,7 @@ class Expressions:
 
     def conditional(self, node: ast.IfExp) -> Any:
         condition = self.expression(node.test)
-        if not isinstance(condition, Value):
+        if not isinstance(condition, RuntimeValue):
             return self.expression(node.body if truth_of(condition) else node.orelse)
         b = self.frame.b
         self.frame.at(node)
@@ -194,7 +195,7 @@ class Expressions:
             )
         return rebuild(left, iter(b.branch(condition, *blocks, list(zip(flatten(left), flatten(right), strict=True)))))
 
-    def condition(self, value: Value) -> Value:
+    def condition(self, value: RuntimeValue) -> RuntimeValue:
         """A run-time value as the int1 scalar on which a program branches."""
         if value.numel != 1:
             raise CompileError(
@@ -209,10 +210,10 @@ class Expressions:
 
     def subscript(self, node: ast.Subscript) -> Any:
         value, index = self.expression(node.value), self._index(node.slice)
-        if isinstance(value, Value):
+        if isinstance(value, RuntimeValue):
             self.frame.at(node)
             return self._new_axes(value, index if isinstance(index, tuple) else (index,))
-        if any(isinstance(part, Value) for part in (index if isinstance(index, tuple) else (index,))):
+        if any(isinstance(part, RuntimeValue) for part in (index if isinstance(index, tuple) else (index,))):
             raise CompileError("a tuple is indexed by what is known at compile time", "TFW0106", help="use tl.static_range")
         if isinstance(value, tuple | str):
             return evaluate(operator.getitem, value, index)
@@ -226,7 +227,7 @@ class Expressions:
             return tuple(self._index(element) for element in node.elts)
         return self.expression(node)
 
-    def _new_axes(self, value: Value, index: tuple[Any, ...]) -> Value:
+    def _new_axes(self, value: RuntimeValue, index: tuple[Any, ...]) -> RuntimeValue:
         """`x[:, None]`: None inserts an axis, `:` keeps one."""
         rank, kept = len(value.shape), 0
         for axis, part in enumerate(index):
@@ -312,7 +313,7 @@ def evaluate(function: Callable[..., Any], *operands: Any, **keywords: Any) -> A
 
 def truth_of(value: Any) -> bool:
     """Whether a compile-time condition holds; run-time values are no compile-time conditions."""
-    if isinstance(value, Value):
+    if isinstance(value, RuntimeValue):
         raise CompileError("this condition must be known at compile time", "TFW0106")
     if not isinstance(value, bool | int | None | float | str | tuple):
         raise CompileError(f"{describe(value)} cannot be a condition", "TFW0118")
@@ -322,7 +323,7 @@ def truth_of(value: Any) -> bool:
 def _equal(left: Any, right: Any) -> bool:
     if isinstance(left, tuple) and isinstance(right, tuple):
         return len(left) == len(right) and all(map(_equal, left, right))
-    if isinstance(left, Value) or isinstance(right, Value):
+    if isinstance(left, RuntimeValue) or isinstance(right, RuntimeValue):
         return left is right
     return bool(left == right)
 

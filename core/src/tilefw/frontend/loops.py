@@ -24,7 +24,7 @@ from tilefw.frontend.casts import cast, to_value
 from tilefw.frontend.constructs import unsupported
 from tilefw.frontend.rest import assigned_names
 from tilefw.frontend.semantics import not_constexpr, promote_integers
-from tilefw.frontend.values import Value, describe, flatten, leaves, lowered, named, rebuild, same_type
+from tilefw.frontend.values import RuntimeValue, describe, flatten, leaves, lowered, named, rebuild, same_type
 from tilefw.language.constants import unwrap
 
 UNROLL_LIMIT = 65536
@@ -88,7 +88,7 @@ class LoopStatements(Calls):
         block = Block(arg_types=[lowered(start.type), *[lowered(leaf.type) for leaf in carried.initial]])
         before = scope.snapshot()
         with b.inside(block):
-            induction = Value(block.args[0], start.type)
+            induction = RuntimeValue(block.args[0], start.type)
             if mirrored:
                 induction = add(b, subtract(b, end, induction), start)
             name_value(induction.ssa, name)
@@ -110,7 +110,7 @@ class LoopStatements(Calls):
         self._after(node, carried, kept, list(op.results), {**assigned_names(node.body), name: node.lineno})
         scope.locals.pop(name, None)
 
-    def _bounds(self, node: ast.For, head: tl.range) -> tuple[Value, Value, Value, bool]:
+    def _bounds(self, node: ast.For, head: tl.range) -> tuple[RuntimeValue, RuntimeValue, RuntimeValue, bool]:
         b, step = self.frame.b, head.step
         if isinstance(step, int) and step == 0:
             raise CompileError("the step of a loop must not be 0", "TFW0212", self.frame.place(node.iter))
@@ -157,13 +157,13 @@ class LoopStatements(Calls):
         scope.restore(before)
         self._after(node, carried, kept, list(op.results), assigned_names([node.test, *node.body]))
 
-    def _loop_condition(self, node: ast.While) -> Value | None:
+    def _loop_condition(self, node: ast.While) -> RuntimeValue | None:
         """The condition as int1; None for a loop that never runs."""
         condition = self.expression(node.test)
         if isinstance(condition, tl.condition):
             condition = condition.condition
         self.frame.at(node.test)
-        if isinstance(condition, Value):
+        if isinstance(condition, RuntimeValue):
             return self.condition(condition)
         if condition:
             raise CompileError(
@@ -199,7 +199,7 @@ class LoopStatements(Calls):
 
     def _unrolled_variable(self, node: ast.For | ast.While, name: str, before: Any, after: Any) -> bool:
         """Whether a compile-time name only counts an unrolled loop inside the body, so that its value carries nothing."""
-        if any(isinstance(leaf, Value) for leaf in (*leaves(before), *leaves(after))):
+        if any(isinstance(leaf, RuntimeValue) for leaf in (*leaves(before), *leaves(after))):
             return False
         targets = {t.target.id for s in node.body for t in ast.walk(s) if isinstance(t, ast.For) and isinstance(t.target, ast.Name)}
         return name in targets
@@ -211,7 +211,7 @@ class LoopStatements(Calls):
         if name in self.frame.scope.gone:
             reason = self.frame.scope.gone[name]
             return CompileError(f"`{name}` has no value at the end of the loop's body", "TFW0109", place, reason)
-        runtime = any(isinstance(leaf, Value) for leaf in leaves(before))
+        runtime = any(isinstance(leaf, RuntimeValue) for leaf in leaves(before))
         return CompileError(
             f"`{name}` changes its type in the loop" if runtime else f"the compile-time `{name}` changes in a run-time loop",
             "TFW0109" if runtime else "TFW0115",
@@ -241,7 +241,7 @@ class LoopStatements(Calls):
 
 def _wish(name: str, value: Any) -> Attribute | None:
     """A wish of tl.range as an attribute of the loop; None when nothing is wished."""
-    if isinstance(value, Value):
+    if isinstance(value, RuntimeValue):
         raise not_constexpr(f"{name} of a loop")
     if name not in _COUNTS:
         return UnitAttr() if value else None
@@ -273,7 +273,7 @@ def is_range(head: Any) -> bool:
 def static_items(head: tl.static_range) -> builtins.range:
     """The values of an unrolled loop; its bounds must be compile-time integers."""
     for word, value in (("start", head.start), ("end", head.end), ("step", head.step)):
-        if isinstance(value, Value):
+        if isinstance(value, RuntimeValue):
             raise not_constexpr(f"the {word} of tl.static_range")
         if not isinstance(value, int):
             raise CompileError(f"the {word} of tl.static_range must be an int, not {describe(value)}", "TFW0212")

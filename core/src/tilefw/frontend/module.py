@@ -16,7 +16,7 @@ from tilefw.frontend.parameters import bound_parameters, is_runtime
 from tilefw.frontend.source import KernelSource
 from tilefw.frontend.specialize import Specialization
 from tilefw.frontend.statements import Statements
-from tilefw.frontend.values import Value, lowered, transform
+from tilefw.frontend.values import RuntimeValue, lowered, transform
 from tilefw.tile.dialect.base import integer_attr, string_attr
 
 
@@ -30,7 +30,7 @@ def build(kernel: Any, signature: Mapping[str, str], constexprs: Mapping[str, An
     frame = Activation(kernel, builder)
     for argument, (name, fact) in zip(block.args, runtime.items(), strict=True):
         name_value(argument, name.replace(".", "_"))
-        values[name] = Value(argument, fact.type)
+        values[name] = RuntimeValue(argument, fact.type)
     for name, structure in structures.items():
         frame.scope.locals[name] = transform(structure, values.__getitem__)
         frame.scope.lines[name] = frame.source.tree.lineno

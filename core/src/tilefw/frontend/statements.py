@@ -21,7 +21,7 @@ from tilefw.frontend.constructs import unsupported
 from tilefw.frontend.expressions import truth_of
 from tilefw.frontend.loops import LoopStatements, is_range, static_items
 from tilefw.frontend.rest import FELL_THROUGH, PathOutcome, Rest
-from tilefw.frontend.values import Value, flatten, is_number, named, transform
+from tilefw.frontend.values import RuntimeValue, flatten, is_number, named, transform
 
 STATEMENT_LIMIT = 200_000
 
@@ -90,7 +90,7 @@ class Statements(Branches, LoopStatements):
 
     def _if(self, node: ast.If, rest: Rest, closed: bool) -> Goto | PathOutcome | None:
         condition = self.expression(node.test)
-        if not isinstance(condition, Value):
+        if not isinstance(condition, RuntimeValue):
             return Goto((node.body if truth_of(condition) else node.orelse, 0, rest))
         self.frame.at(node.test)
         try:
@@ -166,7 +166,7 @@ class Statements(Branches, LoopStatements):
         name, scope = target.id, self.frame.scope
         if not (keep or self.frame.pending.pop(name, False)):
             value = transform(value, lambda leaf: to_value(self.frame.b, leaf) if is_number(leaf) else leaf)
-        if isinstance(value, Value):
+        if isinstance(value, RuntimeValue):
             name_value(value.ssa, name)
         scope.locals[name] = value
         scope.lines[name] = target.lineno
@@ -190,7 +190,7 @@ class Statements(Branches, LoopStatements):
     def asserted(self, node: ast.Assert) -> None:
         """`assert`: checked at once when it can be; at run time it is a tl.device_assert."""
         condition = self.expression(node.test)
-        if isinstance(condition, Value):
+        if isinstance(condition, RuntimeValue):
             self.frame.at(node)
             MEANINGS["device_assert"](self.frame.b, condition, "", None)
         elif not condition:

@@ -17,7 +17,7 @@ from tilefw.api.dtypes import DTYPES
 from tilefw.tile import types
 
 
-class Value(tl.tensor):
+class RuntimeValue(tl.tensor):
     """A run-time value: its SSA value and its type in the language, which also knows signedness."""
 
     __slots__ = ("dtype", "numel", "shape", "ssa", "type")
@@ -68,9 +68,9 @@ def leaves(value: Any) -> Iterator[Any]:
         yield value
 
 
-def flatten(value: Any) -> list[Value]:
+def flatten(value: Any) -> list[RuntimeValue]:
     """The run-time leaves of a value."""
-    return [leaf for leaf in leaves(value) if isinstance(leaf, Value)]
+    return [leaf for leaf in leaves(value) if isinstance(leaf, RuntimeValue)]
 
 
 def transform(value: Any, function: Callable[[Any], Any]) -> Any:
@@ -83,12 +83,12 @@ def transform(value: Any, function: Callable[[Any], Any]) -> Any:
 
 def rebuild(template: Any, ssas: Iterator[SSAValue]) -> Any:
     """The template with its run-time leaves standing for `ssas`, in order."""
-    return transform(template, lambda leaf: Value(next(ssas), leaf.type) if isinstance(leaf, Value) else leaf)
+    return transform(template, lambda leaf: RuntimeValue(next(ssas), leaf.type) if isinstance(leaf, RuntimeValue) else leaf)
 
 
 def describe(value: Any) -> str:
     """A value in words of the language, for messages: its type when it is a run-time value, itself when it is not."""
-    if isinstance(value, Value):
+    if isinstance(value, RuntimeValue):
         return f"{value.dtype} tile of shape {list(value.shape)}" if value.is_tile else f"{value.dtype} scalar"
     if isinstance(value, tuple):
         return "(" + ", ".join(describe(item) for item in value) + ")"
@@ -105,8 +105,8 @@ def same_type(left: Any, right: Any) -> bool:
     """Whether two values may share one name after a branch or round a loop: equal types, equal compile-time parts."""
     if isinstance(left, tuple) and isinstance(right, tuple):
         return len(left) == len(right) and all(map(same_type, left, right))
-    if isinstance(left, Value) and isinstance(right, Value):
+    if isinstance(left, RuntimeValue) and isinstance(right, RuntimeValue):
         return left.type == right.type
-    if isinstance(left, Value | tuple) or isinstance(right, Value | tuple):
+    if isinstance(left, RuntimeValue | tuple) or isinstance(right, RuntimeValue | tuple):
         return False
     return left is right or (type(left) is type(right) and left == right)

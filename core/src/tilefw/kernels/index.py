@@ -44,7 +44,7 @@ DOT_OPERANDS = ("fp64", "fp32", "bf16", "fp16", "int8", "uint8", "fp8e5", "fp8e4
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class ParameterInfo:
     """One parameter of a library kernel; the default's type is the parameter's type. `least` bounds whole numbers."""
 
     name: str
@@ -60,320 +60,325 @@ class KernelInfo:
 
     name: str
     summary: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[ParameterInfo, ...]
 
     @property
     def defaults(self) -> dict[str, Any]:
         return {p.name: p.default for p in self.parameters}
 
 
-def _block(default: int, name: str = "block", doc: str = "elements of the tile of one program") -> Parameter:
-    return Parameter(name, default, doc + ", a power of two", tuple(2**k for k in range(17)))
+def _block(default: int, name: str = "block", doc: str = "elements of the tile of one program") -> ParameterInfo:
+    return ParameterInfo(name, default, doc + ", a power of two", tuple(2**k for k in range(17)))
 
 
-def _inputs(*kinds: str) -> Parameter:
-    return Parameter("inputs", kinds[0], "how the input arrays are drawn", kinds)
+def _inputs(*kinds: str) -> ParameterInfo:
+    return ParameterInfo("inputs", kinds[0], "how the input arrays are drawn", kinds)
 
 
-def _layout(name: str, operand: str) -> Parameter:
-    return Parameter(name, "rows", f"memory order of {operand}: rows or columns lie together, or padded rows", MEMORY_ORDERS)
+def _layout(name: str, operand: str) -> ParameterInfo:
+    return ParameterInfo(name, "rows", f"memory order of {operand}: rows or columns lie together, or padded rows", MEMORY_ORDERS)
 
 
-def _dtype(default: str, choices: tuple[str, ...] = FLOATS, name: str = "dtype", doc: str = "element type") -> Parameter:
-    return Parameter(name, default, doc, choices)
+def _dtype(default: str, choices: tuple[str, ...] = FLOATS, name: str = "dtype", doc: str = "element type") -> ParameterInfo:
+    return ParameterInfo(name, default, doc, choices)
 
 
-def _extents(m: int, n: int, k: int) -> tuple[Parameter, ...]:
+def _extents(m: int, n: int, k: int) -> tuple[ParameterInfo, ...]:
     return (
-        Parameter("m", m, "rows of a and out", least=1), Parameter("n", n, "columns of b and out", least=1),
-        Parameter("k", k, "columns of a, rows of b", least=1),
+        ParameterInfo("m", m, "rows of a and out", least=1), ParameterInfo("n", n, "columns of b and out", least=1),
+        ParameterInfo("k", k, "columns of a, rows of b", least=1),
     )
 
 
-def _blocks(m: int, n: int, k: int) -> tuple[Parameter, ...]:
+def _blocks(m: int, n: int, k: int) -> tuple[ParameterInfo, ...]:
     return (
         _block(m, "block_m", "rows of one program"), _block(n, "block_n", "columns of one program"),
         _block(k, "block_k", "terms of one step"),
     )
 
 
-def _stages(default: int) -> Parameter:
-    return Parameter("num_stages", default, "iterations of a loop that are under way at once, loads before use", (1, 2, 3, 4, 5))
+def _stages(default: int) -> ParameterInfo:
+    return ParameterInfo(
+        "num_stages", default, "iterations of a loop that are under way at once, loads before use", (1, 2, 3, 4, 5)
+    )
 
 
-_NUM_WARPS = Parameter("num_warps", 4, "warps (waves) of one program", (1, 2, 4, 8, 16, 32))
-_SIZE = Parameter("n", 5000, "elements")
-_EPS = Parameter("eps", 1e-5, "what is added to the variance")
-_PRECISION = Parameter(
+_NUM_WARPS = ParameterInfo("num_warps", 4, "warps (waves) of one program", (1, 2, 4, 8, 16, 32))
+_SIZE = ParameterInfo("n", 5000, "elements")
+_EPS = ParameterInfo("eps", 1e-5, "what is added to the variance")
+_PRECISION = ParameterInfo(
     "input_precision", "tf32", "how fp32 operands are multiplied: rounded, in three products of parts, or as they are",
     ("tf32", "tf32x3", "ieee"),
 )
-_RESULT = Parameter("result", "same", "element type of out; `same` as the operands", ("same", *FLOATS))
-_ORDER = Parameter("order", "acq_rel", "the order that the atomics ask for", ("acq_rel", "relaxed"))
-_HAND_OVER = Parameter("order", "acq_rel", "atomics order both ways, or acquire and release where it matters", ("acq_rel", "least"))
-_GROUP_M = Parameter("group_m", 8, "rows of blocks that neighbouring programs share", least=1)
+_RESULT = ParameterInfo("result", "same", "element type of out; `same` as the operands", ("same", *FLOATS))
+_ORDER = ParameterInfo("order", "acq_rel", "the order that the atomics ask for", ("acq_rel", "relaxed"))
+_HAND_OVER = ParameterInfo(
+    "order", "acq_rel", "atomics order both ways, or acquire and release where it matters", ("acq_rel", "least")
+)
+_GROUP_M = ParameterInfo("group_m", 8, "rows of blocks that neighbouring programs share", least=1)
 
 _TABLE = (
     KernelInfo("vector_add", "out = x + y", (
-        _SIZE, Parameter("dtype", "fp32", "element type", FLOATS + INTEGERS),
+        _SIZE, ParameterInfo("dtype", "fp32", "element type", FLOATS + INTEGERS),
         _block(1024), _NUM_WARPS, _inputs(*INPUTS),
     )),
     KernelInfo("elementwise", "out = f(x, y, z) for one elementwise operation", (
-        _SIZE, Parameter("operation", "exp", "which one", ELEMENTWISE), _dtype("fp32", FLOATS + INTEGERS),
+        _SIZE, ParameterInfo("operation", "exp", "which one", ELEMENTWISE), _dtype("fp32", FLOATS + INTEGERS),
         _block(256), _NUM_WARPS, _inputs(*INPUTS),
     )),
     KernelInfo("gelu_bias_residual", "out = gelu(x + bias) + residual, rows × columns", (
-        Parameter("rows", 37, "rows"), Parameter("columns", 300, "columns"),
-        Parameter("dtype", "fp16", "element type", FLOATS),
-        Parameter("approximation", "erf", "exact gelu by erf, or its tanh approximation", ("erf", "tanh")),
+        ParameterInfo("rows", 37, "rows"), ParameterInfo("columns", 300, "columns"),
+        ParameterInfo("dtype", "fp16", "element type", FLOATS),
+        ParameterInfo("approximation", "erf", "exact gelu by erf, or its tanh approximation", ("erf", "tanh")),
         _block(512), _NUM_WARPS, _inputs(*INPUTS),
     )),
     KernelInfo("swiglu", "out = silu(gate) · up over rows of packed [gate, up]", (
-        Parameter("rows", 33, "rows"), Parameter("columns", 700, "columns of the result; the input has twice as many"),
-        Parameter("dtype", "bf16", "element type", FLOATS),
+        ParameterInfo("rows", 33, "rows"), ParameterInfo("columns", 700, "columns of the result; the input has twice as many"),
+        ParameterInfo("dtype", "bf16", "element type", FLOATS),
         _block(256), _NUM_WARPS, _inputs(*INPUTS),
     )),
     KernelInfo("rope", "rotary embedding of (tokens, heads, head size)", (
-        Parameter("tokens", 19, "tokens"), Parameter("heads", 6, "heads"),
-        Parameter("head_size", 64, "elements of a head, even"),
-        Parameter("rotary_size", 64, "leading elements of a head that turn, even; the others are copied"),
-        Parameter("interleaved", False, "pairs are neighbours (GPT-J) instead of halves (GPT-NeoX)"),
-        Parameter("dtype", "fp16", "element type", FLOATS),
+        ParameterInfo("tokens", 19, "tokens"), ParameterInfo("heads", 6, "heads"),
+        ParameterInfo("head_size", 64, "elements of a head, even"),
+        ParameterInfo("rotary_size", 64, "leading elements of a head that turn, even; the others are copied"),
+        ParameterInfo("interleaved", False, "pairs are neighbours (GPT-J) instead of halves (GPT-NeoX)"),
+        ParameterInfo("dtype", "fp16", "element type", FLOATS),
         _block(4, "block_heads", "heads of one program"), _NUM_WARPS, _inputs(*INPUTS),
     )),
     KernelInfo("cast", "out = x in another element type", (
-        _SIZE, Parameter("source", "fp32", "element type of x", ALL_DTYPES),
-        Parameter("result", "fp16", "element type of out", ALL_DTYPES),
-        Parameter("rounding", "rtne", "rounding of a float to a narrower float: nearest even or toward zero", ("rtne", "rtz")),
+        _SIZE, ParameterInfo("source", "fp32", "element type of x", ALL_DTYPES),
+        ParameterInfo("result", "fp16", "element type of out", ALL_DTYPES),
+        ParameterInfo("rounding", "rtne", "rounding of a float to a narrower float: nearest even or toward zero", ("rtne", "rtz")),
         _block(1024), _NUM_WARPS, _inputs(*INPUTS),
     )),
     KernelInfo("quantize", "out = clamp(round(x / scale[row])) for int8, clamp(x / scale[row]) for fp8", (
-        Parameter("rows", 21, "rows, each with its scale"), Parameter("columns", 500, "columns"),
-        Parameter("dtype", "fp32", "element type of x", ("fp32", "bf16", "fp16")),
-        Parameter("result", "int8", "element type of out", ("int8", "fp8e4nv", "fp8e5")),
+        ParameterInfo("rows", 21, "rows, each with its scale"), ParameterInfo("columns", 500, "columns"),
+        ParameterInfo("dtype", "fp32", "element type of x", ("fp32", "bf16", "fp16")),
+        ParameterInfo("result", "int8", "element type of out", ("int8", "fp8e4nv", "fp8e5")),
         _block(512), _NUM_WARPS, _inputs("normal", "uniform", "ints"),
     )),
     KernelInfo("embedding", "out[i] = table[index[i]], zeros where index[i] is the padding index", (
-        Parameter("tokens", 75, "rows that are gathered"), Parameter("vocabulary", 501, "rows of the table", least=1),
-        Parameter("columns", 100, "columns of the table"),
-        Parameter("dtype", "fp16", "element type of the table", FLOATS + INTEGERS),
-        Parameter("index_dtype", "int64", "element type of the indices", ("int32", "int64", "uint32")),
-        Parameter("padding_index", 3, "the index whose row is zeros; -1 for none", least=-1),
+        ParameterInfo("tokens", 75, "rows that are gathered"), ParameterInfo("vocabulary", 501, "rows of the table", least=1),
+        ParameterInfo("columns", 100, "columns of the table"),
+        ParameterInfo("dtype", "fp16", "element type of the table", FLOATS + INTEGERS),
+        ParameterInfo("index_dtype", "int64", "element type of the indices", ("int32", "int64", "uint32")),
+        ParameterInfo("padding_index", 3, "the index whose row is zeros; -1 for none", least=-1),
         _block(16, "block_tokens", "tokens of one program"), _block(64, "block_columns", "columns of one program"),
         _NUM_WARPS, _inputs(*INPUTS),
     )),
     KernelInfo("strided_copy", "out = x for two-dimensional x of any strides", (
-        Parameter("rows", 70, "rows"), Parameter("columns", 90, "columns"),
-        Parameter("dtype", "fp32", "element type", ALL_DTYPES),
-        Parameter("source_layout", "transposed", "memory order of x", (
+        ParameterInfo("rows", 70, "rows"), ParameterInfo("columns", 90, "columns"),
+        ParameterInfo("dtype", "fp32", "element type", ALL_DTYPES),
+        ParameterInfo("source_layout", "transposed", "memory order of x", (
             "contiguous", "transposed", "padded", "every_third_column", "reversed_rows", "reversed",
             "repeated_row", "repeated_column",
         )),
-        Parameter("result_layout", "contiguous", "memory order of out", (
+        ParameterInfo("result_layout", "contiguous", "memory order of out", (
             "contiguous", "transposed", "padded", "every_third_column", "reversed_rows", "reversed",
         )),
         _block(32, "block_rows", "rows of one program"), _block(32, "block_columns", "columns of one program"),
         _NUM_WARPS, _inputs(*INPUTS),
     )),
     KernelInfo("masks", "out = x under a mask of any kind, or what stands in for masked-off elements", (
-        Parameter("rows", 21, "rows"), Parameter("columns", 37, "columns"), _dtype("fp32", ALL_DTYPES),
-        Parameter("mask", "all", "which elements are loaded", MASKS),
-        Parameter("other", "nothing", "what stands in: nothing, which is not stored either, zero, a scalar argument, or a tile", (
-            "nothing", "zero", "scalar", "tile",
-        )),
+        ParameterInfo("rows", 21, "rows"), ParameterInfo("columns", 37, "columns"), _dtype("fp32", ALL_DTYPES),
+        ParameterInfo("mask", "all", "which elements are loaded", MASKS),
+        ParameterInfo(
+            "other", "nothing", "what replaces them: nothing, which is not stored either, zero, a scalar argument, or a tile",
+            ("nothing", "zero", "scalar", "tile"),
+        ),
         _block(16, "block_rows", "rows of one program"), _block(32, "block_columns", "columns of one program"),
         _NUM_WARPS, _inputs(*INPUTS),
     )),
     KernelInfo("shared_buffers", "out = 2 · x + y, where arguments share one array", (
-        Parameter("n", 700, "elements"), _dtype("fp32"),
-        Parameter("views", "in_place", "how x, y and out lie to each other", VIEWS),
-        _block(128), Parameter("trips", 3, "tiles of one program, where several share the work", least=1),
+        ParameterInfo("n", 700, "elements"), _dtype("fp32"),
+        ParameterInfo("views", "in_place", "how x, y and out lie to each other", VIEWS),
+        _block(128), ParameterInfo("trips", 3, "tiles of one program, where several share the work", least=1),
         _NUM_WARPS, _stages(3), _inputs("normal", "uniform", "ints", "poles"),
     )),
     KernelInfo("far_rows", "out = x, rows that lie far apart in memory: byte and element offsets go beyond 32 bits", (
-        Parameter("rows", 3, "rows", least=2), Parameter("columns", 100, "columns", least=1),
+        ParameterInfo("rows", 3, "rows", least=2), ParameterInfo("columns", 100, "columns", least=1),
         _dtype("int8", ("int8", "uint8", "int16", "int32")),
-        Parameter("reach", 2, "GiB from the first row to the last, of each array that is far", (1, 2, 3)),
-        Parameter("far", "x", "which arrays have their rows far apart", ("x", "out")),
-        Parameter("stride", "int64", "how a row is reached: by a product in 64 bits, or row by row", ("int64", "pointer")),
+        ParameterInfo("reach", 2, "GiB from the first row to the last, of each array that is far", (1, 2, 3)),
+        ParameterInfo("far", "x", "which arrays have their rows far apart", ("x", "out")),
+        ParameterInfo("stride", "int64", "how a row is reached: by a product in 64 bits, or row by row", ("int64", "pointer")),
         _block(128), _NUM_WARPS,
     )),
     KernelInfo("stencil", "the seven-point Laplacian of a volume with zeros around it", (
-        Parameter("depth", 5, "layers", least=1), Parameter("rows", 19, "rows", least=1),
-        Parameter("columns", 35, "columns", least=1), _dtype("fp32"),
-        Parameter("memory_order", "depth_rows_columns", "the axes of x, the outermost in memory first", VOLUME_ORDERS),
+        ParameterInfo("depth", 5, "layers", least=1), ParameterInfo("rows", 19, "rows", least=1),
+        ParameterInfo("columns", 35, "columns", least=1), _dtype("fp32"),
+        ParameterInfo("memory_order", "depth_rows_columns", "the axes of x, the outermost in memory first", VOLUME_ORDERS),
         _block(8, "block_rows", "rows of one program"), _block(16, "block_columns", "columns of one program"),
-        Parameter("programs", 4, "programs that share the layers", least=1), _NUM_WARPS, _stages(2), _inputs(*ROWS),
+        ParameterInfo("programs", 4, "programs that share the layers", least=1), _NUM_WARPS, _stages(2), _inputs(*ROWS),
     )),
     KernelInfo("ragged_sums", "out[row] = the sum of as many elements as memory says, and how many trips that took", (
-        Parameter("rows", 12, "rows", least=1), Parameter("columns", 300, "elements of a row at most"),
-        _dtype("fp32", ("fp32", "bf16", "fp16")), Parameter("loop", "for", "which loop does it", LOOPS),
+        ParameterInfo("rows", 12, "rows", least=1), ParameterInfo("columns", 300, "elements of a row at most"),
+        _dtype("fp32", ("fp32", "bf16", "fp16")), ParameterInfo("loop", "for", "which loop does it", LOOPS),
         _block(64, doc="elements of a tile"), _NUM_WARPS, _stages(3), _inputs("normal", "uniform", "ints", "rare"),
     )),
     KernelInfo("sparse_matvec", "out = a @ x for a sparse matrix in rows (CSR)", (
-        Parameter("rows", 20, "rows", least=1), Parameter("columns", 150, "columns", least=1),
+        ParameterInfo("rows", 20, "rows", least=1), ParameterInfo("columns", 150, "columns", least=1),
         _dtype("fp32", ("fp32", "bf16", "fp16")), _block(32, doc="elements of a tile"), _NUM_WARPS, _stages(3), _inputs(*ROWS),
     )),
     KernelInfo("integer_mix", "quotients, remainders, high products, shifts and a hash with run-time loops", (
-        _SIZE, Parameter("dtype", "int32", "element type", INTEGERS),
-        Parameter("divisor", 7, "a scalar that divides as well", least=1),
-        Parameter("rounds", 3, "trips of the hash's run-time `for` loop"),
+        _SIZE, ParameterInfo("dtype", "int32", "element type", INTEGERS),
+        ParameterInfo("divisor", 7, "a scalar that divides as well", least=1),
+        ParameterInfo("rounds", 3, "trips of the hash's run-time `for` loop"),
         _block(512), _NUM_WARPS, _inputs("uniform", "ints", "specials"),
     )),
     KernelInfo("softmax", "out = softmax(x) along rows", (
-        Parameter("rows", 24, "rows"), Parameter("columns", 781, "columns", least=1), _dtype("fp16"),
-        Parameter("padded", False, "the rows of x lie further apart than their length"),
+        ParameterInfo("rows", 24, "rows"), ParameterInfo("columns", 781, "columns", least=1), _dtype("fp16"),
+        ParameterInfo("padded", False, "the rows of x lie further apart than their length"),
         _block(4096, doc="columns of one tile; longer rows go tile by tile"),
-        Parameter("programs", 16, "programs that share the rows", least=1), _NUM_WARPS, _stages(2), _inputs(*ROWS),
+        ParameterInfo("programs", 16, "programs that share the rows", least=1), _NUM_WARPS, _stages(2), _inputs(*ROWS),
     )),
     KernelInfo("layernorm", "out = (x - mean) · rstd · weight + bias along rows, and mean and rstd", (
-        Parameter("rows", 20, "rows", least=1), Parameter("columns", 700, "columns", least=1), _dtype("fp16"), _EPS,
+        ParameterInfo("rows", 20, "rows", least=1), ParameterInfo("columns", 700, "columns", least=1), _dtype("fp16"), _EPS,
         _block(1024, doc="columns of one tile; longer rows go tile by tile"), _NUM_WARPS, _inputs(*ROWS),
     )),
     KernelInfo("layernorm_backward", "gradients of layernorm: dx, and dweight and dbias summed over each program's rows", (
-        Parameter("rows", 21, "rows", least=1), Parameter("columns", 300, "columns", least=1), _dtype("fp16"),
-        Parameter("rows_per_program", 4, "rows of one program", least=1), _NUM_WARPS, _inputs(*ROWS),
+        ParameterInfo("rows", 21, "rows", least=1), ParameterInfo("columns", 300, "columns", least=1), _dtype("fp16"),
+        ParameterInfo("rows_per_program", 4, "rows of one program", least=1), _NUM_WARPS, _inputs(*ROWS),
     )),
     KernelInfo("rmsnorm", "out = x · rsqrt(mean(x²) + eps) · weight along rows, and the reciprocal root", (
-        Parameter("rows", 24, "rows", least=1), Parameter("columns", 900, "columns", least=1), _dtype("bf16"), _EPS,
+        ParameterInfo("rows", 24, "rows", least=1), ParameterInfo("columns", 900, "columns", least=1), _dtype("bf16"), _EPS,
         _block(4096, doc="columns of one tile; longer rows go tile by tile"), _NUM_WARPS, _inputs(*ROWS),
     )),
     KernelInfo("matmul", "out = activation(a @ b + bias), any memory order of each", (
         *_extents(150, 144, 112), _dtype("fp16"),
-        Parameter("accumulator", "fp32", "element type of the sums of fp16 products", ("fp32", "fp16")), _PRECISION, _RESULT,
-        Parameter("bias", False, "a bias for each column of out"),
-        Parameter("activation", "none", "what is applied to each sum", ("none", "relu", "gelu", "silu")),
+        ParameterInfo("accumulator", "fp32", "element type of the sums of fp16 products", ("fp32", "fp16")), _PRECISION, _RESULT,
+        ParameterInfo("bias", False, "a bias for each column of out"),
+        ParameterInfo("activation", "none", "what is applied to each sum", ("none", "relu", "gelu", "silu")),
         _layout("a_layout", "a"), _layout("b_layout", "b"), _layout("out_layout", "out"),
         *_blocks(64, 64, 32), _GROUP_M, _NUM_WARPS, _stages(3), _inputs(*ROWS),
     )),
     KernelInfo("batched_matmul", "out[i] = a[i] @ b[i]", (
-        Parameter("batch", 3, "products", least=1), *_extents(70, 80, 96), _dtype("fp16"), _PRECISION, _RESULT,
+        ParameterInfo("batch", 3, "products", least=1), *_extents(70, 80, 96), _dtype("fp16"), _PRECISION, _RESULT,
         _layout("a_layout", "each a[i]"), _layout("b_layout", "each b[i]"),
-        Parameter("shared_b", False, "one b for the whole batch"),
+        ParameterInfo("shared_b", False, "one b for the whole batch"),
         *_blocks(64, 64, 32), _NUM_WARPS, _stages(3), _inputs(*ROWS),
     )),
     KernelInfo("grouped_matmul", "rows in groups of different sizes, each group times its own matrix", (
-        Parameter("rows", 180, "rows of all groups", least=1), Parameter("groups", 5, "groups; some may be empty", least=1),
-        Parameter("n", 96, "columns of out", least=1), Parameter("k", 64, "columns of a", least=1),
+        ParameterInfo("rows", 180, "rows of all groups", least=1), ParameterInfo("groups", 5, "groups; some may be empty", least=1),
+        ParameterInfo("n", 96, "columns of out", least=1), ParameterInfo("k", 64, "columns of a", least=1),
         _dtype("fp16", ("fp32", "bf16", "fp16")), _PRECISION, _layout("b_layout", "each group's matrix"),
-        Parameter("programs", 8, "programs that share the blocks", least=1),
+        ParameterInfo("programs", 8, "programs that share the blocks", least=1),
         *_blocks(32, 64, 32), _NUM_WARPS, _stages(3), _inputs(*ROWS),
     )),
     KernelInfo("int8_matmul", "out = (a @ b) · row_scale · column_scale for int8 operands", (
-        *_extents(100, 96, 128), Parameter("result", "fp16", "element type of out", ("fp32", "bf16", "fp16")),
+        *_extents(100, 96, 128), ParameterInfo("result", "fp16", "element type of out", ("fp32", "bf16", "fp16")),
         _layout("a_layout", "a"), _layout("b_layout", "b"),
         *_blocks(64, 64, 64), _NUM_WARPS, _stages(3), _inputs("uniform", "ints", "specials"),
     )),
     KernelInfo("attention", "softmax(q @ kᵀ · scale) @ v by heads, causal or not, and its log-sum-exp", (
-        Parameter("batch", 1, "sequences", least=1), Parameter("heads", 2, "heads of queries", least=1),
-        Parameter("kv_heads", 1, "heads of keys and values, each for as many heads of queries", least=1),
-        Parameter("queries", 150, "queries", least=1), Parameter("keys", 150, "keys", least=1),
-        Parameter("head_size", 64, "elements of a head", tuple(range(16, 129, 8))),
-        Parameter("causal", True, "a query sees no later key"), _dtype("fp16", ("fp32", "bf16", "fp16")), _PRECISION,
-        Parameter("layout", "heads_first", "which lies further out in memory", ("heads_first", "positions_first")),
+        ParameterInfo("batch", 1, "sequences", least=1), ParameterInfo("heads", 2, "heads of queries", least=1),
+        ParameterInfo("kv_heads", 1, "heads of keys and values, each for as many heads of queries", least=1),
+        ParameterInfo("queries", 150, "queries", least=1), ParameterInfo("keys", 150, "keys", least=1),
+        ParameterInfo("head_size", 64, "elements of a head", tuple(range(16, 129, 8))),
+        ParameterInfo("causal", True, "a query sees no later key"), _dtype("fp16", ("fp32", "bf16", "fp16")), _PRECISION,
+        ParameterInfo("layout", "heads_first", "which lies further out in memory", ("heads_first", "positions_first")),
         _block(64, "block_m", "queries of one program"), _block(32, "block_n", "keys of one tile"),
         _NUM_WARPS, _stages(2), _inputs(*ROWS),
     )),
     KernelInfo("cross_entropy", "loss and log-sum-exp of logits by label, with smoothing; ignored labels give 0", (
-        Parameter("rows", 30, "rows", least=1), Parameter("classes", 1000, "logits of a row", least=1), _dtype("fp32"),
+        ParameterInfo("rows", 30, "rows", least=1), ParameterInfo("classes", 1000, "logits of a row", least=1), _dtype("fp32"),
         _dtype("int64", ("int32", "int64"), "label_dtype", "element type of the labels"),
-        Parameter("ignore_index", -100, "the label that gives no loss", least=-(2**31)),
-        Parameter("smoothing", 0.0, "what part of the loss every class has alike"),
+        ParameterInfo("ignore_index", -100, "the label that gives no loss", least=-(2**31)),
+        ParameterInfo("smoothing", 0.0, "what part of the loss every class has alike"),
         _block(2048, doc="logits of one tile; longer rows go tile by tile"), _NUM_WARPS, _inputs(*ROWS),
     )),
     KernelInfo("transpose", "out = x transposed", (
-        Parameter("rows", 100, "rows"), Parameter("columns", 140, "columns"), _dtype("fp16", ALL_DTYPES),
+        ParameterInfo("rows", 100, "rows"), ParameterInfo("columns", 140, "columns"), _dtype("fp16", ALL_DTYPES),
         _block(64, "block_rows", "rows of one program"), _block(64, "block_columns", "columns of one program"),
         _NUM_WARPS, _inputs(*INPUTS),
     )),
     KernelInfo("column_sum", "out[column] = the sum over all rows", (
-        Parameter("rows", 200, "rows", least=1), Parameter("columns", 150, "columns"), _dtype("fp16", FLOATS + INTEGERS),
+        ParameterInfo("rows", 200, "rows", least=1), ParameterInfo("columns", 150, "columns"), _dtype("fp16", FLOATS + INTEGERS),
         _block(32, "block_rows", "rows of one tile"), _block(64, "block_columns", "columns of one program"),
         _NUM_WARPS, _inputs(*ROWS),
     )),
     KernelInfo("welford", "mean and variance of rows in one pass, by a reduction of triples", (
-        Parameter("rows", 18, "rows"), Parameter("columns", 500, "columns", least=1), _dtype("fp32"),
+        ParameterInfo("rows", 18, "rows"), ParameterInfo("columns", 500, "columns", least=1), _dtype("fp32"),
         _block(4, "block_rows", "rows of one program"), _block(256, "block_columns", "columns of one tile"),
         _NUM_WARPS, _inputs(*FINITE),
     )),
     KernelInfo("matvec", "out = a @ x", (
-        Parameter("m", 100, "rows of a", least=1), Parameter("k", 300, "columns of a", least=1), _dtype("fp16"),
+        ParameterInfo("m", 100, "rows of a", least=1), ParameterInfo("k", 300, "columns of a", least=1), _dtype("fp16"),
         _layout("a_layout", "a"), _block(16, "block_m", "rows of one program"), _block(128, "block_k", "columns of one tile"),
         _NUM_WARPS, _inputs(*ROWS),
     )),
     KernelInfo("argmax", "the largest or least value of each row and its first index", (
-        Parameter("rows", 30, "rows"), Parameter("columns", 400, "columns", least=1), _dtype("fp32", FLOATS + INTEGERS),
-        Parameter("operation", "argmax", "which value is looked for", ("argmax", "argmin")),
+        ParameterInfo("rows", 30, "rows"), ParameterInfo("columns", 400, "columns", least=1), _dtype("fp32", FLOATS + INTEGERS),
+        ParameterInfo("operation", "argmax", "which value is looked for", ("argmax", "argmin")),
         _block(8, "block_rows", "rows of one program"), _block(256, "block_columns", "columns of one tile"),
         _NUM_WARPS, _inputs("ints", "normal", "uniform", "low", "edges"),
     )),
     KernelInfo("reduce_tile", "one reduction of one tile, any kind and axis", (
-        Parameter("operation", "sum", "what is reduced by", REDUCTIONS), _dtype("fp32", FLOATS + INTEGERS),
-        Parameter("axis", "2", "the axis that goes", ("0", "1", "2", "all")),
-        Parameter("keep_dims", False, "the axis stays, of extent 1"),
+        ParameterInfo("operation", "sum", "what is reduced by", REDUCTIONS), _dtype("fp32", FLOATS + INTEGERS),
+        ParameterInfo("axis", "2", "the axis that goes", ("0", "1", "2", "all")),
+        ParameterInfo("keep_dims", False, "the axis stays, of extent 1"),
         _block(2, "layers", "extent of axis 0"), _block(16, "rows", "extent of axis 1"), _block(64, "columns", "extent of axis 2"),
         _NUM_WARPS, _inputs(*ROWS, "edges"),
     )),
     KernelInfo("scan_tile", "one scan of one tile, any kind, axis and direction", (
-        Parameter("operation", "sum", "what is scanned by", SCANS), _dtype("fp32", FLOATS + INTEGERS),
-        Parameter("axis", "2", "the axis along which elements are combined", ("0", "1", "2")),
-        Parameter("reverse", False, "from the end of the axis on"),
+        ParameterInfo("operation", "sum", "what is scanned by", SCANS), _dtype("fp32", FLOATS + INTEGERS),
+        ParameterInfo("axis", "2", "the axis along which elements are combined", ("0", "1", "2")),
+        ParameterInfo("reverse", False, "from the end of the axis on"),
         _block(2, "layers", "extent of axis 0"), _block(16, "rows", "extent of axis 1"), _block(64, "columns", "extent of axis 2"),
         _NUM_WARPS, _inputs(*ROWS, "edges"),
     )),
     KernelInfo("selective_scan", "a state space model's recurrence along time, in chunks with a carried state", (
-        Parameter("batch", 2, "sequences", least=1), Parameter("channels", 3, "channels, a program each", least=1),
-        Parameter("states", 16, "states of a channel, a power of two", tuple(2**k for k in range(9))),
-        Parameter("length", 150, "steps of time"), _dtype("fp32"), _block(64, doc="steps of a chunk"), _NUM_WARPS,
+        ParameterInfo("batch", 2, "sequences", least=1), ParameterInfo("channels", 3, "channels, a program each", least=1),
+        ParameterInfo("states", 16, "states of a channel, a power of two", tuple(2**k for k in range(9))),
+        ParameterInfo("length", 150, "steps of time"), _dtype("fp32"), _block(64, doc="steps of a chunk"), _NUM_WARPS,
         _inputs(*ROWS),
     )),
     KernelInfo("dot_tile", "one product of tiles plus an accumulator, any types and shape", (
         _dtype("fp16", DOT_OPERANDS, "a_dtype", "element type of a"), _dtype("fp16", DOT_OPERANDS, "b_dtype", "element type of b"),
-        Parameter("accumulator", "fp32", "element type of float sums; fp64 and integers have their own", ("fp32", "fp16")),
-        Parameter(
+        ParameterInfo("accumulator", "fp32", "element type of float sums; fp64 and integers have their own", ("fp32", "fp16")),
+        ParameterInfo(
             "input_precision", "tf32", "how fp32 operands are multiplied", ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6"),
         ),
-        Parameter("batch", 0, "products of a three-dimensional dot, a power of two; 0 for a plain one", (0, 1, 2, 4, 8)),
+        ParameterInfo("batch", 0, "products of a three-dimensional dot, a power of two; 0 for a plain one", (0, 1, 2, 4, 8)),
         _block(32, "m", "rows of a"), _block(32, "n", "columns of b"), _block(32, "k", "columns of a"),
         _NUM_WARPS, _inputs(*ROWS),
     )),
     KernelInfo("rearrange", "one operation that only moves elements of a tile", (
-        Parameter("operation", "trans", "which one", REARRANGEMENTS), _dtype("fp32", FLOATS + NARROW_FLOATS + INTEGERS),
+        ParameterInfo("operation", "trans", "which one", REARRANGEMENTS), _dtype("fp32", FLOATS + NARROW_FLOATS + INTEGERS),
         _block(16, "rows", "rows of the tile, at least 2"), _block(64, "columns", "columns of the tile, at least 2"),
         _NUM_WARPS, _inputs(*INPUTS),
     )),
     KernelInfo("histogram", "out[x[i]] += 1, by atomic additions", (
-        _SIZE, Parameter("bins", 64, "counters", least=1),
+        _SIZE, ParameterInfo("bins", 64, "counters", least=1),
         _dtype("int32", (*WORDS, "fp32", "fp64"), doc="element type of the counters"),
-        Parameter("spread", "even", "how values fall: over all bins and beyond, in few, in one", ("even", "skewed", "one")),
+        ParameterInfo("spread", "even", "how values fall: over all bins and beyond, in few, in one", ("even", "skewed", "one")),
         _ORDER, _block(512), _NUM_WARPS,
     )),
     KernelInfo("atomic_mix", "one atomic of one kind on each element of x, at cells that elements may share", (
-        Parameter("operation", "add", "which one", ATOMICS), _dtype("int32", (*WORDS, "int16", "uint16", *FLOATS)),
-        Parameter("n", 700, "elements", least=1),
-        Parameter("share", 1, "elements that meet at a cell; alone they keep old values", least=1),
-        Parameter("order", "acq_rel", "the order", ("relaxed", "acquire", "release", "acq_rel")),
-        Parameter("scope", "gpu", "whom the order is for", ("cta", "gpu", "sys")),
-        Parameter("mask", "tail", "which elements take part", ("none", "tail", "alternating", "single", "never", "data")),
-        Parameter("scalar", False, "one element a program, through a scalar pointer"),
+        ParameterInfo("operation", "add", "which one", ATOMICS), _dtype("int32", (*WORDS, "int16", "uint16", *FLOATS)),
+        ParameterInfo("n", 700, "elements", least=1),
+        ParameterInfo("share", 1, "elements that meet at a cell; alone they keep old values", least=1),
+        ParameterInfo("order", "acq_rel", "the order", ("relaxed", "acquire", "release", "acq_rel")),
+        ParameterInfo("scope", "gpu", "whom the order is for", ("cta", "gpu", "sys")),
+        ParameterInfo("mask", "tail", "which elements take part", ("none", "tail", "alternating", "single", "never", "data")),
+        ParameterInfo("scalar", False, "one element a program, through a scalar pointer"),
         _block(128), _NUM_WARPS, _inputs(*FINITE),
     )),
     KernelInfo("split_k_matmul", "out += a @ b, by programs that share the terms and add their parts in memory", (
         *_extents(70, 80, 200), _dtype("fp16", ("fp32", "bf16", "fp16")), _PRECISION,
         _dtype("fp32", ("fp32", "bf16", "fp16"), "result", "element type of out"),
-        Parameter("splits", 4, "programs that share a sum", least=1), _ORDER,
+        ParameterInfo("splits", 4, "programs that share a sum", least=1), _ORDER,
         _layout("a_layout", "a"), _layout("b_layout", "b"), *_blocks(32, 32, 32), _NUM_WARPS, _stages(2), _inputs(*ROWS),
     )),
     KernelInfo("locked_accumulate", "sums of rows in groups, each group's under a lock", (
-        Parameter("rows", 24, "rows, one a program", least=1), Parameter("columns", 100, "columns", least=1),
-        Parameter("groups", 3, "sums, each with a lock", least=1), _dtype("fp32", (*FLOATS, *INTEGERS)),
+        ParameterInfo("rows", 24, "rows, one a program", least=1), ParameterInfo("columns", 100, "columns", least=1),
+        ParameterInfo("groups", 3, "sums, each with a lock", least=1), _dtype("fp32", (*FLOATS, *INTEGERS)),
         _HAND_OVER, _NUM_WARPS, _inputs("ints", "uniform"),
     )),
     KernelInfo("grid_argmax", "the largest element of a whole array and its first index, by one atomic maximum", (
-        Parameter("n", 5000, "elements", least=1), _dtype("fp32", ("fp32", "int32")), _block(512), _NUM_WARPS, _inputs(*FINITE),
+        ParameterInfo("n", 5000, "elements", least=1), _dtype("fp32", ("fp32", "int32")), _block(512), _NUM_WARPS, _inputs(*FINITE),
     )),
     KernelInfo("chained_sum", "sums of blocks up to each, handed from program to program", (
-        Parameter("n", 3000, "elements", least=1), _dtype("int32", (*WORDS, "fp32", "fp64")), _HAND_OVER,
+        ParameterInfo("n", 3000, "elements", least=1), _dtype("int32", (*WORDS, "fp32", "fp64")), _HAND_OVER,
         _block(256), _NUM_WARPS, _inputs("ints", "uniform", "normal"),
     )),
 )

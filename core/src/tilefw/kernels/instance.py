@@ -16,7 +16,7 @@ from tilefw.runtime.jit import specialize
 class Instance:
     """`values` are all arguments by name; `passed` those of them that are no constants of the compiled code, in order."""
 
-    source: kernel_source.Source
+    source: kernel_source.ModuleSource
     values: Mapping[str, Any]
     passed: Mapping[str, Any]
 

@@ -16,7 +16,7 @@ from tilefw.runtime.arguments.arrays import HostArray, Storage, TypedArray, host
 from tilefw.runtime.diagnostics import check_error
 from tilefw.tile.reference.accuracy import Comparison, compare
 from tilefw.tile.reference.interpret import RefBuffer, RefMemory, RefPointer, run
-from tilefw.tile.reference.value import Value
+from tilefw.tile.reference.value import EvaluatedValue
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -92,7 +92,7 @@ class Reference:
         index = exact[0] if exact else index
         return self.stores[index], self.buffers[index]
 
-    def _viewed(self, name: str) -> Value:
+    def _viewed(self, name: str) -> EvaluatedValue:
         """The interpreter's elements in the shape and order of the argument's array."""
         host, (storage, buffer) = self.hosts[name], self._below(name)
         whole = buffer.read_reference(host.dtype)

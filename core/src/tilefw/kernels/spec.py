@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tilefw.api.errors import PluginError, UsageError
-from tilefw.kernels.index import KERNELS, KernelInfo, Parameter
+from tilefw.kernels.index import KERNELS, KernelInfo, ParameterInfo
 from tilefw.runtime.names import suggest
 
 Parameters = Mapping[str, Any]
@@ -137,7 +137,7 @@ def resolve(info: KernelInfo, given: Parameters) -> dict[str, Any]:
     return {name: _convert(info, p, given[name]) if name in given else p.default for name, p in known.items()}
 
 
-def _convert(info: KernelInfo, parameter: Parameter, value: Any) -> Any:
+def _convert(info: KernelInfo, parameter: ParameterInfo, value: Any) -> Any:
     """`value` in the type of the parameter's default, within its choices."""
     kind = type(parameter.default)
     converted = _from_text(value, kind) if isinstance(value, str) else value

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from tilefw.api.errors import CapacityError, InternalError
 from tilefw.machine.inst import Function, Operand, Reg, Slice
-from tilefw.machine.live_ranges import LiveRanges, Part
+from tilefw.machine.live_ranges import LivePart, LiveRanges
 from tilefw.machine.register_file import RegisterFile
 from tilefw.machine.table import InstructionTable
 
@@ -145,7 +145,7 @@ def too_few(
     )
 
 
-def most_at_once(parts: Mapping[Reg, list[Part]], counts: Callable[[Reg], bool]) -> tuple[int, int]:
+def most_at_once(parts: Mapping[Reg, list[LivePart]], counts: Callable[[Reg], bool]) -> tuple[int, int]:
     """The most registers that live at one point, of those that count, and the first such point."""
     # Segments as changes of how many are alive, sorted: at one point those that end go before those that begin.
     changes = sorted(

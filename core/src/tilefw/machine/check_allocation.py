@@ -60,7 +60,7 @@ def check_allocation(before: Snapshot, after: Function, table: InstructionTable,
         for virtual, physical in pairs:
             if virtual is not None and physical is not None:
                 _well_placed(virtual, physical, table, spills)
-    _Replay(before, blocks, table, spills).run(after, successors(after, table))
+    _AllocationReplay(before, blocks, table, spills).run(after, successors(after, table))
 
 
 # -- which instruction became which
@@ -153,7 +153,7 @@ def _check_early(virtual: Inst, physical: Inst) -> None:
 # -- which value is where
 
 
-class _State:
+class _LocationContents:
     """Which virtual units each location holds, as bits; which nobody has written; and where each stands."""
 
     __slots__ = ("held", "lanes", "unwritten", "where")
@@ -216,7 +216,7 @@ def _bits(values: int) -> Iterator[int]:
         values ^= lowest
 
 
-class _Replay:
+class _AllocationReplay:
     """The states of all blocks, to a fixed point, and then what each instruction reads."""
 
     def __init__(self, before: Snapshot, blocks: list[list[Pair]], table: InstructionTable, spills: SpillModel | None) -> None:
@@ -239,7 +239,7 @@ class _Replay:
             i = work.pop()
             start = entry[i]
             assert start is not None
-            state = _State(*start)
+            state = _LocationContents(*start)
             for pair in self.blocks[i]:
                 self._step(state, pair, None)
             for j in following[i]:
@@ -250,7 +250,7 @@ class _Replay:
                     work.append(j)
         for block, pairs, start in zip(after.blocks, self.blocks, entry, strict=True):
             if start is not None:  # else it is never reached
-                state = _State(*start)
+                state = _LocationContents(*start)
                 for pair in pairs:
                     self._step(state, pair, block.label)
 
@@ -265,7 +265,7 @@ class _Replay:
         unwritten = sum(1 << bit for (name, _), bit in self.numbers.items() if isinstance(name, Reg))
         return held, unwritten
 
-    def _step(self, state: _State, pair: Pair, block: str | None) -> None:
+    def _step(self, state: _LocationContents, pair: Pair, block: str | None) -> None:
         """Apply one instruction; with a `block`, report what it reads wrongly."""
         virtual, physical = pair
         if virtual is None:
@@ -278,7 +278,7 @@ class _Replay:
                 self._check_reads(state, virtual, physical, block)
             self._kept(state, virtual, physical)
 
-    def _added(self, state: _State, inst: Inst) -> None:
+    def _added(self, state: _LocationContents, inst: Inst) -> None:
         constant = self._constant(inst)
         if constant is not None:
             for to, (place, itself) in zip(_locations(inst.defs), constant, strict=True):
@@ -309,7 +309,7 @@ class _Replay:
         results = range(sum(piece.count for piece in inst.defs))
         return [((name, i, WHOLE), self.numbers.setdefault((name, i), len(self.numbers))) for i in results]
 
-    def _gone(self, state: _State, inst: Inst) -> None:
+    def _gone(self, state: _LocationContents, inst: Inst) -> None:
         """A copy or a constant of the virtual code that stands nowhere any more."""
         results = [self.number(unit) for piece in inst.defs for unit in units(piece)]
         constant = self._constant(inst)
@@ -333,7 +333,7 @@ class _Replay:
             for place in where:
                 state.add(value, place)
 
-    def _kept(self, state: _State, virtual: Inst, physical: Inst) -> None:
+    def _kept(self, state: _LocationContents, virtual: Inst, physical: Inst) -> None:
         results = [self.number(unit) for piece in virtual.writes() for unit in units(piece)]
         source = physical.uses[0] if len(physical.uses) == 1 else None
         constant = self._constant(virtual)
@@ -348,7 +348,7 @@ class _Replay:
             for at in {place, *state.where.get(itself, ())}:
                 state.add(value, at)
 
-    def _check_reads(self, state: _State, virtual: Inst, physical: Inst, block: str) -> None:
+    def _check_reads(self, state: _LocationContents, virtual: Inst, physical: Inst, block: str) -> None:
         for a, b, kept in _read(virtual, physical):
             for v, place in zip(units(a), _locations([b]), strict=True):
                 value = self.number(v)

@@ -29,7 +29,7 @@ def check_schedule(
     if len(before) != len(after) or set(map(id, before)) != set(map(id, after)):
         raise InternalError(f"scheduling of {where} lost or made instructions")
     changing = _changing(function, table) if disjoint else None
-    wanted, found = _Replay(table, changing), _Replay(table, changing)
+    wanted, found = _ScheduleReplay(table, changing), _ScheduleReplay(table, changing)
     sights = {id(inst): wanted.step(inst) for inst in before}
     for inst in after:
         if found.step(inst) != sights[id(inst)]:
@@ -38,7 +38,7 @@ def check_schedule(
         raise InternalError(f"scheduling of {where}: a register does not end with the value that was written last")
 
 
-class _Replay:
+class _ScheduleReplay:
     """The state of one order as it goes. `changing`: the buffers that are written at all, where buffers do not overlap."""
 
     def __init__(self, table: InstructionTable, changing: frozenset[int] | None) -> None:

@@ -18,7 +18,7 @@ Numbers = frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class PairRules:
     """What the rules say of a producer and a consumer: `leaves` and `touches` are registers by rule (any hashable name), `needed`
     the wait states between two instructions under one. `states` are those that an instruction gives, `horizon` the most
     that are ever needed."""
@@ -30,7 +30,7 @@ class Pair:
     horizon: int
 
 
-def check_wait_states(function: Function, table: InstructionTable, rules: Pair) -> None:
+def check_wait_states(function: Function, table: InstructionTable, rules: PairRules) -> None:
     """Raises InternalError with the two instructions that stand too close."""
     ways = exits(function, table)
     before = _before(function, ways)
@@ -50,7 +50,7 @@ def _before(function: Function, ways: Sequence[Sequence[BlockExit]]) -> list[lis
 
 
 def _look_back(
-    function: Function, before: list[list[tuple[int, int]]], rules: Pair, consumer: tuple[int, int],
+    function: Function, before: list[list[tuple[int, int]]], rules: PairRules, consumer: tuple[int, int],
     touched: Mapping[object, Numbers],
 ) -> None:
     """From right before the consumer back, until so many wait states were given that no rule reaches further."""
@@ -73,7 +73,7 @@ def _look_back(
 
 
 def _compare(
-    name: str, rules: Pair, producer: Inst, consumer: Inst, touched: Mapping[object, Numbers], given: int
+    name: str, rules: PairRules, producer: Inst, consumer: Inst, touched: Mapping[object, Numbers], given: int
 ) -> None:
     for rule, registers in rules.leaves(producer).items():
         both = registers & touched.get(rule, frozenset())

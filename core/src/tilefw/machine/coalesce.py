@@ -45,7 +45,7 @@ def coalesce(function: Function, table: InstructionTable) -> int:
     if not found:
         return 0
     following = successors(function, table)
-    lives = _Lives(function, table, {id(inst): copy for _, inst, copy in found}, following)
+    lives = _UnitLiveness(function, table, {id(inst): copy for _, inst, copy in found}, following)
     depth = dict(zip(function.blocks, depths(following), strict=True))
     for _, _, copy in sorted(found, key=lambda each: -depth[each[0]]):
         lives.merge(copy)
@@ -57,20 +57,20 @@ def coalesce(function: Function, table: InstructionTable) -> int:
     return len(dropped)
 
 
-class _Copy(NamedTuple):
+class _RegisterMove(NamedTuple):
     """A move of registers to as many others of their file."""
 
     dest: Slice
     source: Slice
 
 
-def _copy_of(inst: Inst, table: InstructionTable) -> _Copy | None:
+def _copy_of(inst: Inst, table: InstructionTable) -> _RegisterMove | None:
     if len(inst.uses) != 1 or len(inst.defs) != 1 or inst.predicate is not None or not table.traits(inst.opcode).move:
         return None
     source, dest = inst.uses[0], inst.defs[0]
     if not isinstance(source, Slice) or source.count != dest.count or source.reg.physical or dest.reg.physical:
         return None
-    return _Copy(dest, source) if table.file(source.reg.cls) == table.file(dest.reg.cls) else None
+    return _RegisterMove(dest, source) if table.file(source.reg.cls) == table.file(dest.reg.cls) else None
 
 
 class _Cell:
@@ -147,13 +147,15 @@ class _Touch(NamedTuple):
     early: bool
 
 
-class _Lives:
+class _UnitLiveness:
     """The groups of the registers that moves name, with where their cells are written and live.
 
     A block's entry has a number, as each instruction has; what stands at n reads at position 2n and writes at 2n + 1.
     """
 
-    def __init__(self, function: Function, table: InstructionTable, copies: dict[int, _Copy], following: list[list[int]]) -> None:
+    def __init__(
+        self, function: Function, table: InstructionTable, copies: dict[int, _RegisterMove], following: list[list[int]]
+    ) -> None:
         named = dict.fromkeys(side.reg for copy in copies.values() for side in copy)
         self.groups = {reg: _Group(reg) for reg in named}
         self.cells = {reg: group.cells for reg, group in self.groups.items()}
@@ -174,7 +176,7 @@ class _Lives:
         for cell, found in spans.items():
             cell.starts, cell.ends = _joined(found)
 
-    def merge(self, copy: _Copy) -> None:
+    def merge(self, copy: _RegisterMove) -> None:
         """Make the two sides of a copy one, if they may be."""
         to, source = self._cell(copy.dest), self._cell(copy.source)
         offset = to.at - source.at
@@ -187,7 +189,7 @@ class _Lives:
         if large.takes(small, offset):
             large.absorb(small, offset)
 
-    def are_one(self, copy: _Copy) -> bool:
+    def are_one(self, copy: _RegisterMove) -> bool:
         """Whether the two sides of a copy are one by now."""
         return self._cell(copy.dest) is self._cell(copy.source)
 
@@ -277,7 +279,7 @@ def _joined(spans: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
     return starts, ends
 
 
-def _rename(function: Function, lives: _Lives) -> None:
+def _rename(function: Function, lives: _UnitLiveness) -> None:
     """Write each member of a group as its part of one register."""
     places: dict[Reg, tuple[Reg, int]] = {}
     for group in dict.fromkeys(cells[0].root().group for cells in lives.cells.values()):

@@ -135,7 +135,7 @@ def _by_registers(
             writer[cell] = i
 
 
-class _Buffer:
+class _BufferAccesses:
     """The last write of a buffer and the reads behind it."""
 
     __slots__ = ("reads", "write")
@@ -154,7 +154,7 @@ class _Memory:
         self._since: list[tuple[int, int]] = []  # the accesses since the last fence, and how long after them it should come
         self._fence = -1
         self._volatile = -1
-        self._spaces: dict[str, dict[int, _Buffer]] = {}
+        self._spaces: dict[str, dict[int, _BufferAccesses]] = {}
 
     def volatile(self, i: int) -> None:
         """An access that stays behind the last one of its kind."""
@@ -178,7 +178,7 @@ class _Memory:
         self._since.append((i, traits.latency if traits.memory == SHARED else 0))
         group = buffer if traits.memory == SHARED or self._known.disjoint else _ANY
         buffers = self._spaces.setdefault(traits.memory, {})
-        own = buffers.setdefault(group, _Buffer())
+        own = buffers.setdefault(group, _BufferAccesses())
         overlapping = list(buffers.values()) if group == _ANY else [own, *([buffers[_ANY]] if _ANY in buffers else [])]
         for other in overlapping:
             self._order(other, i, traits.effects)
@@ -187,7 +187,7 @@ class _Memory:
         else:
             own.reads.append(i)
 
-    def _order(self, buffer: _Buffer, i: int, writes: bool) -> None:
+    def _order(self, buffer: _BufferAccesses, i: int, writes: bool) -> None:
         if buffer.write >= 0:
             self._found.add(buffer.write, i, 0)
         if writes:

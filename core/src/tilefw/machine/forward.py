@@ -18,7 +18,7 @@ State = TypeVar("State")
 Found = TypeVar("Found")
 
 
-class Walk(ABC, Generic[State, Found]):
+class ForwardAnalysis(ABC, Generic[State, Found]):
     """Goes through blocks of one function, from the state at the entry to those at the ways out, and finds something at places on
     the way. What it found last in a block is kept: the walk that acts on it enters in the states that the search ended with."""
 

@@ -69,7 +69,7 @@ def _longest_ways(order: Dependences, least: list[int]) -> list[int]:
     return found
 
 
-class _Queue:
+class _ReadyQueue:
     """Instructions that could begin but for their pipe, `unit`, or for the registers of `file` that they make live; -1 for none."""
 
     __slots__ = ("file", "keys", "unit")
@@ -106,7 +106,7 @@ class _Scheduler:
         self.earliest = [0] * self.count
         self.pending: list[int] = [i for i in range(self.count) if not self.waits[i]]  # keys of (time, index)
         heapify(self.pending)
-        self.queues: dict[tuple[int, int], _Queue] = {}
+        self.queues: dict[tuple[int, int], _ReadyQueue] = {}
         self.of = [self._queue(i) for i in range(self.count)]
         self.placed = bytearray(self.count)
         self.first = 0  # no instruction before this one is left
@@ -129,12 +129,12 @@ class _Scheduler:
             clock += self.pace
         return self.result
 
-    def _queue(self, i: int) -> _Queue:
+    def _queue(self, i: int) -> _ReadyQueue:
         grows = self.pressure.grows[i]
         file = max(grows, key=lambda each: each[1])[0] if grows else -1
         key = (self.unit[i], file)
         if key not in self.queues:
-            self.queues[key] = _Queue(*key)
+            self.queues[key] = _ReadyQueue(*key)
         return self.queues[key]
 
     def _wake(self, clock: int) -> None:
@@ -165,7 +165,7 @@ class _Scheduler:
 
     def _choose(self, clock: int) -> tuple[int, int]:
         """The queue's instruction to begin now, or -1 and the cycle when there may be one, -1 again where only registers lack."""
-        best: _Queue | None = None
+        best: _ReadyQueue | None = None
         later = self.pending[0] // self.count if self.pending else -1
         placed, count = self.placed, self.count
         for queue in self.queues.values():

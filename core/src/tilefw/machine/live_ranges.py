@@ -15,7 +15,7 @@ from tilefw.machine.table import InstructionTable
 Segment = tuple[int, int]
 
 
-class Part(NamedTuple):
+class LivePart(NamedTuple):
     """`width` registers of one, from `first`, that live and die together; `points` are the segments as bits, the lowest bit for
     the point at which the first segment begins: most values live shortly, so that these are few bits."""
 
@@ -25,7 +25,7 @@ class Part(NamedTuple):
     points: int
 
     @classmethod
-    def of(cls, first: int, width: int, segments: list[Segment]) -> Part:
+    def of(cls, first: int, width: int, segments: list[Segment]) -> LivePart:
         """The part that lives in `segments`, which are in order and apart, at least one."""
         begin = segments[0][0]
         return cls(first, width, segments, sum((1 << end - begin) - (1 << start - begin) for start, end in segments))
@@ -46,12 +46,12 @@ class LiveRanges:
         for block, its, alive in zip(function.blocks, self.touched, live_out(function, table, self.touched), strict=True):
             _scan(block.insts, its, alive, self.starts[-1], early, segments)
             self.starts.append(self.starts[-1] + len(block.insts))
-        self.parts: dict[Reg, list[Part]] = {}
-        self.fixed: dict[Reg, list[Part]] = {}
+        self.parts: dict[Reg, list[LivePart]] = {}
+        self.fixed: dict[Reg, list[LivePart]] = {}
         for piece, found in zip(cells.pieces, segments, strict=True):
             if found:
                 where = self.fixed if piece.reg.physical else self.parts
-                where.setdefault(piece.reg, []).append(Part.of(piece.first, piece.count, merged(found)))
+                where.setdefault(piece.reg, []).append(LivePart.of(piece.first, piece.count, merged(found)))
 
 
 def _scan(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
 
-from tilefw.machine.live_ranges import Part
+from tilefw.machine.live_ranges import LivePart
 
 _END, _START = 0, 1  # of two at one point the end comes first
 
@@ -32,7 +32,7 @@ class RegisterFile:
         """How many registers there are for values."""
         return self._usable.bit_count()
 
-    def take(self, first: int, parts: Sequence[Part]) -> None:
+    def take(self, first: int, parts: Sequence[LivePart]) -> None:
         """Put a register's parts at `first` and behind."""
         for part in parts:
             start = first + part.first
@@ -44,7 +44,7 @@ class RegisterFile:
                 heappush(self._changes, (begin, _START, registers))
                 heappush(self._changes, (end, _END, registers))
 
-    def place(self, width: int, align: int, parts: Sequence[Part], preferred: Sequence[int], in_order: bool) -> int | None:
+    def place(self, width: int, align: int, parts: Sequence[LivePart], preferred: Sequence[int], in_order: bool) -> int | None:
         """Where `width` registers in a row, the first at a multiple of `align`, are free for `parts`: at `preferred`, or as low as
         can be; None where nowhere. `in_order`: calls come in the order of the first beginning in `parts`."""
         allowed = self._multiples_of(align) & ((1 << max(0, self.count - width + 1)) - 1)
@@ -71,7 +71,7 @@ class RegisterFile:
                 return first
         return None
 
-    def _fits(self, first: int, parts: Sequence[Part]) -> bool:
+    def _fits(self, first: int, parts: Sequence[LivePart]) -> bool:
         for part in parts:
             start, begin = first + part.first, part.segments[0][0]
             for i in range(start, start + part.width):

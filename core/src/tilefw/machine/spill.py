@@ -15,9 +15,9 @@ from math import gcd
 from tilefw.api.integers import ceil_div, round_up
 from tilefw.machine.allocate import most_at_once, unusable
 from tilefw.machine.inst import Block, Function, Inst, Reg, Slice
-from tilefw.machine.live_ranges import LiveRanges, Part
+from tilefw.machine.live_ranges import LivePart, LiveRanges
 from tilefw.machine.spill_choice import Choice, Chooser, SpillPressure, as_wholes, made_again
-from tilefw.machine.spill_model import MEMORY, Home, SpillModel
+from tilefw.machine.spill_model import MEMORY, SpillModel, SpillSlotClass
 from tilefw.machine.table import InstructionTable
 
 _UNLIMITED = 1 << 30  # registers of a file that stays virtual
@@ -38,7 +38,7 @@ class _Stay:
 
 
 @dataclass(slots=True)
-class _Place:
+class _SpillSlot:
     """Where a register that left is: the holder at home (None in memory, or where it is made again) and the index there."""
 
     choice: Choice
@@ -96,7 +96,7 @@ class Spiller:
         if beyond > self.model.memory_bytes:
             raise MemoryFull(beyond)
 
-    def _room(self, ranges: LiveRanges, parts: dict[Reg, list[Part]], file: str) -> tuple[SpillPressure, int]:
+    def _room(self, ranges: LiveRanges, parts: dict[Reg, list[LivePart]], file: str) -> tuple[SpillPressure, int]:
         count = next(cls.count for name, cls in self.table.classes.items() if self.table.file(name) == file)
         if count is None:
             return SpillPressure(ranges, parts, self.table, file, frozenset()), _UNLIMITED
@@ -109,10 +109,10 @@ class Spiller:
         self._stay.add(reg)
         return reg
 
-    def _settle(self, choice: Choice) -> _Place:
+    def _settle(self, choice: Choice) -> _SpillSlot:
         home, reg = choice.home, choice.reg
         if home is None:
-            return _Place(choice)
+            return _SpillSlot(choice)
         if choice.touches:
             self.spilled[self.table.file(reg.cls)] += reg.width
         if home.holder == MEMORY:
@@ -121,12 +121,12 @@ class Spiller:
             self.scratch_bytes = at + size * reg.width
             if self.model.memory_bytes is not None and self.scratch_bytes > self.model.memory_bytes:
                 raise MemoryFull(self.scratch_bytes)
-            return _Place(choice, None, at)
+            return _SpillSlot(choice, None, at)
         if home.units == 1:
-            return _Place(choice, self.function.register(home.holder, reg.width, reg.align))
-        return _Place(choice, *self._find_lanes(home, reg.width))
+            return _SpillSlot(choice, self.function.register(home.holder, reg.width, reg.align))
+        return _SpillSlot(choice, *self._find_lanes(home, reg.width))
 
-    def _find_lanes(self, home: Home, count: int) -> tuple[Reg, int]:
+    def _find_lanes(self, home: SpillSlotClass, count: int) -> tuple[Reg, int]:
         holder, used = self._lanes.get(home.holder, (None, 0))
         if holder is None or used + count > home.units:
             holder, used = self.function.register(home.holder), 0
@@ -138,7 +138,7 @@ class Spiller:
 class _Rewriting:
     """One round's changes of the code."""
 
-    def __init__(self, spiller: Spiller, places: dict[Reg, _Place], pressure: SpillPressure, most: int) -> None:
+    def __init__(self, spiller: Spiller, places: dict[Reg, _SpillSlot], pressure: SpillPressure, most: int) -> None:
         self.spiller, self.places, self.pressure, self.most = spiller, places, pressure, most
         self.gone = {id(place.choice.again) for place in places.values() if place.choice.again is not None}
         self.in_place = {(id(t.inst), place.choice.reg) for place in places.values() for t in place.choice.in_place}
@@ -203,7 +203,7 @@ class _Rewriting:
             place.stays.append(kept)
         return kept.held.slice(piece.first - kept.piece.first, piece.count)
 
-    def _load(self, place: _Place, piece: Slice, held: Reg) -> None:
+    def _load(self, place: _SpillSlot, piece: Slice, held: Reg) -> None:
         again, home = place.choice.again, place.choice.home
         if again is not None:
             self.new.append(Inst(again.opcode, [held.whole], again.uses, place=again.place))
@@ -216,8 +216,8 @@ class _Rewriting:
         if home is not None and (id(inst), piece.reg) not in self.in_place:
             self.new += home.store(held, *self._transfer(place, home, piece))
 
-    def _transfer(self, place: _Place, home: Home, piece: Slice) -> tuple[Slice | None, int]:
-        """The holder and the index that `Home.load` and `Home.store` take."""
+    def _transfer(self, place: _SpillSlot, home: SpillSlotClass, piece: Slice) -> tuple[Slice | None, int]:
+        """The holder and the index that `SpillSlotClass.load` and `SpillSlotClass.store` take."""
         if place.holder is None:
             return None, place.index + self.spiller.table.classes[piece.reg.cls].bits // 8 * piece.first
         if home.units == 1:
@@ -225,7 +225,7 @@ class _Rewriting:
         return place.holder.whole, place.index + piece.first
 
 
-def _at_home(place: _Place, piece: Slice) -> Slice:
+def _at_home(place: _SpillSlot, piece: Slice) -> Slice:
     assert place.holder is not None
     return place.holder.slice(piece.first, piece.count)
 

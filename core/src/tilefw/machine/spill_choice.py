@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from tilefw.machine.flow import depths, successors
 from tilefw.machine.inst import Function, Inst, Reg, Slice
-from tilefw.machine.live_ranges import LiveRanges, Part, Segment, merged
-from tilefw.machine.spill_model import MEMORY, Home, SpillModel
+from tilefw.machine.live_ranges import LivePart, LiveRanges, Segment, merged
+from tilefw.machine.spill_model import MEMORY, SpillModel, SpillSlotClass
 from tilefw.machine.table import InstructionTable
 
 _LOOP = 8  # how often a loop is taken to run, in estimates of cost
@@ -42,7 +42,7 @@ class Choice:
     """
 
     reg: Reg
-    home: Home | None
+    home: SpillSlotClass | None
     again: Inst | None
     touches: list[Touch]
     in_place: list[Touch] = field(default_factory=list)
@@ -58,7 +58,7 @@ class SpillPressure:
     """How many registers of a file live at each point."""
 
     def __init__(
-        self, ranges: LiveRanges, live: dict[Reg, list[Part]], table: InstructionTable, file: str, usable: frozenset[int]
+        self, ranges: LiveRanges, live: dict[Reg, list[LivePart]], table: InstructionTable, file: str, usable: frozenset[int]
     ) -> None:
         self.at = np.zeros(2 * ranges.starts[-1] + 3, np.int32)
         for reg, parts in live.items():
@@ -70,7 +70,7 @@ class SpillPressure:
                 for part in parts:
                     self.add(part, len(usable.intersection(range(part.first, part.first + part.width))))
 
-    def add(self, part: Part, count: int) -> None:
+    def add(self, part: LivePart, count: int) -> None:
         for start, end in part.segments:
             self.at[start:end] += count
 
@@ -113,7 +113,7 @@ class Chooser:
     """Chooses among the registers of one function and one file."""
 
     def __init__(
-        self, function: Function, parts: dict[Reg, list[Part]], table: InstructionTable, model: SpillModel, stay: set[Reg],
+        self, function: Function, parts: dict[Reg, list[LivePart]], table: InstructionTable, model: SpillModel, stay: set[Reg],
         room: dict[str, tuple[SpillPressure, int]],
     ) -> None:
         """`stay`: registers that must not leave. `room`: of each file its pressure, and how many registers it has for values."""
@@ -197,7 +197,7 @@ class Chooser:
                 self._ways[reg] = [self._way(reg, touches, home) for home in self.model.homes.get(reg.cls, ())]
         return self._ways[reg]
 
-    def _way(self, reg: Reg, touches: list[Touch], home: Home) -> Choice:
+    def _way(self, reg: Reg, touches: list[Touch], home: SpillSlotClass) -> Choice:
         in_place = self._in_place(reg, touches, home)
         return Choice(reg, home, None, [t for t in touches if t not in in_place], in_place)
 
@@ -206,7 +206,7 @@ class Chooser:
         writers = [t.inst for t in touches if t.writes]
         return writers[0] if len(writers) == 1 and _stands_anywhere(writers[0], reg, self.table) else None
 
-    def _in_place(self, reg: Reg, touches: list[Touch], home: Home) -> list[Touch]:
+    def _in_place(self, reg: Reg, touches: list[Touch], home: SpillSlotClass) -> list[Touch]:
         if home.holder == MEMORY or home.units != 1:
             return []
         return [t for t in touches if self.model.stands(t.inst, reg, home.holder)]
@@ -244,10 +244,10 @@ def _stands_anywhere(inst: Inst, reg: Reg, table: InstructionTable) -> bool:
     return not (inst.implicit_defs or inst.implicit_uses or any(isinstance(use, Slice) for use in inst.uses))
 
 
-def as_wholes(parts: dict[Reg, list[Part]]) -> dict[Reg, list[Part]]:
+def as_wholes(parts: dict[Reg, list[LivePart]]) -> dict[Reg, list[LivePart]]:
     """Every register as one part, that lives while any of its parts does: what is dead of a tuple may be of no use to another."""
-    wholes: dict[Reg, list[Part]] = {}
+    wholes: dict[Reg, list[LivePart]] = {}
     for reg, its in parts.items():
         segments = merged([segment for part in its for segment in part.segments])
-        wholes[reg] = [Part.of(0, reg.width, segments)]
+        wholes[reg] = [LivePart.of(0, reg.width, segments)]
     return wholes

@@ -21,7 +21,7 @@ Transfer = Callable[[Slice, Slice | None, int], Sequence[Inst]]
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class SpillSlotClass:
     """One kind of place for values of a class.
 
     `holder`: the class of the registers that hold them, or MEMORY. `units`: how many smallest registers one holder register
@@ -49,7 +49,7 @@ class SpillModel:
     `memory_bytes`: how much memory of a lane the instructions reach, None for all that there is.
     """
 
-    homes: Mapping[str, tuple[Home, ...]]
+    homes: Mapping[str, tuple[SpillSlotClass, ...]]
     stands: Callable[[Inst, Reg, str], bool]
     copied: Callable[[Inst], Sequence[tuple[Location, Location]] | None]
     memory_bytes: int | None = None

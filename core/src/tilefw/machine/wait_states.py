@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from tilefw.machine.check_wait_states import Pair, check_wait_states
-from tilefw.machine.forward import Walk, entries, inserted
+from tilefw.machine.check_wait_states import PairRules, check_wait_states
+from tilefw.machine.forward import ForwardAnalysis, entries, inserted
 from tilefw.machine.function_pass import FunctionPass
 from tilefw.machine.inst import Function, Inst
 from tilefw.machine.register_sets import RegisterSets
@@ -78,7 +78,7 @@ class FillWaitStates(FunctionPass):
     name = "fill-wait-states"
     table: InstructionTable
     model: WaitStateModel
-    rules: Pair | None = None
+    rules: PairRules | None = None
 
     def run(self, function: Function) -> None:
         fill_wait_states(function, self.table, self.model)
@@ -88,7 +88,7 @@ class FillWaitStates(FunctionPass):
 
 def fill_wait_states(function: Function, table: InstructionTable, model: WaitStateModel) -> int:
     """Put the pauses in; how many instructions that were."""
-    walk = _Walk(function, model)
+    walk = _WaitStateAnalysis(function, model)
     if not walk.concerned:
         return 0
     added = 0
@@ -108,7 +108,7 @@ def meet(a: Past, b: Past) -> Past:
     return met
 
 
-class _Walk(Walk[Past, int]):
+class _WaitStateAnalysis(ForwardAnalysis[Past, int]):
     """Goes from pasts to pasts, and finds the pauses in between as wait states.
 
     Rules under which nothing is left, or nothing touched, are left out: `concerned` says whether some are there.

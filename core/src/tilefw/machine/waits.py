@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tilefw.machine.check_waits import Seen, check_waits
-from tilefw.machine.forward import Walk, entries, inserted
+from tilefw.machine.forward import ForwardAnalysis, entries, inserted
 from tilefw.machine.function_pass import FunctionPass
 from tilefw.machine.inst import Function, Inst
 from tilefw.machine.register_sets import RegisterSets
@@ -99,7 +99,7 @@ class InsertWaits(FunctionPass):
 
 def insert_waits(function: Function, table: InstructionTable, model: WaitModel) -> int:
     """Put the waits in; how many instructions that were. Waits that stand there already are kept and counted on."""
-    walk = _Walk(function, model)
+    walk = _WaitAnalysis(function, model)
     added = 0
     for block, entry in zip(function.blocks, entries(function, table, {}, walk.states, meet), strict=True):
         waits = [] if entry is None else walk.through(block.insts, entry)[1]
@@ -143,7 +143,7 @@ class _Facts:
     events: tuple[Event, ...] = ()
 
 
-class _Walk(Walk[Bracket, Limits]):
+class _WaitAnalysis(ForwardAnalysis[Bracket, Limits]):
     """Goes from brackets to brackets, and finds the waits in between as counts by queue."""
 
     def __init__(self, function: Function, model: WaitModel) -> None:

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Attribute, Operation
 from xdsl.passes import ModulePass
 
-from tilefw.api.launch import Launch
+from tilefw.api.launch import LaunchArguments
 from tilefw.passes.rewriting import place_before, replace
 from tilefw.tile import types
 from tilefw.tile.dialect.kernel_info import argument_attributes
@@ -27,7 +27,7 @@ class BindLaunchPass(ModulePass):
     """
 
     name = "bind-launch"
-    launch: Launch
+    launch: LaunchArguments
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for operation in list(op.walk()):

@@ -17,9 +17,9 @@ from tilefw.tile import numbers, types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.dialect.structural_op import StructuralOp
-from tilefw.tile.elementwise import Row
+from tilefw.tile.elementwise import ElementwiseRow
 from tilefw.tile.reference.evaluate import evaluate
-from tilefw.tile.reference.value import Array, Value
+from tilefw.tile.reference.value import Array, EvaluatedValue
 
 Literal = int | float
 Folded = SSAValue | Literal
@@ -77,7 +77,9 @@ def _same_literal(a: Literal, b: Literal | None) -> bool:
     return a == b
 
 
-def _fold_identity(row: Row, operands: tuple[SSAValue, ...], literals: list[Literal | None], dtype: DType) -> Folded | None:
+def _fold_identity(
+    row: ElementwiseRow, operands: tuple[SSAValue, ...], literals: list[Literal | None], dtype: DType
+) -> Folded | None:
     if len(operands) != 2:
         return None
     x, y = operands
@@ -129,18 +131,18 @@ _FOLDS: dict[type[Operation], Callable[[Any], Folded | None]] = {
 
 
 def evaluate_known(
-    row: Row, operands: Sequence[Array], source: DType, result: DType, rounding: numbers.Rounding = "rtne"
+    row: ElementwiseRow, operands: Sequence[Array], source: DType, result: DType, rounding: numbers.Rounding = "rtne"
 ) -> Array:
     """The row's results on arrays that broadcast: float64 for floats, else integers of the width's own type (bool for i1).
 
     Approximations come out as the exact result rounded once, which every chip's rule admits; undefined results as anything.
     """
-    found = evaluate(row, [Value(operand) for operand in operands], source, result, rounding=rounding, fusion=False).x
+    found = evaluate(row, [EvaluatedValue(operand) for operand in operands], source, result, rounding=rounding, fusion=False).x
     return numbers.in_format(found, result) if result.is_float else found
 
 
 def evaluate_scalar(
-    row: Row, literals: Sequence[int | float], source: DType, result: DType, rounding: numbers.Rounding = "rtne"
+    row: ElementwiseRow, literals: Sequence[int | float], source: DType, result: DType, rounding: numbers.Rounding = "rtne"
 ) -> int | float | None:
     """The row's result on constants in the result's type; None where it is undefined.
 
@@ -155,11 +157,11 @@ def evaluate_scalar(
     return x.item() if result.is_float else int(x.item())
 
 
-def _settled_float(found: Value, result: DType) -> bool:
+def _settled_float(found: EvaluatedValue, result: DType) -> bool:
     return result.is_float and found.err is not None and bool(np.isfinite(found.err).all())
 
 
-def _value(literal: int | float, dtype: DType) -> Value:
+def _value(literal: int | float, dtype: DType) -> EvaluatedValue:
     if dtype.is_float:
-        return Value(np.array([float(literal)]))
-    return Value(np.array([literal]).astype(numbers.int_type(dtype.bits)))
+        return EvaluatedValue(np.array([float(literal)]))
+    return EvaluatedValue(np.array([literal]).astype(numbers.int_type(dtype.bits)))

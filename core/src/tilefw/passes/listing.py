@@ -18,7 +18,7 @@ Level = Literal["tile", "lane", "machine", "program"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PipelineStep:
     """One step of a compilation. `made` is the pass, None for a step of `emit` or `assemble`, which IR text does not reach."""
 
     name: str
@@ -27,18 +27,18 @@ class Step:
     made: ModulePass | None = None
 
 
-def steps(backend: Backend, options: CompileOptions) -> list[Step]:
+def steps(backend: Backend, options: CompileOptions) -> list[PipelineStep]:
     """Every step from the front end's tile IR to bytes, in order."""
-    found: list[Step] = []
+    found: list[PipelineStep] = []
     level = "tile"
     for each in (*default_passes(), *backend.pipeline(options)):
         level = getattr(each, "level", level)
-        found.append(Step(each.name, level, summary_of(type(each)), each))
-    found += [Step(name, "program", summary) for name, summary in backend.program_steps]
+        found.append(PipelineStep(each.name, level, summary_of(type(each)), each))
+    found += [PipelineStep(name, "program", summary) for name, summary in backend.program_steps]
     return found
 
 
-def by_name(listed: Iterable[Step]) -> dict[str, ModulePass]:
+def by_name(listed: Iterable[PipelineStep]) -> dict[str, ModulePass]:
     """The passes among the steps; of one that stands twice, the first."""
     found: dict[str, ModulePass] = {}
     for step in listed:

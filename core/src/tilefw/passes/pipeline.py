@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.passes import ModulePass
 
-from tilefw.api.launch import Launch
+from tilefw.api.launch import LaunchArguments
 from tilefw.passes.bind_launch import BindLaunchPass
 from tilefw.passes.canonicalize import CanonicalizePass
 from tilefw.passes.cse import CsePass
@@ -14,7 +14,7 @@ from tilefw.passes.scalarize_carried import ScalarizeCarriedPass
 from tilefw.passes.structured_access import StructuredAccessPass
 
 
-def default_passes(launch: Launch | None = None) -> list[ModulePass]:
+def default_passes(launch: LaunchArguments | None = None) -> list[ModulePass]:
     """From the front end's tile IR to simplified tile IR, the form that backends take; for one `launch` only where it is given."""
     return [
         *([] if launch is None else [BindLaunchPass(launch)]),  # before all that folds

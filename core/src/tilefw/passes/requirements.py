@@ -27,7 +27,7 @@ from xdsl.traits import is_side_effect_free
 from tilefw.api import capabilities
 from tilefw.api.capabilities import missing
 from tilefw.api.errors import UnsupportedError
-from tilefw.api.launch import Launch
+from tilefw.api.launch import LaunchArguments
 from tilefw.passes.launch_known import KnownLevel, LaunchKnown
 from tilefw.tile.dialect.atomic_ops import KINDS, AtomicCasOp, AtomicOp, AtomicRmwOp
 from tilefw.tile.dialect.block_ops import BlockAccess, StoreBlockOp
@@ -40,12 +40,12 @@ from tilefw.tile.elementwise import ROWS
 from tilefw.tile.text.source_location import place_of
 from tilefw.tile.types import dtype_of, is_pointer, pointee_of, shape_of
 
-Access = BlockAccess | PointerAccess
+AccessOperation = BlockAccess | PointerAccess
 Writer = StoreOp | StoreBlockOp | AtomicOp
 _COMBINE = {"tile.reduce": "reduce", "tile.scan": "scan"}
 
 
-def required(module: ModuleOp, launch: Launch | None = None) -> frozenset[str]:
+def required(module: ModuleOp, launch: LaunchArguments | None = None) -> frozenset[str]:
     """Every capability that the operations of a tile IR module need, as they stand: a compiler gets them from the default passes.
 
     With `launch`, the compiler compiles for it alone and folds what it tells; without, nothing that only a launch tells is folded.
@@ -53,9 +53,9 @@ def required(module: ModuleOp, launch: Launch | None = None) -> frozenset[str]:
     return frozenset(first_uses(module, launch))
 
 
-def first_uses(module: ModuleOp, launch: Launch | None = None) -> dict[str, Operation]:
+def first_uses(module: ModuleOp, launch: LaunchArguments | None = None) -> dict[str, Operation]:
     """Each capability that the operations need, with the first operation that needs it."""
-    needs = _Needs(LaunchKnown(module), launch is not None, _Written.of(module, launch))
+    needs = _OperationRequirements(LaunchKnown(module), launch is not None, _Written.of(module, launch))
     found: dict[str, Operation] = {}
     for operation in module.walk():
         for capability in needs.of(operation):
@@ -63,7 +63,7 @@ def first_uses(module: ModuleOp, launch: Launch | None = None) -> dict[str, Oper
     return found
 
 
-def refuse_unserved(module: ModuleOp, target: str, claimed: frozenset[str], launch: Launch | None = None) -> None:
+def refuse_unserved(module: ModuleOp, target: str, claimed: frozenset[str], launch: LaunchArguments | None = None) -> None:
     """Raises UnsupportedError (TFW0611) at the first operation that needs a capability which no claim covers, and names all.
 
     For a backend that wants to say so before it begins: what it lowers then, it serves.
@@ -87,11 +87,11 @@ class _Written:
     stand; one in a loop may come after any other of that loop. `roots` numbers the memory behind each argument."""
 
     roots: Mapping[SSAValue, int]
-    orders: Mapping[Access, int]
+    orders: Mapping[AccessOperation, int]
     writers: Mapping[Writer, frozenset[int]]
 
     @staticmethod
-    def of(module: ModuleOp, launch: Launch | None) -> _Written:
+    def of(module: ModuleOp, launch: LaunchArguments | None) -> _Written:
         roots: dict[SSAValue, int] = {}
         for function in module.walk():
             if isinstance(function, func.FuncOp):
@@ -99,11 +99,11 @@ class _Written:
                     named = argument_attributes(function, index).get("tile.name")
                     buffer = launch.buffers.get(named.data) if launch is not None and isinstance(named, StringAttr) else None
                     roots[argument] = -1 - buffer.storage if buffer is not None else len(roots)
-        accesses = [op for op in module.walk() if isinstance(op, Access)]
+        accesses = [op for op in module.walk() if isinstance(op, AccessOperation)]
         writers = {op: _stems(_pointer(op), roots) for op in accesses if isinstance(op, Writer)}
         return _Written(roots, {op: number for number, op in enumerate(accesses)}, writers)
 
-    def before(self, access: Access) -> bool:
+    def before(self, access: AccessOperation) -> bool:
         """Whether the access may touch what an earlier one wrote."""
         mine = _stems(_pointer(access), self.roots)
         return any(
@@ -155,12 +155,12 @@ def _share_a_loop(one: Operation, other: Operation) -> bool:
     return False
 
 
-def _pointer(access: Access) -> SSAValue:
+def _pointer(access: AccessOperation) -> SSAValue:
     return access.base if isinstance(access, BlockAccess) else access.pointer
 
 
 @dataclass(frozen=True, slots=True)
-class _Needs:
+class _OperationRequirements:
     """What one operation needs, given when its operands are known and what was written before."""
 
     known: LaunchKnown
@@ -180,7 +180,7 @@ class _Needs:
             yield "control.if"
             if self.known[operation.cond] is KnownLevel.LOADED:
                 yield "cf.branch"
-        elif isinstance(operation, Access):
+        elif isinstance(operation, AccessOperation):
             yield from self._access(operation)
         else:
             yield from _computed(operation)
@@ -192,7 +192,7 @@ class _Needs:
         pure = is_side_effect_free(operation) and (not operation.regions or isinstance(operation, CombineOp))
         return pure and bool(operation.results) and all(self.known[result] > KnownLevel.LOADED for result in operation.results)
 
-    def _access(self, operation: Access) -> Iterator[str]:
+    def _access(self, operation: AccessOperation) -> Iterator[str]:
         pointer = _pointer(operation)
         element = dtype_of(pointee_of(pointer.type)).name
         places = [pointer, *operation.strides, *operation.offsets] if isinstance(operation, BlockAccess) else [

@@ -48,7 +48,7 @@ class StructuredAccessPass(ModulePass):
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class PointerTile:
     """A tile of pointers: a scalar base, and the offset tiles that are added to it, each with the shape ops above it."""
 
     base: SSAValue
@@ -84,31 +84,31 @@ def _rewrite(access: LoadOp | StoreOp | AtomicOp, analysis: AffineAnalysis) -> N
         _to_offsets(access, address)
 
 
-def _address_of(access: LoadOp | StoreOp | AtomicOp, analysis: AffineAnalysis) -> Address | None:
+def _address_of(access: LoadOp | StoreOp | AtomicOp, analysis: AffineAnalysis) -> PointerTile | None:
     if access.offsets is not None:
-        return Address(access.pointer, (access.offsets,), analysis.tile(access.offsets))
+        return PointerTile(access.pointer, (access.offsets,), analysis.tile(access.offsets))
     return decompose(access.pointer, analysis)
 
 
-def decompose(pointer: SSAValue, analysis: AffineAnalysis) -> Address | None:
+def decompose(pointer: SSAValue, analysis: AffineAnalysis) -> PointerTile | None:
     """A tile of pointers as a scalar base and offsets of the same shape; None where the base is not one scalar."""
     rank = len(types.shape_of(pointer.type))
     op = pointer.op if isinstance(pointer, OpResult) else None
     if isinstance(op, ops.SplatOp):
-        return Address(op.source, (), Affine(ZERO, (ZERO,) * rank))
+        return PointerTile(op.source, (), Affine(ZERO, (ZERO,) * rank))
     if isinstance(op, ops.AddPtrOp) and rank:
         inner = decompose(op.pointer, analysis)
         if inner is None:
             return None
         form = analysis.tile(op.offset)
         total = None if form is None or inner.form is None else inner.form + form
-        return Address(inner.base, (*inner.offsets, op.offset), total)
+        return PointerTile(inner.base, (*inner.offsets, op.offset), total)
     if isinstance(op, ShapeOp) and types.is_tile(op.source.type):
         return _reshaped(op, analysis)
     return None
 
 
-def _reshaped(op: ShapeOp, analysis: AffineAnalysis) -> Address | None:
+def _reshaped(op: ShapeOp, analysis: AffineAnalysis) -> PointerTile | None:
     inner = decompose(op.source, analysis)
     if inner is None:
         return None
@@ -121,7 +121,7 @@ def _reshaped(op: ShapeOp, analysis: AffineAnalysis) -> Address | None:
         else:
             made = op.__class__(offset, types.shape_of(op.results[0].type))
         offsets.append(insert(made, op))
-    return Address(inner.base, tuple(offsets), _shaped(op, inner.form))
+    return PointerTile(inner.base, tuple(offsets), _shaped(op, inner.form))
 
 
 def _shaped(op: ShapeOp, form: Affine | None) -> Affine | None:
@@ -132,7 +132,7 @@ def _shaped(op: ShapeOp, form: Affine | None) -> Affine | None:
     return expanded(form, op.axis) if isinstance(op, ops.ExpandDimsOp) else permuted(form, op.order)
 
 
-def _block_of(access: LoadOp | StoreOp, address: Address, analysis: AffineAnalysis) -> list[Dim] | None:
+def _block_of(access: LoadOp | StoreOp, address: PointerTile, analysis: AffineAnalysis) -> list[Dim] | None:
     """The block's dims, with `begin` of the unbounded ones left 0; None where address or mask is not of that form."""
     if address.form is None:
         return None
@@ -205,7 +205,7 @@ def _compare_bound(op: ElementwiseOp, analysis: AffineAnalysis) -> list[Bound] |
     return None
 
 
-def _to_block(access: LoadOp | StoreOp, address: Address, dims: list[Dim], analysis: AffineAnalysis) -> None:
+def _to_block(access: LoadOp | StoreOp, address: PointerTile, dims: list[Dim], analysis: AffineAnalysis) -> None:
     assert address.form is not None
     rest = address.form.uniform
     for dim in dims:
@@ -231,7 +231,7 @@ def _to_block(access: LoadOp | StoreOp, address: Address, dims: list[Dim], analy
     exchange(access, made)
 
 
-def _to_offsets(access: LoadOp | StoreOp | AtomicOp, address: Address) -> None:
+def _to_offsets(access: LoadOp | StoreOp | AtomicOp, address: PointerTile) -> None:
     """The scalar base with one offset tile, summed in the widest of the offsets' types."""
     total = sum_of(address.offsets, access)
     if total is None:

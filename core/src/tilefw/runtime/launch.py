@@ -104,7 +104,7 @@ def launch(
 
 
 def execute(
-    target: Target, resolved: config.Resolved, compiled: compiler.Compiled, entry: Entry, grid: tuple[int, int, int],
+    target: Target, resolved: config.Resolved, compiled: compiler.CompiledArtifact, entry: Entry, grid: tuple[int, int, int],
     args: list[Bound], kernel: str, block: tuple[int, int, int] | None = None, dynamic_shared: int | None = None,
     timeline: bool = False, checked: tuple[Finding, ...] | None = None,
 ) -> LaunchResult:

@@ -49,7 +49,7 @@ def read(path: str) -> LaunchFile:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise CodeError(f"{path} is not UTF-8 text: {error}", code="TFW0931") from None
-    return _Reader(path, text).launch()
+    return _LaunchFileReader(path, text).launch()
 
 
 _INTEGER = re.compile(r"[-+]?(0x[0-9a-fA-F_]+|0o[0-7_]+|0b[01_]+|\d[\d_]*)")
@@ -70,7 +70,7 @@ def number(text: str) -> int | float | None:
     return math.copysign(_SPECIAL[word], sign) if word in _SPECIAL and len(plain) <= len(word) + 2 else None
 
 
-class _Reader:
+class _LaunchFileReader:
     """Walks the node graph of one file; every error has the node's line."""
 
     def __init__(self, path: str, text: str) -> None:

@@ -13,7 +13,7 @@ from tilefw.api.errors import CodeError, LaunchError
 from tilefw.runtime import config
 from tilefw.runtime.arguments.binding import bind, block_of, grid_of
 from tilefw.runtime.bug_guard import guarded
-from tilefw.runtime.compilation.compiler import Compiled
+from tilefw.runtime.compilation.compiler import CompiledArtifact
 from tilefw.runtime.launch import LaunchResult, execute
 from tilefw.runtime.names import suggest
 from tilefw.runtime.plugins.loader import Target, find
@@ -43,7 +43,7 @@ class LoadedKernel:
         resolved = config.resolve(config.settings(self.module.target.name, executor, checks, budget, numerics, seed))
         if dynamic_shared is not None and (not isinstance(dynamic_shared, int) or dynamic_shared < 0):
             raise LaunchError(f"dynamic_shared is a number of bytes, not {dynamic_shared!r}", code="TFW0325")
-        compiled = Compiled(self.module.artifact, {}, "file")
+        compiled = CompiledArtifact(self.module.artifact, {}, "file")
         bound = bind(self.entry, args)
         target, name = self.module.target, self.entry.name
         block, shape = block_of(block), grid_of(grid)

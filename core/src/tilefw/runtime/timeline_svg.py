@@ -12,7 +12,7 @@ from html import escape
 from itertools import groupby
 from operator import attrgetter
 
-from tilefw.api.timeline import Row, Span, Timeline, Utilisation
+from tilefw.api.timeline import Span, Timeline, Track, Utilisation
 from tilefw.runtime.diagnostics import render_utilisation
 
 LEFT, PLOT, RIGHT = 180, 1200, 30  # widths in pixels: names, the plot, air
@@ -27,7 +27,7 @@ PALETTE = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
+class _SpanBlock:
     """Spans of one kind that are drawn together."""
 
     kind: str
@@ -62,7 +62,7 @@ def picture(timeline: Timeline, title: str, figures: tuple[Utilisation, ...] = (
     return f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">\n' + "\n".join(parts) + "\n</svg>\n"
 
 
-def _row(row: Row, y: float, cycles: int, kinds: dict[str, int]) -> Iterator[str]:
+def _row(row: Track, y: float, cycles: int, kinds: dict[str, int]) -> Iterator[str]:
     facts = "".join(f", {name} {value}" for name, value in row.facts.items())
     yield f'<text class="row" x="{LEFT - 6}" y="{y + ROW - 1.5}">{escape(row.name)}<title>{escape(row.name + facts)}</title></text>'
     scale = PLOT / max(cycles, 1)
@@ -77,9 +77,9 @@ def _row(row: Row, y: float, cycles: int, kinds: dict[str, int]) -> Iterator[str
         )
 
 
-def _blocks(row: Row, near: float) -> Iterator[_Block]:
+def _blocks(row: Track, near: float) -> Iterator[_SpanBlock]:
     """A row's spans; successive ones of a kind are one block where less than `near` cycles are between them."""
-    open_: _Block | None = None
+    open_: _SpanBlock | None = None
     for span in row.spans:
         kind = span.kind or row.group
         if open_ is not None and kind == open_.kind and span.begin - open_.end < near:
@@ -87,14 +87,16 @@ def _blocks(row: Row, near: float) -> Iterator[_Block]:
             continue
         if open_ is not None:
             yield open_
-        open_ = _Block(kind, span.begin, span.begin + span.length, span.busy, 1, span.name)
+        open_ = _SpanBlock(kind, span.begin, span.begin + span.length, span.busy, 1, span.name)
     if open_ is not None:
         yield open_
 
 
-def _joined(block: _Block, span: Span) -> _Block:
+def _joined(block: _SpanBlock, span: Span) -> _SpanBlock:
     count = block.count + 1
-    return _Block(block.kind, block.begin, span.begin + span.length, block.busy + span.busy, count, f"{count} times {block.kind}")
+    return _SpanBlock(
+        block.kind, block.begin, span.begin + span.length, block.busy + span.busy, count, f"{count} times {block.kind}"
+    )
 
 
 def _grid(cycles: int, top: int, bottom: float, groups: list[tuple[float, float]]) -> Iterator[str]:

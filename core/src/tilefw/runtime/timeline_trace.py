@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from tilefw.api.timeline import Row, Timeline, Utilisation
+from tilefw.api.timeline import Timeline, Track, Utilisation
 from tilefw.runtime.diagnostics import utilisation_to_json
 
 
@@ -35,7 +35,7 @@ def _names(what: str, name: str, process: int, thread: int, order: int) -> Itera
     yield {**place, "name": f"{what}_sort_index", "args": {"sort_index": order}}
 
 
-def _spans(row: Row, process: int, thread: int) -> Iterator[dict[str, Any]]:
+def _spans(row: Track, process: int, thread: int) -> Iterator[dict[str, Any]]:
     for span in row.spans:
         yield {
             "ph": "X", "pid": process, "tid": thread, "ts": span.begin, "dur": span.length, "name": span.name,

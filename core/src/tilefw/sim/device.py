@@ -17,7 +17,7 @@ from tilefw.sim.engine.load import LoadedProgram, load_program
 from tilefw.sim.engine.run import launch, pack
 from tilefw.sim.memory.buffers import SimulatedBuffers
 from tilefw.sim.memory.regions import GlobalMemory
-from tilefw.sim.program import Chip, Program, ProgramParameter
+from tilefw.sim.program import Program, ProgramParameter, SimulatedChip
 
 Decoders = Mapping[str, Callable[[], Program]]
 """For each entry, by name, what decodes it; asked when the entry is first launched."""
@@ -42,7 +42,7 @@ class SimulatorDevice(SimulatedBuffers, ABC):
     observable = True
     format: ClassVar[str]
 
-    def __init__(self, chip: Chip) -> None:
+    def __init__(self, chip: SimulatedChip) -> None:
         super().__init__(GlobalMemory(first=chip.first_address, end=1 << chip.address_bits))
         self.name = chip.name
         self.chip = chip

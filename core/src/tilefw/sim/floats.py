@@ -22,7 +22,7 @@ SIGNED = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class FloatFormat:
     """`bits` of storage used, exponent and mantissa widths, bias; `specials` as in `tilefw.api.dtypes`."""
 
     bits: int
@@ -55,19 +55,19 @@ class Format:
 
 # Sources: IEEE 754-2019; OCP OFP8 1.0 and MX 1.0; the fnuz forms from LLVM's APFloat.h; tf32 is f32 with 10 mantissa bits.
 FORMATS = {
-    "f64": Format(64, 11, 52, 1023, "ieee", np.float64),
-    "f32": Format(32, 8, 23, 127, "ieee", np.float32),
-    "tf32": Format(32, 8, 23, 127, "ieee", None),
-    "bf16": Format(16, 8, 7, 127, "ieee", ml_dtypes.bfloat16),
-    "f16": Format(16, 5, 10, 15, "ieee", np.float16),
-    "f8E5M2": Format(8, 5, 2, 15, "ieee", ml_dtypes.float8_e5m2),
-    "f8E4M3FN": Format(8, 4, 3, 7, "fn", ml_dtypes.float8_e4m3fn),
-    "f8E5M2FNUZ": Format(8, 5, 2, 16, "fnuz", ml_dtypes.float8_e5m2fnuz),
-    "f8E4M3FNUZ": Format(8, 4, 3, 8, "fnuz", ml_dtypes.float8_e4m3fnuz),
-    "f6E3M2FN": Format(6, 3, 2, 3, "finite", ml_dtypes.float6_e3m2fn),
-    "f6E2M3FN": Format(6, 2, 3, 1, "finite", ml_dtypes.float6_e2m3fn),
-    "f4E2M1FN": Format(4, 2, 1, 1, "finite", ml_dtypes.float4_e2m1fn),
-    "f8E8M0FNU": Format(8, 8, 0, 127, "fn", ml_dtypes.float8_e8m0fnu),
+    "f64": FloatFormat(64, 11, 52, 1023, "ieee", np.float64),
+    "f32": FloatFormat(32, 8, 23, 127, "ieee", np.float32),
+    "tf32": FloatFormat(32, 8, 23, 127, "ieee", None),
+    "bf16": FloatFormat(16, 8, 7, 127, "ieee", ml_dtypes.bfloat16),
+    "f16": FloatFormat(16, 5, 10, 15, "ieee", np.float16),
+    "f8E5M2": FloatFormat(8, 5, 2, 15, "ieee", ml_dtypes.float8_e5m2),
+    "f8E4M3FN": FloatFormat(8, 4, 3, 7, "fn", ml_dtypes.float8_e4m3fn),
+    "f8E5M2FNUZ": FloatFormat(8, 5, 2, 16, "fnuz", ml_dtypes.float8_e5m2fnuz),
+    "f8E4M3FNUZ": FloatFormat(8, 4, 3, 8, "fnuz", ml_dtypes.float8_e4m3fnuz),
+    "f6E3M2FN": FloatFormat(6, 3, 2, 3, "finite", ml_dtypes.float6_e3m2fn),
+    "f6E2M3FN": FloatFormat(6, 2, 3, 1, "finite", ml_dtypes.float6_e2m3fn),
+    "f4E2M1FN": FloatFormat(4, 2, 1, 1, "finite", ml_dtypes.float4_e2m1fn),
+    "f8E8M0FNU": FloatFormat(8, 8, 0, 127, "fn", ml_dtypes.float8_e8m0fnu),
 }
 
 
@@ -146,7 +146,7 @@ def _round_magnitude(magnitude: Array, negative: Array, mantissa: int, least_exp
     return np.where(np.isfinite(magnitude), np.ldexp(whole + up, unit), magnitude)
 
 
-def _pack(rounded: Array, form: Format, mantissa: int) -> Array:
+def _pack(rounded: Array, form: FloatFormat, mantissa: int) -> Array:
     """Exponent and mantissa fields of magnitudes that the format (with that many mantissa bits) holds exactly."""
     finite = np.where(np.isfinite(rounded), rounded, 0.0)
     _, exponent = np.frexp(finite)
@@ -157,7 +157,7 @@ def _pack(rounded: Array, form: Format, mantissa: int) -> Array:
 
 
 def _overflow(
-    codes: Array, rounded: Array, magnitude: Array, negative: Array, form: Format, maximum: float, rounding: str,
+    codes: Array, rounded: Array, magnitude: Array, negative: Array, form: FloatFormat, maximum: float, rounding: str,
     saturate: bool, mantissa: int,
 ) -> Array:
     over = rounded > maximum

@@ -24,8 +24,8 @@ Registers are numbered from 0 over all classes of one program (a decoder numbers
 each has one width in bits; a predicate is a register of 1 bit. A chip with physical registers whose operands span
 several gives a `Registers` operand, joined lowest first by the kit.
 
-A chip whose program counter belongs to a wave (`Chip.pc_per_lane` False) leaves its lanes to the code: all lanes of a wave step,
-`Instruction.guard` on a predicate that the code keeps says which of them act, `Instruction.wave` marks what happens once
+A chip whose program counter belongs to a wave (`SimulatedChip.pc_per_lane` False) leaves its lanes to the code: all lanes of a wave
+step, `Instruction.guard` on a predicate that the code keeps says which of them act, `Instruction.wave` marks what happens once
 for the wave, and `Program.wave_registers` hold its results. What such code promises by itself is stated as facts: results
 that arrive later (`Issue`, `Wait`; see queues.py) and results that may not be touched too soon (`Hazards`; see hazards.py).
 """
@@ -280,8 +280,8 @@ class Hazards:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable of the program: `space` is "global", "const", "shared", "local" or one of `Chip.spaces`; `data` its initial bytes,
-    None for none.
+    """A variable of the program: `space` is "global", "const", "shared", "local" or one of `SimulatedChip.spaces`; `data` its
+    initial bytes, None for none.
 
     A shared variable with `size` 0 is the workgroup's dynamic shared memory, placed behind all others. `pointers` are places of a
     global variable that hold addresses within it: (offset, offset that the 64 bits there point to). A store to a `readonly` global
@@ -356,7 +356,7 @@ class MemorySpace:
 
 
 @dataclass(frozen=True, slots=True)
-class Chip:
+class SimulatedChip:
     """What the engine must know of a chip beyond its instructions.
 
     `pc_per_lane`: lanes of a wave may stand at different instructions, rejoining at the lowest (else a branch takes the

@@ -15,7 +15,7 @@ from tilefw.sim.program import Instruction
 MAXIMUM_FINDINGS = 200
 
 
-class Fault(Exception):
+class LaunchStopped(Exception):
     """The launch cannot go on; the finding that says why is already reported."""
 
 

@@ -26,7 +26,7 @@ Registers = Sequence[Element]
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class LaneAccess:
     """One memory access of a lane: registers of `bits` bits each, the address, a constant added to it in bytes, hints, guard.
 
     A load's registers are slices (of one register, in order, on a chip of `consecutive` ones), a store's may be literals and
@@ -211,11 +211,11 @@ class LaneChip(ABC):
         """The grid's size along an axis, as i32."""
 
     @abstractmethod
-    def load(self, code: Code, access: Access) -> None:
+    def load(self, code: Code, access: LaneAccess) -> None:
         """Read `registers` (one narrow element, or 32- or 64-bit registers); a false predicate leaves them unchanged."""
 
     @abstractmethod
-    def store(self, code: Code, access: Access) -> None:
+    def store(self, code: Code, access: LaneAccess) -> None:
         """Write `registers`."""
 
     @abstractmethod

@@ -102,7 +102,7 @@ class ChipDescription:
 
 
 @dataclass(frozen=True)
-class Machine:
+class LaneMachine:
     """A chip and the warps of the workgroup that a kernel is compiled for.
 
     `small`: no buffer of an argument is larger than `UNDER_2_GIB` (the launch fact), and a scalar pointer that a loop moves, or

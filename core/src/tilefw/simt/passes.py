@@ -8,17 +8,17 @@ from tilefw.machine.coalesce import Coalesce
 from tilefw.machine.dead import EliminateDead
 from tilefw.machine.hoist import Hoist
 from tilefw.simt.chip import LaneChip
-from tilefw.simt.description import Machine
+from tilefw.simt.description import LaneMachine
 from tilefw.simt.lower.tile_to_lane import TileToLane
 from tilefw.simt.pipeline.loops import PipelineLoops
 from tilefw.simt.pipeline.park import ParkOperands
-from tilefw.simt.select.combine import Combine
-from tilefw.simt.select.lane_to_machine import LaneToMachine
+from tilefw.simt.select.combine import CombineInstructions
+from tilefw.simt.select.lane_to_machine import SelectInstructions
 from tilefw.simt.shared_memory.barriers import InsertBarriers
 from tilefw.simt.shared_memory.placement import PlaceShared
 
 
-def lane_passes(machine: Machine, num_stages: int, disjoint: bool = False) -> tuple[ModulePass, ...]:
+def lane_passes(machine: LaneMachine, num_stages: int, disjoint: bool = False) -> tuple[ModulePass, ...]:
     """The passes for a kernel of `machine.warps` warps; loops that feed a dot run `num_stages` iterations deep.
 
     `disjoint`: buffers of different arguments do not overlap.
@@ -36,9 +36,9 @@ def selection_passes(chip: LaneChip, target: str) -> tuple[ModulePass, ...]:
     """From lane IR to machine code of `chip` with virtual registers, without what selection leaves over."""
     combiner = chip.combiner
     return (
-        LaneToMachine(chip, target),
+        SelectInstructions(chip, target),
         EliminateDead(chip.table),  # selection makes whole vectors, of which not every element is read
-        *([] if combiner is None else [Combine(combiner), EliminateDead(chip.table)]),
+        *([] if combiner is None else [CombineInstructions(combiner), EliminateDead(chip.table)]),
         *([Hoist(chip.table, chip.steps)] if chip.steps else []),  # before coalescing, while each value has its own register
         Coalesce(chip.table, straight_line=bool(chip.consecutive)),
     )

@@ -11,7 +11,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
 
 from tilefw.simt import lane
-from tilefw.simt.description import Machine
+from tilefw.simt.description import LaneMachine
 from tilefw.simt.lane.builder import LaneBuilder
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.layout.convert import Plan
@@ -26,7 +26,7 @@ _HELD = {"i1": np.uint8, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64":
 _MIX = 167  # so that the low bits of a number tell more of an index than its low bits
 
 
-def conversion_kernel(plan: Plan, source: LinearLayout, target: LinearLayout, element: str, machine: Machine) -> FuncOp:
+def conversion_kernel(plan: Plan, source: LinearLayout, target: LinearLayout, element: str, machine: LaneMachine) -> FuncOp:
     """`k(out)`: thread t's register r of the converted tile at out[t, r]; what is expected there says `converted`.
 
     Shared memory is not placed yet, and there are no barriers.

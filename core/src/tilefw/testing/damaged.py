@@ -84,7 +84,7 @@ class SeenEndings:
 
 
 @dataclass(frozen=True)
-class Campaign:
+class DamageCampaign:
     """Kinds of damage, each with its part of all attempts; `prepare` makes what is damaged, before anything is timed.
 
     An attempt fails that raises the peak of the process's memory by more than `most_memory` kilobytes; None: no bound."""
@@ -158,7 +158,7 @@ def _table(names: Sequence[str], rows: Mapping[str, Sequence[str]]) -> list[str]
     return [*head, *(f"| {' | '.join([kind, *cells])} |" for kind, cells in rows.items())]
 
 
-def main(campaign: Campaign, page: Callable[[Mapping[str, SeenEndings], int], str], about: str) -> int:
+def main(campaign: DamageCampaign, page: Callable[[Mapping[str, SeenEndings], int], str], about: str) -> int:
     """The command line of a campaign: `page` makes the report of what was seen and the seed. 1 where anything failed."""
     parser = argparse.ArgumentParser(description=about.partition("\n")[0])
     parser.add_argument("--count", type=int, default=100_000)

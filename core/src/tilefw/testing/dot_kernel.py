@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from tilefw.api.dtypes import DTYPES
 from tilefw.simt import lane
-from tilefw.simt.description import Machine
+from tilefw.simt.description import LaneMachine
 from tilefw.simt.lane.builder import LaneBuilder
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.layout.atoms import DotLayouts
@@ -23,13 +23,13 @@ from tilefw.tile.dialect.base import integer_attr
 _ELEMENTS = {d.ir: types.ir_type(d) for d in DTYPES.values()}
 
 
-def dot_kernel(layouts: DotLayouts, machine: Machine, by_step: bool) -> FuncOp:
+def dot_kernel(layouts: DotLayouts, machine: LaneMachine, by_step: bool) -> FuncOp:
     """`k(a, b, c, d)`: *d = *a · *b + *c, all row-major. `by_step` loads the operands k step by k step."""
     return _Kernel(layouts, machine).function(by_step)
 
 
 class _Kernel:
-    def __init__(self, layouts: DotLayouts, machine: Machine) -> None:
+    def __init__(self, layouts: DotLayouts, machine: LaneMachine) -> None:
         self.layouts = layouts
         self.machine = machine
         names = (layouts.types.a, layouts.types.b, layouts.types.acc, layouts.types.acc)

@@ -10,10 +10,10 @@ from tilefw.api.device import LaunchOptions
 from tilefw.sim.algebra.lanes import NumpyLanes
 from tilefw.sim.engine.frame import Frame
 from tilefw.sim.engine.observers import Observers
-from tilefw.sim.engine.state import Diagnostics, Geometry, LaunchMemory, LaunchState, Schedule
+from tilefw.sim.engine.state import Diagnostics, ExecutionOrder, Geometry, LaunchMemory, LaunchState
 from tilefw.sim.matrix.unit import MatrixUnit
 from tilefw.sim.memory.regions import GlobalMemory, Region
-from tilefw.sim.program import Chip, Program
+from tilefw.sim.program import Program, SimulatedChip
 
 
 def executing_lanes(
@@ -23,12 +23,12 @@ def executing_lanes(
 
     `hardware`: matrix products are summed as the chip does it. `follow_undefined`: values may carry undefined bits.
     """
-    chip = Chip("lanes", wave_size=wave_size)
+    chip = SimulatedChip("lanes", wave_size=wave_size)
     diagnostics = Diagnostics(observers=Observers(follows_undefined=follow_undefined))
     options = LaunchOptions()
     state = LaunchState(
         chip, Program("lanes", (), ()), options, Geometry((1, 1, 1), (waves * wave_size, 1, 1), wave_size),
-        LaunchMemory(GlobalMemory(), Region(0, 0), Region(0, 0), 0, 0, 0), Schedule((), options, diagnostics), diagnostics,
+        LaunchMemory(GlobalMemory(), Region(0, 0), Region(0, 0), 0, 0, 0), ExecutionOrder((), options, diagnostics), diagnostics,
     )
     lanes = NumpyLanes(state, MatrixUnit(hardware))
     lanes.frame = Frame.of_batch(1, waves, wave_size)

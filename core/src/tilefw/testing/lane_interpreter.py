@@ -20,7 +20,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from tilefw.api.dtypes import DType
 from tilefw.api.integers import round_up
 from tilefw.simt import lane
-from tilefw.simt.description import Machine, MatrixAtom
+from tilefw.simt.description import LaneMachine, MatrixAtom
 from tilefw.simt.lane.memory import AccessOp
 from tilefw.simt.layout import atoms
 from tilefw.testing import lane_atomics
@@ -28,14 +28,14 @@ from tilefw.testing.lane_memory import LaneFault, LaneGlobalMemory, LaneSharedMe
 from tilefw.tile import numbers, types
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.reference.evaluate import evaluate
-from tilefw.tile.reference.value import Array, Value, constant
+from tilefw.tile.reference.value import Array, EvaluatedValue, constant
 
 __all__ = ["LaneFault", "run"]
 
 _WORD = 0xFFFFFFFF
 
 
-def run(function: FuncOp, arguments: Sequence[Array | int | float], grid: tuple[int, ...], machine: Machine) -> None:
+def run(function: FuncOp, arguments: Sequence[Array | int | float], grid: tuple[int, ...], machine: LaneMachine) -> None:
     """Execute a lowered kernel for every workgroup of `grid`; pointer arguments are C-contiguous arrays, written in place."""
     buffers = [a for a in arguments if isinstance(a, np.ndarray)]
     if not all(b.flags.c_contiguous for b in buffers):
@@ -60,7 +60,7 @@ def _number(value: int | float, type: Attribute) -> Array:
 
 
 @dataclass(slots=True)
-class _Copy:
+class _AsyncCopy:
     """One asynchronous copy: where it goes, what it brings."""
 
     addresses: Array
@@ -69,7 +69,7 @@ class _Copy:
 
 
 class _Workgroup:
-    def __init__(self, machine: Machine, memory: LaneGlobalMemory, position: tuple[int, ...], grid: tuple[int, ...]) -> None:
+    def __init__(self, machine: LaneMachine, memory: LaneGlobalMemory, position: tuple[int, ...], grid: tuple[int, ...]) -> None:
         self.machine = machine
         self.memory = memory
         self.position = position
@@ -78,7 +78,7 @@ class _Workgroup:
         self.waves = np.arange(machine.threads) // machine.lanes
         self.shared = LaneSharedMemory(machine.chip.shared_bytes)
         self.next_shared = 0
-        self.groups: list[list[_Copy]] = [[]]
+        self.groups: list[list[_AsyncCopy]] = [[]]
 
     def block(self, block: Block) -> list[Array]:
         """Run a block; gives the operands of its terminator."""
@@ -106,7 +106,7 @@ class _Workgroup:
             raise
 
     def elementwise(self, op: ElementwiseOp) -> Array:
-        operands = [Value(self.values[v]) for v in op.operands]
+        operands = [EvaluatedValue(self.values[v]) for v in op.operands]
         row = op.row
         if row.name in ("ptr_to_int", "int_to_ptr"):
             return operands[0].x
@@ -244,7 +244,7 @@ class _Workgroup:
                 data[active] = self.memory.read(self.place(source, source_slot, source_immediate)[active], op.bytes)
             at, waves = self.place(target, slot, immediate)[here], self.waves[here]
             self.shared.begin_copy(at, op.bytes, waves)
-            self.groups[-1].append(_Copy(at, data[here], waves))
+            self.groups[-1].append(_AsyncCopy(at, data[here], waves))
 
     def commit(self, op: lane.CommitOp) -> None:
         self.groups.append([])

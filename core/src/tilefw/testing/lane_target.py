@@ -18,7 +18,7 @@ from tilefw.kernels.reference import Reference
 from tilefw.kernels.spec import Buffer, KernelSpec
 from tilefw.passes.manager import PassManager
 from tilefw.passes.pipeline import default_passes
-from tilefw.simt.description import Machine
+from tilefw.simt.description import LaneMachine
 from tilefw.simt.passes import lane_passes
 from tilefw.testing.lane_interpreter import run
 from tilefw.tile.reference.accuracy import Comparison
@@ -26,7 +26,7 @@ from tilefw.tile.reference.accuracy import Comparison
 BUDGET = 1_000_000_000
 
 
-def lower(module: ModuleOp, machine: Machine, num_stages: int = 1) -> FuncOp:
+def lower(module: ModuleOp, machine: LaneMachine, num_stages: int = 1) -> FuncOp:
     """The module's one kernel as lane IR, its shared memory placed and its barriers in; `module` is changed."""
     PassManager([*default_passes(), *lane_passes(machine, num_stages)], machine.chip.name).run(module)
     (function,) = (op for op in module.body.block.ops if isinstance(op, FuncOp))
@@ -39,7 +39,7 @@ def operations(function: FuncOp) -> set[str]:
 
 
 def verify(
-    spec: KernelSpec, parameters: Mapping[str, Any], machine: Machine, num_stages: int = 1, seed: int = 0
+    spec: KernelSpec, parameters: Mapping[str, Any], machine: LaneMachine, num_stages: int = 1, seed: int = 0
 ) -> dict[str, Comparison]:
     """Run a library kernel's lane IR, and compare each output with the reference; raises LaneFault for what no lowering may do."""
     given = spec.resolve(parameters)

@@ -56,7 +56,7 @@ BINARY = {
 
 
 class NumpyChip:
-    """See `tilefw.simt.expand.builder.Chip`; `used` collects the rows that were asked of the chip."""
+    """See `tilefw.simt.expand.builder.ExpansionBuilder`; `used` collects the rows that were asked of the chip."""
 
     def __init__(self, rows: frozenset[str], lanes: int) -> None:
         self.rows, self.lanes, self.used = rows, lanes, set()

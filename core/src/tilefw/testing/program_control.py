@@ -8,7 +8,7 @@ from tilefw.api.dtypes import dtype
 from tilefw.testing.program_rows import apply_row
 from tilefw.testing.program_text import ProgramValue
 from tilefw.testing.program_values import FLOATS, INTEGERS, ProgramValues
-from tilefw.tile.elementwise import ROWS, Row
+from tilefw.tile.elementwise import ROWS, ElementwiseRow
 
 Statement = Callable[[ProgramValues], None]
 
@@ -83,7 +83,7 @@ def _body(program: ProgramValues, carried: ProgramValue, inner: Statement) -> Pr
     return made
 
 
-def _fits(row: Row, element: str) -> bool:
+def _fits(row: ElementwiseRow, element: str) -> bool:
     return row.operands[0] == ("T:float" if dtype(element).is_float else "T:int")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilefw.api.dtypes import DTYPES, dtype
 from tilefw.testing.program_text import ProgramValue, Shape, tile, type_of
 from tilefw.testing.program_values import FLOATS, INTEGERS, ProgramValues
-from tilefw.tile.elementwise import ROWS, Row
+from tilefw.tile.elementwise import ROWS, ElementwiseRow
 
 _ARITHMETIC = {"T:int": INTEGERS, "T:float": FLOATS, "T:any": INTEGERS + FLOATS}
 # Types that only memory and casts know.
@@ -20,7 +20,7 @@ def any_row(program: ProgramValues) -> None:
     write_row(program, program.rng.choice(tuple(ROWS.values())))
 
 
-def write_row(program: ProgramValues, row: Row) -> None:
+def write_row(program: ProgramValues, row: ElementwiseRow) -> None:
     """One operation of a row."""
     if row.name in ("ptr_to_int", "int_to_ptr"):
         _by_integer_address(program)
@@ -30,7 +30,7 @@ def write_row(program: ProgramValues, row: Row) -> None:
         _plain(program, row)
 
 
-def _plain(program: ProgramValues, row: Row) -> None:
+def _plain(program: ProgramValues, row: ElementwiseRow) -> None:
     shape = program.some_shape()
     element = program.rng.choice(_ARITHMETIC[row.operands[row.typed_by]])
     if row.name in _ON_BOOLEANS and program.rng.random() < 0.2:
@@ -38,7 +38,9 @@ def _plain(program: ProgramValues, row: Row) -> None:
     apply_row(program, row, element, shape)
 
 
-def apply_row(program: ProgramValues, row: Row, element: str, shape: Shape, first: ProgramValue | None = None) -> ProgramValue:
+def apply_row(
+    program: ProgramValues, row: ElementwiseRow, element: str, shape: Shape, first: ProgramValue | None = None
+) -> ProgramValue:
     """The row on elements of a type, with `first` as its first operand; whole where that is whole."""
     whole = first is not None and not first.partial
     operands = [] if first is None else [first]
@@ -60,7 +62,7 @@ def odd(program: ProgramValues, value: ProgramValue) -> ProgramValue:
     )
 
 
-def _cast(program: ProgramValues, row: Row) -> None:
+def _cast(program: ProgramValues, row: ElementwiseRow) -> None:
     shape = program.some_shape()
     source, result = _cast_types(program, row)
     if not shape and (dtype(source).bits < 8 or dtype(result).bits < 8):
@@ -72,7 +74,7 @@ def _cast(program: ProgramValues, row: Row) -> None:
     program.define(result, shape, f"tile.{row.name} {operand.name}{rounding} : {types}", operand)
 
 
-def _cast_types(program: ProgramValues, row: Row) -> tuple[str, str]:
+def _cast_types(program: ProgramValues, row: ElementwiseRow) -> tuple[str, str]:
     pick = program.rng.choice
     if row.name == "bitcast":
         bits = pick((8, 16, 32, 64))

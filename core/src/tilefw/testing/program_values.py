@@ -12,7 +12,7 @@ from tilefw.kernels import formats, inputs
 from tilefw.kernels.spec import Buffer
 from tilefw.testing.program_places import PlaceWriter, ProgramPlace
 from tilefw.testing.program_text import ProgramText, ProgramValue, Shape, tile, type_of
-from tilefw.tile.elementwise import Row
+from tilefw.tile.elementwise import ElementwiseRow
 
 INTEGERS = ("int8", "int16", "int32", "int64")
 FLOATS = ("fp32", "fp16", "bf16", "fp64")
@@ -71,7 +71,8 @@ class ProgramValues(ProgramText):
         return self.rng.choice([value.shape for value in self.scope.visible() if value.shape])
 
     def need(
-        self, element: str, shape: Shape, row: Row | None = None, index: int = 0, *, whole: bool = False, fresh: float = 0.25
+        self, element: str, shape: Shape, row: ElementwiseRow | None = None, index: int = 0, *, whole: bool = False,
+        fresh: float = 0.25,
     ) -> ProgramValue:
         """A value of this type: one there is, a new one loaded, a constant, or a scalar spread over a tile.
 
@@ -91,7 +92,7 @@ class ProgramValues(ProgramText):
         value.used = True
         return value
 
-    def _new_tile(self, element: str, shape: Shape, row: Row | None, index: int, whole: bool) -> ProgramValue:
+    def _new_tile(self, element: str, shape: Shape, row: ElementwiseRow | None, index: int, whole: bool) -> ProgramValue:
         choice = self.rng.random()
         if choice < 0.75 and len([b for b in self.arguments.values() if isinstance(b, Buffer)]) < INPUTS_LIMIT:
             return self.load(element, shape, row, index, whole)
@@ -100,24 +101,24 @@ class ProgramValues(ProgramText):
             return self.define(element, shape, f"tile.splat {scalar.name} : {scalar.type} to {type_of(element, shape)}", scalar)
         return self._drawn(element, shape, row, index)
 
-    def _new_scalar(self, element: str, row: Row | None, index: int) -> ProgramValue:
+    def _new_scalar(self, element: str, row: ElementwiseRow | None, index: int) -> ProgramValue:
         if element != "int1" and self.rng.random() < 0.6 and dtype(element).bits >= 32:
             return self.argument(f"s{len(self.arguments)}", self._sample(element, row, index), element)
         return self._drawn(element, (), row, index)
 
-    def _drawn(self, element: str, shape: Shape, row: Row | None, index: int) -> ProgramValue:
+    def _drawn(self, element: str, shape: Shape, row: ElementwiseRow | None, index: int) -> ProgramValue:
         """A constant drawn for its user."""
         value = self._sample(element, row, index)
         if isinstance(value, float) and not np.isfinite(value):
             value = 1.0  # infinities and NaN come in through memory and arguments
         return self.define(element, shape, f"tile.constant {value!r} : {type_of(element, shape)}")
 
-    def _sample(self, element: str, row: Row | None, index: int) -> int | float:
+    def _sample(self, element: str, row: ElementwiseRow | None, index: int) -> int | float:
         """One number of the type."""
         value = formats.decode(self.array(element, 1, row, index).array, element)[0]
         return float(value) if dtype(element).is_float else int(value)
 
-    def array(self, element: str, size: int, row: Row | None = None, index: int = 0, kind: str | None = None) -> Buffer:
+    def array(self, element: str, size: int, row: ElementwiseRow | None = None, index: int = 0, kind: str | None = None) -> Buffer:
         """Values in the range where the row is worth testing, special ones among them; or any."""
         ranges = row.draw.ranges if row is not None else ()
         if not ranges or not dtype(element).is_float:
@@ -135,7 +136,8 @@ class ProgramValues(ProgramText):
     # Memory
 
     def load(
-        self, element: str, shape: Shape, row: Row | None = None, index: int = 0, whole: bool = False, kind: str | None = None
+        self, element: str, shape: Shape, row: ElementwiseRow | None = None, index: int = 0, whole: bool = False,
+        kind: str | None = None,
     ) -> ProgramValue:
         """A tile of an input array of its own."""
         place = self.places.place(shape)

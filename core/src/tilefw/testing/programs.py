@@ -35,7 +35,7 @@ from tilefw.runtime.compilation import compiler, kernel_source, options, pass_ru
 from tilefw.runtime.executor import executor_for
 from tilefw.runtime.launch import execute, facts_of
 from tilefw.runtime.plugins.loader import Target, find
-from tilefw.testing.random_program import OPERATIONS, Program, fresh, generate
+from tilefw.testing.random_program import OPERATIONS, RandomProgram, fresh, generate
 from tilefw.tile.dialect.shape_ops import SHAPE_OPS
 from tilefw.tile.elementwise import ROWS
 from tilefw.tile.reference.accuracy import Comparison
@@ -77,7 +77,7 @@ class ProgramOutcome:
         return "\n".join([self.status, *wrong, *([str(self.error)] if self.error is not None else [])])
 
 
-def programs() -> SearchStrategy[Program]:
+def programs() -> SearchStrategy[RandomProgram]:
     """A hypothesis strategy; examples shrink through the random source from which the program is written."""
     from hypothesis import strategies as st
 
@@ -85,7 +85,7 @@ def programs() -> SearchStrategy[Program]:
     return st.builds(generate, st.randoms(use_true_random=False), sizes, firsts)
 
 
-def operations(program: Program) -> frozenset[str]:
+def operations(program: RandomProgram) -> frozenset[str]:
     """Which of COUNTED the program executes: what is left once dead code is gone."""
     return _operations(parse(program.text))
 
@@ -95,12 +95,12 @@ def _operations(module: ModuleOp) -> frozenset[str]:
     return frozenset(op.name.removeprefix("tile.") for op in module.walk()) & frozenset(COUNTED)
 
 
-def run(program: Program, target: str, **execution: Any) -> ProgramOutcome:
+def run(program: RandomProgram, target: str, **execution: Any) -> ProgramOutcome:
     """Run `program` on the reference and on `target`, and compare every output, storage around it included."""
     return run_on(program, (target,), **execution)[target]
 
 
-def run_on(program: Program, targets: Sequence[str], **execution: Any) -> dict[str, ProgramOutcome]:
+def run_on(program: RandomProgram, targets: Sequence[str], **execution: Any) -> dict[str, ProgramOutcome]:
     """Run `program` once on the reference and on each of `targets`, and compare every output of each: outcomes by target."""
     module = parse(program.text)
     used = _operations(module.clone())
@@ -117,7 +117,7 @@ def run_on(program: Program, targets: Sequence[str], **execution: Any) -> dict[s
 
 
 def _outcome(
-    program: Program, module: ModuleOp, target: str, used: frozenset[str], values: Mapping[str, Any], reference: Reference,
+    program: RandomProgram, module: ModuleOp, target: str, used: frozenset[str], values: Mapping[str, Any], reference: Reference,
     execution: Mapping[str, Any],
 ) -> ProgramOutcome:
     chosen = find(target)
@@ -134,7 +134,7 @@ def _ended(error: KernelError | InternalError) -> str:
     return "refused" if isinstance(error, UnsupportedError) else "error"
 
 
-def _restore(program: Program, values: Mapping[str, Any]) -> None:
+def _restore(program: RandomProgram, values: Mapping[str, Any]) -> None:
     """What the last launch wrote is forgotten: the arrays hold what the program's own do."""
     for name, value in program.arguments.items():
         if isinstance(value, Buffer):
@@ -142,14 +142,14 @@ def _restore(program: Program, values: Mapping[str, Any]) -> None:
 
 
 def _launch(
-    program: Program, module: ModuleOp, target: Target, resolved: config.Resolved, values: Mapping[str, Any]
+    program: RandomProgram, module: ModuleOp, target: Target, resolved: config.Resolved, values: Mapping[str, Any]
 ) -> None:
     made = _compiled(program, module, target, values, executor_for(target, resolved.executor).device.assembled)
     entry = made.artifact.entry()
     execute(target, resolved, made, entry, program.grid, bind(entry, list(values.values())), "random_program")
 
 
-def compiled(program: Program, target: str) -> Artifact:
+def compiled(program: RandomProgram, target: str) -> Artifact:
     """The program's machine code for `target`, as text and as bytes. Raises CompileError, UnsupportedError."""
     chosen = find(target)
     values = {name: typed(value) for name, value in fresh(program).items()}
@@ -157,9 +157,9 @@ def compiled(program: Program, target: str) -> Artifact:
 
 
 def _compiled(
-    program: Program, module: ModuleOp, target: Target, values: Mapping[str, Any], assemble: bool
-) -> compiler.Compiled:
-    source = kernel_source.Source("random_program", None, module.clone)
+    program: RandomProgram, module: ModuleOp, target: Target, values: Mapping[str, Any], assemble: bool
+) -> compiler.CompiledArtifact:
+    source = kernel_source.ModuleSource("random_program", None, module.clone)
     facts = facts_of(target.info, values) if program.told else frozenset()
     # A target that compiles for one launch is told it whatever the program says.
     launch = launch_of(target.info, values, program.grid)
@@ -167,7 +167,7 @@ def _compiled(
     return compiler.compile_source(source, target, request, assemble=assemble, watch=pass_run.Watch())
 
 
-def numbered(seed: int, index: int, *, tiles: bool = True) -> Program:
+def numbered(seed: int, index: int, *, tiles: bool = True) -> RandomProgram:
     """Program `index` of the campaign `seed`; all operations take turns at being the one that surely occurs.
 
     Without `tiles` only elementwise ones are drawn.
@@ -177,7 +177,7 @@ def numbered(seed: int, index: int, *, tiles: bool = True) -> Program:
     return generate(rng, rng.randint(1, 12), turns[index % len(turns)], tiles=tiles)
 
 
-def narrowed(program: Program, output: str) -> str:
+def narrowed(program: RandomProgram, output: str) -> str:
     """The program's text with the stores to one output alone and what they need: a smaller program to look at."""
     module = parse(program.text)
     kept = f"%{output}"
@@ -276,7 +276,7 @@ class ProgramCampaign:
         )
 
 
-def _keep(folder: Path, name: str, program: Program, outcome: ProgramOutcome) -> None:
+def _keep(folder: Path, name: str, program: RandomProgram, outcome: ProgramOutcome) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.mlir").write_text(program.text)
     notes = [outcome.message(), f"grid {program.grid}, num_warps {program.num_warps}"]

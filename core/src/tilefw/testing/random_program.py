@@ -31,7 +31,7 @@ OPERATIONS: tuple[str, ...] = (*ROWS, *TILES)  # what a program can be asked to 
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class RandomProgram:
     """Tile IR with what one launch of it takes: arguments by name in order; `outputs` names the buffers it writes.
 
     `told` says that the compiler hears what the launch knows of the arguments (sizes, overlaps), as a launch from Python tells
@@ -47,7 +47,7 @@ class Program:
     told: bool
 
 
-def generate(rng: random.Random, statements: int = 10, first: str | None = None, *, tiles: bool = True) -> Program:
+def generate(rng: random.Random, statements: int = 10, first: str | None = None, *, tiles: bool = True) -> RandomProgram:
     """A program of about `statements` operations; `first` names one of OPERATIONS that is sure to be among them.
 
     Without `tiles`, only what works on each element by itself is drawn.
@@ -66,7 +66,7 @@ def generate(rng: random.Random, statements: int = 10, first: str | None = None,
     for _ in range(statements):
         rng.choice(kinds)(program)
     _store_leftovers(program, asked)
-    return Program(
+    return RandomProgram(
         program.module(), program.arguments, program.scalar_types, tuple(program.outputs), (program.programs, 1, 1),
         rng.choice((1, 2, 4, 8)), rng.random() < 0.5,
     )
@@ -101,11 +101,11 @@ def _store_leftovers(program: ProgramValues, asked: Sequence[ProgramValue]) -> N
         program.store(value)
 
 
-def element_types(program: Program) -> dict[str, DType]:
+def element_types(program: RandomProgram) -> dict[str, DType]:
     """The element type of every argument."""
     return {n: dtype(v.dtype if isinstance(v, Buffer) else program.scalar_types[n]) for n, v in program.arguments.items()}
 
 
-def fresh(program: Program) -> dict[str, Any]:
+def fresh(program: RandomProgram) -> dict[str, Any]:
     """The arguments with arrays of their own, so that a launch leaves the program's as they are."""
     return {n: Buffer(v.array.copy(), v.dtype) if isinstance(v, Buffer) else v for n, v in program.arguments.items()}

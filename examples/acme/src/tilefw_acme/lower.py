@@ -10,12 +10,12 @@ from tilefw.api import TargetInfo, UnsupportedError
 from tilefw.api.machine import Operand, Slice
 from tilefw.api.sim import Fragment
 from tilefw.api.simt import (
-    Access,
     AtomicAccess,
     ChipDescription,
     Code,
     Const,
     Element,
+    LaneAccess,
     LaneChip,
     LinearLayout,
     MatrixAtom,
@@ -65,7 +65,7 @@ def _atoms() -> tuple[MatrixAtom, ...]:
     )
 
 
-def _facts(access: Access) -> dict[str, Any]:
+def _facts(access: LaneAccess) -> dict[str, Any]:
     """What passes must know of an access beside its operands."""
     return {"predicate": access.predicate, "buffer": access.buffer, "volatile": access.volatile}
 
@@ -143,19 +143,19 @@ class AcmeLanes(LaneChip):
     def num_programs(self, code: Code, axis: int) -> Element:
         return code.inst(f"groups.{'xyz'[axis]}", "w32")
 
-    def load(self, code: Code, access: Access) -> None:
+    def load(self, code: Code, access: LaneAccess) -> None:
         for register, bits, offset in self._words(code, access):
             opcode = f"lds{bits}" if access.space == "shared" else f"ld{bits}"
             where = [access.address, offset]
             code.effect(opcode, [register], where, **_facts(access))  # type: ignore[list-item]
 
-    def store(self, code: Code, access: Access) -> None:
+    def store(self, code: Code, access: LaneAccess) -> None:
         for register, bits, offset in self._words(code, access):
             opcode = f"sts{bits}" if access.space == "shared" else f"st{bits}"
             operands = [access.address, offset, self.operand(code, register)]
             code.effect(opcode, (), operands, **_facts(access))
 
-    def _words(self, code: Code, access: Access) -> Iterator[tuple[Element, int, int]]:
+    def _words(self, code: Code, access: LaneAccess) -> Iterator[tuple[Element, int, int]]:
         """The access as accesses of at most 32 bits: register, bits and byte offset of each."""
         size = access.bits // 8
         for i, register in enumerate(access.registers):

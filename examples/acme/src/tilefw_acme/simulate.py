@@ -11,7 +11,6 @@ from tilefw.api.machine import Function, Inst, Operand, Slice, parse_functions
 from tilefw.api.sim import (
     Barrier,
     Branch,
-    Chip,
     Decoders,
     Exit,
     Flow,
@@ -22,6 +21,7 @@ from tilefw.api.sim import (
     ProgramParameter,
     Register,
     Registers,
+    SimulatedChip,
     SimulatorDevice,
     Variable,
 )
@@ -35,7 +35,7 @@ class Simulator(SimulatorDevice):
 
     def __init__(self, target: TargetInfo) -> None:
         limits = target.limits
-        super().__init__(Chip(
+        super().__init__(SimulatedChip(
             name=target.name, wave_size=limits["lanes"], pc_per_lane=False, max_threads=limits["threads_per_workgroup"],
             shared_bytes=limits["shared_bytes"], shared_banks=limits["banks"],
         ))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from tilefw.api.machine import Operand, Slice
-from tilefw.api.simt import Access, AtomicAccess, ChipDescription, Code, Const, Element, LaneChip, Rule, alias
+from tilefw.api.simt import AtomicAccess, ChipDescription, Code, Const, Element, LaneAccess, LaneChip, Rule, alias
 from tilefw_rook.isa import ROWS, SMALL, table
 from tilefw_rook.target import R1
 
@@ -134,19 +134,19 @@ class RookLanes(LaneChip):
     def num_programs(self, code: Code, axis: int) -> Element:
         return code.inst(f"groups.{'xyz'[axis]}", "w32")
 
-    def load(self, code: Code, access: Access) -> None:
+    def load(self, code: Code, access: LaneAccess) -> None:
         for register, bits, where in self._words(code, access):
             assert isinstance(register, Slice)
             opcode = f"{_LOADS[register.reg.cls, bits]}{_SPACES[access.space]}"
             code.effect(opcode, [register], where, **_facts(access))
 
-    def store(self, code: Code, access: Access) -> None:
+    def store(self, code: Code, access: LaneAccess) -> None:
         for register, bits, where in self._words(code, access):
             value = self.operand(code, register)
             cls = value.reg.cls if isinstance(value, Slice) else "x"
             code.effect(f"{_STORES[cls, bits]}{_SPACES[access.space]}", (), [*where, value], **_facts(access))
 
-    def _words(self, code: Code, access: Access) -> Iterator[tuple[Element, int, list[Operand]]]:
+    def _words(self, code: Code, access: LaneAccess) -> Iterator[tuple[Element, int, list[Operand]]]:
         """The access as accesses of at most 32 bits: register, bits, and base and offset of each."""
         size = access.bits // 8
         for i, register in enumerate(access.registers):
@@ -221,6 +221,6 @@ def _signed(bits: int) -> int:
     return (bits & 0xFFFFFFFF ^ 1 << 31) - (1 << 31)
 
 
-def _facts(access: Access) -> dict[str, Any]:
+def _facts(access: LaneAccess) -> dict[str, Any]:
     """What passes must know of an access beside its operands."""
     return {"predicate": access.predicate, "buffer": access.buffer, "volatile": access.volatile}

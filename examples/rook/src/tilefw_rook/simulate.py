@@ -23,7 +23,7 @@ class Simulator(sim.SimulatorDevice):
 
     def __init__(self) -> None:
         limits = R1.limits
-        super().__init__(sim.Chip(
+        super().__init__(sim.SimulatedChip(
             name=R1.name, wave_size=limits["lanes"], pc_per_lane=False, max_threads=limits["threads_per_workgroup"],
             shared_bytes=limits["shared_bytes"], shared_banks=limits["banks"], address_bits=32, first_address=1 << 28,
             spaces=(sim.MemorySpace("private", "lane", limits["private_bytes"]),), mask_stack=limits["mask_depth"],

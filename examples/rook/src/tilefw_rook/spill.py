@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilefw.api.machine import MEMORY, WHOLE, Home, Inst, Location, Operand, Slice, SpillModel
+from tilefw.api.machine import MEMORY, WHOLE, Inst, Location, Operand, Slice, SpillModel, SpillSlotClass
 from tilefw_rook.isa import ROWS
 from tilefw_rook.target import R1
 
@@ -34,9 +34,9 @@ def _location(operand: Operand) -> Location:
     return (operand.reg.cls, operand.first, WHOLE) if isinstance(operand, Slice) else (MEMORY, int(operand), WHOLE)
 
 
-_PRIVATE = Home(MEMORY, 1, ROWS["lw.p"].latency, _store, _load)
+_PRIVATE = SpillSlotClass(MEMORY, 1, ROWS["lw.p"].latency, _store, _load)
 MODEL = SpillModel(
-    {"x": (Home("f", 1, ROWS["fmv.x"].latency, _store, _load), _PRIVATE), "f": (_PRIVATE,)},
+    {"x": (SpillSlotClass("f", 1, ROWS["fmv.x"].latency, _store, _load), _PRIVATE), "f": (_PRIVATE,)},
     lambda inst, reg, cls: False,  # no instruction takes an operand in the other file
     copied, R1.limits["private_bytes"],
 )

@@ -14,7 +14,7 @@ from tilefw.api.machine import Function
 from tilefw_amd import abi
 from tilefw_amd.code_object.metadata import VERSION, write_text
 from tilefw_amd.finish.machine_inst import instruction
-from tilefw_amd.isa.model import Inst, Target
+from tilefw_amd.isa.model import BranchTarget, MCInst
 from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.isa.text import printer
 from tilefw_amd.resources import KernelResources, kernel_resources
@@ -65,11 +65,11 @@ def _label(function: str, block: str) -> str:
     return f".L{function}_{block}"
 
 
-def _placed(inst: Inst, function: str) -> Inst:
+def _placed(inst: MCInst, function: str) -> MCInst:
     """The instruction with the label of its branch as the file has it: labels of functions are their own."""
-    if not any(isinstance(operand, Target) for operand in inst.operands):
+    if not any(isinstance(operand, BranchTarget) for operand in inst.operands):
         return inst
-    named = [Target(0, _label(function, o.label)) if isinstance(o, Target) else o for o in inst.operands]
+    named = [BranchTarget(0, _label(function, o.label)) if isinstance(o, BranchTarget) else o for o in inst.operands]
     return replace(inst, operands=tuple(named))
 
 

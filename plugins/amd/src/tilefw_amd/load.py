@@ -7,8 +7,8 @@ from typing import Literal
 from tilefw.api import Artifact, CodeError, Entry, Parameter
 from tilefw.api.artifact import Resources
 from tilefw_amd import code_object
-from tilefw_amd.code_object import Kernel
-from tilefw_amd.code_object.metadata import Argument
+from tilefw_amd.code_object import ObjectKernel
+from tilefw_amd.code_object.metadata import KernelArgument
 from tilefw_amd.isa.set import InstructionSet
 
 _ELF = b"\x7fELF"
@@ -45,7 +45,7 @@ def _text(data: str | bytes, name: str) -> str:
         raise CodeError(message, code="TFW0617", help="give a file that a compiler wrote, whole") from None
 
 
-def _entry(kernel: Kernel) -> Entry:
+def _entry(kernel: ObjectKernel) -> Entry:
     return Entry(
         kernel.name,
         tuple(
@@ -58,7 +58,7 @@ def _entry(kernel: Kernel) -> Entry:
     )
 
 
-def _kind(argument: Argument) -> Literal["pointer", "scalar", "struct"]:
+def _kind(argument: KernelArgument) -> Literal["pointer", "scalar", "struct"]:
     """Metadata tells pointers from values passed by value; one of another size than an element's is a struct."""
     if argument.pointer:
         return "pointer"
@@ -70,7 +70,7 @@ def _dtype(type_name: str, size: int) -> str:
     return found if found is not None else f"uint{8 * size}" if size in (1, 2, 4, 8) else "uint8"
 
 
-def _resources(kernel: Kernel) -> Resources:
+def _resources(kernel: ObjectKernel) -> Resources:
     said = kernel.metadata
     counts = {"vector": said.vgprs, "accumulation": said.agprs, "scalar": said.sgprs}
     spills = None if said.vgpr_spills is None else said.vgpr_spills + (said.sgpr_spills or 0)

@@ -9,11 +9,11 @@ from served import decode, parse
 from cdna3 import llvm
 from tilefw.api import CodeError
 from tilefw_amd.isa.encoding.encode import encode
-from tilefw_amd.isa.model import Inst
+from tilefw_amd.isa.model import MCInst
 from tilefw_amd.isa.text.printer import text
 
 
-def differences(instructions: Sequence[Inst]) -> list[str]:
+def differences(instructions: Sequence[MCInst]) -> list[str]:
     """Our text assembles to our bytes, our bytes disassemble to our text, and both are read back as the same instruction."""
     texts = [text(inst) for inst in instructions]
     codes = [encode(inst) for inst in instructions]
@@ -28,7 +28,7 @@ def differences(instructions: Sequence[Inst]) -> list[str]:
     return found
 
 
-def _own(inst: Inst, written: str, code: bytes) -> list[str]:
+def _own(inst: MCInst, written: str, code: bytes) -> list[str]:
     """Our two readers against each other, without LLVM."""
     found: list[str] = []
     for name, read in (("text", lambda: parse(written)), ("bytes", lambda: decode(code))):

@@ -14,7 +14,7 @@ from served import CHIP
 from cdna3.lanes import WAVE, lanes, meaning, registers, stacked
 from tilefw.api.integers import ceil_div
 from tilefw_amd.chips import Chip
-from tilefw_amd.isa.meaning.fragments import Shape
+from tilefw_amd.isa.meaning.fragments import MatrixShape
 
 _FLOAT8 = {
     "f8E4M3FNUZ": ml_dtypes.float8_e4m3fnuz, "f8E5M2FNUZ": ml_dtypes.float8_e5m2fnuz, "f8E4M3FN": ml_dtypes.float8_e4m3fn,
@@ -46,7 +46,7 @@ def spread_input(matrices: np.ndarray, sparse_k: int | None = None) -> np.ndarra
     return words.reshape(waves, WAVE, -1).transpose(0, 2, 1)
 
 
-def _output_place(shape: Shape, i: int, block: int) -> tuple[int, int]:
+def _output_place(shape: MatrixShape, i: int, block: int) -> tuple[int, int]:
     """(Register of an element's width, first lane) of row i."""
     height = 1 if shape.d == "f64" else 4
     in_register = WAVE // shape.n
@@ -56,7 +56,7 @@ def _output_place(shape: Shape, i: int, block: int) -> tuple[int, int]:
     return element, lane
 
 
-def spread_sums(shape: Shape, matrices: np.ndarray) -> np.ndarray:
+def spread_sums(shape: MatrixShape, matrices: np.ndarray) -> np.ndarray:
     """C of [waves, blocks, m, n] as words [waves, registers, lanes]."""
     waves = len(matrices)
     out = np.zeros((waves, shape.m * shape.n * shape.blocks // WAVE, WAVE), matrices.dtype)
@@ -70,7 +70,7 @@ def spread_sums(shape: Shape, matrices: np.ndarray) -> np.ndarray:
     return pairs.transpose(0, 1, 3, 2).reshape(waves, -1, WAVE)
 
 
-def gather_sums(shape: Shape, words: np.ndarray) -> np.ndarray:
+def gather_sums(shape: MatrixShape, words: np.ndarray) -> np.ndarray:
     """The inverse of `spread_sums`."""
     waves = len(words)
     if shape.d == "f64":
@@ -91,7 +91,7 @@ def _value(words: np.ndarray, name: str) -> Any:
 
 
 def multiply(
-    shape: Shape, a: np.ndarray, b: np.ndarray, c: np.ndarray, index: np.ndarray | None = None, hardware: bool = False,
+    shape: MatrixShape, a: np.ndarray, b: np.ndarray, c: np.ndarray, index: np.ndarray | None = None, hardware: bool = False,
     chip: Chip = CHIP, **modifiers: Any,
 ) -> np.ndarray:  # fmt: skip
     """D [waves, blocks, m, n] for a [waves, blocks, m, k], b [waves, blocks, k, n], c; `index` words of a sparse product."""

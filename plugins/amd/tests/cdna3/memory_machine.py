@@ -14,11 +14,22 @@ from served import ISA
 
 from tilefw.api import LaunchOptions
 from tilefw.api.device import ALL_CHECKS
-from tilefw.api.sim import Chip, Exit, GlobalMemory, Instruction, Program, Special, Variable, Wait, launch, load_program
-from tilefw.api.sim import Register as Slot
+from tilefw.api.sim import (
+    Exit,
+    GlobalMemory,
+    Instruction,
+    Program,
+    Register,
+    SimulatedChip,
+    Special,
+    Variable,
+    Wait,
+    launch,
+    load_program,
+)
 from tilefw_amd.isa.encoding.forms import assembled
 from tilefw_amd.isa.meaning.binding import Site, bind
-from tilefw_amd.isa.model import Constant, Form, Inst, Register
+from tilefw_amd.isa.model import Form, InlineConstant, MCInst, RegisterTuple
 from tilefw_amd.isa.registers import COUNT, EXEC_MASK, SCC, number
 from tilefw_amd.isa.row import Mode
 
@@ -27,7 +38,7 @@ LDS_BYTES = 4096
 BASE = 0x10_0000_0000
 """Where the buffer stands: a fresh memory gives its first allocation this address (asserted below)."""
 SHARED_WINDOW, SCRATCH_WINDOW = 1 << 56, 2 << 56
-CHIP = Chip(
+CHIP = SimulatedChip(
     "one wave", wave_size=WAVE, shared_bytes=65536, windows={"shared": (SHARED_WINDOW, 1 << 32), "local": (SCRATCH_WINDOW, 1 << 32)}
 )
 _WIDTHS = tuple(1 if i in (SCC, EXEC_MASK) else 32 for i in range(COUNT))
@@ -44,21 +55,21 @@ class Outcome:
     findings: tuple[Any, ...]
 
 
-def v(index: int, count: int = 1) -> Register:
-    return Register("v", index, count)
+def v(index: int, count: int = 1) -> RegisterTuple:
+    return RegisterTuple("v", index, count)
 
 
-def s(index: int, count: int = 1) -> Register:
-    return Register("s", index, count)
+def s(index: int, count: int = 1) -> RegisterTuple:
+    return RegisterTuple("s", index, count)
 
 
-def inst(name: str, operands: Mapping[str, Any], **modifiers: Any) -> Inst:
+def inst(name: str, operands: Mapping[str, Any], **modifiers: Any) -> MCInst:
     """The instruction of the row with exactly these operands, by name; modifiers choose among forms too."""
     for form in _forms(name):
         if _fits(form, operands, modifiers):
             given = tuple(operands.get(o.name) for o in form.operands)
             written = {k: value for k, value in modifiers.items() if form.defaults.get(k) != value}
-            return Inst(form, given, written, form.size)
+            return MCInst(form, given, written, form.size)
     raise LookupError(f"{name} has no form with {sorted(operands)} {modifiers}: {_forms(name)}")
 
 
@@ -69,7 +80,7 @@ def _forms(name: str) -> list[Form]:
 def _fits(form: Form, operands: Mapping[str, Any], modifiers: Mapping[str, Any]) -> bool:
     if {o.name for o in form.operands if set(o.kinds) != {"o"}} != set(operands):
         return False
-    if any(o.registers != operands[o.name].count for o in form.operands if isinstance(operands.get(o.name), Register)):
+    if any(o.registers != operands[o.name].count for o in form.operands if isinstance(operands.get(o.name), RegisterTuple)):
         return False
     return all(form.fixed.get(k, value) == value for k, value in modifiers.items()) and all(
         not value or k in modifiers for k, value in form.fixed.items()
@@ -77,7 +88,8 @@ def _fits(form: Form, operands: Mapping[str, Any], modifiers: Mapping[str, Any])
 
 
 def run(
-    steps: Inst | Sequence[Inst], values: Mapping[Register, Any], results: tuple[Register, ...] = (), *, exec_lanes: Any = True,
+    steps: MCInst | Sequence[MCInst], values: Mapping[RegisterTuple, Any], results: tuple[RegisterTuple, ...] = (), *,
+    exec_lanes: Any = True,
     memory: np.ndarray | None = None, lds: np.ndarray | None = None, checks: frozenset[str] = ALL_CHECKS - {"leftovers"},
     waits: tuple[str, ...] = ("vmcnt", "lgkmcnt"),
 ) -> Outcome:
@@ -91,7 +103,7 @@ def run(
     assert region.base == BASE
     region.initialise(0, memory.tobytes())
     before = _Program(values, exec_lanes, lds)
-    for step in [steps] if isinstance(steps, Inst) else steps:
+    for step in [steps] if isinstance(steps, MCInst) else steps:
         before.steps.append(bind(step, Mode(), Site(len(before.steps)), step.form.mnemonic))
     before.wait(waits)
     out = before.dump(results, lds is not None)
@@ -108,7 +120,7 @@ def run(
 class _Program:
     """Instructions before and behind; what they read and write of the test are arrays, handed over by closures."""
 
-    def __init__(self, values: Mapping[Register, Any], exec_lanes: Any, lds: np.ndarray | None) -> None:
+    def __init__(self, values: Mapping[RegisterTuple, Any], exec_lanes: Any, lds: np.ndarray | None) -> None:
         self.steps: list[Instruction] = []
         for register, value in values.items():
             words = np.asarray(value) if register.count > 1 else [value]
@@ -124,7 +136,7 @@ class _Program:
 
     def _set(self, index: int, bits: int, value: np.ndarray) -> None:
         full = value.reshape(1, 1, -1)
-        self._add(lambda lanes, a: a, (Special("given", bits, lambda lanes: full),), (Slot(index, bits),))
+        self._add(lambda lanes, a: a, (Special("given", bits, lambda lanes: full),), (Register(index, bits),))
 
     def _fill_lds(self, data: bytes) -> None:
         words = np.frombuffer(data, np.uint32)
@@ -140,7 +152,7 @@ class _Program:
         limits = tuple((queue, 0) for queue in queues)
         self.steps.append(Instruction(index, f"step {index}", "step", "control", lambda lanes: None, waits=Wait(limits), wave=True))
 
-    def dump(self, results: tuple[Register, ...], lds: bool) -> dict[str, Any]:
+    def dump(self, results: tuple[RegisterTuple, ...], lds: bool) -> dict[str, Any]:
         """Where the registers and LDS will be found after the run."""
         found: dict[str, Any] = {"registers": {}, "lds": np.zeros(0, np.uint32)}
         numbers = tuple(n for r in results for n in number(r))
@@ -152,10 +164,10 @@ class _Program:
                 raw = getattr(lanes, "base", lanes).batch.memory.region("shared").data
                 found["lds"] = raw[:LDS_BYTES].view(np.uint32).copy()
 
-        self._add(keep, tuple(Slot(n, 32) for n in numbers))
+        self._add(keep, tuple(Register(n, 32) for n in numbers))
         return found
 
 
-def constant(value: int) -> Constant:
+def constant(value: int) -> InlineConstant:
     """An inline integer of 0 to 64."""
-    return Constant(128 + value)
+    return InlineConstant(128 + value)

@@ -13,7 +13,18 @@ from served import ISA
 from tilefw_amd.isa.constants import INLINE, INVERSE_2PI
 from tilefw_amd.isa.encoding.modifiers import ROW_NEWBCAST
 from tilefw_amd.isa.encoding.shape_modifiers import takes_sext, takes_sign
-from tilefw_amd.isa.model import Constant, Form, FormModifier, FormOperand, Inst, Literal32, Modifier, Operand, Register, Target
+from tilefw_amd.isa.model import (
+    BranchTarget,
+    Form,
+    FormModifier,
+    FormOperand,
+    InlineConstant,
+    Literal32,
+    MCInst,
+    Modifier,
+    Operand,
+    RegisterTuple,
+)
 from tilefw_amd.isa.registers import READ_ONLY
 from tilefw_amd.isa.text import immediates
 from tilefw_amd.isa.text.restrictions import RANGES, restrictions_of
@@ -21,7 +32,7 @@ from tilefw_amd.isa.text.restrictions import RANGES, restrictions_of
 TRIES = 40
 
 
-def random_instructions(seed: int, each: int) -> Iterator[Inst]:
+def random_instructions(seed: int, each: int) -> Iterator[MCInst]:
     """`each` instructions of every form of the table that has a text of its own."""
     for form in filter(_has_own_text, ISA.forms):
         for number in range(each):
@@ -33,12 +44,12 @@ def _has_own_text(form: Form) -> bool:
     return form.encoding != "smem_soffset" and (form.encoding != "vop3" or bool(form.operands))
 
 
-def random_inst(form: Form, rng: random.Random) -> Inst:
+def random_inst(form: Form, rng: random.Random) -> MCInst:
     """One instruction that keeps the rules between operands; with each failure vector registers become likelier."""
     for attempt in range(TRIES):
         literal: list[Literal32] = []
         operands = tuple(_operand(form, operand, rng, attempt / TRIES, literal) for operand in form.operands)
-        inst = Inst(form, operands, _modifiers(form, rng), form.size + 4 * bool(literal))
+        inst = MCInst(form, operands, _modifiers(form, rng), form.size + 4 * bool(literal))
         if not any(rule(inst) for rule in restrictions_of(form, tuple(map(_key, operands)))):
             return inst
     raise AssertionError(f"no instruction of {form} found")
@@ -46,14 +57,14 @@ def random_inst(form: Form, rng: random.Random) -> Inst:
 
 def _key(operand: Operand) -> Hashable:
     """The parser's key of an operand, as far as the rules ask for it."""
-    if isinstance(operand, Register):
+    if isinstance(operand, RegisterTuple):
         return operand.file, operand.count, 0, ""
     return "off" if operand is None else ("integer", 0)
 
 
 def _operand(form: Form, operand: FormOperand, rng: random.Random, plain: float, literal: list[Literal32]) -> Operand:
     if "t" in operand.kinds:
-        return Target(rng.choice([0, 1, -1, 0x7FFF, -0x8000, rng.randrange(-0x8000, 0x8000)]))
+        return BranchTarget(rng.choice([0, 1, -1, 0x7FFF, -0x8000, rng.randrange(-0x8000, 0x8000)]))
     if operand.kinds == "l":
         literal.append(_literal(operand, rng))
         return literal[-1]
@@ -75,11 +86,11 @@ def _groups(operand: FormOperand) -> dict[str, list[Operand]]:
     for choice in operand.codes.decode:
         if isinstance(choice, str):
             continue
-        if isinstance(choice, Constant) and choice.code >= 240 and _half_integer(operand):
+        if isinstance(choice, InlineConstant) and choice.code >= 240 and _half_integer(operand):
             continue  # LLVM writes them as numbers that it reads as literals
-        if isinstance(choice, Constant) and choice.code == INVERSE_2PI and operand.constants is not None:
+        if isinstance(choice, InlineConstant) and choice.code == INVERSE_2PI and operand.constants is not None:
             continue  # LLVM's SDWA writes it and does not read it
-        if isinstance(choice, Register):
+        if isinstance(choice, RegisterTuple):
             if choice.index in READ_ONLY and choice.file == "s" and operand.kinds == "s":
                 continue
             special = choice.file == "s" and choice.index >= 102

@@ -11,7 +11,7 @@ from served import ISA, decode, decode_all
 
 from tilefw.api.errors import CodeError
 from tilefw_amd.isa.encoding.encode import encode
-from tilefw_amd.isa.model import Inst
+from tilefw_amd.isa.model import MCInst
 from tilefw_amd.isa.text.printer import text
 
 from .encodings import CRASHED, LITERAL, crashes_llvm, dumped, flipped, needs_objdump
@@ -78,7 +78,7 @@ def test_what_is_encoded_decodes_as_the_same_instruction() -> None:
 
 
 def test_code_cut_anywhere_is_an_error_with_its_place() -> None:
-    insts: list[Inst] = list(random_instructions(4, 1))[::40]
+    insts: list[MCInst] = list(random_instructions(4, 1))[::40]
     for inst in insts:
         code = encode(inst)
         for size in range(4, len(code), 4):

@@ -10,28 +10,28 @@ from cdna3.lanes import WAVE
 from cdna3.matrices import multiply, numpy_types
 from tilefw.api.errors import UnsupportedError
 from tilefw_amd.chips import Chip
-from tilefw_amd.isa.meaning.fragments import SHAPES, Shape
+from tilefw_amd.isa.meaning.fragments import SHAPES, MatrixShape
 from tilefw_amd.isa.row import Mode, Modifiers
 from tilefw_amd.isa.set import instruction_set
 
 
-def dense(chip: Chip) -> list[Shape]:
+def dense(chip: Chip) -> list[MatrixShape]:
     return [s for s in SHAPES if s.serves(chip) and not s.sparse]
 
 
-def sparse(chip: Chip) -> list[Shape]:
+def sparse(chip: Chip) -> list[MatrixShape]:
     return [s for s in SHAPES if s.serves(chip) and s.sparse]
 
 
-def by_name(shape: Shape) -> str:
+def by_name(shape: MatrixShape) -> str:
     return shape.name
 
 
-def named(name: str) -> Shape:
+def named(name: str) -> MatrixShape:
     return next(s for s in SHAPES if s.name == name)
 
 
-def operands(shape: Shape, chip: Chip = CHIP, waves: int = 2, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def operands(shape: MatrixShape, chip: Chip = CHIP, waves: int = 2, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Small integers: exact in every type, as are all their sums."""
     rng, types = np.random.default_rng(seed), numpy_types(chip)
 
@@ -52,13 +52,13 @@ def product(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(("chip", "shape"), on_each(dense, by_name))
 @pytest.mark.parametrize("hardware", [False, True])
-def test_every_shape_multiplies_in_the_documented_layout(chip: Chip, shape: Shape, hardware: bool) -> None:
+def test_every_shape_multiplies_in_the_documented_layout(chip: Chip, shape: MatrixShape, hardware: bool) -> None:
     a, b, c = operands(shape, chip)
     assert np.array_equal(multiply(shape, a, b, c, hardware=hardware, chip=chip), product(a, b, c))
 
 
 @pytest.mark.parametrize("shape", [s for s in dense(CHIP) if s.blocks > 1 and s.d != "f64"], ids=by_name)
-def test_cbsz_and_abid_broadcast_blocks_of_a(shape: Shape) -> None:
+def test_cbsz_and_abid_broadcast_blocks_of_a(shape: MatrixShape) -> None:
     a, b, c = operands(shape)
     for cbsz in range(1, shape.blocks.bit_length()):
         for abid in range(1 << cbsz):
@@ -72,7 +72,7 @@ SWIZZLES = {1: (0, 1, 0, 1), 2: (2, 3, 2, 3), 3: (1, 2, 3, 0), 4: (0,) * 4, 5: (
 
 @pytest.mark.parametrize("shape", [s for s in dense(CHIP) if s.swizzles], ids=by_name)
 @pytest.mark.parametrize("blgp", SWIZZLES)
-def test_blgp_moves_lanes_of_b(shape: Shape, blgp: int) -> None:
+def test_blgp_moves_lanes_of_b(shape: MatrixShape, blgp: int) -> None:
     a, b, c = operands(shape)
     held = shape.k * shape.n * shape.blocks // WAVE
     by_lane = np.zeros((len(b), WAVE, held), b.dtype)
@@ -101,7 +101,7 @@ def test_modifiers_that_the_chip_does_not_have_are_refused() -> None:
 
 @pytest.mark.parametrize("shape", [s for s in dense(CHIP) if s.d == "f64"], ids=by_name)
 @pytest.mark.parametrize("neg", [(1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 1)])
-def test_neg_flips_the_signs_of_doubles(shape: Shape, neg: tuple[int, int, int]) -> None:
+def test_neg_flips_the_signs_of_doubles(shape: MatrixShape, neg: tuple[int, int, int]) -> None:
     a, b, c = operands(shape)
     signs = [(-1.0) ** flip for flip in neg]
     assert np.array_equal(multiply(shape, a, b, c, neg=neg), product(signs[0] * a, signs[1] * b, signs[2] * c))
@@ -117,7 +117,7 @@ def test_integer_sums_wrap() -> None:
 # --- sparse products ---------------------------------------------------------------------------------------------------------
 
 
-def index_words(shape: Shape, chosen: np.ndarray, sets: int = 0) -> np.ndarray:
+def index_words(shape: MatrixShape, chosen: np.ndarray, sets: int = 0) -> np.ndarray:
     """[1, waves, lanes]: two bits for each stored element of A [waves, m, k/2], in its lane, in set number `sets`."""
     waves, m, stored = chosen.shape
     held = stored * m // WAVE
@@ -139,7 +139,7 @@ def sparse_product(a: np.ndarray, b: np.ndarray, c: np.ndarray, chosen: np.ndarr
 
 
 @pytest.mark.parametrize(("chip", "shape"), on_each(sparse, by_name))
-def test_sparse_products_take_the_rows_that_the_index_names(chip: Chip, shape: Shape) -> None:
+def test_sparse_products_take_the_rows_that_the_index_names(chip: Chip, shape: MatrixShape) -> None:
     a, b, c = operands(shape, chip)
     chosen = np.random.default_rng(1).integers(0, 4, (len(a), shape.m, shape.k // 2))
     for abid in range(32 * WAVE // (shape.m * shape.k)):

@@ -18,7 +18,7 @@ from served import CHIP
 
 from cdna3.matrices import NUMPY, multiply
 from cdna3.samples import BITS, SAMPLES, UNSIGNED, cancelling, values
-from tilefw_amd.isa.meaning.fragments import SHAPES, Shape
+from tilefw_amd.isa.meaning.fragments import SHAPES, MatrixShape
 from tilefw_amd.isa.rows import matrix  # noqa: F401  (fills the table)
 
 GOLDEN = Path(__file__).parent / "golden" / "matrix_sums.json"
@@ -53,7 +53,7 @@ def _tensor(torch: Any, matrix_: np.ndarray) -> Any:
     return torch.from_numpy(np.ascontiguousarray(matrix_).view(signed).copy()).view(kinds[matrix_.dtype.name])
 
 
-def model(shape: Shape, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+def model(shape: MatrixShape, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     """What MMA-Sim says, block by block."""
     import torch
     from mmasim.amd import MFMA
@@ -68,7 +68,7 @@ def model(shape: Shape, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarr
 
 @pytest.mark.skipif(importlib.util.find_spec("mmasim") is None, reason="mmasim is not installed: pip install torch==2.13.0 mmasim")
 @pytest.mark.parametrize("shape", MODELLED, ids=lambda s: s.name)
-def test_hardware_numerics_agree_with_mmasim_bit_for_bit(shape: Shape) -> None:
+def test_hardware_numerics_agree_with_mmasim_bit_for_bit(shape: MatrixShape) -> None:
     rng = np.random.default_rng(shape.opcode)
     sizes = ((2, shape.blocks, shape.m, shape.k), (2, shape.blocks, shape.k, shape.n), (2, shape.blocks, shape.m, shape.n))
     for name, sample in SAMPLES.items():
@@ -107,7 +107,7 @@ def test_dot_products_of_the_model_are_reproduced(name: str) -> None:
         assert same_bits(np.diagonal(got[0, 0])[:CASES], d[:, 0], chained=shape.a in ("f32", "f64")), sample
 
 
-def _filled(shape: Shape, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _filled(shape: MatrixShape, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The cases as matrices of one wave, zero elsewhere."""
     matrices = [np.zeros((1, 1, *size), x.dtype) for x, size in ((a, (16, shape.k)), (b, (shape.k, 16)), (c, (16, 16)))]
     matrices[0][0, 0, :CASES], matrices[1][0, 0, :, :CASES] = a, b.T

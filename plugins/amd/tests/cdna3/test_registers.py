@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from tilefw_amd.isa.model import Register
+from tilefw_amd.isa.model import RegisterTuple
 from tilefw_amd.isa.registers import COUNT, EXEC_MASK, SCC, name, named, number, problem, register
 
-SINGLE = [Register("v", 0), Register("v", 255), Register("a", 7), Register("s", 101), Register("s", 106), Register("s", 124)]
+SINGLE = [RegisterTuple(*one) for one in (("v", 0), ("v", 255), ("a", 7), ("s", 101), ("s", 106), ("s", 124))]
 TUPLES = [
-    Register("v", 2, 2), Register("a", 252, 4), Register("s", 100, 2), Register("s", 96, 4), Register("s", 106, 2),
-    Register("s", 126, 2), Register("s", 108, 8), Register("s", 102, 2),
-]  # fmt: skip
+    RegisterTuple(*one)
+    for one in (
+        ("v", 2, 2), ("a", 252, 4), ("s", 100, 2), ("s", 96, 4), ("s", 106, 2),
+        ("s", 126, 2), ("s", 108, 8), ("s", 102, 2),
+    )
+]
 
 
 @pytest.mark.parametrize("found", SINGLE + TUPLES, ids=name)
-def test_a_name_is_read_back_as_its_register(found: Register) -> None:
+def test_a_name_is_read_back_as_its_register(found: RegisterTuple) -> None:
     assert named(name(found)) == found
     assert problem(found) == ""
 
@@ -32,9 +35,9 @@ def test_what_is_no_register_has_no_name(text: str) -> None:
 
 
 def test_numbers_of_different_registers_differ() -> None:
-    vectors = [Register(file, i) for file in ("v", "a") for i in range(256)]
-    everything = vectors + [Register("s", i) for i in range(128)]
+    vectors = [RegisterTuple(file, i) for file in ("v", "a") for i in range(256)]
+    everything = vectors + [RegisterTuple("s", i) for i in range(128)]
     numbers = [n for r in everything for n in number(r)]
     assert sorted([*numbers, SCC, EXEC_MASK]) == list(range(COUNT))
     assert all(register(number(r)[0]) == r for r in everything)
-    assert number(Register("v", 4, 3)) == (4, 5, 6)
+    assert number(RegisterTuple("v", 4, 3)) == (4, 5, 6)

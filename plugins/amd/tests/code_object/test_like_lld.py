@@ -9,7 +9,7 @@ import pytest
 from served import CHIP, read
 
 from tilefw_amd.code_object import elf
-from tilefw_amd.code_object.writer import OutputSection, OutputSymbol, Writer
+from tilefw_amd.code_object.writer import CodeObjectWriter, OutputSection, OutputSymbol
 
 _KERNEL = """
 .text
@@ -75,7 +75,7 @@ def linked(tmp_path_factory: pytest.TempPathFactory):
     return make
 
 
-def _writer(unlinked: elf.Elf, theirs: elf.Elf) -> Writer:
+def _writer(unlinked: elf.Elf, theirs: elf.Elf) -> CodeObjectWriter:
     kept = [s for s in theirs.sections if s.name in (".rodata", ".text", ".data", ".bss")]
     places = {s.name: s for s in kept}
     sections = [OutputSection(s.name, s.type, s.flags, s.alignment, bytearray(s.data), s.size, s.entry_size) for s in kept]
@@ -85,7 +85,7 @@ def _writer(unlinked: elf.Elf, theirs: elf.Elf) -> Writer:
         for s in theirs.symbols if 0 < s.section < len(theirs.sections) and theirs.sections[s.section].name in places
     ]
     object_ = read(theirs.data, theirs.name)
-    return Writer(sections, symbols, object_.document, CHIP.elf_flags)
+    return CodeObjectWriter(sections, symbols, object_.document, CHIP.elf_flags)
 
 
 @pytest.mark.parametrize("case", CASES)

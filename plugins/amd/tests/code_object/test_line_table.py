@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from served import CHIP
 
 from tilefw_amd.code_object import elf, line_program, line_table
-from tilefw_amd.code_object.writer import OutputSection, Writer
+from tilefw_amd.code_object.writer import CodeObjectWriter, OutputSection
 
 TOOLS = [shutil.which(name) for name in ("llvm-mc-22", "ld.lld-22", "llvm-dwarfdump-22")]
 _SOURCE = """
@@ -75,16 +75,16 @@ def test_damage_never_breaks_the_reading(linked: Path) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.lists(st.builds(
-    line_table.Row, st.integers(0, 1 << 20).map(lambda n: 4 * n), st.sampled_from(["a.py", "/k/b.py"]), st.integers(1, 1 << 30),
+    line_table.LineRow, st.integers(0, 1 << 20).map(lambda n: 4 * n), st.sampled_from(["a.py", "/k/b.py"]), st.integers(1, 1 << 30),
     st.integers(0, 500),
 ), unique_by=lambda row: row.address), max_size=3))
-def test_lines_that_are_written_are_read(sequences: list[list[line_table.Row]]) -> None:
+def test_lines_that_are_written_are_read(sequences: list[list[line_table.LineRow]]) -> None:
     placed = [
         [replace(row, address=row.address + (n << 32)) for row in sorted(rows, key=lambda row: row.address)]
         for n, rows in enumerate(sequences)
     ]
     program = line_program.encode((n + 1 << 32, rows) for n, rows in enumerate(placed))
     section = OutputSection(".debug_line", data=bytearray(program))
-    written = Writer([section], [], {"amdhsa.version": [1, 2], "amdhsa.kernels": []}, CHIP.elf_flags).write()
+    written = CodeObjectWriter([section], [], {"amdhsa.version": [1, 2], "amdhsa.kernels": []}, CHIP.elf_flags).write()
     table = line_table.read(elf.Elf(written, "a"))
     assert [row for row in table.rows if row.line] == [row for rows in placed for row in rows]

@@ -23,7 +23,7 @@ from fuzz.attempts import BACKEND
 from oracles import corpus
 from oracles.chips import GFX942
 from tilefw.testing import damaged
-from tilefw.testing.damaged import Campaign, Damage, SeenEndings
+from tilefw.testing.damaged import Damage, DamageCampaign, SeenEndings
 from tilefw_amd.isa.encoding.encode import encode
 from tilefw_amd.isa.model import Form
 
@@ -123,7 +123,7 @@ DAMAGES: Mapping[str, tuple[float, Damage]] = {
     "random code": (0.15, _code),
     "text changed": (0.45, _text),
 }
-CAMPAIGN = Campaign(DAMAGES, subjects, MEMORY_KILOBYTES)
+CAMPAIGN = DamageCampaign(DAMAGES, subjects, MEMORY_KILOBYTES)
 
 
 def report(found: Mapping[str, SeenEndings], seed: int) -> str:

@@ -29,7 +29,7 @@ from oracles import execute
 from oracles.case import Number, Output
 from oracles.corpus import Item
 from tilefw.api.integers import ceil_div
-from tilefw_amd.code_object import Kernel
+from tilefw_amd.code_object import ObjectKernel
 from tilefw_amd.code_object.descriptor import PRELOAD_PROLOGUE_BYTES, USER_SGPRS
 from tilefw_amd.simulate import arguments
 
@@ -77,7 +77,7 @@ def _emulated(item: Item, folder: Path) -> dict[str, np.ndarray]:
         return {name: stored[name] for name in buffers}
 
 
-def _launch(item: Item, kernel: Kernel) -> dict[str, object]:
+def _launch(item: Item, kernel: ObjectKernel) -> dict[str, object]:
     """What `tinygrad_emulator` must know: where execution begins, the argument block, and the words of the user SGPRs behind its
     address."""
     descriptor = kernel.descriptor
@@ -107,7 +107,7 @@ def _number(number: Number, size: int) -> bytes:
     return struct.pack("<f", number.value)
 
 
-def _rsrc2(item: Item, kernel: Kernel) -> int:
+def _rsrc2(item: Item, kernel: ObjectKernel) -> int:
     """compute_pgm_rsrc2 as a runtime completes it (AMDGPUUsage): user SGPRs, workgroup ids, all of the launch's LDS."""
     descriptor = kernel.descriptor
     shared = descriptor.group_segment_fixed_size + item.launch.dynamic_shared

@@ -8,10 +8,10 @@ import numpy as np
 
 from tilefw.simt.expand.builder import TYPES
 from tilefw.tile import numbers
-from tilefw.tile.elementwise import ROWS, Row
+from tilefw.tile.elementwise import ROWS, ElementwiseRow
 from tilefw.tile.reference.accuracy import Comparison, compare
 from tilefw.tile.reference.evaluate import evaluate
-from tilefw.tile.reference.value import Value
+from tilefw.tile.reference.value import EvaluatedValue
 
 _SPECIAL = (0.0, 1.0, 0.5, 1.5, 2.5, 2.0, 3.0, 1e-3, 100.0, 240.0, 248.0, 448.0, 464.0, 57344.0, 65504.0, 65520.0, 1e9, 2.0**31,
             2.0**32, 2.0**63, 2.0**64, 1e30, float("inf"), float("nan"))
@@ -23,7 +23,7 @@ def verdict(key: str, result: str, operands: Sequence[tuple[str, np.ndarray]], f
     rounding = "rtz" if name.endswith("_rtz") else "rtne"
     row = ROWS[name.removesuffix("_rtz")]
     source = operands[row.typed_by][0]
-    values = [Value(value_of(patterns, type_)) for type_, patterns in operands]
+    values = [EvaluatedValue(value_of(patterns, type_)) for type_, patterns in operands]
     wanted = evaluate(row, values, TYPES[source], TYPES[result], rounding=rounding)  # type: ignore[arg-type]
     return compare(value_of(found, result), wanted)
 
@@ -83,7 +83,7 @@ def keys() -> list[tuple[str, tuple[str, ...], str]]:
     return found
 
 
-def _casts(row: Row, type_: str) -> list[tuple[str, tuple[str, ...], str]]:
+def _casts(row: ElementwiseRow, type_: str) -> list[tuple[str, tuple[str, ...], str]]:
     source = TYPES[type_]
     found = []
     for to, dtype in TYPES.items():

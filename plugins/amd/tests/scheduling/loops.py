@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from waiting.listing import FILES, Listing
 
 from tilefw.api.machine import Function, Inst, Slice
-from tilefw_amd.isa.model import Inst as Encoded
+from tilefw_amd.isa.model import MCInst
 
 _PLACES = {"scc": (125, 1), "vcc": (106, 2), "exec": (126, 2), "m0": (124, 1)}
 
@@ -39,7 +39,7 @@ def _innermost(found: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return [(a, b) for a, b in ranges if not any((c, d) != (a, b) and a <= c and d <= b for c, d in ranges)]
 
 
-def _name_all(function: Function, inst: Inst, encoded: Encoded) -> None:
+def _name_all(function: Function, inst: Inst, encoded: MCInst) -> None:
     def place(name: str) -> Slice:
         return function.file("s", FILES["s"]).slice(*_PLACES[name])
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from served import instruction, parse
 
 from tilefw.api.machine import Function, Inst, Operand, Slice
-from tilefw_amd.isa.model import Inst as Encoded
-from tilefw_amd.isa.model import Register, Target
+from tilefw_amd.isa.model import BranchTarget, MCInst, RegisterTuple
 from tilefw_amd.isa.registers import VECTORS
 from tilefw_amd.isa.text.printer import text as printed
 
@@ -33,7 +32,7 @@ class Listing:
     body: range
     """The lines that the function is made of."""
     line_of: dict[Inst, int] = field(default_factory=dict)
-    encoded: dict[Inst, Encoded] = field(default_factory=dict)
+    encoded: dict[Inst, MCInst] = field(default_factory=dict)
 
     def text(self) -> str:
         """The listing with the function's instructions as they stand now: those that came in are printed."""
@@ -95,9 +94,9 @@ def machine(function: Function, statement: str) -> Inst:
     kept: list[int] = []
     targets: tuple[str, ...] = ()
     for operand, of, item in zip(encoded.operands, encoded.form.operands, written, strict=False):
-        if isinstance(operand, Target):
+        if isinstance(operand, BranchTarget):
             targets = (item,)
-        elif isinstance(operand, Register) and (operand.file != "s" or operand.index < 128):
+        elif isinstance(operand, RegisterTuple) and (operand.file != "s" or operand.index < 128):
             piece = function.file(operand.file, FILES[operand.file]).slice(operand.index, operand.count)
             if of.role == "destination":
                 kept += [len(defs)] if of.read else []

@@ -31,7 +31,7 @@ def artifact(data: str | bytes, name: str, chip: Chip) -> Artifact:
     return Artifact(chip.target, "ptx", text, entries, metadata=metadata)
 
 
-def _entry(module: isa.Module, function: isa.Function) -> Entry:
+def _entry(module: isa.PtxModule, function: isa.PtxFunction) -> Entry:
     parameters = tuple(
         Parameter(p.name, _kind(p), _DTYPES.get(p.type.name, "uint8"), p.offset, p.size, p.alignment) for p in function.parameters
     )
@@ -39,7 +39,7 @@ def _entry(module: isa.Module, function: isa.Function) -> Entry:
     return Entry(function.name, parameters, workgroup, shared_bytes=module.shared_bytes(isa.inlined(module, function)))
 
 
-def _kind(parameter: isa.Parameter) -> Literal["pointer", "scalar", "struct"]:
+def _kind(parameter: isa.PtxParameter) -> Literal["pointer", "scalar", "struct"]:
     """A struct by value is an array of bytes in PTX (`.param .align 8 .b8 p[24]`)."""
     if parameter.pointer:
         return "pointer"

@@ -59,14 +59,14 @@ def version() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class PtxasOutput:
     """What ptxas made and said."""
 
     cubin: bytes
     log: str
 
 
-def run_ptxas(text: str, chip: str) -> Report:
+def run_ptxas(text: str, chip: str) -> PtxasOutput:
     """Assemble; raises CodeError (TFW0616) with ptxas's words and the line when it refuses the text."""
     path = find_ptxas()
     assert path is not None, "ask find_ptxas first"
@@ -76,7 +76,7 @@ def run_ptxas(text: str, chip: str) -> Report:
         command = [path, "-v", "-lineinfo", f"-arch={chip}", str(source), "-o", str(output)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT)
         if done.returncode == 0:
-            return Report(output.read_bytes(), done.stderr + done.stdout)
+            return PtxasOutput(output.read_bytes(), done.stderr + done.stdout)
         words = (done.stderr + done.stdout).replace(str(source), "kernel.ptx").strip()
     found = re.search(r"line (\d+)", words)
     place = None

@@ -7,13 +7,13 @@ from chips_here import EVERYTHING, OLDEST
 
 from tilefw.api import CodeError
 from tilefw_nvidia import isa
-from tilefw_nvidia.isa.text.syntax import Address, Float, Integer, Name, Pair, Sink, Vector
+from tilefw_nvidia.isa.text.syntax import AddressOperand, Float, Integer, Name, PairOperand, SinkOperand, VectorOperand
 
 SET = isa.instruction_set(OLDEST)
 HEAD = ".version 7.0\n.target sm_80\n.address_size 64\n"
 
 
-def module(body: str, head: str = HEAD) -> isa.Module:
+def module(body: str, head: str = HEAD) -> isa.PtxModule:
     return isa.parse(
         f"{head}.visible .entry k(.param .u64 p)\n{{\n.reg .pred %p<4>;\n.reg .b16 %h<8>;\n"
         f".reg .b32 %r<8>;\n.reg .b64 %d<8>;\n{body}\n}}\n",
@@ -34,11 +34,11 @@ def operands(text: str) -> tuple:
         ("0d3FF0000000000000", (Float(0x3FF0000000000000, 64),)),
         ("1.5", (Float(0x3FF8000000000000, 64, decimal=True),)),
         ("-0f3F800000", (Float(0xBF800000, 32),)),
-        ("{ %r1 }, [ %d1 + 0 ]", (Vector((Name("%r1"),)), Address("%d1", 0))),
-        ("{%r1, _, %r2,%r3}", (Vector((Name("%r1"), Sink(), Name("%r2"), Name("%r3"))),)),
-        ("[sm+-8], [ %d1 - 4 ], [64]", (Address("sm", -8), Address("%d1", -4), Address(None, 64))),
-        ("%r1|%p2, !%p1", (Pair(Name("%r1"), Name("%p2")), Name("%p1", negated=True))),
-        ("%tid.x, sm + 16, _", (Name("%tid.x"), Name("sm", offset=16), Sink())),
+        ("{ %r1 }, [ %d1 + 0 ]", (VectorOperand((Name("%r1"),)), AddressOperand("%d1", 0))),
+        ("{%r1, _, %r2,%r3}", (VectorOperand((Name("%r1"), SinkOperand(), Name("%r2"), Name("%r3"))),)),
+        ("[sm+-8], [ %d1 - 4 ], [64]", (AddressOperand("sm", -8), AddressOperand("%d1", -4), AddressOperand(None, 64))),
+        ("%r1|%p2, !%p1", (PairOperand(Name("%r1"), Name("%p2")), Name("%p1", negated=True))),
+        ("%tid.x, sm + 16, _", (Name("%tid.x"), Name("sm", offset=16), SinkOperand())),
     ],
 )
 def test_operands(text: str, expected: tuple) -> None:

@@ -12,7 +12,7 @@ from chips_here import NEWEST, OLDEST
 
 from isa.machine import launch
 from tilefw_nvidia.chips import Chip
-from tilefw_nvidia.isa.meaning.fragments import SHAPES, Shape
+from tilefw_nvidia.isa.meaning.fragments import SHAPES, MatrixShape
 
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f64": 64, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8, "s4": 4, "u4": 4, "b1": 1}
 NUMPY = {
@@ -57,7 +57,7 @@ def gather_accumulator(registers: np.ndarray, bits: int) -> np.ndarray:
     return registers.reshape(-1, 2, 8, 4).transpose(0, 2, 3, 1).reshape(-1, 8)
 
 
-def kernel(shape: Shape, chosen: dict[str, str], satfinite: bool) -> str:
+def kernel(shape: MatrixShape, chosen: dict[str, str], satfinite: bool) -> str:
     """A warp that loads its registers one by one, multiplies, and stores them."""
     wide = shape.types.elements == "f64"
     size, kind = (8, "f64") if wide else (4, "b32")
@@ -86,7 +86,7 @@ def patterns(values: np.ndarray) -> np.ndarray:
 
 
 def multiply(
-    shape: Shape, chosen: dict[str, str], a: np.ndarray, b: np.ndarray, c: np.ndarray, satfinite: bool = False, **options
+    shape: MatrixShape, chosen: dict[str, str], a: np.ndarray, b: np.ndarray, c: np.ndarray, satfinite: bool = False, **options
 ) -> np.ndarray:
     """D, where a (m x k), b (k x 8) hold bit patterns, and c is of the accumulator's type."""
     bits, double = BITS[shape.types.elements], shape.types.elements == "f64"
@@ -101,7 +101,7 @@ def multiply(
     return np.ascontiguousarray(d).astype({16: np.uint16, 32: np.uint32, 64: np.uint64}[d_bits]).view(d_type)
 
 
-def result(shape: Shape) -> str:
+def result(shape: MatrixShape) -> str:
     return {"b32": "f16"}.get(shape.types.d_register, shape.types.d_register)
 
 
@@ -123,7 +123,7 @@ def random_operand(rng: np.random.Generator, kind: str, shape: tuple[int, int]) 
 
 
 @pytest.mark.parametrize(("shape", "chosen"), CASES)
-def test_every_shape_and_type_multiplies(shape: Shape, chosen: dict[str, str]) -> None:
+def test_every_shape_and_type_multiplies(shape: MatrixShape, chosen: dict[str, str]) -> None:
     """Integers and f64 of small integers are exact; floats lie within the error of summing k + 1 terms in the result's format."""
     rng = np.random.default_rng(7)
     kinds = [chosen.get(name, shape.types.elements) for name in ("atype", "btype")]
@@ -170,7 +170,7 @@ FLOATS = [
 @pytest.mark.parametrize(("unit", "chip", "shape", "choice"), FLOATS)
 @pytest.mark.parametrize("spread_of_exponents", [0, 4, 12])
 def test_hardware_numerics_agree_with_mmasim_bit_for_bit(
-    unit: str, chip: Chip, shape: Shape, choice: dict[str, str], spread_of_exponents: int
+    unit: str, chip: Chip, shape: MatrixShape, choice: dict[str, str], spread_of_exponents: int
 ) -> None:
     import torch
     from mmasim.nv_ptx import MMA

@@ -175,7 +175,7 @@ def _on_machine(type_: str) -> bool:
 
 
 class _Builder:
-    """`tilefw.api.expand.Chip` over values of the graph, all over the axes of the value that they make."""
+    """`tilefw.api.expand.ExpansionBuilder` over values of the graph, all over the axes of the value that they make."""
 
     rows: Container[str] = _MachineRows()
 

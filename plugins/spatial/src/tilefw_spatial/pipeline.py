@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tilefw.api import DTYPES, CapacityError, Entry, InternalError, Launch, Place
+from tilefw.api import DTYPES, CapacityError, Entry, InternalError, LaunchArguments, Place
 from tilefw.api.ir import FuncOp, ModuleOp, entry_of, place_of
 from tilefw_spatial.arrange import arrange
 from tilefw_spatial.checked import CHECK
@@ -38,7 +38,7 @@ class Compiled:
 
 
 def compile_kernel(
-    module: ModuleOp, launch: Launch, machine: Machine, chips: int = 1, split: str = "n", fusion: bool = True
+    module: ModuleOp, launch: LaunchArguments, machine: Machine, chips: int = 1, split: str = "n", fusion: bool = True
 ) -> Compiled:
     """The program of the module's kernel for one launch, on as many chips; `fusion` lets sums take products unrounded. Raises
     UnsupportedError and CapacityError, and CompileError for a machine that the stages are not made for."""
@@ -74,7 +74,7 @@ def _kernel(module: ModuleOp) -> FuncOp:
     return functions[0]
 
 
-def _parameters(entry: Entry, launch: Launch) -> list[Parameter]:
+def _parameters(entry: Entry, launch: LaunchArguments) -> list[Parameter]:
     """The kernel's parameters with what this launch bound them to."""
     found: list[Parameter] = []
     numbers: dict[int, int] = {}  # of storages, in the order of parameters: the launch's own depend on addresses

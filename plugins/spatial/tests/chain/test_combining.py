@@ -11,7 +11,7 @@ from tilefw.api import DTYPES
 from tilefw.tile import numbers
 from tilefw.tile.elementwise import ROWS
 from tilefw.tile.reference.evaluate import evaluate
-from tilefw.tile.reference.value import Value
+from tilefw.tile.reference.value import EvaluatedValue
 from tilefw_spatial import isa
 from tilefw_spatial.chain import Combined, Input, NodeResult
 from tilefw_spatial.graph import Combine
@@ -37,7 +37,7 @@ def test_combined(kind: Combine, dtype: str, started: bool) -> None:
     wide = DTYPES["fp32"] if DTYPES[dtype].is_float else DTYPES[dtype]  # narrow floats are rounded once, at the end
     total = totals[0]
     for step in totals[1:]:
-        total = evaluate(ROWS[kind.value], [Value(total), Value(step)], wide, wide, fusion=False).x
+        total = evaluate(ROWS[kind.value], [EvaluatedValue(total), EvaluatedValue(step)], wide, wide, fusion=False).x
     assert np.array_equal(got, stored(total, dtype), equal_nan=DTYPES[dtype].is_float and dtype != "bf16")
 
 

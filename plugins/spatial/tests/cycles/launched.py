@@ -10,7 +10,7 @@ import numpy as np
 from launches import bound, memory
 from numpy.typing import NDArray
 
-from tilefw.api import Buffer, Launch
+from tilefw.api import BufferPlacement, LaunchArguments
 from tilefw.api.ir import ModuleOp, context, refuse_unserved
 from tilefw.kernels.reference import typed
 from tilefw.passes.pipeline import default_passes
@@ -60,7 +60,7 @@ class Launched:
     name: str
     program: Program
     memory: Memory
-    buffers: Mapping[str, Buffer]
+    buffers: Mapping[str, BufferPlacement]
     predicted: int
 
     def fast(self) -> Ran:
@@ -79,7 +79,7 @@ class Launched:
         done = simulate_slowly(self.program, MACHINE, hosts)
         return Ran(done.cycles, tuple(sorted(f.code for f in done.findings)), memory)
 
-    def _place(self, parameter: str) -> Buffer | None:
+    def _place(self, parameter: str) -> BufferPlacement | None:
         return self.buffers.get(parameter)
 
     def judged(self) -> Judged:
@@ -112,7 +112,7 @@ def random(seed: int, index: int, tiles: bool) -> Launched:
 
 
 def _launched(
-    name: str, module: ModuleOp, launch: Launch, values: Mapping[str, Any], chips: int = 1, split: str = "n"
+    name: str, module: ModuleOp, launch: LaunchArguments, values: Mapping[str, Any], chips: int = 1, split: str = "n"
 ) -> Launched:
     """Compiled as the backend does it, and read back from its file: what is judged are words."""
     for step in default_passes(launch):

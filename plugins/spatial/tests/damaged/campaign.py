@@ -12,9 +12,9 @@ from collections.abc import Mapping
 
 from damaged.attempts import DAMAGES, subjects
 from tilefw.testing import damaged
-from tilefw.testing.damaged import Campaign, SeenEndings
+from tilefw.testing.damaged import DamageCampaign, SeenEndings
 
-CAMPAIGN = Campaign(DAMAGES, subjects)
+CAMPAIGN = DamageCampaign(DAMAGES, subjects)
 
 
 def report(found: Mapping[str, SeenEndings], seed: int) -> str:

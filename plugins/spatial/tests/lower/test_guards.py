@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import tilefw
 import tilefw.language as tl
-from tilefw.api import Buffer, CodeError, Finding, Launch
+from tilefw.api import BufferPlacement, CodeError, Finding, LaunchArguments
 from tilefw.api.ir import context
 from tilefw.passes.pipeline import default_passes
 from tilefw.runtime.compilation.kernel_source import from_jit
@@ -49,8 +49,8 @@ def elements_of(index_ptr, table_ptr, out_ptr, N: tl.constexpr, BLOCK: tl.conste
 
 def compiled(kernel: Any, sizes: dict[str, int], programs: int, constexprs: dict[str, int]) -> Program:
     """The program of a launch with int32 arrays of so many elements, as read from its file."""
-    buffers = {name: Buffer(number, 0, 4 * size) for number, (name, size) in enumerate(sizes.items())}
-    launch = Launch((programs, 1, 1), {}, buffers)
+    buffers = {name: BufferPlacement(number, 0, 4 * size) for number, (name, size) in enumerate(sizes.items())}
+    launch = LaunchArguments((programs, 1, 1), {}, buffers)
     module = from_jit(kernel, dict.fromkeys(sizes, "*i32") | dict.fromkeys(constexprs, "constexpr"), constexprs).build()
     for step in default_passes(launch):
         step.apply(context(), module)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 from launches import bound, judged
 
-from tilefw.api import Buffer, CompileError, Launch, UnsupportedError
+from tilefw.api import BufferPlacement, CompileError, LaunchArguments, UnsupportedError
 from tilefw.api.ir import parse
 from tilefw_spatial.graph import Dot, Load
 from tilefw_spatial.lower import lower
@@ -56,7 +56,9 @@ def test_blocks_of_one_run_are_one_axis() -> None:
     %one = tile.constant 1 : i32
     %x = tile.load_block %a at (%first : i32) strides (%one : i32) : !tile.ptr<f32>, tensor<16xf32>
     tile.store_block %b, %x at (%first : i32) strides (%one : i32) : !tile.ptr<f32>, tensor<16xf32>""")
-    graph = lower(parse(text, "m"), Launch((4, 1, 1), {}, {"a": Buffer(0, 0, 256), "b": Buffer(1, 0, 256)}))
+    graph = lower(
+        parse(text, "m"), LaunchArguments((4, 1, 1), {}, {"a": BufferPlacement(0, 0, 256), "b": BufferPlacement(1, 0, 256)})
+    )
     (load,) = graph.values()
     assert [axis.extent for axis in load.axes] == [64]
 
@@ -67,7 +69,7 @@ def test_an_access_beyond_its_buffer_is_an_error_at_its_line() -> None:
     %one = tile.constant 1 : i32
     %x = tile.load_block %a at (%zero : i32) strides (%one : i32) : !tile.ptr<f32>, tensor<16xf32>
     tile.store_block %b, %x at (%zero : i32) strides (%one : i32) : !tile.ptr<f32>, tensor<16xf32>""")
-    launch = Launch((1, 1, 1), {}, {"a": Buffer(0, 0, 64), "b": Buffer(1, 4, 64)})
+    launch = LaunchArguments((1, 1, 1), {}, {"a": BufferPlacement(0, 0, 64), "b": BufferPlacement(1, 4, 64)})
     with pytest.raises(CompileError, match="element 15 of a buffer of 15 elements") as caught:
         lower(parse(text, "m"), launch)
     assert caught.value.code == "TFW0661"

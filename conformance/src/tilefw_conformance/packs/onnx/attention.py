@@ -21,7 +21,7 @@ from tilefw_conformance.packs.onnx.heads import (
     load_query,
     strided,
 )
-from tilefw_conformance.packs.onnx.node import ELEMENT_TYPES, Node, Tensor
+from tilefw_conformance.packs.onnx.node import ELEMENT_TYPES, Node, NodeTensor
 from tilefw_conformance.packs.onnx.text import KernelText, spelled
 
 _SCORES_AFTER_SOFTCAP, _SCORES_WITH_BIAS, _SCORES_AFTER_SOFTMAX = 1, 2, 3
@@ -91,7 +91,7 @@ def _after_bias(node: Node, text: KernelText, query: Heads, length: int) -> None
         _output(node, text, query, length, "score")
 
 
-def _mask(text: KernelText, query: Heads, mask: Tensor, length: int) -> str:
+def _mask(text: KernelText, query: Heads, mask: NodeTensor, length: int) -> str:
     """The mask as a bias: a bool chooses, a number is added; keys beyond a shorter mask are not seen."""
     shape = (query.batch, query.count, query.positions, mask.shape[-1])
     place = strided(broadcast_strides(mask, shape), ("batch", "head", "query", "key"))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tilefw_conformance.packs.onnx.node import Node, Tensor
+from tilefw_conformance.packs.onnx.node import Node, NodeTensor
 from tilefw_conformance.packs.onnx.places import View, contiguous
-from tilefw_conformance.packs.onnx.rows import Rows, typed
+from tilefw_conformance.packs.onnx.rows import RowView, typed
 from tilefw_conformance.packs.onnx.text import KernelText
 
 _ELLIPSIS = "..."
@@ -18,7 +18,7 @@ def lower(node: Node) -> KernelText:
         for letter, extent in zip(word, tensor.shape, strict=True):
             extents[letter] = max(extent, extents.get(letter, extent))
     letters = [*result, *(letter for letter in extents if letter not in result)]
-    rows = Rows(tuple(extents[letter] for letter in letters), tuple(range(len(result), len(letters))))
+    rows = RowView(tuple(extents[letter] for letter in letters), tuple(range(len(result), len(letters))))
     text, out = rows.begin(node), node.output(0)
     factors = [
         text.load(tensor, rows.offset(_seen(tensor, word, letters)), "inside", "0.0", wide=True)
@@ -49,7 +49,7 @@ def _digits(count: int) -> str:
     return "".join(str(place) for place in range(count))[::-1]
 
 
-def _seen(tensor: Tensor, word: str, letters: list[str]) -> View:
+def _seen(tensor: NodeTensor, word: str, letters: list[str]) -> View:
     """The operand over all letters: those that it lacks repeat it, and one that it has twice goes along its diagonal."""
     dims: dict[str, tuple[int, int]] = {}
     for letter, (extent, stride) in zip(word, contiguous(tensor.shape).dims, strict=True):

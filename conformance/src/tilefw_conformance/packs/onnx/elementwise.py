@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from tilefw.api.dtypes import dtype
-from tilefw_conformance.packs.onnx.node import Node, Tensor
+from tilefw_conformance.packs.onnx.node import Node, NodeTensor
 from tilefw_conformance.packs.onnx.places import contiguous
 from tilefw_conformance.packs.onnx.text import KernelText, cover, largest, least
 
@@ -167,7 +167,7 @@ def lower(node: Node) -> KernelText:
     return text
 
 
-def _operand(text: KernelText, tensor: Tensor, shape: tuple[int, ...], wide: bool) -> str:
+def _operand(text: KernelText, tensor: NodeTensor, shape: tuple[int, ...], wide: bool) -> str:
     return text.load(tensor, contiguous(tensor.shape).broadcast(shape).offset("index"), "inside", wide=wide)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilefw.api.errors import UnsupportedError
-from tilefw_conformance.packs.onnx.node import Node, Tensor
+from tilefw_conformance.packs.onnx.node import Node, NodeTensor
 from tilefw_conformance.packs.onnx.places import View, contiguous, next_power_of_2
 from tilefw_conformance.packs.onnx.text import KernelText
 
@@ -16,7 +16,7 @@ _LARGEST = 16384  # elements of a program's tile: of queries by keys, or of keys
 class Heads:
     """An array as (batch, head, position, feature), with the strides of these four."""
 
-    tensor: Tensor
+    tensor: NodeTensor
     extents: tuple[int, int, int, int]
     strides: tuple[int, int, int, int]
 
@@ -41,7 +41,7 @@ class Heads:
         return strided(self.strides, ("batch", head, position, feature))
 
 
-def heads_of(tensor: Tensor, count: int | None) -> Heads:
+def heads_of(tensor: NodeTensor, count: int | None) -> Heads:
     """Of rank 4 as it is; of rank 3, (batch, position, head · feature), with as many heads as an attribute says."""
     if len(tensor.shape) == 4:
         strides = tuple(stride for _, stride in contiguous(tensor.shape).dims)
@@ -63,7 +63,7 @@ def strided(strides: tuple[int, ...], coordinates: tuple[str, ...]) -> str:
     return " + ".join(terms) or "0"
 
 
-def broadcast_strides(tensor: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
+def broadcast_strides(tensor: NodeTensor, shape: tuple[int, ...]) -> tuple[int, ...]:
     """The strides of an array that broadcasts to `shape`, 0 where it repeats."""
     view: View = contiguous(tensor.shape).broadcast(shape)
     return tuple(stride for _, stride in view.dims)

@@ -7,7 +7,7 @@ from itertools import accumulate
 from math import prod
 
 from tilefw.api.integers import ceil_div
-from tilefw_conformance.packs.onnx.node import Node, Tensor
+from tilefw_conformance.packs.onnx.node import Node, NodeTensor
 from tilefw_conformance.packs.onnx.places import View, axis_of, contiguous
 from tilefw_conformance.packs.onnx.text import KernelText, cover
 
@@ -25,7 +25,7 @@ def viewed(view: Callable[[Node], View]) -> Callable[[Node], KernelText]:
     return lower
 
 
-def copy(text: KernelText, source: Tensor, read: View, result: Tensor, written: View) -> None:
+def copy(text: KernelText, source: NodeTensor, read: View, result: NodeTensor, written: View) -> None:
     """Copy all elements of `read` to those of `written`, in order; both have as many."""
     cover(text, written.size, _BLOCK)
     text.add(f"moved = {text.loaded(source, read.offset('index'), 'inside')}")
@@ -116,7 +116,7 @@ def _parts(shape: Sequence[int], axis: int, extents: Sequence[int]) -> list[View
     ]
 
 
-def _grid(tensors: Sequence[Tensor]) -> tuple[int, int, int]:
+def _grid(tensors: Sequence[NodeTensor]) -> tuple[int, int, int]:
     """As many programs as the largest part needs."""
     return (max([1, *(ceil_div(tensor.size, _BLOCK) for tensor in tensors)]), 1, 1)
 

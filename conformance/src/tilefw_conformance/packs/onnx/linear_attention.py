@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import sqrt
 
 from tilefw_conformance.packs.onnx.heads import Heads, heads_of
-from tilefw_conformance.packs.onnx.node import Node, Tensor
+from tilefw_conformance.packs.onnx.node import Node, NodeTensor
 from tilefw_conformance.packs.onnx.places import next_power_of_2
 from tilefw_conformance.packs.onnx.text import KernelText, spelled
 
@@ -34,7 +34,7 @@ def lower(node: Node) -> KernelText:
     return text
 
 
-def _initial(text: KernelText, past: Tensor | None, height: int, width: int) -> str:
+def _initial(text: KernelText, past: NodeTensor | None, height: int, width: int) -> str:
     if past is None:
         return f"tl.zeros(({height}, {width}), tl.float32)"
     return f"{text.loaded(past, heads_of(past, None).place('head', 'row', 'column'), 'in_row & in_column', '0.0')}.to(tl.float32)"
@@ -70,14 +70,14 @@ def _vector(text: KernelText, heads: Heads, head: str, feature: str, mask: str) 
     return f"{text.loaded(heads.tensor, heads.place(head, 'time', feature), mask, '0.0')}.to(tl.float32)"
 
 
-def _gate(text: KernelText, decay: Tensor, keys: Heads) -> str:
+def _gate(text: KernelText, decay: NodeTensor, keys: Heads) -> str:
     """One decay for each feature of the keys, or one for the head."""
     if decay.shape[-1] == keys.count:
         return _scalar(text, decay)
     return _vector(text, heads_of(decay, keys.count), "head", "row", "in_row")
 
 
-def _scalar(text: KernelText, tensor: Tensor) -> str:
+def _scalar(text: KernelText, tensor: NodeTensor) -> str:
     """The number of this head, of (batch, position, heads) or (batch, position, 1)."""
     _, positions, heads = tensor.shape
     head = " + head" if heads > 1 else ""

@@ -11,7 +11,7 @@ import numpy as np
 from tilefw.api.dtypes import dtype
 from tilefw.api.errors import UnsupportedError
 from tilefw.api.integers import ceil_div
-from tilefw_conformance.packs.onnx.node import Node, Tensor
+from tilefw_conformance.packs.onnx.node import Node, NodeTensor
 from tilefw_conformance.packs.onnx.places import View, contiguous, next_power_of_2
 from tilefw_conformance.packs.onnx.text import KernelText, clipped, spelled
 
@@ -22,7 +22,7 @@ _BLOCK = 64
 class Matrix:
     """An operand as matrices: the view of its batches, its extents, and the strides of its rows and columns."""
 
-    tensor: Tensor
+    tensor: NodeTensor
     batch: View
     rows: int
     columns: int
@@ -33,7 +33,7 @@ class Matrix:
         return Matrix(self.tensor, self.batch, self.columns, self.rows, self.column_stride, self.row_stride)
 
 
-def _matrix(tensor: Tensor, vector_is_row: bool) -> Matrix:
+def _matrix(tensor: NodeTensor, vector_is_row: bool) -> Matrix:
     """NumPy's rule: a vector is a row on the left and a column on the right; leading axes are batches."""
     if len(tensor.shape) == 1:
         n = tensor.shape[0]
@@ -88,14 +88,14 @@ def quantized(node: Node) -> KernelText:
     return _end(text, a, b, out, f"{clipped('scaled.to(tl.int32)', out.dtype)}.to({spelled(out.dtype)})")
 
 
-def _single(node: Node, tensor: Tensor) -> Tensor:
+def _single(node: Node, tensor: NodeTensor) -> NodeTensor:
     if tensor.size != 1:
         note = f"{tensor.name} has {tensor.size} values; the kernel takes one for the whole matrix"
         raise UnsupportedError(f"{node.operator} with a scale or zero point of each row or column", code="TFW0992", note=note)
     return tensor
 
 
-def _integer_product(node: Node, a: Matrix, b: Matrix, zero_a: Tensor | None, zero_b: Tensor | None) -> KernelText:
+def _integer_product(node: Node, a: Matrix, b: Matrix, zero_a: NodeTensor | None, zero_b: NodeTensor | None) -> KernelText:
     """`total` of bytes less their zero points, without widening them: both are taken off by the sums of rows and columns."""
     if a.tensor.dtype != b.tensor.dtype:
         note = f"tl.dot takes operands of one type, not {a.tensor.dtype} and {b.tensor.dtype}"
@@ -146,7 +146,7 @@ def _loop(text: KernelText, a: Matrix, b: Matrix, accumulator: str, more: tuple[
     )
 
 
-def _end(text: KernelText, a: Matrix, b: Matrix, out: Tensor, value: str) -> KernelText:
+def _end(text: KernelText, a: Matrix, b: Matrix, out: NodeTensor, value: str) -> KernelText:
     place = f"batch * {a.rows * b.columns} + {_place(b.columns, 1)}"
     text.store(out, place, value, "inside")
     return text

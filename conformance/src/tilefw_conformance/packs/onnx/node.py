@@ -23,7 +23,7 @@ UNSIGNED_EXPONENT = "FLOAT8E8M0"
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
+class NodeTensor:
     """One input or output: its name in the graph, ONNX's and tilefw's names of its element type, its values."""
 
     name: str
@@ -57,29 +57,29 @@ class Node:
     name: str
     operator: str
     attributes: Mapping[str, Any]
-    inputs: tuple[Tensor | None, ...]
-    outputs: tuple[Tensor | None, ...]
+    inputs: tuple[NodeTensor | None, ...]
+    outputs: tuple[NodeTensor | None, ...]
     strict: bool = True
 
-    def input(self, index: int) -> Tensor:
+    def input(self, index: int) -> NodeTensor:
         """A required input."""
         tensor = self.inputs[index]
         assert tensor is not None, f"{self.name} has no input {index}"
         return tensor
 
-    def optional(self, index: int) -> Tensor | None:
+    def optional(self, index: int) -> NodeTensor | None:
         return self.inputs[index] if index < len(self.inputs) else None
 
-    def output(self, index: int) -> Tensor:
+    def output(self, index: int) -> NodeTensor:
         """A required output."""
         tensor = self.outputs[index]
         assert tensor is not None, f"{self.name} has no output {index}"
         return tensor
 
-    def optional_output(self, index: int) -> Tensor | None:
+    def optional_output(self, index: int) -> NodeTensor | None:
         return self.outputs[index] if index < len(self.outputs) else None
 
-    def given(self) -> tuple[Tensor, ...]:
+    def given(self) -> tuple[NodeTensor, ...]:
         """The inputs that are there."""
         return tuple(tensor for tensor in self.inputs if tensor is not None)
 
@@ -90,7 +90,7 @@ def node_of(name: str, model: onnx.ModelProto, inputs: list[Any], outputs: list[
     proto = graph.node[0]
     opset = next((o.version for o in model.opset_import if o.domain == proto.domain), 1)
     tensors = {
-        info.name: Tensor(info.name, _type_name(info), _array(value))
+        info.name: NodeTensor(info.name, _type_name(info), _array(value))
         for info, value in [*zip(graph.input, inputs, strict=True), *zip(graph.output, outputs, strict=True)]
     }
     return Node(

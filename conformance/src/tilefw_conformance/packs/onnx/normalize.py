@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tilefw_conformance.packs.onnx.node import Node, Tensor
+from tilefw_conformance.packs.onnx.node import Node, NodeTensor
 from tilefw_conformance.packs.onnx.places import View, axis_of, contiguous
-from tilefw_conformance.packs.onnx.rows import Rows, rows_of, typed
+from tilefw_conformance.packs.onnx.rows import RowView, rows_of, typed
 from tilefw_conformance.packs.onnx.text import KernelText
 
 _INFINITE = "float('-inf')"
@@ -68,7 +68,7 @@ def root_mean_square(node: Node) -> KernelText:
     return text
 
 
-def _from_axis(node: Node) -> Rows:
+def _from_axis(node: Node) -> RowView:
     """Rows over the axes from the attribute's on."""
     shape = node.input(0).shape
     return rows_of(node.input(0), range(axis_of(node.attributes["axis"], len(shape)), len(shape)))
@@ -86,7 +86,7 @@ def group(node: Node) -> KernelText:
     source, groups = node.input(0), node.attributes["num_groups"]
     samples, channels, *rest = source.shape
     shape = (samples, groups, channels // groups, *rest)
-    rows = Rows(shape, tuple(range(2, len(shape))))
+    rows = RowView(shape, tuple(range(2, len(shape))))
     return _by_channel(node, rows, lambda tensor: View(
         ((1, 0), (groups, channels // groups), (channels // groups, 1), *((1, 0) for _ in rest))
     ))
@@ -116,28 +116,28 @@ def _running(node: Node, text: KernelText, mean: str, variance: str) -> None:
             text.store(out, "row", typed(text, out, f"{old} * {momentum!r} + {new} * (1.0 - {momentum!r})"), "known")
 
 
-def _row_vector(text: KernelText, tensor: Tensor) -> str:
+def _row_vector(text: KernelText, tensor: NodeTensor) -> str:
     """One value for each row."""
     name = f"given_{text.variable(tensor)}"
     text.add(f"{name} = tl.load({text.pointer(tensor)} + row, mask=known).to(tl.float32)")
     return name
 
 
-def _row_wise(node: Node, rows: Rows, value: str, other: str) -> KernelText:
+def _row_wise(node: Node, rows: RowView, value: str, other: str) -> KernelText:
     text = rows.begin(node)
     x = rows.load(text, node.input(0), other)
     text.add(f"result = {value.format(x=x)}")
     return _finished(node, text, rows)
 
 
-def _finished(node: Node, text: KernelText, rows: Rows) -> KernelText:
+def _finished(node: Node, text: KernelText, rows: RowView) -> KernelText:
     """`result` is the first output."""
     out = node.output(0)
     text.store(out, rows.place(out), typed(text, out, "result"), "inside")
     return text
 
 
-def _by_channel(node: Node, rows: Rows, seen: Callable[[Tensor], View]) -> KernelText:
+def _by_channel(node: Node, rows: RowView, seen: Callable[[NodeTensor], View]) -> KernelText:
     """Normalised rows times a scale and plus a bias of each channel."""
     text, out = rows.begin(node), node.output(0)
     place = rows.offset(contiguous(rows.shape))
@@ -150,12 +150,12 @@ def _by_channel(node: Node, rows: Rows, seen: Callable[[Tensor], View]) -> Kerne
     return text
 
 
-def _channels(tensor: Tensor, shape: tuple[int, ...]) -> View:
+def _channels(tensor: NodeTensor, shape: tuple[int, ...]) -> View:
     """A vector along axis 1 of an array of `shape`."""
     return View(((1, 0), (tensor.size, 1), *((1, 0) for _ in shape[2:])))
 
 
-def _centered(text: KernelText, rows: Rows, x: str, epsilon: float) -> None:
+def _centered(text: KernelText, rows: RowView, x: str, epsilon: float) -> None:
     """`mean`, `variance`, `reciprocal` of the deviation, and `result`, which has mean 0 and deviation 1."""
     text.add(
         f"mean = tl.sum({x}, axis=1, keep_dims=True) / {rows.length}.0",
@@ -166,7 +166,7 @@ def _centered(text: KernelText, rows: Rows, x: str, epsilon: float) -> None:
     )
 
 
-def _scaled(node: Node, text: KernelText, rows: Rows, steps: Mapping[int, str]) -> None:
+def _scaled(node: Node, text: KernelText, rows: RowView, steps: Mapping[int, str]) -> None:
     """`result` with the optional scale and bias, which broadcast to the array, stored as the first output."""
     for index, sign in steps.items():
         if (tensor := node.optional(index)) is not None:

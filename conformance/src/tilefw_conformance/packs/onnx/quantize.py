@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from tilefw.api.dtypes import dtype
 from tilefw.api.errors import UnsupportedError
-from tilefw_conformance.packs.onnx.node import Node, Tensor
+from tilefw_conformance.packs.onnx.node import Node, NodeTensor
 from tilefw_conformance.packs.onnx.places import View, axis_of, contiguous, next_power_of_2
 from tilefw_conformance.packs.onnx.text import KernelText, clipped, cover, spelled
 
@@ -65,7 +65,7 @@ def dynamic(node: Node) -> KernelText:
     return text
 
 
-def _parameter(node: Node, text: KernelText, tensor: Tensor) -> str:
+def _parameter(node: Node, text: KernelText, tensor: NodeTensor) -> str:
     """The scale or zero point of each element, loaded; floats as fp32."""
     offset = _spread(node, tensor).offset("index")
     name = text.variable(tensor)
@@ -73,7 +73,7 @@ def _parameter(node: Node, text: KernelText, tensor: Tensor) -> str:
     return name
 
 
-def _spread(node: Node, tensor: Tensor) -> View:
+def _spread(node: Node, tensor: NodeTensor) -> View:
     """A scale over the first input: one for all, one for each place of an axis, or one for each block along it."""
     shape = node.input(0).shape
     if tensor.size == 1:

@@ -12,7 +12,7 @@ from math import prod
 
 from tilefw.api.errors import UnsupportedError
 from tilefw.api.integers import ceil_div
-from tilefw_conformance.packs.onnx.node import Node, Tensor
+from tilefw_conformance.packs.onnx.node import Node, NodeTensor
 from tilefw_conformance.packs.onnx.places import View, axis_of, contiguous, next_power_of_2
 from tilefw_conformance.packs.onnx.text import KernelText
 
@@ -21,7 +21,7 @@ _LONGEST = 16384
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowView:
     """An array of `shape` whose axes `across` number a row's elements, and the others the rows."""
 
     shape: tuple[int, ...]
@@ -62,20 +62,20 @@ class Rows:
         column = View(whole.take(self.across).dims).offset("column")
         return " + ".join(part for part in (row, column) if part != "0") or "row * 0"  # one element for all, as a tile
 
-    def place(self, tensor: Tensor) -> str:
+    def place(self, tensor: NodeTensor) -> str:
         """The offset of each element of the tile in `tensor`, which broadcasts to the array."""
         return self.offset(contiguous(tensor.shape))
 
-    def load(self, text: KernelText, tensor: Tensor, other: str = "") -> str:
+    def load(self, text: KernelText, tensor: NodeTensor, other: str = "") -> str:
         """Load an operand for the whole tile; 16-bit floats as fp32. Returns its variable."""
         return text.load(tensor, self.place(tensor), "inside", other, wide=True)
 
 
-def rows_of(tensor: Tensor, axes: Iterable[int]) -> Rows:
+def rows_of(tensor: NodeTensor, axes: Iterable[int]) -> RowView:
     rank = len(tensor.shape)
-    return Rows(tensor.shape, tuple(sorted(axis_of(axis, rank) for axis in axes)))
+    return RowView(tensor.shape, tuple(sorted(axis_of(axis, rank) for axis in axes)))
 
 
-def typed(text: KernelText, tensor: Tensor, value: str) -> str:
+def typed(text: KernelText, tensor: NodeTensor, value: str) -> str:
     """`value` in the element type of an output."""
     return f"({value}).to({text.pointer(tensor)}.dtype.element_ty)"

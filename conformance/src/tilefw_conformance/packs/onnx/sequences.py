@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tilefw_conformance.packs.onnx.heads import heads_of
-from tilefw_conformance.packs.onnx.node import Node, Tensor
+from tilefw_conformance.packs.onnx.node import Node, NodeTensor
 from tilefw_conformance.packs.onnx.places import View, axis_of, contiguous, next_power_of_2
 from tilefw_conformance.packs.onnx.rows import rows_of
 from tilefw_conformance.packs.onnx.text import KernelText, cover, spelled
@@ -39,7 +39,7 @@ def rotary(node: Node) -> KernelText:
     return text
 
 
-def _sequence_place(text: KernelText, source: Tensor, positions: int, heads: int) -> None:
+def _sequence_place(text: KernelText, source: NodeTensor, positions: int, heads: int) -> None:
     """`batch` and `time` of an element of (batch, head, position, feature) or (batch, position, head · feature)."""
     size = source.shape[-1]
     if len(source.shape) == 4:
@@ -85,7 +85,7 @@ def causal_convolution(node: Node) -> KernelText:
     return text
 
 
-def _next_state(node: Node, text: KernelText, state: Tensor, taps: int, length: int) -> None:
+def _next_state(node: Node, text: KernelText, state: NodeTensor, taps: int, length: int) -> None:
     """The last positions, as many as a window looks back; the grid still covers the larger of the two outputs."""
     grid = text.grid
     cover(text, state.size)
@@ -94,7 +94,7 @@ def _next_state(node: Node, text: KernelText, state: Tensor, taps: int, length: 
     text.store(state, "index", f"{_padded(node, text, node.input(0), taps - 1)}.to({spelled(state.dtype)})", "inside")
 
 
-def _padded(node: Node, text: KernelText, source: Tensor, before: int) -> str:
+def _padded(node: Node, text: KernelText, source: NodeTensor, before: int) -> str:
     """The samples at `place` of channel `line`, in fp32. Position 0 is `before` ahead of the input: a former call's, or zeros."""
     length, past = source.shape[2], node.optional(3)
     inside = f"known & (place >= {before})"

@@ -11,7 +11,7 @@ from tilefw.kernels import formats
 from tilefw.kernels.index import KernelInfo
 from tilefw.kernels.inputs import empty
 from tilefw.kernels.spec import Buffer, KernelSpec, Launch, Parameters
-from tilefw_conformance.packs.onnx.node import Node, Tensor
+from tilefw_conformance.packs.onnx.node import Node, NodeTensor
 from tilefw_conformance.packs.onnx.operators import OPERATORS
 from tilefw_conformance.packs.onnx.text import KernelText
 
@@ -36,21 +36,21 @@ def _launch(text: KernelText) -> Launch:
     return Launch(arguments, {}, text.grid, text.outputs(), {"num_warps": text.warps})
 
 
-def _filled(tensor: Tensor) -> Buffer:
+def _filled(tensor: NodeTensor) -> Buffer:
     """A copy of the test's data: a kernel may not change what other runs of the case start from."""
     return Buffer(_storage(tensor).copy(), tensor.dtype)
 
 
-def _empty(tensor: Tensor) -> Buffer:
+def _empty(tensor: NodeTensor) -> Buffer:
     return empty(tensor.shape, tensor.dtype)
 
 
-def _values(tensor: Tensor) -> np.ndarray:
+def _values(tensor: NodeTensor) -> np.ndarray:
     """ONNX's expected output: exact integers, or floats as float64."""
     return formats.decode(_storage(tensor), tensor.dtype)
 
 
-def _storage(tensor: Tensor) -> np.ndarray:
+def _storage(tensor: NodeTensor) -> np.ndarray:
     """The array in the dtype that tilefw stores the element type in; E8M0 as bytes."""
     array = np.ascontiguousarray(tensor.array)
     wanted = formats.array_dtype(tensor.dtype)

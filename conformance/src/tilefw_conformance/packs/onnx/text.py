@@ -13,7 +13,7 @@ from tilefw.api.integers import ceil_div
 from tilefw.language.extra import libdevice
 from tilefw.runtime.jit import JITFunction, jit
 from tilefw_conformance.packs.onnx import functions
-from tilefw_conformance.packs.onnx.node import Node, Tensor
+from tilefw_conformance.packs.onnx.node import Node, NodeTensor
 from tilefw_conformance.packs.onnx.places import next_power_of_2
 
 # What kernels compute 16-bit floats in, where an operator is more than one operation of the language.
@@ -62,17 +62,17 @@ class KernelText:
     node: Node
     grid: tuple[int, int, int] = (1, 1, 1)
     elements: int = 1  # of the largest tile, from which the number of warps follows
-    tensors: dict[str, Tensor] = field(default_factory=dict)
+    tensors: dict[str, NodeTensor] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
 
-    def pointer(self, tensor: Tensor) -> str:
+    def pointer(self, tensor: NodeTensor) -> str:
         """The parameter that points to the tensor's first element."""
         word = "".join(c if c.isalnum() else "_" for c in tensor.name)
         name = f"{word if not word[0].isdigit() else 'p' + word}_ptr"
         self.tensors[name] = tensor
         return name
 
-    def variable(self, tensor: Tensor) -> str:
+    def variable(self, tensor: NodeTensor) -> str:
         """A name for the tensor's elements."""
         word = self.pointer(tensor).removesuffix("_ptr")
         return f"{word}_" if keyword.iskeyword(word) or word in _RESERVED else word
@@ -80,19 +80,19 @@ class KernelText:
     def add(self, *lines: str) -> None:
         self.lines += lines
 
-    def load(self, tensor: Tensor, offset: str, mask: str = "", other: str = "", wide: bool = False) -> str:
+    def load(self, tensor: NodeTensor, offset: str, mask: str = "", other: str = "", wide: bool = False) -> str:
         """A load into the tensor's variable; `wide` computes 16-bit floats in fp32. Returns the variable."""
         name = self.variable(tensor)
         self.add(f"{name} = {self.loaded(tensor, offset, mask, other, wide)}")
         return name
 
-    def loaded(self, tensor: Tensor, offset: str, mask: str = "", other: str = "", wide: bool = False) -> str:
+    def loaded(self, tensor: NodeTensor, offset: str, mask: str = "", other: str = "", wide: bool = False) -> str:
         known = _masked(offset, mask)
         filler = f", other={other}" if known and other else ""
         cast = ".to(tl.float32)" if wide and tensor.dtype in WIDE else ""
         return f"tl.load({self.pointer(tensor)} + {offset}{known}{filler}){cast}"
 
-    def store(self, tensor: Tensor, offset: str, value: str, mask: str = "") -> None:
+    def store(self, tensor: NodeTensor, offset: str, value: str, mask: str = "") -> None:
         self.add(f"tl.store({self.pointer(tensor)} + {offset}, {value}{_masked(offset, mask)})")
 
     @property

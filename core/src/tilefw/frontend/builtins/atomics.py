@@ -10,7 +10,7 @@ from tilefw.api.errors import CompileError
 from tilefw.frontend.builder import Builder, element_of
 from tilefw.frontend.builtins.memory import checked_pointer, fitted, fitted_mask, read_only, shape_of_access
 from tilefw.frontend.builtins.registry import Meanings
-from tilefw.frontend.values import Value, describe, lowered
+from tilefw.frontend.values import RuntimeValue, describe, lowered
 from tilefw.tile import types
 from tilefw.tile.dialect.atomic_ops import CAS_ELEMENTS, KINDS, ORDERS
 
@@ -33,8 +33,8 @@ _BY_TYPE: dict[str, tuple[str, str, str | None]] = {
 }
 
 
-def _rmw(function: str) -> Callable[..., Value]:
-    def build(b: Builder, pointer: Any, val: Any, mask: Any, sem: Any, scope: Any) -> Value:
+def _rmw(function: str) -> Callable[..., RuntimeValue]:
+    def build(b: Builder, pointer: Any, val: Any, mask: Any, sem: Any, scope: Any) -> RuntimeValue:
         pointer = _writable(pointer, function)
         kind = _kind(function, element_of(pointer))
         order, reach = _word("sem", sem, _ORDERS, _DEFAULT_ORDER), _word("scope", scope, _SCOPES, _DEFAULT_SCOPE)
@@ -50,7 +50,7 @@ for _name in _BY_TYPE:
 
 
 @meaning("atomic_cas")
-def atomic_cas(b: Builder, pointer: Any, cmp: Any, val: Any, sem: Any, scope: Any) -> Value:
+def atomic_cas(b: Builder, pointer: Any, cmp: Any, val: Any, sem: Any, scope: Any) -> RuntimeValue:
     pointer = _writable(pointer, "atomic_cas")
     element = element_of(pointer)
     if not _serves(CAS_ELEMENTS, element):
@@ -60,7 +60,7 @@ def atomic_cas(b: Builder, pointer: Any, cmp: Any, val: Any, sem: Any, scope: An
     return b.atomic_cas(pointer, fitted(b, cmp, element, shape), fitted(b, val, element, shape), order, reach)
 
 
-def _writable(pointer: Any, function: str) -> Value:
+def _writable(pointer: Any, function: str) -> RuntimeValue:
     pointer = checked_pointer(pointer, function)
     if pointer.dtype.is_const():
         raise read_only(pointer)
@@ -98,7 +98,7 @@ def _no_such_type(function: str, element: tl.dtype, served: str) -> CompileError
 
 
 def _word(name: str, given: Any, words: Mapping[str, str], default: str) -> str:
-    given = given or default if not isinstance(given, Value) else given
+    given = given or default if not isinstance(given, RuntimeValue) else given
     if not isinstance(given, str) or given not in words:
         raise CompileError(
             f"{name} is one of {', '.join(map(repr, words))}, not {describe(given)}", "TFW0221",

@@ -10,23 +10,23 @@ from tilefw.frontend.builder import Builder, power_of_two
 from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import cast, constant, to_value
 from tilefw.frontend.semantics import checked_shape, not_constexpr
-from tilefw.frontend.values import Value, describe, is_number, named
+from tilefw.frontend.values import RuntimeValue, describe, is_number, named
 
 meaning = Meanings()
 
 
 @meaning("program_id")
-def program_id(b: Builder, axis: Any) -> Value:
+def program_id(b: Builder, axis: Any) -> RuntimeValue:
     return b.program_id(_grid_axis(axis))
 
 
 @meaning("num_programs")
-def num_programs(b: Builder, axis: Any) -> Value:
+def num_programs(b: Builder, axis: Any) -> RuntimeValue:
     return b.num_programs(_grid_axis(axis))
 
 
 def _grid_axis(axis: Any) -> int:
-    if isinstance(axis, Value):
+    if isinstance(axis, RuntimeValue):
         raise not_constexpr("the axis of a grid")
     if axis not in (0, 1, 2):
         raise CompileError(f"a grid has the axes 0, 1 and 2; there is no axis {axis!r}", "TFW0212")
@@ -34,9 +34,9 @@ def _grid_axis(axis: Any) -> int:
 
 
 @meaning("arange")
-def arange(b: Builder, start: Any, end: Any) -> Value:
+def arange(b: Builder, start: Any, end: Any) -> RuntimeValue:
     for name, bound in (("start", start), ("end", end)):
-        if isinstance(bound, Value):
+        if isinstance(bound, RuntimeValue):
             raise not_constexpr(f"arange's {name}")
         if not isinstance(bound, int):
             raise CompileError(f"arange's {name} must be an int, not {describe(bound)}", "TFW0212")
@@ -56,7 +56,7 @@ def arange(b: Builder, start: Any, end: Any) -> Value:
 
 
 @meaning("full")
-def full(b: Builder, shape: Any, value: Any, dtype: Any) -> Value:
+def full(b: Builder, shape: Any, value: Any, dtype: Any) -> RuntimeValue:
     extents = checked_shape(shape if isinstance(shape, tuple) else (shape,))
     if not isinstance(dtype, tl.dtype):
         raise CompileError(f"full needs a dtype such as tl.float32, not {describe(dtype)}", "TFW0205")
@@ -66,23 +66,23 @@ def full(b: Builder, shape: Any, value: Any, dtype: Any) -> Value:
     return b.splat(scalar, extents) if extents else scalar
 
 
-def _single(b: Builder, value: Value) -> Value:
+def _single(b: Builder, value: RuntimeValue) -> RuntimeValue:
     if value.numel != 1:
         raise CompileError(f"full takes a number or a scalar, not {named(value)}", "TFW0202")
     return b.reshape(value, ()) if value.is_tile else value
 
 
 @meaning("zeros")
-def zeros(b: Builder, shape: Any, dtype: Any) -> Value:
+def zeros(b: Builder, shape: Any, dtype: Any) -> RuntimeValue:
     return full(b, shape, 0, dtype)
 
 
 @meaning("zeros_like")
-def zeros_like(b: Builder, input: Any) -> Value:
+def zeros_like(b: Builder, input: Any) -> RuntimeValue:
     value = to_value(b, input)
     return constant(b, 0, value.dtype, value.shape)
 
 
 @meaning("to_tensor")
-def to_tensor(b: Builder, x: Any) -> Value:
+def to_tensor(b: Builder, x: Any) -> RuntimeValue:
     return to_value(b, x)

@@ -9,18 +9,18 @@ from tilefw.frontend.builder import Builder
 from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import to_value
 from tilefw.frontend.semantics import not_constexpr
-from tilefw.frontend.values import Value, describe, named
+from tilefw.frontend.values import RuntimeValue, describe, named
 
 meaning = Meanings()
 
 
 def _hint(name: str, attribute: str) -> None:
     @meaning(name)
-    def apply(b: Builder, input: Any, values: Any) -> Value:
+    def apply(b: Builder, input: Any, values: Any) -> RuntimeValue:
         value = to_value(b, input)
         extents = values if isinstance(values, tuple) else (values,)
         for extent in extents:
-            if isinstance(extent, Value):
+            if isinstance(extent, RuntimeValue):
                 raise not_constexpr(f"a value of {name}")
             if not isinstance(extent, int) or isinstance(extent, bool) or extent < 1:
                 raise CompileError(f"{name} takes positive ints, not {describe(extent)}", "TFW0212")

@@ -12,7 +12,7 @@ from tilefw.frontend.builder import Builder
 from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import bitcast, cast, to_value
 from tilefw.frontend.semantics import broadcast_shapes
-from tilefw.frontend.values import Value
+from tilefw.frontend.values import RuntimeValue
 
 meaning = Meanings()
 
@@ -43,7 +43,7 @@ _CONVERSIONS: dict[str, tuple[tl.dtype, tl.dtype, str | None]] = {
 }
 
 
-def _operands(b: Builder, function: str, allowed: tuple[str, ...], *arguments: Any) -> list[Value]:
+def _operands(b: Builder, function: str, allowed: tuple[str, ...], *arguments: Any) -> list[RuntimeValue]:
     """Operands of one allowed type, broadcast to one shape."""
     values = [to_value(b, argument) for argument in arguments]
     for value in values:
@@ -60,12 +60,12 @@ def _operands(b: Builder, function: str, allowed: tuple[str, ...], *arguments: A
     return [stretched(b, value, shape) for value in values]
 
 
-def _row_function(function: str, row: str, allowed: tuple[str, ...]) -> Callable[..., Value]:
+def _row_function(function: str, row: str, allowed: tuple[str, ...]) -> Callable[..., RuntimeValue]:
     return lambda b, *arguments: b.row(row, *_operands(b, function, allowed, *arguments))
 
 
-def _conversion(function: str, source: tl.dtype, target: tl.dtype, way: str | None) -> Callable[..., Value]:
-    def convert(b: Builder, x: Any) -> Value:
+def _conversion(function: str, source: tl.dtype, target: tl.dtype, way: str | None) -> Callable[..., RuntimeValue]:
+    def convert(b: Builder, x: Any) -> RuntimeValue:
         (value,) = _operands(b, function, (source.name,), x)
         return bitcast(b, value, target) if way == "bits" else cast(b, value, target, way)
 
@@ -79,19 +79,19 @@ for _name, _conversion_of in _CONVERSIONS.items():
 
 
 @meaning("libdevice.isnan")
-def isnan(b: Builder, x: Any) -> Value:
+def isnan(b: Builder, x: Any) -> RuntimeValue:
     (value,) = _operands(b, "isnan", _FLOATS, x)
     return b.row("isnan", value, type=value.type.with_element_ty(tl.int1))
 
 
 @meaning("libdevice.abs")
-def absolute(b: Builder, x: Any) -> Value:
+def absolute(b: Builder, x: Any) -> RuntimeValue:
     (value,) = _operands(b, "abs", ("int32", "int64", *_FLOATS), x)
     return b.row("absf" if value.dtype.is_floating() else "absi", value)
 
 
 @meaning("libdevice.pow")
-def power(b: Builder, x: Any, y: Any) -> Value:
+def power(b: Builder, x: Any, y: Any) -> RuntimeValue:
     base, exponent = to_value(b, x), to_value(b, y)
     if exponent.dtype.is_int32() and base.dtype.is_floating():
         exponent = cast(b, exponent, base.dtype)
@@ -99,14 +99,14 @@ def power(b: Builder, x: Any, y: Any) -> Value:
 
 
 @meaning("libdevice.mulhi")
-def mulhi(b: Builder, x: Any, y: Any) -> Value:
+def mulhi(b: Builder, x: Any, y: Any) -> RuntimeValue:
     left, right = _operands(b, "mulhi", ("int32", "uint32", "int64", "uint64"), x, y)
     return b.row("mulhs" if left.dtype.is_int_signed() else "mulhu", left, right)
 
 
 def _bit_count(name: str) -> None:
     @meaning(f"libdevice.{name}")
-    def count(b: Builder, x: Any) -> Value:
+    def count(b: Builder, x: Any) -> RuntimeValue:
         (value,) = _operands(b, name, ("int32", "int64"), x)
         return cast(b, b.row(name, value), tl.int32)
 

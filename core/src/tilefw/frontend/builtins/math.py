@@ -13,7 +13,7 @@ from tilefw.frontend.builder import Builder
 from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import cast, constant, to_value
 from tilefw.frontend.semantics import broadcast_shapes, number_type, promote
-from tilefw.frontend.values import Value, describe, is_number
+from tilefw.frontend.values import RuntimeValue, describe, is_number
 
 meaning = Meanings()
 
@@ -27,7 +27,7 @@ _UNARY = {
 def require(function: str, allowed: tuple[str, ...], *operands: Any) -> None:
     """Raise unless every tensor among the operands has one of the allowed element types, by their short names."""
     for operand in operands:
-        if isinstance(operand, Value) and operand.dtype.name not in allowed:
+        if isinstance(operand, RuntimeValue) and operand.dtype.name not in allowed:
             raise CompileError(
                 f"tl.{function} takes {' or '.join(allowed)}, not {operand.dtype}",
                 "TFW0209",
@@ -35,8 +35,8 @@ def require(function: str, allowed: tuple[str, ...], *operands: Any) -> None:
             )
 
 
-def _unary(name: str, allowed: tuple[str, ...]) -> Callable[[Builder, Any], Value]:
-    def compute(b: Builder, x: Any) -> Value:
+def _unary(name: str, allowed: tuple[str, ...]) -> Callable[[Builder, Any], RuntimeValue]:
+    def compute(b: Builder, x: Any) -> RuntimeValue:
         require(name, allowed, x)
         value = to_value(b, x)
         require(name, allowed, value)
@@ -50,7 +50,7 @@ for _name, _allowed in _UNARY.items():
 
 
 @meaning("abs")
-def absolute(b: Builder, x: Any) -> Value:
+def absolute(b: Builder, x: Any) -> RuntimeValue:
     value = to_value(b, x)
     if value.dtype.is_ptr():
         raise CompileError("tl.abs takes numbers, not pointers", "TFW0209")
@@ -61,7 +61,7 @@ def absolute(b: Builder, x: Any) -> Value:
 
 
 @meaning("sigmoid")
-def sigmoid(b: Builder, x: Any) -> Value:
+def sigmoid(b: Builder, x: Any) -> RuntimeValue:
     value = to_value(b, x)
     require("sigmoid", _FLOATS, value)
     return arithmetic.true_divide(b, 1, arithmetic.add(b, 1, b.row("exp", b.row("negf", value))))
@@ -76,17 +76,17 @@ def cdiv(b: Builder, x: Any, div: Any) -> Any:
 
 
 @meaning("add")
-def add(b: Builder, x: Any, y: Any, sanitize_overflow: Any) -> Value:
+def add(b: Builder, x: Any, y: Any, sanitize_overflow: Any) -> RuntimeValue:
     return arithmetic.add(b, *_one_value(b, x, y))
 
 
 @meaning("sub")
-def sub(b: Builder, x: Any, y: Any, sanitize_overflow: Any) -> Value:
+def sub(b: Builder, x: Any, y: Any, sanitize_overflow: Any) -> RuntimeValue:
     return arithmetic.subtract(b, *_one_value(b, x, y))
 
 
 @meaning("mul")
-def mul(b: Builder, x: Any, y: Any, sanitize_overflow: Any) -> Value:
+def mul(b: Builder, x: Any, y: Any, sanitize_overflow: Any) -> RuntimeValue:
     return arithmetic.BINARY["*"](b, *_one_value(b, x, y))
 
 
@@ -100,7 +100,7 @@ def _one_value(b: Builder, x: Any, y: Any) -> tuple[Any, Any]:
 
 def _extremum(name: str, float_rows: tuple[str, str], signed: str, unsigned: str) -> None:
     @meaning(name)
-    def compute(b: Builder, x: Any, y: Any, propagate_nan: Any) -> Value:
+    def compute(b: Builder, x: Any, y: Any, propagate_nan: Any) -> RuntimeValue:
         left, right = promoted(b, x, y)
         row = arithmetic.by_type(float_rows[_keeps_nan(propagate_nan)], signed, unsigned)(left.dtype)
         return b.row(row, left, right)
@@ -117,7 +117,7 @@ _extremum("maximum", ("maxf", "maxf_nan"), "maxs", "maxu")
 
 
 @meaning("clamp")
-def clamp(b: Builder, x: Any, min: Any, max: Any, propagate_nan: Any) -> Value:
+def clamp(b: Builder, x: Any, min: Any, max: Any, propagate_nan: Any) -> RuntimeValue:
     keeps_nan = _keeps_nan(propagate_nan)
     value, low, high = ternary(b, x, min, max)
     refuse_narrow(value.dtype)
@@ -127,7 +127,7 @@ def clamp(b: Builder, x: Any, min: Any, max: Any, propagate_nan: Any) -> Value:
     return b.row("min" + suffix, b.row("max" + suffix, value, low), high)
 
 
-def ternary(b: Builder, *operands: Any) -> tuple[Value, ...]:
+def ternary(b: Builder, *operands: Any) -> tuple[RuntimeValue, ...]:
     """Three operands in one type and shape: tensors promote among themselves first, then meet the numbers."""
     tile = number = None
     for operand in operands:
@@ -144,7 +144,7 @@ def ternary(b: Builder, *operands: Any) -> tuple[Value, ...]:
 
 
 @meaning("fma")
-def fma(b: Builder, x: Any, y: Any, z: Any) -> Value:
+def fma(b: Builder, x: Any, y: Any, z: Any) -> RuntimeValue:
     values = ternary(b, x, y, z)
     if not values[0].dtype.is_floating():
         raise CompileError(f"tl.fma takes floats, not {values[0].dtype}", "TFW0209", help="write `x * y + z` for integers")
@@ -153,7 +153,7 @@ def fma(b: Builder, x: Any, y: Any, z: Any) -> Value:
 
 
 @meaning("fdiv")
-def fdiv(b: Builder, x: Any, y: Any, ieee_rounding: Any, approx: Any) -> Value:
+def fdiv(b: Builder, x: Any, y: Any, ieee_rounding: Any, approx: Any) -> RuntimeValue:
     left, right = promoted(b, x, y, division=True)
     if not left.dtype.is_floating():
         raise CompileError(f"tl.fdiv takes floats, not {left.dtype}", "TFW0209", help="write `x / y`: integers give float32")
@@ -165,7 +165,7 @@ def fdiv(b: Builder, x: Any, y: Any, ieee_rounding: Any, approx: Any) -> Value:
 
 
 @meaning("div_rn")
-def div_rn(b: Builder, x: Any, y: Any) -> Value:
+def div_rn(b: Builder, x: Any, y: Any) -> RuntimeValue:
     require("div_rn", ("fp32",), x, y)
     left, right = promoted(b, x, y)
     require("div_rn", ("fp32",), left)
@@ -173,7 +173,7 @@ def div_rn(b: Builder, x: Any, y: Any) -> Value:
 
 
 @meaning("umulhi")
-def umulhi(b: Builder, x: Any, y: Any) -> Value:
+def umulhi(b: Builder, x: Any, y: Any) -> RuntimeValue:
     allowed = ("int32", "int64", "uint32", "uint64")
     require("umulhi", allowed, x, y)
     left, right = promoted(b, x, y)
@@ -182,7 +182,7 @@ def umulhi(b: Builder, x: Any, y: Any) -> Value:
 
 
 @meaning("where")
-def where(b: Builder, condition: Any, x: Any, y: Any) -> Value:
+def where(b: Builder, condition: Any, x: Any, y: Any) -> RuntimeValue:
     chooses = cast(b, to_value(b, condition), tl.int1)
     left, right = _choices(b, x, y)
     shape = left.shape
@@ -193,7 +193,7 @@ def where(b: Builder, condition: Any, x: Any, y: Any) -> Value:
     return b.row("select", stretched(b, chooses, shape), stretched(b, left, shape), stretched(b, right, shape))
 
 
-def _choices(b: Builder, x: Any, y: Any) -> tuple[Value, Value]:
+def _choices(b: Builder, x: Any, y: Any) -> tuple[RuntimeValue, RuntimeValue]:
     types = element_type(x), element_type(y)
     if not (types[0].is_ptr() or types[1].is_ptr()):
         return promoted(b, x, y)
@@ -208,7 +208,7 @@ def swizzle2d(b: Builder, i: Any, j: Any, size_i: Any, size_j: Any, size_g: Any)
     for operand in (i, j, size_i, size_j, size_g):
         element_type(operand)
 
-    def do(operator: str, left: Any, right: Any) -> Value:
+    def do(operator: str, left: Any, right: Any) -> RuntimeValue:
         return arithmetic.BINARY[operator](b, to_value(b, left), right)
 
     flat = do("+", do("*", i, size_j), j)

@@ -10,7 +10,7 @@ from tilefw.frontend.builder import Builder, element_count
 from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import cast, constant
 from tilefw.frontend.semantics import checked_flag, not_constexpr
-from tilefw.frontend.values import Value, describe, named
+from tilefw.frontend.values import RuntimeValue, describe, named
 
 meaning = Meanings()
 
@@ -25,7 +25,7 @@ _PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
 @meaning("dot")
 def dot(
     b: Builder, input: Any, other: Any, acc: Any, input_precision: Any, allow_tf32: Any, max_num_imprecise_acc: Any, out_dtype: Any
-) -> Value:
+) -> RuntimeValue:
     left, right = _operand("input", input), _operand("other", other)
     _check_types(left.dtype, right.dtype)
     shape = _product_shape(left.shape, right.shape)
@@ -40,8 +40,8 @@ def dot(
     return product if len(shape) <= 3 else b.reshape(product, shape)
 
 
-def _operand(name: str, value: Any) -> Value:
-    if not isinstance(value, Value) or len(value.shape) < 2:
+def _operand(name: str, value: Any) -> RuntimeValue:
+    if not isinstance(value, RuntimeValue) or len(value.shape) < 2:
         raise CompileError(
             f"tl.dot multiplies tiles of two or more axes, but `{name}` is {named(value)}",
             "TFW0202",
@@ -98,9 +98,9 @@ def _precision(input_precision: Any, allow_tf32: Any) -> str:
     return input_precision.lower()
 
 
-def _check_imprecise(count: Any, left: Value) -> None:
+def _check_imprecise(count: Any, left: RuntimeValue) -> None:
     """A permission to add that many products less exactly; nothing uses it, so it only has to make sense."""
-    if isinstance(count, Value):
+    if isinstance(count, RuntimeValue):
         raise not_constexpr("max_num_imprecise_acc")
     if count is None:
         return
@@ -111,10 +111,10 @@ def _check_imprecise(count: Any, left: Value) -> None:
 
 
 def _result_type(operand: tl.dtype, acc: Any, out_dtype: Any) -> tl.dtype:
-    if isinstance(out_dtype, Value) or (out_dtype is not None and not isinstance(out_dtype, tl.dtype)):
+    if isinstance(out_dtype, RuntimeValue) or (out_dtype is not None and not isinstance(out_dtype, tl.dtype)):
         raise CompileError(f"out_dtype is an element type such as tl.float32, not {describe(out_dtype)}", "TFW0205")
-    wanted = out_dtype or (acc.dtype if isinstance(acc, Value) else tl.float32)
-    if isinstance(acc, Value) and wanted != acc.dtype:
+    wanted = out_dtype or (acc.dtype if isinstance(acc, RuntimeValue) else tl.float32)
+    if isinstance(acc, RuntimeValue) and wanted != acc.dtype:
         raise CompileError(f"acc is {acc.dtype}, but out_dtype is {wanted}", "TFW0216", help="leave out_dtype out")
     fixed = _RESULTS.get(operand.name)
     if wanted.is_bf16() and not operand.is_int():
@@ -126,8 +126,8 @@ def _result_type(operand: tl.dtype, acc: Any, out_dtype: Any) -> tl.dtype:
     return wanted
 
 
-def _accumulator(acc: Any, shape: tuple[int, ...], element: tl.dtype, operand: tl.dtype) -> Value:
-    if not isinstance(acc, Value):
+def _accumulator(acc: Any, shape: tuple[int, ...], element: tl.dtype, operand: tl.dtype) -> RuntimeValue:
+    if not isinstance(acc, RuntimeValue):
         raise CompileError(f"acc is a tile, not {named(acc)}", "TFW0201", help="leave it out to start from zero")
     if acc.shape != shape:
         raise CompileError(f"acc has shape {list(acc.shape)}, but the product has {list(shape)}", "TFW0202")
@@ -140,7 +140,7 @@ def _accumulator(acc: Any, shape: tuple[int, ...], element: tl.dtype, operand: t
     return acc
 
 
-def _one_batch(b: Builder, value: Value) -> Value:
+def _one_batch(b: Builder, value: RuntimeValue) -> RuntimeValue:
     """All leading axes as one: tile IR has products with at most one."""
     if len(value.shape) <= 3:
         return value

@@ -13,7 +13,7 @@ from tilefw.frontend.builder import Builder, element_of
 from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import cast, constant, to_value
 from tilefw.frontend.semantics import broadcast_shapes, not_constexpr, number_type
-from tilefw.frontend.values import Value, describe, is_number, named
+from tilefw.frontend.values import RuntimeValue, describe, is_number, named
 
 meaning = Meanings()
 
@@ -33,12 +33,12 @@ def load(
     volatile: Any,
     boundary_check: Any,
     padding_option: Any,
-) -> Value:
+) -> RuntimeValue:
     _refuse_block_pointers(boundary_check, padding_option)
     pointer = checked_pointer(pointer, "load")
     cache = _one_of("cache_modifier", cache_modifier, _LOAD_CACHE)
     eviction = _one_of("eviction_policy", eviction_policy, _EVICTION)
-    if isinstance(volatile, Value):
+    if isinstance(volatile, RuntimeValue):
         raise not_constexpr("volatile")
     if other is not None and mask is None:
         raise CompileError(
@@ -46,7 +46,7 @@ def load(
         )
     shape = pointer.shape
     for name, operand in (("mask", mask), ("other", other)):
-        if isinstance(operand, Value) and operand.is_tile:
+        if isinstance(operand, RuntimeValue) and operand.is_tile:
             shape = _joined(name, shape, operand)
     pointer = stretched(b, pointer, shape)
     mask = None if mask is None else fitted_mask(b, mask, shape)
@@ -65,7 +65,7 @@ def store(
     if pointer.dtype.is_const():
         raise read_only(pointer)
     shape = shape_of_access(pointer, (("value", value), ("mask", mask)))
-    if not isinstance(value, Value) and not is_number(value):
+    if not isinstance(value, RuntimeValue) and not is_number(value):
         raise CompileError(f"store needs a number or a tensor to store, not {describe(value)}", "TFW0201")
     value = fitted(b, value, element_of(pointer), shape)
     b.store(pointer, value, None if mask is None else fitted_mask(b, mask, shape), cache, eviction)
@@ -76,18 +76,18 @@ def debug_barrier(b: Builder) -> None:
     b.barrier()
 
 
-def read_only(pointer: Value) -> CompileError:
+def read_only(pointer: RuntimeValue) -> CompileError:
     """The refusal to write through a const pointer."""
     return CompileError(
         f"cannot store through a {pointer.dtype}", "TFW0211", note="the pointer is marked const: the kernel only reads through it"
     )
 
 
-def shape_of_access(pointer: Value, operands: Sequence[tuple[str, Any]]) -> tuple[int, ...]:
+def shape_of_access(pointer: RuntimeValue, operands: Sequence[tuple[str, Any]]) -> tuple[int, ...]:
     """The pointers' shape, to which the named operands broadcast. Raises CompileError (TFW0202, TFW0207)."""
     shape = pointer.shape
     for name, operand in operands:
-        if isinstance(operand, Value) and operand.is_tile:
+        if isinstance(operand, RuntimeValue) and operand.is_tile:
             shape = _joined(name, shape, operand)
     if shape != pointer.shape:
         raise CompileError(
@@ -98,9 +98,9 @@ def shape_of_access(pointer: Value, operands: Sequence[tuple[str, Any]]) -> tupl
     return shape
 
 
-def checked_pointer(pointer: Any, function: str) -> Value:
+def checked_pointer(pointer: Any, function: str) -> RuntimeValue:
     """A pointer or a tile of pointers. Raises CompileError (TFW0206) for anything else."""
-    if not isinstance(pointer, Value) or not pointer.dtype.is_ptr():
+    if not isinstance(pointer, RuntimeValue) or not pointer.dtype.is_ptr():
         raise CompileError(
             f"tl.{function} needs a pointer or a tile of pointers, not {named(pointer)}",
             "TFW0206",
@@ -109,7 +109,7 @@ def checked_pointer(pointer: Any, function: str) -> Value:
     return pointer
 
 
-def _joined(name: str, shape: tuple[int, ...], operand: Value) -> tuple[int, ...]:
+def _joined(name: str, shape: tuple[int, ...], operand: RuntimeValue) -> tuple[int, ...]:
     if not shape:
         raise CompileError(
             f"the pointer is a scalar, but `{name}` is {named(operand)}",
@@ -119,9 +119,9 @@ def _joined(name: str, shape: tuple[int, ...], operand: Value) -> tuple[int, ...
     return broadcast_shapes(shape, operand.shape)
 
 
-def fitted_mask(b: Builder, mask: Any, shape: tuple[int, ...]) -> Value:
+def fitted_mask(b: Builder, mask: Any, shape: tuple[int, ...]) -> RuntimeValue:
     """An int1 of the pointers' shape. Raises CompileError (TFW0207) for another type."""
-    is_mask = mask.dtype.is_bool() if isinstance(mask, Value) else isinstance(mask, bool)
+    is_mask = mask.dtype.is_bool() if isinstance(mask, RuntimeValue) else isinstance(mask, bool)
     if not is_mask:
         raise CompileError(
             f"a mask is int1 (the result of a comparison), not {describe(mask)}", "TFW0207", help="write `mask=(x != 0)`"
@@ -129,9 +129,9 @@ def fitted_mask(b: Builder, mask: Any, shape: tuple[int, ...]) -> Value:
     return constant(b, mask, tl.int1, shape) if isinstance(mask, bool) else stretched(b, to_value(b, mask), shape)
 
 
-def fitted(b: Builder, value: Any, element: tl.dtype, shape: tuple[int, ...]) -> Value:
+def fitted(b: Builder, value: Any, element: tl.dtype, shape: tuple[int, ...]) -> RuntimeValue:
     """A value in the element type and shape of the pointers; a number converts from its own type, as a cast would."""
-    if isinstance(value, Value):
+    if isinstance(value, RuntimeValue):
         return stretched(b, cast(b, value, element), shape)
     if element.is_standard_floating() and is_number(value):
         # The cast of a float32 constant, folded: 1.1 stored as float64 is the float32 nearest to 1.1, as in Triton.
@@ -148,7 +148,7 @@ def _as_float32(number: float) -> float:
 
 def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     value = "" if value is None else value
-    if isinstance(value, Value) or value not in allowed:
+    if isinstance(value, RuntimeValue) or value not in allowed:
         raise CompileError(f"{name} is one of {', '.join(map(repr, allowed))}, not {describe(value)}", "TFW0212")
     return str(value)
 

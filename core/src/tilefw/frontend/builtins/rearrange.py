@@ -10,17 +10,17 @@ from tilefw.frontend.builtins import shape
 from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import to_value
 from tilefw.frontend.semantics import checked_axis, checked_flag
-from tilefw.frontend.values import Value, named
+from tilefw.frontend.values import RuntimeValue, named
 
 meaning = Meanings()
 
 
 @meaning("join")
-def join(b: Builder, a: Any, other: Any) -> Value:
+def join(b: Builder, a: Any, other: Any) -> RuntimeValue:
     return _joined(b, "join", a, other)
 
 
-def _joined(b: Builder, function: str, left: Any, right: Any) -> Value:
+def _joined(b: Builder, function: str, left: Any, right: Any) -> RuntimeValue:
     x, y = to_value(b, left), to_value(b, right)
     _same_element(function, x, y)
     x, y = shape.broadcast(b, x, y)
@@ -29,7 +29,7 @@ def _joined(b: Builder, function: str, left: Any, right: Any) -> Value:
     return b.reshape(b.join(b.splat(x, (1,)), b.splat(y, (1,))), (2,))
 
 
-def _same_element(function: str, x: Value, y: Value) -> None:
+def _same_element(function: str, x: RuntimeValue, y: RuntimeValue) -> None:
     if x.dtype != y.dtype:
         raise CompileError(
             f"tl.{function} puts values of one type together, not {x.dtype} and {y.dtype}",
@@ -39,7 +39,7 @@ def _same_element(function: str, x: Value, y: Value) -> None:
 
 
 @meaning("split")
-def split(b: Builder, a: Any) -> tuple[Value, Value]:
+def split(b: Builder, a: Any) -> tuple[RuntimeValue, RuntimeValue]:
     tile = _tile("split", a)
     if tile.shape[-1] != 2:
         raise CompileError(
@@ -54,7 +54,7 @@ def split(b: Builder, a: Any) -> tuple[Value, Value]:
 
 
 @meaning("interleave")
-def interleave(b: Builder, a: Any, other: Any) -> Value:
+def interleave(b: Builder, a: Any, other: Any) -> RuntimeValue:
     joined = _joined(b, "interleave", a, other)
     if len(joined.shape) == 1:
         return joined
@@ -62,7 +62,7 @@ def interleave(b: Builder, a: Any, other: Any) -> Value:
 
 
 @meaning("cat")
-def cat(b: Builder, input: Any, other: Any, can_reorder: Any, dim: Any) -> Value:
+def cat(b: Builder, input: Any, other: Any, can_reorder: Any, dim: Any) -> RuntimeValue:
     first, second = _tile("cat", input), _tile("cat", other)
     rank = len(first.shape)
     _same_element("cat", first, second)
@@ -84,12 +84,12 @@ def cat(b: Builder, input: Any, other: Any, can_reorder: Any, dim: Any) -> Value
 
 
 @meaning("flip")
-def flip(b: Builder, x: Any, dim: Any) -> Value:
+def flip(b: Builder, x: Any, dim: Any) -> RuntimeValue:
     tile = _tile("flip", x)
     return b.flip(tile, checked_axis(-1 if dim is None else dim, len(tile.shape)))
 
 
-def _tile(function: str, value: Any) -> Value:
-    if not isinstance(value, Value) or not value.is_tile:
+def _tile(function: str, value: Any) -> RuntimeValue:
+    if not isinstance(value, RuntimeValue) or not value.is_tile:
         raise CompileError(f"tl.{function} takes a tile, not {named(value)}", "TFW0201")
     return value

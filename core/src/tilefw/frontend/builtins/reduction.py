@@ -15,7 +15,7 @@ from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import cast
 from tilefw.frontend.combine import REDUCE, Combine, combinable, combinables, combine_block, user_combine
 from tilefw.frontend.semantics import checked_axis, checked_flag
-from tilefw.frontend.values import Value
+from tilefw.frontend.values import RuntimeValue
 
 meaning = Meanings()
 
@@ -27,7 +27,9 @@ def reduce(b: Builder, input: Any, axis: Any, combine_fn: Any, keep_dims: Any) -
     return results if isinstance(input, tuple) else results[0]
 
 
-def reduced(b: Builder, function: str, inputs: Sequence[Any], axis: Any, combine: Combine, keep_dims: Any) -> tuple[Value, ...]:
+def reduced(
+    b: Builder, function: str, inputs: Sequence[Any], axis: Any, combine: Combine, keep_dims: Any
+) -> tuple[RuntimeValue, ...]:
     """The tiles, which have one shape, reduced together along `axis`, or along all axes when it is None."""
     tiles = combinables(function, inputs)
     shape = tiles[0].shape
@@ -43,7 +45,7 @@ def reduced(b: Builder, function: str, inputs: Sequence[Any], axis: Any, combine
     return tuple(found)
 
 
-def _kept(b: Builder, value: Value, shape: tuple[int, ...], axis: int | None) -> Value:
+def _kept(b: Builder, value: RuntimeValue, shape: tuple[int, ...], axis: int | None) -> RuntimeValue:
     """A reduction's result with the reduced axes back, of extent 1."""
     if not value.is_tile:
         return b.splat(value, shape)
@@ -51,20 +53,20 @@ def _kept(b: Builder, value: Value, shape: tuple[int, ...], axis: int | None) ->
     return b.expand_dims(value, axis)
 
 
-def _add(b: Builder, pair: Sequence[Value]) -> Value:
+def _add(b: Builder, pair: Sequence[RuntimeValue]) -> RuntimeValue:
     return arithmetic.add(b, *pair)
 
 
-def _xor(b: Builder, pair: Sequence[Value]) -> Value:
+def _xor(b: Builder, pair: Sequence[RuntimeValue]) -> RuntimeValue:
     return arithmetic.BINARY["^"](b, *pair)
 
 
-def _or(b: Builder, pair: Sequence[Value]) -> Value:
+def _or(b: Builder, pair: Sequence[RuntimeValue]) -> RuntimeValue:
     return arithmetic.BINARY["|"](b, *pair)
 
 
 @meaning("sum")
-def total(b: Builder, input: Any, axis: Any, keep_dims: Any, dtype: Any) -> Value:
+def total(b: Builder, input: Any, axis: Any, keep_dims: Any, dtype: Any) -> RuntimeValue:
     tile = combinable("sum", input)
     element = sum_type(tile.dtype) if dtype is None else dtype
     return reduced(b, "sum", [cast(b, tile, element)], axis, _add, keep_dims)[0]
@@ -78,16 +80,16 @@ def sum_type(element: tl.dtype) -> tl.dtype:
 
 
 @meaning("xor_sum")
-def xor_sum(b: Builder, input: Any, axis: Any, keep_dims: Any) -> Value:
+def xor_sum(b: Builder, input: Any, axis: Any, keep_dims: Any) -> RuntimeValue:
     return _bitwise(b, "xor_sum", input, axis, _xor, keep_dims)
 
 
 @meaning("reduce_or")
-def reduce_or(b: Builder, input: Any, axis: Any, keep_dims: Any) -> Value:
+def reduce_or(b: Builder, input: Any, axis: Any, keep_dims: Any) -> RuntimeValue:
     return _bitwise(b, "reduce_or", input, axis, _or, keep_dims)
 
 
-def _bitwise(b: Builder, function: str, input: Any, axis: Any, combine: Combine, keep_dims: Any) -> Value:
+def _bitwise(b: Builder, function: str, input: Any, axis: Any, combine: Combine, keep_dims: Any) -> RuntimeValue:
     tile = combinable(function, input)
     if not tile.dtype.is_int():
         raise CompileError(f"tl.{function} takes integers, not {tile.dtype}", "TFW0209")
@@ -97,7 +99,7 @@ def _bitwise(b: Builder, function: str, input: Any, axis: Any, combine: Combine,
 def _extremum(name: str, elementwise: str, beats: str) -> None:
     """`max` and `min` and their arg forms; `beats` compares the better element with the other."""
 
-    def best(b: Builder, pair: Sequence[Value]) -> Value:
+    def best(b: Builder, pair: Sequence[RuntimeValue]) -> RuntimeValue:
         return math.meaning.of[elementwise](b, *pair, tl.PropagateNan.NONE)
 
     @meaning(name)
@@ -110,7 +112,7 @@ def _extremum(name: str, elementwise: str, beats: str) -> None:
         return reduced(b, name, [tile], axis, best, keep_dims)[0]
 
     @meaning(f"arg{name}")
-    def compute_index(b: Builder, input: Any, axis: Any, tie_break_left: Any, keep_dims: Any) -> Value:
+    def compute_index(b: Builder, input: Any, axis: Any, tie_break_left: Any, keep_dims: Any) -> RuntimeValue:
         return _with_index(b, f"arg{name}", beats, input, axis, tie_break_left, keep_dims)[1]
 
 
@@ -120,7 +122,7 @@ _extremum("min", "minimum", "<")
 
 def _with_index(
     b: Builder, function: str, beats: str, input: Any, axis: Any, tie_break_left: Any, keep_dims: Any
-) -> tuple[Value, ...]:
+) -> tuple[RuntimeValue, ...]:
     """The pair (element, its index along `axis`) that wins."""
     tile = combinable(function, input)
     if axis is None:
@@ -134,7 +136,7 @@ def _with_index(
             index = b.expand_dims(index, place)
     index = arithmetic.stretched(b, index, tile.shape)
 
-    def better(inner: Builder, arguments: Sequence[Value]) -> tuple[Value, Value]:
+    def better(inner: Builder, arguments: Sequence[RuntimeValue]) -> tuple[RuntimeValue, RuntimeValue]:
         value, place, other, other_place = arguments
         wins = arithmetic.compare(inner, beats, value, other)
         if left:
@@ -146,7 +148,7 @@ def _with_index(
 
 
 @meaning("softmax")
-def softmax(b: Builder, x: Any, dim: Any, keep_dims: Any, ieee_rounding: Any) -> Value:
+def softmax(b: Builder, x: Any, dim: Any, keep_dims: Any, ieee_rounding: Any) -> RuntimeValue:
     tile, axis = combinable("softmax", x), 0 if dim is None else dim
     if not tile.dtype.is_floating():
         raise CompileError(f"tl.softmax takes floats, not {tile.dtype}", "TFW0209", help="cast first: `x.to(tl.float32)`")

@@ -12,7 +12,7 @@ from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import cast
 from tilefw.frontend.combine import SCAN, Combine, combinable, combinables, combine_block, user_combine
 from tilefw.frontend.semantics import checked_axis, checked_flag
-from tilefw.frontend.values import Value
+from tilefw.frontend.values import RuntimeValue
 
 meaning = Meanings()
 
@@ -25,21 +25,21 @@ def associative_scan(b: Builder, input: Any, axis: Any, combine_fn: Any, reverse
     return tuple(results) if isinstance(input, tuple) else results[0]
 
 
-def _scanned(b: Builder, tiles: Sequence[Value], axis: Any, combine: Combine, reverse: Any) -> list[Value]:
+def _scanned(b: Builder, tiles: Sequence[RuntimeValue], axis: Any, combine: Combine, reverse: Any) -> list[RuntimeValue]:
     """The tiles, which have one shape, scanned together along `axis`."""
     along, backward = checked_axis(axis, len(tiles[0].shape)), checked_flag(reverse, "reverse")
     block, results = combine_block(b, [tile.dtype for tile in tiles], combine)
     return b.scan(tiles, along, backward, block, results)
 
 
-def _cumulative(name: str, operation: Callable[[Builder, Any, Any], Value]) -> None:
+def _cumulative(name: str, operation: Callable[[Builder, Any, Any], RuntimeValue]) -> None:
     """`cumsum` and `cumprod`: in which type elements are combined is the rule of `tl.sum`."""
 
-    def combine(b: Builder, pair: Sequence[Value]) -> Value:
+    def combine(b: Builder, pair: Sequence[RuntimeValue]) -> RuntimeValue:
         return operation(b, *pair)
 
     @meaning(name)
-    def compute(b: Builder, input: Any, axis: Any, reverse: Any, dtype: Any) -> Value:
+    def compute(b: Builder, input: Any, axis: Any, reverse: Any, dtype: Any) -> RuntimeValue:
         tile = combinable(name, input, SCAN)
         element = sum_type(tile.dtype) if dtype is None else dtype
         return _scanned(b, [cast(b, tile, element)], axis, combine, reverse)[0]

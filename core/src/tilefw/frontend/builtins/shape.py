@@ -11,20 +11,20 @@ from tilefw.frontend.builder import Builder, element_count
 from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import to_value
 from tilefw.frontend.semantics import broadcast_shapes, checked_axis, checked_shape, not_constexpr
-from tilefw.frontend.values import Value, named
+from tilefw.frontend.values import RuntimeValue, named
 
 meaning = Meanings()
 
 
 @meaning("broadcast")
-def broadcast(b: Builder, input: Any, other: Any) -> tuple[Value, Value]:
+def broadcast(b: Builder, input: Any, other: Any) -> tuple[RuntimeValue, RuntimeValue]:
     x, y = to_value(b, input), to_value(b, other)
     shape = broadcast_shapes(x.shape, y.shape) if x.shape and y.shape else x.shape or y.shape
     return stretched(b, x, shape), stretched(b, y, shape)
 
 
 @meaning("broadcast_to")
-def broadcast_to(b: Builder, input: Any, shape: tuple[Any, ...]) -> Value:
+def broadcast_to(b: Builder, input: Any, shape: tuple[Any, ...]) -> RuntimeValue:
     value, target = to_value(b, input), checked_shape(_one_tuple(shape))
     if value.is_tile and len(value.shape) != len(target):
         raise CompileError(
@@ -40,7 +40,7 @@ def broadcast_to(b: Builder, input: Any, shape: tuple[Any, ...]) -> Value:
 
 
 @meaning("expand_dims")
-def expand_dims(b: Builder, input: Any, axis: Any) -> Value:
+def expand_dims(b: Builder, input: Any, axis: Any) -> RuntimeValue:
     value = to_value(b, input)
     axes = axis if isinstance(axis, tuple) else (axis,)
     places = [checked_axis(a, len(value.shape) + len(axes)) for a in axes]
@@ -51,13 +51,13 @@ def expand_dims(b: Builder, input: Any, axis: Any) -> Value:
     return value
 
 
-def inserted_axis(b: Builder, value: Value, axis: int) -> Value:
+def inserted_axis(b: Builder, value: RuntimeValue, axis: int) -> RuntimeValue:
     """The value with an axis of extent 1 at `axis`; a scalar becomes a tile of one element."""
     return b.expand_dims(value, axis) if value.is_tile else b.splat(value, (1,))
 
 
 @meaning("reshape")
-def reshape(b: Builder, input: Any, shape: tuple[Any, ...], can_reorder: Any = False) -> Value:
+def reshape(b: Builder, input: Any, shape: tuple[Any, ...], can_reorder: Any = False) -> RuntimeValue:
     value, target = to_value(b, input), checked_shape(_one_tuple(shape))
     if value.numel != element_count(target):
         raise CompileError(
@@ -70,22 +70,22 @@ def reshape(b: Builder, input: Any, shape: tuple[Any, ...], can_reorder: Any = F
 
 
 @meaning("item")
-def item(b: Builder, input: Any) -> Value:
+def item(b: Builder, input: Any) -> RuntimeValue:
     return reshape(b, input, ())
 
 
 @meaning("view")
-def view(b: Builder, input: Any, shape: tuple[Any, ...]) -> Value:
+def view(b: Builder, input: Any, shape: tuple[Any, ...]) -> RuntimeValue:
     return reshape(b, input, shape)
 
 
 @meaning("ravel")
-def ravel(b: Builder, x: Any, can_reorder: Any) -> Value:
+def ravel(b: Builder, x: Any, can_reorder: Any) -> RuntimeValue:
     return reshape(b, x, (to_value(b, x).numel,))
 
 
 @meaning("squeeze")
-def squeeze(b: Builder, x: Any, dim: Any) -> Value:
+def squeeze(b: Builder, x: Any, dim: Any) -> RuntimeValue:
     value = to_value(b, x)
     axis = checked_axis(dim, len(value.shape))
     if value.shape[axis] != 1:
@@ -94,12 +94,12 @@ def squeeze(b: Builder, x: Any, dim: Any) -> Value:
 
 
 @meaning("unsqueeze")
-def unsqueeze(b: Builder, x: Any, dim: Any) -> Value:
+def unsqueeze(b: Builder, x: Any, dim: Any) -> RuntimeValue:
     return expand_dims(b, x, dim)
 
 
 @meaning("trans")
-def trans(b: Builder, input: Any, dims: tuple[Any, ...]) -> Value:
+def trans(b: Builder, input: Any, dims: tuple[Any, ...]) -> RuntimeValue:
     value, order = to_value(b, input), _one_tuple(dims)
     rank = len(value.shape)
     if not order:
@@ -110,12 +110,12 @@ def trans(b: Builder, input: Any, dims: tuple[Any, ...]) -> Value:
 
 
 @meaning("permute")
-def permute(b: Builder, input: Any, dims: tuple[Any, ...]) -> Value:
+def permute(b: Builder, input: Any, dims: tuple[Any, ...]) -> RuntimeValue:
     value, order = to_value(b, input), _one_tuple(dims)
     if not value.is_tile:
         raise CompileError(f"there are no axes to permute in {named(value)}", "TFW0202")
     for axis in order:
-        if isinstance(axis, Value):
+        if isinstance(axis, RuntimeValue):
             raise not_constexpr("an axis")
     if not all(isinstance(axis, int) for axis in order) or sorted(order) != list(range(len(value.shape))):
         raise CompileError(
@@ -127,9 +127,9 @@ def permute(b: Builder, input: Any, dims: tuple[Any, ...]) -> Value:
 
 
 @meaning("cast")
-def cast(b: Builder, input: Any, dtype: Any, fp_downcast_rounding: Any, bitcast: Any) -> Value:
+def cast(b: Builder, input: Any, dtype: Any, fp_downcast_rounding: Any, bitcast: Any) -> RuntimeValue:
     value = to_value(b, input)
-    if isinstance(bitcast, Value):
+    if isinstance(bitcast, RuntimeValue):
         raise not_constexpr("bitcast")
     return casts.bitcast(b, value, dtype) if bitcast else casts.cast(b, value, dtype, fp_downcast_rounding)
 

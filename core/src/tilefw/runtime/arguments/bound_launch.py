@@ -8,13 +8,13 @@ from typing import Any
 from tilefw.api.device import Scalar
 from tilefw.api.dtypes import DTYPES, dtype
 from tilefw.api.errors import CompileError, LaunchError
-from tilefw.api.launch import Buffer, Launch
+from tilefw.api.launch import BufferPlacement, LaunchArguments
 from tilefw.api.target import BOUND_FACTS, TargetInfo
 from tilefw.runtime.arguments.arrays import host_array, is_array, storages
 from tilefw.runtime.arguments.binding import grid_of, scalar
 
 
-def launch_of(info: TargetInfo, values: Mapping[str, Any], grid: tuple[int, int, int]) -> Launch | None:
+def launch_of(info: TargetInfo, values: Mapping[str, Any], grid: tuple[int, int, int]) -> LaunchArguments | None:
     """What a target that compiles for one launch wants to know of it; None for any other target.
 
     Arguments that are None are constants of the code already."""
@@ -25,9 +25,9 @@ def launch_of(info: TargetInfo, values: Mapping[str, Any], grid: tuple[int, int,
     buffers = {}
     for name, array in arrays:
         number = next(n for n, store in enumerate(stores) if store.holds(array))
-        buffers[name] = Buffer(number, array.address - stores[number].start, stores[number].nbytes)
+        buffers[name] = BufferPlacement(number, array.address - stores[number].start, stores[number].nbytes)
     scalars = {name: _number(value) for name, value in values.items() if value is not None and name not in buffers}
-    return Launch(grid, scalars, buffers)
+    return LaunchArguments(grid, scalars, buffers)
 
 
 def _number(value: Any) -> int | float:
@@ -39,7 +39,7 @@ def _number(value: Any) -> int | float:
 
 def stated_launch(
     info: TargetInfo, signature: Mapping[str, str], grid: Any, scalars: Mapping[str, int | float], extents: Mapping[str, int]
-) -> Launch | None:
+) -> LaunchArguments | None:
     """The launch that a caller states ahead of time, for a target that wants to know it; every pointer has a storage of its own."""
     if not info.wants & BOUND_FACTS:
         return None
@@ -53,8 +53,8 @@ def stated_launch(
             note=f"it lacks {', '.join([*(['grid'] if grid is None else []), *lacking])}",
             help="compile(…, grid=(5,), scalars={'n': 5000}, extents={'x_ptr': 20000}): extents are bytes behind the pointers",
         )
-    buffers = {name: Buffer(number, 0, _stated_extent(name, extents[name])) for number, name in enumerate(pointers)}
-    return Launch(grid_of(grid), {name: _stated_scalar(name, signature[name], scalars[name]) for name in numbers}, buffers)
+    buffers = {name: BufferPlacement(number, 0, _stated_extent(name, extents[name])) for number, name in enumerate(pointers)}
+    return LaunchArguments(grid_of(grid), {name: _stated_scalar(name, signature[name], scalars[name]) for name in numbers}, buffers)
 
 
 def _stated_extent(name: str, value: Any) -> int:

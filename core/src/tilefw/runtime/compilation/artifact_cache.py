@@ -9,13 +9,13 @@ from tilefw.runtime import config
 from tilefw.runtime.bug_guard import guarded
 from tilefw.runtime.compilation.cache import digest, disk_cache
 from tilefw.runtime.compilation.fingerprint import fingerprint
-from tilefw.runtime.compilation.kernel_source import Source, Unstable, stable
+from tilefw.runtime.compilation.kernel_source import ModuleSource, Unstable, stable
 from tilefw.runtime.plugins.loader import Target
 
 MEMORY_LIMIT = 512  # artifacts of one target kept in memory; the oldest goes first
 
 
-def key_of(source: Source, target: Target, request: CompileOptions, assemble: bool) -> str | None:
+def key_of(source: ModuleSource, target: Target, request: CompileOptions, assemble: bool) -> str | None:
     """A key of everything that can change the artifact; None where the source or a target's option has no key."""
     if source.key is None:
         return None

@@ -11,12 +11,12 @@ from tilefw.api.artifact import Artifact
 from tilefw.api.backend import CompileOptions
 from tilefw.api.collector import paused
 from tilefw.api.errors import KernelError
-from tilefw.api.launch import Launch
+from tilefw.api.launch import LaunchArguments
 from tilefw.runtime import config
 from tilefw.runtime.arguments.bound_launch import stated_launch
 from tilefw.runtime.bug_guard import guarded
 from tilefw.runtime.compilation import artifact_cache, options
-from tilefw.runtime.compilation.kernel_source import Source, ahead_of_time, from_jit
+from tilefw.runtime.compilation.kernel_source import ModuleSource, ahead_of_time, from_jit
 from tilefw.runtime.compilation.pass_run import Watch, run_passes
 from tilefw.runtime.diagnostics import with_text
 from tilefw.runtime.plugins.loader import Target, find
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompiledArtifact:
     """An artifact, seconds by stage, and where it was found: `memory`, `disk`, or `` when it was made now."""
 
     artifact: Artifact
@@ -61,15 +61,15 @@ def compile(
 
 
 def compile_source(
-    source: Source, target: Target, request: CompileOptions, *, assemble: bool = False, watch: Watch | None = None
-) -> Compiled:
+    source: ModuleSource, target: Target, request: CompileOptions, *, assemble: bool = False, watch: Watch | None = None
+) -> CompiledArtifact:
     """The artifact of `source` on `target`; with `watch`, the caches are not read, so that every pass runs."""
     work = Compilation(source, target, watch or Watch())
     if watch is None:
         with work.clock.stage("cache"):
             found = artifact_cache.find(artifact_cache.key_of(source, target, request, assemble), target)
         if found is not None:
-            return Compiled(found[0], work.clock.seconds, found[1])
+            return CompiledArtifact(found[0], work.clock.seconds, found[1])
     with paused():
         return work.finish(work.simplify(work.build(), request.launch), request, assemble)
 
@@ -81,7 +81,7 @@ class Compilation:
     `clock` has the seconds of each stage, and after an error the stage that failed.
     """
 
-    source: Source
+    source: ModuleSource
     target: Target
     watch: Watch = field(default_factory=Watch)
     clock: StageClock = field(default_factory=StageClock)
@@ -91,7 +91,7 @@ class Compilation:
         with self.clock.stage("front end"), self._guarded("the front end"):
             return self.source.build()
 
-    def simplify(self, module: ModuleOp, launch: Launch | None) -> ModuleOp:
+    def simplify(self, module: ModuleOp, launch: LaunchArguments | None) -> ModuleOp:
         """The same module as the default passes leave it, for one `launch` only where it is given; nothing of the target's runs."""
         with self.clock.stage("passes"), self._guarded("a pass", module):
             from tilefw.passes.pipeline import default_passes
@@ -112,7 +112,7 @@ class Compilation:
                 run_passes(module, passes, self.target.name, self.watch, levels if request.keep_levels else None)
         return levels
 
-    def finish(self, module: ModuleOp, request: CompileOptions, assemble: bool) -> Compiled:
+    def finish(self, module: ModuleOp, request: CompileOptions, assemble: bool) -> CompiledArtifact:
         """The artifact of a simplified module, which is used up; it is kept in the caches."""
         backend = self.target.backend
         levels = self.lower(module, request)
@@ -125,7 +125,7 @@ class Compilation:
             artifact = replace(artifact, levels={**levels, **artifact.levels})
         with self.clock.stage("cache"):
             artifact_cache.keep(artifact_cache.key_of(self.source, self.target, request, assemble), self.target, artifact)
-        return Compiled(artifact, self.clock.seconds)
+        return CompiledArtifact(artifact, self.clock.seconds)
 
     @contextmanager
     def _guarded(self, doing: str, module: ModuleOp | None = None) -> Iterator[None]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ModuleSource:
     """A source of tile IR: `build` makes a module anew at each call. `key` covers all that decides the module; it is None where
     that cannot be found out, and then nothing is cached."""
 
@@ -23,7 +23,7 @@ class Source:
     build: Callable[[], ModuleOp]
 
 
-def from_jit(kernel: Any, signature: Mapping[str, str], constexprs: Mapping[str, Any]) -> Source:
+def from_jit(kernel: Any, signature: Mapping[str, str], constexprs: Mapping[str, Any]) -> ModuleSource:
     """A jit function with its specialisation; raises CompileError TFW0640 for anything else."""
     if not hasattr(kernel, "cache_key_source"):
         raise CompileError(
@@ -39,14 +39,14 @@ def from_jit(kernel: Any, signature: Mapping[str, str], constexprs: Mapping[str,
         key = digest(kernel.cache_key_source(), tuple(signature.items()), tuple((n, stable(v)) for n, v in constexprs.items()))
     except Unstable:
         key = None
-    return Source(getattr(kernel, "__name__", "kernel"), key, build)
+    return ModuleSource(getattr(kernel, "__name__", "kernel"), key, build)
 
 
 def _described(value: Any) -> str:
     return f"`{value.__name__}`" if hasattr(value, "__name__") else f"a {type(value).__name__}"
 
 
-def from_text(text: str, name: str) -> Source:
+def from_text(text: str, name: str) -> ModuleSource:
     """Tile IR text; `name` is the file's in messages."""
 
     def build() -> ModuleOp:
@@ -54,7 +54,7 @@ def from_text(text: str, name: str) -> Source:
 
         return parse(text, name)
 
-    return Source(name, digest("text", text), build)
+    return ModuleSource(name, digest("text", text), build)
 
 
 def ahead_of_time(signature: Mapping[str, str]) -> dict[str, str]:

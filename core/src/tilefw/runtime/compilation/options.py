@@ -8,7 +8,7 @@ from typing import Any
 
 from tilefw.api.backend import CompileOptions
 from tilefw.api.errors import CapacityError, LaunchError
-from tilefw.api.launch import Launch
+from tilefw.api.launch import LaunchArguments
 from tilefw.api.target import TargetInfo
 from tilefw.runtime.config import verify_code
 from tilefw.runtime.names import suggest
@@ -69,7 +69,7 @@ def split(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def resolve(
-    keywords: Mapping[str, Any], info: TargetInfo, *, facts: Iterable[str] = (), launch: Launch | None = None,
+    keywords: Mapping[str, Any], info: TargetInfo, *, facts: Iterable[str] = (), launch: LaunchArguments | None = None,
     keep_levels: bool = False,
 ) -> CompileOptions:
     """The options of one compilation; raises LaunchError TFW0320 for an unknown keyword, TFW0321 for a value out of range."""

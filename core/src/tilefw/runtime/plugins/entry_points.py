@@ -21,7 +21,7 @@ SOURCE_LIMIT = 4 << 20  # bytes of a hook module; a larger one is no light modul
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class PluginCandidate:
     """One entry point of the group: the plugin's name, its hook module, the distribution that brings it.
 
     A local plugin has no entry point, and for its distribution the setting that named it. `shadowed_by` names the distribution
@@ -44,24 +44,24 @@ class VersionNotStated(Exception):
     """The hook module cannot be found or read, or says no version as a literal."""
 
 
-def candidates() -> tuple[Candidate, ...]:
+def candidates() -> tuple[PluginCandidate, ...]:
     """Every plugin, by name, shadowed ones last."""
     local = local_plugins()
     return _scan(tuple(sys.path), local)
 
 
 @lru_cache(maxsize=4)
-def _scan(path: tuple[str, ...], local: tuple[LocalPlugin, ...] = ()) -> tuple[Candidate, ...]:
+def _scan(path: tuple[str, ...], local: tuple[LocalPlugin, ...] = ()) -> tuple[PluginCandidate, ...]:
     from importlib.metadata import entry_points  # 25 ms, so only where a plugin is looked for
 
     found = [_candidate(entry) for entry in entry_points(group=ENTRY_POINT_GROUP)]
-    found += [Candidate(plugin.name, plugin.module, plugin.named_by, "local") for plugin in local]
+    found += [PluginCandidate(plugin.name, plugin.module, plugin.named_by, "local") for plugin in local]
     # Of two with one name, tilefw-NAME keeps it: whoever claims it later, under whatever name, takes nothing away.
     found.sort(key=lambda c: (
         c.name, c.entry_point is not None, c.distribution.lower().replace("_", "-") != f"tilefw-{c.name}", c.distribution
     ))
-    first: dict[str, Candidate] = {}
-    shadowed: list[Candidate] = []
+    first: dict[str, PluginCandidate] = {}
+    shadowed: list[PluginCandidate] = []
     for candidate in found:
         winner = first.setdefault(candidate.name, candidate)
         if winner is not candidate:
@@ -69,9 +69,9 @@ def _scan(path: tuple[str, ...], local: tuple[LocalPlugin, ...] = ()) -> tuple[C
     return (*first.values(), *shadowed)
 
 
-def _candidate(entry: EntryPoint) -> Candidate:
+def _candidate(entry: EntryPoint) -> PluginCandidate:
     distribution, version = (entry.dist.name, entry.dist.version) if entry.dist is not None else ("unknown", "0")
-    return Candidate(entry.name, entry.value.partition(":")[0].strip(), distribution, version, None, entry)
+    return PluginCandidate(entry.name, entry.value.partition(":")[0].strip(), distribution, version, None, entry)
 
 
 def source_file(module: str) -> str:

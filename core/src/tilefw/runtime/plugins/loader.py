@@ -18,7 +18,7 @@ from tilefw.api.errors import PluginError, UsageError
 from tilefw.api.target import TargetInfo
 from tilefw.runtime import config
 from tilefw.runtime.names import suggest
-from tilefw.runtime.plugins.entry_points import Candidate, candidates
+from tilefw.runtime.plugins.entry_points import PluginCandidate, candidates
 from tilefw.runtime.plugins.local_plugins import local_plugins
 from tilefw.runtime.plugins.plugin import Plugin, load
 from tilefw.runtime.plugins.probe import load_warily, probe_all
@@ -97,7 +97,7 @@ class Registry:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._plugins: dict[Candidate, Plugin] = {}
+        self._plugins: dict[PluginCandidate, Plugin] = {}
         self._targets: dict[str, Target] = {"reference": Target(REFERENCE, None)}
 
     def find(self, name: str) -> Target:
@@ -175,7 +175,7 @@ class Registry:
                     self._plugins[candidate] = _broken(plugin, f"{hook}: {type(error).__name__}: {error}")
         return merged
 
-    def _load(self, candidate: Candidate) -> Plugin:
+    def _load(self, candidate: PluginCandidate) -> Plugin:
         disabled = config.disabled_plugins()
         if candidate.name in disabled or "*" in disabled:
             return load(candidate, disabled)  # not kept: the switch is read at each use
@@ -216,7 +216,7 @@ class Registry:
         )
 
 
-def _named_by(name: str) -> list[Candidate]:
+def _named_by(name: str) -> list[PluginCandidate]:
     """The plugins whose name and a hyphen begin the target's name, the longest first."""
     fitting = [c for c in candidates() if name.startswith(c.name + "-") and c.shadowed_by is None]
     return sorted(fitting, key=lambda c: -len(c.name))

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from tilefw.api.target import TargetInfo
 from tilefw.api.version import TILEFW_API, accepts
 from tilefw.runtime.config import trace_plugins
-from tilefw.runtime.plugins.entry_points import Candidate, VersionNotStated, stated_version
+from tilefw.runtime.plugins.entry_points import PluginCandidate, VersionNotStated, stated_version
 from tilefw.runtime.plugins.hook_trace import trace
 from tilefw.runtime.plugins.target_check import BadTarget, check_targets
 
@@ -48,13 +48,13 @@ class Plugin:
         return self.status not in ("ok", "disabled")
 
 
-def load(candidate: Candidate, disabled: frozenset[str]) -> Plugin:
+def load(candidate: PluginCandidate, disabled: frozenset[str]) -> Plugin:
     """Load a plugin; what comes back always has a status, and targets only when that is `ok`."""
     known = seen(candidate, disabled)
     return _run_hooks(known, candidate) if known.status == "ok" else known
 
 
-def seen(candidate: Candidate, disabled: frozenset[str]) -> Plugin:
+def seen(candidate: PluginCandidate, disabled: frozenset[str]) -> Plugin:
     """What is known of a plugin of which no line has run; its status is `ok` where nothing speaks against importing it."""
     known = Plugin(candidate.name, candidate.distribution, candidate.version, candidate.module, "ok")
     if candidate.name in disabled or "*" in disabled:
@@ -72,14 +72,14 @@ def seen(candidate: Candidate, disabled: frozenset[str]) -> Plugin:
     return known
 
 
-def _incompatible(candidate: Candidate, version: tuple[int, int]) -> str:
+def _incompatible(candidate: PluginCandidate, version: tuple[int, int]) -> str:
     written, ours = (".".join(map(str, v)) for v in (version, TILEFW_API))
     newer = version > TILEFW_API
     upgrade = "tilefw-core" if newer else candidate.distribution
     return f"it was written against interface {written}, this core serves {ours}; try: pip install --upgrade {upgrade}"
 
 
-def _run_hooks(known: Plugin, candidate: Candidate) -> Plugin:
+def _run_hooks(known: Plugin, candidate: PluginCandidate) -> Plugin:
     import pluggy
 
     from tilefw.api import hooks

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tilefw.api.version import TILEFW_API
 from tilefw.runtime import atomic_write, config
-from tilefw.runtime.plugins.entry_points import Candidate, VersionNotStated, candidates, source_file
+from tilefw.runtime.plugins.entry_points import PluginCandidate, VersionNotStated, candidates, source_file
 from tilefw.runtime.plugins.plugin import Plugin, from_json, load, seen, to_json
 from tilefw.runtime.plugins.target_check import BadTarget
 
@@ -30,7 +30,7 @@ MEMORY_LIMIT = 8 << 30  # bytes of address space: a light module needs a hundred
 _ALARM = -signal.SIGALRM if hasattr(signal, "SIGALRM") else None  # the exit status of a child whose time is up; not on Windows
 
 
-def load_warily(candidate: Candidate, disabled: frozenset[str]) -> Plugin:
+def load_warily(candidate: PluginCandidate, disabled: frozenset[str]) -> Plugin:
     """Load a plugin in this process, unless a child that was asked first hung or crashed.
 
     What has answered before, or is imported already, costs no child.
@@ -42,7 +42,7 @@ def load_warily(candidate: Candidate, disabled: frozenset[str]) -> Plugin:
     return load(candidate, disabled)
 
 
-def probe_all(asked: Sequence[Candidate], disabled: frozenset[str], seconds: float | None = None) -> list[Plugin]:
+def probe_all(asked: Sequence[PluginCandidate], disabled: frozenset[str], seconds: float | None = None) -> list[Plugin]:
     """Every candidate's plugin, in order; the children run side by side.
 
     `seconds` is the time for each to answer once it is reached, that of TILEFW_PLUGIN_SECONDS unless given.
@@ -72,7 +72,7 @@ def probe_all(asked: Sequence[Candidate], disabled: frozenset[str], seconds: flo
     return [known[index] for index in range(len(asked))]
 
 
-def _start(candidate: Candidate, seconds: float) -> subprocess.Popen[bytes]:
+def _start(candidate: PluginCandidate, seconds: float) -> subprocess.Popen[bytes]:
     # -P keeps the current folder off the path; our own path goes along, so that the child finds what we would find.
     path = os.pathsep.join(p for p in sys.path if p)
     command = [sys.executable, "-P", "-m", "tilefw.runtime.plugins.probe", candidate.name, str(seconds)]
@@ -81,7 +81,7 @@ def _start(candidate: Candidate, seconds: float) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors)
 
 
-def _answer(candidate: Candidate, child: subprocess.Popen[bytes], deadline: float, seconds: float) -> Plugin:
+def _answer(candidate: PluginCandidate, child: subprocess.Popen[bytes], deadline: float, seconds: float) -> Plugin:
     failed = Plugin(candidate.name, candidate.distribution, candidate.version, candidate.module, "crashed", code="TFW0508")
     hung = replace(failed, status="hung", error=f"it did not answer within {seconds:g} s (TILEFW_PLUGIN_SECONDS)")
     try:
@@ -107,7 +107,7 @@ def _ending(code: int) -> str:
     return f"its process ended with status {code}"
 
 
-def _kept(candidate: Candidate) -> Plugin | None:
+def _kept(candidate: PluginCandidate) -> Plugin | None:
     path = _path(candidate)
     try:
         if path is None or path.stat().st_size > ANSWER_LIMIT:
@@ -118,7 +118,7 @@ def _kept(candidate: Candidate) -> Plugin | None:
     return plugin if plugin.name == candidate.name and plugin.status == "ok" else None
 
 
-def _keep(candidate: Candidate, plugin: Plugin) -> None:
+def _keep(candidate: PluginCandidate, plugin: Plugin) -> None:
     path = _path(candidate)
     if path is None:
         return
@@ -128,7 +128,7 @@ def _keep(candidate: Candidate, plugin: Plugin) -> None:
         atomic_write.write(path, json.dumps(to_json(plugin)))
 
 
-def _path(candidate: Candidate) -> Path | None:
+def _path(candidate: PluginCandidate) -> Path | None:
     folder = config.state_directory()
     if folder is None:
         return None

@@ -16,7 +16,7 @@ from tilefw.sim.engine.state import LaunchState
 from tilefw.sim.floats import Array
 from tilefw.sim.matrix.unit import MatrixUnit
 from tilefw.sim.program import Instruction
-from tilefw.sim.report import Fault, first_true
+from tilefw.sim.report import LaunchStopped, first_true
 
 
 class NumpyLanes(IntegerLanes, FloatLanes, CrossLanes, CopyingLanes):
@@ -85,4 +85,4 @@ class NumpyLanes(IntegerLanes, FloatLanes, CrossLanes, CopyingLanes):
         self.launch.diagnostics.reporter.add(
             "trap", "TFW0812", message, self.instruction, count=int(bad.sum()), where=self.locate(*first_true(bad))
         )
-        raise Fault
+        raise LaunchStopped

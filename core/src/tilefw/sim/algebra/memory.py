@@ -25,7 +25,7 @@ from tilefw.sim.memory.regions import ELEMENTS, Region, gather, gather_poison, s
 from tilefw.sim.memory.reservations import Reservations
 from tilefw.sim.memory.spaces import copy_of
 from tilefw.sim.program import Instruction
-from tilefw.sim.report import Fault
+from tilefw.sim.report import LaunchStopped
 
 _WORD = 4  # bytes of the narrowest atomics of most chips
 
@@ -90,7 +90,7 @@ class MemoryLanes(Algebra):
     ) -> NoReturn:
         for observe in self.observers.out_of_bounds:
             observe(self, space, address, size, kind, mask, region)
-        raise Fault
+        raise LaunchStopped
 
     def _global(self, address: Array, size: int, kind: AccessKind, mask: Array | None, alignment: int | None) -> list[Piece]:
         if mask is None:
@@ -114,7 +114,7 @@ class MemoryLanes(Algebra):
         if region.readonly and kind != "read":
             for observe in self.observers.write_to_readonly:
                 observe(self, region, address, mask)
-            raise Fault
+            raise LaunchStopped
 
     def _several(self, address: Array, size: int, kind: AccessKind, mask: Array | None) -> list[Piece]:
         """Lanes of one access in several allocations."""

@@ -8,7 +8,7 @@ import numpy as np
 from tilefw.sim.algebra.lanes import NumpyLanes
 from tilefw.sim.checks.check import Check
 from tilefw.sim.floats import Array
-from tilefw.sim.report import Fault, first_true
+from tilefw.sim.report import LaunchStopped, first_true
 
 
 class Alignment(Check):
@@ -31,4 +31,4 @@ class Alignment(Check):
             self.name, "TFW0802", f"access of {size} bytes at address {where:#x}{name}, which is no multiple of {multiple}",
             lanes.instruction, count=int(bad.sum()), where=lanes.locate(a, b, lane), address=where,
         )
-        raise Fault
+        raise LaunchStopped

@@ -11,7 +11,7 @@ from tilefw.sim.checks.check import Check
 from tilefw.sim.engine.batch import Batch
 from tilefw.sim.floats import Array
 from tilefw.sim.program import Instruction
-from tilefw.sim.report import Fault, first_true
+from tilefw.sim.report import LaunchStopped, first_true
 
 
 class Barriers(Check):
@@ -46,7 +46,7 @@ def report_torn(lanes: NumpyLanes, torn: Array, taken: Array) -> NoReturn:
         "barriers", "TFW0813", "the lanes of a wave disagree on a branch, and the chip has one program counter for a wave",
         lanes.instruction, where=lanes.locate(*first_true(torn & taken)), count=int(torn.sum()),
     )
-    raise Fault
+    raise LaunchStopped
 
 
 def report_deadlock(batch: Batch, waiting: list[tuple[Instruction, int, Array]]) -> None:

@@ -16,7 +16,7 @@ from tilefw.sim.program import Instruction, Issue, Program
 from tilefw.sim.report import first_true
 from tilefw.sim.steps.operand_registers import reads, writes
 from tilefw.sim.tracking.history import Found
-from tilefw.sim.tracking.queues import Kind, Open, Past, QueuedEvent, Unfinished, most_left
+from tilefw.sim.tracking.queues import Kind, OutstandingEvents, Past, QueuedEvent, Unfinished, most_left
 
 COPY_CODE = "TFW0805"
 RESULT_CODE = "TFW0820"
@@ -84,7 +84,7 @@ class ResultTracker:
         self._most = most_left(instructions)
 
     def through(self, instructions: Sequence[Instruction], past: Past) -> tuple[Past, list[Found]]:
-        work = {u.kind: Open(set(u.older), list(u.newest)) for u in past}
+        work = {u.kind: OutstandingEvents(set(u.older), list(u.newest)) for u in past}
         pending = self._pending(work)
         faults: list[Found] = []
         for instruction in instructions:
@@ -103,7 +103,7 @@ class ResultTracker:
     def _issue(self, event: QueuedEvent) -> Issue:
         return self._instructions[event.instruction].issues[event.issue]
 
-    def _pending(self, work: dict[Kind, Open]) -> dict[int, list[Kind]]:
+    def _pending(self, work: dict[Kind, OutstandingEvents]) -> dict[int, list[Kind]]:
         """Registers that unfinished events will write, and the kinds of these events."""
         pending: dict[int, list[Kind]] = {}
         for kind, unfinished in work.items():
@@ -112,17 +112,17 @@ class ResultTracker:
                     pending.setdefault(register, []).append(kind)
         return pending
 
-    def _wait(self, work: dict[Kind, Open], limits: dict[str, int]) -> None:
+    def _wait(self, work: dict[Kind, OutstandingEvents], limits: dict[str, int]) -> None:
         for (queue, order), unfinished in work.items():
             if queue in limits:
                 unfinished.leave(limits[queue], bool(order))
 
-    def _begin(self, work: dict[Kind, Open], event: QueuedEvent | None, issue: Issue) -> None:
+    def _begin(self, work: dict[Kind, OutstandingEvents], event: QueuedEvent | None, issue: Issue) -> None:
         # Of no order, only which events there are matters.
         kept = self._most.get(issue.queue, 0) if issue.order else 0
-        work.setdefault((issue.queue, issue.order), Open()).begin(event, kept)
+        work.setdefault((issue.queue, issue.order), OutstandingEvents()).begin(event, kept)
 
-    def _closed(self, work: dict[Kind, Open]) -> Past:
+    def _closed(self, work: dict[Kind, OutstandingEvents]) -> Past:
         """The past as one value for all ways that lead to it: events that write nothing count only behind others."""
         closed = []
         for kind, unfinished in sorted(work.items()):
@@ -134,7 +134,7 @@ class ResultTracker:
 
     # --- faults ----------------------------------------------------------------------------------------------------------
 
-    def _faults(self, instruction: Instruction, work: dict[Kind, Open], pending: dict[int, list[Kind]]) -> list[Found]:
+    def _faults(self, instruction: Instruction, work: dict[Kind, OutstandingEvents], pending: dict[int, list[Kind]]) -> list[Found]:
         """The first register that the instruction touches too early: it reads it, or writes it out of order."""
         merged = sum(len(issue.merged) for issue in instruction.issues)
         read = reads(instruction)
@@ -148,7 +148,7 @@ class ResultTracker:
         needed = ((effect, kind) for effect in instruction.needs for kind in pending.get(effect, ()))
         return [self._found(instruction, effect, "needed", kind, work[kind]) for effect, kind in needed][:1]
 
-    def _found(self, instruction: Instruction, register: int, verb: str, kind: Kind, unfinished: Open) -> Found:
+    def _found(self, instruction: Instruction, register: int, verb: str, kind: Kind, unfinished: OutstandingEvents) -> Found:
         event, later = next((e, n) for e, n in unfinished.events() if register in self._issue(e).pending)
         name = self._names[register] if register < len(self._names) else f"register {register}"
         other = self._instructions[event.instruction]

@@ -23,7 +23,7 @@ from tilefw.sim.engine.launch import RunningLaunch
 from tilefw.sim.engine.waiting import Waiting
 from tilefw.sim.floats import Array
 from tilefw.sim.program import Special
-from tilefw.sim.report import Fault
+from tilefw.sim.report import LaunchStopped
 from tilefw.sim.tracking.history import WaveHistories
 
 # Blocks after which a path that others keep from running gets a turn, and how many polls (atomics, strong loads) make it soon.
@@ -74,7 +74,7 @@ class Execution:
                     self._end()
                     return True
                 barriers.report_deadlock(self.batch, self._waiting.waiting())
-                raise Fault
+                raise LaunchStopped
             path, limit, turn = self._choose()
             self._execute(path, limit, min(turn, stop - self._blocks_run))
         return False

@@ -15,7 +15,7 @@ from tilefw.sim.engine.frame import Frame
 from tilefw.sim.engine.waiting import Waiting
 from tilefw.sim.floats import Array
 from tilefw.sim.program import Barrier, Branch, BranchTable, Call, Exit, Instruction, Jump
-from tilefw.sim.report import Fault, first_true
+from tilefw.sim.report import LaunchStopped, first_true
 from tilefw.sim.steps.prepare import Prepared, PreparedBlock
 
 # A recursion that does not end is reported before it fills the host's memory.
@@ -163,7 +163,7 @@ class Flow:
         self._batch.launch.diagnostics.reporter.add(
             "bounds", "TFW0814", message((a, b, lane)), block.flow, where=(self._batch.workgroup(a), b, lane), count=int(wild.sum())
         )
-        raise Fault
+        raise LaunchStopped
 
     def _part(self, path: DivergentPath, mask: Array, values: Array, targets: Mapping[int, int]) -> int | None:
         """Everybody goes to the block of their value: the block when that is one, else a path for each."""

@@ -11,11 +11,11 @@ from tilefw.sim.checks.active import active_checks, history_of, observers_of
 from tilefw.sim.checks.check import Check
 from tilefw.sim.engine.frame import all_ones, zeros
 from tilefw.sim.engine.load import LoadedProgram
-from tilefw.sim.engine.state import Diagnostics, Geometry, LaunchMemory, LaunchState, Schedule
+from tilefw.sim.engine.state import Diagnostics, ExecutionOrder, Geometry, LaunchMemory, LaunchState
 from tilefw.sim.floats import Array
 from tilefw.sim.matrix.unit import MatrixUnit
 from tilefw.sim.memory.regions import GlobalMemory, Region
-from tilefw.sim.program import Chip, Program
+from tilefw.sim.program import Program, SimulatedChip
 from tilefw.sim.steps.prepare import Prepared
 from tilefw.sim.tracking.history import History
 
@@ -34,7 +34,7 @@ class RunningLaunch:
     first_poison: list[Array | None]
 
     @property
-    def chip(self) -> Chip:
+    def chip(self) -> SimulatedChip:
         return self.state.chip
 
 
@@ -54,7 +54,7 @@ def make_launch(
     classes = active_checks(options)
     prepared = loaded.steps(any(c.step is not Check.step for c in classes))
     diagnostics = Diagnostics()
-    schedule = Schedule(prepared.blocks, options, diagnostics)
+    schedule = ExecutionOrder(prepared.blocks, options, diagnostics)
     state = LaunchState(chip, program, options, geometry, own, schedule, diagnostics)
     checks = [made for made in (c.made_for(state) for c in classes) if made is not None]
     diagnostics.observers = observers_of(checks)
@@ -80,7 +80,7 @@ def _parameters(arguments: bytes) -> Region:
     return region
 
 
-def _check_size(chip: Chip, program: Program, geometry: Geometry) -> None:
+def _check_size(chip: SimulatedChip, program: Program, geometry: Geometry) -> None:
     if any(n < 1 for n in geometry.block) or geometry.threads > chip.max_threads:
         raise LaunchError(
             f"a workgroup of {geometry.block} threads", code="TFW0342", note=f"{chip.name} takes 1 to {chip.max_threads} threads"
@@ -96,7 +96,7 @@ def _check_size(chip: Chip, program: Program, geometry: Geometry) -> None:
         )
 
 
-def _check_memory(chip: Chip, memory: LaunchMemory) -> None:
+def _check_memory(chip: SimulatedChip, memory: LaunchMemory) -> None:
     if memory.dynamic_shared < 0 or memory.shared_bytes > chip.shared_bytes:
         raise LaunchError(
             f"{memory.shared_bytes} bytes of shared memory a workgroup", code="TFW0344", note=f"{chip.name} has {chip.shared_bytes}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tilefw.sim.memory.regions import GlobalMemory, Region
 from tilefw.sim.memory.spaces import no_space, owners_of
-from tilefw.sim.program import Chip, Program, Variable
+from tilefw.sim.program import Program, SimulatedChip, Variable
 from tilefw.sim.steps.prepare import Prepared, prepare
 from tilefw.sim.tracking.history import History
 
@@ -21,7 +21,7 @@ class LoadedProgram:
     """
 
     program: Program
-    chip: Chip
+    chip: SimulatedChip
     prepared: Prepared
     shared: int
     shared_alignment: int
@@ -42,7 +42,7 @@ class LoadedProgram:
 
 
 def load_program(
-    program: Program, chip: Chip, memory: GlobalMemory, placed: dict[str, int] | None = None
+    program: Program, chip: SimulatedChip, memory: GlobalMemory, placed: dict[str, int] | None = None
 ) -> LoadedProgram:
     """Lay out the variables and prepare the steps. Raises CodeError, LaunchError (memory), PluginError (TFW0516).
 

@@ -16,7 +16,7 @@ from tilefw.sim.engine.load import LoadedProgram
 from tilefw.sim.floats import Array
 from tilefw.sim.memory.regions import GlobalMemory
 from tilefw.sim.memory.spaces import copies
-from tilefw.sim.report import Fault
+from tilefw.sim.report import LaunchStopped
 
 # Threads of a batch: enough to spread the cost of a step, few enough that registers stay in the cache. The workloads of
 # bench/simulating.py (Triton's code, default checks, one thread of a server's CPU), best of three, in ms:
@@ -66,7 +66,7 @@ def run(launch: RunningLaunch) -> LaunchReport:
             _run_batches(launch)
         for observe in diagnostics.observers.finish:
             observe()
-    except Fault:
+    except LaunchStopped:
         pass
     finally:
         for region in allocations:

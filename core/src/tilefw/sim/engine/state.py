@@ -14,8 +14,8 @@ from tilefw.sim.counters import Counters
 from tilefw.sim.engine.observers import Observers
 from tilefw.sim.memory.regions import GlobalMemory, Region
 from tilefw.sim.memory.reservations import Reservations
-from tilefw.sim.program import Chip, Instruction, Program
-from tilefw.sim.report import Fault, Reporter
+from tilefw.sim.program import Instruction, Program, SimulatedChip
+from tilefw.sim.report import LaunchStopped, Reporter
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class CountedBlock(Protocol):
     def units(self) -> Mapping[str, int]: ...
 
 
-class Schedule:
+class ExecutionOrder:
     """The order of execution and its budget. `random` permutes what has no order of its own; None: the plain order."""
 
     __slots__ = ("_blocks", "_budget", "_counters", "_counts", "_reporter", "random")
@@ -103,7 +103,7 @@ class Schedule:
                 "budget", "TFW0810", f"the kernel executed more than {self._budget} instructions (over all threads)",
                 self._blocks[block].instructions[-1], note="it does not end, or needs a larger budget",
             )
-            raise Fault
+            raise LaunchStopped
 
     def count_units(self) -> None:
         """Add up the executed instructions by unit."""
@@ -117,10 +117,10 @@ class Schedule:
 class LaunchState:
     """What every part of a running launch may look up."""
 
-    chip: Chip
+    chip: SimulatedChip
     program: Program
     options: LaunchOptions
     geometry: Geometry
     memory: LaunchMemory
-    schedule: Schedule
+    schedule: ExecutionOrder
     diagnostics: Diagnostics

@@ -9,10 +9,10 @@ import numpy as np
 from tilefw.api.errors import PluginError
 from tilefw.sim.engine.frame import Frame
 from tilefw.sim.floats import Array
-from tilefw.sim.program import Chip, SpaceOwner
+from tilefw.sim.program import SimulatedChip, SpaceOwner
 
 
-def owners_of(chip: Chip) -> Mapping[str, SpaceOwner]:
+def owners_of(chip: SimulatedChip) -> Mapping[str, SpaceOwner]:
     """Who has a copy of each space; parameters, constants and global memory belong to all and are not there."""
     return {"shared": "workgroup", "local": "lane", **{space.name: space.owner for space in chip.spaces}}
 
@@ -34,7 +34,7 @@ def copy_of(owner: SpaceOwner | None, frame: Frame, shape: tuple[int, int, int])
     return wave if owner == "wave" else wave * lanes + frame.lane
 
 
-def no_space(chip: Chip, space: str) -> PluginError:
+def no_space(chip: SimulatedChip, space: str) -> PluginError:
     """The plugin names a space that its chip does not have."""
     known = ", ".join(("global", "param", "const", "generic", *owners_of(chip)))
     return PluginError(

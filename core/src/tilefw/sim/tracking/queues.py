@@ -45,7 +45,7 @@ def most_left(instructions: Iterable[Instruction]) -> dict[str, int]:
 
 
 @dataclass(slots=True)
-class Open:
+class OutstandingEvents:
     """The events of one kind while a block is gone through."""
 
     older: set[QueuedEvent] = field(default_factory=set)

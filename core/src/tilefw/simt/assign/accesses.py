@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilefw.api.errors import UnsupportedError
 from tilefw.api.integers import log2
-from tilefw.simt.description import ChipDescription, Machine
+from tilefw.simt.description import ChipDescription, LaneMachine
 from tilefw.simt.facts import LaneFacts
 from tilefw.simt.lane.atomics import FLOATS_THAT_PAIR
 from tilefw.simt.layout import LinearLayout, blocked, f2
@@ -36,7 +36,7 @@ ACCESSES = (ops.LoadOp, ops.StoreOp, CopyOp, *ATOMIC_OPS, ops.LoadBlockOp, ops.S
 class Accesses:
     """The accesses of one function, judged by its facts."""
 
-    def __init__(self, machine: Machine, facts: LaneFacts) -> None:
+    def __init__(self, machine: LaneMachine, facts: LaneFacts) -> None:
         self.machine = machine
         self.facts = facts
         self._coalesced: dict[Operation, LinearLayout] = {}

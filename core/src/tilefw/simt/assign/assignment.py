@@ -27,7 +27,7 @@ from tilefw.simt.assign.classes import CarriedValues, Classes, carried
 from tilefw.simt.assign.costs import Costs, fixed
 from tilefw.simt.assign.homes import Homes
 from tilefw.simt.assign.staging import staged_layout
-from tilefw.simt.description import Machine
+from tilefw.simt.description import LaneMachine
 from tilefw.simt.facts import LaneFacts
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.layout.atoms import DotLayouts
@@ -53,7 +53,7 @@ class Assignment:
     with its source, `layouts` that of each access and shared store, `dots` those of each dot.
     """
 
-    def __init__(self, function: FuncOp, machine: Machine, facts: LaneFacts) -> None:
+    def __init__(self, function: FuncOp, machine: LaneMachine, facts: LaneFacts) -> None:
         self.made: dict[SSAValue, list[LinearLayout]] = {}
         self.conversions: dict[SSAValue, list[Conversion]] = {}
         self.layouts: dict[Operation, LinearLayout] = {}

@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from tilefw.api.errors import UnsupportedError
 from tilefw.simt.assign.assignment import Assignment
 from tilefw.simt.assign.stepwise import dot_of, operand_of
-from tilefw.simt.description import ChipDescription, Machine
+from tilefw.simt.description import ChipDescription, LaneMachine
 from tilefw.simt.layout import LinearLayout, swizzle
 from tilefw.simt.layout.shared import SharedLayout
 from tilefw.simt.lower import shared_access
@@ -29,7 +29,7 @@ class _Use:
     copies: list[tuple[LinearLayout, int]] = field(default_factory=list)
 
 
-def shared_layouts(function: FuncOp, assignment: Assignment, machine: Machine) -> dict[SSAValue, SharedLayout]:
+def shared_layouts(function: FuncOp, assignment: Assignment, machine: LaneMachine) -> dict[SSAValue, SharedLayout]:
     """By the result of each `tile.alloc_shared`. Raises UnsupportedError as `buffer_of` does."""
     uses: dict[SSAValue, _Use] = {}
     for op in function.walk():
@@ -51,7 +51,7 @@ def _readers(op: LoadSharedOp, assignment: Assignment, chip: ChipDescription) ->
     return made if dot is None or not made else [operand_of(op, dot, assignment.dots[dot], chip)]
 
 
-def _chosen(buffer: SSAValue, use: _Use, machine: Machine) -> SharedLayout:
+def _chosen(buffer: SSAValue, use: _Use, machine: LaneMachine) -> SharedLayout:
     type = buffer.type.view  # type: ignore[attr-defined]
     # What is stored before a loop and at its end alike counts once: the loop's rounds are many.
     writers = list(dict.fromkeys(use.writers))

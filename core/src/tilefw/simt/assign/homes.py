@@ -20,7 +20,7 @@ from xdsl.ir import Operation, SSAValue
 from tilefw.simt.assign.accesses import ACCESSES, Accesses, accessed_type, accessed_value, check_shape
 from tilefw.simt.assign.classes import Classes
 from tilefw.simt.assign.transfer import moves_layout, operand_layouts, push
-from tilefw.simt.description import Machine
+from tilefw.simt.description import LaneMachine
 from tilefw.simt.layout import LinearLayout, atoms, blocked
 from tilefw.simt.layout.atoms import AtomChain, DotLayouts
 from tilefw.simt.lower import dot
@@ -37,7 +37,7 @@ _REACH = 6  # classes in a row that one home is looked for through
 class Homes:
     """`of(value)` is the home of a tile's class; `natural(op)` where an op's result is best computed; `dots` all dots' layouts."""
 
-    def __init__(self, function: FuncOp, classes: Classes, accesses: Accesses, machine: Machine) -> None:
+    def __init__(self, function: FuncOp, classes: Classes, accesses: Accesses, machine: LaneMachine) -> None:
         self.classes = classes
         self.accesses = accesses
         self.machine = machine

@@ -8,7 +8,7 @@ nothing of registers: `elements` lets them emit instructions.
 """
 
 from tilefw.simt.expand.base import BASE_ROWS
-from tilefw.simt.expand.builder import Chip, Legal, Rule, key
+from tilefw.simt.expand.builder import ExpansionBuilder, Legal, Rule, key
 from tilefw.simt.expand.rules import RULES, legal
 
-__all__ = ["BASE_ROWS", "RULES", "Chip", "Legal", "Rule", "key", "legal"]
+__all__ = ["BASE_ROWS", "RULES", "ExpansionBuilder", "Legal", "Rule", "key", "legal"]

@@ -1,6 +1,6 @@
 """The base set: the rows that every SIMT chip must have; all others can be made of them.
 
-Beside these a chip has four ways to look at bits that cost at most a move (see `builder.Chip`), access to memory in 8,
+Beside these a chip has four ways to look at bits that cost at most a move (see `builder.ExpansionBuilder`), access to memory in 8,
 16 and 32 bits, and a barrier: at most 40 rows in all.
 
 On registers (`elements`) the looks at bits of a narrow element are themselves four rows, for each register form of one:

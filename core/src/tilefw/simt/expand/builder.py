@@ -24,7 +24,7 @@ def key(row: str, type_: str, to: str | None = None) -> str:
     return f"{row}.{type_}" if to is None else f"{row}.{type_}.{to}"
 
 
-class Chip(Protocol):
+class ExpansionBuilder(Protocol):
     """What the expansions build on. Values are opaque; types are tile IR's spellings.
 
     `bits` and `narrow` move between a value of at most 32 bits and its code, zero-extended, in an i32 (an i1 is 0 or 1);
@@ -45,7 +45,7 @@ class Chip(Protocol):
 class Legal:
     """Call it with a row's name and operands; casts name their result in `to`."""
 
-    def __init__(self, chip: Chip, rules: Mapping[str, Rule]) -> None:
+    def __init__(self, chip: ExpansionBuilder, rules: Mapping[str, Rule]) -> None:
         self.chip = chip
         self.rules = rules
 

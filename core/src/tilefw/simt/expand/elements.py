@@ -34,7 +34,7 @@ def expansion(key: str) -> Callable[..., Element] | None:
 
     def expanded(code: Code, *elements: Element) -> Element:
         operands = [Typed(e, "i1" if row == "select" and i == 0 else operand) for i, e in enumerate(elements)]
-        return rule(Legal(_Registers(code), RULES), *operands, *result).element
+        return rule(Legal(_CodeBuilder(code), RULES), *operands, *result).element
 
     return expanded
 
@@ -59,8 +59,8 @@ class _Rows:
         return key in self.rules or key in _RENAMES
 
 
-class _Registers:
-    """`builder.Chip` over a `Code`."""
+class _CodeBuilder:
+    """`builder.ExpansionBuilder` over a `Code`."""
 
     def __init__(self, code: Code) -> None:
         self.code = code

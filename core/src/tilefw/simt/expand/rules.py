@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilefw.simt.expand import division, exact, floats, formats, halves, narrow, transcendental, wide
-from tilefw.simt.expand.builder import Chip, Legal, Rule
+from tilefw.simt.expand.builder import ExpansionBuilder, Legal, Rule
 
 # Earlier subjects win: a narrow integer is widened before any rule for 32 bits is asked.
 _SUBJECTS = (narrow, wide, division, formats, halves, floats, exact, transcendental)
@@ -14,6 +14,6 @@ for _subject in reversed(_SUBJECTS):
     RULES.update(_subject.RULES)
 
 
-def legal(chip: Chip) -> Legal:
+def legal(chip: ExpansionBuilder) -> Legal:
     """A builder of elementwise rows for `chip`."""
     return Legal(chip, RULES)

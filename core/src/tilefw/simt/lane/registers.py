@@ -57,7 +57,7 @@ class RegisterPiece:
 
 
 @dataclass(slots=True)
-class Vector:
+class LaneVector:
     """A lane value of `n` elements; `op` makes the pieces that are still None. `origins` are the elements that a value which only
     moves elements consists of: (value, index) each."""
 
@@ -76,9 +76,9 @@ class Vector:
         return min(CHUNK, self.n - chunk * CHUNK)
 
 
-def whole(name: str, n: int, registers: Sequence[Element], packed: bool) -> Vector:
+def whole(name: str, n: int, registers: Sequence[Element], packed: bool) -> LaneVector:
     """A vector that stands in these registers, each one element or, `packed`, as many as fit."""
     per = per_register(name) if packed else 1
     step = CHUNK // per
     parts = [list(registers[first : first + step]) for first in range(0, len(registers), step)]
-    return Vector(name, n, [RegisterPiece(packed=part) if per > 1 else RegisterPiece(elements=part) for part in parts])
+    return LaneVector(name, n, [RegisterPiece(packed=part) if per > 1 else RegisterPiece(elements=part) for part in parts])

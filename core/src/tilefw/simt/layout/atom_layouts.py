@@ -13,7 +13,7 @@ from functools import cached_property
 
 from tilefw.api.dtypes import DTYPES
 from tilefw.api.integers import log2
-from tilefw.simt.description import Machine, MatrixAtom
+from tilefw.simt.description import LaneMachine, MatrixAtom
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.layout.atom_recipes import DotTypes, Recipe
 
@@ -159,7 +159,7 @@ def _finish(
 
 
 def with_warps(
-    atom: MatrixAtom, recipe: Recipe, sizes: dict[str, int], types: DotTypes, machine: Machine, chain: AtomChain
+    atom: MatrixAtom, recipe: Recipe, sizes: dict[str, int], types: DotTypes, machine: LaneMachine, chain: AtomChain
 ) -> DotLayouts:
     """A matrix atom: warps over the batch, then in blocks over m and n; repeats along n run fastest, so that A is read once."""
     deal = _Deal(sizes)
@@ -176,7 +176,7 @@ def with_warps(
     return _finish(atom, recipe, sizes, types, depth, repeats, deal.rest("k"), (), warps)
 
 
-def _depth(deal: _Deal, atom: MatrixAtom, machine: Machine, chain: AtomChain) -> _Depth:
+def _depth(deal: _Deal, atom: MatrixAtom, machine: LaneMachine, chain: AtomChain) -> _Depth:
     """Which k a lane has in one step: so many in a row that it reads them at once, and more than an atom takes where they fit.
 
     A sum may take its products in any order that A and B share. So the k of further atoms stand between those of a lane's
@@ -197,7 +197,7 @@ def _depth(deal: _Deal, atom: MatrixAtom, machine: Machine, chain: AtomChain) ->
     return _Depth((*low, *deal.take("k", own - held)), tuple(between))
 
 
-def idle(atom: MatrixAtom, sizes: dict[str, int], machine: Machine, chain: AtomChain) -> int:
+def idle(atom: MatrixAtom, sizes: dict[str, int], machine: LaneMachine, chain: AtomChain) -> int:
     """How many warps do the work of one, as there are too few atoms for all; in a chain, too few along m."""
     along = {"m": log2(sizes["m"] // atom.m), "n": 0 if chain is not AtomChain.NONE else log2(sizes["n"] // atom.n)}
     return 1 << max(0, log2(machine.warps) - log2(sizes.get("b", 1)) - sum(along.values()))
@@ -215,7 +215,7 @@ def _grid(left: dict[str, int], sizes: dict[str, int], warps: int, chained: bool
     return max(full) if chained else min(full, key=lambda split: (read(split), -split[0]))
 
 
-def with_lanes(atom: MatrixAtom, sizes: dict[str, int], types: DotTypes, machine: Machine) -> DotLayouts:
+def with_lanes(atom: MatrixAtom, sizes: dict[str, int], types: DotTypes, machine: LaneMachine) -> DotLayouts:
     """The lane atom: a block of registers r x r in runs of 16 bytes, lanes between the runs, so that reads are wide and without
     bank conflicts; warps in blocks on top."""
     deal = _Deal(sizes)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tilefw.api.errors import Place, UnsupportedError
-from tilefw.simt.description import ChipDescription, Machine, MatrixAtom
+from tilefw.simt.description import ChipDescription, LaneMachine, MatrixAtom
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.layout.atom_layouts import AtomChain, DotLayouts, idle, with_lanes, with_warps
 from tilefw.simt.layout.atom_recipes import F32_RECIPES, DotTypes, Recipe, recipes
@@ -34,7 +34,7 @@ def find(chip: ChipDescription, name: str) -> MatrixAtom:
 
 
 def choose(
-    shape: Sequence[int], types: DotTypes, machine: Machine, chain: AtomChain = AtomChain.NONE, atom: str | None = None,
+    shape: Sequence[int], types: DotTypes, machine: LaneMachine, chain: AtomChain = AtomChain.NONE, atom: str | None = None,
     place: Place | None = None,
 ) -> DotLayouts:
     """The layouts of a dot of `shape` ([b,] m, n, k; powers of two).

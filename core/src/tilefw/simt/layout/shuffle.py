@@ -59,17 +59,17 @@ def _words(elements: int, bits: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _HardwareIndex:
     """A place in the source's warp, or a difference of two."""
 
     register: int
     lane: int
 
-    def __xor__(self, other: _Place) -> _Place:
-        return _Place(self.register ^ other.register, self.lane ^ other.lane)
+    def __xor__(self, other: _HardwareIndex) -> _HardwareIndex:
+        return _HardwareIndex(self.register ^ other.register, self.lane ^ other.lane)
 
 
-class _Source:
+class _SourceLayout:
     """Where a warp has an element."""
 
     def __init__(self, layout: LinearLayout) -> None:
@@ -81,28 +81,28 @@ class _Source:
         # What leads to a copy of the same element: differences of places that change nothing.
         self.copies = [self._place(k) for k in f2.kernel(columns)]
 
-    def _place(self, used: int) -> _Place:
-        return _Place(used & ((1 << self._split) - 1), used >> self._split)
+    def _place(self, used: int) -> _HardwareIndex:
+        return _HardwareIndex(used & ((1 << self._split) - 1), used >> self._split)
 
-    def find(self, element: int) -> _Place | None:
+    def find(self, element: int) -> _HardwareIndex | None:
         """In lane 0 where it can be."""
         used = self._all.solve(element)
         return None if used is None else self._place(used)
 
-    def find_all(self, elements: Iterable[int]) -> list[_Place] | None:
+    def find_all(self, elements: Iterable[int]) -> list[_HardwareIndex] | None:
         """Places of all of them; None when the warp lacks one."""
         found = self._all.solve_all(elements)
         return None if found is None else [self._place(used) for used in found]
 
-    def near(self, element: int, bit: int) -> _Place | None:
+    def near(self, element: int, bit: int) -> _HardwareIndex | None:
         """The place in the lane `bit` itself."""
         used = self._registers.solve(element ^ self._lane[bit])
-        return None if used is None else _Place(used, 1 << bit)
+        return None if used is None else _HardwareIndex(used, 1 << bit)
 
 
 def shuffle(source: LinearLayout, target: LinearLayout, bits: int, flip: int) -> Shuffle | None:
     """The rounds that bring a tile from `source` to `target`; None when elements leave their warp, or a round cannot be had."""
-    places = _Source(source)
+    places = _SourceLayout(source)
     start = places.find_all([flip])
     registers = places.find_all(target.register)
     warps = places.find_all(a ^ b for a, b in zip(target.warp, source.warp, strict=True))
@@ -117,13 +117,15 @@ def shuffle(source: LinearLayout, target: LinearLayout, bits: int, flip: int) ->
     return _rounds(_send(columns, len(lanes)), columns, receive, registers, start[0], len(lanes), bits)
 
 
-def _threads(places: _Source, target: LinearLayout, registers: list[_Place]) -> tuple[list[int], list[_Place]] | None:
+def _threads(
+    places: _SourceLayout, target: LinearLayout, registers: list[_HardwareIndex]
+) -> tuple[list[int], list[_HardwareIndex]] | None:
     """For each lane bit the renumbering of registers, and the place that the renumbered register 0 comes from.
 
     The lanes of the places are independent, but for lane bits of which the target holds copies.
     """
     receive: list[int] = []
-    found: list[_Place] = []
+    found: list[_HardwareIndex] = []
     lanes = f2.Subspace()
     elements = f2.Subspace(target.register)
     for bit, element in enumerate(target.lane):
@@ -144,12 +146,12 @@ def _threads(places: _Source, target: LinearLayout, registers: list[_Place]) -> 
     return receive, found
 
 
-def _copy(elements: f2.Subspace, element: int, found: list[_Place], registers: int) -> tuple[int, _Place] | None:
+def _copy(elements: f2.Subspace, element: int, found: list[_HardwareIndex], registers: int) -> tuple[int, _HardwareIndex] | None:
     """A lane bit that repeats what registers and lower lane bits have takes it from where these do."""
     used = elements.solve(element)
     if used is None:
         return None
-    place = _Place(0, 0)
+    place = _HardwareIndex(0, 0)
     for i, earlier in enumerate(found):
         if used >> registers >> i & 1:
             place ^= earlier
@@ -157,8 +159,8 @@ def _copy(elements: f2.Subspace, element: int, found: list[_Place], registers: i
 
 
 def _free(
-    place: _Place, bit: int, lanes: f2.Subspace, places: _Source, registers: list[_Place]
-) -> tuple[int, _Place] | None:
+    place: _HardwareIndex, bit: int, lanes: f2.Subspace, places: _SourceLayout, registers: list[_HardwareIndex]
+) -> tuple[int, _HardwareIndex] | None:
     """Another lane for a bit whose lanes are taken: by a copy in the source, else by another register, best the bit's own lane."""
     for copy in places.copies:
         if place.lane ^ copy.lane not in lanes:
@@ -175,7 +177,7 @@ def _free(
     return None
 
 
-def _send(columns: list[_Place], lane_bits: int) -> list[int]:
+def _send(columns: list[_HardwareIndex], lane_bits: int) -> list[int]:
     """The register that a thread gives in the round of ρ = 0, as a function of its own index: one column a thread bit."""
     # Warp bits stay what they are, so that columns are told apart by them too.
     places = [p.lane | (1 << i if i >= lane_bits else 0) for i, p in enumerate(columns)]
@@ -188,7 +190,8 @@ def _send(columns: list[_Place], lane_bits: int) -> list[int]:
 
 
 def _rounds(
-    send: list[int], columns: list[_Place], receive: list[int], registers: list[_Place], start: _Place, lane_bits: int, bits: int
+    send: list[int], columns: list[_HardwareIndex], receive: list[int], registers: list[_HardwareIndex], start: _HardwareIndex,
+    lane_bits: int, bits: int,
 ) -> Shuffle:
     given, lane = (f2.table([getattr(p, part) for p in registers]) for part in ("register", "lane"))
     groups: dict[int, tuple[list[int], list[int]]] = {}

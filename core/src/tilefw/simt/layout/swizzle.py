@@ -66,7 +66,7 @@ def choose_for(
     sides = [LayoutSide(layout, bits, log2(width)) for layout, width in copies]
     sides += [side(layout, bits, banks) for layout in writers]
     sides += [side(layout, bits, banks, reads=True) for layout in readers]
-    search = _Search(shape, bits, sides, banks)
+    search = _SwizzleSearch(shape, bits, sides, banks)
     forced = max((s.layout.register[: s.fixed] for s in sides), key=len, default=())
     vectors = _vectors(sides, forced, log2(max(1, banks.access * 8 // bits)))
     search.try_all(vectors)
@@ -76,7 +76,7 @@ def choose_for(
     return search.best
 
 
-class _Search:
+class _SwizzleSearch:
     """The cheapest layout of those tried, its cost, and whether any that looked cheaper had conflicts."""
 
     def __init__(self, shape: tuple[int, ...], bits: int, sides: Sequence[LayoutSide], banks: Banks) -> None:

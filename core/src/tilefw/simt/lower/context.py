@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from tilefw.simt import lane
 from tilefw.simt.assign.assignment import Assignment
 from tilefw.simt.assign.buffers import shared_layouts
-from tilefw.simt.description import Machine
+from tilefw.simt.description import LaneMachine
 from tilefw.simt.facts import LaneFacts
 from tilefw.simt.lane.builder import LaneBuilder
 from tilefw.simt.layout import LinearLayout
@@ -42,7 +42,7 @@ class SharedView:
 class LoweringContext:
     """The state of one function's lowering."""
 
-    def __init__(self, function: FuncOp, machine: Machine) -> None:
+    def __init__(self, function: FuncOp, machine: LaneMachine) -> None:
         self.function = function
         self.machine = machine
         self.pointer: Attribute = types.i64 if machine.chip.pointer_bits == 64 else types.i32

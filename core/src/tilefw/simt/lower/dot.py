@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from tilefw.api.dtypes import DTYPES
 from tilefw.simt import lane
-from tilefw.simt.description import Machine
+from tilefw.simt.description import LaneMachine
 from tilefw.simt.lane.builder import LaneBuilder
 from tilefw.simt.layout.atoms import DotLayouts, DotTypes
 from tilefw.tile import types
@@ -29,7 +29,7 @@ class DotContext(Protocol):
     def builder(self) -> LaneBuilder: ...
 
     @property
-    def machine(self) -> Machine: ...
+    def machine(self) -> LaneMachine: ...
 
 
 _TF32_BITS = -(1 << 13)  # all but the 13 bits of f32's mantissa that tf32 has not

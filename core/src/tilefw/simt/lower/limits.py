@@ -21,7 +21,7 @@ OUTSIDE = (1 << 32) - (1 << 16)  # with room above: no sum of it with an immedia
 FAR = -(1 << 12)  # the bits of an immediate that must not
 
 
-class Limits:
+class BufferBounds:
     """Makes limits and chosen offsets."""
 
     def __init__(self, addressing: Addressing) -> None:

@@ -18,10 +18,10 @@ from xdsl.ir import BlockArgument, SSAValue
 from tilefw.api.target import UNDER_2_GIB
 from tilefw.simt import lane
 from tilefw.simt.assign.accesses import PointerOp, covering
-from tilefw.simt.description import Machine
+from tilefw.simt.description import LaneMachine
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.lower.access import APART, I32_LIMIT, Addressing, Constants, Indices, Placed, summands
-from tilefw.simt.lower.limits import FAR, Limits, literal
+from tilefw.simt.lower.limits import FAR, BufferBounds, literal
 from tilefw.simt.pipeline.alias import arguments_of
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
@@ -33,7 +33,7 @@ _Made = dict[tuple[Constants, Constants], SSAValue]
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _BlockOffsets:
     """Where an access of a block goes: constants XORed to the thread's index, added where strides are no constants, and bytes."""
 
     xor: Constants
@@ -44,14 +44,14 @@ class _Place:
 class Offsets:
     """Places accesses with a base; what it cannot place so is None, and `Addressing` does it."""
 
-    def __init__(self, addressing: Addressing, machine: Machine) -> None:
+    def __init__(self, addressing: Addressing, machine: LaneMachine) -> None:
         self.addressing = addressing
         self.builder = addressing.builder
         self.scalars = addressing.scalars
         self.facts = addressing.facts
         self.small = machine.small
         self._of_arguments: dict[SSAValue, bool] = {}
-        self.limits = Limits(addressing) if machine.chip.bounded else None
+        self.limits = BufferBounds(addressing) if machine.chip.bounded else None
         self.centered: set[SSAValue] = set()  # bases as far below what is accessed as their offsets reach up and down
 
     # -- blocks
@@ -66,7 +66,7 @@ class Offsets:
         indices = a.indices(op, layout, width)
         places = self._places(op, indices)
         least = min(0, *(place.immediate for place in places))
-        places = [_Place(p.xor, p.add, p.immediate - least) for p in places]
+        places = [_BlockOffsets(p.xor, p.add, p.immediate - least) for p in places]
         own = None if self.limits is None else covering(op, self.facts)
         base, shift, moves = self._start(op, len({(p.xor, p.add) for p in places}), bias, least, own)
         if bias >= UNDER_2_GIB:
@@ -171,7 +171,7 @@ class Offsets:
         least = self.facts.bounds(op.offsets[dim])[0]
         return op.checks[dim] == "both" and (least is None or least < 0)
 
-    def _far(self, op: BlockAccess, indices: Indices, place: _Place, shift: SSAValue, chosen: bool, made: _Made) -> SSAValue:
+    def _far(self, op: BlockAccess, indices: Indices, place: _BlockOffsets, shift: SSAValue, chosen: bool, made: _Made) -> SSAValue:
         """A lane's offset; of one that is chosen, with what is too much for an immediate beside `OUTSIDE`."""
         b, offset = self.builder, self._offset(op, indices, place.xor, place.add, shift, made)
         far = place.immediate & FAR if chosen else 0
@@ -202,13 +202,13 @@ class Offsets:
             return None
         return 0 if positive and not loose else UNDER_2_GIB + loose
 
-    def _places(self, op: BlockAccess, indices: Indices) -> list[_Place]:
+    def _places(self, op: BlockAccess, indices: Indices) -> list[_BlockOffsets]:
         size = self.addressing.size(op)
         strides = [self.facts.constant(s) for s in op.strides]
         found = []
         for xor, add in zip(indices.xors, indices.adds, strict=True):
             immediate = sum(c * s * size for c, s in zip(add, strides, strict=True) if s is not None)
-            found.append(_Place(xor, tuple(0 if s is not None else c for c, s in zip(add, strides, strict=True)), immediate))
+            found.append(_BlockOffsets(xor, tuple(0 if s is not None else c for c, s in zip(add, strides, strict=True)), immediate))
         return found
 
     def _base(self, op: BlockAccess, constant: int, without: int | None = None) -> SSAValue:

@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 
 from tilefw.api.integers import log2
 from tilefw.simt import lane
-from tilefw.simt.description import Machine
+from tilefw.simt.description import LaneMachine
 from tilefw.simt.lane.builder import LaneBuilder
 from tilefw.tile import types
 
@@ -36,7 +36,7 @@ class SharedAccessContext(Protocol):
     def address(self) -> SharedAddressing: ...
 
     @property
-    def machine(self) -> Machine: ...
+    def machine(self) -> LaneMachine: ...
 
 
 def addresses(

@@ -14,7 +14,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import ArgSpec
 
 from tilefw.api.errors import UnsupportedError
-from tilefw.simt.description import ChipDescription, Machine
+from tilefw.simt.description import ChipDescription, LaneMachine
 from tilefw.simt.lower import atomics, compute, memory, notes, shape, shared, values
 from tilefw.simt.lower.context import LoweringContext
 from tilefw.simt.lower.loops import LoopLowering
@@ -36,7 +36,7 @@ class TileToLane(ModulePass):
     As text, `tile-to-lane{lanes=32 warps=4 …}` stands for a plain chip of those facts.
     """
 
-    machine: Machine
+    machine: LaneMachine
     name = "tile-to-lane"
 
     @classmethod
@@ -48,7 +48,7 @@ class TileToLane(ModulePass):
             raise ValueError(f"tile-to-lane has no option {', '.join(sorted(given))}; it has {', '.join(_PLAIN)}")
         warps = facts.pop("warps")
         shuffles, copies = bool(facts.pop("shuffles")), (4, 8, 16) if facts.pop("copies") else ()
-        return cls(Machine(ChipDescription("plain", shuffles=shuffles, copy_bytes=copies, **facts), warps))  # type: ignore[arg-type]
+        return cls(LaneMachine(ChipDescription("plain", shuffles=shuffles, copy_bytes=copies, **facts), warps))  # type: ignore[arg-type]
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [f for f in op.body.block.ops if isinstance(f, FuncOp)]:
@@ -68,7 +68,7 @@ def _number(values: Sequence[object], name: str) -> int:
     return values[0]
 
 
-def lowered_function(function: FuncOp, machine: Machine) -> FuncOp:
+def lowered_function(function: FuncOp, machine: LaneMachine) -> FuncOp:
     """The function rebuilt in lane IR; the old one is left as it is."""
     context = LoweringContext(function, machine)
     old = function.body.block

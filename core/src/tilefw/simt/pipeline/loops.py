@@ -28,7 +28,7 @@ from xdsl.utils.arg_spec import ArgSpec
 
 from tilefw.passes.dce import erase_dead
 from tilefw.simt.assign.accesses import Accesses
-from tilefw.simt.description import ChipDescription, Machine
+from tilefw.simt.description import ChipDescription, LaneMachine
 from tilefw.simt.facts import LaneFacts
 from tilefw.simt.pipeline.ahead import Ahead, AsyncCopies, LoadedRegisters, StagedStores
 from tilefw.simt.pipeline.frame import LoopFrame
@@ -49,7 +49,7 @@ class PipelineLoops(ModulePass):
     `disjoint`: the launch knows that the buffers of different arguments do not overlap.
     """
 
-    machine: Machine
+    machine: LaneMachine
     num_stages: int
     disjoint: bool = False
     name = "pipeline-loops"
@@ -65,7 +65,7 @@ class PipelineLoops(ModulePass):
             numbers[name] = values[0]
         copies = (4, 8, 16) if numbers["copies"] else ()
         chip = ChipDescription("plain", 32, 64, 16, shared_bytes=numbers["shared_bytes"], copy_bytes=copies)
-        return cls(Machine(chip, 4), numbers["num_stages"], bool(numbers["disjoint"]))
+        return cls(LaneMachine(chip, 4), numbers["num_stages"], bool(numbers["disjoint"]))
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [f for f in op.body.block.ops if isinstance(f, FuncOp)]:

@@ -15,7 +15,7 @@ from xdsl.dialects.scf import ForOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from tilefw.simt.description import Machine
+from tilefw.simt.description import LaneMachine
 from tilefw.simt.lane.registers import bits_of
 from tilefw.simt.layout import LinearLayout, atoms
 from tilefw.simt.layout.atoms import AtomChain, DotLayouts
@@ -37,7 +37,7 @@ class ParkOperands(ModulePass):
     Looks at each loop with dots; does nothing on a chip that does not say how many registers a lane has.
     """
 
-    machine: Machine
+    machine: LaneMachine
     name = "park-operands"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -51,7 +51,7 @@ class ParkOperands(ModulePass):
                 _relieve(loop, self.machine, lot)
 
 
-def _relieve(loop: ForOp, machine: Machine, lot: _Lot) -> None:
+def _relieve(loop: ForOp, machine: LaneMachine, lot: _Lot) -> None:
     """Park what the loop's dots do not change, the largest first, until the rest fits."""
     dots = [op for op in loop.body.block.ops if isinstance(op, DotOp)]
     chain = AtomChain.LEADS if len(dots) > 1 else AtomChain.NONE

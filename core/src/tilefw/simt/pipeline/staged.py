@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 from xdsl.dialects.scf import ForOp
 from xdsl.ir import SSAValue
 
-from tilefw.simt.description import Machine
+from tilefw.simt.description import LaneMachine
 from tilefw.simt.pipeline.emit import Emitter
 from tilefw.simt.pipeline.park import SHARE
 from tilefw.simt.pipeline.slice import Load
@@ -28,7 +28,7 @@ def operands_of(loop: ForOp, loads: Collection[Load]) -> list[Load]:
     return [load for load in loads if _factor_of(load, loop) is not None]
 
 
-def stage(loop: ForOp, loads: Collection[Load], machine: Machine) -> None:
+def stage(loop: ForOp, loads: Collection[Load], machine: LaneMachine) -> None:
     """Put these loads of the loop, operands of its dots, into shared memory right before the dot, which reads them from there."""
     outside = Emitter(loop)
     for dot in [op for op in loop.body.block.ops if isinstance(op, DotOp)]:
@@ -42,7 +42,7 @@ def stage(loop: ForOp, loads: Collection[Load], machine: Machine) -> None:
             _read(load, view, dot, place)
 
 
-def _crowds(dot: DotOp, loads: Sequence[Load], machine: Machine) -> bool:
+def _crowds(dot: DotOp, loads: Sequence[Load], machine: LaneMachine) -> bool:
     """Whether fewer workgroups have room in shared memory, side by side, than in the registers."""
     chip, total = machine.chip, sum(map(_bytes, loads))
     sums = types.dtype_of(dot.acc.type).storage_bits // 8 * math.prod(types.shape_of(dot.acc.type))

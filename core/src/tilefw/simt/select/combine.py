@@ -62,7 +62,7 @@ class Combiner:
 
 
 @dataclass(frozen=True)
-class Combine(FunctionPass):
+class CombineInstructions(FunctionPass):
     """Rewrites pairs of instructions to one. What its rewrites leave unread is for `eliminate-dead`."""
 
     name = "combine"

@@ -22,7 +22,7 @@ from tilefw.machine.inst import Function
 from tilefw.simt import lane
 from tilefw.simt.chip import LaneChip
 from tilefw.simt.expand.base import check_rules
-from tilefw.simt.lane.registers import RegisterPiece, Vector, bits_of, type_name
+from tilefw.simt.lane.registers import LaneVector, RegisterPiece, bits_of, type_name
 from tilefw.simt.lower.notes import notes_of
 from tilefw.simt.select.atomics import AtomicSelection
 from tilefw.simt.select.code import Code
@@ -37,7 +37,7 @@ from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 
 
 @dataclass(frozen=True)
-class LaneToMachine(ModulePass):
+class SelectInstructions(ModulePass):
     """Selects instructions of `chip` for every function."""
 
     name = "lane-to-machine"
@@ -90,7 +90,7 @@ class Selector:
         for i, argument in enumerate(function.body.block.args):
             name = f"i{self.chip.pointer_bits}" if types.is_pointer(argument.type) else type_name(argument.type)
             element = self.chip.parameter(self.code, i, name)
-            self.values.vectors[argument] = Vector(name, 1, [RegisterPiece(elements=[element])])
+            self.values.vectors[argument] = LaneVector(name, 1, [RegisterPiece(elements=[element])])
         for op in function.body.block.ops:
             self.op(op)
 

@@ -10,9 +10,9 @@ from xdsl.ir import SSAValue
 from tilefw.api.errors import PluginError
 from tilefw.machine.inst import Slice
 from tilefw.simt import lane
-from tilefw.simt.chip import Access, AsyncCopy
+from tilefw.simt.chip import AsyncCopy, LaneAccess
 from tilefw.simt.lane.memory import AccessOp
-from tilefw.simt.lane.registers import CHUNK, RegisterPiece, Vector, bits_of, form_of, size_of, type_name, whole
+from tilefw.simt.lane.registers import CHUNK, LaneVector, RegisterPiece, bits_of, form_of, size_of, type_name, whole
 from tilefw.simt.select.code import Const, Element, place_of_class
 from tilefw.simt.select.values import Values
 from tilefw.tile import types
@@ -99,7 +99,7 @@ class MemorySelection:
             self._read(self._access(accesses, k, tuple(registers), bits, extra, predicate))
         return list(registers)
 
-    def _read(self, access: Access) -> None:
+    def _read(self, access: LaneAccess) -> None:
         """Have the chip load. Raises PluginError where its table does not say that what loads reads memory: passes would take it
         for an instruction that only computes, and move it over stores and barriers."""
         code, block = self.code, self.code.block
@@ -129,11 +129,11 @@ class MemorySelection:
         its type; else an integer's, as of packed elements and of types that the chip does not tell apart."""
         return name if name in self.chip.forms and bits_of(name) == bits else f"i{bits}"
 
-    def _loaded(self, name: str, stored: str, n: int, registers: list[Element], narrow: bool) -> Vector:
+    def _loaded(self, name: str, stored: str, n: int, registers: list[Element], narrow: bool) -> LaneVector:
         vector = whole(stored, n, registers, not narrow)
         if name != "i1":
             return vector
-        loaded = Vector("i1", n, [])
+        loaded = LaneVector("i1", n, [])
         for chunk, piece in enumerate(vector.pieces):
             assert piece is not None
             elements = piece.elements
@@ -219,14 +219,14 @@ class MemorySelection:
 
     def _access(
         self, of: _Accesses, k: int, registers: tuple[Element, ...], bits: int, extra: int, predicate: Slice | None
-    ) -> Access:
+    ) -> LaneAccess:
         base, limit = (None if v is None else self.values.element(v) for v in (of.base, of.limit))
         if base is None:
             address, immediate = self.address(of.address, of.places[k])
         else:  # such sums wrap at 32 bits, accesses do not: what is added stays in them
             slot, immediate = of.places[k]
             address = self.register(of.address, slot)
-        return Access(
+        return LaneAccess(
             registers, bits, address, immediate + extra, predicate, of.buffer, of.cache, of.eviction, of.volatile, of.space,
             base, limit,
         )

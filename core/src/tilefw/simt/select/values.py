@@ -17,7 +17,7 @@ from tilefw.api.integers import ceil_div
 from tilefw.machine.inst import Slice
 from tilefw.simt import lane
 from tilefw.simt.chip import LaneChip
-from tilefw.simt.lane.registers import CHUNK, RegisterPiece, Vector, bits_of, size_of, type_name
+from tilefw.simt.lane.registers import CHUNK, LaneVector, RegisterPiece, bits_of, size_of, type_name
 from tilefw.simt.select.code import Code, Const, Element
 from tilefw.simt.select.literals import float_bits
 from tilefw.tile import types
@@ -33,17 +33,17 @@ class Values:
     def __init__(self, code: Code, chip: LaneChip) -> None:
         self.code = code
         self.chip = chip
-        self.vectors: dict[SSAValue, Vector] = {}
+        self.vectors: dict[SSAValue, LaneVector] = {}
 
     def define(self, value: SSAValue, *elements: Element) -> None:
         """A value that stands in these single elements."""
-        self.vectors[value] = Vector(type_name(value.type), len(elements), [RegisterPiece(elements=list(elements))])
+        self.vectors[value] = LaneVector(type_name(value.type), len(elements), [RegisterPiece(elements=list(elements))])
 
     def postpone(self, op: Operation) -> None:
         """Select a pure op when its result is asked for."""
         result = op.results[0]
         n = size_of(result.type)
-        vector = Vector(type_name(result.type), n, [None] * ceil_div(n, CHUNK), op)
+        vector = LaneVector(type_name(result.type), n, [None] * ceil_div(n, CHUNK), op)
         origins = _ORIGINS.get(type(op))
         if origins is not None:
             vector.origins = origins(op, n)
@@ -147,7 +147,7 @@ class Values:
 
     # -- how a chunk is made
 
-    def needs(self, vector: Vector, chunk: int) -> Needs:
+    def needs(self, vector: LaneVector, chunk: int) -> Needs:
         """What must be there before a chunk of a vector can be made."""
         op = vector.op
         assert op is not None
@@ -158,7 +158,7 @@ class Values:
             return [(op.operands[0], chunk), (lanes, chunk if self.vectors[lanes].n > 1 else 0)]
         return [(v, chunk) for v in op.operands]
 
-    def make(self, vector: Vector, chunk: int) -> RegisterPiece:
+    def make(self, vector: LaneVector, chunk: int) -> RegisterPiece:
         """Select one chunk of a postponed vector, whose needs are met."""
         op: Any = vector.op
         self.code.stand_at(op)
@@ -166,7 +166,7 @@ class Values:
             return self._moved(vector, chunk)
         return _MAKERS.get(type(op), Values._elementwise)(self, op, vector, chunk)
 
-    def _moved(self, vector: Vector, chunk: int) -> RegisterPiece:
+    def _moved(self, vector: LaneVector, chunk: int) -> RegisterPiece:
         origins = vector.origins[chunk * CHUNK : (chunk + 1) * CHUNK]
         per = vector.per_register
         if per > 1 and len(origins) % per == 0:
@@ -184,31 +184,31 @@ class Values:
             return None
         return packed[first % CHUNK // len(origins)]
 
-    def _constant(self, op: lane.ConstantOp, vector: Vector, chunk: int) -> RegisterPiece:
+    def _constant(self, op: lane.ConstantOp, vector: LaneVector, chunk: int) -> RegisterPiece:
         value = op.value
         bits = float_bits(value, vector.type) if isinstance(value, float) else _wrap(value, vector.type)
         elements: list[Element] = [Const(vector.type, bits)] * vector.count(chunk)
         return RegisterPiece(elements=elements)
 
-    def _constants(self, op: lane.ConstantsOp, vector: Vector, chunk: int) -> RegisterPiece:
+    def _constants(self, op: lane.ConstantsOp, vector: LaneVector, chunk: int) -> RegisterPiece:
         values = op.values[chunk * CHUNK : (chunk + 1) * CHUNK]
         elements: list[Element] = [Const(vector.type, _wrap(v, vector.type)) for v in values]
         return RegisterPiece(elements=elements)
 
-    def _uniform(self, op: lane.UniformOp, vector: Vector, chunk: int) -> RegisterPiece:
+    def _uniform(self, op: lane.UniformOp, vector: LaneVector, chunk: int) -> RegisterPiece:
         element = self.elements(op.operands[0], 0)[0]
         if not isinstance(element, Const):
             element = self.chip.uniform(self.code, self.chip.form(vector.type, True), element)
         return RegisterPiece(elements=[element])
 
-    def _alloc(self, op: lane.AllocOp, vector: Vector, chunk: int) -> RegisterPiece:
+    def _alloc(self, op: lane.AllocOp, vector: LaneVector, chunk: int) -> RegisterPiece:
         if op.offset is None:
             raise IRError(
                 f"{op.label} has no offset in shared memory", "TFW0402", place_of(op), help="run the pass place-shared first"
             )
         return RegisterPiece(elements=[self.code.displaced(self.chip.shared_base(self.code), op.offset)])
 
-    def _shuffle(self, op: lane.ShuffleOp, vector: Vector, chunk: int) -> RegisterPiece:
+    def _shuffle(self, op: lane.ShuffleOp, vector: LaneVector, chunk: int) -> RegisterPiece:
         amount, per, count = op.amount, vector.per_register, vector.count(chunk)
         if amount is not None:
             lanes: Sequence[Element] = [self.code.i32(amount)] * count
@@ -236,7 +236,7 @@ class Values:
             return code("nei.i32", chip.shuffle(code, mode, word, lanes), code.i32(0))
         return chip.unpack(code, bits, chip.shuffle(code, mode, chip.pack(code, bits, [element]), lanes), 1)[0]
 
-    def _elementwise(self, op: ElementwiseOp, vector: Vector, chunk: int) -> RegisterPiece:
+    def _elementwise(self, op: ElementwiseOp, vector: LaneVector, chunk: int) -> RegisterPiece:
         operands = list(op.operands)
         row, source = op.row, self.vectors[operands[op.row.typed_by]]
         name = row.name + ("_rtz" if op.rounding == "rtz" else "")
@@ -266,7 +266,7 @@ class Values:
             found += both or [self.code(key, *(column[k] for column in columns)) for k in (i, i + 1)]
         return found
 
-    def _renamed(self, source: SSAValue, vector: Vector, chunk: int) -> RegisterPiece:
+    def _renamed(self, source: SSAValue, vector: LaneVector, chunk: int) -> RegisterPiece:
         """The same registers under another type of the same width."""
         piece = self.piece(source, chunk)
 
@@ -289,7 +289,7 @@ _ORIGINS: dict[type, Callable[[Any, int], Sequence[tuple[SSAValue, int]]]] = {
     lane.PickOp: lambda op, n: [(op.operands[0], i) for i in op.indices],
     lane.JoinOp: _joined,
 }
-_MAKERS: dict[type, Callable[[Values, Any, Vector, int], RegisterPiece]] = {
+_MAKERS: dict[type, Callable[[Values, Any, LaneVector, int], RegisterPiece]] = {
     lane.ConstantOp: Values._constant, lane.ConstantsOp: Values._constants, lane.UniformOp: Values._uniform,
     lane.AllocOp: Values._alloc, lane.ShuffleOp: Values._shuffle,
 }

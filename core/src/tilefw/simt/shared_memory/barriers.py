@@ -65,7 +65,7 @@ def insert_barriers(function: FuncOp, disjoint: bool = False) -> int:
     analysis = _Barriers(function, disjoint)
     if not (analysis.buffers or analysis.crossed or analysis.ordered):
         return 0
-    analysis.block(function.body.block, _State())
+    analysis.block(function.body.block, _PathState())
     analysis.prune(function)
     for op in analysis.before:
         barrier = lane.BarrierOp.create()
@@ -87,7 +87,7 @@ _EVENTS = frozenset({
 
 
 @dataclass(slots=True)
-class _State:
+class _PathState:
     """What may have happened on the way here.
 
     `reads` and `writes` of shared memory since the last barrier, what was `loaded` from global memory and `stored` to it since
@@ -104,9 +104,9 @@ class _State:
     accessed: bool = False
     acquired: bool = False
 
-    def copy(self) -> _State:
+    def copy(self) -> _PathState:
         touched = (set(self.reads), set(self.writes), set(self.loaded), set(self.stored), set(self.started))
-        return _State(*touched, self.groups, self.accessed, self.acquired)
+        return _PathState(*touched, self.groups, self.accessed, self.acquired)
 
     def barrier(self) -> None:
         self.reads.clear()
@@ -115,12 +115,12 @@ class _State:
         self.stored.clear()
         self.accessed = self.acquired = False
 
-    def join(self, other: _State) -> _State:
+    def join(self, other: _PathState) -> _PathState:
         """What one way or the other may have done. The last groups are each other's counterparts: waits count from the end."""
         short, long = sorted((self.groups, other.groups), key=len)
         short = (frozenset(),) * (len(long) - len(short)) + short
         groups = tuple(a | b for a, b in zip(short, long, strict=True))
-        return _State(
+        return _PathState(
             self.reads | other.reads, self.writes | other.writes, self.loaded | other.loaded, self.stored | other.stored,
             self.started | other.started, groups, self.accessed or other.accessed, self.acquired or other.acquired,
         )
@@ -177,10 +177,10 @@ class _Barriers:
         """Drop barriers, the first that were found first, without which nothing is missing."""
         for op in list(self.before):
             del self.before[op]
-            if self.lacking(lambda: self.block(function.body.block, _State())):
+            if self.lacking(lambda: self.block(function.body.block, _PathState())):
                 self.before[op] = None
 
-    def lacking(self, analyse: Callable[[], _State]) -> bool:
+    def lacking(self, analyse: Callable[[], _PathState]) -> bool:
         """Whether an analysis finds a barrier missing; none is added."""
         outer, self.probing, self.missing = (self.probing, self.missing), True, False
         analyse()
@@ -190,7 +190,7 @@ class _Barriers:
 
     # -- straight code
 
-    def block(self, block: Block, state: _State) -> _State:
+    def block(self, block: Block, state: _PathState) -> _PathState:
         """The state after a block; `state` is used up."""
         for op in self.events[block]:
             if op in self.before and not isinstance(op, ForOp | WhileOp):
@@ -207,7 +207,7 @@ class _Barriers:
                 state = self.regions(op, state)
         return state
 
-    def access(self, op: AccessOp, state: _State) -> None:
+    def access(self, op: AccessOp, state: _PathState) -> None:
         if isinstance(op, lane.AtomicOp):
             self.atomic(op, state)
             return
@@ -227,7 +227,7 @@ class _Barriers:
         else:
             (state.reads if reads else state.writes).add(touched)
 
-    def outside_access(self, op: lane.MemoryOp, state: _State) -> None:
+    def outside_access(self, op: lane.MemoryOp, state: _PathState) -> None:
         """A load of global memory or a store to it."""
         argument, deal = op.buffer, None if op.repeated else op.deal
         crossed = state.acquired or (bool(types.shape_of(op.accessed)) and self.crosses_store(argument, deal, state))
@@ -238,7 +238,7 @@ class _Barriers:
         (state.loaded if isinstance(op, lane.LoadOp) else state.stored).add((argument, deal))
         state.accessed = True
 
-    def atomic(self, op: lane.AtomicOp, state: _State) -> None:
+    def atomic(self, op: lane.AtomicOp, state: _PathState) -> None:
         """A load and a store in one, which also keeps what stands around it in order."""
         argument, deal = op.buffer, op.deal
         crossed = self.crosses_store(argument, deal, state) or self.crosses_load(argument, deal, state)
@@ -247,11 +247,11 @@ class _Barriers:
         state.stored.add((argument, deal))
         state.accessed, state.acquired = True, op.acquires
 
-    def crosses_store(self, argument: int, deal: int | None, state: _State) -> bool:
+    def crosses_store(self, argument: int, deal: int | None, state: _PathState) -> bool:
         """Whether an access of a tile may meet, in another wave, what was stored through the same argument."""
         return any(argument == other and deal != known for other, known in state.stored)
 
-    def crosses_load(self, argument: int, deal: int | None, state: _State) -> bool:
+    def crosses_load(self, argument: int, deal: int | None, state: _PathState) -> bool:
         """Whether a write may meet, in another wave, what was loaded."""
         return any(deal != known and self.may_be_one(argument, other) for other, known in state.loaded)
 
@@ -259,7 +259,7 @@ class _Barriers:
         """Whether the buffers of two arguments may overlap, -1 for one that is not known."""
         return not self.disjoint or argument == other or min(argument, other) < 0
 
-    def need(self, op: Operation, state: _State) -> None:
+    def need(self, op: Operation, state: _PathState) -> None:
         """A barrier before `op`."""
         if self.probing:
             self.missing = True
@@ -267,7 +267,7 @@ class _Barriers:
             self.before[op] = None
         state.barrier()
 
-    def commit(self, state: _State) -> None:
+    def commit(self, state: _PathState) -> None:
         groups = [*state.groups, frozenset(state.started)]
         state.started = set()
         # Every wait makes what is older than it counts land, whatever the groups were.
@@ -275,7 +275,7 @@ class _Barriers:
         oldest = frozenset(t for group in groups[: surplus + 1] for t in group)
         state.groups = (oldest, *groups[surplus + 1 :])
 
-    def wait(self, op: lane.WaitOp, state: _State) -> None:
+    def wait(self, op: lane.WaitOp, state: _PathState) -> None:
         kept = state.groups[len(state.groups) - op.pending :] if op.pending < len(state.groups) else state.groups
         kept = kept if op.pending else ()
         for group in state.groups[: len(state.groups) - len(kept)]:
@@ -300,7 +300,7 @@ class _Barriers:
 
     # -- control flow
 
-    def regions(self, op: Operation, state: _State) -> _State:
+    def regions(self, op: Operation, state: _PathState) -> _PathState:
         if isinstance(op, IfOp):
             ends = [self.block(region.block, state.copy()) if region.blocks else state for region in op.regions]
             return ends[0].join(ends[1])
@@ -308,7 +308,7 @@ class _Barriers:
             return self.loop(op, state)
         raise InternalError(f"no rule for barriers in {op.name}")
 
-    def loop(self, op: ForOp | WhileOp, state: _State) -> _State:
+    def loop(self, op: ForOp | WhileOp, state: _PathState) -> _PathState:
         if op not in self.before:
             fresh = state.copy()
             fresh.barrier()
@@ -320,7 +320,7 @@ class _Barriers:
         state.barrier()
         return self.settle(op, state)
 
-    def settle(self, op: ForOp | WhileOp, entry: _State) -> _State:
+    def settle(self, op: ForOp | WhileOp, entry: _PathState) -> _PathState:
         """The state after a loop that is entered in `entry`, when going round again changes nothing."""
         into = entry
         while True:
@@ -333,7 +333,7 @@ class _Barriers:
                     return self.outside(op, leaving)
             into = following
 
-    def round(self, op: ForOp | WhileOp, state: _State) -> tuple[_State, _State]:
+    def round(self, op: ForOp | WhileOp, state: _PathState) -> tuple[_PathState, _PathState]:
         """One round of a loop: the states in which it may be left and in which it goes on."""
         if isinstance(op, ForOp):
             end = self.block(op.body.block, state.copy())
@@ -341,21 +341,21 @@ class _Barriers:
         checked = self.block(op.before_region.block, state)
         return checked, self.block(op.after_region.block, checked.copy())
 
-    def next_iteration(self, op: Operation, state: _State) -> _State:
+    def next_iteration(self, op: Operation, state: _PathState) -> _PathState:
         def shifted(touched: _Touched) -> _Touched:
             buffer, phase = touched
             return (buffer, (phase - 1) % self.rings[buffer].slots) if phase is not None and self.loops[buffer] is op else touched
 
         return self.mapped(state, shifted)
 
-    def outside(self, op: Operation, state: _State) -> _State:
+    def outside(self, op: Operation, state: _PathState) -> _PathState:
         """After its loop a phase says nothing."""
         return self.mapped(state, lambda t: (t[0], None) if t[1] is not None and self.loops[t[0]] is op else t)
 
-    def mapped(self, state: _State, change: Callable[[_Touched], _Touched]) -> _State:
+    def mapped(self, state: _PathState, change: Callable[[_Touched], _Touched]) -> _PathState:
         groups = tuple(frozenset(map(change, group)) for group in state.groups)
         reads, writes, started = (set(map(change, touched)) for touched in (state.reads, state.writes, state.started))
-        return _State(reads, writes, set(state.loaded), set(state.stored), started, groups, state.accessed, state.acquired)
+        return _PathState(reads, writes, set(state.loaded), set(state.stored), started, groups, state.accessed, state.acquired)
 
 
 @dataclass(slots=True)

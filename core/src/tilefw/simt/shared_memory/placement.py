@@ -48,7 +48,7 @@ def shared_memory(function: FuncOp) -> dict[str, int]:
 
 
 @dataclass(slots=True)
-class _Buffer:
+class _Allocation:
     """An allocation, the steps of the function between which it lives, and where it is placed."""
 
     op: lane.AllocOp
@@ -58,7 +58,7 @@ class _Buffer:
     offset: int = 0
     copied: bool = False
 
-    def overlaps(self, other: _Buffer) -> bool:
+    def overlaps(self, other: _Allocation) -> bool:
         return self.first <= other.last and other.first <= self.last
 
     @property
@@ -68,13 +68,13 @@ class _Buffer:
 
 def place_shared(function: FuncOp, limit: int) -> None:
     """Place one function's allocations; those that nothing accesses go away."""
-    buffers = _Lives().of(function)
+    buffers = _AllocationLifetimes().of(function)
     alive = [b for b in buffers if b.first >= 0]
     for buffer in buffers:
         if buffer.first < 0 and not any(result.uses for result in buffer.op.results):
             buffer.op.detach()
             buffer.op.erase()
-    placed: list[_Buffer] = []
+    placed: list[_Allocation] = []
     for buffer in sorted(alive, key=lambda b: (-b.op.bytes, b.first)):
         buffer.offset = _lowest(buffer, [other for other in placed if other.overlaps(buffer)])
         buffer.op.properties["offset"] = integer_attr(buffer.offset)
@@ -87,7 +87,7 @@ def place_shared(function: FuncOp, limit: int) -> None:
         function.attributes["lane.shared_align"] = integer_attr(max(b.op.align for b in placed))
 
 
-def _lowest(buffer: _Buffer, taken: list[_Buffer]) -> int:
+def _lowest(buffer: _Allocation, taken: list[_Allocation]) -> int:
     offset = 0
     for other in sorted(taken, key=lambda b: b.offset):
         if offset + buffer.op.bytes <= other.offset:
@@ -100,16 +100,16 @@ def _lowest(buffer: _Buffer, taken: list[_Buffer]) -> int:
 _EVENTS = frozenset({lane.AllocOp, lane.LoadOp, lane.StoreOp, lane.FragmentLoadOp, lane.CopyAsyncOp, lane.WaitOp})
 
 
-class _Lives:
+class _AllocationLifetimes:
     """One walk over a function in program order, a step an op."""
 
     def __init__(self) -> None:
         self.step = 0
-        self.buffers: dict[int, _Buffer] = {}
-        self.spans: dict[Operation, list[_Buffer]] = {}  # what is touched in a loop but made outside it
+        self.buffers: dict[int, _Allocation] = {}
+        self.spans: dict[Operation, list[_Allocation]] = {}  # what is touched in a loop but made outside it
         self.loops: list[Operation] = []
 
-    def of(self, function: FuncOp) -> list[_Buffer]:
+    def of(self, function: FuncOp) -> list[_Allocation]:
         self.block(function.body.block)
         for buffer in self.buffers.values():
             if buffer.copied:  # no wait came that leaves nothing pending
@@ -124,7 +124,7 @@ class _Lives:
             elif type(op) not in _EVENTS:
                 continue
             elif isinstance(op, lane.AllocOp):
-                self.buffers[op.id] = _Buffer(op, tuple(self.loops))
+                self.buffers[op.id] = _Allocation(op, tuple(self.loops))
             elif isinstance(op, AccessOp):
                 self.access(op)
             elif isinstance(op, lane.WaitOp):
@@ -137,7 +137,7 @@ class _Lives:
         buffer.copied |= isinstance(op, lane.CopyAsyncOp)
         self.touch(buffer)
 
-    def touch(self, buffer: _Buffer) -> None:
+    def touch(self, buffer: _Allocation) -> None:
         if buffer.first < 0:
             buffer.first = self.step
         buffer.last = max(buffer.last, self.step)
@@ -166,9 +166,9 @@ class _Lives:
             buffer.last = max(buffer.last, self.step)
 
 
-def _too_much(placed: list[_Buffer], total: int, limit: int) -> UnsupportedError | CapacityError:
+def _too_much(placed: list[_Allocation], total: int, limit: int) -> UnsupportedError | CapacityError:
     """The error, with the buffers that are alive where most is needed, the largest first."""
-    def peak(at: int) -> list[_Buffer]:
+    def peak(at: int) -> list[_Allocation]:
         return [b for b in placed if b.first <= at <= b.last]
 
     most = max((peak(b.first) for b in placed), key=lambda group: sum(b.op.bytes for b in group))

@@ -13,13 +13,13 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from tilefw.tile import types
 from tilefw.tile.dialect.base import Value, string_attr
-from tilefw.tile.dialect.memory_ops import HINTS, MemoryOp, hint_properties, parse_hints
+from tilefw.tile.dialect.memory_ops import HINTS, CacheHinted, hint_properties, parse_hints
 from tilefw.tile.dialect.op_text import parse_operand_group, parse_optional_after, print_operand_group, print_types, print_words
 
 CHECKS = ("none", "upper", "both")
 
 
-class BlockAccess(MemoryOp):
+class BlockAccess(CacheHinted):
     """A block of a strided array: element i (one index a dim) stands at base + Σ (offset_d + i_d) · stride_d.
 
     Dim d is checked as `checks[d]` says: `upper` accesses only offset_d + i_d < shape_d, `both` also only >= 0, `none`

@@ -17,7 +17,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tilefw.tile import types
 from tilefw.tile.dialect.base import PURE
-from tilefw.tile.elementwise import ROWS, Row
+from tilefw.tile.elementwise import ROWS, ElementwiseRow
 
 Rounding = Literal["rtne", "rtz"]
 _ROUNDINGS: Mapping[str, StringAttr] = {"rtne": StringAttr("rtne"), "rtz": StringAttr("rtz")}
@@ -33,7 +33,7 @@ _KIND_TESTS = {
 class ElementwiseOp(Operation):
     """An op of the table; `row` is its row. Written without IRDL, whose verifier and constructor cost five times ours."""
 
-    row: ClassVar[Row]
+    row: ClassVar[ElementwiseRow]
     traits = PURE
 
     def __init__(self, *operands: SSAValue | Operation, result: Attribute | None = None, rounding: Rounding | None = None) -> None:
@@ -102,7 +102,7 @@ class ElementwiseOp(Operation):
             raise VerifyException(f"{self.name}: rounding is rtne or rtz")
 
 
-def result_type(row: Row, operands: list[SSAValue], result: Attribute | None) -> Attribute:
+def result_type(row: ElementwiseRow, operands: list[SSAValue], result: Attribute | None) -> Attribute:
     """The type that the row's rule gives, or for casts the named one: a scalar type there means "of that element"."""
     type = operands[row.typed_by].type
     if row.result == "same":
@@ -114,7 +114,7 @@ def result_type(row: Row, operands: list[SSAValue], result: Attribute | None) ->
     return result if types.shape_of(result) else types.with_element(type, result)
 
 
-def check(row: Row, operands: list[Attribute], result: Attribute) -> str | None:
+def check(row: ElementwiseRow, operands: list[Attribute], result: Attribute) -> str | None:
     """What is wrong with these types for the row, in words; None when nothing is."""
     type = operands[row.typed_by]
     for index, (kind, found) in enumerate(zip(row.operands, operands, strict=True)):
@@ -135,7 +135,7 @@ def check(row: Row, operands: list[Attribute], result: Attribute) -> str | None:
     return None
 
 
-def op_class(row: Row, dialect: str) -> type[ElementwiseOp]:
+def op_class(row: ElementwiseRow, dialect: str) -> type[ElementwiseOp]:
     """The op class `<dialect>.<row>`; the tile and lane dialects each have their own."""
     name = "".join(part.capitalize() for part in row.name.split("_")) + "Op"
     namespace: dict[str, Any] = {"name": f"{dialect}.{row.name}", "row": row, "__doc__": row.doc}

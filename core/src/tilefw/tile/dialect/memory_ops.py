@@ -53,7 +53,7 @@ def parse_hints(parser: Parser) -> dict[str, Attribute]:
     return properties
 
 
-class MemoryOp(TileOp):
+class CacheHinted(TileOp):
     """Cache hints, shared by all loads and stores."""
 
     @property
@@ -85,7 +85,7 @@ class MemoryOp(TileOp):
         return None
 
 
-class PointerAccess(MemoryOp):
+class PointerAccess(CacheHinted):
     """Operands in order: pointer, offsets?, value (stores), mask?, other? (loads); `operandSegmentSizes` says which are there."""
 
     segment_names: tuple[str, ...]

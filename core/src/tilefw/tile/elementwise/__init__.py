@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from tilefw.tile.elementwise import cast, floating, integer
-from tilefw.tile.elementwise.row import Row
+from tilefw.tile.elementwise.row import ElementwiseRow
 
-__all__ = ["ROWS", "Row"]
+__all__ = ["ROWS", "ElementwiseRow"]
 
-ROWS: dict[str, Row] = {row.name: row for row in integer.ROWS + floating.ROWS + cast.ROWS}
+ROWS: dict[str, ElementwiseRow] = {row.name: row for row in integer.ROWS + floating.ROWS + cast.ROWS}
 """The elementwise table: every row by its name."""

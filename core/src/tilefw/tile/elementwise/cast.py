@@ -9,18 +9,18 @@ LangRef, `llvm.fptosi.sat`).
 from __future__ import annotations
 
 from tilefw.tile.elementwise import error as e
-from tilefw.tile.elementwise.row import Row, Rows
+from tilefw.tile.elementwise.row import ElementwiseRow, ElementwiseRows
 
-_select = Rows(operands=("bool", "T:any", "T:any"), result="same")
-_integer = Rows(operands=("T:int",), result="to:int")
-_float = Rows(operands=("T:float",), result="to:float", error=e.ROUNDED, rounding=True)
-_to_float = Rows(operands=("T:int",), result="to:float", error=e.ROUNDED)
-_from_float = Rows(operands=("T:float",), result="to:int", error=e.JUMPING)
-_bits = Rows(operands=("T:any",), result="to:any")
-_address = Rows(operands=("T:ptr",), result="to:int")
-_pointer = Rows(operands=("T:int",), result="to:ptr")
+_select = ElementwiseRows(operands=("bool", "T:any", "T:any"), result="same")
+_integer = ElementwiseRows(operands=("T:int",), result="to:int")
+_float = ElementwiseRows(operands=("T:float",), result="to:float", error=e.ROUNDED, rounding=True)
+_to_float = ElementwiseRows(operands=("T:int",), result="to:float", error=e.ROUNDED)
+_from_float = ElementwiseRows(operands=("T:float",), result="to:int", error=e.JUMPING)
+_bits = ElementwiseRows(operands=("T:any",), result="to:any")
+_address = ElementwiseRows(operands=("T:ptr",), result="to:int")
+_pointer = ElementwiseRows(operands=("T:int",), result="to:ptr")
 
-ROWS: tuple[Row, ...] = (
+ROWS: tuple[ElementwiseRow, ...] = (
     _select(    "select",     "select",       "x where the condition holds, else y"),
     _integer(   "exts",       "cast.ext",     "to a wider integer, sign extended"),
     _integer(   "extu",       "cast.ext",     "to a wider integer, zero extended"),

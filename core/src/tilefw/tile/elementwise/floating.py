@@ -6,21 +6,23 @@ import numpy as np
 
 from tilefw.tile.elementwise import error as e
 from tilefw.tile.elementwise import meaning as m
-from tilefw.tile.elementwise.row import Draw, Row, Rows
+from tilefw.tile.elementwise.row import Draw, ElementwiseRow, ElementwiseRows
 
 _ONE = ("T:float",)
 _TWO = ("T:float", "T:float")
 _THREE = ("T:float", "T:float", "T:float")
 
-_arithmetic = Rows(operands=_TWO, result="same", error=e.ROUNDED)
-_commuting = Rows(operands=_TWO, result="same", error=e.ROUNDED, commutative=True)
-_sign = Rows(operands=_ONE, result="same")
-_extreme = Rows(operands=_TWO, result="same", commutative=True, same_operands="x")
-_clamp = Rows(operands=_THREE, result="same")
-_function = Rows(operands=_ONE, result="same")
-_power = Rows(operands=_TWO, result="same")
-_integral = Rows(operands=_ONE, result="same", error=e.JUMPING, draw=Draw(((-100.0, 100.0),), (0.5, -0.5, 1.5, 2.5, -2.5, -0.0)))
-_compare = Rows(operands=_TWO, result="bool")
+_arithmetic = ElementwiseRows(operands=_TWO, result="same", error=e.ROUNDED)
+_commuting = ElementwiseRows(operands=_TWO, result="same", error=e.ROUNDED, commutative=True)
+_sign = ElementwiseRows(operands=_ONE, result="same")
+_extreme = ElementwiseRows(operands=_TWO, result="same", commutative=True, same_operands="x")
+_clamp = ElementwiseRows(operands=_THREE, result="same")
+_function = ElementwiseRows(operands=_ONE, result="same")
+_power = ElementwiseRows(operands=_TWO, result="same")
+_integral = ElementwiseRows(
+    operands=_ONE, result="same", error=e.JUMPING, draw=Draw(((-100.0, 100.0),), (0.5, -0.5, 1.5, 2.5, -2.5, -0.0))
+)
+_compare = ElementwiseRows(operands=_TWO, result="bool")
 
 _QUOTIENT = Draw(((-100.0, 100.0), (-10.0, 10.0)))
 _POSITIVE = Draw(((1e-6, 1e4),), (0.0, 1.0, 4.0, float("inf"), -1.0, float("nan")))
@@ -29,7 +31,7 @@ _ABOVE = Draw(((-0.9, 10.0),))
 _ANGLE = Draw(((-3.1415, 3.1415),), (0.0, -0.0, 100.0, float("inf"), float("nan")))
 _POWER = Draw(((1e-3, 20.0), (-4.0, 4.0)), (0.0, 1.0, 2.0, 0.5))
 
-ROWS: tuple[Row, ...] = (
+ROWS: tuple[ElementwiseRow, ...] = (
     # Arithmetic: correctly rounded where a row does not say otherwise.
     _commuting( "addf",   "float.add",    "x + y, correctly rounded",          np.add,      identity=-0.0),
     _arithmetic("subf",   "float.sub",    "x - y, correctly rounded",          np.subtract, identity=0.0),

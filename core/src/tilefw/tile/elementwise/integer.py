@@ -8,24 +8,24 @@ from __future__ import annotations
 import numpy as np
 
 from tilefw.tile.elementwise import meaning as m
-from tilefw.tile.elementwise.row import Row, Rows
+from tilefw.tile.elementwise.row import ElementwiseRow, ElementwiseRows
 
 _ONE = ("T:int",)
 _TWO = ("T:int", "T:int")
 
 
-_plain = Rows(operands=_TWO, result="same")
-_commuting = Rows(operands=_TWO, result="same", commutative=True)
-_high = Rows(operands=_TWO, result="same", commutative=True, absorbing=0, wants_bits=True)
-_quotient = Rows(operands=_TWO, result="same", identity=1)
-_remainder = Rows(operands=_TWO, result="same")
-_shift = Rows(operands=_TWO, result="same", identity=0, wants_bits=True)
-_extreme = Rows(operands=_TWO, result="same", commutative=True, same_operands="x")
-_compare = Rows(operands=_TWO, result="bool")
-_unary = Rows(operands=_ONE, result="same")
-_count = Rows(operands=_ONE, result="same", unsigned=True, wants_bits=True)
+_plain = ElementwiseRows(operands=_TWO, result="same")
+_commuting = ElementwiseRows(operands=_TWO, result="same", commutative=True)
+_high = ElementwiseRows(operands=_TWO, result="same", commutative=True, absorbing=0, wants_bits=True)
+_quotient = ElementwiseRows(operands=_TWO, result="same", identity=1)
+_remainder = ElementwiseRows(operands=_TWO, result="same")
+_shift = ElementwiseRows(operands=_TWO, result="same", identity=0, wants_bits=True)
+_extreme = ElementwiseRows(operands=_TWO, result="same", commutative=True, same_operands="x")
+_compare = ElementwiseRows(operands=_TWO, result="bool")
+_unary = ElementwiseRows(operands=_ONE, result="same")
+_count = ElementwiseRows(operands=_ONE, result="same", unsigned=True, wants_bits=True)
 
-ROWS: tuple[Row, ...] = (
+ROWS: tuple[ElementwiseRow, ...] = (
     # Sums and products: the low half has no sign.
     _commuting("addi",  "int.add",   "x + y, wrapping",                       np.add,          identity=0),
     _plain(    "subi",  "int.sub",   "x - y, wrapping",                       np.subtract,     identity=0, same_operands=0),

@@ -27,7 +27,7 @@ ANY = Draw()
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ElementwiseRow:
     """One elementwise operation, `tile.<name>`; it takes scalars, or tiles of one shape.
 
     `meaning(*operands)` computes on NumPy arrays: integers in the width's own type (as unsigned where `unsigned`; with a
@@ -68,11 +68,11 @@ class Row:
         return f"{self.group}.{dtype}"
 
 
-class Rows:
+class ElementwiseRows:
     """Makes rows that share some columns: `Rows(operands=…, result=…)(name, group, doc, meaning, …)`."""
 
     def __init__(self, **shared: Any) -> None:
         self._shared = shared
 
-    def __call__(self, name: str, group: str, doc: str, meaning: Callable[..., Any] | None = None, **own: Any) -> Row:
-        return Row(name=name, group=group, doc=doc, meaning=meaning, **{**self._shared, **own})
+    def __call__(self, name: str, group: str, doc: str, meaning: Callable[..., Any] | None = None, **own: Any) -> ElementwiseRow:
+        return ElementwiseRow(name=name, group=group, doc=doc, meaning=meaning, **{**self._shared, **own})

@@ -10,10 +10,10 @@ from xdsl.ir import Operation
 from tilefw.api.dtypes import DType
 from tilefw.tile.dialect.block_ops import StoreBlockOp
 from tilefw.tile.dialect.memory_ops import StoreOp
-from tilefw.tile.reference.findings import Findings
+from tilefw.tile.reference.findings import FindingCollector
 from tilefw.tile.reference.memory import SLOT_BITS, RefBuffer, RefMemory
 from tilefw.tile.reference.ordering import Ordering
-from tilefw.tile.reference.value import Array, Value, either, some
+from tilefw.tile.reference.value import Array, EvaluatedValue, either, some
 
 Name = Callable[[int], tuple[int, int, int]]  # a program's place in the grid
 
@@ -25,7 +25,7 @@ class BufferAccess:
     waits for another program.
     """
 
-    def __init__(self, memory: RefMemory, findings: Findings, name: Name) -> None:
+    def __init__(self, memory: RefMemory, findings: FindingCollector, name: Name) -> None:
         self.memory = memory
         self.findings = findings
         self.name = name
@@ -33,14 +33,17 @@ class BufferAccess:
         self.atomics = 0
         self.changes = 0
 
-    def load(self, op: Operation, address: Value, mask: Value | None, other: Value | None, dtype: DType, programs: Array) -> Value:
+    def load(
+        self, op: Operation, address: EvaluatedValue, mask: EvaluatedValue | None, other: EvaluatedValue | None, dtype: DType,
+        programs: Array,
+    ) -> EvaluatedValue:
         """The elements at `address` (shape: programs × tile); `other`, or anything, where the mask is off."""
         at = address.x
         active = None if mask is None else np.broadcast_to(mask.x, np.broadcast_shapes(at.shape, mask.x.shape))
         shape = at.shape if active is None else active.shape
         at = np.broadcast_to(at, shape)
         self.check_address(op, address, active, programs)
-        loaded: Value | None = None
+        loaded: EvaluatedValue | None = None
         for buffer, chosen in self.buffers(op, at, active, dtype, programs):
             part = self._gather(op, buffer, at, chosen, dtype, programs)
             loaded = part if loaded is None else overlay(loaded, part, chosen)
@@ -51,7 +54,10 @@ class BufferAccess:
             return found
         return _masked(found, active, mask, other)
 
-    def store(self, op: Operation, address: Value, value: Value, mask: Value | None, dtype: DType, programs: Array) -> None:
+    def store(
+        self, op: Operation, address: EvaluatedValue, value: EvaluatedValue, mask: EvaluatedValue | None, dtype: DType,
+        programs: Array,
+    ) -> None:
         """Write the elements where the mask is on."""
         shapes = [address.x.shape, value.x.shape] + ([] if mask is None else [mask.x.shape])
         shape = np.broadcast_shapes(*shapes, (len(programs), *address.x.shape[1:]))
@@ -69,7 +75,7 @@ class BufferAccess:
                 continue
             self._scatter(op, buffer, at, chosen, value, unsure, dtype, programs)
 
-    def check_address(self, op: Operation, address: Value, active: Array | None, programs: Array) -> None:
+    def check_address(self, op: Operation, address: EvaluatedValue, active: Array | None, programs: Array) -> None:
         for check, marked, message, warning in (
             ("overflow", address.wrapped, "signed offset arithmetic wraps around its width", False),
             ("undecided", address.free, "the address depends on a result that rounding decides", True),
@@ -134,7 +140,7 @@ class BufferAccess:
                 mine = mine & ~wrong
         return mine
 
-    def _gather(self, op: Operation, buffer: RefBuffer, at: Array, chosen: Array, dtype: DType, programs: Array) -> Value:
+    def _gather(self, op: Operation, buffer: RefBuffer, at: Array, chosen: Array, dtype: DType, programs: Array) -> EvaluatedValue:
         buffer.view(dtype)
         everywhere = bool(chosen.all())
         index = index_of(at, buffer, dtype)
@@ -154,7 +160,7 @@ class BufferAccess:
                 err = np.where(bare, np.inf, 0.0 if err is None else err) if dtype.is_float else None
         if (buffer.stored or buffer.record is not None) and self.findings.wants("races"):
             self._check_read(op, buffer, at, chosen, index, programs)
-        found = Value(x, err, free)
+        found = EvaluatedValue(x, err, free)
         return found if everywhere else freed(found, ~chosen)
 
     def _check_read(self, op: Operation, buffer: RefBuffer, at: Array, chosen: Array, index: Array, programs: Array) -> None:
@@ -191,7 +197,7 @@ class BufferAccess:
         self.report(op, "races", wrong, at, programs, message, buffer, other=other)
 
     def _scatter(
-        self, op: Operation, buffer: RefBuffer, at: Array, chosen: Array, value: Value, unsure: Array | None, dtype: DType,
+        self, op: Operation, buffer: RefBuffer, at: Array, chosen: Array, value: EvaluatedValue, unsure: Array | None, dtype: DType,
         programs: Array,
     ) -> None:
         buffer.view(dtype)
@@ -237,7 +243,7 @@ class BufferAccess:
                 self.report(op, "same_address_stores", wrong, at, programs, message, buffer)
 
     @staticmethod
-    def put(buffer: RefBuffer, index: Array, new: Value, keep_sums: bool = False) -> None:
+    def put(buffer: RefBuffer, index: Array, new: EvaluatedValue, keep_sums: bool = False) -> None:
         """Elements of a buffer with all that is known of them; `keep_sums` where a sum in memory goes on."""
         buffer.x[index] = new.x
         if buffer.sums is not None and not keep_sums:
@@ -263,53 +269,53 @@ def _same(a: Array, b: Array) -> Array:
     return equal | (np.isnan(a) & np.isnan(b)) if a.dtype == np.float64 else equal
 
 
-def select_elements(value: Value, chosen: Array, shape: tuple[int, ...]) -> Value:
+def select_elements(value: EvaluatedValue, chosen: Array, shape: tuple[int, ...]) -> EvaluatedValue:
     return value.apply(lambda part: np.broadcast_to(part, shape)[chosen])
 
 
-def perhaps(new: Value, buffer: RefBuffer, index: Array, unsure: Array, dtype: DType) -> Value:
+def perhaps(new: EvaluatedValue, buffer: RefBuffer, index: Array, unsure: Array, dtype: DType) -> EvaluatedValue:
     """Elements that may keep what they held: the interval over both."""
     if not dtype.is_float:
-        return Value(new.x, None, either(new.free, some(unsure & (buffer.x[index] != new.x))))
+        return EvaluatedValue(new.x, None, either(new.free, some(unsure & (buffer.x[index] != new.x))))
     old_err = 0.0 if buffer.err is None else buffer.err[index]
     distance = np.abs(buffer.x[index] - new.x) + old_err + (0.0 if new.err is None else new.err)
     distance = np.where(np.isnan(distance), np.inf, distance)
     err = np.where(unsure, distance, 0.0 if new.err is None else new.err)
-    return Value(new.x, err, either(new.free, some(unsure & (err > 0))))
+    return EvaluatedValue(new.x, err, either(new.free, some(unsure & (err > 0))))
 
 
-def anything(shape: tuple[int, ...], dtype: DType) -> Value:
+def anything(shape: tuple[int, ...], dtype: DType) -> EvaluatedValue:
     from tilefw.tile import numbers
 
     free = np.ones(shape, np.bool_)
     if dtype.is_float:
-        return Value(np.zeros(shape), np.full(shape, np.inf), free)
-    return Value(np.zeros(shape, numbers.int_type(dtype.bits)), None, free)
+        return EvaluatedValue(np.zeros(shape), np.full(shape, np.inf), free)
+    return EvaluatedValue(np.zeros(shape, numbers.int_type(dtype.bits)), None, free)
 
 
-def freed(value: Value, where: Array) -> Value:
+def freed(value: EvaluatedValue, where: Array) -> EvaluatedValue:
     err = value.err
     if value.x.dtype == np.float64:
         err = np.where(where, np.inf, 0.0 if err is None else err)
-    return Value(value.x, err, either(value.free, where))
+    return EvaluatedValue(value.x, err, either(value.free, where))
 
 
-def overlay(below: Value, above: Value, where: Array) -> Value:
+def overlay(below: EvaluatedValue, above: EvaluatedValue, where: Array) -> EvaluatedValue:
     def pick(name: str, blank: float | bool) -> Array | None:
         low, high = getattr(below, name), getattr(above, name)
         if low is None and high is None:
             return None
         return np.where(where, blank if high is None else high, blank if low is None else low)
 
-    return Value(np.where(where, above.x, below.x), pick("err", 0.0), some(pick("free", False)))
+    return EvaluatedValue(np.where(where, above.x, below.x), pick("err", 0.0), some(pick("free", False)))
 
 
-def _masked(found: Value, active: Array, mask: Value | None, other: Value | None) -> Value:
+def _masked(found: EvaluatedValue, active: Array, mask: EvaluatedValue | None, other: EvaluatedValue | None) -> EvaluatedValue:
     """What a masked load gives: `other` where the mask is off, or anything without one; either where it is undecided."""
     from tilefw.tile.reference.evaluate import select
 
     if other is None:
-        other = Value(np.zeros((1,) * found.x.ndim, found.x.dtype))
+        other = EvaluatedValue(np.zeros((1,) * found.x.ndim, found.x.dtype))
         other = freed(other, np.ones(other.x.shape, np.bool_))
     with np.errstate(all="ignore"):
-        return select(Value(active, free=None if mask is None else mask.free), found, other)
+        return select(EvaluatedValue(active, free=None if mask is None else mask.free), found, other)

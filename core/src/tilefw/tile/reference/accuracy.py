@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tilefw.tile.reference.value import Array, Value
+from tilefw.tile.reference.value import Array, EvaluatedValue
 
 MOST_FREE = 0.01  # a case with more undecided elements than this tests too little: "bad case" (architecture, section 6)
 
@@ -41,7 +41,7 @@ class Comparison:
         return f"{self.wrong} of {self.elements} elements are wrong; worst{where} ± {self.bound:.3g}"
 
 
-def compare(actual: Array, expected: Value) -> Comparison:
+def compare(actual: Array, expected: EvaluatedValue) -> Comparison:
     """`actual`, an array of the output's element type, against reference values, bounds and free mask of as many elements.
 
     A NaN equals any NaN; infinities equal themselves; zeros of either sign are equal where there is a bound, and must

@@ -18,8 +18,8 @@ from tilefw.tile.elementwise import meaning as m
 from tilefw.tile.reference.access import BufferAccess, anything, freed, index_of, overlay, perhaps, select_elements
 from tilefw.tile.reference.evaluate import evaluate, select
 from tilefw.tile.reference.memory import RefBuffer
-from tilefw.tile.reference.memory_sums import Sums
-from tilefw.tile.reference.value import Array, Value, either, settle, some
+from tilefw.tile.reference.memory_sums import ElementSums
+from tilefw.tile.reference.value import Array, EvaluatedValue, either, settle, some
 
 # Kinds of tile IR on integers: the row of the elementwise table that they compute.
 _INTEGER_ROWS = {"add": "addi", "and": "andi", "or": "ori", "xor": "xori"} | {k: k for k in ("maxs", "maxu", "mins", "minu")}
@@ -27,8 +27,9 @@ _FLOAT_EXTREMES = {"maxf": m.maximum_number, "minf": m.minimum_number}
 
 
 def atomic(
-    access: BufferAccess, op: atomic_ops.AtomicOp, address: Value, operands: list[Value], mask: Value | None, programs: Array
-) -> Value:
+    access: BufferAccess, op: atomic_ops.AtomicOp, address: EvaluatedValue, operands: list[EvaluatedValue],
+    mask: EvaluatedValue | None, programs: Array,
+) -> EvaluatedValue:
     """Carry out an atomic on the elements at `address`; `operands` are its values in order. Gives the old elements."""
     dtype = types.dtype_of(types.pointee_of(op.pointer.type))
     shape = (len(programs), *types.shape_of(op.results[0].type))
@@ -39,7 +40,7 @@ def atomic(
         active = np.broadcast_to(mask.x, shape) if unsure is None else np.broadcast_to(mask.x, shape) | unsure
     access.atomics += 1
     access.check_address(op, address, active, programs)
-    found: Value | None = None
+    found: EvaluatedValue | None = None
     for buffer, chosen in access.buffers(op, at, active, dtype, programs):
         if buffer.readonly:
             access.report(op, "readonly", chosen, at, programs, f"atomic access to {buffer.label}, which is read-only", buffer)
@@ -64,7 +65,7 @@ class _OnBuffer:
         self.owner = np.broadcast_to(programs.reshape(-1, *([1] * (at.ndim - 1))), at.shape)[chosen].astype(np.int32)
         self.everyone = op.scope != "workgroup"
 
-    def run(self, operands: list[Value], unsure: Array | None) -> Value:
+    def run(self, operands: list[EvaluatedValue], unsure: Array | None) -> EvaluatedValue:
         """The old elements, in the shape of the access."""
         self._check_initialised()
         self._check_races()
@@ -90,7 +91,7 @@ class _OnBuffer:
     def _is_sum(self) -> bool:
         return isinstance(self.op, atomic_ops.AtomicRmwOp) and self.op.kind == "add" and self.dtype.is_float
 
-    def _changed(self, before: Value, values: list[Value], turn: Array) -> tuple[Value, Array]:
+    def _changed(self, before: EvaluatedValue, values: list[EvaluatedValue], turn: Array) -> tuple[EvaluatedValue, Array]:
         """The new elements of one turn, and which of them are written at all."""
         everywhere = np.ones(before.x.shape, np.bool_)
         if isinstance(self.op, atomic_ops.AtomicCasOp):
@@ -103,18 +104,18 @@ class _OnBuffer:
             return value, everywhere
         if self._is_sum:
             if self.buffer.sums is None:
-                self.buffer.sums = Sums(self.buffer.x.size)
+                self.buffer.sums = ElementSums(self.buffer.x.size)
             return self.buffer.sums.add(self.index[turn], before, value, self.dtype), everywhere
         if kind in _FLOAT_EXTREMES:
             return _extreme(kind, before, value), everywhere
         return evaluate(ROWS[_INTEGER_ROWS[kind]], [before, value], self.dtype, self.dtype), everywhere
 
-    def _read(self, index: Array) -> Value:
+    def _read(self, index: Array) -> EvaluatedValue:
         buffer = self.buffer
         err = None if buffer.err is None else buffer.err[index]
-        return Value(buffer.x[index], err, None if buffer.free is None else buffer.free[index])
+        return EvaluatedValue(buffer.x[index], err, None if buffer.free is None else buffer.free[index])
 
-    def _spread(self, old: Value) -> Value:
+    def _spread(self, old: EvaluatedValue) -> EvaluatedValue:
         """Elements in order as the access's shape; what was not accessed is free."""
         found = anything(self.at.shape, self.dtype)
         assert found.free is not None
@@ -189,7 +190,7 @@ def _turns(index: Array) -> Iterator[Array]:
     yield from np.split(order[by_rank], ends)
 
 
-def _put_part(into: Value, where: Array, part: Value) -> None:
+def _put_part(into: EvaluatedValue, where: Array, part: EvaluatedValue) -> None:
     """Write some elements of a value."""
     into.x[where] = part.x
     for name, blank in (("err", 0.0), ("free", False)):
@@ -201,20 +202,20 @@ def _put_part(into: Value, where: Array, part: Value) -> None:
             whole[where] = blank if fresh is None else fresh
 
 
-def _same_code(a: Value, b: Value) -> Value:
+def _same_code(a: EvaluatedValue, b: EvaluatedValue) -> EvaluatedValue:
     """Whether the codes are equal; nobody knows where a value is within a bound, or both are NaN."""
     free = either(a.free, b.free)
     if a.x.dtype != np.float64:
-        return Value(a.x == b.x, free=free)
+        return EvaluatedValue(a.x == b.x, free=free)
     slack = (0.0 if a.err is None else a.err) + (0.0 if b.err is None else b.err)
     close = (slack > 0) & ~(np.abs(a.x - b.x) > slack)
     equal = (a.x == b.x) & (np.signbit(a.x) == np.signbit(b.x))
-    return Value(equal, free=either(free, some(close | (np.isnan(a.x) & np.isnan(b.x)))))
+    return EvaluatedValue(equal, free=either(free, some(close | (np.isnan(a.x) & np.isnan(b.x)))))
 
 
-def _extreme(kind: str, a: Value, b: Value) -> Value:
+def _extreme(kind: str, a: EvaluatedValue, b: EvaluatedValue) -> EvaluatedValue:
     """The larger or smaller float; either of the two where one is NaN."""
     errors = [value.err for value in (a, b) if value.err is not None]
     err = np.maximum.reduce(errors) if errors else np.zeros(a.x.shape)
     mixed = np.isnan(a.x) ^ np.isnan(b.x)
-    return settle(Value(_FLOAT_EXTREMES[kind](a.x, b.x), np.where(mixed, np.inf, err)), either(a.free, b.free))
+    return settle(EvaluatedValue(_FLOAT_EXTREMES[kind](a.x, b.x), np.where(mixed, np.inf, err)), either(a.free, b.free))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.passes import ModulePass
 
-    from tilefw.tile.reference.value import Value
+    from tilefw.tile.reference.value import EvaluatedValue
 
 
 class ReferenceBackend(Backend):
@@ -85,7 +85,7 @@ class ReferenceDevice:
     def read(self, handle: int, nbytes: int, offset: int = 0) -> bytes:
         return self._buffer(handle).read_bytes(nbytes, offset)
 
-    def read_reference(self, handle: int, element: str | None = None) -> Value:
+    def read_reference(self, handle: int, element: str | None = None) -> EvaluatedValue:
         """Values, bounds and free mask of an allocation, as elements of the type called `element`."""
         return self._buffer(handle).read_reference(None if element is None else dtype_named(element))
 

@@ -14,9 +14,9 @@ from tilefw.tile.dialect.combine_op import CombineReturnOp
 from tilefw.tile.dialect.constant_op import ConstantOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.reference.evaluate import evaluate
-from tilefw.tile.reference.value import Array, Value, constant
+from tilefw.tile.reference.value import Array, EvaluatedValue, constant
 
-Function = Callable[[Sequence[Value], Sequence[Value]], list[Value]]
+Function = Callable[[Sequence[EvaluatedValue], Sequence[EvaluatedValue]], list[EvaluatedValue]]
 
 
 def function_of(block: Block, fusion: bool, keep_rounding: bool) -> Function:
@@ -29,8 +29,8 @@ def function_of(block: Block, fusion: bool, keep_rounding: bool) -> Function:
     last = block.last_op
     assert isinstance(last, CombineReturnOp)
 
-    def run(left: Sequence[Value], right: Sequence[Value]) -> list[Value]:
-        known: dict[SSAValue, Value] = {**constants, **dict(zip(block.args, (*left, *right), strict=True))}
+    def run(left: Sequence[EvaluatedValue], right: Sequence[EvaluatedValue]) -> list[EvaluatedValue]:
+        known: dict[SSAValue, EvaluatedValue] = {**constants, **dict(zip(block.args, (*left, *right), strict=True))}
         for op, (source, result) in zip(steps, dtypes, strict=True):
             operands = [known[operand] for operand in op.operands]
             known[op.results[0]] = evaluate(
@@ -42,14 +42,14 @@ def function_of(block: Block, fusion: bool, keep_rounding: bool) -> Function:
     return run
 
 
-def cut(values: Sequence[Value], axis: int, *bounds: int | None) -> list[Value]:
+def cut(values: Sequence[EvaluatedValue], axis: int, *bounds: int | None) -> list[EvaluatedValue]:
     """A slice of values along NumPy's `axis`."""
     where = (slice(None),) * axis + (slice(*bounds),)
     return [value.apply(lambda part: part[where]) for value in values]
 
 
 @dataclass(frozen=True, slots=True)
-class Along:
+class AxisCombiner:
     """Applies a NumPy function of two arguments along an axis, as NumPy counts it: every prefix has a result (`running`, as in
     scans), or the whole axis one (as in reductions)."""
 

@@ -17,24 +17,26 @@ from tilefw.tile import numbers, types
 from tilefw.tile.dialect.combine_op import CombineOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.elementwise import ROWS
-from tilefw.tile.reference.combine_function import Along, Function, function_of
+from tilefw.tile.reference.combine_function import AxisCombiner, Function, function_of
 from tilefw.tile.reference.evaluate_combine import combine_by_row
-from tilefw.tile.reference.value import Array, Value, either, settle, some
+from tilefw.tile.reference.value import Array, EvaluatedValue, either, settle, some
 
 _LEAST = 5e-324
 RUN = 32  # steps of a sequential order: more than a thread usually has registers along an axis
 
 # Gives the results of a function on values along an axis in several orders, a list of values for each.
-InOrders = Callable[[Function, Sequence[Value], int], list[list[Value]]]
+InOrders = Callable[[Function, Sequence[EvaluatedValue], int], list[list[EvaluatedValue]]]
 
 
-def operands_of(op: CombineOp, frame: Any) -> list[Value]:
+def operands_of(op: CombineOp, frame: Any) -> list[EvaluatedValue]:
     """The tiles that `op` combines, all of whose parts have their full length along the axis."""
     shape = types.shape_of(op.operands[0].type)
     return [frame[operand].apply(lambda part: np.broadcast_to(part, (part.shape[0], *shape))) for operand in op.operands]
 
 
-def combined(op: CombineOp, values: Sequence[Value], along: Along, fusion: bool, in_orders: InOrders) -> list[Value]:
+def combined(
+    op: CombineOp, values: Sequence[EvaluatedValue], along: AxisCombiner, fusion: bool, in_orders: InOrders
+) -> list[EvaluatedValue]:
     """What `op` gives for `values`, all of whose parts have their full length along the axis."""
     dtypes = [types.dtype_of(operand.type) for operand in op.operands]
     parts = [
@@ -52,7 +54,7 @@ def combined(op: CombineOp, values: Sequence[Value], along: Along, fusion: bool,
     return [result if part is None else part for part, result in zip(parts, results, strict=True)]
 
 
-def agreed(found: Sequence[Value]) -> Value:
+def agreed(found: Sequence[EvaluatedValue]) -> EvaluatedValue:
     """One value that admits the results of all orders."""
     x = found[0].x
     free = wrapped = None
@@ -61,12 +63,12 @@ def agreed(found: Sequence[Value]) -> Value:
     if x.dtype != np.float64:
         for value in found[1:]:
             free = either(free, some(value.x != x))
-        return Value(x, free=free, wrapped=wrapped)
+        return EvaluatedValue(x, free=free, wrapped=wrapped)
     err = np.zeros(x.shape)
     for value in found:
         distance = _distance(value.x, x)
         err = np.maximum(err, distance if value.err is None else distance + 2 * value.err)
-    return settle(Value(x, err), free)
+    return settle(EvaluatedValue(x, err), free)
 
 
 def _distance(found: Array, x: Array) -> Array:
@@ -77,7 +79,7 @@ def _distance(found: Array, x: Array) -> Array:
 _NAN_TESTS = frozenset({"isnan"})
 
 
-def _blind_to_nan(block: Block, values: Sequence[Value], dtypes: Sequence[DType], along: Along) -> Array | None:
+def _blind_to_nan(block: Block, values: Sequence[EvaluatedValue], dtypes: Sequence[DType], along: AxisCombiner) -> Array | None:
     """Where a function that compares floats and never asks for NaN meets one."""
     if not any(dtype.is_float for dtype in dtypes):
         return None
@@ -91,9 +93,9 @@ def _blind_to_nan(block: Block, values: Sequence[Value], dtypes: Sequence[DType]
     return some(np.asarray(functools.reduce(np.logical_or, found)))
 
 
-def _freed(value: Value, where: Array) -> Value:
+def _freed(value: EvaluatedValue, where: Array) -> EvaluatedValue:
     """The value with the elements at `where` open."""
     if value.x.dtype == np.float64:
         err = np.where(where, np.inf, 0.0 if value.err is None else value.err)
-        return settle(Value(value.x, err), value.free)
-    return Value(value.x, free=either(value.free, where), wrapped=value.wrapped)
+        return settle(EvaluatedValue(value.x, err), value.free)
+    return EvaluatedValue(value.x, free=either(value.free, where), wrapped=value.wrapped)

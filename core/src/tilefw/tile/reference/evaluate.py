@@ -13,10 +13,10 @@ import numpy as np
 
 from tilefw.api.dtypes import DType
 from tilefw.tile import numbers
-from tilefw.tile.elementwise import ROWS, Row
+from tilefw.tile.elementwise import ROWS, ElementwiseRow
 from tilefw.tile.elementwise import meaning as m
 from tilefw.tile.elementwise.error import ErrorRule
-from tilefw.tile.reference.value import Array, Value, either, settle, some
+from tilefw.tile.reference.value import Array, EvaluatedValue, either, settle, some
 
 # Python's f64 functions are themselves off by up to this many ulp; it matters for f64 kernels only.
 _OWN_ULPS = 2.0
@@ -25,9 +25,10 @@ _BITWISE = frozenset({"andi", "ori", "xori", "eqi", "nei"})  # NumPy's bool has 
 
 
 def evaluate(
-    row: Row, operands: Sequence[Value], source: DType | None, result: DType | None, *, rounding: numbers.Rounding = "rtne",
+    row: ElementwiseRow, operands: Sequence[EvaluatedValue], source: DType | None, result: DType | None, *,
+    rounding: numbers.Rounding = "rtne",
     fusion: bool = True, watch_wrap: bool = False, keep_rounding: bool = False,
-) -> Value:
+) -> EvaluatedValue:
     """The row on values of element type `source`, giving `result` (both None for pointers).
 
     `fusion` lets an add take a product unrounded; `watch_wrap` marks signed arithmetic that leaves its width. `keep_rounding`
@@ -48,7 +49,7 @@ def evaluate(
 # Integers --------------------------------------------------------------------------------------------------------------
 
 
-def _integer(row: Row, operands: Sequence[Value], dtype: DType, watch_wrap: bool) -> Value:
+def _integer(row: ElementwiseRow, operands: Sequence[EvaluatedValue], dtype: DType, watch_wrap: bool) -> EvaluatedValue:
     bits = dtype.bits
     assert row.meaning is not None
     if bits == 1 and row.name in _BITWISE:
@@ -60,10 +61,10 @@ def _integer(row: Row, operands: Sequence[Value], dtype: DType, watch_wrap: bool
     found = row.meaning(*arrays, *((bits,) if row.wants_bits else ()))
     free = _any_free(operands)
     if row.result == "bool":
-        return Value(found, free=free)
+        return EvaluatedValue(found, free=free)
     x = _canonical(found, bits)
     wrapped = _wrapped(row, operands, x, bits) if watch_wrap else None
-    return Value(x, free=free, wrapped=wrapped)
+    return EvaluatedValue(x, free=free, wrapped=wrapped)
 
 
 def _canonical(x: Array, bits: int) -> Array:
@@ -73,7 +74,7 @@ def _canonical(x: Array, bits: int) -> Array:
     return x if x.dtype == kind else x.view(kind)
 
 
-def _wrapped(row: Row, operands: Sequence[Value], x: Array, bits: int) -> Array | None:
+def _wrapped(row: ElementwiseRow, operands: Sequence[EvaluatedValue], x: Array, bits: int) -> Array | None:
     wrapped = None
     for operand in operands:
         wrapped = either(wrapped, operand.wrapped)
@@ -95,7 +96,7 @@ def _left_range(name: str, a: Array, b: Array, x: Array, bits: int) -> Array:
     return x != a.astype(np.int64) * b.astype(np.int64)
 
 
-def _any_free(operands: Sequence[Value]) -> Array | None:
+def _any_free(operands: Sequence[EvaluatedValue]) -> Array | None:
     free = None
     for operand in operands:
         free = either(free, operand.free)
@@ -105,7 +106,9 @@ def _any_free(operands: Sequence[Value]) -> Array | None:
 # Floats ----------------------------------------------------------------------------------------------------------------
 
 
-def _float(row: Row, operands: Sequence[Value], dtype: DType, fusion: bool, keep_rounding: bool) -> Value:
+def _float(
+    row: ElementwiseRow, operands: Sequence[EvaluatedValue], dtype: DType, fusion: bool, keep_rounding: bool
+) -> EvaluatedValue:
     function = m.fused_wide if row.name == "fma" and dtype.bits == 64 else row.meaning
     assert function is not None
     exact = function(*[o.x for o in operands])
@@ -117,13 +120,13 @@ def _float(row: Row, operands: Sequence[Value], dtype: DType, fusion: bool, keep
     elif row.error.kind == "rounded":
         value = _unrounded(exact, spread, dtype) if keep_rounding else _rounded(exact, spread, dtype)
     else:
-        value = Value(exact, spread, None if spread is None or not row.error.jumps else spread > 0)
+        value = EvaluatedValue(exact, spread, None if spread is None or not row.error.jumps else spread > 0)
     if fusion:
         _contract(row, operands, exact, value, spread, dtype)
     return settle(value, free)
 
 
-def _flushed(operand: Value, dtype: DType) -> Array | None:
+def _flushed(operand: EvaluatedValue, dtype: DType) -> Array | None:
     """The operand's error, allowing a subnormal to be taken as zero."""
     magnitude = np.abs(operand.x)
     tiny = (magnitude < numbers.smallest_normal(dtype)) & (magnitude > 0)
@@ -134,7 +137,8 @@ def _flushed(operand: Value, dtype: DType) -> Array | None:
 
 
 def _spread(
-    rule: ErrorRule, function: Callable[..., Array], operands: Sequence[Value], errors: Sequence[Array | None], exact: Array
+    rule: ErrorRule, function: Callable[..., Array], operands: Sequence[EvaluatedValue], errors: Sequence[Array | None],
+    exact: Array,
 ) -> tuple[Array | None, Array | None]:
     """How far operand errors can move the result, and where nothing can be said."""
     known = [error for error in errors if error is not None]
@@ -165,11 +169,11 @@ def _spread(
     return np.where(lost, np.inf, np.where(inexact, spread, 0.0)), some(lost)
 
 
-def _rounded(exact: Array, spread: Array | None, dtype: DType, rounding: numbers.Rounding = "rtne") -> Value:
+def _rounded(exact: Array, spread: Array | None, dtype: DType, rounding: numbers.Rounding = "rtne") -> EvaluatedValue:
     """Correctly rounded: the reachable results are the roundings of the interval's ends and what lies between."""
     nearest = numbers.round_to(exact, dtype, rounding)
     if spread is None:
-        return Value(nearest)
+        return EvaluatedValue(nearest)
     if dtype.bits == 64:  # the interval itself was computed in f64
         spread = np.where(spread > 0, spread + 2 * numbers.ulp(np.abs(exact) + spread, dtype), 0.0)
     low = numbers.round_to(exact - spread, dtype, rounding)
@@ -179,10 +183,10 @@ def _rounded(exact: Array, spread: Array | None, dtype: DType, rounding: numbers
     # Where only the sign of a zero is open, any bound says so: zeros of both signs are equal under one (accuracy.py).
     err = np.where(settled, 0.0, np.maximum(np.maximum(high - x, x - low), _LEAST))
     tiny = dtype.bits <= 8
-    return Value(x, np.where(np.isnan(err), np.inf, err), ~settled if tiny else None)
+    return EvaluatedValue(x, np.where(np.isnan(err), np.inf, err), ~settled if tiny else None)
 
 
-def _unrounded(exact: Array, spread: Array | None, dtype: DType) -> Value:
+def _unrounded(exact: Array, spread: Array | None, dtype: DType) -> EvaluatedValue:
     """Within a rounding of what the operands' interval gives; exact where nothing is rounded."""
     nearest = numbers.round_to(exact, dtype)
     inexact = (nearest != exact) & ~np.isnan(exact) if dtype.bits < 64 else np.isfinite(exact) & (exact != 0)
@@ -190,10 +194,12 @@ def _unrounded(exact: Array, spread: Array | None, dtype: DType) -> Value:
     inexact, reach = inexact | (spread > 0), np.abs(exact) + spread
     step = numbers.ulp(reach, dtype) * (0.5 if dtype.bits < 64 else 1.0)  # f64: `exact` itself was rounded
     err = np.where(inexact, spread + step, 0.0)
-    return Value(exact, np.where(inexact & ~(reach <= numbers.largest(dtype)), np.inf, err))
+    return EvaluatedValue(exact, np.where(inexact & ~(reach <= numbers.largest(dtype)), np.inf, err))
 
 
-def _approximate(rule: ErrorRule, operands: Sequence[Value], exact: Array, spread: Array | None, dtype: DType) -> Value:
+def _approximate(
+    rule: ErrorRule, operands: Sequence[EvaluatedValue], exact: Array, spread: Array | None, dtype: DType
+) -> EvaluatedValue:
     """Within the rule's ulp of what the operands' interval gives."""
     ulps = rule.ulps(dtype.mantissa_bits)
     first = np.abs(operands[0].x)
@@ -222,10 +228,12 @@ def _approximate(rule: ErrorRule, operands: Sequence[Value], exact: Array, sprea
     # erf(inf) (F.10.5.1).
     limit = np.isin(magnitude, (0, 1)) & (np.isinf(operands[0].x) | np.isinf(operands[-1].x))
     decided = ~np.isfinite(exact) | limit if spread is None else (~np.isfinite(exact) | limit) & (spread == 0)
-    return Value(x, np.where(decided, 0.0, err))
+    return EvaluatedValue(x, np.where(decided, 0.0, err))
 
 
-def _contract(row: Row, operands: Sequence[Value], exact: Array, value: Value, spread: Array | None, dtype: DType) -> None:
+def _contract(
+    row: ElementwiseRow, operands: Sequence[EvaluatedValue], exact: Array, value: EvaluatedValue, spread: Array | None, dtype: DType
+) -> None:
     """Products that stay unrounded in a following add: the bound admits the fused and the separate result."""
     if row.name == "mulf":
         kept = dtype.bits == 64 or not np.array_equal(exact, value.x, equal_nan=True)
@@ -241,7 +249,7 @@ def _contract(row: Row, operands: Sequence[Value], exact: Array, value: Value, s
                 _admit_fused(row, operands, index, value, dtype)
 
 
-def _admit_fused(row: Row, operands: Sequence[Value], index: int, value: Value, dtype: DType) -> None:
+def _admit_fused(row: ElementwiseRow, operands: Sequence[EvaluatedValue], index: int, value: EvaluatedValue, dtype: DType) -> None:
     """Widen the bound to what the sum is with the operand's product unrounded, anywhere in the operands' interval."""
     terms = [o.product if i == index else o.x for i, o in enumerate(operands)]
     x, y = terms[0], terms[1]
@@ -266,23 +274,23 @@ def _admit_fused(row: Row, operands: Sequence[Value], index: int, value: Value, 
     value.err = np.where(np.isnan(deviation), np.inf, deviation)
 
 
-def _compare(row: Row, operands: Sequence[Value]) -> Value:
+def _compare(row: ElementwiseRow, operands: Sequence[EvaluatedValue]) -> EvaluatedValue:
     assert row.meaning is not None
     found = row.meaning(*[o.x for o in operands])
     errors = [o.err for o in operands if o.err is not None]
     if not errors:
-        return Value(found)
+        return EvaluatedValue(found)
     slack = np.zeros(found.shape)
     for error in errors:
         slack = slack + error
     if len(operands) == 1:  # isnan
-        return Value(found, free=some(~np.isfinite(slack)))
+        return EvaluatedValue(found, free=some(~np.isfinite(slack)))
     undecided = (slack > 0) & ~(np.abs(operands[0].x - operands[1].x) > slack)
     undecided &= ~(np.isnan(operands[0].x) | np.isnan(operands[1].x)) | ~np.isfinite(slack)
-    return Value(found, free=some(undecided))
+    return EvaluatedValue(found, free=some(undecided))
 
 
-def select(condition: Value, a: Value, b: Value) -> Value:
+def select(condition: EvaluatedValue, a: EvaluatedValue, b: EvaluatedValue) -> EvaluatedValue:
     """Elements of `a` where the condition holds, else of `b`; the interval over both where it is undecided."""
     x = np.where(condition.x, a.x, b.x)
 
@@ -302,47 +310,47 @@ def select(condition: Value, a: Value, b: Value) -> Value:
             free = either(free, some(condition.free & (err > 0)))
         else:
             free = either(free, some(condition.free & (a.x != b.x)))
-    return Value(x, err, some(free), wrapped=pick("wrapped", False))
+    return EvaluatedValue(x, err, some(free), wrapped=pick("wrapped", False))
 
 
 # Casts -----------------------------------------------------------------------------------------------------------------
 
-_Cast = Callable[[Value, DType | None, DType | None, numbers.Rounding], Value]
+_Cast = Callable[[EvaluatedValue, DType | None, DType | None, numbers.Rounding], EvaluatedValue]
 
 
-def _extend_signed(value: Value, source: DType | None, result: DType | None, _: numbers.Rounding) -> Value:
+def _extend_signed(value: EvaluatedValue, source: DType | None, result: DType | None, _: numbers.Rounding) -> EvaluatedValue:
     assert source is not None and result is not None
     x = -value.x.astype(np.int8) if source.bits == 1 else value.x
-    return Value(numbers.wrap(x, result.bits), free=value.free, wrapped=value.wrapped)
+    return EvaluatedValue(numbers.wrap(x, result.bits), free=value.free, wrapped=value.wrapped)
 
 
-def _extend_unsigned(value: Value, source: DType | None, result: DType | None, _: numbers.Rounding) -> Value:
+def _extend_unsigned(value: EvaluatedValue, source: DType | None, result: DType | None, _: numbers.Rounding) -> EvaluatedValue:
     assert source is not None and result is not None
-    return Value(numbers.wrap(numbers.as_unsigned(value.x, source.bits), result.bits), free=value.free)
+    return EvaluatedValue(numbers.wrap(numbers.as_unsigned(value.x, source.bits), result.bits), free=value.free)
 
 
-def _truncate(value: Value, source: DType | None, result: DType | None, _: numbers.Rounding) -> Value:
+def _truncate(value: EvaluatedValue, source: DType | None, result: DType | None, _: numbers.Rounding) -> EvaluatedValue:
     assert result is not None
-    return Value(numbers.wrap(value.x, result.bits), free=value.free)
+    return EvaluatedValue(numbers.wrap(value.x, result.bits), free=value.free)
 
 
-def _cast_float(value: Value, source: DType | None, result: DType | None, rounding: numbers.Rounding) -> Value:
+def _cast_float(value: EvaluatedValue, source: DType | None, result: DType | None, rounding: numbers.Rounding) -> EvaluatedValue:
     assert result is not None
     return settle(_rounded(value.x, value.err, result, rounding), value.free)
 
 
-def _from_signed(value: Value, source: DType | None, result: DType | None, _: numbers.Rounding) -> Value:
+def _from_signed(value: EvaluatedValue, source: DType | None, result: DType | None, _: numbers.Rounding) -> EvaluatedValue:
     assert source is not None and result is not None
     x = -value.x.astype(np.int8) if source.bits == 1 else value.x
     return _from_integer(x, value, result)
 
 
-def _from_unsigned(value: Value, source: DType | None, result: DType | None, _: numbers.Rounding) -> Value:
+def _from_unsigned(value: EvaluatedValue, source: DType | None, result: DType | None, _: numbers.Rounding) -> EvaluatedValue:
     assert source is not None and result is not None
     return _from_integer(numbers.as_unsigned(value.x, source.bits), value, result)
 
 
-def _from_integer(x: Array, value: Value, result: DType) -> Value:
+def _from_integer(x: Array, value: EvaluatedValue, result: DType) -> EvaluatedValue:
     if x.dtype.itemsize == 8:  # wider than f64's fraction: round to odd, then once to the format
         high = (x >> x.dtype.type(32)).astype(np.float64) * 2.0**32
         low = (x & x.dtype.type(0xFFFFFFFF)).astype(np.float64)
@@ -350,20 +358,20 @@ def _from_integer(x: Array, value: Value, result: DType) -> Value:
     else:
         wide = x.astype(np.float64)
     found = numbers.round_to(wide, result)
-    return Value(found, None if value.free is None else np.where(value.free, np.inf, 0.0), value.free)
+    return EvaluatedValue(found, None if value.free is None else np.where(value.free, np.inf, 0.0), value.free)
 
 
-def _to_signed(value: Value, source: DType | None, result: DType | None, _: numbers.Rounding) -> Value:
+def _to_signed(value: EvaluatedValue, source: DType | None, result: DType | None, _: numbers.Rounding) -> EvaluatedValue:
     assert result is not None
     return _to_integer(value, result.bits, -(1 << (result.bits - 1)), (1 << (result.bits - 1)) - 1)
 
 
-def _to_unsigned(value: Value, source: DType | None, result: DType | None, _: numbers.Rounding) -> Value:
+def _to_unsigned(value: EvaluatedValue, source: DType | None, result: DType | None, _: numbers.Rounding) -> EvaluatedValue:
     assert result is not None
     return _to_integer(value, result.bits, 0, (1 << result.bits) - 1)
 
 
-def _to_integer(value: Value, bits: int, low: int, high: int) -> Value:
+def _to_integer(value: EvaluatedValue, bits: int, low: int, high: int) -> EvaluatedValue:
     wide = np.int64 if low < 0 else np.uint64
 
     def convert(x: Array) -> Array:
@@ -376,14 +384,14 @@ def _to_integer(value: Value, bits: int, low: int, high: int) -> Value:
     free = None
     if value.err is not None:
         free = some((convert(value.x - value.err) != x) | (convert(value.x + value.err) != x) | ~np.isfinite(value.err))
-    return Value(numbers.wrap(x, bits), free=free)
+    return EvaluatedValue(numbers.wrap(x, bits), free=free)
 
 
-def _bitcast(value: Value, source: DType | None, result: DType | None, _: numbers.Rounding) -> Value:
+def _bitcast(value: EvaluatedValue, source: DType | None, result: DType | None, _: numbers.Rounding) -> EvaluatedValue:
     if source is None or result is None:  # pointers to pointers of another element
         return value
     if source.is_float == result.is_float and (source == result or not source.is_float):
-        return Value(numbers.wrap(value.x, result.bits), free=value.free) if not source.is_float else value
+        return EvaluatedValue(numbers.wrap(value.x, result.bits), free=value.free) if not source.is_float else value
     free = value.free
     if source.is_float:
         codes = numbers.encode(numbers.round_to(value.x, source, saturate=False), source)
@@ -393,18 +401,18 @@ def _bitcast(value: Value, source: DType | None, result: DType | None, _: number
     else:
         codes = numbers.as_unsigned(value.x, source.bits)
     if result.is_float:
-        return Value(numbers.decode(codes, result), None if free is None else np.where(free, np.inf, 0.0), free)
-    return Value(numbers.wrap(codes, result.bits), free=free)
+        return EvaluatedValue(numbers.decode(codes, result), None if free is None else np.where(free, np.inf, 0.0), free)
+    return EvaluatedValue(numbers.wrap(codes, result.bits), free=free)
 
 
-def _from_pointer(value: Value, source: DType | None, result: DType | None, _: numbers.Rounding) -> Value:
+def _from_pointer(value: EvaluatedValue, source: DType | None, result: DType | None, _: numbers.Rounding) -> EvaluatedValue:
     assert result is not None
-    return Value(numbers.wrap(value.x, result.bits), free=value.free)
+    return EvaluatedValue(numbers.wrap(value.x, result.bits), free=value.free)
 
 
-def _to_pointer(value: Value, source: DType | None, result: DType | None, _: numbers.Rounding) -> Value:
+def _to_pointer(value: EvaluatedValue, source: DType | None, result: DType | None, _: numbers.Rounding) -> EvaluatedValue:
     assert source is not None
-    return Value(numbers.as_unsigned(value.x, source.bits).astype(np.int64), free=value.free)
+    return EvaluatedValue(numbers.as_unsigned(value.x, source.bits).astype(np.int64), free=value.free)
 
 
 _CASTS: dict[str, _Cast] = {

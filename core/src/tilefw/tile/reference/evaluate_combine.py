@@ -9,8 +9,8 @@ import numpy as np
 
 from tilefw.api.dtypes import DType
 from tilefw.tile import numbers
-from tilefw.tile.elementwise import Row
-from tilefw.tile.reference.combine_function import Along
+from tilefw.tile.elementwise import ElementwiseRow
+from tilefw.tile.reference.combine_function import AxisCombiner
 from tilefw.tile.reference.rounding_bounds import (
     F64_UNIT,
     beyond,
@@ -23,13 +23,15 @@ from tilefw.tile.reference.rounding_bounds import (
     unit,
     without_infinities,
 )
-from tilefw.tile.reference.value import Array, Value, settle, some
+from tilefw.tile.reference.value import Array, EvaluatedValue, settle, some
 
 # Rows whose meaning is a NumPy function that is associative and commutative on integers of a width that wraps.
 _INTEGERS = frozenset({"addi", "muli", "andi", "ori", "xori", "mins", "maxs", "minu", "maxu"})
 
 
-def combine_by_row(row: Row, value: Value, along: Along, dtype: DType, fusion: bool) -> Value | None:
+def combine_by_row(
+    row: ElementwiseRow, value: EvaluatedValue, along: AxisCombiner, dtype: DType, fusion: bool
+) -> EvaluatedValue | None:
     """`value` combined by `row` in any order; None for a row whose bound has no closed form.
 
     All parts of `value` have their full length along the axis.
@@ -45,18 +47,20 @@ def combine_by_row(row: Row, value: Value, along: Along, dtype: DType, fusion: b
         return None if extreme is None else _extreme(*extreme, value, along)
 
 
-def _any(mask: Array | None, along: Along) -> Array | None:
+def _any(mask: Array | None, along: AxisCombiner) -> Array | None:
     return None if mask is None else some(along(np.logical_or, mask))
 
 
-def _integers(row: Row, value: Value, along: Along, dtype: DType) -> Value:
+def _integers(row: ElementwiseRow, value: EvaluatedValue, along: AxisCombiner, dtype: DType) -> EvaluatedValue:
     x = numbers.as_unsigned(value.x, dtype.bits) if row.unsigned else value.x
     assert isinstance(row.meaning, np.ufunc)  # what stands in _INTEGERS
     found = along(row.meaning, x, x.dtype)
-    return Value(found.view(numbers.int_type(dtype.bits)), free=_any(value.free, along), wrapped=_any(value.wrapped, along))
+    return EvaluatedValue(
+        found.view(numbers.int_type(dtype.bits)), free=_any(value.free, along), wrapped=_any(value.wrapped, along)
+    )
 
 
-def _sum(value: Value, along: Along, dtype: DType, fusion: bool) -> Value:
+def _sum(value: EvaluatedValue, along: AxisCombiner, dtype: DType, fusion: bool) -> EvaluatedValue:
     x, count = value.x, along.counts(value.x)
     total = along(np.add, x)
     errors = value.err
@@ -74,11 +78,11 @@ def _sum(value: Value, along: Along, dtype: DType, fusion: bool) -> Value:
     if not np.isfinite(total).all() or beyond(reach + err, dtype).any():
         total, err = _sum_with_infinities(x, 0.0 if errors is None else errors, total, err, along, dtype)
     total = np.where(total == 0, np.where(along(np.logical_and, np.signbit(x)), -0.0, 0.0), total)
-    return settle(Value(total, err), _any(value.free, along))
+    return settle(EvaluatedValue(total, err), _any(value.free, along))
 
 
 def _sum_with_infinities(
-    x: Array, errors: Array | float, total: Array, err: Array, along: Along, dtype: DType
+    x: Array, errors: Array | float, total: Array, err: Array, along: AxisCombiner, dtype: DType
 ) -> tuple[Array, Array]:
     """A sum and its bound where terms are infinite or NaN, or where partial sums may overflow.
 
@@ -98,7 +102,7 @@ def _sum_with_infinities(
     return found, np.where(limit | (settled & ~np.isfinite(found)), 0.0, open_end)
 
 
-def _product(value: Value, along: Along, dtype: DType) -> Value:
+def _product(value: EvaluatedValue, along: AxisCombiner, dtype: DType) -> EvaluatedValue:
     x, count = value.x, along.counts(value.x)
     total = along(np.multiply, x)
     clean = without_infinities(x)
@@ -129,10 +133,10 @@ def _product(value: Value, along: Along, dtype: DType) -> Value:
     limit = ((np.isinf(total) & along(np.logical_or, np.isinf(x))) | overflowed(total, err, dtype)) & steady & ~doubt
     found = np.where(nan, np.nan, np.where(limit, np.copysign(np.inf, total), total))
     err = np.where(beyond(reach + err, dtype) | doubt | ~np.isfinite(total), np.inf, err)
-    return settle(Value(found, np.where(nan | limit, 0.0, err)), _any(value.free, along))
+    return settle(EvaluatedValue(found, np.where(nan | limit, 0.0, err)), _any(value.free, along))
 
 
-def _surely_nan(x: Array, inexact: Array, along: Along) -> Array:
+def _surely_nan(x: Array, inexact: Array, along: AxisCombiner) -> Array:
     """Where a factor is NaN, or one is zero and one infinite, without doubt: the product is NaN in every order."""
     nan, zero, infinite = (along(np.logical_or, found & ~inexact) for found in (np.isnan(x), x == 0, np.isinf(x)))
     return nan | (zero & infinite)
@@ -154,15 +158,15 @@ _EXTREMES: dict[str, tuple[np.ufunc, bool]] = {
 }
 
 
-def _extreme(function: np.ufunc, negative_zero_wins: bool, value: Value, along: Along) -> Value:
+def _extreme(function: np.ufunc, negative_zero_wins: bool, value: EvaluatedValue, along: AxisCombiner) -> EvaluatedValue:
     x = value.x
     found = along(function, x)
     negative = (x == 0) & np.signbit(x)
     signed = along(np.logical_or, negative) if negative_zero_wins else ~along(np.logical_or, (x == 0) & ~negative)
     found = np.where(found == 0, np.where(signed, -0.0, 0.0), found)
     if value.err is None:
-        return Value(found)
+        return EvaluatedValue(found)
     low, high = along(function, x - value.err), along(function, x + value.err)
     err = np.fmax(numbers.apart(high, found), numbers.apart(low, found))
     err = np.where(along(np.logical_and, np.isfinite(value.err)), err, np.inf)
-    return settle(Value(found, err), _any(value.free, along))
+    return settle(EvaluatedValue(found, err), _any(value.free, along))

@@ -14,7 +14,7 @@ import numpy as np
 from tilefw.api.dtypes import DType
 from tilefw.tile import numbers
 from tilefw.tile.reference.rounding_bounds import F64_UNIT, beyond, doubtful, fits, growth, lowest_bit, without_infinities
-from tilefw.tile.reference.value import Array, Value, either, settle
+from tilefw.tile.reference.value import Array, EvaluatedValue, either, settle
 
 _LEAST = 5e-324
 _FLUSHED = 2.0**-126  # below, f32 may have no number left after a rounding of its own
@@ -44,8 +44,8 @@ _SPLITS = {
 
 
 def dot(
-    a: Value, b: Value, acc: Value, result: DType, *, unsigned: bool = False, precision: str = "ieee",
-) -> Value:
+    a: EvaluatedValue, b: EvaluatedValue, acc: EvaluatedValue, result: DType, *, unsigned: bool = False, precision: str = "ieee",
+) -> EvaluatedValue:
     """`a` · `b` + `acc` for `acc` of element type `result`; floats are f64 arrays, i8 its NumPy type."""
     with np.errstate(all="ignore"):
         if not result.is_float:
@@ -53,7 +53,7 @@ def dot(
         return _floats(a, b, acc, result, _SPLITS.get(precision))
 
 
-def _integers(a: Value, b: Value, acc: Value, result: DType, unsigned: bool) -> Value:
+def _integers(a: EvaluatedValue, b: EvaluatedValue, acc: EvaluatedValue, result: DType, unsigned: bool) -> EvaluatedValue:
     left, right = (numbers.as_unsigned(v.x, 8) if unsigned else v.x for v in (a, b))
     # 16-bit products: sums of up to 2^37 of them are exact in f64.
     total = np.matmul(left.astype(np.float64), right.astype(np.float64)).astype(np.int64) + acc.x
@@ -61,10 +61,10 @@ def _integers(a: Value, b: Value, acc: Value, result: DType, unsigned: bool) -> 
     columns = None if b.free is None else np.asarray(b.free.any(-2, keepdims=True))
     free = either(either(rows, columns), acc.free)
     x = numbers.wrap(total, result.bits)
-    return Value(x, free=None if free is None else np.broadcast_to(free, x.shape))
+    return EvaluatedValue(x, free=None if free is None else np.broadcast_to(free, x.shape))
 
 
-def _floats(a: Value, b: Value, acc: Value, result: DType, split: _Split | None) -> Value:
+def _floats(a: EvaluatedValue, b: EvaluatedValue, acc: EvaluatedValue, result: DType, split: _Split | None) -> EvaluatedValue:
     size = a.x.shape[-1]
     total = np.matmul(a.x, b.x) + acc.x
     left, right = (np.abs(without_infinities(v.x)) for v in (a, b))
@@ -89,20 +89,21 @@ def _floats(a: Value, b: Value, acc: Value, result: DType, split: _Split | None)
         whole = split is None or split.products == 1
         settled = _surely_nan(a, b, acc) | (np.isfinite(err) & (whole | (carried == 0)) & ~_doubtful(a, b, off_left, off_right))
         err = np.where(np.isfinite(total), err, np.where(settled, 0.0, np.inf))
-    return settle(Value(total, np.where((total == 0) & (err == 0), _LEAST, err)), None)  # units differ in the sign of a zero
+    error = np.where((total == 0) & (err == 0), _LEAST, err)  # units differ in the sign of a zero
+    return settle(EvaluatedValue(total, error), None)
 
 
-def _surely_nan(a: Value, b: Value, acc: Value) -> Array:
+def _surely_nan(a: EvaluatedValue, b: EvaluatedValue, acc: EvaluatedValue) -> Array:
     """Where a row of `a`, a column of `b` or the accumulator has a NaN that cannot be anything else."""
     left, right, sums = (np.isnan(v.x) & ~_unknown(v) for v in (a, b, acc))
     return left.any(-1, keepdims=True) | right.any(-2, keepdims=True) | sums
 
 
-def _unknown(value: Value) -> Array:
+def _unknown(value: EvaluatedValue) -> Array:
     return doubtful(value.x, 0.0 if value.err is None else value.err)
 
 
-def _doubtful(a: Value, b: Value, off_left: Array | None, off_right: Array | None) -> Array:
+def _doubtful(a: EvaluatedValue, b: EvaluatedValue, off_left: Array | None, off_right: Array | None) -> Array:
     """Where an infinity meets a factor whose sign is not sure, or which may be zero."""
     met = np.zeros((), np.float64)
     for special, factor, off, turned in ((a, b, off_right, False), (b, a, off_left, True)):
@@ -125,7 +126,7 @@ def _unbounded(carried: Array, off: Array | None, axis: int) -> Array:
     return np.where((~np.isfinite(off)).any(axis, keepdims=True), np.inf, carried)
 
 
-def _off(value: Value, split: _Split | None) -> Array | None:
+def _off(value: EvaluatedValue, split: _Split | None) -> Array | None:
     """How far what is multiplied may be from each element of an operand; None for nowhere."""
     if split is None:
         return None if value.err is None else np.where(_unknown(value), np.inf, value.err)

@@ -21,7 +21,7 @@ CODES = {
 _OF_DEVICES = frozenset({"bounds", "alignment", "initialisation", "races"})
 
 
-class Findings:
+class FindingCollector:
     """Collects findings; `checks` are those that the caller wants (bounds of the language itself are always reported), None all but
     those of programs."""
 

@@ -24,14 +24,14 @@ from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.dialect.kernel_info import may_store
 from tilefw.tile.dialect.structural_op import StructuralOp
 from tilefw.tile.reference.access import BufferAccess
-from tilefw.tile.reference.findings import Findings
+from tilefw.tile.reference.findings import FindingCollector
 from tilefw.tile.reference.interpret_ops import HANDLERS, Handler, elementwise, structural
 from tilefw.tile.reference.interpret_shared import SHARED_HANDLERS, SharedBuffers
 from tilefw.tile.reference.memory import RefBuffer, RefMemory
 from tilefw.tile.reference.offsets import offset_arithmetic
 from tilefw.tile.reference.origins import CHECKS, Origins
 from tilefw.tile.reference.scheduling import Results, Run, in_turn, order_matters, to_end
-from tilefw.tile.reference.value import Array, Value, constant, merge
+from tilefw.tile.reference.value import Array, EvaluatedValue, constant, merge
 from tilefw.tile.text.module import parse
 from tilefw.tile.text.source_location import place_of
 
@@ -112,9 +112,9 @@ class ProgramFrame:
         self.outer = outer
         self.selected = selected
         self.iteration = iteration if iteration is not None or outer is None else outer.iteration
-        self.values: dict[SSAValue, Value] = {}
+        self.values: dict[SSAValue, EvaluatedValue] = {}
 
-    def __getitem__(self, key: SSAValue) -> Value:
+    def __getitem__(self, key: SSAValue) -> EvaluatedValue:
         found = self.values.get(key)
         if found is None:
             assert self.outer is not None
@@ -142,7 +142,7 @@ class _Launch:
             raise LaunchError(f"a grid has up to three sizes of at least 0, got {grid}", "TFW0440")
         self.fusion = fusion
         self.budget = budget
-        self.findings = Findings(checks)
+        self.findings = FindingCollector(checks)
         self.access = BufferAccess(memory, self.findings, self.position)
         self.shared = SharedBuffers(self.findings, self.position)
         self.origins = Origins(self.findings, self.position) if any(map(self.findings.wants, CHECKS)) else None
@@ -179,7 +179,7 @@ class _Launch:
         yield from self.block(self.function.body.block, frame)
         self.shared.end(frame.programs)
 
-    def _bind(self, args: Sequence[Any]) -> dict[SSAValue, Value]:
+    def _bind(self, args: Sequence[Any]) -> dict[SSAValue, EvaluatedValue]:
         parameters = self.function.body.block.args
         if len(args) != len(parameters):
             name = self.function.sym_name.data
@@ -219,7 +219,7 @@ class _Launch:
             )
             raise _OutOfBudget
 
-    def decide(self, op: Operation, condition: Value, frame: ProgramFrame) -> Array:
+    def decide(self, op: Operation, condition: EvaluatedValue, frame: ProgramFrame) -> Array:
         """A condition of control flow, one bool a program; one that rounding decides is reported."""
         if self.origins is not None:
             self.origins.decided(op, condition, frame.programs)
@@ -231,14 +231,14 @@ class _Launch:
         return np.broadcast_to(condition.x, (len(frame.programs),))
 
 
-def _argument(value: Any, type: Attribute) -> Value:
+def _argument(value: Any, type: Attribute) -> EvaluatedValue:
     if types.is_pointer(type):
         pointer = RefPointer(value) if isinstance(value, RefBuffer) else value
         if isinstance(pointer, int) and not isinstance(pointer, bool):
-            return Value(np.array([pointer], np.int64))
+            return EvaluatedValue(np.array([pointer], np.int64))
         if not isinstance(pointer, RefPointer):
             raise LaunchError(f"a pointer parameter takes a buffer, got {value!r}", "TFW0440")
-        return Value(np.array([pointer.address], np.int64))
+        return EvaluatedValue(np.array([pointer.address], np.int64))
     if isinstance(value, RefBuffer | RefPointer):
         raise LaunchError(f"a scalar parameter of type {type} takes a number, got a buffer", "TFW0440")
     return constant(value, types.dtype_of(type))
@@ -258,7 +258,7 @@ def _elements(type: Attribute) -> int:
     return count
 
 
-def _terminate(launch: Any, op: Any, frame: Any) -> list[Value]:
+def _terminate(launch: Any, op: Any, frame: Any) -> list[EvaluatedValue]:
     raise AssertionError("a terminator ends its block")
 
 
@@ -268,7 +268,7 @@ def _terminate(launch: Any, op: Any, frame: Any) -> list[Value]:
 def _if(launch: _Launch, op: scf.IfOp, frame: ProgramFrame) -> Results:
     chosen = launch.decide(op, frame[op.cond], frame)
     count = len(frame.programs)
-    parts: list[tuple[Array, list[Value]]] = []
+    parts: list[tuple[Array, list[EvaluatedValue]]] = []
     for region, selected in ((op.true_region, np.flatnonzero(chosen)), (op.false_region, np.flatnonzero(~chosen))):
         block = region.blocks.first
         if len(selected):
@@ -290,20 +290,21 @@ def _for(launch: _Launch, op: scf.ForOp, frame: ProgramFrame) -> Results:
     kind = numbers.int_type(types.dtype_of(op.lb.type).bits) if types.is_int(op.lb.type) else np.int64
     uniform = bool((lower == lower[0]).all() and (step == step[0]).all())
 
-    def induction(programs: Array, iteration: int) -> Value:
+    def induction(programs: Array, iteration: int) -> EvaluatedValue:
         first = lower[:1] + iteration * step[:1] if uniform else lower[programs] + iteration * step[programs]
-        return Value(first.astype(kind))
+        return EvaluatedValue(first.astype(kind))
 
     return (yield from _iterate(launch, op.body.block, frame, [frame[v] for v in op.iter_args], trips, induction))
 
 
 def _iterate(
-    launch: _Launch, body: Block, frame: ProgramFrame, carried: list[Value], trips: Array, induction: Callable[[Array, int], Value]
+    launch: _Launch, body: Block, frame: ProgramFrame, carried: list[EvaluatedValue], trips: Array,
+    induction: Callable[[Array, int], EvaluatedValue],
 ) -> Results:
     """Run the body `trips` times for each program; programs that are done leave the group."""
     count = len(frame.programs)
     active = np.arange(count)
-    done: list[tuple[Array, list[Value]]] = []
+    done: list[tuple[Array, list[EvaluatedValue]]] = []
     iteration = 0
     run = object()
     while True:
@@ -327,7 +328,7 @@ def _while(launch: _Launch, op: scf.WhileOp, frame: ProgramFrame) -> Results:
     count = len(frame.programs)
     active = np.arange(count)
     carried = [frame[v] for v in op.arguments]
-    done: list[tuple[Array, list[Value]]] = []
+    done: list[tuple[Array, list[EvaluatedValue]]] = []
     before, after = op.before_region.block, op.after_region.block
     while len(active):
         launch._spend(op, frame)

@@ -22,7 +22,7 @@ from tilefw.tile.reference.evaluate import evaluate
 from tilefw.tile.reference.evaluate_dot import dot
 from tilefw.tile.reference.interpret_reduce import reduce
 from tilefw.tile.reference.interpret_scan import scan
-from tilefw.tile.reference.value import Array, Value, constant, either
+from tilefw.tile.reference.value import Array, EvaluatedValue, constant, either
 
 
 class InterpreterState(Protocol):
@@ -39,14 +39,14 @@ class FrameValues(Protocol):
 
     programs: Array
 
-    def __getitem__(self, key: SSAValue) -> Value: ...
+    def __getitem__(self, key: SSAValue) -> EvaluatedValue: ...
 
 
 def _element_dtype(type: Attribute) -> DType | None:
     return None if types.is_pointer(type) else types.dtype_of(type)
 
 
-def elementwise(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Value]:
+def elementwise(launch: InterpreterState, op: Any, frame: FrameValues) -> list[EvaluatedValue]:
     row = op.row
     operands = [frame[operand] for operand in op.operands]
     source = _element_dtype(op.operands[row.typed_by].type)
@@ -57,12 +57,12 @@ def elementwise(launch: InterpreterState, op: Any, frame: FrameValues) -> list[V
     return [found]
 
 
-def _constant(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Value]:
+def _constant(launch: InterpreterState, op: Any, frame: FrameValues) -> list[EvaluatedValue]:
     type = op.results[0].type
     return [constant(op.value, types.dtype_of(type)).apply(lambda x: np.broadcast_to(x, (1, *types.shape_of(type))))]
 
 
-def structural(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Value]:
+def structural(launch: InterpreterState, op: Any, frame: FrameValues) -> list[EvaluatedValue]:
     """Values, bounds and masks move alike."""
     operands = [_whole(frame[operand], types.shape_of(operand.type)) for operand in op.operands]
     if len(operands) == 1:
@@ -70,12 +70,12 @@ def structural(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Va
     return [_moved_together(op, operands, index) for index in range(len(op.results))]
 
 
-def _whole(value: Value, shape: tuple[int, ...]) -> Value:
+def _whole(value: EvaluatedValue, shape: tuple[int, ...]) -> EvaluatedValue:
     """The value with all its dims at full extent."""
     return value.apply(lambda x: x if x.shape[1:] == shape else np.broadcast_to(x, (x.shape[0], *shape)))
 
 
-def _moved_together(op: StructuralOp, operands: list[Value], index: int) -> Value:
+def _moved_together(op: StructuralOp, operands: list[EvaluatedValue], index: int) -> EvaluatedValue:
     """One result of several operands: what one of them lacks, as a bound, is zero there, and its product is its value."""
     programs = max(value.x.shape[0] for value in operands)
 
@@ -90,36 +90,36 @@ def _moved_together(op: StructuralOp, operands: list[Value], index: int) -> Valu
     x = moved("x", None)
     assert x is not None
     err, free, wrapped = moved("err", 0.0), moved("free", False), moved("wrapped", False)
-    return Value(x, err, free, moved("product", None), wrapped, moved("product_err", 0.0))
+    return EvaluatedValue(x, err, free, moved("product", None), wrapped, moved("product_err", 0.0))
 
 
-def _dot(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Value]:
+def _dot(launch: InterpreterState, op: Any, frame: FrameValues) -> list[EvaluatedValue]:
     a, b, acc = (frame[operand] for operand in op.operands)
     result = types.dtype_of(op.acc.type)
     return [dot(a, b, acc, result, unsigned=op.unsigned, precision=op.input_precision)]
 
 
-def _iota(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Value]:
-    return [Value(np.arange(op.start, op.end, dtype=np.int32)[None, :])]
+def _iota(launch: InterpreterState, op: Any, frame: FrameValues) -> list[EvaluatedValue]:
+    return [EvaluatedValue(np.arange(op.start, op.end, dtype=np.int32)[None, :])]
 
 
-def _program_id(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Value]:
+def _program_id(launch: InterpreterState, op: Any, frame: FrameValues) -> list[EvaluatedValue]:
     x, y, _ = launch.grid
     divisor, size = ((1, x), (x, y), (x * y, launch.grid[2]))[op.axis]
     if size == 1:
-        return [Value(np.zeros(1, np.int32))]
-    return [Value((frame.programs // divisor % size).astype(np.int32))]
+        return [EvaluatedValue(np.zeros(1, np.int32))]
+    return [EvaluatedValue((frame.programs // divisor % size).astype(np.int32))]
 
 
-def _num_programs(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Value]:
-    return [Value(np.array([launch.grid[op.axis]], np.int32))]
+def _num_programs(launch: InterpreterState, op: Any, frame: FrameValues) -> list[EvaluatedValue]:
+    return [EvaluatedValue(np.array([launch.grid[op.axis]], np.int32))]
 
 
-def _moved(pointer: Value, offset: Value, size: int) -> Value:
+def _moved(pointer: EvaluatedValue, offset: EvaluatedValue, size: int) -> EvaluatedValue:
     step = offset.x.astype(np.int64)
     address = pointer.x + step * size
     wrapped = either(pointer.wrapped, offset.wrapped)
-    return Value(address, free=either(pointer.free, offset.free), wrapped=wrapped)
+    return EvaluatedValue(address, free=either(pointer.free, offset.free), wrapped=wrapped)
 
 
 def _pointee(type: Attribute) -> DType:
@@ -130,11 +130,11 @@ def _size(dtype: DType) -> int:
     return dtype.storage_bits // 8
 
 
-def _addptr(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Value]:
+def _addptr(launch: InterpreterState, op: Any, frame: FrameValues) -> list[EvaluatedValue]:
     return [_moved(frame[op.pointer], frame[op.offset], _size(_pointee(op.pointer.type)))]
 
 
-def address_of(op: Any, frame: FrameValues) -> Value:
+def address_of(op: Any, frame: FrameValues) -> EvaluatedValue:
     """The element addresses of an access through a pointer, or through a base and offsets."""
     pointer = frame[op.pointer]
     if op.offsets is None:
@@ -146,24 +146,24 @@ def address_of(op: Any, frame: FrameValues) -> Value:
     return _moved(pointer, offsets, _size(_pointee(op.pointer.type)))
 
 
-def _load(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Value]:
+def _load(launch: InterpreterState, op: Any, frame: FrameValues) -> list[EvaluatedValue]:
     mask = None if op.mask is None else frame[op.mask]
     other = None if op.other is None else frame[op.other]
     return [launch.access.load(op, address_of(op, frame), mask, other, _pointee(op.pointer.type), frame.programs)]
 
 
-def _store(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Value]:
+def _store(launch: InterpreterState, op: Any, frame: FrameValues) -> list[EvaluatedValue]:
     mask = None if op.mask is None else frame[op.mask]
     launch.access.store(op, address_of(op, frame), frame[op.value], mask, _pointee(op.pointer.type), frame.programs)
     return []
 
 
-def block_address(op: Any, frame: FrameValues) -> tuple[Value, Value | None]:
+def block_address(op: Any, frame: FrameValues) -> tuple[EvaluatedValue, EvaluatedValue | None]:
     """Addresses and mask of a block access."""
     rank = len(op.block)
     at = frame[op.base].apply(lambda x: x.reshape(-1, *(1,) * rank))
     size = _size(_pointee(op.base.type))
-    mask: Value | None = None
+    mask: EvaluatedValue | None = None
     for dim, (length, offset, stride, bound, check) in enumerate(
         zip(op.block, op.offsets, op.strides, op.shape, op.checks, strict=True)
     ):
@@ -171,7 +171,7 @@ def block_address(op: Any, frame: FrameValues) -> tuple[Value, Value | None]:
         begin, step = frame[offset].apply(lift), frame[stride].apply(lift)
         index = begin.x.astype(np.int64) + np.arange(length).reshape([1] + [length if d == dim else 1 for d in range(rank)])
         wrapped = either(begin.wrapped, step.wrapped)
-        at = Value(at.x + index * step.x.astype(np.int64) * size, free=either(at.free, either(begin.free, step.free)),
+        at = EvaluatedValue(at.x + index * step.x.astype(np.int64) * size, free=either(at.free, either(begin.free, step.free)),
                    wrapped=either(at.wrapped, wrapped))
         if bound is not None:
             limit = frame[bound].apply(lift)
@@ -179,34 +179,36 @@ def block_address(op: Any, frame: FrameValues) -> tuple[Value, Value | None]:
             if check == "both":
                 inside = inside & (index >= 0)
             free = either(begin.free, limit.free)
-            mask = Value(inside, free=free) if mask is None else Value(mask.x & inside, free=either(mask.free, free))
+            if mask is not None:
+                inside, free = mask.x & inside, either(mask.free, free)
+            mask = EvaluatedValue(inside, free=free)
     shape = np.broadcast_shapes(at.x.shape, (1, *op.block))
     return at.apply(lambda x: np.broadcast_to(x, (shape[0], *op.block))), mask
 
 
-def _load_block(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Value]:
+def _load_block(launch: InterpreterState, op: Any, frame: FrameValues) -> list[EvaluatedValue]:
     at, mask = block_address(op, frame)
     other = None if op.other is None else frame[op.other]
     return [launch.access.load(op, at, mask, other, _pointee(op.base.type), frame.programs)]
 
 
-def _store_block(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Value]:
+def _store_block(launch: InterpreterState, op: Any, frame: FrameValues) -> list[EvaluatedValue]:
     at, mask = block_address(op, frame)
     launch.access.store(op, at, frame[op.value], mask, _pointee(op.base.type), frame.programs)
     return []
 
 
-def _atomic(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Value]:
+def _atomic(launch: InterpreterState, op: Any, frame: FrameValues) -> list[EvaluatedValue]:
     mask = None if op.mask is None else frame[op.mask]
     address, operands = address_of(op, frame), [frame[value] for value in op.values]
     return [atomic(launch.access, op, address, operands, mask, frame.programs)]
 
 
-def _nothing(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Value]:
+def _nothing(launch: InterpreterState, op: Any, frame: FrameValues) -> list[EvaluatedValue]:
     return []
 
 
-Handler = Callable[[Any, Any, Any], list[Value]]
+Handler = Callable[[Any, Any, Any], list[EvaluatedValue]]
 HANDLERS: dict[type[Operation], Handler] = {
     ops.ConstantOp: _constant,
     **dict.fromkeys(SHAPE_OPS, structural),

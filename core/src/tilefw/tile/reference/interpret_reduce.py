@@ -17,12 +17,12 @@ import numpy as np
 from tilefw.api.integers import ceil_div
 from tilefw.tile.dialect.combine_op import ReduceOp
 from tilefw.tile.elementwise import ROWS
-from tilefw.tile.reference.combine_function import Along, Function, cut, function_of
+from tilefw.tile.reference.combine_function import AxisCombiner, Function, cut, function_of
 from tilefw.tile.reference.combine_orders import RUN, combined, operands_of
-from tilefw.tile.reference.value import Value
+from tilefw.tile.reference.value import EvaluatedValue
 
 
-def reduce(launch: Any, op: ReduceOp, frame: Any) -> list[Value]:
+def reduce(launch: Any, op: ReduceOp, frame: Any) -> list[EvaluatedValue]:
     """The results of a `tile.reduce`."""
     values = operands_of(op, frame)
     axis = op.axis + 1
@@ -31,22 +31,22 @@ def reduce(launch: Any, op: ReduceOp, frame: Any) -> list[Value]:
     if op.extent == 2 and op.row is not None and ROWS[op.row].commutative:  # one operation: no order to choose
         left, right = cut(values, axis, 0, 1), cut(values, axis, 1, 2)
         return [_without(value, axis) for value in function_of(op.combine, launch.fusion, keep_rounding=False)(left, right)]
-    return combined(op, values, Along(axis), launch.fusion, reduce_by_function)
+    return combined(op, values, AxisCombiner(axis), launch.fusion, reduce_by_function)
 
 
-def reduce_by_function(function: Function, values: Sequence[Value], axis: int) -> list[list[Value]]:
+def reduce_by_function(function: Function, values: Sequence[EvaluatedValue], axis: int) -> list[list[EvaluatedValue]]:
     """`values` combined along NumPy's `axis` in four orders: the results of each."""
     orders = (_halves, _mirrored_neighbours, _backward_run, _shuffled)
     return [[_without(value, axis) for value in order(function, list(values), axis)] for order in orders]
 
 
-def _without(value: Value, axis: int) -> Value:
+def _without(value: EvaluatedValue, axis: int) -> EvaluatedValue:
     return value.apply(lambda part: part.squeeze(axis))
 
 
-def _halves(function: Function, values: list[Value], axis: int) -> list[Value]:
+def _halves(function: Function, values: list[EvaluatedValue], axis: int) -> list[EvaluatedValue]:
     """The first half with the second, and so on; what is left over from odd lengths comes last."""
-    left_over: list[list[Value]] = []
+    left_over: list[list[EvaluatedValue]] = []
     while (length := values[0].x.shape[axis]) > 1:
         half = length // 2
         if length % 2:
@@ -57,9 +57,9 @@ def _halves(function: Function, values: list[Value], axis: int) -> list[Value]:
     return values
 
 
-def _mirrored_neighbours(function: Function, values: list[Value], axis: int) -> list[Value]:
+def _mirrored_neighbours(function: Function, values: list[EvaluatedValue], axis: int) -> list[EvaluatedValue]:
     """Neighbours with each other, the later one first."""
-    left_over: list[list[Value]] = []
+    left_over: list[list[EvaluatedValue]] = []
     while (length := values[0].x.shape[axis]) > 1:
         even = length - length % 2
         if length % 2:
@@ -70,7 +70,7 @@ def _mirrored_neighbours(function: Function, values: list[Value], axis: int) -> 
     return values
 
 
-def _backward_run(function: Function, values: list[Value], axis: int) -> list[Value]:
+def _backward_run(function: Function, values: list[EvaluatedValue], axis: int) -> list[EvaluatedValue]:
     """Up to RUN pieces one after the other from the last one on, then their elements as a tree."""
     length = values[0].x.shape[axis]
     width = ceil_div(length, RUN)
@@ -82,7 +82,7 @@ def _backward_run(function: Function, values: list[Value], axis: int) -> list[Va
     return function(total, _halves(function, cut(values, axis, 0, rest), axis)) if rest else total
 
 
-def _shuffled(function: Function, values: list[Value], axis: int) -> list[Value]:
+def _shuffled(function: Function, values: list[EvaluatedValue], axis: int) -> list[EvaluatedValue]:
     """A tree of halves of the elements in an order of no pattern."""
     order = np.random.default_rng(0).permutation(values[0].x.shape[axis])
     return _halves(function, [value.apply(lambda part: np.take(part, order, axis)) for value in values], axis)

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from tilefw.tile.dialect.combine_op import ScanOp
-from tilefw.tile.reference.combine_function import Along, Function, cut, function_of
+from tilefw.tile.reference.combine_function import AxisCombiner, Function, cut, function_of
 from tilefw.tile.reference.combine_orders import RUN, combined, operands_of
-from tilefw.tile.reference.value import Value, concatenated
+from tilefw.tile.reference.value import EvaluatedValue, concatenated
 
 
-def scan(launch: Any, op: ScanOp, frame: Any) -> list[Value]:
+def scan(launch: Any, op: ScanOp, frame: Any) -> list[EvaluatedValue]:
     """The results of a `tile.scan`."""
     axis = op.axis + 1
     values = operands_of(op, frame)
@@ -30,22 +30,22 @@ def scan(launch: Any, op: ScanOp, frame: Any) -> list[Value]:
     return _turned(results, axis) if op.reverse else results
 
 
-def _turned(values: Sequence[Value], axis: int) -> list[Value]:
+def _turned(values: Sequence[EvaluatedValue], axis: int) -> list[EvaluatedValue]:
     return [value.apply(lambda part: np.flip(part, axis)) for value in values]
 
 
-def _forward(launch: Any, op: ScanOp, values: list[Value], axis: int) -> list[Value]:
+def _forward(launch: Any, op: ScanOp, values: list[EvaluatedValue], axis: int) -> list[EvaluatedValue]:
     if op.extent == 1:
         return values
     first = cut(values, axis, 0, 1)
     second = function_of(op.combine, launch.fusion, keep_rounding=False)(first, cut(values, axis, 1, 2))
     if op.extent == 2:
         return _joined([first, second], axis)
-    results = combined(op, values, Along(axis, running=True), launch.fusion, scan_by_function)
+    results = combined(op, values, AxisCombiner(axis, running=True), launch.fusion, scan_by_function)
     return _joined([first, second, cut(results, axis, 2, None)], axis)
 
 
-def _joined(groups: Sequence[Sequence[Value]], axis: int) -> list[Value]:
+def _joined(groups: Sequence[Sequence[EvaluatedValue]], axis: int) -> list[EvaluatedValue]:
     """Pieces along the axis, one after the other, of each of the scanned values."""
     return [concatenated(pieces, axis) for pieces in zip(*groups, strict=True)]
 
@@ -53,16 +53,16 @@ def _joined(groups: Sequence[Sequence[Value]], axis: int) -> list[Value]:
 # Groupings -------------------------------------------------------------------------------------------------------------
 
 
-def scan_by_function(function: Function, values: Sequence[Value], axis: int) -> list[list[Value]]:
+def scan_by_function(function: Function, values: Sequence[EvaluatedValue], axis: int) -> list[list[EvaluatedValue]]:
     """`values` scanned along NumPy's `axis` in three groupings: the results of each."""
     return [grouping(function, list(values), axis) for grouping in (_halves, _windows, _runs)]
 
 
-def _length(values: Sequence[Value], axis: int) -> int:
+def _length(values: Sequence[EvaluatedValue], axis: int) -> int:
     return values[0].x.shape[axis]
 
 
-def _halves(function: Function, values: list[Value], axis: int) -> list[Value]:
+def _halves(function: Function, values: list[EvaluatedValue], axis: int) -> list[EvaluatedValue]:
     """Each half by itself; then all of the second one take the last of the first (Sklansky, 1960)."""
     length = _length(values, axis)
     if length == 1:
@@ -72,7 +72,7 @@ def _halves(function: Function, values: list[Value], axis: int) -> list[Value]:
     return _joined([left, function(cut(left, axis, half - 1, half), right)], axis)
 
 
-def _windows(function: Function, values: list[Value], axis: int) -> list[Value]:
+def _windows(function: Function, values: list[EvaluatedValue], axis: int) -> list[EvaluatedValue]:
     """Each element takes the one before it, then what ends two before it, four, eight (Hillis and Steele, 1986)."""
     length, distance = _length(values, axis), 1
     while distance < length:
@@ -82,7 +82,7 @@ def _windows(function: Function, values: list[Value], axis: int) -> list[Value]:
     return values
 
 
-def _runs(function: Function, values: list[Value], axis: int) -> list[Value]:
+def _runs(function: Function, values: list[EvaluatedValue], axis: int) -> list[EvaluatedValue]:
     """Up to RUN elements one after the other in each piece; the pieces' totals in a row."""
     length = _length(values, axis)
     run = min(RUN, length)
@@ -93,7 +93,7 @@ def _runs(function: Function, values: list[Value], axis: int) -> list[Value]:
     return _joined(done, axis)
 
 
-def _one_by_one(function: Function, values: list[Value], axis: int) -> list[Value]:
+def _one_by_one(function: Function, values: list[EvaluatedValue], axis: int) -> list[EvaluatedValue]:
     found = [cut(values, axis, 0, 1)]
     for at in range(1, _length(values, axis)):
         found.append(function(found[-1], cut(values, axis, at, at + 1)))

@@ -25,9 +25,9 @@ from tilefw.tile.dialect.shared_ops import (
     StoreSharedOp,
     WaitOp,
 )
-from tilefw.tile.reference.findings import Findings
+from tilefw.tile.reference.findings import FindingCollector
 from tilefw.tile.reference.interpret_ops import Handler, address_of, block_address
-from tilefw.tile.reference.value import Array, Value, either, some
+from tilefw.tile.reference.value import Array, EvaluatedValue, either, some
 
 
 class SharedBuffer:
@@ -52,7 +52,7 @@ class SharedBuffer:
         """Where programs stand in the arrays."""
         return np.searchsorted(self.programs, programs)
 
-    def write(self, rows: Array, slots: Array, value: Value) -> None:
+    def write(self, rows: Array, slots: Array, value: EvaluatedValue) -> None:
         """Fill the slots of some programs."""
         shape = (len(rows), *self.x.shape[2:])
         self.x[rows, slots] = np.broadcast_to(value.x, shape)
@@ -65,7 +65,7 @@ class SharedBuffer:
                 part[rows, slots] = blank if fresh is None else np.broadcast_to(fresh, shape)
         self.filled[rows, slots] = True
 
-    def read(self, rows: Array, slots: Array) -> Value:
+    def read(self, rows: Array, slots: Array) -> EvaluatedValue:
         """What the slots of some programs hold; free where nothing was written."""
         x = self.x[rows, slots]
         err = None if self.err is None else self.err[rows, slots]
@@ -74,10 +74,10 @@ class SharedBuffer:
         if bare.any():
             free = either(free, bare)
             err = np.where(bare, np.inf, 0.0 if err is None else err) if self.is_float else None
-        return Value(x, err, free)
+        return EvaluatedValue(x, err, free)
 
 
-class SharedValue(Value):
+class SharedValue(EvaluatedValue):
     """A buffer (`x` is 0), or a slot of one (`x` is its number), for a group of programs."""
 
     __slots__ = ("buffer",)
@@ -99,7 +99,7 @@ class UnfinishedCopy:
     programs: Array
     slots: Array
     groups: Array
-    value: Value
+    value: EvaluatedValue
 
     def take(self, chosen: Array) -> UnfinishedCopy:
         """The copy of some of its programs."""
@@ -113,7 +113,7 @@ class UnfinishedCopy:
 class SharedBuffers:
     """A launch's copies under way and commit groups; `name` gives a program's place in the grid."""
 
-    def __init__(self, findings: Findings, name: Callable[[int], tuple[int, int, int]]) -> None:
+    def __init__(self, findings: FindingCollector, name: Callable[[int], tuple[int, int, int]]) -> None:
         self.findings = findings
         self.name = name
         self.copies: list[UnfinishedCopy] = []
@@ -131,7 +131,7 @@ class SharedBuffers:
         self.groups(programs)
         self.committed[programs] += 1
 
-    def issue(self, op: Operation, view: SharedValue, value: Value, programs: Array) -> None:
+    def issue(self, op: Operation, view: SharedValue, value: EvaluatedValue, programs: Array) -> None:
         """A copy into a slot begins, in the open group."""
         rows, slots = self.reach(op, view, programs, "is filled")
         view.buffer.under_way[rows, slots] += 1
@@ -178,11 +178,11 @@ class SharedBuffers:
         self.copies = [copy for copy in self.copies if copy.programs[0] not in programs]
 
 
-def _alloc(launch: Any, op: AllocSharedOp, frame: Any) -> list[Value]:
+def _alloc(launch: Any, op: AllocSharedOp, frame: Any) -> list[EvaluatedValue]:
     return [SharedValue(np.zeros(1, np.int64), SharedBuffer(op.type, frame.programs))]
 
 
-def _slot(launch: Any, op: SlotOp, frame: Any) -> list[Value]:
+def _slot(launch: Any, op: SlotOp, frame: Any) -> list[EvaluatedValue]:
     buffer, programs = frame[op.ring].buffer, frame.programs
     index = np.broadcast_to(frame[op.index].x.astype(np.int64), (len(programs),))
     wrong = (index < 0) | (index >= buffer.slots)
@@ -217,7 +217,7 @@ def _issuing(op: Any, frame: Any) -> Any:
     return frame.split(chosen) if len(chosen) else None
 
 
-def _copy(launch: Any, op: CopyOp, frame: Any) -> list[Value]:
+def _copy(launch: Any, op: CopyOp, frame: Any) -> list[EvaluatedValue]:
     frame = _issuing(op, frame)
     if frame is not None:
         mask = None if op.mask is None else frame[op.mask]
@@ -225,33 +225,33 @@ def _copy(launch: Any, op: CopyOp, frame: Any) -> list[Value]:
     return []
 
 
-def _copy_block(launch: Any, op: CopyBlockOp, frame: Any) -> list[Value]:
+def _copy_block(launch: Any, op: CopyBlockOp, frame: Any) -> list[EvaluatedValue]:
     frame = _issuing(op, frame)
     if frame is not None:
         _issue(launch, op, frame, *block_address(op, frame))
     return []
 
 
-def _issue(launch: Any, op: CopyOp | CopyBlockOp, frame: Any, at: Value, mask: Value | None) -> None:
+def _issue(launch: Any, op: CopyOp | CopyBlockOp, frame: Any, at: EvaluatedValue, mask: EvaluatedValue | None) -> None:
     type = op.view.type
     assert isinstance(type, SharedType)
     dtype = types.dtype_of(type.element)
-    zero = Value(np.zeros((1,) * (1 + len(type.shape)), np.float64 if dtype.is_float else numbers.int_type(dtype.bits)))
+    zero = EvaluatedValue(np.zeros((1,) * (1 + len(type.shape)), np.float64 if dtype.is_float else numbers.int_type(dtype.bits)))
     value = launch.access.load(op, at, mask, zero, dtype, frame.programs)
     launch.shared.issue(op, frame[op.view], value, frame.programs)
 
 
-def _commit(launch: Any, op: CommitOp, frame: Any) -> list[Value]:
+def _commit(launch: Any, op: CommitOp, frame: Any) -> list[EvaluatedValue]:
     launch.shared.commit(frame.programs)
     return []
 
 
-def _wait(launch: Any, op: WaitOp, frame: Any) -> list[Value]:
+def _wait(launch: Any, op: WaitOp, frame: Any) -> list[EvaluatedValue]:
     launch.shared.wait(frame.programs, op.pending)
     return []
 
 
-def _load_shared(launch: Any, op: LoadSharedOp, frame: Any) -> list[Value]:
+def _load_shared(launch: Any, op: LoadSharedOp, frame: Any) -> list[EvaluatedValue]:
     view = frame[op.view]
     rows, slots = launch.shared.reach(op, view, frame.programs, "is read")
     bare = ~view.buffer.filled[rows, slots]
@@ -260,7 +260,7 @@ def _load_shared(launch: Any, op: LoadSharedOp, frame: Any) -> list[Value]:
     return [view.buffer.read(rows, slots)]
 
 
-def _store_shared(launch: Any, op: StoreSharedOp, frame: Any) -> list[Value]:
+def _store_shared(launch: Any, op: StoreSharedOp, frame: Any) -> list[EvaluatedValue]:
     view = frame[op.view]
     rows, slots = launch.shared.reach(op, view, frame.programs, "is overwritten")
     view.buffer.write(rows, slots, frame[op.value])

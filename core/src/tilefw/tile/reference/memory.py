@@ -8,9 +8,9 @@ from tilefw.api.dtypes import DTYPES, DType
 from tilefw.api.integers import ceil_div
 from tilefw.pages import copy_sparse
 from tilefw.tile import numbers
-from tilefw.tile.reference.memory_sums import Sums
+from tilefw.tile.reference.memory_sums import ElementSums
 from tilefw.tile.reference.ordering import Record
-from tilefw.tile.reference.value import Array, Value, some
+from tilefw.tile.reference.value import Array, EvaluatedValue, some
 
 # Buffer k owns the addresses [k·2^40, (k+1)·2^40) and begins in their middle, so that an access out of bounds on either
 # side still names its buffer and never lands in another one.
@@ -38,7 +38,7 @@ class RefBuffer:
         self.initialised: Array | None = np.zeros(nbytes, np.bool_)
         self.record: Record | None = None
         self.stored = True
-        self.sums: Sums | None = None
+        self.sums: ElementSums | None = None
 
     def write_bytes(self, data: bytes | memoryview | Array, offset: int = 0) -> None:
         """Copy raw bytes in; they are exact and initialised."""
@@ -65,7 +65,7 @@ class RefBuffer:
         beyond = max(0, min(nbytes, self.nbytes - offset) - raw.size)  # bytes that make no whole element
         return np.concatenate([raw, np.zeros(beyond, np.uint8)])[:nbytes].tobytes() if beyond else raw[:nbytes].tobytes()
 
-    def read_reference(self, dtype: DType | None = None) -> Value:
+    def read_reference(self, dtype: DType | None = None) -> EvaluatedValue:
         """Values, bounds and free mask of the whole buffer, as elements of `dtype` (default: as last accessed).
 
         Elements never written are free.
@@ -75,7 +75,7 @@ class RefBuffer:
         free = self.free
         if self.initialised is not None:
             free = ~self.initialised if free is None else free | ~self.initialised
-        return Value(self.x, self.err, free)
+        return EvaluatedValue(self.x, self.err, free)
 
     def view(self, dtype: DType) -> None:
         """Make the elements those of `dtype`."""

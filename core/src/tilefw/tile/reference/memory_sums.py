@@ -11,14 +11,14 @@ import numpy as np
 
 from tilefw.api.dtypes import DType
 from tilefw.tile import numbers
-from tilefw.tile.reference.value import Array, Value
+from tilefw.tile.reference.value import Array, EvaluatedValue
 
 _OWN_ROUNDOFF = 2.0**-53  # the reference adds in f64
 # An fp32 addition of a chip's memory unit may take subnormal operands and results as zero: two operands, one result.
 _FLUSHED_PER_ADD = 3
 
 
-class Sums:
+class ElementSums:
     """What is known of an element's sum since it was last stored: additions, Σ|x|, the addends' grain and their own errors.
 
     The grain is the largest power of two of which every addend is a multiple.
@@ -36,7 +36,7 @@ class Sums:
         """Elements got new values by other means: what is there is a sum's first addend again."""
         self.count[index] = 0
 
-    def add(self, index: Array, before: Value, addend: Value, dtype: DType) -> Value:
+    def add(self, index: Array, before: EvaluatedValue, addend: EvaluatedValue, dtype: DType) -> EvaluatedValue:
         """The elements `index`, each at most once, with the addend added."""
         fresh = self.count[index] == 0
         self.count[index] += 1
@@ -49,7 +49,7 @@ class Sums:
             x = before.x + addend.x
             err = self._bound(index, x, dtype)
         free = ~np.isfinite(err)
-        return Value(x, err if err.any() else None, free if free.any() else None)
+        return EvaluatedValue(x, err if err.any() else None, free if free.any() else None)
 
     def _bound(self, index: Array, x: Array, dtype: DType) -> Array:
         count, given = self.count[index].astype(np.float64), self.given[index]
@@ -71,7 +71,7 @@ def _magnitude(x: Array) -> Array:
     return np.where(np.isfinite(x), np.abs(x), 0.0)
 
 
-def _errors(value: Value) -> Array:
+def _errors(value: EvaluatedValue) -> Array:
     return np.zeros(value.x.shape) if value.err is None else value.err
 
 

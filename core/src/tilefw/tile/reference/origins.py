@@ -24,9 +24,9 @@ from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.dialect.memory_ops import LoadOp, StoreOp
 from tilefw.tile.dialect.ops import AddPtrOp
 from tilefw.tile.dialect.structural_op import StructuralOp
-from tilefw.tile.reference.findings import Findings
+from tilefw.tile.reference.findings import FindingCollector
 from tilefw.tile.reference.interpret_ops import FrameValues, block_address
-from tilefw.tile.reference.value import Array, Marks, Value
+from tilefw.tile.reference.value import Array, EvaluatedValue, Marks
 from tilefw.tile.text.source_location import place_of
 
 UNDEFINED, BY_ZERO, NONFINITE = "undefined_elements", "division_by_zero", "nonfinite"
@@ -49,7 +49,7 @@ Position = Callable[[int], tuple[int, int, int]]
 class Origins:
     """The marks of one launch. `position` names a program in findings."""
 
-    def __init__(self, findings: Findings, position: Position) -> None:
+    def __init__(self, findings: FindingCollector, position: Position) -> None:
         self.findings = findings
         self._position = position
         self._numbers: dict[Operation, int] = {}
@@ -64,17 +64,17 @@ class Origins:
 
     # --- marks of results ------------------------------------------------------------------------------------------------
 
-    def after(self, op: Operation, frame: FrameValues, results: Sequence[Value]) -> None:
+    def after(self, op: Operation, frame: FrameValues, results: Sequence[EvaluatedValue]) -> None:
         """`op` was executed: mark its results, and report marked elements that it used."""
         rule = _RULES.get(type(op)) or next((r for kind, r in _FAMILIES if isinstance(op, kind)), None)
         if rule is not None:
             rule(self, op, frame, results)
 
-    def decided(self, op: Operation, condition: Value, programs: Array) -> None:
+    def decided(self, op: Operation, condition: EvaluatedValue, programs: Array) -> None:
         """A condition of control flow was looked at."""
         self._used(op, condition, None, programs, "it decides control flow")
 
-    def elementwise(self, op: Any, frame: FrameValues, results: Sequence[Value]) -> None:
+    def elementwise(self, op: Any, frame: FrameValues, results: Sequence[EvaluatedValue]) -> None:
         operands = [frame[operand] for operand in op.operands]
         (result,) = results
         if op.row.name == "select":
@@ -88,7 +88,7 @@ class Origins:
             marks = _with(marks, BY_ZERO, np.where(zero, self._number(op), 0))
         result.marks = self._not_finite(op, _known(operands), result, marks)
 
-    def _not_finite(self, op: Operation, known: Array, result: Value, marks: Marks | None) -> Marks | None:
+    def _not_finite(self, op: Operation, known: Array, result: EvaluatedValue, marks: Marks | None) -> Marks | None:
         """`marks` with what holds of infinities and NaN: a mark stays on them alone, and those that no operand explains (`known`)
         get the op's own."""
         rest = _without(marks, NONFINITE)
@@ -100,7 +100,7 @@ class Origins:
         inherited = 0 if marks is None else marks.get(NONFINITE, 0)
         return _with(rest, NONFINITE, np.where(bad, np.where(known, inherited, self._number(op)), 0))
 
-    def structural(self, op: Any, frame: FrameValues, results: Sequence[Value]) -> None:
+    def structural(self, op: Any, frame: FrameValues, results: Sequence[EvaluatedValue]) -> None:
         """One operand's marks have moved with its elements; several operands' are moved here."""
         operands = [frame[operand] for operand in op.operands]
         if len(operands) == 1:
@@ -112,7 +112,7 @@ class Origins:
             for result, marks in zip(results, op.elements(*parts), strict=True):
                 result.marks = _with(result.marks, check, marks)
 
-    def load(self, op: LoadOp | LoadBlockOp, frame: FrameValues, results: Sequence[Value]) -> None:
+    def load(self, op: LoadOp | LoadBlockOp, frame: FrameValues, results: Sequence[EvaluatedValue]) -> None:
         (result,) = results
         address, mask = _accessed(op, frame)
         self._uses_address(op, address, mask, frame.programs)
@@ -125,24 +125,24 @@ class Origins:
         for check, marks in (frame[op.other].marks or {}).items():
             result.marks = _with(result.marks, check, np.where(off, marks, 0))
 
-    def store(self, op: StoreOp | StoreBlockOp, frame: FrameValues, results: Sequence[Value]) -> None:
+    def store(self, op: StoreOp | StoreBlockOp, frame: FrameValues, results: Sequence[EvaluatedValue]) -> None:
         address, mask = _accessed(op, frame)
         self._uses_address(op, address, mask, frame.programs)
         self._used(op, frame[op.value], mask, frame.programs, "it is stored")
 
-    def atomic(self, op: Any, frame: FrameValues, results: Sequence[Value]) -> None:
+    def atomic(self, op: Any, frame: FrameValues, results: Sequence[EvaluatedValue]) -> None:
         address, mask = _accessed(op, frame)
         self._uses_address(op, address, mask, frame.programs)
         for operand in op.values:
             self._used(op, frame[operand], mask, frame.programs, "it is an operand of an atomic operation")
 
-    def add_pointer(self, op: AddPtrOp, frame: FrameValues, results: Sequence[Value]) -> None:
+    def add_pointer(self, op: AddPtrOp, frame: FrameValues, results: Sequence[EvaluatedValue]) -> None:
         results[0].marks = _union([frame[op.pointer], frame[op.offset]])
 
-    def reduce(self, op: ReduceOp, frame: FrameValues, results: Sequence[Value]) -> None:
+    def reduce(self, op: ReduceOp, frame: FrameValues, results: Sequence[EvaluatedValue]) -> None:
         self._combined(op, frame, results, lambda x: x.max(axis=op.axis + 1))
 
-    def scan(self, op: ScanOp, frame: FrameValues, results: Sequence[Value]) -> None:
+    def scan(self, op: ScanOp, frame: FrameValues, results: Sequence[EvaluatedValue]) -> None:
         axis = op.axis + 1
 
         def running(x: Array) -> Array:
@@ -153,7 +153,7 @@ class Origins:
         self._combined(op, frame, results, running)
 
     def _combined(
-        self, op: ReduceOp | ScanOp, frame: FrameValues, results: Sequence[Value], along: Callable[[Array], Array]
+        self, op: ReduceOp | ScanOp, frame: FrameValues, results: Sequence[EvaluatedValue], along: Callable[[Array], Array]
     ) -> None:
         """Every result of a combination may depend on every operand's elements."""
         shape = types.shape_of(op.operands[0].type)
@@ -164,7 +164,7 @@ class Origins:
         for result in results:
             result.marks = self._not_finite(op, _known(operands, along), result, marks)
 
-    def dot(self, op: DotOp, frame: FrameValues, results: Sequence[Value]) -> None:
+    def dot(self, op: DotOp, frame: FrameValues, results: Sequence[EvaluatedValue]) -> None:
         """An element depends on a row of the left operand, on a column of the right one, and on one element of the sum."""
         a, b, acc = (_full(frame[operand], types.shape_of(operand.type)) for operand in op.operands)
         rows, columns = (lambda x: x.max(-1, keepdims=True)), (lambda x: x.max(-2, keepdims=True))
@@ -174,12 +174,12 @@ class Origins:
 
     # --- uses ------------------------------------------------------------------------------------------------------------
 
-    def _uses_address(self, op: Operation, address: Value, mask: Value | None, programs: Array) -> None:
+    def _uses_address(self, op: Operation, address: EvaluatedValue, mask: EvaluatedValue | None, programs: Array) -> None:
         self._used(op, address, mask, programs, "it is in an address")
         if mask is not None:
             self._used(op, mask, None, programs, "it is in a mask")
 
-    def _used(self, op: Operation, value: Value, mask: Value | None, programs: Array, how: str) -> None:
+    def _used(self, op: Operation, value: EvaluatedValue, mask: EvaluatedValue | None, programs: Array, how: str) -> None:
         for check, marks in (value.marks or {}).items():
             if not self.findings.wants(check):
                 continue
@@ -197,36 +197,36 @@ class Origins:
         )
 
 
-def _accessed(op: Any, frame: FrameValues) -> tuple[Value, Value | None]:
+def _accessed(op: Any, frame: FrameValues) -> tuple[EvaluatedValue, EvaluatedValue | None]:
     """What decides which elements an access touches: an address whose marks are those of all its parts, and its mask."""
     if isinstance(op, LoadBlockOp | StoreBlockOp):
         address, mask = block_address(op, frame)
         parts = [frame[v] for v in (op.base, *op.offsets, *op.strides, *(b for b in op.shape if b is not None))]
         lifted = [v.apply(lambda x: x.reshape(-1, *(1,) * len(op.block))) for v in parts]
-        return Value(address.x, marks=_union(lifted)), mask
+        return EvaluatedValue(address.x, marks=_union(lifted)), mask
     mask = None if op.mask is None else frame[op.mask]
     pointer = frame[op.pointer]
     if op.offsets is None:
         return pointer, mask
     offsets = frame[op.offsets]
     lifted = pointer.apply(lambda x: x.reshape(*x.shape, *(1,) * (offsets.x.ndim - x.ndim)))
-    return Value(offsets.x, marks=_union([lifted, offsets])), mask
+    return EvaluatedValue(offsets.x, marks=_union([lifted, offsets])), mask
 
 
 # Marks ------------------------------------------------------------------------------------------------------------------
 
 
-def _mark(value: Value, check: str) -> Array:
+def _mark(value: EvaluatedValue, check: str) -> Array:
     """The marks of one check, of the value's shape or one that broadcasts to it."""
     found = None if value.marks is None else value.marks.get(check)
     return np.zeros((1,) * value.x.ndim, np.int32) if found is None else found
 
 
-def _marked(value: Value, check: str) -> Array:
+def _marked(value: EvaluatedValue, check: str) -> Array:
     return _mark(value, check) > 0
 
 
-def _known(operands: Sequence[Value], spread: Callable[[Array], Array] = lambda x: x) -> Array:
+def _known(operands: Sequence[EvaluatedValue], spread: Callable[[Array], Array] = lambda x: x) -> Array:
     """Where a result has an operand that is not finite, or not defined: `spread` takes a mask of an operand to the results."""
     found = np.zeros((1,) * operands[0].x.ndim, np.bool_)
     floats = [value for value in operands if value.x.dtype == np.float64]
@@ -237,13 +237,13 @@ def _known(operands: Sequence[Value], spread: Callable[[Array], Array] = lambda 
     return spread(found)
 
 
-def _spread(value: Value, spread: Callable[[Array], Array]) -> Value:
+def _spread(value: EvaluatedValue, spread: Callable[[Array], Array]) -> EvaluatedValue:
     """A value for its marks alone, each taken to all results that depend on it."""
     marks = {check: spread(np.broadcast_to(part, value.x.shape)) for check, part in (value.marks or {}).items()}
-    return Value(value.x, marks=marks or None)
+    return EvaluatedValue(value.x, marks=marks or None)
 
 
-def _full(value: Value, shape: tuple[int, ...]) -> Value:
+def _full(value: EvaluatedValue, shape: tuple[int, ...]) -> EvaluatedValue:
     """The value with all its dims at full extent."""
     return value.apply(lambda x: np.broadcast_to(x, (x.shape[0], *shape)))
 
@@ -257,11 +257,11 @@ def _without(marks: Marks | None, check: str) -> Marks | None:
     return {c: m for c, m in marks.items() if c != check} if marks else None
 
 
-def _checks_of(values: Sequence[Value]) -> Iterator[str]:
+def _checks_of(values: Sequence[EvaluatedValue]) -> Iterator[str]:
     return (check for check in CHECKS if any(v.marks and check in v.marks for v in values))
 
 
-def _union(values: Sequence[Value]) -> Marks | None:
+def _union(values: Sequence[EvaluatedValue]) -> Marks | None:
     """The marks of values of one shape; where two elements are marked, the later op's."""
     found: Marks | None = None
     for check in _checks_of(values):
@@ -272,7 +272,7 @@ def _union(values: Sequence[Value]) -> Marks | None:
     return found
 
 
-def _selected(condition: Value, a: Value, b: Value) -> Marks | None:
+def _selected(condition: EvaluatedValue, a: EvaluatedValue, b: EvaluatedValue) -> Marks | None:
     """Those of the chosen elements, and of the conditions that chose."""
     found: Marks | None = None
     for check in _checks_of((condition, a, b)):
@@ -281,7 +281,7 @@ def _selected(condition: Value, a: Value, b: Value) -> Marks | None:
     return found
 
 
-def _decided(marks: Marks | None, operands: Sequence[Value], absorbing: bool) -> Marks | None:
+def _decided(marks: Marks | None, operands: Sequence[EvaluatedValue], absorbing: bool) -> Marks | None:
     """Marks of a conjunction or disjunction of booleans, without the elements that an unmarked operand decides alone."""
     found: Marks | None = None
     for check, both in (marks or {}).items():
@@ -290,7 +290,7 @@ def _decided(marks: Marks | None, operands: Sequence[Value], absorbing: bool) ->
     return found
 
 
-_Rule = Callable[[Origins, Any, FrameValues, Sequence[Value]], None]
+_Rule = Callable[[Origins, Any, FrameValues, Sequence[EvaluatedValue]], None]
 _RULES: dict[type[Operation], _Rule] = {
     LoadOp: Origins.load, LoadBlockOp: Origins.load, StoreOp: Origins.store, StoreBlockOp: Origins.store,
     AtomicRmwOp: Origins.atomic, AtomicCasOp: Origins.atomic, AddPtrOp: Origins.add_pointer, ReduceOp: Origins.reduce,

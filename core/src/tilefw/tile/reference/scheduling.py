@@ -8,10 +8,10 @@ from typing import Any
 from xdsl.dialects import func
 
 from tilefw.tile.dialect.atomic_ops import AtomicOp, AtomicRmwOp
-from tilefw.tile.reference.value import Value
+from tilefw.tile.reference.value import EvaluatedValue
 
 Run = Generator[None, None, Any]  # yields where it can do nothing but wait for others
-Results = Generator[None, None, list[Value]]  # a part of a run, and the values it gives
+Results = Generator[None, None, list[EvaluatedValue]]  # a part of a run, and the values it gives
 
 
 def in_turn(programs: Iterable[Run]) -> None:

@@ -16,7 +16,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Marks = dict[str, Array]  # by check, which op made an element that should not be stored (origins.py)
 
 
-class Value:
+class EvaluatedValue:
     """Elements of one SSA value for a group of programs: shape (programs or 1, *tile shape), 1 where all programs agree.
 
     `x` holds float64 for floats, NumPy's integers of the width (bool for i1, int8 for i4) and int64 byte addresses for
@@ -41,31 +41,31 @@ class Value:
         self.wrapped = wrapped
         self.marks = marks
 
-    def apply(self, function: Any) -> Value:
+    def apply(self, function: Any) -> EvaluatedValue:
         """The value with one function of shape applied to each of its arrays."""
         parts = (self.err, self.free, self.product, self.wrapped, self.product_err)
         marks = None if self.marks is None else {check: function(part) for check, part in self.marks.items()}
-        return Value(function(self.x), *(None if part is None else function(part) for part in parts), marks=marks)
+        return EvaluatedValue(function(self.x), *(None if part is None else function(part) for part in parts), marks=marks)
 
-    def take(self, programs: Array) -> Value:
+    def take(self, programs: Array) -> EvaluatedValue:
         """The value of some of the group's programs."""
         return self.apply(lambda part: part if part.shape[0] == 1 else part[programs])
 
-    def spread(self, count: int) -> Value:
+    def spread(self, count: int) -> EvaluatedValue:
         """The value with its program axis at full length."""
         return self.apply(lambda part: np.broadcast_to(part, (count, *part.shape[1:])))
 
 
-def constant(value: int | float, dtype: DType) -> Value:
+def constant(value: int | float, dtype: DType) -> EvaluatedValue:
     """A literal as a scalar value of `dtype`: wrapped, or rounded."""
     if dtype.is_float:
-        return Value(numbers.in_format(np.array([float(value)]), dtype))
+        return EvaluatedValue(numbers.in_format(np.array([float(value)]), dtype))
     low = int(value) & ((1 << dtype.bits) - 1)
     low -= (1 << dtype.bits) if dtype.bits > 1 and low >> (dtype.bits - 1) else 0
-    return Value(np.array([low]).astype(numbers.int_type(dtype.bits)))
+    return EvaluatedValue(np.array([low]).astype(numbers.int_type(dtype.bits)))
 
 
-def merge(parts: list[tuple[Array, Value]], count: int) -> Value:
+def merge(parts: list[tuple[Array, EvaluatedValue]], count: int) -> EvaluatedValue:
     """Values of disjoint sets of programs as one value of all `count` programs."""
     first = parts[0][1]
     shape = (count, *first.x.shape[1:])
@@ -85,12 +85,12 @@ def merge(parts: list[tuple[Array, Value]], count: int) -> Value:
     x = gather("x", 0, first.x.dtype)
     assert x is not None
     wrapped = gather("wrapped", False, np.bool_)
-    return Value(
+    return EvaluatedValue(
         x, gather("err", 0.0, np.float64), gather("free", False, np.bool_), None, wrapped, marks=_merged_marks(parts, shape)
     )
 
 
-def _merged_marks(parts: list[tuple[Array, Value]], shape: tuple[int, ...]) -> Marks | None:
+def _merged_marks(parts: list[tuple[Array, EvaluatedValue]], shape: tuple[int, ...]) -> Marks | None:
     found: Marks = {}
     for programs, value in parts:
         for check, marks in (value.marks or {}).items():
@@ -98,7 +98,7 @@ def _merged_marks(parts: list[tuple[Array, Value]], shape: tuple[int, ...]) -> M
     return found or None
 
 
-def concatenated(pieces: Sequence[Value], axis: int) -> Value:
+def concatenated(pieces: Sequence[EvaluatedValue], axis: int) -> EvaluatedValue:
     """Values one after the other along an axis of their arrays."""
     programs = max(piece.x.shape[0] for piece in pieces)
 
@@ -115,7 +115,7 @@ def concatenated(pieces: Sequence[Value], axis: int) -> Value:
 
     x = joined("x", None)
     assert x is not None
-    return Value(x, joined("err", 0.0), joined("free", False), joined("product", None), joined("wrapped", False))
+    return EvaluatedValue(x, joined("err", 0.0), joined("free", False), joined("product", None), joined("wrapped", False))
 
 
 def either(a: Array | None, b: Array | None) -> Array | None:
@@ -128,7 +128,7 @@ def some(mask: Array | None) -> Array | None:
     return mask if mask is not None and mask.any() else None
 
 
-def settle(value: Value, free: Array | None) -> Value:
+def settle(value: EvaluatedValue, free: Array | None) -> EvaluatedValue:
     """Drop bounds and masks that say nothing; what has no finite bound is free, what has bound 0 is not."""
     value.free = either(value.free, free)
     err = value.err

@@ -12,9 +12,9 @@ from tilefw_amd.assembler.file import Facts, File, KernelBlock
 from tilefw_amd.assembler.sections import Fixup, patch
 from tilefw_amd.code_object import descriptor, elf, line_program
 from tilefw_amd.code_object.directives import DirectiveError, fields
-from tilefw_amd.code_object.line_table import Row
+from tilefw_amd.code_object.line_table import LineRow
 from tilefw_amd.code_object.metadata import VERSION, Document, kernels, read_text
-from tilefw_amd.code_object.writer import OutputSection, OutputSymbol, Writer
+from tilefw_amd.code_object.writer import CodeObjectWriter, OutputSection, OutputSymbol
 from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.isa.text import expression as ex
 from tilefw_amd.isa.text.expression import Expression
@@ -41,22 +41,22 @@ def assemble_code(isa: InstructionSet, text: str, filename: str = "<text>") -> b
     return bytes(file.sections[".text"].data)
 
 
-def _own_rows(file: File) -> dict[str, list[Row]]:
+def _own_rows(file: File) -> dict[str, list[LineRow]]:
     """Each instruction at its line of the text."""
-    rows: dict[str, list[Row]] = defaultdict(list)
+    rows: dict[str, list[LineRow]] = defaultdict(list)
     for section, offset, position in file.positions:
         place = file.source.place(position, position + 1)
-        rows[section.name].append(Row(offset, place.file, place.line, 0))
+        rows[section.name].append(LineRow(offset, place.file, place.line, 0))
     return rows
 
 
-def _said_rows(file: File) -> dict[str, list[Row]]:
+def _said_rows(file: File) -> dict[str, list[LineRow]]:
     """What `.loc` says."""
-    rows: dict[str, list[Row]] = defaultdict(list)
+    rows: dict[str, list[LineRow]] = defaultdict(list)
     for entry in file.lines:
         folder, name = file.files[entry.file]
         path = name if not folder or name.startswith("/") else f"{folder}/{name}"
-        rows[entry.section.name].append(Row(entry.offset, path, entry.line, entry.column))
+        rows[entry.section.name].append(LineRow(entry.offset, path, entry.line, entry.column))
     return rows
 
 
@@ -79,7 +79,7 @@ class _Linker:
         self.file = file
         self.addresses: dict[str, int] = {}
 
-    def link(self, rows: Mapping[str, Sequence[Row]]) -> bytes:
+    def link(self, rows: Mapping[str, Sequence[LineRow]]) -> bytes:
         """`rows` are lines by section, at offsets in it."""
         file = self.file
         kept = [s for s in file.sections.values() if s.flags & elf.SHF_ALLOC and s.data]
@@ -93,13 +93,13 @@ class _Linker:
         for kernel in file.kernels:
             self._descriptor(kernel)
         symbols = [*self._symbols(kernels, {s.name for s in kept})]
-        writer = Writer([*output, debug] if any(rows.values()) else output, symbols, document, file.isa.chip.elf_flags)
+        writer = CodeObjectWriter([*output, debug] if any(rows.values()) else output, symbols, document, file.isa.chip.elf_flags)
         self.addresses = writer.addresses
         self.patch_all()
         debug.data[:] = self._lines(rows)
         return writer.write()
 
-    def _lines(self, rows: Mapping[str, Sequence[Row]]) -> bytes:
+    def _lines(self, rows: Mapping[str, Sequence[LineRow]]) -> bytes:
         """The line program with sections where they are known to stand by now."""
         sequences = []
         for name, said in rows.items():
@@ -138,7 +138,7 @@ class _Linker:
 
     def _is_address(self, expression: Expression) -> bool:
         match expression:
-            case ex.Symbol(name):
+            case ex.SymbolExpression(name):
                 return name in self.file.labels
             case ex.Binary(operator, left, right):
                 return operator != "-" and (self._is_address(left) or self._is_address(right))
@@ -189,7 +189,7 @@ class _Linker:
         data = descriptor.encode(found)
         kernel.section.data[kernel.offset : kernel.offset + len(data)] = data
         entry = descriptor.FIELD["entry_offset"].offset
-        distance = ex.Binary("-", ex.Symbol(kernel.name), ex.Symbol(f"{kernel.name}.kd"))
+        distance = ex.Binary("-", ex.SymbolExpression(kernel.name), ex.SymbolExpression(f"{kernel.name}.kd"))
         file.labels[f"{kernel.name}.kd"] = type(label)(kernel.section, kernel.offset)
         kernel.section.fixups.append(Fixup(kernel.offset + entry, 8, "data", distance, kernel.start, kernel.end))
 

@@ -14,10 +14,10 @@ from tilefw.api import CodeError
 from tilefw_amd import code_object
 from tilefw_amd.code_object import descriptor, elf, metadata
 from tilefw_amd.code_object.directives import DirectiveError, lines
-from tilefw_amd.code_object.elf import DAMAGED, Section, Symbol
+from tilefw_amd.code_object.elf import DAMAGED, ElfSection, ElfSymbol
 from tilefw_amd.code_object.reader import CodeObject
 from tilefw_amd.isa.encoding import decode
-from tilefw_amd.isa.model import Inst, Target
+from tilefw_amd.isa.model import BranchTarget, MCInst
 from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.isa.text import printer
 
@@ -60,9 +60,9 @@ def _lines(isa: InstructionSet, found: CodeObject) -> Iterator[str]:
     yield "\t.end_amdgpu_metadata"
 
 
-def _symbols_by_section(found: CodeObject) -> dict[int, list[Symbol]]:
+def _symbols_by_section(found: CodeObject) -> dict[int, list[ElfSymbol]]:
     """Named symbols by section number, in order of their addresses."""
-    by_section: dict[int, list[Symbol]] = defaultdict(list)
+    by_section: dict[int, list[ElfSymbol]] = defaultdict(list)
     for symbol in sorted(found.elf.symbols, key=lambda s: (s.value, s.name)):
         if symbol.name and symbol.type in (elf.STT_NOTYPE, elf.STT_OBJECT, elf.STT_FUNC) and symbol.name != "_DYNAMIC":
             by_section[symbol.section].append(symbol)
@@ -73,27 +73,27 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _flags(section: Section) -> str:
+def _flags(section: ElfSection) -> str:
     letters = ((elf.SHF_ALLOC, "a"), (elf.SHF_WRITE, "w"), (elf.SHF_EXECINSTR, "x"))
     return "".join(letter for flag, letter in letters if section.flags & flag)
 
 
-def _kind(section: Section) -> str:
+def _kind(section: ElfSection) -> str:
     return "@nobits" if section.type == elf.SHT_NOBITS else "@progbits"
 
 
 # --- code ----------------------------------------------------------------------------------------------------------------
 
 
-def _code(isa: InstructionSet, section: Section, symbols: list[Symbol], found: CodeObject) -> Iterator[str]:
+def _code(isa: InstructionSet, section: ElfSection, symbols: list[ElfSymbol], found: CodeObject) -> Iterator[str]:
     read = list(_instructions(isa, section, found.name))
     kernels = {k.address for k in found.kernels}
     named = {s.value - section.address for s in symbols}
     starts = {offset for offset, _ in read}
-    targets = {at + inst.size + 4 * t.offset for at, inst in read if isinstance(inst, Inst) for t in _targets(inst)}
+    targets = {at + inst.size + 4 * t.offset for at, inst in read if isinstance(inst, MCInst) for t in _targets(inst)}
     labels = {at: f".L{at:x}" for at in sorted(targets & starts - named)}
     labels |= {s.value - section.address: s.name for s in symbols}
-    at_offset: dict[int, list[Symbol]] = defaultdict(list)
+    at_offset: dict[int, list[ElfSymbol]] = defaultdict(list)
     for symbol in symbols:
         at_offset[symbol.value - section.address].append(symbol)
     for offset, inst in read:
@@ -110,11 +110,11 @@ def _code(isa: InstructionSet, section: Section, symbols: list[Symbol], found: C
     yield from _sizes(symbols)
 
 
-def _instructions(isa: InstructionSet, section: Section, name: str) -> Iterator[tuple[int, Inst | bytes]]:
+def _instructions(isa: InstructionSet, section: ElfSection, name: str) -> Iterator[tuple[int, MCInst | bytes]]:
     """(Offset, instruction, or the bytes of a word that is none)."""
     offset, code = 0, section.data
     while offset < len(code):
-        inst: Inst | bytes
+        inst: MCInst | bytes
         try:
             inst = decode.decode(isa, code, offset, name)
             size = inst.size
@@ -125,16 +125,17 @@ def _instructions(isa: InstructionSet, section: Section, name: str) -> Iterator[
         offset += size
 
 
-def _targets(inst: Inst) -> list[Target]:
-    return [operand for operand in inst.operands if isinstance(operand, Target)]
+def _targets(inst: MCInst) -> list[BranchTarget]:
+    return [operand for operand in inst.operands if isinstance(operand, BranchTarget)]
 
 
-def _labelled(inst: Inst, offset: int, labels: dict[int, str]) -> Inst:
+def _labelled(inst: MCInst, offset: int, labels: dict[int, str]) -> MCInst:
     """The instruction with its branch's target by name, where something stands there."""
     if not _targets(inst):
         return inst
     named = [
-        Target(o.offset, labels.get(offset + inst.size + 4 * o.offset, "")) if isinstance(o, Target) else o for o in inst.operands
+        BranchTarget(o.offset, labels.get(offset + inst.size + 4 * o.offset, "")) if isinstance(o, BranchTarget) else o
+        for o in inst.operands
     ]
     return replace(inst, operands=tuple(named))
 
@@ -142,7 +143,7 @@ def _labelled(inst: Inst, offset: int, labels: dict[int, str]) -> Inst:
 # --- symbols and data ------------------------------------------------------------------------------------------------------
 
 
-def _label(symbol: Symbol) -> Iterator[str]:
+def _label(symbol: ElfSymbol) -> Iterator[str]:
     if symbol.binding != elf.STB_LOCAL:
         yield f"\t{'.weak' if symbol.binding == elf.STB_WEAK else '.globl'} {symbol.name}"
     if symbol.visibility in _VISIBILITIES:
@@ -152,13 +153,13 @@ def _label(symbol: Symbol) -> Iterator[str]:
     yield f"{symbol.name}:"
 
 
-def _sizes(symbols: list[Symbol]) -> Iterator[str]:
+def _sizes(symbols: list[ElfSymbol]) -> Iterator[str]:
     for symbol in symbols:
         if symbol.size:
             yield f"\t.size {symbol.name}, {symbol.size}"
 
 
-def _data(section: Section, symbols: list[Symbol], kernels: dict[int, str], found: CodeObject) -> Iterator[str]:
+def _data(section: ElfSection, symbols: list[ElfSymbol], kernels: dict[int, str], found: CodeObject) -> Iterator[str]:
     described = {at - section.address: kernel for at, kernel in kernels.items() if 0 <= at - section.address < section.size}
     labelled = [s for s in symbols if s.value not in kernels]
     stops = sorted({0, section.size, *(s.value - section.address for s in labelled), *described, *(at + 64 for at in described)})

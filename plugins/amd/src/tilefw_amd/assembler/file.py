@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tilefw.api.source_text import SourceText
-from tilefw_amd.assembler.sections import MAX_BYTES, Fixup, Section, new_section
+from tilefw_amd.assembler.sections import MAX_BYTES, AssembledSection, Fixup, new_section
 from tilefw_amd.code_object import elf
 from tilefw_amd.isa.encoding.encode import encode
-from tilefw_amd.isa.model import Target
+from tilefw_amd.isa.model import BranchTarget
 from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.isa.text import expression as ex
 from tilefw_amd.isa.text.expression import Expression
@@ -30,7 +30,7 @@ _NOT_NEWLINE = re.compile(r"[^\n]")
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    section: Section
+    section: AssembledSection
     offset: int
 
 
@@ -50,7 +50,7 @@ class KernelBlock:
     """An .amdhsa_kernel block: its 64 bytes stand at `offset` of `section`. `given` are the directives, with their places."""
 
     name: str
-    section: Section
+    section: AssembledSection
     offset: int
     start: int
     end: int
@@ -61,7 +61,7 @@ class KernelBlock:
 class LineEntry:
     """A `.loc`: from `offset` of `section` on, code is of that line."""
 
-    section: Section
+    section: AssembledSection
     offset: int
     file: int
     line: int
@@ -79,7 +79,7 @@ class File:
     ) -> None:
         self.isa = isa
         self.source = SourceText(text, filename)
-        self.sections: dict[str, Section] = {".text": new_section(".text", None, None, 0)}
+        self.sections: dict[str, AssembledSection] = {".text": new_section(".text", None, None, 0)}
         self.section = self.sections[".text"]
         self.labels: dict[str, Label] = {}
         self.assigned: dict[str, Expression] = {}
@@ -89,7 +89,7 @@ class File:
         self.metadata: tuple[str, int] | None = None
         self.files: dict[int, tuple[str, str]] = {}
         self.lines: list[LineEntry] = []
-        self.positions: list[tuple[Section, int, int]] = []
+        self.positions: list[tuple[AssembledSection, int, int]] = []
         self.statement_start = 0
         self._directives = directives
         self._absolute: dict[str, int] = {}
@@ -148,8 +148,8 @@ class File:
         section.data += encode(inst)
         if expression is not None:
             self.fixup(Fixup(offset + inst.size - 4, 4, "literal", self.here(expression), *self._span(line, code)))
-        elif type(inst.operands[-1] if inst.operands else None) is Target and inst.operands[-1].label:  # type: ignore[union-attr]
-            label = self.here(ex.Symbol(inst.operands[-1].label), offset)  # type: ignore[union-attr]
+        elif type(inst.operands[-1] if inst.operands else None) is BranchTarget and inst.operands[-1].label:  # type: ignore[union-attr]
+            label = self.here(ex.SymbolExpression(inst.operands[-1].label), offset)  # type: ignore[union-attr]
             self.fixup(Fixup(offset, 2, "branch", label, *self._span(line, code)))
 
     def _span(self, line: str, code: str) -> tuple[int, int]:

@@ -33,7 +33,7 @@ class Fixup:
 
 
 @dataclass(slots=True)
-class Section:
+class AssembledSection:
     """`flags` and `type` are ELF's. `lines` are the entries of .loc: (offset, file, line, column)."""
 
     name: str
@@ -74,7 +74,7 @@ _FLAGS = {"a": elf.SHF_ALLOC, "w": elf.SHF_WRITE, "x": elf.SHF_EXECINSTR, "M": e
 _TYPES = {"progbits": elf.SHT_PROGBITS, "nobits": elf.SHT_NOBITS, "note": elf.SHT_NOTE}
 
 
-def new_section(name: str, flags: str | None, kind: str | None, entry_size: int) -> Section:
+def new_section(name: str, flags: str | None, kind: str | None, entry_size: int) -> AssembledSection:
     """A section as `.section name,"flags",@kind,size` says it, or by its name. Raises Fault."""
     base = next((b for b in _KNOWN if name == b or name.startswith(b + ".")), "")
     type_, bits = _KNOWN.get(base, (elf.SHT_PROGBITS, 0))
@@ -90,10 +90,10 @@ def new_section(name: str, flags: str | None, kind: str | None, entry_size: int)
             raise Fault(f"section type @{kind} is not served", code=SYMBOLS, note=f"served are {', '.join(_TYPES)}")
         type_ = _TYPES[kind]
     alignment = 4 if bits & elf.SHF_EXECINSTR else 1
-    return Section(name, type_, bits, entry_size, alignment)
+    return AssembledSection(name, type_, bits, entry_size, alignment)
 
 
-def patch(section: Section, fixup: Fixup, value: Callable[[Fixup], int]) -> None:
+def patch(section: AssembledSection, fixup: Fixup, value: Callable[[Fixup], int]) -> None:
     """Put the value of a fixup in its place; raises Fault where it does not fit."""
     number = value(fixup)
     bits = 8 * fixup.size

@@ -7,7 +7,9 @@
 `elf` knows ELF alone, `descriptor` the kernel descriptor, `metadata` the note, `reader` and `writer` whole files.
 """
 
-from tilefw_amd.code_object.reader import CodeObject, Fixup, Function, Kernel, read
-from tilefw_amd.code_object.writer import OutputSection, OutputSymbol, Writer
+from tilefw_amd.code_object.reader import CodeObject, DeviceFunction, ImageRelocation, ObjectKernel, read
+from tilefw_amd.code_object.writer import CodeObjectWriter, OutputSection, OutputSymbol
 
-__all__ = ["CodeObject", "Fixup", "Function", "Kernel", "OutputSection", "OutputSymbol", "Writer", "read"]
+__all__ = [
+    "CodeObject", "ImageRelocation", "DeviceFunction", "ObjectKernel", "OutputSection", "OutputSymbol", "CodeObjectWriter", "read"
+]

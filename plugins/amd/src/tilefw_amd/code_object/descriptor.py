@@ -20,7 +20,7 @@ ALIGNMENT = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class DescriptorField:
     """Bits [low, low + width) of the little-endian word of `word_bytes` bytes at byte `offset`."""
 
     name: str
@@ -30,17 +30,17 @@ class Field:
     width: int
 
 
-def _words(offset: int, word_bytes: int, *fields: tuple[str, int, int]) -> list[Field]:
-    return [Field(name, offset, word_bytes, low, width) for name, low, width in fields]
+def _words(offset: int, word_bytes: int, *fields: tuple[str, int, int]) -> list[DescriptorField]:
+    return [DescriptorField(name, offset, word_bytes, low, width) for name, low, width in fields]
 
 
 _RSRC3, _RSRC1, _RSRC2, _PROPERTIES, _PRELOAD = 44, 48, 52, 56, 58
 
-FIELDS: tuple[Field, ...] = (
-    Field("group_segment_fixed_size", 0, 4, 0, 32),
-    Field("private_segment_fixed_size", 4, 4, 0, 32),
-    Field("kernarg_size", 8, 4, 0, 32),
-    Field("entry_offset", 16, 8, 0, 64),  # from the descriptor to the code, signed
+FIELDS: tuple[DescriptorField, ...] = (
+    DescriptorField("group_segment_fixed_size", 0, 4, 0, 32),
+    DescriptorField("private_segment_fixed_size", 4, 4, 0, 32),
+    DescriptorField("kernarg_size", 8, 4, 0, 32),
+    DescriptorField("entry_offset", 16, 8, 0, 64),  # from the descriptor to the code, signed
     *_words(_RSRC3, 4, ("granulated_accum_offset", 0, 6), ("tg_split", 16, 1)),
     *_words(
         _RSRC1, 4, ("granulated_vgpr_count", 0, 6), ("granulated_sgpr_count", 6, 4), ("priority", 10, 2),

@@ -42,7 +42,7 @@ class Header:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class ElfSection:
     """A section; `size` is in bytes in memory, `data` its bytes in the file (none for SHT_NOBITS)."""
 
     name: str
@@ -70,7 +70,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Symbol:
+class ElfSymbol:
     """`section` is a section's number, or one of the reserved ones (SHN_ABS; 0: undefined)."""
 
     name: str
@@ -86,7 +86,7 @@ class Symbol:
 class Relocation:
     offset: int
     type: int
-    symbol: Symbol | None
+    symbol: ElfSymbol | None
     addend: int
 
 
@@ -126,7 +126,7 @@ class Elf:
         return tuple(found)
 
     @cached_property
-    def sections(self) -> tuple[Section, ...]:
+    def sections(self) -> tuple[ElfSection, ...]:
         offset, count = self._sections_at
         headers = list(SHDR.iter_unpack(self.bytes_at(offset, count * SHDR.size, "section headers")))
         names = b""
@@ -135,10 +135,10 @@ class Elf:
         found = []
         for name, kind, flags, address, at, size, link, info, alignment, entry_size in headers:
             data = b"" if kind in (0, SHT_NOBITS) else self.bytes_at(at, size, f"section {len(found)}")
-            found.append(Section(self.string(names, name), kind, flags, address, size, data, link, info, alignment, entry_size))
+            found.append(ElfSection(self.string(names, name), kind, flags, address, size, data, link, info, alignment, entry_size))
         return tuple(found)
 
-    def section(self, name: str) -> Section | None:
+    def section(self, name: str) -> ElfSection | None:
         return next((s for s in self.sections if s.name == name), None)
 
     def string(self, table: bytes, offset: int) -> str:
@@ -151,17 +151,17 @@ class Elf:
         return table[offset:end].decode("utf-8", "replace")
 
     @cached_property
-    def symbols(self) -> tuple[Symbol, ...]:
+    def symbols(self) -> tuple[ElfSymbol, ...]:
         """The symbols: of .symtab where there is one, else of .dynsym."""
         kinds = {s.type for s in self.sections}
         wanted = SHT_SYMTAB if SHT_SYMTAB in kinds else SHT_DYNSYM
         return next((self._symbols_of(s) for s in self.sections if s.type == wanted), ())
 
-    def _symbols_of(self, table: Section) -> tuple[Symbol, ...]:
+    def _symbols_of(self, table: ElfSection) -> tuple[ElfSymbol, ...]:
         names = self.sections[table.link].data if table.link < len(self.sections) else b""
         whole = table.data[: len(table.data) // SYM.size * SYM.size]
         return tuple(
-            Symbol(self.string(names, name), value, size, info & 15, info >> 4, other & 3, section)
+            ElfSymbol(self.string(names, name), value, size, info & 15, info >> 4, other & 3, section)
             for name, info, other, section, value, size in SYM.iter_unpack(whole)
         )
 
@@ -173,7 +173,7 @@ class Elf:
             if section.type != SHT_RELA or not section.flags & SHF_ALLOC:
                 continue
             linked = 0 < section.link < len(self.sections)
-            symbols: list[Symbol] = [*self._symbols_of(self.sections[section.link])] if linked else []
+            symbols: list[ElfSymbol] = [*self._symbols_of(self.sections[section.link])] if linked else []
             for offset, info, addend in RELA.iter_unpack(section.data[: len(section.data) // RELA.size * RELA.size]):
                 number = info >> 32
                 if number and number >= len(symbols):

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from tilefw_amd.code_object.line_table import Row
+from tilefw_amd.code_object.line_table import LineRow
 
 _VERSION, _INSTRUCTION_BYTES, _LINE_BASE, _LINE_RANGE = 4, 4, -5, 14
 # Arguments of the standard opcodes 1 to 12.
@@ -18,7 +18,7 @@ _COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE, _SET_COLUMN = 1, 2, 3, 4, 5
 _END_SEQUENCE, _SET_ADDRESS = b"\0\1\1", b"\0\11\2"
 
 
-def encode(sequences: Iterable[tuple[int, Sequence[Row]]]) -> bytes:
+def encode(sequences: Iterable[tuple[int, Sequence[LineRow]]]) -> bytes:
     """The section of sequences, each (address behind its last instruction, rows in order of their addresses). How long it is
     depends on the distances between the rows, not on where the code stands."""
     kept = [(end, rows) for end, rows in sequences if rows]
@@ -31,7 +31,7 @@ def encode(sequences: Iterable[tuple[int, Sequence[Row]]]) -> bytes:
     return struct.pack("<I", len(body)) + body
 
 
-def _sequence(end: int, rows: Sequence[Row], files: dict[str, int]) -> bytes:
+def _sequence(end: int, rows: Sequence[LineRow], files: dict[str, int]) -> bytes:
     out = bytearray(_SET_ADDRESS + struct.pack("<Q", rows[0].address))
     address, file, line, column = rows[0].address, 1, 1, 0
     # Of rows at one address the last holds.

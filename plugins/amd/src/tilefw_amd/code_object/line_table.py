@@ -23,7 +23,7 @@ _CONTENT_PATH, _CONTENT_DIRECTORY = 1, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LineRow:
     """From `address` on, code belongs to this place; `line` 0: to none."""
 
     address: int
@@ -35,7 +35,7 @@ class Row:
 class LineTable:
     """Rows of all sequences by address."""
 
-    def __init__(self, rows: list[Row]) -> None:
+    def __init__(self, rows: list[LineRow]) -> None:
         self.rows = sorted(rows, key=lambda row: row.address)
         self._addresses = [row.address for row in self.rows]
 
@@ -52,7 +52,7 @@ class _DamagedError(Exception):
     """The section ends, or says what cannot be, in the middle of something."""
 
 
-class _Reader:
+class _ByteReader:
     """A cursor over bytes that never passes their end."""
 
     def __init__(self, data: bytes, at: int = 0) -> None:
@@ -109,15 +109,15 @@ class _Unit:
 def read(elf: Elf) -> LineTable:
     """The table of a file; an empty one where it has no debug information."""
     section = elf.section(".debug_line")
-    rows: list[Row] = []
+    rows: list[LineRow] = []
     if section is None:
         return LineTable(rows)
     strings = {form: _section(elf, name) for form, name in ((_FORM_STRP, ".debug_str"), (_FORM_LINE_STRP, ".debug_line_str"))}
-    reader = _Reader(section.data)
+    reader = _ByteReader(section.data)
     try:
         while reader.at < len(reader.data):
             length = reader.unsigned(4)
-            for row in _rows(_unit(_Reader(reader.take(length)), strings)):
+            for row in _rows(_unit(_ByteReader(reader.take(length)), strings)):
                 rows.append(row)
                 if len(rows) >= MAX_ROWS:
                     return LineTable(rows)
@@ -131,7 +131,7 @@ def _section(elf: Elf, name: str) -> bytes:
     return b"" if found is None else found.data
 
 
-def _unit(reader: _Reader, strings: dict[int, bytes]) -> _Unit:
+def _unit(reader: _ByteReader, strings: dict[int, bytes]) -> _Unit:
     version = reader.unsigned(2)
     if not 2 <= version <= 5:
         raise _DamagedError
@@ -150,7 +150,7 @@ def _unit(reader: _Reader, strings: dict[int, bytes]) -> _Unit:
     return _Unit(reader.data[program:], minimum_length, line_base, line_range, opcode_base, counts, files)
 
 
-def _files_of_4(reader: _Reader) -> tuple[str, ...]:
+def _files_of_4(reader: _ByteReader) -> tuple[str, ...]:
     """Numbered from 1; directory 0 is the compilation's own, which only `.debug_info` names."""
     directories, files = [""], [""]
     while name := reader.string():
@@ -163,7 +163,7 @@ def _files_of_4(reader: _Reader) -> tuple[str, ...]:
     return tuple(files)
 
 
-def _files_of_5(reader: _Reader, strings: dict[int, bytes]) -> tuple[str, ...]:
+def _files_of_5(reader: _ByteReader, strings: dict[int, bytes]) -> tuple[str, ...]:
     """Numbered from 0."""
     directories = [str(entry.get(_CONTENT_PATH, "")) for entry in _entries(reader, strings)]
     return tuple(
@@ -177,7 +177,7 @@ def _joined(directories: list[str], directory: int, name: str) -> str:
     return name if name.startswith("/") or not folder else f"{folder}/{name}"
 
 
-def _entries(reader: _Reader, strings: dict[int, bytes]) -> list[dict[int, int | str]]:
+def _entries(reader: _ByteReader, strings: dict[int, bytes]) -> list[dict[int, int | str]]:
     forms = [(reader.uleb(), reader.uleb()) for _ in range(reader.unsigned(1))]
     count = reader.uleb()
     if count > len(reader.data):
@@ -185,11 +185,11 @@ def _entries(reader: _Reader, strings: dict[int, bytes]) -> list[dict[int, int |
     return [{content: _value(reader, form, strings) for content, form in forms} for _ in range(count)]
 
 
-def _value(reader: _Reader, form: int, strings: dict[int, bytes]) -> int | str:
+def _value(reader: _ByteReader, form: int, strings: dict[int, bytes]) -> int | str:
     if form == _FORM_STRING:
         return reader.string()
     if form in strings:
-        return _Reader(strings[form], reader.unsigned(4)).string()
+        return _ByteReader(strings[form], reader.unsigned(4)).string()
     if form == _FORM_UDATA:
         return reader.uleb()
     if form not in _FORM_BYTES:
@@ -197,9 +197,9 @@ def _value(reader: _Reader, form: int, strings: dict[int, bytes]) -> int | str:
     return reader.unsigned(_FORM_BYTES[form])
 
 
-def _rows(unit: _Unit) -> Iterator[Row]:
+def _rows(unit: _Unit) -> Iterator[LineRow]:
     """Runs the program: each row it makes, and an empty one at the end of each sequence."""
-    reader = _Reader(unit.program)
+    reader = _ByteReader(unit.program)
     address, file, line, column = 0, 1, 1, 0
     while reader.at < len(reader.data):
         opcode = reader.unsigned(1)
@@ -209,10 +209,10 @@ def _rows(unit: _Unit) -> Iterator[Row]:
             line += unit.line_base + step
             yield _row(unit, address, file, line, column)
         elif opcode == _EXTENDED:
-            body = _Reader(reader.take(reader.uleb()))
+            body = _ByteReader(reader.take(reader.uleb()))
             kind = body.unsigned(1)
             if kind == _END_SEQUENCE:
-                yield Row(address, "", 0, 0)
+                yield LineRow(address, "", 0, 0)
                 address, file, line, column = 0, 1, 1, 0
             elif kind == _SET_ADDRESS:
                 address = body.unsigned(len(body.data) - 1)
@@ -235,5 +235,5 @@ def _rows(unit: _Unit) -> Iterator[Row]:
                 reader.uleb()
 
 
-def _row(unit: _Unit, address: int, file: int, line: int, column: int) -> Row:
-    return Row(address, unit.files[file] if file < len(unit.files) else "", max(0, line), column)
+def _row(unit: _Unit, address: int, file: int, line: int, column: int) -> LineRow:
+    return LineRow(address, unit.files[file] if file < len(unit.files) else "", max(0, line), column)

@@ -28,7 +28,7 @@ Document = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class KernelArgument:
     """One argument in the kernarg segment; `offset` and `size` in bytes. `kind` is the metadata's value kind."""
 
     name: str
@@ -53,7 +53,7 @@ class KernelMetadata:
 
     name: str
     symbol: str
-    arguments: tuple[Argument, ...]
+    arguments: tuple[KernelArgument, ...]
     kernarg_size: int
     kernarg_alignment: int
     group_segment_size: int
@@ -192,7 +192,7 @@ def _kernel(entry: Document, name: str) -> KernelMetadata:
     )
 
 
-def _argument(entry: Any, place: int, name: str) -> Argument:
+def _argument(entry: Any, place: int, name: str) -> KernelArgument:
     if not isinstance(entry, Mapping):
         raise _error(name, f"the metadata of argument {place} is no map")
     said = entry.get(".name")
@@ -202,7 +202,7 @@ def _argument(entry: Any, place: int, name: str) -> Argument:
             name, f"the metadata has {size} bytes at offset {offset} for argument {place}",
             f"it has at least one, and all together have at most {MAX_ARGUMENT_BYTES}",
         )
-    return Argument(
+    return KernelArgument(
         str(said) if said else f"arg{place}", offset, size,
         _text(entry, ".value_kind", name), str(entry.get(".type_name", "")),
     )

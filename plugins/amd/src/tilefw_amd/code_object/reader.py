@@ -24,7 +24,7 @@ from tilefw_amd.code_object.elf import (
     STT_FUNC,
     STT_OBJECT,
     Elf,
-    Symbol,
+    ElfSymbol,
 )
 from tilefw_amd.code_object.metadata import Document, KernelMetadata
 
@@ -39,7 +39,7 @@ R_AMDGPU_ABS64, R_AMDGPU_RELATIVE64 = 3, 13
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class ObjectKernel:
     """`address` and `size` are of its code, `descriptor_address` of its descriptor, in the image."""
 
     name: str
@@ -51,7 +51,7 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class DeviceFunction:
     """Code that kernels may call."""
 
     name: str
@@ -60,7 +60,7 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
-class Fixup:
+class ImageRelocation:
     """The loader adds the image's address to `addend` and stores the 64 bits at `offset` of the image."""
 
     offset: int
@@ -73,10 +73,10 @@ class CodeObject:
 
     name: str
     elf: Elf
-    kernels: tuple[Kernel, ...]
-    functions: tuple[Function, ...]
+    kernels: tuple[ObjectKernel, ...]
+    functions: tuple[DeviceFunction, ...]
     image: bytes
-    fixups: tuple[Fixup, ...]
+    fixups: tuple[ImageRelocation, ...]
     document: Document
 
     @property
@@ -90,7 +90,7 @@ class CodeObject:
             for s in self.elf.segments
         )
 
-    def kernel(self, name: str) -> Kernel | None:
+    def kernel(self, name: str) -> ObjectKernel | None:
         return next((k for k in self.kernels if k.name == name), None)
 
 
@@ -156,7 +156,7 @@ def _document(elf: Elf) -> Document:
     raise elf.error("has no metadata", "a note AMDGPU of type NT_AMDGPU_METADATA names its kernels")
 
 
-def _kernel(elf: Elf, image: bytes, symbols: dict[str, Symbol], entry: KernelMetadata) -> Kernel:
+def _kernel(elf: Elf, image: bytes, symbols: dict[str, ElfSymbol], entry: KernelMetadata) -> ObjectKernel:
     symbol = symbols.get(entry.symbol)
     if symbol is None or symbol.type not in (STT_OBJECT, 0) or symbol.value + descriptor.SIZE > len(image):
         raise elf.error(f"has no descriptor of the kernel {entry.name}", f"the metadata says that it is the symbol {entry.symbol}")
@@ -172,7 +172,7 @@ def _kernel(elf: Elf, image: bytes, symbols: dict[str, Symbol], entry: KernelMet
     size = code.size if code is not None and code.size else _to_section_end(elf, address)
     if address + size > len(image):
         raise elf.error(f"is damaged: {entry.name} ends at {address + size} of {len(image)} bytes")
-    return Kernel(entry.name, address, size, symbol.value, fields, entry)
+    return ObjectKernel(entry.name, address, size, symbol.value, fields, entry)
 
 
 def _to_section_end(elf: Elf, address: int) -> int:
@@ -183,21 +183,21 @@ def _to_section_end(elf: Elf, address: int) -> int:
     raise elf.error(f"has no code at address {address}")
 
 
-def _function(elf: Elf, image: bytes, symbol: Symbol) -> Function:
+def _function(elf: Elf, image: bytes, symbol: ElfSymbol) -> DeviceFunction:
     if symbol.value + symbol.size > len(image) or symbol.value % 4:
         raise elf.error(f"is damaged: {symbol.name} has {symbol.size} bytes at {symbol.value} of {len(image)}")
-    return Function(symbol.name, symbol.value, symbol.size)
+    return DeviceFunction(symbol.name, symbol.value, symbol.size)
 
 
-def _fixups(elf: Elf, image: bytes) -> tuple[Fixup, ...]:
+def _fixups(elf: Elf, image: bytes) -> tuple[ImageRelocation, ...]:
     found = []
     for relocation in elf.dynamic_relocations:
         if relocation.offset + 8 > len(image):
             raise elf.error("is damaged", f"a relocation at {relocation.offset} of {len(image)} bytes")
         if relocation.type == R_AMDGPU_RELATIVE64:
-            found.append(Fixup(relocation.offset, relocation.addend))
+            found.append(ImageRelocation(relocation.offset, relocation.addend))
         elif relocation.type == R_AMDGPU_ABS64 and relocation.symbol is not None and relocation.symbol.section:
-            found.append(Fixup(relocation.offset, relocation.symbol.value + relocation.addend))
+            found.append(ImageRelocation(relocation.offset, relocation.symbol.value + relocation.addend))
         else:
             what = relocation.symbol.name if relocation.symbol else "nothing"
             raise elf.error(f"needs a symbol that it does not have: {what}", f"relocation type {relocation.type}")

@@ -1,7 +1,7 @@
 """A code object, written: the shared object that `ld.lld -shared` would make of the same sections, symbols and metadata.
 
-Two steps, as code refers to addresses: making a `Writer` places every section; `write` puts the bytes there. Layout by lld's
-conventions: read-only, executable and writable segments, each at a fresh page of memory without padding in the file.
+Two steps, as code refers to addresses: making a `CodeObjectWriter` places every section; `write` puts the bytes there. Layout by
+lld's conventions: read-only, executable and writable segments, each at a fresh page of memory without padding in the file.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class _Strings:
         return self._at[name]
 
 
-class Writer:
+class CodeObjectWriter:
     """`addresses` gives each loaded section's address in the image, by name."""
 
     def __init__(self, sections: Sequence[OutputSection], symbols: Sequence[OutputSymbol], document: Document, flags: int) -> None:
@@ -246,7 +246,7 @@ class Writer:
         )
 
 
-def _put_symbols(table: bytearray, symbols: Sequence[OutputSymbol], names: _Strings, writer: Writer) -> None:
+def _put_symbols(table: bytearray, symbols: Sequence[OutputSymbol], names: _Strings, writer: CodeObjectWriter) -> None:
     for i, symbol in enumerate(symbols, 1):
         table[i * elf.SYM.size : (i + 1) * elf.SYM.size] = writer.entry(symbol, names)
 

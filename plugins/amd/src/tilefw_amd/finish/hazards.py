@@ -21,7 +21,7 @@ from tilefw.api.sim import HazardRule, Hazards, Instruction
 from tilefw_amd.chips import Chip
 from tilefw_amd.isa.meaning import operand_roles as roles
 from tilefw_amd.isa.meaning.operand_roles import Part
-from tilefw_amd.isa.model import Form, Inst
+from tilefw_amd.isa.model import Form, MCInst
 from tilefw_amd.isa.text.immediates import WAIT_COUNTERS, highest
 
 # The highest count that S_WAITCNT holds of each counter, which waits for nothing (CDNA3 ISA, section "SOPP", S_WAITCNT).
@@ -31,7 +31,7 @@ Kind = Callable[[Form], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class WaitStateRule:
     """Instructions of kind `after` that touch in part `touches` what one of kind `first` left in part `leaves` stand `states` wait
     states behind it, or as many as the two say."""
 
@@ -41,7 +41,7 @@ class Rule:
     leaves: Part
     after: Kind
     touches: Part
-    states: int | Callable[[Inst, Inst], int]
+    states: int | Callable[[MCInst, MCInst], int]
 
     def horizon(self, chip: Chip) -> int:
         """The most wait states that it asks for."""
@@ -70,11 +70,11 @@ def _asked(kind: Kind, part: Part) -> Callable[[Instruction], tuple[int, ...]]:
 # --- matrix instructions: wait states by kind and passes are the chip's (`MatrixHazards`) -----------------------------------
 
 
-def _kind_and_passes(inst: Inst) -> tuple[str, int]:
+def _kind_and_passes(inst: MCInst) -> tuple[str, int]:
     return roles.matrix_unit(inst.form), inst.form.row.passes
 
 
-def _product(first: Inst, after: Inst) -> int:
+def _product(first: MCInst, after: MCInst) -> int:
     """Until a result may be read as A or B of another product, read by vector arithmetic, or overwritten.
 
     `GFX940_XDL_N_PassWritesVGPROverlappedSrcABWaitStates`, `…VALUMemExpReadWaitStates`, `…VALUWawWaitStates` and those of SMFMA.
@@ -82,13 +82,13 @@ def _product(first: Inst, after: Inst) -> int:
     return first.form.chip.matrix_hazards.read[_kind_and_passes(first)]
 
 
-def _product_to_memory(first: Inst, after: Inst) -> int:
+def _product_to_memory(first: MCInst, after: MCInst) -> int:
     """Until a result may be stored or be an address (`checkMAIVALUHazards`)."""
     found = first.form.chip.matrix_hazards.memory.get(_kind_and_passes(first))
     return _product(first, after) if found is None else found
 
 
-def _product_as_addend(first: Inst, after: Inst) -> int:
+def _product_as_addend(first: MCInst, after: MCInst) -> int:
     """Until a result may be C of another product: exactly the same registers are forwarded (`checkMAIHazards90A`)."""
     numbers, kind, reader = first.form.chip.matrix_hazards, _kind_and_passes(first), _kind_and_passes(after)
     if roles.addend_is(after, first):
@@ -98,12 +98,12 @@ def _product_as_addend(first: Inst, after: Inst) -> int:
     return numbers.addend[kind] if found is None else found
 
 
-def _addend_overwritten(first: Inst, after: Inst) -> int:
+def _addend_overwritten(first: MCInst, after: MCInst) -> int:
     """Until C may be overwritten while the product still reads it: XDL only (`checkMAIVALUHazards`, `IsSMFMAReadAsCFn`)."""
     return first.form.chip.matrix_hazards.overwritten[first.form.row.passes]
 
 
-def _dot_chain(first: Inst, after: Inst) -> int:
+def _dot_chain(first: MCInst, after: MCInst) -> int:
     """A dot product's result is forwarded to C of the next one of the same opcode only, and overwritten by that at once."""
     return 0 if first.form.mnemonic == after.form.mnemonic else 3
 
@@ -123,29 +123,29 @@ def _plain(form: Form) -> bool:
 
 _MAI, _MAI_VALU = "LLVM checkMAIHazards90A", "LLVM checkMAIVALUHazards"
 MATRIX_RULES = (
-    Rule("matrix result as A, B or index of a matrix instruction", f"CDNA3 ISA 7.5; {_MAI}",
-         roles.matrix, roles.vector_results, roles.matrix, roles.factors, _product),
-    Rule("matrix result as C of a matrix instruction", f"CDNA3 ISA 7.5; {_MAI}",
-         roles.matrix, roles.vector_results, roles.matrix, roles.addend, _product_as_addend),
-    Rule("matrix result touched by vector arithmetic", f"CDNA3 ISA 7.5; {_MAI_VALU}",
-         roles.matrix, roles.vector_results, roles.plain_vector_alu, roles.vector_registers, _product),
-    Rule("matrix result read by a memory instruction", f"CDNA3 ISA 7.5; {_MAI_VALU}",
-         roles.matrix, roles.vector_results, roles.memory, roles.vector_operands, _product_to_memory),
-    Rule("matrix result overwritten by a load", f"CDNA3 ISA 7.5; {_MAI_VALU}",
-         roles.matrix, roles.vector_results, roles.memory, roles.vector_results, _product),
-    Rule("C of a matrix instruction overwritten", f"CDNA3 ISA 7.5; {_MAI_VALU}",
-         _xdl, roles.addend, _plain, roles.vector_results, _addend_overwritten),
-    Rule("vector result read by a matrix instruction", f"CDNA3 ISA 7.5; {_MAI}",
-         lambda form: roles.plain_vector_alu(form) and not roles.dot(form), roles.vector_results,
-         roles.matrix, roles.vector_operands, 2),
-    Rule("EXEC written by vector arithmetic before a matrix instruction", _MAI,
-         roles.plain_vector_alu, roles.result_of_exec, roles.matrix, roles.exec_mask, 4),
-    Rule("double-precision matrix instruction before V_FMA_F64", f"{_MAI_VALU}, DMFMAToFMA64WaitStates",
-         _double, roles.doubles, roles.named("v_fma_f64", "v_fmac_f64"), roles.doubles, 2),
-    Rule("dot product's result as an operand that is not C", f"CDNA3 ISA 7.5; {_MAI_VALU}",
-         roles.dot, roles.vector_results, _plain, roles.factors, 3),
-    Rule("dot product's result as C, or overwritten, by another opcode", f"CDNA3 ISA 7.5; {_MAI_VALU}",
-         roles.dot, roles.vector_results, _plain, lambda inst: roles.addend(inst) + roles.vector_results(inst), _dot_chain),
+    WaitStateRule("matrix result as A, B or index of a matrix instruction", f"CDNA3 ISA 7.5; {_MAI}",
+        roles.matrix, roles.vector_results, roles.matrix, roles.factors, _product),
+    WaitStateRule("matrix result as C of a matrix instruction", f"CDNA3 ISA 7.5; {_MAI}",
+        roles.matrix, roles.vector_results, roles.matrix, roles.addend, _product_as_addend),
+    WaitStateRule("matrix result touched by vector arithmetic", f"CDNA3 ISA 7.5; {_MAI_VALU}",
+        roles.matrix, roles.vector_results, roles.plain_vector_alu, roles.vector_registers, _product),
+    WaitStateRule("matrix result read by a memory instruction", f"CDNA3 ISA 7.5; {_MAI_VALU}",
+        roles.matrix, roles.vector_results, roles.memory, roles.vector_operands, _product_to_memory),
+    WaitStateRule("matrix result overwritten by a load", f"CDNA3 ISA 7.5; {_MAI_VALU}",
+        roles.matrix, roles.vector_results, roles.memory, roles.vector_results, _product),
+    WaitStateRule("C of a matrix instruction overwritten", f"CDNA3 ISA 7.5; {_MAI_VALU}",
+        _xdl, roles.addend, _plain, roles.vector_results, _addend_overwritten),
+    WaitStateRule("vector result read by a matrix instruction", f"CDNA3 ISA 7.5; {_MAI}",
+        lambda form: roles.plain_vector_alu(form) and not roles.dot(form), roles.vector_results,
+        roles.matrix, roles.vector_operands, 2),
+    WaitStateRule("EXEC written by vector arithmetic before a matrix instruction", _MAI,
+        roles.plain_vector_alu, roles.result_of_exec, roles.matrix, roles.exec_mask, 4),
+    WaitStateRule("double-precision matrix instruction before V_FMA_F64", f"{_MAI_VALU}, DMFMAToFMA64WaitStates",
+        _double, roles.doubles, roles.named("v_fma_f64", "v_fmac_f64"), roles.doubles, 2),
+    WaitStateRule("dot product's result as an operand that is not C", f"CDNA3 ISA 7.5; {_MAI_VALU}",
+        roles.dot, roles.vector_results, _plain, roles.factors, 3),
+    WaitStateRule("dot product's result as C, or overwritten, by another opcode", f"CDNA3 ISA 7.5; {_MAI_VALU}",
+        roles.dot, roles.vector_results, _plain, lambda inst: roles.addend(inst) + roles.vector_results(inst), _dot_chain),
 )
 
 
@@ -162,38 +162,39 @@ def _reads_m0_late(form: Form) -> bool:
 
 
 RULES = (
-    Rule("hardware register set, then read or set", "CDNA3 ISA 4.5, cases 1, 2; LLVM checkGetRegHazards, checkSetRegHazards",
-         roles.named("s_setreg_b32", "s_setreg_imm32_b32"), roles.hardware_register,
-         roles.named("s_setreg_b32", "s_setreg_imm32_b32", "s_getreg_b32"), roles.hardware_register, 2),
-    Rule("VCC or EXEC written by vector arithmetic, then vccz or execz as data", "CDNA3 ISA 4.5, case 5",
-         roles.vector_alu, roles.scalar_results, roles.vector_alu, roles.zero_flags, 5),
-    Rule("SGPR written by vector arithmetic, then a lane select", "CDNA3 ISA 4.5, cases 6, 18; LLVM checkRWLaneHazards",
-         roles.vector_alu, roles.scalar_results, roles.named("v_readlane_b32", "v_writelane_b32"), roles.lane_select, 4),
-    Rule("VCC written by vector arithmetic, then V_DIV_FMAS", "CDNA3 ISA 4.5, case 7; LLVM checkDivFMasHazards",
-         roles.vector_alu, roles.scalar_results, roles.named("v_div_fmas_f32", "v_div_fmas_f64"), roles.vcc, 4),
-    Rule("data of a wide store overwritten by vector arithmetic", f"CDNA3 ISA 4.5, case 9; {_VALU}Helper",
-         roles.vector_memory, roles.wide_store_data, roles.vector_alu, roles.vector_results, 2),
-    Rule("SGPR written by vector arithmetic, then read by vector memory", "CDNA3 ISA 4.5, case 10; LLVM checkVMEMHazards",
-         roles.vector_alu, roles.scalar_results, roles.vector_memory, roles.scalar_operands, 5),
-    Rule("M0 written by the scalar unit, then used by a message, LDS or a relative move",
-         "CDNA3 ISA 4.5, cases 11, 16, 17; LLVM checkReadM0Hazards",
-         lambda form: form.row.unit == "salu", roles.scalar_results, _reads_m0_late, roles.m0, 1),
-    Rule("VGPR written, then read through DPP", "CDNA3 ISA 4.5, case 12; LLVM checkDPPHazards",
-         lambda form: True, roles.vector_results, roles.through_dpp, roles.vector_operands, 2),
-    Rule("EXEC written by vector arithmetic, then DPP", "CDNA3 ISA 4.5, case 13; LLVM checkDPPHazards",
-         roles.vector_alu, roles.result_of_exec, roles.through_dpp, roles.exec_mask, 5),
-    Rule("SGPR written by vector arithmetic, then read by it", f"CDNA3 ISA 4.5, case 18; {_VALU}",
-         roles.vector_alu, roles.scalar_results, roles.vector_alu, roles.scalar_operands, 2),
-    Rule("EXEC written by vector arithmetic, then a lane read or written", f"CDNA3 ISA 4.5, case 18; {_VALU}",
-         roles.vector_alu, roles.result_of_exec, _LANES, roles.exec_mask, 4),
-    Rule("VGPR written by vector arithmetic, then a lane of it read", f"CDNA3 ISA 4.5, case 19; {_VALU}",
-         roles.vector_alu, roles.vector_results,
-         roles.named("v_readlane_b32", "v_readfirstlane_b32"), roles.vector_operands, 1),
-    Rule("result moved by SDWA or op_sel, then touched by vector arithmetic", f"CDNA3 ISA 4.5, case 20; {_VALU}",
-         roles.vector_alu, roles.shifted_results, roles.vector_alu, roles.vector_registers, 1),
-    Rule("result of a transcendental, then read by other vector arithmetic", f"CDNA3 ISA 4.5, case 21; {_VALU}",
-         lambda form: "trans" in form.row.facts, roles.vector_results,
-         lambda form: roles.vector_alu(form) and "trans" not in form.row.facts, roles.vector_operands, 1),
+    WaitStateRule("hardware register set, then read or set",
+        "CDNA3 ISA 4.5, cases 1, 2; LLVM checkGetRegHazards, checkSetRegHazards",
+        roles.named("s_setreg_b32", "s_setreg_imm32_b32"), roles.hardware_register,
+        roles.named("s_setreg_b32", "s_setreg_imm32_b32", "s_getreg_b32"), roles.hardware_register, 2),
+    WaitStateRule("VCC or EXEC written by vector arithmetic, then vccz or execz as data", "CDNA3 ISA 4.5, case 5",
+        roles.vector_alu, roles.scalar_results, roles.vector_alu, roles.zero_flags, 5),
+    WaitStateRule("SGPR written by vector arithmetic, then a lane select", "CDNA3 ISA 4.5, cases 6, 18; LLVM checkRWLaneHazards",
+        roles.vector_alu, roles.scalar_results, roles.named("v_readlane_b32", "v_writelane_b32"), roles.lane_select, 4),
+    WaitStateRule("VCC written by vector arithmetic, then V_DIV_FMAS", "CDNA3 ISA 4.5, case 7; LLVM checkDivFMasHazards",
+        roles.vector_alu, roles.scalar_results, roles.named("v_div_fmas_f32", "v_div_fmas_f64"), roles.vcc, 4),
+    WaitStateRule("data of a wide store overwritten by vector arithmetic", f"CDNA3 ISA 4.5, case 9; {_VALU}Helper",
+        roles.vector_memory, roles.wide_store_data, roles.vector_alu, roles.vector_results, 2),
+    WaitStateRule("SGPR written by vector arithmetic, then read by vector memory", "CDNA3 ISA 4.5, case 10; LLVM checkVMEMHazards",
+        roles.vector_alu, roles.scalar_results, roles.vector_memory, roles.scalar_operands, 5),
+    WaitStateRule("M0 written by the scalar unit, then used by a message, LDS or a relative move",
+        "CDNA3 ISA 4.5, cases 11, 16, 17; LLVM checkReadM0Hazards",
+        lambda form: form.row.unit == "salu", roles.scalar_results, _reads_m0_late, roles.m0, 1),
+    WaitStateRule("VGPR written, then read through DPP", "CDNA3 ISA 4.5, case 12; LLVM checkDPPHazards",
+        lambda form: True, roles.vector_results, roles.through_dpp, roles.vector_operands, 2),
+    WaitStateRule("EXEC written by vector arithmetic, then DPP", "CDNA3 ISA 4.5, case 13; LLVM checkDPPHazards",
+        roles.vector_alu, roles.result_of_exec, roles.through_dpp, roles.exec_mask, 5),
+    WaitStateRule("SGPR written by vector arithmetic, then read by it", f"CDNA3 ISA 4.5, case 18; {_VALU}",
+        roles.vector_alu, roles.scalar_results, roles.vector_alu, roles.scalar_operands, 2),
+    WaitStateRule("EXEC written by vector arithmetic, then a lane read or written", f"CDNA3 ISA 4.5, case 18; {_VALU}",
+        roles.vector_alu, roles.result_of_exec, _LANES, roles.exec_mask, 4),
+    WaitStateRule("VGPR written by vector arithmetic, then a lane of it read", f"CDNA3 ISA 4.5, case 19; {_VALU}",
+        roles.vector_alu, roles.vector_results,
+        roles.named("v_readlane_b32", "v_readfirstlane_b32"), roles.vector_operands, 1),
+    WaitStateRule("result moved by SDWA or op_sel, then touched by vector arithmetic", f"CDNA3 ISA 4.5, case 20; {_VALU}",
+        roles.vector_alu, roles.shifted_results, roles.vector_alu, roles.vector_registers, 1),
+    WaitStateRule("result of a transcendental, then read by other vector arithmetic", f"CDNA3 ISA 4.5, case 21; {_VALU}",
+        lambda form: "trans" in form.row.facts, roles.vector_results,
+        lambda form: roles.vector_alu(form) and "trans" not in form.row.facts, roles.vector_operands, 1),
 )
 
 

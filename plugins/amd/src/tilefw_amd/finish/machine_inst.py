@@ -1,4 +1,4 @@
-"""Machine code with physical registers to instructions of the table: one `Inst` of the machine layer is one of `isa.inst`.
+"""Machine code with physical registers to instructions of the table: one `Inst` of the machine layer is one `MCInst`.
 
 The operands of an instruction are LLVM's, in its order: definitions first, then uses. Among the uses,
 
@@ -19,10 +19,10 @@ from tilefw.api.errors import InternalError
 from tilefw.api.machine import Inst as MachineInst
 from tilefw.api.machine import Operand, Slice
 from tilefw_amd.isa import constants
-from tilefw_amd.isa.model import File, FormOperand, Inst, Literal32, Register
+from tilefw_amd.isa.model import File, FormOperand, Literal32, MCInst, RegisterTuple
 from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.isa.text import parser
-from tilefw_amd.isa.text.expression import Symbol
+from tilefw_amd.isa.text.expression import SymbolExpression
 from tilefw_amd.isa.text.parsed_operand import ABS, LIT, NEG, SEXT, Written, register_written, simple, together
 
 # Where the registers of a class stand: a lane mask is a pair of scalar registers.
@@ -31,7 +31,7 @@ _SIGNS = {"neg": NEG, "abs": ABS, "sext": SEXT}
 _LARGEST_INLINE = 64
 
 
-def instruction(isa: InstructionSet, inst: MachineInst) -> Inst:
+def instruction(isa: InstructionSet, inst: MachineInst) -> MCInst:
     """The table's instruction; a branch goes to the label `targets[0]`. Raises InternalError where no encoding takes it."""
     uses = inst.uses
     if inst.tied and not _writes_addend(isa, inst.opcode):
@@ -83,7 +83,7 @@ def _written(operand: Operand, sign: int) -> Written:
 
 @functools.lru_cache(maxsize=65536)
 def _register(cls: str, first: int, count: int, sign: int) -> Written:
-    return register_written(Register(FILES[cls], first, count), sign)
+    return register_written(RegisterTuple(FILES[cls], first, count), sign)
 
 
 @functools.lru_cache(maxsize=65536)
@@ -99,7 +99,7 @@ def _signed(found: Written, sign: int) -> Written:
 
 @functools.lru_cache(maxsize=4096)
 def _label(name: str) -> Written:
-    return Written("symbol", Symbol(name), 0, "symbol")
+    return Written("symbol", SymbolExpression(name), 0, "symbol")
 
 
 # --- signs -------------------------------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ def _inline_signs(isa: InstructionSet, opcode: str) -> bool:
 # --- constants of 16 bits ----------------------------------------------------------------------------------------------------
 
 
-def _with_negative_halves(isa: InstructionSet, opcode: str, items: list[Written]) -> Inst | None:
+def _with_negative_halves(isa: InstructionSet, opcode: str, items: list[Written]) -> MCInst | None:
     """The instruction with -16 to -1 of 16 bits as inline constants: LLVM reads 0xfffe as 65534 there (isInlinableLiteralI16)."""
     negative = [i for i, item in enumerate(items) if item.kind == "integer" and 0xFFF0 <= item.value <= 0xFFFF]
     if not negative:
@@ -154,7 +154,7 @@ def _high_half(item: Written) -> Written:
     return Written("integer", item.value >> 32 & 0xFFFFFFFF, item.sign | LIT, ("integer", item.sign | LIT))
 
 
-def _exact(found: Inst, uses: tuple[Operand, ...]) -> bool:
+def _exact(found: MCInst, uses: tuple[Operand, ...]) -> bool:
     """Whether every literal is the constant that was meant: of 64 bits it holds only half of them."""
     meant = {use & (1 << 64) - 1 for use in uses if isinstance(use, int)}
     for operand, of in zip(found.operands, found.form.operands, strict=True):

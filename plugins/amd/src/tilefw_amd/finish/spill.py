@@ -15,7 +15,7 @@ from math import gcd
 
 from tilefw.api.errors import InternalError
 from tilefw.api.integers import ceil_div, round_up
-from tilefw.api.machine import MEMORY, WHOLE, Home, Inst, Location, Operand, Reg, Slice, SpillModel
+from tilefw.api.machine import MEMORY, WHOLE, Inst, Location, Operand, Reg, Slice, SpillModel, SpillSlotClass
 from tilefw_amd.chips import WAVE, Chip
 from tilefw_amd.finish.expand import COPIES
 from tilefw_amd.finish.machine_inst import instruction
@@ -102,10 +102,10 @@ def _words(value: Slice, at: int) -> Iterator[tuple[Slice, int]]:
         done += count
 
 
-_MEMORY = Home(MEMORY, 1, _SCRATCH, _to_scratch, _from_scratch)
-_IN_LANES = Home("v", WAVE, _LANE, _to_lanes, _from_lanes)
+_MEMORY = SpillSlotClass(MEMORY, 1, _SCRATCH, _to_scratch, _from_scratch)
+_IN_LANES = SpillSlotClass("v", WAVE, _LANE, _to_lanes, _from_lanes)
 HOMES = {
-    "v": (Home("a", 1, _ACCUMULATION, _to_accumulation, _from_accumulation), _MEMORY),
+    "v": (SpillSlotClass("a", 1, _ACCUMULATION, _to_accumulation, _from_accumulation), _MEMORY),
     "a": (_MEMORY,),
     "s": (_IN_LANES,),
     "m": (_IN_LANES,),

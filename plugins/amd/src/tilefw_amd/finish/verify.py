@@ -8,14 +8,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from tilefw.api.machine import Begun, Inst, Pair, Seen
+from tilefw.api.machine import Begun, Inst, PairRules, Seen
 from tilefw.api.sim import Instruction
 from tilefw_amd.finish import machine_inst
-from tilefw_amd.finish.hazards import MATRIX_RULES, RULES, Kind, Rule, wait_states
+from tilefw_amd.finish.hazards import MATRIX_RULES, RULES, Kind, WaitStateRule, wait_states
 from tilefw_amd.isa.meaning.binding import merges, reads, writes
 from tilefw_amd.isa.meaning.events import issues, needs
 from tilefw_amd.isa.meaning.operand_roles import NAMES_BEHIND, Part, vector_results
-from tilefw_amd.isa.model import Inst as Encoded
+from tilefw_amd.isa.model import MCInst
 from tilefw_amd.isa.registers import COUNT
 from tilefw_amd.isa.rows.control import wait_limits
 from tilefw_amd.isa.set import InstructionSet
@@ -41,7 +41,7 @@ def seen(isa: InstructionSet, inst: Inst) -> Seen:
     return Seen(frozenset(reads(encoded)), frozenset(writes(encoded)), needed, _events(encoded, kept))
 
 
-def _events(encoded: Encoded, kept: tuple[int, ...]) -> tuple[Begun, ...]:
+def _events(encoded: MCInst, kept: tuple[int, ...]) -> tuple[Begun, ...]:
     row = encoded.form.row
     results = _results(encoded)
     merged = results if merges(encoded) else ()
@@ -52,19 +52,21 @@ def _events(encoded: Encoded, kept: tuple[int, ...]) -> tuple[Begun, ...]:
     return tuple(found)
 
 
-def _results(encoded: Encoded) -> tuple[int, ...]:
+def _results(encoded: MCInst) -> tuple[int, ...]:
     """Registers that a memory instruction writes when it has finished."""
     return writes(encoded) if encoded.form.row.unit == "smem" else vector_results(encoded)
 
 
-def rules(isa: InstructionSet) -> Pair:
+def rules(isa: InstructionSet) -> PairRules:
     """The rules of `legal` for one function, whose instructions are encoded once."""
 
     @functools.cache
-    def encoded(inst: Inst) -> Encoded:
+    def encoded(inst: Inst) -> MCInst:
         return machine_inst.instruction(isa, inst)
 
-    def under(kind: Callable[[Rule], Kind], part: Callable[[Rule], Part]) -> Callable[[Inst], dict[object, frozenset[int]]]:
+    def under(
+        kind: Callable[[WaitStateRule], Kind], part: Callable[[WaitStateRule], Part]
+    ) -> Callable[[Inst], dict[object, frozenset[int]]]:
         """The registers that an instruction has to do with, by rule."""
 
         @functools.cache
@@ -85,4 +87,4 @@ def rules(isa: InstructionSet) -> Pair:
 
     leaves = under(lambda rule: rule.first, lambda rule: rule.leaves)
     touches = under(lambda rule: rule.after, lambda rule: rule.touches)
-    return Pair(leaves, touches, needed, states, isa.chip.matrix_hazards.most)
+    return PairRules(leaves, touches, needed, states, isa.chip.matrix_hazards.most)

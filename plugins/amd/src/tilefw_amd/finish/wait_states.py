@@ -18,8 +18,7 @@ from tilefw_amd.finish.hazards import MATRIX_RULES, RULES
 from tilefw_amd.finish.traits import CLASSES, SCALARS
 from tilefw_amd.finish.waits import FIRST, NAMES, as_set
 from tilefw_amd.isa.meaning.operand_roles import Part
-from tilefw_amd.isa.model import Form
-from tilefw_amd.isa.model import Inst as Encoded
+from tilefw_amd.isa.model import Form, MCInst
 from tilefw_amd.isa.registers import SGPRS
 from tilefw_amd.isa.set import InstructionSet
 
@@ -97,7 +96,7 @@ def _profile(
     again: tuple[tuple[int, int], ...], targets: int,
 ) -> Profile:
     same = {defs + use: defs + first for use, first in again} | {defs + use: definition for definition, use in tied}
-    taken = _Registers(operands, same)
+    taken = _OperandRegisters(operands, same)
     written = [operand for operand in taken.operands[:defs] if isinstance(operand, Slice)]
     inst = Inst(opcode, written, taken.operands[defs:], tied=tied, targets=("label",) * targets)
     encoded = machine_inst.instruction(isa, _without_empty(inst))
@@ -125,7 +124,7 @@ def _by_part(rules: Iterable[tuple[int, Part]]) -> RulesByPart:
     return tuple((part, tuple(numbers)) for part, numbers in found.items())
 
 
-def _shares(encoded: Encoded, rules: RulesByPart, taken: _Registers) -> tuple[Share, ...]:
+def _shares(encoded: MCInst, rules: RulesByPart, taken: _OperandRegisters) -> tuple[Share, ...]:
     found: list[Share] = []
     for part, numbers in rules:
         registers = part(encoded)
@@ -135,7 +134,7 @@ def _shares(encoded: Encoded, rules: RulesByPart, taken: _Registers) -> tuple[Sh
     return tuple(found)
 
 
-class _Registers:
+class _OperandRegisters:
     """Operands of a shape with registers of their own, but for those that are the `same` as an earlier one. `place` is the place of
     each number's operand; the registers that a shape names are at no place."""
 

@@ -50,7 +50,7 @@ _LDS, _VOLATILE = 1 << roles.STORED + 1, 1 << roles.STORED + 2
 
 
 @dataclass(frozen=True, slots=True)
-class _Queue:
+class _OpcodeEvents:
     """What every instruction of an opcode begins; `merged`: its result keeps part of the register."""
 
     queues: tuple[str, ...] = ()
@@ -60,14 +60,14 @@ class _Queue:
 
 
 @functools.lru_cache(maxsize=4096)
-def _of_opcode(isa: InstructionSet, opcode: str, to_lds: bool) -> tuple[Row, _Queue]:
+def _of_opcode(isa: InstructionSet, opcode: str, to_lds: bool) -> tuple[Row, _OpcodeEvents]:
     """The row, of those that share the mnemonic, that loads to LDS or does not, and its events."""
     rows = [form.row for form in isa.forms_by_mnemonic[opcode]]
     row = next((row for row in rows if ("lds dma" in row.facts) == to_lds), rows[0])
     return row, _queue(row)
 
 
-def _of(isa: InstructionSet, inst: Inst) -> tuple[Row, _Queue]:
+def _of(isa: InstructionSet, inst: Inst) -> tuple[Row, _OpcodeEvents]:
     return _of_opcode(isa, inst.opcode, "lds" in inst.uses)
 
 
@@ -126,27 +126,27 @@ def model(isa: InstructionSet) -> WaitModel:
 # --- rows --------------------------------------------------------------------------------------------------------------------
 
 
-def _queue(row: Row) -> _Queue:
+def _queue(row: Row) -> _OpcodeEvents:
     facts = row.facts
     if "no event" in facts:
-        return _Queue()
+        return _OpcodeEvents()
     if row.unit == "vmem":
         return _vector_memory(row)
     if row.unit == "lds":
         crossbar = "crossbar" in facts  # moves between lanes: it leaves the memory alone
-        return _Queue((LGKMCNT,), "lds", 0 if crossbar else _LDS, merged=_keeps(row))
+        return _OpcodeEvents((LGKMCNT,), "lds", 0 if crossbar else _LDS, merged=_keeps(row))
     if row.unit == "smem":
-        return _Queue((LGKMCNT,))
-    return _Queue((LGKMCNT,), "message") if "message" in facts else _Queue()
+        return _OpcodeEvents((LGKMCNT,))
+    return _OpcodeEvents((LGKMCNT,), "message") if "message" in facts else _OpcodeEvents()
 
 
-def _vector_memory(row: Row) -> _Queue:
+def _vector_memory(row: Row) -> _OpcodeEvents:
     facts = row.facts
     if "flat" in facts:  # either way, and in any order
-        return _Queue((VMCNT, LGKMCNT), "", _LDS, merged=_keeps(row))
+        return _OpcodeEvents((VMCNT, LGKMCNT), "", _LDS, merged=_keeps(row))
     if row.name == "buffer_wbl2":
-        return _Queue((VMCNT,), "vmem", _WRITE_BACK)
-    return _Queue((VMCNT,), "vmem", _LDS if "lds dma" in facts else 0, merged=_keeps(row))
+        return _OpcodeEvents((VMCNT,), "vmem", _WRITE_BACK)
+    return _OpcodeEvents((VMCNT,), "vmem", _LDS if "lds dma" in facts else 0, merged=_keeps(row))
 
 
 def _keeps(row: Row) -> bool:

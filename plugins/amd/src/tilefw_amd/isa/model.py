@@ -4,9 +4,9 @@
     bytes --decode-->   Inst  --printer-->  text
                         Inst  --binding-->  an instruction of the simulator kit
 
-An `Inst` has exactly what the words of its encoding have, so that bytes and text name the same instruction both ways. Its `Form` is
-one row in one encoding, with everything that text and bytes need: mnemonic, operands in LLVM's order, modifiers, bits. A mnemonic
-may have several forms, which operands or modifiers tell apart: `global_load_dword v1, v[2:3], off` and
+An `MCInst` has exactly what the words of its encoding have, so that bytes and text name the same instruction both ways. Its `Form`
+is one row in one encoding, with everything that text and bytes need: mnemonic, operands in LLVM's order, modifiers, bits. A
+mnemonic may have several forms, which operands or modifiers tell apart: `global_load_dword v1, v[2:3], off` and
 `global_load_dword v1, v2, s[4:5]`, `buffer_load_dword … offen` and `… idxen`.
 """
 
@@ -25,7 +25,7 @@ from tilefw_amd.isa.types import Type
 File = Literal["v", "a", "s"]
 
 
-class Register(NamedTuple):
+class RegisterTuple(NamedTuple):
     """`count` consecutive registers of 32 bits, from number `index` of a file.
 
     "v": vector, "a": accumulation, "s": scalar, by the code of the operand field: 0-101 are s0 to s101, 102 flat_scratch,
@@ -39,7 +39,7 @@ class Register(NamedTuple):
     count: int = 1  # pyright: ignore[reportIncompatibleMethodOverride]
 
 
-class Constant(NamedTuple):
+class InlineConstant(NamedTuple):
     """An inline constant by its code in the operand field: 128 to 208 and 240 to 248 (CDNA3 ISA, table "Scalar operands")."""
 
     code: int
@@ -47,19 +47,20 @@ class Constant(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Literal32:
-    """A constant of 32 bits that follows the instruction. No tuple: it must never equal the `Constant` with that number as code."""
+    """A constant of 32 bits that follows the instruction. No tuple: it must never equal the `InlineConstant` with that number as
+    code."""
 
     bits: int
 
 
-class Target(NamedTuple):
+class BranchTarget(NamedTuple):
     """Where a branch goes: `offset` in words of 4 bytes from the end of the branch, or the `label` that will say it."""
 
     offset: int
     label: str = ""
 
 
-Operand = Register | Constant | Literal32 | Target | int | None
+Operand = RegisterTuple | InlineConstant | Literal32 | BranchTarget | int | None
 """`int` is an immediate field; None is the `off` of an address that has no register there."""
 
 Modifier = int | tuple[int, ...] | str
@@ -133,7 +134,7 @@ Pieces = tuple[tuple[int, int], ...]
 """Bits of the instruction's words as (lowest bit, width), the least significant piece first."""
 
 
-class Field(NamedTuple):
+class EncodingField(NamedTuple):
     """Where a field stands, the space of its codes (`codes`; "" for a number) and the kinds of operands that it can hold."""
 
     pieces: Pieces
@@ -142,7 +143,7 @@ class Field(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Format:
+class MicrocodeFormat:
     """One microcode format of `size` bytes.
 
     The opcode is at `opcode` (lowest bit, width); `mask` and `value` are the bits that say which format it is. `group` names the
@@ -154,7 +155,7 @@ class Format:
     mask: int
     value: int
     opcode: tuple[int, int]
-    fields: Mapping[str, Field]
+    fields: Mapping[str, EncodingField]
     destinations: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     group: str = field(default="", kw_only=True)
@@ -219,7 +220,7 @@ class Form:
 
     row: Row
     encoding: str
-    format: Format
+    format: MicrocodeFormat
     mnemonic: str
     opcode: int
     operands: tuple[FormOperand, ...]
@@ -234,7 +235,7 @@ class Form:
 
     @cached_property
     def defaults(self) -> dict[str, Modifier]:
-        """The value of every modifier where `Inst.modifiers` says nothing."""
+        """The value of every modifier where `MCInst.modifiers` says nothing."""
         return {m.name: m.default for m in self.modifiers} | dict(self.fixed)
 
     @cached_property
@@ -256,7 +257,7 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True)
-class Inst:
+class MCInst:
     """`operands` stand in the order of `form.operands`, `modifiers` holds what differs from its default, by LLVM's name.
 
     `size` is in bytes: 4, 8 or 12, with literal or second word.

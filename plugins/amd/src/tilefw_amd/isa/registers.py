@@ -10,15 +10,15 @@ from __future__ import annotations
 import functools
 import re
 
-from tilefw_amd.isa.model import File, Register
+from tilefw_amd.isa.model import File, RegisterTuple
 
 SGPRS = 102
 VECTORS = 256
 
-VCC = Register("s", 106, 2)
+VCC = RegisterTuple("s", 106, 2)
 TTMP0 = 108
-M0 = Register("s", 124)
-EXEC = Register("s", 126, 2)
+M0 = RegisterTuple("s", 124)
+EXEC = RegisterTuple("s", 126, 2)
 
 # Scalar pairs with a name of their own, by the code of their low half.
 PAIRS = {102: "flat_scratch", 104: "xnack_mask", 106: "vcc", 126: "exec"}
@@ -41,7 +41,7 @@ EXEC_MASK = SCC + 1
 COUNT = EXEC_MASK + 1
 
 
-def number(register: Register) -> tuple[int, ...]:
+def number(register: RegisterTuple) -> tuple[int, ...]:
     """The numbers of the 32-bit registers that `register` names; ValueError for a read-only operand, which has none."""
     if register.file == "s" and register.index >= 128:
         raise ValueError(f"{name(register)} is a value that is read, no register")
@@ -49,15 +49,15 @@ def number(register: Register) -> tuple[int, ...]:
     return tuple(range(first, first + register.count))
 
 
-def register(number: int) -> Register:
+def register(number: int) -> RegisterTuple:
     """The 32-bit register of a number below `SCC`: what `number` gave."""
     if number >= 2 * VECTORS:
-        return Register("s", number - 2 * VECTORS)
-    return Register("a" if number >= VECTORS else "v", number % VECTORS)
+        return RegisterTuple("s", number - 2 * VECTORS)
+    return RegisterTuple("a" if number >= VECTORS else "v", number % VECTORS)
 
 
 @functools.cache
-def name(register: Register) -> str:
+def name(register: RegisterTuple) -> str:
     """The name as LLVM prints it: `v3`, `a[0:3]`, `s[4:5]`, `vcc`, `vcc_lo`, `ttmp[4:7]`."""
     file, index, count = register
     if file != "s":
@@ -78,7 +78,7 @@ def _tuple(letter: str, index: int, count: int) -> str:
     return f"{letter}{index}" if count == 1 else f"{letter}[{index}:{index + count - 1}]"
 
 
-def named(text: str) -> Register | None:
+def named(text: str) -> RegisterTuple | None:
     """The register that `text` names, or None when it is no name; whether it exists and is aligned says `problem`."""
     found = _SPECIAL.get(text)
     if found is not None:
@@ -95,10 +95,10 @@ def named(text: str) -> Register | None:
     file: File = "a" if match["file"] in ("a", "acc") else "v" if match["file"] == "v" else "s"
     if match["file"] == "s" and last >= SGPRS:  # s102 is no register: codes from 102 have other names
         return None
-    return Register(file, first, last - first + 1)
+    return RegisterTuple(file, first, last - first + 1)
 
 
-def problem(register: Register) -> str:
+def problem(register: RegisterTuple) -> str:
     """Why there is no such register or tuple, or ""."""
     file, index, count = register
     end = VECTORS if file != "s" else _end_of_run(index)
@@ -135,13 +135,15 @@ def _end_of_run(index: int) -> int:
 _NAME = re.compile(r"(?P<file>v|acc|a|s|ttmp)(?:(?P<single>\d{1,5})|\[(?P<first>\d{1,5})(?::(?P<last>\d{1,5}))?\])$")
 
 
-def _special() -> dict[str, Register]:
+def _special() -> dict[str, RegisterTuple]:
     found = {"m0": M0}
     for code, pair in PAIRS.items():
-        found |= {pair: Register("s", code, 2), f"{pair}_lo": Register("s", code), f"{pair}_hi": Register("s", code + 1)}
+        found |= {
+            pair: RegisterTuple("s", code, 2), f"{pair}_lo": RegisterTuple("s", code), f"{pair}_hi": RegisterTuple("s", code + 1)
+        }
     for code, text in READ_ONLY.items():
         short = text.removeprefix("src_")
-        found |= {text: Register("s", code), short: Register("s", code)}
+        found |= {text: RegisterTuple("s", code), short: RegisterTuple("s", code)}
     return found
 
 

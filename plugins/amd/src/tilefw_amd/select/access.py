@@ -12,7 +12,7 @@ from typing import Any
 
 from tilefw.api.integers import ceil_div
 from tilefw.api.machine import Operand, Slice
-from tilefw.api.simt import Access, Code, Const, Element
+from tilefw.api.simt import Code, Const, Element, LaneAccess
 from tilefw_amd import abi
 from tilefw_amd.select.operands import in_vector, scalar, scalar_constant, vector_constant
 
@@ -50,7 +50,7 @@ _HIGH_ADDRESS = 0xFFFF  # of a descriptor's second word, below the stride
 _ALL = Const("i32", (1 << _WORD) - 1)  # a limit that no offset reaches
 
 
-def load(code: Code, access: Access) -> None:
+def load(code: Code, access: LaneAccess) -> None:
     """Read into `access.registers`; into scalar ones once for all lanes."""
     registers = access.registers
     if not code.uniform(*registers):
@@ -63,7 +63,7 @@ def load(code: Code, access: Access) -> None:
         _load_for_all(code, access)
 
 
-def store(code: Code, access: Access) -> None:
+def store(code: Code, access: LaneAccess) -> None:
     """Write `access.registers`."""
     data, half = _stored(code, access)
     bits = _bits(access)
@@ -77,7 +77,7 @@ def store(code: Code, access: Access) -> None:
     code.effect(opcode + half, (), uses, predicate=access.predicate, buffer=access.buffer, volatile=_volatile(access))
 
 
-def _stored(code: Code, access: Access) -> tuple[Slice, str]:
+def _stored(code: Code, access: LaneAccess) -> tuple[Slice, str]:
     """What a store takes, and how its opcode ends: an element that was taken from the high half of a register is stored from
     there."""
     first, *more = access.registers
@@ -88,7 +88,7 @@ def _stored(code: Code, access: Access) -> tuple[Slice, str]:
     return code.tuple(access.registers, "v"), ""
 
 
-def _load(code: Code, access: Access, registers: Slice) -> None:
+def _load(code: Code, access: LaneAccess, registers: Slice) -> None:
     bits = _bits(access)
     if access.space == "shared":
         place, names = _local_address(code, access)
@@ -99,7 +99,7 @@ def _load(code: Code, access: Access, registers: Slice) -> None:
     code.effect(opcode, [registers], uses, predicate=access.predicate, buffer=access.buffer, volatile=_volatile(access))
 
 
-def _load_for_all(code: Code, access: Access) -> None:
+def _load_for_all(code: Code, access: LaneAccess) -> None:
     """What every lane reads alike, read by the vector unit and taken from the first lane."""
     listed = access.registers
     wide = "w64" if access.bits == 64 else "w32"
@@ -112,7 +112,7 @@ def _load_for_all(code: Code, access: Access) -> None:
         code.chip.move(code, register, vector)  # type: ignore[arg-type]
 
 
-def _bits(access: Access) -> int:
+def _bits(access: LaneAccess) -> int:
     return access.bits * len(access.registers)
 
 
@@ -122,25 +122,25 @@ def _together(registers: Any) -> Slice:
     return first.reg.slice(first.first, sum(r.count for r in registers))
 
 
-def _volatile(access: Access) -> bool:
+def _volatile(access: LaneAccess) -> bool:
     """Whether memory is asked each time, in order: `.cv` is "don't cache, fetch again"."""
     return access.volatile or access.cache == ".cv"
 
 
-def _hints(access: Access) -> tuple[str, ...]:
+def _hints(access: LaneAccess) -> tuple[str, ...]:
     return ("sc0", "sc1") if access.volatile else _HINTS.get(access.cache, _HINTS.get(access.eviction, ()))
 
 
 # --- addresses -----------------------------------------------------------------------------------------------------------------
 
 
-def _local_address(code: Code, access: Access) -> tuple[Operand, list[Operand]]:
+def _local_address(code: Code, access: LaneAccess) -> tuple[Operand, list[Operand]]:
     more, offset = _LOCAL.split(access.immediate)
     address = code("addi.i32", access.address, code.i32(more))
     return _vector(code, address), _offset(offset)
 
 
-def _global_address(code: Code, access: Access) -> tuple[str, list[Operand], list[Operand]]:
+def _global_address(code: Code, access: LaneAccess) -> tuple[str, list[Operand], list[Operand]]:
     """What kind of instruction it is, its address, and modifiers.
 
     With a base, in loops and branches: through a descriptor as well, for which two more scalar instructions are needed. LLVM's
@@ -165,7 +165,7 @@ def flat_address(code: Code, address: Slice, immediate: int) -> tuple[list[Opera
     return [address, "off"], _offset(offset)
 
 
-def _buffer_address(code: Code, access: Access) -> tuple[str, list[Operand], list[Operand]]:
+def _buffer_address(code: Code, access: LaneAccess) -> tuple[str, list[Operand], list[Operand]]:
     assert access.base is not None
     more, offset = _BUFFER.split(access.immediate)
     low, high = code.chip.unpack(code, _WORD, access.base, 2)
@@ -193,7 +193,7 @@ def _scalar_pair(code: Code, base: Element) -> Slice:
 # --- scalar loads ----------------------------------------------------------------------------------------------------------------
 
 
-def _by_scalars(code: Code, access: Access) -> bool:
+def _by_scalars(code: Code, access: LaneAccess) -> bool:
     """Whether the scalar cache may serve a load: whole words at one address, of memory that nobody writes meanwhile."""
     plain = not access.space and not _volatile(access) and access.predicate is None and access.limit is None
     at = access.address if access.base is None else access.base
@@ -212,11 +212,11 @@ def _unwritten(code: Code, buffer: int) -> bool:
     return code.chip.disjoint or all(p["readonly"] for p in listed if p["kind"] == "pointer")  # type: ignore[attr-defined]
 
 
-def _whole(code: Code, access: Access) -> bool:
+def _whole(code: Code, access: LaneAccess) -> bool:
     return access.base is None or isinstance(access.address, Const) or code.uniform(access.address)
 
 
-def _scalar_address(code: Code, access: Access) -> tuple[Operand, int]:
+def _scalar_address(code: Code, access: LaneAccess) -> tuple[Operand, int]:
     address: Element = access.address
     if access.base is not None:
         address = code("addi.i64", access.base, code("extu.i32.i64", access.address))

@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 
 from tilefw.api.machine import Operand, Slice
 from tilefw.api.simt import (
-    Access,
     AtomicAccess,
     ChipDescription,
     Code,
     Const,
     Element,
+    LaneAccess,
     LaneChip,
     MatrixAtom,
     Registers,
@@ -158,10 +158,10 @@ class AmdLanes(LaneChip):
 
     # -- memory
 
-    def load(self, code: Code, access: Access) -> None:
+    def load(self, code: Code, access: LaneAccess) -> None:
         accesses.load(code, access)
 
-    def store(self, code: Code, access: Access) -> None:
+    def store(self, code: Code, access: LaneAccess) -> None:
         accesses.store(code, access)
 
     def atomic(self, code: Code, access: AtomicAccess) -> None:

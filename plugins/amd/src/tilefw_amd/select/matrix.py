@@ -17,7 +17,7 @@ from tilefw.api.sim import Fragment
 from tilefw.api.simt import Code, Const, LinearLayout, MatrixAtom, Registers
 from tilefw_amd.chips import Chip
 from tilefw_amd.isa.meaning import fragments
-from tilefw_amd.isa.meaning.fragments import Shape
+from tilefw_amd.isa.meaning.fragments import MatrixShape
 from tilefw_amd.isa.set import InstructionSet
 
 # Tile IR's name of an element type, and what f32 is taken for; fp8 and bf8 are the chip's.
@@ -31,7 +31,7 @@ def _turned(fragment: Fragment) -> LinearLayout:
     return LinearLayout.of_matrix(fragment.rows, fragment.columns).before_trans((1, 0))[0]
 
 
-def _atom(shape: Shape, chip: Chip) -> MatrixAtom:
+def _atom(shape: MatrixShape, chip: Chip) -> MatrixAtom:
     (a, precision), (b, _), (d, _) = (_ELEMENTS.get(name) or (chip.float8[name], "") for name in (shape.b, shape.a, shape.d))
     operands = fragments.operand_b(shape, chip), fragments.operand_a(shape, chip), fragments.accumulator(shape, chip)
     return MatrixAtom(

@@ -35,7 +35,7 @@ _SCALAR = ("s", "m")  # classes that stand in the scalar file
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class _SourceRules:
     """`width` of its constants in bits; whether it takes scalar registers and inline constants. Of the latter `packed` ones take
     zero alone: all others would be the low element's (CDNA3 ISA, section "VOP3P"), and integers of 16 bits no floats, which
     LLVM's syntax has no words for there. A lane `mask` stands nowhere else."""
@@ -58,7 +58,7 @@ class _Source:
 class _Shape:
     """`literal`: there is a short encoding whose first source may be a literal and whose others are vector registers."""
 
-    sources: tuple[_Source, ...]
+    sources: tuple[_SourceRules, ...]
     literal: bool
     commutes: bool
     vcc: bool
@@ -74,13 +74,13 @@ def _shape(isa: InstructionSet, opcode: str) -> _Shape:
     return _Shape(sources, short.literal and not masks and not _reads_mask(short), opcode in _COMMUTES, vcc)
 
 
-def _source(of: FormOperand) -> _Source:
+def _source(of: FormOperand) -> _SourceRules:
     kind = of.constants or of.type
     packed = kind is not None and kind.packed
     width = kind.bits if packed and kind is not None else constants.width(kind)
     mask = of.type is not None and of.type.kind == "mask"
     half = width == 16 and kind is not None and kind.kind != "float"
-    return _Source(width, "s" in of.kinds, "c" in of.kinds, packed, mask, half)
+    return _SourceRules(width, "s" in of.kinds, "c" in of.kinds, packed, mask, half)
 
 
 def _reads_mask(form: Form) -> bool:
@@ -123,7 +123,7 @@ def legal(code: Code, opcode: str, operands: Sequence[Source]) -> list[Operand]:
     return [*found, *names]  # type: ignore[list-item]
 
 
-def _rank(source: Source, place: _Source) -> int:
+def _rank(source: Source, place: _SourceRules) -> int:
     if place.mask:
         return 0
     return 1 if isinstance(source, Slice) else 2
@@ -146,7 +146,7 @@ class _Bus:
         self.taken: Operand | None = "vcc" if vcc else None
         self.constant: tuple[int, int] | None = None  # that `taken` is, with its width
 
-    def operand(self, code: Code, source: Source, place: _Source, literal: bool) -> Operand:
+    def operand(self, code: Code, source: Source, place: _SourceRules, literal: bool) -> Operand:
         if isinstance(source, str):
             return source
         if isinstance(source, Slice):
@@ -162,7 +162,7 @@ class _Bus:
         self.taken = value if literal and place.width <= 32 else scalar_constant(code, value, place.width)
         return self.taken
 
-    def _register(self, code: Code, source: Slice, place: _Source) -> Operand:
+    def _register(self, code: Code, source: Slice, place: _SourceRules) -> Operand:
         if source.reg.cls not in _SCALAR:
             return source
         if place.scalar and self.taken in (None, source):

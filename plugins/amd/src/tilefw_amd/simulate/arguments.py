@@ -10,7 +10,7 @@ import struct
 from collections.abc import Sequence
 
 from tilefw.api.errors import LaunchError
-from tilefw_amd.code_object import Kernel
+from tilefw_amd.code_object import ObjectKernel
 from tilefw_amd.isa.meaning.operand_values import APERTURES
 from tilefw_amd.simulate.initial_state import dispatch_offset
 
@@ -23,7 +23,7 @@ _NULL = frozenset({
 })
 
 
-def block(kernel: Kernel, given: bytes, grid: Sequence[int], workgroup: Sequence[int], dynamic_shared: int) -> bytes:
+def block(kernel: ObjectKernel, given: bytes, grid: Sequence[int], workgroup: Sequence[int], dynamic_shared: int) -> bytes:
     """The kernel arguments, `given` first, and the dispatch packet. Raises LaunchError for an argument that a runtime would add and
     that is not known here."""
     size = max(kernel.descriptor.kernarg_size, kernel.metadata.kernarg_size, len(given))
@@ -61,7 +61,7 @@ def hidden(kind: str, grid: Sequence[int], workgroup: Sequence[int], dynamic_sha
     }.get(kind)
 
 
-def packet(kernel: Kernel, grid: Sequence[int], workgroup: Sequence[int], dynamic_shared: int) -> bytes:
+def packet(kernel: ObjectKernel, grid: Sequence[int], workgroup: Sequence[int], dynamic_shared: int) -> bytes:
     """The dispatch packet that a kernel may look at: sizes in work-items. The addresses in it are null."""
     items = [(n * w) % (1 << 32) for n, w in zip(grid, workgroup, strict=True)]
     shared = kernel.descriptor.group_segment_fixed_size + dynamic_shared

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 
 from tilefw.api.errors import Place
 from tilefw.api.sim import Instruction, Program, ProgramParameter, Variable
-from tilefw_amd.code_object import CodeObject, Kernel, line_table
+from tilefw_amd.code_object import CodeObject, ObjectKernel, line_table
 from tilefw_amd.finish.hazards import hazards
 from tilefw_amd.isa import registers
 from tilefw_amd.isa.meaning import mode
 from tilefw_amd.isa.meaning import operand_roles as roles
 from tilefw_amd.isa.meaning.binding import IMAGE, Site, bind, stopping
-from tilefw_amd.isa.model import Inst
+from tilefw_amd.isa.model import MCInst
 from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.isa.text.printer import text
 from tilefw_amd.simulate.initial_state import initial
@@ -34,10 +34,10 @@ _WAVE = frozenset(range(2 * registers.VECTORS, registers.SCC + 1))
 class KernelProgram(Program):
     """A program with the kernel that it was decoded from, which says what a launch passes besides the arguments."""
 
-    kernel: Kernel = field(kw_only=True)
+    kernel: ObjectKernel = field(kw_only=True)
 
 
-def program(isa: InstructionSet, code_object: CodeObject, kernel: Kernel) -> KernelProgram:
+def program(isa: InstructionSet, code_object: CodeObject, kernel: ObjectKernel) -> KernelProgram:
     """The kernel for the simulator kit."""
     decoding = _Decoding(isa, code_object, kernel)
     return KernelProgram(
@@ -60,7 +60,7 @@ def program(isa: InstructionSet, code_object: CodeObject, kernel: Kernel) -> Ker
     )
 
 
-def _variables(code_object: CodeObject, kernel: Kernel) -> Iterator[Variable]:
+def _variables(code_object: CodeObject, kernel: ObjectKernel) -> Iterator[Variable]:
     descriptor = kernel.descriptor
     pointers = tuple((fixup.offset, fixup.addend) for fixup in code_object.fixups)
     yield Variable(
@@ -76,7 +76,7 @@ def _variables(code_object: CodeObject, kernel: Kernel) -> Iterator[Variable]:
 class _Decoding:
     """The instructions of one kernel while they are bound. `at` are their numbers by byte offset."""
 
-    def __init__(self, isa: InstructionSet, code_object: CodeObject, kernel: Kernel) -> None:
+    def __init__(self, isa: InstructionSet, code_object: CodeObject, kernel: ObjectKernel) -> None:
         self.object, self.kernel = code_object, kernel
         self.lines = line_table.read(code_object.elf)
         self.words = words(isa, code_object, kernel)
@@ -94,15 +94,15 @@ class _Decoding:
         landings = sorted(self.at[offset] for offset in starts | behind if offset in self.at)
         return mode.modes(steps, mode.first(self.kernel.descriptor), landings)
 
-    def _step(self, index: int, word: Word) -> mode.Step:
+    def _step(self, index: int, word: Word) -> mode.FlowStep:
         target = self._target(word)
         following = () if not word.falls_through or index + 1 == len(self.words) else (index + 1,)
-        return mode.Step(word.inst, following + (() if target is None else (target,)), word.jumps)
+        return mode.FlowStep(word.inst, following + (() if target is None else (target,)), word.jumps)
 
     def _target(self, word: Word) -> int | None:
         return None if word.target is None else self.at.get(word.target)
 
-    def _instruction(self, index: int, word: Word, inst: Inst | None, bits: mode.Bits) -> Instruction:
+    def _instruction(self, index: int, word: Word, inst: MCInst | None, bits: mode.Bits) -> Instruction:
         """`inst` is the word's, as it acts."""
         code = Place(f"{self.object.name}: {word.function}+0x{word.offset - word.start:x}", 0)
         if word.inst is None or inst is None:

@@ -8,8 +8,7 @@ from typing import ClassVar
 
 from tilefw.api import Artifact, TargetInfo
 from tilefw.api.device import Argument, LaunchOptions
-from tilefw.api.sim import Chip as SimulatedChip
-from tilefw.api.sim import Decoders, LoadedProgram, SimulatorDevice
+from tilefw.api.sim import Decoders, LoadedProgram, SimulatedChip, SimulatorDevice
 from tilefw_amd import code_object
 from tilefw_amd.assembler.assemble import assemble
 from tilefw_amd.chips import Chip, chip_of

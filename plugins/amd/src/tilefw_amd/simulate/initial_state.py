@@ -13,7 +13,7 @@ from typing import Any
 from tilefw.api.sim import Immediate, Source, Special
 from tilefw_amd.code_object.descriptor import USER_SGPRS, Descriptor
 from tilefw_amd.isa.meaning.operand_values import EXEC_LANES, slots
-from tilefw_amd.isa.model import Register
+from tilefw_amd.isa.model import RegisterTuple
 from tilefw_amd.isa.registers import EXEC
 
 DISPATCH_ALIGNMENT = 64
@@ -46,13 +46,13 @@ def initial(descriptor: Descriptor) -> tuple[tuple[int, Source], ...]:
         (low.index, Special("exec_lo", 32, lambda lanes: _lanes_that_are(lanes)[0])),
         (high.index, Special("exec_hi", 32, lambda lanes: _lanes_that_are(lanes)[1])),
         (EXEC_LANES.index, Special("exec", 1, lambda lanes: lanes.unballot(*_lanes_that_are(lanes)))),
-        (slots(Register("v", 0))[0].index, Special("work-item ids", 32, _work_item(descriptor.system_vgpr_workitem_id))),
+        (slots(RegisterTuple("v", 0))[0].index, Special("work-item ids", 32, _work_item(descriptor.system_vgpr_workitem_id))),
     ]
     return tuple(found)
 
 
 def _sgpr(place: int) -> int:
-    return slots(Register("s", place))[0].index
+    return slots(RegisterTuple("s", place))[0].index
 
 
 def _user_value(name: str, descriptor: Descriptor) -> Any:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tilefw.api.errors import CodeError
-from tilefw_amd.code_object import CodeObject, Kernel
+from tilefw_amd.code_object import CodeObject, ObjectKernel
 from tilefw_amd.code_object.descriptor import PRELOAD_PROLOGUE_BYTES
 from tilefw_amd.isa.encoding.decode import decode
-from tilefw_amd.isa.model import Inst, Target
+from tilefw_amd.isa.model import BranchTarget, MCInst
 from tilefw_amd.isa.set import InstructionSet
 
 WORD = 4
@@ -30,7 +30,7 @@ class Word:
 
     offset: int
     size: int
-    inst: Inst | None
+    inst: MCInst | None
     function: str
     start: int
     why: str = ""
@@ -57,11 +57,11 @@ class Word:
         """The byte offset that a branch goes to."""
         if self.inst is None:
             return None
-        goal = next((operand for operand in self.inst.operands if isinstance(operand, Target)), None)
+        goal = next((operand for operand in self.inst.operands if isinstance(operand, BranchTarget)), None)
         return None if goal is None else self.offset + self.size + WORD * goal.offset
 
 
-def words(isa: InstructionSet, code_object: CodeObject, kernel: Kernel) -> tuple[Word, ...]:
+def words(isa: InstructionSet, code_object: CodeObject, kernel: ObjectKernel) -> tuple[Word, ...]:
     """The instructions of the kernel's program, its entry first."""
     prologue = PRELOAD_PROLOGUE_BYTES if kernel.descriptor.user_sgpr_kernarg_preload_length else 0
     entry = min(prologue, kernel.size)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tilefw_amd.isa.model import Inst, Operand, Register
+from tilefw_amd.isa.model import MCInst, Operand, RegisterTuple
 from tilefw_amd.simulate.kernel import Word
 
 _PREFIXES = ("global", "flat", "buffer")
@@ -23,7 +23,7 @@ _SWAPS = frozenset(swap for swap, _ in _VERIFIED_BY.values())
 _REACH = 64  # instructions from the load to the swap, at most: the operation itself stands between
 
 
-def with_guesses(words: Sequence[Word]) -> list[Inst | None]:
+def with_guesses(words: Sequence[Word]) -> list[MCInst | None]:
     """The instructions of the words, guesses with the scope that they act with."""
     found = [word.inst for word in words]
     for index, word in enumerate(words):
@@ -37,12 +37,12 @@ def with_guesses(words: Sequence[Word]) -> list[Inst | None]:
     return found
 
 
-def _guesses(words: Sequence[Word], swap: Inst) -> Iterator[int]:
+def _guesses(words: Sequence[Word], swap: MCInst) -> Iterator[int]:
     """Which of the words load what the swap compares with, from where it swaps."""
     data = _operand(swap, "a") or _operand(swap, "d")  # buffers have the data where the result goes
-    assert isinstance(data, Register)
+    assert isinstance(data, RegisterTuple)
     count = data.count // 2  # CDNA3 ISA, "Flat memory instructions": the value to store, then the one to compare with
-    compared = Register(data.file, data.index + count, count)
+    compared = RegisterTuple(data.file, data.index + count, count)
     for index, word in enumerate(words):
         if word.inst is None or _VERIFIED_BY.get(word.inst.form.row.name) != (swap.form.row.name, count):
             continue
@@ -50,11 +50,11 @@ def _guesses(words: Sequence[Word], swap: Inst) -> Iterator[int]:
             yield index
 
 
-def _operand(inst: Inst, name: str) -> Operand:
+def _operand(inst: MCInst, name: str) -> Operand:
     place = inst.form.by_name.get(name)
     return None if place is None else inst.operands[place]
 
 
-def _address(inst: Inst) -> tuple[list[Operand], object]:
+def _address(inst: MCInst) -> tuple[list[Operand], object]:
     pairs = zip(inst.form.operands, inst.operands, strict=True)
     return [operand for form, operand in pairs if form.role == "address"], inst.modifiers.get("offset", 0)

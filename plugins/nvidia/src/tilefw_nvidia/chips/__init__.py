@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from tilefw.api import TargetInfo
-from tilefw_nvidia.chips.chip import Architecture, Chip, Sums
+from tilefw_nvidia.chips.chip import Architecture, Chip, SumPrecision
 
-__all__ = ["Architecture", "Chip", "Sums", "chip_of", "chips", "named"]
+__all__ = ["Architecture", "Chip", "SumPrecision", "chip_of", "chips", "named"]
 
 
 @functools.cache

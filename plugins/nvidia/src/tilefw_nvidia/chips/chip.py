@@ -47,7 +47,7 @@ class Architecture:
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
+class SumPrecision:
     """How a matrix unit adds the products of one element type: `bytes` of an operand's k at once, `fraction_bits` kept below the
     largest exponent. `fraction_bits` 0: a chain of fused multiply-adds. `result_fraction_bits`, where it is not 0, are kept of a
     result in f32; `zero_fraction_bits` decide which exponent a zero has, where they are not `fraction_bits`."""
@@ -78,7 +78,7 @@ class Chip:
     shared_bytes: int
     shared_bytes_per_processor: int
     matrix_rates: Mapping[str, float]
-    sums: Mapping[str, Sums]
+    sums: Mapping[str, SumPrecision]
     latencies: Mapping[str, int]
     removed: frozenset[str] = frozenset()
     lanes: int = 32

@@ -6,10 +6,10 @@ A100 Tensor Core GPU Architecture", table 1 and the table of multiply-adds a clo
 
 from __future__ import annotations
 
-from tilefw_nvidia.chips.chip import Chip, Sums
+from tilefw_nvidia.chips.chip import Chip, SumPrecision
 from tilefw_nvidia.chips.latencies import ACCEL_SIM
 
-_BLOCKS = Sums(bytes=16, fraction_bits=24)
+_BLOCKS = SumPrecision(bytes=16, fraction_bits=24)
 
 CHIP = Chip(
     name="sm_80",
@@ -23,6 +23,6 @@ CHIP = Chip(
     shared_bytes=163 << 10,
     shared_bytes_per_processor=164 << 10,
     matrix_rates={"f16": 256, "bf16": 256, "tf32": 128, "s8": 512, "u8": 512, "f64": 16},
-    sums={"f16": _BLOCKS, "bf16": _BLOCKS, "tf32": _BLOCKS, "f64": Sums(bytes=8, fraction_bits=0)},
+    sums={"f16": _BLOCKS, "bf16": _BLOCKS, "tf32": _BLOCKS, "f64": SumPrecision(bytes=8, fraction_bits=0)},
     latencies=ACCEL_SIM,
 )

@@ -8,10 +8,10 @@ Ampere.
 
 from __future__ import annotations
 
-from tilefw_nvidia.chips.chip import Chip, Sums
+from tilefw_nvidia.chips.chip import Chip, SumPrecision
 from tilefw_nvidia.chips.latencies import ACCEL_SIM
 
-_BLOCKS = Sums(bytes=16, fraction_bits=24)
+_BLOCKS = SumPrecision(bytes=16, fraction_bits=24)
 
 CHIP = Chip(
     name="sm_86",
@@ -25,6 +25,6 @@ CHIP = Chip(
     shared_bytes=99 << 10,
     shared_bytes_per_processor=100 << 10,
     matrix_rates={"f16": 128, "bf16": 128, "tf32": 64, "s8": 256, "u8": 256, "f64": 0.5},
-    sums={"f16": _BLOCKS, "bf16": _BLOCKS, "tf32": _BLOCKS, "f64": Sums(bytes=8, fraction_bits=0)},
+    sums={"f16": _BLOCKS, "bf16": _BLOCKS, "tf32": _BLOCKS, "f64": SumPrecision(bytes=8, fraction_bits=0)},
     latencies=ACCEL_SIM,
 )

@@ -8,11 +8,11 @@ keep 13 bits.
 
 from __future__ import annotations
 
-from tilefw_nvidia.chips.chip import Chip, Sums
+from tilefw_nvidia.chips.chip import Chip, SumPrecision
 from tilefw_nvidia.chips.latencies import ACCEL_SIM
 
-_BLOCKS = Sums(bytes=16, fraction_bits=24)
-_BYTES = Sums(bytes=16, fraction_bits=13, result_fraction_bits=13, zero_fraction_bits=24)
+_BLOCKS = SumPrecision(bytes=16, fraction_bits=24)
+_BYTES = SumPrecision(bytes=16, fraction_bits=13, result_fraction_bits=13, zero_fraction_bits=24)
 
 CHIP = Chip(
     name="sm_89",
@@ -29,7 +29,8 @@ CHIP = Chip(
         "f16": 128, "bf16": 128, "tf32": 64, "e4m3": 256, "e5m2": 256, "s8": 256, "u8": 256, "f64": 0.5,
     },
     sums={
-        "f16": _BLOCKS, "bf16": _BLOCKS, "tf32": _BLOCKS, "e4m3": _BYTES, "e5m2": _BYTES, "f64": Sums(bytes=8, fraction_bits=0),
+        "f16": _BLOCKS, "bf16": _BLOCKS, "tf32": _BLOCKS, "e4m3": _BYTES, "e5m2": _BYTES,
+        "f64": SumPrecision(bytes=8, fraction_bits=0),
     },
     latencies=ACCEL_SIM,
 )

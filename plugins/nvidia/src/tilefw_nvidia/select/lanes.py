@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from tilefw.api.machine import EFFECT, JUMP, MOVE, PURE, InstructionTable, InstructionTraits, Operand, RegisterClass, Slice
 from tilefw.api.simt import (
-    Access,
     AsyncCopy,
     AtomicAccess,
     ChipDescription,
@@ -16,6 +15,7 @@ from tilefw.api.simt import (
     Const,
     Element,
     FragmentAccess,
+    LaneAccess,
     LaneChip,
     MatrixAtom,
     Registers,
@@ -155,20 +155,20 @@ class PtxChip(LaneChip):
     def num_programs(self, code: Code, axis: int) -> Element:
         return code.inst("mov.u32", "w32", f"%nctaid.{'xyz'[axis]}")
 
-    def _opcode(self, base: str, access: Access) -> str:
+    def _opcode(self, base: str, access: LaneAccess) -> str:
         count = len(access.registers)
         space = f".{access.space or 'global'}"
         hints = f".volatile{space}" if access.volatile else space + (access.cache or _eviction(access.eviction))
         # An 8-bit access uses a wider register; PTX ISA, "Operand Size Exceeding Instruction-Type Size".
         return f"{base}{hints}{f'.v{count}' if count > 1 else ''}.{'u8' if access.bits == 8 else f'b{access.bits}'}"
 
-    def load(self, code: Code, access: Access) -> None:
+    def load(self, code: Code, access: LaneAccess) -> None:
         code.effect(
             self._opcode("ld", access), access.registers, [access.address, access.immediate],  # type: ignore[arg-type]
             predicate=access.predicate, buffer=access.buffer, volatile=access.volatile,
         )
 
-    def store(self, code: Code, access: Access) -> None:
+    def store(self, code: Code, access: LaneAccess) -> None:
         form = {8: "e8", 16: "e16", 32: "w32", 64: "w64"}[access.bits]
         move = f"mov.b{max(access.bits, 16) if access.bits != 8 else 32}"
         registers = [code.inst(move, form, r.bits) if isinstance(r, Const) else r for r in access.registers]

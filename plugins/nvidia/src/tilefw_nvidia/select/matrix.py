@@ -11,7 +11,7 @@ from itertools import groupby
 from tilefw.api.machine import Operand, Slice
 from tilefw.api.simt import Code, Const, Element, FragmentAccess, FragmentLoad, LinearLayout, MatrixAtom, Registers
 from tilefw_nvidia.chips import Chip
-from tilefw_nvidia.isa.meaning.fragments import SHAPES, Shape, fragments
+from tilefw_nvidia.isa.meaning.fragments import SHAPES, MatrixShape, fragments
 from tilefw_nvidia.isa.model import Modifiers
 from tilefw_nvidia.isa.set import instruction_set
 from tilefw_nvidia.isa.types import FORMATS
@@ -37,7 +37,7 @@ def atoms(chip: Chip) -> tuple[MatrixAtom, ...]:
     )
 
 
-def _atom(shape: Shape, choice: Modifiers, chip: Chip) -> MatrixAtom | None:
+def _atom(shape: MatrixShape, choice: Modifiers, chip: Chip) -> MatrixAtom | None:
     """One product of the table as an atom; None where the chip or the language does not have it."""
     a, b = choice.atype or shape.types.elements, choice.btype or shape.types.elements
     opcode = shape.opcode(choice)

@@ -13,21 +13,20 @@ from tilefw_nvidia.isa.meaning.calls import inlined
 from tilefw_nvidia.isa.meaning.names import Names
 from tilefw_nvidia.isa.set import InstructionSet, Match, OpcodeError
 from tilefw_nvidia.isa.text.source import NAMES, NOT_SERVED, OPERANDS, VERSION
-from tilefw_nvidia.isa.text.syntax import Function, Location, Module, Statement
-from tilefw_nvidia.isa.text.syntax import Variable as DeclaredVariable
+from tilefw_nvidia.isa.text.syntax import Location, PtxFunction, PtxModule, PtxVariable, Statement
 
 _SPACES = re.compile(r"\s+")
 _MAX_INLINED = 50  # a chain of .loc that is longer is taken for circular
 
 
-def program(module: Module, entry: str, instructions: InstructionSet) -> Program:
+def program(module: PtxModule, entry: str, instructions: InstructionSet) -> Program:
     """The entry called `entry`, decoded for a chip. Raises CodeError (TFW0711..TFW0715) at the first statement that means nothing
     there, and at a `.target` whose code does not run there."""
     check_target(module, instructions)
     return _Decoder(module, inlined(module, module.entries[entry]), instructions).program()
 
 
-def check_target(module: Module, instructions: InstructionSet) -> None:
+def check_target(module: PtxModule, instructions: InstructionSet) -> None:
     """Raise CodeError (TFW0715) where the chip does not run code for the module's `.target` (PTX ISA, ".target")."""
     chip = instructions.chip
     if module.architecture.runs_on(chip.architecture):
@@ -42,7 +41,7 @@ def check_target(module: Module, instructions: InstructionSet) -> None:
 
 
 class _Decoder:
-    def __init__(self, module: Module, function: Function, instructions: InstructionSet) -> None:
+    def __init__(self, module: PtxModule, function: PtxFunction, instructions: InstructionSet) -> None:
         self.module = module
         self.instructions = instructions
         self.target = module.architecture
@@ -67,7 +66,7 @@ class _Decoder:
             max_workgroup=prod(most) if most else None,
         )
 
-    def _variable(self, variable: DeclaredVariable) -> Variable:
+    def _variable(self, variable: PtxVariable) -> Variable:
         space = "local" if variable.space == "param" else variable.space  # what a call passes is memory of the thread
         place = self.source.place(variable.start, variable.start + len(variable.name))
         return Variable(variable.name, space, variable.size, variable.alignment, variable.data, place)

@@ -6,8 +6,7 @@ from functools import partial
 from typing import ClassVar
 
 from tilefw.api import Artifact
-from tilefw.api.sim import Chip as SimulatedChip
-from tilefw.api.sim import Decoders, SimulatorDevice
+from tilefw.api.sim import Decoders, SimulatedChip, SimulatorDevice
 from tilefw_nvidia import isa
 from tilefw_nvidia.chips import Chip
 

@@ -37,7 +37,7 @@ class RecordTerm:
 
 
 class Recorder:
-    """`tilefw.api.expand.Chip` over micro steps: equal steps are one, steps of constants are constants."""
+    """`tilefw.api.expand.ExpansionBuilder` over micro steps: equal steps are one, steps of constants are constants."""
 
     rows: Container[str] = NATIVE.keys() | {key(row, t) for row in ("negf", "absf") for t in FLOATS}
 

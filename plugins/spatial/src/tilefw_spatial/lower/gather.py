@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import gcd
 
-from tilefw.api import DTYPES, Buffer, DType
+from tilefw.api import DTYPES, BufferPlacement, DType
 from tilefw.api.ir import Operation, place_of
 from tilefw_spatial.graph import Gather, Load, Where
 from tilefw_spatial.limits import beyond
@@ -80,7 +80,7 @@ def gathered(state: State, op: Operation, pointer: Pointer, mask: KnownTile | No
     return state.data(state.made(Gather(value, axis, index), axes, pointer.dtype), target, pointer.shape)
 
 
-def _rows(pointer: Pointer, buffer: Buffer, dtype: DType) -> tuple[int, int]:
+def _rows(pointer: Pointer, buffer: BufferPlacement, dtype: DType) -> tuple[int, int]:
     """The least and the greatest integer of a type with which some address is within the buffer."""
     size = pointer.dtype.storage_bits // 8
     low, high = pointer.offset.bounds()
@@ -90,7 +90,7 @@ def _rows(pointer: Pointer, buffer: Buffer, dtype: DType) -> tuple[int, int]:
 
 
 def _forbid_others(
-    state: State, op: Operation, pointer: Pointer, buffer: Buffer, mask: KnownTile | None, doubt: Data | None
+    state: State, op: Operation, pointer: Pointer, buffer: BufferPlacement, mask: KnownTile | None, doubt: Data | None
 ) -> None:
     """Whatever data chooses beside the buffer is a finding, unless a mask leaves the element out."""
     chosen, size = pointer.chosen, pointer.dtype.storage_bits // 8

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from tilefw.api import DTYPES, Buffer, CapacityError, DType, Launch
+from tilefw.api import DTYPES, BufferPlacement, CapacityError, DType, LaunchArguments
 from tilefw.api.ir import (
     AtomicCasOp,
     AtomicRmwOp,
@@ -48,7 +48,7 @@ _INT64 = DTYPES["int64"]
 _NONE: frozenset[Operation] = frozenset()
 
 
-def lower(module: ModuleOp, launch: Launch, fusion: bool = True) -> Graph:
+def lower(module: ModuleOp, launch: LaunchArguments, fusion: bool = True) -> Graph:
     """The graph of a launch of the module's only kernel, whose scalars are bound; `fusion` lets sums take products unrounded.
 
     Of a grid with more than MOST_PROGRAMS programs it is that of the first SOME_PROGRAMS. Raises UnsupportedError (TFW0660) at the
@@ -76,7 +76,7 @@ def lower(module: ModuleOp, launch: Launch, fusion: bool = True) -> Graph:
     return graph
 
 
-def _class(function: FuncOp, launch: Launch, programs: Programs, earlier: Sequence[LoweredTouch], fusion: bool) -> State:
+def _class(function: FuncOp, launch: LaunchArguments, programs: Programs, earlier: Sequence[LoweredTouch], fusion: bool) -> State:
     """What the programs of one class do, after those of others."""
     scouting = _state(function, launch, programs, (), fusion)
     programs = factored(programs, _quantities(scouting, function.body.block))
@@ -88,7 +88,7 @@ def _class(function: FuncOp, launch: Launch, programs: Programs, earlier: Sequen
     return state
 
 
-def check_grid(module: ModuleOp, launch: Launch) -> None:
+def check_grid(module: ModuleOp, launch: LaunchArguments) -> None:
     """Raises CapacityError (TFW0691) for a grid of which `lower` looks at the first programs alone."""
     if (count := prod(launch.grid)) > MOST_PROGRAMS:
         place = place_of(_function(module))
@@ -104,9 +104,9 @@ def _too_many_ways(function: FuncOp, ways: int) -> CapacityError:
     return beyond(what, ways, MOST_CLASSES, "ways", place_of(function), "let programs differ in masks, not in trip counts")
 
 
-def _state(function: FuncOp, launch: Launch, programs: Programs, earlier: Sequence[LoweredTouch], fusion: bool) -> State:
+def _state(function: FuncOp, launch: LaunchArguments, programs: Programs, earlier: Sequence[LoweredTouch], fusion: bool) -> State:
     arguments = function.body.block.args
-    buffers: list[Buffer | None] = []
+    buffers: list[BufferPlacement | None] = []
     names: list[str] = []
     state = State(programs, buffers, names, MOST_STEPS, earlier, fusion)
     for index, argument in enumerate(arguments):
@@ -122,7 +122,7 @@ def _state(function: FuncOp, launch: Launch, programs: Programs, earlier: Sequen
     return state
 
 
-def _pointer(buffers: Sequence[Buffer | None], index: int, dtype: DType) -> Pointer:
+def _pointer(buffers: Sequence[BufferPlacement | None], index: int, dtype: DType) -> Pointer:
     """The pointer that a parameter is. One that points among the elements of an earlier parameter's memory is told by that one:
     later stages take different parameters for different memory."""
     own, size = buffers[index], dtype.storage_bits // 8

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tilefw.api import Buffer, CompileError
+from tilefw.api import BufferPlacement, CompileError
 from tilefw_spatial.graph import Along, Axis, Joint, Where
 from tilefw_spatial.limits import beyond
 from tilefw_spatial.lower.below import Below
@@ -49,7 +49,7 @@ def _apart(mask: KnownTerm) -> tuple[KnownTerm, ...]:
     return tuple(parts) if np.array_equal(joined, mask.data) else (mask,)
 
 
-def where(reach: Reach, access: FusedSums, fusion: SumFusion, axes: Sequence[Axis], buffer: Buffer | None) -> Where:
+def where(reach: Reach, access: FusedSums, fusion: SumFusion, axes: Sequence[Axis], buffer: BufferPlacement | None) -> Where:
     """The access over `axes`. Raises CompileError (TFW0661) where it leaves the buffer."""
     terms, masks = (_by_axis(some, fusion) for some in (access.offsets, access.masks))
     base = sum(int(term.data) for term in terms.pop((), []))
@@ -158,14 +158,14 @@ def independent(place: Where) -> list[Where]:
     return parts
 
 
-def _inside(reach: Reach, buffer: Buffer | None, low: int, high: int) -> bool:
+def _inside(reach: Reach, buffer: BufferPlacement | None, low: int, high: int) -> bool:
     if buffer is None or high < low:
         return True
     size = reach.dtype.storage_bits // 8
     return buffer.offset + low * size >= 0 and buffer.offset + (high + 1) * size <= buffer.nbytes
 
 
-def _outside(reach: Reach, element: int, buffer: Buffer | None) -> CompileError:
+def _outside(reach: Reach, element: int, buffer: BufferPlacement | None) -> CompileError:
     assert buffer is not None
     held = (buffer.nbytes - buffer.offset) // (reach.dtype.storage_bits // 8)
     return CompileError(
@@ -174,7 +174,7 @@ def _outside(reach: Reach, element: int, buffer: Buffer | None) -> CompileError:
     )
 
 
-def _checked(reach: Reach, place: Where, buffer: Buffer | None) -> Where:
+def _checked(reach: Reach, place: Where, buffer: BufferPlacement | None) -> Where:
     """The access index by index: an error where one leaves the buffer, or, where data decides, without those that do."""
     assert buffer is not None
     if not reach.clipped and extent(part.axis for part in place.along) > LARGEST:

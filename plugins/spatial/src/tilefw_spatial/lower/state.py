@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from tilefw.api import Buffer, DType, Place
+from tilefw.api import BufferPlacement, DType, Place
 from tilefw.api.ir import Operation, SSAValue, place_of
 from tilefw_spatial.graph import Axis, Check, Constant, Elementwise, Op, Rename, Value
 from tilefw_spatial.limits import MOST_STEPS, beyond
@@ -75,7 +75,7 @@ class State:
     is left of the budget, `earlier` what classes before have stored; `fusion` allows sums to take products unrounded."""
 
     programs: Programs
-    buffers: Sequence[Buffer | None]
+    buffers: Sequence[BufferPlacement | None]
     names: Sequence[str]
     steps: int
     earlier: Sequence[LoweredTouch] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tilefw.api import Row, Span, Timeline
+from tilefw.api import Span, Timeline, Track
 from tilefw_spatial.isa import OPS
 from tilefw_spatial.machine import Queue
 from tilefw_spatial.program import Inst
@@ -72,13 +72,13 @@ def timeline(simulation: Simulation) -> Timeline:
         )
     filled = occupied(simulation)
     from_the_west = sorted(machine.queues.values(), key=lambda queue: queue.position)
-    rows: list[Row] = []
+    rows: list[Track] = []
     for chip in range(len(program.chips)):
         for queue in from_the_west:
             if (chip, queue.name) in spans:
                 facts = {"rows filled": int(filled[chip, queue.name].sum())} if queue.kind == "MEM" else {}
                 group = _group(queue) if len(program.chips) == 1 else f"chip {chip} {_group(queue)}"
-                rows.append(Row(queue.name, group, tuple(spans[chip, queue.name]), facts))
+                rows.append(Track(queue.name, group, tuple(spans[chip, queue.name]), facts))
     facts = {"machine": machine.name, "cycles predicted": program.cycles, "clock in Hz": machine.clock_hz}
     return Timeline(simulation.cycles, tuple(rows), ALL_KINDS, facts)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tilefw_amd.isa.constants import INLINE
-from tilefw_amd.isa.model import CodeMeaning, Codes, Constant, File, Operand, Register
+from tilefw_amd.isa.model import CodeMeaning, Codes, File, InlineConstant, Operand, RegisterTuple
 from tilefw_amd.isa.registers import EXEC, M0, READ_ONLY, SGPRS, TTMP0, VCC, VECTORS, name, problem
 
 LITERAL = 255  # in the fields of sources: 32 bits follow the instruction
@@ -27,8 +27,8 @@ def codes(space: str, kinds: str, registers: int) -> Codes:
     for code, operand in enumerate(decode):
         if not isinstance(operand, str):
             encode.setdefault(operand, code)
-            if isinstance(operand, Register) and operand.file == "s" and operand.index in READ_ONLY:
-                encode.setdefault(Register("s", operand.index), code)  # one name for the value, however wide it is read
+            if isinstance(operand, RegisterTuple) and operand.file == "s" and operand.index in READ_ONLY:
+                encode.setdefault(RegisterTuple("s", operand.index), code)  # one name for the value, however wide it is read
     return Codes(decode, encode, LITERAL if "l" in kinds and size > LITERAL else -1)
 
 
@@ -39,7 +39,7 @@ class _Wanted:
 
     def tuple(self, file: File, index: int) -> CodeMeaning:
         """The tuple of that first register, if it may stand here."""
-        found = Register(file, index, self.registers)
+        found = RegisterTuple(file, index, self.registers)
         if file not in self.kinds:
             return f"{name(found)} cannot stand here"
         return problem(found) or found
@@ -50,7 +50,7 @@ def _scalar(code: int, wanted: _Wanted) -> CodeMeaning:
     if code < SGPRS + 6 or TTMP0 <= code <= M0.index or code in (126, 127):
         return wanted.tuple("s", code)
     if code in INLINE:
-        return Constant(code) if "c" in wanted.kinds else "no constant can stand here"
+        return InlineConstant(code) if "c" in wanted.kinds else "no constant can stand here"
     if code in READ_ONLY and wanted.registers <= 2:
         return wanted.tuple("s", code)
     return "no literal can stand here" if code == LITERAL else f"{code} is no operand"

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tilefw.api.errors import CodeError
 from tilefw_amd.isa.encoding.formats import FORMATS
-from tilefw_amd.isa.model import Form, Format, FormModifier, FormOperand, Inst, Literal32, Modifier, Target
+from tilefw_amd.isa.model import BranchTarget, Form, FormModifier, FormOperand, Literal32, MCInst, MicrocodeFormat, Modifier
 from tilefw_amd.isa.set import InstructionSet
 
 UNDEFINED = "TFW0723"
@@ -26,7 +26,7 @@ Take = Callable[[int], object]
 """The operand in a word; `_LITERAL` where it stands behind the word, a str where the code is undefined."""
 
 
-def decode(isa: InstructionSet, code: bytes, offset: int = 0, name: str = "code") -> Inst:
+def decode(isa: InstructionSet, code: bytes, offset: int = 0, name: str = "code") -> MCInst:
     """The instruction at a byte offset. Raises CodeError TFW0723, which says the bytes, their place in `name` and the reason."""
     if offset & 3 or offset + 4 > len(code):
         raise _undefined(code, offset, name, "an instruction is whole words of 4 bytes")
@@ -41,13 +41,13 @@ def decode(isa: InstructionSet, code: bytes, offset: int = 0, name: str = "code"
             reason = reason or f"{form.mnemonic} is cut short"
             continue
         found = reader.read(word, code, offset)
-        if isinstance(found, Inst):
+        if isinstance(found, MCInst):
             return found
         reason = reason or f"{form.mnemonic}: {found}"
     raise _undefined(code, offset, name, reason or f"no instruction of {isa.chip.name} has this opcode and these bits")
 
 
-def decode_all(isa: InstructionSet, code: bytes, name: str = "code") -> Iterator[tuple[int, Inst]]:
+def decode_all(isa: InstructionSet, code: bytes, name: str = "code") -> Iterator[tuple[int, MCInst]]:
     """(Byte offset, instruction) one after another. Raises CodeError TFW0723 at the first that is none."""
     offset = 0
     while offset < len(code):
@@ -61,7 +61,7 @@ def _undefined(code: bytes, offset: int, name: str, reason: str) -> CodeError:
     return CodeError(f"{name}: undefined encoding at byte {offset:#x}: {words}", UNDEFINED, note=reason)
 
 
-class _Reader:
+class _FormDecoder:
     """One form, ready to read words."""
 
     __slots__ = ("apart", "defaults", "form", "mask", "modifiers", "takes")
@@ -74,7 +74,7 @@ class _Reader:
         self.mask = functools.reduce(lambda mask, m: mask | _extent(m.modifier), self.modifiers, 0)
         self.defaults = functools.reduce(lambda bits, m: bits | m.default, self.modifiers, 0)
 
-    def read(self, word: int, code: bytes, offset: int) -> Inst | str:
+    def read(self, word: int, code: bytes, offset: int) -> MCInst | str:
         """The instruction, or why there is none."""
         if self.apart and word & self.apart == self.apart:
             return "accumulation registers and sc1 are not together here"
@@ -97,7 +97,7 @@ class _Reader:
             if isinstance(found, str):
                 return found
             modifiers = found
-        return Inst(self.form, tuple(operands), modifiers, size)  # type: ignore[arg-type]
+        return MCInst(self.form, tuple(operands), modifiers, size)  # type: ignore[arg-type]
 
     def changed(self, word: int) -> Mapping[str, Modifier] | str:
         """The modifiers that differ from their default, or which one has a value that means nothing."""
@@ -166,17 +166,17 @@ def _taker(operand: FormOperand) -> Take:
 def _number_taker(operand: FormOperand, low: int, width: int) -> Take:
     mask, sign = (1 << width) - 1, 1 << (width - 1)
     if "t" in operand.kinds:
-        return lambda word: Target((word >> low & mask ^ sign) - sign)
+        return lambda word: BranchTarget((word >> low & mask ^ sign) - sign)
     if operand.signed:
         return lambda word: (word >> low & mask ^ sign) - sign
     return lambda word: word >> low & mask
 
 
 @functools.lru_cache(maxsize=1)
-def _formats() -> tuple[Format | None, ...]:
+def _formats() -> tuple[MicrocodeFormat | None, ...]:
     """The format by the nine highest bits of the first word; where several prefixes fit, the longest says."""
     own = sorted((f for f in FORMATS.values() if f.shared == f.name), key=lambda f: f.mask)
-    found: list[Format | None] = []
+    found: list[MicrocodeFormat | None] = []
     for prefix in range(1 << (32 - _PREFIX)):
         word = prefix << _PREFIX
         found.append(next((f for f in reversed(own) if word & f.mask == f.value), None))
@@ -189,9 +189,9 @@ class _Readers:
 
     def __init__(self, isa: InstructionSet) -> None:
         self._isa = isa
-        self._known: dict[tuple[str, int], tuple[_Reader, ...]] = {}
+        self._known: dict[tuple[str, int], tuple[_FormDecoder, ...]] = {}
 
-    def of(self, first: int) -> tuple[_Reader, ...]:
+    def of(self, first: int) -> tuple[_FormDecoder, ...]:
         """The forms that a first word may be."""
         format = _formats()[first >> _PREFIX]
         if format is None:
@@ -200,5 +200,5 @@ class _Readers:
         key = format.name, first >> low & (1 << width) - 1
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = tuple(_Reader(form) for form in self._isa.forms_by_opcode.get(key, ()))
+            found = self._known[key] = tuple(_FormDecoder(form) for form in self._isa.forms_by_opcode.get(key, ()))
         return found

@@ -6,11 +6,11 @@ import functools
 
 from tilefw.api.errors import CodeError
 from tilefw_amd.isa.encoding.codes import LITERAL
-from tilefw_amd.isa.model import Form, FormModifier, FormOperand, Inst, Literal32, Modifier, Operand, Target
+from tilefw_amd.isa.model import BranchTarget, Form, FormModifier, FormOperand, Literal32, MCInst, Modifier, Operand
 from tilefw_amd.isa.text.source import OPERANDS, RANGE
 
 
-def encode(inst: Inst) -> bytes:
+def encode(inst: MCInst) -> bytes:
     """The bytes, `inst.size` of them. Raises CodeError: TFW0721 for an operand that cannot stand where it does, TFW0722 for a
     number beyond its field; TFW0721 too when the operands disagree on a bit that they share."""
     form = inst.form
@@ -50,7 +50,7 @@ def _literal(form: Form, of: FormOperand, operand: Literal32, before: int) -> in
 
 def _number(form: Form, of: FormOperand, operand: Operand) -> int:
     """An immediate or a branch's distance as the content of its field; a label's is for the assembler to fill in."""
-    if isinstance(operand, Target):
+    if isinstance(operand, BranchTarget):
         value, signed = operand.offset, True
     elif isinstance(operand, int):
         value, signed = operand, of.signed
@@ -105,7 +105,7 @@ def _default_bits(form: Form) -> int:
     return found
 
 
-def _check_shared(inst: Inst, word: int) -> None:
+def _check_shared(inst: MCInst, word: int) -> None:
     """One bit says of D and of C that they are accumulation registers: each operand must read back as itself."""
     for operand, of in zip(inst.operands, inst.form.operands, strict=True):
         if of.codes is None or len(of.pieces) < 2:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tilefw_amd.isa.model import Field, Format, Pieces
+from tilefw_amd.isa.model import EncodingField, MicrocodeFormat, Pieces
 
 
 def _prefix(bits: str, width: int = 32) -> tuple[int, int]:
@@ -26,134 +26,138 @@ def _bits(low: int, width: int, *, ninth: int = -1) -> Pieces:
 
 SDWA_MARK, DPP_MARK = 249, 250  # in src0 of VOP1, VOP2, VOPC: a second word says more
 
-_SDST = Field(_bits(16, 7), "scalar", "s")
-_SSRC0 = Field(_bits(0, 8), "scalar source", "scl")
-_SSRC1 = Field(_bits(8, 8), "scalar source", "scl")
-_SIMM16 = Field(_bits(0, 16))
+_SDST = EncodingField(_bits(16, 7), "scalar", "s")
+_SSRC0 = EncodingField(_bits(0, 8), "scalar source", "scl")
+_SSRC1 = EncodingField(_bits(8, 8), "scalar source", "scl")
+_SIMM16 = EncodingField(_bits(0, 16))
 
-_SRC0 = Field(_bits(0, 9), "source", "vscl")
-_VSRC1 = Field(_bits(9, 8), "vector", "v")
-_VDST = Field(_bits(17, 8), "vector", "v")
-_VDST_SCALAR = Field(_bits(17, 8), "scalar destination", "s")
+_SRC0 = EncodingField(_bits(0, 9), "source", "vscl")
+_VSRC1 = EncodingField(_bits(9, 8), "vector", "v")
+_VDST = EncodingField(_bits(17, 8), "vector", "v")
+_VDST_SCALAR = EncodingField(_bits(17, 8), "scalar destination", "s")
 
 _VOP3 = {
-    "vdst": Field(_bits(0, 8), "vector", "v"),
-    "sdst": Field(_bits(0, 8), "scalar destination", "s"),
-    "src0": Field(_bits(32, 9), "source", "vsc"),
-    "src1": Field(_bits(41, 9), "source", "vsc"),
-    "src2": Field(_bits(50, 9), "source", "vsc"),
-    "abs": Field(((8, 1), (9, 1), (10, 1))),
-    "op_sel": Field(((11, 1), (12, 1), (13, 1), (14, 1))),
-    "clamp": Field(_bits(15, 1)),
-    "omod": Field(_bits(59, 2)),
-    "neg": Field(((61, 1), (62, 1), (63, 1))),
+    "vdst": EncodingField(_bits(0, 8), "vector", "v"),
+    "sdst": EncodingField(_bits(0, 8), "scalar destination", "s"),
+    "src0": EncodingField(_bits(32, 9), "source", "vsc"),
+    "src1": EncodingField(_bits(41, 9), "source", "vsc"),
+    "src2": EncodingField(_bits(50, 9), "source", "vsc"),
+    "abs": EncodingField(((8, 1), (9, 1), (10, 1))),
+    "op_sel": EncodingField(((11, 1), (12, 1), (13, 1), (14, 1))),
+    "clamp": EncodingField(_bits(15, 1)),
+    "omod": EncodingField(_bits(59, 2)),
+    "neg": EncodingField(((61, 1), (62, 1), (63, 1))),
 }
 # The second result stands where others have abs and op_sel.
-_VOP3B = {name: f for name, f in _VOP3.items() if name not in ("abs", "op_sel")} | {"sdst": Field(_bits(8, 7), "scalar", "s")}
+_VOP3B = {
+    **{name: f for name, f in _VOP3.items() if name not in ("abs", "op_sel")},
+    "sdst": EncodingField(_bits(8, 7), "scalar", "s"),
+}
 _VOP3P = {
     "vdst": _VOP3["vdst"],
     "src0": _VOP3["src0"],
     "src1": _VOP3["src1"],
     "src2": _VOP3["src2"],
-    "neg_hi": Field(((8, 1), (9, 1), (10, 1))),
-    "op_sel": Field(((11, 1), (12, 1), (13, 1))),
-    "op_sel_hi": Field(((59, 1), (60, 1), (14, 1))),
-    "clamp": Field(_bits(15, 1)),
-    "neg_lo": Field(((61, 1), (62, 1), (63, 1))),
+    "neg_hi": EncodingField(((8, 1), (9, 1), (10, 1))),
+    "op_sel": EncodingField(((11, 1), (12, 1), (13, 1))),
+    "op_sel_hi": EncodingField(((59, 1), (60, 1), (14, 1))),
+    "clamp": EncodingField(_bits(15, 1)),
+    "neg_lo": EncodingField(((61, 1), (62, 1), (63, 1))),
     # Mixed precision has absolute value and sign of whole operands in the same bits.
-    "abs": Field(((8, 1), (9, 1), (10, 1))),
-    "neg": Field(((61, 1), (62, 1), (63, 1))),
+    "abs": EncodingField(((8, 1), (9, 1), (10, 1))),
+    "neg": EncodingField(((61, 1), (62, 1), (63, 1))),
 }
 _MAI = {
-    "vdst": Field(_bits(0, 8, ninth=15), "vector", "va"),
-    "src0": Field(_bits(32, 9, ninth=59), "accumulator source", "vasc"),
-    "src1": Field(_bits(41, 9, ninth=60), "accumulator source", "vasc"),
-    "src2": Field(_bits(50, 9, ninth=15), "accumulator source", "vasc"),
-    "index": Field(_bits(50, 9), "source", "v"),
-    "cbsz": Field(_bits(8, 3)),
-    "abid": Field(_bits(11, 4)),
-    "blgp": Field(_bits(61, 3)),
-    "matrix_neg": Field(((61, 1), (62, 1), (63, 1))),
+    "vdst": EncodingField(_bits(0, 8, ninth=15), "vector", "va"),
+    "src0": EncodingField(_bits(32, 9, ninth=59), "accumulator source", "vasc"),
+    "src1": EncodingField(_bits(41, 9, ninth=60), "accumulator source", "vasc"),
+    "src2": EncodingField(_bits(50, 9, ninth=15), "accumulator source", "vasc"),
+    "index": EncodingField(_bits(50, 9), "source", "v"),
+    "cbsz": EncodingField(_bits(8, 3)),
+    "abid": EncodingField(_bits(11, 4)),
+    "blgp": EncodingField(_bits(61, 3)),
+    "matrix_neg": EncodingField(((61, 1), (62, 1), (63, 1))),
 }
 _SDWA_MODIFIERS = {
-    "dst_sel": Field(_bits(40, 3)),
-    "dst_unused": Field(_bits(43, 2)),
-    "clamp": Field(_bits(45, 1)),
-    "omod": Field(_bits(46, 2)),
-    "src0_sel": Field(_bits(48, 3)),
-    "src1_sel": Field(_bits(56, 3)),
-    "sext": Field(((51, 1), (59, 1))),
-    "neg": Field(((52, 1), (60, 1))),
-    "abs": Field(((53, 1), (61, 1))),
+    "dst_sel": EncodingField(_bits(40, 3)),
+    "dst_unused": EncodingField(_bits(43, 2)),
+    "clamp": EncodingField(_bits(45, 1)),
+    "omod": EncodingField(_bits(46, 2)),
+    "src0_sel": EncodingField(_bits(48, 3)),
+    "src1_sel": EncodingField(_bits(56, 3)),
+    "sext": EncodingField(((51, 1), (59, 1))),
+    "neg": EncodingField(((52, 1), (60, 1))),
+    "abs": EncodingField(((53, 1), (61, 1))),
 }
-_SDWA0 = Field(_bits(32, 8, ninth=55), "sub-dword source", "vsc")
-_SDWA1 = Field(_bits(9, 8, ninth=63), "sub-dword source", "vsc")
-_SDWA1_ABSENT = {"vdst": _VDST, "sdst": _VDST_SCALAR, "src0": _SDWA0, "s1": Field(_bits(63, 1))}
+_SDWA0 = EncodingField(_bits(32, 8, ninth=55), "sub-dword source", "vsc")
+_SDWA1 = EncodingField(_bits(9, 8, ninth=63), "sub-dword source", "vsc")
+_SDWA1_ABSENT = {"vdst": _VDST, "sdst": _VDST_SCALAR, "src0": _SDWA0, "s1": EncodingField(_bits(63, 1))}
 _DPP = {
-    "src0": Field(_bits(32, 8), "vector", "v"),
-    "dpp_ctrl": Field(_bits(40, 9)),
-    "bound_ctrl": Field(_bits(51, 1)),
-    "neg": Field(((52, 1), (54, 1))),
-    "abs": Field(((53, 1), (55, 1))),
-    "bank_mask": Field(_bits(56, 4)),
-    "row_mask": Field(_bits(60, 4)),
+    "src0": EncodingField(_bits(32, 8), "vector", "v"),
+    "dpp_ctrl": EncodingField(_bits(40, 9)),
+    "bound_ctrl": EncodingField(_bits(51, 1)),
+    "neg": EncodingField(((52, 1), (54, 1))),
+    "abs": EncodingField(((53, 1), (55, 1))),
+    "bank_mask": EncodingField(_bits(56, 4)),
+    "row_mask": EncodingField(_bits(60, 4)),
 }
-_CACHE_FLAT = {"sc0": Field(_bits(16, 1)), "nt": Field(_bits(17, 1)), "sc1": Field(_bits(25, 1))}
+_CACHE_FLAT = {"sc0": EncodingField(_bits(16, 1)), "nt": EncodingField(_bits(17, 1)), "sc1": EncodingField(_bits(25, 1))}
 _FLAT = {
-    "vdst": Field(_bits(56, 8, ninth=55), "vector", "va"),
-    "vdata": Field(_bits(40, 8, ninth=55), "vector", "va"),
-    "vaddr": Field(_bits(32, 8), "vector", "v"),
-    "saddr": Field(_bits(48, 7), "scalar address", "so"),
-    "segment": Field(_bits(14, 2)),
-    "sve": Field(_bits(13, 1)),
-    "offset": Field(_bits(0, 13)),
-    "offset12": Field(_bits(0, 12)),
-    "offset_sign": Field(_bits(12, 1)),
-    "acc": Field(_bits(55, 1)),
+    "vdst": EncodingField(_bits(56, 8, ninth=55), "vector", "va"),
+    "vdata": EncodingField(_bits(40, 8, ninth=55), "vector", "va"),
+    "vaddr": EncodingField(_bits(32, 8), "vector", "v"),
+    "saddr": EncodingField(_bits(48, 7), "scalar address", "so"),
+    "segment": EncodingField(_bits(14, 2)),
+    "sve": EncodingField(_bits(13, 1)),
+    "offset": EncodingField(_bits(0, 13)),
+    "offset12": EncodingField(_bits(0, 12)),
+    "offset_sign": EncodingField(_bits(12, 1)),
+    "acc": EncodingField(_bits(55, 1)),
     **_CACHE_FLAT,
 }
 _MUBUF = {
-    "vdata": Field(_bits(40, 8, ninth=55), "vector", "va"),
-    "vaddr": Field(_bits(32, 8), "vector", "v"),
-    "srsrc": Field(_bits(48, 5), "scalar quad", "s"),
-    "soffset": Field(_bits(56, 8), "scalar source", "sc"),
-    "offset": Field(_bits(0, 12)),
-    "offen": Field(_bits(12, 1)),
-    "idxen": Field(_bits(13, 1)),
-    "sc0": Field(_bits(14, 1)),
-    "sc1": Field(_bits(15, 1)),
-    "lds": Field(_bits(16, 1)),
-    "acc": Field(_bits(55, 1)),
-    "nt": Field(_bits(17, 1)),
+    "vdata": EncodingField(_bits(40, 8, ninth=55), "vector", "va"),
+    "vaddr": EncodingField(_bits(32, 8), "vector", "v"),
+    "srsrc": EncodingField(_bits(48, 5), "scalar quad", "s"),
+    "soffset": EncodingField(_bits(56, 8), "scalar source", "sc"),
+    "offset": EncodingField(_bits(0, 12)),
+    "offen": EncodingField(_bits(12, 1)),
+    "idxen": EncodingField(_bits(13, 1)),
+    "sc0": EncodingField(_bits(14, 1)),
+    "sc1": EncodingField(_bits(15, 1)),
+    "lds": EncodingField(_bits(16, 1)),
+    "acc": EncodingField(_bits(55, 1)),
+    "nt": EncodingField(_bits(17, 1)),
 }
 # The opcode takes the bits that MUBUF has sc1 and lds in; sc1 has moved (LLVM, `BUFInstructions.td`).
 _MTBUF = {
     **{name: _MUBUF[name] for name in ("vdata", "vaddr", "srsrc", "soffset", "offset", "offen", "idxen", "sc0", "acc")},
-    "format": Field(_bits(19, 7)),
-    "sc1": Field(_bits(53, 1)),
-    "nt": Field(_bits(54, 1)),
+    "format": EncodingField(_bits(19, 7)),
+    "sc1": EncodingField(_bits(53, 1)),
+    "nt": EncodingField(_bits(54, 1)),
 }
 _DS = {
-    "vdst": Field(_bits(56, 8, ninth=25), "vector", "va"),
-    "addr": Field(_bits(32, 8), "vector", "v"),
-    "data0": Field(_bits(40, 8, ninth=25), "vector", "va"),
-    "data1": Field(_bits(48, 8, ninth=25), "vector", "va"),
-    "offset": Field(_bits(0, 16)),
-    "offset0": Field(_bits(0, 8)),
-    "offset1": Field(_bits(8, 8)),
+    "vdst": EncodingField(_bits(56, 8, ninth=25), "vector", "va"),
+    "addr": EncodingField(_bits(32, 8), "vector", "v"),
+    "data0": EncodingField(_bits(40, 8, ninth=25), "vector", "va"),
+    "data1": EncodingField(_bits(48, 8, ninth=25), "vector", "va"),
+    "offset": EncodingField(_bits(0, 16)),
+    "offset0": EncodingField(_bits(0, 8)),
+    "offset1": EncodingField(_bits(8, 8)),
 }
 _SMEM = {
-    "sdata": Field(_bits(6, 7), "scalar data", "s"),
-    "sbase": Field(_bits(0, 6), "scalar pair", "s"),
-    "soffset": Field(_bits(57, 7), "scalar", "s"),
-    "soffset_low": Field(_bits(32, 7), "scalar", "s"),  # where no immediate is added, the register stands in the immediate's bits
-    "offset": Field(_bits(32, 21)),
-    "offset20": Field(_bits(32, 20)),
-    "offset_sign": Field(_bits(52, 1)),
-    "probe": Field(_bits(6, 7)),
-    "soffset_en": Field(_bits(14, 1)),
-    "imm": Field(_bits(17, 1)),
-    "glc": Field(_bits(16, 1)),
+    "sdata": EncodingField(_bits(6, 7), "scalar data", "s"),
+    "sbase": EncodingField(_bits(0, 6), "scalar pair", "s"),
+    "soffset": EncodingField(_bits(57, 7), "scalar", "s"),
+    # Where no immediate is added, the immediate's bits hold the register.
+    "soffset_low": EncodingField(_bits(32, 7), "scalar", "s"),
+    "offset": EncodingField(_bits(32, 21)),
+    "offset20": EncodingField(_bits(32, 20)),
+    "offset_sign": EncodingField(_bits(52, 1)),
+    "probe": EncodingField(_bits(6, 7)),
+    "soffset_en": EncodingField(_bits(14, 1)),
+    "imm": EncodingField(_bits(17, 1)),
+    "glc": EncodingField(_bits(16, 1)),
 }
 _VOP1 = {"vdst": _VDST, "sdst": _VDST_SCALAR, "src0": _SRC0}
 _VOP2 = {"vdst": _VDST, "src0": _SRC0, "src1": _VSRC1}
@@ -161,40 +165,40 @@ _VOPC = {"src0": _SRC0, "src1": _VSRC1}
 _MARK = (1 << 9) - 1
 
 
-def _second_word(name: str, base: str, mark: int, fields: Mapping[str, Field]) -> Format:
+def _second_word(name: str, base: str, mark: int, fields: Mapping[str, EncodingField]) -> MicrocodeFormat:
     """The format with a mark in src0 and a second word."""
     first = FORMATS[base]
     sources = tuple(f for f in first.sources if f in fields)
-    return Format(
+    return MicrocodeFormat(
         name, 8, first.mask | _MARK, first.value | mark, first.opcode, fields, first.destinations or ("sdst",), sources, group=base,
     )
 
 
-FORMATS: dict[str, Format] = {
+FORMATS: dict[str, MicrocodeFormat] = {
     f.name: f
     for f in (
-        Format("sop1", 4, *_prefix("101111101"), (8, 8), {"sdst": _SDST, "ssrc0": _SSRC0}, ("sdst",), ("ssrc0",)),
-        Format(
+        MicrocodeFormat("sop1", 4, *_prefix("101111101"), (8, 8), {"sdst": _SDST, "ssrc0": _SSRC0}, ("sdst",), ("ssrc0",)),
+        MicrocodeFormat(
             "sop2", 4, *_prefix("10"), (23, 7), {"sdst": _SDST, "ssrc0": _SSRC0, "ssrc1": _SSRC1}, ("sdst",), ("ssrc0", "ssrc1"),
         ),
-        Format("sopc", 4, *_prefix("101111110"), (16, 7), {"ssrc0": _SSRC0, "ssrc1": _SSRC1}, (), ("ssrc0", "ssrc1")),
-        Format("sopk", 4, *_prefix("1011"), (23, 5), {"sdst": _SDST, "simm16": _SIMM16}, ("sdst",), ("sdst",)),
-        Format("sopp", 4, *_prefix("101111111"), (16, 7), {"simm16": _SIMM16}),
-        Format("smem", 8, *_prefix("110000"), (18, 8), _SMEM, ("sdata",), ("sdata",)),
-        Format("vop1", 4, *_prefix("0111111"), (9, 8), _VOP1, ("vdst",), ("src0",)),
-        Format("vop2", 4, *_prefix("0"), (25, 6), _VOP2, ("vdst",), ("src0", "src1")),
-        Format("vopc", 4, *_prefix("0111110"), (17, 8), _VOPC, (), ("src0", "src1")),
-        Format("vop3", 8, *_prefix("110100"), (16, 10), _VOP3, ("vdst",), ("src0", "src1", "src2")),
-        Format(
+        MicrocodeFormat("sopc", 4, *_prefix("101111110"), (16, 7), {"ssrc0": _SSRC0, "ssrc1": _SSRC1}, (), ("ssrc0", "ssrc1")),
+        MicrocodeFormat("sopk", 4, *_prefix("1011"), (23, 5), {"sdst": _SDST, "simm16": _SIMM16}, ("sdst",), ("sdst",)),
+        MicrocodeFormat("sopp", 4, *_prefix("101111111"), (16, 7), {"simm16": _SIMM16}),
+        MicrocodeFormat("smem", 8, *_prefix("110000"), (18, 8), _SMEM, ("sdata",), ("sdata",)),
+        MicrocodeFormat("vop1", 4, *_prefix("0111111"), (9, 8), _VOP1, ("vdst",), ("src0",)),
+        MicrocodeFormat("vop2", 4, *_prefix("0"), (25, 6), _VOP2, ("vdst",), ("src0", "src1")),
+        MicrocodeFormat("vopc", 4, *_prefix("0111110"), (17, 8), _VOPC, (), ("src0", "src1")),
+        MicrocodeFormat("vop3", 8, *_prefix("110100"), (16, 10), _VOP3, ("vdst",), ("src0", "src1", "src2")),
+        MicrocodeFormat(
             "vop3b", 8, *_prefix("110100"), (16, 10), _VOP3B, ("vdst", "sdst"),
             ("src0", "src1", "src2"), group="vop3",
         ),
-        Format("vop3p", 8, *_prefix("110100111"), (16, 7), _VOP3P, ("vdst",), ("src0", "src1", "src2")),
-        Format("mai", 8, *_prefix("110100111"), (16, 7), _MAI, ("vdst",), ("src0", "src1", "src2"), group="vop3p"),
-        Format("ds", 8, *_prefix("110110"), (17, 8), _DS, ("vdst",), ("data0", "data1")),
-        Format("flat", 8, *_prefix("110111"), (18, 7), _FLAT, ("vdst",), ("vdata",)),
-        Format("mtbuf", 8, *_prefix("111010"), (15, 4), _MTBUF, ("vdata",), ("vdata",)),
-        Format("mubuf", 8, *_prefix("111000"), (18, 7), _MUBUF, ("vdata",), ("vdata",)),
+        MicrocodeFormat("vop3p", 8, *_prefix("110100111"), (16, 7), _VOP3P, ("vdst",), ("src0", "src1", "src2")),
+        MicrocodeFormat("mai", 8, *_prefix("110100111"), (16, 7), _MAI, ("vdst",), ("src0", "src1", "src2"), group="vop3p"),
+        MicrocodeFormat("ds", 8, *_prefix("110110"), (17, 8), _DS, ("vdst",), ("data0", "data1")),
+        MicrocodeFormat("flat", 8, *_prefix("110111"), (18, 7), _FLAT, ("vdst",), ("vdata",)),
+        MicrocodeFormat("mtbuf", 8, *_prefix("111010"), (15, 4), _MTBUF, ("vdata",), ("vdata",)),
+        MicrocodeFormat("mubuf", 8, *_prefix("111000"), (18, 7), _MUBUF, ("vdata",), ("vdata",)),
     )
 }
 FORMATS |= {
@@ -204,7 +208,7 @@ FORMATS |= {
         _second_word("vop2_sdwa", "vop2", SDWA_MARK, {"vdst": _VDST, "src0": _SDWA0, "src1": _SDWA1} | _SDWA_MODIFIERS),
         _second_word(
             "vopc_sdwa", "vopc", SDWA_MARK,
-            {"sdst": Field(_bits(40, 7, ninth=47), "sub-dword mask", "s"), "src0": _SDWA0, "src1": _SDWA1} | {
+            {"sdst": EncodingField(_bits(40, 7, ninth=47), "sub-dword mask", "s"), "src0": _SDWA0, "src1": _SDWA1} | {
                 name: _SDWA_MODIFIERS[name] for name in ("src0_sel", "src1_sel", "sext", "neg", "abs")
             },
         ),

@@ -9,8 +9,8 @@ from tilefw_amd.isa.encoding.codes import codes
 from tilefw_amd.isa.encoding.formats import FORMATS
 from tilefw_amd.isa.encoding.modifiers import DWORD
 from tilefw_amd.isa.encoding.shape_modifiers import NAMES, form_modifiers, refused_bits
-from tilefw_amd.isa.encoding.shapes import SHAPES, Part, Shape
-from tilefw_amd.isa.model import Codes, Field, Form, Format, FormOperand
+from tilefw_amd.isa.encoding.shapes import SHAPES, AddressPart, EncodingSyntax
+from tilefw_amd.isa.model import Codes, EncodingField, Form, FormOperand, MicrocodeFormat
 from tilefw_amd.isa.registers import VCC
 from tilefw_amd.isa.row import Operand, Row
 from tilefw_amd.isa.types import TYPES
@@ -32,7 +32,7 @@ def assembled(row: Row, chip: Chip) -> Iterator[Form]:
                 yield _form(row, encoding, shape, chip)
 
 
-def _form(row: Row, encoding: str, shape: Shape, chip: Chip) -> Form:
+def _form(row: Row, encoding: str, shape: EncodingSyntax, chip: Chip) -> Form:
     format = FORMATS["vop3b" if shape.format == "vop3" and _two_results(row) else shape.format]
     operands = tuple(_Fields(row, shape, format).operands())
     modifiers = form_modifiers(row, shape, format, operands)
@@ -48,7 +48,7 @@ def _form(row: Row, encoding: str, shape: Shape, chip: Chip) -> Form:
     )
 
 
-def _ignored(format: Format, operands: tuple[FormOperand, ...]) -> int:
+def _ignored(format: MicrocodeFormat, operands: tuple[FormOperand, ...]) -> int:
     """The bits that LLVM sets though the form has no use for them: op_sel_hi of sources that VOP3P has room for."""
     sources = sum(o.source >= 0 for o in operands)
     return sum(1 << low for low, _ in format.fields["op_sel_hi"].pieces[sources:]) if format.name == "vop3p" else 0
@@ -58,7 +58,7 @@ def _two_results(row: Row) -> bool:
     return len(row.destinations) > 1 and any(o.type is TYPES["mask"] for o in row.destinations)
 
 
-def _suffix(row: Row, shape: Shape) -> str:
+def _suffix(row: Row, shape: EncodingSyntax) -> str:
     """LLVM names an encoding where the instruction has several; those without operands have one name."""
     written = any(o.role in ("destination", "source") for o in row.operands)
     short = any(name in row.opcodes for name in ("vop1", "vop2", "vopc"))
@@ -69,12 +69,12 @@ def _suffix(row: Row, shape: Shape) -> str:
     return shape.suffix
 
 
-def _order(shape: Shape) -> tuple[str, ...]:
+def _order(shape: EncodingSyntax) -> tuple[str, ...]:
     """Fixed and other modifiers by name, as text has them behind the operands."""
     return tuple(dict.fromkeys(NAMES.get(name, name) for name in shape.modifiers))
 
 
-def _pattern(opcode: int, bits: Mapping[str, int], format: Format) -> tuple[int, int]:
+def _pattern(opcode: int, bits: Mapping[str, int], format: MicrocodeFormat) -> tuple[int, int]:
     """Mask and value of the bits that the format, the opcode and the contents of fields fix."""
     low, width = format.opcode
     mask = format.mask | ((1 << width) - 1) << low
@@ -89,7 +89,7 @@ def _pattern(opcode: int, bits: Mapping[str, int], format: Format) -> tuple[int,
 class _Fields:
     """Hands the fields of a format out to a row's operands, in their order."""
 
-    def __init__(self, row: Row, shape: Shape, format: Format) -> None:
+    def __init__(self, row: Row, shape: EncodingSyntax, format: MicrocodeFormat) -> None:
         self.row = row
         self.shape = shape
         self.format = format
@@ -126,7 +126,7 @@ class _Fields:
             constants=operand.constants,
         )
 
-    def _kinds(self, operand: Operand, field: Field) -> str:
+    def _kinds(self, operand: Operand, field: EncodingField) -> str:
         if operand.type is TYPES["mask"]:
             return "s"
         wanted = operand.kinds or field.kinds
@@ -163,7 +163,7 @@ class _Fields:
         number = _NUMBERS.get((format, operand.name), operand.name)
         return FormOperand(operand.name, operand.role, name, pieces, "i", immediate=number)
 
-    def _part(self, part: Part) -> FormOperand:
+    def _part(self, part: AddressPart) -> FormOperand:
         if not part.field:
             return FormOperand(part.name, "address", "", (), part.kinds, codes=_ONLY_OFF)
         field = self.format.fields[part.field]

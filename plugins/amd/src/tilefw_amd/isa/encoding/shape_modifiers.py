@@ -10,8 +10,8 @@ import functools
 from collections.abc import Iterable, Iterator, Sequence
 
 from tilefw_amd.isa.encoding.modifiers import DWORD, MODIFIERS, ROW_NEWBCAST, UNUSED
-from tilefw_amd.isa.encoding.shapes import Shape
-from tilefw_amd.isa.model import Format, FormModifier, FormOperand
+from tilefw_amd.isa.encoding.shapes import EncodingSyntax
+from tilefw_amd.isa.model import FormModifier, FormOperand, MicrocodeFormat
 from tilefw_amd.isa.row import Row
 
 # What the fields hold where nothing is written, when it is not 0; these four of SDWA and three of DPP are always
@@ -21,7 +21,7 @@ _DEFAULTS = {
     "dpp_ctrl": 0xE4, "wide_dpp_ctrl": ROW_NEWBCAST, "row_mask": 0xF, "bank_mask": 0xF,
     "format": 1,
 }  # fmt: skip
-# The name in text and in `Inst.modifiers`, where the field has another.
+# The name in text and in `MCInst.modifiers`, where the field has another.
 NAMES = {
     "offset12": "offset", "smem_offset": "offset", "smem_offset20": "offset", "swizzle": "offset", "matrix_neg": "neg",
     "wide_dpp_ctrl": "dpp_ctrl",
@@ -31,7 +31,9 @@ _ALWAYS = (frozenset(_DEFAULTS) - {"format"}) | {"smem_offset", "smem_offset20"}
 _BY_ROW = ("mai", "vop3p")
 
 
-def form_modifiers(row: Row, shape: Shape, format: Format, operands: Sequence[FormOperand]) -> tuple[FormModifier, ...]:
+def form_modifiers(
+    row: Row, shape: EncodingSyntax, format: MicrocodeFormat, operands: Sequence[FormOperand]
+) -> tuple[FormModifier, ...]:
     """The modifiers that the form has besides those that are fixed, in the order of text."""
     return tuple(
         _modifier(name, shape, format, operands, row)
@@ -40,7 +42,7 @@ def form_modifiers(row: Row, shape: Shape, format: Format, operands: Sequence[Fo
     )
 
 
-def _has(name: str, row: Row, shape: Shape, format: Format, operands: Sequence[FormOperand]) -> bool:
+def _has(name: str, row: Row, shape: EncodingSyntax, format: MicrocodeFormat, operands: Sequence[FormOperand]) -> bool:
     if shape.name in _BY_ROW:
         return name in row.modifiers
     sources = [o for o in operands if o.source >= 0]
@@ -79,7 +81,7 @@ def _float_result(row: Row, operands: Sequence[FormOperand]) -> bool:
     return first is not None and first.type is not None and first.type.kind == "float"
 
 
-def _modifier(name: str, shape: Shape, format: Format, operands: Sequence[FormOperand], row: Row) -> FormModifier:
+def _modifier(name: str, shape: EncodingSyntax, format: MicrocodeFormat, operands: Sequence[FormOperand], row: Row) -> FormModifier:
     pieces = format.fields[_FIELDS.get(name, name)].pieces
     count = 0
     if len(pieces) > 1 or MODIFIERS[name].kind in ("bits", "inline"):
@@ -96,7 +98,9 @@ def _modifier(name: str, shape: Shape, format: Format, operands: Sequence[FormOp
     return FormModifier(NAMES.get(name, name), pieces, MODIFIERS[name], default, name in _ALWAYS, count, signed)
 
 
-def refused_bits(shape: Shape, format: Format, modifiers: Sequence[FormModifier], operands: Sequence[FormOperand]) -> int:
+def refused_bits(
+    shape: EncodingSyntax, format: MicrocodeFormat, modifiers: Sequence[FormModifier], operands: Sequence[FormOperand]
+) -> int:
     """Bits that must be 0: of modifiers that the form does not have, and of the shape's `zero` fields that no operand uses.
 
     What LLVM's disassembler ignores is ignored: op_sel of VOP3, clamp and op_sel_hi of VOP3P, glc of SMEM and the destination's

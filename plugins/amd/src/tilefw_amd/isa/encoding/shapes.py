@@ -13,7 +13,7 @@ from tilefw_amd.isa.row import Row
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class AddressPart:
     """An operand that `[addr]` stands for: a field, or without one only the word `off`.
 
     `number` is how an immediate is written.
@@ -28,7 +28,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class EncodingSyntax:
     """One way to write an encoding.
 
     `short` is the name by which a row's `without` knows it. `place` and `tail` are the parts of an address. `bits` are contents of
@@ -42,8 +42,8 @@ class Shape:
     short: str = ""
     suffix: str = ""
     modifiers: tuple[str, ...] = ()
-    place: tuple[Part, ...] = ()
-    tail: tuple[Part, ...] = ()
+    place: tuple[AddressPart, ...] = ()
+    tail: tuple[AddressPart, ...] = ()
     bits: Mapping[str, int] = field(default_factory=dict)
     fixed: Mapping[str, int] = field(default_factory=dict)
     facts: tuple[str, ...] = ()
@@ -59,20 +59,20 @@ class Shape:
 
 
 _FLAT_MODIFIERS = ("offset", "sc0", "nt", "sc1")
-_OFF = Part("saddr", kinds="o")
-_SADDR = Part("saddr", "saddr", 2)
+_OFF = AddressPart("saddr", kinds="o")
+_SADDR = AddressPart("saddr", "saddr", 2)
 
 
-def _returning(shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:
+def _returning(shapes: tuple[EncodingSyntax, ...]) -> tuple[EncodingSyntax, ...]:
     """Of atomics that can give the old value back: with sc0 they do, without it they have no destination."""
-    found: list[Shape] = []
+    found: list[EncodingSyntax] = []
     for s in shapes:
         common = (s.name, s.format, s.short, s.suffix)
         rest = (s.place, s.tail)
         found += [
-            Shape(*common, s.modifiers, *rest, s.bits, s.fixed, (*s.facts, "!returns"), s.addressed, zero=s.zero),
+            EncodingSyntax(*common, s.modifiers, *rest, s.bits, s.fixed, (*s.facts, "!returns"), s.addressed, zero=s.zero),
             *(
-                Shape(
+                EncodingSyntax(
                     f"{s.name}_rtn" if sc0 else s.name, *common[1:], s.modifiers, *rest,
                     {**s.bits, "sc0": sc0}, {**s.fixed, "sc0": sc0},
                     (*s.facts, "returns"), s.addressed, not sc0, s.zero,
@@ -83,16 +83,16 @@ def _returning(shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:
     return tuple(found)
 
 
-def _flat() -> tuple[Shape, ...]:
-    wide, narrow, none = Part("vaddr", "vaddr", 2), Part("vaddr", "vaddr"), Part("vaddr", kinds="o")
-    scratch_base = Part("saddr", "saddr")
+def _flat() -> tuple[EncodingSyntax, ...]:
+    wide, narrow, none = AddressPart("vaddr", "vaddr", 2), AddressPart("vaddr", "vaddr"), AddressPart("vaddr", kinds="o")
+    scratch_base = AddressPart("saddr", "saddr")
     off = {"saddr": 127}
     glob, scratch = {"segment": 2, "sve": 0}, {"segment": 1}
     flat = {"segment": 0, "sve": 0, "saddr": 0, "offset_sign": 0}
 
-    def shape(name: str, fact: str, vector: Part, tail: tuple[Part, ...], bits: dict[str, int]) -> Shape:
+    def shape(name: str, fact: str, vector: AddressPart, tail: tuple[AddressPart, ...], bits: dict[str, int]) -> EncodingSyntax:
         modifiers = ("offset12" if fact == "flat" else "offset", *_FLAT_MODIFIERS[1:])
-        return Shape(name, "flat", "", "", modifiers, (vector,), tail, bits, facts=(fact,), zero=("acc",))
+        return EncodingSyntax(name, "flat", "", "", modifiers, (vector,), tail, bits, facts=(fact,), zero=("acc",))
 
     return _returning(
         (
@@ -107,90 +107,98 @@ def _flat() -> tuple[Shape, ...]:
     )
 
 
-def _buffer_places(format: str) -> dict[str, tuple[tuple[Part, ...], dict[str, int]]]:
+def _buffer_places(format: str) -> dict[str, tuple[tuple[AddressPart, ...], dict[str, int]]]:
     """By the shape's name: where a lane's part of a buffer address comes from, and the bits that say so."""
-    rest = (Part("srsrc", "srsrc", 4), Part("soffset", "soffset"))
+    rest = (AddressPart("srsrc", "srsrc", 4), AddressPart("soffset", "soffset"))
     return {
-        format: ((Part("vaddr", kinds="o"), *rest), {"idxen": 0, "offen": 0}),
-        f"{format}_offen": ((Part("vaddr", "vaddr"), *rest), {"idxen": 0, "offen": 1}),
-        f"{format}_idxen": ((Part("vaddr", "vaddr"), *rest), {"idxen": 1, "offen": 0}),
-        f"{format}_bothen": ((Part("vaddr", "vaddr", 2), *rest), {"idxen": 1, "offen": 1}),
+        format: ((AddressPart("vaddr", kinds="o"), *rest), {"idxen": 0, "offen": 0}),
+        f"{format}_offen": ((AddressPart("vaddr", "vaddr"), *rest), {"idxen": 0, "offen": 1}),
+        f"{format}_idxen": ((AddressPart("vaddr", "vaddr"), *rest), {"idxen": 1, "offen": 0}),
+        f"{format}_bothen": ((AddressPart("vaddr", "vaddr", 2), *rest), {"idxen": 1, "offen": 1}),
     }
 
 
-def _mtbuf() -> tuple[Shape, ...]:
+def _mtbuf() -> tuple[EncodingSyntax, ...]:
     modifiers = ("format", "idxen", "offen", "offset", "sc0", "nt", "sc1")
     return tuple(
-        Shape(name, "mtbuf", "", "", modifiers, place, (), fixed, fixed, (), True)
+        EncodingSyntax(name, "mtbuf", "", "", modifiers, place, (), fixed, fixed, (), True)
         for name, (place, fixed) in _buffer_places("mtbuf").items()
     )
 
 
-def _mubuf() -> tuple[Shape, ...]:
+def _mubuf() -> tuple[EncodingSyntax, ...]:
     modifiers = ("idxen", "offen", "offset", "sc0", "nt", "sc1")
     plain = {"offen": 0, "idxen": 0, "lds": 0}
-    found: list[Shape] = [Shape("mubuf_cache", "mubuf", modifiers=("sc0", "sc1"), bits=plain, addressed=False, zero=("acc",))]
+    found: list[EncodingSyntax] = [
+        EncodingSyntax("mubuf_cache", "mubuf", modifiers=("sc0", "sc1"), bits=plain, addressed=False, zero=("acc",))
+    ]
     for name, (place, fixed) in _buffer_places("mubuf").items():
         bits = fixed | {"lds": 0}
         # An atomic has one register for data and result: sc0 changes no operand.
-        found.append(Shape(name, "mubuf", "", "", modifiers, place, (), bits, fixed, ("!lds dma",), True))
+        found.append(EncodingSyntax(name, "mubuf", "", "", modifiers, place, (), bits, fixed, ("!lds dma",), True))
         lds = (*modifiers, "lds")
         bits, fixed = bits | {"lds": 1}, fixed | {"lds": 1}
-        found.append(Shape(f"{name}_lds", "mubuf", "", "", lds, place, (), bits, fixed, ("lds dma",), True, True, ("acc",)))
+        found.append(
+            EncodingSyntax(f"{name}_lds", "mubuf", "", "", lds, place, (), bits, fixed, ("lds dma",), True, True, ("acc",))
+        )
     return tuple(found)
 
 
-def _smem() -> tuple[Shape, ...]:
-    found = [Shape("smem_plain", "smem", bits={"imm": 0}, addressed=False)]
+def _smem() -> tuple[EncodingSyntax, ...]:
+    found = [EncodingSyntax("smem_plain", "smem", bits={"imm": 0}, addressed=False)]
     for fact, width in (("buffer", 4), ("!buffer", 2)):
-        base = Part("sbase", "sbase", width)
+        base = AddressPart("sbase", "sbase", width)
         of_buffer = fact == "buffer"  # their offset is not signed
         offset = "offset20" if of_buffer else "offset"
-        immediate = Part("offset", offset, number="hex", signed=not of_buffer)
-        scalar = Part("soffset", "soffset")
+        immediate = AddressPart("offset", offset, number="hex", signed=not of_buffer)
+        scalar = AddressPart("soffset", "soffset")
         positive = {"offset_sign": 0} if of_buffer else {}
         ways = {
             "smem_imm": ((base, immediate), ("glc",), {"imm": 1, "soffset_en": 0} | positive),
-            "smem_sgpr": ((base, Part("soffset", "soffset_low")), ("glc",), {"imm": 0, "soffset_en": 0}),
+            "smem_sgpr": ((base, AddressPart("soffset", "soffset_low")), ("glc",), {"imm": 0, "soffset_en": 0}),
             "smem_sgpr_imm": ((base, scalar), (f"smem_{offset}", "glc"), {"imm": 1, "soffset_en": 1} | positive),
             "smem_soffset": ((base, scalar), ("glc",), {"imm": 0, "soffset_en": 1}),
         }
         found += [
-            Shape(name, "smem", "", "", modifiers, place, (), bits, facts=(fact,), addressed=True)
+            EncodingSyntax(name, "smem", "", "", modifiers, place, (), bits, facts=(fact,), addressed=True)
             for name, (place, modifiers, bits) in ways.items()
         ]
     return tuple(found)
 
 
-def _short(name: str) -> tuple[Shape, ...]:
+def _short(name: str) -> tuple[EncodingSyntax, ...]:
     """VOP1, VOP2, VOPC with what a second word makes of them."""
     inline = ("neg", "abs")
     selects = ("dst_sel", "dst_unused", "src0_sel", "src1_sel") if name != "vopc" else ("src0_sel", "src1_sel")
-    sdwa = Shape(f"{name}_sdwa", f"{name}_sdwa", "sdwa", "_sdwa", (*inline, "sext", "clamp", "omod", *selects), zero=("s1",))
+    sdwa = EncodingSyntax(
+        f"{name}_sdwa", f"{name}_sdwa", "sdwa", "_sdwa", (*inline, "sext", "clamp", "omod", *selects), zero=("s1",)
+    )
     controls = ("dpp_ctrl", "wide_dpp_ctrl", "row_mask", "bank_mask", "bound_ctrl")
-    dpp = Shape(f"{name}_dpp", f"{name}_dpp", "dpp", "_dpp", (*inline, *controls))
-    plain = Shape(name, name, name, "_e32", zero=("vdst",))
+    dpp = EncodingSyntax(f"{name}_dpp", f"{name}_dpp", "dpp", "_dpp", (*inline, *controls))
+    plain = EncodingSyntax(name, name, name, "_e32", zero=("vdst",))
     return (sdwa, plain) if name == "vopc" else (sdwa, dpp, plain)
 
 
-_ADDR = (Part("addr", "addr"),)
+_ADDR = (AddressPart("addr", "addr"),)
 
 
-def _ds(name: str, modifiers: tuple[str, ...], *facts: str) -> Shape:
-    return Shape(name, "ds", modifiers=modifiers, place=_ADDR, facts=facts, zero=("addr", "data0", "data1", "vdst", "offset"))
+def _ds(name: str, modifiers: tuple[str, ...], *facts: str) -> EncodingSyntax:
+    return EncodingSyntax(
+        name, "ds", modifiers=modifiers, place=_ADDR, facts=facts, zero=("addr", "data0", "data1", "vdst", "offset")
+    )
 
 
 _VOP3 = ("neg", "abs", "op_sel", "clamp", "omod")
-SHAPES: dict[str, tuple[Shape, ...]] = {
-    **{name: (Shape(name, name),) for name in ("sop1", "sop2", "sopc", "sopk")},
-    "sopp": (Shape("sopp", "sopp", zero=("simm16",)),),
+SHAPES: dict[str, tuple[EncodingSyntax, ...]] = {
+    **{name: (EncodingSyntax(name, name),) for name in ("sop1", "sop2", "sopc", "sopk")},
+    "sopp": (EncodingSyntax("sopp", "sopp", zero=("simm16",)),),
     "smem": _smem(),
     "vop1": _short("vop1"),
     "vop2": _short("vop2"),
     "vopc": _short("vopc"),
-    "vop3": (Shape("vop3", "vop3", "vop3", "_e64", _VOP3, zero=("vdst",)),),
-    "vop3p": (Shape("vop3p", "vop3p", modifiers=("op_sel", "op_sel_hi", "neg_lo", "neg_hi", "neg", "abs", "clamp")),),
-    "mai": (Shape("mai", "mai", modifiers=("cbsz", "abid", "blgp", "matrix_neg")),),
+    "vop3": (EncodingSyntax("vop3", "vop3", "vop3", "_e64", _VOP3, zero=("vdst",)),),
+    "vop3p": (EncodingSyntax("vop3p", "vop3p", modifiers=("op_sel", "op_sel_hi", "neg_lo", "neg_hi", "neg", "abs", "clamp")),),
+    "mai": (EncodingSyntax("mai", "mai", modifiers=("cbsz", "abid", "blgp", "matrix_neg")),),
     "ds": (
         _ds("ds", ("offset",), "!two offsets", "!swizzle"),
         _ds("ds_two", ("offset0", "offset1"), "two offsets"),

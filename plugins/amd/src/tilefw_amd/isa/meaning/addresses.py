@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilefw.api.sim import Immediate
 from tilefw_amd.isa.meaning.operand_values import pattern, slots
-from tilefw_amd.isa.model import Constant, Inst, Register
+from tilefw_amd.isa.model import InlineConstant, MCInst, RegisterTuple
 from tilefw_amd.isa.row import Row
 from tilefw_amd.isa.types import TYPES
 
@@ -43,7 +43,7 @@ _STRIDE = 0x3FFF
 _SWIZZLED, _ADDS_LANE, _TYPE = 1 << 31, 1 << 23, 3 << 30
 
 
-def address(inst: Inst, read: Read) -> Address:
+def address(inst: MCInst, read: Read) -> Address:
     """Which words the address of `inst` reads, and how it is made of them (None: it is the one word)."""
     encoding = inst.form.format.name
     return _ENCODINGS[encoding](inst, read)
@@ -59,7 +59,7 @@ def dwords(row: Row) -> int:
 # --- LDS ------------------------------------------------------------------------------------------------------------------
 
 
-def _local(inst: Inst, read: Read) -> Address:
+def _local(inst: MCInst, read: Read) -> Address:
     row = inst.form.row
     places = read(*_words(inst, "addr"))
     if "swizzle" in row.facts:
@@ -92,7 +92,7 @@ def _plus(offset: int) -> Compute | None:
 # --- flat, global, scratch -------------------------------------------------------------------------------------------------
 
 
-def _flat(inst: Inst, read: Read) -> Address:
+def _flat(inst: MCInst, read: Read) -> Address:
     offset = _offset(inst)
     vector, scalar = _words(inst, "vaddr"), _words(inst, "saddr")
     if "scratch" in inst.form.row.facts:
@@ -121,7 +121,7 @@ def _scratch(places: tuple[int, ...], offset: int) -> Address:
 # --- scalar memory -----------------------------------------------------------------------------------------------------------
 
 
-def _scalar(inst: Inst, read: Read) -> Address:
+def _scalar(inst: MCInst, read: Read) -> Address:
     offset, base, distance = _offset(inst), _words(inst, "sbase"), _words(inst, "soffset")
     places = read(*base, *distance)
     if "buffer" in inst.form.row.facts:
@@ -176,7 +176,7 @@ def _below(lanes: Algebra, distance: Value, limit: Value, count: int) -> tuple[V
     return tuple(lanes.compare(_further(lanes, distance, 4 * i), limit, "lt", False) for i in range(count))
 
 
-def _buffer(inst: Inst, read: Read) -> Address:
+def _buffer(inst: MCInst, read: Read) -> Address:
     modifiers = {**inst.form.defaults, **inst.modifiers}
     indexed, has_offset, offset = bool(modifiers.get("idxen")), bool(modifiers.get("offen")), _offset(inst)
     count = dwords(inst.form.row)
@@ -203,20 +203,20 @@ def _buffer(inst: Inst, read: Read) -> Address:
 # --- what all have -------------------------------------------------------------------------------------------------------------
 
 
-def _words(inst: Inst, name: str) -> tuple[Any, ...]:
+def _words(inst: MCInst, name: str) -> tuple[Any, ...]:
     """The words of an operand of the address as sources of the kit; none where it is off, or the form does not have it."""
     place = inst.form.by_name.get(name)
     given = None if place is None else inst.operands[place]
     if given is None:
         return ()
-    if isinstance(given, Constant):
+    if isinstance(given, InlineConstant):
         return (Immediate(pattern(given, TYPES["b32"]), 32),)
-    if not isinstance(given, Register):
+    if not isinstance(given, RegisterTuple):
         raise ValueError(f"{inst.form.mnemonic}: {name} is no register")
     return slots(given)
 
 
-def _offset(inst: Inst, name: str = "offset") -> int:
+def _offset(inst: MCInst, name: str = "offset") -> int:
     """The immediate offset, an operand or a modifier; 0 where nothing is written."""
     place = inst.form.by_name.get(name)
     value = inst.modifiers.get(name, 0) if place is None else inst.operands[place]
@@ -228,6 +228,6 @@ def _further(lanes: Algebra, base: Value, offset: int) -> Value:
     return lanes.add(base, lanes.const(offset, 64)) if offset else base
 
 
-_ENCODINGS: dict[str, Callable[[Inst, Read], Address]] = {
+_ENCODINGS: dict[str, Callable[[MCInst, Read], Address]] = {
     "ds": _local, "flat": _flat, "smem": _scalar, "mtbuf": _buffer, "mubuf": _buffer,
 }

@@ -14,46 +14,46 @@ from tilefw_amd.isa.encoding.modifiers import DWORD
 from tilefw_amd.isa.meaning import operand_modifiers, sdwa
 from tilefw_amd.isa.meaning.operand_modifiers import Adapter, half, low_byte
 from tilefw_amd.isa.meaning.operand_values import EXECZ, IMPLICIT, SCC_SLOT, SCC_VALUE, VCCZ, pattern, read_only, slots
-from tilefw_amd.isa.meaning.reader import Reader
-from tilefw_amd.isa.model import Constant, FormOperand, Literal32, Register
+from tilefw_amd.isa.meaning.reader import SourceCollector
+from tilefw_amd.isa.model import FormOperand, InlineConstant, Literal32, RegisterTuple
 from tilefw_amd.isa.model import Operand as Given
 from tilefw_amd.isa.row import Operand
 from tilefw_amd.isa.types import TYPES, Type
 
 
-class Argument(NamedTuple):
+class MeaningArgument(NamedTuple):
     """`function(lanes, *sources at places)` is what the meaning gets; without one it is the one source itself."""
 
     places: tuple[int, ...]
     function: Callable[..., Any] | None = None
 
 
-def argument(reader: Reader, form_operand: FormOperand | None, operand: Operand, given: Given) -> Argument:
+def argument(reader: SourceCollector, form_operand: FormOperand | None, operand: Operand, given: Given) -> MeaningArgument:
     """The argument for one operand of the row; `form_operand` None: it is not written. Raises ValueError for what is not served."""
     kind = operand.type
     assert kind is not None
     words: Callable[..., Any] | None = None
     number = -1 if form_operand is None or operand.role == "destination" else form_operand.source
-    if isinstance(given, Constant | Literal32):
+    if isinstance(given, InlineConstant | Literal32):
         if kind.registers == 2 and kind.kind not in ("fragment", "mask") and not kind.packed:
             stages = [s for s in _parts(reader, kind, number) if s is not None]
-            return Argument(reader.read(Immediate(pattern(given, kind), 64)), _chain(stages))
+            return MeaningArgument(reader.read(Immediate(pattern(given, kind), 64)), _chain(stages))
         places = _constant(reader, given, _mixed(reader, number) if "mixed" in reader.row.facts else kind)
-    elif isinstance(given, Register) and _is_special(given):
+    elif isinstance(given, RegisterTuple) and _is_special(given):
         places, words = _special(reader, given, kind.registers)
-    elif isinstance(given, Register):
+    elif isinstance(given, RegisterTuple):
         # The register that DPP fetches from other lanes is a source by itself, though another operand may name it too.
         apart = number == 0 and "dpp_ctrl" in reader.modifiers
         places = reader.read_apart(*slots(given)) if apart else reader.read(*slots(given))
     else:
         raise ValueError(f"{reader.form.mnemonic}: the operand {operand.name} is missing")
     if reader.elementwise:
-        return Argument(places, _of_words(words, _elements(reader, kind, number)))
+        return MeaningArgument(places, _of_words(words, _elements(reader, kind, number)))
     stages = [s for s in (_whole(kind, kind.registers if words else len(places)), *_parts(reader, kind, number)) if s is not None]
-    return Argument(places, _of_words(words, _chain(stages)))
+    return MeaningArgument(places, _of_words(words, _chain(stages)))
 
 
-def _constant(reader: Reader, given: Constant | Literal32, kind: Type) -> tuple[int, ...]:
+def _constant(reader: SourceCollector, given: InlineConstant | Literal32, kind: Type) -> tuple[int, ...]:
     """A constant as words of 32 bits; in a fragment it stands for every element."""
     if kind.kind != "fragment":
         bits = pattern(given, kind)
@@ -64,16 +64,16 @@ def _constant(reader: Reader, given: Constant | Literal32, kind: Type) -> tuple[
     return reader.read(*(Immediate(bits >> 32 * i & 0xFFFFFFFF, 32) for i in range(kind.registers)))
 
 
-def _mixed(reader: Reader, number: int) -> Type:
+def _mixed(reader: SourceCollector, number: int) -> Type:
     """The type of a constant in an instruction of mixed precision."""
     return TYPES["f16" if _bit(reader.modifiers.get("op_sel_hi"), number) else "f32"]
 
 
-def _is_special(given: Register) -> bool:
+def _is_special(given: RegisterTuple) -> bool:
     return given.file == "s" and given.index >= 128
 
 
-def _special(reader: Reader, given: Register, registers: int) -> tuple[tuple[int, ...], Callable[..., Any] | None]:
+def _special(reader: SourceCollector, given: RegisterTuple, registers: int) -> tuple[tuple[int, ...], Callable[..., Any] | None]:
     """Scalar operands that are no registers (CDNA3 ISA, table "Scalar operands"): apertures, and conditions as numbers.
 
     Places, and a function that makes the words of so many registers of what is read there (None: these words are read)."""
@@ -115,7 +115,7 @@ def _whole(kind: Type, registers: int) -> Callable[..., Any] | None:
     return (lambda lanes, low, high: lanes.join((low, high))) if registers == 2 else None
 
 
-def _parts(reader: Reader, kind: Type, number: int) -> list[Adapter | None]:
+def _parts(reader: SourceCollector, kind: Type, number: int) -> list[Adapter | None]:
     """What modifiers take of a value and do to it, then the width of the type."""
     if kind.kind in ("mask", "fragment") or kind.bits > 64:
         return []
@@ -133,7 +133,7 @@ def _parts(reader: Reader, kind: Type, number: int) -> list[Adapter | None]:
     return stages
 
 
-def _elements(reader: Reader, kind: Type, number: int) -> Callable[..., Any]:
+def _elements(reader: SourceCollector, kind: Type, number: int) -> Callable[..., Any]:
     """The elements of a packed source, each from the half that op_sel or op_sel_hi says, with the sign of neg_lo or neg_hi."""
     modifiers = reader.modifiers
     # Encodings without the fields (v_pk_fmac_f16), and old values of destinations, have each element in its place.

@@ -12,17 +12,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tilefw.api.errors import KernelError, Place
-from tilefw.api.sim import Barrier, Guard, Immediate, Instruction, Sink, Symbol, Wait
-from tilefw.api.sim import Register as Slot
+from tilefw.api.sim import Barrier, Guard, Immediate, Instruction, Register, Sink, Symbol, Wait
 from tilefw_amd.isa.meaning import dpp
 from tilefw_amd.isa.meaning.addresses import address
-from tilefw_amd.isa.meaning.arguments import Argument, argument
+from tilefw_amd.isa.meaning.arguments import MeaningArgument, argument
 from tilefw_amd.isa.meaning.events import issues, needs
 from tilefw_amd.isa.meaning.mode import ModeError
 from tilefw_amd.isa.meaning.operand_values import EXEC_LANES, IMPLICIT, SCC_SLOT, slots
-from tilefw_amd.isa.meaning.reader import Reader
-from tilefw_amd.isa.meaning.results import Finish, Result, result
-from tilefw_amd.isa.model import Inst, Register
+from tilefw_amd.isa.meaning.reader import SourceCollector
+from tilefw_amd.isa.meaning.results import Finish, MeaningResult, result
+from tilefw_amd.isa.model import MCInst, RegisterTuple
 from tilefw_amd.isa.model import Operand as Given
 from tilefw_amd.isa.registers import EXEC, EXEC_MASK, SCC, number
 from tilefw_amd.isa.row import Mode, Modifiers, Operand
@@ -46,57 +45,59 @@ class Site:
     source: Place | None = None
 
 
-def bind(inst: Inst, mode: Mode, site: Site, text: str) -> Instruction:
+def bind(inst: MCInst, mode: Mode, site: Site, text: str) -> Instruction:
     """The instruction for the kit. What cannot be served (a branch to no instruction, a mode that is not known) stops the launch
     when it is executed, not before: code objects hold words that nobody executes."""
     return _Binder(inst, mode, site, text).instruction()
 
 
-def reads(inst: Inst) -> tuple[int, ...]:
+def reads(inst: MCInst) -> tuple[int, ...]:
     """The numbers of the registers that an instruction reads, unwritten ones too."""
     return tuple(dict.fromkeys(_touched(inst, "source")))
 
 
-def writes(inst: Inst) -> tuple[int, ...]:
+def writes(inst: MCInst) -> tuple[int, ...]:
     """The numbers of the registers that an instruction writes, unwritten ones too."""
     return tuple(dict.fromkeys(_touched(inst, "destination")))
 
 
-def merges(inst: Inst) -> bool:
+def merges(inst: MCInst) -> bool:
     """Whether the result is combined with its old value only when it arrives. Of loads alone: an atomic that reads its result's
     register has data in it. And not where that register is the address as well, which must be there when the load is issued."""
     if "load" not in inst.form.row.facts or not any(operand.read for operand in inst.form.row.destinations):
         return False
     pairs = list(zip(inst.form.operands, inst.operands, strict=True))
-    given = {n for of, it in pairs if of.role != "destination" and isinstance(it, Register) and _in_file(it) for n in number(it)}
+    given = {
+        n for of, it in pairs if of.role != "destination" and isinstance(it, RegisterTuple) and _in_file(it) for n in number(it)
+    }
     return given.isdisjoint(writes(inst))
 
 
-def _touched(inst: Inst, side: str) -> Iterator[int]:
+def _touched(inst: MCInst, side: str) -> Iterator[int]:
     for operand, given in zip(inst.form.operands, inst.operands, strict=True):
         source = operand.role in ("source", "address") or (operand.role == "destination" and operand.read)
-        if (source if side == "source" else operand.role == "destination") and isinstance(given, Register) and _in_file(given):
+        if (source if side == "source" else operand.role == "destination") and isinstance(given, RegisterTuple) and _in_file(given):
             yield from number(given)
     for operand in inst.form.row.operands:
         if operand.role == f"implicit {side}" and operand.name != "pc":
             yield from (SCC,) if operand.name == "scc" else number(IMPLICIT[operand.name])
 
 
-def _in_file(register: Register) -> bool:
+def _in_file(register: RegisterTuple) -> bool:
     return register.file != "s" or register.index < 128
 
 
 class _Binder:
     """One instruction as it is put together: what the meaning gets of what the kit reads, and what is written."""
 
-    def __init__(self, inst: Inst, mode: Mode, site: Site, text: str) -> None:
+    def __init__(self, inst: MCInst, mode: Mode, site: Site, text: str) -> None:
         self.inst, self.site, self.text, self.mode = inst, site, text, mode
         self.form, self.row = inst.form, inst.form.row
         self.given: dict[str, Given] = {o.name: v for o, v in zip(self.form.operands, inst.operands, strict=True)}
-        self.reader = Reader(inst, mode)
+        self.reader = SourceCollector(inst, mode)
         self.destinations: list[Any] = []
-        self.arguments: list[Argument] = []
-        self.results: list[Result] = []
+        self.arguments: list[MeaningArgument] = []
+        self.results: list[MeaningResult] = []
         self.exec_parts: tuple[Any, ...] | None = None
 
     # --- the whole ---------------------------------------------------------------------------------------------------
@@ -151,7 +152,7 @@ class _Binder:
         return None if row.wave or "ignores exec" in row.facts else Guard(EXEC_LANES)
 
     def _issues(self) -> tuple[Any, ...]:
-        pending = tuple(d.index for d in self.destinations if isinstance(d, Slot) and d.index not in (SCC, EXEC_MASK))
+        pending = tuple(d.index for d in self.destinations if isinstance(d, Register) and d.index not in (SCC, EXEC_MASK))
         # Old values that a result is combined with stand last among the sources, as `Issue.merged` wants them.
         return issues(self.inst, pending, pending if merges(self.inst) else ())
 
@@ -166,7 +167,7 @@ class _Binder:
             elif operand.role == "implicit source":
                 self.arguments.append(self._implicit(operand))
             elif operand.role == "address":
-                self.arguments.append(Argument(*address(self.inst, self.reader.read)))
+                self.arguments.append(MeaningArgument(*address(self.inst, self.reader.read)))
         for operand in self.row.destinations:
             if operand.read:
                 place = self.form.by_name[operand.name]
@@ -179,17 +180,17 @@ class _Binder:
                 self._write(operand, kept)
         self._renew_exec()
 
-    def _implicit(self, operand: Operand) -> Argument:
+    def _implicit(self, operand: Operand) -> MeaningArgument:
         if operand.name == "scc":
-            return Argument(self.reader.read(SCC_SLOT))
+            return MeaningArgument(self.reader.read(SCC_SLOT))
         if operand.name == "pc":
-            return Argument(self.reader.read(Symbol(IMAGE, self.site.offset + self.inst.size)))
+            return MeaningArgument(self.reader.read(Symbol(IMAGE, self.site.offset + self.inst.size)))
         return argument(self.reader, None, operand, IMPLICIT[operand.name])
 
     def _destination(self, operand: Operand) -> None:
         assert operand.type is not None
         given = self.given.get(operand.name)
-        registers = slots(given) if isinstance(given, Register) else tuple(Sink() for _ in range(operand.type.registers))
+        registers = slots(given) if isinstance(given, RegisterTuple) else tuple(Sink() for _ in range(operand.type.registers))
         self._write(operand, registers)
 
     def _write(self, operand: Operand, registers: tuple[Any, ...]) -> None:
@@ -218,7 +219,7 @@ class _Meaning:
 
     def _old_places(self) -> Iterator[int | None]:
         for destination in self.binder.destinations:
-            lanes_differ = isinstance(destination, Slot) and destination.index < 512
+            lanes_differ = isinstance(destination, Register) and destination.index < 512
             yield self.binder.reader.read(destination)[0] if lanes_differ else None
 
     def function(self, leading: int) -> Callable[..., Any]:
@@ -241,7 +242,7 @@ class _Meaning:
     def _across_lanes(self, core: Callable[..., Any]) -> Callable[..., Any]:
         control, place, exec_place, old = self.control, self.lane_source, self.exec_place, self.old
         assert control is not None
-        masks = tuple(i for i, d in enumerate(self.binder.destinations) if isinstance(d, Slot) and d.index >= 512)
+        masks = tuple(i for i, d in enumerate(self.binder.destinations) if isinstance(d, Register) and d.index >= 512)
 
         def across(lanes: Any, *values: Any) -> Any:
             taken, written = dpp.read(lanes, values[place], values[exec_place], control)
@@ -258,7 +259,7 @@ class _Meaning:
         return across
 
 
-def _gathering(meaning: Callable[..., Any], arguments: tuple[Argument, ...]) -> Callable[..., Any]:
+def _gathering(meaning: Callable[..., Any], arguments: tuple[MeaningArgument, ...]) -> Callable[..., Any]:
     """The meaning, given each argument made of the sources that it stands for."""
     prepared = tuple((a.function, a.places) for a in arguments)
 

@@ -20,12 +20,12 @@ from typing import Any
 
 from tilefw.api.sim import Issue
 from tilefw_amd.isa.meaning.operand_roles import EXCHANGE, STORED, WRITE_BACK
-from tilefw_amd.isa.model import Inst
+from tilefw_amd.isa.model import MCInst
 
 VMCNT, LGKMCNT = "vmcnt", "lgkmcnt"
 
 
-def issues(inst: Inst, pending: tuple[int, ...], merged: tuple[int, ...]) -> tuple[Issue, ...]:
+def issues(inst: MCInst, pending: tuple[int, ...], merged: tuple[int, ...]) -> tuple[Issue, ...]:
     """The events of one instruction: `pending` are the registers that its result arrives in, `merged` those changed in part."""
     row = inst.form.row
     facts = row.facts
@@ -48,14 +48,14 @@ def issues(inst: Inst, pending: tuple[int, ...], merged: tuple[int, ...]) -> tup
     return ()
 
 
-def needs(inst: Inst) -> tuple[int, ...]:
+def needs(inst: MCInst) -> tuple[int, ...]:
     """Which effects of earlier instructions must be there when this one is issued."""
     if _shared(inst, "store"):
         return (WRITE_BACK,)
     return (EXCHANGE,) if inst.form.row.name == "buffer_inv" and _beyond_group(inst) else ()
 
 
-def _effects(inst: Inst) -> tuple[int, ...]:
+def _effects(inst: MCInst) -> tuple[int, ...]:
     """What the instruction does that no register shows."""
     row = inst.form.row
     if row.unit != "vmem":
@@ -66,7 +66,7 @@ def _effects(inst: Inst) -> tuple[int, ...]:
     return (*stored, EXCHANGE) if _shared(inst, "load") else stored
 
 
-def _shared(inst: Inst, kind: str) -> bool:
+def _shared(inst: MCInst, kind: str) -> bool:
     """Whether it speaks with other workgroups: an atomic on memory, or a load or store with sc1 (scope of agent or system)."""
     facts = inst.form.row.facts
     if inst.form.row.unit != "vmem":
@@ -74,14 +74,14 @@ def _shared(inst: Inst, kind: str) -> bool:
     return "atomic" in facts or (kind in facts and _beyond_group(inst))
 
 
-def _beyond_group(inst: Inst) -> bool:
+def _beyond_group(inst: MCInst) -> bool:
     return bool(_written(inst).get("sc1"))
 
 
-def _written(inst: Inst) -> dict[str, Any]:
+def _written(inst: MCInst) -> dict[str, Any]:
     return {**inst.form.defaults, **inst.modifiers}
 
 
-def _returns(inst: Inst) -> bool:
+def _returns(inst: MCInst) -> bool:
     """Whether an atomic gives the old value back: sc0, of scalar ones glc. Else data that is also the result stays as it is."""
     return bool(_written(inst).get("sc0") or _written(inst).get("glc"))

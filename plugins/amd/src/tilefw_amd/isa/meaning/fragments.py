@@ -32,7 +32,7 @@ def _names(kind: str, first: int, count: int) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class MatrixShape:
     """`blocks` products of m x k by k x n, of elements `a` and `b`, into sums `d`; in `passes` of four cycles.
 
     With `sparse`, A has two of every four k. `swizzles`: blgp moves lanes of B, and cbsz and abid broadcast blocks of A where there
@@ -95,24 +95,26 @@ class Shape:
         return TYPES[f"{self.d}x{count}"]
 
 
-def _f32(*shapes: tuple[int, int, int, int, int]) -> list[Shape]:
-    return [Shape("f32", "f32", "f32", m, m, k, blocks, opcode, passes, True) for m, k, blocks, opcode, passes in shapes]
+def _f32(*shapes: tuple[int, int, int, int, int]) -> list[MatrixShape]:
+    return [MatrixShape("f32", "f32", "f32", m, m, k, blocks, opcode, passes, True) for m, k, blocks, opcode, passes in shapes]
 
 
-def _narrow(element: str, d: str, *shapes: tuple[int, int, int, int, int]) -> list[Shape]:
+def _narrow(element: str, d: str, *shapes: tuple[int, int, int, int, int]) -> list[MatrixShape]:
     """Shapes of several blocks have the swizzles, those of one have not."""
-    return [Shape(element, element, d, m, m, k, blocks, opcode, passes, blocks > 1) for m, k, blocks, opcode, passes in shapes]
+    return [
+        MatrixShape(element, element, d, m, m, k, blocks, opcode, passes, blocks > 1) for m, k, blocks, opcode, passes in shapes
+    ]
 
 
-def _wide(element: str, d: str, *shapes: tuple[int, int, int, int, int]) -> list[Shape]:
+def _wide(element: str, d: str, *shapes: tuple[int, int, int, int, int]) -> list[MatrixShape]:
     """Those with twice the k in as many passes as their narrow neighbours."""
     return [replace(shape, since=4) for shape in _narrow(element, d, *shapes)]
 
 
-def _eighths() -> list[Shape]:
+def _eighths() -> list[MatrixShape]:
     pairs = [(a, b) for a in ("bf8", "fp8") for b in ("bf8", "fp8")]
     return [
-        Shape(a, b, "f32", m, m, k, 1, first + i, passes, sparse=sparse)
+        MatrixShape(a, b, "f32", m, m, k, 1, first + i, passes, sparse=sparse)
         for first, m, k, passes, sparse in (
             (0x70, 16, 32, 4, False), (0x74, 32, 16, 8, False), (0x78, 16, 64, 4, True), (0x7C, 32, 32, 8, True)
         )
@@ -120,16 +122,16 @@ def _eighths() -> list[Shape]:
     ]
 
 
-def _sparse(element: str, d: str, k: int, opcode: int) -> list[Shape]:
+def _sparse(element: str, d: str, k: int, opcode: int) -> list[MatrixShape]:
     return [
-        Shape(element, element, d, 16, 16, k, 1, opcode, 4, sparse=True),
-        Shape(element, element, d, 32, 32, k // 2, 1, opcode + 2, 8, sparse=True),
+        MatrixShape(element, element, d, 16, 16, k, 1, opcode, 4, sparse=True),
+        MatrixShape(element, element, d, 32, 32, k // 2, 1, opcode + 2, 8, sparse=True),
     ]
 
 
 # Opcodes: LLVM's VOP3PInstructions.td, checked against its disassembler (the calculator has those of 32x32x16_i8 and 16x16x32_i8
 # wrong). Passes: the calculator's cycles / 4, the same as in LLVM's SISchedule.td. (m = n, k, blocks, opcode, passes)
-SHAPES: tuple[Shape, ...] = (
+SHAPES: tuple[MatrixShape, ...] = (
     *(replace(shape, until=3) for shape in _narrow("xf32", "f32", (16, 8, 1, 0x3E, 4), (32, 4, 1, 0x3F, 8))),
     *_f32((32, 1, 2, 0x40, 16), (16, 1, 4, 0x41, 8), (4, 1, 16, 0x42, 2), (32, 2, 1, 0x44, 16), (16, 4, 1, 0x45, 8)),
     *_narrow("f16", "f32", (32, 4, 2, 0x48, 16), (16, 4, 4, 0x49, 8), (4, 4, 16, 0x4A, 2)),
@@ -144,9 +146,9 @@ SHAPES: tuple[Shape, ...] = (
     *_sparse("f16", "f32", 32, 0x62),
     *_sparse("bf16", "f32", 32, 0x66),
     *_sparse("i8", "i32", 64, 0x6A),
-    Shape("f64", "f64", "f64", 16, 16, 4, 1, 0x6E, 8, until=3),
-    Shape("f64", "f64", "f64", 16, 16, 4, 1, 0x6E, 16, since=4),
-    Shape("f64", "f64", "f64", 4, 4, 4, 4, 0x6F, 4),
+    MatrixShape("f64", "f64", "f64", 16, 16, 4, 1, 0x6E, 8, until=3),
+    MatrixShape("f64", "f64", "f64", 16, 16, 4, 1, 0x6E, 16, since=4),
+    MatrixShape("f64", "f64", "f64", 4, 4, 4, 4, 0x6F, 4),
     *_eighths(),
 )
 
@@ -169,26 +171,26 @@ def _format(element: str, chip: Chip) -> str:
     return _FORMATS.get(element) or chip.float8[element]
 
 
-def operand_a(shape: Shape, chip: Chip) -> Fragment:
+def operand_a(shape: MatrixShape, chip: Chip) -> Fragment:
     """A, m x k (m x k/2 when sparse)."""
     rows, inner, blocks = _input(shape.a, shape.m, shape.k // 2 if shape.sparse else shape.k, shape.blocks)
     return Fragment(_format(shape.a, chip), rows, inner, _register_bits(shape.a), blocks)
 
 
-def operand_b(shape: Shape, chip: Chip) -> Fragment:
+def operand_b(shape: MatrixShape, chip: Chip) -> Fragment:
     """B, k x n: a column of B lies as a row of A does."""
     columns, inner, blocks = _input(shape.b, shape.n, shape.k, shape.blocks)
     return Fragment(_format(shape.b, chip), inner, columns, _register_bits(shape.b), blocks)
 
 
-def sparse_index(shape: Shape) -> Fragment:
+def sparse_index(shape: MatrixShape) -> Fragment:
     """The two bits that go with each element of A: one after the other in the low bits of a register, in A's lanes."""
     rows, inner, _ = _input(shape.a, shape.m, shape.k // 2, 1)
     places = [name for name in inner if name[0] != "l"]
     return Fragment("u2", rows, _names("e", 0, len(places)) + inner[len(places) :], 2 << len(places))
 
 
-def accumulator(shape: Shape, chip: Chip) -> Fragment:
+def accumulator(shape: MatrixShape, chip: Chip) -> Fragment:
     """C and D, m x n: columns along the lanes, groups of rows in registers, the rest where there is room."""
     columns, rows, several = log2(shape.n), log2(shape.m), log2(shape.blocks)
     wide = shape.d == "f64"
@@ -201,7 +203,7 @@ def accumulator(shape: Shape, chip: Chip) -> Fragment:
     return Fragment(_format(shape.d, chip), row_names, _names("l", 0, columns), 64 if wide else 32, blocks)
 
 
-def accumulation(shape: Shape, chip: Chip) -> Accumulation:
+def accumulation(shape: MatrixShape, chip: Chip) -> Accumulation:
     """The rounding of sums on the chip."""
     if shape.d == "i32":
         return Accumulation("s32")

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from tilefw.api.errors import CodeError, Place
 from tilefw_amd.isa.meaning.operand_values import pattern
-from tilefw_amd.isa.model import Constant, Inst, Literal32
+from tilefw_amd.isa.model import InlineConstant, Literal32, MCInst
 from tilefw_amd.isa.row import Mode
 from tilefw_amd.isa.rows.control import MODE, hardware_register
 from tilefw_amd.isa.types import TYPES
@@ -101,11 +101,11 @@ def _field(bits: Bits, name: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class FlowStep:
     """One decoded instruction for the flow: `targets` are the instructions that may come next, `jump` that it goes to a computed
     address. `inst` is None for bytes that mean nothing."""
 
-    inst: Inst | None
+    inst: MCInst | None
     targets: tuple[int, ...]
     jump: bool = False
 
@@ -120,7 +120,7 @@ def first(descriptor: Mapping[str, int]) -> Bits:
     return Bits(value, TRACKED)
 
 
-def modes(steps: Sequence[Step], start: Bits, landings: Sequence[int]) -> list[Bits]:
+def modes(steps: Sequence[FlowStep], start: Bits, landings: Sequence[int]) -> list[Bits]:
     """The mode at each instruction, of which the first is the entry. `landings` are where a computed jump may go: behind calls, and
     the starts of functions."""
     known: dict[int, Bits] = {0: start}
@@ -137,7 +137,7 @@ def modes(steps: Sequence[Step], start: Bits, landings: Sequence[int]) -> list[B
     return [known.get(i, start) for i in range(len(steps))]
 
 
-def _after(inst: Inst | None, bits: Bits) -> Bits:
+def _after(inst: MCInst | None, bits: Bits) -> Bits:
     if inst is None or "setreg" not in inst.form.row.facts:
         return bits
     given = {o.name: v for o, v in zip(inst.form.operands, inst.operands, strict=True)}
@@ -145,5 +145,5 @@ def _after(inst: Inst | None, bits: Bits) -> Bits:
     number, low, width = hardware_register(immediate)
     if number != MODE:
         return bits
-    source = next((v for v in given.values() if isinstance(v, Constant | Literal32)), None)
+    source = next((v for v in given.values() if isinstance(v, InlineConstant | Literal32)), None)
     return bits.with_field(low, width, None if source is None else pattern(source, TYPES["b32"]) & (1 << width) - 1)

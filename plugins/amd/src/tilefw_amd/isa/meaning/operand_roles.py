@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable
 
 from tilefw_amd.isa.encoding.modifiers import DWORD
-from tilefw_amd.isa.model import Form, FormOperand, Inst, Register
+from tilefw_amd.isa.model import Form, FormOperand, MCInst, RegisterTuple
 from tilefw_amd.isa.registers import COUNT, EXEC, M0, VCC, number
 from tilefw_amd.isa.text.immediates import HARDWARE_REGISTERS
 
@@ -31,7 +31,7 @@ _IMPLICIT = {"vcc": number(VCC), "exec": number(EXEC), "m0": number(M0)}
 _VCCZ, _EXECZ = 251, 252
 
 Numbers = tuple[int, ...]
-Part = Callable[[Inst], Numbers]
+Part = Callable[[MCInst], Numbers]
 
 
 # --- kinds of forms -----------------------------------------------------------------------------------------------------
@@ -109,87 +109,87 @@ def _unwritten(form: Form, role: str) -> Numbers:
     return tuple(n for o in form.row.operands if o.role == role for n in _IMPLICIT.get(o.name, ()))
 
 
-def _numbers(inst: Inst, places: tuple[int, ...], files: str) -> Numbers:
+def _numbers(inst: MCInst, places: tuple[int, ...], files: str) -> Numbers:
     found: list[int] = []
     for place in places:
         operand = inst.operands[place]
-        if isinstance(operand, Register) and operand.file in files and (operand.file != "s" or operand.index < 128):
+        if isinstance(operand, RegisterTuple) and operand.file in files and (operand.file != "s" or operand.index < 128):
             found += number(operand)
     return tuple(found)
 
 
-def vector_results(inst: Inst) -> Numbers:
+def vector_results(inst: MCInst) -> Numbers:
     return _numbers(inst, _places(inst.form, _is_result), "va")
 
 
-def vector_operands(inst: Inst) -> Numbers:
+def vector_operands(inst: MCInst) -> Numbers:
     return _numbers(inst, _read_places(inst.form), "va")
 
 
-def vector_registers(inst: Inst) -> Numbers:
+def vector_registers(inst: MCInst) -> Numbers:
     """Those that are read and those that are written."""
     return vector_operands(inst) + vector_results(inst)
 
 
-def scalar_results(inst: Inst) -> Numbers:
+def scalar_results(inst: MCInst) -> Numbers:
     """Written SGPRs, VCC, EXEC and M0, named or not."""
     return _numbers(inst, _places(inst.form, _is_result), "s") + _unwritten(inst.form, "implicit destination")
 
 
-def scalar_operands(inst: Inst) -> Numbers:
+def scalar_operands(inst: MCInst) -> Numbers:
     """SGPRs, VCC and M0 that are read, named or not, and EXEC where it is named."""
     unwritten = tuple(n for n in _unwritten(inst.form, "implicit source") if n not in _IMPLICIT["exec"])
     return _numbers(inst, _read_places(inst.form), "s") + unwritten
 
 
-def result_of_exec(inst: Inst) -> Numbers:
+def result_of_exec(inst: MCInst) -> Numbers:
     return tuple(n for n in scalar_results(inst) if n in _IMPLICIT["exec"])
 
 
-def exec_mask(inst: Inst) -> Numbers:
+def exec_mask(inst: MCInst) -> Numbers:
     """EXEC, of every instruction that it guards."""
     return _IMPLICIT["exec"]
 
 
-def vcc(inst: Inst) -> Numbers:
+def vcc(inst: MCInst) -> Numbers:
     return _IMPLICIT["vcc"]
 
 
-def m0(inst: Inst) -> Numbers:
+def m0(inst: MCInst) -> Numbers:
     return _IMPLICIT["m0"]
 
 
-def zero_flags(inst: Inst) -> Numbers:
+def zero_flags(inst: MCInst) -> Numbers:
     """VCC and EXEC as far as the operands are src_vccz and src_execz."""
     found: Numbers = ()
     for operand in inst.operands:
-        if isinstance(operand, Register) and operand.file == "s" and operand.index in (_VCCZ, _EXECZ):
+        if isinstance(operand, RegisterTuple) and operand.file == "s" and operand.index in (_VCCZ, _EXECZ):
             found += _IMPLICIT["vcc" if operand.index == _VCCZ else "exec"]
     return found
 
 
-def factors(inst: Inst) -> Numbers:
+def factors(inst: MCInst) -> Numbers:
     """Vector operands that are no addend: A and B of a product, the index of a sparse one, all operands of anything else."""
     addend = _addend_places(inst.form) if matrix(inst.form) or dot(inst.form) else ()
     return _numbers(inst, tuple(p for p in _read_places(inst.form) if p not in addend), "va")
 
 
-def addend(inst: Inst) -> Numbers:
+def addend(inst: MCInst) -> Numbers:
     """C of a matrix or dot product."""
     return _numbers(inst, _addend_places(inst.form), "va") if matrix(inst.form) or dot(inst.form) else ()
 
 
-def addend_is(inst: Inst, producer: Inst) -> bool:
+def addend_is(inst: MCInst, producer: MCInst) -> bool:
     """Whether C of a matrix product is exactly the result of another: the same registers from first to last."""
     return addend(inst) == vector_results(producer)
 
 
-def lane_select(inst: Inst) -> Numbers:
+def lane_select(inst: MCInst) -> Numbers:
     """The SGPR that chooses the lane of V_READLANE and V_WRITELANE."""
     return _numbers(inst, _places(inst.form, lambda operand: operand.role == "source")[1:2], "s")
 
 
-def shifted_results(inst: Inst) -> Numbers:
+def shifted_results(inst: MCInst) -> Numbers:
     """Results that are moved to another place in their register: SDWA's dst_sel, op_sel of the destination.
 
     The bits of op_sel behind those of the sources are the destination's: one, or two that choose a byte of it.
@@ -205,21 +205,21 @@ def shifted_results(inst: Inst) -> Numbers:
     return vector_results(inst) if moved else ()
 
 
-def wide_store_data(inst: Inst) -> Numbers:
+def wide_store_data(inst: MCInst) -> Numbers:
     """The data of a store or atomic of more than 64 bits, unless a buffer access takes its offset from an SGPR (CDNA3 ISA 4.5)."""
     data = _places(inst.form, lambda operand: operand.role == "source" and operand.registers > 2)
     offset = inst.form.by_name.get("soffset")
-    if not data or (offset is not None and isinstance(inst.operands[offset], Register)):
+    if not data or (offset is not None and isinstance(inst.operands[offset], RegisterTuple)):
         return ()
     return _numbers(inst, data, "va")
 
 
-def hardware_register(inst: Inst) -> Numbers:
+def hardware_register(inst: MCInst) -> Numbers:
     """The hardware register that S_SETREG or S_GETREG names."""
     immediate = inst.operands[inst.form.by_name["hwreg"]]
     assert isinstance(immediate, int)
     return (HARDWARE + (immediate & 63),)
 
 
-def doubles(inst: Inst) -> Numbers:
+def doubles(inst: MCInst) -> Numbers:
     return (DOUBLES,)

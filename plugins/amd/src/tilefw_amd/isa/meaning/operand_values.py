@@ -8,24 +8,23 @@ from __future__ import annotations
 
 import functools
 
-from tilefw.api.sim import Immediate
-from tilefw.api.sim import Register as Slot
+from tilefw.api.sim import Immediate, Register
 from tilefw_amd.isa.constants import INTEGERS, bits, literal_bits
-from tilefw_amd.isa.model import Constant, Literal32, Register
+from tilefw_amd.isa.model import InlineConstant, Literal32, RegisterTuple
 from tilefw_amd.isa.registers import EXEC, EXEC_MASK, M0, SCC, VCC, number
 from tilefw_amd.isa.types import TYPES, Type
 
-EXEC_LANES = Slot(EXEC_MASK, 1)
-SCC_SLOT = Slot(SCC, 1)
+EXEC_LANES = Register(EXEC_MASK, 1)
+SCC_SLOT = Register(SCC, 1)
 
 
 @functools.lru_cache(maxsize=4096)
-def slots(register: Register) -> tuple[Slot, ...]:
+def slots(register: RegisterTuple) -> tuple[Register, ...]:
     """The kit's registers of 32 bits that a register names, lowest first."""
-    return tuple(Slot(n, 32) for n in number(register))
+    return tuple(Register(n, 32) for n in number(register))
 
 
-def pattern(operand: Constant | Literal32, kind: Type) -> int:
+def pattern(operand: InlineConstant | Literal32, kind: Type) -> int:
     """The bits that a constant stands for in an operand of the type, as many as its registers hold.
 
     Packed integers see an inline float as f32; packed halves as f16 in the low half, and zero in the high one.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tilefw_amd.isa.model import Inst
+from tilefw_amd.isa.model import MCInst
 from tilefw_amd.isa.row import Mode, Row
 
 
@@ -15,10 +15,10 @@ def elementwise(row: Row) -> bool:
     return bool(types) and all(t is not None and t.packed for t in types)
 
 
-class Reader:
+class SourceCollector:
     """What one instruction reads, as it is collected: `sources` are the kit's, each register once."""
 
-    def __init__(self, inst: Inst, mode: Mode) -> None:
+    def __init__(self, inst: MCInst, mode: Mode) -> None:
         self.form, self.row, self.mode = inst.form, inst.form.row, mode
         self.elementwise = elementwise(self.row)
         self.modifiers: Mapping[str, Any] = {**self.form.defaults, **inst.modifiers}

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from tilefw_amd.isa.encoding.modifiers import DWORD
 from tilefw_amd.isa.meaning import operand_modifiers, sdwa
-from tilefw_amd.isa.meaning.reader import Reader
+from tilefw_amd.isa.meaning.reader import SourceCollector
 from tilefw_amd.isa.row import Operand
 from tilefw_amd.isa.types import Type
 
@@ -19,25 +19,25 @@ Finish = Callable[[Any, Any, Any], tuple[Any, ...]]
 """(lanes, result, sources of the kit) to the words that are written."""
 
 
-class Result(NamedTuple):
+class MeaningResult(NamedTuple):
     """`finish` None: the result is the one word."""
 
     operand: Operand
     finish: Finish | None = None
 
 
-def result(reader: Reader, operand: Operand, registers: tuple[Any, ...]) -> Result:
+def result(reader: SourceCollector, operand: Operand, registers: tuple[Any, ...]) -> MeaningResult:
     """The result for one destination, held in `registers` of the kit."""
     kind = operand.type
     if kind is None:  # SCC
-        return Result(operand)
+        return MeaningResult(operand)
     modified = _modified(reader, kind)
     if reader.elementwise:
-        return Result(operand, _packed(kind, modified))
+        return MeaningResult(operand, _packed(kind, modified))
     placed = _placed(reader, kind, registers)
     words = _words(kind)
     if modified is None and placed is None:
-        return Result(operand, None if words is None else lambda lanes, value, sources: words(lanes, value))
+        return MeaningResult(operand, None if words is None else lambda lanes, value, sources: words(lanes, value))
 
     def finish(lanes: Any, value: Any, sources: Any) -> tuple[Any, ...]:
         if modified is not None:
@@ -46,10 +46,10 @@ def result(reader: Reader, operand: Operand, registers: tuple[Any, ...]) -> Resu
             value = placed(lanes, value, sources)
         return (value,) if words is None else words(lanes, value)
 
-    return Result(operand, finish)
+    return MeaningResult(operand, finish)
 
 
-def _modified(reader: Reader, kind: Type) -> operand_modifiers.Adapter | None:
+def _modified(reader: SourceCollector, kind: Type) -> operand_modifiers.Adapter | None:
     modifiers, mode = reader.modifiers, reader.mode
     if kind.kind != "float":
         return None
@@ -75,7 +75,7 @@ def _words(kind: Type) -> Callable[[Any, Any], tuple[Any, ...]] | None:
     return (lambda lanes, value: lanes.split(value, 32)) if kind.bits == 64 else None
 
 
-def _placed(reader: Reader, kind: Type, registers: tuple[Any, ...]) -> Finish | None:
+def _placed(reader: SourceCollector, kind: Type, registers: tuple[Any, ...]) -> Finish | None:
     """A result narrower than a register, or one that SDWA puts into a part of it."""
     if kind.kind in ("mask", "fragment") or kind.bits > 32:
         return None
@@ -95,7 +95,7 @@ def _placed(reader: Reader, kind: Type, registers: tuple[Any, ...]) -> Finish | 
     return lambda lanes, value, sources: _word(lanes, value, kind)
 
 
-def _high_half(reader: Reader) -> bool:
+def _high_half(reader: SourceCollector) -> bool:
     """The last bit of op_sel is the destination's."""
     bits = reader.modifiers.get("op_sel")
     return isinstance(bits, tuple) and len(bits) == len(reader.row.sources) + 1 and bool(bits[-1])

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilefw.api.integers import log2
-from tilefw_amd.isa.meaning.fragments import SHAPES, Shape, accumulation, accumulator, operand_a, operand_b, sparse_index
+from tilefw_amd.isa.meaning.fragments import SHAPES, MatrixShape, accumulation, accumulator, operand_a, operand_b, sparse_index
 from tilefw_amd.isa.row import Chapter, Modifiers
 
 CHAPTER = Chapter()
@@ -26,7 +26,7 @@ _B_LANES = {1: (0x1F, 0x00), 2: (0x1F, 0x20), 4: (0x0F, 0x00), 5: (0x0F, 0x10), 
 _ROTATED = 3
 
 
-def _unsupported(shape: Shape, modifier: str) -> ValueError:
+def _unsupported(shape: MatrixShape, modifier: str) -> ValueError:
     """The encoding has these fields for all products, and assemblers take them; what the chip makes of them is not documented."""
     return ValueError(f"{shape.name} has no {modifier}: what the chip does with it is not documented")
 
@@ -45,7 +45,7 @@ def _rotated(lanes: Any, a: Any) -> Any:
     return lanes.read_lane(a, lanes.add(lanes.lane_id(), lanes.const(16, 32)), "value")
 
 
-def _broadcast(m: Modifiers, shape: Shape) -> Move | None:
+def _broadcast(m: Modifiers, shape: MatrixShape) -> Move | None:
     """cbsz: groups of 2**cbsz blocks of A all take that of number abid in the group."""
     if not m.cbsz and not m.abid:
         return None
@@ -56,7 +56,7 @@ def _broadcast(m: Modifiers, shape: Shape) -> Move | None:
     return _from_lane(63 & ~(((1 << m.cbsz) - 1) << first), m.abid << first)
 
 
-def _swizzle(m: Modifiers, shape: Shape) -> Move | None:
+def _swizzle(m: Modifiers, shape: MatrixShape) -> Move | None:
     """blgp: lanes of B take the elements of other lanes."""
     if not m.blgp:
         return None
@@ -74,7 +74,7 @@ def _moved(lanes: Any, registers: Any, move: Move | None) -> tuple[Any, ...]:
     return registers if move is None else tuple(move(lanes, register) for register in registers)
 
 
-def _need_modelled(m: Modifiers, shape: Shape) -> None:
+def _need_modelled(m: Modifiers, shape: MatrixShape) -> None:
     """ValueError in a mode that the models of the sums leave out: CDNA3 ISA 7.3 lets products of f32 follow MODE's subnormals, its
     table of dense products lets FP16_OVFL limit sums in f32. All other products round to nearest and keep subnormals."""
     if shape.a == "f32" and m.mode.flush32:
@@ -86,7 +86,7 @@ def _need_modelled(m: Modifiers, shape: Shape) -> None:
 _PARTS = (operand_a, operand_b, accumulator, accumulation)
 
 
-def _multiply(m: Modifiers, shape: Shape):
+def _multiply(m: Modifiers, shape: MatrixShape):
     """D = A x B + C, in each block; see `fragments` for where elements lie and how sums are rounded."""
     _need_modelled(m, shape)
     a_map, b_map, c_map, rule = (of(shape, m.chip) for of in _PARTS)
@@ -99,7 +99,7 @@ def _multiply(m: Modifiers, shape: Shape):
     return meaning
 
 
-def _multiply_doubles(m: Modifiers, shape: Shape):
+def _multiply_doubles(m: Modifiers, shape: MatrixShape):
     """D = A x B + C of f64, in each block, with signs of A, B and C flipped as neg says."""
     a_map, b_map, c_map, rule = (of(shape, m.chip) for of in _PARTS)
     _broadcast(m, shape)  # refuses it
@@ -118,7 +118,7 @@ def _negated(lanes: Any, registers: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(lanes.xor(value, sign) if i % 2 else value for i, value in enumerate(registers))
 
 
-def _multiply_sparse(m: Modifiers, shape: Shape):
+def _multiply_sparse(m: Modifiers, shape: MatrixShape):
     """D = A x B + D, where A has two of every four k. The index has two bits for each element of A; abid chooses one of several
     sets of them in the register, unless cbsz is set."""
     _need_modelled(m, shape)
@@ -136,7 +136,7 @@ def _multiply_sparse(m: Modifiers, shape: Shape):
     return meaning
 
 
-def _kind(shape: Shape) -> str:
+def _kind(shape: MatrixShape) -> str:
     return {"f32": "sgemm", "f64": "dgemm"}.get(shape.a, "xdl")
 
 

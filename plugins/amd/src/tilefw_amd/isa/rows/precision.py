@@ -9,7 +9,7 @@ from tilefw_amd.isa.row import Modifiers
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class BinaryFormat:
     """An IEEE format by its bits (IEEE 754-2019, table 3.5); the properties are patterns."""
 
     bits: int
@@ -43,7 +43,7 @@ class Shape:
         return (self.bias + exponent) << self.mantissa
 
 
-SHAPES = {"f16": Shape(16, 10, 15), "f32": Shape(32, 23, 127), "f64": Shape(64, 52, 1023)}
+SHAPES = {"f16": BinaryFormat(16, 10, 15), "f32": BinaryFormat(32, 23, 127), "f64": BinaryFormat(64, 52, 1023)}
 FLOATS = tuple(SHAPES)
 
 

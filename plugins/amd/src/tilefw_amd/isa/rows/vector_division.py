@@ -17,7 +17,7 @@ row = CHAPTER.row
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class DivisionConstants:
     """Numbers of the manual's pseudocode for one format.
 
     `scale`: operands are scaled by 2**±scale. `apart`: exponents of n and d so far apart make a quotient near overflow. `tiny`:
@@ -30,7 +30,7 @@ class Limits:
     vanishes: int
 
 
-LIMITS = {"f32": Limits(64, 96, 23, -150), "f64": Limits(128, 768, 53, -1075)}
+LIMITS = {"f32": DivisionConstants(64, 96, 23, -150), "f64": DivisionConstants(128, 768, 53, -1075)}
 
 
 def _scale(fmt, m):

@@ -151,10 +151,10 @@ class Cursor:
         if token.kind == "name":
             self.take()
             name, _, variant = token.text.partition("@")
-            return ex.Symbol(name, variant)
+            return ex.SymbolExpression(name, variant)
         if token.kind == "string" and len(token.text) > 2:
             self.take()
-            return ex.Symbol(token.text[1:-1])
+            return ex.SymbolExpression(token.text[1:-1])
         raise self.fault("expected an operand")
 
     def _function(self, depth: int) -> Expression:
@@ -164,7 +164,7 @@ class Cursor:
         while self.accept(","):
             arguments.append(self.expression(1, depth + 1))
         end = self.expect(")", "')'")
-        found = ex.Function(name, tuple(arguments))
+        found = ex.FunctionExpression(name, tuple(arguments))
         if all(isinstance(a, int) for a in arguments):
             try:
                 return ex.evaluate(found, self.resolve)

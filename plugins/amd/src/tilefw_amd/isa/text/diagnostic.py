@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tilefw_amd.isa.model import Form, FormOperand, Register
+from tilefw_amd.isa.model import Form, FormOperand, RegisterTuple
 from tilefw_amd.isa.registers import name
 from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.isa.text import immediate_syntax
@@ -78,7 +78,7 @@ def wanted(operand: FormOperand) -> str:
     words = [_file_words(file, operand.registers) for file in "vas" if file in operand.kinds]
     if operand.codes is not None and len(operand.codes.encode) == 1:
         (only,) = operand.codes.encode
-        words = [name(only)] if isinstance(only, Register) else words
+        words = [name(only)] if isinstance(only, RegisterTuple) else words
     words += [text for kind, text in _OTHERS if kind in operand.kinds]
     return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words or ["nothing"])
 
@@ -98,7 +98,7 @@ def _operand_text(operand: FormOperand) -> str:
 def _found(written: Written) -> str:
     sign = " with a sign or absolute value" if written.sign else ""
     if written.kind == "register":
-        register: Register = written.value
+        register: RegisterTuple = written.value
         return f"{name(register)}, {_file_words(register.file, register.count)}{sign}"
     if written.kind in ("integer", "float"):
         return f"the number {written.value}{sign}"
@@ -117,10 +117,10 @@ def _help(written: Written, operand: FormOperand) -> str | None:
     return None
 
 
-def _example(register: Register, count: int) -> str:
+def _example(register: RegisterTuple, count: int) -> str:
     step = min(4, count) if register.file == "s" else 2
     first = register.index // step * step if count > 1 else register.index
-    return f"write {name(Register(register.file, min(first, 96), count))}, say"
+    return f"write {name(RegisterTuple(register.file, min(first, 96), count))}, say"
 
 
 def _count_fault(form: Form, mnemonic: str, place: tuple[int, int], operands: Sequence[Spanned]) -> Fault:

@@ -18,7 +18,7 @@ Resolve = Callable[[str], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Symbol:
+class SymbolExpression:
     """A name, with the variant that `@rel32@lo` and the like ask for; "." is the place of the statement."""
 
     name: str
@@ -39,14 +39,14 @@ class Binary:
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class FunctionExpression:
     """`max(a, b)` and the other functions that llc writes about resources of kernels (LLVM, `AMDGPUMCExpr.cpp`)."""
 
     name: str
     arguments: tuple[Expression, ...]
 
 
-Expression = int | Symbol | Unary | Binary | Function
+Expression = int | SymbolExpression | Unary | Binary | FunctionExpression
 
 BINARY = {
     "||": 1, "&&": 2,
@@ -113,14 +113,14 @@ def evaluate(expression: Expression, resolve: Resolve) -> int:
     match expression:
         case int():
             return wrap(expression)
-        case Symbol():
+        case SymbolExpression():
             return wrap(resolve(expression.name))
         case Unary(operator, operand):
             value = evaluate(operand, resolve)
             return wrap({"-": -value, "+": value, "~": ~value, "!": int(not value)}[operator])
         case Binary(operator, left, right):
             return wrap(_APPLY[operator](evaluate(left, resolve), evaluate(right, resolve)))
-        case Function(name, arguments):
+        case FunctionExpression(name, arguments):
             return wrap(FUNCTIONS[name](*(evaluate(a, resolve) for a in arguments)))
 
 
@@ -138,16 +138,16 @@ def fold_unary(operator: str, operand: Expression) -> Expression:
     return Unary(operator, operand)
 
 
-def symbols(expression: Expression) -> list[Symbol]:
+def symbols(expression: Expression) -> list[SymbolExpression]:
     """The symbols of an expression, in the order of the text."""
     match expression:
-        case Symbol():
+        case SymbolExpression():
             return [expression]
         case Unary(_, operand):
             return symbols(operand)
         case Binary(_, left, right):
             return symbols(left) + symbols(right)
-        case Function(_, arguments):
+        case FunctionExpression(_, arguments):
             return [symbol for argument in arguments for symbol in symbols(argument)]
     return []
 
@@ -168,12 +168,12 @@ def integer(digits: str) -> int | None:
 def renamed(expression: Expression, old: str, new: str) -> Expression:
     """The expression with one symbol under another name."""
     match expression:
-        case Symbol(name, variant):
-            return Symbol(new, variant) if name == old else expression
+        case SymbolExpression(name, variant):
+            return SymbolExpression(new, variant) if name == old else expression
         case Unary(operator, operand):
             return Unary(operator, renamed(operand, old, new))
         case Binary(operator, left, right):
             return Binary(operator, renamed(left, old, new), renamed(right, old, new))
-        case Function(name, arguments):
-            return Function(name, tuple(renamed(a, old, new) for a in arguments))
+        case FunctionExpression(name, arguments):
+            return FunctionExpression(name, tuple(renamed(a, old, new) for a in arguments))
     return expression

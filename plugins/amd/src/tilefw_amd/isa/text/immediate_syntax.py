@@ -21,7 +21,7 @@ from tilefw_amd.isa.text.immediates import (
     highest,
     with_counter,
 )
-from tilefw_amd.isa.text.parsed_operand import Call, Written
+from tilefw_amd.isa.text.parsed_operand import OperandCall, Written
 
 OPTIONAL = frozenset({"optional"})
 """Immediates that need not be written."""
@@ -30,12 +30,12 @@ OPTIONAL = frozenset({"optional"})
 class Misfit(ValueError):
     """Why a call is no such immediate; `start` and `end` are the call's, as far as they are known."""
 
-    def __init__(self, message: str, call: Call) -> None:
+    def __init__(self, message: str, call: OperandCall) -> None:
         super().__init__(message)
         self.start, self.end = call.start, call.end
 
 
-def _waitcnt(calls: Sequence[Call]) -> int:
+def _waitcnt(calls: Sequence[OperandCall]) -> int:
     found = NO_WAIT
     for call in calls:
         name = call.name.removesuffix("_sat")
@@ -51,7 +51,7 @@ def _waitcnt(calls: Sequence[Call]) -> int:
     return found
 
 
-def _one(calls: Sequence[Call], most: int) -> tuple[str | int, ...]:
+def _one(calls: Sequence[OperandCall], most: int) -> tuple[str | int, ...]:
     call = calls[0]
     if not call.arguments and call.name != "gpr_idx":
         raise Misfit(f"{call.name} takes an argument", call)
@@ -62,7 +62,7 @@ def _one(calls: Sequence[Call], most: int) -> tuple[str | int, ...]:
     return call.arguments
 
 
-def _named(value: str | int, names: Mapping[int, str], what: str, most: int, call: Call) -> int:
+def _named(value: str | int, names: Mapping[int, str], what: str, most: int, call: OperandCall) -> int:
     if isinstance(value, str):
         found = next((number for number, name in names.items() if name == value), None)
         if found is None:
@@ -73,13 +73,13 @@ def _named(value: str | int, names: Mapping[int, str], what: str, most: int, cal
     return value
 
 
-def _number(value: str | int, what: str, low: int, high: int, call: Call) -> int:
+def _number(value: str | int, what: str, low: int, high: int, call: OperandCall) -> int:
     if isinstance(value, str) or not low <= value <= high:
         raise Misfit(f"the {what} is {value}; it goes from {low} to {high}", call)
     return value
 
 
-def _hwreg(calls: Sequence[Call]) -> int:
+def _hwreg(calls: Sequence[OperandCall]) -> int:
     arguments, call = _one(calls, 3), calls[0]
     if len(arguments) == 2:
         raise Misfit("hwreg takes a register, or a register, the first bit and the number of bits", call)
@@ -89,7 +89,7 @@ def _hwreg(calls: Sequence[Call]) -> int:
     return register | offset << 6 | _number(bits, "number of bits", 1, 32, call) - 1 << 11
 
 
-def _sendmsg(calls: Sequence[Call]) -> int:
+def _sendmsg(calls: Sequence[OperandCall]) -> int:
     arguments, call = _one(calls, 3), calls[0]
     message = _named(arguments[0], MESSAGES, "message", 15, call)
     name = MESSAGES.get(message, "")
@@ -106,7 +106,7 @@ _OPERATIONS = {
 }
 
 
-def _gpr_idx(calls: Sequence[Call]) -> int:
+def _gpr_idx(calls: Sequence[OperandCall]) -> int:
     call = calls[0]
     _one(calls, len(GPR_INDEX_MODES))
     found = 0
@@ -120,7 +120,7 @@ def _gpr_idx(calls: Sequence[Call]) -> int:
     return found
 
 
-_CALLS: dict[str, tuple[frozenset[str], Callable[[Sequence[Call]], int]]] = {
+_CALLS: dict[str, tuple[frozenset[str], Callable[[Sequence[OperandCall]], int]]] = {
     "waitcnt": (frozenset(WAIT_COUNTERS) | {f"{name}_sat" for name in WAIT_COUNTERS}, _waitcnt),
     "hwreg": (frozenset({"hwreg"}), _hwreg),
     "sendmsg": (frozenset({"sendmsg"}), _sendmsg),
@@ -139,7 +139,7 @@ def is_call(immediate: str, name: str) -> bool:
     return immediate in _CALLS and name in _CALLS[immediate][0]
 
 
-def call(immediate: str, calls: Sequence[Call]) -> int | None:
+def call(immediate: str, calls: Sequence[OperandCall]) -> int | None:
     """The immediate that the calls write; None where they do not fit."""
     try:
         return _CALLS[immediate][1](calls)

@@ -18,7 +18,7 @@ import math
 import struct
 
 from tilefw_amd.isa.constants import FLOATS, INVERSE_2PI, of_bits
-from tilefw_amd.isa.model import Constant, Literal32
+from tilefw_amd.isa.model import InlineConstant, Literal32
 from tilefw_amd.isa.types import Type
 
 _PACK = {16: ("<e", "<H"), 32: ("<f", "<I"), 64: ("<d", "<Q")}
@@ -41,11 +41,11 @@ def _underflows(value: float, rounded: float, width: int) -> bool:
     return value != 0 and abs(rounded) < normal and rounded != value and not math.isinf(value)
 
 
-def inline_integer(value: int) -> Constant | None:
+def inline_integer(value: int) -> InlineConstant | None:
     """0 to 64 and -1 to -16."""
     if 0 <= value <= 64:
-        return Constant(128 + value)
-    return Constant(192 - value) if -16 <= value < 0 else None
+        return InlineConstant(128 + value)
+    return InlineConstant(192 - value) if -16 <= value < 0 else None
 
 
 def _fits(value: int, width: int) -> bool:
@@ -64,7 +64,7 @@ def _width(kind: Type) -> int:
     return kind.bits if kind.bits in (16, 64) else 32
 
 
-def from_integer(value: int, kind: Type, literal: bool) -> Constant | Literal32 | None:
+def from_integer(value: int, kind: Type, literal: bool) -> InlineConstant | Literal32 | None:
     """`value` (64 bits, two's complement) as an operand; a Literal32 only where `literal` allows one."""
     width = _width(kind)
     if width == 64:
@@ -80,22 +80,22 @@ def from_integer(value: int, kind: Type, literal: bool) -> Constant | Literal32 
     if width == 32 or kind.kind == "float":
         found = of_bits(value & ((1 << space) - 1), width)
         if found is not None and (found in FLOATS or found == INVERSE_2PI or not packed_half):
-            return Constant(found)
+            return InlineConstant(found)
     mask = 0xFFFF if width == 16 and kind.kind == "float" and not packed_half else 0xFFFFFFFF
     return Literal32(value & mask) if literal else None
 
 
-def _from_integer64(value: int, literal: bool) -> Constant | Literal32 | None:
+def _from_integer64(value: int, literal: bool) -> InlineConstant | Literal32 | None:
     code = inline_integer(value)
     if code is not None:
         return code
     found = of_bits(value & ((1 << 64) - 1), 64)
     if found is not None:
-        return Constant(found)
+        return InlineConstant(found)
     return Literal32(value & 0xFFFFFFFF) if literal and _fits(value, 32) else None
 
 
-def from_float(value: float, kind: Type, literal: bool) -> Constant | Literal32 | None:
+def from_float(value: float, kind: Type, literal: bool) -> InlineConstant | Literal32 | None:
     """A number with a point as an operand."""
     width = _width(kind)
     if kind.packed and kind.bits == 32:
@@ -105,7 +105,7 @@ def from_float(value: float, kind: Type, literal: bool) -> Constant | Literal32 
         return None
     code = of_bits(bits, width)
     if code is not None:
-        return Constant(code)
+        return InlineConstant(code)
     if not literal or (width == 64 and kind.kind != "float"):
         return None
     if width == 64:

@@ -1,6 +1,6 @@
 """How what was written becomes an instruction of one form: each operand and modifier by itself, then together.
 
-`Candidate` is a form for statements that are written alike; what it finds out of one text is remembered, as texts recur.
+`FormCandidate` is a form for statements that are written alike; what it finds out of one text is remembered, as texts recur.
 """
 
 from __future__ import annotations
@@ -10,7 +10,18 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tilefw_amd.isa.model import Constant, Form, FormModifier, FormOperand, Inst, Literal32, Modifier, Operand, Register, Target
+from tilefw_amd.isa.model import (
+    BranchTarget,
+    Form,
+    FormModifier,
+    FormOperand,
+    InlineConstant,
+    Literal32,
+    MCInst,
+    Modifier,
+    Operand,
+    RegisterTuple,
+)
 from tilefw_amd.isa.text import immediate_syntax, literals
 from tilefw_amd.isa.text.parsed_operand import ABS, LIT, NEG, SEXT, Written
 from tilefw_amd.isa.text.restrictions import Restriction, restrictions_of
@@ -23,7 +34,7 @@ UNFIT: Final = "unfit"
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class FormCandidate:
     """`signed` are the operands with neg, abs or sext in front, `words` the modifiers that are written, in order."""
 
     form: Form
@@ -32,7 +43,7 @@ class Candidate:
     signed: tuple[int, ...]
     restrictions: tuple[Restriction, ...]
 
-    def fill(self, items: Sequence[Written]) -> Inst | None:
+    def fill(self, items: Sequence[Written]) -> MCInst | None:
         """The instruction, or None where a value does not fit."""
         inst = self.unrestricted(items)
         if inst is None:
@@ -42,7 +53,7 @@ class Candidate:
                 return None
         return inst
 
-    def unrestricted(self, items: Sequence[Written]) -> Inst | None:
+    def unrestricted(self, items: Sequence[Written]) -> MCInst | None:
         """`fill` without the rules between operands."""
         operands: list[Operand] = []
         size = self.form.size
@@ -56,7 +67,7 @@ class Candidate:
         if len(operands) < len(self.form.operands):  # an immediate that may be left out
             operands.append(0)
         modifiers = self._modifiers(items)
-        return None if modifiers is None else Inst(self.form, tuple(operands), modifiers, size)
+        return None if modifiers is None else MCInst(self.form, tuple(operands), modifiers, size)
 
     def _modifiers(self, items: Sequence[Written]) -> dict[str, Modifier] | None:
         if not self.modifiers and not self.signed:
@@ -88,7 +99,7 @@ class Candidate:
         return found
 
 
-def candidate(form: Form, keys: tuple[Hashable, ...]) -> Candidate | None:
+def candidate(form: Form, keys: tuple[Hashable, ...]) -> FormCandidate | None:
     """The form for statements of those keys, or None where it cannot fit them, whatever the values are."""
     count = len(form.operands)
     if len(keys) < count and not optional(form, len(keys)):
@@ -104,7 +115,7 @@ def candidate(form: Form, keys: tuple[Hashable, ...]) -> Candidate | None:
     if modifiers is None:
         return None
     signed = tuple(i for i, key in enumerate(keys[: len(operands)]) if isinstance(key, tuple) and _sign(key))
-    return Candidate(form, operands, modifiers, signed, restrictions_of(form, keys[: len(operands)]))
+    return FormCandidate(form, operands, modifiers, signed, restrictions_of(form, keys[: len(operands)]))
 
 
 def optional(form: Form, written: int) -> bool:
@@ -214,15 +225,15 @@ def convert(written: Written, operand: FormOperand) -> Operand | str:
             return UNFIT if found is None else found
     if "t" in operand.kinds:
         value = written.value
-        return Target(_signed16(value)) if isinstance(value, int) and -0x8000 <= value <= 0xFFFF else UNFIT
+        return BranchTarget(_signed16(value)) if isinstance(value, int) and -0x8000 <= value <= 0xFFFF else UNFIT
     if "i" in operand.kinds:
         return _immediate(written, operand)
     return _constant(written, operand)
 
 
-def _register(register: Register, operand: FormOperand) -> Operand | str:
+def _register(register: RegisterTuple, operand: FormOperand) -> Operand | str:
     if register.file == "s" and register.index >= 128:  # a value that is read has one name, however wide it is read
-        register = Register("s", register.index, operand.registers)
+        register = RegisterTuple("s", register.index, operand.registers)
     if operand.codes is None:
         return UNFIT
     return register if register in operand.codes.encode else UNFIT
@@ -231,7 +242,7 @@ def _register(register: Register, operand: FormOperand) -> Operand | str:
 def _symbol(written: Written, operand: FormOperand) -> Operand | str:
     if "t" in operand.kinds:
         name = getattr(written.value, "name", "")
-        return Target(0, name) if name and not written.value.variant else UNFIT
+        return BranchTarget(0, name) if name and not written.value.variant else UNFIT
     return Literal32(0) if "l" in operand.kinds and operand.registers == 1 else UNFIT
 
 
@@ -259,7 +270,7 @@ def _constant(written: Written, operand: FormOperand) -> Operand | str:
     if sign and literal:  # forms of 32 bits have no field for signs
         value = literals.with_sign(value, kind, negate=bool(sign & NEG), absolute=bool(sign & ABS))
     found = literals.from_integer(value, kind, literal) if isinstance(value, int) else literals.from_float(value, kind, literal)
-    if found is None or (isinstance(found, Constant) and operand.codes is not None and found not in operand.codes.encode):
+    if found is None or (isinstance(found, InlineConstant) and operand.codes is not None and found not in operand.codes.encode):
         return UNFIT
     return found
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from tilefw_amd.isa.encoding.modifiers import MODIFIERS
-from tilefw_amd.isa.model import Register
+from tilefw_amd.isa.model import RegisterTuple
 from tilefw_amd.isa.registers import named, problem
 from tilefw_amd.isa.text import expression as ex
 from tilefw_amd.isa.text.cursor import Cursor, Token
@@ -33,7 +33,7 @@ WORDS = FLAGS | {w for s in MODIFIERS.values() if s.kind != "inline" for w in s.
 FOREIGN = frozenset({"null", "lds_direct", "src_lds_direct", *(f"{t}_{half}" for t in ("tba", "tma") for half in ("lo", "hi"))})
 
 
-class Call(NamedTuple):
+class OperandCall(NamedTuple):
     """`hwreg(HW_REG_MODE, 0, 4)`: arguments that are a lone name stay names. `start` and `end` are offsets into the statement."""
 
     name: str
@@ -55,7 +55,7 @@ class Written:
     key: Hashable
 
 
-def register_written(register: Register, sign: int) -> Written:
+def register_written(register: RegisterTuple, sign: int) -> Written:
     """A register or tuple as an operand, with the bits of `sign`."""
     return Written("register", register, sign, (register.file, register.count, sign, _name_key(register)))
 
@@ -71,7 +71,7 @@ class Spanned(NamedTuple):
 _FILE = frozenset({"v", "a", "s", "acc", "ttmp"})
 
 
-class Reader(Cursor):
+class OperandParser(Cursor):
     """The operands and modifiers of one statement."""
 
     def all(self) -> list[Spanned]:
@@ -150,7 +150,7 @@ class Reader(Cursor):
             raise Fault(wrong, first.start, last.end, code=OPERANDS, note=f"{note} registers at an even one")
         return register_written(register, sign)
 
-    def _single(self) -> Register:
+    def _single(self) -> RegisterTuple:
         token = self.take()
         text = token.text
         if text in _FILE and self.next.text == "[":
@@ -172,7 +172,7 @@ class Reader(Cursor):
             return f"{file}[{first}:{first if last is None else last}]"
         return f"{file}{first}" if last is None or last == first else f"{file}[{first}:{last}]"
 
-    def _list(self) -> Register:
+    def _list(self) -> RegisterTuple:
         """`[s0,s1]`: registers in order, together a tuple."""
         self.take()
         found = self._single_of_list()
@@ -181,11 +181,11 @@ class Reader(Cursor):
             more = self._single_of_list()
             if more.file != found.file or more.index != found.index + found.count:
                 raise Fault("registers of a list follow one another", token.start, token.end, code=OPERANDS)
-            found = Register(found.file, found.index, found.count + more.count)
+            found = RegisterTuple(found.file, found.index, found.count + more.count)
         self.expect("]", "']'")
         return found
 
-    def _single_of_list(self) -> Register:
+    def _single_of_list(self) -> RegisterTuple:
         if not self._register_at(0) or self.next.text == "[":
             raise self.fault("expected a register")
         token = self.next
@@ -225,7 +225,7 @@ class Reader(Cursor):
             if not self.accept(","):
                 break
         end = self.expect(")", "')'").end
-        call = Call(name.text, tuple(arguments), name.start, end)
+        call = OperandCall(name.text, tuple(arguments), name.start, end)
         return Written("call", (call,), 0, ("call", name.text))
 
     def _argument(self) -> str | int:
@@ -250,7 +250,7 @@ class Reader(Cursor):
             fields[name.text] = self._argument()
         end = self.expect("}", "'}'").end
         arguments = (fields.get("id", 0), fields.get("offset", 0), fields.get("size", 32))
-        return Written("call", (Call("hwreg", arguments, start, end),), 0, ("call", "hwreg"))
+        return Written("call", (OperandCall("hwreg", arguments, start, end),), 0, ("call", "hwreg"))
 
     def _modifier(self) -> Written:
         word = self.take().text
@@ -299,7 +299,7 @@ _LIKE_REGISTER = re.compile(r"(?:v|a|s|acc|ttmp)\d+$")
 _NAMED = {(106, 2): "vcc", (126, 2): "exec", (124, 1): "m0"}
 
 
-def _name_key(register: Register) -> str:
+def _name_key(register: RegisterTuple) -> str:
     if register.file != "s":
         return ""
     if register.index >= 128:
@@ -328,7 +328,7 @@ def together(calls: tuple[Written, ...]) -> Written:
 def simple(text: str) -> Written | None:
     """What a text of one operand or modifier without symbols says; None when it is anything else, or wrong."""
     try:
-        found = Reader(text).all()
+        found = OperandParser(text).all()
     except Fault:
         return None
     if len(found) != 1 or text[-1] == "," or found[0].written.kind == "symbol" or _names(found[0].written):

@@ -1,4 +1,4 @@
-"""Text of one instruction to `Inst`: read what is written, choose the form that it fits, put operands and modifiers there.
+"""Text of one instruction to `MCInst`: read what is written, choose the form that it fits, put operands and modifiers there.
 
 Without a suffix the first form that fits is taken, in LLVM's order: 32 bits, VOP3, SDWA, DPP. Forms are narrowed down once for
 all statements that are written alike (`_Candidates`: kinds and widths of registers, which modifiers); values decide the rest.
@@ -10,12 +10,12 @@ import re
 from collections.abc import Callable, Hashable, Sequence
 
 from tilefw.api.source_text import SourceText
-from tilefw_amd.isa.model import Form, Inst
+from tilefw_amd.isa.model import Form, MCInst
 from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.isa.text.diagnostic import complaint
-from tilefw_amd.isa.text.expression import Expression, Symbol
-from tilefw_amd.isa.text.matching import Candidate, candidate
-from tilefw_amd.isa.text.parsed_operand import Reader, Written, simple, together
+from tilefw_amd.isa.text.expression import Expression, SymbolExpression
+from tilefw_amd.isa.text.matching import FormCandidate, candidate
+from tilefw_amd.isa.text.parsed_operand import OperandParser, Written, simple, together
 from tilefw_amd.isa.text.source import UNKNOWN, Fault
 
 Resolve = Callable[[str], int]
@@ -23,7 +23,7 @@ Resolve = Callable[[str], int]
 _ITEM = re.compile(r"((?:[^\s,\[\](){}|\"]|\[[^\[\]]*\]|\([^()]*\)|\|[^|]*\|)+|\S)\s*(,?)")
 
 
-def parse(isa: InstructionSet, text: str, filename: str = "<text>") -> Inst:
+def parse(isa: InstructionSet, text: str, filename: str = "<text>") -> MCInst:
     """The instruction that `text` is; comments and labels belong to files, not here. Raises CodeError."""
     try:
         inst, unknown = statement(isa, text)
@@ -38,7 +38,7 @@ def _no_symbols(name: str) -> int:
     raise LookupError(name)
 
 
-def statement(isa: InstructionSet, text: str, resolve: Resolve = _no_symbols) -> tuple[Inst, Expression | None]:
+def statement(isa: InstructionSet, text: str, resolve: Resolve = _no_symbols) -> tuple[MCInst, Expression | None]:
     """The instruction, and the value of its literal where symbols have to be known for it. Raises Fault."""
     mnemonic, _, rest = text.partition(" ")
     items = _fast_items(rest)
@@ -46,7 +46,7 @@ def statement(isa: InstructionSet, text: str, resolve: Resolve = _no_symbols) ->
     return _slow(isa, text, resolve) if inst is None else (inst, None)
 
 
-def chosen(isa: InstructionSet, mnemonic: str, items: Sequence[Written]) -> Inst | None:
+def chosen(isa: InstructionSet, mnemonic: str, items: Sequence[Written]) -> MCInst | None:
     """The instruction of the first form that takes what is written; None where none does."""
     for form in isa.own(_Candidates).of(mnemonic, tuple([w.key for w in items])):
         inst = form.fill(items)
@@ -72,14 +72,14 @@ def _fast_items(rest: str) -> list[Written] | None:
     return None if comma and items else items
 
 
-def _slow(isa: InstructionSet, text: str, resolve: Resolve) -> tuple[Inst, Expression | None]:
+def _slow(isa: InstructionSet, text: str, resolve: Resolve) -> tuple[MCInst, Expression | None]:
     """As `statement`, through the reader, which knows symbols, odd spacing and the places of mistakes."""
     start = len(text) - len(text.lstrip())
     end = next((i for i in range(start, len(text)) if text[i].isspace()), len(text))
     mnemonic = text[start:end].lower()
     if mnemonic not in isa.forms_by_mnemonic:
         raise _unknown(isa, mnemonic, start, end)
-    spans = Reader(text, end, resolve).all()
+    spans = OperandParser(text, end, resolve).all()
     items = [s.written for s in spans]
     inst = chosen(isa, mnemonic, items)
     if inst is not None:
@@ -93,7 +93,7 @@ def _deferred(items: Sequence[Written]) -> Expression | None:
 
 
 def _is_label(written: Written) -> bool:
-    return isinstance(written.value, Symbol) and not written.value.variant
+    return isinstance(written.value, SymbolExpression) and not written.value.variant
 
 
 def _unknown(isa: InstructionSet, mnemonic: str, start: int, end: int) -> Fault:
@@ -109,9 +109,9 @@ class _Candidates:
 
     def __init__(self, isa: InstructionSet) -> None:
         self._isa = isa
-        self._known: dict[tuple[str, tuple[Hashable, ...]], tuple[Candidate, ...]] = {}
+        self._known: dict[tuple[str, tuple[Hashable, ...]], tuple[FormCandidate, ...]] = {}
 
-    def of(self, mnemonic: str, keys: tuple[Hashable, ...]) -> tuple[Candidate, ...]:
+    def of(self, mnemonic: str, keys: tuple[Hashable, ...]) -> tuple[FormCandidate, ...]:
         """The forms that may fit statements of those keys, in the order of preference."""
         found = self._known.get((mnemonic, keys))
         if found is None:

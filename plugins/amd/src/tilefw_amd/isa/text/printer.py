@@ -6,18 +6,29 @@ import functools
 from collections.abc import Callable
 
 from tilefw_amd.isa import constants
-from tilefw_amd.isa.model import Constant, Form, FormModifier, FormOperand, Inst, Literal32, Modifier, Operand, Register, Target
+from tilefw_amd.isa.model import (
+    BranchTarget,
+    Form,
+    FormModifier,
+    FormOperand,
+    InlineConstant,
+    Literal32,
+    MCInst,
+    Modifier,
+    Operand,
+    RegisterTuple,
+)
 from tilefw_amd.isa.registers import name
 from tilefw_amd.isa.text.immediates import IMMEDIATES
 from tilefw_amd.isa.types import Type
 
 
-def text(inst: Inst) -> str:
+def text(inst: MCInst) -> str:
     """The instruction in one line, without indentation; a branch's target is its label or its distance in words."""
     return _writer(inst.form).write(inst)
 
 
-class _Writer:
+class _FormPrinter:
     """One form, ready to be written."""
 
     __slots__ = ("always", "forms", "mnemonic", "order", "plain", "signs")
@@ -29,7 +40,7 @@ class _Writer:
         self.signs = tuple(m.name for m in form.modifiers if m.spelling.kind == "inline")
         self.plain = "".join(write(None) for _, write in self.order)
 
-    def write(self, inst: Inst) -> str:
+    def write(self, inst: MCInst) -> str:
         modifiers = inst.modifiers
         if modifiers:
             operands = self.signed(inst) if self.signs else self.unsigned(inst)
@@ -39,17 +50,17 @@ class _Writer:
         listed = ", ".join([o for o in operands if o])
         return f"{self.mnemonic} {listed}{tail}" if listed else f"{self.mnemonic}{tail}"
 
-    def unsigned(self, inst: Inst) -> list[str]:
+    def unsigned(self, inst: MCInst) -> list[str]:
         return [write(operand) for (write, _), operand in zip(self.forms, inst.operands, strict=True)]
 
-    def signed(self, inst: Inst) -> list[str]:
+    def signed(self, inst: MCInst) -> list[str]:
         """Operands with `neg`, `abs` and `sext` around them."""
         given = {key: inst.modifiers[key] for key in self.signs if key in inst.modifiers}
         found = self.unsigned(inst)
         for index, (operand, (_, of)) in enumerate(zip(inst.operands, self.forms, strict=True)):
             if of.source >= 0 and given:
                 set_ = {key for key, bits in given.items() if isinstance(bits, tuple) and bits[of.source]}
-                found[index] = _with_signs(found[index], set_, isinstance(operand, Constant | Literal32))
+                found[index] = _with_signs(found[index], set_, isinstance(operand, InlineConstant | Literal32))
         return found
 
 
@@ -65,8 +76,8 @@ def _with_signs(operand: str, signs: set[str], constant: bool) -> str:
 
 
 @functools.cache
-def _writer(form: Form) -> _Writer:
-    return _Writer(form)
+def _writer(form: Form) -> _FormPrinter:
+    return _FormPrinter(form)
 
 
 def _operand_writer(of: FormOperand) -> Callable[[Operand], str]:
@@ -84,9 +95,9 @@ def _operand_writer(of: FormOperand) -> Callable[[Operand], str]:
 
 @functools.lru_cache(maxsize=65536)
 def _text(operand: Operand, kind: Type | None) -> str:
-    if isinstance(operand, Register):
+    if isinstance(operand, RegisterTuple):
         return name(operand)
-    if isinstance(operand, Constant):
+    if isinstance(operand, InlineConstant):
         return constants.text(operand.code, kind)
     if isinstance(operand, Literal32):
         return constants.literal_text(operand.bits, kind)
@@ -105,7 +116,7 @@ def _number(operand: Operand) -> str:
 
 
 def _target(operand: Operand) -> str:
-    assert isinstance(operand, Target)
+    assert isinstance(operand, BranchTarget)
     return operand.label or str(operand.offset & 0xFFFF)
 
 

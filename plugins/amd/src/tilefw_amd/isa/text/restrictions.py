@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 
 from tilefw_amd.isa.encoding.modifiers import ROW_NEWBCAST
-from tilefw_amd.isa.model import Form, Inst, Literal32, Operand, Register
+from tilefw_amd.isa.model import Form, Literal32, MCInst, Operand, RegisterTuple
 from tilefw_amd.isa.registers import M0, VCC
 
-Restriction = Callable[[Inst], str]
+Restriction = Callable[[MCInst], str]
 """Says what is wrong, or ""."""
 
 
@@ -56,26 +56,28 @@ def _is_scalar(key: Hashable) -> bool:
     return key == "symbol" or (isinstance(key, tuple) and (len(key) == 2 or key[0] == "s"))
 
 
-def one_constant(inst: Inst) -> str:
+def one_constant(inst: MCInst) -> str:
     """A vector instruction reads one scalar register or literal: CDNA3 ISA, section "Scalar operands"; the same one may recur."""
     read: set[Operand] = {VCC} if _reads_vcc(inst.form) else set()
     read |= {
         operand
         for operand, of in zip(inst.operands, inst.form.operands, strict=False)
-        if of.role != "destination" and (isinstance(operand, Literal32) or (isinstance(operand, Register) and operand.file == "s"))
+        if of.role != "destination" and (
+            isinstance(operand, Literal32) or (isinstance(operand, RegisterTuple) and operand.file == "s")
+        )
     }
     return f"a vector instruction reads one scalar register or literal, here are {len(read)}" if len(read) > 1 else ""
 
 
-def one_literal(inst: Inst) -> str:
+def one_literal(inst: MCInst) -> str:
     read = {operand for operand in inst.operands if isinstance(operand, Literal32)}
     return "an instruction has room for one literal" if len(read) > 1 else ""
 
 
-def whole_accumulators(inst: Inst) -> str:
+def whole_accumulators(inst: MCInst) -> str:
     """C is D itself, or apart from it; both are of one file. D of 128 bits and less may overlap (LLVM, validateMFMA)."""
     d, c = inst.operands[0], inst.operands[-1]
-    if not isinstance(d, Register) or not isinstance(c, Register) or inst.form.operands[-1].source != 2:
+    if not isinstance(d, RegisterTuple) or not isinstance(c, RegisterTuple) or inst.form.operands[-1].source != 2:
         return ""
     if d.file != c.file:
         return "C and D are both vector registers or both accumulation registers"
@@ -89,36 +91,36 @@ def _data_files(form: Form) -> bool:
     return form.format.name in ("ds", "flat", "mtbuf", "mubuf")
 
 
-def same_file(inst: Inst) -> str:
+def same_file(inst: MCInst) -> str:
     """One bit says for all data of a memory instruction that it is in accumulation registers."""
     files = {
         operand.file
         for operand, of in zip(inst.operands, inst.form.operands, strict=False)
-        if isinstance(operand, Register) and of.role != "address" and operand.file != "s"
+        if isinstance(operand, RegisterTuple) and of.role != "address" and operand.file != "s"
     }
     return "data are either all in vector registers or all in accumulation registers" if len(files) > 1 else ""
 
 
-def wide_dpp(inst: Inst) -> str:
+def wide_dpp(inst: MCInst) -> str:
     """64-bit operations have one DPP control, row_newbcast (LLVM, validateDPP)."""
     control = inst.modifiers.get("dpp_ctrl", inst.form.defaults.get("dpp_ctrl", 0))
     good = isinstance(control, int) and ROW_NEWBCAST <= control < ROW_NEWBCAST + 16
     return "" if good else "DPP of 64-bit operands is row_newbcast only"
 
 
-def halves_in_place(inst: Inst) -> str:
+def halves_in_place(inst: MCInst) -> str:
     """Dot products have op_sel and op_sel_hi in their encoding, but take each half from its place (LLVM, validateOpSel)."""
     defaults = inst.form.defaults
     moved = [name for name in ("op_sel", "op_sel_hi") if inst.modifiers.get(name, defaults[name]) != defaults[name]]
     return f"{inst.form.mnemonic} has no {moved[0]}" if moved else ""
 
 
-def not_to_m0(inst: Inst) -> str:
+def not_to_m0(inst: MCInst) -> str:
     """LLVM's register class of these destinations is SReg_32_XM0."""
     return f"{inst.form.row.name} does not write m0" if inst.operands[0] == M0 else ""
 
 
-def in_range(inst: Inst) -> str:
+def in_range(inst: MCInst) -> str:
     """An immediate whose high bits the hardware does not read says something else than it does."""
     value, most = inst.operands[0], RANGES[inst.form.row.name]
     return f"{inst.form.row.name} takes 0 to {most}, not {value}" if isinstance(value, int) and not 0 <= value <= most else ""

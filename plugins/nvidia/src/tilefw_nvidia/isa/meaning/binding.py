@@ -35,7 +35,7 @@ class MismatchError(ValueError):
 class Binding:
     """The result: sources and destinations for the kit, the modifiers completed, and the adapters that wrap the meaning."""
 
-    def __init__(self, form: Form, modifiers: Modifiers, names: Names, scope: syntax.Scope) -> None:
+    def __init__(self, form: Form, modifiers: Modifiers, names: Names, scope: syntax.PtxScope) -> None:
         self.form = form
         self.names = names
         self.scope = scope
@@ -80,7 +80,7 @@ class Binding:
 
     def _pair(self, item: OperandItem, operand: syntax.Operand) -> None:
         kind = self._type(item)
-        two = isinstance(operand, syntax.Pair)
+        two = isinstance(operand, syntax.PairOperand)
         if item.second == "both" and not two:
             raise self._mismatch("two destinations are needed: `p|q`")
         self.modifiers["two"] = two
@@ -91,7 +91,7 @@ class Binding:
     def _vector(self, item: OperandItem, operand: syntax.Operand) -> None:
         count = self._count(item)
         kind = self._type(item)
-        written = isinstance(operand, syntax.Vector)
+        written = isinstance(operand, syntax.VectorOperand)
         if count == 1 and not written:
             return self._one(item, operand, kind)
         parts = operand.items if written else (operand,)
@@ -109,7 +109,7 @@ class Binding:
 
     def _pack(self, item: OperandItem, operand: syntax.Operand) -> None:
         kind = self._type(item)
-        if not isinstance(operand, syntax.Vector):
+        if not isinstance(operand, syntax.VectorOperand):
             raise self._mismatch(f"{item.name} takes registers in braces")
         pieces = len(operand.items)
         part = TYPES.get(f"b{kind.bits // pieces}") if pieces in (2, 4) else None
@@ -120,7 +120,7 @@ class Binding:
             self._one(item, each, part)
 
     def _address(self, item: OperandItem, operand: syntax.Operand) -> None:
-        if not isinstance(operand, syntax.Address):
+        if not isinstance(operand, syntax.AddressOperand):
             raise self._mismatch(f"{item.name} must be an address in brackets")
         if operand.base is None:
             self.sources.append(Immediate(operand.offset % (1 << 64), 64))
@@ -139,12 +139,12 @@ class Binding:
         self.sources.append(register)
         return None
 
-    def _variable_address(self, operand: syntax.Address) -> None:
+    def _variable_address(self, operand: syntax.AddressOperand) -> None:
         variable = self.names.variable(operand.base or "", self.scope)
         if variable is None:
             raise MismatchError(f"{operand.base} is not declared", self._fit, undeclared=True)
-        space = "param" if isinstance(variable, syntax.Parameter) else variable.space
-        if self.form.base == "st" and isinstance(variable, syntax.Parameter):
+        space = "param" if isinstance(variable, syntax.PtxParameter) else variable.space
+        if self.form.base == "st" and isinstance(variable, syntax.PtxParameter):
             raise self._mismatch(f"{operand.base} is a parameter of the entry, which is only read")
         # The first address of cp.async lies in shared memory, its second in global memory; others are as the modifier says.
         wanted = (self.modifiers.space or "").partition("::")[0]
@@ -154,7 +154,7 @@ class Binding:
             self.modifiers["space"] = space
         elif wanted and wanted != space:
             raise self._mismatch(f"{operand.base} lies in .{space}, the access is to .{wanted}")
-        if isinstance(variable, syntax.Variable) and space == "param":
+        if isinstance(variable, syntax.PtxVariable) and space == "param":
             self.modifiers["space"] = "local"  # what a call passes is memory of the thread
         self.sources.append(Symbol(variable.name, operand.offset))
 
@@ -193,7 +193,7 @@ class Binding:
                 and operand.text not in self.names.specials
             ):
                 raise MismatchError(f"{operand.text} is not declared", self._fit, undeclared=True)
-            if not isinstance(operand, syntax.Sink):
+            if not isinstance(operand, syntax.SinkOperand):
                 raise self._mismatch(f"{item.name} is a destination: it takes a register")
             self.destinations.append(Sink(kind.bits))
             return None
@@ -250,7 +250,7 @@ class Binding:
         variable = self.names.variable(operand.text, self.scope)
         if variable is None:
             raise MismatchError(f"{operand.text} is not declared", self._fit, undeclared=True)
-        if isinstance(variable, syntax.Variable) and variable.space == "param":
+        if isinstance(variable, syntax.PtxVariable) and variable.space == "param":
             raise self._mismatch(f"the address of {operand.text} is taken, which is not served yet for what a call passes")
         if self.form.base not in _TAKES_ADDRESSES or kind.bits not in (32, 64) or kind.kind == "float":
             raise self._mismatch(f"{operand.text} is a variable; its address is taken by mov.u64 or mov.u32")

@@ -13,7 +13,17 @@ from dataclasses import replace
 
 from tilefw.api.errors import CodeError
 from tilefw_nvidia.isa.text.source import NAMES, NOT_SERVED, OPERANDS
-from tilefw_nvidia.isa.text.syntax import Call, Function, Location, Module, Name, Parameter, Scope, Statement, Variable
+from tilefw_nvidia.isa.text.syntax import (
+    CallOperands,
+    Location,
+    Name,
+    PtxFunction,
+    PtxModule,
+    PtxParameter,
+    PtxScope,
+    PtxVariable,
+    Statement,
+)
 
 _MAX_STATEMENTS = 1 << 20
 _END = "<end of the function>"  # no label that PTX text can spell
@@ -21,38 +31,40 @@ _END = "<end of the function>"  # no label that PTX text can spell
 _RUNTIME = {"__assertfail": "trap"}
 
 
-def inlined(module: Module, function: Function) -> Function:
+def inlined(module: PtxModule, function: PtxFunction) -> PtxFunction:
     """The function without calls; itself where it has none. Raises CodeError (TFW0712..TFW0714) at a call that cannot be made."""
     if not any(_called(statement) for statement in function.statements):
         return function
     return _Inliner(module).entry(function)
 
 
-def _called(statement: Statement) -> Call | None:
+def _called(statement: Statement) -> CallOperands | None:
     first = statement.operands[0] if statement.operands else None
-    return first if isinstance(first, Call) else None
+    return first if isinstance(first, CallOperands) else None
 
 
 class _Inliner:
     """Copies statements into one list. Labels are indices into a list, so a body's labels are set when its length is known."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: PtxModule) -> None:
         self.module = module
         self.statements: list[Statement] = []
-        self.variables: dict[str, Variable] = {}
+        self.variables: dict[str, PtxVariable] = {}
         self._copies = 0
 
-    def entry(self, function: Function) -> Function:
+    def entry(self, function: PtxFunction) -> PtxFunction:
         scope = self._body(function, {}, (function.name,), None)
         last = function.statements[-1]
         if _called(last):  # there is nothing to come back to: an entry ends where its text does
             self.statements.append(Statement("ret", (), None, last.start, last.end, scope, last.location))
         return replace(function, statements=self.statements, scope=scope, variables=list(self.variables.values()))
 
-    def _body(self, function: Function, bound: Mapping[str, Variable], path: tuple[str, ...], caller: Location | None) -> Scope:
+    def _body(
+        self, function: PtxFunction, bound: Mapping[str, PtxVariable], path: tuple[str, ...], caller: Location | None
+    ) -> PtxScope:
         """Append a copy of the body; gives its outermost scope. `bound`: the caller's variables by the names of parameters."""
         called = len(path) > 1
-        copy = _Copy(self, function, bound, caller if called else None)
+        copy = _InlinedBody(self, function, bound, caller if called else None)
         positions: list[int] = []
         for statement in function.statements:
             positions.append(len(self.statements))
@@ -69,7 +81,7 @@ class _Inliner:
         copy.set_labels(positions)
         return copy.outermost
 
-    def _call(self, statement: Statement, call: Call, copy: _Copy, path: tuple[str, ...]) -> None:
+    def _call(self, statement: Statement, call: CallOperands, copy: _InlinedBody, path: tuple[str, ...]) -> None:
         if call.function in _RUNTIME:
             self.statements.append(replace(copy.statement(statement), opcode=_RUNTIME[call.function], operands=()))
             return
@@ -80,7 +92,7 @@ class _Inliner:
             **self._bound(statement, callee.parameters, call.arguments, scope, "argument"),
         }
         location = copy.location(statement.location)
-        around = Scope(scope)
+        around = PtxScope(scope)
         if statement.guard is not None:
             guard = replace(statement.guard, negated=not statement.guard.negated)
             skip = Statement("bra", (Name(_END),), guard, statement.start, statement.end, around, location)
@@ -88,7 +100,7 @@ class _Inliner:
         self._body(callee, bound, (*path, callee.name), location)
         around.labels[_END] = len(self.statements)
 
-    def _callee(self, statement: Statement, call: Call, path: tuple[str, ...]) -> Function:
+    def _callee(self, statement: Statement, call: CallOperands, path: tuple[str, ...]) -> PtxFunction:
         name = self.module.aliases.get(call.function, call.function)
         if call.indirect:
             raise self._error(statement, "a call through an address is not served yet", NOT_SERVED)
@@ -106,13 +118,13 @@ class _Inliner:
         return callee
 
     def _bound(
-        self, statement: Statement, formals: tuple[Parameter, ...], actuals: tuple[str, ...], scope: Scope, what: str
-    ) -> dict[str, Variable]:
+        self, statement: Statement, formals: tuple[PtxParameter, ...], actuals: tuple[str, ...], scope: PtxScope, what: str
+    ) -> dict[str, PtxVariable]:
         if len(formals) != len(actuals):
             raise self._error(statement, f"the function has {len(formals)} {what}s, the call gives {len(actuals)}", OPERANDS)
         return {formal.name: self._actual(statement, formal, name, scope) for formal, name in zip(formals, actuals, strict=True)}
 
-    def _actual(self, statement: Statement, formal: Parameter, name: str, scope: Scope) -> Variable:
+    def _actual(self, statement: Statement, formal: PtxParameter, name: str, scope: PtxScope) -> PtxVariable:
         """The caller's `.param` variable, which the function reads and writes in place of its parameter."""
         variable = scope.variable(name)
         if variable is None or variable.space != "param":
@@ -121,7 +133,7 @@ class _Inliner:
             raise self._error(statement, f"{name} has {variable.size} bytes, the parameter {formal.name} {formal.size}", OPERANDS)
         return variable
 
-    def own_name(self, variable: Variable, function: Function) -> Variable:
+    def own_name(self, variable: PtxVariable, function: PtxFunction) -> PtxVariable:
         """The variable of one copy: shared and global variables are the function's, all others each copy's own."""
         if variable.space in ("shared", "global", "const"):
             own = replace(variable, name=f"{variable.name} of {function.name}") if function.called else variable
@@ -135,22 +147,22 @@ class _Inliner:
         return self.module.source.refusal(message, statement.start, statement.end - 1, code=code, help=help)
 
 
-class _Copy:
+class _InlinedBody:
     """One copy of a function's body: its scopes, with variables of their own, and its locations, with the call they came by."""
 
-    def __init__(self, inliner: _Inliner, function: Function, bound: Mapping[str, Variable], caller: Location | None) -> None:
+    def __init__(self, inliner: _Inliner, function: PtxFunction, bound: Mapping[str, PtxVariable], caller: Location | None) -> None:
         self.inliner = inliner
         self.function = function
         self.caller = caller
-        self._scopes: dict[Scope, Scope] = {}
+        self._scopes: dict[PtxScope, PtxScope] = {}
         self.outermost = self.scope(function.scope)
         self.outermost.variables.update(bound)
 
-    def scope(self, scope: Scope) -> Scope:
+    def scope(self, scope: PtxScope) -> PtxScope:
         copied = self._scopes.get(scope)
         if copied is None:
             outer = None if scope.outer is None else self.scope(scope.outer)
-            copied = self._scopes[scope] = Scope(outer)
+            copied = self._scopes[scope] = PtxScope(outer)
             copied.registers, copied.counts, copied.tables = scope.registers, scope.counts, scope.tables
             copied.variables = {name: self.inliner.own_name(v, self.function) for name, v in scope.variables.items()}
         return copied

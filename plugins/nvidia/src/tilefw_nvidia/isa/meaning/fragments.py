@@ -54,7 +54,7 @@ class Types:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class MatrixShape:
     """m x n x k with the number of registers of each operand."""
 
     types: Types
@@ -102,7 +102,7 @@ _XOR = Types("b1", ".s32.b1.b1.s32.op.popc", "b32", "s32", "s32", {"op": "xor"})
 _AND = Types("b1", ".s32.b1.b1.s32.op.popc", "b32", "s32", "s32", {"op": "and"})
 
 
-def _shape(types: Types, m: int, n: int, k: int, version: str, since: int) -> Shape:
+def _shape(types: Types, m: int, n: int, k: int, version: str, since: int) -> MatrixShape:
     """Registers follow from sizes: 32 lanes, of 32 bits each (64 for f64)."""
     width, element = (64, 64) if types.elements == "f64" else (32, _ELEMENT_BITS[types.elements])
 
@@ -112,7 +112,7 @@ def _shape(types: Types, m: int, n: int, k: int, version: str, since: int) -> Sh
     def accumulators(register: str) -> int:
         return count(m * n, {"b32": 16, "f32": 32, "s32": 32, "f64": 64}[register])
 
-    return Shape(
+    return MatrixShape(
         types,
         m,
         n,
@@ -127,7 +127,7 @@ def _shape(types: Types, m: int, n: int, k: int, version: str, since: int) -> Sh
 
 
 # Within a group of types the largest come first: the kit's choice among equally cheap atoms is the first.
-SHAPES: tuple[Shape, ...] = (
+SHAPES: tuple[MatrixShape, ...] = (
     _shape(_HALF[3], 16, 8, 16, "7.0", 80),
     _shape(_HALF[3], 16, 8, 8, "6.5", 75),
     _shape(_HALF[0], 16, 8, 16, "7.0", 80),
@@ -189,7 +189,7 @@ def accumulator(fmt: str, m: int) -> Fragment:
     return Fragment(fmt, ROW_BITS + down, (pair, *WORD_BITS), max(32, bits))
 
 
-def fragments(shape: Shape, m: Modifiers) -> tuple[Fragment, Fragment, Fragment, Fragment]:
+def fragments(shape: MatrixShape, m: Modifiers) -> tuple[Fragment, Fragment, Fragment, Fragment]:
     """The fragments of A, B, C and D for the types that were written."""
     types = shape.types
     bits = _ELEMENT_BITS[types.elements]

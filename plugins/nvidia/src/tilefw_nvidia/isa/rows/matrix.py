@@ -6,7 +6,7 @@ import functools
 
 from tilefw.api.sim import BitMap
 from tilefw_nvidia.chips import Chip
-from tilefw_nvidia.isa.meaning.fragments import SHAPES, Shape, accumulation, fragments
+from tilefw_nvidia.isa.meaning.fragments import SHAPES, MatrixShape, accumulation, fragments
 from tilefw_nvidia.isa.model import Chapter, Facts, Modifiers
 
 CHAPTER = Chapter()
@@ -46,7 +46,7 @@ def movmatrix(m):
     return lambda lanes, a: lanes.rearrange((a,), 16, mapping)[0]
 
 
-def _multiply(m: Modifiers, chip: Chip, shape: Shape):
+def _multiply(m: Modifiers, chip: Chip, shape: MatrixShape):
     """D = A x B + C over the warp; see `fragments` for where elements lie and how sums are rounded."""
     a_map, b_map, c_map, d_map = fragments(shape, m)
     rule = accumulation(m, shape.types, chip)
@@ -59,7 +59,7 @@ def _multiply(m: Modifiers, chip: Chip, shape: Shape):
     return meaning
 
 
-def _multiply_bits(m: Modifiers, chip: Chip, shape: Shape):
+def _multiply_bits(m: Modifiers, chip: Chip, shape: MatrixShape):
     """D = popc(A op B) + C, bit for bit: and is the product of bits; a xor b = a + b - 2ab."""
     multiply = _multiply(Modifiers(m, atype="b1", btype="b1"), chip, shape)
     a_end, b_end = shape.a, shape.a + shape.b

@@ -11,8 +11,8 @@ from typing import NoReturn
 from tilefw_nvidia.isa.text.cursor import Cursor
 from tilefw_nvidia.isa.text.declarations import SPACES, read_registers, read_variable
 from tilefw_nvidia.isa.text.operands import OperandError, OperandReader
-from tilefw_nvidia.isa.text.source import NAMES, Source
-from tilefw_nvidia.isa.text.syntax import Call, Function, Location, Module, Name, Scope, Space, Statement
+from tilefw_nvidia.isa.text.source import NAMES, PtxSource
+from tilefw_nvidia.isa.text.syntax import CallOperands, Location, Name, PtxFunction, PtxModule, PtxScope, Space, Statement
 
 _STATEMENT = re.compile(
     r"""\s*(?:
@@ -41,16 +41,16 @@ _BODY_SPACES: dict[str, Space] = {**SPACES, ".param": "param"}
 class BodyReader:
     """Reads one function's body from just after its `{`."""
 
-    def __init__(self, module: Module, cursor: Cursor, operands: OperandReader) -> None:
+    def __init__(self, module: PtxModule, cursor: Cursor, operands: OperandReader) -> None:
         self.module = module
-        self.source: Source = module.source
+        self.source: PtxSource = module.source
         self.cursor = cursor
         self.operands = operands
         self.location: Location | None = None
         # `.loc … inlined_at F L C` names a place of an earlier `.loc`, which may itself be inlined.
         self.locations: dict[tuple[int, int, int], Location] = {}
 
-    def read(self, function: Function) -> None:
+    def read(self, function: PtxFunction) -> None:
         cursor, code, statements = self.cursor, self.source.code, function.statements
         scope, depth, position = function.scope, 1, self.cursor.position
         while depth:
@@ -70,14 +70,14 @@ class BodyReader:
                     raise self.source.refusal(f"label {match['label']} is set twice", *match.span("label"), code=NAMES)
                 scope.labels[match["label"]] = len(statements)
             elif match["open"]:
-                scope, depth = Scope(scope), depth + 1
+                scope, depth = PtxScope(scope), depth + 1
                 if depth > _MAX_DEPTH:
                     raise self.source.refusal(f"more than {_MAX_DEPTH} nested scopes", *match.span("open"))
             elif match["close"]:
                 scope, depth = scope.outer or scope, depth - 1
         cursor.position = position
 
-    def _instruction(self, match: re.Match[str], scope: Scope) -> Statement:
+    def _instruction(self, match: re.Match[str], scope: PtxScope) -> Statement:
         if match["opcode"] in ("call", "call.uni"):
             return self._call(match, scope)
         guard = Name(match["guard"], negated=bool(match["no"])) if match["guard"] else None
@@ -88,7 +88,7 @@ class BodyReader:
             self._bad_operands(match, error)
         return Statement(match["opcode"], operands, guard, start, match.end(), scope, self.location)
 
-    def _call(self, match: re.Match[str], scope: Scope) -> Statement:
+    def _call(self, match: re.Match[str], scope: PtxScope) -> Statement:
         parts = _CALL.match(match["operands"].strip())
         if parts is None:
             message = "a call is `call (result), function, (argument, …);`, with a prototype last where the function is a register"
@@ -98,7 +98,7 @@ class BodyReader:
         indirect = function.startswith("%") or parts["prototype"] is not None
         guard = Name(match["guard"], negated=bool(match["no"])) if match["guard"] else None
         start = match.start("guard") - 1 - len(match["no"]) if guard else match.start("opcode")
-        call = Call(function, results, arguments, indirect)
+        call = CallOperands(function, results, arguments, indirect)
         return Statement(match["opcode"], (call,), guard, start, match.end(), scope, self.location)
 
     def _bad_operands(self, match: re.Match[str], error: OperandError) -> NoReturn:
@@ -121,7 +121,7 @@ class BodyReader:
         help = "a statement is `opcode operands;`, a label or a directive"
         raise self.source.refusal("this statement cannot be read", position, line and line.end(), help=help)
 
-    def _directive(self, word: str, function: Function, scope: Scope) -> None:
+    def _directive(self, word: str, function: PtxFunction, scope: PtxScope) -> None:
         cursor = self.cursor
         if word == ".loc":
             self._loc()
@@ -140,7 +140,7 @@ class BodyReader:
         else:
             cursor.fail(f"{word!r} is no directive of a function's body")
 
-    def _branch_targets(self, function: Function, scope: Scope) -> None:
+    def _branch_targets(self, function: PtxFunction, scope: PtxScope) -> None:
         """`table: .branchtargets a, b, c;`: the label before it names the list."""
         names = [label for label, index in scope.labels.items() if index == len(function.statements)]
         targets = [self.cursor.name("a label")]

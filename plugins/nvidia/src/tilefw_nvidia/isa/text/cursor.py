@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
-from tilefw_nvidia.isa.text.source import SYNTAX, Source
+from tilefw_nvidia.isa.text.source import SYNTAX, PtxSource
 
 _SPACE = re.compile(r"\s*")
 _TOKEN = re.compile(
@@ -33,7 +33,7 @@ def integer(text: str) -> int:
 class Cursor:
     """A position in a source, moved by tokens. `start` and `end` are the offsets of the last token taken."""
 
-    def __init__(self, source: Source, position: int = 0) -> None:
+    def __init__(self, source: PtxSource, position: int = 0) -> None:
         self.source = source
         self.code = source.code
         self.position = position

@@ -7,7 +7,7 @@ import struct
 from tilefw.api.integers import round_up
 from tilefw_nvidia.isa.text.cursor import Cursor, integer
 from tilefw_nvidia.isa.text.source import NAMES, NOT_SERVED
-from tilefw_nvidia.isa.text.syntax import Parameter, Scope, Space, Variable
+from tilefw_nvidia.isa.text.syntax import PtxParameter, PtxScope, PtxVariable, Space
 from tilefw_nvidia.isa.types import DECLARABLE, TYPES, Type
 
 SPACES: dict[str, Space] = {".global": "global", ".const": "const", ".shared": "shared", ".local": "local"}
@@ -26,7 +26,7 @@ def read_type(cursor: Cursor, expected: str = "a type") -> Type:
     return kind
 
 
-def read_registers(cursor: Cursor, scope: Scope) -> None:
+def read_registers(cursor: Cursor, scope: PtxScope) -> None:
     """What follows `.reg`: `.b32 %r<12>, %tmp;`."""
     vector = int(cursor.peek()[2:]) if cursor.peek() in (".v2", ".v4") else 0
     if vector:
@@ -51,7 +51,7 @@ def _add(cursor: Cursor, names: dict, name: str, value: object) -> None:
     names[name] = value
 
 
-def read_variable(cursor: Cursor, space: Space, extern: bool = False) -> list[Variable]:
+def read_variable(cursor: Cursor, space: Space, extern: bool = False) -> list[PtxVariable]:
     """What follows the space: `.align 16 .b8 name[256] = {…};`."""
     alignment = 0
     while cursor.peek() in (".align", ".attribute"):
@@ -64,7 +64,7 @@ def read_variable(cursor: Cursor, space: Space, extern: bool = False) -> list[Va
         cursor.fail("a variable cannot be a predicate")
     width = kind.bits // 8
     alignment = alignment or width * vector
-    variables: list[Variable] = []
+    variables: list[PtxVariable] = []
     while True:
         name = cursor.name("a variable name")
         start = cursor.start
@@ -77,7 +77,7 @@ def read_variable(cursor: Cursor, space: Space, extern: bool = False) -> list[Va
         size = elements * width * vector
         if size > MAX_BYTES:
             cursor.fail(f"{name} has {size} bytes; at most {MAX_BYTES} are possible")
-        variables.append(Variable(name, space, kind, size, alignment, extern, _padded(data, size), start))
+        variables.append(PtxVariable(name, space, kind, size, alignment, extern, _padded(data, size), start))
         if cursor.accept(";"):
             return variables
         cursor.expect(",")
@@ -150,9 +150,9 @@ def _float_bytes(kind: Type, value: float) -> bytes:
     return struct.pack({"f16": "<e", "f32": "<f", "f64": "<d", "b32": "<f", "b64": "<d"}[kind.name], value)
 
 
-def read_parameters(cursor: Cursor) -> tuple[Parameter, ...]:
+def read_parameters(cursor: Cursor) -> tuple[PtxParameter, ...]:
     """What follows a function's name: `( .param .u64 .ptr .global .align 16 x, .param .b8 y[128] )`."""
-    parameters: list[Parameter] = []
+    parameters: list[PtxParameter] = []
     offset = 0
     if not cursor.accept("(") or cursor.accept(")"):
         return ()
@@ -173,7 +173,7 @@ def read_parameters(cursor: Cursor) -> tuple[Parameter, ...]:
         cursor.expect(",")
 
 
-def _parameter(cursor: Cursor, offset: int) -> Parameter:
+def _parameter(cursor: Cursor, offset: int) -> PtxParameter:
     alignment = _alignment(cursor) if cursor.accept(".align") else 0
     kind = read_type(cursor)
     pointer, space, pointee = False, "", 0
@@ -193,4 +193,4 @@ def _parameter(cursor: Cursor, offset: int) -> Parameter:
         cursor.fail("a parameter array needs its size")
     alignment = alignment or kind.bits // 8 or 1
     offset = round_up(offset, alignment)
-    return Parameter(name, kind, elements * kind.bits // 8, alignment, offset, pointer, space, pointee)
+    return PtxParameter(name, kind, elements * kind.bits // 8, alignment, offset, pointer, space, pointee)

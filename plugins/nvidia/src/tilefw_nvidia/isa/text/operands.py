@@ -9,7 +9,7 @@ import re
 import struct
 
 from tilefw_nvidia.isa.text.cursor import integer
-from tilefw_nvidia.isa.text.syntax import Address, Float, Integer, Name, Operand, Pair, Sink, Vector
+from tilefw_nvidia.isa.text.syntax import AddressOperand, Float, Integer, Name, Operand, PairOperand, SinkOperand, VectorOperand
 
 _SPLIT = re.compile(r"\s*((?:\{[^{}]*\}|\[[^\[\]]*\]|[^,{}\[\]])+)(?:,|$)")
 _NAME = re.compile(r"(!?)\s*([A-Za-z_$%][\w$]*(?:\.[xyzw])?)$")
@@ -63,16 +63,16 @@ class OperandReader:
         if not text:
             raise OperandError("an operand is missing", "")
         if text == "_":
-            return Sink()
+            return SinkOperand()
         if match := _NAME.match(text):
             return Name(match[2], negated=bool(match[1]))
         if text[0] == "[" and text[-1] == "]":
             return self._address(text[1:-1].strip())
         if text[0] == "{" and text[-1] == "}":
-            return Vector(tuple(self._operand(part.strip()) for part in text[1:-1].split(",")))
+            return VectorOperand(tuple(self._operand(part.strip()) for part in text[1:-1].split(",")))
         if "|" in text:
             first, _, second = text.partition("|")
-            return Pair(self._operand(first.strip()), self._operand(second.strip()))
+            return PairOperand(self._operand(first.strip()), self._operand(second.strip()))
         if match := _SUM.match(text):
             return Name(match[1], offset=_signed(match[2], match[3]))
         return self._number(text)
@@ -89,15 +89,15 @@ class OperandReader:
             return Float(int.from_bytes(struct.pack("<d", float(text)), "little"), 64, decimal=True)
         raise OperandError(f"{text!r} is no operand", text)
 
-    def _address(self, text: str) -> Address:
+    def _address(self, text: str) -> AddressOperand:
         if match := _NAME.match(text):
             if match[1]:
                 raise OperandError("an address cannot be negated", text)
-            return Address(match[2], 0)
+            return AddressOperand(match[2], 0)
         if match := _SUM.match(text):
-            return Address(match[1], _signed(match[2], match[3]))
+            return AddressOperand(match[1], _signed(match[2], match[3]))
         if _INTEGER.match(text):
-            return Address(None, _integer(text))
+            return AddressOperand(None, _integer(text))
         raise OperandError(f"'[{text}]' is no address", text)
 
 

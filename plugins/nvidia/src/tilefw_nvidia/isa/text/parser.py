@@ -8,8 +8,8 @@ from tilefw_nvidia.isa.text.body import BodyReader
 from tilefw_nvidia.isa.text.cursor import Cursor
 from tilefw_nvidia.isa.text.declarations import SPACES, read_parameters, read_variable
 from tilefw_nvidia.isa.text.operands import OperandReader
-from tilefw_nvidia.isa.text.source import NAMES, NOT_SERVED, Source
-from tilefw_nvidia.isa.text.syntax import Function, Module, Scope, Space
+from tilefw_nvidia.isa.text.source import NAMES, NOT_SERVED, PtxSource
+from tilefw_nvidia.isa.text.syntax import PtxFunction, PtxModule, PtxScope, Space
 
 # PTX ISA, "Release Notes": the versions that exist between 1.0 and 9.x; more than ours may come.
 _VERSION = re.compile(r"\s*(\d{1,2})\.(\d)\b")
@@ -29,21 +29,21 @@ _ENTRY_DIRECTIVES = {
 _CLUSTER_DIRECTIVES = {".reqnctapercluster", ".explicitcluster", ".maxclusterrank", ".blocksareclusters"}
 
 
-def parse(text: str, filename: str = "<ptx>") -> Module:
+def parse(text: str, filename: str = "<ptx>") -> PtxModule:
     """The module in `text`. `filename` is only for messages. Raises CodeError (TFW071x) with line and column."""
-    source = Source(text, filename)
+    source = PtxSource(text, filename)
     if len(text) > _MAX_TEXT:
         raise source.refusal(f"the file has {len(text)} characters; at most {_MAX_TEXT} are read", 0)
-    return _ModuleReader(Module(source)).read()
+    return _ModuleReader(PtxModule(source)).read()
 
 
 class _ModuleReader:
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: PtxModule) -> None:
         self.module = module
         self.cursor = Cursor(module.source)
         self.operands = OperandReader()
 
-    def read(self) -> Module:
+    def read(self) -> PtxModule:
         cursor, module = self.cursor, self.module
         self._header()
         while not cursor.at_end:
@@ -114,7 +114,7 @@ class _ModuleReader:
         if name in module.entries:
             cursor.fail(f"entry {name} is defined twice", code=NAMES)
         parameters = read_parameters(cursor)
-        function = Function(name, parameters, self._directives(), [], Scope(), start)
+        function = PtxFunction(name, parameters, self._directives(), [], PtxScope(), start)
         if cursor.accept(";"):
             return
         cursor.expect("{")
@@ -127,7 +127,9 @@ class _ModuleReader:
         results = read_parameters(cursor) if cursor.peek() == "(" else ()
         name = cursor.name("the function's name")
         start, known = cursor.start, module.functions.get(name)
-        function = Function(name, read_parameters(cursor), self._directives(), [], Scope(), start, results=results, called=True)
+        function = PtxFunction(
+            name, read_parameters(cursor), self._directives(), [], PtxScope(), start, results=results, called=True
+        )
         if cursor.accept(";"):
             function.defined = False
             module.functions.setdefault(name, function)

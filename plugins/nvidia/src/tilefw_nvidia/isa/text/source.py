@@ -33,7 +33,7 @@ class Fault(TextFault):
     syntax: ClassVar[str] = SYNTAX
 
 
-class Source(SourceText):
+class PtxSource(SourceText):
     """The text of one PTX file: `code` is the text with its comments blanked out, offset for offset."""
 
     def __init__(self, text: str, filename: str) -> None:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from tilefw.api.integers import round_up
 from tilefw_nvidia.chips import Architecture
-from tilefw_nvidia.isa.text.source import Source
+from tilefw_nvidia.isa.text.source import PtxSource
 from tilefw_nvidia.isa.types import Type
 
 # --- operands ---------------------------------------------------------------------------------------------------------
@@ -41,7 +41,7 @@ class Float:
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class AddressOperand:
     """`[base + offset]`; base is None for an absolute address."""
 
     base: str | None
@@ -49,14 +49,14 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
-class Vector:
+class VectorOperand:
     """`{a, b}`: one operand of several registers."""
 
     items: tuple[Operand, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class PairOperand:
     """`d|p`: two destinations of one instruction."""
 
     first: Operand
@@ -64,12 +64,12 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Sink:
+class SinkOperand:
     """`_`: a destination that is thrown away."""
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallOperands:
     """All operands of `call (results), function, (arguments);`. `indirect`: the function is a register, with a prototype."""
 
     function: str
@@ -78,7 +78,7 @@ class Call:
     indirect: bool = False
 
 
-Operand = Name | Integer | Float | Address | Vector | Pair | Sink | Call
+Operand = Name | Integer | Float | AddressOperand | VectorOperand | PairOperand | SinkOperand | CallOperands
 
 # --- statements -------------------------------------------------------------------------------------------------------
 
@@ -94,20 +94,20 @@ class Location:
     inlined_at: Location | None = None
 
 
-class Scope:
+class PtxScope:
     """The names of one `{ }`: registers, variables, labels. Names of the outer scopes are seen from the inner ones."""
 
     __slots__ = ("counts", "labels", "outer", "registers", "tables", "variables")
 
-    def __init__(self, outer: Scope | None = None) -> None:
+    def __init__(self, outer: PtxScope | None = None) -> None:
         self.outer = outer
         self.registers: dict[str, Type] = {}
         self.counts: dict[str, tuple[int, Type]] = {}
-        self.variables: dict[str, Variable] = {}
+        self.variables: dict[str, PtxVariable] = {}
         self.labels: dict[str, int] = {}
         self.tables: dict[str, tuple[str, ...]] = {}
 
-    def variable(self, name: str) -> Variable | None:
+    def variable(self, name: str) -> PtxVariable | None:
         """The variable called `name` here or in an outer scope; None when there is none. `label` and `table` likewise."""
         return next((scope.variables[name] for scope in self._outwards() if name in scope.variables), None)
 
@@ -117,8 +117,8 @@ class Scope:
     def table(self, name: str) -> tuple[str, ...] | None:
         return next((scope.tables[name] for scope in self._outwards() if name in scope.tables), None)
 
-    def _outwards(self) -> Iterator[Scope]:
-        scope: Scope | None = self
+    def _outwards(self) -> Iterator[PtxScope]:
+        scope: PtxScope | None = self
         while scope is not None:
             yield scope
             scope = scope.outer
@@ -133,7 +133,7 @@ class Statement:
     guard: Name | None
     start: int
     end: int
-    scope: Scope
+    scope: PtxScope
     location: Location | None
 
 
@@ -141,7 +141,7 @@ Space = Literal["global", "const", "shared", "local", "param"]
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class PtxVariable:
     """A variable in a state space. `size` is in bytes, 0 for an unsized extern array (the dynamic shared memory).
 
     One in `param` is declared in a body: it carries an argument or a result of a call, and each thread has its own.
@@ -158,7 +158,7 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class PtxParameter:
     """A parameter of an entry: its place in the argument block, and what `.ptr` says of the memory behind it."""
 
     name: str
@@ -172,18 +172,18 @@ class Parameter:
 
 
 @dataclass(slots=True)
-class Function:
+class PtxFunction:
     """An `.entry` or, where `called`, a `.func` with its body; `results` are a `.func`'s. `directives` keeps performance directives
     by name (`reqntid`, `maxntid`, …). A function that is only declared is not `defined`."""
 
     name: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[PtxParameter, ...]
     directives: Mapping[str, tuple[int, ...]]
     statements: list[Statement]
-    scope: Scope
+    scope: PtxScope
     start: int
-    variables: list[Variable] = field(default_factory=list)
-    results: tuple[Parameter, ...] = ()
+    variables: list[PtxVariable] = field(default_factory=list)
+    results: tuple[PtxParameter, ...] = ()
     called: bool = False
     defined: bool = True
 
@@ -202,18 +202,18 @@ class Function:
 
 
 @dataclass(slots=True)
-class Module:
+class PtxModule:
     """A PTX file. `target` is as written (a suffix `a` or `f` included); `files` holds the names of `.file` by number,
     `aliases` other names of functions."""
 
-    source: Source
+    source: PtxSource
     version: tuple[int, int] = (0, 0)
     target: str = ""
     address_size: int = 64
-    entries: dict[str, Function] = field(default_factory=dict)
-    functions: dict[str, Function] = field(default_factory=dict)
+    entries: dict[str, PtxFunction] = field(default_factory=dict)
+    functions: dict[str, PtxFunction] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
-    variables: dict[str, Variable] = field(default_factory=dict)
+    variables: dict[str, PtxVariable] = field(default_factory=dict)
     files: dict[int, str] = field(default_factory=dict)
     strings: dict[str, str] = field(default_factory=dict)
 
@@ -226,7 +226,7 @@ class Module:
         """The target as a number and a suffix, which decide what the module may contain and where it runs."""
         return Architecture.parse(self.target)
 
-    def shared_bytes(self, function: Function) -> int:
+    def shared_bytes(self, function: PtxFunction) -> int:
         """Bytes of statically sized shared memory that the function and the module declare, each at its alignment."""
         total = 0
         for variable in [*self.variables.values(), *function.variables]:
