@@ -30,8 +30,8 @@ def _vector_add(rng: np.random.Generator, n: int = N) -> Problem:
     )
 
 
-def _doubled_in_place(rng: np.random.Generator) -> Problem:
-    x = _normal(rng, 48)
+def _doubled_in_place(rng: np.random.Generator, n: int = 48) -> Problem:
+    x = _normal(rng, n)
     return Problem({"x_ptr": InOut(x)}, {"x_ptr": 2 * x})
 
 
@@ -243,6 +243,10 @@ def _edges(make: Callable[..., Problem]) -> tuple[Variant, ...]:
 XO = {"x_ptr": F, "out_ptr": F, "n": "i32"}
 CASES = [
     Case("doubled_in_place", "pointwise.doubled_in_place", {"x_ptr": F}, {"BLOCK": 16}, (3,), _doubled_in_place),
+    Case(
+        "doubled_in_place_by_two_of_eight_warps", "pointwise.doubled_in_place", {"x_ptr": F}, {"BLOCK": 64}, (3,),
+        partial(_doubled_in_place, n=192), num_warps=8,
+    ),
     Case(
         "vector_add",
         "pointwise.vector_add",

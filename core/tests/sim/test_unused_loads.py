@@ -52,6 +52,37 @@ def test_a_store_of_the_discarding_waves_alone_is_a_use() -> None:
     assert races("index a2, a3, tid\n@!p0 store a2, r1\n" + STORED)
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+@pytest.mark.parametrize("step", [0, 8, -8])
+def test_a_load_that_every_wave_repeats_races_with_the_store_of_another_workgroup_alone(step: int, seed: int) -> None:
+    """Both waves of a workgroup load the same eight elements, `step` away from those that its first wave stores."""
+    text = f"""
+        param a0, arg0
+        and r3, tid, 7
+        mul r4, group, 8
+        add r3, r3, r4
+        add r3, r3, 8
+        index a1, a0, r3
+        add r3, r3, {step % 2**32}
+        index a2, a0, r3
+        lt p0, tid, 8
+        load r0, a2
+        add r1, r0, r0
+        @p0 store a1, r1
+        end
+    """
+    findings = run(text, np.arange(40, dtype=np.uint32), grid=3, block=16, seed=seed).report.findings
+    assert {f.check for f in findings} == ({"races"} if step else set())
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+def test_waves_that_load_in_place_twice_each_race_with_none(seed: int) -> None:
+    """Four waves: the last two repeat the loads of the first two, which store what they have loaded."""
+    text = LOADED.replace("and r3, tid, 7", "and r3, tid, 15").replace("lt p0, tid, 8", "lt p0, tid, 16")
+    out = run(text + STORED + "end", np.arange(16, dtype=np.uint32), 64, block=32, seed=seed)
+    assert out.report.findings == () and out.arrays[0].tolist() == list(range(0, 32, 2))
+
+
 def test_a_fault_that_ends_the_launch_leaves_no_race_unreported() -> None:
     findings = run(LOADED + STORED + "mov a5, 0l\nload r4, a5\nend", X, 64, block=16).report.findings
     assert [f.check for f in findings] == ["bounds", "races"]

@@ -28,11 +28,10 @@ from tilefw.sim.memory.spaces import owners_of
 from tilefw.sim.program import Instruction
 from tilefw.sim.report import first_true
 from tilefw.sim.tracking.events import KIND_SHIFT, later, settled_by
+from tilefw.sim.tracking.last_accesses import SEVERAL_GROUPS, SEVERAL_WAVES, LastAccesses
 from tilefw.sim.tracking.unused_loads import UnusedLoads
 
 CODE = "TFW0804"
-_SEVERAL_WAVES = 63
-_SEVERAL_GROUPS = np.uint32(0xFFFFFFFF)
 _RELEASES = frozenset({"release", "acq_rel", "seq_cst"})
 _ACQUIRES = frozenset({"acquire", "acq_rel", "seq_cst"})
 # Above this many addresses in one instruction, synchronisation is kept for the region as a whole.
@@ -42,32 +41,6 @@ Knowledge = dict[int, Array]
 """By workgroup, the clocks of its waves up to which all accesses are known to be ordered before."""
 Actor = tuple[Array, Array, Array, Array]
 """Of each lane, as a column: its actor number, clock, number of the workgroup in the batch, and wave."""
-
-
-class _Places:
-    """Last writer and readers of each granule of a region. Actors are (workgroup + 1) * 64 + wave; 0 is nobody. Their clocks
-    are stamps of events where those finish the access (see events.py). `mixed`: several instructions have read, and `read_site` is
-    one of them; `any_mixed` tells whether there are such at all."""
-
-    def __init__(self, region: Region, granule: int, clock: type[np.integer[Any]]) -> None:
-        count = len(region.data) // granule
-        self.granule = granule
-        self.writer = np.zeros(count, dtype=np.uint32)
-        self.written = np.zeros(count, dtype=clock)
-        self.write_site = np.zeros(count, dtype=np.int32)
-        self.strong = np.zeros(count, dtype=np.bool_)
-        self.reader = np.zeros(count, dtype=np.uint32)
-        self.read = np.zeros(count, dtype=clock)
-        self.read_site = np.zeros(count, dtype=np.int32)
-        self.mixed = np.zeros(count, dtype=np.bool_)
-        self.any_mixed = False
-
-    def refine(self, granule: int) -> None:
-        """Narrower accesses have come: every granule is cut."""
-        factor = self.granule // granule
-        for name in ("writer", "written", "write_site", "strong", "reader", "read", "read_site", "mixed"):
-            setattr(self, name, np.repeat(getattr(self, name), factor))
-        self.granule = granule
 
 
 class Races(Check):
@@ -154,7 +127,7 @@ class Races(Check):
                 self._check_together(lanes, piece, size, kind, values, places, granules, me)
 
     def _check_together(
-        self, lanes: NumpyLanes, piece: Piece, size: int, kind: AccessKind, values: Array | None, places: _Places,
+        self, lanes: NumpyLanes, piece: Piece, size: int, kind: AccessKind, values: Array | None, places: LastAccesses,
         granules: Array, me: Actor,
     ) -> None:
         """Several waves wrote one place in this very step: the last one stands there, and the others wrote something else."""
@@ -185,7 +158,7 @@ class Races(Check):
         _, me, places, granules = self._copy_parts(lanes, copy)
         self._note_write(places, granules, me, copy.instruction.index, False)
 
-    def _copy_parts(self, lanes: NumpyLanes, copy: Copy) -> tuple[Piece, Actor, _Places, Array]:
+    def _copy_parts(self, lanes: NumpyLanes, copy: Copy) -> tuple[Piece, Actor, LastAccesses, Array]:
         batch = lanes.batch
         _, waves, width = batch.frame.shape
         slot, wave = copy.thread // (waves * width), copy.thread // width % waves
@@ -198,10 +171,10 @@ class Races(Check):
         places, granules = self._places(copy.destination, batch.frame, piece, copy.size)
         return piece, (actor[:, None], clock[:, None], slot[:, None], wave[:, None]), places, granules
 
-    def _places(self, region: Region, frame: Frame, piece: Piece, size: int) -> tuple[_Places, Array]:
+    def _places(self, region: Region, frame: Frame, piece: Piece, size: int) -> tuple[LastAccesses, Array]:
         places = region.races
-        if not isinstance(places, _Places):
-            places = region.races = _Places(region, min(4, size), self._clock)
+        if not isinstance(places, LastAccesses):
+            places = region.races = LastAccesses(region, min(4, size), self._clock)
             self._touched.append(region)
         part = common_alignment(piece.index, min(size, places.granule))
         if part < places.granule:
@@ -219,7 +192,7 @@ class Races(Check):
         return actor, batch.clocks[slot, wave, wave].astype(self._clock), slot, wave
 
     def _conflicts_with_writer(
-        self, lanes: NumpyLanes, places: _Places, granules: Array, me: Actor, strong: bool
+        self, lanes: NumpyLanes, places: LastAccesses, granules: Array, me: Actor, strong: bool
     ) -> tuple[Array, Array]:
         actor = me[0]
         writer = places.writer[granules]
@@ -230,7 +203,7 @@ class Races(Check):
             bad &= ~self._ordered(lanes, writer, places.written[granules], me, bad)
         return bad, places.write_site[granules]
 
-    def _conflicts_with_readers(self, lanes: NumpyLanes, places: _Places, granules: Array, me: Actor) -> Array:
+    def _conflicts_with_readers(self, lanes: NumpyLanes, places: LastAccesses, granules: Array, me: Actor) -> Array:
         reader = places.reader[granules]
         bad = (reader != 0) & (reader != me[0])
         if bad.any():
@@ -244,8 +217,8 @@ class Races(Check):
         slot, wave = np.broadcast_to(slot, actor.shape), np.broadcast_to(wave, actor.shape)
         group = (actor >> np.uint32(6)).astype(np.int64) - 1
         other = (actor & np.uint32(63)).astype(np.int64)
-        mine = (group == batch.workgroups[slot]) & (actor != _SEVERAL_GROUPS)
-        several = other == _SEVERAL_WAVES
+        mine = (group == batch.workgroups[slot]) & (actor != SEVERAL_GROUPS)
+        several = other == SEVERAL_WAVES
         one = np.where(several, 0, np.minimum(other, batch.clocks.shape[1] - 1))
         known = batch.clocks[slot, wave, one]
         if several.any():
@@ -255,7 +228,7 @@ class Races(Check):
             result |= batch.events.settled(clock, slot, wave, one, several)
         result &= mine
         if self._known:
-            foreign = asked & ~mine & (actor != _SEVERAL_GROUPS)
+            foreign = asked & ~mine & (actor != SEVERAL_GROUPS)
             for place in zip(*np.nonzero(foreign), strict=True):
                 mine_there = int(batch.workgroups[slot[place]])
                 result[place] = _covers(self._known.get(mine_there, {}), int(group[place]), int(other[place]), int(clock[place]))
@@ -268,7 +241,7 @@ class Races(Check):
         same = np.ascontiguousarray(now)[..., None].view(np.uint8) == np.ascontiguousarray(values)[..., None].view(np.uint8)
         return same.reshape(len(values), -1, granule).all(axis=2)
 
-    def _note_write(self, places: _Places, granules: Array, me: Actor, site: int, strong: bool) -> None:
+    def _note_write(self, places: LastAccesses, granules: Array, me: Actor, site: int, strong: bool) -> None:
         actor, clock, _, _ = me
         places.writer[granules] = np.broadcast_to(actor, granules.shape)
         places.written[granules] = np.broadcast_to(clock, granules.shape)
@@ -278,7 +251,7 @@ class Races(Check):
         if places.any_mixed:
             places.mixed[granules] = False
 
-    def _note_read(self, lanes: NumpyLanes, places: _Places, granules: Array, me: Actor, site: int) -> None:
+    def _note_read(self, lanes: NumpyLanes, places: LastAccesses, granules: Array, me: Actor, site: int) -> None:
         actor, clock, _, _ = me
         actor, clock = np.broadcast_to(actor, granules.shape), np.broadcast_to(clock, granules.shape)
         seen = places.reader[granules] != 0
@@ -297,7 +270,10 @@ class Races(Check):
                 places.reader[granules], places.read[granules] = actor, clock
                 continue
             one_group = (reader >> np.uint32(6)) == (actor >> np.uint32(6))
-            several = np.where(one_group & (reader != _SEVERAL_GROUPS), actor | np.uint32(_SEVERAL_WAVES), _SEVERAL_GROUPS)
+            several = np.where(one_group & (reader != SEVERAL_GROUPS), actor | np.uint32(SEVERAL_WAVES), SEVERAL_GROUPS)
+            shared = foreign & (several != SEVERAL_GROUPS)
+            if shared.any():
+                places.note_several(granules[shared], reader[shared], actor[shared])
             combined = np.where(foreign, several, actor)
             both = later(clock, places.read[granules]) if self._settled else np.maximum(clock, places.read[granules])
             latest = np.where(foreign, both, clock)
@@ -308,12 +284,12 @@ class Races(Check):
         places.read_site[granules] = site
 
     def _report(
-        self, lanes: NumpyLanes, piece: Piece, bad: Array, other: Array, kind: str, places: _Places, granules: Array
+        self, lanes: NumpyLanes, piece: Piece, bad: Array, other: Array, kind: str, places: LastAccesses, granules: Array
     ) -> None:
         self.launch.diagnostics.reporter.add(**self._finding(lanes, piece, bad, other, kind, places, granules))
 
     def _finding(
-        self, lanes: NumpyLanes, piece: Piece, bad: Array, other: Array, kind: str, places: _Places, granules: Array
+        self, lanes: NumpyLanes, piece: Piece, bad: Array, other: Array, kind: str, places: LastAccesses, granules: Array
     ) -> dict[str, Any]:
         """The arguments of `Reporter.add` for the accesses in `bad`."""
         element = bad.any(axis=1)
@@ -345,7 +321,7 @@ class Races(Check):
         }
 
     def _keep_unused(
-        self, lanes: NumpyLanes, piece: Piece, bad: Array, other: Array, kind: AccessKind, places: _Places, granules: Array,
+        self, lanes: NumpyLanes, piece: Piece, bad: Array, other: Array, kind: AccessKind, places: LastAccesses, granules: Array,
         me: Actor,
     ) -> Array:
         """`bad` without the races of loads whose value may never be used: these are kept until it is known."""
@@ -355,26 +331,26 @@ class Races(Check):
         else:
             loads = -1 - np.broadcast_to(other, bad.shape).astype(np.int64)
             reader, reading = places.reader[granules], bad & (loads >= 0) & ~places.mixed[granules]
-        acting = np.unique(np.broadcast_to(me[3], bad.shape)[reading])
+        acting = np.broadcast_to(me[0], bad.shape)
         for load in np.unique(loads[reading]).tolist():
             for actor in np.unique(reader[reading & (loads == load)]).tolist():
-                group, wave = actor // 64 - 1, actor % 64
-                if actor == int(_SEVERAL_GROUPS) or not self._unused.may_be_unused(load, group):
+                group = actor // 64 - 1
+                if actor == int(SEVERAL_GROUPS) or not self._unused.may_be_unused(load, group):
                     continue
-                waves = np.array([wave])
-                if wave == _SEVERAL_WAVES:
-                    others = acting if kind != "read" and len(acting) == 1 else np.empty(0, dtype=np.int64)
-                    waves = np.setdiff1d(np.arange(lanes.batch.frame.shape[1]), others)
                 chosen = reading & (loads == load) & (reader == actor)
-                self._unused.keep(load, group, waves, self._finding(lanes, piece, chosen, other, kind, places, granules))
+                for own in np.unique(acting[chosen]).tolist():
+                    part = chosen & (acting == own)
+                    waves = places.reading_waves(granules[part], actor, own if kind != "read" else 0)
+                    self._unused.keep(load, group, waves, self._finding(lanes, piece, part, other, kind, places, granules))
                 bad = bad & ~chosen
         return bad
 
     def _missing_fence(
-        self, lanes: NumpyLanes, frame: Frame, where: tuple[int, int, int], actor: int, places: _Places, granule: int, reading: bool
+        self, lanes: NumpyLanes, frame: Frame, where: tuple[int, int, int], actor: int, places: LastAccesses, granule: int,
+        reading: bool,
     ) -> str | None:
         """That the other access was released and seen, and nothing has acquired it yet."""
-        if actor == int(_SEVERAL_GROUPS):
+        if actor == int(SEVERAL_GROUPS):
             return None
         slot = int(np.broadcast_to(frame.group, frame.shape)[where])
         mine, group, wave = int(lanes.batch.workgroups[slot]), actor // 64 - 1, actor % 64
@@ -462,7 +438,7 @@ def _covers(knowledge: Knowledge, group: int, wave: int, clock: int) -> bool:
     clocks = knowledge.get(group)
     if clocks is None:
         return False
-    return bool((clocks.min() if wave == _SEVERAL_WAVES else clocks[wave]) >= clock)
+    return bool((clocks.min() if wave == SEVERAL_WAVES else clocks[wave]) >= clock)
 
 
 def _join(into: Knowledge, other: Knowledge) -> None:
@@ -472,7 +448,7 @@ def _join(into: Knowledge, other: Knowledge) -> None:
 
 
 def _who(lanes: NumpyLanes, actor: int) -> str:
-    if actor == int(_SEVERAL_GROUPS):
+    if actor == int(SEVERAL_GROUPS):
         return "several workgroups"
     group, wave = lanes.launch.geometry.coordinates(actor // 64 - 1), actor % 64
-    return f"workgroup {group}, " + ("several waves" if wave == _SEVERAL_WAVES else f"wave {wave}")
+    return f"workgroup {group}, " + ("several waves" if wave == SEVERAL_WAVES else f"wave {wave}")
