@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from tilefw.api.collector import paused
+from tilefw.api.garbage_collection import paused
 
 
 def test_no_collection_inside():

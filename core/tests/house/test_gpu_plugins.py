@@ -15,9 +15,9 @@ ONLY = {
         "abi": "registers at a kernel's start",
         "assembler": "PTX goes to the vendor's assembler; machine code has ours",
         "code_object": "ELF files",
-        "finish": "waits, wait states and encodings, which PTX leaves to the vendor's assembler",
         "options": "the target has options of its own",
         "resources": "registers are counted here; PTX's are counted by the vendor's assembler",
+        "machine": "the machine layer: spills, waits, wait states and encodings, which PTX leaves to the vendor's assembler",
         "isa/__main__": "makes the documentation page of the rows",
         "isa/page": "the documentation page of the rows",
         "isa/constants": "inline constants of the encoding",
@@ -50,7 +50,7 @@ def names(plugin: str) -> set[str]:
     for room in ROOMS:
         folder = PLUGINS[plugin] / room
         for path in folder.iterdir():
-            if (path.suffix == ".py" or path.is_dir()) and path.name not in ("__init__.py", "__pycache__"):
+            if (path.suffix == ".py" or any(path.glob("*.py"))) and path.name != "__init__.py":
                 found.add(str(Path(room, path.stem)))
     return {name for name in found if not name.startswith(f"chips/{PAGES[plugin]}")}
 

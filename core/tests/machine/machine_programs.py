@@ -36,7 +36,7 @@ def _units(piece: Slice) -> list[Slice]:
 
 
 SPILLS = SpillModel(
-    homes={
+    slot_classes={
         "v": (
             SpillSlotClass("a", 1, 4, lambda v, a, _: _move("mova", a, v), lambda v, a, _: _move("mova", v, a)),
             SpillSlotClass(
@@ -59,7 +59,7 @@ SPILLS = SpillModel(
             for cls in ("s", "m")
         },
     },
-    stands=lambda inst, reg, cls: cls == "a" and inst.opcode in ("op", "st") and inst.predicate is None,
+    accepts=lambda inst, reg, cls: cls == "a" and inst.opcode in ("op", "st") and inst.predicate is None,
     copied=lambda inst: _copied(inst),
 )
 

@@ -11,14 +11,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tilefw.api.errors import InternalError
-from tilefw.machine.cells import Cells, live_out, touched
 from tilefw.machine.check_schedule import check_schedule
 from tilefw.machine.dependences import aliasing, dependences
+from tilefw.machine.headroom import RegisterHeadroom
 from tilefw.machine.inst import Function, Inst
 from tilefw.machine.list_scheduling import list_schedule
 from tilefw.machine.liveness import analyse, units
-from tilefw.machine.room import Room
 from tilefw.machine.schedule import _limits, _regions, schedule
+from tilefw.machine.subregisters import Subregisters, block_accesses, live_out
 from tilefw.machine.table import EFFECT, JUMP, PURE, InstructionTable, InstructionTraits, RegisterClass, from_dict
 from tilefw.machine.text import parse_function, print_function
 
@@ -158,10 +158,12 @@ def test_with_room_the_rest_can_always_go_on_as_it_was_written(rng: random.Rando
         count = len(region.traits)
         limits = [peak + spare for peak in peaks(region, list(range(count)))]
         insts = region.block.insts[:count]
-        order = dependences(insts, region.traits, region.touched, region.files, aliasing(f.insts(), chip, False), chip.apart)
+        order = dependences(insts, region.traits, region.accesses, region.files, aliasing(f.insts(), chip, False), chip.apart)
         region.pressure.restart()
         guards = [inst.predicate for inst in insts]
-        found = list_schedule(order, region.traits, guards, region.pressure, limits, chip.pace, Room(region.pressure, limits))
+        found = list_schedule(
+            order, region.traits, guards, region.pressure, limits, chip.issue_interval, RegisterHeadroom(region.pressure, limits)
+        )
         for placed in range(count + 1):
             rest = sorted(set(range(count)) - set(found[:placed]))
             assert all(peak <= limit for peak, limit in zip(peaks(region, found[:placed] + rest), limits, strict=True))
@@ -213,12 +215,12 @@ def test_what_stands_behind_a_branch_stays() -> None:
 @given(st.randoms(use_true_random=False))
 def test_cells_live_behind_blocks_are_the_units_of_liveness(rng: random.Random) -> None:
     f = machine_programs.draw(rng)
-    cells = Cells(f, machine_programs.chip())
-    found = live_out(f, machine_programs.chip(), touched(f, cells))
+    subregisters = Subregisters(f, machine_programs.chip())
+    found = live_out(f, machine_programs.chip(), block_accesses(f, subregisters))
     of: dict[int, list] = {}
-    for piece, numbers in cells.of.items():
+    for piece, numbers in subregisters.of.items():
         its = list(units(piece))
         for number in numbers:
-            of[number], its = its[: cells.weights[number]], its[cells.weights[number] :]
+            of[number], its = its[: subregisters.weights[number]], its[subregisters.weights[number] :]
     for live, wanted in zip(found, analyse(f, machine_programs.chip()).live_out, strict=True):
         assert {unit for number in live for unit in of[number]} == {unit for unit in wanted if not unit[0].physical}

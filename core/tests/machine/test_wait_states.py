@@ -117,5 +117,5 @@ def test_an_iteration_counts_from_the_one_before() -> None:
 
 def test_the_checker_sees_one_too_few_on_one_path() -> None:
     f = function("$v[0:1] = slow $v[8:1]\nbr {targets=over}\n$v[9:1] = other\nover:\nidle 1\n$v[1:1] = op $v[0:1]")
-    with pytest.raises(InternalError, match=r"touches 0 2 behind .* 3 are needed"):
+    with pytest.raises(InternalError, match=r"accesses 0 2 wait states after .* 3 are needed"):
         check_wait_states(f, TABLE, RULES)

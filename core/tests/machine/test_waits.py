@@ -169,7 +169,7 @@ def test_the_checker_sees_a_weaker_wait_on_one_path_only() -> None:
       wait "far:1"
       $v[2:1] = op $v[0:1]
     """)
-    with pytest.raises(InternalError, match=r"touches 0 while .* has not finished"):
+    with pytest.raises(InternalError, match=r"accesses 0 while .* has not finished"):
         check_waits(f, TABLE, _seen)
 
 

@@ -12,7 +12,7 @@ from tilefw.api.dtypes import DTYPES
 from tilefw.passes.manager import PassManager
 from tilefw.simt.description import ChipDescription, LaneMachine
 from tilefw.simt.passes import lane_passes
-from tilefw.simt.pipeline.loops import PipelineLoops
+from tilefw.simt.software_pipeline.loops import PipelineLoops
 from tilefw.testing.lane_interpreter import run as run_lanes
 from tilefw.tile.reference.interpret import RefReport, run
 from tilefw.tile.reference.memory import RefMemory

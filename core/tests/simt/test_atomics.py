@@ -14,7 +14,7 @@ from xdsl.dialects.scf import ForOp
 from tilefw.api.errors import UnsupportedError
 from tilefw.simt import lane
 from tilefw.simt.description import ChipDescription
-from tilefw.simt.pipeline.alias import LoopWrites
+from tilefw.simt.software_pipeline.alias import LoopWrites
 from tilefw.tile.text.module import parse
 
 MIX: list[dict[str, Any]] = [
@@ -118,4 +118,4 @@ def test_loads_are_not_issued_before_an_atomic_that_acquires(order: str, may: bo
     (function,) = [op for op in module.walk() if isinstance(op, FuncOp)]
     a, b, _ = function.body.block.args
     writes = LoopWrites(loop, disjoint=True)
-    assert (writes.may_touch(a), writes.may_touch(b)) == (may, True)
+    assert (writes.may_write(a), writes.may_write(b)) == (may, True)

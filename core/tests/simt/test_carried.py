@@ -12,8 +12,8 @@ from xdsl.ir import Block
 from tilefw.simt import lane
 from tilefw.simt.lane.builder import LaneBuilder
 from tilefw.simt.lane.memory import access_properties
-from tilefw.simt.lower.carried import move_offsets, start_with_invariants
-from tilefw.simt.lower.limits import OUTSIDE, literal
+from tilefw.simt.lower.buffer_bounds import OUTSIDE, literal
+from tilefw.simt.lower.loop_carried import move_offsets, start_with_invariants
 from tilefw.tile import types
 from tilefw.tile.dialect.base import dense_i64
 

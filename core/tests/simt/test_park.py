@@ -10,7 +10,7 @@ from made_up import BLOCKS
 
 from tilefw.passes.manager import PassManager
 from tilefw.simt.description import ChipDescription, LaneMachine
-from tilefw.simt.pipeline.park import ParkOperands
+from tilefw.simt.software_pipeline.invariants_to_shared import InvariantsToShared
 from tilefw.tile.reference.interpret import run
 from tilefw.tile.reference.memory import RefMemory
 from tilefw.tile.text.module import parse
@@ -51,7 +51,7 @@ func.func @k(%a: !tile.ptr<f16>, %b: !tile.ptr<f16>, %out: !tile.ptr<f32>) {{
 
 def parked(k: int, chip: ChipDescription, warps: int = 1):
     module = parse(KERNEL.format(k=k, a=32 * k, size=16 * k))
-    PassManager([ParkOperands(LaneMachine(chip, warps))], verify_each=True).run(module)
+    PassManager([InvariantsToShared(LaneMachine(chip, warps))], verify_each=True).run(module)
     return module
 
 

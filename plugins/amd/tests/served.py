@@ -18,11 +18,11 @@ from tilefw_amd.assembler import assemble as assembler
 from tilefw_amd.assembler import disassemble as disassembler
 from tilefw_amd.chips import Chip, chips
 from tilefw_amd.chips.targets import target
-from tilefw_amd.finish import machine_inst, verify, wait_states, waits
-from tilefw_amd.finish.traits import instructions
 from tilefw_amd.isa.encoding import decode as decoder
 from tilefw_amd.isa.set import InstructionSet, instruction_set
 from tilefw_amd.isa.text import parser
+from tilefw_amd.machine import machine_inst, verify, wait_states, waits
+from tilefw_amd.machine.traits import instructions
 from tilefw_amd.select.lanes import AmdLanes
 
 CHIPS: tuple[Chip, ...] = tuple(chips().values())

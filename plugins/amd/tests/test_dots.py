@@ -33,7 +33,7 @@ CASES = {"gfx942": [
     (DotTypes("f64", "f64", "f64"), "v_mfma_f64_16x16x4_f64"),
     (DotTypes("i8", "i8", "i32"), "v_mfma_i32_32x32x16_i8"),
     (DotTypes("f8E4M3FNUZ", "f8E4M3FNUZ", "f32"), "v_mfma_f32_32x32x16_fp8_fp8"),
-    (DotTypes("f8E5M2FNUZ", "f8E4M3FNUZ", "f32"), "v_mfma_f32_32x32x16_fp8_bf8"),  # turned over: B comes first
+    (DotTypes("f8E5M2FNUZ", "f8E4M3FNUZ", "f32"), "v_mfma_f32_32x32x16_fp8_bf8"),  # transposed: B comes first
     (DotTypes("f8E5M2", "f8E4M3FN", "f32"), "v_mfma_f32_32x32x8_f16"),  # the formats that the chip does not have
 ], "gfx950": [
     (DotTypes("f16", "f16", "f32"), "v_mfma_f32_32x32x16_f16"),

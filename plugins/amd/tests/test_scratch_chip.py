@@ -21,12 +21,12 @@ from tilefw_amd import chips as pages
 from tilefw_amd.backend import AmdBackend
 from tilefw_amd.chips import Chip, occupancy
 from tilefw_amd.chips.targets import target
-from tilefw_amd.finish import spill
-from tilefw_amd.finish.timing import timing
 from tilefw_amd.isa.encoding.decode import decode
 from tilefw_amd.isa.encoding.encode import encode
 from tilefw_amd.isa.set import instruction_set
 from tilefw_amd.isa.text.parser import parse
+from tilefw_amd.machine import spill
+from tilefw_amd.machine.timing import timing
 from tilefw_amd.select.lanes import description
 
 NAME = "gfx9scratch"

@@ -6,14 +6,14 @@ import pytest
 from served import CHIP, ISA, instruction
 
 from tilefw.api.machine import MEMORY, WHOLE, Inst, Reg
-from tilefw_amd.finish.spill import HOMES, copied, limits, model
+from tilefw_amd.machine.spill import SLOT_CLASSES, copied, limits, model
 
 V, S = Reg(-1, "v", 256, 1, physical=True), Reg(-1, "s", 128, 1, physical=True)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 16])
 def test_scratch_brings_back_what_went_there(count: int) -> None:
-    home = HOMES["v"][-1]
+    home = SLOT_CLASSES["v"][-1]
     value = Reg(0, "v", count, 2).whole
     stored, loaded = home.store(value, None, 64), home.load(value, None, 64)
     for inst in (*stored, *loaded):
@@ -27,7 +27,7 @@ def test_scratch_brings_back_what_went_there(count: int) -> None:
 
 
 def test_lanes_bring_back_what_went_there() -> None:
-    (home,) = HOMES["s"]
+    (home,) = SLOT_CLASSES["s"]
     value, holder = S.slice(10, 2), V.slice(5, 1)
     stored, loaded = home.store(value, holder, 6), home.load(value, holder, 6)
     for inst in (*stored, *loaded):
@@ -40,10 +40,10 @@ def test_lanes_bring_back_what_went_there() -> None:
 def test_matrix_products_and_stores_take_accumulation_registers_but_arithmetic_does_not() -> None:
     d, a, other = Reg(0, "v", 4, 2), Reg(1, "v", 2, 2), Reg(2, "v", 4, 2)
     product = Inst("v_mfma_f32_16x16x16_f16", [d.whole], [a.whole, a.whole, d.whole])
-    assert model(ISA).stands(product, d, "a") and model(ISA).stands(product, a, "a")
-    assert not model(ISA).stands(Inst("v_mfma_f32_16x16x16_f16", [d.whole], [a.whole, a.whole, other.whole]), d, "a")
-    assert model(ISA).stands(Inst("global_store_dwordx4", (), [a.whole, d.whole, "off"]), d, "a")
-    assert not model(ISA).stands(Inst("v_add_f32", [d.slice(0, 1)], [d.slice(0, 1), a.slice(0, 1)]), d, "a")
+    assert model(ISA).accepts(product, d, "a") and model(ISA).accepts(product, a, "a")
+    assert not model(ISA).accepts(Inst("v_mfma_f32_16x16x16_f16", [d.whole], [a.whole, a.whole, other.whole]), d, "a")
+    assert model(ISA).accepts(Inst("global_store_dwordx4", (), [a.whole, d.whole, "off"]), d, "a")
+    assert not model(ISA).accepts(Inst("v_add_f32", [d.slice(0, 1)], [d.slice(0, 1), a.slice(0, 1)]), d, "a")
 
 
 def test_waves_of_a_workgroup_share_the_registers_of_a_simd() -> None:

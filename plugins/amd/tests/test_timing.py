@@ -12,9 +12,9 @@ from served import ISA, ROWS
 
 from cdna3.random_inst import random_inst
 from tilefw_amd.chips import WAVE
-from tilefw_amd.finish.timing import timing
 from tilefw_amd.isa.meaning.fragments import SHAPES
 from tilefw_amd.isa.text.printer import text
+from tilefw_amd.machine.timing import timing
 
 # TARGET: 304 compute units of four SIMDs at 2.1 GHz (ROCm, "GPU hardware specifications").
 SIMDS, HERTZ = 304 * 4, 2.1e9

@@ -11,7 +11,7 @@ from tilefw.api.errors import CompileError
 from tilefw.frontend.builder import name_value
 from tilefw.frontend.calls import Calls
 from tilefw.frontend.casts import to_value
-from tilefw.frontend.rest import FELL_THROUGH, NeedsRest, PathOutcome, Rest
+from tilefw.frontend.continuation import FELL_THROUGH, Continuation, NeedsContinuation, PathOutcome
 from tilefw.frontend.scope import Names
 from tilefw.frontend.values import RuntimeValue, describe, flatten, is_number, named, rebuild, same_type
 
@@ -36,13 +36,13 @@ class BranchSide:
 class Branches(Calls):
     """The visitor of run-time branches."""
 
-    def execute(self, rest: Rest, closed: bool = False) -> PathOutcome:
+    def execute(self, continuation: Continuation, closed: bool = False) -> PathOutcome:
         raise NotImplementedError
 
-    def branch(self, node: ast.If, condition: RuntimeValue, rest: Rest, closed: bool) -> PathOutcome:
-        """Build a run-time `if`. FELL_THROUGH means that `rest` is still to be run; else all of it is in the branches."""
+    def branch(self, node: ast.If, condition: RuntimeValue, continuation: Continuation, closed: bool) -> PathOutcome:
+        """Build a run-time `if`. FELL_THROUGH means that `continuation` is still to be run; else all of it is in the branches."""
         before = self.frame.scope.snapshot()
-        sides = [self._side(statements, rest, before, closed) for statements in (node.body, node.orelse)]
+        sides = [self._side(statements, continuation, before, closed) for statements in (node.body, node.orelse)]
         ends = [side.outcome is FELL_THROUGH for side in sides]
         if all(ends):
             self.frame.at(node)
@@ -50,42 +50,42 @@ class Branches(Calls):
             return FELL_THROUGH
         if any(ends):
             if closed:
-                raise NeedsRest
-            self._continue(sides[ends.index(True)], rest)
+                raise NeedsContinuation
+            self._continue(sides[ends.index(True)], continuation)
         self.frame.at(node)
         self.frame.scope.restore(before)
         return self._join_returns(condition, sides)
 
-    def _side(self, statements: list[ast.stmt], rest: Rest, before: Names, closed: bool) -> BranchSide:
-        """One branch. When it returns in some of its own branches only, it is built again with `rest` inside."""
+    def _side(self, statements: list[ast.stmt], continuation: Continuation, before: Names, closed: bool) -> BranchSide:
+        """One branch. When it returns in some of its own branches only, it is built again with `continuation` inside."""
         side = self._run(statements, None, before, closed=True)
         if side is not None:
             return side
         if closed:
-            raise NeedsRest
-        side = self._run(statements, rest, before, closed=False)
+            raise NeedsContinuation
+        side = self._run(statements, continuation, before, closed=False)
         assert side is not None
         if side.outcome is FELL_THROUGH:
             side.outcome = PathOutcome(None)
         return side
 
-    def _run(self, statements: list[ast.stmt], rest: Rest, before: Names, closed: bool) -> BranchSide | None:
+    def _run(self, statements: list[ast.stmt], continuation: Continuation, before: Names, closed: bool) -> BranchSide | None:
         side, scope = BranchSide(), self.frame.scope
         scope.restore(before)
         with self.frame.b.inside(side.block):
             try:
-                side.outcome = self.execute((statements, 0, rest), closed)
-            except NeedsRest:
+                side.outcome = self.execute((statements, 0, continuation), closed)
+            except NeedsContinuation:
                 scope.restore(before)
                 return None
         side.end = scope.snapshot()
         scope.restore(before)
         return side
 
-    def _continue(self, side: BranchSide, rest: Rest) -> None:
+    def _continue(self, side: BranchSide, continuation: Continuation) -> None:
         self.frame.scope.restore(side.end)
         with self.frame.b.inside(side.block):
-            outcome = self.execute(rest)
+            outcome = self.execute(continuation)
         side.outcome = PathOutcome(None) if outcome is FELL_THROUGH else outcome
 
     def _join_names(self, node: ast.If, condition: RuntimeValue, sides: list[BranchSide], before: Names) -> None:

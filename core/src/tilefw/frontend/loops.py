@@ -22,7 +22,7 @@ from tilefw.frontend.builder import name_value
 from tilefw.frontend.calls import Calls
 from tilefw.frontend.casts import cast, to_value
 from tilefw.frontend.constructs import unsupported
-from tilefw.frontend.rest import assigned_names
+from tilefw.frontend.continuation import assigned_names
 from tilefw.frontend.semantics import not_constexpr, promote_integers
 from tilefw.frontend.values import RuntimeValue, describe, flatten, leaves, lowered, named, rebuild, same_type
 from tilefw.language.constants import unwrap

@@ -1,6 +1,6 @@
 """Statements of a kernel. What is decided at compile time is walked through; what is decided at run time becomes `scf`.
 
-A body is a list of statements with what follows it (`Rest`), because a `return` inside a run-time `if` sends everything
+A body is a list of statements with what follows it (`Continuation`), because a `return` inside a run-time `if` sends everything
 after that `if` into its other branch, and an unrolled loop puts its iterations in front of what follows.
 """
 
@@ -18,9 +18,9 @@ from tilefw.frontend.builder import name_value
 from tilefw.frontend.builtins import MEANINGS
 from tilefw.frontend.casts import to_value
 from tilefw.frontend.constructs import unsupported
+from tilefw.frontend.continuation import FELL_THROUGH, Continuation, PathOutcome
 from tilefw.frontend.expressions import truth_of
 from tilefw.frontend.loops import LoopStatements, is_range, static_items
-from tilefw.frontend.rest import FELL_THROUGH, PathOutcome, Rest
 from tilefw.frontend.values import RuntimeValue, flatten, is_number, named, transform
 
 STATEMENT_LIMIT = 200_000
@@ -30,7 +30,7 @@ STATEMENT_LIMIT = 200_000
 class Goto:
     """Go on with these statements."""
 
-    rest: Rest
+    continuation: Continuation
 
 
 Item = ast.stmt | Callable[[], None]
@@ -44,22 +44,22 @@ class Statements(Branches, LoopStatements):
         outcome = self.execute((self.frame.source.tree.body, 0, None))
         return None if outcome is FELL_THROUGH else outcome.value
 
-    def execute(self, rest: Rest, closed: bool = False) -> PathOutcome:
-        """Run statements until none is left or one returns. `closed`: what follows the last one is not in `rest`."""
-        while rest is not None:
-            items, index, after = rest
+    def execute(self, continuation: Continuation, closed: bool = False) -> PathOutcome:
+        """Run statements until none is left or one returns. `closed`: what follows the last one is not in `continuation`."""
+        while continuation is not None:
+            items, index, after = continuation
             if index == len(items):
-                rest = after
+                continuation = after
                 continue
-            rest = (items, index + 1, after)
+            continuation = (items, index + 1, after)
             item = items[index]
             if not isinstance(item, ast.stmt):
                 item()
                 continue
             self._count(item)
-            result = self._statement(item, rest, closed)
+            result = self._statement(item, continuation, closed)
             if isinstance(result, Goto):
-                rest = result.rest
+                continuation = result.continuation
             elif result is not None:
                 return result
         return FELL_THROUGH
@@ -70,12 +70,12 @@ class Statements(Branches, LoopStatements):
             message = f"the kernel unrolls to more than {STATEMENT_LIMIT} statements"
             raise CompileError(message, "TFW0114", self.frame.place(node), help="use tl.range")
 
-    def _statement(self, node: ast.stmt, rest: Rest, closed: bool) -> Goto | PathOutcome | None:
+    def _statement(self, node: ast.stmt, continuation: Continuation, closed: bool) -> Goto | PathOutcome | None:
         try:
             if isinstance(node, ast.If):
-                return self._if(node, rest, closed)
+                return self._if(node, continuation, closed)
             if isinstance(node, ast.For):
-                return self._for(node, rest)
+                return self._for(node, continuation)
             if isinstance(node, ast.Return):
                 return self._return(node)
             handler = _HANDLERS.get(type(node))
@@ -88,20 +88,20 @@ class Statements(Branches, LoopStatements):
             raise
         return None
 
-    def _if(self, node: ast.If, rest: Rest, closed: bool) -> Goto | PathOutcome | None:
+    def _if(self, node: ast.If, continuation: Continuation, closed: bool) -> Goto | PathOutcome | None:
         condition = self.expression(node.test)
         if not isinstance(condition, RuntimeValue):
-            return Goto((node.body if truth_of(condition) else node.orelse, 0, rest))
+            return Goto((node.body if truth_of(condition) else node.orelse, 0, continuation))
         self.frame.at(node.test)
         try:
             condition = self.condition(condition)
         except CompileError as error:
             error.place = error.place or self.frame.place(node.test)
             raise
-        outcome = self.branch(node, condition, rest, closed)
+        outcome = self.branch(node, condition, continuation, closed)
         return None if outcome is FELL_THROUGH else outcome
 
-    def _for(self, node: ast.For, rest: Rest) -> Goto | None:
+    def _for(self, node: ast.For, continuation: Continuation) -> Goto | None:
         if node.orelse:
             raise unsupported(node, "`else` after a loop")
         head = self.loop_head(node)
@@ -112,7 +112,7 @@ class Statements(Branches, LoopStatements):
         for item in static_items(head):
             steps.append(lambda item=item: self.bind(node.target, item, keep=True))
             steps += node.body
-        return Goto((steps, 0, rest))
+        return Goto((steps, 0, continuation))
 
     def _return(self, node: ast.Return) -> PathOutcome:
         if self.frame.loops:

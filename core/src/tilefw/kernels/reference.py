@@ -11,9 +11,9 @@ import numpy as np
 from tilefw.api.dtypes import dtype
 from tilefw.kernels import formats
 from tilefw.kernels.spec import Buffer
-from tilefw.pages import PAGE_BYTES, occupied
 from tilefw.runtime.arguments.arrays import HostArray, Storage, TypedArray, host_array, storages
 from tilefw.runtime.diagnostics import check_error
+from tilefw.sparse_arrays import PAGE_BYTES, occupied
 from tilefw.tile.reference.accuracy import Comparison, compare
 from tilefw.tile.reference.interpret import RefBuffer, RefMemory, RefPointer, run
 from tilefw.tile.reference.value import EvaluatedValue

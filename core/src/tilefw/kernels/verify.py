@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from tilefw.api.artifact import Artifact
-from tilefw.api.collector import paused
 from tilefw.api.device import DEFAULT_BUDGET, Finding
 from tilefw.api.errors import CapacityError, CheckError, InternalError, KernelError, UnsupportedError
+from tilefw.api.garbage_collection import paused
 from tilefw.api.timeline import Utilisation
 from tilefw.kernels.instance import instance
 from tilefw.kernels.reference import Reference

@@ -6,9 +6,9 @@ What all stand on:
     table         what a plugin says of its instructions and registers
     function_pass a pass over each machine function: what those below are
     text          the text form, printed and parsed; `function_op` carries a function through the pass manager
-    flow          control between blocks; `forward` finds what holds at the entry of each
+    flow          control between blocks; `forward_analysis` finds what holds at the entry of each
     liveness      what is live at the edges of blocks, as sets that are easy to read: for checkers and for loops
-    cells         the same for passes that ask a great deal: registers divided where operands part them, numbered
+    subregisters  the same for passes that ask often: registers divided where operands divide them, numbered
 
 The passes, in the order in which a chip whose code is final runs them; any of them can be left out. `tilefw passes`
 lists those of a target, `tilefw opt --target` runs one on text.
@@ -16,7 +16,7 @@ lists those of a target, `tilefw opt --target` runs one on text.
     dead                     what nothing needs goes away
     hoist                    what a loop computes alike in every iteration stands before it
     schedule                 order within blocks: `dependences` say what may change places, `list_scheduling` chooses, `pressure`
-                             counts registers, and `room` sees to it that what is left still fits
+                             counts live registers, and `headroom` keeps the rest of the block within the limit
     ties                     a result that must stand in an operand's register finds the operand there
     assign_registers         `coalesce` removes copies, `allocate` places `live_ranges` in a `register_file`; what finds no place
                              leaves by `spill`, as `spill_choice` decides, for where the plugin's `spill_model` says

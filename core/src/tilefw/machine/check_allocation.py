@@ -5,7 +5,7 @@ surely holds. Values that nobody has written yet are anything, and so held every
 
     read  v at p     v must be in state[p], or not written yet
     write v at p     v leaves every other location; state[p] = {v}
-    write under a predicate     as a write, and v's old value must have been at p, if v has one (see `cells`)
+    write under a predicate     as a write, and v's old value must have been at p, if v has one (see `subregisters`)
 
     a copy v = w of the virtual code     v leaves every location that does not hold w, and comes to each that does
     a copy under a predicate             v leaves every location that does not hold both
@@ -96,7 +96,7 @@ def _well_placed(virtual: Inst, physical: Inst, table: InstructionTable, spills:
     if _form(virtual) != _form(physical):
         raise InternalError(f"allocation changed '{virtual}' into '{physical}', not only its registers")
     for a, b in zip(_operands(virtual), _operands(physical), strict=True):
-        if not _fits(a, b, table) and not (spills is not None and _stands(virtual, a, b, table, spills)):
+        if not _fits(a, b, table) and not (spills is not None and _accepted(virtual, a, b, table, spills)):
             raise InternalError(f"allocation puts {a} at {b} in '{physical}'")
     written = [unit for piece in physical.writes() for unit in units(piece)]
     if len(written) != len(set(written)):
@@ -136,9 +136,9 @@ def _is_placed(a: Slice, b: Slice, table: InstructionTable) -> bool:
     return there and a.count == b.count and b.first % align == 0
 
 
-def _stands(inst: Inst, a: Slice, b: Slice, table: InstructionTable, spills: SpillModel) -> bool:
+def _accepted(inst: Inst, a: Slice, b: Slice, table: InstructionTable, spills: SpillModel) -> bool:
     """Whether the instruction may have this operand in a file that is not its class's own."""
-    return not a.reg.physical and b.reg.physical and _is_placed(a, b, table) and spills.stands(inst, a.reg, b.reg.cls)
+    return not a.reg.physical and b.reg.physical and _is_placed(a, b, table) and spills.accepts(inst, a.reg, b.reg.cls)
 
 
 def _check_early(virtual: Inst, physical: Inst) -> None:

@@ -1,7 +1,7 @@
 """Replays a block before and after scheduling and trusts nothing of either: every read must find the same write.
 
 Each instruction is given what it saw: for each register that it reads, the instruction that wrote it last; for each access, the
-writes (for a write also the reads) before it that may touch the same bytes, the fence that it stands behind, and for a volatile one
+writes (for a write also the reads) before it that may access the same bytes, the fence that precedes it, and for a volatile one
 the volatile access before it. Equal sights, and
 equal last writers at the end of the block, mean equal results. (Nothing here comes from the graph that the scheduler goes by.)
 """
@@ -103,5 +103,5 @@ def _changing(function: Iterable[Inst], table: InstructionTable) -> frozenset[in
 
 
 def _meet(a: tuple[str, int], b: tuple[str, int]) -> bool:
-    """Whether two accesses may touch the same bytes."""
+    """Whether two accesses may have a byte in common."""
     return a[0] == b[0] and (a[1] == b[1] or -1 in (a[1], b[1]))

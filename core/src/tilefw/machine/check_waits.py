@@ -46,9 +46,9 @@ class Seen:
 def check_waits(function: Function, table: InstructionTable, seen: Callable[[Inst], Seen]) -> None:
     """Raises InternalError with the instruction that comes too early and the one that it comes too early for."""
     code = [[(inst, seen(inst)) for inst in block.insts] for block in function.blocks]
-    ways = exits(function, table)
-    follower = _Follower(function.name, code, ways)
-    for block in reached(ways):
+    edges = exits(function, table)
+    follower = _Follower(function.name, code, edges)
+    for block in reached(edges):
         for place, (_, facts) in enumerate(code[block]):
             for event in facts.events:
                 follower.follow(block, place, event)
@@ -57,8 +57,8 @@ def check_waits(function: Function, table: InstructionTable, seen: Callable[[Ins
 class _Follower:
     """Follows events of one function."""
 
-    def __init__(self, name: str, code: list[list[tuple[Inst, Seen]]], ways: list[list[BlockExit]]) -> None:
-        self._name, self._code, self._ways = name, code, ways
+    def __init__(self, name: str, code: list[list[tuple[Inst, Seen]]], edges: list[list[BlockExit]]) -> None:
+        self._name, self._code, self._edges = name, code, edges
 
     def follow(self, block: int, place: int, event: Begun) -> None:
         """From behind the instruction at the place."""
@@ -74,9 +74,9 @@ class _Follower:
     def _along(
         self, block: int, start: int, later: int, pending: Numbers, event: Begun, origin: Inst
     ) -> list[tuple[int, int, Numbers]]:
-        """The ways out of a block on which the event may still be unfinished: (block, later events, what is pending)."""
+        """The edges out of a block on which the event may still be unfinished: (block, later events, what is pending)."""
         found: list[tuple[int, int, Numbers]] = []
-        ways = self._ways[block]
+        edges = self._edges[block]
         for place in range(start, len(self._code[block])):
             inst, facts = self._code[block][place]
             left = facts.limits.get(event.queue)
@@ -88,8 +88,8 @@ class _Follower:
             later += len(own)
             if not pending:
                 return found
-            found += [(way.block, later, pending) for way in ways if way.place == place]
-        return found + [(way.block, later, pending) for way in ways if way.place < 0]
+            found += [(edge.block, later, pending) for edge in edges if edge.place == place]
+        return found + [(edge.block, later, pending) for edge in edges if edge.place < 0]
 
     def _check(self, inst: Inst, facts: Seen, pending: Numbers, own: list[Begun], origin: Inst) -> None:
         """Whether the instruction may stand here while `pending` is to come; its `own` events write behind the one followed."""
@@ -97,4 +97,4 @@ class _Follower:
         written = facts.writes.difference(*(e.pending for e in own))
         early = pending & (read | written | facts.needs)
         if early:
-            raise InternalError(f"waits of {self._name}: '{inst}' touches {min(early)} while '{origin}' has not finished")
+            raise InternalError(f"waits of {self._name}: '{inst}' accesses {min(early)} while '{origin}' has not finished")

@@ -3,13 +3,13 @@
 Loop arguments and the results of branches are registers that several blocks write (there are no phis), and the operand of a wide
 access or a matrix instruction is a tuple that copies fill; those moves mostly vanish here, and what stays is a real copy.
 
-Registers that merged are a group: a row of cells, each of which is one smallest register wide and has the parts of the members
-that stand there. Two groups merge when one lies inside the other and no two cells that meet interfere. Interference is
+Registers that merged are a group: a row of units, each of which is one smallest register wide and has the parts of the members
+that stand there. Two groups merge when one lies inside the other and no two units that meet interfere. Interference is
 Chaitin's: a definition interferes with all that is live after it, but for what the move that makes it copies (G. Chaitin,
-"Register Allocation & Spilling via Graph Coloring", 1982). All that is live in one cell has one value, so a copy of any of it
+"Register Allocation & Spilling via Graph Coloring", 1982). All that is live in one unit has one value, so a copy of any of it
 interferes with none of it.
 
-No graph is built: it would have n² edges for the n accumulators of a loop. A cell has its definitions and, in order, the spans in
+No graph is built: it would have n² edges for the n accumulators of a loop. A unit has its definitions and, in order, the spans in
 which it is live; two of them are asked about when a move wants to merge them. Copies of inner loops go first.
 """
 
@@ -73,8 +73,8 @@ def _copy_of(inst: Inst, table: InstructionTable) -> _RegisterMove | None:
     return _RegisterMove(dest, source) if table.file(source.reg.cls) == table.file(dest.reg.cls) else None
 
 
-class _Cell:
-    """What stands in one smallest register of a group: where it is written, with the cell that is copied where a move writes it,
+class _RegisterUnit:
+    """What stands in one smallest register of a group: where it is written, with the unit that is copied where a move writes it,
     and where it is live, from `starts[i]` to before `ends[i]`."""
 
     __slots__ = ("at", "definitions", "ends", "group", "into", "starts")
@@ -82,12 +82,12 @@ class _Cell:
     def __init__(self, group: _Group, at: int) -> None:
         self.group = group
         self.at = at
-        self.definitions: list[tuple[int, _Cell | None]] = []
+        self.definitions: list[tuple[int, _RegisterUnit | None]] = []
         self.starts: list[int] = []
         self.ends: list[int] = []
-        self.into: _Cell | None = None  # the cell that this one merged into
+        self.into: _RegisterUnit | None = None  # the unit that this one merged into
 
-    def root(self) -> _Cell:
+    def root(self) -> _RegisterUnit:
         found = self
         while found.into is not None:
             found = found.into
@@ -97,14 +97,14 @@ class _Cell:
         i = bisect_right(self.starts, position) - 1
         return i >= 0 and position < self.ends[i]
 
-    def clashes(self, other: _Cell) -> bool:
+    def clashes(self, other: _RegisterUnit) -> bool:
         """Whether `other` is live after a definition here that copies neither of the two."""
         for position, source in self.definitions:
             if other.live_at(position) and (source is None or source.root() not in (self, other)):
                 return True
         return False
 
-    def absorb(self, other: _Cell) -> None:
+    def absorb(self, other: _RegisterUnit) -> None:
         other.into = self
         self.definitions += other.definitions
         spans = [*zip(self.starts, self.ends, strict=True), *zip(other.starts, other.ends, strict=True)]
@@ -112,43 +112,43 @@ class _Cell:
 
 
 class _Group:
-    """Registers that merged, each with its offset from the group's first cell."""
+    """Registers that merged, each with its offset from the group's first unit."""
 
-    __slots__ = ("align", "cells", "members")
+    __slots__ = ("align", "members", "units")
 
     def __init__(self, reg: Reg) -> None:
         self.align = reg.align
-        self.cells = [_Cell(self, i) for i in range(reg.width)]
+        self.units = [_RegisterUnit(self, i) for i in range(reg.width)]
         self.members = [(reg, 0)]
 
     def takes(self, other: _Group, offset: int) -> bool:
-        """Whether `other`, its first cell at `offset`, fits in: inside, rightly aligned, and without interference."""
-        if offset < 0 or offset + len(other.cells) > len(self.cells) or offset % other.align:
+        """Whether `other`, its first unit at `offset`, fits in: inside, rightly aligned, and without interference."""
+        if offset < 0 or offset + len(other.units) > len(self.units) or offset % other.align:
             return False
-        pairs = zip(self.cells[offset:], other.cells, strict=False)
+        pairs = zip(self.units[offset:], other.units, strict=False)
         return not any(mine.clashes(its) or its.clashes(mine) for mine, its in pairs)
 
     def absorb(self, other: _Group, offset: int) -> None:
         self.align = max(self.align, other.align)
         self.members += [(reg, offset + at) for reg, at in other.members]
-        for mine, its in zip(self.cells[offset:], other.cells, strict=False):
+        for mine, its in zip(self.units[offset:], other.units, strict=False):
             mine.absorb(its)
 
 
-class _Touch(NamedTuple):
-    """What one instruction does to registers of moves: the cells that it reads, those that it writes, and, cell by cell, what it
+class _Access(NamedTuple):
+    """What one instruction does to registers of moves: the units that it reads, those that it writes, and, unit by unit, what it
     copies to these if it is a copy; whether what they held is gone after it, and whether it writes before it has read."""
 
     position: int
-    read: list[_Cell]
-    written: list[_Cell]
-    copied: list[_Cell] | None
+    read: list[_RegisterUnit]
+    written: list[_RegisterUnit]
+    copied: list[_RegisterUnit] | None
     kills: bool
     early: bool
 
 
 class _UnitLiveness:
-    """The groups of the registers that moves name, with where their cells are written and live.
+    """The groups of the registers that moves name, with where their units are written and live.
 
     A block's entry has a number, as each instruction has; what stands at n reads at position 2n and writes at 2n + 1.
     """
@@ -158,31 +158,31 @@ class _UnitLiveness:
     ) -> None:
         named = dict.fromkeys(side.reg for copy in copies.values() for side in copy)
         self.groups = {reg: _Group(reg) for reg in named}
-        self.cells = {reg: group.cells for reg, group in self.groups.items()}
-        self._known: dict[Slice, list[_Cell]] = {}
+        self.units = {reg: group.units for reg, group in self.groups.items()}
+        self._known: dict[Slice, list[_RegisterUnit]] = {}
         self._copies = copies
         self._early = {opcode for opcode in {inst.opcode for inst in function.insts()} if table.traits(opcode).early}
-        self.touches: list[list[_Touch]] = []  # by block
+        self.accesses: list[list[_Access]] = []  # by block
         entries: list[int] = []
         number = 0
         for block in function.blocks:
             entries.append(2 * number)
-            self.touches.append(self._touches(block, number + 1))
+            self.accesses.append(self._accesses(block, number + 1))
             number += len(block.insts) + 1
         live_out = self._live_out(following)
-        spans: dict[_Cell, list[tuple[int, int]]] = {cell: [] for cells in self.cells.values() for cell in cells}
-        for touches, live, entry, end in zip(self.touches, live_out, entries, [*entries[1:], 2 * number], strict=True):
-            _find_spans(touches, live, entry, end, spans)
-        for cell, found in spans.items():
-            cell.starts, cell.ends = _joined(found)
+        spans: dict[_RegisterUnit, list[tuple[int, int]]] = {unit: [] for units in self.units.values() for unit in units}
+        for accesses, live, entry, end in zip(self.accesses, live_out, entries, [*entries[1:], 2 * number], strict=True):
+            _find_spans(accesses, live, entry, end, spans)
+        for unit, found in spans.items():
+            unit.starts, unit.ends = _joined(found)
 
     def merge(self, copy: _RegisterMove) -> None:
         """Make the two sides of a copy one, if they may be."""
-        to, source = self._cell(copy.dest), self._cell(copy.source)
+        to, source = self._unit(copy.dest), self._unit(copy.source)
         offset = to.at - source.at
         if to.group is source.group:
             return
-        if len(to.group.cells) >= len(source.group.cells):
+        if len(to.group.units) >= len(source.group.units):
             large, small = to.group, source.group
         else:
             large, small, offset = source.group, to.group, -offset
@@ -191,50 +191,50 @@ class _UnitLiveness:
 
     def are_one(self, copy: _RegisterMove) -> bool:
         """Whether the two sides of a copy are one by now."""
-        return self._cell(copy.dest) is self._cell(copy.source)
+        return self._unit(copy.dest) is self._unit(copy.source)
 
-    def _cell(self, side: Slice) -> _Cell:
-        return self.cells[side.reg][side.first].root()
+    def _unit(self, side: Slice) -> _RegisterUnit:
+        return self.units[side.reg][side.first].root()
 
-    def _touches(self, block: Block, number: int) -> list[_Touch]:
-        touches: list[_Touch] = []
+    def _accesses(self, block: Block, number: int) -> list[_Access]:
+        accesses: list[_Access] = []
         for at, inst in enumerate(block.insts, number):
             plain = inst.predicate is None and not inst.implicit_uses
             read = self._named(inst.uses if plain else inst.reads())
             written = self._named((*inst.defs, *inst.implicit_defs) if inst.implicit_defs else inst.defs)
             if read or written:
                 copied = read if id(inst) in self._copies else None
-                touches.append(_Touch(2 * at, read, written, copied, inst.predicate is None, inst.opcode in self._early))
-        return touches
+                accesses.append(_Access(2 * at, read, written, copied, inst.predicate is None, inst.opcode in self._early))
+        return accesses
 
-    def _named(self, operands: Iterable[object]) -> list[_Cell]:
+    def _named(self, operands: Iterable[object]) -> list[_RegisterUnit]:
         known = self._known
-        found: list[_Cell] = []
+        found: list[_RegisterUnit] = []
         for operand in operands:
             if isinstance(operand, Slice):
-                cells = known.get(operand)
-                if cells is None:
-                    row = self.cells.get(operand.reg, [])
-                    cells = known[operand] = row[operand.first : operand.first + operand.count]
-                found += cells
+                units = known.get(operand)
+                if units is None:
+                    row = self.units.get(operand.reg, [])
+                    units = known[operand] = row[operand.first : operand.first + operand.count]
+                found += units
         return found
 
-    def _live_out(self, following: list[list[int]]) -> list[set[_Cell]]:
-        """The cells live at each block's end: the textbook analysis of `liveness`, on these alone."""
-        uses: list[set[_Cell]] = []
-        kills: list[set[_Cell]] = []
-        for touches in self.touches:
-            used: set[_Cell] = set()
-            killed: set[_Cell] = set()
-            for touch in touches:
-                used.update(cell for cell in touch.read if cell not in killed)
-                if touch.kills:
-                    killed.update(touch.written)
+    def _live_out(self, following: list[list[int]]) -> list[set[_RegisterUnit]]:
+        """The units live at each block's end: the textbook analysis of `liveness`, on these alone."""
+        uses: list[set[_RegisterUnit]] = []
+        kills: list[set[_RegisterUnit]] = []
+        for accesses in self.accesses:
+            used: set[_RegisterUnit] = set()
+            killed: set[_RegisterUnit] = set()
+            for access in accesses:
+                used.update(unit for unit in access.read if unit not in killed)
+                if access.kills:
+                    killed.update(access.written)
             uses.append(used)
             kills.append(killed)
         before = predecessors(following)
         live_in = [set(used) for used in uses]
-        live_out: list[set[_Cell]] = [set() for _ in uses]
+        live_out: list[set[_RegisterUnit]] = [set() for _ in uses]
         work = list(range(len(uses)))
         while work:
             i = work.pop()
@@ -247,27 +247,27 @@ class _UnitLiveness:
 
 
 def _find_spans(
-    touches: list[_Touch], live: set[_Cell], entry: int, end: int, spans: dict[_Cell, list[tuple[int, int]]]
+    accesses: list[_Access], live: set[_RegisterUnit], entry: int, end: int, spans: dict[_RegisterUnit, list[tuple[int, int]]]
 ) -> None:
     """Add one block's definitions and spans, found from its end backward."""
     open_until = dict.fromkeys(live, end)
-    for position, read, written, copied, kills, early in reversed(touches):
+    for position, read, written, copied, kills, early in reversed(accesses):
         at = position if early else position + 1
-        for i, cell in enumerate(written):
-            cell.definitions.append((at, None if copied is None else copied[i]))
+        for i, unit in enumerate(written):
+            unit.definitions.append((at, None if copied is None else copied[i]))
             if kills:
                 # A result that nobody reads still overwrites what stood there.
-                spans[cell].append((at, open_until.pop(cell, position + 2)))
+                spans[unit].append((at, open_until.pop(unit, position + 2)))
             else:
-                open_until.setdefault(cell, position + 2)
-        for cell in read:
-            open_until.setdefault(cell, position + 1)
-    for cell, until in open_until.items():
-        spans[cell].append((entry, until))
+                open_until.setdefault(unit, position + 2)
+        for unit in read:
+            open_until.setdefault(unit, position + 1)
+    for unit, until in open_until.items():
+        spans[unit].append((entry, until))
 
 
 def _joined(spans: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """Spans in order as their starts and ends, those that touch as one."""
+    """Spans in order as their starts and ends, adjacent ones merged."""
     starts: list[int] = []
     ends: list[int] = []
     for start, end in sorted(spans):
@@ -282,7 +282,7 @@ def _joined(spans: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
 def _rename(function: Function, lives: _UnitLiveness) -> None:
     """Write each member of a group as its part of one register."""
     places: dict[Reg, tuple[Reg, int]] = {}
-    for group in dict.fromkeys(cells[0].root().group for cells in lives.cells.values()):
+    for group in dict.fromkeys(units[0].root().group for units in lives.units.values()):
         if len(group.members) > 1:
             places.update(_placed(function, group))
     pieces: dict[Slice, Slice] = {}
@@ -306,7 +306,7 @@ def _rename(function: Function, lives: _UnitLiveness) -> None:
 
 def _placed(function: Function, group: _Group) -> Iterator[tuple[Reg, tuple[Reg, int]]]:
     """Each member with the group's register and its offset there."""
-    width = len(group.cells)
+    width = len(group.units)
     fits = next((reg for reg, at in group.members if (reg.width, reg.align, at) == (width, group.align, 0)), None)
     together = fits or function.register(group.members[0][0].cls, width, group.align)
     return ((reg, (together, at)) for reg, at in group.members if reg is not together)

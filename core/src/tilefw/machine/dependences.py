@@ -7,8 +7,8 @@ An edge says that one instruction stays behind another, and by how many cycles a
     writes what the other reads      0: operands are read as instructions begin
     accesses of one memory           0: accesses of one space begin in order
 
-Two accesses have an order when one of them writes and they may touch the same bytes: of one space, and of one buffer or of one that
-is not known. Buffers of shared memory never overlap without a barrier in between (`simt.shared_memory.barriers`); global ones,
+Two accesses have an order when one of them writes and they may access the same bytes: of one space, and of one buffer or of one
+that is not known. Buffers of shared memory never overlap without a barrier in between (`simt.shared_memory.barriers`); global ones,
 the arguments of a kernel, may, unless the launch says that they do not. An effect without a space (a barrier, an atomic, a cache
 being written back) has its order with all accesses and all other effects; of memory it changes at most the buffer that it names.
 
@@ -22,8 +22,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tilefw.machine.cells import Touched
 from tilefw.machine.inst import Inst
+from tilefw.machine.subregisters import BlockAccesses
 from tilefw.machine.table import InstructionTable, InstructionTraits
 
 SHARED = "shared"
@@ -90,12 +90,13 @@ class Dependences:
 
 
 def dependences(
-    insts: Sequence[Inst], traits: Sequence[InstructionTraits], touched: Touched, files: Sequence[str], known: Aliasing,
+    insts: Sequence[Inst], traits: Sequence[InstructionTraits], accesses: BlockAccesses, files: Sequence[str], known: Aliasing,
     apart: Apart,
 ) -> Dependences:
-    """The order of `insts`, a run of instructions without branches that `touched` begins with; `files` are those of cells."""
+    """The order of `insts`, instructions without branches, which `accesses` begins with. `files` are those of the
+    subregisters."""
     found = Dependences(len(insts))
-    _by_registers(found, traits, touched, files, apart)
+    _by_registers(found, traits, accesses, files, apart)
     memory = _Memory(found, known)
     for i, (inst, its) in enumerate(zip(insts, traits, strict=True)):
         if its.memory:
@@ -109,30 +110,30 @@ def dependences(
 
 
 def _by_registers(
-    found: Dependences, traits: Sequence[InstructionTraits], touched: Touched, files: Sequence[str], apart: Apart
+    found: Dependences, traits: Sequence[InstructionTraits], accesses: BlockAccesses, files: Sequence[str], apart: Apart
 ) -> None:
     add = found.add
     writer: dict[int, int] = {}
     readers: dict[int, list[int]] = {}
-    for i, (reads, writes) in enumerate(zip(touched.reads[: len(traits)], touched.writes, strict=False)):
-        for cell in reads:
-            if cell in writer:
-                before = writer[cell]
+    for i, (reads, writes) in enumerate(zip(accesses.reads[: len(traits)], accesses.writes, strict=False)):
+        for subregister in reads:
+            if subregister in writer:
+                before = writer[subregister]
                 its = traits[before]
-                add(before, i, its.latency + apart.get((its.unit, traits[i].unit, files[cell]), 0))
-            if cell in readers:
-                readers[cell].append(i)
+                add(before, i, its.latency + apart.get((its.unit, traits[i].unit, files[subregister]), 0))
+            if subregister in readers:
+                readers[subregister].append(i)
             else:
-                readers[cell] = [i]
-        for cell in writes:
-            others = readers.pop(cell, ())
+                readers[subregister] = [i]
+        for subregister in writes:
+            others = readers.pop(subregister, ())
             for before in others:
                 if before != i:
                     add(before, i, 0)
-            if cell in writer and not others:
-                before = writer[cell]
+            if subregister in writer and not others:
+                before = writer[subregister]
                 add(before, i, traits[before].latency)
-            writer[cell] = i
+            writer[subregister] = i
 
 
 class _BufferAccesses:

@@ -1,4 +1,4 @@
-"""Control flow over blocks: ways out, successors, predecessors, what is reached, how many loops are around each.
+"""The control flow graph of a function: exits, successors, predecessors, reachable blocks, loop depths.
 
 A conditional branch is a jump under a predicate, or an instruction that may fall through (`table.BRANCH`) and reads its condition.
 """
@@ -14,32 +14,33 @@ from tilefw.machine.table import InstructionTable
 
 
 class BlockExit(NamedTuple):
-    """A way out of a block: the instruction that control leaves behind, -1 for the end, and the block that it goes to."""
+    """An edge out of a block: the index of the instruction after which control leaves (-1: at the end), and the block it goes
+    to."""
 
     place: int
     block: int
 
 
 def exits(function: Function, table: InstructionTable) -> list[list[BlockExit]]:
-    """The ways out of each block, in order. Raises InternalError for a label that is not there, PluginError (TFW0513) for a jump to
-    one target that reads a register: it would never fall through, whatever the register holds."""
+    """The edges out of each block, in order. Raises InternalError for a label that is not there, PluginError (TFW0513) for a jump
+    to one target that reads a register: it would never fall through, whatever the register holds."""
     index = {block.label: number for number, block in enumerate(function.blocks)}
     found: list[list[BlockExit]] = []
     for number, block in enumerate(function.blocks):
-        ways: list[BlockExit] = []
+        edges: list[BlockExit] = []
         falls = True
         for place, inst in enumerate(block.insts):
             for target in inst.targets:
                 if target not in index:
                     raise InternalError(f"{function.name}: branch to unknown label {target}")
-                ways.append(BlockExit(place, index[target]))
+                edges.append(BlockExit(place, index[target]))
             if inst.predicate is None and table.traits(inst.opcode).terminator:
                 falls = False
                 if len(inst.targets) == 1 and any(isinstance(use, Slice) for use in inst.uses):
                     raise _conditional_jump(inst, function, table)
         if falls and number + 1 < len(function.blocks):
-            ways.append(BlockExit(-1, number + 1))
-        found.append(ways)
+            edges.append(BlockExit(-1, number + 1))
+        found.append(edges)
     return found
 
 
@@ -51,12 +52,12 @@ def _conditional_jump(inst: Inst, function: Function, table: InstructionTable) -
     )
 
 
-def reached(ways: Sequence[Sequence[BlockExit]]) -> list[int]:
-    """The blocks that control may come to from the entry, ascending."""
+def reached(edges: Sequence[Sequence[BlockExit]]) -> list[int]:
+    """The blocks that are reachable from the entry, ascending."""
     found = {0}
     work = [0]
     while work:
-        for _, successor in ways[work.pop()]:
+        for _, successor in edges[work.pop()]:
             if successor not in found:
                 found.add(successor)
                 work.append(successor)
@@ -65,7 +66,7 @@ def reached(ways: Sequence[Sequence[BlockExit]]) -> list[int]:
 
 def successors(function: Function, table: InstructionTable) -> list[list[int]]:
     """For each block the indexes of the blocks that may follow it; raises InternalError for a label that is not there."""
-    return [[way.block for way in ways] for ways in exits(function, table)]
+    return [[edge.block for edge in edges] for edges in exits(function, table)]
 
 
 def predecessors(following: list[list[int]]) -> list[list[int]]:
@@ -78,7 +79,7 @@ def predecessors(following: list[list[int]]) -> list[list[int]]:
 
 
 def depths(following: list[list[int]]) -> list[int]:
-    """How many loops are around each block: those from the target of a branch backward, in layout order, to the branch."""
+    """The loop depth of each block. A loop is the blocks, in layout order, from the target of a backward branch to the branch."""
     found = [0] * len(following)
     for end, targets in enumerate(following):
         for start in (t for t in targets if t <= end):

@@ -112,7 +112,7 @@ class _Loop:
     def _chosen(self, candidates: list[Inst], lives: Liveness) -> list[Inst]:
         """As many of them as there is room for, those that read others' results only with these."""
         entering = lives.live_out[self.inside.start - 1]
-        room = self._room(candidates, lives)
+        headroom = self._headroom(candidates, lives)
         moving = set(candidates)
         kept = {unit for block in self.blocks for inst in block.insts if inst not in moving for unit in _read(inst)}
         made = {unit: inst for inst in candidates for piece in inst.defs for unit in units(piece)}
@@ -123,19 +123,19 @@ class _Loop:
             if any(unit in entering for piece in inst.defs for unit in units(piece)):
                 continue  # what an outer loop's iteration before this one left there is read again
             cost = Counter(self.table.file(u[0].cls) for piece in inst.defs for u in units(piece) if u in kept)
-            if all(room[file] >= count for file, count in cost.items()):
-                room.subtract(cost)
+            if all(headroom[file] >= count for file, count in cost.items()):
+                headroom.subtract(cost)
                 chosen[inst] = None
         return list(chosen)
 
-    def _room(self, candidates: list[Inst], lives: Liveness) -> Counter[str]:
+    def _headroom(self, candidates: list[Inst], lives: Liveness) -> Counter[str]:
         """How many more registers of each file the loop may hold, its most held ones counted."""
         most = _pressure(self.function, self.table, self.inside, lives, self.once)
-        room: Counter[str] = Counter()
+        headroom: Counter[str] = Counter()
         for file in {self.table.file(piece.reg.cls) for inst in candidates for piece in inst.defs}:
             above = [step for step in self.steps.get(file, ()) if step >= most[file] + _SPARE]
-            room[file] = min(above, default=0) - most[file] - _SPARE if above else 0
-        return room
+            headroom[file] = min(above, default=0) - most[file] - _SPARE if above else 0
+        return headroom
 
 
 def _read(inst: Inst) -> list[Unit]:

@@ -76,7 +76,7 @@ class Inst:
     `tied` pairs (definition index, use index) that must be one register. `implicit_defs` and `implicit_uses` are
     registers that the text does not spell (condition codes, execution masks). An instruction under a `predicate`
     (negated by `predicate_not`) leaves its definitions unchanged where the predicate is false, so it also reads them.
-    `targets` are the labels that it may branch to; `buffer` names the memory that it touches (an argument's index,
+    `targets` are the labels that it may branch to; `buffer` names the memory that it accesses (an argument's index,
     a shared allocation), -1 for unknown; a `volatile` access is made once, where it stands among the others; `place` is
     the user's source line. `line` is where the instruction stands in the text that it was parsed from, 0 for none.
     """

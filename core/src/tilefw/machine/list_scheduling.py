@@ -1,13 +1,13 @@
-"""List scheduling on a clock: of the instructions that could begin now, the one that most work waits for begins.
+"""List scheduling, cycle by cycle: of the instructions that can begin, the one with the longest critical path begins.
 
-A wave begins an instruction every `pace` cycles, in order; one begins when what it reads is there and its pipe is free. Where
-several may, the one with the longest way of dependences to the end of the block goes first, among equals the one that was written
-first. So loads from far go early, and what keeps its pipe for long, as matrix instructions do, is interleaved with what needs other
-pipes.
+A wave issues one instruction every `issue_interval` cycles, in order. An instruction can begin when its operands are available and
+its pipe is free. Where several can, the one with the longest critical path to the end of the block goes first; ties go in source
+order. Loads from far memory therefore go early, and instructions that occupy their pipe for long, such as matrix instructions, are
+interleaved with instructions for other pipes.
 
-Instructions that would make more registers live than a limit stand back until others have ended enough values; where nothing else
-is left, the order goes on as it was written, from the first instruction that is not placed. That may take more than the limit, if
-what went early keeps its registers; with `room`, nothing goes early that the rest could not go on without, and the limit holds.
+An instruction that would raise register pressure above the limit waits until enough values have died. Where no other is left, the
+order continues in source order from the first instruction that is not placed. That may exceed the limit, as results that were
+produced early stay live; with `headroom`, no instruction goes early where that could happen, and the limit holds.
 
 Instructions under one predicate follow each other where they can: a chip that switches lanes off for them does so once. (The
 algorithm is the textbook's: "Engineering a Compiler", §12.3; the two modes are those of Goodman and Hsu, "Code scheduling and
@@ -20,31 +20,31 @@ from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 
 from tilefw.machine.dependences import Dependences
+from tilefw.machine.headroom import RegisterHeadroom
 from tilefw.machine.pressure import Pressure
-from tilefw.machine.room import Room
 from tilefw.machine.table import InstructionTraits
 
 
 def list_schedule(
     order: Dependences, traits: Sequence[InstructionTraits], guards: Sequence[object], pressure: Pressure, limits: Sequence[int],
-    pace: int, room: Room | None = None,
+    issue_interval: int, headroom: RegisterHeadroom | None = None,
 ) -> list[int]:
     """The instructions by their indexes in their new order. `guards` are their predicates, None for none; `pressure` is left as it
-    is at the end of the order. `room` is of a block of which nothing is placed."""
-    scheduler = _Scheduler(order, traits, guards, pressure, limits, pace, room)
+    is at the end of the order. `headroom` is that of the block before any instruction is placed."""
+    scheduler = _Scheduler(order, traits, guards, pressure, limits, issue_interval, headroom)
     return scheduler.run()
 
 
-def heights(order: Dependences, traits: Sequence[InstructionTraits], pace: int) -> list[int]:
+def critical_paths(order: Dependences, traits: Sequence[InstructionTraits], issue_interval: int) -> list[int]:
     """Cycles from the beginning of each instruction to the end of everything that depends on it.
 
     What keeps its pipe until it is done, as matrix instructions do, also has those behind it that are nearer to the end, as the
-    pipe takes them one after the other: the way to the end of a loop is all its matrix work, not that of one sum.
+    pipe takes them one after the other: the critical path of a loop is all its matrix work, not that of one sum.
     """
-    plain = _longest_ways(order, [its.latency for its in traits])
+    plain = _longest_paths(order, [its.latency for its in traits])
     lines: dict[str, list[int]] = {}
     for i, its in enumerate(traits):
-        if its.unit and its.issue > pace and its.issue >= its.latency:
+        if its.unit and its.issue > issue_interval and its.issue >= its.latency:
             lines.setdefault(its.unit, []).append(i)
     if all(len(line) == 1 for line in lines.values()):
         return plain
@@ -54,11 +54,11 @@ def heights(order: Dependences, traits: Sequence[InstructionTraits], pace: int) 
         for i in sorted(line, key=lambda i: (plain[i], -i)):
             behind += traits[i].issue
             least[i] = behind = max(behind, plain[i])
-    return _longest_ways(order, least)
+    return _longest_paths(order, least)
 
 
-def _longest_ways(order: Dependences, least: list[int]) -> list[int]:
-    """The longest way from each instruction to the end, which takes `least` of it at the least."""
+def _longest_paths(order: Dependences, least: list[int]) -> list[int]:
+    """The longest path from each instruction to the end; instruction i takes at least `least[i]` cycles of it."""
     found = least
     for i in range(len(found) - 1, -1, -1):
         height = found[i]
@@ -85,17 +85,17 @@ class _Scheduler:
 
     def __init__(
         self, order: Dependences, traits: Sequence[InstructionTraits], guards: Sequence[object], pressure: Pressure,
-        limits: Sequence[int], pace: int, room: Room | None,
+        limits: Sequence[int], issue_interval: int, headroom: RegisterHeadroom | None,
     ) -> None:
         self.order = order
         self.guards = guards
         self.guarded: dict[object, list[int]] = {guard: [] for guard in guards if guard is not None}
         self.pressure = pressure
         self.limits = limits
-        self.room = room
-        self.pace = pace
+        self.headroom = headroom
+        self.issue_interval = issue_interval
         self.count = len(traits)
-        high = heights(order, traits, pace)
+        high = critical_paths(order, traits, issue_interval)
         top = max(high, default=0)
         self.keys = [(top - height) * self.count + i for i, height in enumerate(high)]
         units: dict[str, int] = {}
@@ -120,13 +120,13 @@ class _Scheduler:
             if chosen < 0:
                 chosen, later = self._choose(clock)
             if chosen < 0:
-                if later < 0 or (self.room is not None and self._next_could_begin(clock)):
+                if later < 0 or (self.headroom is not None and self._next_could_begin(clock)):
                     chosen = self._first()
                 else:
                     clock = later
                     continue
             self._place(chosen, clock)
-            clock += self.pace
+            clock += self.issue_interval
         return self.result
 
     def _queue(self, i: int) -> _ReadyQueue:
@@ -158,8 +158,8 @@ class _Scheduler:
 
     def _fits(self, i: int) -> bool:
         """Whether the registers that instruction i makes live are there."""
-        if self.room is not None:
-            return self.room.fits(i, self._first())
+        if self.headroom is not None:
+            return self.headroom.fits(i, self._first())
         now, limits = self.pressure.now, self.limits
         return all(now[file] + more <= limits[file] for file, more in self.pressure.grows[i])
 
@@ -198,8 +198,8 @@ class _Scheduler:
         self.placed[i] = 1
         self.result.append(i)
         self.pressure.place(i)
-        if self.room is not None:
-            self.room.place(i)
+        if self.headroom is not None:
+            self.headroom.place(i)
         unit = self.unit[i]
         if unit >= 0:
             self.free[unit] = clock + self.issue[i]

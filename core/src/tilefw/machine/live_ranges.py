@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tilefw.machine.cells import Cells, Touched, live_out, touched
 from tilefw.machine.inst import Function, Inst, Reg
+from tilefw.machine.subregisters import BlockAccesses, Subregisters, block_accesses, live_out
 from tilefw.machine.table import InstructionTable
 
 Segment = tuple[int, int]
@@ -32,30 +32,30 @@ class LivePart(NamedTuple):
 
 
 class LiveRanges:
-    """`parts`: of each virtual register that is touched at all. `fixed`: of each physical file. `starts`: the number of each
+    """`parts`: of each virtual register that an instruction accesses. `fixed`: of each physical file. `starts`: the number of each
     block's first instruction, and behind the last one how many there are."""
 
-    __slots__ = ("cells", "fixed", "parts", "starts", "touched")
+    __slots__ = ("accesses", "fixed", "parts", "starts", "subregisters")
 
     def __init__(self, function: Function, table: InstructionTable) -> None:
-        self.cells = cells = Cells(function, table)
-        self.touched = touched(function, cells)
+        self.subregisters = subregisters = Subregisters(function, table)
+        self.accesses = block_accesses(function, subregisters)
         self.starts = [0]
         early = {opcode for opcode in {inst.opcode for inst in function.insts()} if table.traits(opcode).early}
-        segments: list[list[Segment]] = [[] for _ in cells.pieces]
-        for block, its, alive in zip(function.blocks, self.touched, live_out(function, table, self.touched), strict=True):
+        segments: list[list[Segment]] = [[] for _ in subregisters.pieces]
+        for block, its, alive in zip(function.blocks, self.accesses, live_out(function, table, self.accesses), strict=True):
             _scan(block.insts, its, alive, self.starts[-1], early, segments)
             self.starts.append(self.starts[-1] + len(block.insts))
         self.parts: dict[Reg, list[LivePart]] = {}
         self.fixed: dict[Reg, list[LivePart]] = {}
-        for piece, found in zip(cells.pieces, segments, strict=True):
+        for piece, found in zip(subregisters.pieces, segments, strict=True):
             if found:
                 where = self.fixed if piece.reg.physical else self.parts
                 where.setdefault(piece.reg, []).append(LivePart.of(piece.first, piece.count, merged(found)))
 
 
 def _scan(
-    insts: list[Inst], its: Touched, alive: set[int], number: int, early: set[str], segments: list[list[Segment]]
+    insts: list[Inst], its: BlockAccesses, alive: set[int], number: int, early: set[str], segments: list[list[Segment]]
 ) -> None:
     """Add the segments of one block, whose first instruction has this number, from its end backward."""
     open_until = dict.fromkeys(alive, 2 * (number + len(insts)))
@@ -63,18 +63,18 @@ def _scan(
         at = 2 * (number + i)
         written = at if early and insts[i].opcode in early else at + 1
         kills, writes = its.kills[i], its.writes[i]
-        for cell in kills:
-            # A result that nobody reads still overwrites what stood there.
-            segments[cell].append((written, open_until.pop(cell, at + 2)))
+        for subregister in kills:
+            # A result that nobody reads still overwrites the old value.
+            segments[subregister].append((written, open_until.pop(subregister, at + 2)))
         if len(kills) != len(writes):
-            for cell in writes:
-                if cell not in kills:
-                    open_until.setdefault(cell, at + 2)
-        for cell in its.reads[i]:
-            if cell not in open_until:
-                open_until[cell] = at + 1
-    for cell, until in open_until.items():
-        segments[cell].append((2 * number, until))
+            for subregister in writes:
+                if subregister not in kills:
+                    open_until.setdefault(subregister, at + 2)
+        for subregister in its.reads[i]:
+            if subregister not in open_until:
+                open_until[subregister] = at + 1
+    for subregister, until in open_until.items():
+        segments[subregister].append((2 * number, until))
 
 
 def merged(segments: list[Segment]) -> list[Segment]:

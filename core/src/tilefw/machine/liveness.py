@@ -24,7 +24,8 @@ def units(piece: Slice) -> list[Unit]:
 
 
 def written_once(function: Function) -> frozenset[Unit]:
-    """The virtual units that one instruction alone writes: what it keeps of them under a predicate is nothing (see `cells`)."""
+    """The virtual units that one instruction alone writes: a false predicate keeps nothing there (see
+    `subregisters`)."""
     found: set[Unit] = set()
     again: set[Unit] = set()
     for inst in function.insts():

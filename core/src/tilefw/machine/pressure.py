@@ -1,14 +1,14 @@
 """How many registers are live as a block's instructions go, in whatever order they go.
 
-A value is what one write put into a cell, or what the block began with. It takes its registers from that write to its last reader,
-or for as long as the block lasts where something behind reads it.
+A value is what one write put into a subregister, or what the block began with. It takes its registers from that write to its last
+reader, or for as long as the block lasts where something behind reads it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilefw.machine.cells import Cells, Touched
+from tilefw.machine.subregisters import BlockAccesses, Subregisters
 
 
 class Pressure:
@@ -20,8 +20,10 @@ class Pressure:
 
     __slots__ = ("_after", "_entry", "_left", "_readers", "born", "file_of", "files", "grows", "now", "peak", "used", "weights")
 
-    def __init__(self, cells: Cells, touched: Touched, count: int, after: set[int], files: Sequence[str]) -> None:
-        """Of the first `count` instructions of a block; the cells of `after` are read behind them."""
+    def __init__(
+        self, subregisters: Subregisters, accesses: BlockAccesses, count: int, after: set[int], files: Sequence[str]
+    ) -> None:
+        """Of the first `count` instructions of a block; the subregisters of `after` are read behind them."""
         self.files = {file: number for number, file in enumerate(files)}
         self.weights: list[int] = []
         self.file_of: list[int] = []
@@ -29,7 +31,7 @@ class Pressure:
         self.born: list[range] = []
         self._left: list[int] = []  # readers that are not placed yet, by value
         self._after: set[int] = set()  # values that are read behind the block
-        first = self._number(cells, touched, count, after)
+        first = self._number(subregisters, accesses, count, after)
         self.grows = [self._growth(i) for i in range(count)]
         self._readers = self._left
         self._entry = [0] * len(files)
@@ -67,40 +69,40 @@ class Pressure:
                 if now[file] > peak[file]:
                     peak[file] = now[file]
 
-    def _number(self, cells: Cells, touched: Touched, count: int, after: set[int]) -> list[int]:
+    def _number(self, subregisters: Subregisters, accesses: BlockAccesses, count: int, after: set[int]) -> list[int]:
         """Give every value a number, in order, and count its readers; those that the block begins with."""
         first: list[int] = []
         current: dict[int, int] = {}
-        left, found, files = self._left, [], [self.files[file] for file in cells.files]
-        for reads, writes in zip(touched.reads[:count], touched.writes, strict=False):
+        left, found, files = self._left, [], [self.files[file] for file in subregisters.files]
+        for reads, writes in zip(accesses.reads[:count], accesses.writes, strict=False):
             used = []
-            for cell in reads:
-                value = current.get(cell)
+            for subregister in reads:
+                value = current.get(subregister)
                 if value is None:
-                    value = current[cell] = len(left)
+                    value = current[subregister] = len(left)
                     left.append(0)
-                    found.append(cell)
+                    found.append(subregister)
                     first.append(value)
                 if value not in used:
                     used.append(value)
                     left[value] += 1
             born = len(left)
-            for cell in writes:
-                current[cell] = len(left)
+            for subregister in writes:
+                current[subregister] = len(left)
                 left.append(0)
-                found.append(cell)
+                found.append(subregister)
             self.used.append(used)
             self.born.append(range(born, len(left)))
-        for cell in after:
-            if cell not in current:
-                current[cell] = len(left)
+        for subregister in after:
+            if subregister not in current:
+                current[subregister] = len(left)
                 first.append(len(left))
                 left.append(0)
-                found.append(cell)
-            left[current[cell]] += 1
-            self._after.add(current[cell])
-        self.weights = [cells.weights[cell] for cell in found]
-        self.file_of = [files[cell] for cell in found]
+                found.append(subregister)
+            left[current[subregister]] += 1
+            self._after.add(current[subregister])
+        self.weights = [subregisters.weights[subregister] for subregister in found]
+        self.file_of = [files[subregister] for subregister in found]
         return first
 
     def _growth(self, i: int) -> tuple[tuple[int, int], ...]:

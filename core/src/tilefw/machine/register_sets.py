@@ -1,4 +1,4 @@
-"""Sets of physical registers as bits of one int, for passes that ask of each instruction whether it touches some of many.
+"""Sets of physical registers as bits of one int, for passes that ask of each instruction whether it accesses any of many.
 
 Bit `first[class] + n` is register n of the class; classes that share a file share its bits. Behind the registers a plugin may
 number effects that no register shows.
@@ -42,7 +42,7 @@ class RegisterSets:
             found |= self.of(operand)
         return found
 
-    def touched(self, inst: Inst) -> int:
+    def accessed(self, inst: Inst) -> int:
         """All registers that an instruction names, to read or to write them."""
         found = self.union(inst.implicit_defs) | self.union(inst.implicit_uses) if inst.implicit_defs or inst.implicit_uses else 0
         known = self._known

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tilefw.machine.cells import Cells, Touched, live_out, touched
 from tilefw.machine.check_schedule import check_schedule
 from tilefw.machine.dependences import Aliasing, aliasing, dependences
 from tilefw.machine.function_pass import FunctionPass
+from tilefw.machine.headroom import RegisterHeadroom
 from tilefw.machine.inst import Block, Function
 from tilefw.machine.list_scheduling import list_schedule
 from tilefw.machine.pressure import Pressure
-from tilefw.machine.room import Room
+from tilefw.machine.subregisters import BlockAccesses, Subregisters, block_accesses, live_out
 from tilefw.machine.table import InstructionTable, InstructionTraits
 
 Steps = Mapping[str, Sequence[int]]
@@ -63,23 +63,23 @@ class _Region:
 
     block: Block
     traits: list[InstructionTraits]
-    touched: Touched
-    files: list[str]  # of cells
+    accesses: BlockAccesses
+    files: list[str]  # of subregisters
     pressure: Pressure
 
 
 def _regions(function: Function, table: InstructionTable) -> list[_Region]:
-    cells = Cells(function, table)
-    blocks = touched(function, cells)
-    files = sorted(set(cells.files))
+    subregisters = Subregisters(function, table)
+    blocks = block_accesses(function, subregisters)
+    files = sorted(set(subregisters.files))
     regions: list[_Region] = []
     for block, its, live in zip(function.blocks, blocks, live_out(function, table, blocks), strict=True):
         traits = _until_branch(block, table)
         behind = live.union(*its.reads[len(traits) :])
-        pressure = Pressure(cells, its, len(traits), behind, files)
+        pressure = Pressure(subregisters, its, len(traits), behind, files)
         for i in range(len(traits)):
             pressure.place(i)
-        regions.append(_Region(block, traits, its, cells.files, pressure))
+        regions.append(_Region(block, traits, its, subregisters.files, pressure))
     return regions
 
 
@@ -118,13 +118,13 @@ def _schedule(region: _Region, table: InstructionTable, limits: Sequence[int], k
     if count < 2:
         return
     given = list(region.pressure.peak)
-    order = dependences(region.block.insts[:count], region.traits, region.touched, region.files, known, table.apart)
+    order = dependences(region.block.insts[:count], region.traits, region.accesses, region.files, known, table.apart)
     region.pressure.restart()
     guards = [inst.predicate for inst in region.block.insts[:count]]
-    found = list_schedule(order, region.traits, guards, region.pressure, limits, table.pace)
+    found = list_schedule(order, region.traits, guards, region.pressure, limits, table.issue_interval)
     if any(peak > limit and peak > had for peak, limit, had in zip(region.pressure.peak, limits, given, strict=True)):
         region.pressure.restart()
-        room = Room(region.pressure, limits)
-        found = list_schedule(order, region.traits, guards, region.pressure, limits, table.pace, room)
+        headroom = RegisterHeadroom(region.pressure, limits)
+        found = list_schedule(order, region.traits, guards, region.pressure, limits, table.issue_interval, headroom)
     insts = region.block.insts
     region.block.insts = [*(insts[i] for i in found), *insts[count:]]

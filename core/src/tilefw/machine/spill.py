@@ -1,8 +1,8 @@
-"""Takes registers out of a file that is too crowded: what is cheap is made again where it is read, what is not goes to its home.
+"""Spills registers of a file whose pressure is too high: cheap values are rematerialised, all others go to a spill slot.
 
-The code for a register that left: before an instruction that reads it a load into a register of its own, behind one that writes it
-a store. What a block has loaded or made stays in its register for the next instruction that needs it, as long as the file is not
-crowded in between. Instructions that take the home's own registers do so, and need neither.
+Spill code for a register: a reload into a new register before each instruction that reads it, a store after each that writes it. A
+value that a block has reloaded or recomputed stays in its register for the next reader, as long as the pressure in between allows
+it. An instruction that can take the slot's own register as operand does so, and needs neither.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ _UNLIMITED = 1 << 30  # registers of a file that stays virtual
 
 @dataclass(slots=True)
 class _Stay:
-    """A register that holds `piece` of one that left, since its last touch at instruction `last`."""
+    """A register that holds `piece` of a spilled one, since its last access at instruction `last`."""
 
     piece: Slice
     held: Reg
     last: int
 
     def offers(self, piece: Slice) -> bool:
-        """Whether another piece stands here too, aligned as it must be."""
+        """Whether it also holds another piece, with the alignment that the piece needs."""
         away = piece.first - self.piece.first
         return 0 <= away <= self.piece.count - piece.count and gcd(away, self.held.align) % _alignment(piece) == 0
 
 
 @dataclass(slots=True)
 class _SpillSlot:
-    """Where a register that left is: the holder at home (None in memory, or where it is made again) and the index there."""
+    """Where a spilled register is: the holder register (None in memory, or where it is rematerialised) and the index in it."""
 
     choice: Choice
     holder: Reg | None = None
@@ -69,7 +69,7 @@ class Spiller:
     def relieve(self, ranges: LiveRanges, file: str, spare: int) -> bool:
         """Take registers out until at most as many of `file` live at once as it has, less `spare`; whether any left.
 
-        With something to `spare`, tuples found no room among others: they count as wholes then. Raises MemoryFull.
+        With something to `spare`, tuples found no free run of registers: each counts as a whole then. Raises MemoryFull.
         """
         self._refuse_by_far(ranges, file)
         parts = as_wholes(ranges.parts) if spare else ranges.parts
@@ -82,13 +82,14 @@ class Spiller:
         return bool(places)
 
     def _refuse_by_far(self, ranges: LiveRanges, file: str) -> None:
-        """Say at once, instead of after thousands of choices, that all homes together are too small at the most crowded point."""
+        """Refuse at once, instead of after thousands of choices, where all slots together are too few at the point of highest
+        pressure."""
         classes = [cls for cls in self.table.classes if self.table.file(cls) == file]
-        homes = {home for cls in classes for home in self.model.homes.get(cls, ())}
-        if self.model.memory_bytes is None or any(home.units > 1 for home in homes):
+        slot_classes = {slot_class for cls in classes for slot_class in self.model.slot_classes.get(cls, ())}
+        if self.model.memory_bytes is None or any(slot_class.units > 1 for slot_class in slot_classes):
             return
         counts = {self.table.file(name): cls.count for name, cls in self.table.classes.items()}
-        holders = {self.table.file(home.holder) for home in homes if home.holder != MEMORY}
+        holders = {self.table.file(slot_class.holder) for slot_class in slot_classes if slot_class.holder != MEMORY}
         room = sum(counts[name] or _UNLIMITED for name in (file, *holders))
         again = made_again(self.function, self.table)
         pressure, _ = most_at_once(ranges.parts, lambda reg: self.table.file(reg.cls) == file and reg not in again)
@@ -110,28 +111,28 @@ class Spiller:
         return reg
 
     def _settle(self, choice: Choice) -> _SpillSlot:
-        home, reg = choice.home, choice.reg
-        if home is None:
+        slot_class, reg = choice.slot_class, choice.reg
+        if slot_class is None:
             return _SpillSlot(choice)
-        if choice.touches:
+        if choice.accesses:
             self.spilled[self.table.file(reg.cls)] += reg.width
-        if home.holder == MEMORY:
+        if slot_class.holder == MEMORY:
             size = ceil_div(self.table.classes[reg.cls].bits, 8)  # a predicate takes a byte
             at = round_up(self.scratch_bytes, size)
             self.scratch_bytes = at + size * reg.width
             if self.model.memory_bytes is not None and self.scratch_bytes > self.model.memory_bytes:
                 raise MemoryFull(self.scratch_bytes)
             return _SpillSlot(choice, None, at)
-        if home.units == 1:
-            return _SpillSlot(choice, self.function.register(home.holder, reg.width, reg.align))
-        return _SpillSlot(choice, *self._find_lanes(home, reg.width))
+        if slot_class.units == 1:
+            return _SpillSlot(choice, self.function.register(slot_class.holder, reg.width, reg.align))
+        return _SpillSlot(choice, *self._find_lanes(slot_class, reg.width))
 
-    def _find_lanes(self, home: SpillSlotClass, count: int) -> tuple[Reg, int]:
-        holder, used = self._lanes.get(home.holder, (None, 0))
-        if holder is None or used + count > home.units:
-            holder, used = self.function.register(home.holder), 0
+    def _find_lanes(self, slot_class: SpillSlotClass, count: int) -> tuple[Reg, int]:
+        holder, used = self._lanes.get(slot_class.holder, (None, 0))
+        if holder is None or used + count > slot_class.units:
+            holder, used = self.function.register(slot_class.holder), 0
             self._stay.add(holder)
-        self._lanes[home.holder] = holder, used + count
+        self._lanes[slot_class.holder] = holder, used + count
         return holder, used
 
 
@@ -171,7 +172,7 @@ class _Rewriting:
         """Where an instruction finds `piece`; loads it if nowhere yet."""
         place = self.places[piece.reg]
         if (id(inst), piece.reg) in self.in_place:
-            return _at_home(place, piece)
+            return _in_slot(place, piece)
         for stay in place.stays:
             if stay.offers(piece) and self._kept(stay, number):
                 return stay.held.slice(piece.first - stay.piece.first, piece.count)
@@ -195,7 +196,7 @@ class _Rewriting:
         place = self.places[piece.reg]
         if (id(inst), piece.reg) in self.in_place:
             place.stays = [stay for stay in place.stays if not _meet(stay.piece, piece)]
-            return _at_home(place, piece)
+            return _in_slot(place, piece)
         kept = next((stay for stay in place.stays if stay.offers(piece) and stay.last == number), None)
         place.stays = [stay for stay in place.stays if stay is kept or not _meet(stay.piece, piece)]
         if kept is None:
@@ -204,28 +205,28 @@ class _Rewriting:
         return kept.held.slice(piece.first - kept.piece.first, piece.count)
 
     def _load(self, place: _SpillSlot, piece: Slice, held: Reg) -> None:
-        again, home = place.choice.again, place.choice.home
+        again, slot_class = place.choice.again, place.choice.slot_class
         if again is not None:
             self.new.append(Inst(again.opcode, [held.whole], again.uses, place=again.place))
-        elif home is not None:
-            self.new += home.load(held.whole, *self._transfer(place, home, piece))
+        elif slot_class is not None:
+            self.new += slot_class.load(held.whole, *self._transfer(place, slot_class, piece))
 
     def _store(self, inst: Inst, piece: Slice, held: Slice) -> None:
         place = self.places[piece.reg]
-        home = place.choice.home
-        if home is not None and (id(inst), piece.reg) not in self.in_place:
-            self.new += home.store(held, *self._transfer(place, home, piece))
+        slot_class = place.choice.slot_class
+        if slot_class is not None and (id(inst), piece.reg) not in self.in_place:
+            self.new += slot_class.store(held, *self._transfer(place, slot_class, piece))
 
-    def _transfer(self, place: _SpillSlot, home: SpillSlotClass, piece: Slice) -> tuple[Slice | None, int]:
+    def _transfer(self, place: _SpillSlot, slot_class: SpillSlotClass, piece: Slice) -> tuple[Slice | None, int]:
         """The holder and the index that `SpillSlotClass.load` and `SpillSlotClass.store` take."""
         if place.holder is None:
             return None, place.index + self.spiller.table.classes[piece.reg.cls].bits // 8 * piece.first
-        if home.units == 1:
-            return _at_home(place, piece), 0
+        if slot_class.units == 1:
+            return _in_slot(place, piece), 0
         return place.holder.whole, place.index + piece.first
 
 
-def _at_home(place: _SpillSlot, piece: Slice) -> Slice:
+def _in_slot(place: _SpillSlot, piece: Slice) -> Slice:
     assert place.holder is not None
     return place.holder.slice(piece.first, piece.count)
 

@@ -1,8 +1,8 @@
-"""Which registers leave their file when too many live at once: those that cost least for the crowding that they take away.
+"""Which registers to spill: those that cost least for the register pressure that they relieve.
 
-A register in its home stands in its file only around the instructions that touch it. What it costs is the loads and stores there,
-by the depth of the loops around them; touches of one block with no crowd between them share one load. What it gains is the crowded
-points at which it is live and not touched: a value that waits long for its next use gains most.
+A spilled register occupies its file only around the instructions that access it. Its cost is the loads and stores there, weighted
+by loop depth; accesses in one block share a load where the pressure between them is low. Its gain is the points of high pressure at
+which it is live and not accessed: a value whose next use is far away gains most.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LOOP = 8  # how often a loop is taken to run, in estimates of cost
 
 
 @dataclass(slots=True)
-class Touch:
+class RegisterAccess:
     """One instruction that names a register: its number, its block, and what it does there."""
 
     inst: Inst
@@ -35,23 +35,23 @@ class Touch:
 
 @dataclass(slots=True)
 class Choice:
-    """A register that leaves: to a home, or (`again`) to be made again by its one instruction wherever it is read.
+    """A register to spill: to a slot, or (`again`) to be rematerialised by its one instruction wherever it is read.
 
-    Of what touches it, `in_place` takes it where it is at home; for the others, `touches`, it is in its file, at the points `kept`,
-    which are some of those at which it lives.
+    Of the instructions that access it, `in_place` take it from its slot; for the others, `accesses`, it is in its file, at the
+    points `kept`, which are some of those at which it is live.
     """
 
     reg: Reg
-    home: SpillSlotClass | None
+    slot_class: SpillSlotClass | None
     again: Inst | None
-    touches: list[Touch]
-    in_place: list[Touch] = field(default_factory=list)
+    accesses: list[RegisterAccess]
+    in_place: list[RegisterAccess] = field(default_factory=list)
     kept: set[int] = field(init=False)
     cost: float = 0.0
 
     def __post_init__(self) -> None:
-        reads = {2 * t.number for t in self.touches if t.reads}
-        self.kept = reads | {2 * t.number + 1 for t in self.touches if t.writes}
+        reads = {2 * t.number for t in self.accesses if t.reads}
+        self.kept = reads | {2 * t.number + 1 for t in self.accesses if t.writes}
 
 
 class SpillPressure:
@@ -119,8 +119,8 @@ class Chooser:
         """`stay`: registers that must not leave. `room`: of each file its pressure, and how many registers it has for values."""
         self.function, self.parts, self.table, self.model, self.stay, self.room = function, parts, table, model, stay, room
         self.weights = [_LOOP**depth for depth in depths(successors(function, table))]
-        self.touches: dict[Reg, list[Touch]] = {}
-        self._ways: dict[Reg, list[Choice]] = {}
+        self.accesses: dict[Reg, list[RegisterAccess]] = {}
+        self._options: dict[Reg, list[Choice]] = {}
         number = 0
         for b, block in enumerate(function.blocks):
             for inst in block.insts:
@@ -132,7 +132,7 @@ class Chooser:
         written = {piece.reg for piece in inst.writes()}
         for reg in read | written:
             if not reg.physical:
-                self.touches.setdefault(reg, []).append(Touch(inst, number, block, reg in read, reg in written))
+                self.accesses.setdefault(reg, []).append(RegisterAccess(inst, number, block, reg in read, reg in written))
 
     def choose(self, file: str, most: int) -> list[Choice]:
         """Registers to take out so that at most `most` of `file` live at once; fewer where no more can leave."""
@@ -163,53 +163,54 @@ class Chooser:
         return chosen
 
     def _leave(self, choice: Choice, pressure: SpillPressure) -> None:
-        """Count a register as gone from its file, but for where it is touched, and as come to its home."""
+        """Count a register as out of its file, except where it is accessed, and as in its slot."""
         parts = self.parts[choice.reg]
         for part in parts:
             pressure.add(part, -part.width)
         for point in choice.kept:
             pressure.at[point] += choice.reg.width
-        if choice.home is not None and choice.home.holder != MEMORY and choice.home.units == 1:
+        if choice.slot_class is not None and choice.slot_class.holder != MEMORY and choice.slot_class.units == 1:
             for part in parts:
-                self.room[self.table.file(choice.home.holder)][0].add(part, part.width)
+                self.room[self.table.file(choice.slot_class.holder)][0].add(part, part.width)
 
     def _option(self, reg: Reg, crowding: Crowding) -> Choice | None:
-        """The cheapest way for a register to leave."""
-        for choice in self._ways_of(reg):
-            home = choice.home
-            if home is None:
+        """The cheapest way to spill a register."""
+        for choice in self._options_of(reg):
+            slot_class = choice.slot_class
+            if slot_class is None:
                 choice.cost = self._loads(choice, crowding)
                 return choice
-            if home.holder == MEMORY or home.units > 1 or self._has_room(reg, home.holder):
-                stores = sum(self.weights[t.block] for t in choice.touches if t.writes)
-                choice.cost = home.cost * reg.width * (self._loads(choice, crowding) + stores)
+            if slot_class.holder == MEMORY or slot_class.units > 1 or self._has_room(reg, slot_class.holder):
+                stores = sum(self.weights[t.block] for t in choice.accesses if t.writes)
+                choice.cost = slot_class.cost * reg.width * (self._loads(choice, crowding) + stores)
                 return choice
         return None
 
-    def _ways_of(self, reg: Reg) -> list[Choice]:
-        """All ways for a register to leave, the cheapest first; found once, as a model is slow to say what stands where."""
-        if reg not in self._ways:
-            touches = self.touches[reg]
-            again = self._made_again(reg, touches)
+    def _options_of(self, reg: Reg) -> list[Choice]:
+        """All ways to spill a register, the cheapest first; found once, as asking the model is slow."""
+        if reg not in self._options:
+            accesses = self.accesses[reg]
+            again = self._made_again(reg, accesses)
             if again is not None:
-                self._ways[reg] = [Choice(reg, None, again, [t for t in touches if t.inst is not again])]
+                self._options[reg] = [Choice(reg, None, again, [t for t in accesses if t.inst is not again])]
             else:
-                self._ways[reg] = [self._way(reg, touches, home) for home in self.model.homes.get(reg.cls, ())]
-        return self._ways[reg]
+                self._options[reg] = [self._to_slot(reg, accesses, slot_class) for slot_class in
+                self.model.slot_classes.get(reg.cls, ())]
+        return self._options[reg]
 
-    def _way(self, reg: Reg, touches: list[Touch], home: SpillSlotClass) -> Choice:
-        in_place = self._in_place(reg, touches, home)
-        return Choice(reg, home, None, [t for t in touches if t not in in_place], in_place)
+    def _to_slot(self, reg: Reg, accesses: list[RegisterAccess], slot_class: SpillSlotClass) -> Choice:
+        in_place = self._in_place(reg, accesses, slot_class)
+        return Choice(reg, slot_class, None, [t for t in accesses if t not in in_place], in_place)
 
-    def _made_again(self, reg: Reg, touches: list[Touch]) -> Inst | None:
-        """The one instruction that writes a register, if it may stand anywhere."""
-        writers = [t.inst for t in touches if t.writes]
-        return writers[0] if len(writers) == 1 and _stands_anywhere(writers[0], reg, self.table) else None
+    def _made_again(self, reg: Reg, accesses: list[RegisterAccess]) -> Inst | None:
+        """The one instruction that writes a register, if it may be repeated anywhere."""
+        writers = [t.inst for t in accesses if t.writes]
+        return writers[0] if len(writers) == 1 and _accepted_anywhere(writers[0], reg, self.table) else None
 
-    def _in_place(self, reg: Reg, touches: list[Touch], home: SpillSlotClass) -> list[Touch]:
-        if home.holder == MEMORY or home.units != 1:
+    def _in_place(self, reg: Reg, accesses: list[RegisterAccess], slot_class: SpillSlotClass) -> list[RegisterAccess]:
+        if slot_class.holder == MEMORY or slot_class.units != 1:
             return []
-        return [t for t in touches if self.model.stands(t.inst, reg, home.holder)]
+        return [t for t in accesses if self.model.accepts(t.inst, reg, slot_class.holder)]
 
     def _has_room(self, reg: Reg, holder: str) -> bool:
         pressure, most = self.room[self.table.file(holder)]
@@ -219,25 +220,25 @@ class Chooser:
     def _loads(self, choice: Choice, crowding: Crowding) -> float:
         """How often the register comes back, weighted by loops."""
         loads = 0.0
-        last: Touch | None = None
-        for touch in choice.touches:
-            kept = last is not None and last.block == touch.block and not crowding.between(2 * last.number + 1, 2 * touch.number)
-            if touch.reads and not kept:
-                loads += self.weights[touch.block]
-            last = touch
+        last: RegisterAccess | None = None
+        for access in choice.accesses:
+            kept = last is not None and last.block == access.block and not crowding.between(2 * last.number + 1, 2 * access.number)
+            if access.reads and not kept:
+                loads += self.weights[access.block]
+            last = access
         return loads
 
 
 def made_again(function: Function, table: InstructionTable) -> set[Reg]:
-    """The registers that need no home, as their one instruction may stand anywhere."""
+    """The registers that need no slot, as their one instruction may be repeated anywhere."""
     writers: dict[Reg, list[Inst]] = {}
     for inst in function.insts():
         for piece in inst.writes():
             writers.setdefault(piece.reg, []).append(inst)
-    return {reg for reg, insts in writers.items() if len(insts) == 1 and _stands_anywhere(insts[0], reg, table)}
+    return {reg for reg, insts in writers.items() if len(insts) == 1 and _accepted_anywhere(insts[0], reg, table)}
 
 
-def _stands_anywhere(inst: Inst, reg: Reg, table: InstructionTable) -> bool:
+def _accepted_anywhere(inst: Inst, reg: Reg, table: InstructionTable) -> bool:
     """Whether an instruction makes a register from constants alone (see `InstructionTraits.cheap`)."""
     if not table.traits(inst.opcode).cheap or inst.predicate is not None or inst.defs != (reg.whole,):
         return False

@@ -1,8 +1,8 @@
-"""Where a chip's values wait while no register of theirs is free, and by which instructions they come and go: a plugin's table.
+"""Where a chip spills values, and with which instructions it stores and reloads them: a table that a plugin writes.
 
-A value goes to the first of its class's homes that has room: registers of another file, lanes of a register that has one place for
-each lane, and in the end memory of the lane (scratch). Allocation writes these instructions; its checker reads them back by
-`copied`, which a plugin writes apart from `store` and `load`, so that one may find the other wrong.
+A value goes to the first slot class of its register class that has room: registers of another file, lanes of a register that has an
+element for each lane, and finally memory of the lane (scratch). Allocation writes the spill code; its checker reads it back through
+`copied`, which a plugin writes independently of `store` and `load`, so that one can find an error in the other.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from tilefw.machine.inst import Inst, Reg, Slice
 
 # One smallest register's worth of bits: (file, register, WHOLE), (file, register, lane), or (MEMORY, byte offset, WHOLE).
 Location = tuple[str, int, int]
-MEMORY = ""  # in a Location, the place of a file: memory of the lane
-WHOLE = -1  # in a Location, the place of a lane: all of the register
+MEMORY = ""  # in a Location, in place of a file: memory of the lane
+WHOLE = -1  # in a Location, in place of a lane: the whole register
 
 Transfer = Callable[[Slice, Slice | None, int], Sequence[Inst]]
 
 
 @dataclass(frozen=True, slots=True)
 class SpillSlotClass:
-    """One kind of place for values of a class.
+    """One kind of spill slot for the registers of a class.
 
-    `holder`: the class of the registers that hold them, or MEMORY. `units`: how many smallest registers one holder register
-    takes (1 for a register for a register; the lanes of a wave where wave registers go into lanes); 1 in memory. `cost`: cycles
-    until a value is back. `store(value, place, index)` and `load(value, place, index)` give the instructions for the slice
-    `value`: of a register for a register `place` is as wide a slice and `index` 0; for units it is one holder register, and
+    `holder`: the class of the registers that are the slots, or MEMORY. `units`: how many smallest registers one holder register
+    takes: 1 where one register holds one, the lanes of a wave where wave registers go into lanes, 1 in memory. `cost`: cycles to
+    reload a value. `store(value, slot, index)` and `load(value, slot, index)` give the instructions for the slice `value`. Where
+    one register holds one, `slot` is a slice of the same width and `index` 0; with several units it is one holder register, and
     `index` the first unit; in memory it is None, and `index` the offset in bytes, a multiple of a register's size.
     """
 
@@ -40,16 +40,16 @@ class SpillSlotClass:
 
 @dataclass(frozen=True)
 class SpillModel:
-    """The homes of each class, best first.
+    """The slot classes of each register class, best first.
 
-    `stands(inst, reg, cls)`: whether the chip has `inst` with every operand of `reg` in class `cls` instead (accumulators of
-    matrix instructions, data of memory accesses): then a value at home in registers of `cls` need not come back for it.
+    `accepts(inst, reg, cls)`: whether the chip has `inst` with every operand of `reg` in class `cls` instead (accumulators of
+    matrix instructions, data of memory accesses): a value that is spilled to registers of `cls` needs no reload for it.
     `copied(inst)`: what an instruction on physical registers copies, as (to, from) of each smallest register, if a copy between
     locations is all that it does; None for every other instruction.
     `memory_bytes`: how much memory of a lane the instructions reach, None for all that there is.
     """
 
-    homes: Mapping[str, tuple[SpillSlotClass, ...]]
-    stands: Callable[[Inst, Reg, str], bool]
+    slot_classes: Mapping[str, tuple[SpillSlotClass, ...]]
+    accepts: Callable[[Inst, Reg, str], bool]
     copied: Callable[[Inst], Sequence[tuple[Location, Location]] | None]
     memory_bytes: int | None = None

@@ -76,7 +76,7 @@ class InstructionTable:
     traits: Callable[[str], InstructionTraits]
     classes: dict[str, RegisterClass]
     reserved: dict[str, frozenset[int]] = field(default_factory=dict)
-    pace: int = 1
+    issue_interval: int = 1
     apart: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
 
     def file(self, cls: str) -> str:

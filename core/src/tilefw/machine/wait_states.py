@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from tilefw.machine.check_wait_states import PairRules, check_wait_states
-from tilefw.machine.forward import ForwardAnalysis, entries, inserted
+from tilefw.machine.forward_analysis import ForwardAnalysis, entries, inserted
 from tilefw.machine.function_pass import FunctionPass
 from tilefw.machine.inst import Function, Inst
 from tilefw.machine.register_sets import RegisterSets
@@ -24,8 +24,9 @@ Past = dict[tuple[int, Inst, int], int]
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Registers that an instruction leaves, or touches, under each of `rules` (indexes of `WaitStateModel.horizons`): those of the
-    operands at `places`, counted over its definitions and then its uses, and `unwritten` ones (see `RegisterSets`)."""
+    """Registers that an instruction writes as producer, or accesses as consumer, under each of `rules` (indexes of
+    `WaitStateModel.horizons`): those of the operands at `places`, counted over its definitions and then its uses, and `unwritten`
+    ones (see `RegisterSets`)."""
 
     rules: tuple[int, ...]
     places: tuple[int, ...]
@@ -34,16 +35,16 @@ class Share:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Profile:
-    """What instructions of one shape have to do with wait states: what they leave, what they touch, and how many `states` they give
-    to those around them. One object serves all instructions of the shape."""
+    """What instructions of one shape have to do with wait states: what they `leave` as producers, what they access as consumers,
+    and how many `states` they give to those around them. One object serves all instructions of the shape."""
 
     leaves: tuple[Share, ...]
-    touches: tuple[Share, ...]
+    accesses: tuple[Share, ...]
     states: int = 1
 
     def only(self, rules: AbstractSet[int]) -> Profile:
         """The profile without the rules that are not among these."""
-        return Profile(_only(self.leaves, rules), _only(self.touches, rules), self.states)
+        return Profile(_only(self.leaves, rules), _only(self.accesses, rules), self.states)
 
 
 def _only(shares: tuple[Share, ...], rules: AbstractSet[int]) -> tuple[Share, ...]:
@@ -56,7 +57,7 @@ class WaitStateModel:
     """The rules of a chip.
 
     `horizons`: for each rule the most wait states that any pair of instructions needs under it. `first` and `names`: see
-    `RegisterSets`. `profile` says what an instruction leaves and touches, `needed(rule, producer, consumer)` how many wait states
+    `RegisterSets`. `profile` gives what an instruction leaves and accesses, `needed(rule, producer, consumer)` how many wait states
     must stand between two that share a register. `pause` makes the instructions that give so many.
     """
 
@@ -111,7 +112,7 @@ def meet(a: Past, b: Past) -> Past:
 class _WaitStateAnalysis(ForwardAnalysis[Past, int]):
     """Goes from pasts to pasts, and finds the pauses in between as wait states.
 
-    Rules under which nothing is left, or nothing touched, are left out: `concerned` says whether some are there.
+    Rules without a producer or without a consumer are left out: `concerned` says whether some are there.
     """
 
     def __init__(self, function: Function, model: WaitStateModel) -> None:
@@ -121,8 +122,8 @@ class _WaitStateAnalysis(ForwardAnalysis[Past, int]):
         profiles = {inst: model.profile(inst) for inst in function.insts()}
         kinds = set(profiles.values())
         left = {rule for kind in kinds for share in kind.leaves for rule in share.rules}
-        touched = {rule for kind in kinds for share in kind.touches for rule in share.rules}
-        self.concerned = left & touched
+        accessed = {rule for kind in kinds for share in kind.accesses for rule in share.rules}
+        self.concerned = left & accessed
         short = {kind: kind.only(self.concerned) for kind in kinds}
         self._profiles = {inst: short[kind] for inst, kind in profiles.items()}
 
@@ -133,7 +134,7 @@ class _WaitStateAnalysis(ForwardAnalysis[Past, int]):
         for place, inst in enumerate(insts):
             profile = self._profiles[inst]
             missing = 0
-            for share in profile.touches:
+            for share in profile.accesses:
                 for rule in share.rules:
                     if recent.until[rule] > recent.now:
                         missing = max(missing, self._missing(share, inst, recent))
@@ -159,13 +160,13 @@ class _WaitStateAnalysis(ForwardAnalysis[Past, int]):
     def _missing(self, share: Share, inst: Inst, recent: _Recent) -> int:
         """How many wait states lack behind the worst of the productions."""
         worst = 0
-        touched = self._registers(share, inst)
+        accessed = self._registers(share, inst)
         for rule in share.rules:
             if recent.until[rule] <= recent.now:
                 continue
             oldest = recent.now - self._model.horizons[rule]
             for left, producer, registers in recent.of[rule]:
-                if left > oldest and registers & touched:
+                if left > oldest and registers & accessed:
                     worst = max(worst, self._model.needed(rule, producer, inst) - (recent.now - left))
         return worst
 

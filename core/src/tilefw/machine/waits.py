@@ -1,4 +1,4 @@
-"""Waits for results that arrive later: the fewest and weakest that make every register arrive before it is touched.
+"""Waits for results that arrive later: the fewest and weakest that make every register arrive before it is accessed.
 
 A chip answers memory instructions through queues, which the hardware counts: an instruction begins an event in a queue, and a
 wait stops the wave until at most n events of that queue are unfinished. Events of one order finish as they began, so that a
@@ -6,7 +6,7 @@ wait for one need not wait for the n that were begun behind it; of those without
 
 A bracket is what may be unfinished at a place: per queue and order, the registers that are still to come, by how many later
 events there are of the same queue and order. Brackets meet by taking each register at its youngest, loops are gone through until
-nothing changes, and an instruction that touches a register of the bracket gets the wait in front of it. Nothing is waited for at
+nothing changes, and an instruction that accesses a register of the bracket gets the wait in front of it. Nothing is waited for at
 the end of a block, so what one iteration loads may arrive in the next. (The scheme is that of LLVM's
 `SIInsertWaitcnts.cpp`, on sets of registers in place of scores.)
 """
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tilefw.machine.check_waits import Seen, check_waits
-from tilefw.machine.forward import ForwardAnalysis, entries, inserted
+from tilefw.machine.forward_analysis import ForwardAnalysis, entries, inserted
 from tilefw.machine.function_pass import FunctionPass
 from tilefw.machine.inst import Function, Inst
 from tilefw.machine.register_sets import RegisterSets
@@ -51,11 +51,11 @@ class Event:
 class Concern:
     """What waits must know of an opcode besides the registers that are written down.
 
-    `touched` are registers that it reads or writes unwritten. `special`: it begins events, is itself a wait, or needs effects:
+    `accessed` are registers that it reads or writes unwritten. `special`: it begins events, is itself a wait, or needs effects:
     then the model is asked about each such instruction.
     """
 
-    touched: int = 0
+    accessed: int = 0
     special: bool = False
 
 
@@ -154,18 +154,18 @@ class _WaitAnalysis(ForwardAnalysis[Bracket, Limits]):
         self._facts = {inst: self._of(inst) for inst in function.insts()}
 
     def _of(self, inst: Inst) -> _Facts:
-        concern, touched = self._concerns[inst.opcode], self._sets.touched(inst)
+        concern, accessed = self._concerns[inst.opcode], self._sets.accessed(inst)
         if not concern.special:
-            return _Facts(concern.touched | touched)
+            return _Facts(concern.accessed | accessed)
         model = self._model
         events = model.events(inst, self._sets)
-        wanted = concern.touched | touched | model.needs(inst)
+        wanted = concern.accessed | accessed | model.needs(inst)
         return _Facts(wanted, self._in_order(inst, concern, events), model.limits(inst), events)
 
     def _in_order(self, inst: Inst, concern: Concern, events: tuple[Event, ...]) -> dict[Kind, int]:
         kept = {use for _, use in inst.tied}
         operands = self._sets.union(use for place, use in enumerate(inst.uses) if place not in kept)
-        read = concern.touched | operands | self._model.needs(inst)
+        read = concern.accessed | operands | self._model.needs(inst)
         tied = self._sets.union(inst.uses[use] for use in kept)
         return {(e.queue, e.order): e.arriving & ~(read | (tied & ~e.merged)) for e in events if e.order}
 
@@ -217,11 +217,11 @@ class _Open:
             events[0] |= oldest
         self.arriving |= event.arriving
 
-    def limits(self, touched: int, in_order: Mapping[Kind, int]) -> Limits:
-        """The counts that must be waited for before the registers may be touched; `in_order` are exempt from their own kind."""
+    def limits(self, accessed: int, in_order: Mapping[Kind, int]) -> Limits:
+        """The counts that must be waited for before the registers may be accessed; `in_order` are exempt from their own kind."""
         found: Limits = {}
         for kind, events in self._events.items():
-            wanted = touched & ~in_order.get(kind, 0)
+            wanted = accessed & ~in_order.get(kind, 0)
             later = next((n for n, registers in enumerate(reversed(events)) if registers & wanted), None)
             if later is not None:
                 queue = kind[0]

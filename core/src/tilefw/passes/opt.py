@@ -27,7 +27,7 @@ PASSES: Mapping[str, str] = {
     "dce": "tilefw.passes.dce:DcePass",
     "insert-barriers": "tilefw.simt.shared_memory.barriers:InsertBarriers",
     "licm": "tilefw.passes.licm:LicmPass",
-    "pipeline-loops": "tilefw.simt.pipeline.loops:PipelineLoops",
+    "pipeline-loops": "tilefw.simt.software_pipeline.loops:PipelineLoops",
     "place-shared": "tilefw.simt.shared_memory.placement:PlaceShared",
     "scalarize-carried": "tilefw.passes.scalarize_carried:ScalarizeCarriedPass",
     "structured-access": "tilefw.passes.structured_access:StructuredAccessPass",

@@ -9,10 +9,10 @@ from typing import ClassVar, Literal
 
 from tilefw.api.artifact import Artifact, Entry
 from tilefw.api.checks import ALL_CHECKS
-from tilefw.api.collector import paused
 from tilefw.api.device import Argument, BufferView, LaunchOptions, LaunchReport, Scalar, Struct
 from tilefw.api.dtypes import DType, dtype
 from tilefw.api.errors import CodeError, LaunchError
+from tilefw.api.garbage_collection import paused
 from tilefw.sim.engine.load import LoadedProgram, load_program
 from tilefw.sim.engine.run import launch, pack
 from tilefw.sim.memory.buffers import SimulatedBuffers

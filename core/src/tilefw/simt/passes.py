@@ -10,12 +10,12 @@ from tilefw.machine.hoist import Hoist
 from tilefw.simt.chip import LaneChip
 from tilefw.simt.description import LaneMachine
 from tilefw.simt.lower.tile_to_lane import TileToLane
-from tilefw.simt.pipeline.loops import PipelineLoops
-from tilefw.simt.pipeline.park import ParkOperands
 from tilefw.simt.select.combine import CombineInstructions
 from tilefw.simt.select.lane_to_machine import SelectInstructions
 from tilefw.simt.shared_memory.barriers import InsertBarriers
 from tilefw.simt.shared_memory.placement import PlaceShared
+from tilefw.simt.software_pipeline.invariants_to_shared import InvariantsToShared
+from tilefw.simt.software_pipeline.loops import PipelineLoops
 
 
 def lane_passes(machine: LaneMachine, num_stages: int, disjoint: bool = False) -> tuple[ModulePass, ...]:
@@ -25,7 +25,7 @@ def lane_passes(machine: LaneMachine, num_stages: int, disjoint: bool = False) -
     """
     return (
         PipelineLoops(machine, num_stages, disjoint),  # while loads, their addresses and loops are all still tile ops
-        ParkOperands(machine),
+        InvariantsToShared(machine),
         TileToLane(machine),
         PlaceShared(machine.chip.shared_bytes),
         InsertBarriers(disjoint),

@@ -13,10 +13,10 @@ from typing import Any
 from tilefw.api.machine import Function
 from tilefw_amd import abi
 from tilefw_amd.code_object.metadata import VERSION, write_text
-from tilefw_amd.finish.machine_inst import instruction
 from tilefw_amd.isa.model import BranchTarget, MCInst
 from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.isa.text import printer
+from tilefw_amd.machine.machine_inst import instruction
 from tilefw_amd.resources import KernelResources, kernel_resources
 
 # Behind the code stand pauses, so that what is fetched ahead of the end is no stale data: LLVM, AMDGPUTargetStreamer.cpp,

@@ -16,10 +16,10 @@ from tilefw.api.ir import Context, ModuleOp, ModulePass
 from tilefw.api.machine import FillWaitStates, InsertWaits, Inst, Operand, ScheduleInstructions, Slice, TieOperands
 from tilefw.api.simt import assign_registers, selection_passes
 from tilefw_amd.chips import Chip, chips, named, occupancy
-from tilefw_amd.finish import spill, verify, wait_states, waits
-from tilefw_amd.finish.expand import Finish
-from tilefw_amd.finish.traits import instructions
 from tilefw_amd.isa.set import instruction_set
+from tilefw_amd.machine import spill, verify, wait_states, waits
+from tilefw_amd.machine.expand import ExpandPseudos
+from tilefw_amd.machine.traits import instructions
 from tilefw_amd.options import chosen
 from tilefw_amd.select.lanes import AmdLanes
 
@@ -39,7 +39,7 @@ def machine_passes(chip: Chip, options: CompileOptions) -> Sequence[ModulePass]:
         ScheduleInstructions(table, occupancy.steps(chip), "disjoint" in options.facts, options.verify),
         TieOperands(copy),
         assign_registers(table, registers, spill.model(isa), options.verify, why),
-        Finish(),
+        ExpandPseudos(),
         InsertWaits(table, waits.model(isa), partial(verify.seen, isa) if options.verify else None),
         FillWaitStates(table, wait_states.model(isa), verify.rules(isa) if options.verify else None),
     )

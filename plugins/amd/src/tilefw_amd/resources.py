@@ -14,9 +14,9 @@ from tilefw.api.integers import round_up
 from tilefw.api.machine import Function, Slice
 from tilefw_amd.abi import SGPRS_AT_START
 from tilefw_amd.chips.occupancy import occupancy
-from tilefw_amd.finish.machine_inst import FILES
 from tilefw_amd.isa.registers import SGPRS
 from tilefw_amd.isa.set import InstructionSet
+from tilefw_amd.machine.machine_inst import FILES
 
 _ACCUMULATION_GRANULE = 4  # the first accumulation register is a multiple of it (LLVM AMDGPUUsage, `.amdhsa_accum_offset`)
 # What a report calls the instructions of a unit, in its order, and those that it counts by themselves.

@@ -9,8 +9,8 @@ from hazards import llc
 from hazards.pairs import EXTRAS, PAIRS, Extra, Pair
 from tilefw.api.sim import Instruction
 from tilefw.sim.checks.hazards import HazardTracker
-from tilefw_amd.finish.hazards import WAIT_RANGES, straight_hazards
 from tilefw_amd.isa.meaning.operand_roles import DOUBLES, HARDWARE, NAMES_BEHIND, hardware_register
+from tilefw_amd.machine.hazards import WAIT_RANGES, straight_hazards
 
 
 def missing(first: str, second: str, states: int) -> list[str]:

@@ -19,9 +19,9 @@ from tilefw.api.integers import ceil_div
 from tilefw.api.machine import Function, Inst, Reg, Slice
 from tilefw.api.simt import Code, Const, Element
 from tilefw.simt.lane import registers
-from tilefw_amd.finish.expand import finish
-from tilefw_amd.finish.traits import SCALARS
 from tilefw_amd.isa.text import printer
+from tilefw_amd.machine.expand import expand_pseudos
+from tilefw_amd.machine.traits import SCALARS
 
 WAVE = 64
 _FILE = {"v": ("v", 512), "s": ("s", SCALARS), "m": ("s", SCALARS)}
@@ -151,7 +151,7 @@ def _body(
     for inst in function.insts():
         block.insts += _placed(inst, placed)
         placed.passed(inst)
-    finish(copied)
+    expand_pseudos(copied)
     for inst in copied.insts():
         lines += [f"  {printer.text(instruction(inst))}", _WAIT]
     _store(lines, placed(found) if isinstance(found, Slice) else found, found, plane, groups, _bits(result))

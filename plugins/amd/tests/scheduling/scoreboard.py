@@ -1,6 +1,6 @@
 """A loop's cycles on a machine in order: an instruction begins when its operands are there and its pipe is free.
 
-One wave, no contention. Results arrive by `finish.timing`, which knows nothing of how schedules are made; a barrier begins when
+One wave, no contention. Results arrive by `machine.timing`, which knows nothing of how schedules are made; a barrier begins when
 the wave's accesses to LDS are done, a pause lasts as long as it says.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from served import ISA
 
 from tilefw.api.machine import Inst
-from tilefw_amd.finish.timing import timing
+from tilefw_amd.machine.timing import timing
 
 TURNS = 8
 

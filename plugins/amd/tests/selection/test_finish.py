@@ -6,16 +6,16 @@ import pytest
 from served import ISA, TABLE, instruction
 
 from tilefw.api.machine import Inst, parse_function
-from tilefw_amd.finish import pseudo
-from tilefw_amd.finish.expand import finish
 from tilefw_amd.isa.text import printer
+from tilefw_amd.machine import pseudo
+from tilefw_amd.machine.expand import expand_pseudos
 
 HEAD = "func @f target \"amd-cdna3\"\n  file a: 256\n  file s: 128\n  file v: 256\n"
 
 
 def finished(*lines: str) -> list[str]:
     function = parse_function(HEAD + "entry:\n" + "".join(f"  {line}\n" for line in lines), "f")
-    finish(function)
+    expand_pseudos(function)
     return [_shown(inst) for block in function.blocks for inst in block.insts]
 
 

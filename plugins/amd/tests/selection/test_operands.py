@@ -10,8 +10,8 @@ from served import instruction, lanes_chip
 from tilefw.api.integers import ceil_div
 from tilefw.api.machine import Function, Inst, Slice
 from tilefw.api.simt import Code, Const
-from tilefw_amd.finish.traits import CLASSES, SCALARS
 from tilefw_amd.isa.constants import is_inline
+from tilefw_amd.machine.traits import CLASSES, SCALARS
 from tilefw_amd.select.operands import legal, scalar_operands
 
 # Opcodes by the widths of their sources.

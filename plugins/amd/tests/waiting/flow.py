@@ -19,9 +19,9 @@ from tilefw.machine.flow import successors
 from tilefw.sim.checks.hazards import HazardTracker
 from tilefw.sim.checks.pending import ResultTracker
 from tilefw.sim.tracking.history import Found
-from tilefw_amd.finish.hazards import straight_hazards
 from tilefw_amd.isa.meaning.binding import Site, bind
 from tilefw_amd.isa.row import Mode
+from tilefw_amd.machine.hazards import straight_hazards
 from waiting import listing
 
 # {v}, {w}: vector registers, {p}: a pair of them, {q}: four, {s}: a scalar register.

@@ -9,7 +9,7 @@ from served import WAITS, seen, wait_rules, wait_state_model
 
 from tilefw.api.errors import InternalError
 from tilefw.api.machine import check_wait_states, check_waits, fill_wait_states, insert_waits
-from tilefw_amd.finish import wait_states, waits
+from tilefw_amd.machine import wait_states, waits
 from waiting.flow import TABLE
 from waiting.test_triton_code import TRITON, stripped
 

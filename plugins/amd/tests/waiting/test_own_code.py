@@ -9,7 +9,7 @@ from test_llvm_accepts import compiled
 from tilefw.api.errors import InternalError
 from tilefw.api.machine import Function, Inst, check_wait_states, check_waits
 from tilefw.kernels import index
-from tilefw_amd.finish import wait_states, waits
+from tilefw_amd.machine import wait_states, waits
 from waiting import listing
 from waiting.flow import TABLE
 

@@ -10,7 +10,7 @@ from served import WAITS, seen, wait_rules, wait_state_model
 
 from tilefw.api.errors import InternalError
 from tilefw.api.machine import Function, Inst, check_wait_states, check_waits, fill_wait_states, insert_waits
-from tilefw_amd.finish import waits
+from tilefw_amd.machine import waits
 from waiting.flow import ARITHMETIC, MEMORY, TABLE, Shape, faults, function, shapes
 
 _EXAMPLES = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))

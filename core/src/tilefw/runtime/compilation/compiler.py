@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from tilefw.api.artifact import Artifact
 from tilefw.api.backend import CompileOptions
-from tilefw.api.collector import paused
 from tilefw.api.errors import KernelError
+from tilefw.api.garbage_collection import paused
 from tilefw.api.launch import LaunchArguments
 from tilefw.runtime import config
 from tilefw.runtime.arguments.bound_launch import stated_launch

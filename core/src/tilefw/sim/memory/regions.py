@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from tilefw.api.errors import LaunchError
-from tilefw.pages import copy_sparse
 from tilefw.sim.floats import Array
+from tilefw.sparse_arrays import copy_sparse
 
 # Wide elements move as complex128, whose copies are plain moves of 16 bytes.
 ELEMENTS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}

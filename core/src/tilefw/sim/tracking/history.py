@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tilefw.api.collector import paused
+from tilefw.api.garbage_collection import paused
 from tilefw.sim.engine.batch import Batch
 from tilefw.sim.floats import Array
 from tilefw.sim.program import Instruction

@@ -50,10 +50,10 @@ class Accesses:
             self._coalesced[op] = self.blocked(shape, order, width)
         return self._coalesced[op]
 
-    def better(self, op: AccessOp, home: LinearLayout) -> LinearLayout:
-        """The home of the accessed value, unless the coalesced layout makes the access cheaper."""
+    def better(self, op: AccessOp, encoding: LinearLayout) -> LinearLayout:
+        """The encoding of the accessed value, unless the coalesced layout makes the access cheaper."""
         own = self.coalesced(op)
-        return own if self.cost(op, own) < self.cost(op, home) else home
+        return own if self.cost(op, own) < self.cost(op, encoding) else encoding
 
     def blocked(self, shape: tuple[int, ...], order: Sequence[int], width: int) -> LinearLayout:
         """`width` elements a lane, but no more than give every thread some."""

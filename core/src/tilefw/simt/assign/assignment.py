@@ -1,16 +1,17 @@
 """Layout assignment: in which layouts each tile value is computed, and where it is converted, as an analysis that changes nothing.
 
 1. Classes (`classes`): values that elementwise ops, accesses, loops and branches connect should share a layout.
-2. Homes (`homes`): each class has one, from its weightiest anchor.
-3. Demands run backward through the program. Effects make the first: a store wants its operands in the home of what it stores, or
+2. Encodings (`encodings`): each class has one, from the anchor with the most weight.
+3. Demands run backward through the program. Effects make the first: a store wants its operands in the encoding of what it stores,
+  or
    coalesced where that, with the conversion, is cheaper (a matrix accumulator's narrow rows fill no sectors). An atomic does so
-   too, and gives its old values in that layout. An asynchronous copy takes its coalesced layout; a store to shared memory the home
-   of its value, or what `staging` finds for a load.
+   too, and gives its old values in that layout. An asynchronous copy takes its coalesced layout; a store to shared memory the
+   encoding of its value, or what `staging` finds for a load.
 4. When the walk comes to a value, all that is wanted of it is known. In each layout it is computed anew, or converted from its
-   home, whichever is cheaper (`costs`); a dot, a reduction, a scan, an atomic and a volatile load are never repeated. What the op
-   needs for each layout that it is computed in is then wanted of its operands. So a conversion stands where the type is
+   encoding, whichever is cheaper (`costs`); a dot, a reduction, a scan, an atomic and a volatile load are never repeated. What the
+   op needs for each layout that it is computed in is then wanted of its operands. So a conversion stands where the type is
    narrowest, and cheap slices (indices, masks, bounds, small loads) are repeated instead.
-5. Carried values and results of branches stand in their home only, converted where they are wanted otherwise; integers and
+5. Carried values and results of branches are in their encoding only, converted where another layout is wanted; integers and
    pointers that cost next to nothing to carry twice stand in every layout that is wanted of them.
 """
 
@@ -25,7 +26,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilefw.simt.assign.accesses import Accesses, AccessOp
 from tilefw.simt.assign.classes import CarriedValues, Classes, carried
 from tilefw.simt.assign.costs import Costs, fixed
-from tilefw.simt.assign.homes import Homes
+from tilefw.simt.assign.encodings import Encodings
 from tilefw.simt.assign.staging import staged_layout
 from tilefw.simt.description import LaneMachine
 from tilefw.simt.facts import LaneFacts
@@ -60,13 +61,13 @@ class Assignment:
         self._wanted: dict[SSAValue, list[LinearLayout]] = {}
         self._cheap: dict[SSAValue, bool] = {}
         self.accesses = Accesses(machine, facts)
-        self.homes = Homes(function, Classes(function), self.accesses, machine)
-        self.costs = Costs(self.homes, self.accesses, self.wanted)
+        self.encodings = Encodings(function, Classes(function), self.accesses, machine)
+        self.costs = Costs(self.encodings, self.accesses, self.wanted)
         self._demand(function.body.block)
 
     @property
     def dots(self) -> dict[DotOp, DotLayouts]:
-        return self.homes.dots
+        return self.encodings.dots
 
     def wanted(self, value: SSAValue) -> list[LinearLayout]:
         """The layouts that were asked of a tile so far."""
@@ -95,7 +96,7 @@ class Assignment:
         elif isinstance(op, CopyOp | CopyBlockOp):
             self._access(op, self.accesses.coalesced(op))
         elif isinstance(op, StoreSharedOp):
-            self.layouts[op] = staged_layout(op, self.accesses, self.dots) or self.homes.of(op.value)
+            self.layouts[op] = staged_layout(op, self.accesses, self.dots) or self.encodings.of(op.value)
             self._want(op.value, self.layouts[op])
         elif op.results and not isinstance(op, YieldOp | ConditionOp):
             self._result(op)
@@ -106,11 +107,11 @@ class Assignment:
             self._want(operand, its)
 
     def _store_layout(self, op: ops.StoreOp | ops.StoreBlockOp | AtomicOp) -> LinearLayout:
-        home, own = self.homes.of(op.value), self.accesses.coalesced(op)
-        if own == home:
-            return home
-        dearer = self.costs.operand(op.value, own) - self.costs.operand(op.value, home)
-        return own if dearer + self.accesses.cost(op, own) < self.accesses.cost(op, home) else home
+        encoding, own = self.encodings.of(op.value), self.accesses.coalesced(op)
+        if own == encoding:
+            return encoding
+        dearer = self.costs.operand(op.value, own) - self.costs.operand(op.value, encoding)
+        return own if dearer + self.accesses.cost(op, own) < self.accesses.cost(op, encoding) else encoding
 
     def _result(self, op: Operation) -> None:
         """Settle where an op's results are computed, and ask for what it needs."""
@@ -124,10 +125,10 @@ class Assignment:
         elif isinstance(op, ops.ConstantOp | ops.SplatOp):
             self._settle(tiles, wanted, wanted)
         elif isinstance(op, ops.ReshapeOp) and not tiles:  # the one element of a tile, as a scalar
-            self.layouts[op] = self.homes.of(op.source)
+            self.layouts[op] = self.encodings.of(op.source)
             self._want(op.source, self.layouts[op])
         elif wanted or (isinstance(op, ops.LoadOp | ops.LoadBlockOp) and op.volatile and tiles):
-            made = [self.homes.natural(op)] if fixed(op) else self._choose(op, tiles[0], wanted)
+            made = [self.encodings.natural(op)] if fixed(op) else self._choose(op, tiles[0], wanted)
             self._settle(tiles, made, wanted)
             for layout in made:
                 for operand, its in self.costs.needs(op, layout):
@@ -136,12 +137,12 @@ class Assignment:
     def _combination(self, op: CombineOp) -> None:
         if all(r.first_use is None for r in op.results):
             return
-        self.layouts[op] = source = self.homes.of(op.results[0] if isinstance(op, ScanOp) else op.operands[0])
+        self.layouts[op] = source = self.encodings.of(op.results[0] if isinstance(op, ScanOp) else op.operands[0])
         for operand in op.operands:
             self._want(operand, source)
         for result in op.results:
             if types.is_tile(result.type):
-                self._settle([result], [self.homes.natural(op)], self.wanted(result))
+                self._settle([result], [self.encodings.natural(op)], self.wanted(result))
 
     def _dot(self, op: DotOp) -> None:
         layouts = self.dots[op]
@@ -151,17 +152,17 @@ class Assignment:
 
     def _choose(self, op: Operation, value: SSAValue, wanted: Sequence[LinearLayout]) -> list[LinearLayout]:
         """The layouts that a repeatable op is computed in: the others are cheaper to convert from its natural one."""
-        home = self.homes.natural(op)
-        others = [layout for layout in wanted if layout != home]
+        encoding = self.encodings.natural(op)
+        others = [layout for layout in wanted if layout != encoding]
         if not others:
-            return [home]
+            return [encoding]
         repeated = {layout: self.costs.slice(op, layout) for layout in others}
-        converted = {layout: self.costs.converted(value, home, layout) for layout in others}
+        converted = {layout: self.costs.converted(value, encoding, layout) for layout in others}
         cheaper = [layout for layout in others if repeated[layout] <= converted[layout]]
-        if home in wanted:
-            return [home, *cheaper]
-        mixed = self.costs.slice(op, home) + sum(min(repeated[layout], converted[layout]) for layout in others)
-        return others if sum(repeated.values()) <= mixed else [home, *cheaper]
+        if encoding in wanted:
+            return [encoding, *cheaper]
+        mixed = self.costs.slice(op, encoding) + sum(min(repeated[layout], converted[layout]) for layout in others)
+        return others if sum(repeated.values()) <= mixed else [encoding, *cheaper]
 
     def _settle(self, values: Sequence[SSAValue], made: Sequence[LinearLayout], wanted: Sequence[LinearLayout]) -> None:
         """Note where values are computed; what else is wanted is converted from the first of these layouts."""
@@ -176,7 +177,7 @@ class Assignment:
         variables = [v for v in carried(op) if types.is_tile(v.bound[0].type)]
         for variable in variables:
             if not self._is_cheap(variable) and any(value.first_use is not None for value in variable.bound):
-                self._want(variable.bound[0], self.homes.of(variable.bound[0]))
+                self._want(variable.bound[0], self.encodings.of(variable.bound[0]))
         while True:
             before = [self._carry(variable) for variable in variables]
             for region in reversed(op.regions):
@@ -192,7 +193,7 @@ class Assignment:
         if self._is_cheap(variable):
             layouts = list(dict.fromkeys(layout for value in variable.bound for layout in self.wanted(value)))
         else:
-            layouts = [self.homes.of(variable.bound[0])]
+            layouts = [self.encodings.of(variable.bound[0])]
         for value in variable.bound:
             self._settle([value], layouts, self.wanted(value))
         for value in variable.given:

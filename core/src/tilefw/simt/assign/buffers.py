@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilefw.api.errors import UnsupportedError
 from tilefw.simt.assign.assignment import Assignment
-from tilefw.simt.assign.stepwise import dot_of, operand_of
+from tilefw.simt.assign.k_steps import dot_of, operand_of
 from tilefw.simt.description import ChipDescription, LaneMachine
 from tilefw.simt.layout import LinearLayout, swizzle
 from tilefw.simt.layout.shared import SharedLayout

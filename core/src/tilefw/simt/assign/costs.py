@@ -1,4 +1,4 @@
-"""What it costs to have a tile in a layout: computing it there, with all that it needs, or converting it from its home.
+"""What it costs to have a tile in a layout: computing it there, with all that it needs, or converting it from its encoding.
 
 Costs are issue slots of a thread. An op's own cost is its registers times its weight; an operand that is already wanted in the
 layout costs nothing more. What is never computed twice (dots, reductions, scans, atomics, carried values, volatile loads) can
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilefw.simt.assign.accesses import ACCESSES, Accesses
-from tilefw.simt.assign.homes import Homes
+from tilefw.simt.assign.encodings import Encodings
 from tilefw.simt.assign.transfer import operand_layouts, pull
 from tilefw.simt.lane.registers import bits_of
 from tilefw.simt.layout import LinearLayout, convert
@@ -37,10 +37,10 @@ _HEAVY_WEIGHT = 8.0
 class Costs:
     """Costs of one function. `wanted` says which layouts of a value are asked for already."""
 
-    def __init__(self, homes: Homes, accesses: Accesses, wanted: Callable[[SSAValue], list[LinearLayout]]) -> None:
-        self.homes = homes
+    def __init__(self, encodings: Encodings, accesses: Accesses, wanted: Callable[[SSAValue], list[LinearLayout]]) -> None:
+        self.encodings = encodings
         self.accesses = accesses
-        self.chip = homes.machine.chip
+        self.chip = encodings.machine.chip
         self._wanted = wanted
         self._known: dict[tuple[SSAValue, LinearLayout], float] = {}
 
@@ -80,18 +80,18 @@ class Costs:
 
     def _operand(self, value: SSAValue, owner: Operation | Block, layout: LinearLayout, depth: int) -> float:
         if isinstance(owner, Block) or (owner.regions and not isinstance(owner, CombineOp)):
-            home = self.homes.of(value)
-            return 0.0 if layout == home else self.converted(value, home, layout)
-        home = self.homes.natural(owner)
+            encoding = self.encodings.of(value)
+            return 0.0 if layout == encoding else self.converted(value, encoding, layout)
+        encoding = self.encodings.natural(owner)
         if fixed(owner):
-            return 0.0 if layout == home else self.converted(value, home, layout)
+            return 0.0 if layout == encoding else self.converted(value, encoding, layout)
         shared = value.has_more_than_one_use()
-        if layout == home:
-            return 0.0 if shared or depth > _DEEP else self.slice(owner, home, depth)
-        conversion = self.converted(value, home, layout)
+        if layout == encoding:
+            return 0.0 if shared or depth > _DEEP else self.slice(owner, encoding, depth)
+        conversion = self.converted(value, encoding, layout)
         if depth > _DEEP:
             return conversion
-        first = 0.0 if shared else self.slice(owner, home, depth)
+        first = 0.0 if shared else self.slice(owner, encoding, depth)
         return min(self.slice(owner, layout, depth), first + conversion)
 
     def _own(self, op: Operation, layout: LinearLayout) -> float:

@@ -12,7 +12,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilefw.api.integers import log2
 from tilefw.simt.assign.accesses import Accesses
-from tilefw.simt.assign.stepwise import dot_of, operand_of
+from tilefw.simt.assign.k_steps import dot_of, operand_of
 from tilefw.simt.description import ChipDescription
 from tilefw.simt.lane.registers import bits_of
 from tilefw.simt.layout import LinearLayout, f2, swizzle

@@ -9,8 +9,8 @@ from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilefw.simt.layout import LinearLayout
-from tilefw.simt.lower.carried import Moved, move_offsets, start_with_invariants
 from tilefw.simt.lower.context import LoweringContext
+from tilefw.simt.lower.loop_carried import Moved, move_offsets, start_with_invariants
 
 Body = Callable[[Block], None]
 _Placed = tuple[SSAValue, LinearLayout | None]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from xdsl.ir import Attribute, SSAValue
 
 from tilefw.simt import lane
-from tilefw.simt.assign.stepwise import dot_of, steps_of
+from tilefw.simt.assign.k_steps import dot_of, steps_of
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.lower import shared_access
 from tilefw.simt.lower.access import Placed

@@ -16,8 +16,8 @@ from tilefw.machine.inst import Slice
 from tilefw.simt import lane
 from tilefw.simt.chip import AtomicAccess
 from tilefw.simt.lane.registers import bits_of, form_of, type_name, whole
-from tilefw.simt.select.cells import BY_SIGN, Cell, Half, Wanted, cell_of, half_of
 from tilefw.simt.select.code import Const, Element
+from tilefw.simt.select.exchanged_word import BY_SIGN, ExchangedWord, HalfWord, RequestedAtomic, half_of, word_of
 from tilefw.simt.select.memory import MemorySelection, address_of, places_of
 
 _TOGETHER = 4  # accesses of a lane in one loop: their round trips overlap, and each holds some three registers
@@ -29,7 +29,7 @@ class _Native:
     """The chip's accesses for one of an op, of which each lane makes one; `half` where that is to the word around it."""
 
     calls: Sequence[AtomicAccess]
-    half: Cell | None
+    half: ExchangedWord | None
 
     def found(self) -> Element | None:
         """What was there, where somebody asks."""
@@ -49,23 +49,23 @@ class AtomicSelection:
     def atomic(self, op: lane.AtomicOp) -> None:
         """All accesses of an op, and its result."""
         count = len(op.slots)
-        wanted = {k: access for k in range(count) if (access := self._wanted(op, k)) is not None}
-        made = [self._native(op, access) for access in wanted.values()]
+        requests = {k: access for k in range(count) if (access := self._wanted(op, k)) is not None}
+        made = [self._native(op, access) for access in requests.values()]
         first = made[0] if made else None
         if count == 1 and first is not None and len(first.calls) == 1:
             self.chip.atomic(self.code, first.calls[0])
             found = [first.found()]
         else:
-            if op.releases and wanted:
+            if op.releases and requests:
                 self.chip.fence(self.code, "release", op.scope)
-            found = self._relaxed(op, list(wanted.values()), made)
-            if op.acquires and wanted:
+            found = self._relaxed(op, list(requests.values()), made)
+            if op.acquires and requests:
                 self.chip.fence(self.code, "acquire", op.scope)
         if op.results:
-            self._define(op, dict(zip(wanted, found, strict=True)))
+            self._define(op, dict(zip(requests, found, strict=True)))
 
     def _relaxed(
-        self, op: lane.AtomicOp, wanted: Sequence[Wanted], made: Sequence[_Native | None]
+        self, op: lane.AtomicOp, requests: Sequence[RequestedAtomic], made: Sequence[_Native | None]
     ) -> list[Element | None]:
         """Accesses without an order among themselves: what each found."""
         found: list[Element | None] = []
@@ -76,7 +76,7 @@ class AtomicSelection:
         looped = [i for i, native in enumerate(made) if native is None]
         for first in range(0, len(looped), _TOGETHER):
             some = looped[first : first + _TOGETHER]
-            for i, old in zip(some, self._loop(op, [wanted[i] for i in some]), strict=True):
+            for i, old in zip(some, self._loop(op, [requests[i] for i in some]), strict=True):
                 found[i] = old
         return found
 
@@ -89,7 +89,7 @@ class AtomicSelection:
 
     # -- accesses
 
-    def _wanted(self, op: lane.AtomicOp, k: int) -> Wanted | None:
+    def _wanted(self, op: lane.AtomicOp, k: int) -> RequestedAtomic | None:
         """Access `k`; None where it never happens."""
         predicate = self.memory.guard(op.part("mask"), k)
         if isinstance(predicate, Const):
@@ -102,41 +102,41 @@ class AtomicSelection:
         literal = type if width == 1 else "packed"
         typed = tuple(Const(literal, o.bits) if isinstance(o, Const) else o for o in operands)
         address, immediate = self.memory.address(address_of(op), places_of(op)[k])
-        return Wanted(op.kind, type, bits, typed, address, immediate, predicate)
+        return RequestedAtomic(op.kind, type, bits, typed, address, immediate, predicate)
 
-    def _native(self, op: lane.AtomicOp, wanted: Wanted) -> _Native | None:
+    def _native(self, op: lane.AtomicOp, request: RequestedAtomic) -> _Native | None:
         """The chip's own accesses for one; None where it has none."""
-        pair = f"{wanted.type}x2"
-        if f"{wanted.kind}.{wanted.type}" not in self.chip.atomics and f"{wanted.kind}.{pair}" in self.chip.atomics:
-            half = half_of(self.code, self.chip, wanted)
+        pair = f"{request.type}x2"
+        if f"{request.kind}.{request.type}" not in self.chip.atomics and f"{request.kind}.{pair}" in self.chip.atomics:
+            half = half_of(self.code, self.chip, request)
             where = {"address": half.address, "immediate": half.immediate}
-            sums = replace(wanted, type=pair, bits=2 * wanted.bits, operands=(half.sum_operand(),), **where)
-            return self._made(op, sums, [(wanted.kind, wanted.predicate)], half)
-        signs = self._by_sign(wanted) if wanted.kind in BY_SIGN else [(wanted.kind, wanted.predicate)]
-        served = all(f"{kind}.{wanted.type}" in self.chip.atomics for kind, _ in signs)
-        return self._made(op, wanted, signs, None) if served else None
+            sums = replace(request, type=pair, bits=2 * request.bits, operands=(half.sum_operand(),), **where)
+            return self._made(op, sums, [(request.kind, request.predicate)], half)
+        signs = self._by_sign(request) if request.kind in BY_SIGN else [(request.kind, request.predicate)]
+        served = all(f"{kind}.{request.type}" in self.chip.atomics for kind, _ in signs)
+        return self._made(op, request, signs, None) if served else None
 
     def _made(
-        self, op: lane.AtomicOp, wanted: Wanted, signs: Sequence[tuple[str, Slice | None]], half: Cell | None
+        self, op: lane.AtomicOp, request: RequestedAtomic, signs: Sequence[tuple[str, Slice | None]], half: ExchangedWord | None
     ) -> _Native:
         result = None
         if op.results:
-            result = self.code.new_register(form_of(f"i{wanted.bits}"))
+            result = self.code.new_register(form_of(f"i{request.bits}"))
             if any(predicate is not None for _, predicate in signs):
-                self.chip.move(self.code, result, Const(f"i{wanted.bits}", 0))
-        where, facts = (wanted.address, wanted.immediate), (op.buffer, op.order, op.scope)
-        calls = [AtomicAccess(kind, wanted.type, wanted.operands, result, *where, predicate, *facts) for kind, predicate in signs]
+                self.chip.move(self.code, result, Const(f"i{request.bits}", 0))
+        where, facts = (request.address, request.immediate), (op.buffer, op.order, op.scope)
+        calls = [AtomicAccess(kind, request.type, request.operands, result, *where, predicate, *facts) for kind, predicate in signs]
         return _Native(calls, half)
 
-    def _by_sign(self, wanted: Wanted) -> list[tuple[str, Slice | None]]:
+    def _by_sign(self, request: RequestedAtomic) -> list[tuple[str, Slice | None]]:
         """A maximum or minimum of floats as one of their codes: the kinds, and for which lanes."""
-        plain, signed = BY_SIGN[wanted.kind]
-        operand = wanted.operands[0]
+        plain, signed = BY_SIGN[request.kind]
+        operand = request.operands[0]
         if isinstance(operand, Const):
-            return [(signed if operand.bits >> wanted.bits - 1 else plain, wanted.predicate)]
-        zero = Const(wanted.type, 0)
+            return [(signed if operand.bits >> request.bits - 1 else plain, request.predicate)]
+        zero = Const(request.type, 0)
         return [
-            (kind, self._also(wanted.predicate, self.code(f"{row}.{wanted.type}", operand, zero)))
+            (kind, self._also(request.predicate, self.code(f"{row}.{request.type}", operand, zero)))
             for kind, row in ((plain, "ges"), (signed, "lts"))
         ]
 
@@ -145,21 +145,21 @@ class AtomicSelection:
 
     # -- loops
 
-    def _loop(self, op: lane.AtomicOp, wanted: Sequence[Wanted]) -> list[Element]:
+    def _loop(self, op: lane.AtomicOp, requests: Sequence[RequestedAtomic]) -> list[Element]:
         """Compare-and-swaps until all lanes have made their accesses; what each found."""
         code, chip = self.code, self.chip
-        cells = [cell_of(self.code, self.chip, access) for access in wanted]
-        states = [self._start(op, cell, access) for cell, access in zip(cells, wanted, strict=True)]
+        words = [word_of(self.code, self.chip, access) for access in requests]
+        states = [self._start(op, word, access) for word, access in zip(words, requests, strict=True)]
         head = code.label("retry")
         code.start(head)
         code.scopes.append({})
-        news = [cell.changed(old) for cell, (old, _) in zip(cells, states, strict=True)]
+        news = [word.changed(old) for word, (old, _) in zip(words, states, strict=True)]
         left: list[Element] = []
-        for cell, (old, pending), new in zip(cells, states, news, strict=True):
-            found = code.new_register(form_of(cell.word))
+        for word, (old, pending), new in zip(words, states, news, strict=True):
+            found = code.new_register(form_of(word.type))
             chip.move(code, found, old)  # where nothing is left to do it stays so, as where the exchange was made
-            chip.atomic(code, self._call(op, cell, lane.CAS, (old, new), found, pending))
-            left.append(code(f"nei.{cell.word}", found, old))
+            chip.atomic(code, self._call(op, word, lane.CAS, (old, new), found, pending))
+            left.append(code(f"nei.{word.type}", found, old))
             chip.move(code, old, found)
         for (_, pending), more in zip(states, left, strict=True):
             chip.move(code, pending, more)
@@ -169,24 +169,25 @@ class AtomicSelection:
         chip.branch_if(code, chip.any_lane(code, again), head, False)
         code.scopes.pop()
         code.start(code.label("done"))
-        return [cell.found(old) for cell, (old, _) in zip(cells, states, strict=True)]
+        return [word.found(old) for word, (old, _) in zip(words, states, strict=True)]
 
-    def _start(self, op: lane.AtomicOp, cell: Cell, wanted: Wanted) -> tuple[Slice, Slice]:
+    def _start(self, op: lane.AtomicOp, word: ExchangedWord, request: RequestedAtomic) -> tuple[Slice, Slice]:
         """What memory is first taken to hold, and for which lanes the access is still to be made."""
         code, chip = self.code, self.chip
-        old, pending = code.new_register(form_of(cell.word)), code.new_register("i1")
+        old, pending = code.new_register(form_of(word.type)), code.new_register("i1")
         # The word around a half may end behind the array, where an atomic alone may reach.
-        loads = f"load.{cell.word}" in chip.atomics and not isinstance(cell, Half)
-        if wanted.predicate is not None or not loads:
-            chip.move(code, old, Const(cell.word, 0))  # without a load the first exchange tells
+        loads = f"load.{word.type}" in chip.atomics and not isinstance(word, HalfWord)
+        if request.predicate is not None or not loads:
+            chip.move(code, old, Const(word.type, 0))  # without a load the first exchange tells
         if loads:
-            chip.atomic(code, self._call(op, cell, "load", (), old, wanted.predicate))
-        chip.move(code, pending, _TRUE if wanted.predicate is None else wanted.predicate)
+            chip.atomic(code, self._call(op, word, "load", (), old, request.predicate))
+        chip.move(code, pending, _TRUE if request.predicate is None else request.predicate)
         return old, pending
 
     def _call(
-        self, op: lane.AtomicOp, cell: Cell, kind: str, operands: tuple[Element, ...], result: Slice, predicate: Slice | None
+        self, op: lane.AtomicOp, word: ExchangedWord, kind: str, operands: tuple[Element, ...], result: Slice,
+        predicate: Slice | None,
     ) -> AtomicAccess:
         return AtomicAccess(
-            kind, cell.word, operands, result, cell.address, cell.immediate, predicate, op.buffer, _RELAXED, op.scope
+            kind, word.type, operands, result, word.address, word.immediate, predicate, op.buffer, _RELAXED, op.scope
         )

@@ -277,7 +277,7 @@ class Code:
             help="correct the opcode, or add the instruction to the table",
         )
 
-    def stand_at(self, op: Operation) -> None:
+    def insert_at(self, op: Operation) -> None:
         """What is emitted next comes from the op's place in the source."""
         if op.location is not self._location:
             self._location, self.place = op.location, place_of_location(op.location, with_text=False)

@@ -111,7 +111,7 @@ class Selector:
             self._make_reads()
 
     def _ordered(self, op: Operation) -> None:
-        self.code.stand_at(op)
+        self.code.insert_at(op)
         _ORDERED[type(op)](self, op)
 
     def _make_reads(self) -> None:

@@ -161,7 +161,7 @@ class Values:
     def make(self, vector: LaneVector, chunk: int) -> RegisterPiece:
         """Select one chunk of a postponed vector, whose needs are met."""
         op: Any = vector.op
-        self.code.stand_at(op)
+        self.code.insert_at(op)
         if vector.origins:
             return self._moved(vector, chunk)
         return _MAKERS.get(type(op), Values._elementwise)(self, op, vector, chunk)

@@ -6,7 +6,7 @@ import numpy as np
 
 from tilefw.api.dtypes import DTYPES, DType
 from tilefw.api.integers import ceil_div
-from tilefw.pages import copy_sparse
+from tilefw.sparse_arrays import copy_sparse
 from tilefw.tile import numbers
 from tilefw.tile.reference.memory_sums import ElementSums
 from tilefw.tile.reference.ordering import Record

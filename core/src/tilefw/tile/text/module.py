@@ -11,8 +11,8 @@ from xdsl.dialects.scf import WhileOp
 from xdsl.ir import Block, BlockArgument, Dialect, Operation, OpResult, Region, SSAValue
 from xdsl.utils.exceptions import DiagnosticException, ParseError
 
-from tilefw.api.collector import paused
 from tilefw.api.errors import IRError, Place
+from tilefw.api.garbage_collection import paused
 from tilefw.tile.dialect.context import context
 from tilefw.tile.text.located_parser import LocatedParser
 from tilefw.tile.text.source_location import place_of

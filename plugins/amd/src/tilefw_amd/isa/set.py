@@ -14,7 +14,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from tilefw.api.collector import paused
+from tilefw.api.garbage_collection import paused
 from tilefw_amd.chips import Chip
 from tilefw_amd.isa import rows
 from tilefw_amd.isa.encoding.forms import assembled

@@ -24,8 +24,8 @@ from tilefw.api.simt import (
 )
 from tilefw_amd import abi
 from tilefw_amd.chips import WAVE, Chip, occupancy
-from tilefw_amd.finish.traits import SCALARS, instructions
 from tilefw_amd.isa.set import InstructionSet, instruction_set
+from tilefw_amd.machine.traits import SCALARS, instructions
 from tilefw_amd.select import access as accesses
 from tilefw_amd.select import atomics, operands, packing, program_order, shuffles
 from tilefw_amd.select.combine import combiner

@@ -1,6 +1,6 @@
 """Matrix atoms as the kit describes them, and their instructions: the rows of the instruction table (`isa.meaning.fragments`).
 
-Each is used turned over: the instruction's A is our B, its B our A, so that it computes the transpose of the product. Then a lane
+Each is used transposed: the instruction's A is our B and its B our A, so that it computes the transpose of the product. Then a lane
 holds one row of D and in consecutive registers four of its columns, which a store takes at once; and D lies as A does
 (32x32x8: k = 8 step + 4 (lane / 32) + register), so that the sums of one dot are the A of another without leaving their lanes.
 Layouts, types and costs come from the one table that assembler, simulator and documentation read; an atom's name is its mnemonic.

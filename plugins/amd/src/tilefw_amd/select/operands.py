@@ -16,11 +16,11 @@ from typing import Protocol, cast
 
 from tilefw.api.machine import Inst, Operand, Slice
 from tilefw.api.simt import Code, Const, Element
-from tilefw_amd.finish import pseudo
 from tilefw_amd.isa import constants
 from tilefw_amd.isa.constants import is_inline, is_small
 from tilefw_amd.isa.model import Form, FormOperand
 from tilefw_amd.isa.set import InstructionSet
+from tilefw_amd.machine import pseudo
 
 # What rules hand over as a source: an element, the bits of a constant, or what has a name.
 Source = Element | int | str

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from tilefw.api.errors import Place
 from tilefw.api.sim import Instruction, Program, ProgramParameter, Variable
 from tilefw_amd.code_object import CodeObject, ObjectKernel, line_table
-from tilefw_amd.finish.hazards import hazards
 from tilefw_amd.isa import registers
 from tilefw_amd.isa.meaning import mode
 from tilefw_amd.isa.meaning import operand_roles as roles
@@ -19,6 +18,7 @@ from tilefw_amd.isa.meaning.binding import IMAGE, Site, bind, stopping
 from tilefw_amd.isa.model import MCInst
 from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.isa.text.printer import text
+from tilefw_amd.machine.hazards import hazards
 from tilefw_amd.simulate.initial_state import initial
 from tilefw_amd.simulate.kernel import WORD, Word, branch_pairs, by_offset, words
 from tilefw_amd.simulate.speculative_loads import with_guesses

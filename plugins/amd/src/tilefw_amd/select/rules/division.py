@@ -12,8 +12,8 @@ from functools import partial
 
 from tilefw.api.machine import Slice
 from tilefw.api.simt import Code, Const, Element, Rule
-from tilefw_amd.finish.traits import SCALARS
 from tilefw_amd.isa.registers import VCC
+from tilefw_amd.machine.traits import SCALARS
 from tilefw_amd.select.operands import legal
 from tilefw_amd.select.operands import vector as emit
 from tilefw_amd.select.operands import vectors as emit_several

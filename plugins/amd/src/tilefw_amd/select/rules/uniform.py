@@ -1,7 +1,7 @@
 """Rows of integers and predicates in scalar registers, once for all lanes of a wave.
 
 CDNA3 ISA, "SOP1", "SOP2", "SOPC". Comparisons leave their result in SCC; as a value it is a lane mask of 64 bits, 0 or -1
-(`finish.pseudo`). Scalars of 8 and 16 bits leave the bits above undefined, as those of lanes do. There is no scalar float
+(`machine.pseudo`). Scalars of 8 and 16 bits leave the bits above undefined, as those of lanes do. There is no scalar float
 arithmetic: floats of scalars are values of lanes.
 """
 

@@ -1,4 +1,4 @@
-"""One load for a later iteration: as a copy into a slot, or as a load that happens only when there is such an iteration."""
+"""One load for a later iteration: as a copy into a slot, or as a load that is masked off where there is no such iteration."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from xdsl.ir import Operation, SSAValue
 
-from tilefw.simt.pipeline.emit import Emitter, always
-from tilefw.simt.pipeline.slice import Load
+from tilefw.simt.software_pipeline.address_slice import Load
+from tilefw.simt.software_pipeline.emitter import Emitter, always
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.elementwise_op import build

@@ -1,7 +1,7 @@
 """Pseudo-instructions: what is one instruction until registers are assigned, and several of the chip's from then on.
 
 They keep SCC inside: a comparison and what reads it are never apart, so that neither scheduling nor allocation knows SCC.
-`finish` puts the real ones in their place.
+`expand-pseudos` replaces them by real ones.
 
 | opcode | operands | does |
 |---|---|---|

@@ -1,4 +1,4 @@
-"""Loads of one loop that are issued early: the prologue, the loop's own issue, and where the body finds the values."""
+"""Prefetched loads of one loop: their prologue, their steady state, and where the body finds the values."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from abc import ABC, abstractmethod
 
 from xdsl.ir import SSAValue
 
-from tilefw.simt.pipeline.emit import Emitter, always
-from tilefw.simt.pipeline.fill import filled
-from tilefw.simt.pipeline.frame import LoopFrame
-from tilefw.simt.pipeline.issue import Values, copy, guarded
-from tilefw.simt.pipeline.plan import LoadChain
-from tilefw.simt.pipeline.slice import Load
+from tilefw.simt.software_pipeline.address_slice import Load
+from tilefw.simt.software_pipeline.early_load import Values, copy, guarded
+from tilefw.simt.software_pipeline.emitter import Emitter, always
+from tilefw.simt.software_pipeline.loop_frame import LoopFrame
+from tilefw.simt.software_pipeline.other_values import with_other_values
+from tilefw.simt.software_pipeline.plan import LoadChain
 from tilefw.tile import types
 from tilefw.tile.dialect.shared_ops import AllocSharedOp, CommitOp, LoadSharedOp, SlotOp, StoreSharedOp, WaitOp, shared
 
 
-class Ahead(ABC):
-    """A chain of levels, each with a state: the carried values that its slice needs, by index, at what it issues next."""
+class PrefetchedLoads(ABC):
+    """A chain of levels. The state of a level is the loop-carried values that its slice needs, by index, for its next iteration."""
 
     def __init__(self, frame: LoopFrame, chain: LoadChain) -> None:
         self.frame = frame
@@ -27,19 +27,20 @@ class Ahead(ABC):
 
     @abstractmethod
     def issue(self, emitter: Emitter, values: Values, when: SSAValue, iteration: int | None) -> None:
-        """Issue the loads on other operands: for an iteration before the loop, or (None) for the one ahead of the loop's."""
+        """Issue the loads on other operands: for an `iteration` of the prologue or, with None, for a later one than the loop's
+        own."""
 
     @abstractmethod
-    def open(self) -> None:
-        """Add to the top of the loop what comes before all else."""
+    def begin_iteration(self) -> None:
+        """Add what the loop does first in an iteration."""
 
     @abstractmethod
     def use(self) -> None:
-        """Let the body take the loads' values from where they are, and hand on what the next iteration needs."""
+        """Have the body read the loaded values from where they wait, and yield what the next iteration needs."""
 
     @abstractmethod
-    def last(self, load: Load, emitter: Emitter) -> SSAValue:
-        """What a load gives in the last iteration, where that stands behind the loop."""
+    def in_epilogue(self, load: Load, emitter: Emitter) -> SSAValue:
+        """The value of a load in the last iteration, where that is peeled."""
 
     @property
     def place(self) -> Emitter:
@@ -47,7 +48,7 @@ class Ahead(ABC):
         return self.frame.top
 
     def prologue(self) -> None:
-        """Issue the first iterations, those of the deeper levels first."""
+        """Issue the loads of the first iterations, deeper levels first."""
         levels = self.chain.levels
         for iteration in range(levels[-1].distance):
             induction, when = self.frame.first(iteration)
@@ -56,9 +57,9 @@ class Ahead(ABC):
                     inner = self.loaded[depth + 1] if depth + 1 < len(levels) else {}
                     self._run(depth, self.frame.outside, induction, when, inner, iteration)
 
-    def steady(self) -> None:
-        """What the loop does in each iteration."""
-        self.open()
+    def steady_state(self) -> None:
+        """The steady state: what the loop does in each iteration."""
+        self.begin_iteration()
         frame = self.frame
         for number, loaded in enumerate(self.loaded):
             self.loaded[number] = {load: frame.carry(value, named(load, "ahead")) for load, value in loaded.items()}
@@ -70,8 +71,8 @@ class Ahead(ABC):
             emitter = frame.top if depth else self.place
             self._run(depth, emitter, *frame.ahead(emitter, level.distance), carried[depth], None)
         self.use()
-        frame.hand_on(*(value for loaded in self.loaded for value in loaded.values()))
-        frame.hand_on(*(value for state in self.states for value in state.values()))
+        frame.yield_next(*(value for loaded in self.loaded for value in loaded.values()))
+        frame.yield_next(*(value for state in self.states for value in state.values()))
 
     def _run(
         self, depth: int, emitter: Emitter, induction: SSAValue, when: SSAValue, inner: dict[Load, SSAValue], iteration: int | None
@@ -85,7 +86,7 @@ class Ahead(ABC):
             self.issue(emitter, values, when, iteration)
 
 
-class Rings(Ahead):
+class Rings(PrefetchedLoads):
     """Loads that go through rings of shared slots, which all move on together."""
 
     def __init__(self, frame: LoopFrame, chain: LoadChain) -> None:
@@ -101,7 +102,7 @@ class Rings(Ahead):
         return value
 
     def slot(self, emitter: Emitter, load: Load, iteration: int | None) -> SSAValue:
-        """The slot that is filled for an iteration before the loop, or (None) for the one ahead of the loop's."""
+        """The slot to fill for an `iteration` of the prologue or, with None, for a later one than the loop's own."""
         slot = self.write if iteration is None else emitter.constant(iteration, types.i32)
         phase = self.chain.distance if iteration is None else None
         view = emitter.insert(SlotOp(self.rings[load], slot, phase), load.location).results[0]
@@ -113,7 +114,7 @@ class Rings(Ahead):
             emitter = Emitter(load, self.frame.outside)
             load.result.replace_all_uses_with(self.taken(load, self._landed(load, emitter, self.read, 0), emitter))
 
-    def last(self, load: Load, emitter: Emitter) -> SSAValue:
+    def in_epilogue(self, load: Load, emitter: Emitter) -> SSAValue:
         return self.taken(load, self._landed(load, emitter, self.frame.after(self.read), None), emitter)
 
     def _landed(self, load: Load, emitter: Emitter, slot: SSAValue, phase: int | None) -> SSAValue:
@@ -136,7 +137,7 @@ class AsyncCopies(Rings):
     def place(self) -> Emitter:
         return self.frame.end if self.chain.compact else self.frame.top
 
-    def open(self) -> None:
+    def begin_iteration(self) -> None:
         self.frame.top.insert(WaitOp(self.chain.distance - 1))
         frame, zero, count = self.frame, self.read, self.chain.slots
         if count == 1:
@@ -144,10 +145,10 @@ class AsyncCopies(Rings):
         self.read = self.write = frame.carry(zero, "read_slot")
         more = frame.end.row("addi", self.read, frame.end.constant(1, types.i32))
         wraps = frame.end.row("eqi", more, frame.end.constant(count, types.i32))
-        frame.hand_on(frame.end.row("select", wraps, zero, more))
+        frame.yield_next(frame.end.row("select", wraps, zero, more))
         if not self.chain.compact:  # the slot to fill is the one that was read last
             self.write = frame.carry(frame.outside.constant(count - 1, types.i32), "write_slot")
-            frame.hand_on(self.read)
+            frame.yield_next(self.read)
 
     def issue(self, emitter: Emitter, values: Values, when: SSAValue, iteration: int | None) -> None:
         for load in self.rings:
@@ -158,18 +159,18 @@ class AsyncCopies(Rings):
         emitter.insert(CommitOp())
 
     def taken(self, load: Load, value: SSAValue, emitter: Emitter) -> SSAValue:
-        return filled(load, value, emitter)
+        return with_other_values(load, value, emitter)
 
 
 class StagedStores(Rings):
-    """Rings of one slot, or of two that take turns, filled at the end of an iteration with what was loaded at its top."""
+    """Rings of one slot, or of two in alternation, filled at the end of an iteration with what was loaded at its top."""
 
-    def open(self) -> None:
+    def begin_iteration(self) -> None:
         if self.chain.slots > 1:
             frame = self.frame
             self.read = frame.carry(self.read, "read_slot")
             self.write = frame.end.row("subi", frame.end.constant(1, types.i32), self.read)
-            frame.hand_on(self.write)
+            frame.yield_next(self.write)
 
     def issue(self, emitter: Emitter, values: Values, when: SSAValue, iteration: int | None) -> None:
         loaded = {load: guarded(load, emitter, values, when) for load in self.rings}
@@ -178,26 +179,26 @@ class StagedStores(Rings):
             place.insert(StoreSharedOp(self.slot(place, load, iteration), value), load.location)
 
 
-class LoadedRegisters(Ahead):
-    """Loads whose tiles the loop carries until it is their turn: `waiting`, the next iteration's first."""
+class LoadedRegisters(PrefetchedLoads):
+    """Loads whose tiles the loop carries until their iteration: `waiting`, the next iteration's first."""
 
     def __init__(self, frame: LoopFrame, chain: LoadChain) -> None:
         super().__init__(frame, chain)
         self.waiting: list[dict[Load, SSAValue]] = []
 
-    def open(self) -> None:
+    def begin_iteration(self) -> None:
         self.waiting = [{load: self.frame.carry(v, named(load, "ahead")) for load, v in row.items()} for row in self.waiting]
 
     def issue(self, emitter: Emitter, values: Values, when: SSAValue, iteration: int | None) -> None:
         self.waiting.append({load: guarded(load, emitter, values, when) for load in self.chain.loads})
         if iteration is None:
-            self.frame.hand_on(*(value for row in self.waiting[1:] for value in row.values()))
+            self.frame.yield_next(*(value for row in self.waiting[1:] for value in row.values()))
 
     def use(self) -> None:
         for load, value in self.waiting[0].items():
             load.result.replace_all_uses_with(value)
 
-    def last(self, load: Load, emitter: Emitter) -> SSAValue:
+    def in_epilogue(self, load: Load, emitter: Emitter) -> SSAValue:
         return self.frame.after(self.waiting[0][load])
 
 

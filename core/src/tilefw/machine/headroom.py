@@ -1,9 +1,9 @@
-"""Whether an instruction may go before its turn where registers are short: what is left, as it was written, must still have room.
+"""Register headroom: whether an instruction may be scheduled early without exceeding the register limit later.
 
-List scheduling takes instructions out of the order they were written in, and each that it takes early keeps its result until its
-reader's turn comes. So beside the registers that are live now, those are kept that would be live behind every instruction that is
-left, if these went on as they were written. While none of these counts exceeds the limit, the rest can always go on so: the order
-as it was written is the witness that registers suffice.
+List scheduling reorders instructions, and a result that is produced early stays live until its reader is scheduled. This class
+therefore counts two things: the registers that are live now, and those that would be live after each remaining instruction if the
+remaining ones kept their source order. While no count exceeds the limit, the rest of the block can always be finished in source
+order: that order is the witness that the registers suffice.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import numpy as np
 from tilefw.machine.pressure import Pressure
 
 
-class Room:
-    """Of a block of which nothing is placed; `limits` are by file, and where the given order needs more, what it needs."""
+class RegisterHeadroom:
+    """The headroom of a block before any instruction is placed. `limits` are by file; a limit below what source order needs is
+    raised to that."""
 
     __slots__ = ("_left", "_limits", "_pressure", "_rest")
 
@@ -52,7 +53,7 @@ class Room:
         return int(self._rest[file][first:i].max()) if first < i else 0
 
     def _growth(self, i: int) -> dict[int, int]:
-        """Registers by file that instruction i makes live until its turn, less those that it ends."""
+        """Registers by file that instruction i makes live until its source position, less those whose last use it is."""
         pressure, found = self._pressure, {}
         for value in pressure.born[i]:
             if self._left[value]:

@@ -1,4 +1,4 @@
-"""What a compare-and-swap exchanges, and what of it an atomic access is about: all of it, a pair in it, or one half."""
+"""The word that a compare-and-swap exchanges for an atomic access: the element itself, a pair of them, or one half of the word."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BY_SIGN = {"maxf": ("maxs", "minu"), "minf": ("mins", "maxu")}
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RequestedAtomic:
     """One access as the op has it; `operands` have the type `type`, which is an integer's but for sums."""
 
     kind: str
@@ -34,11 +34,11 @@ class Wanted:
     predicate: Slice | None
 
 
-class Cell(Protocol):
-    """`word` is the integer type that is exchanged, at `address` and `immediate`."""
+class ExchangedWord(Protocol):
+    """`type` is the integer type that is exchanged, at `address` and `immediate`."""
 
     @property
-    def word(self) -> str: ...
+    def type(self) -> str: ...
 
     @property
     def address(self) -> Slice: ...
@@ -55,60 +55,61 @@ class Cell(Protocol):
         ...
 
 
-def cell_of(code: Code, chip: LaneChip, wanted: Wanted) -> Cell:
-    """The cell of an access that the chip has no instruction for. Raises UnsupportedError (TFW0625) where it has none for that."""
-    word = f"i{wanted.bits}"
+def word_of(code: Code, chip: LaneChip, request: RequestedAtomic) -> ExchangedWord:
+    """The word to exchange for an access without an instruction of its own. Raises UnsupportedError (TFW0625) where the chip has no
+    compare-and-swap for it."""
+    word = f"i{request.bits}"
     if f"cas.{word}" in chip.atomics:
-        return _Whole(code, wanted, word)
-    if wanted.bits == _HALF and f"cas.{_WORD}" in chip.atomics:
-        return half_of(code, chip, wanted)
-    bits = max(wanted.bits, 2 * _HALF)
+        return _WholeWord(code, request, word)
+    if request.bits == _HALF and f"cas.{_WORD}" in chip.atomics:
+        return half_of(code, chip, request)
+    bits = max(request.bits, 2 * _HALF)
     raise UnsupportedError(
-        f"{chip.name} has no atomic {wanted.kind} of {wanted.type}, and no compare-and-swap of {bits} bits to make one of",
+        f"{chip.name} has no atomic {request.kind} of {request.type}, and no compare-and-swap of {bits} bits to make one of",
         code="TFW0625", place=code.place,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Whole:
+class _WholeWord:
     code: Code
-    wanted: Wanted
-    word: str
+    request: RequestedAtomic
+    type: str
 
     @property
     def address(self) -> Slice:
-        return self.wanted.address
+        return self.request.address
 
     @property
     def immediate(self) -> int:
-        return self.wanted.immediate
+        return self.request.immediate
 
     def changed(self, old: Element) -> Element:
-        return combined(self.code, self.wanted, old)
+        return combined(self.code, self.request, old)
 
     def found(self, old: Element) -> Element:
         return old
 
 
 @dataclass(frozen=True, slots=True)
-class Half:
+class HalfWord:
     """One half of a word: the upper one where `high` holds."""
 
     code: Code
-    wanted: Wanted
+    request: RequestedAtomic
     address: Slice
     high: Element
-    word: str = _WORD
+    type: str = _WORD
     immediate: int = 0
 
     def changed(self, old: Element) -> Element:
         code = self.code
-        half = code("extu.i16.i32", combined(code, self.wanted, self.found(old)))
+        half = code("extu.i16.i32", combined(code, self.request, self.found(old)))
         return code("ori.i32", code("andi.i32", old, self._others(_WORD_MASK)), self._placed(half))
 
     def sum_operand(self) -> Element:
         """What a sum of two floats in the word adds: the operand, and -0 to the other half, which leaves every number as it is."""
-        code, (operand,) = self.code, self.wanted.operands
+        code, (operand,) = self.code, self.request.operands
         half = code.i32(operand.bits) if isinstance(operand, Const) else code("extu.i16.i32", operand)
         return code("ori.i32", self._placed(half), self._others(_NEGATIVE_ZEROS))
 
@@ -126,30 +127,32 @@ class Half:
         return code("select.i32", self.high, code.i32(bits & _HALF_MASK), code.i32(bits & ~_HALF_MASK))
 
 
-def half_of(code: Code, chip: LaneChip, wanted: Wanted) -> Half:
-    """The cell of an element of 16 bits in its aligned word."""
+def half_of(code: Code, chip: LaneChip, request: RequestedAtomic) -> HalfWord:
+    """The aligned word of an element of 16 bits."""
     pointer, mask = f"i{chip.pointer_bits}", (1 << chip.pointer_bits) - 1
-    at = code(f"addi.{pointer}", wanted.address, Const(pointer, wanted.immediate & mask)) if wanted.immediate else wanted.address
+    at = code(
+        f"addi.{pointer}", request.address, Const(pointer, request.immediate & mask)
+    ) if request.immediate else request.address
     word = code(f"andi.{pointer}", at, Const(pointer, mask - _WORD_BYTES + 1))
     low = code(f"trunci.{pointer}.i32", at) if chip.pointer_bits != 32 else at
     high = code("nei.i32", code("andi.i32", low, code.i32(_WORD_BYTES // 2)), code.i32(0))
-    return Half(code, wanted, word, high)
+    return HalfWord(code, request, word, high)
 
 
-def combined(code: Code, wanted: Wanted, old: Element) -> Element:
+def combined(code: Code, request: RequestedAtomic, old: Element) -> Element:
     """What an element becomes, or each of a pair."""
-    kind, type, operand = wanted.kind, wanted.type, wanted.operands[-1]
+    kind, type, operand = request.kind, request.type, request.operands[-1]
     if kind == "add":
         return _sum(code, type, old, operand)
     if kind == "xchg":
         return operand
     if kind == "cas":
-        return code(f"select.{type}", code(f"eqi.{type}", old, wanted.operands[0]), operand, old)
+        return code(f"select.{type}", code(f"eqi.{type}", old, request.operands[0]), operand, old)
     if kind not in BY_SIGN:
         return code(f"{_ROWS[kind]}.{type}", old, operand)
     plain, signed = (code(f"{row}.{type}", old, operand) for row in BY_SIGN[kind])
     if isinstance(operand, Const):
-        return signed if operand.bits >> wanted.bits - 1 else plain
+        return signed if operand.bits >> request.bits - 1 else plain
     return code(f"select.{type}", code(f"lts.{type}", operand, Const(type, 0)), signed, plain)
 
 

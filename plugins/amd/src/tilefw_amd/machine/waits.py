@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from tilefw.api.machine import Concern, Event, Inst, RegisterSets, WaitModel
-from tilefw_amd.finish.hazards import WAIT_RANGES
 from tilefw_amd.isa.meaning import operand_roles as roles
 from tilefw_amd.isa.meaning.events import LGKMCNT, VMCNT
 from tilefw_amd.isa.registers import PAIRS, SCC, VECTORS, named, number
 from tilefw_amd.isa.row import Row
 from tilefw_amd.isa.set import InstructionSet
+from tilefw_amd.machine.hazards import WAIT_RANGES
 
 # Registers as bits: the numbers that the simulator has for them.
 FIRST = {"v": 0, "a": VECTORS, "s": 2 * VECTORS, "m": 2 * VECTORS}

@@ -13,14 +13,14 @@ from functools import partial
 
 from tilefw.api.integers import round_up
 from tilefw.api.machine import Function, Inst, Operand, Profile, Share, Slice, WaitStateModel
-from tilefw_amd.finish import machine_inst
-from tilefw_amd.finish.hazards import MATRIX_RULES, RULES
-from tilefw_amd.finish.traits import CLASSES, SCALARS
-from tilefw_amd.finish.waits import FIRST, NAMES, as_set
 from tilefw_amd.isa.meaning.operand_roles import Part
 from tilefw_amd.isa.model import Form, MCInst
 from tilefw_amd.isa.registers import SGPRS
 from tilefw_amd.isa.set import InstructionSet
+from tilefw_amd.machine import machine_inst
+from tilefw_amd.machine.hazards import MATRIX_RULES, RULES
+from tilefw_amd.machine.traits import CLASSES, SCALARS
+from tilefw_amd.machine.waits import FIRST, NAMES, as_set
 
 _RULES = (*MATRIX_RULES, *RULES)
 _LONGEST_PAUSE = 16  # wait states of one S_NOP: its immediate has four bits and counts from one (CDNA3 ISA, "SOPP", S_NOP)
@@ -100,7 +100,7 @@ def _profile(
     written = [operand for operand in taken.operands[:defs] if isinstance(operand, Slice)]
     inst = Inst(opcode, written, taken.operands[defs:], tied=tied, targets=("label",) * targets)
     encoded = machine_inst.instruction(isa, _without_empty(inst))
-    return Profile(_shares(encoded, _left(encoded.form), taken), _shares(encoded, _touched(encoded.form), taken))
+    return Profile(_shares(encoded, _left(encoded.form), taken), _shares(encoded, _accessed(encoded.form), taken))
 
 
 RulesByPart = tuple[tuple[Part, tuple[int, ...]], ...]
@@ -113,8 +113,8 @@ def _left(form: Form) -> RulesByPart:
 
 
 @functools.cache
-def _touched(form: Form) -> RulesByPart:
-    return _by_part((number, rule.touches) for number, rule in enumerate(_RULES) if rule.after(form))
+def _accessed(form: Form) -> RulesByPart:
+    return _by_part((number, rule.accesses) for number, rule in enumerate(_RULES) if rule.after(form))
 
 
 def _by_part(rules: Iterable[tuple[int, Part]]) -> RulesByPart:

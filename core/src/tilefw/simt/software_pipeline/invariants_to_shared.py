@@ -1,7 +1,7 @@
-"""Operands of dots that a loop does not change go to shared memory where registers would not hold all that the loop needs.
+"""Spills loop-invariant operands of dots to shared memory where the registers would not hold all that the loop needs.
 
-Attention's queries are such an operand: kept in registers they are there once and for all, but next to the accumulators of large
-heads they do not fit. Parked, each k step of them is read again in every iteration, like the operands that change.
+Example: the queries in attention. In registers they need no reload, but beside the accumulators of large heads they do not fit.
+From shared memory each k step of them is read again in every iteration, like the operands that change.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ SHARE = 0.7
 
 
 @dataclass(frozen=True)
-class ParkOperands(ModulePass):
-    """Keeps operands of dots in shared memory where registers would run out.
+class InvariantsToShared(ModulePass):
+    """Spills loop-invariant operands of dots to shared memory where registers would run out.
 
     Looks at each loop with dots; does nothing on a chip that does not say how many registers a lane has.
     """
 
     machine: LaneMachine
-    name = "park-operands"
+    name = "invariants-to-shared"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         chip = self.machine.chip
@@ -46,13 +46,13 @@ class ParkOperands(ModulePass):
             return
         for function in [f for f in op.body.block.ops if isinstance(f, FuncOp)]:
             loops = [o for o in function.walk() if isinstance(o, ForOp)]
-            lot = _Lot(function, chip.shared_bytes)
+            lot = _SharedBudget(function, chip.shared_bytes)
             for loop in loops:
                 _relieve(loop, self.machine, lot)
 
 
-def _relieve(loop: ForOp, machine: LaneMachine, lot: _Lot) -> None:
-    """Park what the loop's dots do not change, the largest first, until the rest fits."""
+def _relieve(loop: ForOp, machine: LaneMachine, lot: _SharedBudget) -> None:
+    """Spill operands that the loop does not change, the largest first, until the rest fits."""
     dots = [op for op in loop.body.block.ops if isinstance(op, DotOp)]
     chain = AtomChain.LEADS if len(dots) > 1 else AtomChain.NONE
     chosen = {op: atoms.choose(dot.shape_of(op), dot.types_of(op), machine, chain) for op in dots}
@@ -65,7 +65,7 @@ def _relieve(loop: ForOp, machine: LaneMachine, lot: _Lot) -> None:
     for value, size in sorted(invariant.items(), key=lambda item: -item[1]):
         if need <= SHARE * machine.chip.registers:
             return
-        if lot.park(value, loop):
+        if lot.store(value, loop):
             need -= size
 
 
@@ -94,15 +94,15 @@ def _is_outside(value: SSAValue, loop: ForOp) -> bool:
     return True
 
 
-class _Lot:
-    """The shared memory of a function that buffers may still take; each parked value once in each block."""
+class _SharedBudget:
+    """The shared memory of a function that is still free; a spilled value has one buffer in each block."""
 
     def __init__(self, function: FuncOp, limit: int) -> None:
         taken = [op.type for op in function.walk() if isinstance(op, AllocSharedOp)]
         self.left = limit - sum(_bytes(type) * max(1, type.slots) for type in taken)
         self.views: dict[tuple[SSAValue, Block], SSAValue] = {}
 
-    def park(self, value: SSAValue, loop: ForOp) -> bool:
+    def store(self, value: SSAValue, loop: ForOp) -> bool:
         """Have the dots of a loop, and those behind it, read `value` from shared memory; False where that does not hold it."""
         block = loop.parent
         assert block is not None

@@ -12,7 +12,7 @@ import numpy as np
 PAGE_BYTES = 1 << 20
 
 
-def stretches(nbytes: int) -> Iterator[slice]:
+def page_slices(nbytes: int) -> Iterator[slice]:
     """The pages of an array of bytes, in order."""
     return (slice(start, min(start + PAGE_BYTES, nbytes)) for start in range(0, nbytes, PAGE_BYTES))
 
@@ -22,7 +22,7 @@ def copy_sparse(target: np.ndarray, source: np.ndarray) -> None:
     if source.size <= PAGE_BYTES:
         target[...] = source
         return
-    for page in stretches(source.size):
+    for page in page_slices(source.size):
         if source[page].any() or target[page].any():
             target[page] = source[page]
 

@@ -15,7 +15,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilefw.simt import lane
 from tilefw.simt.lane.builder import LaneBuilder
-from tilefw.simt.lower.limits import OUTSIDE, literal
+from tilefw.simt.lower.buffer_bounds import OUTSIDE, literal
 from tilefw.tile import types
 
 _Add, _Select = lane.ELEMENTWISE["addi"], lane.ELEMENTWISE["select"]

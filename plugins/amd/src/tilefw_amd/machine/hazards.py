@@ -40,7 +40,7 @@ class WaitStateRule:
     first: Kind
     leaves: Part
     after: Kind
-    touches: Part
+    accesses: Part
     states: int | Callable[[MCInst, MCInst], int]
 
     def horizon(self, chip: Chip) -> int:
@@ -51,7 +51,7 @@ class WaitStateRule:
         states = self.states
         needed = (lambda first, after: states) if isinstance(states, int) else (lambda first, after: states(first.row, after.row))
         return HazardRule(
-            self.name, self.section, _asked(self.first, self.leaves), _asked(self.after, self.touches), needed,
+            self.name, self.section, _asked(self.first, self.leaves), _asked(self.after, self.accesses), needed,
             horizon=self.horizon(chip),
         )
 

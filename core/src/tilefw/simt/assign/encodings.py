@@ -1,11 +1,11 @@
-"""Homes: the one layout in which each class of tiles lives, and the natural layout of what some ops give.
+"""Encodings: the one layout of each class of tiles, and the natural layout of the results of some ops.
 
-The weightiest anchor of a class decides, in this order:
-1. a dot, whose accumulator lies as its atom's does (`atoms.choose`);
-2. a reduction of a class that has a home already: its slice, so that what is carried from round to round needs no conversion;
+The anchor with the most weight decides the encoding of a class, in this order:
+1. a dot, whose accumulator has its atom's layout (`atoms.choose`);
+2. a reduction of a class that has an encoding already: its slice, so that loop-carried values need no conversion;
 3. the class's accesses to global memory, coalesced, weighted by bytes (blocks count four times: scattered accesses gain
    nothing from an order of the dims);
-4. an operand of a shape op (expand_dims, trans, reshape, join, split) whose class has a home, moved forward;
+4. an operand of a shape op (expand_dims, trans, reshape, join, split) whose class has an encoding, moved forward;
 5. the result of such an op, moved backward;
 6. none: blocked, the last dim fastest.
 """
@@ -31,18 +31,19 @@ from tilefw.tile.dialect.dot_op import DotOp
 from tilefw.tile.text.source_location import place_of
 
 _BLOCK_WEIGHT = 4
-_REACH = 6  # classes in a row that one home is looked for through
+_REACH = 6  # classes in a row through which one encoding is searched
 
 
-class Homes:
-    """`of(value)` is the home of a tile's class; `natural(op)` where an op's result is best computed; `dots` all dots' layouts."""
+class Encodings:
+    """`of(value)` is the encoding of a tile's class; `natural(op)` where an op's result is best computed; `dots` all dots'
+    layouts."""
 
     def __init__(self, function: FuncOp, classes: Classes, accesses: Accesses, machine: LaneMachine) -> None:
         self.classes = classes
         self.accesses = accesses
         self.machine = machine
         self.dots: dict[DotOp, DotLayouts] = {}
-        self._homes: dict[SSAValue, LinearLayout] = {}
+        self._encodings: dict[SSAValue, LinearLayout] = {}
         self._open: set[SSAValue] = set()
         self._skipped = False
         found = [op for op in function.walk() if isinstance(op, DotOp)]
@@ -57,15 +58,15 @@ class Homes:
             self.dots[op] = atoms.choose(dot.shape_of(op), dot.types_of(op), machine, chain, place=place_of(op))
 
     def of(self, value: SSAValue) -> LinearLayout:
-        """The home of the class of a tile. Raises UnsupportedError (TFW0611) where lanes cannot share the tile."""
+        """The encoding of the class of a tile. Raises UnsupportedError (TFW0611) where lanes cannot share the tile."""
         root = self.classes.root(value)
-        found = self._homes.get(root)
+        found = self._encodings.get(root)
         if found is None:
             outer, self._skipped = self._skipped, False
             found = self._find(root)
             # What was found without a class that is still being decided may not be the last word.
             if not self._skipped or not self._open:
-                self._homes[root] = found
+                self._encodings[root] = found
             self._skipped = self._skipped or outer
         return found
 
@@ -75,10 +76,10 @@ class Homes:
             return self.dots[op].d
         if isinstance(op, ReduceOp):
             return self.of(op.operands[0]).slice(op.axis)[0]
-        home = self.of(op.results[0])
+        encoding = self.of(op.results[0])
         if isinstance(op, ops.LoadOp | ops.LoadBlockOp):
-            return self.accesses.better(op, home)
-        return home
+            return self.accesses.better(op, encoding)
+        return encoding
 
     def _find(self, root: SSAValue) -> LinearLayout:
         check_shape(types.shape_of(root.type), root.owner)

@@ -17,11 +17,11 @@ from tilefw.api.errors import InternalError
 from tilefw.api.integers import ceil_div, round_up
 from tilefw.api.machine import MEMORY, WHOLE, Inst, Location, Operand, Reg, Slice, SpillModel, SpillSlotClass
 from tilefw_amd.chips import WAVE, Chip
-from tilefw_amd.finish.expand import COPIES
-from tilefw_amd.finish.machine_inst import instruction
-from tilefw_amd.finish.pseudo import steps
-from tilefw_amd.finish.traits import CLASSES
 from tilefw_amd.isa.set import InstructionSet
+from tilefw_amd.machine.expand import COPIES
+from tilefw_amd.machine.machine_inst import instruction
+from tilefw_amd.machine.pseudo import steps
+from tilefw_amd.machine.traits import CLASSES
 
 _SCRATCH_BYTES = 4096  # as far as the offset of a scratch access goes
 _WORDS = {1: "dword", 2: "dwordx2", 4: "dwordx4"}
@@ -104,7 +104,7 @@ def _words(value: Slice, at: int) -> Iterator[tuple[Slice, int]]:
 
 _MEMORY = SpillSlotClass(MEMORY, 1, _SCRATCH, _to_scratch, _from_scratch)
 _IN_LANES = SpillSlotClass("v", WAVE, _LANE, _to_lanes, _from_lanes)
-HOMES = {
+SLOT_CLASSES = {
     "v": (SpillSlotClass("a", 1, _ACCUMULATION, _to_accumulation, _from_accumulation), _MEMORY),
     "a": (_MEMORY,),
     "s": (_IN_LANES,),
@@ -112,7 +112,7 @@ HOMES = {
 }
 
 
-def stands(isa: InstructionSet, inst: Inst, reg: Reg, cls: str) -> bool:
+def accepts(isa: InstructionSet, inst: Inst, reg: Reg, cls: str) -> bool:
     """Whether an encoding takes every operand of `reg` in class `cls` (see `SpillModel`)."""
     operands = (*inst.defs, *inst.uses, *inst.implicit_defs, *inst.implicit_uses)
     if any(isinstance(o, Slice) and o.reg is reg for o in operands[len(inst.defs) + len(inst.uses) :]):
@@ -185,4 +185,4 @@ def _register(operand: Operand, i: int) -> Location:
 
 def model(isa: InstructionSet) -> SpillModel:
     """What register assignment asks, of one instruction set."""
-    return SpillModel(HOMES, partial(stands, isa), copied, _SCRATCH_BYTES)
+    return SpillModel(SLOT_CLASSES, partial(accepts, isa), copied, _SCRATCH_BYTES)

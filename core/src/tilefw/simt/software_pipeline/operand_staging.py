@@ -3,7 +3,7 @@
 The buffer has the layout in which both sides are wide and free of bank conflicts, the load the one that suits it, and the dot reads
 one k step at a time; a conversion between the layouts of load and dot would have none of that. The loads of a dot are all issued
 before the first of them is waited for. Where shared memory rather than registers would then say how many workgroups run side by
-side, the factors take turns in the same bytes: one is read whole before the other is stored.
+side, the factors share the same bytes one after the other: one is read whole before the other is stored.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from xdsl.dialects.scf import ForOp
 from xdsl.ir import SSAValue
 
 from tilefw.simt.description import LaneMachine
-from tilefw.simt.pipeline.emit import Emitter
-from tilefw.simt.pipeline.park import SHARE
-from tilefw.simt.pipeline.slice import Load
+from tilefw.simt.software_pipeline.address_slice import Load
+from tilefw.simt.software_pipeline.emitter import Emitter
+from tilefw.simt.software_pipeline.invariants_to_shared import SHARE
 from tilefw.tile import types
 from tilefw.tile.dialect.dot_op import DotOp
 from tilefw.tile.dialect.shared_ops import AllocSharedOp, LoadSharedOp, StoreSharedOp, shared

@@ -1,8 +1,8 @@
 """Which loads of a loop may be issued some iterations early: those whose memory nothing in the loop can write.
 
-Pointers are followed to the kernel's arguments. A store through one argument may touch what another points to, unless the
-launch says that the buffers do not overlap. An atomic that acquires tells of what others wrote, wherever that is: no load may be
-issued before it.
+Pointers are followed to the kernel's arguments. A store through one argument may write what another points to, unless the
+launch guarantees that the buffers do not overlap. An atomic with acquire order makes other threads' writes visible, wherever they
+are: no load may be issued before it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class LoopWrites:
         else:
             self._written |= roots
 
-    def may_touch(self, pointer: SSAValue) -> bool:
+    def may_write(self, pointer: SSAValue) -> bool:
         """Whether a write of the loop may change what a load through `pointer` reads."""
         if self._anything:
             return True
@@ -49,7 +49,7 @@ class LoopWrites:
 
 
 def _written(op: Operation) -> SSAValue | None:
-    """The pointer through which an op writes; None for one that may change anything, as far as loads before it know."""
+    """The pointer through which an op writes; None for one that may change anything."""
     if isinstance(op, ops.StoreBlockOp):
         return op.base
     if isinstance(op, ops.StoreOp) or (isinstance(op, AtomicOp) and not op.acquires):

@@ -1,7 +1,7 @@
-"""What may hold at the entry of each block, found forward along control to a fixed point, for passes that put instructions in.
+"""Forward dataflow analysis: the state at the entry of each block, to a fixed point, for passes that insert instructions.
 
-A state is what holds at a place, whatever way led there; `meet` is what holds of two. Branches leave a block where they stand, so a
-walk through a block gives the state at each of them as well as at the end.
+A state is what holds at a program point on every path to it; `meet` merges the states of two paths. A branch leaves a block from
+the middle, so a block has a state at each branch as well as at the end.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ Found = TypeVar("Found")
 
 
 class ForwardAnalysis(ABC, Generic[State, Found]):
-    """Goes through blocks of one function, from the state at the entry to those at the ways out, and finds something at places on
-    the way. What it found last in a block is kept: the walk that acts on it enters in the states that the search ended with."""
+    """The transfer function of a block: from the state at its entry to the states at its exits, with what it finds in between.
+
+    The last result for each block is cached: the pass that acts on it enters each block with the state of the fixed point."""
 
     def __init__(self) -> None:
         self._last: dict[int, tuple[State, dict[int, State], list[tuple[int, Found]]]] = {}
@@ -30,7 +31,7 @@ class ForwardAnalysis(ABC, Generic[State, Found]):
         return self.through(insts, entry)[0]
 
     def through(self, insts: Sequence[Inst], entry: State) -> tuple[dict[int, State], list[tuple[int, Found]]]:
-        """The states as `states` gives them, and what was found, by place."""
+        """The states as `states` gives them, and what was found, by the index of its instruction."""
         last = self._last.get(id(insts))
         if last is None or last[0] != entry:
             last = self._last[id(insts)] = (entry, *self._through(insts, entry))
@@ -38,16 +39,16 @@ class ForwardAnalysis(ABC, Generic[State, Found]):
 
     @abstractmethod
     def _through(self, insts: Sequence[Inst], entry: State) -> tuple[dict[int, State], list[tuple[int, Found]]]:
-        """What `through` gives, found anew."""
+        """What `through` gives, computed anew."""
 
 
 def entries(
     function: Function, table: InstructionTable, start: State,
     through: Callable[[Sequence[Inst], State], dict[int, State]], meet: Callable[[State, State], State],
 ) -> list[State | None]:
-    """The state at the entry of each block, None where control never comes. `through` gives, for the instructions of a block and
-    the state at its entry, the states behind each branch by its place, and that at the end at -1."""
-    ways = exits(function, table)
+    """The state at the entry of each block, None where it is unreachable. `through` gives, for the instructions of a block and
+    the state at its entry, the state after each branch by the branch's index, and the state at the end at -1."""
+    edges = exits(function, table)
     found: list[State | None] = [None] * len(function.blocks)
     found[0] = start
     work = {0}
@@ -57,7 +58,7 @@ def entries(
         entry = found[number]
         assert entry is not None
         states = through(function.blocks[number].insts, entry)
-        for place, successor in ways[number]:
+        for place, successor in edges[number]:
             known = found[successor]
             met = states[place] if known is None else meet(known, states[place])
             if met != known:
@@ -67,7 +68,8 @@ def entries(
 
 
 def inserted(insts: Sequence[Inst], before: Sequence[tuple[int, Sequence[Inst]]]) -> list[Inst]:
-    """The instructions with others in front of those at the places, which ascend; these count as of the same source line."""
+    """The instructions with others inserted before those at the given indexes, which ascend. The inserted ones get the source
+    location of the instruction that they precede."""
     result: list[Inst] = []
     done = 0
     for place, several in before:

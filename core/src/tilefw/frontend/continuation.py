@@ -1,4 +1,4 @@
-"""What follows a statement, and how running statements ends."""
+"""Continuations: what follows a statement, and how running statements ends."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 # Statements (or steps of an unrolled loop), the index of the next one, and what follows them all.
-Rest = tuple[Sequence[ast.stmt | Callable[[], None]], int, "Rest"] | None
+Continuation = tuple[Sequence[ast.stmt | Callable[[], None]], int, "Continuation"] | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,7 +22,7 @@ class PathOutcome:
 FELL_THROUGH = PathOutcome(None)
 
 
-class NeedsRest(Exception):
+class NeedsContinuation(Exception):
     """A branch returned in one way and ended in another, so what follows it must be built inside of it."""
 
 

@@ -1,7 +1,7 @@
-"""The last iteration of a loop that loads one iteration early, behind the loop: there is nothing left to load in it.
+"""The epilogue: the last iteration of a loop that loads one iteration early, peeled off, as it has nothing to load.
 
-What stays in the loop then loads for an iteration that surely comes. Nothing is masked off for want of one, no load is in vain, and
-what follows the loop can overlap with its last products.
+Every iteration that stays in the loop then loads for one that exists: no mask is needed for that, no load is wasted, and code after
+the loop can overlap with the last products.
 """
 
 from __future__ import annotations
@@ -13,23 +13,25 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilefw.passes.dce import is_dead
 from tilefw.passes.rewriting import erase
-from tilefw.simt.pipeline.emit import Emitter, always
-from tilefw.simt.pipeline.plan import Plan, Way
-from tilefw.simt.pipeline.slice import Load
+from tilefw.simt.software_pipeline.address_slice import Load
+from tilefw.simt.software_pipeline.emitter import Emitter, always
+from tilefw.simt.software_pipeline.plan import Plan, PrefetchStorage
 
-Taken = Callable[[Load, Emitter], SSAValue]  # what a load of the original body gives in the last iteration, made where it stood
+Taken = Callable[[Load, Emitter], SSAValue]  # the value of a load of the original body in the last iteration, made in its place
 
 
-def stands_behind(plan: Plan) -> bool:
-    """Whether a loop's last iteration is worth its code: where loads of the next one hold registers until they are stored.
+def peels_last_iteration(plan: Plan) -> bool:
+    """Whether peeling a loop's last iteration is worth the code: where loads of the next one hold registers until they are stored.
 
-    Asynchronous copies are issued and forgotten, as many iterations early as there are slots: few of many are in vain.
+    Asynchronous copies hold no registers and are issued as many iterations early as there are slots: few of them are wasted.
     """
-    ways = {chain.way for chain in plan}
-    return Way.STORES in ways and Way.COPIES not in ways and all(chain.distance == 1 for chain in plan)
+    storages = {chain.storage for chain in plan}
+    return PrefetchStorage.STORES in storages and PrefetchStorage.COPIES not in storages and all(
+        chain.distance == 1 for chain in plan
+    )
 
 
-class LastIteration:
+class Epilogue:
     """A copy of a loop's body, made before the loop is changed."""
 
     def __init__(self, loop: ForOp) -> None:
@@ -43,8 +45,8 @@ class LastIteration:
         self, outside: Emitter, exists: SSAValue, induction: Callable[[], SSAValue], carried: Sequence[SSAValue],
         loads: Mapping[Load, Taken],
     ) -> None:
-        """Put the copy behind the changed loop, whose results are `carried`, if there `exists` an iteration; what read the results
-        of the original loop reads the copy's. `induction` makes the induction variable's last value."""
+        """Put the copy after the changed loop, whose results are `carried`, under `exists` (there is an iteration); what read the
+        results of the original loop reads the copy's. `induction` makes the induction variable's last value."""
         for load, taken in loads.items():
             copied = self._values[load.result]
             assert isinstance(copied.owner, Operation)

@@ -1,18 +1,18 @@
-"""Software pipelines: loads of a loop are issued some iterations early, into rings of shared slots or into registers.
+"""Software pipelining: loads of a loop are issued some iterations early, into rings of shared slots or into registers.
 
 With S stages the copies of iteration i + S - 1 are issued in iteration i, into the slot that iteration i - 1 has read:
 
     for s in 0 … S-2: copies of iteration s into slot s, when there is such an iteration; commit
-    for i …:          wait S-2                  (the copies of iteration i have landed: here stands the one barrier)
+    for i …:          wait S-2                  (the copies of iteration i have landed: the one barrier is here)
                       copies of iteration i+S-1, when there is one; commit
                       the body, which reads slot i mod S
 
 Each iteration commits one group, with copies in it or not, so that one counted wait is right to the end. Carried values that
-addresses need run ahead too, as values of their own; what else they were good for dies.
+addresses need run ahead too, as values of their own; uses that are then dead are erased.
 
 Without asynchronous copies the loads of iteration i + 1 are issued at the top of iteration i and stored at its end, into the one
-slot there is (with a barrier before that) or, with S > 2, into the other one. The last iteration, which loads nothing, then stands
-behind the loop.
+slot there is (with a barrier before that) or, with S > 2, into the other one. The last iteration, which loads nothing, is then
+peeled into an epilogue.
 """
 
 from __future__ import annotations
@@ -30,14 +30,16 @@ from tilefw.passes.dce import erase_dead
 from tilefw.simt.assign.accesses import Accesses
 from tilefw.simt.description import ChipDescription, LaneMachine
 from tilefw.simt.facts import LaneFacts
-from tilefw.simt.pipeline.ahead import Ahead, AsyncCopies, LoadedRegisters, StagedStores
-from tilefw.simt.pipeline.frame import LoopFrame
-from tilefw.simt.pipeline.last import LastIteration, stands_behind
-from tilefw.simt.pipeline.plan import STAGES, Plan, Way, candidates, plan, stages_of, stored
-from tilefw.simt.pipeline.staged import operands_of, stage
+from tilefw.simt.software_pipeline.epilogue import Epilogue, peels_last_iteration
+from tilefw.simt.software_pipeline.loop_frame import LoopFrame
+from tilefw.simt.software_pipeline.operand_staging import operands_of, stage
+from tilefw.simt.software_pipeline.plan import STAGES, Plan, PrefetchStorage, candidates, plan, stages_of, stored
+from tilefw.simt.software_pipeline.prefetch import AsyncCopies, LoadedRegisters, PrefetchedLoads, StagedStores
 from tilefw.tile.dialect.shared_ops import WaitOp
 
-_KINDS: dict[Way, type[Ahead]] = {Way.COPIES: AsyncCopies, Way.STORES: StagedStores, Way.REGISTERS: LoadedRegisters}
+_KINDS: dict[PrefetchStorage, type[PrefetchedLoads]] = {
+    PrefetchStorage.COPIES: AsyncCopies, PrefetchStorage.STORES: StagedStores, PrefetchStorage.REGISTERS: LoadedRegisters
+}
 
 
 @dataclass(frozen=True)
@@ -90,12 +92,12 @@ class PipelineLoops(ModulePass):
 
 def _rewrite(loop: ForOp, plan: Plan) -> None:
     """Prologue, steady loop, and the loop op that carries what iterations hand on."""
-    frame = LoopFrame(loop, LastIteration(loop) if stands_behind(plan) else None)
-    parts = [_KINDS[chain.way](frame, chain) for chain in plan]
+    frame = LoopFrame(loop, Epilogue(loop) if peels_last_iteration(plan) else None)
+    parts = [_KINDS[chain.storage](frame, chain) for chain in plan]
     for part in parts:
         part.prologue()
     for part in parts:
-        part.steady()
+        part.steady_state()
     # All groups that are left are empty; after this wait their buffers are known to be free for others.
-    taken = {load: part.last for part in parts for load in part.chain.loads}
+    taken = {load: part.in_epilogue for part in parts for load in part.chain.loads}
     frame.close(frozenset({STAGES}), taken, *(WaitOp(0) for part in parts if isinstance(part, AsyncCopies)))

@@ -1,4 +1,5 @@
-"""What a copy leaves zero where its load gives another number: the load's `other`, chosen again when the tile is read."""
+"""The `other` value of a load that became a copy: the copy leaves masked-off elements zero, so the reader selects `other` for
+them."""
 
 from __future__ import annotations
 
@@ -7,14 +8,14 @@ import math
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilefw.passes.fold import constant_of
-from tilefw.simt.pipeline.emit import Emitter
-from tilefw.simt.pipeline.slice import Load
+from tilefw.simt.software_pipeline.address_slice import Load
+from tilefw.simt.software_pipeline.emitter import Emitter
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.elementwise_op import build
 
 
-def filled(load: Load, value: SSAValue, emitter: Emitter) -> SSAValue:
+def with_other_values(load: Load, value: SSAValue, emitter: Emitter) -> SSAValue:
     """`value`, which was copied for `load`, as the load itself would give it; made at the load's place."""
     if load.other is None or _is_zero(load.other):
         return value

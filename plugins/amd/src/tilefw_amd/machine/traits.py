@@ -10,11 +10,11 @@ import functools
 from functools import partial
 
 from tilefw.api.machine import JUMP, InstructionTable, InstructionTraits, RegisterClass
-from tilefw_amd.finish import pseudo
-from tilefw_amd.finish.timing import timing
 from tilefw_amd.isa.registers import EXEC, SGPRS, VCC, VECTORS
 from tilefw_amd.isa.row import Row
 from tilefw_amd.isa.set import InstructionSet
+from tilefw_amd.machine import pseudo
+from tilefw_amd.machine.timing import timing
 
 # By what a value is: of each lane (`v`, `a`), equal in all lanes (`s`), or a bit for each lane (`m`). The scalar file is counted by
 # the codes of its operands, so that VCC, M0 and EXEC are registers of it.

@@ -1,7 +1,7 @@
-"""Machine code with its registers assigned to instructions of the chip: pseudo-instructions, copies, constants, lane masks.
+"""Post-allocation expansion: pseudo-instructions, copies, constants and predicates become instructions of the chip.
 
-A lane whose mask bit is off takes no part in what stands under that predicate: EXEC holds the mask for a run of such
-instructions, and all lanes otherwise. Scalar instructions do not look at EXEC (CDNA3 ISA, "EXECute Mask"), and stay within runs.
+A predicated instruction executes only in the lanes of its mask: EXEC holds the mask for a run of instructions with the same
+predicate, and all lanes otherwise. Scalar instructions ignore EXEC (CDNA3 ISA, "EXECute Mask") and stay within runs.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tilefw.api.machine import Block, Function, FunctionPass, Inst, Operand, Slice
-from tilefw_amd.finish.pseudo import expand, part, steps
-from tilefw_amd.finish.traits import SCALARS
 from tilefw_amd.isa.constants import is_inline
 from tilefw_amd.isa.registers import EXEC
+from tilefw_amd.machine.pseudo import expand, part, steps
+from tilefw_amd.machine.traits import SCALARS
 
 _ALL_LANES = (1 << 64) - 1
 # How 32 and 64 bits go into a file; a wave's value goes to lanes as it is, a lane's to the wave from the first lane.
@@ -28,16 +28,16 @@ _WIDE_CONSTANTS = ("v_mov_b64", "s_mov_b64")
 
 
 @dataclass(frozen=True)
-class Finish(FunctionPass):
-    """Puts real instructions in the place of those that stood for some, and predicates into the execution mask."""
+class ExpandPseudos(FunctionPass):
+    """Replaces pseudo-instructions by real ones, and predicates by settings of the execution mask."""
 
-    name = "finish"
+    name = "expand-pseudos"
 
     def run(self, function: Function) -> None:
-        finish(function)
+        expand_pseudos(function)
 
 
-def finish(function: Function) -> None:
+def expand_pseudos(function: Function) -> None:
     """Rewrite one function, whose registers are physical."""
     exec_mask = function.file("s", SCALARS).slice(EXEC.index, EXEC.count)
     for block in function.blocks:
@@ -46,7 +46,7 @@ def finish(function: Function) -> None:
 
 def _masked(block: Block, exec_mask: Slice) -> Iterator[Inst]:
     """The block's instructions, each under its lanes."""
-    current: tuple[Slice, bool] | None = None  # the mask that EXEC holds, and whether it is turned over; None: all lanes
+    current: tuple[Slice, bool] | None = None  # the mask that EXEC holds, and whether it is inverted; None: all lanes
     for inst in block.insts:
         wanted = None if inst.predicate is None else (inst.predicate, inst.predicate_not)
         if wanted != current and not (wanted is None and is_scalar(inst) and not inst.targets):

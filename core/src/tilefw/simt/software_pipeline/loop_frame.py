@@ -1,4 +1,4 @@
-"""A loop while it is being pipelined: the places where ops are added, and what it will carry in addition."""
+"""A loop while it is being pipelined: the insertion points, and the values that it will carry in addition."""
 
 from __future__ import annotations
 
@@ -7,40 +7,40 @@ from collections.abc import Mapping, Sequence
 from xdsl.dialects.scf import ForOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from tilefw.simt.pipeline.emit import Emitter
-from tilefw.simt.pipeline.last import LastIteration, Taken
-from tilefw.simt.pipeline.slice import Load
+from tilefw.simt.software_pipeline.address_slice import Load
+from tilefw.simt.software_pipeline.emitter import Emitter
+from tilefw.simt.software_pipeline.epilogue import Epilogue, Taken
 from tilefw.tile import types
 
 
 class LoopFrame:
     """`outside` is the place before the loop, `top` and `end` are those of its body; the op is replaced by `close`.
 
-    `last`: the copy of the body that the last iteration is made of, where it stands behind the loop.
+    `epilogue`: the copy of the body that becomes the last iteration, where that is peeled.
     """
 
-    def __init__(self, loop: ForOp, last: LastIteration | None = None) -> None:
+    def __init__(self, loop: ForOp, original_yield: Epilogue | None = None) -> None:
         self.loop = loop
-        self.last_iteration = last
+        self.epilogue = original_yield
         self.body = loop.body.block
         assert self.body.first_op is not None and self.body.last_op is not None
-        self.last: Operation = self.body.last_op
+        self.original_yield: Operation = self.body.last_op
         self.outside = Emitter(loop)
         self.top = Emitter(self.body.first_op, self.outside)
-        self.end = Emitter(self.last, self.outside)
+        self.end = Emitter(self.original_yield, self.outside)
         self._initial: list[SSAValue] = []
         self._following: list[SSAValue] = []
         self._known: dict[tuple[Emitter, str, int], SSAValue] = {}
         self._results: Sequence[SSAValue] = ()
 
     def carry(self, initial: SSAValue, name: str | None) -> SSAValue:
-        """One more value that the loop carries; `hand_on` says in the same order what the next iteration gets."""
+        """One more loop-carried value; `yield_next` gives in the same order what the next iteration gets."""
         argument = self.body.insert_arg(initial.type, len(self.body.args))
         argument.name_hint = name
         self._initial.append(initial)
         return argument
 
-    def hand_on(self, *values: SSAValue) -> None:
+    def yield_next(self, *values: SSAValue) -> None:
         """The next iteration's values of what `carry` added, in that order."""
         self._following += values
 
@@ -54,7 +54,7 @@ class LoopFrame:
 
     def _ahead(self, emitter: Emitter, induction: SSAValue, count: int) -> tuple[SSAValue, SSAValue]:
         later = emitter.ahead(induction, self.loop.step, count)
-        if self.last_iteration is not None and emitter is not self.outside and count == 1:
+        if self.epilogue is not None and emitter is not self.outside and count == 1:
             return later, emitter.constant(1, types.i1)
         key = (emitter, "exists", count)
         if key not in self._known:
@@ -84,11 +84,11 @@ class LoopFrame:
     def close(self, dropped: frozenset[str], taken: Mapping[Load, Taken], *after: Operation) -> None:
         """Put the loop that carries all of it in the place of the old one, without the `dropped` attributes, and ops after it.
 
-        taken: what the loads that were issued early give in the last iteration, where that stands behind the loop.
+        taken: what the loads that were issued early give in the last iteration, where that is peeled.
         """
-        loop, last = self.loop, self.last
-        last.operands = [*last.operands, *self._following]
-        upper = loop.ub if self.last_iteration is None else self._before_last()
+        loop, original_yield = self.loop, self.original_yield
+        original_yield.operands = [*original_yield.operands, *self._following]
+        upper = loop.ub if self.epilogue is None else self._before_last()
         new = ForOp(loop.lb, upper, loop.step, [*loop.iter_args, *self._initial], loop.detach_region(loop.body))
         new.attributes = {name: value for name, value in loop.attributes.items() if name not in dropped}
         for op in (new, *after):
@@ -97,11 +97,11 @@ class LoopFrame:
         own = list(new.results[: len(loop.results)])
         for old, result in zip(loop.results, own, strict=True):
             result.name_hint = old.name_hint
-        if self.last_iteration is None:
+        if self.epilogue is None:
             for old, result in zip(loop.results, own, strict=True):
                 old.replace_all_uses_with(result)
         else:
-            self.last_iteration.place(self.outside, self.first(0)[1], self._last, own, taken)
+            self.epilogue.place(self.outside, self.first(0)[1], self._last, own, taken)
         loop.detach()
         loop.erase()
 

@@ -11,8 +11,8 @@ from xdsl.dialects.scf import ForOp, WhileOp
 from xdsl.ir import Block, Operation
 
 from tilefw.simt.assign.accesses import Accesses
-from tilefw.simt.pipeline.alias import LoopWrites
-from tilefw.simt.pipeline.slice import AddressSlice, Load, slice_of
+from tilefw.simt.software_pipeline.address_slice import AddressSlice, Load, slice_of
+from tilefw.simt.software_pipeline.alias import LoopWrites
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.dot_op import DotOp
@@ -37,9 +37,9 @@ class Level:
     slice: AddressSlice
 
 
-class Way(Enum):
-    """Where loads wait: in rings of shared slots that asynchronous copies fill; in registers until the iteration before theirs is
-    over, and then in such a ring; or in registers all the time."""
+class PrefetchStorage(Enum):
+    """Where prefetched values wait: in rings of shared slots that asynchronous copies fill (COPIES); in registers until the
+    iteration before theirs is over, and then in such a ring (STORES); or in registers all the time (REGISTERS)."""
 
     COPIES = auto()
     STORES = auto()
@@ -48,7 +48,7 @@ class Way(Enum):
 
 @dataclass(frozen=True)
 class LoadChain:
-    """The levels of some loads of a loop, which all go one way (`Way`).
+    """The levels of some loads of a loop, which all wait in one kind of storage.
 
     A ring has one slot more than there are iterations ahead, so that the slot to fill is not the one being read. Where that
     is more shared memory than the chip has, a slot less will do (`compact`), for a second barrier: what fills it then follows the
@@ -56,7 +56,7 @@ class LoadChain:
     """
 
     levels: tuple[Level, ...]
-    way: Way
+    storage: PrefetchStorage
     compact: bool = False
 
     @property
@@ -131,15 +131,15 @@ def plan(loop: ForOp, stages: int, accesses: Accesses, disjoint: bool) -> Plan:
     chains: list[LoadChain] = []
     if ringed:
         compact = stages * _size(ringed, accesses) > accesses.machine.chip.shared_bytes
-        chains.append(LoadChain(_levels(loop, ringed, stages - 1), Way.COPIES, compact))
+        chains.append(LoadChain(_levels(loop, ringed, stages - 1), PrefetchStorage.COPIES, compact))
     through = stored([load for load in loads if load not in ringed], accesses)
     if through:
         # Further iterations ahead would have to wait in registers: a store is not in flight.
         compact = stages == 2 or 2 * _size(through, accesses) > accesses.machine.chip.shared_bytes
-        chains.append(LoadChain(_levels(loop, through, 1), Way.STORES, compact))
+        chains.append(LoadChain(_levels(loop, through, 1), PrefetchStorage.STORES, compact))
     held, distance = _held([load for load in loads if load not in ringed and load not in through], accesses, loop)
     if held:
-        chains.append(LoadChain(_levels(loop, held, distance), Way.REGISTERS))
+        chains.append(LoadChain(_levels(loop, held, distance), PrefetchStorage.REGISTERS))
     return chains
 
 
@@ -199,7 +199,7 @@ def _reaches(loop: ForOp, load: Load, writes: LoopWrites, above: tuple[Load, ...
 
     `above` are the loads whose addresses need it; a load that its own address needs (a list that is followed) cannot be early.
     """
-    if load in above or load.volatile or writes.may_touch(load.pointer if isinstance(load, ops.LoadOp) else load.base):
+    if load in above or load.volatile or writes.may_write(load.pointer if isinstance(load, ops.LoadOp) else load.base):
         return False
     found = slice_of(loop, load.operands)
     return found is not None and all(_reaches(loop, inner, writes, (*above, load)) for inner in found.loads)

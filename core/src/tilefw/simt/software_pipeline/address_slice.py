@@ -13,7 +13,7 @@ from xdsl.dialects.scf import ForOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
-from tilefw.simt.pipeline.emit import Emitter
+from tilefw.simt.software_pipeline.emitter import Emitter
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.combine_op import CombineOp
 from tilefw.tile.dialect.dot_op import DotOp

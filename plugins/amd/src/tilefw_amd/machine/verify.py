@@ -10,8 +10,6 @@ from collections.abc import Callable
 
 from tilefw.api.machine import Begun, Inst, PairRules, Seen
 from tilefw.api.sim import Instruction
-from tilefw_amd.finish import machine_inst
-from tilefw_amd.finish.hazards import MATRIX_RULES, RULES, Kind, WaitStateRule, wait_states
 from tilefw_amd.isa.meaning.binding import merges, reads, writes
 from tilefw_amd.isa.meaning.events import issues, needs
 from tilefw_amd.isa.meaning.operand_roles import NAMES_BEHIND, Part, vector_results
@@ -19,6 +17,8 @@ from tilefw_amd.isa.model import MCInst
 from tilefw_amd.isa.registers import COUNT
 from tilefw_amd.isa.rows.control import wait_limits
 from tilefw_amd.isa.set import InstructionSet
+from tilefw_amd.machine import machine_inst
+from tilefw_amd.machine.hazards import MATRIX_RULES, RULES, Kind, WaitStateRule, wait_states
 
 _RULES = {rule.name: rule for rule in (*MATRIX_RULES, *RULES)}
 # Effects beyond the simulator's: its race check and its fences see these in other ways.
@@ -86,5 +86,5 @@ def rules(isa: InstructionSet) -> PairRules:
         return wait_states(Instruction(0, "", of.form.mnemonic, of.form.row.unit, row=of))
 
     leaves = under(lambda rule: rule.first, lambda rule: rule.leaves)
-    touches = under(lambda rule: rule.after, lambda rule: rule.touches)
+    touches = under(lambda rule: rule.after, lambda rule: rule.accesses)
     return PairRules(leaves, touches, needed, states, isa.chip.matrix_hazards.most)

@@ -1,1 +1,0 @@
-"""Software pipelines: a rewrite of tile IR that issues a loop's loads some iterations early."""

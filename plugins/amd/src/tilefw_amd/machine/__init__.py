@@ -1,0 +1,1 @@
+"""The chip's part of the machine layer: traits, timing, spills, pseudo-instructions, waits, wait states, and their checkers."""
