@@ -32,6 +32,7 @@ from tilefw_amd.isa.meaning.binding import Site, bind
 from tilefw_amd.isa.model import Form, InlineConstant, MCInst, RegisterTuple
 from tilefw_amd.isa.registers import COUNT, EXEC_MASK, SCC, number
 from tilefw_amd.isa.row import Mode
+from tilefw_amd.isa.set import InstructionSet
 
 WAVE = 64
 LDS_BYTES = 4096
@@ -63,18 +64,18 @@ def s(index: int, count: int = 1) -> RegisterTuple:
     return RegisterTuple("s", index, count)
 
 
-def inst(name: str, operands: Mapping[str, Any], **modifiers: Any) -> MCInst:
+def inst(name: str, operands: Mapping[str, Any], isa: InstructionSet = ISA, **modifiers: Any) -> MCInst:
     """The instruction of the row with exactly these operands, by name; modifiers choose among forms too."""
-    for form in _forms(name):
+    for form in _forms(name, isa):
         if _fits(form, operands, modifiers):
             given = tuple(operands.get(o.name) for o in form.operands)
             written = {k: value for k, value in modifiers.items() if form.defaults.get(k) != value}
             return MCInst(form, given, written, form.size)
-    raise LookupError(f"{name} has no form with {sorted(operands)} {modifiers}: {_forms(name)}")
+    raise LookupError(f"{name} has no form with {sorted(operands)} {modifiers}: {_forms(name, isa)}")
 
 
-def _forms(name: str) -> list[Form]:
-    return list(assembled(ISA.rows[name], ISA.chip))
+def _forms(name: str, isa: InstructionSet) -> list[Form]:
+    return list(assembled(isa.rows[name], isa.chip))
 
 
 def _fits(form: Form, operands: Mapping[str, Any], modifiers: Mapping[str, Any]) -> bool:

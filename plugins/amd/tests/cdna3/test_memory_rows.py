@@ -23,7 +23,7 @@ _IMPLICIT = {"m0": 32}
 
 def modifiers(given: dict[str, int]) -> Modifiers:
     found = Modifiers(given)
-    found.mode, found.form = Mode(), None
+    found.mode, found.form, found.chip = Mode(), None, ISA.chip
     return found
 
 

@@ -22,7 +22,8 @@ Facts of vector rows: `trans`; `ignores exec` acts in all lanes; `keeps half`: a
 register as it was, where those of all other rows clear it. Of matrix rows: `xdl`, `sgemm` (f32) and `dgemm` (f64), as LLVM's
 GCNHazardRecognizer.cpp sorts them. Of memory rows: `load`, `store`, `atomic`; where they access (`flat`, `global`, `scratch`,
 `buffer`); `two offsets`, counted in elements or, with `dword64 stride`, in 64 of them; `returns`: with sc0 (glc) an atomic has
-a result; `compares`: half of its data is compared; `lds dma`: to LDS without a register; `crossbar`: between lanes, without
+a result; `compares`: half of its data is compared; `lds dma`: to LDS without a register
+(of `three dwords` or `four dwords`); `crossbar`: between lanes, without
 memory; `swizzle`: the offset is a pattern; `no event`: no counter counts it.
 
 | pattern | means |

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from tilefw.api.errors import CodeError
 from tilefw_amd.isa.encoding.formats import FORMATS
+from tilefw_amd.isa.encoding.pieces import mask, put, take, width_of
 from tilefw_amd.isa.model import BranchTarget, Form, FormModifier, FormOperand, Literal32, MCInst, MicrocodeFormat, Modifier
 from tilefw_amd.isa.set import InstructionSet
 
@@ -71,7 +72,7 @@ class _FormDecoder:
         self.apart = _apart(form)
         self.takes = tuple(_taker(operand) for operand in form.operands)
         self.modifiers = tuple(_Bits(m.name, m, _spread(m, m.default)) for m in form.modifiers)
-        self.mask = functools.reduce(lambda mask, m: mask | _extent(m.modifier), self.modifiers, 0)
+        self.mask = mask(piece for m in self.modifiers for piece in m.modifier.pieces)
         self.defaults = functools.reduce(lambda bits, m: bits | m.default, self.modifiers, 0)
 
     def read(self, word: int, code: bytes, offset: int) -> MCInst | str:
@@ -80,8 +81,8 @@ class _FormDecoder:
             return "accumulation registers and sc1 are not together here"
         operands: list[object] = []
         size = self.form.size
-        for take in self.takes:
-            operand = take(word)
+        for read in self.takes:
+            operand = read(word)
             if operand is _LITERAL:
                 end = offset + self.form.size + 4
                 if end > len(code):
@@ -127,8 +128,7 @@ class _Bits(NamedTuple):
 def _value(modifier: FormModifier, word: int) -> Modifier:
     if modifier.count:
         return tuple(word >> low & 1 for low, _ in modifier.pieces)
-    ((low, width),) = modifier.pieces
-    value = word >> low & (1 << width) - 1
+    value, width = take(modifier.pieces, word), width_of(modifier.pieces)
     return value - (1 << width) if modifier.signed and value >> (width - 1) else value
 
 
@@ -137,12 +137,7 @@ def _spread(modifier: FormModifier, value: Modifier) -> int:
     if isinstance(value, tuple):
         return functools.reduce(lambda word, bit: word | bit[0] << bit[1][0], zip(value, modifier.pieces, strict=True), 0)
     assert isinstance(value, int)
-    ((low, width),) = modifier.pieces
-    return (value & (1 << width) - 1) << low
-
-
-def _extent(modifier: FormModifier) -> int:
-    return functools.reduce(lambda mask, piece: mask | ((1 << piece[1]) - 1) << piece[0], modifier.pieces, 0)
+    return put(modifier.pieces, value)
 
 
 def _taker(operand: FormOperand) -> Take:

@@ -6,6 +6,7 @@ import functools
 
 from tilefw.api.errors import CodeError
 from tilefw_amd.isa.encoding.codes import LITERAL
+from tilefw_amd.isa.encoding.pieces import mask, put, take, width_of
 from tilefw_amd.isa.model import BranchTarget, Form, FormModifier, FormOperand, Literal32, MCInst, Modifier, Operand
 from tilefw_amd.isa.text.source import OPERANDS, RANGE
 
@@ -28,10 +29,7 @@ def encode(inst: MCInst) -> bytes:
             code = found
         else:
             code = _number(form, of, operand)
-        shift = 0
-        for low, width in of.pieces:
-            word |= (code >> shift & (1 << width) - 1) << low
-            shift += width
+        word |= put(of.pieces, code)
     for name, value in inst.modifiers.items():
         word = _with_modifier(form, word, name, value)
     if form.format.name == "mai":
@@ -78,20 +76,16 @@ def _with_modifier(form: Form, word: int, name: str, value: Modifier) -> int:
 @functools.lru_cache(maxsize=4096)
 def _modifier_bits(form: Form, modifier: FormModifier, value: Modifier) -> tuple[int, int]:
     """(Mask of the modifier's bits in the word, their content)."""
-    extent = bits = 0
-    for low, width in modifier.pieces:
-        extent |= ((1 << width) - 1) << low
+    extent = mask(modifier.pieces)
     if modifier.count:
         if not isinstance(value, tuple) or len(value) != modifier.count or any(bit not in (0, 1) for bit in value):
             raise CodeError(f"{form.mnemonic}: {modifier.name} is {modifier.count} bits, not {value}", RANGE)
-        for bit, (low, _) in zip(value, modifier.pieces, strict=True):
-            bits |= bit << low
-        return extent, bits
-    ((low, width),) = modifier.pieces
+        return extent, sum(bit << low for bit, (low, _) in zip(value, modifier.pieces, strict=True))
+    width = width_of(modifier.pieces)
     first, end = (-(1 << (width - 1)), 1 << (width - 1)) if modifier.signed else (0, 1 << width)
     if not isinstance(value, int) or not first <= value < end:
         raise CodeError(f"{form.mnemonic}: {modifier.name} goes from {first} to {end - 1}, not {value}", RANGE)
-    return extent, (value & (1 << width) - 1) << low
+    return extent, put(modifier.pieces, value)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -110,9 +104,7 @@ def _check_shared(inst: MCInst, word: int) -> None:
     for operand, of in zip(inst.operands, inst.form.operands, strict=True):
         if of.codes is None or len(of.pieces) < 2:
             continue
-        (low, width), (ninth, _) = of.pieces
-        code = word >> low & (1 << width) - 1 | (word >> ninth & 1) << width
-        if of.codes.decode[code] != operand:
+        if of.codes.decode[take(of.pieces, word)] != operand:
             which = "vector registers or both in accumulation registers"
             raise CodeError(f"{inst.form.mnemonic}: D and C are both in {which}", OPERANDS)
 

@@ -47,10 +47,14 @@ _VOP3 = {
     "clamp": EncodingField(_bits(15, 1)),
     "omod": EncodingField(_bits(59, 2)),
     "neg": EncodingField(((61, 1), (62, 1), (63, 1))),
+    # Of few instructions, in bits of the others (LLVM, `VOP3Instructions.td`, `VOP1Instructions.td`).
+    "bitop3": EncodingField(((61, 3), (8, 3), (59, 2))),
+    "fi": EncodingField(_bits(11, 1)),
+    "swap_bound_ctrl": EncodingField(_bits(12, 1)),
 }
 # The second result stands where others have abs and op_sel.
 _VOP3B = {
-    **{name: f for name, f in _VOP3.items() if name not in ("abs", "op_sel")},
+    **{name: f for name, f in _VOP3.items() if name not in ("abs", "op_sel", "bitop3", "fi", "swap_bound_ctrl")},
     "sdst": EncodingField(_bits(8, 7), "scalar", "s"),
 }
 _VOP3P = {

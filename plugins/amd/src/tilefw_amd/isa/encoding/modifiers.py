@@ -23,6 +23,14 @@ class Swizzle(Spelling):
         return f"{self.word}:{immediates.swizzle(value)}"
 
 
+class TruthTable(Spelling):
+    """The table of V_BITOP3, in decimal up to ten as LLVM prints it (`AMDGPUInstPrinter.cpp`, printBitOp3)."""
+
+    def text(self, value: Modifier) -> str:
+        assert isinstance(value, int)
+        return f"{self.word}:{value}" if value <= 10 else f"{self.word}:{value:#x}"
+
+
 # Element types and number formats of MTBUF by value (LLVM, `SIDefines.h`, `MTBUFFormat`): four bits and three above them.
 DATA_FORMATS = tuple(
     f"BUF_DATA_FORMAT_{name}" for name in (
@@ -107,6 +115,9 @@ def _table() -> dict[str, Spelling]:
         "row_mask": Spelling("hex", "row_mask"),
         "bank_mask": Spelling("hex", "bank_mask"),
         "bound_ctrl": Spelling("choice", "bound_ctrl", {1: "bound_ctrl:1"}),
+        "swap_bound_ctrl": Spelling("choice", "bound_ctrl", {1: "bound_ctrl:1"}),
+        "fi": Spelling("choice", "fi", {1: "fi:1"}),
+        "bitop3": TruthTable("number", "bitop3"),
     }
 
 

@@ -6,10 +6,10 @@ names clamp and omod of other destinations, and op_sel (LLVM's `VOPInstructions.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from tilefw_amd.isa.encoding.modifiers import DWORD, MODIFIERS, ROW_NEWBCAST, UNUSED
+from tilefw_amd.isa.encoding.pieces import mask
 from tilefw_amd.isa.encoding.shapes import EncodingSyntax
 from tilefw_amd.isa.model import FormModifier, FormOperand, MicrocodeFormat
 from tilefw_amd.isa.row import Row
@@ -24,11 +24,13 @@ _DEFAULTS = {
 # The name in text and in `MCInst.modifiers`, where the field has another.
 NAMES = {
     "offset12": "offset", "smem_offset": "offset", "smem_offset20": "offset", "swizzle": "offset", "matrix_neg": "neg",
-    "wide_dpp_ctrl": "dpp_ctrl",
+    "wide_dpp_ctrl": "dpp_ctrl", "swap_bound_ctrl": "bound_ctrl",
 }  # fmt: skip
 _FIELDS = {"smem_offset": "offset", "smem_offset20": "offset20", "swizzle": "offset", "wide_dpp_ctrl": "dpp_ctrl"}
 _ALWAYS = (frozenset(_DEFAULTS) - {"format"}) | {"smem_offset", "smem_offset20"}
 _BY_ROW = ("mai", "vop3p")
+# Modifiers of VOP3 that no operand's type implies: only rows that name them have them. These stand in bits of others.
+_OF_ROWS = ("op_sel", "bitop3", "swap_bound_ctrl", "fi")
 
 
 def form_modifiers(
@@ -61,8 +63,8 @@ def _has(name: str, row: Row, shape: EncodingSyntax, format: MicrocodeFormat, op
         return any(takes_sext(o) for o in sources)
     if name in ("clamp", "omod"):
         return _float_result(row, operands) or name in row.modifiers
-    if name == "op_sel":
-        return name in row.modifiers
+    if name in _OF_ROWS:
+        return NAMES.get(name, name) in row.modifiers
     if name == "src1_sel":
         return len(sources) > 1
     return True
@@ -84,7 +86,7 @@ def _float_result(row: Row, operands: Sequence[FormOperand]) -> bool:
 def _modifier(name: str, shape: EncodingSyntax, format: MicrocodeFormat, operands: Sequence[FormOperand], row: Row) -> FormModifier:
     pieces = format.fields[_FIELDS.get(name, name)].pieces
     count = 0
-    if len(pieces) > 1 or MODIFIERS[name].kind in ("bits", "inline"):
+    if MODIFIERS[name].kind in ("bits", "inline"):
         sources = sum(o.source >= 0 for o in operands)
         if len(pieces) < 4:
             pieces = pieces[:sources]
@@ -108,19 +110,14 @@ def refused_bits(
     """
     ignored = {"clamp", "op_sel_hi"} if format.name == "vop3p" else {"glc", "dst_sel", "dst_unused"}
     if format.name != "vop3p" and all(modifier.name != "op_sel" for modifier in modifiers):
-        ignored.add("op_sel")
+        ignored |= {"op_sel", "swap_bound_ctrl", "fi"}
     names = (set(shape.modifiers) & set(format.fields)) - set(shape.bits) - ignored
-    found = _union(piece for name in names for piece in format.fields[name].pieces)
-    found |= _union(piece for name in shape.zero if name in format.fields for piece in format.fields[name].pieces)
+    found = mask(piece for name in names for piece in format.fields[name].pieces)
+    found |= mask(piece for name in shape.zero if name in format.fields for piece in format.fields[name].pieces)
     if shape.name == "vop3p":
-        return found & ~_union(piece for modifier in modifiers for piece in modifier.pieces)
-    used = _union(piece for modifier in modifiers for piece in _used(modifier, operands))
-    return found & ~(used | _union(piece for operand in operands for piece in operand.pieces))
-
-
-def _union(pieces: Iterable[tuple[int, int]]) -> int:
-    """The mask of those bits."""
-    return functools.reduce(lambda mask, piece: mask | ((1 << piece[1]) - 1) << piece[0], pieces, 0)
+        return found & ~mask(piece for modifier in modifiers for piece in modifier.pieces)
+    used = mask(piece for modifier in modifiers for piece in _used(modifier, operands))
+    return found & ~(used | mask(piece for operand in operands for piece in operand.pieces))
 
 
 def _used(modifier: FormModifier, operands: Sequence[FormOperand]) -> Iterator[tuple[int, int]]:

@@ -188,7 +188,7 @@ def _ds(name: str, modifiers: tuple[str, ...], *facts: str) -> EncodingSyntax:
     )
 
 
-_VOP3 = ("neg", "abs", "op_sel", "clamp", "omod")
+_VOP3 = ("neg", "abs", "bitop3", "op_sel", "clamp", "omod", "swap_bound_ctrl", "fi")
 SHAPES: dict[str, tuple[EncodingSyntax, ...]] = {
     **{name: (EncodingSyntax(name, name),) for name in ("sop1", "sop2", "sopc", "sopk")},
     "sopp": (EncodingSyntax("sopp", "sopp", zero=("simm16",)),),

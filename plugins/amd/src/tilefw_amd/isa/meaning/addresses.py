@@ -39,6 +39,7 @@ Compute = Callable[..., Any]
 """`compute(lanes, *words)`: the address, of the words at those places."""
 Address = tuple[tuple[int, ...], Compute | None]
 
+_DMA_DWORDS = {"three dwords": 3, "four dwords": 4}
 _STRIDE = 0x3FFF
 _SWIZZLED, _ADDS_LANE, _TYPE = 1 << 31, 1 << 23, 3 << 30
 
@@ -51,6 +52,8 @@ def address(inst: MCInst, read: Read) -> Address:
 
 def dwords(row: Row) -> int:
     """How many dwords the access to memory has: those of its data, of which half are compared in a compare-and-swap."""
+    if "lds dma" in row.facts:  # which has no register for its data
+        return next((count for fact, count in _DMA_DWORDS.items() if fact in row.facts), 1)
     data = [o for o in row.operands if o.role in ("destination", "source") and o.type is not None]
     registers = data[0].type.registers if data and data[0].type is not None else 1
     return registers // 2 if "compares" in row.facts else registers

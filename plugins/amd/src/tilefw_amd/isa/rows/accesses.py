@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
+from tilefw_amd.chips import Chip
 from tilefw_amd.isa.row import Modifiers
 
 if TYPE_CHECKING:
@@ -136,10 +137,15 @@ def further(lanes: Algebra, address: Value, width: int, offset: int) -> Value:
     return lanes.add(address, lanes.const(offset, width)) if offset else address
 
 
-def lane_place(lanes: Algebra, m0: Value, offset: int) -> Value:
-    """The LDS address of a lane's dword where M0 says where the wave's begin: M0[15:0] + offset + 4 * lane."""
-    base = lanes.add(lanes.and_(m0, lanes.const(0xFFFF, 32)), lanes.const(offset, 32))
-    return lanes.add(base, lanes.shl(lanes.lane_id(), lanes.const(2, 32)))
+def lane_place(lanes: Algebra, m0: Value, offset: int, chip: Chip, size: int = 4) -> Value:
+    """The LDS address of a lane's `size` bytes where M0 says where the wave's begin: M0 + offset + size * lane.
+
+    Of M0 as many bits count as the chip's LDS has addresses: [15:0] of 64 KiB (CDNA3 ISA, "Memory buffer load to LDS").
+    """
+    bits = (chip.limits["shared_bytes"] - 1).bit_length()
+    base = lanes.add(lanes.and_(m0, lanes.const((1 << bits) - 1, 32)), lanes.const(offset, 32))
+    lane = lanes.lane_id()
+    return lanes.add(base, lanes.shl(lane, lanes.const(2, 32)) if size == 4 else lanes.mul(lane, lanes.const(size, 32)))
 
 
 def _runs(count: int) -> tuple[tuple[int, int], ...]:

@@ -47,7 +47,7 @@ _FLOATS: dict[str, tuple[int, str, str, int]] = {
     "max_f64": (0x51, "fmax", "f64", 64),
     "pk_add_bf16": (0x52, "fadd", "bf16x2", 32),
 }
-_FLAT_ONLY = frozenset({"pk_add_bf16"})  # it is in the flat encoding alone (`BUFInstructions.td`)
+_BUFFER_SINCE = {"pk_add_bf16": 4}  # earlier in the flat encoding alone (`BUFInstructions.td`)
 # What these give back goes to vector registers only (`FLATInstructions.td`, FLAT_Global_Atomic_Pseudo without the AGPR form).
 _VECTORS_ONLY = frozenset({("global", "add_f32"), ("global", "pk_add_f16")})
 _COMPARE_SWAP = 0x41
@@ -128,16 +128,15 @@ def _flat_rows(prefix: str, space: Space, facts: str) -> None:
 
 def _buffer_rows() -> None:
     def add(name: str, opcode: int, data: int, build: Any, more: str = "") -> None:
-        row(f"buffer_atomic_{name} +d:b{data}, [addr]",
-            mubuf=opcode, unit="vmem", section=BUFFER_SECTION, facts=f"buffer, atomic, returns{more}")(build)
+        row(f"buffer_atomic_{name} +d:b{data}, [addr]", mubuf=opcode, unit="vmem", section=BUFFER_SECTION,
+            facts=f"buffer, atomic, returns{more}", since=_BUFFER_SINCE.get(name, 0))(build)
 
     for bits, suffix, further in ((32, "", 0), (64, "_x2", 0x20)):
         for name, (opcode, op) in _INTEGERS.items():
             add(name + suffix, opcode + further, bits, partial(_in_place, partial(change, BUFFER, op, "")))
         add(f"cmpswap{suffix}", _COMPARE_SWAP + further, 2 * bits, _swap_in_place, ", compares")
     for name, (opcode, op, fmt, bits) in _FLOATS.items():
-        if name not in _FLAT_ONLY:
-            add(name, opcode, bits, partial(_in_place, partial(change, BUFFER, op, fmt)))
+        add(name, opcode, bits, partial(_in_place, partial(change, BUFFER, op, fmt)))
 
 
 for _prefix in ("flat", "global"):

@@ -11,7 +11,7 @@ from typing import Any
 
 from tilefw_amd.isa.row import Chapter, Modifiers
 from tilefw_amd.isa.rows.accesses import BUFFER, LOADS, STORES, bound, load_half, store_data_first
-from tilefw_amd.isa.rows.lds_dma import dma
+from tilefw_amd.isa.rows.lds_dma import DMA_LOADS, WIDE_DMA_LOADS, dma, dma_facts
 
 CHAPTER = Chapter()
 row = CHAPTER.row
@@ -28,12 +28,12 @@ for _name, _opcode, _registers, _meaning, _variant in STORES:
 
 # --- to LDS: the bit `lds` makes another instruction of a load, without a register for its data --------------------------------
 
-for _name, _opcode, _bytes, _signed in (
-    ("ubyte", 0x10, 1, False), ("sbyte", 0x11, 1, True), ("ushort", 0x12, 2, False), ("sshort", 0x13, 2, True),
-    ("dword", 0x14, 4, False),
-):
-    row(f"buffer_load_{_name}_lds [addr], <m0", mubuf=_opcode, unit="vmem", section=SECTION, facts="buffer, load, lds dma",
-        mnemonic=f"buffer_load_{_name}")(partial(dma, BUFFER, _bytes, _signed))
+for _loads, _since in ((DMA_LOADS, 0), (WIDE_DMA_LOADS, 4)):
+    for _name, (_, _opcode, _bytes, _signed) in _loads.items():
+        row(f"buffer_load_{_name}_lds [addr], <m0", mubuf=_opcode, unit="vmem", section=SECTION,
+            facts=f"buffer, {dma_facts(_bytes)}", mnemonic=f"buffer_load_{_name}", since=_since)(
+            partial(dma, BUFFER, _bytes, _signed)
+        )
 
 # --- typed ------------------------------------------------------------------------------------------------------------------------
 

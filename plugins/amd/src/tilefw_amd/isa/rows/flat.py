@@ -10,7 +10,7 @@ from functools import partial
 
 from tilefw_amd.isa.row import Chapter
 from tilefw_amd.isa.rows.accesses import GENERIC, GLOBAL, LOADS, LOCAL, STORES, Space, bound, load_half
-from tilefw_amd.isa.rows.lds_dma import DMA_LOADS, dma
+from tilefw_amd.isa.rows.lds_dma import DMA_LOADS, WIDE_DMA_LOADS, dma, dma_facts
 
 CHAPTER = Chapter()
 row = CHAPTER.row
@@ -38,9 +38,10 @@ def _add_rows(prefix: str, space: Space, facts: str) -> None:
 for _prefix, (_space, _facts) in SPACES.items():
     _add_rows(_prefix, _space, _facts)
 
-for _prefix in ("global", "scratch"):
+for _prefix, _loads, _since in (("global", DMA_LOADS, 0), ("scratch", DMA_LOADS, 0), ("global", WIDE_DMA_LOADS, 4)):
     _space, _facts = SPACES[_prefix]
-    for _name, (_opcode, _bytes, _signed) in DMA_LOADS.items():
+    for _name, (_opcode, _, _bytes, _signed) in _loads.items():
         row(
-            f"{_prefix}_load_lds_{_name} [addr], <m0", flat=_opcode, unit="vmem", section=SECTION, facts=f"{_facts}, load, lds dma"
+            f"{_prefix}_load_lds_{_name} [addr], <m0", flat=_opcode, unit="vmem", section=SECTION,
+            facts=f"{_facts}, {dma_facts(_bytes)}", since=_since,
         )(partial(dma, _space, _bytes, _signed))

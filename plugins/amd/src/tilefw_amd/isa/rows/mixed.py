@@ -209,6 +209,44 @@ for _name, _opcode, _bits in (("v_dot2c_i32_i16", 0x38, 16), ("v_dot4c_i32_i8", 
     )(_named(_dot_integers(_bits, True), f"d += the {32 // _bits} products of the elements of a and b."))
 
 
+def _products_of_bf16(m: Modifiers) -> Meaning:
+    """The two products, exact in f32."""
+    flips = [((m.neg_lo or (0, 0, 0))[index], (m.neg_hi or (0, 0, 0))[index]) for index in range(2)]
+
+    def element(lanes, a, index, place):
+        half = lanes.split(a, 16)[place]
+        return lanes.fconvert(lanes.fneg(half, "bf16") if flips[index][place] else half, "bf16", "f32")
+
+    def products(lanes, a, b):
+        return [lanes.fmul(element(lanes, a, 0, place), element(lanes, b, 1, place), "f32") for place in range(2)]
+
+    return products
+
+
+def _added(lanes: Any, *values: Any) -> Any:
+    """The sum from the left, each step rounded to nearest, subnormals flushed as in sums of f16 products."""
+    total, *others = values
+    for value in others:
+        total = lanes.fadd(total, value, "f32", "rn", True)
+    return total
+
+
+@row("v_dot2_f32_bf16 d:f32, a:b32~bf16x2, b:b32~bf16x2, c:f32", vop3p=0x1A, unit="valu", section=SECTION,
+     modifiers=_MODIFIERS, facts="dot", since=4)
+def v_dot2_f32_bf16(m):
+    """d = (a[0] * b[0] + a[1] * b[1]) + c; a and b have two bf16."""
+    products, negated = _products_of_bf16(m), (m.neg_lo or (0, 0, 0))[2]
+    return lambda lanes, a, b, c: _added(lanes, *products(lanes, a, b), lanes.fneg(c, "f32") if negated else c)
+
+
+@row("v_dot2c_f32_bf16 +d:f32, a:bf16x2, b:bf16x2", vop2=0x16, unit="valu", section="VOP2", facts="dot", without="sdwa", since=4)
+def v_dot2c_f32_bf16(m):
+    """d += a[0] * b[0] + a[1] * b[1], in this order; a and b have two bf16."""
+    no_signs(m, "v_dot2c_f32_bf16")
+    products = _products_of_bf16(m)
+    return lambda lanes, a, b, old: _added(lanes, old, *products(lanes, a, b))
+
+
 @row("v_dot2c_f32_f16 +d:f32, a:f16x2, b:f16x2", vop2=0x37, unit="valu", section="VOP2", facts="dot", without="sdwa")
 def v_dot2c_f32_f16(m):
     """d += a[0] * b[0] + a[1] * b[1], in this order; a and b have two f16."""

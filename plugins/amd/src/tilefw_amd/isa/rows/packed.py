@@ -20,14 +20,15 @@ MODIFIERS = "op_sel op_sel_hi neg_lo neg_hi clamp"
 Meaning = Callable[..., Any]
 
 
-def _packed(name: str, opcode: int, type_: str, sources: str, doc: str, build: Callable[[Modifiers], Meaning], unit: str = "valu"):
+def _packed(name: str, opcode: int, type_: str, sources: str, doc: str, build: Callable[[Modifiers], Meaning], unit: str = "valu",
+            since: int = 0):
     operands = ", ".join(f"{operand}:{type_}" for operand in ["d", *sources])
 
     def described(m: Modifiers) -> Meaning:
         return build(m)
 
     described.__doc__ = doc
-    row(f"{name} {operands}", vop3p=opcode, unit=unit, section=SECTION, modifiers=MODIFIERS)(described)
+    row(f"{name} {operands}", vop3p=opcode, unit=unit, section=SECTION, modifiers=MODIFIERS, since=since)(described)
 
 
 # --- halves as integers; clamp limits to the range of the type ---------------------------------------------------------------
@@ -119,6 +120,21 @@ def _float_extreme(primitive: str) -> Callable[[Modifiers], Meaning]:
     return build
 
 
+def _propagating(primitive: str) -> Callable[[Modifiers], Meaning]:
+    def build(m: Modifiers) -> Meaning:
+        extreme, flush = primitive, m.mode.flush64
+
+        def meaning(lanes, a, b, c):
+            first = getattr(lanes, extreme)(a, b, "f16", True, flush)
+            return getattr(lanes, extreme)(first, c, "f16", True, flush)
+
+        return meaning
+
+    return build
+
+
+_packed("v_pk_minimum3_f16", 0x1B, "f16x2", "abc", "d = the smallest; NaN where one is NaN.", _propagating("fmin"), since=4)
+_packed("v_pk_maximum3_f16", 0x1C, "f16x2", "abc", "d = the largest; NaN where one is NaN.", _propagating("fmax"), since=4)
 _packed("v_pk_fma_f16", 0x0E, "f16x2", "abc", "d = a * b + c, rounded once.", _float("ffma", "f16"))
 _packed("v_pk_add_f16", 0x0F, "f16x2", "ab", "d = a + b, rounded once.", _float("fadd", "f16"))
 _packed("v_pk_mul_f16", 0x10, "f16x2", "ab", "d = a * b, rounded once.", _float("fmul", "f16"))

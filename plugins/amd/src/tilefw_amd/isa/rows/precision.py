@@ -95,6 +95,14 @@ def flushed(lanes: Any, a: Any, fmt: str, flush: bool) -> Any:
     return lanes.fneg(lanes.fneg(a, fmt, True), fmt) if flush else a
 
 
+def nudged(lanes: Any, a: Any, chance: Any, cut: int) -> Any:
+    """The f32 `a` with the highest `cut` bits of `chance` added to its lowest: cut off there, it is rounded up by chance. (The
+    manual's pseudocode rounds to nearest once more after the sum, and lets no carry out of the mantissa. That would not be
+    stochastic rounding, which its text says it is.)"""
+    moved = lanes.add(a, lanes.shr(chance, lanes.const(32 - cut, 32), False))
+    return lanes.select(lanes.fclass(a, "finite", "f32"), moved, a)
+
+
 def scaled(lanes: Any, a: Any, amount: Any, fmt: str, rounding: str, flush: bool) -> Any:
     """a * 2**amount, rounded once; `amount` is a signed number of 32 bits."""
     a = flushed(lanes, a, fmt, flush)

@@ -129,6 +129,22 @@ def _maximum3(fmt, m):
     return _three("fmax", fmt, m)
 
 
+def _propagating(which, fmt, m):
+    flush = flush_of(m, fmt)
+    extreme = lambda lanes, a, b: getattr(lanes, which)(a, b, fmt, True, flush)  # noqa: E731
+    return lambda lanes, a, b, c: extreme(lanes, extreme(lanes, a, b), c)
+
+
+def _propagating_minimum3(fmt, m):
+    """The smallest of three; NaN where one is NaN."""
+    return _propagating("fmin", fmt, m)
+
+
+def _propagating_maximum3(fmt, m):
+    """The largest of three; NaN where one is NaN."""
+    return _propagating("fmax", fmt, m)
+
+
 def _median3(fmt, m):
     """What remains when the largest is taken away: the larger of the others. With a NaN: min3."""
     larger, smallest, largest = _extreme("fmax", fmt, m), _three("fmin", fmt, m), _three("fmax", fmt, m)
@@ -166,6 +182,9 @@ for _name, _build, _f32, _f16 in _TERNARY:
     row(f"v_{_name}_f32 d:f32, a:f32, b:f32, c:f32", vop3=_f32, unit="valu", section="VOP3A")(partial(_build, "f32"))
     row(f"v_{_name}_f16 d:f16, a:f16, b:f16, c:f16", vop3=_f16, unit="valu", section="VOP3A", modifiers="op_sel",
         facts="keeps half")(partial(_build, "f16"))
+
+for _name, _build, _opcode in (("minimum3", _propagating_minimum3, 0x2A8), ("maximum3", _propagating_maximum3, 0x2A9)):
+    row(f"v_{_name}_f32 d:f32, a:f32, b:f32, c:f32", vop3=_opcode, since=4, unit="valu", section="VOP3A")(partial(_build, "f32"))
 
 for _name, _opcode, _facts in (("v_fma_f16", 0x206, "keeps half"), ("v_fma_legacy_f16", 0x1EE, "")):
     row(f"{_name} d:f16, a:f16, b:f16, c:f16", vop3=_opcode, unit="valu", section="VOP3A", facts=_facts,

@@ -41,6 +41,38 @@ _LOGIC: tuple[tuple[str, Opcodes, str, Callable[..., Any]], ...] = (
     (f"v_xad_u32 {_TERNARY.replace('b32', 'u32')}", {"vop3": 0x1F3}, "(a ^ b) + c",
      lambda lanes, a, b, c: lanes.add(lanes.xor(a, b), c)),
 )
+
+
+def _truth_table(bits, m):
+    """Bit by bit the bit 4*a + 2*b + c of the table `bitop3`."""
+    table = m.bitop3
+    if bits == 32:
+        return lambda lanes, a, b, c: lanes.lookup3(a, b, c, table)
+
+    def meaning(lanes, *sources):
+        return lanes.truncate(lanes.lookup3(*(lanes.zero_extend(source, 32) for source in sources), table), 16)
+
+    return meaning
+
+
+row(f"v_bitop3_b32 {_TERNARY}", vop3=0x234, since=4, modifiers="bitop3", **VOP3)(partial(_truth_table, 32))
+row(f"v_bitop3_b16 {_TERNARY.replace('b32', 'b16')}", vop3=0x233, since=4, modifiers="bitop3 op_sel", facts="keeps half", **VOP3)(
+    partial(_truth_table, 16)
+)
+
+
+@row("v_prng_b32 d:b32, a:b32", vop1=88, since=4, **VOP1)
+def v_prng_b32(m):
+    """The next number of a linear feedback register: a << 1, xor 0xC5 where the bit that leaves is set."""
+
+    def meaning(lanes, a):
+        left = lanes.compare(a, lanes.const(0, 32), "lt", True)
+        moved = lanes.shl(a, lanes.const(1, 32))
+        return lanes.select(left, lanes.xor(moved, lanes.const(0xC5, 32)), moved)
+
+    return meaning
+
+
 for _pattern, _opcodes, _formula, _meaning in _LOGIC:
     row(_pattern, **_opcodes, **(VOP1 if "vop1" in _opcodes else VOP2 if "vop2" in _opcodes else VOP3))(
         said(f"d = {_formula}.", _meaning)
@@ -81,6 +113,26 @@ row("v_ashrrev_i16 d:i16, a:u16, b:i16", vop2=44, **VOP2)(_of_half(partial(_shif
 row("v_lshlrev_b64 d:b64, a:u32, b:b64", vop3=0x28F, **WIDE)(partial(_LEFT, 6))
 row("v_lshrrev_b64 d:b64, a:u32, b:b64", vop3=0x290, **WIDE)(partial(_LOGICAL, 6))
 row("v_ashrrev_i64 d:i64, a:u32, b:i64", vop3=0x291, **WIDE)(partial(_ARITHMETIC, 6))
+
+
+def _shifted_bytes(low, high, m):
+    """a >> (c & 31) in the low byte and b >> (c & 31) in the high one, each limited to the byte's range."""
+
+    def byte(lanes, a, amount):
+        shifted = lanes.shr(a, amount, True)
+        return lanes.truncate(lanes.max(lanes.min(shifted, lanes.const(high, 32), True), lanes.const(low, 32), True), 8)
+
+    def meaning(lanes, a, b, c):
+        amount = _low(lanes, c, 5)
+        return lanes.join([byte(lanes, a, amount), byte(lanes, b, amount)])
+
+    return meaning
+
+
+for _name, _opcode, _range in (("i8", 0x265, (-128, 127)), ("u8", 0x266, (0, 255))):
+    row(f"v_ashr_pk_{_name}_i32 d:b16, a:i32, b:i32, c:u32", vop3=_opcode, since=4, modifiers="op_sel", facts="keeps half", **VOP3)(
+        partial(_shifted_bytes, *_range)
+    )
 
 _COMBINED = (
     ("v_lshl_add_u32 d:u32, a:u32, b:u32, c:u32", 0x1FD, "(a << (b & 31)) + c",

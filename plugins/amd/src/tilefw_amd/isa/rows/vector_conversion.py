@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from tilefw_amd.isa.row import Chapter, RowFacts
-from tilefw_amd.isa.rows.precision import SHAPES, flush_of, flushed, refuse, rounding_of
+from tilefw_amd.isa.rows.precision import SHAPES, flush_of, flushed, nudged, refuse, rounding_of
 from tilefw_amd.isa.types import TYPES
 
 CHAPTER = Chapter()
@@ -154,6 +154,52 @@ def v_cvt_pkrtz_f16_f32(m):
         return lanes.join([flushed(lanes, lanes.fconvert(x, "f32", "f16", "rz", flush32), "f16", flush) for x in (a, b)])
 
     return meaning
+
+
+def _packed_nearest(fmt, m):
+    """a in the low half, b in the high half, rounded to nearest even whatever MODE says."""
+    refuse(m, "clamp", "omod")
+    flush32 = flush_of(m, "f32")
+    flush = fmt == "f16" and flush_of(m, fmt)
+
+    def meaning(lanes, a, b):
+        return lanes.join([flushed(lanes, lanes.fconvert(x, "f32", fmt, "rn", flush32), fmt, flush) for x in (a, b)])
+
+    return meaning
+
+
+for _fmt, _opcode in (("f16", 0x267), ("bf16", 0x268)):
+    row(f"v_cvt_pk_{_fmt}_f32 d:b32, a:f32, b:f32", vop3=_opcode, since=4, modifiers="clamp omod", **VOP3)(
+        partial(_packed_nearest, _fmt)
+    )
+
+
+@row("v_cvt_f32_bf16 d:f32, a:bf16", vop1=91, since=4, **VOP1)
+def v_cvt_f32_bf16(m):
+    """Exactly: a is the high half."""
+    return lambda lanes, a: lanes.join([lanes.const(0, 16), a])
+
+
+def _stochastic_half(fmt, m):
+    """a rounded up or down by chance, in the half of d that op_sel's last bit names; the other half stays."""
+    high, mantissa = (m.op_sel or (0,))[-1], {"f16": 10, "bf16": 7}[fmt]
+
+    def meaning(lanes, a, b, old):
+        moved = nudged(lanes, a, b, 23 - mantissa)
+        half = lanes.fconvert(moved, "f32", fmt, "rz")
+        if fmt == "f16":  # what lies a whole step beyond the largest number overflows as in other roundings
+            above = lanes.fcompare(lanes.fabs(moved, "f32"), lanes.const(SHAPES["f32"].power(16), 32), "ge", "f32", True)
+            half = lanes.select(above, lanes.fconvert(moved, "f32", fmt), half)
+        low, top = lanes.split(old, 16)
+        return lanes.join((low, half) if high else (half, top))
+
+    return meaning
+
+
+for _fmt, _opcode in (("f16", 0x2A6), ("bf16", 0x2A7)):
+    row(f"v_cvt_sr_{_fmt}_f32 +d:b32, a:f32, b:u32", vop3=_opcode, since=4, modifiers="op_sel", **VOP3)(
+        partial(_stochastic_half, _fmt)
+    )
 
 
 def _packed_clamped(kind, m):

@@ -11,6 +11,7 @@ import struct
 from functools import partial
 
 from tilefw_amd.isa.row import Chapter, RowFacts
+from tilefw_amd.isa.rows.precision import nudged
 
 CHAPTER = Chapter()
 row = CHAPTER.row
@@ -65,17 +66,14 @@ def _to_pair(name, m):
 def _stochastic(name, m):
     """a rounded up or down by chance, in the byte of d that op_sel's last two bits name; the other bytes stay.
 
-    The high bits of b, as many as are cut off the mantissa, are added below the last bit that is kept; the rest is cut off. (The
-    manual's pseudocode rounds to nearest once more after the sum, and lets no carry out of the mantissa. That would not be
-    stochastic rounding, which its text says it is.)
+    The high bits of b, as many as are cut off the mantissa, are added below the last bit that is kept; the rest is cut off.
     """
     low_bit, high_bit = _destination(m)
     place = low_bit + 2 * high_bit
     cut, limit, fmt = 23 - _MANTISSA[name], _limit(m), m.chip.float8[name]
 
     def meaning(lanes, a, b, old):
-        chance = lanes.shr(b, lanes.const(32 - cut, 32), False)
-        moved = lanes.select(lanes.fclass(a, "finite", "f32"), lanes.add(a, chance), a)
+        moved = nudged(lanes, a, b, cut)
         parts = list(lanes.split(old, 8))
         parts[place] = _cut(lanes, moved, fmt, limit)
         return lanes.join(parts)

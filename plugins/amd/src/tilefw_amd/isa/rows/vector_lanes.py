@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from tilefw_amd.isa.row import Chapter, RowFacts
 
 CHAPTER = Chapter()
@@ -46,6 +48,29 @@ def v_swap_b32(m):
 def v_cndmask_b32(m):
     """d = c ? b : a."""
     return lambda lanes, a, b, c: lanes.select(c, b, a)
+
+
+def _exchange(distance, m):
+    """Lanes of da in the even rows of `distance` lanes and lanes of d in the odd rows above them exchange what they hold.
+
+    A lane that is off keeps its register. What the other one gets from it is undefined (no public manual says what the hardware
+    gives), but for `fi:1`, which reads it.
+    """
+    inactive = "value" if m.fi else "undefined"
+
+    def meaning(lanes, d, da):
+        lane = lanes.lane_id()
+        odd = lanes.compare(lanes.and_(lane, lanes.const(distance, 32)), lanes.const(0, 32), "ne", False)
+        other = lanes.xor(lane, lanes.const(distance, 32))
+        from_d, from_da = (lanes.read_lane(a, other, inactive) for a in (d, da))
+        return lanes.select(odd, from_da, d), lanes.select(odd, da, from_d)
+
+    return meaning
+
+
+for _distance, _opcode in ((16, 89), (32, 90)):
+    row(f"v_permlane{_distance}_swap_b32 +d:b32, +da:b32=v", vop1=_opcode, without="sdwa dpp", since=4, modifiers="bound_ctrl fi",
+        **VOP1)(partial(_exchange, _distance))
 
 
 @row("v_readfirstlane_b32 d:b32=s, a:b32=v, <exec", vop1=2, without="vop3 sdwa dpp", facts="ignores exec", **VOP1)

@@ -1,0 +1,243 @@
+"""Rows that came with the fourth generation: lanes that exchange, reads that transpose, wide loads to LDS, logic by a table,
+minima that keep NaN, bf16 and stochastic conversions."""
+
+from __future__ import annotations
+
+import struct
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from served import CHIPS
+
+from cdna3.lanes import lanes, meaning
+from cdna3.memory_machine import BASE, LDS_BYTES, Outcome, inst, run, s, v
+from cdna3.vector import run as on_columns
+from tilefw_amd.isa.set import instruction_set
+
+CHIP = next(chip for chip in CHIPS if chip.generation >= 4)
+ISA = instruction_set(CHIP)
+RNG = np.random.default_rng(11)
+LANES = np.arange(64)
+WORDS = RNG.integers(0, 1 << 32, LDS_BYTES // 4, np.uint64).astype(np.uint32)
+
+
+def of(name: str, operands: dict[str, Any], **modifiers: Any) -> Any:
+    return inst(name, operands, ISA, **modifiers)
+
+
+def clean(out: Outcome) -> Outcome:
+    assert out.findings == (), out.findings
+    return out
+
+
+def floats(patterns: np.ndarray) -> np.ndarray:
+    return patterns.astype(np.uint32).view(np.float32)
+
+
+def patterns(values: Any) -> np.ndarray:
+    return np.asarray(values, np.float32).view(np.uint32)
+
+
+# --- lanes ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", [16, 32])
+def test_odd_rows_of_the_first_operand_exchange_with_even_rows_of_the_second(rows: int) -> None:
+    first, second = LANES.astype(np.uint32) + np.uint32(1000), LANES.astype(np.uint32) + np.uint32(2000)
+    d, a = on_columns(f"v_permlane{rows}_swap_b32", first, second, chip=CHIP)
+    odd = LANES & rows != 0
+    assert (d == np.where(odd, second[LANES ^ rows], first)).all()
+    assert (a == np.where(odd, second, first[LANES ^ rows])).all()
+
+
+def test_two_exchanges_are_none() -> None:
+    swap = of("v_permlane32_swap_b32", {"d": v(1), "da": v(2)})
+    held = {v(1): LANES + 7, v(2): LANES + 900}
+    out = clean(run([swap, swap], held, (v(1), v(2))))
+    assert out.registers[0].tolist() == (LANES + 7).tolist() and out.registers[1].tolist() == (LANES + 900).tolist()
+
+
+def test_what_an_inactive_lane_gives_in_an_exchange_is_undefined_unless_it_is_fetched() -> None:
+    upper = LANES >= 32
+    held = {v(1): LANES, v(2): LANES + 900}
+    store = of("global_store_dword", {"vaddr": v(4, 2), "a": v(1)})
+    held[v(4, 2)] = np.array([np.full(64, BASE & 0xFFFFFFFF) + 4 * LANES, np.full(64, BASE >> 32)])
+    without, fetching = (of("v_permlane32_swap_b32", {"d": v(1), "da": v(2)}, **fetch) for fetch in ({}, {"fi": 1}))
+    assert [f.code for f in run([without, store], held, exec_lanes=upper).findings] == ["TFW0803"]
+    out = clean(run([fetching, store], held, exec_lanes=upper))
+    assert out.memory[32:64].tolist() == (LANES[:32] + 900).tolist()
+
+
+# --- LDS ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "bits", "registers"), [
+    ("ds_read_b64_tr_b16", 16, 2), ("ds_read_b64_tr_b8", 8, 2), ("ds_read_b64_tr_b4", 4, 2), ("ds_read_b96_tr_b6", 6, 3),
+])  # fmt: skip
+def test_a_group_of_lanes_reads_rows_and_gets_columns(name: str, bits: int, registers: int) -> None:
+    count = 32 * registers // bits
+    at = RNG.permutation(64) * 16
+    read = of(name, {"d": v(4, registers), "addr": v(2)}, offset=32)
+    out = clean(run(read, {v(2): at}, tuple(v(4 + i) for i in range(registers)), lds=WORDS))
+    raw = WORDS.tobytes()
+    rows = [int.from_bytes(raw[address + 32 : address + 32 + 4 * registers], "little") for address in at]
+    for lane in range(64):
+        group, j = lane & ~15, lane & 15
+        got = sum(int(out.registers[i][lane]) << 32 * i for i in range(registers))
+        for r in range(count):
+            row = rows[group + r * 16 // count + j // count]
+            assert got >> bits * r & (1 << bits) - 1 == row >> bits * (j % count) & (1 << bits) - 1, (lane, r)
+
+
+def test_a_column_of_a_matrix_of_halves_in_row_order_is_one_lanes() -> None:
+    """Sixteen rows of four halves, row after row: lane j of a group holds column j % 4 of rows 4 * (j / 4) on, as documented."""
+    matrix = np.arange(64, dtype=np.uint16)
+    lds = np.zeros(LDS_BYTES // 4, np.uint32)
+    lds[:32] = matrix.view(np.uint32)
+    at = (LANES & 15) * 8
+    out = clean(run(of("ds_read_b64_tr_b16", {"d": v(4, 2), "addr": v(2)}), {v(2): at}, (v(4), v(5)), lds=lds))
+    tile = matrix.reshape(4, 16)  # four rows of sixteen, of which lane j holds column j
+    for lane in range(16):
+        got = np.array([out.registers[0][lane], out.registers[1][lane]], np.uint32).view(np.uint16)
+        assert got.tolist() == tile[:, lane].tolist()
+
+
+def test_a_transposing_read_wants_its_group_of_lanes_whole() -> None:
+    read = of("ds_read_b64_tr_b8", {"d": v(4, 2), "addr": v(2)})
+    group_off, one_off = LANES < 48, LANES != 3
+    clean(run(read, {v(2): LANES * 8}, (v(4), v(5)), exec_lanes=group_off, lds=WORDS))
+    out = run(read, {v(2): LANES * 8}, exec_lanes=one_off, lds=WORDS)
+    assert any("inactive lane in its group" in str(f.message) for f in out.findings)
+
+
+@pytest.mark.parametrize(("name", "size"), [("dwordx3", 12), ("dwordx4", 16)])
+def test_a_wide_load_to_lds_puts_each_lanes_bytes_behind_m0(name: str, size: int) -> None:
+    memory = RNG.integers(0, 1 << 32, 512, np.uint64).astype(np.uint32)
+    at = RNG.permutation(64) * 16
+    address = np.array([(BASE + at) & 0xFFFFFFFF, np.full(64, BASE >> 32)])
+    load = of(f"global_load_lds_{name}", {"vaddr": v(2, 2)}, offset=16)
+    on = RNG.random(64) < 0.7
+    lds = np.full(LDS_BYTES // 4, 5, np.uint32)
+    out = clean(run(load, {v(2, 2): address, s(124): 0x40}, exec_lanes=on, memory=memory, lds=lds))
+    want = lds.copy()
+    for lane in np.flatnonzero(on):
+        first = (0x40 + 16 + size * lane) // 4
+        want[first : first + size // 4] = memory[(at[lane] + 16) // 4 :][: size // 4]
+    assert out.lds.tolist() == want.tolist()
+
+
+def test_dwords_beyond_a_buffers_end_come_to_lds_as_zeros() -> None:
+    memory = RNG.integers(1, 1 << 32, 512, np.uint64).astype(np.uint32)
+    records = 16 * 63 + 8
+    held = {v(2): LANES * 16, s(124): 0} | {s(4): BASE & 0xFFFFFFFF, s(5): BASE >> 32, s(6): records, s(7): 0x27000}
+    load = of("buffer_load_dwordx4_lds", {"vaddr": v(2), "srsrc": s(4, 4), "soffset": s(8)}, offen=1, lds=1)
+    out = clean(run(load, held | {s(8): 0}, memory=memory, lds=np.full(LDS_BYTES // 4, 5, np.uint32)))
+    want = memory[:256].copy()
+    want[254:] = 0
+    assert out.lds[:256].tolist() == want.tolist()
+
+
+# --- bits -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("table", [0x00, 0x96, 0xE8, 0xCA, 0x01, 0x80, 0xFF])
+def test_each_bit_is_looked_up_in_the_table(table: int) -> None:
+    a, b, c = (RNG.integers(0, 1 << 32, 64, np.uint64).astype(np.uint32) for _ in range(3))
+    got = on_columns("v_bitop3_b32", a, b, c, chip=CHIP, bitop3=table)
+    narrow = on_columns("v_bitop3_b16", *(x.astype(np.uint16) for x in (a, b, c)), chip=CHIP, bitop3=table)
+    want = np.zeros(64, np.uint32)
+    for bit in range(32):
+        index = 4 * (a >> bit & 1) + 2 * (b >> bit & 1) + (c >> bit & 1)
+        want |= (np.uint32(table) >> index & 1) << np.uint32(bit)
+    assert (got == want).all() and (narrow == want.astype(np.uint16)).all()
+
+
+def test_the_random_number_is_a_feedback_shift() -> None:
+    a = np.array([0, 1, 0x80000000, 0xFFFFFFFF, 0x40000000], np.uint32)
+    assert on_columns("v_prng_b32", a, chip=CHIP).tolist() == [0, 2, 0xC5, 0xFFFFFFFE ^ 0xC5, 0x80000000]
+
+
+def test_shifted_words_are_limited_to_bytes() -> None:
+    a = np.array([1000, -1000, 64, -64, 255], np.int32).view(np.uint32)
+    b, c = a[::-1].copy(), np.array([0, 0, 1, 1, 33], np.uint32)
+    shifted = [x.view(np.int32) >> (c & 31).astype(np.int32) for x in (a, b)]
+    for name, low, high in (("v_ashr_pk_i8_i32", -128, 127), ("v_ashr_pk_u8_i32", 0, 255)):
+        x, y = (np.clip(value, low, high) & 255 for value in shifted)
+        assert on_columns(name, a, b, c, chip=CHIP).tolist() == (x | y << 8).tolist()
+
+
+# --- floats ---------------------------------------------------------------------------------------------------------------
+
+SPECIAL = patterns([0.0, -0.0, 1.5, -2.0, np.inf, -np.inf, np.nan, 3e38, 1e-40, 65519.0, 65520.0])
+
+
+def test_minima_and_maxima_of_three_are_nan_where_one_is() -> None:
+    a, b, c = (np.resize(np.roll(SPECIAL, shift), 121)[np.argsort(RNG.random(121))] for shift in (0, 1, 2))
+    for name, function in (("v_minimum3_f32", np.minimum), ("v_maximum3_f32", np.maximum)):
+        got, want = floats(on_columns(name, a, b, c, chip=CHIP)), function(function(floats(a), floats(b)), floats(c))
+        assert np.array_equal(got, want, equal_nan=True)
+
+
+def test_pairs_of_floats_become_halves_rounded_to_nearest() -> None:
+    a = np.concatenate([SPECIAL, patterns(RNG.normal(size=200).astype(np.float32))])
+    b = a[::-1].copy()
+    with np.errstate(over="ignore"):
+        halves = [floats(x).astype(np.float16).view(np.uint16).astype(np.uint32) for x in (a, b)]
+    got = on_columns("v_cvt_pk_f16_f32", a, b, chip=CHIP)
+    for part, want in zip((got & 0xFFFF, got >> 16), halves, strict=True):
+        not_a_number = [np.isnan(x.astype(np.uint16).view(np.float16)) for x in (part, want)]
+        assert ((part == want) | (not_a_number[0] & not_a_number[1])).all()
+    wide = on_columns("v_cvt_pk_bf16_f32", a, b, chip=CHIP)
+    for part, source in zip((wide & 0xFFFF, wide >> 16), (a, b), strict=True):
+        number = ~np.isnan(floats(source))
+        want = (source.astype(np.uint64) + 0x7FFF + (source >> 16 & 1)) >> 16
+        assert (part[number] == want[number]).all()
+        assert np.isnan(floats(part[~number] << 16)).all()
+
+
+def test_a_bf16_is_the_high_half_of_its_f32() -> None:
+    a = RNG.integers(0, 1 << 16, 64).astype(np.uint16)
+    assert on_columns("v_cvt_f32_bf16", a, chip=CHIP).tolist() == (a.astype(np.uint32) << 16).tolist()
+
+
+@pytest.mark.parametrize(("name", "kept"), [("v_cvt_sr_bf16_f32", 7), ("v_cvt_sr_f16_f32", 10)])
+def test_stochastic_rounding_goes_up_as_often_as_the_rest_says(name: str, kept: int) -> None:
+    value = Fraction(1) + Fraction(1, 1 << kept) + Fraction(3, 8 << kept)  # three eighths of a step above a number
+    a = np.full(4096, patterns([float(value)])[0], np.uint32)
+    chance = (np.arange(4096, dtype=np.uint64) << 20).astype(np.uint32)
+    got = on_columns(name, a, chance, np.full(4096, 0xABCD1234, np.uint32), chip=CHIP)
+    assert (got >> 16 == 0xABCD).all()
+    low = int(on_columns(name, a[:1], chance[:1], a[:1], chip=CHIP)[0]) & 0xFFFF
+    assert set((got & 0xFFFF).tolist()) == {low, low + 1}
+    assert int((got & 0xFFFF == low + 1).sum()) == 4096 * 3 // 8
+    other = on_columns(name, a, chance, np.full(4096, 0xABCD1234, np.uint32), chip=CHIP, op_sel=(0, 0, 1))
+    assert (other & 0xFFFF == 0x1234).all() and (other >> 16 == got & 0xFFFF).all()
+
+
+@pytest.mark.parametrize("name", ["v_dot2_f32_bf16", "v_dot2c_f32_bf16"])
+def test_products_of_bf16_pairs_are_added_in_f32(name: str) -> None:
+    a, b = (RNG.integers(0x3C00, 0x4200, (2, 64)).astype(np.uint32) for _ in range(2))
+    c = RNG.normal(size=64).astype(np.float32)
+    parts = [floats(x << 16) for x in (*a, *b)]
+    first, second = (np.float32(x * y) for x, y in ((parts[0], parts[2]), (parts[1], parts[3])))
+    want = (first + second) + c if name == "v_dot2_f32_bf16" else (c + first) + second
+    got = on_columns(name, a[0] | a[1] << 16, b[0] | b[1] << 16, patterns(c), chip=CHIP)
+    assert (got == patterns(want)).all()
+
+
+def test_packed_minima_keep_nan() -> None:
+    pair = struct.unpack("<I", struct.pack("<ee", 1.0, float("nan")))[0]
+    other = struct.unpack("<I", struct.pack("<ee", -3.0, 2.0))[0]
+    halves = [np.array([x], np.uint32) for x in (pair, other, other)]
+    low = [(x & 0xFFFF).astype(np.uint16) for x in halves]
+    high = [(x >> 16).astype(np.uint16) for x in halves]
+    assert on_columns("v_pk_minimum3_f16", *low, chip=CHIP).view(np.float16)[0] == -3.0
+    assert np.isnan(on_columns("v_pk_maximum3_f16", *high, chip=CHIP).view(np.float16)[0])
+
+
+def test_the_rows_are_of_this_generation_on_alone() -> None:
+    for chip in CHIPS:
+        assert ("v_permlane32_swap_b32" in instruction_set(chip).rows) == (chip.generation >= 4)
+    assert meaning("v_prng_b32", chip=CHIP)(lanes(), np.zeros((1, 1, 64), np.uint32)).max() == 0
