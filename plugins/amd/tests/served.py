@@ -34,9 +34,17 @@ def on_each(values: Callable[[Chip], Iterable[Any]], name: Callable[[Any], str] 
     return [pytest.param(chip, value, id=f"{chip.name}-{name(value)}") for chip in chips for value in values(chip)]
 
 
+ISAS: tuple[InstructionSet, ...] = tuple(map(instruction_set, CHIPS))
+
+
+def having(name: str) -> Chip:
+    """The first chip that has a row of that name."""
+    return next(isa.chip for isa in ISAS if name in isa.rows)
+
+
 CHIP = CHIPS[0]
 TARGET = TARGETS[0]
-ISA: InstructionSet = instruction_set(CHIP)
+ISA = ISAS[0]
 ROWS = ISA.rows
 TABLE = instructions(ISA)
 WAITS = waits.model(ISA)

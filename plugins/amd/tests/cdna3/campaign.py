@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from served import ISA
+from served import ISAS
 
 from cdna3 import agreement, vectors
 from cdna3.random_inst import random_instructions
@@ -17,25 +17,27 @@ from cdna3.random_inst import random_instructions
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=100_000, help="at least so many random instructions")
+    parser.add_argument("--chip", default=ISAS[0].chip.name, choices=[isa.chip.name for isa in ISAS])
     parser.add_argument("--seed", type=int, default=2)
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
+    isa = next(isa for isa in ISAS if isa.chip.name == arguments.chip)
     compared, different = 0, list[str]()
     seed = arguments.seed
     while compared < arguments.count:
-        some = list(random_instructions(seed, each=4))
-        different += agreement.differences(some)
+        some = list(random_instructions(isa, seed, each=4))
+        different += agreement.differences(isa, some)
         compared += len(some)
         seed += 1
     page = [
         "# AMD text and bytes beside LLVM 22", "",
-        f"Table: {len(ISA.rows)} rows, {len(ISA.forms)} forms.",
+        f"Table: {len(isa.rows)} rows, {len(isa.forms)} forms.",
         f"Random instructions: {compared:,} (seeds {arguments.seed} to {seed - 1}), {len(different)} differences.",
     ]
     source = vectors.folder()
     if source is not None:
         lines = list(vectors.lines(source))
-        found, missing = vectors.differences(lines)
+        found, missing = vectors.differences(isa, lines)
         different += found
         page.append(f"LLVM's vectors: {len(lines):,} lines, {len(found)} differences, {len(missing)} mnemonics not in the table.")
         page += sorted(missing)

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from served import ISA
 
+from tilefw_amd.chips import Chip
 from tilefw_amd.isa.encoding.encode import encode
+from tilefw_amd.isa.set import InstructionSet
 
 from .llvm import llvm_mc
 from .random_inst import random_inst
@@ -29,10 +30,10 @@ needs_objdump = pytest.mark.skipif(
 )
 
 
-def flipped(seed: int, each: int) -> Iterator[bytes]:
+def flipped(isa: InstructionSet, seed: int, each: int) -> Iterator[bytes]:
     """Of every form, `each` random instructions, each with one bit of its words flipped, and a literal behind it in any case."""
     rng = random.Random(seed)
-    for form in ISA.forms:
+    for form in isa.forms:
         for _ in range(each):
             code = encode(random_inst(form, rng))[: form.size]
             word = int.from_bytes(code, "little") ^ 1 << rng.randrange(8 * form.size)
@@ -56,18 +57,18 @@ def _crashes(word: int) -> bool:
     return 7 in (word >> 48 & 7, word >> 56 & 7) or (not compares and (word >> 40 & 7 == 7 or word >> 43 & 3 == 3))
 
 
-def dumped(codes: Sequence[bytes], folder: Path) -> list[str | None]:
+def dumped(chip: Chip, codes: Sequence[bytes], folder: Path) -> list[str | None]:
     """LLVM's text of each code's first instruction, None where it is none, CRASHED where LLVM does not live to say."""
-    found = _dumped(codes, folder)
+    found = _dumped(chip, codes, folder)
     if found is not None:
         return found
     if len(codes) == 1:
         return [CRASHED]
     half = len(codes) // 2
-    return [*dumped(codes[:half], folder), *dumped(codes[half:], folder)]
+    return [*dumped(chip, codes[:half], folder), *dumped(chip, codes[half:], folder)]
 
 
-def _dumped(codes: Sequence[bytes], folder: Path) -> list[str | None] | None:
+def _dumped(chip: Chip, codes: Sequence[bytes], folder: Path) -> list[str | None] | None:
     """As `dumped`; None where LLVM crashes somewhere in it."""
     blob = b"".join((code + 4 * _NOP)[:_SLOT] for code in codes)
     words = (f".long {int.from_bytes(blob[at : at + 4], 'little')}\n" for at in range(0, len(blob), 4))
@@ -75,8 +76,8 @@ def _dumped(codes: Sequence[bytes], folder: Path) -> list[str | None] | None:
     source.write_text("".join(words))
     program = llvm_mc()
     assert program is not None
-    subprocess.run([program, "-triple=amdgcn-amd-amdhsa", "-mcpu=gfx942", "-filetype=obj", source, "-o", made], check=True)
-    done = subprocess.run(["llvm-objdump-22", "-d", "--mcpu=gfx942", made], capture_output=True, text=True)
+    subprocess.run([program, "-triple=amdgcn-amd-amdhsa", f"-mcpu={chip.name}", "-filetype=obj", source, "-o", made], check=True)
+    done = subprocess.run(["llvm-objdump-22", "-d", f"--mcpu={chip.name}", made], capture_output=True, text=True)
     if done.returncode < 0:
         return None
     done.check_returncode()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from served import CHIP
+from served import having
 
 from tilefw.sim.algebra.lanes import NumpyLanes
 from tilefw.testing.executing import executing_lanes
@@ -20,9 +20,9 @@ def lanes(waves: int = 1, hardware: bool = False) -> NumpyLanes:
     return executing_lanes(WAVE, waves, hardware=hardware)
 
 
-def meaning(name: str, mode: Mode | None = None, chip: Chip = CHIP, **modifiers: Any) -> Any:
-    """The row's meaning on a chip, with those modifiers written."""
-    given = Modifiers(modifiers)
+def meaning(name: str, mode: Mode | None = None, chip: Chip | None = None, **modifiers: Any) -> Any:
+    """The row's meaning on a chip, the first that has it where none is named, with those modifiers written."""
+    given, chip = Modifiers(modifiers), chip or having(name)
     given.mode, given.form, given.chip = mode or Mode(), None, chip
     return instruction_set(chip).rows[name].build(given)
 

@@ -1,4 +1,4 @@
-"""LLVM's assembler and disassembler for gfx942, as an oracle: whole lists at once, each line with its answer.
+"""LLVM's assembler and disassembler for a chip, as an oracle: whole lists at once, each line with its answer.
 
 Names of the programs: TILEFW_LLVM_MC, else llvm-mc-22 on PATH. Without it tests that ask are skipped, and say so.
 """
@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from functools import cache
 
 import pytest
+from served import CHIP
 
-_ARGUMENTS = ("-triple=amdgcn-amd-amdhsa", "-mcpu=gfx942")
+from tilefw_amd.chips import Chip
+
 _ENCODING = re.compile(r"^\t(?P<text>.*?)\s*; encoding: \[(?P<bytes>[^\]]*)\]")
 _ERROR = re.compile(r"^<stdin>:(?P<line>\d+):(?P<column>\d+): error: (?P<words>.*)")
 TIME_LIMIT = 300  # seconds
@@ -40,10 +42,10 @@ class Answer:
     symbolic: bool = False
 
 
-def assemble(lines: Sequence[str]) -> list[Answer]:
+def assemble(lines: Sequence[str], chip: Chip = CHIP) -> list[Answer]:
     """Each line assembled on its own; a line must be one instruction, without labels or directives."""
     marked = "".join(f"{_mark(i)}\n{line}\n" for i, line in enumerate(lines))
-    done = _run(["-show-encoding"], marked)
+    done = _run(chip, ["-show-encoding"], marked)
     found = _by_mark(done.stdout, len(lines))
     for match in map(_ERROR.match, done.stderr.splitlines()):
         if match:
@@ -51,12 +53,12 @@ def assemble(lines: Sequence[str]) -> list[Answer]:
     return found
 
 
-def disassemble(codes: Sequence[bytes]) -> list[Answer]:
+def disassemble(codes: Sequence[bytes], chip: Chip = CHIP) -> list[Answer]:
     """The text of each instruction; an error where the bytes are none or several, or (with the text) where LLVM has doubts."""
     found: list[Answer] = []
     size = len(codes)
     while len(found) < len(codes):
-        some, crashed = _disassembled(codes[len(found) : len(found) + size])
+        some, crashed = _disassembled(chip, codes[len(found) : len(found) + size])
         found += some
         # LLVM 22 crashes on some words, and what it printed before that is lost in part: narrow down to the one.
         if crashed and size == 1:
@@ -65,11 +67,11 @@ def disassemble(codes: Sequence[bytes]) -> list[Answer]:
     return found
 
 
-def _disassembled(codes: Sequence[bytes]) -> tuple[list[Answer], bool]:
+def _disassembled(chip: Chip, codes: Sequence[bytes]) -> tuple[list[Answer], bool]:
     """The answers for the first of `codes`, and whether LLVM crashed behind them."""
     # Brackets keep LLVM from going on behind an invalid word; a mark behind each line tells what belongs to it.
     text = "".join(f"[{_hex(code)}]\n[{_hex(_MARK)}]\n" for code in codes)
-    done = _run(["-disassemble", "-show-encoding"], text)
+    done = _run(chip, ["-disassemble", "-show-encoding"], text)
     doubtful = {int(m["line"]) // 2 for m in map(_WARNING.match, done.stderr.splitlines()) if m}
     found: list[Answer] = []
     group: list[Answer] = []
@@ -99,11 +101,12 @@ def _one(group: Sequence[Answer], doubtful: bool) -> Answer:
     return Answer(group[0].text, group[0].data, doubts)
 
 
-def _run(arguments: list[str], text: str) -> subprocess.CompletedProcess[str]:
+def _run(chip: Chip, arguments: list[str], text: str) -> subprocess.CompletedProcess[str]:
     program = llvm_mc()
     assert program is not None, "ask llvm_mc first"
     return subprocess.run(
-        [program, *_ARGUMENTS, *arguments], input=text, capture_output=True, text=True, timeout=TIME_LIMIT, check=False,
+        [program, "-triple=amdgcn-amd-amdhsa", f"-mcpu={chip.name}", *arguments], input=text, capture_output=True, text=True,
+        timeout=TIME_LIMIT, check=False,
         env={**os.environ, "LLVM_DISABLE_SYMBOLIZATION": "1", "LLVM_DISABLE_CRASH_REPORT": "1"},
     )
 

@@ -92,7 +92,7 @@ def _value(words: np.ndarray, name: str) -> Any:
 
 def multiply(
     shape: MatrixShape, a: np.ndarray, b: np.ndarray, c: np.ndarray, index: np.ndarray | None = None, hardware: bool = False,
-    chip: Chip = CHIP, **modifiers: Any,
+    chip: Chip | None = None, **modifiers: Any,
 ) -> np.ndarray:  # fmt: skip
     """D [waves, blocks, m, n] for a [waves, blocks, m, k], b [waves, blocks, k, n], c; `index` words of a sparse product."""
     operands = [

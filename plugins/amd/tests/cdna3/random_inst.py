@@ -8,8 +8,6 @@ from __future__ import annotations
 import random
 from collections.abc import Hashable, Iterator
 
-from served import ISA
-
 from tilefw_amd.isa.constants import INLINE, INVERSE_2PI
 from tilefw_amd.isa.encoding.modifiers import ROW_NEWBCAST
 from tilefw_amd.isa.encoding.shape_modifiers import takes_sext, takes_sign
@@ -26,15 +24,16 @@ from tilefw_amd.isa.model import (
     RegisterTuple,
 )
 from tilefw_amd.isa.registers import READ_ONLY
+from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.isa.text import immediates
 from tilefw_amd.isa.text.restrictions import RANGES, restrictions_of
 
 TRIES = 40
 
 
-def random_instructions(seed: int, each: int) -> Iterator[MCInst]:
-    """`each` instructions of every form of the table that has a text of its own."""
-    for form in filter(_has_own_text, ISA.forms):
+def random_instructions(isa: InstructionSet, seed: int, each: int) -> Iterator[MCInst]:
+    """`each` instructions of every form of the set that has a text of its own."""
+    for form in filter(_has_own_text, isa.forms):
         for number in range(each):
             yield random_inst(form, random.Random(f"{seed} {form.mnemonic} {form.encoding} {len(form.operands)} {number}"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from served import decode
+from served import CHIP, decode
 
 from tilefw_amd.isa.text.printer import text
 
@@ -19,12 +19,12 @@ WORDS = {"s_waitcnt": 0xBF8C, "s_getreg_b32": 0xB880, "s_sendmsg": 0xBF90, "s_se
 def test_each_value_is_written_as_llvm_writes_it(name: str, tmp_path: Path) -> None:
     step = 1 if name == "s_waitcnt" else 5
     codes = [(WORDS[name] << 16 | value).to_bytes(4, "little") for value in range(0, 1 << 16, step)]
-    wrong = [(c.hex(), llvm) for c, llvm in zip(codes, dumped(codes, tmp_path), strict=True) if text(decode(c)) != llvm]
+    wrong = [(c.hex(), llvm) for c, llvm in zip(codes, dumped(CHIP, codes, tmp_path), strict=True) if text(decode(c)) != llvm]
     assert not wrong[:10]
 
 
 @needs_objdump
 def test_each_swizzle_pattern_is_written_as_llvm_writes_it(tmp_path: Path) -> None:
     codes = [(0xD87A0000 | value | 1 << 32).to_bytes(8, "little") for value in range(0, 1 << 16, 3)]
-    wrong = [(c.hex(), llvm) for c, llvm in zip(codes, dumped(codes, tmp_path), strict=True) if text(decode(c)) != llvm]
+    wrong = [(c.hex(), llvm) for c, llvm in zip(codes, dumped(CHIP, codes, tmp_path), strict=True) if text(decode(c)) != llvm]
     assert not wrong[:10]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from served import CHIP, ROWS
+from served import ISAS
 
 from cdna3.lanes import WAVE, lanes, meaning
 from tilefw.api.integers import ceil_div
@@ -14,13 +14,13 @@ from tilefw_amd.isa.row import Mode
 
 CHAPTERS = ("vector_", "compare")
 VECTOR = {
-    name: row for name, row in ROWS.items()
+    name: row for isa in reversed(ISAS) for name, row in isa.rows.items()
     if getattr(row.build, "func", row.build).__module__.rpartition(".")[2].startswith(CHAPTERS)
 }
-"""The vector rows, those of packed and matrix instructions aside."""
+"""The vector rows of all chips, those of the first where several have one; packed and matrix instructions aside."""
 
 
-def run(name: str, *columns: np.ndarray, mode: Mode | None = None, chip: Chip = CHIP, **modifiers: Any) -> Any:
+def run(name: str, *columns: np.ndarray, mode: Mode | None = None, chip: Chip | None = None, **modifiers: Any) -> Any:
     """The results for columns of unsigned patterns (or bool): one column, or a tuple of them."""
     function = meaning(name, mode, chip, **modifiers)
     count = len(columns[0])

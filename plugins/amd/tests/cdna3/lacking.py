@@ -1,0 +1,51 @@
+"""Instructions that LLVM knows for a chip and the instruction table does not have yet, by chip.
+
+What agrees with LLVM otherwise is tested without them; `test_memory_rows` and `test_vector_rows_trace` hold that each is missing.
+"""
+
+from __future__ import annotations
+
+from tilefw_amd.chips import Chip
+
+_CONVERTED = ("f32", "f16", "bf16")
+_OF_CHIP = {
+    "gfx950": frozenset({
+        # matrix products
+        "v_mfma_f32_16x16x128_f8f6f4", "v_mfma_f32_32x32x64_f8f6f4", "v_mfma_scale_f32_16x16x128_f8f6f4",
+        "v_mfma_scale_f32_32x32x64_f8f6f4", "v_mfma_ld_scale_b32",
+        *(f"v_smfmac_f32_{shape}_{t}" for shape in ("16x16x64", "32x32x32") for t in ("f16", "bf16")),
+        *(f"v_smfmac_i32_{shape}_i8" for shape in ("16x16x128", "32x32x64")),
+        *(f"v_smfmac_f32_{shape}_{a}_{b}" for shape in ("16x16x128", "32x32x64") for a in ("fp8", "bf8") for b in ("fp8", "bf8")),
+        # conversions
+        *(f"v_cvt_scalef32_{to}_{t}" for to in ("f32", "f16") for t in ("fp8", "bf8")),
+        *(f"v_cvt_scalef32_pk_{to}_{t}" for to in _CONVERTED for t in ("fp8", "bf8", "fp4")),
+        *(f"v_cvt_scalef32_pk_{t}_{of}" for of in _CONVERTED for t in ("fp8", "bf8", "fp4")),
+        *(f"v_cvt_scalef32_pk32_{to}_{t}" for to in _CONVERTED for t in ("fp6", "bf6")),
+        *(f"v_cvt_scalef32_pk32_{t}_{of}" for of in ("f16", "bf16") for t in ("fp6", "bf6")),
+        *(f"v_cvt_scalef32_2xpk16_{t}_f32" for t in ("fp6", "bf6")),
+        *(f"v_cvt_scalef32_sr_{t}_{of}" for of in _CONVERTED for t in ("fp8", "bf8")),
+        *(f"v_cvt_scalef32_sr_pk_fp4_{of}" for of in _CONVERTED),
+        *(f"v_cvt_scalef32_sr_pk32_{t}_{of}" for of in _CONVERTED for t in ("fp6", "bf6")),
+        "v_cvt_f32_bf16", "v_cvt_pk_bf16_f32", "v_cvt_pk_f16_f32", "v_cvt_sr_bf16_f32", "v_cvt_sr_f16_f32",
+        # vector arithmetic
+        "v_bitop3_b16", "v_bitop3_b32", "v_prng_b32", "v_ashr_pk_i8_i32", "v_ashr_pk_u8_i32", "v_minimum3_f32", "v_maximum3_f32",
+        "v_pk_minimum3_f16", "v_pk_maximum3_f16", "v_dot2_f32_bf16", "v_dot2c_f32_bf16", "v_permlane16_swap_b32",
+        "v_permlane32_swap_b32",
+        # memory
+        "ds_read_b64_tr_b16", "ds_read_b64_tr_b8", "ds_read_b64_tr_b4", "ds_read_b96_tr_b6", "global_load_lds_dwordx3",
+        "global_load_lds_dwordx4", "buffer_load_dwordx3 lds", "buffer_load_dwordx4 lds", "buffer_atomic_pk_add_bf16",
+    }),
+}
+_ENCODINGS = ("_e32", "_e64", "_sdwa", "_dpp")
+
+
+def lacking(chip: Chip) -> frozenset[str]:
+    """Names of the instructions; those that are a mnemonic with a modifier have it behind a space."""
+    return _OF_CHIP.get(chip.name, frozenset())
+
+
+def name_of(text: str) -> str:
+    """The name in LLVM's text of an instruction: the mnemonic without the suffix of an encoding, and `lds` where that is there."""
+    mnemonic = text.split(" ")[0]
+    found = next((mnemonic.removesuffix(end) for end in _ENCODINGS if mnemonic.endswith(end)), mnemonic)
+    return f"{found} lds" if text.split(" ")[-1] == "lds" else found
