@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-TARGETS = ("nvidia-sm80", "amd-cdna3", "spatial-sdm1")
+TARGETS = ("nvidia-sm80", "amd-cdna3", "amd-cdna4", "spatial-sdm1")
 DTYPES = ("fp16", "bf16", "fp32")
 _PLACES = re.compile(r'^\s*\.(loc|file)\b.*$|"[^"]*\.py"|[\w./-]+\.py(:\d+)*', re.MULTILINE)
 

@@ -80,7 +80,7 @@ def test_sums_lie_as_the_left_operand_of_further_steps(name: str) -> None:
         assert np.array_equal(held[:, 4 * k : 4 * k + 4], rows * atom.n + columns + k * atom.k)
 
 
-@pytest.mark.parametrize("chip", CHIPS, ids=lambda chip: chip.name)
+@pytest.mark.parametrize("chip", CHIPS, ids=str)
 def test_every_dense_type_of_the_chip_has_atoms_of_both_sizes(chip: Chip) -> None:
     found: dict[tuple[str, str, str], set[int]] = {}
     for atom in served(chip):

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from served import CHIP
+from served import CHIPS
 
 import tilefw
 import tilefw.language as tl
@@ -16,31 +16,47 @@ from tilefw.kernels.reference import typed
 from tilefw.runtime.compilation import compiler, kernel_source, options
 from tilefw.runtime.jit import specialize
 from tilefw.runtime.plugins import loader
+from tilefw_amd.chips import Chip
 from tilefw_amd.chips.occupancy import occupancy, waves_per_simd
 
+on_each_chip = pytest.mark.parametrize("chip", CHIPS, ids=str)
+TARGET = "amd-cdna3"
 
+
+@on_each_chip
 @pytest.mark.parametrize(
     ("registers", "waves"),
     [(1, 8), (64, 8), (65, 7), (72, 7), (73, 6), (128, 4), (130, 3), (168, 3), (169, 2), (256, 2), (257, 1), (512, 1)],
 )
-def test_waves_of_a_simd_are_those_of_llvm(registers: int, waves: int) -> None:
-    """`Occupancy:` of llc's listings for gfx942."""
-    assert waves_per_simd(CHIP, registers) == waves
+def test_waves_of_a_simd_are_those_of_llvm(chip: Chip, registers: int, waves: int) -> None:
+    """`Occupancy:` of llc's listings."""
+    assert waves_per_simd(chip, registers) == waves
 
 
+@on_each_chip
 @pytest.mark.parametrize(
-    ("threads", "registers", "shared", "expected"),
-    [
-        (256, 64, 0, 1.0), (256, 130, 0, 12 / 32), (256, 64, 16384, 16 / 32), (256, 64, 65536, 4 / 32), (1024, 128, 0, 16 / 32),
-        (64, 8, 0, 1.0), (128, 8, 0, 1.0), (512, 513, 0, 0.0), (256, 64, 65537, 0.0),
-    ],
+    ("threads", "registers", "expected"),
+    [(256, 64, 1.0), (256, 130, 12 / 32), (1024, 128, 16 / 32), (64, 8, 1.0), (128, 8, 1.0), (512, 513, 0.0)],
 )
-def test_occupancy_by_registers_and_lds(threads: int, registers: int, shared: int, expected: float) -> None:
-    assert occupancy(CHIP, threads, registers, shared) == expected
+def test_occupancy_by_registers(chip: Chip, threads: int, registers: int, expected: float) -> None:
+    assert occupancy(chip, threads, registers, 0) == expected
 
 
-def compiled(name: str, parameters: dict[str, object], **keywords: object) -> Artifact:
-    chosen, target = spec.load(name), loader.find("amd-cdna3")
+# Bytes of LDS and how many workgroups of 256 threads have room at once: in blocks of 512 bytes of 64 KiB, of 1280 of 160 KiB.
+ROOM = {
+    "gfx942": {16384: 4, 16385: 3, 32768: 2, 65536: 1, 65537: 0},
+    "gfx950": {16640: 8, 32000: 5, 32768: 4, 40960: 4, 40961: 3, 65536: 2, 81920: 2, 81921: 1, 163840: 1, 163841: 0},
+}
+
+
+@on_each_chip
+def test_occupancy_by_lds(chip: Chip) -> None:
+    found = {size: occupancy(chip, 256, 64, size) * 8 for size in ROOM[chip.name]}
+    assert found == ROOM[chip.name]
+
+
+def compiled(name: str, parameters: dict[str, object], target_name: str = TARGET, **keywords: object) -> Artifact:
+    chosen, target = spec.load(name), loader.find(target_name)
     launch = chosen.prepare(chosen.resolve(parameters), np.random.default_rng(0))
     given = {**{key: typed(value) for key, value in launch.arguments.items()}, **launch.constexprs}
     signature, constexprs, _ = specialize(chosen.kernel, {p.name: given[p.name] for p in chosen.kernel.params})
@@ -75,7 +91,7 @@ def double(x_ptr, out_ptr, BLOCK: tl.constexpr):
 
 def test_a_tile_too_large_for_registers_and_scratch_is_refused_at_once_with_what_it_needs() -> None:
     with pytest.raises(CapacityError) as caught:
-        tilefw.compile(double, "amd-cdna3", {"x_ptr": "*fp32", "out_ptr": "*fp32"}, {"BLOCK": 1 << 17}, num_warps=1)
+        tilefw.compile(double, TARGET, {"x_ptr": "*fp32", "out_ptr": "*fp32"}, {"BLOCK": 1 << 17}, num_warps=1)
     error = caught.value
     assert error.code == "TFW0650" and error.place is not None and error.place.file == __file__
     assert re.search(r"needs 2\d{3} registers of class 'v' at once, .*; the chip has 256$", error.message)
@@ -83,11 +99,14 @@ def test_a_tile_too_large_for_registers_and_scratch_is_refused_at_once_with_what
     assert "tile of a program smaller" in (error.help or "")
 
 
-def test_too_much_lds_says_how_much_where_from_and_what_to_change() -> None:
+@on_each_chip
+def test_too_much_lds_says_how_much_where_from_and_what_to_change(chip: Chip) -> None:
     with pytest.raises(CapacityError) as caught:
-        compiled("transpose", {"block_rows": 512, "block_columns": 512})
+        compiled("transpose", {"block_rows": 1024, "block_columns": 512, "num_warps": 16}, chip.target)
     error = caught.value
-    assert error.code == "TFW0651" and "needs 131072 bytes of shared memory at once; a workgroup has at most 65536" in error.message
+    assert error.code == "TFW0651"
+    needed = f"needs 1048576 bytes of shared memory at once; a workgroup has at most {chip.limits['shared_bytes']}"
+    assert needed in error.message
     assert error.note is not None and "transpose.py" in error.note and "smaller tiles" in (error.help or "")
 
 
@@ -108,7 +127,7 @@ def powers(out_ptr, rounds, factors, COUNT: tl.constexpr):
 def test_scalar_registers_that_do_not_suffice_are_counted_by_themselves() -> None:
     factors = tuple(range(3, 123))
     out = np.zeros(1, np.int32)
-    result = powers[(1,)](out, 2, factors, COUNT=len(factors), num_warps=1, target="amd-cdna3", checks="all")
+    result = powers[(1,)](out, 2, factors, COUNT=len(factors), num_warps=1, target=TARGET, checks="all")
     total = 1
     for _ in range(2):
         for i, factor in enumerate(factors):

@@ -174,7 +174,7 @@ def test_sums_that_nobody_has_modelled_are_refused_under_hw_numerics() -> None:
 MODES = [("f32", "f32", Mode(flush32=True), "flushes subnormals"), ("f16", "f32", Mode(fp16_overflow=True), "FP16_OVFL")]
 
 
-@pytest.mark.parametrize("chip", CHIPS, ids=lambda chip: chip.name)
+@pytest.mark.parametrize("chip", CHIPS, ids=str)
 @pytest.mark.parametrize(("a", "d", "mode", "message"), MODES)
 def test_modes_that_no_model_of_the_sums_has_are_refused(chip: Chip, a: str, d: str, mode: Mode, message: str) -> None:
     modifiers = Modifiers()

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from served import CHIP, CHIPS
+
+from tilefw_amd.chips import Chip
 
 LLC, LLD = shutil.which("llc-22"), shutil.which("ld.lld-22")
 pytestmark = pytest.mark.skipif(LLC is None or LLD is None, reason="no llc-22 and ld.lld-22 (apt-get install llvm-22 lld-22)")
@@ -60,7 +63,10 @@ LAUNCHES = {
 }
 
 
-def made(chip: str = "gfx942", version: int = 500) -> None:
+on_each_chip = pytest.mark.parametrize("chip", CHIPS, ids=str)
+
+
+def made(chip: str = CHIP.name, version: int = 500) -> None:
     """`k.o` and `k.hsaco` in the current folder, launch files beside them."""
     assert LLC is not None and LLD is not None
     Path("k.ll").write_text(SOURCE.replace("VERSION", str(version)))
@@ -70,30 +76,32 @@ def made(chip: str = "gfx942", version: int = 500) -> None:
         Path(f"{name}.yaml").write_text(f"kernel: {name}\ngrid: [1]\nblock: [64]\n{rest}\n")
 
 
-def ran(tilefw, file: str) -> None:
+def ran(tilefw, file: str, chip: Chip = CHIP) -> None:
     for name, (_, expected) in LAUNCHES.items():
         launch = ("--launch", f"{name}.yaml", "--out", "out.npz", "--checks", "all")
-        status, _, err = tilefw("simulate", file, "--target", "amd-cdna3", *launch)
+        status, _, err = tilefw("simulate", file, "--target", chip.target, *launch)
         assert status == 0, err
         assert np.array_equal(np.load("out.npz")["p"], expected)
 
 
-def test_it_runs_and_so_does_its_disassembly(tilefw) -> None:
-    made()
-    ran(tilefw, "k.hsaco")
-    assert tilefw("disasm", "k.hsaco", "--target", "amd-cdna3", "-o", "k.s")[0] == 0
+@on_each_chip
+def test_it_runs_and_so_does_its_disassembly(tilefw, chip: Chip) -> None:
+    made(chip.name)
+    ran(tilefw, "k.hsaco", chip)
+    assert tilefw("disasm", "k.hsaco", "--target", chip.target, "-o", "k.s")[0] == 0
     text = Path("k.s").read_text(encoding="utf-8")
     assert text.count(".amdhsa_kernel ") == 2 and '.section ".bss","aw",@nobits' in text and "twice:" in text
-    assert tilefw("asm", "k.s", "--target", "amd-cdna3", "-o", "again.hsaco")[0] == 0
-    ran(tilefw, "again.hsaco")
+    assert tilefw("asm", "k.s", "--target", chip.target, "-o", "again.hsaco")[0] == 0
+    ran(tilefw, "again.hsaco", chip)
 
 
-def test_the_text_of_llc_runs(tilefw) -> None:
-    made()
+@on_each_chip
+def test_the_text_of_llc_runs(tilefw, chip: Chip) -> None:
+    made(chip.name)
     assert LLC is not None
-    subprocess.run([LLC, "-mcpu=gfx942", "k.ll", "-o", "k.s"], check=True)
+    subprocess.run([LLC, f"-mcpu={chip.name}", "k.ll", "-o", "k.s"], check=True)
     assert ".comm" in Path("k.s").read_text(encoding="utf-8")
-    ran(tilefw, "k.s")
+    ran(tilefw, "k.s", chip)
 
 
 @pytest.mark.parametrize("version", [400, 600])
@@ -102,12 +110,20 @@ def test_other_versions_of_code_objects_run(tilefw, version) -> None:
     ran(tilefw, "k.hsaco")
 
 
-@pytest.mark.parametrize("chip", ["gfx90a", "gfx950", "gfx1100"])
-def test_code_of_another_chip_is_refused(tilefw, chip) -> None:
-    made(chip)
+# How the plugin calls other chips.
+CALLED = {"gfx90a": "gfx90a", "gfx1100": "machine 0x41", **{chip.name: chip.name for chip in CHIPS}}
+
+
+@pytest.mark.parametrize("theirs", CALLED)
+@on_each_chip
+def test_code_of_another_chip_is_refused(tilefw, chip: Chip, theirs: str) -> None:
+    made(theirs)
     for verb in (("disasm",), ("simulate", "--launch", "doubled.yaml")):
-        status, _, err = tilefw(verb[0], "k.hsaco", "--target", "amd-cdna3", *verb[1:])
-        assert status == 1 and "TFW0724" in err and ("not for gfx942" in err or "another" in err), err
+        status, _, err = tilefw(verb[0], "k.hsaco", "--target", chip.target, *verb[1:])
+        if theirs == chip.name:
+            assert status == 0, err
+        else:
+            assert status == 1 and "TFW0724" in err and f"is code for {CALLED[theirs]}, not for {chip.name}" in err, err
 
 
 def test_what_is_not_linked_and_what_is_not_named(tilefw) -> None:

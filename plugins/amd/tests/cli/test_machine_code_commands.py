@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from served import CHIP, CHIPS
 
 TARGET = ("--target", "amd-cdna3")
 LAUNCH = (*TARGET, "--launch", "scale.yaml")
@@ -19,13 +20,21 @@ def edited(old: str, new: str, name: str = "scale.s") -> None:
     Path(name).write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
-@pytest.mark.parametrize("alias", ["amd-cdna3", "amd-gfx942", "amd-mi300x"])
-def test_text_and_what_it_makes_give_the_same(tilefw, alias) -> None:
+@pytest.mark.parametrize(("chip", "alias"), [(chip, name) for chip in CHIPS for name in (chip.target, *chip.aliases)], ids=str)
+def test_text_and_what_it_makes_give_the_same(tilefw, chip, alias) -> None:
+    text = Path("scale.s").read_text(encoding="utf-8")
+    Path("scale.s").write_text(text.replace(CHIP.name, chip.name), encoding="utf-8")
     assert tilefw("asm", "scale.s", "--target", alias)[0] == 0
     assert tilefw("disasm", "scale.hsaco", "--target", alias, "-o", "again.s")[0] == 0
     for file in ("scale.s", "scale.hsaco", "again.s"):
         assert tilefw("simulate", file, "--target", alias, "--launch", "scale.yaml", "--out", "out.npz", "--checks", "all")[0] == 0
         assert np.array_equal(np.load("out.npz")["y"], EXPECTED)
+
+
+@pytest.mark.parametrize("chip", [chip for chip in CHIPS if chip is not CHIP], ids=str)
+def test_text_for_another_chip_is_refused_with_both_names(tilefw, chip) -> None:
+    status, _, err = tilefw("asm", "scale.s", "--target", chip.target)
+    assert status == 1 and "TFW0726" in err and f"the file is for {CHIP.name}, this assembler for {chip.name}" in err
 
 
 def test_json_of_each(tilefw) -> None:

@@ -104,6 +104,9 @@ class Chip:
     max_grid: tuple[int, int, int]
     features: frozenset[str] = frozenset()
 
+    def __str__(self) -> str:
+        return self.name
+
     @property
     def triple(self) -> str:
         """The name in `.amdgcn_target` and in the metadata (LLVM AMDGPUUsage, "Target Triples")."""
