@@ -79,6 +79,25 @@ def test_lanes_that_diverge_in_loops_and_branches_each_go_their_own_way(seed):
     assert out.report.counters["divergent_branches"] > 0
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+def test_counters_are_of_waves_and_workgroups_in_any_order_of_execution(seed):
+    """Three workgroups of three waves meet at two barriers; one wave of each parts at one branch."""
+    out = run("""
+        lt p0, tid, 12
+        @p0 jump first
+        add r1, r1, 1
+first:  lt p1, wave, 2
+        @p1 jump second
+        add r1, r1, 1
+second: bar 0
+        bar 0
+        end
+    """, grid=3, block=24, seed=seed)
+    assert out.report.findings == ()
+    assert out.report.counters["barriers"] == 3 * 2
+    assert out.report.counters["divergent_branches"] == 3 * 1  # `lt p0` parts wave 1 alone; `lt p1` no wave
+
+
 def test_an_early_end_of_some_lanes_leaves_the_others_running():
     out = run("""
         param a0, arg0

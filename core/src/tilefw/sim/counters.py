@@ -6,7 +6,11 @@ from collections import Counter
 
 
 class Counters:
-    """`executed` is the sum over threads of instructions, which the budget limits; guards that do not hold count too."""
+    """`executed` is the sum over threads of instructions, which the budget limits; guards that do not hold count too.
+
+    By name: `barriers`, those that workgroups have passed, summed over workgroups; `divergent_branches`, waves whose lanes parted
+    at a branch, each time (none on a chip with one program counter a wave, whose lanes are masked); `atomics`, accesses of threads;
+    `bank_conflicts`, cycles lost. None depends on the order in which waves ran, where the program's own work does not."""
 
     def __init__(self) -> None:
         self.executed = 0

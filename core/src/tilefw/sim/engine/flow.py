@@ -92,10 +92,10 @@ class Flow:
         batch, instruction = self._batch, _instruction(block)
         whole = batch.full_mask(frame, taken)
         rest = (batch.alive if path.mask is None else path.mask) & ~whole
-        self._lanes.counters.add("divergent_branches", 1)
-        inside = (whole.any(axis=2) & rest.any(axis=2)).any()
+        parted = (whole.any(axis=2) & rest.any(axis=2)).sum()
+        self._count_parted(parted)
         flow = instruction.flow
-        if inside and isinstance(flow, Branch) and flow.uniform:
+        if parted and isinstance(flow, Branch) and flow.uniform:
             barriers.report_split(batch, whole, instruction)
         batch.paths.append(DivergentPath(path.block + 1, rest, path.stack))
         if isinstance(flow, Branch):
@@ -170,9 +170,15 @@ class Flow:
         choices = np.unique(values[mask]).tolist()
         if len(choices) == 1:
             return targets[choices[0]]
+        self._count_parted((sum((mask & (values == choice)).any(axis=2).astype(np.int64) for choice in choices) > 1).sum())
         for choice in choices:
             self._batch.paths.append(DivergentPath(targets[choice], mask & (values == choice), path.stack))
         return None
+
+    def _count_parted(self, waves: Array) -> None:
+        """Waves whose lanes part at a branch; paths of whole waves part for the order of execution only, and do not count."""
+        if waves:
+            self._lanes.counters.add("divergent_branches", int(waves))
 
 
 def _instruction(block: PreparedBlock) -> Instruction:

@@ -56,7 +56,6 @@ class Waiting:
         """A path comes to a barrier; the next block when it passes at once."""
         batch = self._batch
         mask = batch.mask_of(path)
-        self._counters.add("barriers", 1)
         if flow.scope == "workgroup" and not self._arrivals and not flow.counted and flow.reduce is None and flow.action == "sync":
             number = frame.registers[block.flow_sources[0]]
             if number.size == 1 and (path.mask is None or (mask == batch.alive).all()):
@@ -101,6 +100,7 @@ class Waiting:
 
     def _passed_by_all(self) -> None:
         batch = self._batch
+        self._counters.add("barriers", int(batch.alive.any(axis=(1, 2)).sum()))
         for observe in self._observers.barrier_all:
             observe(batch)
         self._settle_in -= 1
@@ -138,6 +138,7 @@ class Waiting:
 
     def _release(self, arrivals: list[_Arrival], only: Array, slots: Array) -> None:
         batch = self._batch
+        self._counters.add("barriers", len(slots))
         for observe in self._observers.barrier:
             for slot in slots.tolist():
                 observe(batch, slot, np.nonzero(only[slot].any(axis=1))[0])
