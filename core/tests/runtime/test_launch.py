@@ -329,6 +329,27 @@ def test_a_struct_by_value_is_its_bytes(by_value, toy, value):
     assert args == [Struct(AS_BYTES), Scalar(7, "int32")]
 
 
+@pytest.fixture
+def by_value_as_a_number(monkeypatch):
+    """Code objects tell a struct of eight bytes, passed by value, as an integer of that size."""
+    parameters = (Parameter("s", "scalar", "uint64", 0, 8, 8),)
+    monkeypatch.setattr(chip, "entry_of", lambda name="k": Entry(name, parameters, (32, 1, 1)))
+    return tilefw.load(b"warn", target="toy-1")["k"]
+
+
+@pytest.mark.parametrize("value", [STRUCTURED, STRUCTURED.reshape(()), STRUCTURED[0], Pair(3, 0.5), Struct(AS_BYTES)])
+def test_a_struct_as_large_as_a_number_is_its_bytes(by_value_as_a_number, toy, value):
+    by_value_as_a_number.launch(1, [value])
+    (_, _, _, args, _) = next(entry for entry in device(toy).log if entry[0] == "launch")
+    assert args == [Struct(AS_BYTES)]
+
+
+def test_eight_bytes_that_may_be_a_value_or_memory_are_refused(by_value_as_a_number):
+    with pytest.raises(LaunchError, match="its value or the memory") as caught:
+        by_value_as_a_number.launch(1, [AS_BYTES])
+    assert caught.value.code == "TFW0328"
+
+
 @pytest.mark.parametrize("args, words", [
     ([5, 7], "is a struct of 8 bytes, not 5"), ([None, 7], "not None"), ([Scalar(5, "int64"), 7], "struct of 8 bytes"),
     ([AS_BYTES[:7], 7], "has 8 bytes, not 7"), ([np.zeros(3), 7], "has 8 bytes, not 24"),

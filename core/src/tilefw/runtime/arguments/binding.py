@@ -94,12 +94,24 @@ def _bind_one(entry: Entry, parameter: Parameter, value: Any) -> Bound:
         return _pointer(what, value)
     if isinstance(value, Scalar):
         return _typed(what, parameter, value)
+    if isinstance(value, bytes) and len(value) == parameter.size:
+        return _bytes(what, parameter, value)
     if is_array(value) or value is None:
         # Machine code tells pointers from integers only by use: an 8-byte integer may be either.
         if dtype(parameter.dtype).is_int and parameter.size == 8:
             return _pointer(what, value)
         raise LaunchError(f"{what} is a {parameter.dtype}, not {'a null pointer' if value is None else 'an array'}", code="TFW0324")
     return Scalar(scalar(what, value, dtype(parameter.dtype)), parameter.dtype)
+
+
+def _bytes(what: str, parameter: Parameter, value: bytes) -> Struct:
+    """As many bytes as a number has: a small struct by value. Eight could be memory to point to as well, so they are refused."""
+    if dtype(parameter.dtype).is_int and parameter.size == 8:
+        raise LaunchError(
+            f"{what} is a {parameter.dtype}: eight bytes may be its value or the memory that it points to", code="TFW0328",
+            help="for a value pass a number, a NumPy structured scalar or a ctypes.Structure; for memory a NumPy array",
+        )
+    return struct(what, parameter, value)
 
 
 def _pointer(what: str, value: Any) -> Bound:

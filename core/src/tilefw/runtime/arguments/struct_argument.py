@@ -17,6 +17,8 @@ def is_struct(value: Any) -> bool:
     """Whether a value can only be a struct by value: neither a number nor an array of elements."""
     import ctypes
 
+    if isinstance(value, np.ndarray) and value.dtype.names is not None:
+        return True
     return isinstance(value, Struct | np.void | ctypes.Structure | ctypes.Union)
 
 
