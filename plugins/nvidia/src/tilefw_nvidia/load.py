@@ -24,19 +24,35 @@ def artifact(data: str | bytes, name: str, chip: Chip) -> Artifact:
         raise CodeError(message, code="TFW0617", help="cubins are not read; give the PTX") from None
     module, instructions = isa.parse(text, name), isa.instruction_set(chip)
     isa.check_target(module, instructions)
-    for entry in module.entries:
-        isa.program(module, entry, instructions)  # decoded again at the launch: refused here, before data is made
-    entries = tuple(_entry(module, function) for function in module.entries.values())
+    refused = _refused(module, instructions)
+    entries = tuple(_entry(module, function, name not in refused) for name, function in module.entries.items())
     metadata = {"version": ".".join(map(str, module.version)), "ptx_target": module.target}
     return Artifact(chip.target, "ptx", text, entries, metadata=metadata)
 
 
-def _entry(module: isa.PtxModule, function: isa.PtxFunction) -> Entry:
+def _refused(module: isa.PtxModule, instructions: isa.InstructionSet) -> set[str]:
+    """Entries that are right PTX but not served yet; a launch of one is refused. Raises CodeError at the first that is wrong, and
+    where none is served: here, before anybody makes data."""
+    refused: dict[str, CodeError] = {}
+    for entry in module.entries:
+        try:
+            isa.program(module, entry, instructions)  # decoded again at the launch
+        except CodeError as error:
+            if error.code != isa.NOT_SERVED:
+                raise
+            refused[entry] = error
+    if refused and len(refused) == len(module.entries):
+        raise next(iter(refused.values()))
+    return set(refused)
+
+
+def _entry(module: isa.PtxModule, function: isa.PtxFunction, served: bool) -> Entry:
     parameters = tuple(
         Parameter(p.name, _kind(p), _DTYPES.get(p.type.name, "uint8"), p.offset, p.size, p.alignment) for p in function.parameters
     )
     workgroup = function.required_workgroup or (0, 0, 0)
-    return Entry(function.name, parameters, workgroup, shared_bytes=module.shared_bytes(isa.inlined(module, function)))
+    body = isa.inlined(module, function) if served else function
+    return Entry(function.name, parameters, workgroup, shared_bytes=module.shared_bytes(body))
 
 
 def _kind(parameter: isa.PtxParameter) -> Literal["pointer", "scalar", "struct"]:

@@ -11,8 +11,9 @@ import pytest
 from chips_here import CHIPS
 
 from isa.machine import launch
-from tilefw.api import CodeError
+from tilefw.api import CodeError, LaunchOptions
 from tilefw_nvidia.load import artifact
+from tilefw_nvidia.simulate.device import Simulator
 
 THREADS = 96
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -133,8 +134,40 @@ def test_a_failed_assertion_of_the_device_is_a_finding() -> None:
     functions = ".extern .func __assertfail(.param .b64 m);\n"
     body = "setp.eq.s32 %p1, %r2, 5;\n{ .param .b64 m; st.param.b64 [m], 0; @%p1 call.uni __assertfail, (m); }"
     _, (finding,) = results(module(functions, body), VALUES)
-    assert "trap" in finding.message
+    assert "an assertion failed" in finding.message
     assert finding.lane == int(np.flatnonzero(VALUES == 5)[0]) % 32
+
+
+@pytest.mark.parametrize("name", ["vprintf", "malloc", "free"])
+@pytest.mark.parametrize("reached", [True, False])
+def test_a_call_of_the_device_runtime_is_a_finding_where_it_is_executed(name: str, reached: bool) -> None:
+    functions = f".extern .func (.param .b64 r) {name}(.param .b64 a);\n"
+    body = f"setp.eq.s32 %p1, %r2, {5 if reached else 500};\n"
+    body += f"{{ .param .b64 a; .param .b64 r; st.param.b64 [a], 0; @%p1 call.uni (r), {name}, (a); }}"
+    got, findings = results(module(functions, body), VALUES)
+    assert [f.message.partition(" is called")[0] for f in findings] == ([name] if reached else [])
+    if not reached:
+        np.testing.assert_array_equal(got, VALUES)
+
+
+def test_a_function_of_the_runtime_that_the_module_defines_is_called() -> None:
+    got, findings = results(module(SCALED.replace("scaled", "malloc"), call("malloc", "%r2", "%r3")), VALUES)
+    assert findings == ()
+    np.testing.assert_array_equal(got, SCALED_VALUES)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_an_entry_that_is_not_served_leaves_the_others_of_its_module(first: bool) -> None:
+    recursive = ".func loops() { call.uni loops; ret; }\n.visible .entry bad() { call.uni loops; ret; }\n"
+    good = ENTRY.replace("@BODY@", "")
+    for chip in CHIPS:
+        loaded = artifact(HEAD + (recursive + good if first else good + recursive), "two.ptx", chip)
+        assert {entry.name for entry in loaded.entries} == {"k", "bad"}
+        device = Simulator(chip)
+        with pytest.raises(CodeError, match="loops calls loops"):
+            device.launch(device.load(loaded), "bad", (1, 1, 1), (), LaunchOptions(block=(32, 1, 1)))
+        with pytest.raises(CodeError, match="loops calls loops"):
+            artifact(HEAD + recursive, "one.ptx", chip)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from oracles import execute
 from oracles.chips import SM80
 from ptx_oracles import cuda
-from tilefw.api import CodeError
+from tilefw.api import CodeError, LaunchOptions
 
 pytestmark = pytest.mark.skipif(cuda.nvcc() is None, reason="nvcc is not installed")
 
@@ -22,5 +22,7 @@ def test_runs_right_and_clean(name: str, seed: int) -> None:
 
 
 def test_a_function_that_is_called_that_calls_itself_is_refused() -> None:
+    artifact = execute.parse(cuda.ptx("-DCALLS"), "recursive", SM80)
+    device = execute.backend(SM80.target).simulator()
     with pytest.raises(CodeError, match="recursion is not served"):
-        execute.parse(cuda.ptx("-DCALLS"), "recursive", SM80)
+        device.launch(device.load(artifact), "recursive", (1, 1, 1), (), LaunchOptions(block=(32, 1, 1)))

@@ -13,10 +13,11 @@ from tilefw_nvidia.isa.meaning.calls import inlined
 from tilefw_nvidia.isa.model import Chapter, Form, Modifiers
 from tilefw_nvidia.isa.set import InstructionSet, OpcodeError, Spec, instruction_set
 from tilefw_nvidia.isa.text.parser import parse
+from tilefw_nvidia.isa.text.source import NOT_SERVED
 from tilefw_nvidia.isa.text.syntax import PtxFunction, PtxModule, PtxParameter, Statement
 from tilefw_nvidia.simulate.decode import check_target, program
 
 __all__ = [
-    "Chapter", "Form", "InstructionSet", "Modifiers", "OpcodeError", "PtxFunction", "PtxModule", "PtxParameter", "Spec",
-    "Statement", "check_target", "inlined", "instruction_set", "parse", "program",
+    "NOT_SERVED", "Chapter", "Form", "InstructionSet", "Modifiers", "OpcodeError", "PtxFunction", "PtxModule", "PtxParameter",
+    "Spec", "Statement", "check_target", "inlined", "instruction_set", "parse", "program",
 ]

@@ -120,6 +120,8 @@ class _Decoder:
 
     def _meaning(self, statement: Statement, match: Match, binding: Binding) -> tuple[Any, Any]:
         """The row's meaning for these constants, made once for each set of them, and what flow it has instead."""
+        if (message := statement.stops) is not None:
+            return (lambda lanes: lanes.trap(message)), None
         modifiers = binding.modifiers
         key = tuple(
             sorted(

@@ -3,7 +3,8 @@
     call.uni (r), f, (a);    becomes    the body of f, in which `f_param_0` is the caller's `a`, and `ret` goes behind it
 
 The simulator so has one flat program per entry, and lanes that diverge inside a function meet again as they do elsewhere.
-Recursion has no such form and is refused, as are calls through an address.
+Recursion has no such form and is refused, as are calls through an address. A call of the device runtime stops the launch where it is
+executed.
 """
 
 from __future__ import annotations
@@ -27,8 +28,14 @@ from tilefw_nvidia.isa.text.syntax import (
 
 _MAX_STATEMENTS = 1 << 20
 _END = "<end of the function>"  # no label that PTX text can spell
-# Functions of the device runtime, which have no body, and what a call of each is here ("CUDA C++ Programming Guide", Assertion).
-_RUNTIME = {"__assertfail": "trap"}
+# Functions of the device runtime, which have no body, and why a launch stops where one is called ("CUDA C++ Programming Guide",
+# "Assertion", "Formatted Output", "Dynamic Global Memory Allocation and Operations").
+_RUNTIME = {
+    "__assertfail": "an assertion failed",
+    "vprintf": "vprintf is called, which is not served yet",
+    "malloc": "malloc is called, which is not served yet",
+    "free": "free is called, which is not served yet",
+}
 
 
 def inlined(module: PtxModule, function: PtxFunction) -> PtxFunction:
@@ -82,8 +89,9 @@ class _Inliner:
         return copy.outermost
 
     def _call(self, statement: Statement, call: CallOperands, copy: _InlinedBody, path: tuple[str, ...]) -> None:
-        if call.function in _RUNTIME:
-            self.statements.append(replace(copy.statement(statement), opcode=_RUNTIME[call.function], operands=()))
+        function = self.module.functions.get(call.function)
+        if call.function in _RUNTIME and (function is None or not function.defined):
+            self.statements.append(replace(copy.statement(statement), opcode="trap", operands=(), stops=_RUNTIME[call.function]))
             return
         callee = self._callee(statement, call, path)
         scope = copy.scope(statement.scope)
@@ -110,7 +118,7 @@ class _Inliner:
         if not callee.defined:
             raise self._error(
                 statement, f"{call.function} has no body in this module", NOT_SERVED,
-                help="link the module with the one that has it; the device runtime's functions (vprintf, malloc) are not served",
+                help="link the module with the one that has it",
             )
         if name in path:
             chain = " calls ".join([*path[path.index(name):], name])

@@ -126,7 +126,8 @@ class PtxScope:
 
 @dataclass(slots=True)
 class Statement:
-    """One instruction as written. `start` and `end` are offsets into the source; `location` the `.loc` in force."""
+    """One instruction as written. `start` and `end` are offsets into the source; `location` the `.loc` in force; `stops` why a launch
+    ends where it is executed, of a `trap` that stands for a call."""
 
     opcode: str
     operands: tuple[Operand, ...]
@@ -135,6 +136,7 @@ class Statement:
     end: int
     scope: PtxScope
     location: Location | None
+    stops: str | None = None
 
 
 Space = Literal["global", "const", "shared", "local", "param"]
