@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from tilefw.api import TargetInfo
-from tilefw_nvidia.chips.chip import Architecture, Chip, SumPrecision
+from tilefw_nvidia.chips.chip import Architecture, Chip, SumPrecision, Version
+from tilefw_nvidia.chips.versions import FIRST_VERSIONS
 
-__all__ = ["Architecture", "Chip", "SumPrecision", "chip_of", "chips", "named"]
+__all__ = ["Architecture", "Chip", "SumPrecision", "chip_of", "chips", "first_version", "named"]
 
 
 @functools.cache
@@ -33,3 +34,9 @@ def named(name: str) -> Chip:
 def chip_of(target: TargetInfo) -> Chip:
     """The chip of a target."""
     return named(target.chip)
+
+
+def first_version(target: Architecture) -> Version | None:
+    """The first `.version` that has the `.target`; None where nothing here tells."""
+    page = chips().get(str(target))
+    return FIRST_VERSIONS.get(target.number) if page is None else page.first_version

@@ -8,6 +8,7 @@ from typing import Any
 
 from tilefw.api.errors import CodeError, Place
 from tilefw.api.sim import Guard, Instruction, Program, ProgramParameter, Variable
+from tilefw_nvidia.chips import first_version
 from tilefw_nvidia.isa.meaning.binding import Binding, MismatchError, adapted
 from tilefw_nvidia.isa.meaning.calls import inlined
 from tilefw_nvidia.isa.meaning.names import Names
@@ -27,17 +28,21 @@ def program(module: PtxModule, entry: str, instructions: InstructionSet) -> Prog
 
 
 def check_target(module: PtxModule, instructions: InstructionSet) -> None:
-    """Raise CodeError (TFW0715) where the chip does not run code for the module's `.target` (PTX ISA, ".target")."""
-    chip = instructions.chip
-    if module.architecture.runs_on(chip.architecture):
-        return
-    start = module.source.code.find(module.target, module.source.code.find(".target"))
-    raise module.source.refusal(
-        f"this module's .target is {module.target}, which {chip.name} does not run", start, start + len(module.target),
-        code=VERSION,
-        note="code runs on its own architecture and later ones; that of a target with a suffix on no other",
-        help=f"compile it for {chip.name}, or take a target of {module.target}",
-    )
+    """Raise CodeError (TFW0715) where the chip does not run code for the module's `.target`, and where the module's `.version` has
+    no such target (PTX ISA, ".target")."""
+    chip, target = instructions.chip, module.target
+    first = first_version(module.architecture)
+    start = module.source.code.find(target, module.source.code.find(".target"))
+    if not module.architecture.runs_on(chip.architecture):
+        raise module.source.refusal(
+            f"this module's .target is {target}, which {chip.name} does not run", start, start + len(target), code=VERSION,
+            note="code runs on its own architecture and later ones; that of a target with a suffix on no other",
+            help=f"compile it for {chip.name}, or take a target of {target}",
+        )
+    if first is not None and module.version < first:
+        need, have = (".".join(map(str, version)) for version in (first, module.version))
+        message = f".target {target} needs .version {need}; this module says {have}"
+        raise module.source.refusal(message, start, start + len(target), code=VERSION)
 
 
 class _Decoder:

@@ -126,8 +126,8 @@ class PtxScope:
 
 @dataclass(slots=True)
 class Statement:
-    """One instruction as written. `start` and `end` are offsets into the source; `location` the `.loc` in force; `stops` why a launch
-    ends where it is executed, of a `trap` that stands for a call."""
+    """One instruction as written. `start` and `end` are offsets into the source; `location` the `.loc` in force. `stops`: of a trap
+    that stands for a call, why a launch ends where it is executed."""
 
     opcode: str
     operands: tuple[Operand, ...]
