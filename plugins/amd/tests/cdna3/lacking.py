@@ -26,14 +26,6 @@ _OF_CHIP = {
         *(f"v_cvt_scalef32_sr_{t}_{of}" for of in _CONVERTED for t in ("fp8", "bf8")),
         *(f"v_cvt_scalef32_sr_pk_fp4_{of}" for of in _CONVERTED),
         *(f"v_cvt_scalef32_sr_pk32_{t}_{of}" for of in _CONVERTED for t in ("fp6", "bf6")),
-        "v_cvt_f32_bf16", "v_cvt_pk_bf16_f32", "v_cvt_pk_f16_f32", "v_cvt_sr_bf16_f32", "v_cvt_sr_f16_f32",
-        # vector arithmetic
-        "v_bitop3_b16", "v_bitop3_b32", "v_prng_b32", "v_ashr_pk_i8_i32", "v_ashr_pk_u8_i32", "v_minimum3_f32", "v_maximum3_f32",
-        "v_pk_minimum3_f16", "v_pk_maximum3_f16", "v_dot2_f32_bf16", "v_dot2c_f32_bf16", "v_permlane16_swap_b32",
-        "v_permlane32_swap_b32",
-        # memory
-        "ds_read_b64_tr_b16", "ds_read_b64_tr_b8", "ds_read_b64_tr_b4", "ds_read_b96_tr_b6", "global_load_lds_dwordx3",
-        "global_load_lds_dwordx4", "buffer_load_dwordx3 lds", "buffer_load_dwordx4 lds", "buffer_atomic_pk_add_bf16",
     }),
 }
 _ENCODINGS = ("_e32", "_e64", "_sdwa", "_dpp")
