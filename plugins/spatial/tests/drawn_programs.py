@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tilefw_spatial.isa import ACCUMULATE_FLAG, HALF_FLAG, OPS, PUT_FLAG, TYPES, OperandKind, Use, latency_key, result_type
 from tilefw_spatial.machine import Machine, load
-from tilefw_spatial.program import ChipCode, Home, Inst, Parameter, Program, Rows, Tensor
+from tilefw_spatial.program import Allocation, ChipCode, Inst, Parameter, Program, Rows, Tensor
 from tilefw_spatial.simulate.transfers import HostBuffer
 from tilefw_spatial.tick import TickArray
 
@@ -129,8 +129,8 @@ class Draft:
     def tensor(self, role: str, dtype: str, count: int, places: Sequence[Rows]) -> None:
         """An array whose byte planes lie at `places`."""
         nbytes = TYPES[dtype].nbytes
-        home = Home(dtype, count, tuple((place,) for place in places), 1, count)
-        self.tensors.append(Tensor(f"t{len(self.tensors)}", role, home, (matrix(len(self.arrays), count),)))
+        allocation = Allocation(dtype, count, tuple((place,) for place in places), 1, count)
+        self.tensors.append(Tensor(f"t{len(self.tensors)}", role, allocation, (matrix(len(self.arrays), count),)))
         bits = np.frombuffer(self.rng.randbytes(count * LANES * nbytes), np.uint8).copy()
         if TYPES[dtype].is_float and self.rng.random() < 0.7:
             values = np.random.default_rng(self.rng.randrange(1 << 30)).standard_normal(count * LANES).astype(np.float32)
@@ -352,7 +352,7 @@ class Draft:
         names = [f"p{i}" for i in range(len(self.arrays))]
         chips = tuple(ChipCode({n: queue(t) for n, t in chip.items()}, self.maps) for chip in self.timed)
         # A parameter has the type of its array: the transfer moves elements.
-        dtypes = {t.transfers[0].parameter: t.home.dtype for t in self.tensors}
+        dtypes = {t.transfers[0].parameter: t.allocation.dtype for t in self.tensors}
         parameters = tuple(Parameter(n, "pointer", dtypes[i], len(self.arrays[i])) for i, n in enumerate(names))
         return counted(Program("random", MACHINE.name, MACHINE.hash, (1, 1, 1), parameters, tuple(self.tensors), chips, 0))
 

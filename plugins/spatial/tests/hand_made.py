@@ -12,7 +12,7 @@ from tilefw_spatial.check.checker import cycles
 from tilefw_spatial.check.unroll import unroll
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.machine import Machine, load
-from tilefw_spatial.program import AxisMap, ChipCode, Home, Inst, Parameter, Program, Rows, Tensor, Transfer
+from tilefw_spatial.program import Allocation, AxisMap, ChipCode, Inst, Parameter, Program, Rows, Tensor, Transfer
 from tilefw_spatial.simulate.device import simulate
 from tilefw_spatial.simulate.engine import Simulation
 from tilefw_spatial.simulate.transfers import HostBuffer
@@ -42,12 +42,14 @@ def queue(timed: Sequence[tuple[int, Inst]]) -> tuple[Inst, ...]:
     return tuple(found)
 
 
-def home(dtype: str, vectors: int, places: Sequence[tuple[str, int, int] | tuple[str, int, int, int]], groups: int = 1) -> Home:
+def allocation(
+    dtype: str, vectors: int, places: Sequence[tuple[str, int, int] | tuple[str, int, int, int]], groups: int = 1
+) -> Allocation:
     """An array in one segment; `places` are (slice, bank, row) and perhaps the chip, all groups of plane 0 first."""
     planes = TYPES[dtype].nbytes
     rows = [Rows(place[0], place[1], place[2], place[3] if len(place) == 4 else 0) for place in places]
     assert len(rows) == planes * groups
-    return Home(dtype, vectors, tuple(tuple(rows[p * groups : (p + 1) * groups]) for p in range(planes)), groups, vectors)
+    return Allocation(dtype, vectors, tuple(tuple(rows[p * groups : (p + 1) * groups]) for p in range(planes)), groups, vectors)
 
 
 def matrix(parameter: int, vectors: int, lanes: int = 320, row: int = 320) -> Transfer:

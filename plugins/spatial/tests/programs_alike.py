@@ -17,7 +17,7 @@ def _same_tensor(a: Tensor, b: Tensor) -> bool:
         for u, v in zip(x.axes, y.axes, strict=True):
             assert (u.extent, u.vector, u.lane) == (v.extent, v.vector, v.lane)
             arrays += [(u.offsets, v.offsets), (u.valid, v.valid)]
-    return (a.name, a.role, a.home) == (b.name, b.role, b.home) and all(_same_array(x, y) for x, y in arrays)
+    return (a.name, a.role, a.allocation) == (b.name, b.role, b.allocation) and all(_same_array(x, y) for x, y in arrays)
 
 
 def _same_array(a: np.ndarray | None, b: np.ndarray | None) -> bool:

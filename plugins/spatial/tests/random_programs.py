@@ -11,7 +11,7 @@ from tilefw.api.integers import ceil_div
 from tilefw_spatial.isa import OPS, PUT_FLAG, TYPES, OperandKind, Row, Use, WordField
 from tilefw_spatial.isa.wellformed import misplaced, planes_of
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import AxisMap, ChipCode, Home, Inst, Parameter, Program, Rows, Tensor, Transfer
+from tilefw_spatial.program import Allocation, AxisMap, ChipCode, Inst, Parameter, Program, Rows, Tensor, Transfer
 
 _CFG = {"CFG.vl": (1, 20), "CFG.power": (0, 3), "CFG.halt": (0, 0)}
 
@@ -97,7 +97,7 @@ def _operand(rng: random.Random, row: Row, inst: Inst, field: WordField) -> Inst
 
 
 def program(machine: Machine, rng: random.Random) -> Program:
-    """A program of random instructions in the queues that take them, random homes and transfers."""
+    """A program of random instructions in the queues that take them, random allocations and transfers."""
     chips = tuple(_chip(machine, rng) for _ in range(rng.randint(1, 3)))
     parameters = (
         Parameter("x", "pointer", "fp16", 4096, None, (0, 16)), Parameter("n", "scalar", "int32", value=rng.randint(-5, 10**6)),
@@ -135,13 +135,13 @@ def _tensor(rng: random.Random, name: str, chips: int) -> Tensor:
     vectors, segment = rng.randint(1, 12), groups * rng.randint(1, 3)
     places = ceil_div(vectors, segment) * groups
     planes = tuple(tuple(_place(rng, chips) for _ in range(places)) for _ in range(TYPES[dtype].nbytes))
-    home = Home(dtype, vectors, planes, groups, segment)
+    allocation = Allocation(dtype, vectors, planes, groups, segment)
     role = rng.choice(["in", "out", "const"])
     if role == "const":
         codes = np.frombuffer(rng.randbytes(vectors * 320 * TYPES[dtype].nbytes), np.uint8).reshape(vectors, -1)
         data = codes % 2 == 1 if dtype == "int1" else codes.view(TYPES[dtype].numpy)
-        return Tensor(name, role, home, data=data)
-    return Tensor(name, role, home, tuple(_transfer(rng) for _ in range(rng.randint(0, 2))))
+        return Tensor(name, role, allocation, data=data)
+    return Tensor(name, role, allocation, tuple(_transfer(rng) for _ in range(rng.randint(0, 2))))
 
 
 def _place(rng: random.Random, chips: int) -> Rows:

@@ -9,21 +9,21 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from work_evaluator import cells
+from stream_evaluator import cells
 
 import tilefw
 import tilefw.language as tl
 from tilefw.api import DTYPES, Artifact, CapacityError
 from tilefw.api.integers import ceil_div
 from tilefw_spatial import limits
-from tilefw_spatial.arrange.stretches import maps_of
+from tilefw_spatial.arrange.affine_lanes import maps_of
 from tilefw_spatial.footprint import distinct
 from tilefw_spatial.graph import Along, Axis, Where
+from tilefw_spatial.index_tables import AffineTable, IndexInterval, even, run, taken, taken_valid, together
 from tilefw_spatial.lower.below import Below, negative
 from tilefw_spatial.lower.known import KnownTerm, KnownTile
 from tilefw_spatial.machine import load
 from tilefw_spatial.program import Transfer
-from tilefw_spatial.ramp import Ramp, RampSpan, even, run, taken, taken_valid, together
 
 LANES = load().lanes
 
@@ -123,34 +123,34 @@ def test_the_compilers_own_limits_are_told_with_their_figures(kernel, n: int, pr
 
 # Closed forms are what they stand for ---------------------------------------------------------------------------------------
 
-RAMPS = st.builds(Ramp, st.integers(-50, 50), st.integers(-7, 7), st.integers(1, 40))
+AFFINE_TABLES = st.builds(AffineTable, st.integers(-50, 50), st.integers(-7, 7), st.integers(1, 40))
 
 
 @st.composite
-def spans(draw: st.DrawFn, count: int) -> RampSpan:
+def spans(draw: st.DrawFn, count: int) -> IndexInterval:
     low = draw(st.integers(0, count))
-    return RampSpan(low, draw(st.integers(low, count)), count)
+    return IndexInterval(low, draw(st.integers(low, count)), count)
 
 
-@given(RAMPS, st.data())
-def test_a_ramp_and_a_span_are_their_tables(ramp: Ramp, data: st.DataObject) -> None:
-    table = np.asarray(ramp)
-    assert even(table) == (ramp if ramp.count > 1 else Ramp(ramp.first, 0, 1))
-    assert (ramp.min(), ramp.max(), ramp.any()) == (table.min(), table.max(), table.any())
-    one, other = data.draw(spans(ramp.count)), data.draw(spans(ramp.count))
+@given(AFFINE_TABLES, st.data())
+def test_an_affine_table_and_an_interval_are_their_tables(table: AffineTable, data: st.DataObject) -> None:
+    table = np.asarray(table)
+    assert even(table) == (table if table.count > 1 else AffineTable(table.first, 0, 1))
+    assert (table.min(), table.max(), table.any()) == (table.min(), table.max(), table.any())
+    one, other = data.draw(spans(table.count)), data.draw(spans(table.count))
     flags, others = np.asarray(one), np.asarray(other)
     assert (one.any(), one.all(), one.sum()) == (flags.any(), flags.all(), flags.sum())
     assert np.array_equal(np.asarray(run(flags)), flags)
-    assert np.array_equal(np.asarray(taken(ramp, one)), table[flags])
+    assert np.array_equal(np.asarray(taken(table, one)), table[flags])
     assert np.array_equal(np.asarray(together(one, other)), flags & others)
     kept = taken_valid(one, other)
     assert np.array_equal(np.ones(others.sum(), bool) if kept is None else np.asarray(kept), flags[others])
 
 
-@given(st.lists(RAMPS, min_size=1, max_size=3), st.integers(-100, 100))
-def test_a_mask_in_closed_form_is_the_sum_compared(ramps: list[Ramp], bound: int) -> None:
-    axes = [Axis(f"a{number}", ramp.count) for number, ramp in enumerate(ramps)]
-    terms = [KnownTerm(np.asarray(ramp), (axis,)) for ramp, axis in zip(ramps, axes, strict=True)]
+@given(st.lists(AFFINE_TABLES, min_size=1, max_size=3), st.integers(-100, 100))
+def test_a_mask_in_closed_form_is_the_sum_compared(affine_tables: list[AffineTable], bound: int) -> None:
+    axes = [Axis(f"a{number}", table.count) for number, table in enumerate(affine_tables)]
+    terms = [KnownTerm(np.asarray(table), (axis,)) for table, axis in zip(affine_tables, axes, strict=True)]
     known = KnownTile(DTYPES["int64"], (), (*terms, KnownTerm(np.asarray(-bound))))
     expected = sum((term.over(axes) for term in terms), np.asarray(-bound)) < 0
     found = negative(known)
@@ -163,16 +163,16 @@ def test_a_mask_in_closed_form_is_the_sum_compared(ramps: list[Ramp], bound: int
 
 
 @given(st.integers(1, 4 * LANES), st.integers(-3, 3), st.integers(1, 5), st.data())
-def test_a_stretch_of_lane_positions_moves_what_each_position_does(count: int, step: int, chunk: int, data: st.DataObject) -> None:
-    span = data.draw(spans(count).filter(RampSpan.any))
-    found = [cells(Transfer(0, 7, maps, LANES, chunk)) for maps in maps_of(Ramp(2, step, count), span, chunk, LANES)]
+def test_affine_lane_positions_move_what_each_position_does(count: int, step: int, chunk: int, data: st.DataObject) -> None:
+    span = data.draw(spans(count).filter(IndexInterval.any))
+    found = [cells(Transfer(0, 7, maps, LANES, chunk)) for maps in maps_of(AffineTable(2, step, count), span, chunk, LANES)]
     moved = sorted(zip(*(np.concatenate(part).tolist() for part in zip(*found, strict=True)), strict=True))
     assert moved == sorted((9 + step * p, p // LANES * chunk, p % LANES) for p in range(span.low, span.high))
 
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(1, 6)), min_size=1, max_size=4))
 def test_elements_are_never_counted_twice(digits: list[tuple[int, int]]) -> None:
-    along = tuple(Along(Axis("a", count), Ramp(0, step, count)) for step, count in digits)
+    along = tuple(Along(Axis("a", count), AffineTable(0, step, count)) for step, count in digits)
     touched = {sum(step * i for (step, _), i in zip(digits, index, strict=True)) for index in np.ndindex(*(c for _, c in digits))}
     found = distinct(Where(0, 0, along))
     assert 1 <= found <= len(touched)

@@ -1,4 +1,4 @@
-"""The package's docstring walks all of it, and what judges programs knows nothing of what makes them."""
+"""The package's docstring names all of it, and what judges programs knows nothing of what makes them."""
 
 from __future__ import annotations
 

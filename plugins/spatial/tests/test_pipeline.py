@@ -68,10 +68,10 @@ def _late(program: Program) -> Program:
 
 def test_arrays_that_do_not_fit_are_told_in_bytes() -> None:
     launch = bound("vector_add", {"n": 5000})
-    work = arrange(lower(launch.module(), launch.launch), MACHINE)
+    stream_program = arrange(lower(launch.module(), launch.launch), MACHINE)
     small = replace(MACHINE, rows=1)
     with pytest.raises(CapacityError) as error:
-        schedule(work, small)
+        schedule(stream_program, small)
     assert error.value.code == "TFW0690"
     assert error.value.needed > 0 and error.value.unit == "bytes"
 

@@ -3,13 +3,13 @@
 The way of a kernel; `pipeline.py` is the same as code. Each stage is a plain function of what the one before it made.
 
     tile IR of one launch, its scalars and grid bound
-      lower/      one walk for all programs alike; loops become axes        -> graph.Graph        arrays over named axes
+      lower/      one traversal for all equal programs; loops become axes  -> graph.Graph        arrays over named axes
       elements    64-bit integers as pairs of words, small formats as codes -> graph.Graph        of the machine's types
-      arrange/    which axes lie along lanes, which in time                 -> sweep.Work         rigid streams through one unit
+      arrange/    which axes lie along lanes, which in time                 -> stream_program.StreamProgram  operations on streams
         chain/    elementwise work as chains of ALUs, for `arrange/`
-      partition/  on several chips, around `arrange/`: parts and links      -> sweep.NodeWork
+      partition/  on several chips, around `arrange/`: parts and links      -> stream_program.NodeStreamProgram
       schedule/   places for arrays, a cycle for every burst                -> schedule.Schedule  the count of cycles is known
-      emit        queues in order of time, gaps as NOPs (links: `trains`)   -> program.Program
+      emit        queues in order of time, gaps as NOPs (links: `link_queue`)   -> program.Program
 
 What is known beforehand: `target` and `capabilities` (what is claimed), `machine` with `data/sdm-1.yaml` (every number and its
 origin), `isa/` (the table of instructions, its meanings, its element types). Refused before anything is laid out: what needs more
@@ -23,5 +23,5 @@ counts), `tick/` (a cycle at a time, to judge the other), `check/` (every constr
 after a launch what data asked for that it must not.
 
 Towards tilefw: `plugin` (hooks), `backend`, `node_options` (the launch keywords `chips` and `split`), `page` (docs/sdm-1.md). What
-stages share: `postorder`, and `ramp` (tables of even steps).
+stages share: `postorder`, and `index_tables` (tables in closed form).
 """

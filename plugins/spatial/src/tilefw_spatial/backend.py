@@ -43,7 +43,7 @@ class SpatialBackend(Backend):
         ("lower", "Turns tile IR of one launch into a graph of arrays over named axes."),
         ("elements", "Turns 64-bit integers into pairs of words, and small formats into codes."),
         ("arrange", "Chooses which axes lie along lanes and which in time; elementwise work becomes chains of ALUs."),
-        ("partition", "Deals the work out to several chips, and sends between them."),
+        ("partition", "Divides the launch among several chips, with sends between them."),
         ("schedule", "Places arrays, and gives every burst its cycle."),
         ("emit", "Writes the queues in order of time."),
     )

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tilefw_spatial.isa import TYPES
+from tilefw_spatial.link_queue import idle, words
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import ChipCode, Home, Inst, Parameter, Program, Tensor
+from tilefw_spatial.program import Allocation, ChipCode, Inst, Parameter, Program, Tensor
 from tilefw_spatial.schedule import DemandedIssue, Schedule
-from tilefw_spatial.trains import idle, words
 
 MAX_BURST = 4096
 MAX_REPEATS = 4096
@@ -35,21 +35,21 @@ def emit(
 
 def tensors(schedule: Schedule, chip: int = 0) -> Iterator[tuple[int, Tensor]]:
     """Arrays that the host fills or reads, with their rank: one tensor a copy."""
-    for array, homes in schedule.arrays:
+    for array, allocations in schedule.arrays:
         if array.role not in ("in", "out", "const"):
             continue
-        for number, home in enumerate(homes if array.role != "out" else homes[:1]):
+        for number, allocation in enumerate(allocations if array.role != "out" else allocations[:1]):
             name = array.name if number == 0 else f"{array.name}.{number}"
             named = f"{name}@{chip}" if chip else name
             # Constants of types that NumPy lacks are held as their codes until here.
-            data = None if array.data is None else array.data.view(TYPES[home.dtype].numpy)
-            yield array.rank, Tensor(named, array.role, _on_chip(home, chip), array.transfers, data)
+            data = None if array.data is None else array.data.view(TYPES[allocation.dtype].numpy)
+            yield array.rank, Tensor(named, array.role, _on_chip(allocation, chip), array.transfers, data)
 
 
-def _on_chip(home: Home, chip: int) -> Home:
+def _on_chip(allocation: Allocation, chip: int) -> Allocation:
     if not chip:
-        return home
-    return replace(home, planes=tuple(tuple(replace(rows, chip=chip) for rows in places) for places in home.planes))
+        return allocation
+    return replace(allocation, planes=tuple(tuple(replace(rows, chip=chip) for rows in blocks) for blocks in allocation.planes))
 
 
 def queues(issues: Iterable[DemandedIssue], machine: Machine, begin: int = 0) -> dict[str, tuple[Inst, ...]]:

@@ -1,8 +1,8 @@
 """The bytes that a launch's buffers need on the chip whatever their layout, counted in closed form before anything is laid out.
 
 It is a bound from below, so that nothing is refused that might fit: different elements that loads touch, and those that stores do.
-What is there more than once, what passes between sweeps and lanes that nobody uses come on top: `schedule.placement` counts them.
-"""
+What is there more than once, what passes between stream operations and lanes that nobody uses come on top: `schedule.placement`
+counts them. """
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import numpy as np
 
 from tilefw.api import DTYPES, CapacityError, Place
 from tilefw_spatial.graph import Graph, Load, Rename, Value, Where, operands_of
+from tilefw_spatial.index_tables import AffineTable, Offsets, TooLarge
 from tilefw_spatial.limits import SMALLER
 from tilefw_spatial.lower.places import accessed, independent, reach_of
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.postorder import postorder
-from tilefw_spatial.ramp import Offsets, Ramp, TooLarge
 
 _SORTED = 1 << 22  # elements that are sorted to tell which differ
 
@@ -69,12 +69,12 @@ def _stored(graph: Graph) -> dict[int, int]:
 
 
 def _needed_whole(graph: Graph) -> list[Value]:
-    """Values of which every element is needed: a rename may pick some."""
+    """Values of which every element is needed: a reindexing may select some."""
     roots = (root for store in graph.stores for root in (store.value, store.mask) if root is not None)
-    return postorder(roots, lambda value: () if _picks(value) else operands_of(value.op))
+    return postorder(roots, lambda value: () if _reindexes(value) else operands_of(value.op))
 
 
-def _picks(value: Value) -> bool:
+def _reindexes(value: Value) -> bool:
     return isinstance(value.op, Rename) and value.op.index is not None
 
 
@@ -119,7 +119,7 @@ def distinct(where: Where) -> int:
 
 def _steps(elements: Offsets) -> tuple[int, int, int]:
     """The least distance between different elements, that of the outermost, and how many there are, at least."""
-    if isinstance(elements, Ramp):
+    if isinstance(elements, AffineTable):
         step = abs(elements.step)
         return (step, step * (elements.count - 1), elements.count) if step else (0, 0, min(1, elements.count))
     if not elements.size or elements.size > _SORTED:

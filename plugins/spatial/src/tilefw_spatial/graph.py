@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilefw.api import Place
+from tilefw_spatial.index_tables import Offsets, Valid
 from tilefw_spatial.postorder import postorder
-from tilefw_spatial.ramp import Offsets, Valid
 
 
 @dataclass(frozen=True, slots=True, eq=False)

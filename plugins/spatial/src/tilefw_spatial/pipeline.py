@@ -1,4 +1,4 @@
-"""The way of a kernel to its schedule, on one page: tile IR of one launch -> graph -> sweeps -> schedule -> program.
+"""The way of a kernel to its schedule, on one page: tile IR of one launch -> graph -> stream operations -> schedule -> program.
 
 Each stage is a plain function of what the one before it made; none knows of the stages around it. The count of cycles is known when
 `schedule` returns; `emit` only writes down what was decided.
@@ -17,13 +17,13 @@ from tilefw_spatial.elements import on_machine_types
 from tilefw_spatial.emit import emit
 from tilefw_spatial.footprint import check as check_footprint
 from tilefw_spatial.graph import Check, Graph
+from tilefw_spatial.index_tables import LARGEST, TooLarge
 from tilefw_spatial.limits import beyond
 from tilefw_spatial.lower import check_grid, lower
 from tilefw_spatial.lower.known import canonical
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.partition import partition
 from tilefw_spatial.program import Parameter, Program
-from tilefw_spatial.ramp import LARGEST, TooLarge
 from tilefw_spatial.schedule import Schedule, schedule, schedule_node
 from tilefw_spatial.supported import check_machine
 

@@ -57,7 +57,7 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class Allocation:
     """Where an array of vectors lies: `planes[byte][place]`, a vector of 4-byte elements has four planes.
 
     Each `segment` successive vectors have `groups` places of their own, and neighbours lie in different ones: byte plane `byte` of
@@ -107,11 +107,11 @@ class Tensor:
     """An array that the host fills before the first cycle (`in`, `const`) or reads after the last (`out`).
 
     `transfers` are carried out in order: where two write one element of the host's buffer the later one stands. A `const` has
-    `data`: its vectors, [vectors, lanes], as elements of its home's dtype."""
+    `data`: its vectors, [vectors, lanes], as elements of its allocation's dtype."""
 
     name: str
     role: str
-    home: Home
+    allocation: Allocation
     transfers: tuple[Transfer, ...] = ()
     data: NDArray[np.generic] | None = None
 

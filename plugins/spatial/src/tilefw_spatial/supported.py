@@ -39,7 +39,7 @@ RULES = (
     _most("superlanes", 20, "the field of CFG.vl"),
     _most("alus", 16, "four bits of an operand"),
     _most("delay_steps", 4, "two bits of an operand"),
-    _most("rows", 4096, "the burst that walks a bank"),
+    _most("rows", 4096, "the longest burst within a bank"),
     Rule(WORDS, f"banks · rows up to {ADDRESSES} (bits of an address)",
          lambda m: m.banks * m.rows <= ADDRESSES, lambda m: str(m.banks * m.rows)),
     Rule(WORDS, f"accumulator_banks · accumulator_rows up to {ADDRESSES} (bits of an address)",

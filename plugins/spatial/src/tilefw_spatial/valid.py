@@ -13,7 +13,7 @@ from tilefw_spatial.checked import CHECK, arguments
 from tilefw_spatial.isa import OPS, TYPES, Use
 from tilefw_spatial.isa.wellformed import faults, misplaced
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import AxisMap, ChipCode, Home, Inst, Parameter, Program, Rows, Tensor, Transfer
+from tilefw_spatial.program import Allocation, AxisMap, ChipCode, Inst, Parameter, Program, Rows, Tensor, Transfer
 
 ROLES = ("in", "out", "const")
 KINDS = ("pointer", "scalar", CHECK)
@@ -107,42 +107,43 @@ def tensor_faults(machine: Machine, tensor: Tensor, parameters: Sequence[Paramet
     """What is wrong with an array: its type, places, transfers, data."""
     if tensor.role not in ROLES:
         yield f"its role is {tensor.role}, none of {', '.join(ROLES)}"
-    if tensor.home.dtype not in TYPES:
-        yield f"there is no element type {tensor.home.dtype}"
+    if tensor.allocation.dtype not in TYPES:
+        yield f"there is no element type {tensor.allocation.dtype}"
         return
-    yield from _home_faults(machine, tensor.home, chips)
+    yield from _allocation_faults(machine, tensor.allocation, chips)
     for number, transfer in enumerate(tensor.transfers):
-        if not 0 <= transfer.fill < 1 << 8 * TYPES[tensor.home.dtype].nbytes:
-            yield f"transfer {number}: {transfer.fill:#x} are not the bits of one {tensor.home.dtype}"
+        if not 0 <= transfer.fill < 1 << 8 * TYPES[tensor.allocation.dtype].nbytes:
+            yield f"transfer {number}: {transfer.fill:#x} are not the bits of one {tensor.allocation.dtype}"
         for fault in _transfer_faults(machine, transfer, parameters):
             yield f"transfer {number}: {fault}"
     if (tensor.role == "const") != (tensor.data is not None):
         yield "a const has data, and nothing else has"
-    if tensor.data is not None and tensor.data.shape != (tensor.home.vectors, machine.lanes):
-        yield f"data of shape {list(tensor.data.shape)} instead of {[tensor.home.vectors, machine.lanes]}"
-    if tensor.data is not None and tensor.data.dtype != TYPES[tensor.home.dtype].numpy:
-        yield f"data of {tensor.data.dtype} instead of {TYPES[tensor.home.dtype].numpy}"
+    if tensor.data is not None and tensor.data.shape != (tensor.allocation.vectors, machine.lanes):
+        yield f"data of shape {list(tensor.data.shape)} instead of {[tensor.allocation.vectors, machine.lanes]}"
+    if tensor.data is not None and tensor.data.dtype != TYPES[tensor.allocation.dtype].numpy:
+        yield f"data of {tensor.data.dtype} instead of {TYPES[tensor.allocation.dtype].numpy}"
 
 
-def _home_faults(machine: Machine, home: Home, chips: int) -> Iterator[str]:
-    if home.vectors < 1 or home.groups < 1 or home.segment < home.groups or home.segment % home.groups:
-        yield f"{home.vectors} vectors in segments of {home.segment} and {home.groups} groups"
+def _allocation_faults(machine: Machine, allocation: Allocation, chips: int) -> Iterator[str]:
+    vectors, segment, groups = allocation.vectors, allocation.segment, allocation.groups
+    if vectors < 1 or groups < 1 or segment < groups or segment % groups:
+        yield f"{vectors} vectors in segments of {segment} and {groups} groups"
         return
-    if len(home.planes) != TYPES[home.dtype].nbytes:
-        yield f"{len(home.planes)} byte planes instead of {TYPES[home.dtype].nbytes}"
-    places = ceil_div(home.vectors, home.segment) * home.groups
-    for plane in home.planes:
+    if len(allocation.planes) != TYPES[allocation.dtype].nbytes:
+        yield f"{len(allocation.planes)} byte planes instead of {TYPES[allocation.dtype].nbytes}"
+    places = ceil_div(allocation.vectors, allocation.segment) * allocation.groups
+    for plane in allocation.planes:
         if len(plane) != places:
             yield f"{len(plane)} places of a byte plane instead of {places}"
         for number, rows in enumerate(plane):
-            yield from _rows_faults(machine, rows, _rows_at(home, number), chips)
+            yield from _rows_faults(machine, rows, _rows_at(allocation, number), chips)
 
 
-def _rows_at(home: Home, place: int) -> int:
+def _rows_at(allocation: Allocation, place: int) -> int:
     """How many rows an array has at one of its places."""
-    segment, group = divmod(place, home.groups)
-    left = min(home.segment, home.vectors - segment * home.segment) - group
-    return max(0, ceil_div(left, home.groups))
+    segment, group = divmod(place, allocation.groups)
+    left = min(allocation.segment, allocation.vectors - segment * allocation.segment) - group
+    return max(0, ceil_div(left, allocation.groups))
 
 
 def _rows_faults(machine: Machine, rows: Rows, count: int, chips: int) -> Iterator[str]:

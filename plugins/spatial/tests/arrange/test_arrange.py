@@ -1,4 +1,4 @@
-"""Graphs arranged and evaluated sweep by sweep give what NumPy gives, however their axes fall along lanes and time."""
+"""Graphs arranged and evaluated operation by operation give what NumPy gives, however their axes fall along lanes and time."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import pytest
 from bounded import applied, assert_within, combined, exactly
 from bounded import softmax as expected_softmax
 from graphs import apply, load, reduce, where
-from work_evaluator import Evaluator
+from stream_evaluator import Evaluator
 
 from tilefw_spatial.arrange import arrange
 from tilefw_spatial.graph import Axis, Combine, Constant, Graph, Store, Value
 from tilefw_spatial.machine import load as load_machine
-from tilefw_spatial.sweep import LaneSweep
+from tilefw_spatial.stream_program import LaneStreamOp
 
 
 def run(graph: Graph, *buffers: np.ndarray) -> Evaluator:
@@ -80,8 +80,8 @@ def test_values_of_several_domains_meet() -> None:
 def test_few_long_rows_are_reduced_across_lanes(rows: int, columns: int) -> None:
     graph = softmax(Axis("row", rows), Axis("column", 1 << (columns - 1).bit_length()), columns)
     x, out = draw(rows * columns), np.zeros(rows * columns, np.float32)
-    work = arrange(graph, load_machine())
-    found = Evaluator(work, {0: x, 1: out})
+    stream_program = arrange(graph, load_machine())
+    found = Evaluator(stream_program, {0: x, 1: out})
     assert_within(out.reshape(rows, columns), expected_softmax(exactly(x.reshape(rows, columns))))
-    assert any(isinstance(sweep, LaneSweep) for sweep in work.sweeps)
+    assert any(isinstance(stream_op, LaneStreamOp) for stream_op in stream_program.stream_ops)
     assert found.points < columns

@@ -1,4 +1,4 @@
-"""Launches of library kernels: their graphs, arranged and evaluated sweep by sweep, against the reference interpreter."""
+"""Launches of library kernels: their graphs, arranged and evaluated operation by operation, against the reference interpreter."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 from launches import bound, memory
-from work_evaluator import Evaluator
+from stream_evaluator import Evaluator
 
 from tilefw_spatial.arrange import arrange
 from tilefw_spatial.elements import on_machine_types
 from tilefw_spatial.lower import lower
 from tilefw_spatial.machine import load as load_machine
-from tilefw_spatial.sweep import Work
+from tilefw_spatial.stream_program import StreamProgram
 
 SMALL = {
     "vector_add": {"n": 1000, "block": 256},
@@ -26,17 +26,17 @@ SMALL = {
 }
 
 
-def arranged(kernel: str, parameters: dict[str, Any]) -> tuple[Work, dict[str, Any]]:
-    """The work of a launch, and how what it computes compares with the reference, by output."""
+def arranged(kernel: str, parameters: dict[str, Any]) -> tuple[StreamProgram, dict[str, Any]]:
+    """The stream program of a launch, and how what it computes compares with the reference, by output."""
     found = bound(kernel, parameters)
     graph = on_machine_types(lower(found.module(), found.launch))
-    work = arrange(graph, load_machine())
+    stream_program = arrange(graph, load_machine())
     reference = found.reference()
     host = memory(found.passed)
     buffers = {number: host[buffer.storage] for number, buffer in found.buffers.items()}
     buffers |= {len(found.passed) + n: np.zeros(check.elements, np.uint8) for n, check in enumerate(graph.checks)}
-    Evaluator(work, buffers, {number: buffer.offset for number, buffer in found.buffers.items()})
-    return work, {name: reference.compare(name) for name in found.outputs}
+    Evaluator(stream_program, buffers, {number: buffer.offset for number, buffer in found.buffers.items()})
+    return stream_program, {name: reference.compare(name) for name in found.outputs}
 
 
 @pytest.mark.parametrize("kernel", SMALL)

@@ -1,4 +1,4 @@
-"""Products of matrices arranged and evaluated sweep by sweep: sums, sides, tails of every axis, epilogues, attention."""
+"""Products of matrices arranged and evaluated operation by operation: sums, sides, tails of every axis, epilogues, attention."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from bounded import applied, assert_within, combined, exactly, product
 from graphs import apply, load, reduce, where
-from work_evaluator import Evaluator
+from stream_evaluator import Evaluator
 
 from tilefw.api import UnsupportedError
 from tilefw_spatial.arrange import arrange
@@ -20,7 +20,7 @@ from tilefw_spatial.arrange.normal import normal
 from tilefw_spatial.chain import chain
 from tilefw_spatial.graph import Axis, Combine, Constant, Dot, Graph, Store, Value
 from tilefw_spatial.machine import load as load_machine
-from tilefw_spatial.sweep import MatrixSweep, Work
+from tilefw_spatial.stream_program import MatrixStreamOp, StreamProgram
 
 NUMPY = {"fp16": np.float16, "bf16": ml_dtypes.bfloat16, "fp8e4nv": ml_dtypes.float8_e4m3fn, "int8": np.int8, "fp32": np.float32}
 RNG = np.random.default_rng(2)
@@ -52,8 +52,8 @@ def matmul(m: Axis, n: Axis, k: tuple[Axis, ...], dtype: str, out: str) -> Graph
     return Graph([Store(result, where(3, (m, n.extent), (n, 1)))])
 
 
-def products(work: Work) -> list[MatrixSweep]:
-    return [sweep for sweep in work.sweeps if isinstance(sweep, MatrixSweep)]
+def products(stream_program: StreamProgram) -> list[MatrixStreamOp]:
+    return [stream_op for stream_op in stream_program.stream_ops if isinstance(stream_op, MatrixStreamOp)]
 
 
 @pytest.mark.parametrize(("m", "n", "k", "dtype", "out"), [
@@ -74,15 +74,18 @@ def test_products_of_any_shape(m: int, n: int, k: tuple[int, int], dtype: str, o
 def test_the_cheaper_side_is_the_weights_and_both_sides_work_alike() -> None:
     """The published sweep's first point: 8 tiles of weights made of the left operand beat 5 made of the right one."""
     graph = matmul(Axis("m", 2304), Axis("n", 1376), (Axis("step", 128), Axis("k", 32)), "fp16", "fp16")
-    sweeps = products(arrange(graph, load_machine()))
-    busy = {side: sum(sweep.rows * len(sweep.products) for sweep in sweeps if sweep.side == side) for side in ("W", "E")}
+    stream_ops = products(arrange(graph, load_machine()))
+    busy = {
+        side: sum(stream_op.rows * len(stream_op.products) for stream_op in stream_ops if stream_op.side == side)
+        for side in ("W", "E")
+    }
     assert busy == {"W": 4 * 26 * 1376, "E": 4 * 26 * 1376}
 
 
 def test_an_odd_tile_is_split_over_both_sides() -> None:
     graph = matmul(Axis("m", 1000), Axis("n", 300), (Axis("k", 640),), "fp16", "fp16")
-    sweeps = products(arrange(graph, load_machine()))
-    assert [(sweep.side, len(sweep.products)) for sweep in sweeps] == [("W", 2), ("E", 2)]
+    stream_ops = products(arrange(graph, load_machine()))
+    assert [(stream_op.side, len(stream_op.products)) for stream_op in stream_ops] == [("W", 2), ("E", 2)]
 
 
 def test_a_batch_has_weights_of_its_own() -> None:
@@ -109,15 +112,15 @@ def test_attention_has_its_queries_along_lanes(dtype: str) -> None:
     graph = Graph([Store(result, where(3, (h, queries * size), (q, size), (e, 1)))])
     qs, ks, vs = (draw((heads, length, size), dtype) for length in (queries, keys, keys))
     out = np.zeros(heads * queries * size, np.float32)
-    work = arrange(graph, load_machine())
-    Evaluator(work, {0: qs.reshape(-1), 1: ks.reshape(-1), 2: vs.reshape(-1), 3: out})
+    stream_program = arrange(graph, load_machine())
+    Evaluator(stream_program, {0: qs.reshape(-1), 1: ks.reshape(-1), 2: vs.reshape(-1), 3: out})
     factor = exactly(np.full((1, 1, 1), size**-0.5, np.float32))
     scaled = applied("mulf", "fp32", product(exactly(qs), exactly(ks.swapaxes(1, 2))), factor)
     powers = applied("exp", "fp32", applied("subf", "fp32", scaled, combined("maxf", "fp32", scaled)))
     above = product(applied("castf", dtype, powers, of="fp32"), exactly(vs))
     expected = applied("divf", "fp32", above, combined("addf", "fp32", powers))
     assert_within(out.reshape(heads, queries, size), expected)
-    assert len(products(work)) <= 4 * heads
+    assert len(products(stream_program)) <= 4 * heads
 
 
 def test_weights_that_do_not_depend_on_a_contracted_axis() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from graphs import apply, load, where
-from work_evaluator import Evaluator
+from stream_evaluator import Evaluator
 
 from tilefw_spatial.arrange import arrange
 from tilefw_spatial.graph import Along, Axis, Constant, Graph, Store, Value, Where

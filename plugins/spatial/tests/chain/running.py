@@ -15,7 +15,7 @@ from tilefw_spatial.chain.record import operand_types
 from tilefw_spatial.isa.meanings import immediate, meaning, modified
 from tilefw_spatial.isa.types import reinterpret
 from tilefw_spatial.machine import load
-from tilefw_spatial.sweep import AluStep, OperandSource
+from tilefw_spatial.stream_program import AluStep, OperandSource
 
 Array = np.ndarray[Any, Any]
 Arrays = dict[Hashable, Array]

@@ -10,7 +10,7 @@ from time import perf_counter
 import pytest
 from cycles import launched
 from drawn_programs import drawn, host_buffers, shaken
-from hand_made import MACHINE, home, kinds, matrix, program
+from hand_made import MACHINE, allocation, kinds, matrix, program
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +21,7 @@ from tilefw_spatial.program import Inst, Program, Tensor
 from tilefw_spatial.simulate.device import simulate
 
 EAST = MACHINE.position("MXM.E")
-X = Tensor("x", "in", home("uint8", 8, [("MEM.E0", 0, 0)]), (matrix(0, 8),))
+X = Tensor("x", "in", allocation("uint8", 8, [("MEM.E0", 0, 0)]), (matrix(0, 8),))
 
 
 def read(time: int, count: int, row: int = 0, stream: int = 0) -> tuple[int, Inst]:
@@ -37,7 +37,7 @@ def problems(timed: Mapping[str, list[tuple[int, Inst]]], *tensors: Tensor) -> l
     return [str(problem) for problem in judge(made, MACHINE).problems]
 
 
-Y = Tensor("y", "out", home("uint8", 2, [("MEM.E5", 0, 0)]), (matrix(1, 2),))
+Y = Tensor("y", "out", allocation("uint8", 2, [("MEM.E5", 0, 0)]), (matrix(1, 2),))
 MOVED = {"MEM.E0": [read(100, 2)], "MEM.E5": [write(108, 2)]}
 
 
@@ -88,8 +88,8 @@ def weights(multiply: int, *more: tuple[int, Inst], drain: int = 290, flags: int
     timed["MXM.E0.MAC"] = [(multiply, Inst("MAC", "int8", 4, a=16, step=1, imm=16, flags=flags))]
     timed["MXM.E0.DRN"] = [(drain, Inst("DRN", "int32", 4, dst=32, step=1))]
     places = [(f"MEM.E{i}", 0, 0) for i in range(16)]
-    tables = [Tensor(f"t{i}", "in", home("uint8", 1, [place]), (matrix(1, 1),)) for i, place in enumerate(places)][1:]
-    return problems(timed, *tables, Tensor("t", "in", home("uint8", 4, [("MEM.E20", 0, 0)]), (matrix(1, 4),)))
+    tables = [Tensor(f"t{i}", "in", allocation("uint8", 1, [place]), (matrix(1, 1),)) for i, place in enumerate(places)][1:]
+    return problems(timed, *tables, Tensor("t", "in", allocation("uint8", 4, [("MEM.E20", 0, 0)]), (matrix(1, 4),)))
 
 
 def test_weights_are_whole_and_stay_and_sums_are_drained_after_the_last() -> None:
@@ -152,7 +152,7 @@ def test_another_count_of_cycles_is_a_problem() -> None:
 
 def test_a_shift_that_changes_what_is_taken_is_no_harmless_one() -> None:
     """A write of two of eight vectors, a cycle early, takes another two: nothing is missing, and the count is the same."""
-    tensors = [X, Tensor("y", "out", home("uint8", 2, [("MEM.E5", 1, 0)]), (matrix(1, 2),))]
+    tensors = [X, Tensor("y", "out", allocation("uint8", 2, [("MEM.E5", 1, 0)]), (matrix(1, 2),))]
     timed = {"MEM.E0": [read(100, 8), read(120, 1)], "MEM.E5": [write(110, 2, 4096)]}
     made = program(timed, tensors, [("x", "uint8"), ("y", "uint8")])
     assert check(made, MACHINE) == []

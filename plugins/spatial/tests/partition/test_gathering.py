@@ -8,13 +8,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from launches import bound
-from work_evaluator import Evaluator, cells
+from stream_evaluator import Evaluator, cells
 
 from tilefw_spatial.machine import load
 from tilefw_spatial.partition.packing import carried, packing, taken_apart
 from tilefw_spatial.pipeline import compile_kernel
 from tilefw_spatial.program import AxisMap, Transfer
-from tilefw_spatial.sweep import Array, Work
+from tilefw_spatial.stream_program import Array, StreamProgram
 
 MACHINE = load()
 LANES = MACHINE.lanes
@@ -38,8 +38,8 @@ def test_riders_are_whole_again(rows: int, used: int, carriers: int | None) -> N
         sent[vector, lane] = host[element]
     sent[packed.carriers :] = 0xDEAD
     arrived = Array("arrived", "fp16", rows, "const", data=sent)
-    sweeps, pieces = taken_apart(packed, arrived, MACHINE)
-    ran = Evaluator(Work(sweeps, [arrived, *pieces]), {})
+    stream_ops, pieces = taken_apart(packed, arrived, MACHINE)
+    ran = Evaluator(StreamProgram(stream_ops, [arrived, *pieces]), {})
     assert np.array_equal(ran.memory[arrived].view(np.uint16)[:, :used], host.reshape(rows, used))
 
 

@@ -29,7 +29,7 @@ from tilefw_spatial.pipeline import compile_kernel
 from tilefw_spatial.program import ChipCode, Inst, Program
 from tilefw_spatial.simulate.device import simulate
 from tilefw_spatial.simulate.transfers import HostBuffer
-from tilefw_spatial.sweep import LinkSweep
+from tilefw_spatial.stream_program import LinkStreamOp
 from tilefw_spatial.tick import TickArray
 from tilefw_spatial.tick import simulate as simulate_slowly
 
@@ -100,8 +100,8 @@ def test_both_simulators_agree(split: str) -> None:
 def test_what_is_gathered_is_sent_once() -> None:
     """Second copies of what the host fills cost nothing; of what comes by links they cost the links' time again."""
     launch = bound("matmul", {"m": 400, "n": 3000, "k": 700})
-    work = gathered_split(lower(launch.module(), launch.launch), 4, load())
-    sent = list({id(step.array): step.array for step in work.order if isinstance(step, LinkSweep)}.values())
+    stream_program = gathered_split(lower(launch.module(), launch.launch), 4, load())
+    sent = list({id(step.array): step.array for step in stream_program.order if isinstance(step, LinkStreamOp)}.values())
     assert sent
     assert not any(same_data(one, other) for number, one in enumerate(sent) for other in sent[:number])
 

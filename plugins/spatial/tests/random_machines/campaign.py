@@ -23,9 +23,9 @@ Rows = Mapping[tuple[int, str], "Outcome | str"]
 
 _HEAD = """# Machine files drawn at random for spatial-sdm1, and launches on them
 
-{machines} machines (seeds {first} to {last}) in {seconds:.0f} s. A machine differs from the packaged one in counts (superlanes, slices, banks, rows,
-ALUs, accumulator rows) and delays. A launch is right when both simulators store what the packaged machine stores, without a finding and
-in exactly the predicted number of cycles. Wrong is everything else that is no refusal.
+{machines} machines (seeds {first} to {last}) in {seconds:.0f} s. A machine differs from the packaged one in counts (superlanes,
+slices, banks, rows, ALUs, accumulator rows) and delays. A launch is right when both simulators store what the packaged machine
+stores, without a finding and in exactly the predicted number of cycles. Wrong is everything else that is no refusal.
 
 | kernel | right and exact | cycles | too little memory | refused by stage | wrong |
 |---|---|---|---|---|---|"""

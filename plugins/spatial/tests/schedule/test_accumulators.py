@@ -1,4 +1,5 @@
-"""Rows of accumulators belong to one sweep from its first product to its drain, and what is given back can be had again."""
+"""Rows of accumulators belong to one stream operation from its first product to its drain, and what is given back can be had
+again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is taken is never given again, and a sweep begins as early as what it needs is free."""
+"""What is taken is never given again, and a stream operation begins as early as what it needs is free."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilefw_spatial.schedule.intervals import KEPT, Intervals, merged, overlap
-from tilefw_spatial.schedule.reservations import Demand, Exhausted, Pool, ScheduleReservations
+from tilefw_spatial.schedule.reservations import Demand, Exhausted, Pool, ReservationTable
 
 spans = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 6)).map(lambda p: (p[0], p[0] + p[1])), min_size=1, max_size=4)
 
@@ -48,8 +48,8 @@ def test_many_gaps_are_given_up_but_nothing_is_given_twice() -> None:
 
 
 @given(st.lists(st.tuples(spans, spans, st.integers(0, 30)), min_size=1, max_size=6))
-def test_sweeps_share_nothing_and_begin_as_early_as_they_can(cases: list) -> None:
-    reservations = ScheduleReservations()
+def test_stream_operations_share_nothing_and_begin_as_early_as_they_can(cases: list) -> None:
+    reservations = ReservationTable()
     taken: dict[str, set[int]] = {name: set() for name in ("a", "p", "q")}
     for fixed, pooled, least in cases:
         demand = Demand({"a": merged(fixed)}, [Pool([[(name, merged(pooled))] for name in "pq"])], least)
@@ -59,11 +59,11 @@ def test_sweeps_share_nothing_and_begin_as_early_as_they_can(cases: list) -> Non
             return not taken["a"] & {begin + at for at in _members(fixed)} and any(not taken[name] & here for name in "pq")
 
         expected = next(begin for begin in range(least, 2000) if fits(begin))
-        placed = reservations.place(demand)
-        assert placed.begin == expected
-        name = "pq"[placed.picks[0]]
+        reservation = reservations.reserve(demand)
+        assert reservation.begin == expected
+        name = "pq"[reservation.choices[0]]
         for resource, members in (("a", _members(fixed)), (name, _members(pooled))):
-            moved = {placed.begin + at for at in members}
+            moved = {reservation.begin + at for at in members}
             assert not taken[resource] & moved
             taken[resource] |= moved
 
@@ -71,5 +71,5 @@ def test_sweeps_share_nothing_and_begin_as_early_as_they_can(cases: list) -> Non
 def test_pools_that_are_too_small_are_told() -> None:
     pool = Pool([[(name, [(0, 4)])] for name in "pq"])
     with pytest.raises(Exhausted) as error:
-        ScheduleReservations().place(Demand({}, [pool, pool, pool]))
+        ReservationTable().reserve(Demand({}, [pool, pool, pool]))
     assert error.value.pool == 2

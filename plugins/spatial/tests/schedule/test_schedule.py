@@ -1,4 +1,4 @@
-"""A schedule computes what its work says, without a finding, in as many cycles as it predicts."""
+"""A schedule computes what its stream program computes, without a finding, in as many cycles as it predicts."""
 
 from __future__ import annotations
 
@@ -7,39 +7,39 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from random_work import random_work
-from work_evaluator import Evaluator
+from random_stream_programs import random_stream_programs
+from stream_evaluator import Evaluator
 
 from tilefw.api import dtype
 from tilefw_spatial.emit import emit
 from tilefw_spatial.machine import Machine, load
 from tilefw_spatial.program import Parameter, Program
 from tilefw_spatial.schedule import schedule
-from tilefw_spatial.schedule.lifetimes import Life, lifetimes, most_alive
-from tilefw_spatial.schedule.placement import place
+from tilefw_spatial.schedule.lifetimes import Lifetime, lifetimes, most_alive
+from tilefw_spatial.schedule.placement import place_arrays
 from tilefw_spatial.simulate.device import simulate
 from tilefw_spatial.simulate.transfers import HostBuffer
-from tilefw_spatial.sweep import AluStep, Array, OperandSource, Read, VectorSweep, Walk, Work, Write
+from tilefw_spatial.stream_program import AccessPattern, AluStep, Array, OperandSource, Read, StreamProgram, VectorStreamOp, Write
 
 MACHINE = load()
 
 
-def _program(work: Work, buffers: dict[int, np.ndarray], machine: Machine = MACHINE) -> Program:
+def _program(stream_program: StreamProgram, buffers: dict[int, np.ndarray], machine: Machine = MACHINE) -> Program:
     parameters = [Parameter(f"p{n}", "pointer", dtype(str(b.dtype)).name, b.nbytes) for n, b in sorted(buffers.items())]
-    return emit([schedule(work, machine)], "work", (1, 1, 1), parameters, {})
+    return emit([schedule(stream_program, machine)], "work", (1, 1, 1), parameters, {})
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_random_work(seed: int) -> None:
-    work, buffers = random_work(MACHINE, seed, 1 + seed % 40 // 4)
-    _computes(work, buffers, MACHINE)
+def test_random_stream_programs(seed: int) -> None:
+    stream_program, buffers = random_stream_programs(MACHINE, seed, 1 + seed % 40 // 4)
+    _computes(stream_program, buffers, MACHINE)
 
 
-def _computes(work: Work, buffers: dict[int, np.ndarray], machine: Machine) -> None:
-    program = _program(work, buffers, machine)
+def _computes(stream_program: StreamProgram, buffers: dict[int, np.ndarray], machine: Machine) -> None:
+    program = _program(stream_program, buffers, machine)
     expected = {n: buffer.copy() for n, buffer in buffers.items()}
     found = {n: buffer.copy() for n, buffer in buffers.items()}
-    Evaluator(work, expected)
+    Evaluator(stream_program, expected)
     ran = simulate(program, machine, [HostBuffer(f"p{n}", found[n].view(np.uint8), 0) for n in sorted(found)])
     assert [finding.message for finding in ran.findings.all] == []
     assert ran.cycles == program.cycles
@@ -52,25 +52,27 @@ def test_rows_of_arrays_that_are_no_longer_needed_are_used_again(seed: int) -> N
     rows = 128
     while not _shared_rows(seed, rows):
         rows -= 8
-    work, buffers = random_work(replace(MACHINE, rows=rows), seed, 60, recent=4)
-    _computes(work, buffers, replace(MACHINE, rows=rows))
+    stream_program, buffers = random_stream_programs(replace(MACHINE, rows=rows), seed, 60, recent=4)
+    _computes(stream_program, buffers, replace(MACHINE, rows=rows))
 
 
 def _shared_rows(seed: int, rows: int) -> bool:
     """Whether arrays have rows that others had before, in banks of so many rows."""
     machine = replace(MACHINE, rows=rows)
-    work, _ = random_work(machine, seed, 60, recent=4)
-    return any(place(work, machine).before.values())
+    stream_program, _ = random_stream_programs(machine, seed, 60, recent=4)
+    return any(place_arrays(stream_program, machine).before.values())
 
 
 def test_what_is_needed_at_one_time_counts() -> None:
-    work = Work()
+    stream_program = StreamProgram()
     arrays = [Array(f"a{n}", "int8", 100, role) for n, role in enumerate(("in", "temp", "temp", "out"))]
     for source, target in pairwise(arrays):
-        read, write = Read(Walk(source, 0, (1,))), Write(0, Walk(target, 0, (1,)))
-        work.sweeps.append(VectorSweep((100,), [read], [AluStep("MOV", "int8", (OperandSource("stream", 0),))], [write]))
-    lives = lifetimes(arrays, work.sweeps)
-    assert [lives[id(array)] for array in arrays] == [Life(), Life(0, 1), Life(1, 2), Life(2)]
+        read, write = Read(AccessPattern(source, 0, (1,))), Write(0, AccessPattern(target, 0, (1,)))
+        stream_program.stream_ops.append(
+            VectorStreamOp((100,), [read], [AluStep("MOV", "int8", (OperandSource("stream", 0),))], [write])
+        )
+    lives = lifetimes(arrays, stream_program.stream_ops)
+    assert [lives[id(array)] for array in arrays] == [Lifetime(), Lifetime(0, 1), Lifetime(1, 2), Lifetime(2)]
     assert most_alive(lives, {id(array): 100 for array in arrays}) == 300
-    kept = lifetimes(arrays, work.sweeps, {id(arrays[1])})
-    assert kept[id(arrays[1])] == Life()
+    kept = lifetimes(arrays, stream_program.stream_ops, {id(arrays[1])})
+    assert kept[id(arrays[1])] == Lifetime()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from drawn_programs import host_arrays, host_buffers
-from hand_made import MACHINE, counted, home, matrix, program
+from hand_made import MACHINE, allocation, counted, matrix, program
 
 from tilefw_spatial.check import check
 from tilefw_spatial.program import Inst, Program, Tensor
@@ -31,8 +31,8 @@ def ring() -> Program:
             "MEM.W7": [(arrives + at("MEM.W7") - at("SXM.W") - 2, Inst("WR", a=3))], "C2C.7": [],
         })
         own, theirs = (replace(matrix(number, 1), base=320 * place) for number, place in ((0, chip), (1, before)))
-        tensors.append(Tensor(f"x{chip}", "in", home("uint8", 1, [("MEM.E0", 0, 0, chip)]), (own,)))
-        tensors.append(Tensor(f"z{chip}", "out", home("uint8", 1, [("MEM.W7", 0, 0, chip)]), (theirs,)))
+        tensors.append(Tensor(f"x{chip}", "in", allocation("uint8", 1, [("MEM.E0", 0, 0, chip)]), (own,)))
+        tensors.append(Tensor(f"z{chip}", "out", allocation("uint8", 1, [("MEM.W7", 0, 0, chip)]), (theirs,)))
     return program(chips, tensors, [("x", "uint8"), ("z", "uint8")])
 
 

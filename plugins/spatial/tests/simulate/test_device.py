@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hand_made import MACHINE, home, matrix, program
+from hand_made import MACHINE, allocation, matrix, program
 
 from tilefw.api import Artifact, BufferView, CodeError, LaunchError, LaunchOptions, Scalar
 from tilefw_spatial.container import write
@@ -25,8 +25,8 @@ def copy_program() -> Program:
         "MEM.E1": [(4, Inst("WR", "", N, a=0, step=1))],
     }
     tensors = [
-        Tensor("x", "in", home("uint8", N, [("MEM.E0", 0, 0)]), (matrix(0, N),)),
-        Tensor("z", "out", home("uint8", N, [("MEM.E1", 0, 0)]), (matrix(1, N),)),
+        Tensor("x", "in", allocation("uint8", N, [("MEM.E0", 0, 0)]), (matrix(0, N),)),
+        Tensor("z", "out", allocation("uint8", N, [("MEM.E1", 0, 0)]), (matrix(1, N),)),
     ]
     made = program(timed, tensors, [("x", "uint8"), ("z", "uint8")])
     return replace(made, parameters=(*made.parameters, Parameter("n", "scalar", "int32", value=N * 320)))

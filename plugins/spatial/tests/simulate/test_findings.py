@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hand_made import MACHINE, home, kinds, matrix, program, run
+from hand_made import MACHINE, allocation, kinds, matrix, program, run
 
 from tilefw.api import CodeError, LaunchError, LaunchOptions
 from tilefw_spatial.program import Inst, Program, Tensor
 from tilefw_spatial.simulate.device import simulate
 
 EAST = MACHINE.position("MXM.E")
-X = Tensor("x", "in", home("uint8", 8, [("MEM.E0", 0, 0)]), (matrix(0, 8),))
+X = Tensor("x", "in", allocation("uint8", 8, [("MEM.E0", 0, 0)]), (matrix(0, 8),))
 
 
 def findings(timed: dict, maps: tuple = (), tensors: tuple = (X,)) -> list[tuple[str, str]]:
@@ -154,7 +154,7 @@ def test_an_element_outside_of_its_buffer() -> None:
 
 
 def test_an_output_that_the_program_never_stored() -> None:
-    made = program({}, [Tensor("z", "out", home("uint8", 8, [("MEM.E0", 0, 0)]), (matrix(0, 8),))], [("z", "uint8")])
+    made = program({}, [Tensor("z", "out", allocation("uint8", 8, [("MEM.E0", 0, 0)]), (matrix(0, 8),))], [("z", "uint8")])
     (found,) = run(made, np.zeros((8, 320), np.uint8)).findings.all
     assert found.code == "TFW0833"
 
@@ -165,7 +165,7 @@ def test_repeated_stores_of_a_stream_are_at_their_cycles() -> None:
         "MEM.E0": [read(100, 8)],
         "MEM.E1": [(104, Inst("WR", "", 1, a=0, address=0, step=1)), (105, Inst("REP", "", 2, imm=3, step=1))],
     }
-    z = Tensor("z", "out", home("uint8", 3, [("MEM.E1", 0, 0)]), (matrix(1, 3),))
+    z = Tensor("z", "out", allocation("uint8", 3, [("MEM.E1", 0, 0)]), (matrix(1, 3),))
     x, out = np.arange(8, dtype=np.uint8)[:, None] + np.zeros((8, 320), np.uint8), np.zeros((3, 320), np.uint8)
     assert not run(program(timed, [X, z], [("x", "uint8"), ("z", "uint8")]), x, out).findings.all
     assert out[:, 0].tolist() == [0, 3, 6]

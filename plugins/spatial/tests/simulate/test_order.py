@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hand_made import MACHINE, home, kinds, matrix, program, run
+from hand_made import MACHINE, allocation, kinds, matrix, program, run
 
 from tilefw_spatial.isa import ACCUMULATE_FLAG, PUT_FLAG
 from tilefw_spatial.program import Inst, Tensor
@@ -37,8 +37,8 @@ def test_a_sum_over_time_that_an_alu_keeps_by_itself() -> None:
     x = GENERATOR.integers(0, 256, (N, 320)).astype(np.uint8)
     z = np.zeros_like(x)
     tensors = [
-        Tensor("x", "in", home("uint8", N, [("MEM.W0", 0, 0)]), (matrix(0, N),)),
-        Tensor("z", "out", home("uint8", N, [("MEM.E0", 0, 0)]), (matrix(1, N),)),
+        Tensor("x", "in", allocation("uint8", N, [("MEM.W0", 0, 0)]), (matrix(0, N),)),
+        Tensor("z", "out", allocation("uint8", N, [("MEM.E0", 0, 0)]), (matrix(1, N),)),
     ]
     done = run(program(timed, tensors, [("x", "uint8"), ("z", "uint8")]), x, z)
     assert not done.findings.all
@@ -65,9 +65,9 @@ def test_a_drain_beside_products_sees_each_accumulator_as_it_is_then(step: int, 
         way = EAST - at(f"MEM.W{p}")
         timed[f"MEM.W{p}"] = [(drained + 4 + way - 2, Inst("WR", "", N, a=32 + p, address=0, step=1))]
     tensors = [
-        Tensor("w", "in", home("int8", 16, [(f"MEM.E{i}", 0, 0) for i in range(16)], 16), (matrix(0, 16),)),
-        Tensor("x", "in", home("int8", N, [("MEM.E20", 0, 0)]), (matrix(1, N),)),
-        Tensor("z", "out", home("int32", N, [(f"MEM.W{p}", 0, 0) for p in range(4)]), (matrix(2, N),)),
+        Tensor("w", "in", allocation("int8", 16, [(f"MEM.E{i}", 0, 0) for i in range(16)], 16), (matrix(0, 16),)),
+        Tensor("x", "in", allocation("int8", N, [("MEM.E20", 0, 0)]), (matrix(1, N),)),
+        Tensor("z", "out", allocation("int32", N, [(f"MEM.W{p}", 0, 0) for p in range(4)]), (matrix(2, N),)),
     ]
     z = np.zeros((N, 320), np.int32)
     ones = np.ones((N, 320), np.int8)
@@ -97,9 +97,9 @@ def test_weights_change_within_a_burst_of_products() -> None:
     for p in range(4):
         timed[f"MEM.W{p}"] = [(drained + 4 + EAST - at(f"MEM.W{p}") - 2, Inst("WR", "", N, a=32 + p, address=0, step=1))]
     tensors = [
-        Tensor("w", "in", home("int8", 32, [(f"MEM.E{i}", 0, 0) for i in range(16)], 16), (matrix(0, 32),)),
-        Tensor("x", "in", home("int8", N, [("MEM.E20", 0, 0)]), (matrix(1, N),)),
-        Tensor("z", "out", home("int32", N, [(f"MEM.W{p}", 0, 0) for p in range(4)]), (matrix(2, N),)),
+        Tensor("w", "in", allocation("int8", 32, [(f"MEM.E{i}", 0, 0) for i in range(16)], 16), (matrix(0, 32),)),
+        Tensor("x", "in", allocation("int8", N, [("MEM.E20", 0, 0)]), (matrix(1, N),)),
+        Tensor("z", "out", allocation("int32", N, [(f"MEM.W{p}", 0, 0) for p in range(4)]), (matrix(2, N),)),
     ]
     x = GENERATOR.integers(-128, 128, (N, 320), np.int8)
     w = GENERATOR.integers(-128, 128, (32, 320), np.int8)
@@ -127,10 +127,12 @@ def test_a_reduction_waits_for_vectors_that_another_burst_brings(split: int) -> 
     x = GENERATOR.integers(0, 256, (N, 320)).astype(np.uint8)
     z = np.zeros((N // every, 320), np.uint8)
     tensors = [
-        Tensor("x", "in", home("uint8", split, [("MEM.W0", 0, 0)]), (matrix(0, split),)),
-        Tensor("y", "in", home("uint8", N - split, [("MEM.W1", 0, 0)]), (matrix(1, N - split),)),
+        Tensor("x", "in", allocation("uint8", split, [("MEM.W0", 0, 0)]), (matrix(0, split),)),
+        Tensor("y", "in", allocation("uint8", N - split, [("MEM.W1", 0, 0)]), (matrix(1, N - split),)),
         *(
-            Tensor(f"z{i}", "out", home("uint8", 1, [("MEM.E0", 0, 5 + 2 * i)]), (matrix(2 + i, 1),)) for i in range(N // every)
+            Tensor(
+                f"z{i}", "out", allocation("uint8", 1, [("MEM.E0", 0, 5 + 2 * i)]), (matrix(2 + i, 1),)
+            ) for i in range(N // every)
         ),
     ]
     names = [("x", "uint8"), ("y", "uint8"), *((f"z{i}", "uint8") for i in range(N // every))]
@@ -149,9 +151,9 @@ def test_a_repeated_read_sees_what_a_write_just_before_it_stores() -> None:
         "MEM.E6": [(125 + 5 + 2 - 2, Inst("WR", "", 1, a=8, address=0)), (131, Inst("REP", "", 1, imm=74, step=1))],
     }
     tensors = [
-        Tensor("x", "in", home("uint8", 1, [("MEM.E0", 0, 0)]), (matrix(0, 1),)),
-        Tensor("old", "in", home("uint8", 1, [("MEM.E4", 0, 5)]), (matrix(1, 1),)),
-        Tensor("z", "out", home("uint8", 2, [("MEM.E6", 0, 0)]), (matrix(2, 2),)),
+        Tensor("x", "in", allocation("uint8", 1, [("MEM.E0", 0, 0)]), (matrix(0, 1),)),
+        Tensor("old", "in", allocation("uint8", 1, [("MEM.E4", 0, 5)]), (matrix(1, 1),)),
+        Tensor("z", "out", allocation("uint8", 2, [("MEM.E6", 0, 0)]), (matrix(2, 2),)),
     ]
     x, old = GENERATOR.integers(0, 256, (2, 1, 320)).astype(np.uint8)
     z = np.zeros((2, 320), np.uint8)

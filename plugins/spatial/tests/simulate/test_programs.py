@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hand_made import MACHINE, home, kinds, matrix, program, run
+from hand_made import MACHINE, allocation, kinds, matrix, program, run
 
 from tilefw_spatial.isa import ACCUMULATE_FLAG, HALF_FLAG, PUT_FLAG
 from tilefw_spatial.program import Inst, Tensor
@@ -28,9 +28,9 @@ def addition(shift: int = 0):
         name = f"MEM.E{p}"
         timed[name] = [(meet + 4 + at(name) - 46 - 2, Inst("WR", "", N, a=8 + p, address=4096 + 7, step=1))]
     tensors = [
-        Tensor("x", "in", home("fp32", N, [(f"MEM.W{i}", 0, 100) for i in range(4)]), (matrix(0, N),)),
-        Tensor("y", "in", home("fp32", N, [(f"MEM.W{i}", 0, 100) for i in range(4, 8)]), (matrix(1, N),)),
-        Tensor("z", "out", home("fp32", N, [(f"MEM.E{p}", 1, 7) for p in range(4)]), (matrix(2, N),)),
+        Tensor("x", "in", allocation("fp32", N, [(f"MEM.W{i}", 0, 100) for i in range(4)]), (matrix(0, N),)),
+        Tensor("y", "in", allocation("fp32", N, [(f"MEM.W{i}", 0, 100) for i in range(4, 8)]), (matrix(1, N),)),
+        Tensor("z", "out", allocation("fp32", N, [(f"MEM.E{p}", 1, 7) for p in range(4)]), (matrix(2, N),)),
     ]
     return program(timed, tensors, [("x", "fp32"), ("y", "fp32"), ("z", "fp32")]), meet
 
@@ -100,9 +100,9 @@ def test_products_accumulate_over_two_sets_of_weights(dtype: str, half: int) -> 
     places = [(f"MEM.E{r * b + p}", 0, 0) for p in range(b) for r in range(per)]
     result = "fp32" if b == 2 else "int32"
     tensors = [
-        Tensor("a", "in", home(dtype, 2 * N, [(f"MEM.E{20 + p}", 0, 0) for p in range(b)]), (matrix(0, 2 * N),)),
-        Tensor("w", "in", home(dtype, vectors, places, per), (matrix(1, vectors),)),
-        Tensor("c", "out", home(result, N, [(f"MEM.W{p}", 0, 0) for p in range(4)]), (matrix(2, N),)),
+        Tensor("a", "in", allocation(dtype, 2 * N, [(f"MEM.E{20 + p}", 0, 0) for p in range(b)]), (matrix(0, 2 * N),)),
+        Tensor("w", "in", allocation(dtype, vectors, places, per), (matrix(1, vectors),)),
+        Tensor("c", "out", allocation(result, N, [(f"MEM.W{p}", 0, 0) for p in range(4)]), (matrix(2, N),)),
     ]
     made = program(timed, tensors, [("a", dtype), ("w", dtype), ("c", result)])
     c = np.zeros((N, 320), np.float32 if b == 2 else np.int32)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from hand_made import MACHINE, home, matrix, program, run
+from hand_made import MACHINE, allocation, matrix, program, run
 
 from tilefw.kernels.spec import load
 from tilefw.kernels.traced import traced
@@ -21,8 +21,8 @@ def two_reads_and_a_write() -> Program:
         "MEM.E1": [(4, Inst("WR", burst=6, a=0, address=4096 + 100, step=1))],
     }
     tensors = [
-        Tensor("x", "in", home("uint8", 6, [("MEM.E0", 0, 0)]), (matrix(0, 6),)),
-        Tensor("z", "out", home("uint8", 4, [("MEM.E1", 1, 102)]), (matrix(1, 4),)),
+        Tensor("x", "in", allocation("uint8", 6, [("MEM.E0", 0, 0)]), (matrix(0, 6),)),
+        Tensor("z", "out", allocation("uint8", 4, [("MEM.E1", 1, 102)]), (matrix(1, 4),)),
     ]
     return program(timed, tensors, [("x", "uint8"), ("z", "uint8")])
 
@@ -46,7 +46,7 @@ def test_rows_are_those_of_the_host_and_those_that_are_written() -> None:
 
 def test_rows_of_groups_and_segments_are_counted_one_by_one() -> None:
     places = [("MEM.W3", 0, 7), ("MEM.W4", 1, 0), ("MEM.W5", 0, 0), ("MEM.W5", 0, 9)]
-    scattered = replace(home("uint8", 11, places, 4), groups=2, segment=6)
+    scattered = replace(allocation("uint8", 11, places, 4), groups=2, segment=6)
     made = program({"MEM.E0": [(0, Inst("RD", burst=1))]}, [Tensor("x", "in", scattered, (matrix(0, 11),))], [("x", "uint8")])
     filled = occupied(run(made, np.zeros((11, 320), np.uint8)))
     assert {slice_: np.nonzero(rows)[0].tolist() for (_, slice_), rows in filled.items() if rows.any()} == {
@@ -77,7 +77,7 @@ def test_a_kernels_figures_add_up() -> None:
 def test_chips_of_a_node_have_rows_and_figures_of_their_own() -> None:
     code = {"MEM.E0": [(0, Inst("RD", burst=2, step=1))]}
     simulation = run(program([code, code], [
-        Tensor("x", "in", home("uint8", 2, [("MEM.E0", 0, 0, chip)]), (matrix(0, 2),)) for chip in (0, 1)
+        Tensor("x", "in", allocation("uint8", 2, [("MEM.E0", 0, 0, chip)]), (matrix(0, 2),)) for chip in (0, 1)
     ], [("x", "uint8")]), np.zeros((2, 320), np.uint8))
     assert [(row.name, row.group) for row in timeline(simulation).rows] == [("MEM.E0", "chip 0 MEM.E"), ("MEM.E0", "chip 1 MEM.E")]
     figures = {u.resource: u for u in utilisation(simulation)}

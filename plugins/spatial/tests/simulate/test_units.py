@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hand_made import MACHINE, counted, home, matrix, program, run
+from hand_made import MACHINE, allocation, counted, matrix, program, run
 
 from tilefw_spatial.program import ChipCode, Inst, Tensor
 
@@ -26,11 +26,11 @@ def switched(inst: Inst, planes: int, results: int, maps: tuple = ()) -> tuple[n
     for p in range(planes):
         name = f"MEM.E{p}"
         timed[name] = [(100 - 5 - at("SXM.E") + at(name), Inst("RD", "", N, dst=p, address=0, step=1))]
-        tensors.append(Tensor(f"x{p}", "in", home("uint8", N, [(name, 0, 0)]), (matrix(p, N),)))
+        tensors.append(Tensor(f"x{p}", "in", allocation("uint8", N, [(name, 0, 0)]), (matrix(p, N),)))
     for p in range(results):
         name = f"MEM.W{p}"
         timed[name] = [(100 + delay + at("SXM.E") - at(name) - 2, Inst("WR", "", N, a=32 + p, address=0, step=1))]
-        tensors.append(Tensor(f"z{p}", "out", home("uint8", N, [(name, 0, 0)]), (matrix(planes + p, N),)))
+        tensors.append(Tensor(f"z{p}", "out", allocation("uint8", N, [(name, 0, 0)]), (matrix(planes + p, N),)))
     x = GENERATOR.integers(0, 256, (planes, N, 320)).astype(np.uint8)
     z = np.zeros((results, N, 320), np.uint8)
     done = run(program(timed, tensors, [(t.name, "uint8") for t in tensors], maps), *x, *z)
@@ -87,10 +87,10 @@ def test_a_gather_and_a_scatter_address_each_lane_by_itself() -> None:
         "MEM.E8": [(171, Inst("SCT", "", rows, a=4, b=8, address=100))],
     }
     tensors = [
-        Tensor("i", "in", home("uint16", rows, [("MEM.E0", 0, 0), ("MEM.E1", 0, 0)]), (matrix(0, rows),)),
-        Tensor("t", "in", home("uint8", rows, [("MEM.E5", 0, 30)]), (matrix(1, rows),)),
-        Tensor("z", "out", home("uint8", rows, [("MEM.E6", 0, 0)]), (matrix(2, rows),)),
-        Tensor("b", "out", home("uint8", rows, [("MEM.E8", 0, 100)]), (matrix(3, rows),)),
+        Tensor("i", "in", allocation("uint16", rows, [("MEM.E0", 0, 0), ("MEM.E1", 0, 0)]), (matrix(0, rows),)),
+        Tensor("t", "in", allocation("uint8", rows, [("MEM.E5", 0, 30)]), (matrix(1, rows),)),
+        Tensor("z", "out", allocation("uint8", rows, [("MEM.E6", 0, 0)]), (matrix(2, rows),)),
+        Tensor("b", "out", allocation("uint8", rows, [("MEM.E8", 0, 100)]), (matrix(3, rows),)),
     ]
     names = [("i", "uint16"), ("t", "uint8"), ("z", "uint8"), ("b", "uint8")]
     done = run(program(timed, tensors, names), index, table, z, back)
@@ -114,8 +114,8 @@ def test_a_vector_goes_to_another_chip_in_217_cycles() -> None:
         "MEM.W7": [(arrives + abs(at("MEM.W7") - to) - 2, Inst("WR", a=away))],
     }
     tensors = [
-        Tensor("x", "in", home("uint8", 1, [("MEM.E0", 0, 0, 1)]), (matrix(0, 1),)),
-        Tensor("z", "out", home("uint8", 1, [("MEM.W7", 0, 0, 0)]), (matrix(1, 1),)),
+        Tensor("x", "in", allocation("uint8", 1, [("MEM.E0", 0, 0, 1)]), (matrix(0, 1),)),
+        Tensor("z", "out", allocation("uint8", 1, [("MEM.W7", 0, 0, 0)]), (matrix(1, 1),)),
     ]
     x, z = GENERATOR.integers(0, 256, (2, 1, 320)).astype(np.uint8)
     done = run(program([receiver, sender], tensors, [("x", "uint8"), ("z", "uint8")]), x, z)

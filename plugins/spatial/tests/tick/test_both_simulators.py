@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from drawn_programs import drawn, host_arrays, host_buffers, shaken
-from hand_made import MACHINE, counted, home, kinds, matrix, program
+from hand_made import MACHINE, allocation, counted, kinds, matrix, program
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -53,7 +53,7 @@ def test_a_cycle_more_or_less_is_the_same_to_both(seed: int) -> None:
     assert same or fast
 
 
-X = Tensor("x", "in", home("uint8", 8, [("MEM.E0", 0, 0)]), (matrix(0, 8),))
+X = Tensor("x", "in", allocation("uint8", 8, [("MEM.E0", 0, 0)]), (matrix(0, 8),))
 
 
 def read(time: int, count: int, row: int = 0, stream: int = 0) -> tuple[int, Inst]:
@@ -100,7 +100,7 @@ def test_one_burst_takes_results_of_several_types() -> None:
     }
     for byte in range(4):
         timed[f"MEM.W{byte}"] = [(107 + byte, Inst("WR", "", 2, a=32 + byte, address=0, step=1))]
-    out = Tensor("x", "out", home("int32", 2, [(f"MEM.W{byte}", 0, 0) for byte in range(4)]), (matrix(0, 2),))
+    out = Tensor("x", "out", allocation("int32", 2, [(f"MEM.W{byte}", 0, 0) for byte in range(4)]), (matrix(0, 2),))
     array = np.zeros(2 * 320 * 4, np.uint8)
     assert both(program(timed, [out], [("x", "int32")]), [array]) == (set(), set(), True)
     assert array.view(np.uint32).reshape(2, 320)[:, 0].tolist() == [bits for _, bits in made]

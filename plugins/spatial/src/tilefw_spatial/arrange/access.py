@@ -9,9 +9,9 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from tilefw_spatial.arrange.picks import Picked, over, picked_elements
+from tilefw_spatial.arrange.reindexing import AxisIndex, over, reindexed_elements
 from tilefw_spatial.graph import Axis, Where
-from tilefw_spatial.ramp import Offsets, Valid, check_size
+from tilefw_spatial.index_tables import Offsets, Valid, check_size
 
 NOWHERE = np.iinfo(np.int64).min  # elements may be negative
 
@@ -24,12 +24,12 @@ class AccessTerm:
     offsets: Offsets
     valid: Valid | None = None
 
-    def renamed(self, picks: Mapping[Axis, Picked]) -> AccessTerm:
+    def renamed(self, reindexing: Mapping[Axis, AxisIndex]) -> AccessTerm:
         """The same by other axes."""
-        if not any(axis in picks for axis in self.axes):
+        if not any(axis in reindexing for axis in self.axes):
             return self
-        axes, offsets = picked_elements(self.axes, np.asarray(self.offsets), picks)
-        valid = None if self.valid is None else picked_elements(self.axes, np.asarray(self.valid), picks)[1]
+        axes, offsets = reindexed_elements(self.axes, np.asarray(self.offsets), reindexing)
+        valid = None if self.valid is None else reindexed_elements(self.axes, np.asarray(self.valid), reindexing)[1]
         return AccessTerm(axes, offsets, valid)
 
 
@@ -41,10 +41,10 @@ class AffineAccess:
     base: int
     terms: tuple[AccessTerm, ...]
 
-    def renamed(self, picks: Mapping[Axis, Picked]) -> AffineAccess:
+    def renamed(self, reindexing: Mapping[Axis, AxisIndex]) -> AffineAccess:
         """The access by other axes."""
         base, terms = self.base, []
-        for term in (term.renamed(picks) for term in self.terms):
+        for term in (term.renamed(reindexing) for term in self.terms):
             if term.axes or (term.valid is not None and not term.valid.all()):
                 terms.append(term)
             else:

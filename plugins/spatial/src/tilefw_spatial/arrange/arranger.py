@@ -1,4 +1,4 @@
-"""The way through the stages of `arrange`, and the sweeps of one region after the other."""
+"""The way through the stages of `arrange`, and the stream operations of one region after the other."""
 
 from __future__ import annotations
 
@@ -7,33 +7,34 @@ from functools import partial
 from tilefw.api import UnsupportedError
 from tilefw_spatial.arrange.choose import chosen
 from tilefw_spatial.arrange.collapse import collapsed
-from tilefw_spatial.arrange.fold import folded
-from tilefw_spatial.arrange.held import Held, whole
 from tilefw_spatial.arrange.item import Item, reachable
+from tilefw_spatial.arrange.lane_reduction import lane_reduction
 from tilefw_spatial.arrange.matrix import Products, activations_order, parts_of, shared, tiles, weights_order
-from tilefw_spatial.arrange.memory import Memory, Order, in_turn
+from tilefw_spatial.arrange.memory import Memory, Order, dense_order
 from tilefw_spatial.arrange.normal import NormalTarget, normal
 from tilefw_spatial.arrange.region import LaneRegion, Regions
+from tilefw_spatial.arrange.replicas import Replicas
 from tilefw_spatial.arrange.transfers import transfers
-from tilefw_spatial.arrange.twins import Twins
 from tilefw_spatial.arrange.vector import Chain, VectorEmitter, padding, pieces_of
+from tilefw_spatial.arrange.views import ArrayView, whole
 from tilefw_spatial.chain import chain as standard
 from tilefw_spatial.graph import Axis, Dot, Graph
 from tilefw_spatial.machine import SIDES, Machine
-from tilefw_spatial.sweep import MatrixSweep, Sweep, VectorSweep, Work
+from tilefw_spatial.stream_program import MatrixStreamOp, StreamOp, StreamProgram, VectorStreamOp
 
 
-def arrange(graph: Graph, machine: Machine, chain: Chain | None = None, *, twins: bool = True) -> Work:
-    """The sweeps and arrays of a launch on a machine. `chain` makes pieces of a region's results (`tilefw_spatial.chain.chain`).
-    `twins`: what the host fills may be there twice, for sweeps that run at one time."""
+def arrange(graph: Graph, machine: Machine, chain: Chain | None = None, *, replicas: bool = True) -> StreamProgram:
+    """The stream operations and arrays of a launch on a machine. `chain` makes pieces of a region's results
+    (`tilefw_spatial.chain.chain`). `replicas`: what the host fills may be there twice, for stream operations that run at one
+    time."""
     if chain is None:
         chain = partial(standard, machine=machine)
     targets, roots = chosen(normal(graph), machine)
-    return Arranger(machine, chain, targets, roots).work(twins)
+    return Arranger(machine, chain, targets, roots).program(replicas)
 
 
 class Arranger:
-    """Sweeps for items whose lanes are chosen: `roots` has the item of each target."""
+    """Stream operations for items whose lanes are chosen: `roots` has the item of each target."""
 
     def __init__(self, machine: Machine, chain: Chain, targets: list[NormalTarget], roots: list[Item]) -> None:
         self._machine, self._chain, self._targets, self._roots = machine, chain, targets, roots
@@ -41,29 +42,31 @@ class Arranger:
         self._regions = Regions(self._items, roots)
         self._memory = Memory()
         self._weights = _weights(self._items, machine)
-        self._sweeps: list[Sweep] = []
-        self._second: list[VectorSweep | MatrixSweep] = []  # of sweeps that may run at one time
+        self._stream_ops: list[StreamOp] = []
+        self._second: list[VectorStreamOp | MatrixStreamOp] = []  # of stream operations that may run at one time
 
-    def work(self, twins: bool) -> Work:
-        """All sweeps in an order that is right."""
+    def program(self, replicas: bool) -> StreamProgram:
+        """All stream operations in an order that is right."""
         for region in self._regions.ordered():
             self._region(region)
         self._stores()
-        second = Twins(self._machine.lanes)
-        if twins:
+        second = Replicas(self._machine.lanes)
+        if replicas:
             second.give(self._second)
-        return Work(self._sweeps, [*self._memory.arrays, *second.arrays], [self._memory.held[item].array for item in self._roots])
+        return StreamProgram(
+            self._stream_ops, [*self._memory.arrays, *second.arrays], [self._memory.views[item].array for item in self._roots]
+        )
 
     def _region(self, region: LaneRegion) -> None:
         axes = (*region.outer, *region.inner)
         for item in self._regions.wanted(region):
             loops = axes if not region.inner or set(item.time) & set(region.inner) else region.outer
             order = self._weights.get(item)
-            held = self._memory.made(item, order or in_turn(loops, region.chunks))
+            view = self._memory.made(item, order or dense_order(loops, region.chunks))
             if order is not None:
-                self._sweeps += padding(held.array, order, self._chain)
-        if region.folded is not None:
-            self._sweeps += folded(region.folded, self._memory, self._chain)
+                self._stream_ops += padding(view.array, order, self._chain)
+        if region.lane_reduction is not None:
+            self._stream_ops += lane_reduction(region.lane_reduction, self._memory, self._chain)
             return
         chunk = Axis("chunk", region.chunks)
         if region.drained is not None:
@@ -73,31 +76,31 @@ class Arranger:
         outer = (whole(chunk), *(whole(axis) for axis in region.outer))
         inner = (whole(*region.inner),) if region.inner else ()
         for piece in pieces_of(region, self._regions, self._chain):
-            self._sweeps.append(collapsed(emitter.sweep(piece, outer, inner, {})))
+            self._stream_ops.append(collapsed(emitter.stream_op(piece, outer, inner, {})))
 
     def _drained(self, region: LaneRegion, dot: Item, chunk: Axis) -> None:
         products = Products(dot, self._operand(dot, 0), self._operand(dot, 1), chunk, self._machine)
         found = tiles(dot, chunk, self._machine)
         share = shared(len(found), parts_of(dot, self._machine))
-        turns = list(share.turns())
+        assignments = list(share.alternating())
         self._apart(region, sum(tile.rows.points for tile in found[: share.east.start]) if share.east else 0)
-        pieces = {count: pieces_of(region, self._regions, self._chain, count) for count in {len(sides) for _, sides in turns}}
+        pieces = {count: pieces_of(region, self._regions, self._chain, count) for count in {len(sides) for _, sides in assignments}}
         emitters = {count: VectorEmitter(region, self._memory, chunk) for count in pieces}
-        for turn, (number, sides) in enumerate(turns):
+        for position, (number, sides) in enumerate(assignments):
             tile = found[number]
-            sums = products.sweeps(tile, sides)
-            made = [emitters[len(sides)].sweep(piece, (tile.rows,), (), tile.fixed, sums) for piece in pieces[len(sides)]]
-            self._sweeps += [*sums, *made]
+            sums = products.stream_ops(tile, sides)
+            made = [emitters[len(sides)].stream_op(piece, (tile.rows,), (), tile.fixed, sums) for piece in pieces[len(sides)]]
+            self._stream_ops += [*sums, *made]
             self._second += made if sides == ("E",) else []
-            self._second += sums if turn // len(SIDES) % 2 else []  # the second of a side's planes
+            self._second += sums if position // len(SIDES) % 2 else []  # the second of a side's planes
 
     def _apart(self, region: LaneRegion, vectors: int) -> None:
         """What the two sides make at the same time lies in slices of its own: the first `vectors` are one side's."""
         for item in self._regions.wanted(region):
             if item not in self._weights:
-                self._memory.held[item].array.segment = vectors
+                self._memory.views[item].array.segment = vectors
 
-    def _operand(self, dot: Item, number: int) -> Held:
+    def _operand(self, dot: Item, number: int) -> ArrayView:
         item = dot.operands[number]
         if item.inputs:
             return self._memory.operand(item, (weights_order, activations_order)[number](dot, self._machine))
@@ -107,13 +110,14 @@ class Arranger:
         """Results go to the host in the order of the stores: of two that write one element the later stands."""
         for number, (target, item) in enumerate(zip(self._targets, self._roots, strict=True)):
             order: Order = self._memory.orders[item]
-            array = self._memory.held[item].array
+            array = self._memory.views[item].array
             array.role, array.rank = "out", number
             array.transfers += transfers(target.access, item.lanes, order.strides, order.chunk, once=True)
 
 
 def _weights(items: list[Item], machine: Machine) -> dict[Item, Order]:
-    """The order that products ask of weights which sweeps make. Raises UnsupportedError where two ask for different ones."""
+    """The order that products ask of weights which stream operations make. Raises UnsupportedError where two ask for different
+    ones."""
     orders: dict[Item, Order] = {}
     for dot in items:
         if not isinstance(dot.value.op, Dot) or dot.operands[0].inputs:

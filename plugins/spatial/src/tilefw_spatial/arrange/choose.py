@@ -1,18 +1,17 @@
 """Which axes of what is stored lie along lanes: all ways are tried, the cheapest is taken.
 
-Everything else follows from that (`item`). A way's cost is the cycles that its sweeps would take one after the other, roughly: a
-point of a region costs one, shared by the ALUs that work on it; a product its rows for each set of weights.
-"""
+Everything else follows from that (`item`). A way's cost is the cycles that its stream operations would take one after the other,
+roughly: a point of a region costs one, shared by the ALUs that work on it; a product its rows for each set of weights. """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import combinations
 
-from tilefw_spatial.arrange.fold import steps_of
 from tilefw_spatial.arrange.item import Item, Items, UnfitError, reachable
+from tilefw_spatial.arrange.lane_reduction import steps_of
 from tilefw_spatial.arrange.lanes import Everywhere, LaneProduct
-from tilefw_spatial.arrange.lengthy import cut, is_lengthy
+from tilefw_spatial.arrange.long_reductions import has_long_reduction, split_reductions
 from tilefw_spatial.arrange.matrix import parts_of, shape_of
 from tilefw_spatial.arrange.normal import NormalTarget, reached
 from tilefw_spatial.arrange.split import shared_lanes, split
@@ -25,25 +24,25 @@ _TRIED = 2
 # Beyond so many axes only small sets of them, and all but a few, are tried.
 _ALL_SETS = 6
 # The compiler's own tuning, for any machine; only estimates that weigh candidates against one another, never times of the schedule.
-# A sweep whose results another waits for takes about so many cycles before its first result is back in memory: read, two ways
-# along half the chip, a chain of steps, write.
-_SWEEP = 60
-_TURN = 150  # the same for one step of a reduction across lanes: to the switch and back, then through the vector unit
+# A stream operation whose results another waits for takes about so many cycles before its first result is back in memory: read, two
+# ways along half the chip, a chain of steps, write.
+_STREAM_OP = 60
+_LANE_STEP = 150  # the same for one step of a reduction across lanes: to the switch and back, then through the vector unit
 # A vector in memory takes no cycle, but memory is small: between ways of one speed the smaller is taken.
 _VECTOR = 1e-3
 
 
 def chosen(targets: list[NormalTarget], machine: Machine) -> tuple[list[NormalTarget], list[Item]]:
-    """The targets, maybe with an axis split, and the item of each. Targets that share work are tried along common axes first, then
-    each by itself."""
+    """The targets, maybe with an axis split, and the item of each. Targets that share values are tried along common axes first,
+    then each by itself."""
     found: dict[int, tuple[NormalTarget, Item]] = {}
     for numbers in _sharing(targets):
         some = [targets[number] for number in numbers]
         best = _best(some, Items(machine))
-        some, best, folds = _across(some, best, machine)
-        if is_lengthy(reachable(best)):
-            some = cut(some)
-            best = _best(some, Items(machine, folds))
+        some, best, lane_axes = _across(some, best, machine)
+        if has_long_reduction(reachable(best)):
+            some = split_reductions(some)
+            best = _best(some, Items(machine, lane_axes))
         found.update(zip(numbers, zip(some, best, strict=True), strict=True))
     pairs = [found[number] for number in range(len(targets))]
     return [target for target, _ in pairs], [item for _, item in pairs]
@@ -53,17 +52,17 @@ def _across(
     targets: list[NormalTarget], best: list[Item], machine: Machine,
 ) -> tuple[list[NormalTarget], list[Item], frozenset[Axis]]:
     """A way that reduces long axes across lanes, where time is much longer than that takes; with the axes that lie along lanes."""
-    folds: frozenset[Axis] = frozenset()
+    lane_axes: frozenset[Axis] = frozenset()
     width = shared_lanes(machine.lanes)
     for axis in _reduced(targets)[:_TRIED]:
         least = cost(best, machine)
         parts = split(targets, axis, width) if least > _LONG else None
         if parts is None:
             continue
-        trial = _best(parts.targets, Items(machine, folds | {parts.lane}))
+        trial = _best(parts.targets, Items(machine, lane_axes | {parts.lane}))
         if cost(trial, machine) < least:
-            targets, best, folds = parts.targets, trial, folds | {parts.lane}
-    return targets, best, folds
+            targets, best, lane_axes = parts.targets, trial, lane_axes | {parts.lane}
+    return targets, best, lane_axes
 
 
 def _reduced(targets: list[NormalTarget]) -> list[Axis]:
@@ -77,24 +76,24 @@ def _reduced(targets: list[NormalTarget]) -> list[Axis]:
 
 
 def _sharing(targets: list[NormalTarget]) -> list[list[int]]:
-    """Numbers of the targets in sets that have work in common, whatever the lanes."""
+    """Numbers of the targets in sets that have values in common, whatever the lanes."""
     groups: list[tuple[set[Value], list[int]]] = []
     for number, target in enumerate(targets):
-        work, members = set(reached(target.value)), [number]
+        values, members = set(reached(target.value)), [number]
         apart = []
         for other, others in groups:
-            if other & work:
-                work |= other
+            if other & values:
+                values |= other
                 members = others + members
             else:
                 apart.append((other, others))
-        groups = [*apart, (work, members)]
+        groups = [*apart, (values, members)]
     return [members for _, members in groups]
 
 
 def _best(targets: list[NormalTarget], items: Items) -> list[Item]:
     found = dict.fromkeys(axis for target in targets for axis in target.value.axes)
-    axes = tuple(sorted(found, key=lambda axis: axis in items.folds))  # reductions across lanes are over the innermost axis
+    axes = tuple(sorted(found, key=lambda axis: axis in items.lane_axes))  # reductions across lanes are over the innermost axis
     best, least = _together(targets, items, axes)
     for number, target in enumerate(targets):
         for some in _sets(tuple(axis for axis in axes if axis in target.value.axes)):
@@ -112,12 +111,12 @@ def _together(targets: list[NormalTarget], items: Items, axes: tuple[Axis, ...])
     best: list[Item] | None = None
     least = 0.0
     for some in _sets(axes):
-        for beside in ((), tuple(axis for axis in some if axis in items.folds)):
+        for beside in ((), tuple(axis for axis in some if axis in items.lane_axes)):
             trial = [_item(items, target, some, beside) for target in targets]
             whole = [item for item in trial if item is not None]
             if len(whole) == len(trial) and ((found := cost(whole, items.machine)) < least or best is None):
                 best, least = whole, found
-            if not items.folds.intersection(some):
+            if not items.lane_axes.intersection(some):
                 break
     assert best is not None, "with no axis along lanes every value can be had"
     return best, least
@@ -150,13 +149,13 @@ def _own_cost(item: Item, machine: Machine) -> float:
     match item.value.op:
         case Elementwise():
             return item.points / machine.alus
-        case Reduce() if item.folded:
-            return steps_of(item) * (2 * item.operands[0].points + _TURN)
+        case Reduce() if item.across_lanes:
+            return steps_of(item) * (2 * item.operands[0].points + _LANE_STEP)
         case Reduce(axes=axes):
             points = item.points
             for axis in axes:
                 points *= axis.extent
-            return points + _SWEEP
+            return points + _STREAM_OP
         case Dot():
             return _product_cost(item, machine)
     return item.points * _VECTOR
@@ -169,4 +168,4 @@ def _product_cost(item: Item, machine: Machine) -> float:
     for axis in shape.rows:
         rows *= axis.extent
     tiles = item.points // rows
-    return (tiles * parts * max(rows, machine.delays["load_weights"]) + tiles * _SWEEP) / len(SIDES)
+    return (tiles * parts * max(rows, machine.delays["load_weights"]) + tiles * _STREAM_OP) / len(SIDES)

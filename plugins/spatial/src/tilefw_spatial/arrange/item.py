@@ -14,8 +14,8 @@ from math import prod
 import numpy as np
 
 from tilefw_spatial.arrange.lanes import Everywhere, LaneOrder, LaneProduct, Renamed
-from tilefw_spatial.arrange.normal import Fetch, Pick, operands, reached
-from tilefw_spatial.arrange.picks import Picked
+from tilefw_spatial.arrange.normal import Fetch, Reindex, operands, reached
+from tilefw_spatial.arrange.reindexing import AxisIndex
 from tilefw_spatial.graph import Axis, Constant, Dot, Reduce, Value
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.postorder import postorder
@@ -31,16 +31,16 @@ class UnfitError(Exception):
 
 @dataclass(slots=True, eq=False)
 class Item:
-    """A value along lanes. `operands` are the op's; a dot's are weights and activations, `turned` if the weights are its `a`.
+    """A value along lanes. `operands` are the op's; a dot's are weights and activations, `swapped` if the weights are its `a`.
 
-    `folded`: a reduction whose axis lies along lanes; its operand has all of the lanes' axes, the last of them is combined, and
-    every position of that axis has the result."""
+    `across_lanes`: a reduction whose axis lies along lanes; its operand has all of the lanes' axes, the last of them is combined,
+    and every position of that axis has the result."""
 
     value: Value
     lanes: LaneOrder
     operands: tuple[Item, ...] = ()
-    turned: bool = False
-    folded: bool = False
+    swapped: bool = False
+    across_lanes: bool = False
     time: tuple[Axis, ...] = field(init=False)  # the axes that are not along lanes
     points: int = field(init=False)  # vectors that it takes to go through all elements once
 
@@ -59,25 +59,26 @@ Want = tuple[Value, LaneOrder]
 
 @dataclass(frozen=True, slots=True)
 class MappingChoice:
-    """One way to have a value: what it needs, and the item's `turned` and `folded`."""
+    """One way to have a value: what it needs, and the item's `swapped` and `across_lanes`."""
 
     wants: tuple[Want, ...]
-    turned: bool = False
-    folded: bool = False
+    swapped: bool = False
+    across_lanes: bool = False
 
 
 class Items:
     """All items asked for so far on one machine, by value and lanes; None for what cannot be had. Reductions over one of
-    the axes `folds` are made across lanes where these allow it."""
+    the axes `lane_axes` are made across lanes where these allow it."""
 
-    def __init__(self, machine: Machine, folds: frozenset[Axis] = frozenset()) -> None:
+    def __init__(self, machine: Machine, lane_axes: frozenset[Axis] = frozenset()) -> None:
         self.machine = machine
         self._made: dict[Hashable, Item | None] = {}
-        self.folds = folds
+        self.lane_axes = lane_axes
         self._counts: dict[Value, int] = {}
 
     def item(self, value: Value, lanes: LaneOrder) -> Item:
-        """The value along as much of `lanes` as it has axes of; raises UnfitError where that is no way, or one of too much work."""
+        """The value along as much of `lanes` as it has axes of; raises UnfitError where that is impossible, or takes too many
+        items."""
         first = (value, lanes.restricted(value.axes))
         pending = [first]
         most = len(self._made) + _MOST * (_ROOM + self._reached(value))
@@ -103,31 +104,31 @@ class Items:
     def _missing(self, want: Want) -> list[Want]:
         """What must be made before the value, none where it now is made: by the first way that can be had."""
         value, lanes = want
-        for way in self._ways(value, lanes):
-            wants = [(part, along.restricted(part.axes)) for part, along in way.wants]
+        for choice in self._choices(value, lanes):
+            wants = [(part, along.restricted(part.axes)) for part, along in choice.wants]
             if missing := [w for w in wants if _key(w) not in self._made]:
                 return missing
             parts = [item for item in (self._made[_key(w)] for w in wants) if item is not None]
             if len(parts) == len(wants):
-                self._made[_key(want)] = Item(value, lanes, tuple(parts), way.turned, way.folded)
+                self._made[_key(want)] = Item(value, lanes, tuple(parts), choice.swapped, choice.across_lanes)
                 return []
         self._made[_key(want)] = None
         return []
 
-    def _ways(self, value: Value, lanes: LaneOrder) -> list[MappingChoice]:
+    def _choices(self, value: Value, lanes: LaneOrder) -> list[MappingChoice]:
         match value.op:
             case Dot() as dot:
                 sides = ((dot.b, dot.a, False), (dot.a, dot.b, True))
                 along = LaneProduct(dot.contracted, lanes.width)
                 return [
-                    MappingChoice(((weights, lanes), (activations, along)), turned) for weights, activations, turned in sides
+                    MappingChoice(((weights, lanes), (activations, along)), swapped) for weights, activations, swapped in sides
                     if not lanes.axes & frozenset(activations.axes) and lanes.axes <= frozenset(weights.axes)
                 ]
-            case Pick(operand=operand, picks=picks):
-                found = renamed(lanes, value, operand, picks)
+            case Reindex(operand=operand, reindexing=reindexing):
+                found = renamed(lanes, value, operand, reindexing)
                 return [] if found is None else [MappingChoice(((operand, found),))]
-            case Reduce(operand=operand, axes=(axis,)) if axis in self.folds and (whole := lanes.with_last(axis)) is not None:
-                return [MappingChoice(((operand, whole),), folded=True), MappingChoice(((operand, lanes),))]
+            case Reduce(operand=operand, axes=(axis,)) if axis in self.lane_axes and (whole := lanes.with_last(axis)) is not None:
+                return [MappingChoice(((operand, whole),), across_lanes=True), MappingChoice(((operand, lanes),))]
         return [MappingChoice(tuple((part, lanes) for part in operands(value.op)))]
 
 
@@ -135,25 +136,25 @@ def _key(want: Want) -> Hashable:
     return want[0], want[1].key
 
 
-def renamed(lanes: LaneOrder, value: Value, operand: Value, picks: Mapping[Axis, Picked]) -> LaneOrder | None:
+def renamed(lanes: LaneOrder, value: Value, operand: Value, reindexing: Mapping[Axis, AxisIndex]) -> LaneOrder | None:
     """The lanes of a rename's operand, None where an old axis would lie partly along lanes and partly in time."""
-    along: dict[Axis, Picked] = {}
+    along: dict[Axis, AxisIndex] = {}
     for axis in operand.axes:
-        pick = picks.get(axis)
-        new = frozenset(pick.axes if pick else (axis,))
+        axis_index = reindexing.get(axis)
+        new = frozenset(axis_index.axes if axis_index else (axis,))
         if new & lanes.axes:
             if not new <= lanes.axes:
                 return None
-            along[axis] = pick or _same(axis)
+            along[axis] = axis_index or _same(axis)
     if not along:
         return Everywhere(lanes.width)
-    if all(axis not in picks for axis in along):
+    if all(axis not in reindexing for axis in along):
         return lanes.restricted(tuple(along))
     return Renamed(lanes, value, along)
 
 
-def _same(axis: Axis) -> Picked:
-    return Picked((axis,), np.arange(axis.extent))
+def _same(axis: Axis) -> AxisIndex:
+    return AxisIndex((axis,), np.arange(axis.extent))
 
 
 def reachable(roots: Iterable[Item]) -> list[Item]:

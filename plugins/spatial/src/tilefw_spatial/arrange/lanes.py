@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilefw.api.integers import ceil_div
-from tilefw_spatial.arrange.picks import Picked
+from tilefw_spatial.arrange.reindexing import AxisIndex
 from tilefw_spatial.graph import Axis
 
 
@@ -122,20 +122,20 @@ class LanePart(LaneOrder):
 
 
 class Renamed(LaneOrder):
-    """The positions of a rename's operand: `picks` for those of its axes that new axes along lanes stand for."""
+    """The positions of a rename's operand: `reindexing` for those of its axes that new axes along lanes stand for."""
 
-    def __init__(self, whole: LaneOrder, rename: Hashable, picks: dict[Axis, Picked]) -> None:
-        self._whole, self._picks = whole, picks
+    def __init__(self, whole: LaneOrder, rename: Hashable, reindexing: dict[Axis, AxisIndex]) -> None:
+        self._whole, self._reindexing = whole, reindexing
         self.width = whole.width
-        self.axes = frozenset(picks)
+        self.axes = frozenset(reindexing)
         self.positions = whole.positions
         self.key = ("renamed", whole.key, rename, self.axes)
 
     def _index(self) -> dict[Axis, NDArray[np.int64]]:
         whole = self._whole.index
         return {
-            axis: pick.table.reshape([a.extent for a in pick.axes])[tuple(whole[a] for a in pick.axes)]
-            for axis, pick in self._picks.items()
+            axis: axis_index.table.reshape([a.extent for a in axis_index.axes])[tuple(whole[a] for a in axis_index.axes)]
+            for axis, axis_index in self._reindexing.items()
         }
 
 

@@ -1,8 +1,8 @@
-"""Products on the matrix unit: tiles of weights, the sides they run on, and the sweeps that drain them.
+"""Products on the matrix unit: tiles of weights, the sides they run on, and the stream operations that drain them.
 
 A tile is one vector of the result's lanes for all rows that the accumulators hold: activations' vectors (K along their lanes) times
-weights (K in time). Each side has half of the tiles; one left over has its K split over both, and the sweep that drains it adds.
-"""
+weights (K in time). Each side has half of the tiles; one left over has its K split over both, and the stream operation that drains
+it adds. """
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from itertools import product, zip_longest
 from math import prod
 
 from tilefw.api.integers import ceil_div, round_up
-from tilefw_spatial.arrange.held import Held, Loop, walk, whole
 from tilefw_spatial.arrange.item import Item
-from tilefw_spatial.arrange.memory import Order, in_turn, strides_of
+from tilefw_spatial.arrange.memory import Order, dense_order, strides_of
+from tilefw_spatial.arrange.views import ArrayView, Loop, access_pattern, whole
 from tilefw_spatial.graph import Axis, Dot
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.machine import SIDES, Machine
-from tilefw_spatial.sweep import MatrixSweep, Product
+from tilefw_spatial.stream_program import MatrixStreamOp, Product
 
 _SPLIT = 0.1  # what each block costs of the whole: its weights are loaded again, and it is drained by itself
 
@@ -72,7 +72,7 @@ def weights_order(dot: Item, machine: Machine) -> Order:
 def activations_order(dot: Item, _: Machine) -> Order:
     """The order of a dot's activations: the rows of one part of K follow one another."""
     shape = shape_of(dot)
-    return in_turn((*shape.batch, *shape.rows), dot.operands[1].lanes.chunks)
+    return dense_order((*shape.batch, *shape.rows), dot.operands[1].lanes.chunks)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,8 +106,8 @@ def _blocks(dot: Item, count: int, rows: int, machine: Machine) -> int:
     pitch = machine.pitch
 
     def cycles(blocks: int) -> float:
-        turns = -(-count * blocks // (planes * len(SIDES)))
-        return turns * max(ceil_div(rows, blocks), pitch) * (1 + _SPLIT * blocks)
+        rounds = -(-count * blocks // (planes * len(SIDES)))
+        return rounds * max(ceil_div(rows, blocks), pitch) * (1 + _SPLIT * blocks)
 
     return min((1, 2, 4), key=cycles)
 
@@ -131,22 +131,22 @@ def _evened(found: list[DotTile], least: int) -> list[DotTile]:
 
 @dataclass(slots=True)
 class Products:
-    """The matrix sweeps of one dot."""
+    """The matrix stream operations of one dot."""
 
     dot: Item
-    weights: Held
-    activations: Held
+    weights: ArrayView
+    activations: ArrayView
     chunk: Axis
     machine: Machine
 
-    def sweeps(self, tile: DotTile, sides: tuple[str, ...]) -> tuple[MatrixSweep, ...]:
-        """A tile's sweeps: one, or one on each of two sides, each with half of K."""
+    def stream_ops(self, tile: DotTile, sides: tuple[str, ...]) -> tuple[MatrixStreamOp, ...]:
+        """A tile's stream operations: one, or one on each of two sides, each with half of K."""
         parts = self._products(tile)
         half = ceil_div(len(parts), len(sides))
         shares = [parts[n * half : (n + 1) * half] for n in range(len(sides))]
         dtype = self.dot.operands[0].value.dtype
         return tuple(
-            MatrixSweep(dtype, tile.rows.points, share, side, place=self.dot.value.place)
+            MatrixStreamOp(dtype, tile.rows.points, share, side, place=self.dot.value.place)
             for share, side in zip(shares, sides, strict=True)
         )
 
@@ -154,11 +154,11 @@ class Products:
         shape = shape_of(self.dot)
         depth, lanes = self.machine.depth(self.dot.operands[0].value.dtype), self.machine.lanes
         fixed = {axis: index for axis, index in tile.fixed.items() if axis is not self.chunk}
-        first = walk(self.weights, self.chunk, (), {**tile.fixed, **dict.fromkeys(shape.depth, 0)}).start
+        first = access_pattern(self.weights, self.chunk, (), {**tile.fixed, **dict.fromkeys(shape.depth, 0)}).start
         made: list[Product] = []
         for begin in range(0, shape.k, depth):
             part = Axis("k", self.dot.operands[1].lanes.chunks)
-            rows = walk(self.activations, part, (tile.rows,), {**fixed, part: begin // lanes})
+            rows = access_pattern(self.activations, part, (tile.rows,), {**fixed, part: begin // lanes})
             half = begin % lanes // depth
             made.append(Product(rows, half, self.weights.array, first + begin, min(depth, shape.k - begin)))
         return made
@@ -172,7 +172,7 @@ class MatrixShare:
     east: range
     both: int | None = None
 
-    def turns(self) -> Iterator[tuple[int, tuple[str, ...]]]:
+    def alternating(self) -> Iterator[tuple[int, tuple[str, ...]]]:
         """Tiles with their sides, so that the sides take turns."""
         for west, east in zip_longest(self.west, self.east):
             if west is not None:

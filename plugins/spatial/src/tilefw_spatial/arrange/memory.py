@@ -1,4 +1,4 @@
-"""Arrays of the work: each item's place in memory, made when it is first wanted."""
+"""Arrays of a stream program: the vectors of each item, allocated when it is first requested."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilefw_spatial.arrange.access import AccessTerm
-from tilefw_spatial.arrange.held import Held, stepped
 from tilefw_spatial.arrange.item import Item
 from tilefw_spatial.arrange.lanes import LaneOrder
-from tilefw_spatial.arrange.normal import Fetch, Pick
-from tilefw_spatial.arrange.picks import over
+from tilefw_spatial.arrange.normal import Fetch, Reindex
+from tilefw_spatial.arrange.reindexing import over
 from tilefw_spatial.arrange.transfers import transfers
+from tilefw_spatial.arrange.views import ArrayView, stepped
 from tilefw_spatial.graph import Axis, Constant
-from tilefw_spatial.sweep import Array
+from tilefw_spatial.stream_program import Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +46,7 @@ def strides_of(axes: Iterable[Axis], first: int = 1) -> tuple[dict[Axis, int], i
     return dict(reversed(strides.items())), count
 
 
-def in_turn(axes: Iterable[Axis], chunks: int) -> Order:
+def dense_order(axes: Iterable[Axis], chunks: int) -> Order:
     """Chunks outermost, then the axes as given, without gaps."""
     strides, count = strides_of(axes)
     return Order(strides, count if chunks > 1 else 0, count * chunks)
@@ -54,12 +54,13 @@ def in_turn(axes: Iterable[Axis], chunks: int) -> Order:
 
 @dataclass(slots=True)
 class Memory:
-    """`held` is where items stand, `orders` how those that sweeps make do, `operands` inputs of products."""
+    """`views` says which vectors hold each item, `orders` how those that stream operations make do, `operands` inputs of
+    products."""
 
     arrays: list[Array] = field(default_factory=list)
-    held: dict[Item, Held] = field(default_factory=dict)
+    views: dict[Item, ArrayView] = field(default_factory=dict)
     orders: dict[Item, Order] = field(default_factory=dict)
-    operands: dict[Hashable, Held] = field(default_factory=dict)
+    operands: dict[Hashable, ArrayView] = field(default_factory=dict)
 
     def array(self, name: str, dtype: str, order: Order, role: str) -> Array:
         """A new array."""
@@ -67,44 +68,44 @@ class Memory:
         self.arrays.append(made)
         return made
 
-    def temporary(self, dtype: str, order: Order) -> Held:
-        """A new array of what passes between sweeps."""
-        return Held(self.array("temp", dtype, order, "temp"), order.chunk, order.terms)
+    def temporary(self, dtype: str, order: Order) -> ArrayView:
+        """A new array of what passes between stream operations."""
+        return ArrayView(self.array("temp", dtype, order, "temp"), order.chunk, order.terms)
 
-    def of(self, item: Item, loops: tuple[Axis, ...]) -> Held:
-        """Where an item that is there already stands; an input is placed now, in the order of `loops`."""
-        if item not in self.held:
-            if isinstance(item.value.op, Pick):
-                self.held[item] = self.of(item.operands[0], loops).renamed(item.value.op.picks)
+    def of(self, item: Item, loops: tuple[Axis, ...]) -> ArrayView:
+        """The vectors of an item that exists already; an input is allocated now, in the order of `loops`."""
+        if item not in self.views:
+            if isinstance(item.value.op, Reindex):
+                self.views[item] = self.of(item.operands[0], loops).renamed(item.value.op.reindexing)
             else:
                 axes = sorted(item.time, key=lambda axis: loops.index(axis) if axis in loops else -1)
-                self.held[item] = self.placed(item, in_turn(axes, item.lanes.chunks))
-        return self.held[item]
+                self.views[item] = self.placed(item, dense_order(axes, item.lanes.chunks))
+        return self.views[item]
 
-    def placed(self, item: Item, order: Order) -> Held:
+    def placed(self, item: Item, order: Order) -> ArrayView:
         """An input in an order of the caller's own."""
         op = item.value.op
-        assert isinstance(op, Fetch | Constant), "only inputs stand in memory before any sweep"
+        assert isinstance(op, Fetch | Constant), "only inputs stand in memory before any stream operation"
         role = "in" if isinstance(op, Fetch) else "const"
         array = self.array(role, item.value.dtype, order, role)
         if isinstance(op, Fetch):
             array.transfers = transfers(op.access, item.lanes, order.strides, order.chunk, op.fill)
         else:
             array.data = vectors_of(op.data, item.value.axes, item.lanes, order)
-        return Held(array, order.chunk, order.terms)
+        return ArrayView(array, order.chunk, order.terms)
 
-    def operand(self, item: Item, order: Order) -> Held:
+    def operand(self, item: Item, order: Order) -> ArrayView:
         """A product's input in its own order; products that take it in the same order share it."""
         key = (item.value, item.lanes.key, *order.strides.items(), order.chunk, order.vectors, order.groups)
         if key not in self.operands:
             self.operands[key] = self.placed(item, order)
         return self.operands[key]
 
-    def made(self, item: Item, order: Order) -> Held:
-        """A new array for what a sweep makes."""
+    def made(self, item: Item, order: Order) -> ArrayView:
+        """A new array for what a stream operation makes."""
         self.orders[item] = order
-        self.held[item] = self.temporary(item.value.dtype, order)
-        return self.held[item]
+        self.views[item] = self.temporary(item.value.dtype, order)
+        return self.views[item]
 
 
 def vectors_of(data: NDArray[np.generic], axes: tuple[Axis, ...], lanes: LaneOrder, order: Order) -> NDArray[np.generic]:

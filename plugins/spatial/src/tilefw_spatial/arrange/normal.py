@@ -1,6 +1,6 @@
 """A graph in the few forms that are arranged: accesses as terms, renames axis by axis, nothing that other forms express.
 
-`Fetch` and `Pick` replace `Load` and `Rename`; values lose axes along which they cannot differ.
+`Fetch` and `Reindex` replace `Load` and `Rename`; values lose axes along which they cannot differ.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tilefw.api import DTYPES, InternalError, Place
 from tilefw_spatial.arrange.access import NOWHERE, AffineAccess, access_of, elements
-from tilefw_spatial.arrange.picks import Picked, composed, picked_axes, picked_elements, picks_of
+from tilefw_spatial.arrange.reindexing import AxisIndex, composed, reindexed_axes, reindexed_elements, reindexing_of
 from tilefw_spatial.arrange.stores import unconditional
 from tilefw_spatial.graph import (
     Axis,
@@ -45,11 +45,11 @@ class Fetch(Op):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pick(Op):
-    """The operand's element whose index along each axis of `picks` is a table over axes of the value."""
+class Reindex(Op):
+    """The operand's element whose index along each axis of `reindexing` is a table over axes of the value."""
 
     operand: Value
-    picks: Mapping[Axis, Picked]
+    reindexing: Mapping[Axis, AxisIndex]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +63,7 @@ class NormalTarget:
 
 def operands(op: Op) -> tuple[Value, ...]:
     """The values that an op reads, in either form."""
-    return (op.operand,) if isinstance(op, Pick) else operands_of(op)
+    return (op.operand,) if isinstance(op, Reindex) else operands_of(op)
 
 
 def reached(value: Value) -> list[Value]:
@@ -93,37 +93,37 @@ class _Order:
     def __init__(self) -> None:
         self.targets: list[NormalTarget] = []
         self._copies: dict[Value, Value] = {}  # of a value the last
-        self._turns: dict[Value, list[int]] = {}
+        self._numbers: dict[Value, list[int]] = {}
         self._elements: dict[int, NDArray[np.int64]] = {}
 
     def add(self, target: NormalTarget) -> None:
         """The next store's."""
         value = self._copies.get(target.value, target.value)
-        if any(self._replaced(turn) for turn in self._turns.get(value, ())):
+        if any(self._replaced(number) for number in self._numbers.get(value, ())):
             original, value = value, _copy(value)
             self._copies[target.value] = self._copies[original] = value
-        self._turns.setdefault(value, []).append(len(self.targets))
+        self._numbers.setdefault(value, []).append(len(self.targets))
         self.targets.append(replace(target, value=value))
 
-    def _replaced(self, turn: int) -> bool:
+    def _replaced(self, number: int) -> bool:
         """Whether a store after that has some element of it."""
-        first = self.targets[turn]
+        first = self.targets[number]
         return any(
             other.value is not first.value and other.store.where.parameter == first.store.where.parameter
-            and np.intersect1d(self._stored(turn), self._stored(number)).size > 0
-            for number, other in enumerate(self.targets[turn + 1 :], turn + 1)
+            and np.intersect1d(self._stored(number), self._stored(number)).size > 0
+            for number, other in enumerate(self.targets[number + 1 :], number + 1)
         )
 
-    def _stored(self, turn: int) -> NDArray[np.int64]:
-        if turn not in self._elements:
-            found = elements(self.targets[turn].store.where)
-            self._elements[turn] = np.unique(found[found != NOWHERE])
-        return self._elements[turn]
+    def _stored(self, number: int) -> NDArray[np.int64]:
+        if number not in self._elements:
+            found = elements(self.targets[number].store.where)
+            self._elements[number] = np.unique(found[found != NOWHERE])
+        return self._elements[number]
 
 
 def _copy(value: Value) -> Value:
     """The same once more, in memory of its own."""
-    op = value.op if isinstance(value.op, Fetch | Constant) else Pick(value, {})
+    op = value.op if isinstance(value.op, Fetch | Constant) else Reindex(value, {})
     return Value(op, value.axes, value.dtype, value.place)
 
 
@@ -141,7 +141,7 @@ class Normaliser:
         value = self._done[store.value]
         axes = tuple(dict.fromkeys(axis for term in access.terms for axis in term.axes))
         if not set(axes) <= set(value.axes):
-            value = Value(Pick(value, {}), tuple(dict.fromkeys((*value.axes, *axes))), value.dtype, store.place)
+            value = Value(Reindex(value, {}), tuple(dict.fromkeys((*value.axes, *axes))), value.dtype, store.place)
         return NormalTarget(value, access, store)
 
     def _value(self, value: Value) -> Value:
@@ -160,7 +160,7 @@ class Normaliser:
             case Dot() as dot:
                 return self._dot(dot, value)
             case Rename(operand=operand, old=old, new=new, index=index):
-                return picked(self._done[operand], picks_of(old, new, index), value)
+                return reindexed(self._done[operand], reindexing_of(old, new, index), value)
             case Gather(table=table, axis=axis, index=index):
                 return chosen_row(self._done[table], axis, self._done[index], value)
             case Join() as join:
@@ -174,7 +174,7 @@ class Normaliser:
         result: Value | None = None
         for operand, part in zip(join.operands, join.parts, strict=True):
             table = np.clip(index - begin, 0, part.extent - 1)
-            found = picked(self._done[operand], {part: Picked((axis,), table)}, value)
+            found = reindexed(self._done[operand], {part: AxisIndex((axis,), table)}, value)
             mask = constant(index >= begin, (axis,), "int1")
             result = found if result is None else elementwise("select", value.dtype, mask, found, result, place=value.place)
             begin += part.extent
@@ -214,10 +214,11 @@ def _reduced(op: Reduce, like: Value) -> Value:
 
 
 def _stretched(value: Value, axes: tuple[Axis, ...]) -> Value:
-    """A value that sweeps make, over all of `axes`: the rows of a matrix must be in memory one by one, even if they are alike."""
+    """A value that stream operations make, over all of `axes`: the rows of a matrix must be in memory one by one, even if they are
+    alike."""
     if set(axes) <= set(value.axes) or isinstance(value.op, Fetch | Constant):
         return value
-    return Value(Pick(value, {}), tuple(dict.fromkeys((*value.axes, *axes))), value.dtype, value.place)
+    return Value(Reindex(value, {}), tuple(dict.fromkeys((*value.axes, *axes))), value.dtype, value.place)
 
 
 def _product(op: Dot, value: Value) -> Value:
@@ -268,13 +269,13 @@ def constant(data: NDArray[np.generic], axes: tuple[Axis, ...], dtype: str) -> V
     data = data.reshape([axis.extent for axis in axes])
     codes = bits_of(data)
     kept: list[Axis] = []
-    picks: list[slice | int] = []
+    index: list[slice | int] = []
     for number, axis in enumerate(axes):
         first = np.take(codes, [0], axis=number) if axis.extent else codes
         differs = bool((codes != first).any())
         kept += [axis] if differs else []
-        picks.append(slice(None) if differs or not axis.extent else 0)
-    return Value(Constant(np.asarray(data[tuple(picks)])), tuple(kept), dtype)
+        index.append(slice(None) if differs or not axis.extent else 0)
+    return Value(Constant(np.asarray(data[tuple(index)])), tuple(kept), dtype)
 
 
 def bits_of(data: NDArray[np.generic]) -> NDArray[np.unsignedinteger]:
@@ -282,17 +283,17 @@ def bits_of(data: NDArray[np.generic]) -> NDArray[np.unsignedinteger]:
     return np.ascontiguousarray(data).reshape(data.shape).view(np.dtype(f"u{data.dtype.itemsize}"))
 
 
-def picked(operand: Value, picks: Mapping[Axis, Picked], like: Value) -> Value:
-    """The operand under other axes: told to a load's access or a constant at once, else a `Pick`."""
-    picks = {axis: pick for axis, pick in picks.items() if axis in operand.axes}
-    if not picks:
+def reindexed(operand: Value, reindexing: Mapping[Axis, AxisIndex], like: Value) -> Value:
+    """The operand under other axes: applied to a load's access or a constant at once, else a `Reindex`."""
+    reindexing = {axis: axis_index for axis, axis_index in reindexing.items() if axis in operand.axes}
+    if not reindexing:
         return operand
     match operand.op:
         case Fetch(access=access, fill=fill):
-            return _fetched(access.renamed(picks), fill, operand)
+            return _fetched(access.renamed(reindexing), fill, operand)
         case Constant(data=data):
-            axes, chosen = picked_elements(operand.axes, data, picks)
+            axes, chosen = reindexed_elements(operand.axes, data, reindexing)
             return constant(chosen, axes, operand.dtype)
-        case Pick(operand=inner, picks=below):
-            return picked(inner, composed(below, picks), like)
-    return Value(Pick(operand, picks), picked_axes(operand.axes, picks), operand.dtype, like.place)
+        case Reindex(operand=inner, reindexing=below):
+            return reindexed(inner, composed(below, reindexing), like)
+    return Value(Reindex(operand, reindexing), reindexed_axes(operand.axes, reindexing), operand.dtype, like.place)

@@ -1,4 +1,5 @@
-"""Which elementwise work and reductions run over one domain together: regions of items, each a few sweeps of the vector unit.
+"""Which elementwise work and reductions run over one domain together: regions of items, each a few stream operations of the vector
+unit.
 
 A region's domain is its chunks of lanes, its outer axes and, where it reduces, its inner ones. A region that drains a product runs
 over that product's own domain.
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 
 from tilefw_spatial.arrange.item import Item
 from tilefw_spatial.arrange.matrix import in_tiles
-from tilefw_spatial.arrange.normal import Pick
+from tilefw_spatial.arrange.normal import Reindex
 from tilefw_spatial.graph import Axis, Constant, Dot, Elementwise, Reduce
 from tilefw_spatial.postorder import postorder
 
@@ -21,21 +22,21 @@ _CHEAP_ROWS = 2
 
 @dataclass(slots=True, eq=False)
 class LaneRegion:
-    """Items in an order that is right; `drained` is the product that the region takes from the accumulators, `folded` the
+    """Items in an order that is right; `drained` is the product that the region takes from the accumulators, `lane_reduction` the
     reduction across lanes that it is and that no other item joins."""
 
     chunks: int
     outer: tuple[Axis, ...]
     inner: tuple[Axis, ...] = ()
     drained: Item | None = None
-    folded: Item | None = None
+    lane_reduction: Item | None = None
     items: list[Item] = field(default_factory=list)
     needs: dict[LaneRegion, None] = field(default_factory=dict)
     fetched: set[Item] = field(default_factory=set)
 
     def takes(self, item: Item) -> bool:
         """Whether the item's domain is the region's, or its part without inner axes; a reduction reduces the inner axes."""
-        if item.lanes.chunks != self.chunks or self.folded is not None or item.folded:
+        if item.lanes.chunks != self.chunks or self.lane_reduction is not None or item.across_lanes:
             return False
         time = frozenset(item.time)
         if not isinstance(item.value.op, Reduce):
@@ -47,7 +48,7 @@ class LaneRegion:
 
     def add(self, item: Item) -> None:
         """Take an item; a first reduction tells the inner axes."""
-        if isinstance(item.value.op, Reduce) and not self.inner and not item.folded:
+        if isinstance(item.value.op, Reduce) and not self.inner and not item.across_lanes:
             op = item.value.op
             self.inner = tuple(sorted(op.axes, key=lambda axis: axis is not op.ordered))  # the kernel's own order outermost
             self.outer = tuple(axis for axis in self.outer if axis not in self.inner)
@@ -56,14 +57,14 @@ class LaneRegion:
 
 def _reads_memory(item: Item) -> bool:
     """Whether its operands must be in memory before it."""
-    return item.folded or isinstance(item.value.op, Dot | Pick)
+    return item.across_lanes or isinstance(item.value.op, Dot | Reindex)
 
 
 class Regions:
     """Items divided into regions, and what each region needs of others."""
 
     def __init__(self, items: list[Item], roots: list[Item]) -> None:
-        self.home: dict[Item, LaneRegion] = {}
+        self.region_of: dict[Item, LaneRegion] = {}
         self.all: list[LaneRegion] = []
         self.roots = set(roots)
         self._forced = self.roots | {part for item in items if _reads_memory(item) for part in item.operands}
@@ -73,11 +74,11 @@ class Regions:
         for item in items:
             self._rows[item] = self._row_count(item)
         for item in items:
-            if not item.inputs and not self.inlined(item) and (item in copied or not isinstance(item.value.op, Pick)):
+            if not item.inputs and not self.inlined(item) and (item in copied or not isinstance(item.value.op, Reindex)):
                 self._place(item)
         self._outside = self._crossing()
         for item in roots:
-            if item.inputs and item not in self.home:
+            if item.inputs and item not in self.region_of:
                 self._place(item)
 
     def inlined(self, item: Item) -> bool:
@@ -92,7 +93,7 @@ class Regions:
     def _place(self, item: Item) -> None:
         joined, waited, fetched = self._sources(item)
         chosen = None
-        if not isinstance(item.value.op, Dot | Pick) and not item.inputs:
+        if not isinstance(item.value.op, Dot | Reindex) and not item.inputs:
             near = [region for region in reversed(self.all) if region in joined]
             near += [region for region in reversed(self.all) if region not in joined and region.fetched & fetched]
             chosen = next((r for r in near if r not in waited and r.takes(item) and not self._before(r, joined | waited)), None)
@@ -101,13 +102,13 @@ class Regions:
         chosen.add(item)
         chosen.fetched |= fetched
         chosen.needs |= dict.fromkeys(region for region in (*joined, *waited) if region is not chosen)
-        self.home[item] = chosen
+        self.region_of[item] = chosen
 
     def _opened(self, item: Item) -> LaneRegion:
-        axes = item.value.op.axes if isinstance(item.value.op, Reduce) and not item.folded else ()
+        axes = item.value.op.axes if isinstance(item.value.op, Reduce) and not item.across_lanes else ()
         drained = item if isinstance(item.value.op, Dot) else None
         outer = (*item.time, *axes) if drained is None else in_tiles(item)
-        region = LaneRegion(item.lanes.chunks, outer, drained=drained, folded=item if item.folded else None)
+        region = LaneRegion(item.lanes.chunks, outer, drained=drained, lane_reduction=item if item.across_lanes else None)
         self.all.append(region)
         return region
 
@@ -117,8 +118,8 @@ class Regions:
         waited: dict[LaneRegion, None] = {}
         fetched: set[Item] = set()
         for part, late in self._reads(item):
-            if part in self.home:
-                (waited if late else joined)[self.home[part]] = None
+            if part in self.region_of:
+                (waited if late else joined)[self.region_of[part]] = None
             elif not isinstance(part.value.op, Constant):
                 fetched.add(part)
         return joined, waited, fetched
@@ -130,10 +131,10 @@ class Regions:
         stack = [(part, _reads_memory(item)) for part in item.operands]
         while stack:
             part, late = stack.pop()
-            if part in self.home or part.inputs:
+            if part in self.region_of or part.inputs:
                 found.append((part, late))
             else:
-                stack += [(below, late or isinstance(part.value.op, Pick)) for below in part.operands]
+                stack += [(below, late or isinstance(part.value.op, Reindex)) for below in part.operands]
         return found
 
     def _before(self, region: LaneRegion, sources: Iterable[LaneRegion]) -> bool:
@@ -161,6 +162,6 @@ class Regions:
         """Items that some other region reads, or this one through memory."""
         return {
             part
-            for item, region in self.home.items() if not item.inputs
-            for part, late in self._reads(item) if part in self.home and (late or self.home[part] is not region)
+            for item, region in self.region_of.items() if not item.inputs
+            for part, late in self._reads(item) if part in self.region_of and (late or self.region_of[part] is not region)
         }

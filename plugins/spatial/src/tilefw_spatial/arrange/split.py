@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tilefw.api import InternalError
-from tilefw_spatial.arrange.normal import Fetch, NormalTarget, Pick, constant, elementwise, operands
-from tilefw_spatial.arrange.picks import Picked
+from tilefw_spatial.arrange.normal import Fetch, NormalTarget, Reindex, constant, elementwise, operands
+from tilefw_spatial.arrange.reindexing import AxisIndex
 from tilefw_spatial.graph import Axis, Constant, Dot, Elementwise, Reduce, Value
 from tilefw_spatial.postorder import postorder
 
@@ -42,7 +42,7 @@ class _Splitter:
     def __init__(self, axis: Axis, parts: tuple[Axis, ...]) -> None:
         self._axis, self._parts = axis, parts
         table = np.arange(axis.extent, dtype=np.int64).reshape([part.extent for part in parts])
-        self._whole = {axis: Picked(parts, table)}
+        self._whole = {axis: AxisIndex(parts, table)}
         self._done: dict[Value, Value] = {}
         self.ordered = False
 
@@ -67,8 +67,8 @@ class _Splitter:
                 op = replace(op, operands=tuple(self._done[part] for part in op.operands))
             case Dot() as op:
                 op = replace(op, a=self._done[op.a], b=self._done[op.b], contracted=self._axes(op.contracted))
-            case Pick(operand=operand, picks=picks):
-                op = Pick(self._done[operand], self._picks(picks))
+            case Reindex(operand=operand, reindexing=reindexing):
+                op = Reindex(self._done[operand], self._reindexing(reindexing))
             case Reduce() as op:
                 return self._reduce(op, value, axes)
             case op:
@@ -78,17 +78,17 @@ class _Splitter:
     def _axes(self, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
         return tuple(part for axis in axes for part in (self._parts if axis is self._axis else (axis,)))
 
-    def _picks(self, picks: Mapping[Axis, Picked]) -> dict[Axis, Picked]:
-        found: dict[Axis, Picked] = {}
-        for old, pick in picks.items():
-            axes = self._axes(pick.axes)
-            table = pick.table.reshape([axis.extent for axis in axes])
+    def _reindexing(self, reindexing: Mapping[Axis, AxisIndex]) -> dict[Axis, AxisIndex]:
+        found: dict[Axis, AxisIndex] = {}
+        for old, axis_index in reindexing.items():
+            axes = self._axes(axis_index.axes)
+            table = axis_index.table.reshape([axis.extent for axis in axes])
             if old is not self._axis:
-                found[old] = Picked(axes, table)
+                found[old] = AxisIndex(axes, table)
                 continue
             inner = 1
             for part in reversed(self._parts):
-                found[part] = Picked(axes, table // inner % part.extent)
+                found[part] = AxisIndex(axes, table // inner % part.extent)
                 inner *= part.extent
         return found
 

@@ -20,7 +20,7 @@ from tilefw_spatial.isa.types import TYPES
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Left:
+class StoredValue:
     """What a store left: `value` over the axes of `elements` in order."""
 
     value: Value
@@ -58,34 +58,34 @@ def _before(store: Store, done: list[Store]) -> Value:
         return found
     wanted = elements(store.where)
     for other in earlier:
-        found = _over(store, _left(other), axes, wanted, found)
+        found = _over(store, _stored_value(other), axes, wanted, found)
     return found
 
 
-def _left(store: Store) -> Left:
-    return Left(store.value, tuple(part.axis for part in store.where.along), elements(store.where))
+def _stored_value(store: Store) -> StoredValue:
+    return StoredValue(store.value, tuple(part.axis for part in store.where.along), elements(store.where))
 
 
-def _over(store: Store, left: Left, axes: tuple[Axis, ...], wanted: NDArray[np.int64], below: Value) -> Value:
+def _over(store: Store, earlier: StoredValue, axes: tuple[Axis, ...], wanted: NDArray[np.int64], below: Value) -> Value:
     """`below`, but what an earlier store left where it wrote the elements that are wanted."""
-    flat = left.elements.reshape(-1)
+    flat = earlier.elements.reshape(-1)
     order = np.argsort(flat, kind="stable")
     place = np.clip(np.searchsorted(flat, wanted, sorter=order), 0, flat.size - 1)
     index = order[place]
     hit = (flat[index] == wanted) & (wanted != NOWHERE)
     if not hit.any():
         return below
-    own = tuple(axis for axis in left.axes if axis in left.value.axes)
-    old = Value(Rename(_spread(left), left.axes, axes, np.where(hit, index, 0)), axes, left.value.dtype, store.place)
-    found = left.value if own == axes == left.axes and (index.reshape(-1) == np.arange(index.size)).all() else old
+    own = tuple(axis for axis in earlier.axes if axis in earlier.value.axes)
+    old = Value(Rename(_spread(earlier), earlier.axes, axes, np.where(hit, index, 0)), axes, earlier.value.dtype, store.place)
+    found = earlier.value if own == axes == earlier.axes and (index.reshape(-1) == np.arange(index.size)).all() else old
     return found if hit.all() else _selected(store, Value(Constant(hit), axes, "int1"), found, below)
 
 
-def _spread(left: Left) -> Value:
+def _spread(earlier: StoredValue) -> Value:
     """The value over all axes of its store."""
-    if set(left.value.axes) == set(left.axes):
-        return left.value
-    return Value(Rename(left.value, (), ()), left.axes, left.value.dtype)
+    if set(earlier.value.axes) == set(earlier.axes):
+        return earlier.value
+    return Value(Rename(earlier.value, (), ()), earlier.axes, earlier.value.dtype)
 
 
 def _accumulated(store: Store, done: list[Store]) -> Store:
@@ -122,20 +122,22 @@ def _axes_of(store: Store) -> tuple[Axis, ...]:
 def _grouped(store: Store, axes: tuple[Axis, ...], flat: NDArray[np.int64]) -> Store:
     order = np.argsort(flat, kind="stable")[np.count_nonzero(flat == NOWHERE) :]
     targets, first, counts = np.unique(flat[order], return_index=True, return_counts=True)
-    element, turn = Axis("element", len(targets)), Axis("turn", int(counts.max()))
-    taken = first[:, None] + np.minimum(np.arange(turn.extent), counts[:, None] - 1)
-    index, there = order[taken], np.arange(turn.extent) < counts[:, None]
-    value, mask = (None if part is None else _regrouped(part, axes, (element, turn), index) for part in (store.value, store.mask))
+    element, contribution = Axis("element", len(targets)), Axis("turn", int(counts.max()))
+    taken = first[:, None] + np.minimum(np.arange(contribution.extent), counts[:, None] - 1)
+    index, there = order[taken], np.arange(contribution.extent) < counts[:, None]
+    value, mask = (
+        None if part is None else _regrouped(part, axes, (element, contribution), index) for part in (store.value, store.mask)
+    )
     assert value is not None
     where = Where(store.where.parameter, 0, (Along(element, targets),))
     alone = replace(store, where=where, value=value, mask=None)
     kind = Combine(store.accumulate or "")
     if not there.all():
-        live = Value(Constant(there), (element, turn), "int1")
+        live = Value(Constant(there), (element, contribution), "int1")
         mask = live if mask is None else _elementwise(store, "andi", live, mask)
     if mask is not None:
         value = _selected(store, mask, value, neutral(kind, value.dtype))
-    return replace(alone, value=_reduced(kind, value, turn))
+    return replace(alone, value=_reduced(kind, value, contribution))
 
 
 def neutral(kind: Combine, dtype: str) -> Value:
@@ -153,9 +155,12 @@ def neutral(kind: Combine, dtype: str) -> Value:
 
 
 def _regrouped(value: Value, axes: tuple[Axis, ...], new: tuple[Axis, ...], index: NDArray[np.int64]) -> Value:
-    spread = _spread(Left(value, axes, index))
+    spread = _spread(StoredValue(value, axes, index))
     return Value(Rename(spread, axes, new, index), new, value.dtype, value.place)
 
 
-def _reduced(kind: Combine, value: Value, turn: Axis) -> Value:
-    return Value(Reduce(kind, value, (turn,), turn), tuple(a for a in value.axes if a is not turn), value.dtype, value.place)
+def _reduced(kind: Combine, value: Value, contribution: Axis) -> Value:
+    return Value(
+        Reduce(kind, value, (contribution,), contribution), tuple(a for a in value.axes if a is not contribution), value.dtype,
+        value.place
+    )

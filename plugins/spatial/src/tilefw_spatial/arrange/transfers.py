@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilefw_spatial.arrange.access import AccessTerm, AffineAccess
+from tilefw_spatial.arrange.affine_lanes import affine_lanes, maps_of
 from tilefw_spatial.arrange.lanes import LaneOrder
-from tilefw_spatial.arrange.picks import over
-from tilefw_spatial.arrange.stretches import maps_of, stretch
+from tilefw_spatial.arrange.reindexing import over
 from tilefw_spatial.graph import Axis
+from tilefw_spatial.index_tables import check_size, together
 from tilefw_spatial.program import AxisMap, Transfer
-from tilefw_spatial.ramp import check_size, together
 
 
 def transfers(
@@ -25,21 +25,21 @@ def transfers(
         return (Transfer(access.parameter, access.base, (), lanes.width, chunk, np.zeros((0, 3), dtype=np.int64), fill),)
     firsts = lanes.firsts() if once else None
     rest: list[AccessTerm] = []
-    ways: dict[Axis | None, list[AccessTerm]] = {None: [], **{axis: [] for axis in strides}}
+    by_axis: dict[Axis | None, list[AccessTerm]] = {None: [], **{axis: [] for axis in strides}}
     for term in access.terms:
-        homes = {None if axis in lanes.axes else axis for axis in term.axes}
-        if len(homes) > 1:
+        along = {None if axis in lanes.axes else axis for axis in term.axes}
+        if len(along) > 1:
             rest.append(term)
         else:
-            ways[homes.pop()].append(term)
+            by_axis[along.pop()].append(term)
     split = _separated(access, lanes) if rest else None
     if rest and split is None:
         return (Transfer(access.parameter, 0, (), lanes.width, chunk, _explicit(access, lanes, strides, chunk, firsts), fill),)
     if split is not None:
         return transfers(split, lanes, strides, chunk, fill, once)
-    time = tuple(_time_map(axis, terms, strides[axis]) for axis, terms in ways.items() if axis is not None)
-    found = stretch(ways[None], lanes) if lanes.chunks > 1 else None
-    parts = [(_lane_map(ways[None], lanes, firsts),)] if found is None else maps_of(*found, chunk, lanes.width)
+    time = tuple(_time_map(axis, terms, strides[axis]) for axis, terms in by_axis.items() if axis is not None)
+    found = affine_lanes(by_axis[None], lanes) if lanes.chunks > 1 else None
+    parts = [(_lane_map(by_axis[None], lanes, firsts),)] if found is None else maps_of(*found, chunk, lanes.width)
     return tuple(Transfer(access.parameter, access.base, (*maps, *time), lanes.width, chunk, None, fill) for maps in parts)
 
 
@@ -81,11 +81,11 @@ def _separated(access: AffineAccess, lanes: LaneOrder) -> AffineAccess | None:
     base, terms = int(offsets[origin]), []
     whole, inside = np.full(offsets.shape, base), np.ones(valid.shape, dtype=np.bool_)
     for group in groups:
-        pick = tuple(slice(None) if axis in group else origin[n] for n, axis in enumerate(axes))
-        term = AccessTerm(group, offsets[pick] - base, valid[pick])
+        index = tuple(slice(None) if axis in group else origin[n] for n, axis in enumerate(axes))
+        term = AccessTerm(group, offsets[index] - base, valid[index])
         terms.append(term)
         whole += over(group, np.asarray(term.offsets), axes)
-        inside &= over(group, valid[pick], axes)
+        inside &= over(group, valid[index], axes)
     same = (inside == valid).all() and (np.where(valid, whole, 0) == np.where(valid, offsets, 0)).all()
     return AffineAccess(access.parameter, base, tuple(terms)) if same else None
 

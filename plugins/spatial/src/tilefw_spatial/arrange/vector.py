@@ -1,4 +1,4 @@
-"""Regions as sweeps of the vector unit: their nodes for the chains, their arrays and walks."""
+"""Regions as stream operations of the vector unit: their nodes for the chains, their arrays and access patterns."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from math import prod
 
 from tilefw.api import Place
 from tilefw.api.integers import round_up
-from tilefw_spatial.arrange.held import Held, Loop, walk
 from tilefw_spatial.arrange.item import Item
-from tilefw_spatial.arrange.memory import Memory, Order, in_turn
-from tilefw_spatial.arrange.normal import Pick, bits_of
+from tilefw_spatial.arrange.memory import Memory, Order, dense_order
+from tilefw_spatial.arrange.normal import Reindex, bits_of
 from tilefw_spatial.arrange.region import LaneRegion, Regions
+from tilefw_spatial.arrange.views import ArrayView, Loop, access_pattern
 from tilefw_spatial.chain import Apply, ChainPiece, Combined, Input, Literal, Node, NodeResult, Temporary
 from tilefw_spatial.graph import Axis, Constant, Elementwise, Reduce
-from tilefw_spatial.sweep import Array, MatrixSweep, Read, VectorSweep, Walk, Write
+from tilefw_spatial.stream_program import AccessPattern, Array, MatrixStreamOp, Read, VectorStreamOp, Write
 
 Chain = Callable[[Sequence[NodeResult]], Sequence[ChainPiece]]
 
@@ -55,7 +55,8 @@ class Nodes:
             return self._drained(value.dtype)
         if isinstance(op, Constant) and not value.axes:
             return Literal(int(bits_of(op.data)), value.dtype)
-        own = item in self.region.items if item.inputs else self.regions.home.get(item) is self.region or self.regions.inlined(item)
+        made_here = self.regions.region_of.get(item) is self.region or self.regions.inlined(item)
+        own = item in self.region.items if item.inputs else made_here
         if own and isinstance(op, Elementwise):
             row = "castf_rtz" if op.rounding == "rtz" else op.row
             return Apply(row, tuple(self.node(part) for part in item.operands), value.dtype, op.fusion, value.place)
@@ -81,67 +82,68 @@ def pieces_of(region: LaneRegion, regions: Regions, chain: Chain, drains: int = 
     return chain([NodeResult(item, nodes.node(item)) for item in regions.wanted(region)])
 
 
-def padding(weights: Array, order: Order, chain: Chain) -> list[VectorSweep]:
-    """Zeros where weights that sweeps make are filled up to what one cycle loads: no product counts them, but they are loaded."""
+def padding(weights: Array, order: Order, chain: Chain) -> list[VectorStreamOp]:
+    """Zeros where weights that stream operations make are filled up to what one cycle loads: no product counts them, but they are
+    loaded."""
     size = round_up(order.rows, order.groups)
     domain = (order.vectors // size, size - order.rows)
     if not domain[1]:
         return []
     (piece,) = chain([NodeResult(weights, Literal(0, weights.dtype))])
-    walk = Walk(weights, order.rows, (size, 1))
-    return [VectorSweep(domain, [], list(piece.steps), [Write(write.step, walk) for write in piece.writes])]
+    pattern = AccessPattern(weights, order.rows, (size, 1))
+    return [VectorStreamOp(domain, [], list(piece.steps), [Write(write.step, pattern) for write in piece.writes])]
 
 
 @dataclass(slots=True)
 class VectorEmitter:
-    """Sweeps of one region's pieces, all over the same loops."""
+    """Stream operations of one region's pieces, all over the same loops."""
 
     region: LaneRegion
     memory: Memory
     chunk: Axis
-    scratch: dict[Hashable, Held] = field(default_factory=dict)
+    scratch: dict[Hashable, ArrayView] = field(default_factory=dict)
 
     @property
     def axes(self) -> tuple[Axis, ...]:
         return (*self.region.outer, *self.region.inner)
 
-    def held(self, key: Hashable) -> Held:
-        """Where the array of a piece's key stands."""
+    def view(self, key: Hashable) -> ArrayView:
+        """The vectors that a segment's key names."""
         if key in self.scratch:
             return self.scratch[key]
         if isinstance(key, Temporary):
-            order = in_turn(self.region.outer if key.reduced else self.axes, self.region.chunks)
+            order = dense_order(self.region.outer if key.reduced else self.axes, self.region.chunks)
             self.scratch[key] = self.memory.temporary(key.dtype, order)
             return self.scratch[key]
         if isinstance(key, Copied):
             item = key.item
             if item.inputs:
-                return self.memory.placed(item, in_turn(self.axes, self.region.chunks))
-            assert isinstance(item.value.op, Pick)
-            return self.memory.of(item.operands[0], self.axes).renamed(item.value.op.picks)
+                return self.memory.placed(item, dense_order(self.axes, self.region.chunks))
+            assert isinstance(item.value.op, Reindex)
+            return self.memory.of(item.operands[0], self.axes).renamed(item.value.op.reindexing)
         assert isinstance(key, Item)
         return self.memory.of(key, self.axes)
 
-    def sweep(
+    def stream_op(
         self, piece: ChainPiece, outer: tuple[Loop, ...], inner: tuple[Loop, ...], fixed: Mapping[Axis, int],
-        drains: tuple[MatrixSweep, ...] = (),
-    ) -> VectorSweep:
+        drains: tuple[MatrixStreamOp, ...] = (),
+    ) -> VectorStreamOp:
         """One piece over the loops; `fixed` axes have one index."""
         loops = outer if piece.reduced else (*outer, *inner)
         reads = [Read(self._read(read.key, loops, fixed), read.time) for read in piece.reads]
         writes = [
-            Write(write.step, walk(self.held(key), self.chunk, outer if write.combined else loops, fixed))
+            Write(write.step, access_pattern(self.view(key), self.chunk, outer if write.combined else loops, fixed))
             for write in piece.writes for key in write.keys
         ]
         taken = drains if any(read.drained for read in piece.reads) else ()
-        return VectorSweep(tuple(loop.points for loop in loops), reads, list(piece.steps), writes, taken, self._place())
+        return VectorStreamOp(tuple(loop.points for loop in loops), reads, list(piece.steps), writes, taken, self._place())
 
-    def _read(self, key: Hashable, loops: tuple[Loop, ...], fixed: Mapping[Axis, int]) -> Walk:
+    def _read(self, key: Hashable, loops: tuple[Loop, ...], fixed: Mapping[Axis, int]) -> AccessPattern:
         if isinstance(key, Drain):
             drained = self.region.drained
             assert drained is not None
-            return Walk(Array("accumulators", drained.value.dtype, 0, "temp"), 0, (0,) * len(loops))
-        return walk(self.held(key), self.chunk, loops, fixed)
+            return AccessPattern(Array("accumulators", drained.value.dtype, 0, "temp"), 0, (0,) * len(loops))
+        return access_pattern(self.view(key), self.chunk, loops, fixed)
 
     def _place(self) -> Place | None:
         return next((item.value.place for item in self.region.items if item.value.place), None)

@@ -1,8 +1,8 @@
 """Elementwise work as chains of ALUs: rows of the elementwise table to the vector unit's steps, cut into pieces that fit it.
 
 `legalise` turns a region's results into micro steps (what the unit does itself, and core's expansions of all else; constants
-folded, common steps shared, dead ones gone); `cut` cuts those into sweeps of at most the machine's ALUs, values between pieces
-through memory. `chain` does both:
+folded, common steps shared, dead ones gone); `cut` cuts those into stream operations of at most the machine's ALUs, values between
+pieces through memory. `chain` does both:
 
     x, y = Input("x", "fp32"), Input("y", "fp32")
     [piece] = chain([Result("out", Apply("addf", (x, y), "fp32"))], machine)

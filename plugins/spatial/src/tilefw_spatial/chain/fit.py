@@ -14,7 +14,7 @@ from tilefw_spatial.chain.node import Input, Literal
 from tilefw_spatial.chain.piece import ChainPiece, PieceRead, PieceWrite
 from tilefw_spatial.chain.timing import Timed, least_moves, times
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.sweep import AluStep, OperandSource
+from tilefw_spatial.stream_program import AluStep, OperandSource
 
 
 @dataclass(slots=True)

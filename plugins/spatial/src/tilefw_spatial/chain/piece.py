@@ -1,11 +1,11 @@
-"""What the cutter hands back: pieces of a region, each a vector sweep but for its arrays and its domain."""
+"""What the cutter hands back: pieces of a region, each a vector stream operation but for its arrays and its domain."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from tilefw_spatial.sweep import AluStep
+from tilefw_spatial.stream_program import AluStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Temporary:
 class PieceRead:
     """A stream into the piece: the array `key` names (an `Input`'s key, a `Result`'s key that an earlier piece wrote, or a
     Temporary), whose first vector is at the vector unit at `time`. `constant`: the same vector at every point of the innermost loop
-    (a reduced value in a piece that is not `reduced`): its walk has stride 0 there."""
+    (a reduced value in a piece that is not `reduced`): its access pattern has stride 0 there."""
 
     key: Hashable
     dtype: str
@@ -44,9 +44,9 @@ class PieceWrite:
 
 @dataclass(frozen=True, slots=True)
 class ChainPiece:
-    """One sweep. `steps` have their ALUs (numbers 0 to at most 15, each once, from 0 upwards) and times, as `sweep.Step` says;
-    they are in order of time, so that operands come from earlier ones. The earliest read or step is at time 0. A `reduced` piece
-    runs over the domain without its innermost loop.
+    """One stream operation. `steps` have their ALUs (numbers 0 to at most 15, each once, from 0 upwards) and times, as
+    `stream_op.Step` says; they are in order of time, so that operands come from earlier ones. The earliest read or step is at time
+    0. A `reduced` piece runs over the domain without its innermost loop.
 
     Source indices are those of `reads` (`stream`) and `steps` (`alu`). A consumer of an ALU's result reads it 0, 4, 8 or 12 cycles
     after it appeared: `consumer.time - producer.time - latency`. Results at different times of one piece never wait: a MOV holds

@@ -12,7 +12,7 @@ from tilefw_spatial.check.progression import Progression, ProgressionSpan, meeti
 from tilefw_spatial.check.touches import Numbers, OrderedTouches, Touches, firsts
 from tilefw_spatial.isa import OPS
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import Home, Program
+from tilefw_spatial.program import Allocation, Program
 
 # Cycles from a gather's issue to its read (`isa.table`).
 _GATHER = 4
@@ -109,16 +109,18 @@ def _host(machine: Machine, program: Program, touches: defaultdict[Place, Touche
     """The host writes `in` and `const` before the first cycle, and reads `out` after the last."""
     for number, tensor in enumerate(program.tensors):
         writes = tensor.role != "out"
-        for place, rows, vectors in _homes(machine, tensor.home):
+        for place, rows, vectors in _allocations(machine, tensor.allocation):
             touches[place].add(rows, _BEFORE if writes else _AFTER, 0, writes, -1 - number, vectors)
 
 
-def _homes(machine: Machine, home: Home) -> Iterator[tuple[Place, Numbers, Numbers]]:
+def _allocations(machine: Machine, allocation: Allocation) -> Iterator[tuple[Place, Numbers, Numbers]]:
     """Each run of rows of an array, with the vectors there."""
-    for places in home.planes:
-        for number, at_ in enumerate(places):
-            segment, group = divmod(number, home.groups)
-            vectors = np.arange(segment * home.segment + group, min(home.vectors, (segment + 1) * home.segment), home.groups)
+    for blocks in allocation.planes:
+        for number, at_ in enumerate(blocks):
+            segment, group = divmod(number, allocation.groups)
+            vectors = np.arange(
+                segment * allocation.segment + group, min(allocation.vectors, (segment + 1) * allocation.segment), allocation.groups
+            )
             first = at_.bank * machine.rows + at_.row
             yield (at_.slice, at_.chip), first + np.arange(len(vectors)), vectors
 

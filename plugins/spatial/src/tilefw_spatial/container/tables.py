@@ -14,7 +14,7 @@ from tilefw_spatial.container import reading
 from tilefw_spatial.container.reading import ContainerNode, ContainerReader, Damaged
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.machine import Machine, load
-from tilefw_spatial.program import AxisMap, ChipCode, Home, Parameter, Program, Rows, Tensor, Transfer
+from tilefw_spatial.program import Allocation, AxisMap, ChipCode, Parameter, Program, Rows, Tensor, Transfer
 
 Array = NDArray[Any]
 
@@ -46,12 +46,13 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
 
 
 def _tensor(tensor: Tensor, arrays: list[bytes]) -> dict[str, Any]:
-    home = tensor.home
-    planes = [[[rows.slice, rows.bank, rows.row, rows.chip] for rows in plane] for plane in home.planes]
+    allocation = tensor.allocation
+    planes = [[[rows.slice, rows.bank, rows.row, rows.chip] for rows in plane] for plane in allocation.planes]
     return {
-        "name": tensor.name, "role": tensor.role, "dtype": home.dtype, "vectors": home.vectors, "groups": home.groups,
-        "segment": home.segment, "planes": planes, "transfers": [_transfer(t, arrays) for t in tensor.transfers],
-        **_reference("data", tensor.data, home.dtype, arrays),
+        "name": tensor.name, "role": tensor.role, "dtype": allocation.dtype, "vectors": allocation.vectors,
+        "groups": allocation.groups, "segment": allocation.segment, "planes": planes,
+        "transfers": [_transfer(t, arrays) for t in tensor.transfers],
+        **_reference("data", tensor.data, allocation.dtype, arrays),
     }
 
 
@@ -194,9 +195,9 @@ def _value(node: ContainerNode) -> int | float | None:
 def _read_tensor(node: ContainerNode, data: Sequence[Array]) -> Tensor:
     node.keys("name", "role", "dtype", "vectors", "groups", "segment", "planes", "transfers", "data")
     planes = tuple(tuple(_read_rows(rows) for rows in plane.list()) for plane in node["planes"].list())
-    home = Home(node["dtype"].str(), node["vectors"].int(1), planes, node["groups"].int(1), node["segment"].int(1))
+    allocation = Allocation(node["dtype"].str(), node["vectors"].int(1), planes, node["groups"].int(1), node["segment"].int(1))
     transfers = tuple(_read_transfer(transfer, data) for transfer in node["transfers"].list())
-    return Tensor(node["name"].str(), node["role"].str(), home, transfers, _referred(node, "data", data))
+    return Tensor(node["name"].str(), node["role"].str(), allocation, transfers, _referred(node, "data", data))
 
 
 def _read_rows(node: ContainerNode) -> Rows:

@@ -11,9 +11,9 @@ import numpy as np
 
 from tilefw.api import DTYPES, DType
 from tilefw.api.ir import ROWS, evaluate_known
+from tilefw_spatial.index_tables import check_size
 from tilefw_spatial.lower.below import compared
 from tilefw_spatial.lower.known import KnownTerm, KnownTile, both, constant, fits, of_term, product, total
-from tilefw_spatial.ramp import check_size
 
 _Rule = Callable[[Sequence[KnownTile], DType], KnownTile | None]
 

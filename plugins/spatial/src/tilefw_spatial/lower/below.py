@@ -14,8 +14,8 @@ from math import prod
 import numpy as np
 
 from tilefw.api import DTYPES, DType
+from tilefw_spatial.index_tables import check_size
 from tilefw_spatial.lower.known import Array, Key, KnownTerm, KnownTile, constant, fits, of_term, total
-from tilefw_spatial.ramp import check_size
 
 _BOOL, _INT64 = DTYPES["int1"], DTYPES["int64"]
 _SMALL = 1 << 20  # sums of terms that are looked at one by one, to find whether another term matters

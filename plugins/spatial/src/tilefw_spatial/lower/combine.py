@@ -11,7 +11,7 @@ from tilefw.api.ir import Block, CombineOp, ConstantOp, DotOp, ElementwiseOp, Re
 from tilefw_spatial.graph import Axis, Combine, Dot, Reduce, Value
 from tilefw_spatial.lower.arithmetic import apply
 from tilefw_spatial.lower.known import KnownTile, constant, counted
-from tilefw_spatial.lower.shapes import picked
+from tilefw_spatial.lower.shapes import taken_along
 from tilefw_spatial.lower.state import State
 from tilefw_spatial.lower.tiles import Data, Entry
 
@@ -30,9 +30,9 @@ def reduced(state: State, op: ReduceOp) -> list[Entry]:
         return [Data(value, dims, shape)]
     while (extent := entries[0].shape[op.axis]) > 1:
         pair = (np.arange(0, extent, 2), np.arange(1, extent, 2))  # dims of tiles are powers of two
-        left, right = ([picked(state, entry, op.axis, index) for entry in entries] for index in pair)
+        left, right = ([taken_along(state, entry, op.axis, index) for entry in entries] for index in pair)
         entries = called(state, op, left, right)
-    return [picked(state, entry, op.axis, np.asarray([0]), drop=True) for entry in entries]
+    return [taken_along(state, entry, op.axis, np.asarray([0]), drop=True) for entry in entries]
 
 
 def scanned(state: State, op: ScanOp) -> list[Entry]:
@@ -47,7 +47,7 @@ def scanned(state: State, op: ScanOp) -> list[Entry]:
         else:
             moved, limit = np.maximum(index - distance, 0), ("ges", distance)
         mask = apply(limit[0], [place, constant(limit[1], _INT32, place.shape)], DTYPES["int1"])
-        before = [picked(state, entry, op.axis, moved) for entry in entries]
+        before = [taken_along(state, entry, op.axis, moved) for entry in entries]
         combined = called(state, op, before, entries)
         entries = [
             state.elementwise("select", [mask, new, old], types.dtype_of(result.type))

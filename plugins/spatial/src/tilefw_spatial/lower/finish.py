@@ -68,10 +68,10 @@ def _single(state: State, store: PendingStore) -> PendingStore:
     placed = set(state.axes.all(store.reach.axes))
     if store.accumulate is not None:
         return _accumulated(state, store, placed)
-    picked = [_last(state, value, placed) for value in (store.value, *(() if store.mask is None else (store.mask,)))]
+    last = [_last(state, value, placed) for value in (store.value, *(() if store.mask is None else (store.mask,)))]
     if store.mask is not None and set(state.axes.all(store.mask.axes)) - placed:
-        picked = [_last(state, store.value, placed | set(state.axes.all(store.mask.axes))), store.mask]
-    return replace(store, value=picked[0], mask=None if store.mask is None else picked[1])
+        last = [_last(state, store.value, placed | set(state.axes.all(store.mask.axes))), store.mask]
+    return replace(store, value=last[0], mask=None if store.mask is None else last[1])
 
 
 def _last(state: State, value: Value, kept: set[Axis]) -> Value:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilefw_spatial.graph import Axis, Constant, Dot, Gather, Join, Reduce, Rename, Value
+from tilefw_spatial.index_tables import check_size
 from tilefw_spatial.lower.known import Array, Key, KnownTerm
 from tilefw_spatial.lower.programs import extent
-from tilefw_spatial.ramp import check_size
 
 LONGEST = 1 << 20  # indices of an axis that is fused without need
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tilefw.api import DType
 from tilefw.api.ir import numbers
 from tilefw_spatial.graph import Axis
-from tilefw_spatial.ramp import check_size
+from tilefw_spatial.index_tables import check_size
 
 Array = NDArray[Any]
 Key = Axis | int  # an axis of the launch, or a dim of the tile by its position
@@ -107,7 +107,7 @@ class KnownTile:
         return KnownTile(self.dtype, shape, tuple(term.renamed(dims) for term in self.terms))
 
     def mapped(self, change: Callable[[KnownTerm], KnownTerm], shape: tuple[int, ...]) -> KnownTile:
-        """Each term changed alike: right for all that only picks and reorders elements."""
+        """Each term changed alike: right for all that only selects and reorders elements."""
         return KnownTile(self.dtype, shape, tuple(change(term) for term in self.terms))
 
     def as_type(self, dtype: DType) -> KnownTile:

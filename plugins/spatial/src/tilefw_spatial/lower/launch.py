@@ -1,4 +1,4 @@
-"""A bound kernel to the graph of its launch: programs are classed by what control does in them, each class is walked once."""
+"""A bound kernel to the graph of its launch: programs are classed by what control does in them, each class is lowered once."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ from tilefw.api.ir import (
     types,
 )
 from tilefw_spatial.graph import Graph
+from tilefw_spatial.index_tables import LARGEST, TooLarge
 from tilefw_spatial.limits import MOST_CLASSES, MOST_PROGRAMS, MOST_STEPS, SOME_PROGRAMS, beyond
 from tilefw_spatial.lower import control, memory
 from tilefw_spatial.lower.finish import finished
@@ -42,7 +43,6 @@ from tilefw_spatial.lower.programs import Labels, Programs, factored, flat, labe
 from tilefw_spatial.lower.pure import execute
 from tilefw_spatial.lower.state import LoweredTouch, State
 from tilefw_spatial.lower.tiles import Entry, Pointer, unsupported
-from tilefw_spatial.ramp import LARGEST, TooLarge
 
 _INT64 = DTYPES["int64"]
 _NONE: frozenset[Operation] = frozenset()
@@ -155,7 +155,7 @@ def _labels(state: State, entry: Entry | None) -> Labels | None:
     return labels_of(known.whole().data)
 
 
-# The walk ----------------------------------------------------------------------------------------------------------------
+# The traversal -----------------------------------------------------------------------------------------------------------
 
 
 def _run(state: State, block: Block, left_out: frozenset[Operation]) -> list[Entry]:

@@ -119,7 +119,7 @@ def _shares(state: State, a: LoweredTouch, b: LoweredTouch) -> bool:
 
 
 def _overlap(state: State, a: LoweredTouch, b: LoweredTouch) -> bool:
-    """Whether any byte is touched by both."""
+    """Whether any byte is accessed by both."""
     (low, high), (least, most) = _span(state, a), _span(state, b)
     if high <= least or most <= low:
         return False

@@ -10,13 +10,13 @@ import numpy as np
 
 from tilefw.api import BufferPlacement, CompileError
 from tilefw_spatial.graph import Along, Axis, Joint, Where
+from tilefw_spatial.index_tables import LARGEST, AffineTable, IndexInterval, Offsets, Valid, check_size, even, run, together
 from tilefw_spatial.limits import beyond
 from tilefw_spatial.lower.below import Below
 from tilefw_spatial.lower.fuse import FusedSums, SumFusion
 from tilefw_spatial.lower.known import Array, Key, KnownTerm, separated
 from tilefw_spatial.lower.programs import extent
 from tilefw_spatial.lower.state import Reach, State
-from tilefw_spatial.ramp import LARGEST, Offsets, Ramp, RampSpan, Valid, check_size, even, run, together
 
 NOWHERE = Where(0, 0, ())
 MOST_TURNS = 64  # each is a store of its own
@@ -81,19 +81,19 @@ def _joint(term: KnownTerm, masks: bool) -> Joint:
 
 def _offsets(axis: Axis, terms: Sequence[KnownTerm], fusion: SumFusion) -> Offsets:
     """What an axis adds to an access: the sum of terms over what it is made of."""
-    ramp = _ramp(fusion.parts(axis), terms)
-    if ramp is not None:
-        return ramp
+    table = _affine_table(fusion.parts(axis), terms)
+    if table is not None:
+        return table
     first, *rest = (fusion.term(term).data for term in terms)
     return even(sum(rest, first))
 
 
-def _ramp(parts: Sequence[Axis], terms: Sequence[KnownTerm]) -> Ramp | None:
+def _affine_table(parts: Sequence[Axis], terms: Sequence[KnownTerm]) -> AffineTable | None:
     """The sum of terms over axes that were fused, where it advances evenly."""
     steps, first = dict.fromkeys(parts, 0), 0
     for term in terms:
         offsets = even(term.data)
-        if len(term.keys) != 1 or not isinstance(offsets, Ramp):
+        if len(term.keys) != 1 or not isinstance(offsets, AffineTable):
             return None
         (key,) = term.keys
         assert isinstance(key, Axis)
@@ -102,26 +102,26 @@ def _ramp(parts: Sequence[Axis], terms: Sequence[KnownTerm]) -> Ramp | None:
     long = [part for part in parts if part.extent > 1]
     if any(steps[outer] != steps[inner] * inner.extent for outer, inner in pairwise(long)):
         return None
-    return Ramp(first, steps[long[-1]] if long else 0, extent(parts))
+    return AffineTable(first, steps[long[-1]] if long else 0, extent(parts))
 
 
 def _valid(axis: Axis, masks: Sequence[KnownTerm], fusion: SumFusion) -> Valid | None:
     """Where an axis has the access made, None for everywhere."""
     found: Valid | None = None
     for mask in masks:
-        ramp = _ramp(fusion.parts(axis), mask.sums) if isinstance(mask, Below) else None
-        valid = run(fusion.term(mask).data) if ramp is None else _below(ramp, mask.bound) if isinstance(mask, Below) else None
+        table = _affine_table(fusion.parts(axis), mask.sums) if isinstance(mask, Below) else None
+        valid = run(fusion.term(mask).data) if table is None else _below(table, mask.bound) if isinstance(mask, Below) else None
         found = together(found, valid)
     return None if found is None or found.all() else found
 
 
-def _below(ramp: Ramp, bound: int) -> RampSpan:
-    """The indices at which a ramp is below a bound."""
-    if ramp.step > 0:
-        return RampSpan(0, min(max(-((ramp.first - bound) // ramp.step), 0), ramp.count), ramp.count)
-    if ramp.step < 0:
-        return RampSpan(min(max((ramp.first - bound) // -ramp.step + 1, 0), ramp.count), ramp.count, ramp.count)
-    return RampSpan(0, ramp.count if ramp.first < bound else 0, ramp.count)
+def _below(table: AffineTable, bound: int) -> IndexInterval:
+    """The indices at which an affine table is below a bound."""
+    if table.step > 0:
+        return IndexInterval(0, min(max(-((table.first - bound) // table.step), 0), table.count), table.count)
+    if table.step < 0:
+        return IndexInterval(min(max((table.first - bound) // -table.step + 1, 0), table.count), table.count, table.count)
+    return IndexInterval(0, table.count if table.first < bound else 0, table.count)
 
 
 def reach_of(place: Where) -> tuple[int, int]:
@@ -140,9 +140,9 @@ def accessed(place: Where) -> Offsets:
     """The elements that are accessed, index by index."""
     if len(place.along) == 1 and not place.joint:
         (along,) = place.along
-        if isinstance(along.offsets, Ramp) and not isinstance(along.valid, np.ndarray):
-            ramp = along.offsets if along.valid is None else along.offsets[along.valid.low : along.valid.high]
-            return replace(ramp, first=ramp.first + place.base)
+        if isinstance(along.offsets, AffineTable) and not isinstance(along.valid, np.ndarray):
+            table = along.offsets if along.valid is None else along.offsets[along.valid.low : along.valid.high]
+            return replace(table, first=table.first + place.base)
     offsets, valid = elements(place)
     return offsets[valid]
 
@@ -244,7 +244,7 @@ def elements(place: Where) -> tuple[Array, Array]:
 
 
 def _least_step(offsets: Offsets) -> int:
-    return abs(offsets.step) if isinstance(offsets, Ramp) else int(np.diff(np.sort(offsets)).min())
+    return abs(offsets.step) if isinstance(offsets, AffineTable) else int(np.diff(np.sort(offsets)).min())
 
 
 def is_distinct(place: Where) -> bool:

@@ -155,7 +155,7 @@ def joined(state: State, op: JoinOp) -> Entry:
 def split(state: State, op: SplitOp) -> list[Entry]:
     """The two halves of a last dim of 2."""
     entry = state.values[op.source]
-    return [picked(state, entry, len(entry.shape) - 1, np.asarray([half]), drop=True) for half in (0, 1)]
+    return [taken_along(state, entry, len(entry.shape) - 1, np.asarray([half]), drop=True) for half in (0, 1)]
 
 
 def moved(state: State, op: StructuralOp) -> Entry:
@@ -166,8 +166,8 @@ def moved(state: State, op: StructuralOp) -> Entry:
     (flat,) = op.elements(np.arange(prod(entry.shape)).reshape(1, *entry.shape))
     along = _along_one_dim(flat[0], entry.shape)
     if along is not None:
-        return picked(state, entry, *along)
-    return regrouped(state, picked(state, regrouped(state, entry, (prod(entry.shape),)), 0, flat.reshape(-1)), shape)
+        return taken_along(state, entry, *along)
+    return regrouped(state, taken_along(state, regrouped(state, entry, (prod(entry.shape),)), 0, flat.reshape(-1)), shape)
 
 
 def _along_one_dim(flat: Array, shape: tuple[int, ...]) -> tuple[int, Array] | None:
@@ -185,7 +185,7 @@ def _along_one_dim(flat: Array, shape: tuple[int, ...]) -> tuple[int, Array] | N
     return found[0] if len(found) == 1 else None
 
 
-def picked(state: State, entry: Entry, dim: int, index: Array, drop: bool = False) -> Entry:
+def taken_along(state: State, entry: Entry, dim: int, index: Array, drop: bool = False) -> Entry:
     """The elements at `index` along a dim; `drop`: there is one, and the dim goes."""
     shape = (*entry.shape[:dim], *(() if drop else (len(index),)), *entry.shape[dim + 1 :])
     places = {old: old - (drop and old > dim) for old in range(len(entry.shape)) if not (drop and old == dim)}

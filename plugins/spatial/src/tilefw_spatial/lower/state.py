@@ -1,4 +1,4 @@
-"""What a lowering knows while it walks a kernel: values so far, axes, stores, and how to make arrays of the graph meet."""
+"""What a lowering knows while it traverses a kernel: values so far, axes, stores, and how to make arrays of the graph meet."""
 
 from __future__ import annotations
 

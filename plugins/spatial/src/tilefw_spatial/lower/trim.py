@@ -23,8 +23,8 @@ from tilefw_spatial.graph import (
     Where,
     operands_of,
 )
+from tilefw_spatial.index_tables import IndexInterval, Valid, either, taken, taken_valid
 from tilefw_spatial.lower.known import Array
-from tilefw_spatial.ramp import RampSpan, Valid, either, taken, taken_valid
 
 
 def trim(values: Sequence[Value], stores: list[Store]) -> None:
@@ -63,7 +63,7 @@ def _kept(values: Sequence[Value], stores: Sequence[Store]) -> dict[Axis, Valid]
     kept: dict[Axis, Valid] = {}
     for store in stores:
         for part in store.where.along:
-            valid = RampSpan(0, part.axis.extent, part.axis.extent) if part.valid is None else part.valid
+            valid = IndexInterval(0, part.axis.extent, part.axis.extent) if part.valid is None else part.valid
             kept[part.axis] = either(kept[part.axis], valid) if part.axis in kept else valid
     return {axis: keep for axis, keep in kept.items() if axis not in bound and not keep.all() and keep.any()}
 

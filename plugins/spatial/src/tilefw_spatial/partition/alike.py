@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass
 
 import numpy as np
 
-from tilefw_spatial.sweep import Array, Work
+from tilefw_spatial.stream_program import Array, StreamProgram
 
 
 def same(left: object, right: object) -> bool:
@@ -27,6 +27,6 @@ def same_data(left: Array, right: Array) -> bool:
     return shape and same(left.transfers, right.transfers) and same(left.data, right.data)
 
 
-def results_alike(works: Sequence[Work]) -> bool:
+def results_alike(programs: Sequence[StreamProgram]) -> bool:
     """Whether all chips make the same results in the same lanes."""
-    return all(same_data(a, b) for work in works[1:] for a, b in zip(works[0].results, work.results, strict=True))
+    return all(same_data(a, b) for program in programs[1:] for a, b in zip(programs[0].results, program.results, strict=True))

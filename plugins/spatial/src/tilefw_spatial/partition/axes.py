@@ -48,10 +48,10 @@ def _columns(store: Store) -> set[Axis]:
 
 def _cheapest(store: Store, axes: list[Axis], chips: int) -> Axis | None:
     values = Graph([store]).values()
-    return min(axes, key=lambda axis: _work(values, axis, chips), default=None)
+    return min(axes, key=lambda axis: _elements_made(values, axis, chips), default=None)
 
 
-def _work(values: list[Value], axis: Axis, chips: int) -> int:
+def _elements_made(values: list[Value], axis: Axis, chips: int) -> int:
     """Elements that each chip makes where `axis` is divided; what is combined along the axis is made whole by every chip."""
     whole: set[Value] = set()
     for value in reversed(values):  # users before their operands

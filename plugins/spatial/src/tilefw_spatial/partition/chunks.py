@@ -1,6 +1,6 @@
 """Which arrays can be divided by chunks of their lanes: operands of products, whose vectors of one part of K follow one another.
 
-No sweep then reads two chunks in one walk, so that each can lie in an array of its own and be another chip's.
+No stream operation then reads two chunks by one access pattern, so that each can be an array of its own, on another chip.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.partition.filling import Filling, fillings
 from tilefw_spatial.schedule.runs import runs
-from tilefw_spatial.sweep import Array, MatrixSweep, Product, Work, arrays_of
+from tilefw_spatial.stream_program import Array, MatrixStreamOp, Product, StreamProgram, arrays_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +27,21 @@ class Chunks:
 class Activations:
     """What one chip's products take as activations; arrays of `others`, by identity, are read by something else as well."""
 
-    products: dict[int, list[tuple[MatrixSweep, Product]]]
+    products: dict[int, list[tuple[MatrixStreamOp, Product]]]
     others: set[int]
     machine: Machine
 
     @staticmethod
-    def of(work: Work, machine: Machine) -> Activations:
-        """Those of all of a chip's sweeps."""
+    def of(program: StreamProgram, machine: Machine) -> Activations:
+        """Those of all of a chip's stream operations."""
         found = Activations({}, set(), machine)
-        for sweep in work.sweeps:
-            if isinstance(sweep, MatrixSweep):
-                for product in sweep.products:
-                    found.products.setdefault(id(product.activations.array), []).append((sweep, product))
+        for stream_op in program.stream_ops:
+            if isinstance(stream_op, MatrixStreamOp):
+                for product in stream_op.products:
+                    found.products.setdefault(id(product.activations.array), []).append((stream_op, product))
                     found.others.add(id(product.weights))
             else:
-                found.others.update(id(array) for array in arrays_of(sweep))
+                found.others.update(id(array) for array in arrays_of(stream_op))
         return found
 
     def chunks(self, array: Array) -> Chunks | None:
@@ -51,10 +51,10 @@ class Activations:
             return None
         rows = found[0].rows.extent
         used = [0] * (array.vectors // rows)
-        for sweep, product in self.products[id(array)]:
-            bounds = [run.bounds() for run in runs((sweep.rows,), product.activations)]
+        for stream_op, product in self.products[id(array)]:
+            bounds = [run.bounds() for run in runs((stream_op.rows,), product.activations)]
             chunk = min(low for low, _ in bounds) // rows
             if max(high for _, high in bounds) // rows != chunk:
                 return None
-            used[chunk] = max(used[chunk], product.half * self.machine.depth(sweep.dtype) + product.depth)
+            used[chunk] = max(used[chunk], product.half * self.machine.depth(stream_op.dtype) + product.depth)
         return Chunks(rows, tuple(used), found)

@@ -15,24 +15,25 @@ from tilefw_spatial.partition.chunks import Activations, Chunks
 from tilefw_spatial.partition.filling import parts
 from tilefw_spatial.partition.needs import sent, sources_of
 from tilefw_spatial.partition.packing import Packing, carried, packing, taken_apart
-from tilefw_spatial.sweep import Array, LinkSweep, MatrixSweep, Product, Sweep, Walk, Work
+from tilefw_spatial.stream_program import AccessPattern, Array, LinkStreamOp, MatrixStreamOp, Product, StreamOp, StreamProgram
 
 
 @dataclass(slots=True)
 class Dealer:
-    """The chips' work as it is divided: `load` counts what each has been given, in vectors of one byte; `sends` are in order."""
+    """The chips' stream programs as inputs are divided: `load` counts what each has been given, in vectors of one byte; `sends` are
+    in order."""
 
-    works: Sequence[Work]
+    programs: Sequence[StreamProgram]
     machine: Machine
-    sends: list[LinkSweep] = field(default_factory=list)
+    sends: list[LinkStreamOp] = field(default_factory=list)
     load: list[int] = field(init=False)
     _activations: list[Activations] = field(init=False)
     _parts: dict[int, _Parts] = field(default_factory=dict)
-    _ahead: dict[int, list[Sweep]] = field(default_factory=dict)
+    _ahead: dict[int, list[StreamOp]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.load = [0] * len(self.works)
-        self._activations = [Activations.of(work, self.machine) for work in self.works]
+        self.load = [0] * len(self.programs)
+        self._activations = [Activations.of(program, self.machine) for program in self.programs]
 
     def deal(self, arrays: Sequence[Array]) -> None:
         """Divide an input that all chips have alike, an array a chip."""
@@ -44,20 +45,20 @@ class Dealer:
             self._by_chunks(arrays, alike)
 
     def finish(self) -> None:
-        """Let sweeps read the parts, and make what must be made of them before."""
-        for work in self.works:
-            work.arrays = [part for array in work.arrays for part in self._arrays_of(array)]
+        """Let stream operations read the parts, and make what must be made of them before."""
+        for program in self.programs:
+            program.arrays = [part for array in program.arrays for part in self._arrays_of(array)]
             done: set[int] = set()
-            sweeps: list[Sweep] = []
-            for sweep in work.sweeps:
-                if isinstance(sweep, MatrixSweep):
-                    sweep.products = [self._read(product) for product in sweep.products]
-                for array in sources_of(sweep):
+            stream_ops: list[StreamOp] = []
+            for stream_op in program.stream_ops:
+                if isinstance(stream_op, MatrixStreamOp):
+                    stream_op.products = [self._read(product) for product in stream_op.products]
+                for array in sources_of(stream_op):
                     if id(array) not in done:
                         done.add(id(array))
-                        sweeps += self._ahead.get(id(array), ())
-                sweeps.append(sweep)
-            work.sweeps = sweeps
+                        stream_ops += self._ahead.get(id(array), ())
+                stream_ops.append(stream_op)
+            program.stream_ops = stream_ops
 
     def _arrays_of(self, array: Array) -> Sequence[Array]:
         parts = self._parts.get(id(array))
@@ -65,9 +66,9 @@ class Dealer:
 
     def _read(self, product: Product) -> Product:
         """The product with what it reads of a part in place of the whole."""
-        walk = product.activations
-        parts = self._parts.get(id(walk.array))
-        return product if parts is None else replace(product, activations=parts.walk(walk))
+        pattern = product.activations
+        parts = self._parts.get(id(pattern.array))
+        return product if parts is None else replace(product, activations=parts.pattern(pattern))
 
     def _next(self, vectors: int, dtype: str) -> int:
         """Who gets so many vectors."""
@@ -92,7 +93,7 @@ class Dealer:
         if packed is not None:
             self._packed(arrays, last, packed)
             full.remove(last)
-        owned: list[list[int]] = [[] for _ in self.works]
+        owned: list[list[int]] = [[] for _ in self.programs]
         for number in full:
             owned[self._next(chunks.rows, arrays[0].dtype)].append(number)
         for owner, numbers in enumerate(owned):
@@ -113,7 +114,7 @@ class Dealer:
             if chip == owner:
                 part.transfers += tuple(ride for transfer in part.transfers for ride in carried(packed, transfer))
                 continue
-            part.role = "temp"  # sweeps make a part of it
+            part.role = "temp"  # stream operations make a part of it
             self._ahead[id(part)], pieces = taken_apart(packed, part, self.machine)
             self._parts[id(array)].arrays += pieces
         self._send(owner, parts, packed.carriers)
@@ -143,12 +144,12 @@ class _Parts:
         self.places.update({number: (part, place * rows) for place, number in enumerate(numbers)})
         return part
 
-    def walk(self, walk: Walk) -> Walk:
-        """A walk within one chunk."""
-        first = walk.start if walk.table is None else int(walk.table[0])
+    def pattern(self, pattern: AccessPattern) -> AccessPattern:
+        """An access pattern within one chunk."""
+        first = pattern.start if pattern.table is None else int(pattern.table[0])
         number = first // self.chunks.rows
         part, place = self.places[number]
         moved = place - number * self.chunks.rows
-        if walk.table is not None:
-            return replace(walk, array=part, table=walk.table + moved)
-        return replace(walk, array=part, start=walk.start + moved)
+        if pattern.table is not None:
+            return replace(pattern, array=part, table=pattern.table + moved)
+        return replace(pattern, array=part, start=pattern.start + moved)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilefw_spatial.program import AxisMap, Transfer
-from tilefw_spatial.sweep import Array
+from tilefw_spatial.stream_program import Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,9 +25,9 @@ class Filling:
 
     def part(self, numbers: Sequence[int]) -> Transfer:
         """Some chunks, one after the other in an array of their own: an axis along lanes, then one over rows."""
-        picked, width = list(numbers), self.transfer.lanes
-        lanes = AxisMap(len(picked) * width, self.offsets[picked].reshape(-1), 0, 1, self.valid[picked].reshape(-1))
-        chunk = self.rows.extent if len(picked) > 1 else 0
+        chosen, width = list(numbers), self.transfer.lanes
+        lanes = AxisMap(len(chosen) * width, self.offsets[chosen].reshape(-1), 0, 1, self.valid[chosen].reshape(-1))
+        chunk = self.rows.extent if len(chosen) > 1 else 0
         return Transfer(self.transfer.parameter, self.transfer.base, (lanes, self.rows), width, chunk, None, self.transfer.fill)
 
 

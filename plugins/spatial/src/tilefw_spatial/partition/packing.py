@@ -18,7 +18,7 @@ from tilefw_spatial.machine import Machine
 from tilefw_spatial.partition.combined import combined
 from tilefw_spatial.partition.filling import moves
 from tilefw_spatial.program import AxisMap, Transfer
-from tilefw_spatial.sweep import Array, LaneSweep, Sweep, Walk
+from tilefw_spatial.stream_program import AccessPattern, Array, LaneStreamOp, StreamOp
 
 PIECES = 5
 """The most pieces that a rider is cut into: as many permutations bring it together again."""
@@ -103,18 +103,21 @@ def _moved(axis: AxisMap, begin: int, at: int, count: int) -> AxisMap:
     return AxisMap(at + count, offsets, axis.vector, axis.lane, valid)
 
 
-def taken_apart(packed: Packing, array: Array, machine: Machine) -> tuple[list[Sweep], list[Array]]:
-    """The sweeps that make the riders of an array whose carriers have arrived, and the arrays that they need for that."""
+def taken_apart(packed: Packing, array: Array, machine: Machine) -> tuple[list[StreamOp], list[Array]]:
+    """The stream operations that make the riders of an array whose carriers have arrived, and the arrays that they need for
+    that."""
     pieces = [Array(f"{array.name}piece{number}", array.dtype, packed.riders, "temp") for number in range(packed.pieces)]
-    sweeps: list[Sweep] = [
-        LaneSweep(
-            (ride.count,), "PRM", array.dtype, Walk(array, ride.carrier, (1,)), Walk(pieces[ride.piece], ride.rider, (1,)),
+    stream_ops: list[StreamOp] = [
+        LaneStreamOp(
+            (ride.count,), "PRM", array.dtype, AccessPattern(array, ride.carrier, (1,)), AccessPattern(
+                pieces[ride.piece], ride.rider, (1,)
+            ),
             _map(machine.lanes, *packed.lanes(ride)),
         )
         for ride in packed.rides()
     ]
     code = _CODES[TYPES[array.dtype].nbytes]
-    return [*sweeps, combined("LOGIC.or", code, pieces, Walk(array, packed.carriers, (1,)), machine)], pieces
+    return [*stream_ops, combined("LOGIC.or", code, pieces, AccessPattern(array, packed.carriers, (1,)), machine)], pieces
 
 
 def _map(lanes: int, own: int, other: int, width: int) -> tuple[int, ...]:

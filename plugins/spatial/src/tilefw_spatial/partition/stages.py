@@ -17,16 +17,27 @@ from tilefw_spatial.graph import Graph
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.partition.needs import sent, touched
-from tilefw_spatial.sweep import Array, LaneSweep, LinkSweep, MatrixSweep, NodeWork, Sweep, VectorSweep, Walk, Work, writes_of
+from tilefw_spatial.stream_program import (
+    AccessPattern,
+    Array,
+    LaneStreamOp,
+    LinkStreamOp,
+    MatrixStreamOp,
+    NodeStreamProgram,
+    StreamOp,
+    StreamProgram,
+    VectorStreamOp,
+    writes_of,
+)
 
 MOST = 40
 """Cuts that are weighed against one another, at most."""
 
 
-def staged(graph: Graph, chips: int, machine: Machine) -> NodeWork:
-    """The work of chips one after the other. Raises UnsupportedError TFW0658 where there are not so many stages."""
-    work = arrange(graph, machine)
-    steps: list[Sweep] = [sweep for sweep in work.sweeps if not isinstance(sweep, MatrixSweep)]
+def staged(graph: Graph, chips: int, machine: Machine) -> NodeStreamProgram:
+    """The stream programs of chips one after the other. Raises UnsupportedError TFW0658 where there are not so many stages."""
+    program = arrange(graph, machine)
+    steps: list[StreamOp] = [stream_op for stream_op in program.stream_ops if not isinstance(stream_op, MatrixStreamOp)]
     cuts = cuts_of(steps)
     bounds = bounds_of(steps, cuts, chips, machine)
     if bounds is None:
@@ -35,11 +46,11 @@ def staged(graph: Graph, chips: int, machine: Machine) -> NodeWork:
             f"{chips} chips need {chips} stages, and this one has {len(cuts) + 1}",
             code="TFW0658", help="use fewer chips, or split=n",
         )
-    return _Line(work, [steps[begin:end] for begin, end in pairwise(bounds)]).work()
+    return _Line(program, [steps[begin:end] for begin, end in pairwise(bounds)]).program()
 
 
-def cuts_of(steps: Sequence[Sweep]) -> list[int]:
-    """Numbers of sweeps before which no array is half written."""
+def cuts_of(steps: Sequence[StreamOp]) -> list[int]:
+    """Numbers of stream operations before which no array is half written."""
     first: dict[int, int] = {}
     last: dict[int, int] = {}
     for number, step in enumerate(steps):
@@ -50,7 +61,7 @@ def cuts_of(steps: Sequence[Sweep]) -> list[int]:
     return [number for number in range(1, len(steps)) if number not in within]
 
 
-def bounds_of(steps: Sequence[Sweep], cuts: Sequence[int], chips: int, machine: Machine) -> list[int] | None:
+def bounds_of(steps: Sequence[StreamOp], cuts: Sequence[int], chips: int, machine: Machine) -> list[int] | None:
     """Where the stretches begin and end, so that the longest is shortest; None where there are too few cuts."""
     if len(cuts) < chips - 1:
         return None
@@ -67,7 +78,7 @@ def bounds_of(steps: Sequence[Sweep], cuts: Sequence[int], chips: int, machine: 
     return best[len(starts) - 1][1]
 
 
-def _cost(steps: Sequence[Sweep], begin: int, end: int, machine: Machine) -> int:
+def _cost(steps: Sequence[StreamOp], begin: int, end: int, machine: Machine) -> int:
     """Cycles of a stretch, or of the link that brings what it needs if that takes longer."""
     made = {id(array) for step in steps[:begin] for array in writes_of(step)}
     crossing = sum(_bytes(array) for key, array in touched(steps[begin:end]).items() if key in made)
@@ -78,10 +89,10 @@ def _bytes(array: Array) -> int:
     return array.vectors * TYPES[array.dtype].nbytes
 
 
-def _cycles(step: Sweep) -> int:
-    """About how long a sweep takes: what it drains is made on two sides at once."""
-    own = 0 if isinstance(step, MatrixSweep) else prod(step.domain)
-    drains = step.drains if isinstance(step, VectorSweep) else ()
+def _cycles(step: StreamOp) -> int:
+    """About how long a stream operation takes: what it drains is made on two sides at once."""
+    own = 0 if isinstance(step, MatrixStreamOp) else prod(step.domain)
+    drains = step.drains if isinstance(step, VectorStreamOp) else ()
     return own + sum(drained.rows * len(drained.products) for drained in drains) // 2
 
 
@@ -89,27 +100,27 @@ def _cycles(step: Sweep) -> int:
 class _Line:
     """The stages, one a chip."""
 
-    whole: Work
-    stages: list[list[Sweep]]
+    whole: StreamProgram
+    stages: list[list[StreamOp]]
 
-    def work(self) -> NodeWork:
+    def program(self) -> NodeStreamProgram:
         """Each stage on its chip with arrays of its own; what a later stage reads is sent when it is whole."""
-        order: list[tuple[int, Sweep] | LinkSweep] = []
+        order: list[tuple[int, StreamOp] | LinkStreamOp] = []
         copies: list[dict[int, Array]] = []
-        works: list[Work] = []
-        home = {id(array): chip for chip, steps in enumerate(self.stages) for step in steps for array in writes_of(step)}
+        programs: list[StreamProgram] = []
+        producer = {id(array): chip for chip, steps in enumerate(self.stages) for step in steps for array in writes_of(step)}
         for chip, steps in enumerate(self.stages):
             own = touched(steps)
-            copies.append({key: _copy(array, home.get(key, chip) == chip) for key, array in own.items()})
+            copies.append({key: _copy(array, producer.get(key, chip) == chip) for key, array in own.items()})
         for chip, steps in enumerate(self.stages):
-            sweeps = [sweep for step in steps for sweep in _moved(step, copies[chip])]
-            order += [(chip, sweep) for sweep in sweeps]
+            stream_ops = [stream_op for step in steps for stream_op in _moved(step, copies[chip])]
+            order += [(chip, stream_op) for stream_op in stream_ops]
             for key, array in copies[chip].items():
                 readers = [(other, copies[other][key]) for other in range(chip + 1, len(self.stages)) if key in copies[other]]
-                if readers and home.get(key) == chip:
+                if readers and producer.get(key) == chip:
                     order += sent(chip, array, *readers)
-            works.append(Work(sweeps, list(copies[chip].values())))
-        return NodeWork(works, order)
+            programs.append(StreamProgram(stream_ops, list(copies[chip].values())))
+        return NodeStreamProgram(programs, order)
 
 
 def _copy(array: Array, own: bool) -> Array:
@@ -119,28 +130,28 @@ def _copy(array: Array, own: bool) -> Array:
     return replace(array, role="link", transfers=(), data=None)
 
 
-def _moved(step: Sweep, arrays: Mapping[int, Array]) -> list[Sweep]:
-    """A sweep on a chip's arrays, after the products that it drains."""
-    def walk(found: Walk) -> Walk:
+def _moved(step: StreamOp, arrays: Mapping[int, Array]) -> list[StreamOp]:
+    """A stream operation on a chip's arrays, after the products that it drains."""
+    def pattern(found: AccessPattern) -> AccessPattern:
         return replace(found, array=arrays.get(id(found.array), found.array))
 
     match step:
-        case VectorSweep():
+        case VectorStreamOp():
             drains = tuple(_product(drained, arrays) for drained in step.drains)
-            reads = [replace(read, walk=walk(read.walk)) for read in step.reads]
-            writes = [replace(write, walk=walk(write.walk)) for write in step.writes]
+            reads = [replace(read, pattern=pattern(read.pattern)) for read in step.reads]
+            writes = [replace(write, pattern=pattern(write.pattern)) for write in step.writes]
             return [*drains, replace(step, reads=reads, writes=writes, drains=drains)]
-        case LaneSweep():
-            return [replace(step, read=walk(step.read), write=walk(step.write))]
-        case MatrixSweep():
+        case LaneStreamOp():
+            return [replace(step, read=pattern(step.read), write=pattern(step.write))]
+        case MatrixStreamOp():
             return [_product(step, arrays)]
 
 
-def _product(sweep: MatrixSweep, arrays: Mapping[int, Array]) -> MatrixSweep:
-    return replace(sweep, products=[
+def _product(stream_op: MatrixStreamOp, arrays: Mapping[int, Array]) -> MatrixStreamOp:
+    return replace(stream_op, products=[
         replace(
             product, weights=arrays[id(product.weights)],
             activations=replace(product.activations, array=arrays[id(product.activations.array)]),
         )
-        for product in sweep.products
+        for product in stream_op.products
     ])

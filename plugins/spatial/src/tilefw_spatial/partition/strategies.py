@@ -22,25 +22,28 @@ from tilefw_spatial.partition.dealt import Dealer
 from tilefw_spatial.partition.restrict import Restriction, part_of
 from tilefw_spatial.partition.stages import staged
 from tilefw_spatial.partition.sums import sums_split
-from tilefw_spatial.sweep import Array, LinkSweep, NodeWork, Sweep, Work
+from tilefw_spatial.stream_program import Array, LinkStreamOp, NodeStreamProgram, StreamOp, StreamProgram
 
-Strategy = Callable[[Graph, int, Machine], NodeWork]
+Strategy = Callable[[Graph, int, Machine], NodeStreamProgram]
 
 
-def partition(graph: Graph, chips: int, split: str, machine: Machine) -> NodeWork:
-    """The work of each chip of a launch that is split by one of SPLITS. Raises UnsupportedError for what that does not serve."""
+def partition(graph: Graph, chips: int, split: str, machine: Machine) -> NodeStreamProgram:
+    """The stream program of each chip of a launch that is split by one of SPLITS. Raises UnsupportedError for what that does not
+    serve."""
     return SPLITS[split](Graph(unconditional(graph.stores)), chips, machine)
 
 
-def columns_split(graph: Graph, chips: int, machine: Machine) -> NodeWork:
-    """The work of chips that have parts of what is stored."""
-    works: list[Work] = []
+def columns_split(graph: Graph, chips: int, machine: Machine) -> NodeStreamProgram:
+    """The stream programs of chips that have parts of what is stored."""
+    programs: list[StreamProgram] = []
     for stores in shares(graph, chips):
-        work = arrange(Graph(list(stores.values())), machine)
-        for number, array in zip(stores, work.results, strict=True):
+        program = arrange(Graph(list(stores.values())), machine)
+        for number, array in zip(stores, program.results, strict=True):
             array.rank = number
-        works.append(work)
-    return NodeWork(works, [(chip, sweep) for chip, work in enumerate(works) for sweep in work.sweeps])
+        programs.append(program)
+    return NodeStreamProgram(
+        programs, [(chip, stream_op) for chip, program in enumerate(programs) for stream_op in program.stream_ops]
+    )
 
 
 def shares(graph: Graph, chips: int) -> list[dict[int, Store]]:
@@ -62,9 +65,9 @@ def _store_shares(store: Store, chips: int) -> list[Store | None]:
     return [Restriction(part).store(store) for part in parts]
 
 
-def gathered_split(graph: Graph, chips: int, machine: Machine) -> NodeWork:
-    """The work of chips that have parts of what is stored, and of what that needs."""
-    works: list[Work] = []
+def gathered_split(graph: Graph, chips: int, machine: Machine) -> NodeStreamProgram:
+    """The stream programs of chips that have parts of what is stored, and of what that needs."""
+    programs: list[StreamProgram] = []
     for stores in shares(graph, chips):
         numbers: list[int] = []
         blocks = Graph()
@@ -72,27 +75,27 @@ def gathered_split(graph: Graph, chips: int, machine: Machine) -> NodeWork:
             made = in_tapered_blocks(store, divided_axis(store, chips), machine.pitch)
             blocks.stores += made
             numbers += [number] * len(made)
-        work = arrange(blocks, machine, twins=False)  # what comes by links would come twice
-        for number, array in zip(numbers, work.results, strict=True):
+        program = arrange(blocks, machine, replicas=False)  # what comes by links would come twice
+        for number, array in zip(numbers, program.results, strict=True):
             array.rank = number
-        works.append(work)
-    dealer = Dealer(works, machine)
-    for arrays in _common(works):
+        programs.append(program)
+    dealer = Dealer(programs, machine)
+    for arrays in _common(programs):
         dealer.deal(arrays)
     dealer.finish()
-    order: list[tuple[int, Sweep] | LinkSweep] = [*dealer.sends]
-    order += [(chip, sweep) for chip, work in enumerate(works) for sweep in work.sweeps]
-    return NodeWork(works, order)
+    order: list[tuple[int, StreamOp] | LinkStreamOp] = [*dealer.sends]
+    order += [(chip, stream_op) for chip, program in enumerate(programs) for stream_op in program.stream_ops]
+    return NodeStreamProgram(programs, order)
 
 
-def _common(works: list[Work]) -> list[list[Array]]:
+def _common(programs: list[StreamProgram]) -> list[list[Array]]:
     """Inputs that all chips have alike, each as one array a chip, in the order in which they are first read."""
-    left = [[array for array in work.arrays if array.role == "in"] for work in works]
+    left = [[array for array in program.arrays if array.role == "in"] for program in programs]
     found: list[list[Array]] = []
     for array in list(left[0]):
         alike = [next((number for number, other in enumerate(arrays) if same_data(array, other)), None) for arrays in left]
         numbers = [number for number in alike if number is not None]
-        if len(numbers) == len(works):
+        if len(numbers) == len(programs):
             found.append([arrays.pop(number) for arrays, number in zip(left, numbers, strict=True)])
     return found
 

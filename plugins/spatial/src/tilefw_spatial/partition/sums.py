@@ -24,11 +24,24 @@ from tilefw_spatial.partition.blocks import in_blocks
 from tilefw_spatial.partition.combined import combined
 from tilefw_spatial.partition.needs import needed, sent, touched
 from tilefw_spatial.partition.restrict import part_of, part_sums
-from tilefw_spatial.sweep import AluStep, Array, LinkSweep, NodeWork, OperandSource, Read, Sweep, VectorSweep, Walk, Work, Write
+from tilefw_spatial.stream_program import (
+    AccessPattern,
+    AluStep,
+    Array,
+    LinkStreamOp,
+    NodeStreamProgram,
+    OperandSource,
+    Read,
+    StreamOp,
+    StreamProgram,
+    VectorStreamOp,
+    Write,
+)
 
 
-def sums_split(graph: Graph, chips: int, machine: Machine) -> NodeWork:
-    """The work of chips that have parts of K. Raises UnsupportedError TFW0656 for a graph that is not about one product."""
+def sums_split(graph: Graph, chips: int, machine: Machine) -> NodeStreamProgram:
+    """The stream programs of chips that have parts of K. Raises UnsupportedError TFW0656 for a graph that is not about one
+    product."""
     found = products(graph)
     if len(found) != 1:
         raise UnsupportedError(
@@ -40,14 +53,14 @@ def sums_split(graph: Graph, chips: int, machine: Machine) -> NodeWork:
     assert isinstance(op, Dot)
     axis = _divided(op, chips)
     for shares in (_in_sets(axis, op, chips, machine), _even(axis, chips)):
-        works: list[Work] = []
+        programs: list[StreamProgram] = []
         owners: list[int] = []
         for begin, end in pairwise(accumulate(shares, initial=0)):
             blocks, owners = in_blocks(part_sums(graph, product, part_of(axis, begin, end)), chips)
-            works.append(arrange(blocks, machine))
-        exchanged = [_Chip.of(work) for work in works]
-        if results_alike(works) and all(same(exchanged[0].shapes(), chip.shapes()) for chip in exchanged):
-            return _Exchange(exchanged, owners, machine).work()
+            programs.append(arrange(blocks, machine))
+        exchanged = [_Chip.of(program) for program in programs]
+        if results_alike(programs) and all(same(exchanged[0].shapes(), chip.shapes()) for chip in exchanged):
+            return _Exchange(exchanged, owners, machine).program()
     raise UnsupportedError(
         "the chips' parts of the sums are laid out in different ways", code="TFW0657",
         help="split=n divides this kernel, as does another number of chips",
@@ -83,41 +96,44 @@ def _in_sets(axis: Axis, op: Dot, chips: int, machine: Machine) -> list[int]:
 
 @dataclass(slots=True)
 class _Chip:
-    """A chip's sweeps, drains made into sweeps that keep the sums: `sums` has the array of each, `rest` the sweep that goes on from
-    the whole sums in `totals`."""
+    """A chip's stream operations, drains made into stream operations that keep the sums: `sums` has the array of each, `rest` the
+    stream operation that goes on from the whole sums in `totals`."""
 
-    sweeps: list[Sweep] = field(default_factory=list)
+    stream_ops: list[StreamOp] = field(default_factory=list)
     sums: list[Array] = field(default_factory=list)
     totals: list[Array] = field(default_factory=list)
-    rest: list[Sweep] = field(default_factory=list)
+    rest: list[StreamOp] = field(default_factory=list)
     results: list[Array] = field(default_factory=list)
 
     @staticmethod
-    def of(work: Work) -> _Chip:
-        """A chip that does all of the work's products."""
-        chip = _Chip(results=work.results)
-        for sweep in work.sweeps:
-            if isinstance(sweep, VectorSweep) and sweep.drains:
-                number, dtype = len(chip.sums), sweep.drains[0].dtype
-                kept = Array(f"sums{number}", SUMS[dtype], prod(sweep.domain), "temp")
+    def of(program: StreamProgram) -> _Chip:
+        """A chip that does all of the program's products."""
+        chip = _Chip(results=program.results)
+        for stream_op in program.stream_ops:
+            if isinstance(stream_op, VectorStreamOp) and stream_op.drains:
+                number, dtype = len(chip.sums), stream_op.drains[0].dtype
+                kept = Array(f"sums{number}", SUMS[dtype], prod(stream_op.domain), "temp")
                 total = replace_name(kept, f"total{number}")
                 chip.sums.append(kept)
                 chip.totals.append(total)
-                chip.sweeps.append(_keeping(sweep, kept))
-                chip.rest.append(_going_on(sweep, total))
+                chip.stream_ops.append(_keeping(stream_op, kept))
+                chip.rest.append(_going_on(stream_op, total))
             else:
-                chip.sweeps.append(sweep)
-                chip.rest.append(sweep)
+                chip.stream_ops.append(stream_op)
+                chip.rest.append(stream_op)
         return chip
 
     def shapes(self) -> tuple[object, ...]:
         """What arrays of sums must share, number by number, for one chip to add another's: their form, and which vectors of which
         results are made of them."""
         numbers = {id(array): number for number, array in enumerate(self.results)}
-        going_on = {id(sweep.reads[0].walk.array): sweep for sweep in self.rest if isinstance(sweep, VectorSweep) and sweep.reads}
+        going_on = {
+            id(stream_op.reads[0].pattern.array): stream_op for stream_op in self.rest
+            if isinstance(stream_op, VectorStreamOp) and stream_op.reads
+        }
         return tuple(
             (total.dtype, total.vectors, total.groups, tuple(
-                (numbers.get(id(write.walk.array)), write.walk.start, write.walk.strides, write.walk.table)
+                (numbers.get(id(write.pattern.array)), write.pattern.start, write.pattern.strides, write.pattern.table)
                 for write in going_on[id(total)].writes
             ))
             for total in self.totals
@@ -129,35 +145,37 @@ def replace_name(array: Array, name: str, role: str = "temp") -> Array:
     return Array(name, array.dtype, array.vectors, role, array.groups)
 
 
-def _keeping(sweep: VectorSweep, kept: Array) -> VectorSweep:
-    """The drains of a sweep, added where there are two, to memory."""
-    drained = tuple(OperandSource("stream", number) for number in range(len(sweep.drains)))
+def _keeping(stream_op: VectorStreamOp, kept: Array) -> VectorStreamOp:
+    """The drains of a stream operation, added where there are two, to memory."""
+    drained = tuple(OperandSource("stream", number) for number in range(len(stream_op.drains)))
     step = AluStep("ADD" if len(drained) > 1 else "MOV", kept.dtype, drained)
-    reads = [Read(read.walk) for read in sweep.reads[: len(drained)]]
-    return VectorSweep((kept.vectors,), reads, [step], [Write(0, Walk(kept, 0, (1,)))], sweep.drains, sweep.place)
+    reads = [Read(read.pattern) for read in stream_op.reads[: len(drained)]]
+    return VectorStreamOp(
+        (kept.vectors,), reads, [step], [Write(0, AccessPattern(kept, 0, (1,)))], stream_op.drains, stream_op.place
+    )
 
 
-def _going_on(sweep: VectorSweep, total: Array) -> VectorSweep:
-    """The sweep with the whole sums from memory in place of its drains."""
-    steps = list(sweep.steps)
-    drains = len(sweep.drains)
+def _going_on(stream_op: VectorStreamOp, total: Array) -> VectorStreamOp:
+    """The stream operation with the whole sums from memory in place of its drains."""
+    steps = list(stream_op.steps)
+    drains = len(stream_op.drains)
     if drains > 1:
-        number = _adding(sweep)
+        number = _adding(stream_op)
         first = steps[number].operands[0]
         steps[number] = replace(steps[number], op="MOV", operands=(replace(first, index=0),))
-    strides = tuple(accumulate(reversed(sweep.domain[1:]), int.__mul__, initial=1))[::-1]
-    reads = [Read(Walk(total, 0, strides), sweep.reads[0].time), *sweep.reads[drains:]]
+    strides = tuple(accumulate(reversed(stream_op.domain[1:]), int.__mul__, initial=1))[::-1]
+    reads = [Read(AccessPattern(total, 0, strides), stream_op.reads[0].time), *stream_op.reads[drains:]]
     moved = [replace(step, operands=tuple(_renumbered(source, drains - 1) for source in step.operands)) for step in steps]
-    return VectorSweep(sweep.domain, reads, moved, list(sweep.writes), (), sweep.place)
+    return VectorStreamOp(stream_op.domain, reads, moved, list(stream_op.writes), (), stream_op.place)
 
 
-def _adding(sweep: VectorSweep) -> int:
+def _adding(stream_op: VectorStreamOp) -> int:
     """The step that adds two drains, the only one that reads them."""
     users = [
-        number for number, step in enumerate(sweep.steps)
+        number for number, step in enumerate(stream_op.steps)
         if any(source.kind == "stream" and source.index < 2 for source in step.operands)
     ]
-    if len(users) != 1 or sweep.steps[users[0]].op != "ADD":
+    if len(users) != 1 or stream_op.steps[users[0]].op != "ADD":
         raise InternalError("two drains of one product are taken by something else than one addition")
     return users[0]
 
@@ -173,45 +191,47 @@ class _Exchange:
     chips: list[_Chip]
     owners: Sequence[int]
     machine: Machine
-    order: list[tuple[int, Sweep] | LinkSweep] = field(default_factory=list)
+    order: list[tuple[int, StreamOp] | LinkStreamOp] = field(default_factory=list)
 
-    def work(self) -> NodeWork:
+    def program(self) -> NodeStreamProgram:
         """All sums, then their way to the owners, what the owners make of them, and that to all."""
         own = [self._own(number) for number in range(len(self.chips))]
         done: set[int] = set()
-        for turn in _in_turns([self._totals_of(number, sweeps) for number, sweeps in enumerate(own)]):
+        for turn in _in_turns([self._totals_of(number, stream_ops) for number, stream_ops in enumerate(own)]):
             for number in range(len(self.chips)):
                 self._multiply(number, [index for _, index in turn], done)
             for owner, index in turn:
                 self._reduce(owner, index)
-        for number, sweeps in enumerate(own):
-            self.order += [(number, sweep) for sweep in sweeps]
+        for number, stream_ops in enumerate(own):
+            self.order += [(number, stream_op) for stream_op in stream_ops]
         spread: set[int] = set()
         for index, owner in enumerate(self.owners):
             array = self.chips[owner].results[index]
             if id(array) not in spread:
                 spread.add(id(array))
                 self._spread(index, owner)
-        return NodeWork([self._chip_work(number) for number in range(len(self.chips))], self.order)
+        return NodeStreamProgram([self._chip_program(number) for number in range(len(self.chips))], self.order)
 
-    def _own(self, number: int) -> list[Sweep]:
+    def _own(self, number: int) -> list[StreamOp]:
         """What a chip makes of the sums that it owns, but for what it has made before."""
         chip = self.chips[number]
-        before = {id(sweep) for sweep in needed(chip.sweeps, chip.sums)}
+        before = {id(stream_op) for stream_op in needed(chip.stream_ops, chip.sums)}
         wanted = [array for array, owner in zip(chip.results, self.owners, strict=True) if owner == number]
-        return [sweep for sweep in needed(chip.rest, wanted) if id(sweep) not in before]
+        return [stream_op for stream_op in needed(chip.rest, wanted) if id(stream_op) not in before]
 
-    def _totals_of(self, number: int, sweeps: list[Sweep]) -> list[int]:
-        """The numbers of the sums that a chip's sweeps go on from."""
-        arrays = touched(sweeps)
+    def _totals_of(self, number: int, stream_ops: list[StreamOp]) -> list[int]:
+        """The numbers of the sums that a chip's stream operations go on from."""
+        arrays = touched(stream_ops)
         return [index for index, total in enumerate(self.chips[number].totals) if id(total) in arrays]
 
     def _multiply(self, number: int, indices: list[int], done: set[int]) -> None:
         """A chip's part of some sums, but for what is done."""
         chip = self.chips[number]
-        sweeps = [sweep for sweep in needed(chip.sweeps, [chip.sums[index] for index in indices]) if id(sweep) not in done]
-        done |= {id(sweep) for sweep in sweeps}
-        self.order += [(number, sweep) for sweep in sweeps]
+        stream_ops = [
+            stream_op for stream_op in needed(chip.stream_ops, [chip.sums[index] for index in indices]) if id(stream_op) not in done
+        ]
+        done |= {id(stream_op) for stream_op in stream_ops}
+        self.order += [(number, stream_op) for stream_op in stream_ops]
 
     def _reduce(self, owner: int, index: int) -> None:
         """One array of sums to its owner, who adds them."""
@@ -225,7 +245,7 @@ class _Exchange:
             self.order += sent(source, sender.sums[index], (owner, arrived))
             terms.append(arrived)
         total = chip.totals[index]
-        self.order.append((owner, combined("ADD", total.dtype, terms, Walk(total, 0, (1,)), self.machine)))
+        self.order.append((owner, combined("ADD", total.dtype, terms, AccessPattern(total, 0, (1,)), self.machine)))
 
     def _spread(self, index: int, owner: int) -> None:
         """A result to all other chips."""
@@ -236,13 +256,13 @@ class _Exchange:
             self.chips[number].results[index].transfers = ()
         self.order += sent(owner, array, *((number, self.chips[number].results[index]) for number in others))
 
-    def _chip_work(self, number: int) -> Work:
-        sweeps = [item[1] for item in self.order if not isinstance(item, LinkSweep) and item[0] == number]
-        arrays = touched(sweeps)
+    def _chip_program(self, number: int) -> StreamProgram:
+        stream_ops = [item[1] for item in self.order if not isinstance(item, LinkStreamOp) and item[0] == number]
+        arrays = touched(stream_ops)
         for item in self.order:
-            if isinstance(item, LinkSweep):
+            if isinstance(item, LinkStreamOp):
                 arrays |= {id(array): array for chip, array in ((item.source, item.array), *item.targets) if chip == number}
-        return Work(sweeps, list(arrays.values()))
+        return StreamProgram(stream_ops, list(arrays.values()))
 
 
 def _in_turns(lists: list[list[int]]) -> Iterator[list[tuple[int, int]]]:

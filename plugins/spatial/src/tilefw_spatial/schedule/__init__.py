@@ -1,4 +1,4 @@
-"""Work to a schedule: places for arrays, cycles for every burst, and an exact count of cycles."""
+"""Stream programs to schedules: memory for arrays, cycles for every burst, and an exact count of cycles."""
 
 from tilefw_spatial.schedule.demand import DemandedIssue
 from tilefw_spatial.schedule.node import schedule_node

@@ -1,4 +1,4 @@
-"""Accumulators by time: which rows of which bank hold sums from a sweep's first product until they are drained."""
+"""Accumulators by time: which rows of which bank hold sums from a stream operation's first product until they are drained."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KEPT = 512
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _AccumulatorRange:
     """Rows [first, end) of a plane's accumulators, both banks in a row, in cycles [since, until)."""
 
     first: int
@@ -27,7 +27,7 @@ class Accumulators:
 
     def __init__(self, machine: Machine) -> None:
         self._rows, self._banks = machine.accumulator_rows, machine.accumulator_banks
-        self._held: dict[str, deque[_Held]] = defaultdict(deque)
+        self._ranges: dict[str, deque[_AccumulatorRange]] = defaultdict(deque)
         self._least: dict[str, int] = defaultdict(int)
 
     def least(self, planes: Sequence[str]) -> int:
@@ -37,7 +37,7 @@ class Accumulators:
     def take(self, planes: Sequence[str], rows: int, since: int, until: int) -> int | None:
         """The address of `rows` accumulators of one bank that are free on all `planes` in [since, until), taken; None if there are
         none."""
-        busy = sorted((held.first, held.end) for held in self._meeting(planes, since, until))
+        busy = sorted((taken.first, taken.end) for taken in self._meeting(planes, since, until))
         for bank in range(self._banks):
             at = bank * self._rows
             for first, end in busy:
@@ -46,25 +46,25 @@ class Accumulators:
                 at = max(at, end)
             if at + rows <= (bank + 1) * self._rows:
                 for plane in planes:
-                    self._hold(plane, _Held(at, at + rows, since, until))
+                    self._add(plane, _AccumulatorRange(at, at + rows, since, until))
                 return at
         return None
 
-    def _hold(self, plane: str, held: _Held) -> None:
-        found = self._held[plane]
-        found.append(held)
+    def _add(self, plane: str, taken: _AccumulatorRange) -> None:
+        found = self._ranges[plane]
+        found.append(taken)
         if len(found) > KEPT:
             self._least[plane] = max(self._least[plane], found.popleft().until)
 
     def release(self, planes: Sequence[str]) -> None:
         """Give back what was taken last."""
         for plane in planes:
-            self._held[plane].pop()
+            self._ranges[plane].pop()
 
     def next_end(self, planes: Sequence[str], since: int, until: int) -> int:
         """When the first of those that stand in the way is drained."""
-        return min(held.until for held in self._meeting(planes, since, until))
+        return min(taken.until for taken in self._meeting(planes, since, until))
 
-    def _meeting(self, planes: Sequence[str], since: int, until: int) -> Iterator[_Held]:
+    def _meeting(self, planes: Sequence[str], since: int, until: int) -> Iterator[_AccumulatorRange]:
         for plane in planes:
-            yield from (held for held in self._held[plane] if held.since < until and since < held.until)
+            yield from (taken for taken in self._ranges[plane] if taken.since < until and since < taken.until)

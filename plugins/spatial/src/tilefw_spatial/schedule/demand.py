@@ -1,9 +1,8 @@
-"""What sweeps need, put together piece by piece: rows of slices, streams between units, ALUs, planes.
+"""What stream operations need, put together piece by piece: rows of slices, streams between units, ALUs, planes.
 
-Times are counted from the sweep's begin. An RD issued at t in a slice at position p has its row on the stream at t + read there,
-and a vector passes a position q ≥ p (eastward) at that time + q - p: a unit at q that takes it at t' is served by RDs issued at
-t' - |q - p| - read, whichever slice they stand in. A WR issued at t stores what passes at t + write.
-"""
+Times are counted from the stream operation's begin. An RD issued at t in a slice at position p has its row on the stream at t +
+read there, and a vector passes a position q ≥ p (eastward) at that time + q - p: a unit at q that takes it at t' is served by RDs
+issued at t' - |q - p| - read, whichever slice they stand in. A WR issued at t stores what passes at t + write. """
 
 from __future__ import annotations
 
@@ -12,10 +11,10 @@ from dataclasses import dataclass, field
 
 from tilefw.api import InternalError
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import Home, Inst, Rows
+from tilefw_spatial.program import Allocation, Inst, Rows
 from tilefw_spatial.schedule.intervals import Span, merged
 from tilefw_spatial.schedule.reservations import Candidate, Demand, Pool, Resource
-from tilefw_spatial.schedule.runs import AccessRun, ScheduledAccess, accesses
+from tilefw_spatial.schedule.runs import AccessRun, RowAccess, row_accesses
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +36,19 @@ class DemandedIssue:
 
 @dataclass(frozen=True, slots=True)
 class DemandGroup:
-    """Streams that a sweep will get: `pool` is its number in the demand, `bases` the first stream of each candidate."""
+    """Streams that a stream operation will get: `pool` is its number in the demand, `bases` the first stream of each candidate."""
 
     pool: int
     bases: tuple[int, ...]
 
 
 Make = Callable[[Sequence[int]], DemandedIssue]
-"""An issue at a time counted from the sweep's begin, once the picks of the pools are known."""
+"""An issue at a time counted from the stream operation's begin, once the choices of the pools are known."""
 
 
 @dataclass(slots=True)
 class DemandPlan:
-    """A sweep's demand as it grows, and its issues: each is made when picks are known."""
+    """A stream operation's demand as it grows, and its issues: each is made when the choices are known."""
 
     machine: Machine
     fixed: dict[Resource, list[Span]] = field(default_factory=dict)
@@ -62,15 +61,15 @@ class DemandPlan:
         fixed = {name: merged(spans) for name, spans in self.fixed.items()}
         for name, spans in fixed.items():
             if sum(end - begin for begin, end in spans) < sum(end - begin for begin, end in self.fixed[name]):
-                raise InternalError(f"a sweep that takes {name} twice at one time")
+                raise InternalError(f"a stream operation that takes {name} twice at one time")
         first = min((spans[0][0] for spans in fixed.values()), default=0)
         return Demand(fixed, self.pools, max(self.least, -first))
 
-    def issues(self, begin: int, picks: Sequence[int]) -> list[DemandedIssue]:
-        """The sweep's instructions with their cycles."""
+    def issues(self, begin: int, choices: Sequence[int]) -> list[DemandedIssue]:
+        """The stream operation's instructions with their cycles."""
         found: list[DemandedIssue] = []
         for make in self.makes:
-            issue = make(picks)
+            issue = make(choices)
             found.append(DemandedIssue(issue.queue, begin + issue.cycle, issue.inst, issue.repeats, issue.period, issue.jump))
         return found
 
@@ -79,9 +78,9 @@ class DemandPlan:
         self.fixed.setdefault(resource, []).append((begin, end))
 
     def queue(self, queue: str, issue: DemandedIssue) -> None:
-        """An issue that no pick has a say in."""
+        """An issue that depends on no choice."""
         self.use(queue, issue.cycle, issue.last + 1)
-        self.makes.append(lambda picks: issue)
+        self.makes.append(lambda choices: issue)
 
     def any_of(self, candidates: Sequence[Candidate]) -> int:
         """One of the candidates is taken; the number of the pool."""
@@ -98,37 +97,37 @@ class DemandPlan:
         spans = merged((begin + sign * at, end + sign * at) for at, begin, end in passes)
         return DemandGroup(self.any_of([[(f"s{base + k}", spans) for k in range(width)] for base in numbers]), numbers)
 
-    def read(self, found: Sequence[AccessRun], home: Home, at: int, time: int, group: DemandGroup) -> None:
+    def read(self, found: Sequence[AccessRun], allocation: Allocation, at: int, time: int, group: DemandGroup) -> None:
         """Rows of an array onto `group`, so that point 0 is at position `at` at `time`."""
-        for access in accesses(found, home):
-            for byte, places in enumerate(home.planes):
-                self.read_rows(places[access.place], access, at, time, group, byte)
+        for access in row_accesses(found, allocation):
+            for byte, blocks in enumerate(allocation.planes):
+                self.read_rows(blocks[access.block], access, at, time, group, byte)
 
-    def read_rows(self, rows: Rows, access: ScheduledAccess, at: int, time: int, group: DemandGroup, plane: int) -> None:
+    def read_rows(self, rows: Rows, access: RowAccess, at: int, time: int, group: DemandGroup, plane: int) -> None:
         """One slice's rows onto stream `plane` of a group; as `read`."""
         cycle = time - abs(at - self.machine.position(rows.slice)) - self.machine.delays["read"] + access.point
         self._rows("RD", rows, access, cycle, cycle, group, plane)
 
-    def write(self, found: Sequence[AccessRun], home: Home, at: int, time: int, group: DemandGroup) -> None:
+    def write(self, found: Sequence[AccessRun], allocation: Allocation, at: int, time: int, group: DemandGroup) -> None:
         """Vectors of `group`, of which point 0 is at position `at` at `time`, into rows of an array."""
-        for access in accesses(found, home):
-            for byte, places in enumerate(home.planes):
-                self.write_rows(places[access.place], access, at, time, group, byte)
+        for access in row_accesses(found, allocation):
+            for byte, blocks in enumerate(allocation.planes):
+                self.write_rows(blocks[access.block], access, at, time, group, byte)
 
-    def write_rows(self, rows: Rows, access: ScheduledAccess, at: int, time: int, group: DemandGroup, plane: int) -> None:
+    def write_rows(self, rows: Rows, access: RowAccess, at: int, time: int, group: DemandGroup, plane: int) -> None:
         """Stream `plane` of a group into one slice's rows; as `write`."""
         cycle = time + abs(at - self.machine.position(rows.slice)) + access.point
         self._rows("WR", rows, access, cycle - self.machine.delays["write"], cycle, group, plane)
 
-    def _rows(self, op: str, rows: Rows, access: ScheduledAccess, cycle: int, stored: int, group: DemandGroup, plane: int) -> None:
+    def _rows(self, op: str, rows: Rows, access: RowAccess, cycle: int, stored: int, group: DemandGroup, plane: int) -> None:
         """One queue's part; its bank is taken from `stored` on."""
         length = access.end - access.point
         self.use(rows.slice, cycle, cycle + length)
         self.use(f"{rows.slice}/{rows.bank}", stored, stored + length)
         address = rows.bank * self.machine.rows + rows.row + access.row
 
-        def make(picks: Sequence[int]) -> DemandedIssue:
-            stream = group.bases[picks[group.pool]] + plane
+        def make(choices: Sequence[int]) -> DemandedIssue:
+            stream = group.bases[choices[group.pool]] + plane
             taken, put = (0, stream) if op == "RD" else (stream, 0)
             inst = Inst(op, burst=access.count, a=taken, dst=put, address=address, step=access.step)
             return DemandedIssue(rows.slice, cycle, inst, access.repeats, access.period, access.jump)

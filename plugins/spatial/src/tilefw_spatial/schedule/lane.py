@@ -1,4 +1,5 @@
-"""Lane sweeps: vectors through the switch of the hemisphere where they lie, and away from the chip's edge to where they go."""
+"""Lane stream operations: vectors through the switch of the hemisphere where they lie, and away from the chip's edge to where they
+go."""
 
 from __future__ import annotations
 
@@ -10,53 +11,56 @@ from tilefw_spatial.isa import TYPES, latency_key
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Inst
 from tilefw_spatial.schedule.demand import DemandedIssue, DemandPlan
-from tilefw_spatial.schedule.memory import Homes, MemoryTouch, is_east, reach, spread
+from tilefw_spatial.schedule.memory import Allocations, ArrayAccess, is_east, reach, spread
 from tilefw_spatial.schedule.runs import runs
-from tilefw_spatial.sweep import LaneSweep
+from tilefw_spatial.stream_program import LaneStreamOp
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
-    """The switch that a sweep takes, where it stands, and when results come out of it."""
+class _SwitchRoute:
+    """The switch that a stream operation takes, where it stands, and when results come out of it."""
 
     side: str
     at: int
     delay: int
 
 
-def _way(sweep: LaneSweep, machine: Machine, homes: Homes) -> _Way:
-    side = "E" if is_east(machine, homes(sweep.read.array)[0]) else "W"
-    return _Way(side, machine.position(f"SXM.{side}"), machine.delays[latency_key(sweep.op, sweep.dtype)])
+def _route(stream_op: LaneStreamOp, machine: Machine, allocations: Allocations) -> _SwitchRoute:
+    side = "E" if is_east(machine, allocations(stream_op.read.array)[0]) else "W"
+    return _SwitchRoute(side, machine.position(f"SXM.{side}"), machine.delays[latency_key(stream_op.op, stream_op.dtype)])
 
 
-def plan_lane(sweep: LaneSweep, machine: Machine, homes: Homes, number: int) -> DemandPlan:
-    """What the sweep needs; `number` is that of its map. The first vector is at the switch at the sweep's begin."""
+def plan_lane(stream_op: LaneStreamOp, machine: Machine, allocations: Allocations, number: int) -> DemandPlan:
+    """What the stream operation needs; `number` is that of its map. The first vector is at the switch at the stream operation's
+    begin."""
     plan = DemandPlan(machine)
-    way, points, width = _way(sweep, machine, homes), prod(sweep.domain), TYPES[sweep.dtype].nbytes
-    west = way.side == "W"
-    queues = plan.any_of([[(f"SXM.{way.side}{k}", [(0, points)])] for k in range(machine.switch_queues)])
-    taken = plan.streams(west, width, [(way.at, 0, points)])
-    put = plan.streams(not west, width, [(way.at, way.delay, way.delay + points)])
-    plan.read(runs(sweep.domain, sweep.read), homes(sweep.read.array)[0], way.at, 0, taken)
-    for home in homes(sweep.write.array):
-        plan.write(runs(sweep.domain, sweep.write), home, way.at, way.delay, put)
+    route, points, width = _route(stream_op, machine, allocations), prod(stream_op.domain), TYPES[stream_op.dtype].nbytes
+    west = route.side == "W"
+    queues = plan.any_of([[(f"SXM.{route.side}{k}", [(0, points)])] for k in range(machine.switch_queues)])
+    taken = plan.streams(west, width, [(route.at, 0, points)])
+    put = plan.streams(not west, width, [(route.at, route.delay, route.delay + points)])
+    plan.read(runs(stream_op.domain, stream_op.read), allocations(stream_op.read.array)[0], route.at, 0, taken)
+    for allocation in allocations(stream_op.write.array):
+        plan.write(runs(stream_op.domain, stream_op.write), allocation, route.at, route.delay, put)
 
-    def make(picks: Sequence[int]) -> DemandedIssue:
-        source, target = (group.bases[picks[group.pool]] for group in (taken, put))
-        inst = Inst(sweep.op, sweep.dtype, points, a=source, dst=target, map=number)
-        return DemandedIssue(f"SXM.{way.side}{picks[queues]}", 0, inst)
+    def make(choices: Sequence[int]) -> DemandedIssue:
+        source, target = (group.bases[choices[group.pool]] for group in (taken, put))
+        inst = Inst(stream_op.op, stream_op.dtype, points, a=source, dst=target, map=number)
+        return DemandedIssue(f"SXM.{route.side}{choices[queues]}", 0, inst)
 
     plan.makes.append(make)
     return plan
 
 
-def touches(sweep: LaneSweep, machine: Machine, homes: Homes) -> list[MemoryTouch]:
-    """What the sweep reads and writes of arrays."""
-    way = _way(sweep, machine, homes)
-    source, targets = homes(sweep.read.array)[:1], homes(sweep.write.array)
-    issue = -reach(machine, source[0], way.at) - machine.delays["read"]
-    stored = way.delay + max(reach(machine, home, way.at) for home in targets)
+def array_accesses(stream_op: LaneStreamOp, machine: Machine, allocations: Allocations) -> list[ArrayAccess]:
+    """What the stream operation reads and writes of arrays."""
+    route = _route(stream_op, machine, allocations)
+    source, targets = allocations(stream_op.read.array)[:1], allocations(stream_op.write.array)
+    issue = -reach(machine, source[0], route.at) - machine.delays["read"]
+    stored = route.delay + max(reach(machine, allocation, route.at) for allocation in targets)
     return [
-        MemoryTouch(sweep.read.array, runs(sweep.domain, sweep.read), issue, False, spread(machine, source, way.at)),
-        MemoryTouch(sweep.write.array, runs(sweep.domain, sweep.write), stored, True, spread(machine, targets, way.at)),
+        ArrayAccess(stream_op.read.array, runs(stream_op.domain, stream_op.read), issue, False, spread(machine, source, route.at)),
+        ArrayAccess(
+            stream_op.write.array, runs(stream_op.domain, stream_op.write), stored, True, spread(machine, targets, route.at)
+        ),
     ]

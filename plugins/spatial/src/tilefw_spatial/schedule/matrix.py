@@ -1,4 +1,5 @@
-"""Matrix sweeps: weights loaded, installed and multiplied, one product after the other without a gap, and the drain of the sums.
+"""Matrix stream operations: weights loaded, installed and multiplied, one product after the other without a gap, and the drain of
+the sums.
 
 A product's MAC begins a pitch after the one before. While it runs, the next weights go into the other buffer: LW and IW issue at
 fixed distances before the MAC that needs them, so that buffers alternate and one schedule serves every product.
@@ -13,11 +14,11 @@ from tilefw.api import InternalError
 from tilefw.api.integers import ceil_div
 from tilefw_spatial.isa import ACCUMULATE_FLAG, HALF_FLAG, SUMS, TYPES, latency_key
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import Home, Inst
+from tilefw_spatial.program import Allocation, Inst
 from tilefw_spatial.schedule.demand import DemandedIssue, DemandGroup, DemandPlan
-from tilefw_spatial.schedule.memory import Homes, MemoryTouch, reach, spread
-from tilefw_spatial.schedule.runs import AccessRun, ScheduledAccess, runs
-from tilefw_spatial.sweep import MatrixSweep, Product
+from tilefw_spatial.schedule.memory import Allocations, ArrayAccess, reach, spread
+from tilefw_spatial.schedule.runs import AccessRun, RowAccess, runs
+from tilefw_spatial.stream_program import MatrixStreamOp, Product
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +49,15 @@ class ScheduledPlane:
 
 @dataclass(slots=True)
 class Slot:
-    """The address of a sweep's first accumulator: chosen when it is known how long they are needed."""
+    """The address of a stream operation's first accumulator: chosen when it is known how long they are needed."""
 
     address: int = -1
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduledSums:
-    """Accumulators that a sweep has filled: `rows` of them, of which the first can be drained at `ready` and every further one a
-    cycle later; its first MAC issued at `begin`."""
+    """Accumulators that a stream operation has filled: `rows` of them, of which the first can be drained at `ready` and every
+    further one a cycle later; its first MAC issued at `begin`."""
 
     plane: ScheduledPlane
     slot: Slot
@@ -68,7 +69,7 @@ class ScheduledSums:
 
 @dataclass(frozen=True, slots=True)
 class MatrixPlan:
-    """A matrix sweep's demand, and the slot that its sums will have; `pitch` cycles from MAC to MAC."""
+    """A matrix stream operation's demand, and the slot that its sums will have; `pitch` cycles from MAC to MAC."""
 
     plan: DemandPlan
     plane: ScheduledPlane
@@ -76,47 +77,47 @@ class MatrixPlan:
     pitch: int
 
 
-def plan_matrix(sweep: MatrixSweep, machine: Machine, homes: Homes, plane: ScheduledPlane) -> MatrixPlan:
-    """What the sweep needs; its first MAC issues at its begin."""
-    _check(sweep, machine)
-    pitch = max(sweep.rows, machine.delays["load_weights"] + machine.delays["install_weights"])
+def plan_matrix(stream_op: MatrixStreamOp, machine: Machine, allocations: Allocations, plane: ScheduledPlane) -> MatrixPlan:
+    """What the stream operation needs; its first MAC issues at its begin."""
+    _check(stream_op, machine)
+    pitch = max(stream_op.rows, machine.delays["load_weights"] + machine.delays["install_weights"])
     planned = MatrixPlan(DemandPlan(machine), plane, Slot(), pitch)
-    buffers = _buffers(planned, sweep)
-    loads = _load_group(planned.plan, sweep, plane, homes, pitch)
-    actives = _active_group(planned.plan, sweep, plane, pitch)
-    for number in range(len(sweep.products)):
-        _load(planned, sweep, number, homes, loads, buffers)
-        _multiply(planned, sweep, number, homes, actives)
+    buffers = _buffers(planned, stream_op)
+    loads = _load_group(planned.plan, stream_op, plane, allocations, pitch)
+    actives = _active_group(planned.plan, stream_op, plane, pitch)
+    for number in range(len(stream_op.products)):
+        _load(planned, stream_op, number, allocations, loads, buffers)
+        _multiply(planned, stream_op, number, allocations, actives)
     return planned
 
 
-def _check(sweep: MatrixSweep, machine: Machine) -> None:
-    """What work must not ask: more rows than a bank has, weights that begin within a cycle's rows."""
-    if sweep.rows > machine.accumulator_rows:
-        raise InternalError(f"a matrix sweep of {sweep.rows} rows, more than the {machine.accumulator_rows} of a bank")
-    for product in sweep.products:
-        if product.first % product.weights.groups or product.weights.groups * TYPES[sweep.dtype].nbytes != machine.weight_streams:
-            name, groups = product.weights.name, product.weights.groups
+def _check(stream_op: MatrixStreamOp, machine: Machine) -> None:
+    """What a stream program must not ask for: more rows than a bank has, weights that begin within a cycle's rows."""
+    if stream_op.rows > machine.accumulator_rows:
+        raise InternalError(f"a matrix operation of {stream_op.rows} rows, more than the {machine.accumulator_rows} of a bank")
+    for product in stream_op.products:
+        name, groups = product.weights.name, product.weights.groups
+        if product.first % groups or groups * TYPES[stream_op.dtype].nbytes != machine.weight_streams:
             raise InternalError(f"weights of '{name}' from vector {product.first} on, {groups} at a time")
 
 
-def _buffers(planned: MatrixPlan, sweep: MatrixSweep) -> int:
-    """The pool whose pick is the weight buffer of the first product; they alternate. One is taken from its LW to its last MAC."""
+def _buffers(planned: MatrixPlan, stream_op: MatrixStreamOp) -> int:
+    """The pool whose choice is the weight buffer of the first product; they alternate. One is taken from its LW to its last MAC."""
     machine, count = planned.plan.machine, planned.plan.machine.weight_buffers
-    first, turns = load_time(machine), range(min(count, len(sweep.products)))
+    first, buffers_used = load_time(machine), range(min(count, len(stream_op.products)))
     spans = [
-        [(n * planned.pitch + first, n * planned.pitch + sweep.rows) for n in range(turn, len(sweep.products), count)]
-        for turn in turns
+        [(n * planned.pitch + first, n * planned.pitch + stream_op.rows) for n in range(buffer, len(stream_op.products), count)]
+        for buffer in buffers_used
     ]
     return planned.plan.any_of([
-        [(f"{name}/buffer{(pick + turn) % count}", spans[turn]) for name in planned.plane.members for turn in turns]
-        for pick in range(count)
+        [(f"{name}/buffer{(choice + buffer) % count}", spans[buffer]) for name in planned.plane.members for buffer in buffers_used]
+        for choice in range(count)
     ])
 
 
-def weight_cycles(product: Product, home: Home) -> int:
+def weight_cycles(product: Product, allocation: Allocation) -> int:
     """Cycles of the LW of a product."""
-    return ceil_div(product.depth, home.groups)
+    return ceil_div(product.depth, allocation.groups)
 
 
 def load_time(machine: Machine) -> int:
@@ -124,94 +125,98 @@ def load_time(machine: Machine) -> int:
     return -machine.delays["load_weights"] - machine.delays["install_weights"]
 
 
-def _load_group(plan: DemandPlan, sweep: MatrixSweep, plane: ScheduledPlane, homes: Homes, pitch: int) -> DemandGroup:
+def _load_group(
+    plan: DemandPlan, stream_op: MatrixStreamOp, plane: ScheduledPlane, allocations: Allocations, pitch: int
+) -> DemandGroup:
     machine = plan.machine
     at, first = machine.position(plane.unit), load_time(machine)
-    home = copy_for(homes(sweep.products[0].weights), plane.side)
+    allocation = copy_for(allocations(stream_op.products[0].weights), plane.side)
     passes = [
-        (at, number * pitch + first, number * pitch + first + weight_cycles(product, home))
-        for number, product in enumerate(sweep.products)
+        (at, number * pitch + first, number * pitch + first + weight_cycles(product, allocation))
+        for number, product in enumerate(stream_op.products)
     ]
     return plan.streams(plane.side == "W", machine.weight_streams, passes, last_first=True)
 
 
-def _active_group(plan: DemandPlan, sweep: MatrixSweep, plane: ScheduledPlane, pitch: int) -> DemandGroup:
+def _active_group(plan: DemandPlan, stream_op: MatrixStreamOp, plane: ScheduledPlane, pitch: int) -> DemandGroup:
     at = plan.machine.position(plane.unit)
-    passes = [(at, number * pitch, number * pitch + sweep.rows) for number in range(len(sweep.products))]
-    return plan.streams(plane.side == "W", TYPES[sweep.dtype].nbytes, passes)
+    passes = [(at, number * pitch, number * pitch + stream_op.rows) for number in range(len(stream_op.products))]
+    return plan.streams(plane.side == "W", TYPES[stream_op.dtype].nbytes, passes)
 
 
-def copy_for(homes: Sequence[Home], side: str) -> Home:
+def copy_for(allocations: Sequence[Allocation], side: str) -> Allocation:
     """The copy that the matrix unit of one side reads."""
-    return homes[-1] if side == "E" else homes[0]
+    return allocations[-1] if side == "E" else allocations[0]
 
 
-def _load(planned: MatrixPlan, sweep: MatrixSweep, number: int, homes: Homes, group: DemandGroup, buffers: int) -> None:
+def _load(
+    planned: MatrixPlan, stream_op: MatrixStreamOp, number: int, allocations: Allocations, group: DemandGroup, buffers: int
+) -> None:
     """LW and IW of a product, and the RDs of its weights: 16 streams, that is 16/b rows of K a cycle."""
-    plan, plane, product = planned.plan, planned.plane, sweep.products[number]
-    machine, home, mac = plan.machine, copy_for(homes(product.weights), plane.side), number * planned.pitch
-    cycles, issue = weight_cycles(product, home), mac + load_time(machine)
-    width = TYPES[sweep.dtype].nbytes
-    for neighbour, access in weight_rows(product.first, cycles, home):
-        for byte, places in enumerate(home.planes):
+    plan, plane, product = planned.plan, planned.plane, stream_op.products[number]
+    machine, allocation, mac = plan.machine, copy_for(allocations(product.weights), plane.side), number * planned.pitch
+    cycles, issue = weight_cycles(product, allocation), mac + load_time(machine)
+    width = TYPES[stream_op.dtype].nbytes
+    for neighbour, access in weight_rows(product.first, cycles, allocation):
+        for byte, blocks in enumerate(allocation.planes):
             plane_number = neighbour * width + byte
-            plan.read_rows(places[access.place], access, machine.position(plane.unit), issue, group, plane_number)
+            plan.read_rows(blocks[access.block], access, machine.position(plane.unit), issue, group, plane_number)
     queue, install = plane.queue("LW"), mac - machine.delays["install_weights"]
     plan.use(queue, issue, issue + cycles)
     plan.use(queue, install, install + 1)
 
-    def load(picks: Sequence[int]) -> DemandedIssue:
-        buffer = (picks[buffers] + number) % machine.weight_buffers
-        return DemandedIssue(queue, issue, Inst("LW", sweep.dtype, cycles, a=group.bases[picks[group.pool]], imm=buffer))
+    def load(choices: Sequence[int]) -> DemandedIssue:
+        buffer = (choices[buffers] + number) % machine.weight_buffers
+        return DemandedIssue(queue, issue, Inst("LW", stream_op.dtype, cycles, a=group.bases[choices[group.pool]], imm=buffer))
 
-    def put_in(picks: Sequence[int]) -> DemandedIssue:
-        buffer = (picks[buffers] + number) % machine.weight_buffers
-        return DemandedIssue(queue, install, Inst("IW", sweep.dtype, imm=buffer))
+    def put_in(choices: Sequence[int]) -> DemandedIssue:
+        buffer = (choices[buffers] + number) % machine.weight_buffers
+        return DemandedIssue(queue, install, Inst("IW", stream_op.dtype, imm=buffer))
 
     plan.makes += [load, put_in]
 
 
-def weight_rows(first: int, cycles: int, home: Home) -> Iterator[tuple[int, ScheduledAccess]]:
+def weight_rows(first: int, cycles: int, allocation: Allocation) -> Iterator[tuple[int, RowAccess]]:
     """What is read for one LW, by which of the neighbours that come at one time; a set of weights may go on in another segment."""
     at = 0
     while at < cycles:
-        segment, within = divmod(first + at * home.groups, home.segment)
-        row = within // home.groups
-        count = min(cycles - at, home.segment // home.groups - row)
-        for neighbour in range(home.groups):
-            yield neighbour, ScheduledAccess(segment * home.groups + neighbour, at, row, count, 1)
+        segment, within = divmod(first + at * allocation.groups, allocation.segment)
+        row = within // allocation.groups
+        count = min(cycles - at, allocation.segment // allocation.groups - row)
+        for neighbour in range(allocation.groups):
+            yield neighbour, RowAccess(segment * allocation.groups + neighbour, at, row, count, 1)
         at += count
 
 
-def _multiply(planned: MatrixPlan, sweep: MatrixSweep, number: int, homes: Homes, group: DemandGroup) -> None:
+def _multiply(planned: MatrixPlan, stream_op: MatrixStreamOp, number: int, allocations: Allocations, group: DemandGroup) -> None:
     """The MAC of a product, and the RDs of its activations."""
-    plan, plane, product, mac = planned.plan, planned.plane, sweep.products[number], number * planned.pitch
-    home = copy_for(homes(product.activations.array), plane.side)
-    plan.read(runs((sweep.rows,), product.activations), home, plan.machine.position(plane.unit), mac, group)
+    plan, plane, product, mac = planned.plan, planned.plane, stream_op.products[number], number * planned.pitch
+    allocation = copy_for(allocations(product.activations.array), plane.side)
+    plan.read(runs((stream_op.rows,), product.activations), allocation, plan.machine.position(plane.unit), mac, group)
     queue = plane.queue("MAC")
     for name in plane.members:
-        plan.use(f"{name}.MAC", mac, mac + sweep.rows)
+        plan.use(f"{name}.MAC", mac, mac + stream_op.rows)
     flags = ACCUMULATE_FLAG * (number > 0) | HALF_FLAG * (product.half == 1)
 
-    def make(picks: Sequence[int]) -> DemandedIssue:
-        stream, address = group.bases[picks[group.pool]], planned.slot.address
-        inst = Inst("MAC", sweep.dtype, sweep.rows, a=stream, flags=flags, address=address, step=1, imm=product.depth)
+    def make(choices: Sequence[int]) -> DemandedIssue:
+        stream, address = group.bases[choices[group.pool]], planned.slot.address
+        inst = Inst("MAC", stream_op.dtype, stream_op.rows, a=stream, flags=flags, address=address, step=1, imm=product.depth)
         return DemandedIssue(queue, mac, inst)
 
     plan.makes.append(make)
 
 
-def sums_of(sweep: MatrixSweep, machine: Machine, planned: MatrixPlan, begin: int) -> ScheduledSums:
-    """The accumulators of a sweep that begins at `begin`."""
-    last = begin + (len(sweep.products) - 1) * planned.pitch
-    ready = last + machine.delays[latency_key("MAC", sweep.dtype)]
-    return ScheduledSums(planned.plane, planned.slot, sweep.rows, SUMS[sweep.dtype], begin, ready)
+def sums_of(stream_op: MatrixStreamOp, machine: Machine, planned: MatrixPlan, begin: int) -> ScheduledSums:
+    """The accumulators of a stream operation that begins at `begin`."""
+    last = begin + (len(stream_op.products) - 1) * planned.pitch
+    ready = last + machine.delays[latency_key("MAC", stream_op.dtype)]
+    return ScheduledSums(planned.plane, planned.slot, stream_op.rows, SUMS[stream_op.dtype], begin, ready)
 
 
 def drain_time(machine: Machine, sums: ScheduledSums, time: int) -> int:
     """When the DRN issues whose first row is at the vector unit at `time`."""
-    way = abs(machine.position("VXM") - machine.position(sums.plane.unit))
-    return time - way - machine.delays["drain"]
+    route = abs(machine.position("VXM") - machine.position(sums.plane.unit))
+    return time - route - machine.delays["drain"]
 
 
 def drain(plan: DemandPlan, sums: ScheduledSums, time: int, group: DemandGroup) -> None:
@@ -222,27 +227,27 @@ def drain(plan: DemandPlan, sums: ScheduledSums, time: int, group: DemandGroup) 
     plan.least = max(plan.least, sums.ready - issue)
     plan.use(queue, issue, issue + sums.rows)
 
-    def make(picks: Sequence[int]) -> DemandedIssue:
-        stream = group.bases[picks[group.pool]]
+    def make(choices: Sequence[int]) -> DemandedIssue:
+        stream = group.bases[choices[group.pool]]
         return DemandedIssue(queue, issue, Inst("DRN", sums.dtype, sums.rows, address=sums.slot.address, step=1, dst=stream))
 
     plan.makes.append(make)
 
 
-def touches(sweep: MatrixSweep, machine: Machine, homes: Homes, planned: MatrixPlan) -> list[MemoryTouch]:
-    """What the sweep reads."""
+def array_accesses(stream_op: MatrixStreamOp, machine: Machine, allocations: Allocations, planned: MatrixPlan) -> list[ArrayAccess]:
+    """What the stream operation reads."""
     at, delay = machine.position(planned.plane.unit), machine.delays["read"]
-    found: list[MemoryTouch] = []
-    for number, product in enumerate(sweep.products):
+    found: list[ArrayAccess] = []
+    for number, product in enumerate(stream_op.products):
         mac = number * planned.pitch
         for array, time in ((product.activations.array, mac), (product.weights, mac + load_time(machine))):
-            home = copy_for(homes(array), planned.plane.side)
-            issue = time - reach(machine, home, at) - delay
+            allocation = copy_for(allocations(array), planned.plane.side)
+            issue = time - reach(machine, allocation, at) - delay
             if array is product.weights:
-                cycles = weight_cycles(product, home)
-                walked = [AccessRun(0, product.first, home.groups, 1, 0, cycles, 1, home.groups)]
+                cycles = weight_cycles(product, allocation)
+                access_runs = [AccessRun(0, product.first, allocation.groups, 1, 0, cycles, 1, allocation.groups)]
             else:
-                walked = runs((sweep.rows,), product.activations)
-            found.append(MemoryTouch(array, walked, issue, False, spread(machine, [home], at)))
+                access_runs = runs((stream_op.rows,), product.activations)
+            found.append(ArrayAccess(array, access_runs, issue, False, spread(machine, [allocation], at)))
     return found
 

@@ -1,9 +1,8 @@
 """Order through memory: a vector is read no earlier than in the cycle in which it is stored, and what is stored in rows that
 another array had comes after all that was done with that one.
 
-Sweeps are rigid, so that it takes one number a sweep: the least begin at which each of its reads and stores comes after what it
-waits for.
-"""
+Stream operations are rigid, so that it takes one number a stream operation: the least begin at which each of its reads and stores
+comes after what it waits for. """
 
 from __future__ import annotations
 
@@ -14,19 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import Home
+from tilefw_spatial.program import Allocation
 from tilefw_spatial.schedule.runs import AccessRun
-from tilefw_spatial.sweep import Array
+from tilefw_spatial.stream_program import Array
 
-Homes = Callable[[Array], Sequence[Home]]
-"""Where an array lies: one home for each of its copies."""
+Allocations = Callable[[Array], Sequence[Allocation]]
+"""Where an array lies: one allocation for each of its copies."""
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryTouch:
-    """Vectors of an array that a sweep reads or stores. Point 0 of the runs is at `time`, counted from the sweep's begin: the cycle
-    in which an RD issues, or a vector is stored, at the place that is first or last reached. `spread` cycles lie between the first
-    and the last place."""
+class ArrayAccess:
+    """Vectors of an array that a stream operation reads or stores. Point 0 of the runs is at `time`, counted from the stream
+    operation's begin: the cycle in which an RD issues, or a vector is stored, at the place that is first or last reached. `spread`
+    cycles lie between the first and the last place."""
 
     array: Array
     runs: Sequence[AccessRun]
@@ -43,55 +42,57 @@ class MemoryTouch:
         return self.time + max(run.last_point for run in self.runs) + (0 if self.stores else self.spread)
 
 
-def reach(machine: Machine, home: Home, at: int) -> int:
+def reach(machine: Machine, allocation: Allocation, at: int) -> int:
     """Cycles between position `at` and the farthest place of an array."""
-    return max(abs(at - machine.position(rows.slice)) for places in home.planes for rows in places)
+    return max(abs(at - machine.position(rows.slice)) for blocks in allocation.planes for rows in blocks)
 
 
-def spread(machine: Machine, homes: Iterable[Home], at: int) -> int:
+def spread(machine: Machine, allocations: Iterable[Allocation], at: int) -> int:
     """Cycles between the nearest and the farthest place of an array's copies, seen from position `at`."""
-    found = [abs(at - machine.position(rows.slice)) for home in homes for places in home.planes for rows in places]
+    found = [
+        abs(at - machine.position(rows.slice)) for allocation in allocations for blocks in allocation.planes for rows in blocks
+    ]
     return max(found) - min(found)
 
 
-def is_east(machine: Machine, home: Home) -> bool:
+def is_east(machine: Machine, allocation: Allocation) -> bool:
     """Whether an array stands in the eastern hemisphere; none stands in both."""
-    return machine.position(home.planes[0][0].slice) > machine.position("VXM")
+    return machine.position(allocation.planes[0][0].slice) > machine.position("VXM")
 
 
 @dataclass(slots=True)
 class StoredRows:
-    """When each vector of each array is stored; what no sweep stores is there from the beginning. `before` has the arrays, by
-    identity, that had rows of an array before it (`placement`), `ends` when each array was touched last."""
+    """When each vector of each array is stored; what no stream operation stores is there from the beginning. `before` has the
+    arrays, by identity, that had rows of an array before it (`placement`), `ends` when each array was touched last."""
 
     times: dict[int, NDArray[np.int64]] = field(default_factory=dict)
     before: dict[int, frozenset[int]] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)
 
-    def least(self, touches: Sequence[MemoryTouch]) -> int:
-        """The least begin of a sweep with these touches."""
+    def least(self, array_accesses: Sequence[ArrayAccess]) -> int:
+        """The least begin of a stream operation with these touches."""
         begin = 0
-        for touch in touches:
-            if touch.stores:
-                for other in self.before.get(id(touch.array), ()):
-                    begin = max(begin, self.ends.get(other, -1) + 1 - touch.first())
+        for array_access in array_accesses:
+            if array_access.stores:
+                for other in self.before.get(id(array_access.array), ()):
+                    begin = max(begin, self.ends.get(other, -1) + 1 - array_access.first())
                 continue
-            stored = self.times.get(id(touch.array))
+            stored = self.times.get(id(array_access.array))
             if stored is None:
                 continue
-            for run in touch.runs:
+            for run in array_access.runs:
                 late = stored[run.vectors()] - run.points()
-                begin = max(begin, int(late.max()) - touch.time)
+                begin = max(begin, int(late.max()) - array_access.time)
         return begin
 
-    def add(self, touches: Sequence[MemoryTouch], begin: int) -> None:
-        """Note what a sweep touches that begins at `begin`."""
-        for touch in touches:
-            self.ends[id(touch.array)] = max(self.ends.get(id(touch.array), -1), begin + touch.last())
-            if not touch.stores:
+    def add(self, array_accesses: Sequence[ArrayAccess], begin: int) -> None:
+        """Note what a stream operation touches that begins at `begin`."""
+        for array_access in array_accesses:
+            self.ends[id(array_access.array)] = max(self.ends.get(id(array_access.array), -1), begin + array_access.last())
+            if not array_access.stores:
                 continue
-            stored = self.times.get(id(touch.array))
+            stored = self.times.get(id(array_access.array))
             if stored is None:
-                stored = self.times[id(touch.array)] = np.zeros(touch.array.vectors, np.int64)
-            for run in touch.runs:
-                np.maximum.at(stored, run.vectors(), begin + touch.time + run.points())
+                stored = self.times[id(array_access.array)] = np.zeros(array_access.array.vectors, np.int64)
+            for run in array_access.runs:
+                np.maximum.at(stored, run.vectors(), begin + array_access.time + run.points())

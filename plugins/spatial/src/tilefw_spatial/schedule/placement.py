@@ -1,9 +1,8 @@
 """Where arrays lie: hemispheres, slices and rows, before anything has a time.
 
-Arrays that one sweep touches stand in different slices, as a slice does one thing a cycle. Among the slices that are left an array
-takes those that are least busy and nearest to the unit that uses it. All places of an array are in one hemisphere. Only where not
-all arrays of a launch fit do some have rows of others that are no longer needed.
-"""
+Arrays that one stream operation touches stand in different slices, as a slice does one thing a cycle. Among the slices that are
+left an array takes those that are least busy and nearest to the unit that uses it. All places of an array are in one hemisphere.
+Only where not all arrays of a launch fit do some have rows of others that are no longer needed. """
 
 from __future__ import annotations
 
@@ -17,11 +16,11 @@ from tilefw.api import CapacityError
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.limits import SMALLER
 from tilefw_spatial.machine import SIDES, Machine
-from tilefw_spatial.program import Home
+from tilefw_spatial.program import Allocation
 from tilefw_spatial.schedule.copies import copy_numbers
-from tilefw_spatial.schedule.floor import Floor, Settled, rows_of
-from tilefw_spatial.schedule.lifetimes import Life, lifetimes, most_alive
-from tilefw_spatial.sweep import Array, LaneSweep, MatrixSweep, Sweep, VectorSweep, Work, arrays_of
+from tilefw_spatial.schedule.lifetimes import Lifetime, lifetimes, most_alive
+from tilefw_spatial.schedule.memory_map import MemoryMap, PlacedCopy, rows_of
+from tilefw_spatial.stream_program import Array, LaneStreamOp, MatrixStreamOp, StreamOp, StreamProgram, VectorStreamOp, arrays_of
 
 NEAR = 2
 """What a position farther away costs, a cycle on the way in and one on the way out, where a busy slice costs a cycle a row."""
@@ -32,7 +31,7 @@ Copy = tuple[int, int]
 
 @dataclass(slots=True)
 class _Needs:
-    """What all sweeps together ask of one array."""
+    """What all stream operations together ask of one array."""
 
     array: Array
     copies: int = 1
@@ -42,38 +41,38 @@ class _Needs:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Homes of arrays, by identity: one for each copy. `before` has, for an array, those that had some of its rows before it: what
-    is stored there must wait until they have been read. `used` counts bytes that some array has at some time."""
+    """Allocations of arrays, by identity: one for each copy. `before` has, for an array, those that had some of its rows before it:
+    what is stored there must wait until they have been read. `used` counts bytes that some array has at some time."""
 
-    homes: dict[int, tuple[Home, ...]] = field(default_factory=dict)
+    allocations: dict[int, tuple[Allocation, ...]] = field(default_factory=dict)
     before: dict[int, frozenset[int]] = field(default_factory=dict)
     used: int = 0
 
-    def of(self, array: Array) -> tuple[Home, ...]:
+    def of(self, array: Array) -> tuple[Allocation, ...]:
         """The copies of an array."""
-        return self.homes[id(array)]
+        return self.allocations[id(array)]
 
 
-def place(
-    work: Work, machine: Machine, near: int = NEAR, by_use: bool = False, order: Sequence[Sweep] | None = None,
+def place_arrays(
+    program: StreamProgram, machine: Machine, near: int = NEAR, by_use: bool = False, order: Sequence[StreamOp] | None = None,
     kept: Collection[int] = (),
 ) -> Placement:
-    """Homes for all arrays of the work; the greater `near`, the more distance counts against busy slices. With `by_use` arrays
-    choose in the order in which they are first used. `order` is that in which sweeps will be timed, if it is not the work's own;
-    arrays of `kept` go over links. Raises CapacityError."""
-    needs = _needs(work)
-    lives = lifetimes((need.array for need in needs.values()), work.sweeps if order is None else order, kept)
+    """Allocations for all arrays of a stream program; the greater `near`, the more distance counts against busy slices. With
+    `by_use` arrays choose in the order in which they are first used. `order` is that in which stream operations will be timed, if
+    it is not the program's own; arrays of `kept` go over links. Raises CapacityError."""
+    needs = _needs(program)
+    lives = lifetimes((need.array for need in needs.values()), program.stream_ops if order is None else order, kept)
     sizes = {key: rows_of(need.array) * need.copies for key, need in needs.items()}
     _check_capacity(most_alive(lives, sizes), machine)
     in_turn = {key for key in kept if key in needs and needs[key].sides}  # operands of products
-    this = _Placer(machine, near, needs, _together(work, needs), _sides(work, needs), _mates(work), in_turn)
+    this = _Placer(machine, near, needs, _together(program, needs), _sides(program, needs), _mates(program), in_turn)
     born = sorted(needs, key=lambda key: lives[key].birth)
     if sum(sizes.values()) * machine.lanes <= machine.capacity:
         # Those that meet the most others have the fewest slices to choose from: if slices run short, they come first.
         for ordered in (born if by_use else list(needs), sorted(needs, key=lambda key: -len(this.together[key, 0]))):
             with suppress(CapacityError):
-                return this.placed(ordered, {})
-    return this.placed(born, lives)
+                return this.placement(ordered, {})
+    return this.placement(born, lives)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,49 +87,51 @@ class _Placer:
     mates: dict[int, set[int]]
     linked: Collection[int]
 
-    def placed(self, order: Sequence[int], lives: Mapping[int, Life]) -> Placement:
-        """A home for each copy, in slices that no copy has that is used with it. Where lives are given, arrays come in the order of
-        their births, and take rows of those that are dead by then. Raises CapacityError."""
-        floor = Floor(self.machine, self.near, self.linked)
-        found: dict[int, tuple[Settled, ...]] = {}
+    def placement(self, order: Sequence[int], lives: Mapping[int, Lifetime]) -> Placement:
+        """An allocation for each copy, in slices that no copy has that is used with it. Where lives are given, arrays come in the
+        order of their births, and take rows of those that are dead by then. Raises CapacityError."""
+        memory_map = MemoryMap(self.machine, self.near, self.linked)
+        found: dict[int, tuple[PlacedCopy, ...]] = {}
         taken: dict[Copy, set[str]] = {}
         where: dict[int, str] = {}
         dying: list[tuple[int, int]] = []
         for key in order:
-            life = lives.get(key, Life())
-            while dying and dying[0][0] < life.birth:
-                for settled in found[heappop(dying)[1]]:
-                    floor.bury(settled)
-            found[key] = self._copies(key, floor, taken, where)
-            if life.death is not None:
-                heappush(dying, (life.death, key))
-        homes = {key: tuple(settled.home for settled in copies) for key, copies in found.items()}
-        before = {key: frozenset().union(*(settled.before for settled in copies)) for key, copies in found.items()}
-        return Placement(homes, before, floor.used * self.machine.lanes)
+            lifetime = lives.get(key, Lifetime())
+            while dying and dying[0][0] < lifetime.birth:
+                for placed_copy in found[heappop(dying)[1]]:
+                    memory_map.retire(placed_copy)
+            found[key] = self._copies(key, memory_map, taken, where)
+            if lifetime.death is not None:
+                heappush(dying, (lifetime.death, key))
+        allocations = {key: tuple(placed_copy.allocation for placed_copy in copies) for key, copies in found.items()}
+        before = {key: frozenset().union(*(placed_copy.before for placed_copy in copies)) for key, copies in found.items()}
+        return Placement(allocations, before, memory_map.used * self.machine.lanes)
 
-    def _copies(self, key: int, floor: Floor, taken: dict[Copy, set[str]], where: dict[int, str]) -> tuple[Settled, ...]:
+    def _copies(
+        self, key: int, memory_map: MemoryMap, taken: dict[Copy, set[str]], where: dict[int, str]
+    ) -> tuple[PlacedCopy, ...]:
         """Each copy of one array in slices of its own. What steps make goes where the first array or copy of it is: `where`."""
         need = self.needs[key]
         own: set[str] = set()
-        copies: list[Settled] = []
+        copies: list[PlacedCopy] = []
         for number, side in enumerate(_copy_sides(need, self.sides[key])):
             others = (taken[copy] for copy in self.together[key, number] if copy in taken)
             sides = [side, *(other for other in SIDES if other != side)]
             if key in self.mates:
                 sides = [where[mate] for mate in self.mates[key] if mate in where][:1] or sides
-            copies.append(floor.settle(need.array, sides, need.unit, own.union(*others)))
-            where[key] = side_of(copies[-1].home)
-            taken[key, number] = _slices(copies[-1].home)
+            copies.append(memory_map.allocate(need.array, sides, need.unit, own.union(*others)))
+            where[key] = side_of(copies[-1].allocation)
+            taken[key, number] = _slices(copies[-1].allocation)
             own |= taken[key, number]
         return tuple(copies)
 
 
-def _mates(work: Work) -> dict[int, set[int]]:
+def _mates(program: StreamProgram) -> dict[int, set[int]]:
     """For each array that a step writes, all that this step writes: results of one step go one way."""
     found: dict[int, set[int]] = {}
-    for sweep in work.sweeps:
-        if isinstance(sweep, VectorSweep):
-            for group, leaves in _groups(sweep):
+    for stream_op in program.stream_ops:
+        if isinstance(stream_op, VectorStreamOp):
+            for group, leaves in _groups(stream_op):
                 if leaves:
                     together = {id(array) for array in group}.union(*(found.get(id(array), ()) for array in group))
                     found.update(dict.fromkeys(together, together))
@@ -148,56 +149,56 @@ def _check_capacity(rows: int, machine: Machine) -> None:
         )
 
 
-def side_of(home: Home) -> str:
-    """The hemisphere in which a home lies."""
-    return home.planes[0][0].slice.removeprefix("MEM.")[0]
+def side_of(allocation: Allocation) -> str:
+    """The hemisphere in which an allocation lies."""
+    return allocation.planes[0][0].slice.removeprefix("MEM.")[0]
 
 
-def _slices(home: Home) -> set[str]:
-    return {rows.slice for places in home.planes for rows in places}
+def _slices(allocation: Allocation) -> set[str]:
+    return {rows.slice for blocks in allocation.planes for rows in blocks}
 
 
-def _needs(work: Work) -> dict[int, _Needs]:
-    needs = {id(array): _Needs(array) for array in work.arrays}
-    for sweep in work.sweeps:
-        for array in arrays_of(sweep):
+def _needs(program: StreamProgram) -> dict[int, _Needs]:
+    needs = {id(array): _Needs(array) for array in program.arrays}
+    for stream_op in program.stream_ops:
+        for array in arrays_of(stream_op):
             need = needs.setdefault(id(array), _Needs(array))
-            if isinstance(sweep, MatrixSweep):
-                need.unit = f"MXM.{sweep.side}"
-                need.sides.add(sweep.side)
-        if isinstance(sweep, VectorSweep):
-            for key, copy in _reads(sweep):
+            if isinstance(stream_op, MatrixStreamOp):
+                need.unit = f"MXM.{stream_op.side}"
+                need.sides.add(stream_op.side)
+        if isinstance(stream_op, VectorStreamOp):
+            for key, copy in _reads(stream_op):
                 needs[key].copies = max(needs[key].copies, copy + 1)
     for need in needs.values():
         need.copies = max(need.copies, len(need.sides))
     return {key: need for key, need in needs.items() if need.array.vectors}
 
 
-def _reads(sweep: VectorSweep) -> set[Copy]:
-    """The copies that a sweep reads."""
-    numbered = list(zip(sweep.reads, copy_numbers(sweep), strict=True))
-    return {(id(read.walk.array), copy) for read, copy in numbered[len(sweep.drains) :]}
+def _reads(stream_op: VectorStreamOp) -> set[Copy]:
+    """The copies that a stream operation reads."""
+    numbered = list(zip(stream_op.reads, copy_numbers(stream_op), strict=True))
+    return {(id(read.pattern.array), copy) for read, copy in numbered[len(stream_op.drains) :]}
 
 
-def _together(work: Work, needs: dict[int, _Needs]) -> dict[Copy, set[Copy]]:
-    """For each copy those that some sweep touches at the same time."""
+def _together(program: StreamProgram, needs: dict[int, _Needs]) -> dict[Copy, set[Copy]]:
+    """For each copy those that some stream operation touches at the same time."""
     found: dict[Copy, set[Copy]] = defaultdict(set)
-    for sweep in work.sweeps:
-        touched = _copies(sweep, needs)
+    for stream_op in program.stream_ops:
+        touched = _copies(stream_op, needs)
         for copy in touched:
             found[copy] |= touched
     return found
 
 
-def _copies(sweep: Sweep, needs: dict[int, _Needs]) -> set[Copy]:
-    """The copies that a sweep reads or writes: each read of one array its own, results all of them."""
-    match sweep:
-        case VectorSweep():
-            return _reads(sweep) | {copy for write in sweep.writes for copy in _all(write.walk.array, needs)}
-        case MatrixSweep():
-            return {(id(a), needs[id(a)].copies - 1 if sweep.side == "E" else 0) for a in arrays_of(sweep)}
-        case LaneSweep():
-            return {(id(sweep.read.array), 0), *_all(sweep.write.array, needs)}
+def _copies(stream_op: StreamOp, needs: dict[int, _Needs]) -> set[Copy]:
+    """The copies that a stream operation reads or writes: each read of one array its own, results all of them."""
+    match stream_op:
+        case VectorStreamOp():
+            return _reads(stream_op) | {copy for write in stream_op.writes for copy in _all(write.pattern.array, needs)}
+        case MatrixStreamOp():
+            return {(id(a), needs[id(a)].copies - 1 if stream_op.side == "E" else 0) for a in arrays_of(stream_op)}
+        case LaneStreamOp():
+            return {(id(stream_op.read.array), 0), *_all(stream_op.write.array, needs)}
 
 
 def _all(array: Array, needs: dict[int, _Needs]) -> set[Copy]:
@@ -211,22 +212,22 @@ def _copy_sides(need: _Needs, side: str) -> Iterator[str]:
         yield ("E" if copy == need.copies - 1 else "W") if spread else side
 
 
-def _sides(work: Work, needs: dict[int, _Needs]) -> dict[int, str]:
+def _sides(program: StreamProgram, needs: dict[int, _Needs]) -> dict[int, str]:
     """A hemisphere for each array: what is asked for, else that which keeps both directions' streams evenly used."""
     sides: dict[int, str] = {}
-    for sweep in work.sweeps:
-        if isinstance(sweep, VectorSweep):
-            _settle_sides(sweep, needs, sides)
+    for stream_op in program.stream_ops:
+        if isinstance(stream_op, VectorStreamOp):
+            _choose_sides(stream_op, needs, sides)
     for key, need in needs.items():
         sides.setdefault(key, _asked(need) or "W")
     return sides
 
 
-def _settle_sides(sweep: VectorSweep, needs: dict[int, _Needs], sides: dict[int, str]) -> None:
-    """Sides for the arrays of a sweep that have none yet. What comes from the west takes eastward streams, as do results that go
-    east; results of one step go one way."""
-    load = [sum(4 for drained in sweep.drains if drained.side == side) for side in SIDES]  # bytes eastward, westward
-    for group, leaves in _groups(sweep):
+def _choose_sides(stream_op: VectorStreamOp, needs: dict[int, _Needs], sides: dict[int, str]) -> None:
+    """Sides for the arrays of a stream operation that have none yet. What comes from the west takes eastward streams, as do results
+    that go east; results of one step go one way."""
+    load = [sum(4 for drained in stream_op.drains if drained.side == side) for side in SIDES]  # bytes eastward, westward
+    for group, leaves in _groups(stream_op):
         asked = (side for array in group if (side := sides.get(id(array)) or _asked(needs[id(array)])))
         side = next(asked, "W" if load[leaves] <= load[not leaves] else "E")
         load[(side == "E") != leaves] += TYPES[group[0].dtype].nbytes
@@ -234,12 +235,12 @@ def _settle_sides(sweep: VectorSweep, needs: dict[int, _Needs], sides: dict[int,
             sides.setdefault(id(array), side)
 
 
-def _groups(sweep: VectorSweep) -> Iterator[tuple[Sequence[Array], bool]]:
+def _groups(stream_op: VectorStreamOp) -> Iterator[tuple[Sequence[Array], bool]]:
     """Arrays that must share a side, with whether they take results."""
-    for read in sweep.reads[len(sweep.drains) :]:
-        yield [read.walk.array], False
-    for step in sorted({write.step for write in sweep.writes}):
-        yield [write.walk.array for write in sweep.writes if write.step == step], True
+    for read in stream_op.reads[len(stream_op.drains) :]:
+        yield [read.pattern.array], False
+    for step in sorted({write.step for write in stream_op.writes}):
+        yield [write.pattern.array for write in stream_op.writes if write.step == step], True
 
 
 def _asked(need: _Needs) -> str:

@@ -1,8 +1,8 @@
-"""Reservation tables: what of the machine is taken when, and the earliest begin at which a sweep gets all that it needs.
+"""Reservation tables: what of the machine is taken when, and the earliest begin at which a stream operation gets all that it needs.
 
-A sweep needs some resources as they are (a slice's queue), and some from pools (any ALU, any aligned group of streams). Spans are
-cycles counted from the sweep's begin; those of streams are diagonals counted the same way, since a later begin moves both alike.
-"""
+A stream operation needs some resources as they are (a slice's queue), and some from pools (any ALU, any aligned group of streams).
+Spans are cycles counted from the stream operation's begin; those of streams are diagonals counted the same way, since a later begin
+moves both alike. """
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Pool:
 
 @dataclass(slots=True)
 class Demand:
-    """What one sweep takes: `fixed` resources, and one candidate of each of `pools`. It may not begin before `least`."""
+    """What one stream operation takes: `fixed` resources, and one candidate of each of `pools`. It may not begin before `least`."""
 
     fixed: Mapping[Resource, Sequence[Span]]
     pools: Sequence[Pool]
@@ -35,15 +35,15 @@ class Demand:
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedItem:
-    """When a sweep begins, and which candidate each of its pools got."""
+class Reservation:
+    """When a stream operation begins, and which candidate each of its pools got."""
 
     begin: int
-    picks: tuple[int, ...]
+    choices: tuple[int, ...]
 
 
 class Exhausted(Exception):
-    """A sweep that asks a pool for more at one time than it has; `pool` is its number in the demand."""
+    """A stream operation that asks a pool for more at one time than it has; `pool` is its number in the demand."""
 
     def __init__(self, pool: int) -> None:
         super().__init__(pool)
@@ -51,38 +51,38 @@ class Exhausted(Exception):
 
 
 @dataclass(slots=True)
-class ScheduleReservations:
+class ReservationTable:
     """The table: what is taken of each resource."""
 
     taken: dict[Resource, Intervals] = field(default_factory=dict)
 
-    def place(self, demand: Demand) -> PlacedItem:
-        """Take what a sweep needs at the earliest begin that has it. Raises Exhausted where there is none."""
-        placed = self.find(demand, demand.least)
-        self.claim(demand, placed)
-        return placed
+    def reserve(self, demand: Demand) -> Reservation:
+        """Take what a stream operation needs at the earliest begin that has it. Raises Exhausted where there is none."""
+        reservation = self.find(demand, demand.least)
+        self.claim(demand, reservation)
+        return reservation
 
-    def find(self, demand: Demand, begin: int) -> PlacedItem:
-        """The earliest begin from `begin` on that has what a sweep needs. Raises Exhausted where there is none."""
+    def find(self, demand: Demand, begin: int) -> Reservation:
+        """The earliest begin from `begin` on that has what a stream operation needs. Raises Exhausted where there is none."""
         while True:
             begin = self._earliest(demand.fixed.items(), begin)
-            picks = self._pick(demand.pools, begin)
-            if isinstance(picks, tuple):
-                return PlacedItem(begin, picks)
-            begin = picks
+            choices = self._choose(demand.pools, begin)
+            if isinstance(choices, tuple):
+                return Reservation(begin, choices)
+            begin = choices
 
-    def claim(self, demand: Demand, placed: PlacedItem) -> None:
+    def claim(self, demand: Demand, reservation: Reservation) -> None:
         """Take what was found."""
-        for resource, spans in _parts(demand, placed):
+        for resource, spans in _parts(demand, reservation):
             taken = self.taken.setdefault(resource, Intervals())
             for low, high in spans:
-                taken.add(placed.begin + low, placed.begin + high)
+                taken.add(reservation.begin + low, reservation.begin + high)
 
-    def release(self, demand: Demand, placed: PlacedItem) -> None:
-        """Give back what a sweep took."""
-        for resource, spans in _parts(demand, placed):
+    def release(self, demand: Demand, reservation: Reservation) -> None:
+        """Give back what a stream operation took."""
+        for resource, spans in _parts(demand, reservation):
             for low, high in spans:
-                self.taken[resource].remove(placed.begin + low, placed.begin + high)
+                self.taken[resource].remove(reservation.begin + low, reservation.begin + high)
 
     def _earliest(self, parts: Iterable[tuple[Resource, Sequence[Span]]], begin: int) -> int:
         wanted = [(self.taken[resource], spans) for resource, spans in parts if resource in self.taken]
@@ -93,18 +93,18 @@ class ScheduleReservations:
             if begin == before:
                 return begin
 
-    def _pick(self, pools: Sequence[Pool], begin: int) -> tuple[int, ...] | int:
+    def _choose(self, pools: Sequence[Pool], begin: int) -> tuple[int, ...] | int:
         """A candidate of each pool at `begin`, or the next begin to try."""
-        picks: list[int] = []
+        choices: list[int] = []
         claims: dict[Resource, list[Sequence[Span]]] = {}
         for number, pool in enumerate(pools):
             soonest: int | None = None
-            for pick, candidate in enumerate(pool.candidates):
+            for choice, candidate in enumerate(pool.candidates):
                 if any(overlap(claim, spans) for resource, spans in candidate for claim in claims.get(resource, ())):
                     continue
                 at = self._earliest(candidate, begin)
                 if at == begin:
-                    picks.append(pick)
+                    choices.append(choice)
                     for resource, spans in candidate:
                         claims.setdefault(resource, []).append(spans)
                     break
@@ -113,14 +113,14 @@ class ScheduleReservations:
                 if soonest is None:
                     raise Exhausted(number)
                 return soonest
-        return tuple(picks)
+        return tuple(choices)
 
 
-def _parts(demand: Demand, placed: PlacedItem) -> Iterator[tuple[Resource, Sequence[Span]]]:
-    """All that a placed sweep has."""
+def _parts(demand: Demand, reservation: Reservation) -> Iterator[tuple[Resource, Sequence[Span]]]:
+    """All that a placed stream operation has."""
     yield from demand.fixed.items()
-    for pool, pick in zip(demand.pools, placed.picks, strict=True):
-        yield from pool.candidates[pick]
+    for pool, choice in zip(demand.pools, reservation.choices, strict=True):
+        yield from pool.candidates[choice]
 
 
 def _fit(taken: Intervals, spans: Sequence[Span], begin: int) -> int:

@@ -1,4 +1,4 @@
-"""Walks as few bursts: which vectors at which points, and which rows of which places those are.
+"""Access patterns as few bursts: which vectors at which points, and which rows of which blocks those are.
 
 A run is an arithmetic progression of vectors over equally spaced points, and the whole of it repeated. A loop nest costs as many
 runs as its loops have iterations outside the two innermost ones that do not continue one another.
@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilefw.api.integers import ceil_div
-from tilefw_spatial.program import Home
-from tilefw_spatial.sweep import Walk
+from tilefw_spatial.program import Allocation
+from tilefw_spatial.stream_program import AccessPattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +69,11 @@ def _grid(start: int, outer: int, outer_step: int, inner: int, inner_step: int) 
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduledAccess:
+class RowAccess:
     """What one queue does of a run: `count` rows from `row` on, `step` apart, on consecutive cycles from `point` on; all of it
     `repeats` times, `period` cycles and `jump` rows further each time."""
 
-    place: int
+    block: int
     point: int
     row: int
     count: int
@@ -88,12 +88,12 @@ class ScheduledAccess:
         return self.point + (self.repeats - 1) * self.period + self.count
 
 
-def runs(domain: tuple[int, ...], walk: Walk, every: int = 1) -> list[AccessRun]:
-    """The runs of a walk, in order of time. Where `every` points make one, the walk is over every `every`-th point."""
-    if walk.table is not None:
-        found = _of_table(walk.table)
+def runs(domain: tuple[int, ...], pattern: AccessPattern, every: int = 1) -> list[AccessRun]:
+    """The runs of an access pattern, in order of time. Where `every` points make one, it is over every `every`-th point."""
+    if pattern.table is not None:
+        found = _of_table(pattern.table)
     else:
-        found = _of_strides(domain, walk.start, walk.strides)
+        found = _of_strides(domain, pattern.start, pattern.strides)
     return found if every == 1 else [_stretched(run, every) for run in found]
 
 
@@ -131,47 +131,47 @@ def _of_table(table: NDArray[np.int64]) -> list[AccessRun]:
     """Greedily the longest progressions, from the first point on."""
     last = len(table) - 1
     steps = np.diff(table)
-    turns = [*(np.flatnonzero(np.diff(steps)) + 1).tolist(), last]  # points where a stretch of one step ends
+    ends = [*(np.flatnonzero(np.diff(steps)) + 1).tolist(), last]  # points where a stretch of one step ends
     found: list[AccessRun] = []
     point = 0
     while point <= last:
         if point == last:
             end, step = point, 0
         else:
-            end, step = turns[bisect_right(turns, point)], int(steps[point])
+            end, step = ends[bisect_right(ends, point)], int(steps[point])
         found.append(AccessRun(point, int(table[point]), end - point + 1, step))
         point = end + 1
     return found
 
 
-def accesses(found: Iterable[AccessRun], home: Home) -> list[ScheduledAccess]:
+def row_accesses(found: Iterable[AccessRun], allocation: Allocation) -> list[RowAccess]:
     """What the places of an array have to do for these runs."""
-    result: list[ScheduledAccess] = []
+    result: list[RowAccess] = []
     for run in found:
         low, high = run.bounds()
-        if home.groups == 1 and low // home.segment == high // home.segment:
-            result += _in_one_place(run, low // home.segment, home.segment)
+        if allocation.groups == 1 and low // allocation.segment == high // allocation.segment:
+            result += _in_one_block(run, low // allocation.segment, allocation.segment)
         else:
             for row in run.rows():
-                for part in _by_segment(row, home.segment):
-                    result += _by_group(part, home)
+                for part in _by_segment(row, allocation.segment):
+                    result += _by_group(part, allocation)
     return result
 
 
-def _in_one_place(run: AccessRun, place: int, segment: int) -> Iterator[ScheduledAccess]:
-    row = run.vector - place * segment
+def _in_one_block(run: AccessRun, block: int, segment: int) -> Iterator[RowAccess]:
+    row = run.vector - block * segment
     if run.spacing == 1:
-        yield ScheduledAccess(place, run.point, row, run.count, run.step, run.repeats, run.period, run.jump)
+        yield RowAccess(block, run.point, row, run.count, run.step, run.repeats, run.period, run.jump)
     else:
         for part in run.rows():
-            yield _spaced(part, place, part.vector - place * segment, part.step)
+            yield _spaced(part, block, part.vector - block * segment, part.step)
 
 
-def _spaced(run: AccessRun, place: int, row: int, step: int) -> ScheduledAccess:
+def _spaced(run: AccessRun, block: int, row: int, step: int) -> RowAccess:
     """One row each `spacing` cycles: a burst of one, repeated."""
     if run.spacing == 1 or run.count == 1:
-        return ScheduledAccess(place, run.point, row, run.count, step if run.count > 1 else 0)
-    return ScheduledAccess(place, run.point, row, 1, 0, run.count, run.spacing, step)
+        return RowAccess(block, run.point, row, run.count, step if run.count > 1 else 0)
+    return RowAccess(block, run.point, row, 1, 0, run.count, run.spacing, step)
 
 
 def _by_segment(run: AccessRun, segment: int) -> Iterator[AccessRun]:
@@ -188,13 +188,13 @@ def _by_segment(run: AccessRun, segment: int) -> Iterator[AccessRun]:
         first += count
 
 
-def _by_group(run: AccessRun, home: Home) -> Iterator[ScheduledAccess]:
-    """A run within one segment, dealt out to the groups that its vectors come by in turn."""
-    segment, within = divmod(run.vector, home.segment)
-    turn = min(run.count, home.groups // gcd(home.groups, run.step))
-    for k in range(turn):
-        count = (run.count - k - 1) // turn + 1
-        row, group = divmod(within + k * run.step, home.groups)
-        part = AccessRun(run.point + k * run.spacing, run.vector, count, run.step, run.spacing * turn)
-        yield _spaced(part, segment * home.groups + group, row, run.step * turn // home.groups)
+def _by_group(run: AccessRun, allocation: Allocation) -> Iterator[RowAccess]:
+    """A run within one segment, divided among the groups, which its vectors reach cyclically."""
+    segment, within = divmod(run.vector, allocation.segment)
+    period = min(run.count, allocation.groups // gcd(allocation.groups, run.step))
+    for k in range(period):
+        count = (run.count - k - 1) // period + 1
+        row, group = divmod(within + k * run.step, allocation.groups)
+        part = AccessRun(run.point + k * run.spacing, run.vector, count, run.step, run.spacing * period)
+        yield _spaced(part, segment * allocation.groups + group, row, run.step * period // allocation.groups)
 

@@ -1,9 +1,9 @@
-"""Work to schedule: arrays get places, sweeps get times, and the number of cycles is known before there is any program.
+"""Stream program to schedule: arrays get memory, operations get times, and the number of cycles is known before there is any
+program.
 
-Sweeps are placed one by one in the order of the work, each as early as its operands and the reservations allow: later ones fill
-the gaps that earlier ones leave. A matrix sweep is placed with the sweep that drains it, so that its accumulators are never taken
-without end.
-"""
+Stream operations are placed one by one in the order of the program, each as early as its operands and the reservations allow: later
+ones fill the gaps that earlier ones leave. A matrix stream operation is placed with the stream operation that drains it, so that
+its accumulators are never taken without end. """
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from dataclasses import dataclass, field
 from tilefw.api import CapacityError, InternalError
 from tilefw_spatial.isa import latency_key
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import Home
+from tilefw_spatial.program import Allocation
 from tilefw_spatial.schedule import lane, matrix, vector
 from tilefw_spatial.schedule.accumulators import Accumulators
 from tilefw_spatial.schedule.demand import DemandedIssue, DemandPlan
 from tilefw_spatial.schedule.matrix import ScheduledPlane, ScheduledSums
-from tilefw_spatial.schedule.memory import MemoryTouch, StoredRows
-from tilefw_spatial.schedule.placement import NEAR, Placement, place
-from tilefw_spatial.schedule.reservations import Demand, Exhausted, PlacedItem, ScheduleReservations
-from tilefw_spatial.sweep import Array, LaneSweep, MatrixSweep, VectorSweep, Work, arrays_of
+from tilefw_spatial.schedule.memory import ArrayAccess, StoredRows
+from tilefw_spatial.schedule.placement import NEAR, Placement, place_arrays
+from tilefw_spatial.schedule.reservations import Demand, Exhausted, Reservation, ReservationTable
+from tilefw_spatial.stream_program import Array, LaneStreamOp, MatrixStreamOp, StreamProgram, VectorStreamOp, arrays_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Schedule:
 
     machine: Machine
     issues: Sequence[DemandedIssue]
-    arrays: Sequence[tuple[Array, tuple[Home, ...]]]
+    arrays: Sequence[tuple[Array, tuple[Allocation, ...]]]
     cycles: int
     used: int
     switch_maps: Sequence[tuple[int, ...]] = ()
@@ -44,38 +44,41 @@ class Schedule:
 
 TRIES = ((NEAR, False), (0, False), (64, False), (0, True))
 """How much distance counts against busy slices, and whether arrays choose slices in the order in which they are first used
-(`placement`): what is best depends on which sweeps meet, and is tried."""
+(`placement`): what is best depends on which stream operations meet, and is tried."""
 
 GOOD_ENOUGH = 0.95
 """Of the cycles, those in which the busiest queue is at work: no placement changes much then."""
 
 WAITING = 0.75
-"""Where no queue is at work for more of the cycles, sweeps wait for one another: only then is the order of arrays tried."""
+"""Where no queue is at work for more of the cycles, stream operations wait for one another: only then is the order of arrays
+tried."""
 
 
 LONG = 512
-"""Sweeps of work of which only the beginning, `SAMPLE` sweeps, is placed in all ways, and all of it in the best of them: the ways
-differ in what they do to sweeps that meet, which the beginning shows."""
+"""Operations of a stream program of which only the beginning, `SAMPLE` operations, is scheduled with every candidate placement, and
+all of it with the best: candidates differ in operations that compete for slices, which the beginning shows."""
 
 SAMPLE = 128
 
 
-def schedule(work: Work, machine: Machine) -> Schedule:
-    """Place and time all of the work. Raises CapacityError where arrays do not fit the chip."""
-    if len(work.sweeps) > LONG:
-        near, by_use = _best(_beginning(work), machine)[0]
+def schedule(program: StreamProgram, machine: Machine) -> Schedule:
+    """Place and time a whole stream program. Raises CapacityError where arrays do not fit the chip."""
+    if len(program.stream_ops) > LONG:
+        near, by_use = _best(_beginning(program), machine)[0]
         with suppress(CapacityError):
-            return _scheduled(work, machine, near, by_use)
-    return _best(work, machine)[1]
+            return _scheduled(program, machine, near, by_use)
+    return _best(program, machine)[1]
 
 
-def _beginning(work: Work) -> Work:
-    sweeps = work.sweeps[:SAMPLE]
-    drained = (part for sweep in sweeps if isinstance(sweep, VectorSweep) for part in sweep.drains)
-    return Work(sweeps, list(dict.fromkeys(array for sweep in (*sweeps, *drained) for array in arrays_of(sweep))))
+def _beginning(program: StreamProgram) -> StreamProgram:
+    stream_ops = program.stream_ops[:SAMPLE]
+    drained = (part for stream_op in stream_ops if isinstance(stream_op, VectorStreamOp) for part in stream_op.drains)
+    return StreamProgram(
+        stream_ops, list(dict.fromkeys(array for stream_op in (*stream_ops, *drained) for array in arrays_of(stream_op)))
+    )
 
 
-def _best(work: Work, machine: Machine) -> tuple[tuple[int, bool], Schedule]:
+def _best(program: StreamProgram, machine: Machine) -> tuple[tuple[int, bool], Schedule]:
     """Of all tries the one that takes the fewest cycles."""
     best: tuple[tuple[int, bool], Schedule] | None = None
     refused: CapacityError | None = None
@@ -83,7 +86,7 @@ def _best(work: Work, machine: Machine) -> tuple[tuple[int, bool], Schedule]:
         if by_use and best is not None and _busiest(best[1].issues) > WAITING * best[1].cycles:
             continue
         try:
-            found = _scheduled(work, machine, near, by_use)
+            found = _scheduled(program, machine, near, by_use)
         except CapacityError as error:
             refused = error
             continue
@@ -97,10 +100,10 @@ def _best(work: Work, machine: Machine) -> tuple[tuple[int, bool], Schedule]:
     return best
 
 
-def _scheduled(work: Work, machine: Machine, near: int, by_use: bool) -> Schedule:
-    this = ChipScheduler(machine, place(work, machine, near, by_use), work.arrays)
-    for sweep in work.sweeps:
-        this.add(sweep)
+def _scheduled(program: StreamProgram, machine: Machine, near: int, by_use: bool) -> Schedule:
+    this = ChipScheduler(machine, place_arrays(program, machine, near, by_use), program.arrays)
+    for stream_op in program.stream_ops:
+        this.add(stream_op)
     return this.result(this.last + 1 + machine.skew)
 
 
@@ -120,22 +123,22 @@ def last_event(machine: Machine, issue: DemandedIssue) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Timed:
-    """A sweep that has its time."""
+    """A stream operation that has its time."""
 
     plan: DemandPlan
-    touches: Sequence[MemoryTouch]
+    array_accesses: Sequence[ArrayAccess]
     demand: Demand
-    placed: PlacedItem
+    reservation: Reservation
 
 
 @dataclass(slots=True)
 class ChipScheduler:
-    """One chip's work as far as it is placed and timed."""
+    """One chip's stream program as far as it is placed and timed."""
 
     machine: Machine
     placement: Placement
     arrays: Sequence[Array]
-    reservations: ScheduleReservations = field(default_factory=ScheduleReservations)
+    reservations: ReservationTable = field(default_factory=ReservationTable)
     stores: StoredRows = field(default_factory=StoredRows)
     issues: list[DemandedIssue] = field(default_factory=list)
     products: dict[str, int] = field(default_factory=dict)  # so far, by plane
@@ -156,74 +159,74 @@ class ChipScheduler:
         arrays = [(array, self.placement.of(array)) for array in self.arrays if array.vectors]
         return Schedule(self.machine, self.issues, arrays, cycles, self.placement.used, tuple(self.switch_maps), begin)
 
-    def add(self, sweep: VectorSweep | MatrixSweep | LaneSweep) -> None:
-        """Place the sweep that comes next in the work."""
-        match sweep:
-            case VectorSweep(drains=()):
-                self._keep(self._stream(sweep, ()))
-            case VectorSweep():
-                self._drain(sweep)
-            case MatrixSweep():
-                pass  # placed with the sweep that drains it
-            case LaneSweep():
-                self._switch(sweep)
+    def add(self, stream_op: VectorStreamOp | MatrixStreamOp | LaneStreamOp) -> None:
+        """Place the next stream operation of the program."""
+        match stream_op:
+            case VectorStreamOp(drains=()):
+                self._keep(self._stream(stream_op, ()))
+            case VectorStreamOp():
+                self._drain(stream_op)
+            case MatrixStreamOp():
+                pass  # placed with the stream operation that drains it
+            case LaneStreamOp():
+                self._switch(stream_op)
 
-    def _time(self, plan: DemandPlan, touches: Sequence[MemoryTouch]) -> _Timed:
-        """Take what a sweep needs as early as it can be had."""
-        plan.least = max(plan.least, self.stores.least(touches))
+    def _time(self, plan: DemandPlan, array_accesses: Sequence[ArrayAccess]) -> _Timed:
+        """Take what a stream operation needs as early as it can be had."""
+        plan.least = max(plan.least, self.stores.least(array_accesses))
         demand = plan.demand()
         try:
-            return _Timed(plan, touches, demand, self.reservations.place(demand))
+            return _Timed(plan, array_accesses, demand, self.reservations.reserve(demand))
         except Exhausted as error:
             wanted = plan.pools[error.pool].candidates[0][0][0]
-            raise InternalError(f"a sweep asks for more at one time than there is of {wanted} and the like") from error
+            raise InternalError(f"a stream operation asks for more at one time than there is of {wanted} and the like") from error
 
     def _keep(self, timed: _Timed) -> None:
-        """The sweep stays where it is: its instructions, and when its results are there."""
-        self.stores.add(timed.touches, timed.placed.begin)
-        self.issues += timed.plan.issues(timed.placed.begin, timed.placed.picks)
+        """The stream operation stays where it is: its instructions, and when its results are there."""
+        self.stores.add(timed.array_accesses, timed.reservation.begin)
+        self.issues += timed.plan.issues(timed.reservation.begin, timed.reservation.choices)
 
-    def _stream(self, sweep: VectorSweep, sums: Sequence[ScheduledSums]) -> _Timed:
-        plan = vector.plan_vector(sweep, self.machine, self.placement.of, sums)
-        return self._time(plan, vector.touches(sweep, self.machine, self.placement.of))
+    def _stream(self, stream_op: VectorStreamOp, sums: Sequence[ScheduledSums]) -> _Timed:
+        plan = vector.plan_vector(stream_op, self.machine, self.placement.of, sums)
+        return self._time(plan, vector.array_accesses(stream_op, self.machine, self.placement.of))
 
-    def _switch(self, sweep: LaneSweep) -> None:
-        if sweep.op not in ("PRM", "DST"):
-            raise InternalError(f"the scheduler has no form for sweeps of {sweep.op}")
-        number = self.switch_maps.setdefault(sweep.map, len(self.switch_maps))
-        plan = lane.plan_lane(sweep, self.machine, self.placement.of, number)
-        self._keep(self._time(plan, lane.touches(sweep, self.machine, self.placement.of)))
+    def _switch(self, stream_op: LaneStreamOp) -> None:
+        if stream_op.op not in ("PRM", "DST"):
+            raise InternalError(f"the scheduler has no form for stream operations with {stream_op.op}")
+        number = self.switch_maps.setdefault(stream_op.map, len(self.switch_maps))
+        plan = lane.plan_lane(stream_op, self.machine, self.placement.of, number)
+        self._keep(self._time(plan, lane.array_accesses(stream_op, self.machine, self.placement.of)))
 
-    def _drain(self, sweep: VectorSweep) -> None:
-        """Products and the sweep that drains them, together: later where all accumulators are taken meanwhile."""
+    def _drain(self, stream_op: VectorStreamOp) -> None:
+        """Products and the stream operation that drains them, together: later where all accumulators are taken meanwhile."""
         least = 0
         while True:
-            products = [self._multiply(drained, least) for drained in sweep.drains]
+            products = [self._multiply(drained, least) for drained in stream_op.drains]
             sums = [found for found, _ in products]
-            drained = self._stream(sweep, sums)
+            drained = self._stream(stream_op, sums)
             timed = [*(found for _, found in products), drained]
-            blocked = self._slots(sweep, sums, drained.placed.begin)
+            blocked = self._slots(stream_op, sums, drained.reservation.begin)
             if blocked is None:
                 break
             least = blocked
             for found in timed:
-                self.reservations.release(found.demand, found.placed)
+                self.reservations.release(found.demand, found.reservation)
         for found in timed:
             self._keep(found)
         for found in sums:
             self.products[found.plane.name] = self.products.get(found.plane.name, 0) + 1
 
-    def _multiply(self, sweep: MatrixSweep, least: int) -> tuple[ScheduledSums, _Timed]:
-        plane = ScheduledPlane(sweep.side, self._plane_number(sweep), sweep.dtype != "int8")
-        planned = matrix.plan_matrix(sweep, self.machine, self.placement.of, plane)
+    def _multiply(self, stream_op: MatrixStreamOp, least: int) -> tuple[ScheduledSums, _Timed]:
+        plane = ScheduledPlane(stream_op.side, self._plane_number(stream_op), stream_op.dtype != "int8")
+        planned = matrix.plan_matrix(stream_op, self.machine, self.placement.of, plane)
         planned.plan.least = max(least, self.accumulators.least(plane.members))
-        timed = self._time(planned.plan, matrix.touches(sweep, self.machine, self.placement.of, planned))
-        return matrix.sums_of(sweep, self.machine, planned, timed.placed.begin), timed
+        timed = self._time(planned.plan, matrix.array_accesses(stream_op, self.machine, self.placement.of, planned))
+        return matrix.sums_of(stream_op, self.machine, planned, timed.reservation.begin), timed
 
-    def _slots(self, sweep: VectorSweep, sums: Sequence[ScheduledSums], begin: int) -> int | None:
+    def _slots(self, stream_op: VectorStreamOp, sums: Sequence[ScheduledSums], begin: int) -> int | None:
         """Give all sums their accumulators, from the first product to the drain; or none, and the cycle from which to try again."""
         for number, found in enumerate(sums):
-            until = matrix.drain_time(self.machine, found, begin + sweep.reads[number].time) + found.rows
+            until = matrix.drain_time(self.machine, found, begin + stream_op.reads[number].time) + found.rows
             address = self.accumulators.take(found.plane.members, found.rows, found.begin, until)
             if address is None:
                 for other in sums[:number]:
@@ -232,8 +235,8 @@ class ChipScheduler:
             found.slot.address = address
         return None
 
-    def _plane_number(self, sweep: MatrixSweep) -> int:
+    def _plane_number(self, stream_op: MatrixStreamOp) -> int:
         """int8 takes one plane, that with fewer products so far; other types the pair, by its first plane's queues."""
-        if sweep.dtype != "int8":
+        if stream_op.dtype != "int8":
             return 0
-        return min(range(self.machine.planes), key=lambda number: self.products.get(f"MXM.{sweep.side}{number}", 0))
+        return min(range(self.machine.planes), key=lambda number: self.products.get(f"MXM.{stream_op.side}{number}", 0))

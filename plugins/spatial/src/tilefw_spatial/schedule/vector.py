@@ -1,4 +1,4 @@
-"""Vector sweeps: what they need of slices, streams, accumulators and ALUs, and the instructions that carry them out."""
+"""Vector stream operations: what they need of slices, streams, accumulators and ALUs, and the instructions that carry them out."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tilefw_spatial.program import Inst
 from tilefw_spatial.schedule.copies import copy_numbers
 from tilefw_spatial.schedule.demand import DemandedIssue, DemandGroup, DemandPlan
 from tilefw_spatial.schedule.matrix import ScheduledSums, drain
-from tilefw_spatial.schedule.memory import Homes, MemoryTouch, is_east, reach, spread
+from tilefw_spatial.schedule.memory import Allocations, ArrayAccess, is_east, reach, spread
 from tilefw_spatial.schedule.runs import runs
-from tilefw_spatial.sweep import AluStep, OperandSource, Read, VectorSweep
+from tilefw_spatial.stream_program import AluStep, OperandSource, Read, VectorStreamOp
 
 _KINDS = MappingProxyType({
     "stream": OperandKind.STREAM, "alu": OperandKind.ALU, "imm": OperandKind.IMMEDIATE, "lane": OperandKind.LANE,
@@ -26,12 +26,12 @@ _PARTS = "abc"
 
 
 @dataclass(frozen=True, slots=True)
-class _Sweep:
-    """A sweep with what its parts share: where arrays lie, and the pools' numbers of its streams and ALUs."""
+class _PlannedStreamOp:
+    """A stream operation with what its parts share: where arrays lie, and the pools' numbers of its streams and ALUs."""
 
-    sweep: VectorSweep
+    stream_op: VectorStreamOp
     plan: DemandPlan
-    homes: Homes
+    allocations: Allocations
     points: int
     copies: Sequence[int]
 
@@ -46,22 +46,22 @@ def op_of(step: AluStep) -> str:
 
 
 def plan_vector(
-    sweep: VectorSweep, machine: Machine, homes: Homes, sums: Sequence[ScheduledSums]
+    stream_op: VectorStreamOp, machine: Machine, allocations: Allocations, sums: Sequence[ScheduledSums]
 ) -> DemandPlan:
-    """What the sweep needs. `sums` are the accumulators of its drains, in their order."""
+    """What the stream operation needs. `sums` are the accumulators of its drains, in their order."""
     plan = DemandPlan(machine)
-    this = _Sweep(sweep, plan, homes, prod(sweep.domain), copy_numbers(sweep))
-    inputs = [_input(this, number, read, sums) for number, read in enumerate(sweep.reads)]
+    this = _PlannedStreamOp(stream_op, plan, allocations, prod(stream_op.domain), copy_numbers(stream_op))
+    inputs = [_input(this, number, read, sums) for number, read in enumerate(stream_op.reads)]
     outputs = _outputs(this)
     first_alu = len(plan.pools)
-    for step in sweep.steps:
+    for step in stream_op.steps:
         _alu_pool(this, step)
-    for number in range(len(sweep.steps)):
+    for number in range(len(stream_op.steps)):
         _step(this, number, inputs, outputs, first_alu)
     return plan
 
 
-def _input(this: _Sweep, number: int, read: Read, sums: Sequence[ScheduledSums]) -> DemandGroup:
+def _input(this: _PlannedStreamOp, number: int, read: Read, sums: Sequence[ScheduledSums]) -> DemandGroup:
     """The streams of a read, which end at the vector unit."""
     machine, at = this.machine, this.machine.position("VXM")
     passes = [(at, read.time, read.time + this.points)]
@@ -70,9 +70,9 @@ def _input(this: _Sweep, number: int, read: Read, sums: Sequence[ScheduledSums])
         group = this.plan.streams(found.plane.side == "E", TYPES[found.dtype].nbytes, passes)
         drain(this.plan, found, read.time, group)
         return group
-    home = this.homes(read.walk.array)[this.copies[number]]
-    group = this.plan.streams(is_east(machine, home), TYPES[home.dtype].nbytes, passes)
-    this.plan.read(runs(this.sweep.domain, read.walk), home, at, read.time, group)
+    allocation = this.allocations(read.pattern.array)[this.copies[number]]
+    group = this.plan.streams(is_east(machine, allocation), TYPES[allocation.dtype].nbytes, passes)
+    this.plan.read(runs(this.stream_op.domain, read.pattern), allocation, at, read.time, group)
     return group
 
 
@@ -91,86 +91,92 @@ def write_domain(domain: tuple[int, ...], every: int) -> tuple[int, ...]:
     return domain
 
 
-def _outputs(this: _Sweep) -> dict[int, DemandGroup]:
+def _outputs(this: _PlannedStreamOp) -> dict[int, DemandGroup]:
     """The streams of each step whose result is written, and the writes."""
     machine, at = this.machine, this.machine.position("VXM")
     groups: dict[int, DemandGroup] = {}
-    for write in this.sweep.writes:
-        step = this.sweep.steps[write.step]
+    for write in this.stream_op.writes:
+        step = this.stream_op.steps[write.step]
         time = result_time(machine, step)
-        for home in this.homes(write.walk.array):
-            west = not is_east(machine, home)
+        for allocation in this.allocations(write.pattern.array):
+            west = not is_east(machine, allocation)
             if write.step not in groups:
                 span = (at, time, time + this.points - step.every + 1)
-                groups[write.step] = this.plan.streams(west, TYPES[home.dtype].nbytes, [span])
+                groups[write.step] = this.plan.streams(west, TYPES[allocation.dtype].nbytes, [span])
             if (groups[write.step].bases[0] >= machine.streams) != west:
-                raise InternalError(f"results of one step for both hemispheres: '{write.walk.array.name}'")
-            found = runs(write_domain(this.sweep.domain, step.every), write.walk, step.every)
-            this.plan.write(found, home, at, time, groups[write.step])
+                raise InternalError(f"results of one step for both hemispheres: '{write.pattern.array.name}'")
+            found = runs(write_domain(this.stream_op.domain, step.every), write.pattern, step.every)
+            this.plan.write(found, allocation, at, time, groups[write.step])
     return groups
 
 
-def _alu_pool(this: _Sweep, step: AluStep) -> None:
+def _alu_pool(this: _PlannedStreamOp, step: AluStep) -> None:
     """Any ALU that is free. After a slow row it stays taken until a fast one's results come later than its last one."""
     slow = this.machine.delays[latency_key(op_of(step), step.dtype)] - this.machine.delays["alu"]
     spans = [(step.time, step.time + this.points + slow)]
     this.plan.any_of([[(f"VXM.{number}", spans)] for number in range(this.machine.alus)])
 
 
-def _step(this: _Sweep, number: int, inputs: Sequence[DemandGroup], outputs: dict[int, DemandGroup], first_alu: int) -> None:
+def _step(
+    this: _PlannedStreamOp, number: int, inputs: Sequence[DemandGroup], outputs: dict[int, DemandGroup], first_alu: int
+) -> None:
     """One ALU's burst."""
-    step = this.sweep.steps[number]
+    step = this.stream_op.steps[number]
     op = op_of(step)
     row, _ = OPS[op]
     used = {field.part: source for field, source in zip(row.operands, step.operands, strict=False)}
     output = outputs.get(number)
 
-    def make(picks: Sequence[int]) -> DemandedIssue:
+    def make(choices: Sequence[int]) -> DemandedIssue:
         fields: dict[str, int] = {"map": 0, "imm": 0}
-        for place, part in enumerate(_PARTS):
-            _operand(this, step, place, used.get(part, OperandSource("none")), fields, inputs, picks, first_alu)
+        for position, part in enumerate(_PARTS):
+            _operand(this, step, position, used.get(part, OperandSource("none")), fields, inputs, choices, first_alu)
         if output is not None:
-            fields["dst"], fields["flags"] = output.bases[picks[output.pool]], PUT_FLAG
+            fields["dst"], fields["flags"] = output.bases[choices[output.pool]], PUT_FLAG
         if row.name == "TRED":
             fields["step"] = step.every
-        return DemandedIssue(f"VXM.{picks[first_alu + number]}", step.time, Inst(op, step.dtype, this.points, **fields))
+        return DemandedIssue(f"VXM.{choices[first_alu + number]}", step.time, Inst(op, step.dtype, this.points, **fields))
 
     this.plan.makes.append(make)
 
 
 def _operand(
-    this: _Sweep, step: AluStep, place: int, source: OperandSource, fields: dict[str, int], inputs: Sequence[DemandGroup],
-    picks: Sequence[int], first_alu: int,
+    this: _PlannedStreamOp, step: AluStep, position: int, source: OperandSource, fields: dict[str, int],
+    inputs: Sequence[DemandGroup], choices: Sequence[int], first_alu: int,
 ) -> None:
     """Put an operand into the fields of the instruction (`isa.row` has their meaning)."""
-    part = _PARTS[place]
+    part = _PARTS[position]
     kind = _KINDS[source.kind]
     match source.kind:
         case "stream":
             group = inputs[source.index]
-            fields[part] = group.bases[picks[group.pool]]
+            fields[part] = group.bases[choices[group.pool]]
         case "alu":
-            producer = this.sweep.steps[source.index]
+            producer = this.stream_op.steps[source.index]
             wait = step.time - result_time(this.machine, producer)
-            fields[part] = alu_operand(picks[first_alu + source.index], wait // this.machine.delay_step)
+            fields[part] = alu_operand(choices[first_alu + source.index], wait // this.machine.delay_step)
         case "imm":
             fields["imm"] = source.index
-    fields["map"] |= kind << 2 * place | source.negate << 6 + place | source.absolute << 9 + place
+    fields["map"] |= kind << 2 * position | source.negate << 6 + position | source.absolute << 9 + position
 
 
-def touches(sweep: VectorSweep, machine: Machine, homes: Homes) -> list[MemoryTouch]:
-    """What the sweep reads and writes of arrays."""
-    found: list[MemoryTouch] = []
-    copies = copy_numbers(sweep)
+def array_accesses(stream_op: VectorStreamOp, machine: Machine, allocations: Allocations) -> list[ArrayAccess]:
+    """What the stream operation reads and writes of arrays."""
+    found: list[ArrayAccess] = []
+    copies = copy_numbers(stream_op)
     at, delay = machine.position("VXM"), machine.delays["read"]
-    for number, read in enumerate(sweep.reads[len(sweep.drains) :], len(sweep.drains)):
-        home = homes(read.walk.array)[copies[number]]
-        issue = read.time - reach(machine, home, at) - delay
-        found.append(MemoryTouch(read.walk.array, runs(sweep.domain, read.walk), issue, False, spread(machine, [home], at)))
-    for write in sweep.writes:
-        step = sweep.steps[write.step]
-        walked = runs(write_domain(sweep.domain, step.every), write.walk, step.every)
-        places = homes(write.walk.array)
-        way = max(reach(machine, home, at) for home in places)
-        found.append(MemoryTouch(write.walk.array, walked, result_time(machine, step) + way, True, spread(machine, places, at)))
+    for number, read in enumerate(stream_op.reads[len(stream_op.drains) :], len(stream_op.drains)):
+        allocation = allocations(read.pattern.array)[copies[number]]
+        issue = read.time - reach(machine, allocation, at) - delay
+        found.append(
+            ArrayAccess(read.pattern.array, runs(stream_op.domain, read.pattern), issue, False, spread(machine, [allocation], at))
+        )
+    for write in stream_op.writes:
+        step = stream_op.steps[write.step]
+        access_runs = runs(write_domain(stream_op.domain, step.every), write.pattern, step.every)
+        targets = allocations(write.pattern.array)
+        route = max(reach(machine, allocation, at) for allocation in targets)
+        found.append(
+            ArrayAccess(write.pattern.array, access_runs, result_time(machine, step) + route, True, spread(machine, targets, at))
+        )
     return found

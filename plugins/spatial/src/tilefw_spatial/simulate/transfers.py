@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tilefw.api import CodeError, LaunchError
 from tilefw_spatial.isa import TYPES
-from tilefw_spatial.program import Home, Tensor, Transfer
+from tilefw_spatial.program import Allocation, Tensor, Transfer
 from tilefw_spatial.simulate.chip import Chip
 from tilefw_spatial.simulate.findings import Faults, Findings
 
@@ -61,14 +61,14 @@ class _Axis:
 
 def fill(tensor: Tensor, buffers: Sequence[HostBuffer | None], chips: Sequence[Chip], findings: Findings) -> None:
     """Put an `in` or `const` array into its slices."""
-    home = tensor.home
-    nbytes = TYPES[home.dtype].nbytes
+    allocation = tensor.allocation
+    nbytes = TYPES[allocation.dtype].nbytes
     lanes = chips[0].machine.lanes
     if tensor.data is not None:
-        vectors = np.ascontiguousarray(tensor.data).view(f"u{nbytes}").reshape(home.vectors, lanes)
-        place(home, vectors, None, chips)
+        vectors = np.ascontiguousarray(tensor.data).view(f"u{nbytes}").reshape(allocation.vectors, lanes)
+        place(allocation, vectors, None, chips)
         return
-    vectors = np.full((home.vectors, lanes), tensor.transfers[0].fill if tensor.transfers else 0, f"u{nbytes}")
+    vectors = np.full((allocation.vectors, lanes), tensor.transfers[0].fill if tensor.transfers else 0, f"u{nbytes}")
     poison: Words | None = None
     for transfer in tensor.transfers:
         buffer = _buffer(tensor, transfer, buffers)
@@ -78,13 +78,13 @@ def fill(tensor: Tensor, buffers: Sequence[HostBuffer | None], chips: Sequence[C
         if doubtful is not None and doubtful.any():
             poison = np.zeros_like(vectors) if poison is None else poison
             _move(transfer, doubtful, origin, poison, buffer.name, None, to_host=False)
-    place(home, vectors, None if poison is None else np.logical_or.reduce(poison != 0, axis=1), chips)
+    place(allocation, vectors, None if poison is None else np.logical_or.reduce(poison != 0, axis=1), chips)
 
 
 def collect(tensor: Tensor, buffers: Sequence[HostBuffer | None], chips: Sequence[Chip], findings: Findings) -> None:
     """Bring an `out` array to the host."""
-    nbytes = TYPES[tensor.home.dtype].nbytes
-    vectors, written = gathered(tensor.home, chips)
+    nbytes = TYPES[tensor.allocation.dtype].nbytes
+    vectors, written = gathered(tensor.allocation, chips)
     for transfer in tensor.transfers:
         buffer = _buffer(tensor, transfer, buffers)
         words, origin = buffer.words(nbytes)
@@ -95,23 +95,23 @@ def collect(tensor: Tensor, buffers: Sequence[HostBuffer | None], chips: Sequenc
             _move(transfer, poison, origin, np.zeros_like(vectors), buffer.name, None, to_host=True)
 
 
-def place(home: Home, vectors: Words, poisoned: NDArray[np.bool_] | None, chips: Sequence[Chip]) -> None:
-    """Vectors into the rows of their home; those that are poisoned are as if nobody had written them."""
-    for rows, plane, index in _homes(home):
-        count = len(range(*index.indices(home.vectors)))
+def place(allocation: Allocation, vectors: Words, poisoned: NDArray[np.bool_] | None, chips: Sequence[Chip]) -> None:
+    """Vectors into the rows of their allocation; those that are poisoned are as if nobody had written them."""
+    for rows, plane, index in _allocations(allocation):
+        count = len(range(*index.indices(allocation.vectors)))
         slice_ = chips[rows.chip].slices[rows.slice]
         begin = rows.bank * chips[rows.chip].machine.rows + rows.row
         slice_.data[begin : begin + count] = vectors[index].view(np.uint8).reshape(count, vectors.shape[1], -1)[:, :, plane]
         slice_.written[begin : begin + count] = True if poisoned is None else ~poisoned[index]
 
 
-def gathered(home: Home, chips: Sequence[Chip]) -> tuple[Words, NDArray[np.bool_]]:
-    """The vectors of a home, and whether all bytes of each were ever written."""
-    nbytes, lanes = TYPES[home.dtype].nbytes, chips[0].machine.lanes
-    raw = np.empty((home.vectors, lanes, nbytes), np.uint8)
-    written = np.ones(home.vectors, bool)
-    for rows, plane, index in _homes(home):
-        count = len(range(*index.indices(home.vectors)))
+def gathered(allocation: Allocation, chips: Sequence[Chip]) -> tuple[Words, NDArray[np.bool_]]:
+    """The vectors of an allocation, and whether all bytes of each were ever written."""
+    nbytes, lanes = TYPES[allocation.dtype].nbytes, chips[0].machine.lanes
+    raw = np.empty((allocation.vectors, lanes, nbytes), np.uint8)
+    written = np.ones(allocation.vectors, bool)
+    for rows, plane, index in _allocations(allocation):
+        count = len(range(*index.indices(allocation.vectors)))
         slice_ = chips[rows.chip].slices[rows.slice]
         begin = rows.bank * chips[rows.chip].machine.rows + rows.row
         raw[index, :, plane] = slice_.data[begin : begin + count]
@@ -119,14 +119,14 @@ def gathered(home: Home, chips: Sequence[Chip]) -> tuple[Words, NDArray[np.bool_
     return raw.view(f"u{nbytes}")[..., 0], written
 
 
-def _homes(home: Home) -> Iterator[tuple[Any, int, slice]]:
-    """Every run of rows of a home with its byte plane and the vectors that lie there."""
-    segments = range(0, home.vectors, home.segment)
-    for plane, (s, group) in product(range(len(home.planes)), product(range(len(segments)), range(home.groups))):
+def _allocations(allocation: Allocation) -> Iterator[tuple[Any, int, slice]]:
+    """Every run of rows of an allocation with its byte plane and the vectors that lie there."""
+    segments = range(0, allocation.vectors, allocation.segment)
+    for plane, (s, group) in product(range(len(allocation.planes)), product(range(len(segments)), range(allocation.groups))):
         start = segments[s] + group
-        end = min(segments[s] + home.segment, home.vectors)
+        end = min(segments[s] + allocation.segment, allocation.vectors)
         if start < end:
-            yield home.planes[plane][s * home.groups + group], plane, slice(start, end, home.groups)
+            yield allocation.planes[plane][s * allocation.groups + group], plane, slice(start, end, allocation.groups)
 
 
 def _buffer(tensor: Tensor, transfer: Transfer, buffers: Sequence[HostBuffer | None]) -> HostBuffer:

@@ -11,7 +11,7 @@ from tilefw.api import Utilisation
 from tilefw.api.integers import ceil_div
 from tilefw_spatial.isa import OPS
 from tilefw_spatial.machine import SIDES, Machine
-from tilefw_spatial.program import Home, Rows
+from tilefw_spatial.program import Allocation, Rows
 from tilefw_spatial.simulate.burst import Burst
 from tilefw_spatial.simulate.engine import Simulation
 
@@ -38,7 +38,7 @@ def utilisation(simulation: Simulation) -> tuple[Utilisation, ...]:
     busy = [
         Utilisation(name, used[kind], queues.count(kind) * chips * simulation.cycles) for kind, name in UNITS.items()
     ]
-    rows = sum(int(held.sum()) for held in occupied(simulation).values())
+    rows = sum(int(filled.sum()) for filled in occupied(simulation).values())
     return (*busy, Utilisation("memory", rows * machine.lanes, machine.capacity * chips, "bytes"))
 
 
@@ -54,22 +54,22 @@ def occupied(simulation: Simulation) -> Occupied:
         for chip in range(len(simulation.program.chips)) for side in SIDES for i in range(machine.slices)
     }
     for tensor in simulation.program.tensors:
-        for place, count in _places(tensor.home):
-            begin = place.bank * machine.rows + place.row
-            rows[place.chip, place.slice][begin : begin + count] = True
+        for block, count in _blocks(tensor.allocation):
+            begin = block.bank * machine.rows + block.row
+            rows[block.chip, block.slice][begin : begin + count] = True
     for burst in simulation.bursts:
         if OPS[burst.inst.op][0].name == "WR":
             rows[burst.chip, burst.queue.unit][_addresses(machine, burst)] = True
     return rows
 
 
-def _places(home: Home) -> Iterator[tuple[Rows, int]]:
-    """Where vectors of a home lie, and in how many rows there."""
-    for plane in home.planes:
-        for number, place in enumerate(plane):
-            segment, group = divmod(number, home.groups)
-            vectors = min(home.segment, home.vectors - segment * home.segment)
-            yield place, max(0, ceil_div(vectors - group, home.groups))
+def _blocks(allocation: Allocation) -> Iterator[tuple[Rows, int]]:
+    """Where vectors of an allocation lie, and in how many rows there."""
+    for plane in allocation.planes:
+        for number, block in enumerate(plane):
+            segment, group = divmod(number, allocation.groups)
+            vectors = min(allocation.segment, allocation.vectors - segment * allocation.segment)
+            yield block, max(0, ceil_div(vectors - group, allocation.groups))
 
 
 def _addresses(machine: Machine, burst: Burst) -> NDArray[np.int64]:

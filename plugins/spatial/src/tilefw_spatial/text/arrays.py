@@ -11,7 +11,7 @@ import numpy as np
 from tilefw.api import DTYPES
 from tilefw_spatial.isa import TYPES, Use
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import AxisMap, Home, Parameter, Rows, Tensor, Transfer
+from tilefw_spatial.program import Allocation, AxisMap, Parameter, Rows, Tensor, Transfer
 from tilefw_spatial.text.operands import read_row
 from tilefw_spatial.text.runs import read_bytes, read_numbers
 from tilefw_spatial.text.source import DIRECTIVE, TextPiece
@@ -102,12 +102,12 @@ class TensorText:
 
     def finish(self, machine: Machine, parameters: list[Parameter], chips: int) -> Tensor:
         """The array. Raises Fault at its head for what is wrong with the whole."""
-        home = Home(self.dtype, self.vectors, tuple(self.planes), self.groups, self.segment)
+        allocation = Allocation(self.dtype, self.vectors, tuple(self.planes), self.groups, self.segment)
         data = None
         if self.data or self.role == "const":
             raw = np.frombuffer(b"".join(self.data), TYPES[self.dtype].numpy)
             data = raw.reshape(-1, machine.lanes)
-        tensor = Tensor(self.name, self.role, home, tuple(self.transfers), data)
+        tensor = Tensor(self.name, self.role, allocation, tuple(self.transfers), data)
         for fault in tensor_faults(machine, tensor, parameters, chips):
             raise self.head.fault(f"tensor {self.name}: {fault}", DIRECTIVE)
         return tensor

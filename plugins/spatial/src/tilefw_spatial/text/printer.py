@@ -45,17 +45,17 @@ def _parameter(parameter: Parameter) -> str:
 
 
 def _tensor(tensor: Tensor) -> Iterator[str]:
-    home = tensor.home
-    yield (f".tensor {tensor.role} {json.dumps(tensor.name)} {home.dtype} vectors={home.vectors} groups={home.groups} "
-           f"segment={home.segment}")
-    for plane in home.planes:
+    allocation = tensor.allocation
+    yield (f".tensor {tensor.role} {json.dumps(tensor.name)} {allocation.dtype} vectors={allocation.vectors} "
+           f"groups={allocation.groups} segment={allocation.segment}")
+    for plane in allocation.planes:
         yield ".plane " + ", ".join(map(_rows, plane))
     for transfer in tensor.transfers:
         yield from _transfer(transfer)
     if tensor.data is not None:
         raw = np.ascontiguousarray(tensor.data).view(np.uint8).reshape(len(tensor.data), -1)
         for vector, its in groupby(row.tobytes() for row in raw):
-            yield f".data {len(list(its))} x {bytes_text(vector, TYPES[home.dtype].nbytes)}"
+            yield f".data {len(list(its))} x {bytes_text(vector, TYPES[allocation.dtype].nbytes)}"
 
 
 def _rows(rows: Rows) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tilefw.api import LaunchError
 from tilefw_spatial.isa import TYPES
-from tilefw_spatial.program import Home, Tensor, Transfer
+from tilefw_spatial.program import Allocation, Tensor, Transfer
 from tilefw_spatial.tick.findings import HOST, UNINITIALISED, TickFindings
 from tilefw_spatial.tick.superlane import TickSlice
 
@@ -28,8 +28,8 @@ class TickArray:
 
 def fill(tensor: Tensor, arrays: Sequence[TickArray | None], slices: Sequence[Any], lanes: int, findings: TickFindings) -> None:
     """Put an `in` or `const` array into its rows."""
-    home, nbytes = tensor.home, TYPES[tensor.home.dtype].nbytes
-    image = np.zeros((home.vectors, lanes, nbytes), np.uint8)
+    allocation, nbytes = tensor.allocation, TYPES[tensor.allocation.dtype].nbytes
+    image = np.zeros((allocation.vectors, lanes, nbytes), np.uint8)
     if tensor.data is not None:
         image[:] = np.ascontiguousarray(tensor.data).view(np.uint8).reshape(image.shape)
     elif tensor.transfers:
@@ -37,17 +37,17 @@ def fill(tensor: Tensor, arrays: Sequence[TickArray | None], slices: Sequence[An
     for transfer in tensor.transfers:
         for data, vector, lane in _elements(tensor, transfer, arrays, nbytes, findings):
             image[vector, lane] = data
-    for vector, plane, slice_, row in _rows(home, slices):
+    for vector, plane, slice_, row in _rows(allocation, slices):
         slice_.data[row] = image[vector, :, plane]
         slice_.written[row] = True
 
 
 def collect(tensor: Tensor, arrays: Sequence[TickArray | None], slices: Sequence[Any], lanes: int, findings: TickFindings) -> None:
     """Bring an `out` array to the host."""
-    home, nbytes = tensor.home, TYPES[tensor.home.dtype].nbytes
-    image = np.zeros((home.vectors, lanes, nbytes), np.uint8)
-    written = np.ones(home.vectors, bool)
-    for vector, plane, slice_, row in _rows(home, slices):
+    allocation, nbytes = tensor.allocation, TYPES[tensor.allocation.dtype].nbytes
+    image = np.zeros((allocation.vectors, lanes, nbytes), np.uint8)
+    written = np.ones(allocation.vectors, bool)
+    for vector, plane, slice_, row in _rows(allocation, slices):
         image[vector, :, plane] = slice_.data[row]
         written[vector] &= slice_.written[row].all()
     for transfer in tensor.transfers:
@@ -57,14 +57,14 @@ def collect(tensor: Tensor, arrays: Sequence[TickArray | None], slices: Sequence
                 findings.whole(UNINITIALISED, f"vector {vector} of {tensor.name} goes to the host and was never written")
 
 
-def _rows(home: Home, slices: Sequence[Any]) -> Iterator[tuple[int, int, TickSlice, int]]:
+def _rows(allocation: Allocation, slices: Sequence[Any]) -> Iterator[tuple[int, int, TickSlice, int]]:
     """Where each byte plane of each vector lies."""
-    for vector in range(home.vectors):
-        segment, rest = divmod(vector, home.segment)
-        for plane, places in enumerate(home.planes):
-            at = places[segment * home.groups + rest % home.groups]
+    for vector in range(allocation.vectors):
+        segment, rest = divmod(vector, allocation.segment)
+        for plane, blocks in enumerate(allocation.planes):
+            at = blocks[segment * allocation.groups + rest % allocation.groups]
             slice_: TickSlice = slices[at.chip][at.slice]
-            yield vector, plane, slice_, at.bank * slice_.bank_rows + at.row + rest // home.groups
+            yield vector, plane, slice_, at.bank * slice_.bank_rows + at.row + rest // allocation.groups
 
 
 def _elements(

@@ -26,7 +26,7 @@ def across(lane: Superlane, point: Point) -> Steps:
         source = np.where((source >= 0) & (source < machine.lanes), source, -1)
     else:
         source = lane.maps[inst.map][lane.lanes]
-    _put(lane, point, _picked(whole, source), any(tainted for _, tainted in parts))
+    _put(lane, point, _permuted(whole, source), any(tainted for _, tainted in parts))
 
 
 def distribute(lane: Superlane, point: Point) -> Steps:
@@ -36,7 +36,7 @@ def distribute(lane: Superlane, point: Point) -> Steps:
     source = lane.maps[inst.map][lane.lanes]
     local = np.where(source >= 0, source - lane.lanes.start, -1)
     yield Phase.ARRIVE, lane.machine.delays[latency_key(inst.op, inst.dtype)]
-    _put(lane, point, _picked(data, local), tainted)
+    _put(lane, point, _permuted(data, local), tainted)
 
 
 def merge(lane: Superlane, point: Point) -> Steps:
@@ -82,7 +82,7 @@ def receive(lane: Superlane, point: Point) -> Steps:
     yield
 
 
-def _picked(data: Bytes, source: NDArray[np.int64]) -> Bytes:
+def _permuted(data: Bytes, source: NDArray[np.int64]) -> Bytes:
     return np.where(source >= 0, data[:, np.maximum(source, 0)], np.uint8(0))
 
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from tilefw.api.integers import ceil_div
 from tilefw_spatial.arrange.item import Item
-from tilefw_spatial.arrange.normal import NormalTarget, Pick, operands, picked
-from tilefw_spatial.arrange.picks import Picked
+from tilefw_spatial.arrange.normal import NormalTarget, Reindex, operands, reindexed
+from tilefw_spatial.arrange.reindexing import AxisIndex
 from tilefw_spatial.graph import Axis, Dot, Elementwise, Reduce, Value
 from tilefw_spatial.postorder import postorder
 
@@ -22,22 +22,22 @@ LONGEST = 4095
 """Vectors that one TRED combines: what its field `every` holds (`isa.table`)."""
 
 
-def is_lengthy(items: Iterable[Item]) -> bool:
+def has_long_reduction(items: Iterable[Item]) -> bool:
     """Whether some item reduces more in time than one instruction can."""
-    return any(isinstance(item.value.op, Reduce) and not item.folded and _length(item.value.op) > LONGEST for item in items)
+    return any(isinstance(item.value.op, Reduce) and not item.across_lanes and _length(item.value.op) > LONGEST for item in items)
 
 
-def cut(targets: Sequence[NormalTarget]) -> list[NormalTarget]:
+def split_reductions(targets: Sequence[NormalTarget]) -> list[NormalTarget]:
     """The targets without lengthy reductions."""
-    cutter = _Cutter()
-    return [replace(target, value=cutter.value(target.value)) for target in targets]
+    splitter = _ReductionSplitter()
+    return [replace(target, value=splitter.value(target.value)) for target in targets]
 
 
 def _length(op: Reduce) -> int:
     return prod(axis.extent for axis in op.axes)
 
 
-class _Cutter:
+class _ReductionSplitter:
     """Rewrites values once each, operands first."""
 
     def __init__(self) -> None:
@@ -53,19 +53,19 @@ class _Cutter:
         match value.op:
             case Reduce() as op:
                 op = replace(op, operand=parts[0], initial=parts[1] if len(parts) > 1 else None)
-                return _shortened(op, value) if _length(op) > LONGEST else Value(op, value.axes, value.dtype, value.place)
+                return _split(op, value) if _length(op) > LONGEST else Value(op, value.axes, value.dtype, value.place)
             case Elementwise() as op:
                 op = replace(op, operands=tuple(parts))
             case Dot() as op:
                 op = replace(op, a=parts[0], b=parts[1])
-            case Pick(picks=picks):
-                op = Pick(parts[0], picks)
+            case Reindex(reindexing=reindexing):
+                op = Reindex(parts[0], reindexing)
             case _:
                 return value
         return Value(op, value.axes, value.dtype, value.place)
 
 
-def _shortened(op: Reduce, like: Value) -> Value:
+def _split(op: Reduce, like: Value) -> Value:
     """One axis after the other, the one that has an order last."""
     *first, last = sorted(op.axes, key=lambda axis: (axis is op.ordered, axis.extent))
     operand = op.operand
@@ -80,7 +80,7 @@ def _along(op: Reduce, like: Value) -> Value:
     found = op.initial
     for indices in np.array_split(np.arange(axis.extent), ceil_div(axis.extent, LONGEST)):
         part = Axis(axis.name, len(indices))
-        operand = _stretch(op.operand, axis, Picked((part,), indices), {})
+        operand = _at_indices(op.operand, axis, AxisIndex((part,), indices), {})
         step = Reduce(op.kind, operand, (part,), part if op.ordered is axis else None, found)
         axes = dict.fromkeys(a for value in operands(step) for a in value.axes if a is not part)
         found = Value(step, tuple(axes), like.dtype, like.place)
@@ -88,18 +88,18 @@ def _along(op: Reduce, like: Value) -> Value:
     return found
 
 
-def _stretch(value: Value, axis: Axis, indices: Picked, done: dict[Value, Value]) -> Value:
+def _at_indices(value: Value, axis: Axis, indices: AxisIndex, done: dict[Value, Value]) -> Value:
     """A value at some indices of an axis: elementwise work is done at these alone."""
     if axis not in value.axes:
         return value
     if value not in done:
-        done[value] = _stretched(value, axis, indices, done)
+        done[value] = _restricted(value, axis, indices, done)
     return done[value]
 
 
-def _stretched(value: Value, axis: Axis, indices: Picked, done: dict[Value, Value]) -> Value:
+def _restricted(value: Value, axis: Axis, indices: AxisIndex, done: dict[Value, Value]) -> Value:
     if not isinstance(value.op, Elementwise):
-        return picked(value, {axis: indices}, value)
-    parts = tuple(_stretch(part, axis, indices, done) for part in value.op.operands)
+        return reindexed(value, {axis: indices}, value)
+    parts = tuple(_at_indices(part, axis, indices, done) for part in value.op.operands)
     axes = tuple(dict.fromkeys(a for part in parts for a in part.axes))
     return Value(replace(value.op, operands=parts), axes, value.dtype, value.place)

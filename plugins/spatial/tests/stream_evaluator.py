@@ -1,4 +1,5 @@
-"""What Work computes, sweep by sweep in NumPy: arrays as [vectors, 320], the host's buffers by number of the parameter.
+"""What a stream program computes, operation by operation in NumPy: arrays as [vectors, 320], the host's buffers by number of the
+parameter.
 
 Vectors that nothing has written hold random bits, and so do the lanes that a transfer does not fill where its fill is zero: what
 must not reach a result shows.
@@ -14,27 +15,36 @@ from tilefw_spatial.isa.meanings import immediate, meaning, modified
 from tilefw_spatial.isa.table import OPS
 from tilefw_spatial.isa.types import TYPES, reinterpret
 from tilefw_spatial.program import Transfer
-from tilefw_spatial.sweep import Array, LaneSweep, MatrixSweep, OperandSource, VectorSweep, Walk, Work
+from tilefw_spatial.stream_program import (
+    AccessPattern,
+    Array,
+    LaneStreamOp,
+    MatrixStreamOp,
+    OperandSource,
+    StreamProgram,
+    VectorStreamOp,
+)
 
 LANES = 320
 _DEPTH = {"int8": 320}
 
 
 class Evaluator:
-    """Runs all sweeps in their order; `buffers` are flat arrays or their bytes, changed in place; a parameter points
+    """Runs all stream operations in their order; `buffers` are flat arrays or their bytes, changed in place; a parameter points
     `offsets` bytes behind the begin of its own."""
 
     def __init__(
-        self, work: Work, buffers: Mapping[int, np.ndarray], offsets: Mapping[int, int] | None = None, seed: int = 0,
+        self, stream_program: StreamProgram, buffers: Mapping[int, np.ndarray], offsets: Mapping[int, int] | None = None,
+        seed: int = 0,
     ) -> None:
         self._rng = np.random.default_rng(seed)
         self._buffers, self._offsets = buffers, offsets or {}
-        self.memory: dict[Array, np.ndarray] = {array: self._initial(array) for array in work.arrays}
-        self._sums: dict[MatrixSweep, np.ndarray] = {}
+        self.memory: dict[Array, np.ndarray] = {array: self._initial(array) for array in stream_program.arrays}
+        self._sums: dict[MatrixStreamOp, np.ndarray] = {}
         self.points = 0
-        for sweep in work.sweeps:
-            self._run(sweep)
-        for array in sorted(work.arrays, key=lambda array: array.rank):
+        for stream_op in stream_program.stream_ops:
+            self._run(stream_op)
+        for array in sorted(stream_program.arrays, key=lambda array: array.rank):
             if array.role == "out":
                 for transfer in array.transfers:
                     host, vector, lane = cells(transfer)
@@ -66,39 +76,39 @@ class Evaluator:
         first, begin = divmod(self._offsets.get(transfer.parameter, 0), dtype.itemsize)
         return raw[begin : begin + (raw.size - begin) // dtype.itemsize * dtype.itemsize].view(dtype), first
 
-    def _run(self, sweep: VectorSweep | MatrixSweep | LaneSweep) -> None:
-        match sweep:
-            case VectorSweep():
-                self._vector(sweep)
-            case MatrixSweep():
-                self._matrix(sweep)
-            case LaneSweep():
-                self._lanes(sweep)
+    def _run(self, stream_op: VectorStreamOp | MatrixStreamOp | LaneStreamOp) -> None:
+        match stream_op:
+            case VectorStreamOp():
+                self._vector(stream_op)
+            case MatrixStreamOp():
+                self._matrix(stream_op)
+            case LaneStreamOp():
+                self._lanes(stream_op)
 
-    def _vector(self, sweep: VectorSweep) -> None:
-        assert all(sum(1 for s in sweep.steps if s.alu == step.alu) == 1 for step in sweep.steps)
-        points = int(np.prod(sweep.domain, dtype=np.int64))
+    def _vector(self, stream_op: VectorStreamOp) -> None:
+        assert all(sum(1 for s in stream_op.steps if s.alu == step.alu) == 1 for step in stream_op.steps)
+        points = int(np.prod(stream_op.domain, dtype=np.int64))
         self.points += points
         streams = []
-        for number, read in enumerate(sweep.reads):
-            if number < len(sweep.drains):
-                streams.append(self._sums[sweep.drains[number]])
+        for number, read in enumerate(stream_op.reads):
+            if number < len(stream_op.drains):
+                streams.append(self._sums[stream_op.drains[number]])
             else:
-                assert not any(write.walk.array is read.walk.array for write in sweep.writes)
-                streams.append(self.memory[read.walk.array][numbers(read.walk, sweep.domain)])
+                assert not any(write.pattern.array is read.pattern.array for write in stream_op.writes)
+                streams.append(self.memory[read.pattern.array][numbers(read.pattern, stream_op.domain)])
         made: dict[int, np.ndarray] = {}
-        for number, step in sorted(enumerate(sweep.steps), key=lambda pair: pair[1].time):
+        for number, step in sorted(enumerate(stream_op.steps), key=lambda pair: pair[1].time):
             operands = [self._operand(source, step.dtype, step.op, streams, made) for source in step.operands]
             given = [operand for operand in operands if operand is not None]
             result = meaning(step.op, step.dtype, given, step.every)
             count = points // step.every
             made[number] = np.ascontiguousarray(np.broadcast_to(result, (count, LANES)))
-        for write in sweep.writes:
-            every = sweep.steps[write.step].every
-            domain = sweep.domain if every == 1 else sweep.domain[:-1]
-            assert every in (1, sweep.domain[-1])
-            target = self.memory[write.walk.array]
-            target[numbers(write.walk, domain)] = reinterpret(made[write.step], write.walk.array.dtype)
+        for write in stream_op.writes:
+            every = stream_op.steps[write.step].every
+            domain = stream_op.domain if every == 1 else stream_op.domain[:-1]
+            assert every in (1, stream_op.domain[-1])
+            target = self.memory[write.pattern.array]
+            target[numbers(write.pattern, domain)] = reinterpret(made[write.step], write.pattern.array.dtype)
 
     def _operand(self, source: OperandSource, dtype: str, op: str, streams: list, made: dict[int, np.ndarray]) -> np.ndarray | None:
         if source.kind == "none":
@@ -112,42 +122,44 @@ class Evaluator:
         return modified(found, source.negate, source.absolute)
 
     @np.errstate(all="ignore")  # what lanes beyond the weights' hold is anybody's number
-    def _matrix(self, sweep: MatrixSweep) -> None:
-        whole = TYPES["int32" if sweep.dtype == "int8" else "fp32"].numpy
+    def _matrix(self, stream_op: MatrixStreamOp) -> None:
+        whole = TYPES["int32" if stream_op.dtype == "int8" else "fp32"].numpy
         total = None
-        for part in sweep.products:
-            rows = self.memory[part.activations.array][numbers(part.activations, (sweep.rows,))]
-            depth = _DEPTH.get(sweep.dtype, 160)
-            assert 0 < part.depth <= depth and part.weights.groups == 16 // TYPES[sweep.dtype].nbytes
+        for part in stream_op.products:
+            rows = self.memory[part.activations.array][numbers(part.activations, (stream_op.rows,))]
+            depth = _DEPTH.get(stream_op.dtype, 160)
+            assert 0 < part.depth <= depth and part.weights.groups == 16 // TYPES[stream_op.dtype].nbytes
             assert part.first % part.weights.groups == 0
             a = rows[:, part.half * depth : part.half * depth + part.depth]
             b = self.memory[part.weights][part.first : part.first + part.depth]
-            if sweep.dtype == "int8":
+            if stream_op.dtype == "int8":
                 found = a.astype(np.int32) @ b.astype(np.int32)
             else:
                 found = (a.astype(np.float64) @ b.astype(np.float64)).astype(whole)
             total = found if total is None else total + found
         assert total is not None
-        self._sums[sweep] = total
+        self._sums[stream_op] = total
 
-    def _lanes(self, sweep: LaneSweep) -> None:
-        rows = self.memory[sweep.read.array][numbers(sweep.read, sweep.domain)]
-        assert sweep.op == "PRM"
-        source = np.array(sweep.map)
+    def _lanes(self, stream_op: LaneStreamOp) -> None:
+        rows = self.memory[stream_op.read.array][numbers(stream_op.read, stream_op.domain)]
+        assert stream_op.op == "PRM"
+        source = np.array(stream_op.map)
         found = np.where(source >= 0, rows[:, source], rows.dtype.type(0))
-        self.memory[sweep.write.array][numbers(sweep.write, sweep.domain)] = found
+        self.memory[stream_op.write.array][numbers(stream_op.write, stream_op.domain)] = found
 
 
-def numbers(walk: Walk, domain: tuple[int, ...]) -> np.ndarray:
-    """The vectors of a walk at each point."""
-    if walk.table is not None:
-        assert len(walk.table) == int(np.prod(domain))
-        found = walk.table
+def numbers(pattern: AccessPattern, domain: tuple[int, ...]) -> np.ndarray:
+    """The vectors of an access pattern at each point."""
+    if pattern.table is not None:
+        assert len(pattern.table) == int(np.prod(domain))
+        found = pattern.table
     else:
-        assert len(walk.strides) == len(domain)
+        assert len(pattern.strides) == len(domain)
         index = np.indices(domain).reshape(len(domain), int(np.prod(domain)))
-        found = walk.start + sum((index[n] * stride for n, stride in enumerate(walk.strides)), np.zeros(index.shape[1], np.int64))
-    assert found.min() >= 0 and found.max() < walk.array.vectors, (walk.array.name, found.max(), walk.array.vectors)
+        found = pattern.start + sum(
+            (index[n] * stride for n, stride in enumerate(pattern.strides)), np.zeros(index.shape[1], np.int64)
+        )
+    assert found.min() >= 0 and found.max() < pattern.array.vectors, (pattern.array.name, found.max(), pattern.array.vectors)
     return found
 
 

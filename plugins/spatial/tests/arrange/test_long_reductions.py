@@ -7,23 +7,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from graphs import apply, load, reduce, where
-from work_evaluator import Evaluator
+from stream_evaluator import Evaluator
 
 from tilefw_spatial.arrange import arrange
-from tilefw_spatial.arrange.lengthy import LONGEST
+from tilefw_spatial.arrange.long_reductions import LONGEST
 from tilefw_spatial.graph import Axis, Combine, Constant, Graph, Reduce, Store, Value
 from tilefw_spatial.machine import load as load_machine
-from tilefw_spatial.sweep import VectorSweep
+from tilefw_spatial.stream_program import VectorStreamOp
 
 RNG = np.random.default_rng(1)
 
 
 def run(graph: Graph, *buffers: np.ndarray) -> None:
-    """The graph's stores, as sweeps that hardware can run; into `buffers`."""
-    work = arrange(graph, load_machine())
-    sweeps = [sweep for sweep in work.sweeps if isinstance(sweep, VectorSweep)]
-    assert all(step.every <= LONGEST for sweep in sweeps for step in sweep.steps)
-    Evaluator(work, dict(enumerate(buffers)))
+    """The graph's stores, as stream operations that hardware can run; into `buffers`."""
+    stream_program = arrange(graph, load_machine())
+    stream_ops = [stream_op for stream_op in stream_program.stream_ops if isinstance(stream_op, VectorStreamOp)]
+    assert all(step.every <= LONGEST for stream_op in stream_ops for step in stream_op.steps)
+    Evaluator(stream_program, dict(enumerate(buffers)))
 
 
 @pytest.mark.parametrize("rows", [LONGEST, LONGEST + 1, 10_007])

@@ -1,4 +1,4 @@
-"""Arrays and where in them the vectors of a value stand: the number of a vector as a sum over axes of time and chunks of lanes."""
+"""Views of arrays: which vectors hold a value, the number of a vector as a sum over axes of time and chunks of lanes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilefw_spatial.arrange.access import AccessTerm
-from tilefw_spatial.arrange.picks import Picked, over
+from tilefw_spatial.arrange.reindexing import AxisIndex, over
 from tilefw_spatial.graph import Axis
-from tilefw_spatial.sweep import Array, Walk
+from tilefw_spatial.stream_program import AccessPattern, Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Held:
+class ArrayView:
     """Vector `start + chunk · (number of the chunk) + Σ terms` of `array` holds a value's elements at given indices in time."""
 
     array: Array
@@ -24,9 +24,9 @@ class Held:
     terms: tuple[AccessTerm, ...]
     start: int = 0
 
-    def renamed(self, picks: Mapping[Axis, Picked]) -> Held:
+    def renamed(self, reindexing: Mapping[Axis, AxisIndex]) -> ArrayView:
         """The same vectors by other axes."""
-        return Held(self.array, self.chunk, tuple(term.renamed(picks) for term in self.terms), self.start)
+        return ArrayView(self.array, self.chunk, tuple(term.renamed(reindexing) for term in self.terms), self.start)
 
 
 def stepped(axis: Axis, stride: int) -> AccessTerm:
@@ -36,8 +36,8 @@ def stepped(axis: Axis, stride: int) -> AccessTerm:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loop:
-    """One loop of a sweep: axes flattened, outermost first, of which the points `begin` to `end` are run. The loop over the vectors
-    of one point in time is over an axis too, its `chunk`."""
+    """One loop of a stream operation: axes flattened, outermost first, of which the points `begin` to `end` are run. The loop over
+    the vectors of one point in time is over an axis too, its `chunk`."""
 
     axes: tuple[Axis, ...]
     begin: int
@@ -54,20 +54,20 @@ def whole(*axes: Axis) -> Loop:
 
 
 def vectors(
-    held: Held, chunk: Axis, loops: tuple[Loop, ...], fixed: Mapping[Axis, int],
+    view: ArrayView, chunk: Axis, loops: tuple[Loop, ...], fixed: Mapping[Axis, int],
 ) -> tuple[int, list[NDArray[np.int64]], NDArray[np.int64] | None]:
     """The vector's number over the loops: a start, what each loop adds, and the rest over all of them (None: nothing)."""
-    start, adds, rest = held.start, [np.zeros(loop.points, dtype=np.int64) for loop in loops], None
-    for term in (*held.terms, stepped(chunk, held.chunk)):
+    start, adds, rest = view.start, [np.zeros(loop.points, dtype=np.int64) for loop in loops], None
+    for term in (*view.terms, stepped(chunk, view.chunk)):
         free = [axis for axis in term.axes if axis not in fixed]
         offsets = np.asarray(term.offsets)[tuple(fixed.get(axis, slice(None)) for axis in term.axes)]
         if not free:
             start += int(offsets)
             continue
-        homes = {next(n for n, loop in enumerate(loops) if axis in loop.axes) for axis in free}
-        if len(homes) == 1:
-            home = homes.pop()
-            adds[home] = adds[home] + _along(offsets, free, loops[home])
+        owners = {next(n for n, loop in enumerate(loops) if axis in loop.axes) for axis in free}
+        if len(owners) == 1:
+            owner = owners.pop()
+            adds[owner] = adds[owner] + _along(offsets, free, loops[owner])
         else:
             rest = _across(offsets, free, loops) + (0 if rest is None else rest)
     return start, adds, rest
@@ -93,16 +93,16 @@ def _across(offsets: NDArray[np.int64], free: list[Axis], loops: tuple[Loop, ...
     return np.broadcast_to(offsets[tuple(grids)], [loop.points for loop in loops])
 
 
-def walk(held: Held, chunk: Axis, loops: tuple[Loop, ...], fixed: Mapping[Axis, int]) -> Walk:
+def access_pattern(view: ArrayView, chunk: Axis, loops: tuple[Loop, ...], fixed: Mapping[Axis, int]) -> AccessPattern:
     """The vectors of a value in the order of the loops."""
-    start, adds, rest = vectors(held, chunk, loops, fixed)
+    start, adds, rest = vectors(view, chunk, loops, fixed)
     strides = [_stride(add) for add in adds]
     if rest is None and None not in strides:
-        return Walk(held.array, start + sum(int(add[0]) for add in adds), tuple(s for s in strides if s is not None))
+        return AccessPattern(view.array, start + sum(int(add[0]) for add in adds), tuple(s for s in strides if s is not None))
     total = np.full([loop.points for loop in loops], start, dtype=np.int64) + (0 if rest is None else rest)
     for number, add in enumerate(adds):
         total = total + add.reshape([-1 if n == number else 1 for n in range(len(loops))])
-    return Walk(held.array, 0, (), np.ascontiguousarray(total.reshape(-1)))
+    return AccessPattern(view.array, 0, (), np.ascontiguousarray(total.reshape(-1)))
 
 
 def _stride(add: NDArray[np.int64]) -> int | None:

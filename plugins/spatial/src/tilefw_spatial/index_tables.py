@@ -1,4 +1,4 @@
-"""Tables by index in closed form: offsets that advance evenly, and indices of which one run counts.
+"""Index tables in closed form: affine offsets, and masks that are one interval.
 
 An axis may have as many indices as the chip has bytes, and an access that is refused for its size many more: what one number a step
 says of them is never written out, unless somebody asks for the table.
@@ -31,7 +31,7 @@ def check_size(count: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Ramp:
+class AffineTable:
     """`first + i · step` for each of `count` indices. NumPy takes it as the array that it stands for."""
 
     first: int
@@ -45,17 +45,17 @@ class Ramp:
     def __len__(self) -> int:
         return self.count
 
-    def __mul__(self, factor: int) -> Ramp:
-        return Ramp(self.first * factor, self.step * factor, self.count)
+    def __mul__(self, factor: int) -> AffineTable:
+        return AffineTable(self.first * factor, self.step * factor, self.count)
 
     @overload
-    def __getitem__(self, index: slice) -> Ramp: ...
+    def __getitem__(self, index: slice) -> AffineTable: ...
     @overload
     def __getitem__(self, index: NDArray[np.int64] | NDArray[np.bool_]) -> NDArray[np.int64]: ...
-    def __getitem__(self, index: slice | NDArray[np.int64] | NDArray[np.bool_]) -> Ramp | NDArray[np.int64]:
+    def __getitem__(self, index: slice | NDArray[np.int64] | NDArray[np.bool_]) -> AffineTable | NDArray[np.int64]:
         if isinstance(index, slice):
             taken = range(self.count)[index]
-            return Ramp(self.first + taken.start * self.step, self.step * taken.step, len(taken))
+            return AffineTable(self.first + taken.start * self.step, self.step * taken.step, len(taken))
         numbers = np.flatnonzero(index) if index.dtype == np.bool_ else np.where(index < 0, index + self.count, index)
         return self.first + self.step * numbers
 
@@ -73,7 +73,7 @@ class Ramp:
 
 
 @dataclass(frozen=True, slots=True)
-class RampSpan:
+class IndexInterval:
     """True for the indices from `low` up to `high` of `count`, 0 ≤ low ≤ high ≤ count. NumPy takes it as that array."""
 
     low: int
@@ -106,40 +106,40 @@ class RampSpan:
         return self.high - self.low
 
 
-Offsets = NDArray[np.int64] | Ramp
-Valid = NDArray[np.bool_] | RampSpan
+Offsets = NDArray[np.int64] | AffineTable
+Valid = NDArray[np.bool_] | IndexInterval
 
 
 def even(offsets: NDArray[np.int64]) -> Offsets:
-    """A table in closed form, where it is a ramp."""
+    """A table in closed form, where it is affine."""
     if offsets.ndim != 1 or not offsets.size:
         return offsets
     step = int(offsets[1]) - int(offsets[0]) if offsets.size > 1 else 0
     if offsets.size > 2 and (np.diff(offsets) != step).any():
         return offsets
-    return Ramp(int(offsets[0]), step, offsets.size)
+    return AffineTable(int(offsets[0]), step, offsets.size)
 
 
 def together(a: Valid | None, b: Valid | None) -> Valid | None:
     """The indices that both have; None where all."""
     if a is None or b is None:
         return b if a is None else a
-    if isinstance(a, RampSpan) and isinstance(b, RampSpan):
+    if isinstance(a, IndexInterval) and isinstance(b, IndexInterval):
         low = max(a.low, b.low)
-        return RampSpan(low, max(low, min(a.high, b.high)), a.count)
+        return IndexInterval(low, max(low, min(a.high, b.high)), a.count)
     return np.asarray(a) & np.asarray(b)
 
 
 def taken(table: Offsets, valid: Valid) -> Offsets:
     """A table without the indices that do not count."""
-    return table[valid.low : valid.high] if isinstance(valid, RampSpan) else table[valid]
+    return table[valid.low : valid.high] if isinstance(valid, IndexInterval) else table[valid]
 
 
 def taken_valid(table: Valid, valid: Valid) -> Valid | None:
     """Which of the indices that count are among those of `table`, of the others none; None where all are."""
-    if isinstance(table, RampSpan) and isinstance(valid, RampSpan):
+    if isinstance(table, IndexInterval) and isinstance(valid, IndexInterval):
         low, high = (min(max(end, valid.low), valid.high) - valid.low for end in (table.low, table.high))
-        found: Valid = RampSpan(low, high, valid.sum())
+        found: Valid = IndexInterval(low, high, valid.sum())
     else:
         found = np.asarray(table)[np.asarray(valid)]
     return None if found.all() else found
@@ -152,11 +152,11 @@ def run(valid: NDArray[np.bool_]) -> Valid:
     found = np.flatnonzero(valid)
     if found.size and int(found[-1]) - int(found[0]) + 1 != found.size:
         return valid
-    return RampSpan(int(found[0]), int(found[-1]) + 1, valid.size) if found.size else RampSpan(0, 0, valid.size)
+    return IndexInterval(int(found[0]), int(found[-1]) + 1, valid.size) if found.size else IndexInterval(0, 0, valid.size)
 
 
 def either(a: Valid, b: Valid) -> Valid:
     """The indices that one of both has."""
-    if isinstance(a, RampSpan) and isinstance(b, RampSpan) and max(a.low, b.low) <= min(a.high, b.high):
-        return RampSpan(min(a.low, b.low), max(a.high, b.high), a.count)
+    if isinstance(a, IndexInterval) and isinstance(b, IndexInterval) and max(a.low, b.low) <= min(a.high, b.high):
+        return IndexInterval(min(a.low, b.low), max(a.high, b.high), a.count)
     return np.asarray(a) | np.asarray(b)

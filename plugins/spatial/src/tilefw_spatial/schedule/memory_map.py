@@ -18,9 +18,9 @@ from tilefw.api.integers import ceil_div, round_up
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.limits import SMALLER
 from tilefw_spatial.machine import SIDES, Machine
-from tilefw_spatial.program import Home, Rows
+from tilefw_spatial.program import Allocation, Rows
 from tilefw_spatial.schedule.intervals import Span, merged
-from tilefw_spatial.sweep import Array
+from tilefw_spatial.stream_program import Array
 
 _LEAST_SEGMENT = 64
 """Rows of the shortest segment that an array is cut into when banks are nearly full."""
@@ -40,10 +40,10 @@ class RowBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    """A copy's home, the rows that it takes, and the arrays that had some of these before."""
+class PlacedCopy:
+    """A copy's allocation, the rows that it takes, and the arrays that had some of these before."""
 
-    home: Home
+    allocation: Allocation
     blocks: tuple[RowBlock, ...]
     before: frozenset[int]
 
@@ -53,7 +53,7 @@ def rows_of(array: Array) -> int:
     return round_up(array.vectors, array.groups) * TYPES[array.dtype].nbytes
 
 
-class Floor:
+class MemoryMap:
     """The rows of one chip. The greater `near`, the more distance from the unit that uses an array counts against busy slices.
 
     Arrays of `linked`, by identity, are operands of products that go over links, which keep a slice for many cycles a row: they
@@ -67,17 +67,17 @@ class Floor:
         self._free: dict[str, tuple[tuple[Span, ...], ...]] = {name: (((0, machine.rows),),) * machine.banks for name in every}
         self._owners = {name: np.full((machine.banks, machine.rows), _NOBODY, np.int64) for name in every}
         self._numbers: list[int] = []  # array of an owner's number
-        self._dead: list[RowBlock] = []
+        self._retired: list[RowBlock] = []
         self.busy: dict[str, int] = defaultdict(int)
-        self._turns: dict[str, int] = defaultdict(int)  # the number of the last array of `linked` that a slice has
+        self._last_linked: dict[str, int] = defaultdict(int)  # the number of the last array of `linked` that a slice has
 
     @property
     def used(self) -> int:
         """Rows that some array has or had."""
         return sum(int(np.count_nonzero(owners != _NOBODY)) for owners in self._owners.values())
 
-    def settle(self, array: Array, sides: Sequence[str], unit: str, avoid: set[str]) -> Settled:
-        """A home for one copy of an array, in the first of those hemispheres where there is room. Raises CapacityError."""
+    def allocate(self, array: Array, sides: Sequence[str], unit: str, avoid: set[str]) -> PlacedCopy:
+        """An allocation for one copy of an array, in the first of those hemispheres where there is room. Raises CapacityError."""
         for apart in dict.fromkeys((array.segment, 0)):
             rows = self._longest(ceil_div(apart or array.vectors, array.groups))
             while rows:
@@ -94,9 +94,9 @@ class Floor:
             note="a slice does one thing a cycle, and all places of an array are on one side of the chip",
         )
 
-    def bury(self, settled: Settled) -> None:
+    def retire(self, placed_copy: PlacedCopy) -> None:
         """What a copy has is not needed by what is placed from now on."""
-        self._dead += settled.blocks
+        self._retired += placed_copy.blocks
 
     def left(self) -> int:
         """Bytes that no array has."""
@@ -106,18 +106,18 @@ class Floor:
     def _reclaim(self) -> bool:
         """Rows of arrays that are no longer needed are free; False if there are none."""
         freed: dict[tuple[str, int], list[Span]] = defaultdict(list)
-        for block in self._dead:
+        for block in self._retired:
             freed[block.rows.slice, block.rows.bank].append((block.rows.row, block.rows.row + block.count))
         for (name, bank), spans in freed.items():
             self._set_free(name, bank, tuple(merged([*self._free[name][bank], *spans])))
-        self._dead = []
+        self._retired = []
         return bool(freed)
 
     def _set_free(self, name: str, bank: int, spans: tuple[Span, ...]) -> None:
         banks = self._free[name]
         self._free[name] = (*banks[:bank], spans, *banks[bank + 1 :])
 
-    def _taken(self, array: Array, home: Home, blocks: tuple[RowBlock, ...]) -> Settled:
+    def _taken(self, array: Array, allocation: Allocation, blocks: tuple[RowBlock, ...]) -> PlacedCopy:
         """Note whose the rows are now, and whose they were."""
         before: set[int] = set()
         number = len(self._numbers)
@@ -127,7 +127,7 @@ class Floor:
             if owners.max() != _NOBODY:
                 before.update(self._numbers[owner] for owner in np.unique(owners).tolist() if owner != _NOBODY)
             owners[:] = number
-        return Settled(home, blocks, frozenset(before))
+        return PlacedCopy(allocation, blocks, frozenset(before))
 
     def _owned(self, block: RowBlock) -> NDArray[np.int64]:
         return self._owners[block.rows.slice][block.rows.bank, block.rows.row : block.rows.row + block.count]
@@ -138,7 +138,7 @@ class Floor:
 
     def _first(
         self, array: Array, rows: int, apart: int, sides: Sequence[str], unit: str, avoid: set[str]
-    ) -> tuple[Home, tuple[RowBlock, ...]] | None:
+    ) -> tuple[Allocation, tuple[RowBlock, ...]] | None:
         """Places on the first side that has room."""
         for side in sides:
             found = self._try(array, rows, apart, side, unit, avoid)
@@ -148,7 +148,7 @@ class Floor:
 
     def _try(
         self, array: Array, rows: int, apart: int, side: str, unit: str, avoid: set[str]
-    ) -> tuple[Home, tuple[RowBlock, ...]] | None:
+    ) -> tuple[Allocation, tuple[RowBlock, ...]] | None:
         """Places in one hemisphere with segments of `rows` rows; each `apart` vectors in slices of their own. Nothing is taken
         where they do not all fit."""
         width, groups = TYPES[array.dtype].nbytes, array.groups
@@ -171,15 +171,15 @@ class Floor:
         for block in blocks:
             self.busy[block.rows.slice] += rows * (self.machine.link_interval if linked else 1)
             if linked:
-                self._turns[block.rows.slice] = len(self._numbers) + 1
-        return Home(array.dtype, array.vectors, tuple(map(tuple, planes)), groups, rows * groups), tuple(blocks)
+                self._last_linked[block.rows.slice] = len(self._numbers) + 1
+        return Allocation(array.dtype, array.vectors, tuple(map(tuple, planes)), groups, rows * groups), tuple(blocks)
 
     def _cost(self, array: Array, unit: str) -> _Cost:
         """How little a slice suits an array that a unit uses."""
         at, linked = self.machine.position(unit), id(array) in self._linked
 
         def cost(name: str, position: int) -> tuple[int, int]:
-            return self._turns[name] if linked else 0, self.busy[name] + self.near * abs(position - at)
+            return self._last_linked[name] if linked else 0, self.busy[name] + self.near * abs(position - at)
 
         return cost
 
@@ -192,25 +192,25 @@ class Floor:
             costs = cost(name, position)
             if (best is not None and costs >= best[0]) or name in avoid or own.get(name, part) != part:
                 continue
-            bank = self._room(name, rows)
+            bank = self._fullest_bank(name, rows)
             if bank is not None:
                 best = (costs, name, bank)
         if best is None:
             return None
         _, name, bank = best
         own[name] = part
-        return Rows(name, bank, self._cut(name, bank, rows))
+        return Rows(name, bank, self._take_rows(name, bank, rows))
 
-    def _room(self, name: str, rows: int) -> int | None:
+    def _fullest_bank(self, name: str, rows: int) -> int | None:
         """The fullest bank of a slice that has so many rows in a row."""
         best: tuple[int, int] | None = None
         for bank, spans in enumerate(self._free[name]):
             if any(end - begin >= rows for begin, end in spans):
-                room = sum(end - begin for begin, end in spans)
-                best = min(best or (room, -bank), (room, -bank))
+                rows_left = sum(end - begin for begin, end in spans)
+                best = min(best or (rows_left, -bank), (rows_left, -bank))
         return None if best is None else -best[1]
 
-    def _cut(self, name: str, bank: int, rows: int) -> int:
+    def _take_rows(self, name: str, bank: int, rows: int) -> int:
         """Take so many rows of a bank; the first of them."""
         spans = self._free[name][bank]
         number = next(n for n, (begin, end) in enumerate(spans) if end - begin >= rows)

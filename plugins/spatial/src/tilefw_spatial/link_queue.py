@@ -1,4 +1,4 @@
-"""The queue of a link, where what is sent and what is received run through one another, a vector each in every interval."""
+"""The queue of a link, in which sends and receives interleave, one vector of each per interval."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Entry = tuple[int, int, DemandedIssue]
 
 
 def words(issues: Iterable[DemandedIssue], now: int) -> Iterator[Inst]:
-    """The instructions of a queue from cycle `now` on. No more than two trains overlap, and those have one period."""
+    """The instructions of a queue from cycle `now` on. No more than two transmissions overlap, and those have one period."""
     heap: list[_Entry] = [(issue.cycle, number, issue) for number, issue in enumerate(issues)]
     heapify(heap)
     while heap:
@@ -52,22 +52,22 @@ def _alone(issue: DemandedIssue) -> Iterator[Inst]:
 
 
 def _both(issue: DemandedIssue, number: int, heap: list[_Entry]) -> Generator[Inst, None, int]:
-    """The two earliest trains in turn until one of them ends; the cycle behind."""
+    """The two earliest transmissions, alternating until one of them ends; the cycle behind."""
     _, other_number, other = heappop(heap)
     apart = other.cycle - issue.cycle
     if other.period not in (0, issue.period):
-        raise InternalError(f"{issue.queue} has trains of periods {issue.period} and {other.period} at one time")
-    turns = min(issue.repeats, other.repeats)
+        raise InternalError(f"{issue.queue} has transmissions of periods {issue.period} and {other.period} at one time")
+    rounds = min(issue.repeats, other.repeats)
     pair = (issue.inst, *idle(apart - 1), other.inst)
-    yield from (*pair, *idle(issue.period - apart - 1)) * (turns - 1)
+    yield from (*pair, *idle(issue.period - apart - 1)) * (rounds - 1)
     yield from pair
-    for train, own in ((issue, number), (other, other_number)):
-        if train.repeats > turns:
-            heappush(heap, _from(train, turns, own))
-    return other.cycle + (turns - 1) * issue.period + 1
+    for transmission, own in ((issue, number), (other, other_number)):
+        if transmission.repeats > rounds:
+            heappush(heap, _from(transmission, rounds, own))
+    return other.cycle + (rounds - 1) * issue.period + 1
 
 
 def _from(issue: DemandedIssue, first: int, number: int) -> _Entry:
-    """What is left of a train from repetition `first` on."""
+    """What is left of a transmission from repetition `first` on."""
     cycle = issue.cycle + first * issue.period
     return cycle, number, replace(issue, cycle=cycle, repeats=issue.repeats - first)
