@@ -11,6 +11,7 @@ import numpy as np
 from tilefw.api import DTYPES, BufferPlacement, DType
 from tilefw.api.ir import ROWS, evaluate_known, numbers
 from tilefw_spatial.graph import (
+    AccessMap,
     Along,
     Axis,
     Combine,
@@ -25,7 +26,6 @@ from tilefw_spatial.graph import (
     Rename,
     Store,
     Value,
-    Where,
 )
 
 Array = np.ndarray[Any, Any]
@@ -71,8 +71,8 @@ class Evaluator:
         return _decoded(op.data, dtype)
 
     def _load(self, value: Value, op: Load) -> Array:
-        dtype, buffer = DTYPES[value.dtype], self.buffers[op.where.parameter]
-        offsets, valid = elements(op.where, value.axes)
+        dtype, buffer = DTYPES[value.dtype], self.buffers[op.access_map.parameter]
+        offsets, valid = elements(op.access_map, value.axes)
         size = dtype.storage_bits // 8
         codes, first = _codes(self.before[buffer.storage], buffer, size)
         found = np.full(offsets.shape, op.fill, f"u{size}")
@@ -152,19 +152,19 @@ class Evaluator:
 
     def _check(self, store: Store) -> None:
         """No flag of a check is set."""
-        axes = tuple(part.axis for part in store.where.along)
-        offsets, valid = elements(store.where, axes)
+        axes = tuple(part.axis for part in store.access_map.along)
+        offsets, valid = elements(store.access_map, axes)
         assert not np.broadcast_to(self.over(store.value, axes), offsets.shape)[valid].any()
 
     # Stores ----------------------------------------------------------------------------------------------------------
 
     def _store(self, store: Store) -> None:
-        if store.where.parameter not in self.buffers:
+        if store.access_map.parameter not in self.buffers:
             self._check(store)
             return
-        dtype, buffer = DTYPES[store.value.dtype], self.buffers[store.where.parameter]
-        axes = tuple(part.axis for part in store.where.along)
-        offsets, valid = elements(store.where, axes)
+        dtype, buffer = DTYPES[store.value.dtype], self.buffers[store.access_map.parameter]
+        axes = tuple(part.axis for part in store.access_map.along)
+        offsets, valid = elements(store.access_map, axes)
         if store.mask is not None:
             valid = valid & self.over(store.mask, axes)
         value = np.broadcast_to(self.over(store.value, axes), offsets.shape)[valid]
@@ -187,7 +187,7 @@ _METHODS: dict[type, Any] = {
 }
 
 
-def elements(place: Where, axes: Sequence[Axis]) -> tuple[Array, Array]:
+def elements(place: AccessMap, axes: Sequence[Axis]) -> tuple[Array, Array]:
     """The element of each index, and whether there is one."""
     offsets = np.full([axis.extent for axis in axes], place.base, np.int64)
     valid = np.ones(offsets.shape, np.bool_)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilefw_spatial.graph import Along, Axis, Combine, Elementwise, Load, Reduce, Value, Where
+from tilefw_spatial.graph import AccessMap, Along, Axis, Combine, Elementwise, Load, Reduce, Value
 
 
-def where(parameter: int, *along: tuple[Axis, int], extent: dict[Axis, int] | None = None) -> Where:
+def access_map(parameter: int, *along: tuple[Axis, int], extent: dict[Axis, int] | None = None) -> AccessMap:
     """A strided access; axes in `extent` have that many valid indices."""
-    return Where(parameter, 0, tuple(
+    return AccessMap(parameter, 0, tuple(
         Along(axis, np.arange(axis.extent) * stride, np.arange(axis.extent) < (extent or {}).get(axis, axis.extent))
         for axis, stride in along
     ))
 
 
-def load(dtype: str, access: Where, fill: int = 0) -> Value:
+def load(dtype: str, access: AccessMap, fill: int = 0) -> Value:
     return Value(Load(access, fill), tuple(along.axis for along in access.along), dtype)
 
 

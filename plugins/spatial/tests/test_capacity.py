@@ -18,10 +18,10 @@ from tilefw.api.integers import ceil_div
 from tilefw_spatial import limits
 from tilefw_spatial.arrange.affine_lanes import maps_of
 from tilefw_spatial.footprint import distinct
-from tilefw_spatial.graph import Along, Axis, Where
+from tilefw_spatial.graph import AccessMap, Along, Axis
 from tilefw_spatial.index_tables import AffineTable, IndexInterval, even, run, taken, taken_valid, together
 from tilefw_spatial.lower.below import Below, negative
-from tilefw_spatial.lower.known import KnownTerm, KnownTile
+from tilefw_spatial.lower.constant_tile import ConstantTerm, ConstantTile
 from tilefw_spatial.machine import load
 from tilefw_spatial.program import Transfer
 
@@ -30,40 +30,40 @@ LANES = load().lanes
 
 @tilefw.jit
 def scale(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
-    where = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(y_ptr + where, tl.load(x_ptr + where, mask=where < n) * 2.0, mask=where < n)
+    access_map = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + access_map, tl.load(x_ptr + access_map, mask=access_map < n) * 2.0, mask=access_map < n)
 
 
 @tilefw.jit
 def first_of_many(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
-    where = tl.arange(0, BLOCK)
-    tl.store(y_ptr + where, tl.load(x_ptr + where))
+    access_map = tl.arange(0, BLOCK)
+    tl.store(y_ptr + access_map, tl.load(x_ptr + access_map))
 
 
 @tilefw.jit
 def in_steps(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
-    where = tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + where)
+    access_map = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + access_map)
     for step in range(n):
         x = x * x + step
-    tl.store(y_ptr + where, x)
+    tl.store(y_ptr + access_map, x)
 
 
 @tilefw.jit
-def in_many_ways(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
-    where = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + where)
+def with_many_control_flows(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    access_map = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + access_map)
     for _ in range(tl.program_id(0)):
         x = x * x + 1.0
-    tl.store(y_ptr + where, x)
+    tl.store(y_ptr + access_map, x)
 
 
 @tilefw.jit
 def to_both(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
-    where = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + where) + 1.0
-    tl.store(x_ptr + where, x)
-    tl.store(y_ptr + where, x)
+    access_map = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + access_map) + 1.0
+    tl.store(x_ptr + access_map, x)
+    tl.store(y_ptr + access_map, x)
 
 
 def compiled(kernel, n: int, block: int, programs: int, elements: int) -> Artifact:
@@ -111,7 +111,7 @@ def test_what_is_stored_twice_counts_once() -> None:
 @pytest.mark.parametrize(("kernel", "n", "programs", "unit", "most"), [
     (first_of_many, 1, 1 << 30, "programs", limits.MOST_PROGRAMS),
     (in_steps, 60_000, 1, "operations", limits.MOST_STEPS),
-    (in_many_ways, 1, 600, "ways", limits.MOST_CLASSES),
+    (with_many_control_flows, 1, 600, "classes of programs", limits.MOST_CLASSES),
 ])
 def test_the_compilers_own_limits_are_told_with_their_figures(kernel, n: int, programs: int, unit: str, most: int) -> None:
     with pytest.raises(CapacityError, match=f"the compiler takes {most}") as caught:
@@ -133,15 +133,15 @@ def spans(draw: st.DrawFn, count: int) -> IndexInterval:
 
 
 @given(AFFINE_TABLES, st.data())
-def test_an_affine_table_and_an_interval_are_their_tables(table: AffineTable, data: st.DataObject) -> None:
-    table = np.asarray(table)
-    assert even(table) == (table if table.count > 1 else AffineTable(table.first, 0, 1))
-    assert (table.min(), table.max(), table.any()) == (table.min(), table.max(), table.any())
-    one, other = data.draw(spans(table.count)), data.draw(spans(table.count))
+def test_an_affine_table_and_an_interval_are_their_tables(affine: AffineTable, data: st.DataObject) -> None:
+    table = np.asarray(affine)
+    assert even(table) == (affine if affine.count > 1 else AffineTable(affine.first, 0, 1))
+    assert (affine.min(), affine.max(), affine.any()) == (table.min(), table.max(), table.any())
+    one, other = data.draw(spans(affine.count)), data.draw(spans(affine.count))
     flags, others = np.asarray(one), np.asarray(other)
     assert (one.any(), one.all(), one.sum()) == (flags.any(), flags.all(), flags.sum())
     assert np.array_equal(np.asarray(run(flags)), flags)
-    assert np.array_equal(np.asarray(taken(table, one)), table[flags])
+    assert np.array_equal(np.asarray(taken(affine, one)), table[flags])
     assert np.array_equal(np.asarray(together(one, other)), flags & others)
     kept = taken_valid(one, other)
     assert np.array_equal(np.ones(others.sum(), bool) if kept is None else np.asarray(kept), flags[others])
@@ -150,8 +150,8 @@ def test_an_affine_table_and_an_interval_are_their_tables(table: AffineTable, da
 @given(st.lists(AFFINE_TABLES, min_size=1, max_size=3), st.integers(-100, 100))
 def test_a_mask_in_closed_form_is_the_sum_compared(affine_tables: list[AffineTable], bound: int) -> None:
     axes = [Axis(f"a{number}", table.count) for number, table in enumerate(affine_tables)]
-    terms = [KnownTerm(np.asarray(table), (axis,)) for table, axis in zip(affine_tables, axes, strict=True)]
-    known = KnownTile(DTYPES["int64"], (), (*terms, KnownTerm(np.asarray(-bound))))
+    terms = [ConstantTerm(np.asarray(table), (axis,)) for table, axis in zip(affine_tables, axes, strict=True)]
+    known = ConstantTile(DTYPES["int64"], (), (*terms, ConstantTerm(np.asarray(-bound))))
     expected = sum((term.over(axes) for term in terms), np.asarray(-bound)) < 0
     found = negative(known)
     assert found is not None
@@ -174,7 +174,7 @@ def test_affine_lane_positions_move_what_each_position_does(count: int, step: in
 def test_elements_are_never_counted_twice(digits: list[tuple[int, int]]) -> None:
     along = tuple(Along(Axis("a", count), AffineTable(0, step, count)) for step, count in digits)
     touched = {sum(step * i for (step, _), i in zip(digits, index, strict=True)) for index in np.ndindex(*(c for _, c in digits))}
-    found = distinct(Where(0, 0, along))
+    found = distinct(AccessMap(0, 0, along))
     assert 1 <= found <= len(touched)
     if len(touched) == np.prod([count for _, count in digits]) and _nested(digits):
         assert found == len(touched)

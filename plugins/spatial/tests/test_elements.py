@@ -20,6 +20,7 @@ from tilefw_spatial import isa
 from tilefw_spatial.capabilities import CAPABILITIES, ELEMENTS
 from tilefw_spatial.elements import on_machine_types
 from tilefw_spatial.graph import (
+    AccessMap,
     Along,
     Axis,
     Combine,
@@ -32,7 +33,6 @@ from tilefw_spatial.graph import (
     Rename,
     Store,
     Value,
-    Where,
 )
 
 FOREIGN = tuple(name for name in ELEMENTS if name not in isa.TYPES)
@@ -81,9 +81,9 @@ def test_a_row_is_what_the_table_says(name: str, source: str, to: str) -> None:
     assert not verdict.wrong, verdict
 
 
-def place(axis: Axis, parameter: int) -> Where:
+def place(axis: Axis, parameter: int) -> AccessMap:
     """Every element, backwards from the fourth: offsets of all signs."""
-    return Where(parameter, COUNT - 1, (Along(axis, -np.arange(COUNT)),))
+    return AccessMap(parameter, COUNT - 1, (Along(axis, -np.arange(COUNT)),))
 
 
 def drawn(rng: np.random.Generator, dtype: str) -> Any:
@@ -98,7 +98,7 @@ def drawn(rng: np.random.Generator, dtype: str) -> Any:
 def run(value: Value, axis: Axis, operands: list[Any], kinds: list[str]) -> Any:
     """What is stored, by the graph on the machine's types; element i of an operand is the i-th of its buffer from behind."""
     dtype = DTYPES[value.dtype]
-    graph = on_machine_types(Graph([Store(value, Where(len(operands), 0, (Along(axis, np.arange(COUNT)),)))]))
+    graph = on_machine_types(Graph([Store(value, AccessMap(len(operands), 0, (Along(axis, np.arange(COUNT)),)))]))
     assert all(made.dtype in isa.TYPES for made in graph.values())
     storages = [numbers.to_bytes(x[::-1], DTYPES[kind]).copy() for x, kind in zip(operands, kinds, strict=True)]
     storages.append(np.zeros(COUNT * dtype.storage_bits // 8, np.uint8))
@@ -117,8 +117,8 @@ def test_both_words_move_with_an_element() -> None:
 def test_constants_and_fills_are_split() -> None:
     axis = Axis("i", COUNT)
     data = np.random.default_rng(3).integers(-(1 << 62), 1 << 62, COUNT)
-    where = Where(0, COUNT - 1, (Along(axis, -np.arange(COUNT), np.arange(COUNT) % 2 == 0),))
-    loaded = Value(Load(where, fill=0xFEDC_BA98_7654_3210), (axis,), "int64")
+    access_map = AccessMap(0, COUNT - 1, (Along(axis, -np.arange(COUNT), np.arange(COUNT) % 2 == 0),))
+    loaded = Value(Load(access_map, fill=0xFEDC_BA98_7654_3210), (axis,), "int64")
     total = Value(Elementwise("addi", (loaded, Value(Constant(data), (axis,), "int64"))), (axis,), "int64")
     expected = np.where(np.arange(COUNT) % 2 == 0, data, np.uint64(0xFEDC_BA98_7654_3210).astype(np.int64)) + data
     assert (run(total, axis, [data], ["int64"]) == expected).all()
@@ -139,6 +139,6 @@ def test_what_no_words_combine_to_is_refused(kind: Combine) -> None:
     axis = Axis("i", COUNT)
     total = Value(Reduce(kind, Value(Load(place(axis, 0)), (axis,), "int64"), (axis,)), (), "int64")
     with pytest.raises(UnsupportedError) as caught:
-        on_machine_types(Graph([Store(total, Where(1, 0, ()))]))
+        on_machine_types(Graph([Store(total, AccessMap(1, 0, ()))]))
     assert caught.value.code == "TFW0680"
     assert "reduce of int64" in caught.value.message

@@ -120,3 +120,14 @@ def row_and_column(table, rows, columns, out, WIDTH: tl.constexpr, B: tl.constex
 def test_data_chooses_a_row_and_in_it_a_column_from_its_end(dtype: Any) -> None:
     table, rows, columns = normal(5, 12), np.asarray([4, 0, 2], np.int32), np.arange(16).astype(dtype) % 12
     judge(row_and_column, (3,), table, rows, columns, np.zeros((3, 16), np.float32), WIDTH=12, B=16)
+
+
+@tilefw.jit
+def wrapping_scalar(out, factor, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(out + i, factor * factor * factor + i)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_scalar_that_wraps_is_no_warning() -> None:
+    judge(wrapping_scalar, (1,), np.zeros(16, np.int64), 2**40 + 7, B=16)

@@ -40,11 +40,11 @@ class SpatialBackend(Backend):
         return self.machine.hash
 
     program_steps = (
-        ("lower", "Turns tile IR of one launch into a graph of arrays over named axes."),
-        ("elements", "Turns 64-bit integers into pairs of words, and small formats into codes."),
+        ("lower", "Lowers tile IR of one launch to a graph of arrays over named axes."),
+        ("elements", "Splits 64-bit integers into pairs of words, and replaces small formats by their codes."),
         ("arrange", "Chooses which axes lie along lanes and which in time; elementwise work becomes chains of ALUs."),
         ("partition", "Divides the launch among several chips, with sends between them."),
-        ("schedule", "Places arrays, and gives every burst its cycle."),
+        ("schedule", "Allocates arrays, and gives every burst its cycle."),
         ("emit", "Writes the queues in order of time."),
     )
 
@@ -53,7 +53,7 @@ class SpatialBackend(Backend):
         return ()
 
     def emit(self, module: ModuleOp, options: CompileOptions) -> Artifact:
-        """The program of one launch. Raises UnsupportedError, CapacityError, and CompileError where no launch is known."""
+        """The program of one launch. Raises UnsupportedError, CapacityError, and CompileError where the launch is missing."""
         from tilefw.api.ir import refuse_unserved
         from tilefw_spatial.node_options import node_options
         from tilefw_spatial.pipeline import compile_kernel

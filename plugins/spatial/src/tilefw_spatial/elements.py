@@ -17,6 +17,7 @@ from tilefw.api import DTYPES, Place, UnsupportedError
 from tilefw.api.expand import CASTS, RULES, TYPES, Legal
 from tilefw_spatial import isa
 from tilefw_spatial.graph import (
+    AccessMap,
     Combine,
     Constant,
     Dot,
@@ -29,7 +30,6 @@ from tilefw_spatial.graph import (
     Rename,
     Store,
     Value,
-    Where,
     operands_of,
 )
 
@@ -78,8 +78,8 @@ def _converted(value: Value, operands: list[ElementParts]) -> ElementParts:
     type_ = DTYPES[value.dtype].ir
     types = _part_types(value.dtype, value.place)
     match value.op:
-        case Load(where=where, fill=fill):
-            ops = [Load(_scaled(where, k, len(types)), fill >> 32 * k & _WORD - 1) for k in range(len(types))]
+        case Load(access_map=access_map, fill=fill):
+            ops = [Load(_scaled(access_map, k, len(types)), fill >> 32 * k & _WORD - 1) for k in range(len(types))]
         case Constant(data=data):
             ops = [Constant(part) for part in _constant_parts(data, value.dtype)]
         case Elementwise() as op:
@@ -108,11 +108,11 @@ def _as_numbers(codes: ElementParts, like: Value) -> ElementParts:
     return Legal(_Builder(made, False), RULES)("castf", codes, to="f16")
 
 
-def _scaled(where: Where, word: int, words: int) -> Where:
+def _scaled(access_map: AccessMap, word: int, words: int) -> AccessMap:
     """Where one word of each element stands, counted in words."""
-    along = tuple(replace(part, offsets=part.offsets * words) for part in where.along)
-    joint = tuple(replace(part, offsets=part.offsets * words) for part in where.joint)
-    return replace(where, base=where.base * words + word, along=along, joint=joint)
+    along = tuple(replace(part, offsets=part.offsets * words) for part in access_map.along)
+    joint = tuple(replace(part, offsets=part.offsets * words) for part in access_map.joint)
+    return replace(access_map, base=access_map.base * words + word, along=along, joint=joint)
 
 
 def _constant_parts(data: NDArray[np.generic], dtype: str) -> list[NDArray[np.generic]]:
@@ -154,7 +154,7 @@ def _stores(store: Store, made: dict[int, ElementParts]) -> Iterable[Store]:
     mask = None if store.mask is None else made[id(store.mask)].one
     count = len(parts.values)
     for k, part in enumerate(parts.values):
-        yield replace(store, value=part, where=_scaled(store.where, k, count), mask=mask)
+        yield replace(store, value=part, access_map=_scaled(store.access_map, k, count), mask=mask)
 
 
 # --- what the expansions build on ------------------------------------------------------------------------------------------

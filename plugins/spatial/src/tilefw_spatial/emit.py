@@ -111,7 +111,7 @@ def _moved(issue: DemandedIssue, k: int) -> DemandedIssue:
 
 
 def _short_bursts(issue: DemandedIssue) -> Iterator[DemandedIssue]:
-    """A burst in pieces; a reduction over time is cut between its groups of vectors."""
+    """A burst as several; a reduction over time is divided between its groups of vectors."""
     inst = issue.inst
     reduces = inst.op.startswith("TRED")
     piece = MAX_BURST // inst.step * inst.step if reduces else MAX_BURST
@@ -122,7 +122,7 @@ def _short_bursts(issue: DemandedIssue) -> Iterator[DemandedIssue]:
 
 
 def coalesced(issues: Iterable[DemandedIssue], bank: int) -> Iterator[DemandedIssue]:
-    """Neighbours that are alike but for equal distances in time and address become one repeated instruction, which stays in its
+    """Neighbours that are identical but for equal distances in time and address become one repeated instruction, which stays in its
     bank: an address is bank number · rows of a bank + row."""
     pending: DemandedIssue | None = None
     for issue in issues:

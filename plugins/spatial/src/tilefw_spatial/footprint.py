@@ -1,8 +1,9 @@
 """The bytes that a launch's buffers need on the chip whatever their layout, counted in closed form before anything is laid out.
 
-It is a bound from below, so that nothing is refused that might fit: different elements that loads touch, and those that stores do.
+It is a bound from below, so that nothing is refused that might fit: different elements that loads access, and those that stores do.
 What is there more than once, what passes between stream operations and lanes that nobody uses come on top: `schedule.placement`
-counts them. """
+counts them.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilefw.api import DTYPES, CapacityError, Place
-from tilefw_spatial.graph import Graph, Load, Rename, Value, Where, operands_of
+from tilefw_spatial.graph import AccessMap, Graph, Load, Rename, Value, operands_of
 from tilefw_spatial.index_tables import AffineTable, Offsets, TooLarge
 from tilefw_spatial.limits import SMALLER
-from tilefw_spatial.lower.places import accessed, independent, reach_of
+from tilefw_spatial.lower.access_maps import accessed, independent, reach_of
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.postorder import postorder
 
@@ -50,7 +51,7 @@ def needs(graph: Graph) -> list[Need]:
     loads: dict[int, list[tuple[int, int, int]]] = {}
     for value in _needed_whole(graph):
         if isinstance(value.op, Load):
-            loads.setdefault(value.op.where.parameter, []).append(_bytes(value.op.where, value.dtype))
+            loads.setdefault(value.op.access_map.parameter, []).append(_bytes(value.op.access_map, value.dtype))
     found = [Need(parameter, "loaded", _apart(accesses)) for parameter, accesses in loads.items()]
     found += [Need(parameter, "stored", nbytes) for parameter, nbytes in _stored(graph).items()]
     return sorted((need for need in found if need.nbytes), key=lambda need: (need.parameter, need.verb))
@@ -60,8 +61,8 @@ def _stored(graph: Graph) -> dict[int, int]:
     """The bytes of each parameter's results. A value that is stored twice is one array: it counts where most of it is stored."""
     largest: dict[Value, tuple[int, int]] = {}
     for store in graph.stores:
-        _, _, nbytes = _bytes(store.where, store.value.dtype)
-        largest[store.value] = max(largest.get(store.value, (0, 0)), (nbytes, -store.where.parameter))
+        _, _, nbytes = _bytes(store.access_map, store.value.dtype)
+        largest[store.value] = max(largest.get(store.value, (0, 0)), (nbytes, -store.access_map.parameter))
     found: dict[int, int] = {}
     for nbytes, parameter in largest.values():
         found[-parameter] = found.get(-parameter, 0) + nbytes
@@ -78,18 +79,18 @@ def _reindexes(value: Value) -> bool:
     return isinstance(value.op, Rename) and value.op.index is not None
 
 
-def _bytes(where: Where, dtype: str) -> tuple[int, int, int]:
-    """The range of bytes that an access touches, and how many of them at least."""
+def _bytes(access_map: AccessMap, dtype: str) -> tuple[int, int, int]:
+    """The range of bytes that an access accesses, and how many of them at least."""
     size = DTYPES[dtype].storage_bits // 8
     try:
-        low, high = reach_of(where)
-        return low * size, (high + 1) * size, distinct(where) * size
+        low, high = reach_of(access_map)
+        return low * size, (high + 1) * size, distinct(access_map) * size
     except TooLarge:
         return 0, 0, 0
 
 
 def _apart(accesses: Iterable[tuple[int, int, int]]) -> int:
-    """The bytes of accesses whose ranges do not meet, the larger ones first."""
+    """The bytes of accesses whose ranges do not overlap, the larger ones first."""
     kept: list[tuple[int, int, int]] = []
     for low, high, nbytes in sorted(accesses, key=lambda access: -access[2]):
         if all(high <= begin or end <= low for begin, end, _ in kept):
@@ -97,10 +98,10 @@ def _apart(accesses: Iterable[tuple[int, int, int]]) -> int:
     return sum(nbytes for _, _, nbytes in kept)
 
 
-def distinct(where: Where) -> int:
-    """How many different elements an access touches, at least: those of independent parts that step over all that finer ones
+def distinct(access_map: AccessMap) -> int:
+    """How many different elements an access accesses, at least: those of independent parts that step over all that finer ones
     reach, or together have all numbers of a range."""
-    parts = [_steps(accessed(part)) for part in independent(where)]
+    parts = [_steps(accessed(part)) for part in independent(access_map)]
     if any(count == 0 for _, _, count in parts):
         return 0
     found, reach, dense = 1, 0, True

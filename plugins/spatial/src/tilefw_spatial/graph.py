@@ -1,7 +1,7 @@
-"""The kernel of one launch as a graph of arrays over named axes: programs of the grid, loops and tiles alike.
+"""The kernel of one launch as a graph of arrays over named axes: programs of the grid, loops and tiles.
 
 Nothing here knows lanes or time. A value has one element for each index of the product of its axes; an operand that lacks an axis
-is the same for all its indices. Arithmetic of addresses and masks is gone: accesses say where each index stands in a buffer.
+is the same for all its indices. Arithmetic of addresses and masks is gone: accesses map each index to an element of a buffer.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Joint:
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class AccessMap:
     """The elements of a parameter that a value's indices stand for: `base + Σ offsets`, accessed where every part has it valid.
 
     A load's value has the axes of `along` in this order, and a store is over them; those of `joint` are among them. Elements count
@@ -76,14 +76,14 @@ class Op:
 class Load(Op):
     """Elements of a buffer as they stood before the launch; `fill` (an element's bits) where nothing is accessed."""
 
-    where: Where
+    access_map: AccessMap
     fill: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Constant(Op):
-    """Known when the program is made: `data` over the value's axes in order, of the storage type of its dtype: NumPy's own for
-    fp64, fp32, fp16 and integers (bool for int1), the codes as unsigned integers for all other floats."""
+    """A compile-time constant: `data` over the value's axes in order, of the storage type of its dtype: NumPy's own for fp64, fp32,
+    fp16 and integers (bool for int1), the codes as unsigned integers for all other floats."""
 
     data: NDArray[np.generic]
 
@@ -92,8 +92,8 @@ class Constant(Op):
 class Elementwise(Op):
     """A row of tile IR's elementwise table; each operand is over a subset of the value's axes and has its own element type.
 
-    `fusion` lets a sum take a product unrounded, if both allow it; `rounding` is `rtz` for a cast to a narrower float that cuts
-    off."""
+    `fusion` lets a sum take a product unrounded, if both allow it; `rounding` is `rtz` for a cast to a narrower float that
+    truncates."""
 
     row: str
     operands: tuple[Value, ...]
@@ -182,13 +182,13 @@ class Gather(Op):
 class Store:
     """A value written to a buffer, in the order of the list: of two that write one element the later stands.
 
-    `where` may have axes that the value lacks: it is the same for all their indices. No element is written twice by one store,
+    `access_map` may have axes that the value lacks: it is the same for all their indices. No element is written twice by one store,
     unless it accumulates.
     `mask` (i1) is there only where it depends on loaded data; `accumulate` is the row of the elementwise table by which the value
     is added to what stands there (static atomics)."""
 
     value: Value
-    where: Where
+    access_map: AccessMap
     mask: Value | None = None
     accumulate: str | None = None
     place: Place | None = None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from tilefw.api import CapacityError, Place
 
 MOST_STEPS = 50_000  # operations of one class of programs, loops unrolled
-MOST_CLASSES = 512  # of programs of a grid in which control goes one way
+MOST_CLASSES = 512  # of programs of a grid with equal control flow
 MOST_PROGRAMS = 1 << 22  # each number that the kernel derives from a program's id is an array of them
-SOME_PROGRAMS = 1 << 18  # of a larger grid, the first ones: what they touch fits no chip, or the grid is refused for its size
+SOME_PROGRAMS = 1 << 18  # of a larger grid, the first ones: what they access fits no chip, or the grid is refused for its size
 
 SMALLER = "launch on smaller arrays, or on parts of them"
 

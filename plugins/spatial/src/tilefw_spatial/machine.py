@@ -1,4 +1,4 @@
-"""A machine file as data: how many of what there are, where they stand, how long they take. Every number says its origin.
+"""A machine file as data: counts, positions and delays of its units. Every number has its origin.
 
     machine = load("sdm-1")
     machine.position("MEM.E12")     # 59
@@ -147,7 +147,7 @@ class Machine:
         return cycle + position if self.is_west(stream) else cycle - position
 
     def passes(self, stream: int, begin: int, end: int) -> int | None:
-        """Cycles that a vector takes from position `begin` to `end`, or None where the stream flows the other way."""
+        """Cycles that a vector takes from position `begin` to `end`, or None where the stream flows in the other direction."""
         way = begin - end if self.is_west(stream) else end - begin
         return way * self.position_cycles if way >= 0 else None
 

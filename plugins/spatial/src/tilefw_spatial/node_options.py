@@ -1,4 +1,4 @@
-"""The launch keywords `chips` and `split`: how many chips, and how they share the work."""
+"""The launch keywords `chips` and `split`: how many chips, and how they share a launch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tilefw_spatial.partition import SPLITS
 
 
 def node_options(given: Mapping[str, Any], machine: Machine) -> tuple[int, str]:
-    """The number of chips and the way to split. Raises LaunchError TFW0655 for values that are none."""
+    """The number of chips and the strategy. Raises LaunchError TFW0655 for values that are none."""
     chips, split = given.get("chips", 1), given.get("split", "n")
     if type(chips) is not int or not 1 <= chips <= machine.node_chips:
         raise LaunchError(

@@ -1,4 +1,4 @@
-"""The way of a kernel to its schedule, on one page: tile IR of one launch -> graph -> stream operations -> schedule -> program.
+"""The stages from a kernel to its program, on one page: tile IR of one launch -> graph -> stream operations -> schedule -> program.
 
 Each stage is a plain function of what the one before it made; none knows of the stages around it. The count of cycles is known when
 `schedule` returns; `emit` only writes down what was decided.
@@ -20,7 +20,7 @@ from tilefw_spatial.graph import Check, Graph
 from tilefw_spatial.index_tables import LARGEST, TooLarge
 from tilefw_spatial.limits import beyond
 from tilefw_spatial.lower import check_grid, lower
-from tilefw_spatial.lower.known import canonical
+from tilefw_spatial.lower.constant_tile import canonical
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.partition import partition
 from tilefw_spatial.program import Parameter, Program

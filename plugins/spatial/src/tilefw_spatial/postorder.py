@@ -8,14 +8,14 @@ from typing import TypeVar
 Node = TypeVar("Node", bound=Hashable)
 
 
-def postorder(roots: Iterable[Node], operands: Callable[[Node], Iterable[Node]], known: Container[Node] = ()) -> list[Node]:
-    """The roots and what they are made of, but for what is `known` and what only that needs. The first root comes first; of a
+def postorder(roots: Iterable[Node], operands: Callable[[Node], Iterable[Node]], done: Container[Node] = ()) -> list[Node]:
+    """The roots and what they are made of, except what is in `done` and what only that needs. The first root comes first; of a
     user's operands the last."""
     found: dict[Node, None] = {}
     stack = [(root, False) for root in reversed(list(roots))]
     while stack:
         current, ready = stack.pop()
-        if current in found or current in known:
+        if current in found or current in done:
             continue
         if ready:
             found[current] = None

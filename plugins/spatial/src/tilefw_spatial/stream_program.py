@@ -1,8 +1,8 @@
 """Stream programs: the operations on streams that the scheduler places in time.
 
-A stream operation moves arrays through one unit: vectors leave memory, meet the ALUs (or the matrix unit) as they pass, and results
-go back to memory. Within an operation all distances in time are fixed, because a stream neither stops nor waits; only when it
-begins is open. """
+A stream operation moves arrays through one unit: vectors leave memory, pass the ALUs (or the matrix unit), and results go back to
+memory. Within an operation all distances in time are fixed, because a stream neither stops nor waits; only when it begins is open.
+"""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def writes_of(stream_op: StreamOp) -> list[Array]:
 
 
 def arrays_of(stream_op: StreamOp) -> list[Array]:
-    """The arrays that a stream operation touches."""
+    """The arrays that a stream operation accesses."""
     return reads_of(stream_op) + writes_of(stream_op)
 
 

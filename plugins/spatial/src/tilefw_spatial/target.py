@@ -16,9 +16,9 @@ SDM1 = TargetInfo(
     # A schedule is made for one launch: sizes, strides and the grid are constants of it, and so is which arguments share memory.
     wants=frozenset({"scalars", "grid", "extents"}),
     options={
-        "chips": "chips of the node that share the work, 1 to 8 (default 1)",
+        "chips": "chips of the node that share the launch, 1 to 8 (default 1)",
         "split": "how they share it: n (each a part of the results; the default), k (each a part of the sums, then added), "
-        "gather (as n, with common operands lying in parts and sent around), stages (each a part of the way)",
+        "gather (as n, with common operands sharded and broadcast), stages (a pipeline of chips)",
     },
     # `Machine.capacity` of data/sdm-1.yaml as a number: listing targets reads no machine file; a test compares the two.
     limits={"memory_bytes": 230_686_720},

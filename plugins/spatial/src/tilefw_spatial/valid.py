@@ -55,10 +55,10 @@ def chip_faults(machine: Machine, code: ChipCode) -> Iterator[str]:
         if name not in machine.queues:
             yield f"there is no queue {name}"
             continue
-        for place, inst in enumerate(insts):
-            fault = inst_fault(machine, name, insts, place, code.maps)
+        for index, inst in enumerate(insts):
+            fault = inst_fault(machine, name, insts, index, code.maps)
             if fault:
-                yield f"{name}, instruction {place} ({inst.op}): {fault}"
+                yield f"{name}, instruction {index} ({inst.op}): {fault}"
 
 
 def map_fault(machine: Machine, lanes: Sequence[int]) -> str | None:
@@ -69,14 +69,14 @@ def map_fault(machine: Machine, lanes: Sequence[int]) -> str | None:
     return None if wrong is None else f"there is no lane {wrong}"
 
 
-def inst_fault(machine: Machine, queue: str, insts: Sequence[Inst], place: int, maps: Sequence[Sequence[int]]) -> str | None:
+def inst_fault(machine: Machine, queue: str, insts: Sequence[Inst], index: int, maps: Sequence[Sequence[int]]) -> str | None:
     """The first thing that is wrong with an instruction where it stands, or None."""
-    inst = insts[place]
+    inst = insts[index]
     found = next(faults(machine, inst), None) or misplaced(machine.queues[queue], inst)
     if found:
         return found
     if inst.op == "REP":
-        return _repeat_fault(inst, insts[place - 1] if place else None)
+        return _repeat_fault(inst, insts[index - 1] if index else None)
     if any(field.use is Use.LANES for field in OPS[inst.op][0].fields):
         return _lanes_fault(machine, inst, maps)
     return None
@@ -139,9 +139,9 @@ def _allocation_faults(machine: Machine, allocation: Allocation, chips: int) -> 
             yield from _rows_faults(machine, rows, _rows_at(allocation, number), chips)
 
 
-def _rows_at(allocation: Allocation, place: int) -> int:
+def _rows_at(allocation: Allocation, index: int) -> int:
     """How many rows an array has at one of its places."""
-    segment, group = divmod(place, allocation.groups)
+    segment, group = divmod(index, allocation.groups)
     left = min(allocation.segment, allocation.vectors - segment * allocation.segment) - group
     return max(0, ceil_div(left, allocation.groups))
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from bounded import applied, assert_within, combined, exactly
 from bounded import softmax as expected_softmax
-from graphs import apply, load, reduce, where
+from graphs import access_map, apply, load, reduce
 from stream_evaluator import Evaluator
 
 from tilefw_spatial.arrange import arrange
@@ -29,8 +29,8 @@ def draw(*shape: int, dtype: type = np.float32) -> np.ndarray:
 @pytest.mark.parametrize(("programs", "block"), [(1, 16), (5, 128), (40, 64)])
 def test_an_elementwise_kernel_fills_the_lanes(programs: int, block: int) -> None:
     p, i = Axis("program", programs), Axis("i", block)
-    x, y = (load("fp32", where(n, (p, block), (i, 1))) for n in range(2))
-    graph = Graph([Store(apply("addf", "fp32", x, y), where(2, (p, block), (i, 1)))])
+    x, y = (load("fp32", access_map(n, (p, block), (i, 1))) for n in range(2))
+    graph = Graph([Store(apply("addf", "fp32", x, y), access_map(2, (p, block), (i, 1)))])
     a, b, out = draw(programs * block), draw(programs * block), np.zeros(programs * block, np.float32)
     found = run(graph, a, b, out)
     assert (out == a + b).all()
@@ -38,10 +38,10 @@ def test_an_elementwise_kernel_fills_the_lanes(programs: int, block: int) -> Non
 
 
 def softmax(r: Axis, c: Axis, columns: int) -> Graph:
-    x = load("fp32", where(0, (r, columns), (c, 1), extent={c: columns}), fill=0xFF800000)
+    x = load("fp32", access_map(0, (r, columns), (c, 1), extent={c: columns}), fill=0xFF800000)
     numerator = apply("exp", "fp32", apply("subf", "fp32", x, reduce(Combine.MAXNUM, x, c)))
     result = apply("divf", "fp32", numerator, reduce(Combine.ADDF, numerator, c))
-    return Graph([Store(result, where(1, (r, columns), (c, 1), extent={c: columns}))])
+    return Graph([Store(result, access_map(1, (r, columns), (c, 1), extent={c: columns}))])
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(1, 70), (7, 50), (400, 20), (33, 128)])
@@ -54,15 +54,15 @@ def test_softmax_reduces_in_time(rows: int, columns: int) -> None:
 
 def test_values_of_several_domains_meet() -> None:
     r, c, rows, columns = Axis("row", 50), Axis("column", 64), 50, 64
-    x = load("fp32", where(0, (r, columns), (c, 1)))
-    weight, bias = load("fp32", where(1, (c, 1))), load("fp32", where(2, (c, 1)))
+    x = load("fp32", access_map(0, (r, columns), (c, 1)))
+    weight, bias = load("fp32", access_map(1, (c, 1))), load("fp32", access_map(2, (c, 1)))
     size = Value(Constant(np.float32(columns)), (), "fp32")
     mean = apply("divf", "fp32", reduce(Combine.ADDF, x, c), size)
     centred = apply("subf", "fp32", x, mean)
     variance = apply("divf", "fp32", reduce(Combine.ADDF, apply("mulf", "fp32", centred, centred), c), size)
     deviation = apply("sqrt", "fp32", variance)
     y = apply("addf", "fp32", apply("mulf", "fp32", apply("divf", "fp32", centred, deviation), weight), bias)
-    graph = Graph([Store(y, where(3, (r, columns), (c, 1))), Store(mean, where(4, (r, 1)))])
+    graph = Graph([Store(y, access_map(3, (r, columns), (c, 1))), Store(mean, access_map(4, (r, 1)))])
     xs, w, b = draw(rows, columns), draw(columns), draw(columns)
     out, means = np.zeros(rows * columns, np.float32), np.zeros(rows, np.float32)
     run(graph, xs.reshape(-1), w, b, out, means)

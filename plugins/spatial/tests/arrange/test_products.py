@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from bounded import applied, assert_within, combined, exactly, product
-from graphs import apply, load, reduce, where
+from graphs import access_map, apply, load, reduce
 from stream_evaluator import Evaluator
 
 from tilefw.api import UnsupportedError
@@ -41,15 +41,15 @@ def matmul(m: Axis, n: Axis, k: tuple[Axis, ...], dtype: str, out: str) -> Graph
     """Of k in blocks: the outer axis is a loop's."""
     depth = int(np.prod([axis.extent for axis in k]))
     inner = [(axis, int(np.prod([later.extent for later in k[place + 1 :]]))) for place, axis in enumerate(k)]
-    a = load(dtype, where(0, (m, depth), *inner))
-    b = load(dtype, where(1, *((axis, stride * n.extent) for axis, stride in inner), (n, 1)))
-    bias = load("fp32", where(2, (n, 1)))
+    a = load(dtype, access_map(0, (m, depth), *inner))
+    b = load(dtype, access_map(1, *((axis, stride * n.extent) for axis, stride in inner), (n, 1)))
+    bias = load("fp32", access_map(2, (n, 1)))
     total = dot(a, b, *k, dtype="int32" if dtype == "int8" else "fp32")
     if dtype == "int8":
         total = apply("s2f", "fp32", total)
     result = apply("addf", "fp32", total, bias)
     result = result if out == "fp32" else apply("castf", out, result)
-    return Graph([Store(result, where(3, (m, n.extent), (n, 1)))])
+    return Graph([Store(result, access_map(3, (m, n.extent), (n, 1)))])
 
 
 def products(stream_program: StreamProgram) -> list[MatrixStreamOp]:
@@ -90,8 +90,8 @@ def test_an_odd_tile_is_split_over_both_sides() -> None:
 
 def test_a_batch_has_weights_of_its_own() -> None:
     z, m, n, k = Axis("z", 3), Axis("m", 20), Axis("n", 40), Axis("k", 50)
-    a, b = load("fp16", where(0, (z, 1000), (m, 50), (k, 1))), load("fp16", where(1, (z, 2000), (k, 40), (n, 1)))
-    graph = Graph([Store(dot(a, b, k), where(2, (z, 800), (m, 40), (n, 1)))])
+    a, b = load("fp16", access_map(0, (z, 1000), (m, 50), (k, 1))), load("fp16", access_map(1, (z, 2000), (k, 40), (n, 1)))
+    graph = Graph([Store(dot(a, b, k), access_map(2, (z, 800), (m, 40), (n, 1)))])
     x, y, out = draw((3, 20, 50), "fp16"), draw((3, 50, 40), "fp16"), np.zeros(2400, np.float32)
     Evaluator(arrange(graph, load_machine()), {0: x.reshape(-1), 1: y.reshape(-1), 2: out})
     assert_within(out.reshape(3, 20, 40), product(exactly(x), exactly(y)))
@@ -101,15 +101,15 @@ def test_a_batch_has_weights_of_its_own() -> None:
 def test_attention_has_its_queries_along_lanes(dtype: str) -> None:
     heads, queries, keys, size = 2, 40, 48, 32
     h, q, k, d, e = Axis("h", heads), Axis("q", queries), Axis("k", keys), Axis("d", size), Axis("e", size)
-    query = load(dtype, where(0, (h, queries * size), (q, size), (d, 1)))
-    key = load(dtype, where(1, (h, keys * size), (k, size), (d, 1)))
-    value = load(dtype, where(2, (h, keys * size), (k, size), (e, 1)))
+    query = load(dtype, access_map(0, (h, queries * size), (q, size), (d, 1)))
+    key = load(dtype, access_map(1, (h, keys * size), (k, size), (d, 1)))
+    value = load(dtype, access_map(2, (h, keys * size), (k, size), (e, 1)))
     scale = Value(Constant(np.float32(size**-0.5)), (), "fp32")
     scores = apply("mulf", "fp32", dot(query, key, d), scale)
     weights = apply("exp", "fp32", apply("subf", "fp32", scores, reduce(Combine.MAXNUM, scores, k)))
     mixed = dot(apply("castf", dtype, weights), value, k)
     result = apply("divf", "fp32", mixed, reduce(Combine.ADDF, weights, k))
-    graph = Graph([Store(result, where(3, (h, queries * size), (q, size), (e, 1)))])
+    graph = Graph([Store(result, access_map(3, (h, queries * size), (q, size), (e, 1)))])
     qs, ks, vs = (draw((heads, length, size), dtype) for length in (queries, keys, keys))
     out = np.zeros(heads * queries * size, np.float32)
     stream_program = arrange(graph, load_machine())
@@ -125,9 +125,9 @@ def test_attention_has_its_queries_along_lanes(dtype: str) -> None:
 
 def test_weights_that_do_not_depend_on_a_contracted_axis() -> None:
     m, n, k = Axis("m", 10), Axis("n", 20), Axis("k", 24)
-    a, b = load("fp16", where(0, (m, 24), (k, 1))), load("fp32", where(1, (n, 1)))
+    a, b = load("fp16", access_map(0, (m, 24), (k, 1))), load("fp32", access_map(1, (n, 1)))
     alike = apply("castf", "fp16", apply("exp", "fp32", apply("addf", "fp32", b, b)))
-    graph = Graph([Store(dot(a, alike, k), where(2, (m, 20), (n, 1)))])
+    graph = Graph([Store(dot(a, alike, k), access_map(2, (m, 20), (n, 1)))])
     x, y, out = draw((10, 24), "fp16"), draw((20,), "fp32"), np.zeros(200, np.float32)
     Evaluator(arrange(graph, load_machine()), {0: x.reshape(-1), 1: y, 2: out})
     once = exactly(np.broadcast_to(y, (24, 20)))
@@ -137,11 +137,11 @@ def test_weights_that_do_not_depend_on_a_contracted_axis() -> None:
 
 def test_one_computed_tile_in_two_orders_is_refused() -> None:
     z, m, n, k = Axis("z", 3), Axis("m", 20), Axis("n", 400), Axis("k", 20)
-    x = load("fp32", where(0, (z, 8000), (k, 400), (n, 1)))
+    x = load("fp32", access_map(0, (z, 8000), (k, 400), (n, 1)))
     tile = apply("castf", "fp16", apply("exp", "fp32", apply("mulf", "fp32", x, apply("exp", "fp32", x))))
-    a, b = load("fp16", where(1, (m, 20), (k, 1))), load("fp16", where(2, (m, 60), (z, 20), (k, 1)))
-    stores = [Store(dot(a, tile, k), where(3, (z, 8000), (m, 400), (n, 1))),
-              Store(dot(b, tile, z, k), where(4, (m, 400), (n, 1)))]
+    a, b = load("fp16", access_map(1, (m, 20), (k, 1))), load("fp16", access_map(2, (m, 60), (z, 20), (k, 1)))
+    stores = [Store(dot(a, tile, k), access_map(3, (z, 8000), (m, 400), (n, 1))),
+              Store(dot(b, tile, z, k), access_map(4, (m, 400), (n, 1)))]
     targets, items = normal(Graph(stores)), Items(load_machine())
     roots = [items.item(target.value, LaneProduct((n,), load_machine().lanes)) for target in targets]
     with pytest.raises(UnsupportedError) as caught:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphs import apply, load, where
+from graphs import access_map, apply, load
 
 from tilefw_spatial.arrange import arrange
 from tilefw_spatial.arrange import replicas as replicas_module
@@ -15,10 +15,10 @@ from tilefw_spatial.stream_program import MatrixStreamOp, StreamProgram, VectorS
 def _program(rows: int, columns: int, depth: int) -> StreamProgram:
     """Rows times columns of int8, with a bias for each column."""
     m, n, k = Axis("m", rows), Axis("n", columns), Axis("k", depth)
-    a, b = load("int8", where(0, (m, depth), (k, 1))), load("int8", where(1, (k, columns), (n, 1)))
+    a, b = load("int8", access_map(0, (m, depth), (k, 1))), load("int8", access_map(1, (k, columns), (n, 1)))
     total = apply("s2f", "fp32", Value(Dot(a, b, (k,)), (m, n), "int32"))
-    result = apply("addf", "fp32", total, load("fp32", where(2, (n, 1))))
-    return arrange(Graph([Store(result, where(3, (m, columns), (n, 1)))]), load_machine())
+    result = apply("addf", "fp32", total, load("fp32", access_map(2, (n, 1))))
+    return arrange(Graph([Store(result, access_map(3, (m, columns), (n, 1)))]), load_machine())
 
 
 def _read(stream_program: StreamProgram, side: str) -> set[int]:

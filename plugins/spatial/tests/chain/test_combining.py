@@ -30,8 +30,8 @@ def test_combined(kind: Combine, dtype: str, started: bool) -> None:
     rng = np.random.default_rng(6)
     x, start = drawn(rng, dtype, POINTS), drawn(rng, dtype, POINTS // EVERY)
     initial = Input("start", dtype, reduced=True) if started else None
-    pieces = chain([NodeResult("out", Combined(kind, Input("x", dtype), EVERY, dtype, initial))])
-    got = run(pieces, {"x": stored(x, dtype), "start": stored(start, dtype)}, (POINTS, LANES), EVERY)["out"]
+    fused_segments = chain([NodeResult("out", Combined(kind, Input("x", dtype), EVERY, dtype, initial))])
+    got = run(fused_segments, {"x": stored(x, dtype), "start": stored(start, dtype)}, (POINTS, LANES), EVERY)["out"]
     groups = x.reshape(-1, EVERY, LANES)
     totals = [start, *groups.transpose(1, 0, 2)] if started else list(groups.transpose(1, 0, 2))
     wide = DTYPES["fp32"] if DTYPES[dtype].is_float else DTYPES[dtype]  # narrow floats are rounded once, at the end

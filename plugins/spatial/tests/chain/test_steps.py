@@ -8,7 +8,7 @@ import pytest
 from bounded import applied, assert_within, exactly
 
 from tilefw.api import Place, UnsupportedError
-from tilefw_spatial.chain import Apply, ChainLimits, ChainPiece, Input, Literal, Node, NodeResult
+from tilefw_spatial.chain import Apply, ChainLimits, FusedSegment, Input, Literal, Node, NodeResult
 from tilefw_spatial.chain.native import NATIVE
 from tilefw_spatial.isa import OPS
 
@@ -19,13 +19,13 @@ BYTE, WORD = Input("byte", "int8"), Input("word", "int32")
 ONE = Literal(0x3F800000, "fp32")
 
 
-def one_piece(node: Node) -> ChainPiece:
-    [piece] = chain([NodeResult("out", node)])
-    return piece
+def one_segment(node: Node) -> FusedSegment:
+    [fused] = chain([NodeResult("out", node)])
+    return fused
 
 
 def ops(node: Node) -> list[str]:
-    return [f"{step.op} {step.dtype}" for step in one_piece(node).steps]
+    return [f"{step.op} {step.dtype}" for step in one_segment(node).steps]
 
 
 def fp32(row: str, *operands: Node) -> Apply:
@@ -62,7 +62,7 @@ def test_signs_act_in_the_order_in_which_they_were_asked_for() -> None:
     x = np.array([[-2.0, 3.0]], np.float32)
 
     def found(node: Node) -> list[float]:
-        return run([one_piece(node)], {"x": x}, (1, 2))["out"][0].tolist()
+        return run([one_segment(node)], {"x": x}, (1, 2))["out"][0].tolist()
 
     assert found(fp32("addf", fp32("absf", fp32("negf", X)), ONE)) == [3.0, 4.0]
     assert found(fp32("addf", fp32("negf", fp32("absf", X)), ONE)) == [-1.0, -2.0]
@@ -70,16 +70,16 @@ def test_signs_act_in_the_order_in_which_they_were_asked_for() -> None:
     assert found(fp32("fma", X, ONE, fp32("absf", Literal(0xBF800000, "fp32")))) == [-1.0, 4.0]
 
 
-def test_sums_of_the_matrix_unit_are_taken_by_one_piece_and_kept_for_others() -> None:
+def test_sums_of_the_matrix_unit_are_read_by_one_segment_and_stored_for_others() -> None:
     sums = Input("sums", "fp32", drained=True)
     node: Node = sums
     for _ in range(20):
         node = fp32("maxf", fp32("mulf", node, node), ONE)
-    pieces = chain([NodeResult("out", fp32("subf", node, sums))])
-    assert len(pieces) > 1
-    assert [any(read.drained for read in piece.reads) for piece in pieces] == [True] + [False] * (len(pieces) - 1)
+    fused_segments = chain([NodeResult("out", fp32("subf", node, sums))])
+    assert len(fused_segments) > 1
+    assert [any(read.drained for read in fused.reads) for fused in fused_segments] == [True] + [False] * (len(fused_segments) - 1)
     x = np.full((1, 2), 1.5, np.float32)
-    assert (run(pieces, {"sums": x}, (1, 2))["out"] == np.inf).all()
+    assert (run(fused_segments, {"sums": x}, (1, 2))["out"] == np.inf).all()
 
 
 def test_a_step_that_two_need_is_one() -> None:
@@ -113,35 +113,35 @@ def test_a_product_in_a_sum_keeps_all_signs(row: str, first: bool, negated: bool
     product = fp32("mulf", X, Y)
     term = fp32("negf", product) if negated else product
     z = Input("z", "fp32")
-    piece = one_piece(fp32(row, *((term, z) if first else (z, term))))
-    assert [step.op for step in piece.steps] == ["FMA"]
+    fused = one_segment(fp32(row, *((term, z) if first else (z, term))))
+    assert [step.op for step in fused.steps] == ["FMA"]
     x, y, added = np.random.default_rng(4).normal(size=(3, 1, 8)).astype(np.float32)
     exact = x.astype(np.float64) * y * (-1 if negated else 1)
     left, right = (exact, added) if first else (added, exact)
-    got = run([piece], {"x": x, "y": y, "z": added}, (1, 8))["out"]
+    got = run([fused], {"x": x, "y": y, "z": added}, (1, 8))["out"]
     assert (got == (left + right if row == "addf" else left - right).astype(np.float32)).all()
 
 
 def test_a_result_that_waits_is_moved_on() -> None:
     """x passes once, and is wanted again after two transcendental steps and a sum: 28 cycles later, and a MOV keeps it for 16."""
     node = fp32("mulf", X, fp32("exp2", fp32("log2", fp32("addf", X, ONE))))
-    piece = one_piece(node)
-    assert [step.op for step in piece.steps].count("MOV") == 2
+    fused = one_segment(node)
+    assert [step.op for step in fused.steps].count("MOV") == 2
     x = np.linspace(0.5, 2, 8, dtype=np.float32).reshape(1, 8)
     power = applied("exp2", "fp32", applied("log2", "fp32", applied("addf", "fp32", exactly(x), exactly(np.ones((1, 1))))))
-    assert_within(run([piece], {"x": x}, (1, 8))["out"], applied("mulf", "fp32", exactly(x), power))
+    assert_within(run([fused], {"x": x}, (1, 8))["out"], applied("mulf", "fp32", exactly(x), power))
 
 
-def test_more_than_the_unit_has_goes_through_memory_in_the_fewest_pieces() -> None:
+def test_more_than_the_unit_has_goes_through_memory_in_the_fewest_segments() -> None:
     node: Node = X
     for _ in range(40):
         node = fp32("maxf", fp32("mulf", node, node), ONE)
-    pieces = chain([NodeResult("out", node)])
-    assert [len(piece.steps) for piece in pieces] == [16] * 5
-    assert all(len(piece.reads) == len(piece.writes) == 1 for piece in pieces)
+    fused_segments = chain([NodeResult("out", node)])
+    assert [len(fused.steps) for fused in fused_segments] == [16] * 5
+    assert all(len(fused.reads) == len(fused.writes) == 1 for fused in fused_segments)
 
 
-def test_few_streams_make_more_pieces() -> None:
+def test_few_streams_make_more_segments() -> None:
     inputs = [Input(k, "fp32") for k in range(12)]
     total: Node = inputs[0]
     for node in inputs[1:]:

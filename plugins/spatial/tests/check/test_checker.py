@@ -87,8 +87,8 @@ def weights(multiply: int, *more: tuple[int, Inst], drain: int = 290, flags: int
     timed["MXM.E0.LW"] = [(200, Inst("LW", "int8")), (201, Inst("IW", "int8")), *more]
     timed["MXM.E0.MAC"] = [(multiply, Inst("MAC", "int8", 4, a=16, step=1, imm=16, flags=flags))]
     timed["MXM.E0.DRN"] = [(drain, Inst("DRN", "int32", 4, dst=32, step=1))]
-    places = [(f"MEM.E{i}", 0, 0) for i in range(16)]
-    tables = [Tensor(f"t{i}", "in", allocation("uint8", 1, [place]), (matrix(1, 1),)) for i, place in enumerate(places)][1:]
+    indices = [(f"MEM.E{i}", 0, 0) for i in range(16)]
+    tables = [Tensor(f"t{i}", "in", allocation("uint8", 1, [index]), (matrix(1, 1),)) for i, index in enumerate(indices)][1:]
     return problems(timed, *tables, Tensor("t", "in", allocation("uint8", 4, [("MEM.E20", 0, 0)]), (matrix(1, 4),)))
 
 
@@ -113,10 +113,10 @@ def test_random_programs_are_sound_and_their_shifts_are_judged_rightly(seed: int
     assert sound.problems == ()
     for chip, code in enumerate(made.chips):
         name = rng.choice(sorted(code.queues)) if code.queues else None
-        places = [] if name is None else [i for i, inst in enumerate(code.queues[name]) if inst.op not in ("NOP", "REP")]
-        if name is None or (moved := shifted(made, chip, name, places[0], 1)) is None:
+        indices = [] if name is None else [i for i, inst in enumerate(code.queues[name]) if inst.op not in ("NOP", "REP")]
+        if name is None or (moved := shifted(made, chip, name, indices[0], 1)) is None:
             continue
-        verdict = shift(made, MACHINE, chip, name, places[0], 1, sound)
+        verdict = shift(made, MACHINE, chip, name, indices[0], 1, sound)
         done = simulate(moved, MACHINE, host_buffers([a.copy() for a in arrays]))
         assert not (verdict.harmless and (done.findings.all or done.cycles != expected)), verdict
         assert not (done.findings.all and verdict.harmless)
@@ -156,8 +156,8 @@ def test_a_shift_that_changes_what_is_taken_is_no_harmless_one() -> None:
     timed = {"MEM.E0": [read(100, 8), read(120, 1)], "MEM.E5": [write(110, 2, 4096)]}
     made = program(timed, tensors, [("x", "uint8"), ("y", "uint8")])
     assert check(made, MACHINE) == []
-    place = next(i for i, inst in enumerate(made.chips[0].queues["MEM.E5"]) if inst.op == "WR")
-    verdict = shift(made, MACHINE, 0, "MEM.E5", place, -1)
+    index = next(i for i, inst in enumerate(made.chips[0].queues["MEM.E5"]) if inst.op == "WR")
+    verdict = shift(made, MACHINE, 0, "MEM.E5", index, -1)
     assert not verdict.harmless
     assert "takes by a0 what is not meant for it" in verdict.reasons[0]
 
@@ -167,14 +167,14 @@ def test_slack_is_told_from_haste() -> None:
     one = launched.kernel("matmul", {"m": 20, "n": 30, "k": 700})
     sound, before = one.judged(), one.fast()
     queues = one.program.chips[0].queues
-    installs = [(queue, place) for queue, words in queues.items() for place, inst in enumerate(words) if inst.op == "IW"]
+    installs = [(queue, index) for queue, words in queues.items() for index, inst in enumerate(words) if inst.op == "IW"]
     free = [
-        (queue, place, by) for queue, place in installs for by in (-1, 1)
-        if shift(one.program, MACHINE, 0, queue, place, by, sound).harmless
+        (queue, index, by) for queue, index in installs for by in (-1, 1)
+        if shift(one.program, MACHINE, 0, queue, index, by, sound).harmless
     ]
     assert 1 <= len(free) < len(installs)
-    for queue, place, by in free:
-        moved = shifted(one.program, 0, queue, place, by)
+    for queue, index, by in free:
+        moved = shifted(one.program, 0, queue, index, by)
         assert moved is not None
         assert one.moved(moved).fast().same(before)
         assert one.moved(moved).slow().same(before)

@@ -152,10 +152,10 @@ _EDITED = """
 ## One instruction changed
 
 {total:,} edits of the same launches, each alone: a field of an instruction made another, all instructions of a slice moved to the
-next slice, an instruction dropped (its cycles stay) or doubled. What is no instruction or no program then is refused before anything
-runs, and not counted. Where the checker has no problem and results are others, every constraint of the machine holds: it is a sound
-program that computes something else, as another element type does. A contradiction is a finding of the simulator in what the
-checker calls sound.
+next slice, an instruction dropped (its cycles stay) or doubled. What is no instruction or no program then is refused before
+anything runs, and not counted. Where the checker has no problem and results are others, every constraint of the machine holds: it
+is a sound program that computes something else, as another element type does. A contradiction is a finding of the simulator in
+what the checker calls sound.
 
 | what is changed | {columns} |
 |---|{rule}"""

@@ -68,16 +68,16 @@ class Edits:
         """So many edits of each kind that a launch's program has."""
         before = launched.fast()
         for kind in KINDS:
-            for place, program in _drawn(launched.program, kind, rng, count):
-                self._one(launched.moved(program), kind, place, before)
+            for index, program in _drawn(launched.program, kind, rng, count):
+                self._one(launched.moved(program), kind, index, before)
 
-    def _one(self, launched: Launched, kind: str, place: Place, before: Ran) -> None:
+    def _one(self, launched: Launched, kind: str, index: Place, before: Ran) -> None:
         problems = check(launched.program, MACHINE)
         after = launched.fast()
         seen = FINDING if after.findings else SAME if after.same(before) else OTHER
         self.seen[kind, ERROR if problems else seen] += 1
         if after.findings and not problems:
-            self.contradictions.append(f"{launched.name}: {kind} at {place} is sound, and the simulator finds {after.findings}")
+            self.contradictions.append(f"{launched.name}: {kind} at {index} is sound, and the simulator finds {after.findings}")
 
 
 def _drawn(program: Program, kind: str, rng: random.Random, count: int) -> Iterator[tuple[Place, Program]]:
@@ -85,18 +85,18 @@ def _drawn(program: Program, kind: str, rng: random.Random, count: int) -> Itera
     places = [(c, n, i) for c, code in enumerate(program.chips) for n, words in code.queues.items() for i in range(len(words))]
     rng.shuffle(places)
     found = 0
-    for place in places:
-        made = _edited(program, kind, place, rng)
+    for index in places:
+        made = _edited(program, kind, index, rng)
         if made is None or made == program or any(program_faults(MACHINE, made)):
             continue
-        yield place, made
+        yield index, made
         found += 1
         if found == count:
             return
 
 
-def _edited(program: Program, kind: str, place: Place, rng: random.Random) -> Program | None:
-    chip, queue, number = place
+def _edited(program: Program, kind: str, index: Place, rng: random.Random) -> Program | None:
+    chip, queue, number = index
     queues = dict(program.chips[chip].queues)
     words = queues[queue]
     inst = words[number]

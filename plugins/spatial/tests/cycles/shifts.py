@@ -29,9 +29,9 @@ class Shifts:
         """Shift so many instructions, one at a time. `slowly`: what is harmless is run on the slow simulator as well."""
         sound, before = launched.judged(), launched.fast()
         assert not sound.problems and not before.findings, launched.name
-        for chip, queue, place, by in _drawn(launched, rng, count):
-            verdict = shift(launched.program, MACHINE, chip, queue, place, by, sound)
-            self._one(launched, before, (chip, queue, place, by), verdict, slowly)
+        for chip, queue, index, by in _drawn(launched, rng, count):
+            verdict = shift(launched.program, MACHINE, chip, queue, index, by, sound)
+            self._one(launched, before, (chip, queue, index, by), verdict, slowly)
 
     def _one(
         self, launched: Launched, before: Ran, what: tuple[int, str, int, int], verdict: Verdict, slowly: bool
@@ -45,8 +45,8 @@ class Shifts:
         self.seen[verdict.harmless, seen] += 1
         if not verdict.harmless:
             return
-        chip, queue, place, _ = what
-        self.harmless[launched.program.chips[chip].queues[queue][place].op] += 1
+        chip, queue, index, _ = what
+        self.harmless[launched.program.chips[chip].queues[queue][index].op] += 1
         if seen != SAME or (slowly and not launched.moved(program).slow().same(before)):
             self.contradictions.append(f"{launched.name}: {what} is said to be harmless: {seen}")
 

@@ -45,7 +45,7 @@ def test_a_matmul_is_one_dot_over_whole_axes() -> None:
     assert sorted(axis.extent for axis in dot.axes) == [144, 150]
     assert [axis.extent for axis in dot.op.contracted] == [128]
     loads = [value for value in graph.values() if isinstance(value.op, Load)]
-    assert len(loads) == 2 and all(isinstance(v.op, Load) and not v.op.where.joint for v in loads)
+    assert len(loads) == 2 and all(isinstance(v.op, Load) and not v.op.access_map.joint for v in loads)
 
 
 def test_blocks_of_one_run_are_one_axis() -> None:

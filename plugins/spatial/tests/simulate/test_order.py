@@ -19,7 +19,7 @@ def at(unit: str) -> int:
 
 
 def feed(name: str, meets: int, where: int, stream: int, count: int, row: int = 0) -> tuple[int, Inst]:
-    """The RD whose first vector passes position `where` at cycle `meets`."""
+    """The RD whose first vector passes position `access_map` at cycle `meets`."""
     return meets - 5 - abs(where - at(name)), Inst("RD", "", count, dst=stream, address=row, step=1)
 
 

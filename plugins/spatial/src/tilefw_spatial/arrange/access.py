@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilefw_spatial.arrange.reindexing import AxisIndex, over, reindexed_elements
-from tilefw_spatial.graph import Axis, Where
+from tilefw_spatial.graph import AccessMap, Axis
 from tilefw_spatial.index_tables import Offsets, Valid, check_size
 
 NOWHERE = np.iinfo(np.int64).min  # elements may be negative
@@ -63,15 +63,15 @@ class AffineAccess:
         return offsets, valid
 
 
-def access_of(where: Where) -> AffineAccess:
+def access_of(access_map: AccessMap) -> AffineAccess:
     """The access by terms; axes along which nothing changes have none."""
-    parts = (*(AccessTerm((part.axis,), part.offsets, part.valid) for part in where.along),
-             *(AccessTerm(part.axes, part.offsets, part.valid) for part in where.joint))
+    parts = (*(AccessTerm((part.axis,), part.offsets, part.valid) for part in access_map.along),
+             *(AccessTerm(part.axes, part.offsets, part.valid) for part in access_map.joint))
     lean = (AccessTerm(t.axes, t.offsets, None if t.valid is None or t.valid.all() else t.valid) for t in parts)
-    return AffineAccess(where.parameter, where.base, tuple(t for t in lean if t.valid is not None or t.offsets.any()))
+    return AffineAccess(access_map.parameter, access_map.base, tuple(t for t in lean if t.valid is not None or t.offsets.any()))
 
 
-def elements(where: Where) -> NDArray[np.int64]:
+def elements(access_map: AccessMap) -> NDArray[np.int64]:
     """The element of every index of an access, NOWHERE for none, over its axes in order."""
-    offsets, valid = access_of(where).elements(tuple(part.axis for part in where.along))
+    offsets, valid = access_of(access_map).elements(tuple(part.axis for part in access_map.along))
     return np.where(valid, offsets, NOWHERE)

@@ -1,4 +1,4 @@
-"""The way through the stages of `arrange`, and the stream operations of one region after the other."""
+"""The stages of `arrange` in order, and the stream operations of each region."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tilefw_spatial.arrange.normal import NormalTarget, normal
 from tilefw_spatial.arrange.region import LaneRegion, Regions
 from tilefw_spatial.arrange.replicas import Replicas
 from tilefw_spatial.arrange.transfers import transfers
-from tilefw_spatial.arrange.vector import Chain, VectorEmitter, padding, pieces_of
+from tilefw_spatial.arrange.vector import Chain, VectorEmitter, fused_segments_of, padding
 from tilefw_spatial.arrange.views import ArrayView, whole
 from tilefw_spatial.chain import chain as standard
 from tilefw_spatial.graph import Axis, Dot, Graph
@@ -24,7 +24,7 @@ from tilefw_spatial.stream_program import MatrixStreamOp, StreamOp, StreamProgra
 
 
 def arrange(graph: Graph, machine: Machine, chain: Chain | None = None, *, replicas: bool = True) -> StreamProgram:
-    """The stream operations and arrays of a launch on a machine. `chain` makes pieces of a region's results
+    """The stream operations and arrays of a launch on a machine. `chain` makes fused segments of a region's results
     (`tilefw_spatial.chain.chain`). `replicas`: what the host fills may be there twice, for stream operations that run at one
     time."""
     if chain is None:
@@ -75,8 +75,8 @@ class Arranger:
         emitter = VectorEmitter(region, self._memory, chunk)
         outer = (whole(chunk), *(whole(axis) for axis in region.outer))
         inner = (whole(*region.inner),) if region.inner else ()
-        for piece in pieces_of(region, self._regions, self._chain):
-            self._stream_ops.append(collapsed(emitter.stream_op(piece, outer, inner, {})))
+        for fused in fused_segments_of(region, self._regions, self._chain):
+            self._stream_ops.append(collapsed(emitter.stream_op(fused, outer, inner, {})))
 
     def _drained(self, region: LaneRegion, dot: Item, chunk: Axis) -> None:
         products = Products(dot, self._operand(dot, 0), self._operand(dot, 1), chunk, self._machine)
@@ -84,12 +84,17 @@ class Arranger:
         share = shared(len(found), parts_of(dot, self._machine))
         assignments = list(share.alternating())
         self._apart(region, sum(tile.rows.points for tile in found[: share.east.start]) if share.east else 0)
-        pieces = {count: pieces_of(region, self._regions, self._chain, count) for count in {len(sides) for _, sides in assignments}}
-        emitters = {count: VectorEmitter(region, self._memory, chunk) for count in pieces}
+        fused_segments = {
+            count: fused_segments_of(region, self._regions, self._chain, count)
+            for count in {len(sides) for _, sides in assignments}
+        }
+        emitters = {count: VectorEmitter(region, self._memory, chunk) for count in fused_segments}
         for position, (number, sides) in enumerate(assignments):
             tile = found[number]
             sums = products.stream_ops(tile, sides)
-            made = [emitters[len(sides)].stream_op(piece, (tile.rows,), (), tile.fixed, sums) for piece in pieces[len(sides)]]
+            made = [
+                emitters[len(sides)].stream_op(fused, (tile.rows,), (), tile.fixed, sums) for fused in fused_segments[len(sides)]
+            ]
             self._stream_ops += [*sums, *made]
             self._second += made if sides == ("E",) else []
             self._second += sums if position // len(SIDES) % 2 else []  # the second of a side's planes

@@ -1,7 +1,8 @@
-"""Which axes of what is stored lie along lanes: all ways are tried, the cheapest is taken.
+"""Which axes of what is stored lie along lanes: all candidates are tried, the cheapest is taken.
 
-Everything else follows from that (`item`). A way's cost is the cycles that its stream operations would take one after the other,
-roughly: a point of a region costs one, shared by the ALUs that work on it; a product its rows for each set of weights. """
+Everything else follows from that (`item`). A candidate's cost is the cycles that its stream operations would take one after the
+other, roughly: a point of a region costs one, shared by the ALUs that work on it; a product its rows for each set of weights.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +25,11 @@ _TRIED = 2
 # Beyond so many axes only small sets of them, and all but a few, are tried.
 _ALL_SETS = 6
 # The compiler's own tuning, for any machine; only estimates that weigh candidates against one another, never times of the schedule.
-# A stream operation whose results another waits for takes about so many cycles before its first result is back in memory: read, two
-# ways along half the chip, a chain of steps, write.
+# A stream operation whose results another waits for takes about so many cycles before its first result is back in memory: read,
+# half the chip's length there and back, a chain of steps, write.
 _STREAM_OP = 60
 _LANE_STEP = 150  # the same for one step of a reduction across lanes: to the switch and back, then through the vector unit
-# A vector in memory takes no cycle, but memory is small: between ways of one speed the smaller is taken.
+# A vector in memory takes no cycle, but memory is small: between candidates of one speed the smaller is taken.
 _VECTOR = 1e-3
 
 
@@ -51,7 +52,7 @@ def chosen(targets: list[NormalTarget], machine: Machine) -> tuple[list[NormalTa
 def _across(
     targets: list[NormalTarget], best: list[Item], machine: Machine,
 ) -> tuple[list[NormalTarget], list[Item], frozenset[Axis]]:
-    """A way that reduces long axes across lanes, where time is much longer than that takes; with the axes that lie along lanes."""
+    """A mapping that reduces long axes across lanes, where that is much faster than in time; with the axes that lie along lanes."""
     lane_axes: frozenset[Axis] = frozenset()
     width = shared_lanes(machine.lanes)
     for axis in _reduced(targets)[:_TRIED]:
@@ -107,7 +108,7 @@ def _best(targets: list[NormalTarget], items: Items) -> list[Item]:
 
 
 def _together(targets: list[NormalTarget], items: Items, axes: tuple[Axis, ...]) -> tuple[list[Item], float]:
-    """The best way that takes for every target those of one set of axes that it has, in one order."""
+    """The best mapping that takes for every target those of one set of axes that it has, in one order."""
     best: list[Item] | None = None
     least = 0.0
     for some in _sets(axes):
@@ -118,13 +119,13 @@ def _together(targets: list[NormalTarget], items: Items, axes: tuple[Axis, ...])
                 best, least = whole, found
             if not items.lane_axes.intersection(some):
                 break
-    assert best is not None, "with no axis along lanes every value can be had"
+    assert best is not None, "with no axis along lanes every value is possible"
     return best, least
 
 
 def _item(items: Items, target: NormalTarget, axes: Iterable[Axis], beside: tuple[Axis, ...] = ()) -> Item | None:
     """The target with those of `axes` along lanes that it has, and those of `beside` although it may lack them (it is the same for
-    all their indices, like what is reduced across lanes for targets that have the axis); None where that is no way."""
+    all their indices, like what is reduced across lanes for targets that have the axis); None where that is impossible."""
     own = tuple(axis for axis in axes if axis in target.value.axes or axis in beside)
     try:
         return items.item(target.value, LaneProduct(own, items.machine.lanes) if own else Everywhere(items.machine.lanes))

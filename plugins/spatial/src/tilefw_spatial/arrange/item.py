@@ -1,4 +1,4 @@
-"""Values with their axes divided into lanes and time: what is wanted by a consumer decides how its operands lie.
+"""Values with their axes divided into lanes and time: what a consumer asks for decides the layout of its operands.
 
 `Items.item(value, lanes)` asks for a value along given lanes and, through it, for its operands: those of elementwise ops along the
 same lanes, a reduction's with what it reduces in time, a product's weights along the result's lanes and its activations along the
@@ -26,7 +26,7 @@ _ROOM = 20
 
 
 class UnfitError(Exception):
-    """A value cannot be had along the lanes that were asked for."""
+    """A value that is impossible along the lanes that were asked for."""
 
 
 @dataclass(slots=True, eq=False)
@@ -50,7 +50,7 @@ class Item:
 
     @property
     def inputs(self) -> bool:
-        """Whether it stands in memory from the beginning."""
+        """Whether it is in memory from the beginning."""
         return isinstance(self.value.op, Fetch | Constant)
 
 
@@ -59,7 +59,7 @@ Want = tuple[Value, LaneOrder]
 
 @dataclass(frozen=True, slots=True)
 class MappingChoice:
-    """One way to have a value: what it needs, and the item's `swapped` and `across_lanes`."""
+    """A candidate mapping of a value: what it needs, and the item's `swapped` and `across_lanes`."""
 
     wants: tuple[Want, ...]
     swapped: bool = False
@@ -67,8 +67,8 @@ class MappingChoice:
 
 
 class Items:
-    """All items asked for so far on one machine, by value and lanes; None for what cannot be had. Reductions over one of
-    the axes `lane_axes` are made across lanes where these allow it."""
+    """All items asked for so far on one machine, by value and lanes; None for what is impossible. Reductions over one of the axes
+    `lane_axes` are made across lanes where these allow it."""
 
     def __init__(self, machine: Machine, lane_axes: frozenset[Axis] = frozenset()) -> None:
         self.machine = machine
@@ -102,7 +102,7 @@ class Items:
         return self._counts[value]
 
     def _missing(self, want: Want) -> list[Want]:
-        """What must be made before the value, none where it now is made: by the first way that can be had."""
+        """What must be made before the value; nothing where it now is made, by its first possible mapping."""
         value, lanes = want
         for choice in self._choices(value, lanes):
             wants = [(part, along.restricted(part.axes)) for part, along in choice.wants]

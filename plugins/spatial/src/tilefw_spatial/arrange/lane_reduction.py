@@ -81,8 +81,8 @@ class _LaneReduction:
         while len(nodes) > 1:
             pairs = zip(nodes[::2], nodes[1::2], strict=True)
             nodes = [Apply(op.kind.value, pair, value.dtype, place=value.place) for pair in pairs]
-        for piece in self._chain([NodeResult("result", nodes[0])]):
-            self._made.append(collapsed(emitter.stream_op(piece, self._loops, (), {})))
+        for fused in self._chain([NodeResult("result", nodes[0])]):
+            self._made.append(collapsed(emitter.stream_op(fused, self._loops, (), {})))
         return result
 
 

@@ -1,6 +1,7 @@
-"""Reductions in time of more vectors than one instruction combines: as several, each beginning with what the one before found.
+"""Reductions in time of more vectors than one instruction combines: as several, each beginning with the result of the one before.
 
-What is reduced across lanes is short; which axes are is known when lanes are chosen, so that a choice is cut and chosen again.
+What is reduced across lanes is short; which axes are is known when lanes are chosen, so that reductions are split and lanes chosen
+again.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def _split(op: Reduce, like: Value) -> Value:
 
 
 def _along(op: Reduce, like: Value) -> Value:
-    """A reduction over one axis in stretches of about equal length."""
+    """A reduction over one axis in parts of about equal length."""
     [axis] = op.axes
     found = op.initial
     for indices in np.array_split(np.arange(axis.extent), ceil_div(axis.extent, LONGEST)):
@@ -89,7 +90,7 @@ def _along(op: Reduce, like: Value) -> Value:
 
 
 def _at_indices(value: Value, axis: Axis, indices: AxisIndex, done: dict[Value, Value]) -> Value:
-    """A value at some indices of an axis: elementwise work is done at these alone."""
+    """A value at some indices of an axis: elementwise operations are done at these alone."""
     if axis not in value.axes:
         return value
     if value not in done:

@@ -2,7 +2,8 @@
 
 A tile is one vector of the result's lanes for all rows that the accumulators hold: activations' vectors (K along their lanes) times
 weights (K in time). Each side has half of the tiles; one left over has its K split over both, and the stream operation that drains
-it adds. """
+it adds.
+"""
 
 from __future__ import annotations
 
@@ -173,7 +174,7 @@ class MatrixShare:
     both: int | None = None
 
     def alternating(self) -> Iterator[tuple[int, tuple[str, ...]]]:
-        """Tiles with their sides, so that the sides take turns."""
+        """Tiles with their sides, the sides alternating."""
         for west, east in zip_longest(self.west, self.east):
             if west is not None:
                 yield west, ("W",)

@@ -87,8 +87,8 @@ def normal(graph: Graph) -> list[NormalTarget]:
 
 
 class _Order:
-    """Targets in the order of their stores. What is stored twice is one array, which goes to the host at the later store's turn: if
-    another store has replaced some of the earlier one's elements by then, the later one gets a copy."""
+    """Targets in the order of their stores. What is stored twice is one array, which goes to the host in the place of the later
+    store: if another store has replaced some of the earlier one's elements by then, the later one gets a copy."""
 
     def __init__(self) -> None:
         self.targets: list[NormalTarget] = []
@@ -109,14 +109,14 @@ class _Order:
         """Whether a store after that has some element of it."""
         first = self.targets[number]
         return any(
-            other.value is not first.value and other.store.where.parameter == first.store.where.parameter
+            other.value is not first.value and other.store.access_map.parameter == first.store.access_map.parameter
             and np.intersect1d(self._stored(number), self._stored(number)).size > 0
             for number, other in enumerate(self.targets[number + 1 :], number + 1)
         )
 
     def _stored(self, number: int) -> NDArray[np.int64]:
         if number not in self._elements:
-            found = elements(self.targets[number].store.where)
+            found = elements(self.targets[number].store.access_map)
             self._elements[number] = np.unique(found[found != NOWHERE])
         return self._elements[number]
 
@@ -137,7 +137,7 @@ class Normaliser:
         """A store of a normal value, which has all axes of the access."""
         for value in postorder([store.value], lambda user: operands_of(user.op), self._done):
             self._done[value] = self._value(value)
-        access = access_of(store.where)
+        access = access_of(store.access_map)
         value = self._done[store.value]
         axes = tuple(dict.fromkeys(axis for term in access.terms for axis in term.axes))
         if not set(axes) <= set(value.axes):
@@ -146,8 +146,8 @@ class Normaliser:
 
     def _value(self, value: Value) -> Value:
         match value.op:
-            case Load(where=where, fill=fill):
-                access = access_of(where)
+            case Load(access_map=access_map, fill=fill):
+                access = access_of(access_map)
                 return _fetched(access, fill, value)
             case Constant(data=data):
                 return constant(data, value.axes, value.dtype)
@@ -168,7 +168,7 @@ class Normaliser:
         raise InternalError(f"a graph with a value that is made by {type(value.op).__name__}")
 
     def _joined(self, join: Join, value: Value) -> Value:
-        """Each operand stretched over the whole axis, and one of them selected for each index."""
+        """Each operand broadcast over the whole axis, and one of them selected for each index."""
         axis, begin = join.axis, 0
         index = np.arange(axis.extent)
         result: Value | None = None
@@ -215,7 +215,7 @@ def _reduced(op: Reduce, like: Value) -> Value:
 
 def _stretched(value: Value, axes: tuple[Axis, ...]) -> Value:
     """A value that stream operations make, over all of `axes`: the rows of a matrix must be in memory one by one, even if they are
-    alike."""
+    identical."""
     if set(axes) <= set(value.axes) or isinstance(value.op, Fetch | Constant):
         return value
     return Value(Reindex(value, {}), tuple(dict.fromkeys((*value.axes, *axes))), value.dtype, value.place)

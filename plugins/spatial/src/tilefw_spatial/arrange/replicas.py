@@ -2,7 +2,8 @@
 array.
 
 A slice reads one row a cycle, so that two stream operations that read one array alternate. Products of two planes and drains of two
-sides need not: each second of them reads a replica, an array of its own with the same contents. """
+sides need not: each second of them reads a replica, an array of its own with the same contents.
+"""
 
 from __future__ import annotations
 

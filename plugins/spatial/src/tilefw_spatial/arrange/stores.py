@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tilefw.api import DTYPES
 from tilefw_spatial.arrange.access import NOWHERE, elements
-from tilefw_spatial.graph import Along, Axis, Combine, Constant, Elementwise, Load, Reduce, Rename, Store, Value, Where
+from tilefw_spatial.graph import AccessMap, Along, Axis, Combine, Constant, Elementwise, Load, Reduce, Rename, Store, Value
 from tilefw_spatial.isa.types import TYPES
 
 
@@ -51,19 +51,19 @@ def _elementwise(store: Store, row: str, *operands: Value) -> Value:
 
 def _before(store: Store, done: list[Store]) -> Value:
     """The content of the store's elements before it: of earlier stores the last that wrote them, else the buffer's own."""
-    axes = tuple(part.axis for part in store.where.along)
-    found = Value(Load(store.where), axes, store.value.dtype, store.place)
-    earlier = [other for other in done if other.where.parameter == store.where.parameter]
+    axes = tuple(part.axis for part in store.access_map.along)
+    found = Value(Load(store.access_map), axes, store.value.dtype, store.place)
+    earlier = [other for other in done if other.access_map.parameter == store.access_map.parameter]
     if not earlier:
         return found
-    wanted = elements(store.where)
+    wanted = elements(store.access_map)
     for other in earlier:
         found = _over(store, _stored_value(other), axes, wanted, found)
     return found
 
 
 def _stored_value(store: Store) -> StoredValue:
-    return StoredValue(store.value, tuple(part.axis for part in store.where.along), elements(store.where))
+    return StoredValue(store.value, tuple(part.axis for part in store.access_map.along), elements(store.access_map))
 
 
 def _over(store: Store, earlier: StoredValue, axes: tuple[Axis, ...], wanted: NDArray[np.int64], below: Value) -> Value:
@@ -102,11 +102,11 @@ def _by_element(store: Store) -> Store:
 
     Element e's contributions are taken from up to J indices; the mask leaves out those that are not there, and contributions
     that were masked themselves."""
-    axes = tuple(part.axis for part in store.where.along)
+    axes = tuple(part.axis for part in store.access_map.along)
     over = tuple(axis for axis in _axes_of(store) if axis not in axes)
     if over and store.mask is None:
         raise AssertionError("a value's axes that its store lacks are combined before, but for masked ones")
-    wanted = np.broadcast_to(elements(store.where)[..., None], [*(a.extent for a in axes), prod(a.extent for a in over)])
+    wanted = np.broadcast_to(elements(store.access_map)[..., None], [*(a.extent for a in axes), prod(a.extent for a in over)])
     flat = wanted.reshape(-1)
     live = flat[flat != NOWHERE]
     if not over and np.unique(live).size == live.size:
@@ -129,8 +129,8 @@ def _grouped(store: Store, axes: tuple[Axis, ...], flat: NDArray[np.int64]) -> S
         None if part is None else _regrouped(part, axes, (element, contribution), index) for part in (store.value, store.mask)
     )
     assert value is not None
-    where = Where(store.where.parameter, 0, (Along(element, targets),))
-    alone = replace(store, where=where, value=value, mask=None)
+    access_map = AccessMap(store.access_map.parameter, 0, (Along(element, targets),))
+    alone = replace(store, access_map=access_map, value=value, mask=None)
     kind = Combine(store.accumulate or "")
     if not there.all():
         live = Value(Constant(there), (element, contribution), "int1")

@@ -13,11 +13,11 @@ from tilefw_spatial.arrange.memory import Memory, Order, dense_order
 from tilefw_spatial.arrange.normal import Reindex, bits_of
 from tilefw_spatial.arrange.region import LaneRegion, Regions
 from tilefw_spatial.arrange.views import ArrayView, Loop, access_pattern
-from tilefw_spatial.chain import Apply, ChainPiece, Combined, Input, Literal, Node, NodeResult, Temporary
+from tilefw_spatial.chain import Apply, Combined, FusedSegment, Input, Literal, Node, NodeResult, Temporary
 from tilefw_spatial.graph import Axis, Constant, Elementwise, Reduce
 from tilefw_spatial.stream_program import AccessPattern, Array, MatrixStreamOp, Read, VectorStreamOp, Write
 
-Chain = Callable[[Sequence[NodeResult]], Sequence[ChainPiece]]
+Chain = Callable[[Sequence[NodeResult]], Sequence[FusedSegment]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,8 +74,8 @@ class Nodes:
         return sums[0] if len(sums) == 1 else Apply("addf" if dtype == "fp32" else "addi", sums, dtype, fusion=False)
 
 
-def pieces_of(region: LaneRegion, regions: Regions, chain: Chain, drains: int = 0) -> Sequence[ChainPiece]:
-    """The region's chains, cut to fit."""
+def fused_segments_of(region: LaneRegion, regions: Regions, chain: Chain, drains: int = 0) -> Sequence[FusedSegment]:
+    """The region as fused segments."""
     nodes = Nodes(region, regions, drains)
     for item in region.items:
         nodes.node(item)
@@ -89,14 +89,14 @@ def padding(weights: Array, order: Order, chain: Chain) -> list[VectorStreamOp]:
     domain = (order.vectors // size, size - order.rows)
     if not domain[1]:
         return []
-    (piece,) = chain([NodeResult(weights, Literal(0, weights.dtype))])
+    (fused,) = chain([NodeResult(weights, Literal(0, weights.dtype))])
     pattern = AccessPattern(weights, order.rows, (size, 1))
-    return [VectorStreamOp(domain, [], list(piece.steps), [Write(write.step, pattern) for write in piece.writes])]
+    return [VectorStreamOp(domain, [], list(fused.steps), [Write(write.step, pattern) for write in fused.writes])]
 
 
 @dataclass(slots=True)
 class VectorEmitter:
-    """Stream operations of one region's pieces, all over the same loops."""
+    """Stream operations of one region's segments, all over the same loops."""
 
     region: LaneRegion
     memory: Memory
@@ -125,18 +125,18 @@ class VectorEmitter:
         return self.memory.of(key, self.axes)
 
     def stream_op(
-        self, piece: ChainPiece, outer: tuple[Loop, ...], inner: tuple[Loop, ...], fixed: Mapping[Axis, int],
+        self, fused: FusedSegment, outer: tuple[Loop, ...], inner: tuple[Loop, ...], fixed: Mapping[Axis, int],
         drains: tuple[MatrixStreamOp, ...] = (),
     ) -> VectorStreamOp:
-        """One piece over the loops; `fixed` axes have one index."""
-        loops = outer if piece.reduced else (*outer, *inner)
-        reads = [Read(self._read(read.key, loops, fixed), read.time) for read in piece.reads]
+        """One segment over the loops; `fixed` axes have one index."""
+        loops = outer if fused.reduced else (*outer, *inner)
+        reads = [Read(self._read(read.key, loops, fixed), read.time) for read in fused.reads]
         writes = [
             Write(write.step, access_pattern(self.view(key), self.chunk, outer if write.combined else loops, fixed))
-            for write in piece.writes for key in write.keys
+            for write in fused.writes for key in write.keys
         ]
-        taken = drains if any(read.drained for read in piece.reads) else ()
-        return VectorStreamOp(tuple(loop.points for loop in loops), reads, list(piece.steps), writes, taken, self._place())
+        taken = drains if any(read.drained for read in fused.reads) else ()
+        return VectorStreamOp(tuple(loop.points for loop in loops), reads, list(fused.steps), writes, taken, self._place())
 
     def _read(self, key: Hashable, loops: tuple[Loop, ...], fixed: Mapping[Axis, int]) -> AccessPattern:
         if isinstance(key, Drain):

@@ -7,19 +7,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tilefw_spatial import isa
-from tilefw_spatial.chain.micro import Micro, MicroOperand, WantedOperand
+from tilefw_spatial.chain.micro import Micro, MicroOperand, RegionResult
 from tilefw_spatial.chain.node import Literal
 from tilefw_spatial.chain.region import steps_of
 
 
-def contracted(wanted: Sequence[WantedOperand]) -> list[WantedOperand]:
+def contracted(wanted: Sequence[RegionResult]) -> list[RegionResult]:
     """The same results with products fused into the sums that read them."""
     uses = Counter(o.source for step in steps_of(wanted) for o in step.operands if isinstance(o.source, Micro))
     uses.update(result.micro for result in wanted)
     return rebuilt(wanted, lambda step, before: _fused(step, before, uses))
 
 
-def rebuilt(wanted: Sequence[WantedOperand], change: Callable[[Micro, Micro], Micro]) -> list[WantedOperand]:
+def rebuilt(wanted: Sequence[RegionResult], change: Callable[[Micro, Micro], Micro]) -> list[RegionResult]:
     """The same results where `change(step, before)` stands for each step: it is given the step on the operands that stand for the
     old ones, and the step as it was."""
     made: dict[Micro, Micro] = {}
@@ -41,7 +41,7 @@ def _fused(step: Micro, before: Micro, uses: Counter[Micro]) -> Micro:
 
 
 def _may_join(step: Micro, product: Micro, k: int) -> bool:
-    """Integers have no signs to turn, and a step has one immediate."""
+    """Integers have no sign to negate, and a step has one immediate."""
     fits = product.op == "MUL" and product.contractible and product.dtype == step.dtype and product.reduced == step.reduced
     if not fits or step.operands[k].absolute or (step.op == "SUB" and not isa.TYPES[step.dtype].is_float):
         return False

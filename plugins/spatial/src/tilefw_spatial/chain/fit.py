@@ -1,4 +1,4 @@
-"""A draft with times, ALU numbers and MOVs: a piece, or none where it takes more than the unit has."""
+"""Times, ALU numbers and MOVs for a segment, or none where it takes more than the unit has."""
 
 from __future__ import annotations
 
@@ -7,56 +7,56 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tilefw_spatial import isa
-from tilefw_spatial.chain.draft import Draft
 from tilefw_spatial.chain.limits import ChainLimits
 from tilefw_spatial.chain.micro import Micro, MicroOperand, element_type, is_reduced
 from tilefw_spatial.chain.node import Input, Literal
-from tilefw_spatial.chain.piece import ChainPiece, PieceRead, PieceWrite
-from tilefw_spatial.chain.timing import Timed, least_moves, times
+from tilefw_spatial.chain.segment import FusedSegment, SegmentRead, SegmentWrite
+from tilefw_spatial.chain.timing import TimingProblem, least_moves, times
+from tilefw_spatial.chain.untimed_segment import UntimedSegment
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.stream_program import AluStep, OperandSource
 
 
 @dataclass(slots=True)
-class Fitted:
-    """A draft with the tick of each of its steps and the MOVs that this needs."""
+class TimedSegment:
+    """A segment with the tick of each of its steps and the number of MOVs that this needs."""
 
-    draft: Draft
+    untimed: UntimedSegment
     ticks: dict[Micro, int]
     moves: int
 
 
-def fit(draft: Draft, limits: ChainLimits, machine: Machine) -> Fitted | None:
-    """The best times found, if the draft then fits: there is an ALU for each of its steps and MOVs."""
-    room = limits.alus - len(draft.steps)
-    place = {step: i for i, step in enumerate(draft.steps)}
-    stream = {source: i for i, source in enumerate(draft.reads)}
-    sources = [[o.source for o in draft.operands[step]] for step in draft.steps]
-    problem = Timed(
-        latency=[_ticks(step, machine) for step in draft.steps],
+def fit(untimed: UntimedSegment, limits: ChainLimits, machine: Machine) -> TimedSegment | None:
+    """The best times found, if the segment then fits: there is an ALU for each of its steps and MOVs."""
+    spare = limits.alus - len(untimed.steps)
+    place = {step: i for i, step in enumerate(untimed.steps)}
+    stream = {source: i for i, source in enumerate(untimed.reads)}
+    sources = [[o.source for o in untimed.operands[step]] for step in untimed.steps]
+    problem = TimingProblem(
+        latency=[_ticks(step, machine) for step in untimed.steps],
         takes=[tuple(dict.fromkeys(place[s] for s in found if s in place)) for found in sources],
         streams=[tuple(dict.fromkeys(stream[s] for s in found if s in stream)) for found in sources],
         reads=len(stream),
         kept=machine.delay_steps,
     )
-    if least_moves(problem) > room:
+    if least_moves(problem) > spare:
         return None
-    at = times(problem, room)
-    ticks = dict(zip(draft.steps, at, strict=True))
-    moves = sum(len(found) for found in _chains(draft, ticks, machine).values())
-    return Fitted(draft, ticks, moves) if moves <= room else None
+    at = times(problem, spare)
+    ticks = dict(zip(untimed.steps, at, strict=True))
+    moves = sum(len(found) for found in _chains(untimed, ticks, machine).values())
+    return TimedSegment(untimed, ticks, moves) if moves <= spare else None
 
 
 def _ticks(step: Micro, machine: Machine) -> int:
     return machine.delays[isa.latency_key(step.op, step.dtype)] // machine.delay_step
 
 
-def _chains(draft: Draft, ticks: dict[Micro, int], machine: Machine) -> dict[Micro | Input, list[int]]:
+def _chains(untimed: UntimedSegment, ticks: dict[Micro, int], machine: Machine) -> dict[Micro | Input, list[int]]:
     """The ticks at which MOVs of each value issue, one after the other."""
     latest: dict[Micro | Input, int] = {}
     first: dict[Micro | Input, int] = {}
-    for step in draft.steps:
-        for source in (o.source for o in draft.operands[step]):
+    for step in untimed.steps:
+        for source in (o.source for o in untimed.operands[step]):
             if not isinstance(source, Literal):
                 latest[source] = max(latest.get(source, ticks[step]), ticks[step])
                 first[source] = min(first.get(source, ticks[step]), ticks[step])
@@ -74,8 +74,8 @@ def _chains(draft: Draft, ticks: dict[Micro, int], machine: Machine) -> dict[Mic
     return chains
 
 
-class FittedNames(Protocol):
-    """Which arrays a piece reads and writes."""
+class SegmentArrays(Protocol):
+    """Which arrays a segment reads and writes."""
 
     def read(self, source: Micro | Input) -> tuple[Hashable, str]:
         """The array's key and its element type."""
@@ -86,38 +86,38 @@ class FittedNames(Protocol):
         ...
 
 
-def piece_of(fitted: Fitted, machine: Machine, names: FittedNames) -> ChainPiece:
-    """The piece, its arrays named."""
-    writer = _Writer(fitted, machine)
-    draft = fitted.draft
-    reduced = draft.reduced
+def fused_segment(timed: TimedSegment, machine: Machine, names: SegmentArrays) -> FusedSegment:
+    """The segment with its arrays named."""
+    writer = _SegmentWriter(timed, machine)
+    untimed = timed.untimed
+    reduced = untimed.reduced
     reads = tuple(
-        PieceRead(*names.read(source), writer.arrival(source) * machine.delay_step, constant=is_reduced(source) and not reduced,
+        SegmentRead(*names.read(source), writer.arrival(source) * machine.delay_step, constant=is_reduced(source) and not reduced,
                   drained=isinstance(source, Input) and source.drained)
-        for source in draft.reads
+        for source in untimed.reads
     )
     writes = tuple(
-        PieceWrite(*names.written(step), writer.number[step], combined=step.every > 0) for step in draft.writes
+        SegmentWrite(*names.written(step), writer.number[step], combined=step.every > 0) for step in untimed.writes
     )
-    return ChainPiece(reads, writer.steps(), writes, reduced)
+    return FusedSegment(reads, writer.steps(), writes, reduced)
 
 
-class _Writer:
+class _SegmentWriter:
     """Numbers the steps and MOVs in order of time, whoever reads after who is read, and finds for each reader the one that has its
     value then."""
 
-    def __init__(self, fitted: Fitted, machine: Machine) -> None:
-        self.draft, self.ticks, self.tick = fitted.draft, fitted.ticks, machine.delay_step
-        self.chains = _chains(self.draft, self.ticks, machine)
-        entries: list[tuple[int, Micro | tuple[Micro | Input, int]]] = [(self.ticks[step], step) for step in self.draft.steps]
+    def __init__(self, timed: TimedSegment, machine: Machine) -> None:
+        self.untimed, self.ticks, self.tick = timed.untimed, timed.ticks, machine.delay_step
+        self.chains = _chains(self.untimed, self.ticks, machine)
+        entries: list[tuple[int, Micro | tuple[Micro | Input, int]]] = [(self.ticks[step], step) for step in self.untimed.steps]
         entries += [(at, (source, k)) for source, chain in self.chains.items() for k, at in enumerate(chain)]
         self.entries = sorted(entries, key=lambda entry: entry[0])
         self.number = {entry: i for i, (_, entry) in enumerate(self.entries)}
-        self.stream = {source: i for i, source in enumerate(self.draft.reads)}
+        self.stream = {source: i for i, source in enumerate(self.untimed.reads)}
 
     def arrival(self, source: Micro | Input) -> int:
         """The tick at which a stream is read."""
-        return min(self.ticks[step] for step in self.draft.steps if any(o.source is source for o in self.draft.operands[step]))
+        return min(self.ticks[step] for step in self.untimed.steps if any(o.source is source for o in self.untimed.operands[step]))
 
     def steps(self) -> tuple[AluStep, ...]:
         return tuple(
@@ -126,7 +126,7 @@ class _Writer:
         )
 
     def _step(self, step: Micro, tick: int, alu: int) -> AluStep:
-        operands = tuple(self._source(o, tick) for o in self.draft.operands[step])
+        operands = tuple(self._source(o, tick) for o in self.untimed.operands[step])
         if step.every and len(operands) == 1:
             operands += (OperandSource("none"),)
         to = step.result if step.op.startswith("CVT.") else ""

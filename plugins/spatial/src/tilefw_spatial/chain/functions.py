@@ -1,4 +1,4 @@
-"""Rows that this machine has a shorter way to than core's expansions: by its 2^x, its logarithm, its reciprocal.
+"""Rows with a shorter expansion on this machine than core's: by its 2^x, its logarithm, its reciprocal.
 
 Errors stay within the table's bounds for the row (`tilefw.tile.elementwise.error`); each rule says why. EX2 and LG2 are within
 0.501 ulp, RCP is correctly rounded.
@@ -109,7 +109,7 @@ def _erf(b: Legal, x: RecordTerm) -> RecordTerm:
     return b("minf_nan", b("maxf_nan", quotient, b.real(-1.0, "f32")), b.real(1.0, "f32"))
 
 
-def _turned(b: Legal, x: RecordTerm, quarter: int) -> RecordTerm:
+def _sine_of_quarter(b: Legal, x: RecordTerm, quarter: int) -> RecordTerm:
     """sin(x + quarter·π/2) by x = n·π/2 + r. The table allows 2^-11 and the argument reduction of the format itself; where n has
     lost its last bits r is kept small, so that the result is that of some angle."""
     n = b("round_even", b("mulf", x, b.real(_TWO_OVER_PI, "f32")))
@@ -138,7 +138,7 @@ def _rename(b: Legal, x: RecordTerm, to: str) -> RecordTerm:
 
 _ROWS: dict[str, Rule] = {
     "divf": _divide, "exp": _exp, "log": _log, "log1p": _log1p, "expm1": _expm1, "tanh": _tanh, "erf": _erf,
-    "sin": lambda b, x: _turned(b, x, 0), "cos": lambda b, x: _turned(b, x, 1),
+    "sin": lambda b, x: _sine_of_quarter(b, x, 0), "cos": lambda b, x: _sine_of_quarter(b, x, 1),
 }
 
 RULES: Mapping[str, Rule] = {

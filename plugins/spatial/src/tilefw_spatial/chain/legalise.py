@@ -9,7 +9,7 @@ from tilefw.api.expand import CASTS, Legal, key
 from tilefw_spatial import isa
 from tilefw_spatial.chain.contract import contracted
 from tilefw_spatial.chain.functions import RULES
-from tilefw_spatial.chain.micro import Micro, WantedOperand, element_type
+from tilefw_spatial.chain.micro import Micro, RegionResult, element_type
 from tilefw_spatial.chain.native import NATIVE, Native
 from tilefw_spatial.chain.node import Apply, Combined, Input, Literal, Node, Results
 from tilefw_spatial.chain.record import Recorder, RecordTerm
@@ -19,7 +19,7 @@ from tilefw_spatial.postorder import postorder
 _CONTRACTIBLE = frozenset({"addf", "subf", "mulf", "addi", "subi", "muli"})
 
 # What combines in time, and on integers with which sign.
-_FOLDS: dict[Combine, tuple[str, str]] = {
+_REDUCTIONS: dict[Combine, tuple[str, str]] = {
     Combine.ADDF: ("add", ""), Combine.MULF: ("mul", ""), Combine.MAXF: ("max", ""), Combine.MINF: ("min", ""),
     Combine.MAXNUM: ("maxnum", ""), Combine.MINNUM: ("minnum", ""),
     Combine.ADDI: ("add", "int"), Combine.MULI: ("mul", "int"), Combine.MAXS: ("max", "int"), Combine.MINS: ("min", "int"),
@@ -27,25 +27,25 @@ _FOLDS: dict[Combine, tuple[str, str]] = {
     Combine.AND: ("and", "int"), Combine.OR: ("or", "int"), Combine.XOR: ("xor", "int"),
 }
 # A bit lies in a byte as 0 or 1; read as signed it is 0 or -1, and sums are modulo 2.
-_BIT_FOLDS: dict[Combine, str] = {
+_BIT_REDUCTIONS: dict[Combine, str] = {
     Combine.ADDI: "xor", Combine.XOR: "xor", Combine.MULI: "and", Combine.AND: "and", Combine.OR: "or",
     Combine.MAXU: "or", Combine.MINU: "and", Combine.MAXS: "and", Combine.MINS: "or",
 }
 
 
-def legalise(results: Results) -> list[WantedOperand]:
-    """The region's results as micro steps. Raises UnsupportedError (TFW0680) for element types and rows that the vector unit has
-    no way to, at the user's line."""
+def legalise(results: Results) -> list[RegionResult]:
+    """The region's results as micro steps. Raises UnsupportedError (TFW0680) for element types and rows that the vector unit cannot
+    compute, at the user's line."""
     recorder = Recorder()
     terms: dict[Node, RecordTerm] = {}
     for node in postorder((result.node for result in results), lambda user: reversed(operands_of(user))):
         terms[node] = _term(recorder, node, [terms[operand] for operand in operands_of(node)])
-    found: dict[tuple[Micro, str], WantedOperand] = {}
+    found: dict[tuple[Micro, str], RegionResult] = {}
     for result in results:
         micro = _written(recorder, terms[result.node], result.node.dtype)
         name = (micro, result.node.dtype)
         keys = found[name].keys if name in found else ()
-        found[name] = WantedOperand((*keys, result.key), micro, result.node.dtype)
+        found[name] = RegionResult((*keys, result.key), micro, result.node.dtype)
     return contracted(list(found.values()))
 
 
@@ -84,11 +84,11 @@ def _combined(recorder: Recorder, node: Combined, operands: list[RecordTerm]) ->
     narrow = DTYPES[node.dtype].is_float and dtype != "f32"
     read = [Legal(recorder, RULES)("castf", term, to="f32") if narrow else term for term in operands]
     if node.dtype == "int1":
-        fold, named = _BIT_FOLDS[node.kind], "uint8"
+        reduction, named = _BIT_REDUCTIONS[node.kind], "uint8"
     else:
-        fold, sign = _FOLDS[node.kind]
+        reduction, sign = _REDUCTIONS[node.kind]
         named = f"{sign}{DTYPES[node.dtype].bits}" if sign else "fp32"
-    made = recorder.step(Native(f"TRED.{fold}", named), tuple(read), node.every)
+    made = recorder.step(Native(f"TRED.{reduction}", named), tuple(read), node.every)
     return Legal(recorder, RULES)("castf", RecordTerm(made, "f32"), to=dtype) if narrow else RecordTerm(made, dtype)
 
 

@@ -1,4 +1,4 @@
-"""What one piece may take of the vector unit and of the streams."""
+"""What one segment may take of the vector unit and of the streams."""
 
 from __future__ import annotations
 

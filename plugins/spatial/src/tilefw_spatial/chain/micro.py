@@ -45,7 +45,7 @@ Source = Micro | Input | Literal
 
 
 @dataclass(frozen=True, slots=True)
-class WantedOperand:
+class RegionResult:
     """A result of the region: all the caller's keys for it, what makes it, and the element type that it is stored as."""
 
     keys: tuple[object, ...]

@@ -1,4 +1,4 @@
-"""Elementwise work before it becomes steps: inputs, constants, rows of the elementwise table, and reductions over time.
+"""Elementwise operations before they become steps: inputs, constants, rows of the elementwise table, and reductions over time.
 
 A region is a set of results that are wanted and, through their operands, all nodes below them. All of it runs over one domain of
 points (loops, outermost first); a point is one vector of 320 lanes. What is `reduced` has one vector for each point of the domain
@@ -21,8 +21,8 @@ class Input:
     """An array that streams in. `key` is the caller's name for it: two inputs of one key are one stream.
 
     `dtype` is the element type (Triton's name: `fp16`). `reduced`: constant along the innermost loop. `drained`: it comes from the
-    matrix unit's accumulators; only one piece takes it, where drained inputs are the first reads. What other pieces need of it goes
-    through memory."""
+    matrix unit's accumulators; only one segment reads it, where drained inputs are the first reads. What other segments need of it
+    goes through memory."""
 
     key: Hashable
     dtype: str
@@ -42,8 +42,8 @@ class Literal:
 class Apply:
     """A row of the elementwise table on operands of one type T (a select's first is int1); `dtype` is the result's.
 
-    `row` is the table's name, or `castf_rtz` for a `castf` that cuts off. `fusion` allows a sum to take a product
-    unrounded. `place` is the user's line, for errors."""
+    `row` is the table's name, or `castf_rtz` for a `castf` that truncates. `fusion` allows a sum to take a product unrounded.
+    `place` is the user's line, for errors."""
 
     row: str
     operands: tuple[Node, ...]

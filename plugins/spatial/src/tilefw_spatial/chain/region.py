@@ -1,4 +1,4 @@
-"""A region as the cutter sees it: micro steps in an order that keeps values short-lived, and who needs what."""
+"""A region to be segmented: micro steps in an order that keeps values short-lived, and which need which."""
 
 from __future__ import annotations
 
@@ -6,36 +6,36 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from tilefw_spatial.chain.immediates import with_immediates
-from tilefw_spatial.chain.micro import Micro, MicroOperand, WantedOperand, producers
+from tilefw_spatial.chain.micro import Micro, MicroOperand, RegionResult, producers
 from tilefw_spatial.chain.node import Input
 from tilefw_spatial.postorder import postorder
 
-_SATELLITES = 3  # steps that are done again rather than in a piece of their own
+_REMATERIALISED = 3  # steps that are repeated rather than put in a segment of their own
 
 
 @dataclass(slots=True)
 class ChainRegion:
-    """`order` has every step that some piece must do, operands first, by phase and rate. `until` says up to where in the order a
-    step's result is needed, by its users or through their satellites: one past the last user, past the order's end if it is wanted
-    outside. `wanted` are the results that a step makes.
+    """`order` has every step that some segment must do, operands first, by phase and rate. `until` says up to where in the order a
+    step's result is needed, by its users or by steps that they rematerialise: one past the last user, past the order's end if it is
+    needed outside. `wanted` are the results that a step makes.
 
-    Satellites are in no order: whoever needs one does it itself. That costs an ALU; the way through memory costs bytes, or a whole
-    piece. They are conversions of inputs, and a few steps at most on reduced values. `brings` has those that a step reads, directly
-    or through others, and the constants (`operands` is what a step reads where constants that are not its immediate are steps).
-    `rank` grows from operands to users; constants are first."""
+    Rematerialised steps are not in `order`: each user repeats them. That costs an ALU; a value in memory costs bytes, or a whole
+    segment. They are conversions of inputs, and a few steps at most on reduced values. `brings` has those that a step reads,
+    directly or through others, and the constants (`operands` is what a step reads where constants that are not its immediate are
+    steps). `rank` grows from operands to users; constants are first."""
 
     order: list[Micro]
     until: dict[Micro, int]
     phases: dict[Micro, int]
-    wanted: dict[Micro, list[WantedOperand]]
+    wanted: dict[Micro, list[RegionResult]]
     operands: dict[Micro, tuple[MicroOperand, ...]]
     brings: dict[Micro, tuple[Micro, ...]]
     rank: dict[Micro, int]
 
 
-def region_of(wanted: Sequence[WantedOperand], satellites: bool = True) -> ChainRegion:
-    """The steps below the results, in order, with satellites or without any."""
-    by_step: dict[Micro, list[WantedOperand]] = {}
+def region_of(wanted: Sequence[RegionResult], rematerialise: bool = True) -> ChainRegion:
+    """The steps below the results, in order; `rematerialise`: cheap ones are repeated by their users."""
+    by_step: dict[Micro, list[RegionResult]] = {}
     for result in wanted:
         by_step.setdefault(result.micro, []).append(result)
     steps = steps_of(wanted)
@@ -43,7 +43,7 @@ def region_of(wanted: Sequence[WantedOperand], satellites: bool = True) -> Chain
     for step in steps:
         for source in dict.fromkeys(producers(step)):
             users.setdefault(source, []).append(step)
-    repeated = _satellites(steps, by_step) if satellites else set[Micro]()
+    repeated = _rematerialised(steps, by_step) if rematerialise else set[Micro]()
     phases = _phases(steps, users, by_step)
     order = [step for step in steps if step not in repeated]
     order.sort(key=lambda step: (phases[step], step.reduced))  # stable: within a phase, operands stay first
@@ -55,11 +55,11 @@ def region_of(wanted: Sequence[WantedOperand], satellites: bool = True) -> Chain
 
 def _until(
     steps: Sequence[Micro], order: Sequence[Micro], users: dict[Micro | Input, list[Micro]],
-    wanted: dict[Micro, list[WantedOperand]],
+    wanted: dict[Micro, list[RegionResult]],
 ) -> dict[Micro, int]:
     after = {step: i + 1 for i, step in enumerate(order)}
     found: dict[Micro, int] = {}
-    for step in reversed(steps):  # a satellite's users stand for it
+    for step in reversed(steps):  # a rematerialised step is needed as far as its users
         last = max((after.get(user, found[user]) for user in users.get(step, ())), default=0)
         found[step] = len(order) + 1 if step in wanted else last
     return found
@@ -76,18 +76,18 @@ def _brought(
     return found
 
 
-def _satellites(steps: Sequence[Micro], wanted: dict[Micro, list[WantedOperand]]) -> set[Micro]:
+def _rematerialised(steps: Sequence[Micro], wanted: dict[Micro, list[RegionResult]]) -> set[Micro]:
     sizes: dict[Micro, int] = {}
     for step in steps:
         inner = [p for p in producers(step) if isinstance(p, Micro)]
         size = 1 + sum(sizes.get(p, 0) for p in inner)
         converts = step.op.startswith("CVT.") and isinstance(step.operands[0].source, Input) and not step.operands[0].source.drained
-        if step not in wanted and (converts or (step.reduced and size <= _SATELLITES)):
+        if step not in wanted and (converts or (step.reduced and size <= _REMATERIALISED)):
             sizes[step] = size
     return set(sizes)
 
 
-def steps_of(wanted: Sequence[WantedOperand]) -> list[Micro]:
+def steps_of(wanted: Sequence[RegionResult]) -> list[Micro]:
     """All steps below the results, operands before their users: depth first, the operand that holds most values first, so that few
     wait at a time (Sethi and Ullman, 1970)."""
     roots = list(dict.fromkeys(result.micro for result in wanted))
@@ -103,7 +103,7 @@ def _steps_read(step: Micro) -> list[Micro]:
 
 
 def _phases(
-    steps: Sequence[Micro], users: dict[Micro | Input, list[Micro]], wanted: dict[Micro, list[WantedOperand]]
+    steps: Sequence[Micro], users: dict[Micro | Input, list[Micro]], wanted: dict[Micro, list[RegionResult]]
 ) -> dict[Micro, int]:
     """How many changes of rate (a reduction's end, a reduced value read at full rate) lie before a step; no step is earlier than
     its users need it, so that what only they read need not wait in memory."""
@@ -117,6 +117,6 @@ def _phases(
 
 
 def _crosses(producer: Micro, user: Micro) -> bool:
-    """Whether two steps cannot stand in one piece."""
+    """Whether two steps cannot be in one segment."""
     return producer.every > 0 or producer.reduced != user.reduced
 

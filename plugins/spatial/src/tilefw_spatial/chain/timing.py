@@ -1,4 +1,4 @@
-"""When each step of a piece issues, so that results wait little: what waits longer than an ALU keeps it costs a MOV.
+"""When each step of a segment issues, so that results wait little: what waits longer than an ALU keeps it costs a MOV.
 
 Times count in ticks, the machine's `delay_step`: all latencies and delays are multiples. A result that appears at tick a can be
 taken for `kept` ticks, the machine's `delay_steps`: at a to a + 3 if that is 4; a MOV, which takes one tick, hands it on
@@ -16,7 +16,7 @@ _ROUNDS = 3
 
 
 @dataclass(slots=True)
-class Timed:
+class TimingProblem:
     """The problem: `latency[v]` of each step in ticks, `takes[v]` the steps that it reads, `streams[v]` the reads; `kept`: ticks
     during which an ALU's result can be taken. Steps are in an
     order with operands first."""
@@ -33,47 +33,47 @@ def moves_after(latest: int, stream: bool, kept: int) -> int:
     return ceil_div(latest, kept) if stream else ceil_div(max(0, latest - (kept - 1)), kept)
 
 
-def times(problem: Timed, enough: int) -> list[int]:
+def times(problem: TimingProblem, enough: int) -> list[int]:
     """The tick of each step, from 0; looked for until at most `enough` MOVs are needed, or nothing gets better."""
-    search = _Search(problem)
+    search = _TickSearch(problem)
     best = min((search.improved(start, enough) for start in search.starts()), key=search.moves)
     first = min(best, default=0)
     return [t - first for t in best]
 
 
-def least_moves(problem: Timed) -> int:
-    """MOVs that the problem needs at any times: a value waits for a reader at least as long as the longest way to it takes."""
+def least_moves(problem: TimingProblem) -> int:
+    """MOVs that the problem needs at any times: a value waits for a reader at least as long as the longest path to it takes."""
     total, kept = 0, problem.kept
     readers: list[list[int]] = [[] for _ in range(problem.reads)]
     for v, streams in enumerate(problem.streams):
         for r in streams:
             readers[r].append(v)
-    ways = _longest_ways(problem)
+    paths = _longest_paths(problem)
     for u, latency in enumerate(problem.latency):
-        last = max((ways[w].get(u, 0) for w, takes in enumerate(problem.takes) if u in takes), default=latency)
+        last = max((paths[w].get(u, 0) for w, takes in enumerate(problem.takes) if u in takes), default=latency)
         total += moves_after(last - latency, stream=False, kept=kept)
     for found in readers:
-        last = max((ways[w].get(v, 0) for w in found for v in found), default=0)
+        last = max((paths[w].get(v, 0) for w in found for v in found), default=0)
         total += moves_after(last, stream=True, kept=kept)
     return total
 
 
-def _longest_ways(problem: Timed) -> list[dict[int, int]]:
-    """For each step those that it stands on, and how many ticks after them it can issue at the earliest."""
-    ways: list[dict[int, int]] = []
+def _longest_paths(problem: TimingProblem) -> list[dict[int, int]]:
+    """For each step those that it depends on, and how many ticks after them it can issue at the earliest."""
+    paths: list[dict[int, int]] = []
     for takes in problem.takes:
         found: dict[int, int] = {}
         for u in takes:
             latency = problem.latency[u]
             found[u] = max(found.get(u, 0), latency)
-            for below, ticks in ways[u].items():
+            for below, ticks in paths[u].items():
                 found[below] = max(found.get(below, 0), ticks + latency)
-        ways.append(found)
-    return ways
+        paths.append(found)
+    return paths
 
 
-class _Search:
-    def __init__(self, problem: Timed) -> None:
+class _TickSearch:
+    def __init__(self, problem: TimingProblem) -> None:
         self.p = problem
         steps = range(len(problem.latency))
         self.users: list[list[int]] = [[] for _ in steps]
@@ -96,17 +96,17 @@ class _Search:
         return [late, early]
 
     def moves(self, at: list[int]) -> int:
-        return sum(self._held(v, at) for v in range(len(at))) + sum(self._carried(r, at) for r in range(self.p.reads))
+        return sum(self._result_moves(v, at) for v in range(len(at))) + sum(self._stream_moves(r, at) for r in range(self.p.reads))
 
     def improved(self, at: list[int], enough: int) -> list[int]:
-        """Each step in turn to where the values around it wait least."""
-        for turn in range(_ROUNDS):
+        """Each step, one after the other, to where the values around it wait least."""
+        for round_ in range(_ROUNDS):
             before = self.moves(at)
             if before <= enough:
                 return at
-            for v in reversed(range(len(at))) if turn % 2 == 0 else range(len(at)):
+            for v in reversed(range(len(at))) if round_ % 2 == 0 else range(len(at)):
                 at[v] = self._place(v, at)
-            if self.moves(at) == before and turn:
+            if self.moves(at) == before and round_:
                 break
         return at
 
@@ -148,10 +148,10 @@ class _Search:
 
         return cost
 
-    def _held(self, v: int, at: list[int]) -> int:
+    def _result_moves(self, v: int, at: list[int]) -> int:
         users = self.users[v]
         return moves_after(max(at[w] for w in users) - at[v] - self.p.latency[v], stream=False, kept=self.p.kept) if users else 0
 
-    def _carried(self, r: int, at: list[int]) -> int:
+    def _stream_moves(self, r: int, at: list[int]) -> int:
         when = [at[v] for v in self.readers[r]]
         return moves_after(max(when) - min(when), stream=True, kept=self.p.kept) if when else 0

@@ -27,7 +27,7 @@ from tilefw_spatial.valid import program_faults
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What the checker knows of a program: its problems, its bursts, and from where everything comes."""
+    """What the checker derives from a program: its problems, its bursts, and the source of every value."""
 
     problems: tuple[Problem, ...]
     bursts: tuple[CheckedBurst, ...]
@@ -73,7 +73,7 @@ def _faults(program: Program, machine: Machine) -> Iterator[Problem]:
         yield Problem(PROGRAM, fault)
     for chip, code in enumerate(program.chips):
         for name, words in code.queues.items():
-            place = next((i for i, inst in enumerate(words) if inst.op == "IFETCH"), None)
-            if place is not None:
+            index = next((i for i, inst in enumerate(words) if inst.op == "IFETCH"), None)
+            if index is not None:
                 message = f"{name} fetches instructions: what runs is not in the program"
-                yield Problem(PROGRAM, message, chip, name, place)
+                yield Problem(PROGRAM, message, chip, name, index)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 HOST = -1
-"""Who touches rows, where no burst does."""
+"""Who accesses rows, where no burst does."""
 
 
 class Edge(NamedTuple):
@@ -29,7 +29,7 @@ class Edge(NamedTuple):
 class StreamFlow:
     """All edges of a program: by lines (and links, weights), and by rows of slices and accumulators, point by point.
 
-    `rows[place]` has, for each touch of a row, in an order that time does not change: who touches, which of its points, who
+    `rows[index]` has, for each access of a row, in an order that time does not change: who accesses, which of its points, who
     wrote last before, which of its points."""
 
     edges: list[Edge] = field(default_factory=list)
@@ -41,9 +41,9 @@ class StreamFlow:
         if here != there:
             edge = min({*here} ^ {*there})
             return edge.taker, f"takes by {edge.field} what is not meant for it"
-        for place in {**self.rows, **other.rows}:
-            mine, theirs = self.rows.get(place), other.rows.get(place)
-            text = f"finds in {' '.join(map(str, place))} what is not meant for it"
+        for index in {**self.rows, **other.rows}:
+            mine, theirs = self.rows.get(index), other.rows.get(index)
+            text = f"finds in {' '.join(map(str, index))} what is not meant for it"
             if mine is None or theirs is None or mine.shape != theirs.shape:
                 return HOST, text
             changed = (mine != theirs).any(axis=1)

@@ -26,18 +26,18 @@ class _Produced:
 
     def holding(self, number: int, taker: Effect, machine: Machine) -> Effect | None:
         """The one that has a number and lies upstream of the taker."""
-        place = bisect_right(self._starts, number) - 1
-        while place >= 0 and self._reach[place] >= number:
-            effect = self.effects[place]
+        index = bisect_right(self._starts, number) - 1
+        while index >= 0 and self._reach[index] >= number:
+            effect = self.effects[index]
             if effect.numbers.index(number) >= 0 and _upstream(effect, taker, machine):
                 return effect
-            place -= 1
+            index -= 1
         return None
 
     def next(self, number: int) -> int | None:
         """The first number from here on at which any begins: for messages."""
-        place = bisect_left(self._starts, number)
-        return self._starts[place] if place < len(self._starts) else None
+        index = bisect_left(self._starts, number)
+        return self._starts[index] if index < len(self._starts) else None
 
 
 def _upstream(put: Effect, taker: Effect, machine: Machine) -> bool:

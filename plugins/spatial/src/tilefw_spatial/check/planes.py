@@ -10,14 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilefw.api.integers import ceil_div
+from tilefw_spatial.check.accesses import Numbers, OrderedAccesses, RowAccesses, firsts
 from tilefw_spatial.check.flow import Edge
 from tilefw_spatial.check.problem import BOUNDS, MATRIX, CheckedBurst, Problem, at
 from tilefw_spatial.check.progression import Progression, ProgressionSpan, meetings
-from tilefw_spatial.check.touches import Numbers, OrderedTouches, Touches, firsts
 from tilefw_spatial.isa import ACCUMULATE_FLAG, OPS, TYPES, latency_key
 from tilefw_spatial.machine import Machine
 
-Place = tuple[str, int, int]
+UnitKey = tuple[str, int, int]
 _LOADS = frozenset({"LW", "IW"})
 
 
@@ -34,16 +34,16 @@ class _Installed:
 def check_planes(
     machine: Machine, bursts: list[CheckedBurst]
 ) -> tuple[list[Problem], list[Edge], Mapping[tuple[object, ...], Numbers]]:
-    """Problems of all planes, which weights each product is with, and what each touch of an accumulator finds there."""
-    places: defaultdict[Place, list[CheckedBurst]] = defaultdict(list)
+    """Problems of all planes, which weights each product is with, and what each access of an accumulator finds there."""
+    by_plane: defaultdict[UnitKey, list[CheckedBurst]] = defaultdict(list)
     for burst in bursts:
         if OPS[burst.inst.op][0].unit == "MXM":
-            places[burst.unit, burst.chip, burst.plane].append(burst)
-    problems = list(_occupied(machine, places))
+            by_plane[burst.unit, burst.chip, burst.plane].append(burst)
+    problems = list(_occupied(machine, by_plane))
     edges: list[Edge] = []
     found: dict[tuple[object, ...], Numbers] = {}
     by_number = {burst.number: burst for burst in bursts}
-    for place, some in places.items():
+    for index, some in by_plane.items():
         installed = _installs(machine, [b for b in some if _name(b) in _LOADS], problems)
         used: set[int] = set()
         for burst in some:
@@ -52,8 +52,8 @@ def check_planes(
         problems += _unused(installed, used)
         ordered = _accumulators(machine, some, problems)
         if ordered is not None:
-            problems += _sums(machine, place[0], ordered, by_number)
-            found[place] = ordered.sources()
+            problems += _sums(machine, index[0], ordered, by_number)
+            found[index] = ordered.sources()
     return problems, edges, found
 
 
@@ -61,10 +61,10 @@ def _name(burst: CheckedBurst) -> str:
     return OPS[burst.inst.op][0].name
 
 
-def _occupied(machine: Machine, places: Mapping[Place, Sequence[CheckedBurst]]) -> Iterator[Problem]:
+def _occupied(machine: Machine, by_plane: Mapping[UnitKey, Sequence[CheckedBurst]]) -> Iterator[Problem]:
     """A product of any type but int8 takes both planes of its side."""
-    spans: defaultdict[Place, list[ProgressionSpan[CheckedBurst]]] = defaultdict(list)
-    for (unit, chip, plane), some in places.items():
+    spans: defaultdict[UnitKey, list[ProgressionSpan[CheckedBurst]]] = defaultdict(list)
+    for (unit, chip, plane), some in by_plane.items():
         for burst in some:
             if _name(burst) == "MAC":
                 taken = (plane,) if burst.inst.dtype == "int8" else range(machine.planes)
@@ -84,7 +84,7 @@ def _installs(machine: Machine, queue: Sequence[CheckedBurst], problems: list[Pr
     found: list[_Installed] = []
     loads: dict[int, CheckedBurst] = {}
     order = sorted(queue, key=lambda burst: burst.time)
-    for place, burst in enumerate(order):
+    for index, burst in enumerate(order):
         buffer = burst.inst.imm
         if _name(burst) == "LW":
             loads[buffer] = burst
@@ -95,7 +95,7 @@ def _installs(machine: Machine, queue: Sequence[CheckedBurst], problems: list[Pr
             continue
         if load.last >= burst.time or load.inst.dtype != burst.inst.dtype:
             problems.append(at(MATRIX, f"{burst} installs buffer {buffer} as {load} left it: not whole, or of another type", burst))
-        again = next((b for b in order[place:] if _name(b) == "LW" and b.inst.imm == buffer), None)
+        again = next((b for b in order[index:] if _name(b) == "LW" and b.inst.imm == buffer), None)
         found.append(_Installed(burst.time + machine.delays["install_weights"], load, burst, again))
     return found
 
@@ -108,14 +108,14 @@ def _multiply(
     times, done = [i.time for i in installed], 0
     while done < burst.count:
         begin = burst.time + done * burst.period
-        place = bisect_right(times, begin) - 1
-        if place < 0:
+        index = bisect_right(times, begin) - 1
+        if index < 0:
             problems.append(at(MATRIX, f"{burst} multiplies in cycle {begin}: nothing is installed yet", burst, begin))
             return
-        until = times[place + 1] if place + 1 < len(times) else burst.last + 1
+        until = times[index + 1] if index + 1 < len(times) else burst.last + 1
         run = min(burst.count - done, ceil_div(until - begin, burst.period))
         end = begin + (run - 1) * burst.period
-        with_ = installed[place]
+        with_ = installed[index]
         problems += _fits(burst, with_, begin, end, machine)
         used.add(with_.install.number)
         edges.append(Edge(burst.number, "weights", done, run, with_.load.number, with_.install.number, 0))
@@ -143,9 +143,9 @@ def _unused(installed: Sequence[_Installed], used: set[int]) -> Iterator[Problem
 # --- accumulators ----------------------------------------------------------------------------------------------------------
 
 
-def _accumulators(machine: Machine, bursts: Sequence[CheckedBurst], problems: list[Problem]) -> OrderedTouches | None:
+def _accumulators(machine: Machine, bursts: Sequence[CheckedBurst], problems: list[Problem]) -> OrderedAccesses | None:
     """Sums and drains of one plane; in one cycle a sum is there before it is drained. What is added reads what it adds to."""
-    touches, any_ = Touches(), False
+    accesses, any_ = RowAccesses(), False
     for burst in bursts:
         name = _name(burst)
         if name in _LOADS:
@@ -159,31 +159,31 @@ def _accumulators(machine: Machine, bursts: Sequence[CheckedBurst], problems: li
         late = machine.delays[latency_key(burst.inst.op, burst.inst.dtype)] if name == "MAC" else 0
         times = burst.time + late + burst.period * points
         if name == "DRN":
-            touches.add(rows, times, 2, False, burst.number, points)
+            accesses.add(rows, times, 2, False, burst.number, points)
             continue
         if burst.inst.flags & ACCUMULATE_FLAG:
-            touches.add(rows, times, 0, False, burst.number, points)
-        touches.add(rows, times, 1, True, burst.number, points)
-    return touches.sorted() if any_ else None
+            accesses.add(rows, times, 0, False, burst.number, points)
+        accesses.add(rows, times, 1, True, burst.number, points)
+    return accesses.sorted() if any_ else None
 
 
-def _sums(machine: Machine, unit: str, ordered: OrderedTouches, bursts: Mapping[int, CheckedBurst]) -> Iterator[Problem]:
-    def text(place: int) -> str:
-        bank, row = divmod(int(ordered.row[place]), machine.accumulator_rows)
+def _sums(machine: Machine, unit: str, ordered: OrderedAccesses, bursts: Mapping[int, CheckedBurst]) -> Iterator[Problem]:
+    def text(index: int) -> str:
+        bank, row = divmod(int(ordered.row[index]), machine.accumulator_rows)
         return f"accumulator {row} of bank {bank} of {unit}"
 
     before = ordered.written_by()
-    for place in firsts(ordered, np.flatnonzero(~ordered.writes & (before < 0))):
-        burst = bursts[int(ordered.who[place])]
+    for index in firsts(ordered, np.flatnonzero(~ordered.writes & (before < 0))):
+        burst = bursts[int(ordered.who[index])]
         does = "drains" if _name(burst) == "DRN" else "adds to"
-        yield at(MATRIX, f"{burst} {does} {text(place)}, which was never set", burst, int(ordered.time[place]))
-    for place in firsts(ordered, np.concatenate([ordered.replaced(), ordered.last_unread()])):
-        burst = bursts[int(ordered.who[place])]
-        yield at(MATRIX, f"{text(place)}, last changed by {burst} in cycle {int(ordered.time[place])}, is not drained", burst)
+        yield at(MATRIX, f"{burst} {does} {text(index)}, which was never set", burst, int(ordered.time[index]))
+    for index in firsts(ordered, np.concatenate([ordered.replaced(), ordered.last_unread()])):
+        burst = bursts[int(ordered.who[index])]
+        yield at(MATRIX, f"{text(index)}, last changed by {burst} in cycle {int(ordered.time[index])}, is not drained", burst)
     drains = np.array([_name(bursts[int(who)]) == "DRN" for who in ordered.who.tolist()])
     same = np.concatenate([ordered.row[1:] == ordered.row[:-1], [False]])
     adds = np.concatenate([~ordered.writes[1:] & ~drains[1:], [False]])
-    for place in firsts(ordered, np.flatnonzero(drains & same & adds)):
-        burst = bursts[int(ordered.who[place])]
-        after = bursts[int(ordered.who[place + 1])]
-        yield at(MATRIX, f"{burst} drains {text(place)} in cycle {int(ordered.time[place])}, before {after} adds to it", burst)
+    for index in firsts(ordered, np.flatnonzero(drains & same & adds)):
+        burst = bursts[int(ordered.who[index])]
+        after = bursts[int(ordered.who[index + 1])]
+        yield at(MATRIX, f"{burst} drains {text(index)} in cycle {int(ordered.time[index])}, before {after} adds to it", burst)

@@ -21,13 +21,13 @@ CYCLES = "TFW0859"  # the count of cycles is another
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A constraint that a program breaks, with chip, queue, place there (from 0) and cycle of the instruction where it has one."""
+    """A constraint that a program breaks, with chip, queue, index there (from 0) and cycle of the instruction where it has one."""
 
     code: str
     message: str
     chip: int | None = None
     queue: str | None = None
-    place: int | None = None
+    index: int | None = None
     cycle: int | None = None
 
     def __str__(self) -> str:
@@ -45,7 +45,7 @@ class CheckedBurst:
     unit: str
     position: int
     plane: int
-    place: int
+    index: int
     inst: Inst
     time: int
     count: int
@@ -66,4 +66,4 @@ class CheckedBurst:
 
 def at(code: str, message: str, burst: CheckedBurst, cycle: int | None = None) -> Problem:
     """A problem of a burst."""
-    return Problem(code, message, burst.chip, burst.queue, burst.place, burst.time if cycle is None else cycle)
+    return Problem(code, message, burst.chip, burst.queue, burst.index, burst.time if cycle is None else cycle)

@@ -27,8 +27,8 @@ class Progression:
 
     def index(self, number: int) -> int:
         """Which of the numbers this is; -1 where it is none."""
-        place, rest = divmod(number - self.start, self.period)
-        return place if not rest and 0 <= place < self.count else -1
+        index, rest = divmod(number - self.start, self.period)
+        return index if not rest and 0 <= index < self.count else -1
 
     def common(self, other: Progression) -> int | None:
         """The first number that is in both."""

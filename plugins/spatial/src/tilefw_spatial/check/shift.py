@@ -26,17 +26,17 @@ class Verdict:
 
 
 def movable(program: Program) -> Iterator[tuple[int, str, int]]:
-    """Every instruction that can be asked about: chip, queue, place. A repetition moves with what it repeats."""
+    """Every instruction that can be asked about: chip, queue, index. A repetition moves with what it repeats."""
     for chip, code in enumerate(program.chips):
         for name, words in code.queues.items():
-            yield from ((chip, name, place) for place, inst in enumerate(words) if inst.op not in ("NOP", "REP"))
+            yield from ((chip, name, index) for index, inst in enumerate(words) if inst.op not in ("NOP", "REP"))
 
 
-def shift(program: Program, machine: Machine, chip: int, queue: str, place: int, by: int, sound: Judged | None = None) -> Verdict:
+def shift(program: Program, machine: Machine, chip: int, queue: str, index: int, by: int, sound: Judged | None = None) -> Verdict:
     """What it would do to issue one instruction `by` cycles later (earlier below 0), all others as they are.
 
     `sound` is what `judge` says of the program, where it is known already."""
-    moved = shifted(program, chip, queue, place, by)
+    moved = shifted(program, chip, queue, index, by)
     if moved is None:
         return Verdict(False, (f"{queue} has no cycle for it: another instruction issues there",))
     before, after = sound or judge(program, machine), judge(moved, machine)
@@ -50,17 +50,17 @@ def shift(program: Program, machine: Machine, chip: int, queue: str, place: int,
     return Verdict(False, (f"{who} {what}",))
 
 
-def shifted(program: Program, chip: int, queue: str, place: int, by: int) -> Program | None:
+def shifted(program: Program, chip: int, queue: str, index: int, by: int) -> Program | None:
     """The program with one instruction `by` cycles later: idle words before and behind it change. None where there are too few."""
     code = program.chips[chip]
     words = code.queues[queue]
-    end = place + 1 + (place + 1 < len(words) and words[place + 1].op == "REP")
-    before, rest = _idle(reversed(words[:place])), _idle(words[end:])
+    end = index + 1 + (index + 1 < len(words) and words[index + 1].op == "REP")
+    before, rest = _idle(reversed(words[:index])), _idle(words[end:])
     if before + by < 0 or (rest - by < 0 and end < len(words)):
         return None
-    kept, left = _without(words[:place], before, last=True), _without(words[end:], rest, last=False)
+    kept, left = _without(words[:index], before, last=True), _without(words[end:], rest, last=False)
     behind = _nops(rest - by) if left else ()
-    changed = (*kept, *_nops(before + by), *words[place:end], *behind, *left)
+    changed = (*kept, *_nops(before + by), *words[index:end], *behind, *left)
     chips = [*program.chips]
     chips[chip] = replace(code, queues={**code.queues, queue: changed})
     return replace(program, chips=tuple(chips))

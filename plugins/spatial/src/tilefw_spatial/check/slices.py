@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from tilefw_spatial.check.accesses import Numbers, OrderedAccesses, RowAccesses, firsts
 from tilefw_spatial.check.problem import BOUNDS, PORT, ROWS, CheckedBurst, Problem, at
 from tilefw_spatial.check.progression import Progression, ProgressionSpan, meetings
-from tilefw_spatial.check.touches import Numbers, OrderedTouches, Touches, firsts
 from tilefw_spatial.isa import OPS
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Allocation, Program
@@ -19,29 +19,29 @@ _GATHER = 4
 _READERS, _WRITERS = frozenset({"RD", "GTH"}), frozenset({"WR", "SCT"})
 _ANYWHERE = frozenset({"GTH", "SCT"})  # rows that data tell
 _BEFORE, _AFTER = -1, np.iinfo(np.int64).max
-Place = tuple[str, int]
+UnitKey = tuple[str, int]
 
 
 def check_slices(
     machine: Machine, program: Program, bursts: list[CheckedBurst]
 ) -> tuple[list[Problem], Mapping[tuple[object, ...], Numbers]]:
-    """Problems of all slices, and what each touch of a row finds there."""
-    by_slice: defaultdict[Place, list[CheckedBurst]] = defaultdict(list)
+    """Problems of all slices, and what each access of a row finds there."""
+    by_slice: defaultdict[UnitKey, list[CheckedBurst]] = defaultdict(list)
     problems: list[Problem] = []
     for burst in bursts:
         if OPS[burst.inst.op][0].unit != "MEM":
             continue
         by_slice[burst.unit, burst.chip].append(burst)
         problems += _outside(machine, burst)
-    touches: defaultdict[Place, Touches] = defaultdict(Touches)
-    _host(machine, program, touches)
+    accesses: defaultdict[UnitKey, RowAccesses] = defaultdict(RowAccesses)
+    _host(machine, program, accesses)
     found: dict[tuple[object, ...], Numbers] = {}
-    for place, some in by_slice.items():
+    for key, some in by_slice.items():
         problems += _ports(machine, some)
         for burst in some:
-            _touch(machine, burst, touches[place])
+            _access(machine, burst, accesses[key])
     by_number = {burst.number: burst for burst in bursts}
-    for (unit, chip), some in touches.items():
+    for (unit, chip), some in accesses.items():
         ordered = some.sorted()
         problems += _rows(machine, program, unit, ordered, by_number)
         found[unit, chip] = ordered.sources()
@@ -49,7 +49,7 @@ def check_slices(
 
 
 def _late(machine: Machine, burst: CheckedBurst) -> int:
-    """Cycles from issue until the bank is touched."""
+    """Cycles from issue until the bank is accessed."""
     name = OPS[burst.inst.op][0].name
     if name in _WRITERS:
         return machine.delays["write" if name == "WR" else "scatter"]
@@ -88,32 +88,32 @@ def _clash(kind: str, first: CheckedBurst, second: CheckedBurst, cycle: int) -> 
 # --- rows ------------------------------------------------------------------------------------------------------------------
 
 
-def _touch(machine: Machine, burst: CheckedBurst, touches: Touches) -> None:
+def _access(machine: Machine, burst: CheckedBurst, accesses: RowAccesses) -> None:
     name = OPS[burst.inst.op][0].name
     points = np.arange(burst.count)
     times = burst.time + _late(machine, burst) + burst.period * points
     if name not in _ANYWHERE:
         rows = burst.address + burst.step * points
-        touches.add(rows, times, 0, name == "WR", burst.number, points)
+        accesses.add(rows, times, 0, name == "WR", burst.number, points)
         return
     # Any row from the first to the end of the bank: a scatter also hands on what it leaves.
     end = (burst.inst.address // machine.rows + 1) * machine.rows
     rows = np.arange(burst.inst.address, end)
     for point, time in zip(points.tolist(), times.tolist(), strict=True):
-        touches.add(rows, time, 0, False, burst.number, point)
+        accesses.add(rows, time, 0, False, burst.number, point)
         if name == "SCT":
-            touches.add(rows, time, 1, True, burst.number, point)
+            accesses.add(rows, time, 1, True, burst.number, point)
 
 
-def _host(machine: Machine, program: Program, touches: defaultdict[Place, Touches]) -> None:
+def _host(machine: Machine, program: Program, accesses: defaultdict[UnitKey, RowAccesses]) -> None:
     """The host writes `in` and `const` before the first cycle, and reads `out` after the last."""
     for number, tensor in enumerate(program.tensors):
         writes = tensor.role != "out"
-        for place, rows, vectors in _allocations(machine, tensor.allocation):
-            touches[place].add(rows, _BEFORE if writes else _AFTER, 0, writes, -1 - number, vectors)
+        for key, rows, vectors in _allocations(machine, tensor.allocation):
+            accesses[key].add(rows, _BEFORE if writes else _AFTER, 0, writes, -1 - number, vectors)
 
 
-def _allocations(machine: Machine, allocation: Allocation) -> Iterator[tuple[Place, Numbers, Numbers]]:
+def _allocations(machine: Machine, allocation: Allocation) -> Iterator[tuple[UnitKey, Numbers, Numbers]]:
     """Each run of rows of an array, with the vectors there."""
     for blocks in allocation.planes:
         for number, at_ in enumerate(blocks):
@@ -126,31 +126,31 @@ def _allocations(machine: Machine, allocation: Allocation) -> Iterator[tuple[Pla
 
 
 def _rows(
-    machine: Machine, program: Program, unit: str, ordered: OrderedTouches, bursts: Mapping[int, CheckedBurst]
+    machine: Machine, program: Program, unit: str, ordered: OrderedAccesses, bursts: Mapping[int, CheckedBurst]
 ) -> Iterator[Problem]:
     before = ordered.written_by()
-    for place in firsts(ordered, np.flatnonzero(~ordered.writes & (before < 0))):
-        row, who = int(ordered.row[place]), int(ordered.who[place])
+    for key in firsts(ordered, np.flatnonzero(~ordered.writes & (before < 0))):
+        row, who = int(ordered.row[key]), int(ordered.who[key])
         text = f"row {row % machine.rows} of bank {row // machine.rows} of {unit}"
         if who < 0:
             yield Problem(ROWS, f"{text} goes to the host as part of {program.tensors[-1 - who].name} and was never written")
         elif OPS[bursts[who].inst.op][0].name not in _ANYWHERE:
-            yield at(ROWS, f"{bursts[who]} reads {text}, which was never written", bursts[who], int(ordered.time[place]))
+            yield at(ROWS, f"{bursts[who]} reads {text}, which was never written", bursts[who], int(ordered.time[key]))
     yield from _unread(machine, program, unit, ordered, bursts)
 
 
 def _unread(
-    machine: Machine, program: Program, unit: str, ordered: OrderedTouches, bursts: Mapping[int, CheckedBurst]
+    machine: Machine, program: Program, unit: str, ordered: OrderedAccesses, bursts: Mapping[int, CheckedBurst]
 ) -> Iterator[Problem]:
     """What is replaced before anybody reads it: its reader comes too late, or its successor too early.
 
     What is written last and never read is waste, and no error: a link may bring more than is wanted."""
-    for place in firsts(ordered, ordered.replaced()):
-        row, who, by = int(ordered.row[place]), int(ordered.who[place]), int(ordered.who[place + 1])
+    for key in firsts(ordered, ordered.replaced()):
+        row, who, by = int(ordered.row[key]), int(ordered.who[key]), int(ordered.who[key + 1])
         other = str(bursts[by]) if by >= 0 else f"that of {program.tensors[-1 - by].name}"
         text = f"row {row % machine.rows} of bank {row // machine.rows} of {unit}"
         if who < 0:
             yield Problem(ROWS, f"{text}, which holds {program.tensors[-1 - who].name}, is replaced by {other} before it is read")
         elif OPS[bursts[who].inst.op][0].name not in _ANYWHERE:
-            when = f"in cycle {int(ordered.time[place])}, and {other} replaces it before it is read"
+            when = f"in cycle {int(ordered.time[key])}, and {other} replaces it before it is read"
             yield at(ROWS, f"{bursts[who]} writes {text} {when}", bursts[who])

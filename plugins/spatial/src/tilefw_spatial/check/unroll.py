@@ -21,7 +21,7 @@ class _Reader:
     chip: int
     queue: Queue
     words: tuple[Inst, ...]
-    place: int = 0
+    index: int = 0
     now: int = 0
     waits: int | None = None
     found: list[tuple[int, Inst, int, int, int, int, int]] = field(default_factory=list)
@@ -29,9 +29,9 @@ class _Reader:
 
     def run(self, machine: Machine) -> None:
         """Up to the end, or to a SYNC."""
-        while self.waits is None and self.place < len(self.words):
-            inst = self.words[self.place]
-            self.place += 1
+        while self.waits is None and self.index < len(self.words):
+            inst = self.words[self.index]
+            self.index += 1
             match inst.op:
                 case "NOP":
                     self.now += inst.imm
@@ -42,24 +42,24 @@ class _Reader:
                 case "DSK":
                     self.now = round_up(self.now, machine.epoch)
                 case "CFG.halt":
-                    self.place = len(self.words)
+                    self.index = len(self.words)
                 case _:
                     self._issue(inst, machine)
 
     def _issue(self, inst: Inst, machine: Machine) -> None:
         count = inst.burst if OPS[inst.op][0].burst else 1
-        self.found.append((self.place - 1, inst, self.now, count, 1, inst.address, inst.step))
+        self.found.append((self.index - 1, inst, self.now, count, 1, inst.address, inst.step))
         if inst.op == "NTFY":
             self.notices.append(self.now + machine.delays["notify"])
         self.now += count
 
     def _repeat(self, rep: Inst) -> None:
-        place, inst, time, count, _, address, step = self.found[-1]
+        index, inst, time, count, _, address, step = self.found[-1]
         if count == 1 and OPS[inst.op][0].name not in _ANEW:
-            self.found[-1] = place, inst, time, rep.burst + 1, rep.imm, address, rep.step
+            self.found[-1] = index, inst, time, rep.burst + 1, rep.imm, address, rep.step
         else:
             self.found += [
-                (place, inst, time + k * rep.imm, count, 1, address + k * rep.step, step) for k in range(1, rep.burst + 1)
+                (index, inst, time + k * rep.imm, count, 1, address + k * rep.step, step) for k in range(1, rep.burst + 1)
             ]
         self.now = time + rep.burst * rep.imm + count
 
@@ -75,10 +75,10 @@ def unroll(program: Program, machine: Machine) -> tuple[list[CheckedBurst], list
             queue = reader.queue
             if reader.waits is not None:
                 message = f"{queue.name} waits from cycle {reader.waits} on and is never notified"
-                problems.append(Problem(QUEUE, message, chip, queue.name, reader.place - 1, reader.waits))
-            for place, inst, time, count, period, address, step in reader.found:
+                problems.append(Problem(QUEUE, message, chip, queue.name, reader.index - 1, reader.waits))
+            for index, inst, time, count, period, address, step in reader.found:
                 bursts.append(CheckedBurst(
-                    len(bursts), chip, queue.name, queue.unit, queue.position, queue.number, place, inst, time, count, period,
+                    len(bursts), chip, queue.name, queue.unit, queue.position, queue.number, index, inst, time, count, period,
                     address, step,
                 ))
     return bursts, problems

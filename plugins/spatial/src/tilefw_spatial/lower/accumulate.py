@@ -12,7 +12,7 @@ from tilefw.api import DTYPES
 from tilefw.api.ir import Block, ConstantOp, DotOp, ElementwiseOp, Operation, SSAValue, types
 from tilefw_spatial.graph import Axis, Combine, Reduce
 from tilefw_spatial.lower.combine import KINDS, multiplied
-from tilefw_spatial.lower.known import KnownTile
+from tilefw_spatial.lower.constant_tile import ConstantTile
 from tilefw_spatial.lower.state import State
 from tilefw_spatial.lower.tiles import Data, Entry, bits_of
 
@@ -116,13 +116,13 @@ def finished(state: State, chain: AccumulationChain, carried: Entry, axis: Axis)
 
 
 def _reduced(state: State, kind: Combine, entry: Entry, carried: Entry, axis: Axis) -> Entry:
-    if axis not in (entry.value.axes if isinstance(entry, Data) else entry.keys if isinstance(entry, KnownTile) else ()):
+    if axis not in (entry.value.axes if isinstance(entry, Data) else entry.keys if isinstance(entry, ConstantTile) else ()):
         if kind not in _IDEMPOTENT:
             raise Serial(axis)
         return state.elementwise(kind.value, [carried, entry], entry.dtype)
     if kind in _ROUNDED and entry.dtype.bits < 32:
         raise Serial(axis)  # a reduction rounds to its type once, the loop each time
-    plain = isinstance(carried, KnownTile) and _is_identity(carried, kind)
+    plain = isinstance(carried, ConstantTile) and _is_identity(carried, kind)
     target = state.aligned([entry] if plain else [entry, carried])
     operand = state.value(entry, target)
     initial = None if plain else state.value(carried, target)
@@ -133,6 +133,6 @@ def _reduced(state: State, kind: Combine, entry: Entry, carried: Entry, axis: Ax
     return state.data(value, target, entry.shape)
 
 
-def _is_identity(known: KnownTile, kind: Combine) -> bool:
-    number, identity = known.number, _IDENTITY.get(kind)
-    return number is not None and identity is not None and bits_of(number, known.dtype) == bits_of(identity, known.dtype)
+def _is_identity(tile: ConstantTile, kind: Combine) -> bool:
+    number, identity = tile.number, _IDENTITY.get(kind)
+    return number is not None and identity is not None and bits_of(number, tile.dtype) == bits_of(identity, tile.dtype)

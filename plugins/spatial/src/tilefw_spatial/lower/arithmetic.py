@@ -1,4 +1,4 @@
-"""Rows of the elementwise table on known tiles: sums keep their terms, everything else is computed over what it depends on."""
+"""Rows of the elementwise table on constant tiles: sums keep their terms, everything else is computed over what it depends on."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from tilefw.api import DTYPES, DType
 from tilefw.api.ir import ROWS, evaluate_known
 from tilefw_spatial.index_tables import check_size
 from tilefw_spatial.lower.below import compared
-from tilefw_spatial.lower.known import KnownTerm, KnownTile, both, constant, fits, of_term, product, total
+from tilefw_spatial.lower.constant_tile import ConstantTerm, ConstantTile, both, fits, of_term, product, splat, total
 
-_Rule = Callable[[Sequence[KnownTile], DType], KnownTile | None]
+_Rule = Callable[[Sequence[ConstantTile], DType], ConstantTile | None]
 
 INT64 = DTYPES["int64"]
 
 
-def apply(row: str, operands: Sequence[KnownTile], result: DType, rounding: str = "rtne") -> KnownTile:
-    """The row on known tiles of one shape (scalars: none). Raises TooLarge."""
+def apply(row: str, operands: Sequence[ConstantTile], result: DType, rounding: str = "rtne") -> ConstantTile:
+    """The row on constant tiles of one shape (scalars: none). Raises TooLarge."""
     rule = _RULES.get(row)
     found = None if rule is None else rule(operands, result)
     return _computed(row, operands, result, rounding) if found is None else found
 
 
-def _computed(row: str, operands: Sequence[KnownTile], result: DType, rounding: str) -> KnownTile:
+def _computed(row: str, operands: Sequence[ConstantTile], result: DType, rounding: str) -> ConstantTile:
     wholes = [operand.whole() for operand in operands]
     keys = tuple(dict.fromkeys(key for whole in wholes for key in whole.keys))
     arrays = [whole.over(keys) for whole in wholes]
@@ -35,73 +35,73 @@ def _computed(row: str, operands: Sequence[KnownTile], result: DType, rounding: 
     check_size(prod(shape))
     source = operands[ROWS[row].typed_by].dtype
     found = evaluate_known(ROWS[row], arrays, source, result, "rtz" if rounding == "rtz" else "rtne")
-    return of_term(result, operands[0].shape, KnownTerm(np.reshape(found, shape), keys))  # NumPy gives some scalars a dim
+    return of_term(result, operands[0].shape, ConstantTerm(np.reshape(found, shape), keys))  # NumPy gives some scalars a dim
 
 
-def as_offset(known: KnownTile) -> KnownTile:
+def as_offset(tile: ConstantTile) -> ConstantTile:
     """Signed integers of any width as 64-bit ones, their terms kept where the sum cannot wrap."""
-    if known.dtype.bits == 64:
-        return known
-    if known.dtype.bits > 1 and fits(known, known.dtype):
-        return known.as_type(INT64)
-    return of_term(INT64, known.shape, known.whole())
+    if tile.dtype.bits == 64:
+        return tile
+    if tile.dtype.bits > 1 and fits(tile, tile.dtype):
+        return tile.as_type(INT64)
+    return of_term(INT64, tile.shape, tile.whole())
 
 
-def _add(operands: Sequence[KnownTile], result: DType) -> KnownTile | None:
+def _add(operands: Sequence[ConstantTile], result: DType) -> ConstantTile | None:
     return None if result.bits == 1 else total(operands[0], operands[1])
 
 
-def _subtract(operands: Sequence[KnownTile], result: DType) -> KnownTile | None:
+def _subtract(operands: Sequence[ConstantTile], result: DType) -> ConstantTile | None:
     return None if result.bits == 1 else total(operands[0], operands[1], -1)
 
 
-def _multiply(operands: Sequence[KnownTile], result: DType) -> KnownTile | None:
+def _multiply(operands: Sequence[ConstantTile], result: DType) -> ConstantTile | None:
     return None if result.bits == 1 else product(operands[0], operands[1])
 
 
-def _shift_left(operands: Sequence[KnownTile], result: DType) -> KnownTile | None:
+def _shift_left(operands: Sequence[ConstantTile], result: DType) -> ConstantTile | None:
     distance = operands[1].number
     if result.bits == 1 or distance is None or not 0 <= distance < result.bits:
         return None
-    return product(operands[0], constant(1 << distance, result, operands[0].shape))
+    return product(operands[0], splat(1 << distance, result, operands[0].shape))
 
 
-def _and(operands: Sequence[KnownTile], result: DType) -> KnownTile | None:
+def _and(operands: Sequence[ConstantTile], result: DType) -> ConstantTile | None:
     return both(operands[0], operands[1]) if result.bits == 1 else None
 
 
-def _extend_signed(operands: Sequence[KnownTile], result: DType) -> KnownTile | None:
-    known = operands[0]
-    return known.as_type(result) if known.dtype.bits > 1 and fits(known, known.dtype) else None
+def _extend_signed(operands: Sequence[ConstantTile], result: DType) -> ConstantTile | None:
+    tile = operands[0]
+    return tile.as_type(result) if tile.dtype.bits > 1 and fits(tile, tile.dtype) else None
 
 
-def _extend_unsigned(operands: Sequence[KnownTile], result: DType) -> KnownTile | None:
-    known = operands[0]
-    return known.as_type(result) if known.dtype.bits > 1 and fits(known, known.dtype, signed=False) else None
+def _extend_unsigned(operands: Sequence[ConstantTile], result: DType) -> ConstantTile | None:
+    tile = operands[0]
+    return tile.as_type(result) if tile.dtype.bits > 1 and fits(tile, tile.dtype, signed=False) else None
 
 
-def _truncate(operands: Sequence[KnownTile], result: DType) -> KnownTile | None:
+def _truncate(operands: Sequence[ConstantTile], result: DType) -> ConstantTile | None:
     return operands[0].as_type(result) if result.bits > 1 else None
 
 
-def _remainder(operands: Sequence[KnownTile], result: DType) -> KnownTile | None:
+def _remainder(operands: Sequence[ConstantTile], result: DType) -> ConstantTile | None:
     """x % n is x where x surely lies below n: a kernel's wrap of rows that end with the array."""
-    known, divisor = operands[0], operands[1].number
+    tile, divisor = operands[0], operands[1].number
     if result.bits == 1 or divisor is None:
         return None
-    low, high = known.bounds()
-    return known if low >= 0 and high < divisor and fits(known, result) else None
+    low, high = tile.bounds()
+    return tile if low >= 0 and high < divisor and fits(tile, result) else None
 
 
-def _smaller(operands: Sequence[KnownTile], result: DType) -> KnownTile | None:
+def _smaller(operands: Sequence[ConstantTile], result: DType) -> ConstantTile | None:
     return _extreme(operands, result, 0)
 
 
-def _larger(operands: Sequence[KnownTile], result: DType) -> KnownTile | None:
+def _larger(operands: Sequence[ConstantTile], result: DType) -> ConstantTile | None:
     return _extreme(operands, result, 1)
 
 
-def _extreme(operands: Sequence[KnownTile], result: DType, end: int) -> KnownTile | None:
+def _extreme(operands: Sequence[ConstantTile], result: DType, end: int) -> ConstantTile | None:
     """One of the two where its bounds say that it always is the extreme."""
     if result.bits == 1 or not all(fits(operand, result) for operand in operands):
         return None
@@ -112,7 +112,7 @@ def _extreme(operands: Sequence[KnownTile], result: DType, end: int) -> KnownTil
     return above if end else below
 
 
-def _select(operands: Sequence[KnownTile], result: DType) -> KnownTile | None:
+def _select(operands: Sequence[ConstantTile], result: DType) -> ConstantTile | None:
     condition = operands[0].number
     return None if condition is None else replace(operands[1 if condition else 2], dtype=result)
 

@@ -1,4 +1,4 @@
-"""Which dims of tiles are one axis: dims that meet in an operation become one, unless some value has both."""
+"""Which dims of tiles are one axis: corresponding dims of an operation's operands become one, unless some value has both."""
 
 from __future__ import annotations
 

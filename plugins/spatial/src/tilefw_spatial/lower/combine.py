@@ -10,7 +10,7 @@ from tilefw.api import DTYPES
 from tilefw.api.ir import Block, CombineOp, ConstantOp, DotOp, ElementwiseOp, ReduceOp, ScanOp, SSAValue, types
 from tilefw_spatial.graph import Axis, Combine, Dot, Reduce, Value
 from tilefw_spatial.lower.arithmetic import apply
-from tilefw_spatial.lower.known import KnownTile, constant, counted
+from tilefw_spatial.lower.constant_tile import ConstantTile, iota, splat
 from tilefw_spatial.lower.shapes import taken_along
 from tilefw_spatial.lower.state import State
 from tilefw_spatial.lower.tiles import Data, Entry
@@ -40,13 +40,13 @@ def scanned(state: State, op: ScanOp) -> list[Entry]:
     entries = [state.values[operand] for operand in op.operands]
     extent, distance = op.extent, 1
     index = np.arange(extent)
-    place = counted(_INT32, entries[0].shape, op.axis, extent)
+    position = iota(_INT32, entries[0].shape, op.axis, extent)
     while distance < extent:
         if op.reverse:
             moved, limit = np.minimum(index + distance, extent - 1), ("lts", extent - distance)
         else:
             moved, limit = np.maximum(index - distance, 0), ("ges", distance)
-        mask = apply(limit[0], [place, constant(limit[1], _INT32, place.shape)], DTYPES["int1"])
+        mask = apply(limit[0], [position, splat(limit[1], _INT32, position.shape)], DTYPES["int1"])
         before = [taken_along(state, entry, op.axis, moved) for entry in entries]
         combined = called(state, op, before, entries)
         entries = [
@@ -61,16 +61,16 @@ def called(state: State, op: CombineOp, left: Sequence[Entry], right: Sequence[E
     """The combine function on tiles."""
     block: Block = op.combine
     shape = left[0].shape
-    known: dict[SSAValue, Entry] = dict(zip(block.args, (*left, *right), strict=True))
+    values: dict[SSAValue, Entry] = dict(zip(block.args, (*left, *right), strict=True))
     for inner in block.ops:
         if isinstance(inner, ConstantOp):
-            known[inner.results[0]] = constant(inner.value, types.dtype_of(inner.results[0].type), shape)
+            values[inner.results[0]] = splat(inner.value, types.dtype_of(inner.results[0].type), shape)
         elif isinstance(inner, ElementwiseOp):
             dtype = types.dtype_of(inner.result.type)
-            known[inner.result] = state.elementwise(inner.row.name, [known[v] for v in inner.operands], dtype, inner.rounding)
+            values[inner.result] = state.elementwise(inner.row.name, [values[v] for v in inner.operands], dtype, inner.rounding)
     last = block.last_op
     assert last is not None
-    return [known[value] for value in last.operands]
+    return [values[value] for value in last.operands]
 
 
 def product(state: State, op: DotOp) -> Entry:
@@ -85,14 +85,14 @@ def multiplied(
     """a · b + acc as one array and its dims' axes; sums run along the loop's axes too. No `acc`: nothing is added."""
     rank = len(a.shape)
     batch, (m, k, n) = (a.shape[0],) * (rank - 2), (a.shape[-2], a.shape[-1], b.shape[-1])
-    # All three meet in one space of dims: batch, m, k, n; each lacks one of the last three.
+    # All three are put in one space of dims: batch, m, k, n; each lacks one of the last three.
     whole = (*batch, m, k, n)
     base = rank - 2
-    parts = [_placed(a, (*range(base), base, base + 1), whole), _placed(b, (*range(base), base + 1, base + 2), whole)]
-    if acc is not None and isinstance(acc, KnownTile) and acc.number == 0:
+    parts = [_in_space(a, (*range(base), base, base + 1), whole), _in_space(b, (*range(base), base + 1, base + 2), whole)]
+    if acc is not None and isinstance(acc, ConstantTile) and acc.number == 0:
         acc = None
     if acc is not None:
-        parts.append(_placed(acc, (*range(base), base, base + 2), whole))
+        parts.append(_in_space(acc, (*range(base), base, base + 2), whole))
     target = state.aligned(parts)
     values = [state.value(part, target) for part in parts]
     inner = target[base + 1] or (None if k == 1 else state.fresh(k))  # neither changes along k: the sum is k times a product
@@ -104,12 +104,12 @@ def multiplied(
     return state.made(dot, tuple(free), dtype), (*target[:base], target[base], target[base + 2])
 
 
-def _placed(entry: Entry, dims: Sequence[int], shape: tuple[int, ...]) -> Entry:
-    """The entry in a space of more dims, in which it has the places `dims`."""
+def _in_space(entry: Entry, dims: Sequence[int], shape: tuple[int, ...]) -> Entry:
+    """The entry in a space of more dims, where its own are number `dims`."""
     if isinstance(entry, Data):
-        places: list[Axis | None] = [None] * len(shape)
+        axes_of_dims: list[Axis | None] = [None] * len(shape)
         for old, new in enumerate(dims):
-            places[new] = entry.dims[old]
-        return Data(entry.value, tuple(places), shape)
-    assert isinstance(entry, KnownTile)
+            axes_of_dims[new] = entry.dims[old]
+        return Data(entry.value, tuple(axes_of_dims), shape)
+    assert isinstance(entry, ConstantTile)
     return entry.renamed(dict(enumerate(dims)), shape)

@@ -1,4 +1,5 @@
-"""Branches and loops of known length: iterations that are independent, or only accumulate, become an axis; others are unrolled."""
+"""Branches and loops whose trip counts are compile-time constants: iterations that are independent, or only accumulate, become an
+axis; others are unrolled."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from tilefw.api import DTYPES
 from tilefw.api.ir import AtomicOp, Block, ForOp, IfOp, LoadBlockOp, LoadOp, Operation, SSAValue, WhileOp
 from tilefw_spatial.graph import Axis
 from tilefw_spatial.lower.accumulate import AccumulationChain, Serial, chain_of, finished
-from tilefw_spatial.lower.known import KnownTerm, KnownTile, counted, of_term, product, total
+from tilefw_spatial.lower.constant_tile import ConstantTerm, ConstantTile, iota, of_term, product, total
 from tilefw_spatial.lower.order import Conflict, left
 from tilefw_spatial.lower.state import State
 from tilefw_spatial.lower.stepping import stepped
@@ -24,19 +25,19 @@ _NONE: frozenset[Operation] = frozenset()
 
 
 class Divided(Exception):
-    """Programs of one class go different ways: of those with `numbers`, ones of equal `labels` go together."""
+    """Programs of one class diverge: of those with `numbers`, ones of equal `labels` stay together."""
 
     def __init__(self, numbers: NDArray[np.int64], labels: NDArray[np.int64]) -> None:
         super().__init__("programs differ in control")
         self.numbers, self.labels = numbers, labels
 
 
-def _decided(state: State, known: KnownTile) -> int:
+def _decided(state: State, tile: ConstantTile) -> int:
     """A number that control depends on, which must be one for all programs and iterations that run together."""
-    number = known.number
+    number = tile.number
     if number is not None:
         return int(number)
-    whole = known.whole()
+    whole = tile.whole()
     for key in whole.keys:
         if isinstance(key, Axis) and key in state.loops:
             raise Serial(key)
@@ -46,21 +47,21 @@ def _decided(state: State, known: KnownTile) -> int:
 
 
 def branch(state: State, op: IfOp, run: Run) -> list[Entry]:
-    """A branch on a known condition."""
-    condition = state.known(op.cond, op, "a branch depends on loaded data", "cf.branch")
+    """A branch on a constant condition."""
+    condition = state.constant(op.cond, op, "a branch depends on loaded data", "cf.branch")
     region = op.true_region if _decided(state, condition) else op.false_region
     return run(state, region.block, _NONE) if region.blocks else []
 
 
 def while_loop(state: State, op: WhileOp, run: Run) -> list[Entry]:
-    """A loop that ends by a known condition: unrolled."""
+    """A loop that ends by a constant condition: unrolled."""
     carried = [state.values[value] for value in op.arguments]
     before, after = op.before_region.block, op.after_region.block
     while True:
         state.spend(op)  # each trip, as its body may be empty
         state.values.update(zip(before.args, carried, strict=True))
         condition, *passed = run(state, before, _NONE)
-        if not isinstance(condition, KnownTile):
+        if not isinstance(condition, ConstantTile):
             raise unsupported(op, "the trip count of a loop depends on loaded data", "cf.dynamic")
         if not _decided(state, condition):
             return passed
@@ -70,17 +71,18 @@ def while_loop(state: State, op: WhileOp, run: Run) -> list[Entry]:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """How a loop's carried values go when it becomes an axis: known ones by their steps, others by their chains."""
+    """What becomes of a loop's carried values when it is an axis: unchanged ones are kept, constants step, others follow their
+    chains."""
 
     kept: tuple[int, ...]
-    known: tuple[int, ...]
+    stepped: tuple[int, ...]
     chains: tuple[AccumulationChain, ...]
 
 
 def for_loop(state: State, op: ForOp, run: Run) -> list[Entry]:
-    """A loop whose bounds are known."""
+    """A loop whose bounds are constants."""
     what = "the trip count of a loop depends on loaded data"
-    lower, upper, step = (state.known(value, op, what, "cf.dynamic") for value in (op.lb, op.ub, op.step))
+    lower, upper, step = (state.constant(value, op, what, "cf.dynamic") for value in (op.lb, op.ub, op.step))
     trips = _decided(state, _trips(lower, upper, step))
     carried = [state.values[value] for value in op.iter_args]
     plan = _planned(state, op.body.block, carried) if trips > 1 else None
@@ -104,23 +106,23 @@ def for_loop(state: State, op: ForOp, run: Run) -> list[Entry]:
     return _unrolled(state, op, carried, lower, step, trips, run)
 
 
-def _trips(lower: KnownTile, upper: KnownTile, step: KnownTile) -> KnownTile:
-    wholes = [known.whole() for known in (lower, upper, step)]
+def _trips(lower: ConstantTile, upper: ConstantTile, step: ConstantTile) -> ConstantTile:
+    wholes = [tile.whole() for tile in (lower, upper, step)]
     keys = tuple(dict.fromkeys(key for whole in wholes for key in whole.keys))
     first, last, by = (whole.over(keys).astype(np.int64) for whole in wholes)
-    return of_term(_INT64, (), KnownTerm(np.maximum(0, -((first - last) // np.maximum(by, 1))), keys))
+    return of_term(_INT64, (), ConstantTerm(np.maximum(0, -((first - last) // np.maximum(by, 1))), keys))
 
 
-def _counter(lower: KnownTile, step: KnownTile, axis: Axis) -> KnownTile:
-    steps = product(step, counted(step.dtype, (), axis, axis.extent))
+def _counter(lower: ConstantTile, step: ConstantTile, axis: Axis) -> ConstantTile:
+    steps = product(step, iota(step.dtype, (), axis, axis.extent))
     if steps is None:
         whole = step.whole()
-        steps = of_term(step.dtype, (), KnownTerm(whole.data[..., None] * np.arange(axis.extent), (*whole.keys, axis)))
+        steps = of_term(step.dtype, (), ConstantTerm(whole.data[..., None] * np.arange(axis.extent), (*whole.keys, axis)))
     return total(lower, steps)
 
 
 def _unrolled(
-    state: State, op: ForOp, carried: list[Entry], lower: KnownTile, step: KnownTile, trips: int, run: Run
+    state: State, op: ForOp, carried: list[Entry], lower: ConstantTile, step: ConstantTile, trips: int, run: Run
 ) -> list[Entry]:
     block, counter = op.body.block, lower
     for _ in range(trips):
@@ -132,15 +134,15 @@ def _unrolled(
 
 
 def _along(
-    state: State, block: Block, plan: _Plan, carried: Sequence[Entry], axis: Axis, counter: KnownTile, run: Run
+    state: State, block: Block, plan: _Plan, carried: Sequence[Entry], axis: Axis, counter: ConstantTile, run: Run
 ) -> list[Entry]:
     """The loop as an axis: its body once, for all iterations."""
     results = list(carried)
     state.values[block.args[0]] = counter
     for index in plan.kept:
         state.values[block.args[1 + index]] = carried[index]
-    ends = stepped(state, block, plan.known, carried, axis, counter, run)
-    for index in plan.known:
+    ends = stepped(state, block, plan.stepped, carried, axis, counter, run)
+    for index in plan.stepped:
         results[index] = ends[index]
     chained = frozenset(op for chain in plan.chains for op in chain.ops)
     run(state, block, chained)
@@ -162,17 +164,17 @@ def _planned(state: State, block: Block, carried: Sequence[Entry]) -> _Plan | No
         if not more:
             break
         loaded |= more
-    kept, known, chains = [], [], []
+    kept, steps, chains = [], [], []
     for index, value in enumerate(yielded):
         if value is block.args[1 + index]:
             kept.append(index)
         elif block.args[1 + index] not in loaded:
-            known.append(index)
+            steps.append(index)
         elif (chain := chain_of(block, index)) is not None:
             chains.append(chain)
         else:
             return None
-    return _Plan(tuple(kept), tuple(known), tuple(chains))
+    return _Plan(tuple(kept), tuple(steps), tuple(chains))
 
 
 def _loaded(state: State, block: Block, seeds: set[SSAValue]) -> set[SSAValue]:

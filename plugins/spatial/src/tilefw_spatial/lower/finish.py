@@ -1,4 +1,4 @@
-"""The end of a lowering: axes get their final names, accesses their places, and stores write every element once."""
+"""The end of a lowering: axes get their final names, accesses their maps, and stores write every element once."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from tilefw_spatial.graph import (
     Store,
     Value,
 )
-from tilefw_spatial.lower import places
+from tilefw_spatial.lower import access_maps
 from tilefw_spatial.lower.combine import KINDS
+from tilefw_spatial.lower.constant_tile import ConstantTerm
 from tilefw_spatial.lower.fuse import FusedSums, SumFusion, found
-from tilefw_spatial.lower.known import KnownTerm
 from tilefw_spatial.lower.programs import extent
 from tilefw_spatial.lower.state import PendingStore, State
 from tilefw_spatial.lower.tiles import stored
@@ -38,14 +38,14 @@ _TIMES = {Combine.ADDF: "mulf", Combine.ADDI: "muli"}
 
 def finished(state: State, checks: list[Check]) -> list[Store]:
     """The stores of a class of programs, and through them its values; what it checks is appended to `checks`."""
-    pending = [_single(state, store) for store in state.stores]
-    graph = Graph([Store(store.value, places.NOWHERE, store.mask) for store in pending])
+    pending = [_without_repeats(state, store) for store in state.stores]
+    graph = Graph([Store(store.value, access_maps.NOWHERE, store.mask) for store in pending])
     values = graph.values()
     for value in values:
         value.axes = state.axes.all(value.axes)
         value.op = _rooted(state, value)
-    reaches = {value: places.sums(state, reach) for value, reach in state.reaches.items()}
-    writes = [places.sums(state, store.reach) for store in pending]
+    reaches = {value: access_maps.sums(state, reach) for value, reach in state.reaches.items()}
+    writes = [access_maps.sums(state, store.reach) for store in pending]
     stored_axes = [_axes(state, store) for store in pending]
     live = [reaches[value] for value in values if value in reaches]
     fusion = found(values, stored_axes, [*live, *writes])
@@ -58,19 +58,19 @@ def finished(state: State, checks: list[Check]) -> list[Store]:
 
 
 def _axes(state: State, store: PendingStore) -> tuple[Axis, ...]:
-    """All axes of a store: its value's, its mask's, and those along which only its place changes."""
+    """All axes of a store: its value's, its mask's, and those along which only its element changes."""
     masked = () if store.mask is None else store.mask.axes
     return state.axes.all((*store.value.axes, *masked, *store.reach.axes))
 
 
-def _single(state: State, store: PendingStore) -> PendingStore:
+def _without_repeats(state: State, store: PendingStore) -> PendingStore:
     """The store without axes along which all write one element: the last index stands, or all are combined where it accumulates."""
-    placed = set(state.axes.all(store.reach.axes))
+    addressed = set(state.axes.all(store.reach.axes))
     if store.accumulate is not None:
-        return _accumulated(state, store, placed)
-    last = [_last(state, value, placed) for value in (store.value, *(() if store.mask is None else (store.mask,)))]
-    if store.mask is not None and set(state.axes.all(store.mask.axes)) - placed:
-        last = [_last(state, store.value, placed | set(state.axes.all(store.mask.axes))), store.mask]
+        return _accumulated(state, store, addressed)
+    last = [_last(state, value, addressed) for value in (store.value, *(() if store.mask is None else (store.mask,)))]
+    if store.mask is not None and set(state.axes.all(store.mask.axes)) - addressed:
+        last = [_last(state, store.value, addressed | set(state.axes.all(store.mask.axes))), store.mask]
     return replace(store, value=last[0], mask=None if store.mask is None else last[1])
 
 
@@ -82,14 +82,14 @@ def _last(state: State, value: Value, kept: set[Axis]) -> Value:
     return state.made(Rename(value, tuple(over), (), np.asarray([extent(over) - 1])), rest, DTYPES[value.dtype])
 
 
-def _accumulated(state: State, store: PendingStore, placed: set[Axis]) -> PendingStore:
+def _accumulated(state: State, store: PendingStore, addressed: set[Axis]) -> PendingStore:
     """A store that accumulates with what falls on one element combined before: atomics have no order."""
     assert store.accumulate is not None
     kind, value = KINDS[store.accumulate], store.value
-    copies = store.count // extent({*_axes(state, store), *placed})
-    over = tuple(axis for axis in state.axes.all(value.axes) if axis not in placed)
+    copies = store.count // extent({*_axes(state, store), *addressed})
+    over = tuple(axis for axis in state.axes.all(value.axes) if axis not in addressed)
     if over and store.mask is None:  # what data masks is combined by element (`arrange.stores`)
-        rest = [axis for axis in state.axes.all(value.axes) if axis in placed]
+        rest = [axis for axis in state.axes.all(value.axes) if axis in addressed]
         value = state.made(_summed(kind, value, over), rest, DTYPES[value.dtype])
     return replace(store, value=_repeated(state, kind, value, copies))
 
@@ -133,7 +133,7 @@ def _rooted(state: State, value: Value) -> Op:
 def _fused(state: State, value: Value, fusion: SumFusion, access: FusedSums | None) -> None:
     """Put fused axes into a value and its op."""
     if isinstance(value.op, Constant):
-        term = fusion.term(KnownTerm(value.op.data, value.axes))
+        term = fusion.term(ConstantTerm(value.op.data, value.axes))
         value.op, value.axes = Constant(term.data), tuple(key for key in term.keys if isinstance(key, Axis))
         return
     value.axes = fusion.axes(value.axes)
@@ -142,7 +142,7 @@ def _fused(state: State, value: Value, fusion: SumFusion, access: FusedSums | No
             reach = state.reaches[value]
             assert access is not None
             buffer = state.buffers[reach.parameter]
-            value.op = replace(op, where=places.where(reach, access, fusion, value.axes, buffer))
+            value.op = replace(op, access_map=access_maps.access_map_of(reach, access, fusion, value.axes, buffer))
         case Reduce() as op:
             value.op = replace(op, axes=fusion.axes(op.axes))
         case Dot() as op:
@@ -152,20 +152,22 @@ def _fused(state: State, value: Value, fusion: SumFusion, access: FusedSums | No
 def _stores(
     state: State, store: PendingStore, access: FusedSums, fusion: SumFusion, axes: tuple[Axis, ...], checks: list[Check]
 ) -> list[Store]:
-    """The store; where it writes elements several times, only the last time, or if data masks which, one for each time in turn."""
+    """The store; where it writes elements several times, only the last time, or if data masks which, one store for each time."""
     buffer = None if store.check else state.buffers[store.reach.parameter]
-    place = places.where(store.reach, access, fusion, fusion.axes(axes), buffer)
-    turns = [place]
-    if store.accumulate is None and not places.is_distinct(place):
+    access_map = access_maps.access_map_of(store.reach, access, fusion, fusion.axes(axes), buffer)
+    passes = [access_map]
+    if store.accumulate is None and not access_maps.is_distinct(access_map):
         trips = _trips(state, store, fusion, axes)
-        turns = [places.without_repeats(place, trips)] if store.mask is None else places.turns(place, trips, store.reach)
+        passes = [access_maps.without_repeats(access_map, trips)] if store.mask is None else access_maps.in_passes(
+            access_map, trips, store.reach
+        )
     if store.check:
         checks.append(store.check)
-        turns = [replace(place, parameter=len(state.buffers) + len(checks) - 1)]
-    return [Store(store.value, turn, store.mask, store.accumulate, store.reach.place) for turn in turns]
+        passes = [replace(access_map, parameter=len(state.buffers) + len(checks) - 1)]
+    return [Store(store.value, one, store.mask, store.accumulate, store.reach.place) for one in passes]
 
 
-def _trips(state: State, store: PendingStore, fusion: SumFusion, axes: tuple[Axis, ...]) -> KnownTerm:
-    """The number of the trip through all loops around a store, over the axes of its place."""
+def _trips(state: State, store: PendingStore, fusion: SumFusion, axes: tuple[Axis, ...]) -> ConstantTerm:
+    """The number of the trip through all loops around a store, over the axes of its access map."""
     loops = tuple(axis for axis in state.axes.all(store.loops) if axis in axes)
-    return fusion.term(KnownTerm(np.arange(extent(loops)).reshape([axis.extent for axis in loops]), loops))
+    return fusion.term(ConstantTerm(np.arange(extent(loops)).reshape([axis.extent for axis in loops]), loops))

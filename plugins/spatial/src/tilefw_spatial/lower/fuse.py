@@ -13,7 +13,7 @@ import numpy as np
 
 from tilefw_spatial.graph import Axis, Constant, Dot, Gather, Join, Reduce, Rename, Value
 from tilefw_spatial.index_tables import check_size
-from tilefw_spatial.lower.known import Array, Key, KnownTerm
+from tilefw_spatial.lower.constant_tile import Array, ConstantTerm, Key
 from tilefw_spatial.lower.programs import extent
 
 LONGEST = 1 << 20  # indices of an axis that is fused without need
@@ -23,11 +23,11 @@ LONGEST = 1 << 20  # indices of an axis that is fused without need
 class FusedSums:
     """An access over axes: the terms of its offset, and those of the conjunction that says where it is valid."""
 
-    offsets: tuple[KnownTerm, ...]
-    masks: tuple[KnownTerm, ...]
+    offsets: tuple[ConstantTerm, ...]
+    masks: tuple[ConstantTerm, ...]
 
     @property
-    def terms(self) -> tuple[KnownTerm, ...]:
+    def terms(self) -> tuple[ConstantTerm, ...]:
         return (*self.offsets, *self.masks)
 
 
@@ -45,13 +45,13 @@ class SumFusion:
         """What an axis is made of."""
         return next((parts for fused, parts in self.groups.values() if fused is axis), (axis,))
 
-    def term(self, term: KnownTerm) -> KnownTerm:
+    def term(self, term: ConstantTerm) -> ConstantTerm:
         """A term over the new axes; it comes to depend on all of a group that it depends on."""
         new = self.axes(axis for axis in term.keys if isinstance(axis, Axis))
         keys: list[Key] = [part for axis in new for part in self.parts(axis)]
         check_size(extent(axis for axis in keys if isinstance(axis, Axis)))
         data = np.broadcast_to(term.over(keys), [key.extent for key in keys if isinstance(key, Axis)])
-        return KnownTerm(data.reshape([axis.extent for axis in new]), new)
+        return ConstantTerm(data.reshape([axis.extent for axis in new]), new)
 
 
 def found(values: Sequence[Value], stored: Sequence[Sequence[Axis]], accesses: Sequence[FusedSums]) -> SumFusion:
@@ -94,7 +94,7 @@ def _pairs(keys: Sequence[Key]) -> list[tuple[Axis, Axis]]:
 
 def _marks(values: Sequence[Value], stored: Sequence[Sequence[Axis]]) -> dict[Axis, frozenset[int] | None]:
     """Where each axis occurs; axes that occur in the same places may be fused. None: it must stay as it is."""
-    places: dict[Axis, set[int]] = {}
+    occurrences: dict[Axis, set[int]] = {}
     pinned: set[Axis] = set()
     number = 0
     for value in values:
@@ -116,12 +116,12 @@ def _marks(values: Sequence[Value], stored: Sequence[Sequence[Axis]]) -> dict[Ax
         for axes in (value.axes, *bound):
             number += 1
             for axis in axes:
-                places.setdefault(axis, set()).add(number)
+                occurrences.setdefault(axis, set()).add(number)
     for axes in stored:
         number += 1
         for axis in axes:
-            places.setdefault(axis, set()).add(number)
-    return {axis: None if axis in pinned else frozenset(at) for axis, at in places.items()}
+            occurrences.setdefault(axis, set()).add(number)
+    return {axis: None if axis in pinned else frozenset(at) for axis, at in occurrences.items()}
 
 
 def _dense(marks: Mapping[Axis, frozenset[int] | None], accesses: Sequence[FusedSums]) -> list[tuple[Axis, Axis]]:
@@ -177,8 +177,8 @@ def _ordered(axes: Sequence[Axis], accesses: Sequence[FusedSums]) -> tuple[Axis,
         for access in accesses:
             for term in access.offsets:
                 if axis in term.keys:
-                    place = term.keys.index(axis)
-                    return float(np.median(np.abs(np.diff(term.data, axis=place))))  # rows may wrap around at the end
+                    position = term.keys.index(axis)
+                    return float(np.median(np.abs(np.diff(term.data, axis=position))))  # rows may wrap around at the end
         return 0.0
 
     return tuple(sorted(axes, key=lambda axis: -reach(axis)))

@@ -1,4 +1,4 @@
-"""A bound kernel to the graph of its launch: programs are classed by what control does in them, each class is lowered once."""
+"""A bound kernel to the graph of its launch: programs are classed by their control flow, each class is lowered once."""
 
 from __future__ import annotations
 
@@ -37,17 +37,18 @@ from tilefw_spatial.graph import Graph
 from tilefw_spatial.index_tables import LARGEST, TooLarge
 from tilefw_spatial.limits import MOST_CLASSES, MOST_PROGRAMS, MOST_STEPS, SOME_PROGRAMS, beyond
 from tilefw_spatial.lower import control, memory
+from tilefw_spatial.lower.constant_tile import ConstantTile, splat
 from tilefw_spatial.lower.finish import finished
-from tilefw_spatial.lower.known import KnownTile, constant
 from tilefw_spatial.lower.programs import Labels, Programs, factored, flat, labels_of
 from tilefw_spatial.lower.pure import execute
-from tilefw_spatial.lower.state import LoweredTouch, State
+from tilefw_spatial.lower.state import State, TrackedAccess
 from tilefw_spatial.lower.tiles import Entry, Pointer, unsupported
 
 _INT64 = DTYPES["int64"]
 _NONE: frozenset[Operation] = frozenset()
 
 
+@np.errstate(over="ignore")  # integers of constant tiles wrap, single numbers too, of which NumPy would warn
 def lower(module: ModuleOp, launch: LaunchArguments, fusion: bool = True) -> Graph:
     """The graph of a launch of the module's only kernel, whose scalars are bound; `fusion` lets sums take products unrounded.
 
@@ -60,7 +61,7 @@ def lower(module: ModuleOp, launch: LaunchArguments, fusion: bool = True) -> Gra
         count = SOME_PROGRAMS
     pending: list[NDArray[np.int64]] = [np.arange(count, dtype=np.int64)] if count else []
     graph = Graph()
-    earlier: list[LoweredTouch] = []
+    earlier: list[TrackedAccess] = []
     classes = 0
     while pending:
         numbers = pending.pop()
@@ -72,11 +73,11 @@ def lower(module: ModuleOp, launch: LaunchArguments, fusion: bool = True) -> Gra
         except control.Divided as divided:
             pending += reversed([divided.numbers[divided.labels == label] for label in np.unique(divided.labels)])
             if classes + len(pending) > MOST_CLASSES:
-                raise _too_many_ways(function, classes + len(pending)) from None
+                raise _too_many_classes(function, classes + len(pending)) from None
     return graph
 
 
-def _class(function: FuncOp, launch: LaunchArguments, programs: Programs, earlier: Sequence[LoweredTouch], fusion: bool) -> State:
+def _class(function: FuncOp, launch: LaunchArguments, programs: Programs, earlier: Sequence[TrackedAccess], fusion: bool) -> State:
     """What the programs of one class do, after those of others."""
     scouting = _state(function, launch, programs, (), fusion)
     programs = factored(programs, _quantities(scouting, function.body.block))
@@ -99,12 +100,12 @@ def _function(module: ModuleOp) -> FuncOp:
     return next(op for op in module.body.block.ops if isinstance(op, FuncOp))
 
 
-def _too_many_ways(function: FuncOp, ways: int) -> CapacityError:
-    what = "control takes different ways in different programs"
-    return beyond(what, ways, MOST_CLASSES, "ways", place_of(function), "let programs differ in masks, not in trip counts")
+def _too_many_classes(function: FuncOp, classes: int) -> CapacityError:
+    what, help = "control flow differs between programs", "let programs differ in masks, not in trip counts"
+    return beyond(what, classes, MOST_CLASSES, "classes of programs", place_of(function), help)
 
 
-def _state(function: FuncOp, launch: LaunchArguments, programs: Programs, earlier: Sequence[LoweredTouch], fusion: bool) -> State:
+def _state(function: FuncOp, launch: LaunchArguments, programs: Programs, earlier: Sequence[TrackedAccess], fusion: bool) -> State:
     arguments = function.body.block.args
     buffers: list[BufferPlacement | None] = []
     names: list[str] = []
@@ -118,19 +119,19 @@ def _state(function: FuncOp, launch: LaunchArguments, programs: Programs, earlie
             pointee = types.dtype_of(types.pointee_of(argument.type))
             state.values[argument] = _pointer(buffers, index, pointee)
         elif name in launch.scalars:
-            state.values[argument] = constant(launch.scalars[name], types.dtype_of(argument.type))
+            state.values[argument] = splat(launch.scalars[name], types.dtype_of(argument.type))
     return state
 
 
 def _pointer(buffers: Sequence[BufferPlacement | None], index: int, dtype: DType) -> Pointer:
-    """The pointer that a parameter is. One that points among the elements of an earlier parameter's memory is told by that one:
-    later stages take different parameters for different memory."""
+    """The pointer that a parameter is. One that points among the elements of an earlier parameter's memory is expressed by that
+    one: later stages take different parameters for different memory."""
     own, size = buffers[index], dtype.storage_bits // 8
     for number, other in enumerate(buffers[:index]):
         if own is None or other is None or own.storage != other.storage or (own.offset - other.offset) % size:
             continue
-        return Pointer(number, dtype, constant((own.offset - other.offset) // size, _INT64))
-    return Pointer(index, dtype, constant(0, _INT64))
+        return Pointer(number, dtype, splat((own.offset - other.offset) // size, _INT64))
+    return Pointer(index, dtype, splat(0, _INT64))
 
 
 def _quantities(state: State, block: Block) -> list[Labels]:
@@ -149,10 +150,10 @@ def _quantities(state: State, block: Block) -> list[Labels]:
 
 
 def _labels(state: State, entry: Entry | None) -> Labels | None:
-    known = entry.offset if isinstance(entry, Pointer) else entry
-    if not isinstance(known, KnownTile) or not known.keys:
+    tile = entry.offset if isinstance(entry, Pointer) else entry
+    if not isinstance(tile, ConstantTile) or not tile.keys:
         return None
-    return labels_of(known.whole().data)
+    return labels_of(tile.whole().data)
 
 
 # The traversal -----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-"""Loads and stores: known addresses become sums over axes, and no load reads what the launch has stored, unless it is forwarded."""
+"""Loads and stores: constant addresses become sums over axes, and no load reads what the launch has stored, unless it is
+forwarded."""
 
 from __future__ import annotations
 
@@ -19,17 +20,17 @@ from tilefw.api.ir import (
     StoreOp,
     types,
 )
-from tilefw_spatial.graph import Load, Value, Where
+from tilefw_spatial.graph import AccessMap, Load, Value
 from tilefw_spatial.lower.arithmetic import as_offset
 from tilefw_spatial.lower.below import negative
+from tilefw_spatial.lower.constant_tile import ConstantTerm, ConstantTile, both, iota, of_term, product, splat, total
 from tilefw_spatial.lower.gather import advanced, gathered
 from tilefw_spatial.lower.guards import forbid_beside
-from tilefw_spatial.lower.known import KnownTerm, KnownTile, both, constant, counted, of_term, product, total
 from tilefw_spatial.lower.order import check_alone, check_kept, check_order, forwarded, is_repeated
 from tilefw_spatial.lower.programs import extent
 from tilefw_spatial.lower.reach import reached
 from tilefw_spatial.lower.shapes import spread_data
-from tilefw_spatial.lower.state import LoweredTouch, PendingStore, State
+from tilefw_spatial.lower.state import PendingStore, State, TrackedAccess
 from tilefw_spatial.lower.tiles import Data, Entry, Pointer, bits_of, unsupported
 
 _BOOL = DTYPES["int1"]
@@ -69,15 +70,15 @@ def store_block(state: State, op: StoreBlockOp) -> None:
 
 
 def atomic(state: State, op: AtomicRmwOp | AtomicCasOp) -> Entry | None:
-    """An atomic: a store that accumulates, and, where every element is touched but once, a load of what stood there before."""
+    """An atomic: a store that accumulates, and, where every element is accessed but once, a load of what was there before."""
     element = types.dtype_of(types.element_of(op.value.type))
     pointer = _address(state, op, "scatter")
     mask, doubt = _mask(state, op.mask)
     swaps = isinstance(op, AtomicCasOp)
     old: Entry | None = None
     if op.result_is_used or swaps:
-        touch = LoweredTouch(pointer.parameter, pointer.offset, mask, element, state.loops)
-        check_alone(state, op, touch)
+        access = TrackedAccess(pointer.parameter, pointer.offset, mask, element, state.loops)
+        check_alone(state, op, access)
         old = _loaded(state, op, pointer, mask, doubt, None)
     value = state.values[op.value]
     if isinstance(op, AtomicCasOp):
@@ -117,12 +118,12 @@ def _address(state: State, op: PointerAccess, kind: str) -> Pointer:
     return entry
 
 
-def _spread(scalar: KnownTile, shape: tuple[int, ...]) -> KnownTile:
+def _spread(scalar: ConstantTile, shape: tuple[int, ...]) -> ConstantTile:
     return replace(scalar, shape=shape)
 
 
-def _block(state: State, op: BlockAccess, kind: str) -> tuple[Pointer, KnownTile | None]:
-    """Where a block's elements stand, and which are within its bounds."""
+def _block(state: State, op: BlockAccess, kind: str) -> tuple[Pointer, ConstantTile | None]:
+    """The addresses of a block's elements, and which are within its bounds."""
     base = state.values[op.base]
     dtype = types.dtype_of(types.pointee_of(op.base.type))
     capability = f"memory.{kind}.{dtype.name}"
@@ -132,55 +133,55 @@ def _block(state: State, op: BlockAccess, kind: str) -> tuple[Pointer, KnownTile
         raise unsupported(op, "the address depends on loaded data", capability)
     shape = op.block
     offset = _spread(base.offset, shape)
-    mask: KnownTile | None = None
+    mask: ConstantTile | None = None
     for dim, (first, stride, bound, check) in enumerate(zip(op.offsets, op.strides, op.shape, op.checks, strict=True)):
-        scalars = [state.known(value, op, "the address depends on loaded data", capability) for value in (first, stride)]
+        scalars = [state.constant(value, op, "the address depends on loaded data", capability) for value in (first, stride)]
         start, step = (_spread(as_offset(scalar), shape) for scalar in scalars)
-        index = total(start, counted(_INT64, shape, dim, shape[dim]))
+        index = total(start, iota(_INT64, shape, dim, shape[dim]))
         moved = product(index, step)
         if moved is None:
             moved = of_term(_INT64, shape, _product(index, step))
         offset = total(offset, moved)
         if bound is not None:
-            limit = state.known(bound, op, "the bounds of a block depend on loaded data", capability)
+            limit = state.constant(bound, op, "the bounds of a block depend on loaded data", capability)
             inside = _inside(index, _spread(as_offset(limit), shape), check == "both")
             mask = inside if mask is None else both(mask, inside)
     chosen = None if base.chosen is None else spread_data(base.chosen, shape)
     return replace(base, offset=offset, chosen=chosen), _needed(mask)
 
 
-def _product(a: KnownTile, b: KnownTile) -> KnownTerm:
+def _product(a: ConstantTile, b: ConstantTile) -> ConstantTerm:
     left, right = a.whole(), b.whole()
     keys = tuple(dict.fromkeys((*left.keys, *right.keys)))
-    return KnownTerm(left.over(keys) * right.over(keys), keys)
+    return ConstantTerm(left.over(keys) * right.over(keys), keys)
 
 
-def _inside(index: KnownTile, limit: KnownTile, lower: bool) -> KnownTile:
+def _inside(index: ConstantTile, limit: ConstantTile, lower: bool) -> ConstantTile:
     """Which indices are below the limit, and not below 0 where `lower` asks for that too."""
     found = _negative(total(index, limit, -1))
-    return both(found, _negative(total(constant(-1, _INT64, index.shape), index, -1))) if lower else found
+    return both(found, _negative(total(splat(-1, _INT64, index.shape), index, -1))) if lower else found
 
 
-def _negative(known: KnownTile) -> KnownTile:
-    found = negative(known)
+def _negative(tile: ConstantTile) -> ConstantTile:
+    found = negative(tile)
     if found is None:
-        whole = known.whole()
-        found = of_term(_BOOL, known.shape, KnownTerm(whole.data < 0, whole.keys))
+        whole = tile.whole()
+        found = of_term(_BOOL, tile.shape, ConstantTerm(whole.data < 0, whole.keys))
     return found
 
 
-def _mask(state: State, mask: SSAValue | None) -> tuple[KnownTile | None, Data | None]:
-    """A mask as what is known of it and what depends on loaded data."""
+def _mask(state: State, mask: SSAValue | None) -> tuple[ConstantTile | None, Data | None]:
+    """A mask as its constant part and the part that depends on loaded data."""
     if mask is None:
         return None, None
     entry = state.values[mask]
-    if isinstance(entry, KnownTile):
+    if isinstance(entry, ConstantTile):
         return _needed(entry), None
     assert isinstance(entry, Data)
     return None, entry
 
 
-def _needed(mask: KnownTile | None) -> KnownTile | None:
+def _needed(mask: ConstantTile | None) -> ConstantTile | None:
     return None if mask is None or mask.number is True else mask
 
 
@@ -188,10 +189,10 @@ def _needed(mask: KnownTile | None) -> KnownTile | None:
 
 
 def _loaded(
-    state: State, op: Operation, pointer: Pointer, mask: KnownTile | None, doubt: Data | None, other: Entry | None
+    state: State, op: Operation, pointer: Pointer, mask: ConstantTile | None, doubt: Data | None, other: Entry | None
 ) -> Entry:
     if mask is not None and mask.number is False:
-        return constant(0, pointer.dtype, pointer.shape) if other is None else other
+        return splat(0, pointer.dtype, pointer.shape) if other is None else other
     if pointer.chosen is not None:
         found = gathered(state, op, pointer, mask, doubt)
         for condition in (mask, doubt):
@@ -200,12 +201,12 @@ def _loaded(
         return found
     if doubt is not None:
         forbid_beside(state, op, pointer, doubt, "load")
-    touch = LoweredTouch(pointer.parameter, pointer.offset, mask, pointer.dtype, state.loops)
-    found = forwarded(state, op, touch, pointer.dtype)
-    number = other.number if isinstance(other, KnownTile) else None
+    access = TrackedAccess(pointer.parameter, pointer.offset, mask, pointer.dtype, state.loops)
+    found = forwarded(state, op, access, pointer.dtype)
+    number = other.number if isinstance(other, ConstantTile) else None
     if found is None:
         fill = 0 if number is None else bits_of(number, pointer.dtype)
-        found = _read(state, op, pointer, touch, fill, doubt is not None)
+        found = _read(state, op, pointer, access, fill, doubt is not None)
         number = None if mask is None else number
     else:
         number = None
@@ -216,20 +217,20 @@ def _loaded(
     return found
 
 
-def _read(state: State, op: Operation, pointer: Pointer, touch: LoweredTouch, fill: int, clipped: bool) -> Data:
+def _read(state: State, op: Operation, pointer: Pointer, access: TrackedAccess, fill: int, clipped: bool) -> Data:
     """The array that a load makes; the same again for the same elements."""
     for earlier in state.loads:
         data = earlier.entry
-        if not isinstance(data, Data) or not isinstance(data.value.op, Load) or not is_repeated(earlier, touch):
+        if not isinstance(data, Data) or not isinstance(data.value.op, Load) or not is_repeated(earlier, access):
             continue
         if (data.value.op.fill, data.value.dtype, state.reaches[data.value].clipped) == (fill, pointer.dtype.name, clipped):
-            state.loads.append(replace(touch, entry=data))
+            state.loads.append(replace(access, entry=data))
             return data
-    reach, target = reached(state, op, pointer, touch.mask, None, clipped)
-    value = state.made(Load(Where(pointer.parameter, 0, ()), fill), reach.axes, pointer.dtype)
+    reach, target = reached(state, op, pointer, access.mask, None, clipped)
+    value = state.made(Load(AccessMap(pointer.parameter, 0, ()), fill), reach.axes, pointer.dtype)
     state.reaches[value] = reach
     found = state.data(value, target, pointer.shape)
-    state.loads.append(replace(touch, entry=found))
+    state.loads.append(replace(access, entry=found))
     return found
 
 
@@ -237,18 +238,19 @@ def _read(state: State, op: Operation, pointer: Pointer, touch: LoweredTouch, fi
 
 
 def _stored(
-    state: State, op: Operation, pointer: Pointer, mask: KnownTile | None, doubt: Data | None, entry: Entry, row: str | None = None
+    state: State, op: Operation, pointer: Pointer, mask: ConstantTile | None, doubt: Data | None, entry: Entry,
+    row: str | None = None,
 ) -> None:
     if mask is not None and mask.number is False:
         return
     if doubt is not None:
         forbid_beside(state, op, pointer, doubt, "store")
     kept = entry if row is None else None
-    touch = LoweredTouch(pointer.parameter, pointer.offset, mask, pointer.dtype, state.loops, kept, doubt is None, row)
-    check_order(state, touch)
+    access = TrackedAccess(pointer.parameter, pointer.offset, mask, pointer.dtype, state.loops, kept, doubt is None, row)
+    check_order(state, access)
     if doubt is not None or row is not None:
-        check_kept(state, op, touch)
-    state.stored.append(touch)
+        check_kept(state, op, access)
+    state.stored.append(access)
     parts = [entry] if doubt is None else [entry, doubt]
     target = state.aligned(parts)
     value = state.value(entry, target)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilefw_spatial.graph import Axis
-from tilefw_spatial.lower.known import Key, KnownTerm
+from tilefw_spatial.lower.constant_tile import ConstantTerm, Key
 
 Labels = NDArray[np.int64]
 
@@ -31,12 +31,12 @@ class Programs:
     def count(self) -> int:
         return self.numbers.size
 
-    def id_along(self, axis: int) -> KnownTerm:
+    def id_along(self, axis: int) -> ConstantTerm:
         """The programs' ids along an axis of the grid; axis 0 runs fastest."""
         x, y, _ = self.grid
-        place = (self.numbers % x, self.numbers // x % y, self.numbers // (x * y))[axis]
+        ids = (self.numbers % x, self.numbers // x % y, self.numbers // (x * y))[axis]
         keys: tuple[Key, ...] = self.axes
-        return KnownTerm(place, keys).minimal()
+        return ConstantTerm(ids, keys).minimal()
 
 
 def flat(grid: tuple[int, int, int], numbers: Labels) -> Programs:

@@ -29,8 +29,8 @@ from tilefw.api.ir import (
     types,
 )
 from tilefw_spatial.lower import combine, shapes
+from tilefw_spatial.lower.constant_tile import ConstantTile, iota, of_term, splat
 from tilefw_spatial.lower.gather import advanced
-from tilefw_spatial.lower.known import KnownTile, constant, counted, of_term
 from tilefw_spatial.lower.state import State
 from tilefw_spatial.lower.tiles import Entry, Pointer, unsupported
 
@@ -63,8 +63,8 @@ def _elementwise(state: State, op: ElementwiseOp) -> Entry:
 
 
 def _on_pointers(op: ElementwiseOp, entries: Sequence[Entry]) -> Entry:
-    """A choice between pointers by a known condition, or another view of what a pointer points to."""
-    if op.row.name == "select" and isinstance(entries[0], KnownTile) and (condition := entries[0].number) is not None:
+    """A choice between pointers by a constant condition, or a pointer's cast to another element type."""
+    if op.row.name == "select" and isinstance(entries[0], ConstantTile) and (condition := entries[0].number) is not None:
         return entries[1] if condition else entries[2]
     pointer = entries[0]
     if op.row.name == "bitcast" and isinstance(pointer, Pointer) and types.is_pointer(op.result.type):
@@ -76,11 +76,11 @@ def _on_pointers(op: ElementwiseOp, entries: Sequence[Entry]) -> Entry:
 
 def _constant(state: State, op: ConstantOp) -> Entry:
     type = op.results[0].type
-    return constant(op.value, types.dtype_of(type), types.shape_of(type))
+    return splat(op.value, types.dtype_of(type), types.shape_of(type))
 
 
 def _iota(state: State, op: IotaOp) -> Entry:
-    return counted(_INT32, (op.end - op.start,), 0, op.end - op.start, op.start)
+    return iota(_INT32, (op.end - op.start,), 0, op.end - op.start, op.start)
 
 
 def _program_id(state: State, op: ProgramIdOp) -> Entry:
@@ -88,7 +88,7 @@ def _program_id(state: State, op: ProgramIdOp) -> Entry:
 
 
 def _num_programs(state: State, op: NumProgramsOp) -> Entry:
-    return constant(state.programs.grid[op.axis], _INT32)
+    return splat(state.programs.grid[op.axis], _INT32)
 
 
 def _add_pointer(state: State, op: AddPtrOp) -> Entry:

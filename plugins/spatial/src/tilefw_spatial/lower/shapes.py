@@ -11,7 +11,7 @@ import numpy as np
 from tilefw.api import DType
 from tilefw.api.ir import BroadcastOp, ExpandDimsOp, JoinOp, ReshapeOp, SplatOp, SplitOp, StructuralOp, TransOp, place_of, types
 from tilefw_spatial.graph import Axis, Join, Rename
-from tilefw_spatial.lower.known import Array, KnownTerm, KnownTile, of_term
+from tilefw_spatial.lower.constant_tile import Array, ConstantTerm, ConstantTile, of_term
 from tilefw_spatial.lower.state import State
 from tilefw_spatial.lower.tiles import Data, Entry, Pointer, refusal
 
@@ -24,15 +24,15 @@ def spread(state: State, op: SplatOp | BroadcastOp) -> Entry:
 
 def _spread(entry: Entry, shape: tuple[int, ...]) -> Entry:
     if not isinstance(entry, Data):
-        return _known(entry, lambda known: replace(known, shape=shape), lambda data: spread_data(data, shape))
+        return _changed(entry, lambda tile: replace(tile, shape=shape), lambda data: spread_data(data, shape))
     return spread_data(entry, shape)
 
 
 def spread_data(data: Data, shape: tuple[int, ...]) -> Data:
-    """Loaded data in more places."""
+    """Loaded data broadcast."""
     form = data.linear
     if form is not None:
-        form = replace(form, base=spread_data(form.base, shape), known=replace(form.known, shape=shape))
+        form = replace(form, base=spread_data(form.base, shape), offset=replace(form.offset, shape=shape))
     return Data(data.value, data.dims or (None,) * len(shape), shape, form)
 
 
@@ -49,20 +49,20 @@ def transposed(state: State, op: TransOp) -> Entry:
 
 
 def renumbered(entry: Entry, dims: dict[int, int], shape: tuple[int, ...]) -> Entry:
-    """The same elements with dims in new places."""
+    """The same elements with dims in another order."""
     if isinstance(entry, Data):
         return _renumbered(entry, dims, shape)
-    return _known(entry, lambda known: known.renamed(dims, shape), lambda data: _renumbered(data, dims, shape))
+    return _changed(entry, lambda tile: tile.renamed(dims, shape), lambda data: _renumbered(data, dims, shape))
 
 
 def _renumbered(data: Data, dims: dict[int, int], shape: tuple[int, ...]) -> Data:
-    places: list[Axis | None] = [None] * len(shape)
+    axes_of_dims: list[Axis | None] = [None] * len(shape)
     for old, new in dims.items():
-        places[new] = data.dims[old]
+        axes_of_dims[new] = data.dims[old]
     form = data.linear
     if form is not None:
-        form = replace(form, base=_renumbered(form.base, dims, shape), known=form.known.renamed(dims, shape))
-    return Data(data.value, tuple(places), shape, form)
+        form = replace(form, base=_renumbered(form.base, dims, shape), offset=form.offset.renamed(dims, shape))
+    return Data(data.value, tuple(axes_of_dims), shape, form)
 
 
 def reshaped(state: State, op: ReshapeOp) -> Entry:
@@ -74,7 +74,7 @@ def regrouped(state: State, entry: Entry, shape: tuple[int, ...]) -> Entry:
     """The elements in row-major order under other dims; only dims that are split or joined get other axes."""
     groups = _groups(entry.shape, shape)
     if not isinstance(entry, Data):
-        return _known(entry, lambda known: known.mapped(lambda term: _regrouped(term, groups, known.shape, shape), shape))
+        return _changed(entry, lambda tile: tile.mapped(lambda term: _regrouped(term, groups, tile.shape, shape), shape))
     dims: list[Axis | None] = [None] * len(shape)
     value = entry.value
     for old, new in groups:
@@ -95,11 +95,11 @@ def regrouped(state: State, entry: Entry, shape: tuple[int, ...]) -> Entry:
 
 def _projected(state: State, entry: Data, old: Sequence[int]) -> Array:
     """For each index over all of `old`, the flat index over those of these dims that have an axis."""
-    places = np.unravel_index(np.arange(prod(entry.shape[dim] for dim in old)), [entry.shape[dim] for dim in old])
-    flat = np.zeros_like(places[0])
-    for dim, place in zip(old, places, strict=True):
+    axes_of_dims = np.unravel_index(np.arange(prod(entry.shape[dim] for dim in old)), [entry.shape[dim] for dim in old])
+    flat = np.zeros_like(axes_of_dims[0])
+    for dim, index in zip(old, axes_of_dims, strict=True):
         if state.dim_axis(entry, dim) is not None:
-            flat = flat * entry.shape[dim] + place
+            flat = flat * entry.shape[dim] + index
     return flat
 
 
@@ -119,31 +119,33 @@ def _groups(old: tuple[int, ...], new: tuple[int, ...]) -> list[tuple[list[int],
     return groups
 
 
-def _regrouped(term: KnownTerm, groups: Sequence[tuple[list[int], list[int]]], old: Sequence[int], new: Sequence[int]) -> KnownTerm:
+def _regrouped(
+    term: ConstantTerm, groups: Sequence[tuple[list[int], list[int]]], old: Sequence[int], new: Sequence[int]
+) -> ConstantTerm:
     """A term under the dims of another shape; it comes to depend on all dims of a group that it depends on."""
     for before, _ in groups:
         if len(before) > 1 and any(dim in term.keys for dim in before):
             keys = (*(key for key in term.keys if key not in before), *before)
             extents = [term.data.shape[term.keys.index(key)] if key in term.keys else 1 for key in keys]
             extents[-len(before) :] = [old[dim] for dim in before]
-            term = KnownTerm(np.broadcast_to(term.over(keys), extents), keys)
+            term = ConstantTerm(np.broadcast_to(term.over(keys), extents), keys)
     axes = [key for key in term.keys if isinstance(key, Axis)]
     used = [(before, after) for before, after in groups if any(dim in term.keys for dim in before)]
     data = term.over((*axes, *(dim for before, _ in used for dim in before)))
     data = data.reshape([*(axis.extent for axis in axes), *(new[dim] for _, after in used for dim in after)])
-    return KnownTerm(data, (*axes, *(dim for _, after in used for dim in after)))
+    return ConstantTerm(data, (*axes, *(dim for _, after in used for dim in after)))
 
 
 def joined(state: State, op: JoinOp) -> Entry:
     """Two tiles side by side in a new last dim."""
     entries = [state.values[operand] for operand in op.operands]
     shape = types.shape_of(op.results[0].type)
-    if all(isinstance(entry, KnownTile) for entry in entries):
-        wholes = [entry.whole() for entry in entries if isinstance(entry, KnownTile)]
+    if all(isinstance(entry, ConstantTile) for entry in entries):
+        wholes = [entry.whole() for entry in entries if isinstance(entry, ConstantTile)]
         keys = tuple(dict.fromkeys(key for whole in wholes for key in whole.keys))
         arrays = np.broadcast_arrays(*(whole.over(keys) for whole in wholes))
-        assert isinstance(entries[0], KnownTile)
-        return of_term(entries[0].dtype, shape, KnownTerm(np.stack(arrays, axis=-1), (*keys, len(shape) - 1)))
+        assert isinstance(entries[0], ConstantTile)
+        return of_term(entries[0].dtype, shape, ConstantTerm(np.stack(arrays, axis=-1), (*keys, len(shape) - 1)))
     target = state.aligned(entries)
     operands = tuple(state.value(entry, target) for entry in entries)
     axis, parts = state.fresh(2), (state.fresh(1), state.fresh(1))
@@ -188,31 +190,31 @@ def _along_one_dim(flat: Array, shape: tuple[int, ...]) -> tuple[int, Array] | N
 def taken_along(state: State, entry: Entry, dim: int, index: Array, drop: bool = False) -> Entry:
     """The elements at `index` along a dim; `drop`: there is one, and the dim goes."""
     shape = (*entry.shape[:dim], *(() if drop else (len(index),)), *entry.shape[dim + 1 :])
-    places = {old: old - (drop and old > dim) for old in range(len(entry.shape)) if not (drop and old == dim)}
+    axes_of_dims = {old: old - (drop and old > dim) for old in range(len(entry.shape)) if not (drop and old == dim)}
     if not isinstance(entry, Data):
-        return _known(entry, lambda known: known.mapped(lambda term: _taken(term, dim, index), shape).renamed(places, shape))
+        return _changed(entry, lambda tile: tile.mapped(lambda term: _taken(term, dim, index), shape).renamed(axes_of_dims, shape))
     axis = state.dim_axis(entry, dim)
     if axis is None:
-        return renumbered(entry, places, shape)
+        return renumbered(entry, axes_of_dims, shape)
     fresh = None if len(index) == 1 else state.fresh(len(index))
     new = () if fresh is None else (fresh,)
     rest = [other for other in state.axes.all(entry.value.axes) if other is not axis]
     value = state.made(Rename(entry.value, (axis,), new, np.asarray(index, np.int64)), (*rest, *new), entry.dtype)
     dims = tuple(fresh if old == dim else other for old, other in enumerate(entry.dims))
-    return renumbered(Data(value, dims, shape), places, shape) if drop else Data(value, dims, shape)
+    return renumbered(Data(value, dims, shape), axes_of_dims, shape) if drop else Data(value, dims, shape)
 
 
-def _taken(term: KnownTerm, dim: int, index: Array) -> KnownTerm:
+def _taken(term: ConstantTerm, dim: int, index: Array) -> ConstantTerm:
     if dim not in term.keys:
         return term
-    taken = KnownTerm(term.data.take(index, axis=term.keys.index(dim)), term.keys)
+    taken = ConstantTerm(term.data.take(index, axis=term.keys.index(dim)), term.keys)
     return taken.minimal() if len(index) == 1 else taken
 
 
-def _known(
-    entry: KnownTile | Pointer, change: Callable[[KnownTile], KnownTile], chosen: Callable[[Data], Data] | None = None
+def _changed(
+    entry: ConstantTile | Pointer, change: Callable[[ConstantTile], ConstantTile], chosen: Callable[[Data], Data] | None = None
 ) -> Entry:
-    """A change of shape on known elements, or on the offsets of pointers."""
+    """A change of shape on constant elements, or on the offsets of pointers."""
     if not isinstance(entry, Pointer):
         return change(entry)
     if entry.chosen is None:

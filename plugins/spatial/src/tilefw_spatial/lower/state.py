@@ -1,4 +1,4 @@
-"""What a lowering knows while it traverses a kernel: values so far, axes, stores, and how to make arrays of the graph meet."""
+"""What a lowering knows while it traverses a kernel: values so far, axes, stores, and how to align arrays of the graph."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tilefw_spatial.limits import MOST_STEPS, beyond
 from tilefw_spatial.lower import arithmetic
 from tilefw_spatial.lower.axes import Axes
 from tilefw_spatial.lower.conjunction import conjunction
-from tilefw_spatial.lower.known import KnownTerm, KnownTile
+from tilefw_spatial.lower.constant_tile import ConstantTerm, ConstantTile
 from tilefw_spatial.lower.linear import followed
 from tilefw_spatial.lower.programs import Programs
 from tilefw_spatial.lower.tiles import Data, Entry, Linear, Pointer, stored, unsupported
@@ -20,12 +20,12 @@ from tilefw_spatial.lower.tiles import Data, Entry, Linear, Pointer, stored, uns
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What an access touches, as sums over axes: where it becomes a `Where`, axes may have been fused."""
+    """What an access accesses, as sums over axes: when it becomes an `AccessMap`, axes may have been fused."""
 
     parameter: int
     dtype: DType
-    offset: tuple[KnownTerm, ...]
-    mask: tuple[KnownTerm, ...]
+    offset: tuple[ConstantTerm, ...]
+    mask: tuple[ConstantTerm, ...]
     place: Place | None
     clipped: bool = False  # what lies outside of the buffer is not accessed: data says that it is not wanted
 
@@ -50,12 +50,12 @@ class PendingStore:
 
 
 @dataclass(frozen=True, slots=True)
-class LoweredTouch:
+class TrackedAccess:
     """A load or store that later accesses of the same storage must respect. `entry` is what was loaded or stored."""
 
     parameter: int
-    offset: KnownTile
-    mask: KnownTile | None
+    offset: ConstantTile
+    mask: ConstantTile | None
     dtype: DType
     loops: tuple[Axis, ...]
     entry: Entry | None = None
@@ -78,23 +78,23 @@ class State:
     buffers: Sequence[BufferPlacement | None]
     names: Sequence[str]
     steps: int
-    earlier: Sequence[LoweredTouch] = ()
+    earlier: Sequence[TrackedAccess] = ()
     fusion: bool = True
     axes: Axes = field(default_factory=Axes)
     values: dict[SSAValue, Entry] = field(default_factory=dict)
     reaches: dict[Value, Reach] = field(default_factory=dict)
     stores: list[PendingStore] = field(default_factory=list)
-    loads: list[LoweredTouch] = field(default_factory=list)
-    stored: list[LoweredTouch] = field(default_factory=list)
+    loads: list[TrackedAccess] = field(default_factory=list)
+    stored: list[TrackedAccess] = field(default_factory=list)
     loops: tuple[Axis, ...] = ()
     ended: list[Axis] = field(default_factory=list)
     place: Place | None = None
-    _constants: dict[tuple[int, tuple[Axis | None, ...]], tuple[KnownTile, Value]] = field(default_factory=dict)
+    _constants: dict[tuple[int, tuple[Axis | None, ...]], tuple[ConstantTile, Value]] = field(default_factory=dict)
 
-    def known(self, value: SSAValue, op: Operation, what: str, capability: str) -> KnownTile:
-        """A value that must be known; refuses `op` where it depends on loaded data."""
+    def constant(self, value: SSAValue, op: Operation, what: str, capability: str) -> ConstantTile:
+        """A value that must be a compile-time constant; refuses `op` where it depends on loaded data."""
         entry = self.values[value]
-        if isinstance(entry, KnownTile):
+        if isinstance(entry, ConstantTile):
             return entry
         raise unsupported(op, what, capability)
 
@@ -126,10 +126,10 @@ class State:
         """A new axis."""
         return Axis(name, extent)
 
-    # Where arrays meet ---------------------------------------------------------------------------------------------------
+    # Aligning arrays -----------------------------------------------------------------------------------------------------
 
     def aligned(self, entries: Sequence[Entry]) -> tuple[Axis | None, ...]:
-        """The axes of the dims under which tiles of one shape meet; dims of theirs become one axis where nothing has both."""
+        """Common axes for the dims of tiles of one shape; two axes of a dim become one where nothing has both."""
         rank = len(entries[0].shape)
         target: list[Axis | None] = [None] * rank
         for entry in entries:
@@ -157,7 +157,7 @@ class State:
 
     def value(self, entry: Entry, target: Sequence[Axis | None]) -> Value:
         """An array of the graph with the entry's elements, its dims under the axes of `target`."""
-        if isinstance(entry, KnownTile):
+        if isinstance(entry, ConstantTile):
             return self._constant(entry, tuple(target))
         assert isinstance(entry, Data)
         old, new = [], []
@@ -172,27 +172,27 @@ class State:
         axes = [axis for axis in self.axes.all(entry.value.axes) if axis not in old]
         return self.made(Rename(entry.value, tuple(old), tuple(new)), (*axes, *new), entry.dtype)
 
-    def _constant(self, known: KnownTile, target: tuple[Axis | None, ...]) -> Value:
-        dims = {key for key in known.keys if isinstance(key, int)}
+    def _constant(self, tile: ConstantTile, target: tuple[Axis | None, ...]) -> Value:
+        dims = {key for key in tile.keys if isinstance(key, int)}
         cut = tuple(axis if dim in dims else None for dim, axis in enumerate(target))
-        found = self._constants.get((id(known), cut))
+        found = self._constants.get((id(tile), cut))
         if found is not None:
             return found[1]
-        whole = known.whole()
+        whole = tile.whole()
         axes: list[Axis] = []
         for key in whole.keys:
             axis = target[key] if isinstance(key, int) else key
             assert axis is not None
             axes.append(axis)
-        value = self.made(Constant(stored(whole.data.copy(), known.dtype)), axes, known.dtype)
-        self._constants[id(known), cut] = known, value
+        value = self.made(Constant(stored(whole.data.copy(), tile.dtype)), axes, tile.dtype)
+        self._constants[id(tile), cut] = tile, value
         return value
 
     def elementwise(self, row: str, entries: Sequence[Entry], dtype: DType, rounding: str = "rtne") -> Entry:
         """A row of the table on tiles of one shape."""
-        if all(isinstance(entry, KnownTile) for entry in entries):
-            return arithmetic.apply(row, [entry for entry in entries if isinstance(entry, KnownTile)], dtype, rounding)
-        if row == "select" and isinstance(entries[0], KnownTile) and (condition := entries[0].number) is not None:
+        if all(isinstance(entry, ConstantTile) for entry in entries):
+            return arithmetic.apply(row, [entry for entry in entries if isinstance(entry, ConstantTile)], dtype, rounding)
+        if row == "select" and isinstance(entries[0], ConstantTile) and (condition := entries[0].number) is not None:
             return entries[1] if condition else entries[2]
         target = self.aligned(entries)
         operands = tuple(self.value(entry, target) for entry in entries)
@@ -208,5 +208,5 @@ class State:
 
 
 def _dims_of(entry: Entry) -> list[int]:
-    known = entry.offset if isinstance(entry, Pointer) else entry
-    return [key for key in known.keys if isinstance(key, int)] if isinstance(known, KnownTile) else []
+    tile = entry.offset if isinstance(entry, Pointer) else entry
+    return [key for key in tile.keys if isinstance(key, int)] if isinstance(tile, ConstantTile) else []

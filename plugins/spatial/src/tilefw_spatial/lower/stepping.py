@@ -1,4 +1,4 @@
-"""Known values that a loop carries, as functions of its counter: pointers and counters that step on, or whatever a few ops make."""
+"""Constants that a loop carries, as functions of its counter: pointers and counters that step on, or whatever a few ops make."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tilefw.api.ir import AddPtrOp, Block, BlockAccess, ElementwiseOp, Operation
 from tilefw_spatial.graph import Axis
 from tilefw_spatial.lower.accumulate import Serial
 from tilefw_spatial.lower.arithmetic import as_offset
-from tilefw_spatial.lower.known import KnownTerm, KnownTile, constant, counted, of_term, product, total
+from tilefw_spatial.lower.constant_tile import ConstantTerm, ConstantTile, iota, of_term, product, splat, total
 from tilefw_spatial.lower.state import State
 from tilefw_spatial.lower.tiles import Entry, Pointer
 
@@ -20,9 +20,9 @@ _INT64 = DTYPES["int64"]
 
 
 def stepped(
-    state: State, block: Block, indices: Sequence[int], carried: Sequence[Entry], axis: Axis, counter: KnownTile, run: Run
+    state: State, block: Block, indices: Sequence[int], carried: Sequence[Entry], axis: Axis, counter: ConstantTile, run: Run
 ) -> dict[int, Entry]:
-    """Sets the body's arguments number `indices` to what they are in every iteration; gives what they are behind the loop."""
+    """Sets the body's arguments number `indices` to what they are in every iteration; returns what they are after the loop."""
     last = block.last_op
     assert last is not None
     ends: dict[int, Entry] = {}
@@ -39,8 +39,8 @@ def stepped(
     return ends
 
 
-def _step(state: State, block: Block, argument: SSAValue, yielded: SSAValue) -> KnownTile | None:
-    """What is added to a carried value in each iteration, where that is one known value from outside of the loop."""
+def _step(state: State, block: Block, argument: SSAValue, yielded: SSAValue) -> ConstantTile | None:
+    """What is added to a carried value in each iteration, where that is one constant from outside of the loop."""
     op = yielded.owner
     if not isinstance(op, AddPtrOp) and not (isinstance(op, ElementwiseOp) and op.row.name == "addi"):
         return None
@@ -51,18 +51,18 @@ def _step(state: State, block: Block, argument: SSAValue, yielded: SSAValue) -> 
     if left is not argument or (owner is block or (isinstance(owner, Operation) and owner.parent is block)):
         return None
     step = state.values[right]
-    return step if isinstance(step, KnownTile) else None
+    return step if isinstance(step, ConstantTile) else None
 
 
-def _advanced(start: Entry, step: KnownTile, axis: Axis) -> tuple[Entry, Entry] | None:
+def _advanced(start: Entry, step: ConstantTile, axis: Axis) -> tuple[Entry, Entry] | None:
     """`start` and `step` a number of times: in every iteration, and behind the last one."""
     first = start.offset if isinstance(start, Pointer) else start
-    assert isinstance(first, KnownTile)
+    assert isinstance(first, ConstantTile)
     by = as_offset(step) if isinstance(start, Pointer) else step
     if by.dtype.bits == 1:
         return None
-    along = product(by, counted(by.dtype, by.shape, axis, axis.extent))
-    whole = product(by, constant(axis.extent, by.dtype, by.shape))
+    along = product(by, iota(by.dtype, by.shape, axis, axis.extent))
+    whole = product(by, splat(axis.extent, by.dtype, by.shape))
     if along is None or whole is None:
         return None
     if isinstance(start, Pointer):
@@ -71,7 +71,7 @@ def _advanced(start: Entry, step: KnownTile, axis: Axis) -> tuple[Entry, Entry] 
 
 
 def _iterated(
-    state: State, block: Block, indices: Sequence[int], carried: Sequence[Entry], axis: Axis, counter: KnownTile, run: Run
+    state: State, block: Block, indices: Sequence[int], carried: Sequence[Entry], axis: Axis, counter: ConstantTile, run: Run
 ) -> dict[int, Entry]:
     """The same by running the few operations that make the values, once for each iteration."""
     last = block.last_op
@@ -111,26 +111,26 @@ def _needed(block: Block, wanted: Sequence[SSAValue]) -> set[Operation]:
 
 
 def _at(entry: Entry, axis: Axis, iteration: int) -> Entry:
-    """A known value in one iteration."""
-    known = entry.offset if isinstance(entry, Pointer) else entry
-    if not isinstance(known, KnownTile) or axis not in known.keys:
+    """A constant in one iteration."""
+    tile = entry.offset if isinstance(entry, Pointer) else entry
+    if not isinstance(tile, ConstantTile) or axis not in tile.keys:
         return entry
-    at = known.mapped(lambda term: _taken(term, axis, iteration), known.shape)
+    at = tile.mapped(lambda term: _taken(term, axis, iteration), tile.shape)
     return entry.moved(at) if isinstance(entry, Pointer) else at
 
 
-def _taken(term: KnownTerm, axis: Axis, iteration: int) -> KnownTerm:
+def _taken(term: ConstantTerm, axis: Axis, iteration: int) -> ConstantTerm:
     if axis not in term.keys:
         return term
-    place = term.keys.index(axis)
-    return KnownTerm(term.data.take(iteration, axis=place), (*term.keys[:place], *term.keys[place + 1 :]))
+    position = term.keys.index(axis)
+    return ConstantTerm(term.data.take(iteration, axis=position), (*term.keys[:position], *term.keys[position + 1 :]))
 
 
 def _stacked(entries: Sequence[Entry], axis: Axis) -> Entry:
     first = entries[0]
-    knowns = [entry.offset if isinstance(entry, Pointer) else entry for entry in entries]
-    wholes = [known.whole() for known in knowns if isinstance(known, KnownTile)]
+    tiles = [entry.offset if isinstance(entry, Pointer) else entry for entry in entries]
+    wholes = [tile.whole() for tile in tiles if isinstance(tile, ConstantTile)]
     keys = tuple(dict.fromkeys(key for whole in wholes for key in whole.keys))
     data = np.stack(np.broadcast_arrays(*(whole.over(keys) for whole in wholes)), axis=-1)
-    known = of_term(_INT64 if isinstance(first, Pointer) else first.dtype, first.shape, KnownTerm(data, (*keys, axis)))
-    return first.moved(known) if isinstance(first, Pointer) else known
+    tile = of_term(_INT64 if isinstance(first, Pointer) else first.dtype, first.shape, ConstantTerm(data, (*keys, axis)))
+    return first.moved(tile) if isinstance(first, Pointer) else tile

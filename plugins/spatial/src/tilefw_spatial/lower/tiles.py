@@ -1,4 +1,5 @@
-"""What an SSA value of the kernel is for the lowering: known, an array of the graph, or a pointer into a parameter."""
+"""What an SSA value of the kernel is for the lowering: a compile-time constant, an array of the graph, or a pointer into a
+parameter."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import numpy as np
 from tilefw.api import DTYPES, DType, Place, UnsupportedError
 from tilefw.api.ir import Operation, numbers, place_of
 from tilefw_spatial.graph import Axis, Value
-from tilefw_spatial.lower.known import Array, KnownTile
+from tilefw_spatial.lower.constant_tile import Array, ConstantTile
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,8 +23,8 @@ class Data:
     dims: tuple[Axis | None, ...]
     shape: tuple[int, ...]
     linear: Linear | None = None  # for integers: what they are a multiple of
-    # For truth values: the known and the loaded half, where they are set where both are.
-    apart: tuple[KnownTile, Data] | None = None
+    # For truth values that are a conjunction: its constant and its loaded part.
+    apart: tuple[ConstantTile, Data] | None = None
 
     @property
     def dtype(self) -> DType:
@@ -32,11 +33,11 @@ class Data:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Linear:
-    """`scale` times a loaded integer, plus `known` (64 bits). Signed offset arithmetic does not wrap (architecture, "Offsets")."""
+    """`scale` times a loaded integer, plus `offset` (64 bits). Signed offset arithmetic does not wrap (architecture, "Offsets")."""
 
     base: Data
     scale: int
-    known: KnownTile
+    offset: ConstantTile
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,7 +48,7 @@ class Pointer:
 
     parameter: int
     dtype: DType
-    offset: KnownTile
+    offset: ConstantTile
     chosen: Data | None = None
     scale: int = 0
 
@@ -55,11 +56,11 @@ class Pointer:
     def shape(self) -> tuple[int, ...]:
         return self.offset.shape
 
-    def moved(self, offset: KnownTile) -> Pointer:
+    def moved(self, offset: ConstantTile) -> Pointer:
         return replace(self, offset=offset)
 
 
-Entry = KnownTile | Data | Pointer
+Entry = ConstantTile | Data | Pointer
 
 
 def stored(elements: Array, dtype: DType) -> Array:

@@ -1,4 +1,5 @@
-"""Indices cut off of which nothing is stored, or at which products are of two zeros: what last blocks have beyond the arrays."""
+"""Axes trimmed of indices of which nothing is stored, or at which products are of two zeros: what last blocks have beyond the
+arrays."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from tilefw_spatial.graph import (
+    AccessMap,
     Along,
     Axis,
     Constant,
@@ -20,15 +22,14 @@ from tilefw_spatial.graph import (
     Rename,
     Store,
     Value,
-    Where,
     operands_of,
 )
 from tilefw_spatial.index_tables import IndexInterval, Valid, either, taken, taken_valid
-from tilefw_spatial.lower.known import Array
+from tilefw_spatial.lower.constant_tile import Array
 
 
 def trim(values: Sequence[Value], stores: list[Store]) -> None:
-    """Cut axes to the indices that matter; values and stores change in place."""
+    """Trim axes to the indices that matter; values and stores change in place."""
     kept = {**_kept(values, stores), **_multiplied(values, stores)}
     axes = {axis: Axis(axis.name, int(keep.sum())) for axis, keep in kept.items()}
     if not axes:
@@ -38,17 +39,17 @@ def trim(values: Sequence[Value], stores: list[Store]) -> None:
         value.axes = tuple(axes.get(axis, axis) for axis in old)
         match value.op:
             case Load() as op:
-                value.op = replace(op, where=_cut(op.where, axes, kept))
+                value.op = replace(op, access_map=_cut(op.access_map, axes, kept))
             case Constant() as op:
                 value.op = Constant(_taken(op.data, old, kept))
             case Dot() as op:
                 value.op = replace(op, contracted=tuple(axes.get(axis, axis) for axis in op.contracted))
     for index, store in enumerate(stores):
-        stores[index] = replace(store, where=_cut(store.where, axes, kept))
+        stores[index] = replace(store, access_map=_cut(store.access_map, axes, kept))
 
 
 def _kept(values: Sequence[Value], stores: Sequence[Store]) -> dict[Axis, Valid]:
-    """For each axis that can be cut, which indices stay. What is combined along an axis needs all of it."""
+    """For each axis that can be trimmed, which indices stay. What is combined along an axis needs all of it."""
     bound: set[Axis] = set()
     for value in values:
         match value.op:
@@ -62,7 +63,7 @@ def _kept(values: Sequence[Value], stores: Sequence[Store]) -> dict[Axis, Valid]
                 bound.update((axis, *parts))
     kept: dict[Axis, Valid] = {}
     for store in stores:
-        for part in store.where.along:
+        for part in store.access_map.along:
             valid = IndexInterval(0, part.axis.extent, part.axis.extent) if part.valid is None else part.valid
             kept[part.axis] = either(kept[part.axis], valid) if part.axis in kept else valid
     return {axis: keep for axis, keep in kept.items() if axis not in bound and not keep.all() and keep.any()}
@@ -87,20 +88,20 @@ def _read_at(operand: Value, axis: Axis) -> Array:
     """At which indices a factor may be something else than zero."""
     op = operand.op
     if isinstance(op, Load) and op.fill == 0:
-        for part in op.where.along:
+        for part in op.access_map.along:
             if part.axis is axis and part.valid is not None:
                 return np.asarray(part.valid)
     return np.ones(axis.extent, np.bool_)
 
 
-def _cut(where: Where, axes: dict[Axis, Axis], kept: Mapping[Axis, Valid]) -> Where:
-    along = tuple(_shorter(part, axes[part.axis], kept[part.axis]) if part.axis in axes else part for part in where.along)
+def _cut(access_map: AccessMap, axes: dict[Axis, Axis], kept: Mapping[Axis, Valid]) -> AccessMap:
+    along = tuple(_shorter(part, axes[part.axis], kept[part.axis]) if part.axis in axes else part for part in access_map.along)
     joint = tuple(
         Joint(tuple(axes.get(axis, axis) for axis in part.axes), _taken(part.offsets, part.axes, kept),
               None if part.valid is None else _taken(part.valid, part.axes, kept))
-        for part in where.joint
+        for part in access_map.joint
     )
-    return replace(where, along=along, joint=joint)
+    return replace(access_map, along=along, joint=joint)
 
 
 def _shorter(part: Along, axis: Axis, keep: Valid) -> Along:
@@ -108,7 +109,7 @@ def _shorter(part: Along, axis: Axis, keep: Valid) -> Along:
 
 
 def _taken(data: Array, axes: Sequence[Axis], kept: Mapping[Axis, Valid]) -> Array:
-    for place, axis in enumerate(axes):
+    for position, axis in enumerate(axes):
         if axis in kept:
-            data = data.compress(np.asarray(kept[axis]), axis=place)
+            data = data.compress(np.asarray(kept[axis]), axis=position)
     return data

@@ -20,8 +20,8 @@ def divided_axis(store: Store, chips: int) -> Axis | None:
 
 
 def rows_axis(store: Store, columns: Axis | None) -> Axis | None:
-    """The axis along which what a chip has of a store is made piece by piece: the longest of those that its products' columns
-    are not."""
+    """The axis along which what a chip has of a store is made block by block: the longest of those that its products' columns are
+    not."""
     axes = [axis for axis in _candidates(store) if axis is not columns and axis not in _columns(store)]
     return max(axes, key=lambda axis: axis.extent, default=None)
 
@@ -33,7 +33,7 @@ def products(graph: Graph) -> list[Value]:
 
 def _candidates(store: Store) -> list[Axis]:
     parts = [store.value] if store.mask is None else [store.value, store.mask]
-    axes = [along.axis for along in store.where.along if along.axis.extent > 1]
+    axes = [along.axis for along in store.access_map.along if along.axis.extent > 1]
     return [axis for axis in axes if all(can_part(part, axis) for part in parts)]
 
 

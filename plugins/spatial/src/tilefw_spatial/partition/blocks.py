@@ -1,4 +1,4 @@
-"""Stores cut into blocks of rows, so that what chips send one another can be on its way while the next block is made."""
+"""Stores divided into blocks of rows, so that chips can send one block while they make the next."""
 
 from __future__ import annotations
 

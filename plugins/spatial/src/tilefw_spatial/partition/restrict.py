@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilefw_spatial.graph import (
+    AccessMap,
     Along,
     Axis,
     Constant,
@@ -28,7 +29,6 @@ from tilefw_spatial.graph import (
     Rename,
     Store,
     Value,
-    Where,
     operands_of,
 )
 
@@ -36,7 +36,7 @@ from tilefw_spatial.graph import (
 @dataclass(frozen=True, slots=True)
 class AxisPart:
     """Indices `begin` to `end` of `axis`, which are the axis `part` of their own. Indices beyond the axis' extent are there to make
-    parts alike: nothing is loaded or stored for them."""
+    parts equally long: nothing is loaded or stored for them."""
 
     axis: Axis
     begin: int
@@ -82,11 +82,11 @@ class Restriction:
 
     def store(self, store: Store) -> Store | None:
         """The part of a store, None where that stores nothing."""
-        where = self._where(store.where)
-        if any(along.valid is not None and not along.valid.any() for along in where.along):
+        access_map = self._access_map(store.access_map)
+        if any(along.valid is not None and not along.valid.any() for along in access_map.along):
             return None
         mask = None if store.mask is None else self.value(store.mask)
-        return replace(store, value=self.value(store.value), where=where, mask=mask)
+        return replace(store, value=self.value(store.value), access_map=access_map, mask=mask)
 
     def value(self, value: Value) -> Value:
         """The part of a value."""
@@ -100,7 +100,7 @@ class Restriction:
         axes = tuple(self.part.part if axis is self.part.axis else axis for axis in value.axes)
         match value.op:
             case Load() as load:
-                op = replace(load, where=self._where(load.where))
+                op = replace(load, access_map=self._access_map(load.access_map))
             case Constant(data=data):
                 shaped = data.reshape([axis.extent for axis in value.axes])
                 op = Constant(shaped.take(self.part.taken, axis=value.axes.index(self.part.axis)))
@@ -120,9 +120,9 @@ class Restriction:
         whole = np.arange(int(np.prod(shape, dtype=np.int64))) if index is None else index
         return whole.reshape(shape).take(self.part.taken, axis=new.index(self.part.axis))
 
-    def _where(self, where: Where) -> Where:
-        along = tuple(self._along(part) for part in where.along)
-        return replace(where, along=along, joint=tuple(self._joint(part) for part in where.joint))
+    def _access_map(self, access_map: AccessMap) -> AccessMap:
+        along = tuple(self._along(part) for part in access_map.along)
+        return replace(access_map, along=along, joint=tuple(self._joint(part) for part in access_map.joint))
 
     def _along(self, along: Along) -> Along:
         if along.axis is not self.part.axis:

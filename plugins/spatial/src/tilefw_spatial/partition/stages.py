@@ -1,6 +1,6 @@
-"""`--split stages`: each chip has a stretch of the way from operands to results, and sends what it made to those that go on.
+"""`--split stages`: a pipeline of chips. Each has consecutive operations of the program, and sends what it made to its readers.
 
-The way is cut where every array is whole: none is written on two chips. Stretches are as even as such cuts allow, by cycles of the
+The program is cut where every array is whole: none is written on two chips. Stages are as even as such cuts allow, by cycles of the
 units and of the links that a cut loads.
 """
 
@@ -31,7 +31,7 @@ from tilefw_spatial.stream_program import (
 )
 
 MOST = 40
-"""Cuts that are weighed against one another, at most."""
+"""Cuts that are compared, at most."""
 
 
 def staged(graph: Graph, chips: int, machine: Machine) -> NodeStreamProgram:
@@ -62,7 +62,7 @@ def cuts_of(steps: Sequence[StreamOp]) -> list[int]:
 
 
 def bounds_of(steps: Sequence[StreamOp], cuts: Sequence[int], chips: int, machine: Machine) -> list[int] | None:
-    """Where the stretches begin and end, so that the longest is shortest; None where there are too few cuts."""
+    """Where the stages begin and end, so that the longest is shortest; None where there are too few cuts."""
     if len(cuts) < chips - 1:
         return None
     spread = sorted({cuts[number * len(cuts) // MOST] for number in range(MOST)}) if len(cuts) > MOST else cuts
@@ -79,7 +79,7 @@ def bounds_of(steps: Sequence[StreamOp], cuts: Sequence[int], chips: int, machin
 
 
 def _cost(steps: Sequence[StreamOp], begin: int, end: int, machine: Machine) -> int:
-    """Cycles of a stretch, or of the link that brings what it needs if that takes longer."""
+    """Cycles of a stage, or of the link that brings what it needs if that takes longer."""
     made = {id(array) for step in steps[:begin] for array in writes_of(step)}
     crossing = sum(_bytes(array) for key, array in touched(steps[begin:end]).items() if key in made)
     return max(sum(_cycles(step) for step in steps[begin:end]), crossing * machine.link_interval)

@@ -1,4 +1,4 @@
-"""The ways to split a launch over chips, by name, and the two that need nothing but shares of the stores.
+"""The strategies that split a launch over chips, by name, and the two that need nothing but shares of the stores.
 
 `n`: every chip makes its share of each result from whole operands, and no chip needs another. `gather`: as `n`, but what all chips
 need lies in parts on them, and every part is sent to the others while they compute (`dealt`). The results are made in blocks of

@@ -78,7 +78,7 @@ def _divided(op: Dot, chips: int) -> Axis:
 
 
 def _even(axis: Axis, chips: int) -> list[int]:
-    """Parts that differ by one at most: where sets of weights leave the last a part that is laid out in another way."""
+    """Parts that differ by one at most: where sets of weights leave the last a part with another layout."""
     return [axis.extent * (chip + 1) // chips - axis.extent * chip // chips for chip in range(chips)]
 
 
@@ -194,7 +194,7 @@ class _Exchange:
     order: list[tuple[int, StreamOp] | LinkStreamOp] = field(default_factory=list)
 
     def program(self) -> NodeStreamProgram:
-        """All sums, then their way to the owners, what the owners make of them, and that to all."""
+        """All sums, then their transmission to the owners, what the owners make of them, and that to all."""
         own = [self._own(number) for number in range(len(self.chips))]
         done: set[int] = set()
         for turn in _in_turns([self._totals_of(number, stream_ops) for number, stream_ops in enumerate(own)]):

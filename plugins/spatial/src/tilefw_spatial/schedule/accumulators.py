@@ -62,7 +62,7 @@ class Accumulators:
             self._ranges[plane].pop()
 
     def next_end(self, planes: Sequence[str], since: int, until: int) -> int:
-        """When the first of those that stand in the way is drained."""
+        """When the first of the conflicting ones is drained."""
         return min(taken.until for taken in self._meeting(planes, since, until))
 
     def _meeting(self, planes: Sequence[str], since: int, until: int) -> Iterator[_AccumulatorRange]:

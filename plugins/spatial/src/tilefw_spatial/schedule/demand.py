@@ -1,8 +1,9 @@
-"""What stream operations need, put together piece by piece: rows of slices, streams between units, ALUs, planes.
+"""What stream operations need, collected part by part: rows of slices, streams between units, ALUs, planes.
 
 Times are counted from the stream operation's begin. An RD issued at t in a slice at position p has its row on the stream at t +
 read there, and a vector passes a position q ≥ p (eastward) at that time + q - p: a unit at q that takes it at t' is served by RDs
-issued at t' - |q - p| - read, whichever slice they stand in. A WR issued at t stores what passes at t + write. """
+issued at t' - |q - p| - read, whichever slice they stand in. A WR issued at t stores what passes at t + write.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@ another's.
 
 What the host fills, or another chip sends, has its rows from the beginning, and what the host reads keeps them to the end. The
 products of a matrix stream operation get their time with the stream operation that drains it, so that what they read is needed
-until then. """
+until then.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ class Lifetime:
 
 
 def lifetimes(arrays: Iterable[Array], stream_ops: Sequence[StreamOp], kept: Collection[int] = ()) -> dict[int, Lifetime]:
-    """The life of each array, by identity. Those of `kept` live from the beginning to the end, whoever touches them."""
+    """The life of each array, by identity. Those of `kept` live from the beginning to the end, whoever accesses them."""
     spans = _spans(stream_ops)
     found: dict[int, Lifetime] = {}
     for array in arrays:

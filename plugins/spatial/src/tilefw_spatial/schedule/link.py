@@ -1,8 +1,8 @@
 """Link stream operations: a byte plane of an array from one chip's slices to those of others, each vector at a known cycle.
 
 A link takes a vector each `link_interval` cycles. Sends issue in cycles that are multiples of it, on every chip; since what is sent
-arrives a fixed time later, receives then never meet sends in the queue that both ends' sends and receives share. Links of a node
-are at the western switch: vectors flow west to leave, and east from where they arrive.
+arrives a fixed time later, receives then never coincide with sends in the queue that both ends' sends and receives share. Links of
+a node are at the western switch: vectors flow west to leave, and east from where they arrive.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 another array had comes after all that was done with that one.
 
 Stream operations are rigid, so that it takes one number a stream operation: the least begin at which each of its reads and stores
-comes after what it waits for. """
+comes after what it waits for.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +35,11 @@ class ArrayAccess:
     spread: int
 
     def first(self) -> int:
-        """The cycle in which the first row is touched."""
+        """The cycle in which the first row is accessed."""
         return self.time + min(run.point for run in self.runs) - (self.spread if self.stores else 0)
 
     def last(self) -> int:
-        """The cycle in which the last row is touched."""
+        """The cycle in which the last row is accessed."""
         return self.time + max(run.last_point for run in self.runs) + (0 if self.stores else self.spread)
 
 
@@ -63,14 +64,14 @@ def is_east(machine: Machine, allocation: Allocation) -> bool:
 @dataclass(slots=True)
 class StoredRows:
     """When each vector of each array is stored; what no stream operation stores is there from the beginning. `before` has the
-    arrays, by identity, that had rows of an array before it (`placement`), `ends` when each array was touched last."""
+    arrays, by identity, that had rows of an array before it (`placement`), `ends` when each array was accessed last."""
 
     times: dict[int, NDArray[np.int64]] = field(default_factory=dict)
     before: dict[int, frozenset[int]] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)
 
     def least(self, array_accesses: Sequence[ArrayAccess]) -> int:
-        """The least begin of a stream operation with these touches."""
+        """The least begin of a stream operation with these accesses."""
         begin = 0
         for array_access in array_accesses:
             if array_access.stores:
@@ -86,7 +87,7 @@ class StoredRows:
         return begin
 
     def add(self, array_accesses: Sequence[ArrayAccess], begin: int) -> None:
-        """Note what a stream operation touches that begins at `begin`."""
+        """Note what a stream operation accesses that begins at `begin`."""
         for array_access in array_accesses:
             self.ends[id(array_access.array)] = max(self.ends.get(id(array_access.array), -1), begin + array_access.last())
             if not array_access.stores:

@@ -23,7 +23,7 @@ from tilefw_spatial.schedule.intervals import Span, merged
 from tilefw_spatial.stream_program import Array
 
 _LEAST_SEGMENT = 64
-"""Rows of the shortest segment that an array is cut into when banks are nearly full."""
+"""Rows of the shortest segment of an array when banks are nearly full."""
 
 _NOBODY = -1
 
@@ -57,7 +57,7 @@ class MemoryMap:
     """The rows of one chip. The greater `near`, the more distance from the unit that uses an array counts against busy slices.
 
     Arrays of `linked`, by identity, are operands of products that go over links, which keep a slice for many cycles a row: they
-    take slices in turn, so that what has just arrived can be multiplied while the next arrives."""
+    take slices cyclically, so that what has just arrived can be multiplied while the next arrives."""
 
     def __init__(self, machine: Machine, near: int, linked: Collection[int] = ()) -> None:
         self.machine, self.near, self._linked = machine, near, linked

@@ -1,8 +1,9 @@
 """Where arrays lie: hemispheres, slices and rows, before anything has a time.
 
-Arrays that one stream operation touches stand in different slices, as a slice does one thing a cycle. Among the slices that are
+Arrays that one stream operation accesses stand in different slices, as a slice does one thing a cycle. Among the slices that are
 left an array takes those that are least busy and nearest to the unit that uses it. All places of an array are in one hemisphere.
-Only where not all arrays of a launch fit do some have rows of others that are no longer needed. """
+Only where not all arrays of a launch fit do some have rows of others that are no longer needed.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from tilefw_spatial.schedule.memory_map import MemoryMap, PlacedCopy, rows_of
 from tilefw_spatial.stream_program import Array, LaneStreamOp, MatrixStreamOp, StreamOp, StreamProgram, VectorStreamOp, arrays_of
 
 NEAR = 2
-"""What a position farther away costs, a cycle on the way in and one on the way out, where a busy slice costs a cycle a row."""
+"""What a position farther away costs, a cycle in each direction, where a busy slice costs a cycle a row."""
 
 Copy = tuple[int, int]
 """An array's identity and the number of one of its copies."""
@@ -68,7 +69,7 @@ def place_arrays(
     this = _Placer(machine, near, needs, _together(program, needs), _sides(program, needs), _mates(program), in_turn)
     born = sorted(needs, key=lambda key: lives[key].birth)
     if sum(sizes.values()) * machine.lanes <= machine.capacity:
-        # Those that meet the most others have the fewest slices to choose from: if slices run short, they come first.
+        # Those that are used with the most others have the fewest slices to choose from: if slices run short, they come first.
         for ordered in (born if by_use else list(needs), sorted(needs, key=lambda key: -len(this.together[key, 0]))):
             with suppress(CapacityError):
                 return this.placement(ordered, {})
@@ -77,7 +78,7 @@ def place_arrays(
 
 @dataclass(frozen=True, slots=True)
 class _Placer:
-    """What must be known of all arrays before one of them gets its place."""
+    """What must be known of all arrays before one of them is allocated."""
 
     machine: Machine
     near: int
@@ -127,7 +128,7 @@ class _Placer:
 
 
 def _mates(program: StreamProgram) -> dict[int, set[int]]:
-    """For each array that a step writes, all that this step writes: results of one step go one way."""
+    """For each array that a step writes, all that this step writes: results of one step flow in one direction."""
     found: dict[int, set[int]] = {}
     for stream_op in program.stream_ops:
         if isinstance(stream_op, VectorStreamOp):
@@ -181,7 +182,7 @@ def _reads(stream_op: VectorStreamOp) -> set[Copy]:
 
 
 def _together(program: StreamProgram, needs: dict[int, _Needs]) -> dict[Copy, set[Copy]]:
-    """For each copy those that some stream operation touches at the same time."""
+    """For each copy those that some stream operation accesses at the same time."""
     found: dict[Copy, set[Copy]] = defaultdict(set)
     for stream_op in program.stream_ops:
         touched = _copies(stream_op, needs)
@@ -225,7 +226,7 @@ def _sides(program: StreamProgram, needs: dict[int, _Needs]) -> dict[int, str]:
 
 def _choose_sides(stream_op: VectorStreamOp, needs: dict[int, _Needs], sides: dict[int, str]) -> None:
     """Sides for the arrays of a stream operation that have none yet. What comes from the west takes eastward streams, as do results
-    that go east; results of one step go one way."""
+    that go east; results of one step flow in one direction."""
     load = [sum(4 for drained in stream_op.drains if drained.side == side) for side in SIDES]  # bytes eastward, westward
     for group, leaves in _groups(stream_op):
         asked = (side for array in group if (side := sides.get(id(array)) or _asked(needs[id(array)])))

@@ -1,8 +1,9 @@
 """Reservation tables: what of the machine is taken when, and the earliest begin at which a stream operation gets all that it needs.
 
 A stream operation needs some resources as they are (a slice's queue), and some from pools (any ALU, any aligned group of streams).
-Spans are cycles counted from the stream operation's begin; those of streams are diagonals counted the same way, since a later begin
-moves both alike. """
+Spans are cycles counted from the stream operation's begin; those of streams are diagonals counted from it too, since a later begin
+moves both equally.
+"""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def _of_table(table: NDArray[np.int64]) -> list[AccessRun]:
     """Greedily the longest progressions, from the first point on."""
     last = len(table) - 1
     steps = np.diff(table)
-    ends = [*(np.flatnonzero(np.diff(steps)) + 1).tolist(), last]  # points where a stretch of one step ends
+    ends = [*(np.flatnonzero(np.diff(steps)) + 1).tolist(), last]  # points where a progression of one step ends
     found: list[AccessRun] = []
     point = 0
     while point <= last:
@@ -175,7 +175,7 @@ def _spaced(run: AccessRun, block: int, row: int, step: int) -> RowAccess:
 
 
 def _by_segment(run: AccessRun, segment: int) -> Iterator[AccessRun]:
-    """A run without repetitions, cut where it goes from one segment to another."""
+    """A run without repetitions, divided where it goes from one segment to another."""
     first = 0
     while first < run.count:
         vector = run.vector + first * run.step

@@ -3,7 +3,8 @@ program.
 
 Stream operations are placed one by one in the order of the program, each as early as its operands and the reservations allow: later
 ones fill the gaps that earlier ones leave. A matrix stream operation is placed with the stream operation that drains it, so that
-its accumulators are never taken without end. """
+its accumulators are never taken without end.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ class Schedule:
 
 TRIES = ((NEAR, False), (0, False), (64, False), (0, True))
 """How much distance counts against busy slices, and whether arrays choose slices in the order in which they are first used
-(`placement`): what is best depends on which stream operations meet, and is tried."""
+(`placement`): what is best depends on which stream operations overlap in time, and is tried."""
 
 GOOD_ENOUGH = 0.95
 """Of the cycles, those in which the busiest queue is at work: no placement changes much then."""

@@ -11,11 +11,11 @@ from tilefw_spatial.program import Inst
 @dataclass(frozen=True, slots=True, eq=False)
 class Burst:
     """`count` points of one instruction, the first issued at `time`, the others `period` cycles apart; point i works at row
-    `address` + i · `step`. `place` is the instruction's place in its queue."""
+    `address` + i · `step`. `index` is the instruction's place in its queue."""
 
     chip: int
     queue: Queue
-    place: int
+    index: int
     inst: Inst
     time: int
     count: int

@@ -76,7 +76,7 @@ def last_event(machine: Machine, burst: Burst) -> int:
 
 
 class _Execution:
-    """The heap of bursts; and for each slice and plane those that touch its rows, in the order in which they are due."""
+    """The heap of bursts; and for each slice and plane those that access its rows, in the order in which they are due."""
 
     def __init__(self, machine: Machine, chips: list[Chip], bursts: list[Burst]) -> None:
         self._machine, self._chips = machine, chips
@@ -155,10 +155,10 @@ class _Execution:
     def _until_install(self, burst: Burst) -> int:
         """Points of a MAC that issue before other weights are there."""
         times = self._installs.get(_owner(burst), [])
-        place = bisect_right(times, burst.time)
-        if place == len(times) or times[place] > burst.last:
+        index = bisect_right(times, burst.time)
+        if index == len(times) or times[index] > burst.last:
             return burst.count
-        return ceil_div(times[place] - burst.time, burst.period)
+        return ceil_div(times[index] - burst.time, burst.period)
 
     def _do(self, chip: Chip, burst: Burst) -> int:
         name = _name(burst)

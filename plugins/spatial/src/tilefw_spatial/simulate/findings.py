@@ -58,10 +58,10 @@ class Findings:
         kind = fault.value
         if kind.check not in self._checks:
             return
-        site = (kind.code, burst.chip, burst.queue.name, burst.place) if burst else (kind.code, message)
-        known = self._sites.get(site)
-        if known is not None:
-            self._sites[site] = replace(known, count=known.count + 1)
+        site = (kind.code, burst.chip, burst.queue.name, burst.index) if burst else (kind.code, message)
+        earlier = self._sites.get(site)
+        if earlier is not None:
+            self._sites[site] = replace(earlier, count=earlier.count + 1)
             return
         if len(self._sites) >= MAXIMUM:
             self.dropped += 1
@@ -69,8 +69,8 @@ class Findings:
         when = "" if cycle is None else f" at cycle {cycle}"
         self._sites[site] = Finding(
             kind.check, kind.code, message + when, instruction="" if burst is None else self._text(burst),
-            code_place=None if burst is None else place(burst), source=None if burst is None else self._line(burst),
-            other=None if other is None else f"{place(other)}: {self._text(other)}",
+            code_place=None if burst is None else location(burst), source=None if burst is None else self._line(burst),
+            other=None if other is None else f"{location(other)}: {self._text(other)}",
         )
 
     def include(self, found: Iterable[Finding]) -> None:
@@ -81,12 +81,12 @@ class Findings:
 
     def _line(self, burst: Burst) -> Place | None:
         """The line of the text that the program was read from."""
-        return None if self._listing is None else self._listing.place(burst.chip, burst.queue.name, burst.place)
+        return None if self._listing is None else self._listing.place(burst.chip, burst.queue.name, burst.index)
 
     def _text(self, burst: Burst) -> str:
         return statement(self._machine, burst.inst)
 
 
-def place(burst: Burst) -> Place:
+def location(burst: Burst) -> Place:
     """Where an instruction stands: its queue, and its number there from 1 on."""
-    return Place(f"{burst.queue.name}" + (f" of chip {burst.chip}" if burst.chip else ""), burst.place + 1)
+    return Place(f"{burst.queue.name}" + (f" of chip {burst.chip}" if burst.chip else ""), burst.index + 1)

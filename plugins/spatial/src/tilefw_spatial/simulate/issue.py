@@ -29,7 +29,7 @@ class _Cursor:
 
     queue: Queue
     insts: tuple[Inst, ...]
-    place: int = 0
+    index: int = 0
     time: int = 0
     parked: int | None = None
     bursts: list[Burst] = field(default_factory=list)
@@ -61,15 +61,15 @@ class Issue:
                     self._advance(cursor)
         for cursor in self.cursors:
             if cursor.parked is not None:
-                waiting = self._burst(cursor, cursor.place - 1, cursor.parked)
+                waiting = self._burst(cursor, cursor.index - 1, cursor.parked)
                 self._findings.add(Faults.QUEUE, f"{cursor.queue.name} waits and is never notified", waiting, cursor.parked)
 
     def _advance(self, cursor: _Cursor) -> None:
-        while cursor.parked is None and cursor.place < len(cursor.insts):
-            inst = cursor.insts[cursor.place]
-            cursor.place += 1
+        while cursor.parked is None and cursor.index < len(cursor.insts):
+            inst = cursor.insts[cursor.index]
+            cursor.index += 1
             if inst.op == "CFG.halt":
-                cursor.place = len(cursor.insts)
+                cursor.index = len(cursor.insts)
             else:
                 self._step(cursor, inst)
 
@@ -86,7 +86,7 @@ class Issue:
             self._issue(cursor, inst)
 
     def _issue(self, cursor: _Cursor, inst: Inst) -> None:
-        burst = self._burst(cursor, cursor.place - 1, cursor.time)
+        burst = self._burst(cursor, cursor.index - 1, cursor.time)
         if inst.op in _NOT_SERVED:
             raise CodeError(f"{inst.op} in {cursor.queue.name}: this simulator runs queues that are loaded before", code="TFW0837")
         self._spend(burst.count)
@@ -95,10 +95,10 @@ class Issue:
             heappush(self._releases, cursor.time + self._machine.delays["notify"])
         cursor.time += burst.count
 
-    def _burst(self, cursor: _Cursor, place: int, time: int) -> Burst:
-        inst = cursor.insts[place]
+    def _burst(self, cursor: _Cursor, index: int, time: int) -> Burst:
+        inst = cursor.insts[index]
         count = inst.burst if OPS[inst.op][0].burst else 1
-        return Burst(self._chip, cursor.queue, place, inst, time, count, 1, inst.address, inst.step)
+        return Burst(self._chip, cursor.queue, index, inst, time, count, 1, inst.address, inst.step)
 
     def _repeat(self, cursor: _Cursor, inst: Inst) -> None:
         """REP: the burst before it again and again; in one piece where it has one vector."""
@@ -106,7 +106,7 @@ class Issue:
         self._spend(times * last.count)
         if last.count == 1 and OPS[last.inst.op][0].name not in _NOT_MERGED:
             cursor.bursts[-1] = Burst(
-                last.chip, last.queue, last.place, last.inst, last.time, times + 1, period, last.address, inst.step
+                last.chip, last.queue, last.index, last.inst, last.time, times + 1, period, last.address, inst.step
             )
         else:
             cursor.bursts += self._copies(last, times, period, inst.step)
@@ -115,7 +115,7 @@ class Issue:
     def _copies(self, last: Burst, times: int, period: int, increment: int) -> Iterator[Burst]:
         for i in range(1, times + 1):
             yield Burst(
-                last.chip, last.queue, last.place, last.inst, last.time + i * period, last.count, 1,
+                last.chip, last.queue, last.index, last.inst, last.time + i * period, last.count, 1,
                 last.address + i * increment, last.step,
             )
 

@@ -37,8 +37,8 @@ class LineSegment:
 
     def index(self, key: int) -> int:
         """Which of the values has this key; -1 where none has."""
-        place, rest = divmod(key - self.start, self.period)
-        return place if rest == 0 and 0 <= place < self.count else -1
+        index, rest = divmod(key - self.start, self.period)
+        return index if rest == 0 and 0 <= index < self.count else -1
 
     def meets(self, other: LineSegment) -> bool:
         """Whether both have a value under one key."""
@@ -71,10 +71,10 @@ class Line:
         self._enough = 32
 
     def add(self, segment: LineSegment) -> LineSegment | None:
-        """Put a burst's values on the line; the segment that is in its way, if any (the later value then stands)."""
+        """Put a burst's values on the line; returns the segment that conflicts with it, if any (the later value then remains)."""
         rival = next((other for other in self._between(segment.start, segment.last) if other.meets(segment)), None)
-        place = bisect_left(self._starts, segment.start)
-        self._segments.insert(place, segment)
+        index = bisect_left(self._starts, segment.start)
+        self._segments.insert(index, segment)
         insort(self._starts, segment.start)
         self._width = max(self._width, segment.last - segment.start)
         return rival

@@ -58,10 +58,10 @@ def products(activations: Codes, weights: Codes, dtype: str) -> NDArray[np.float
         a, b = _finite(a, activations, form), _finite(b, weights, form)
         widths = _widths(a, activations, form), _widths(b.T, weights.T, form)
         for block in _inexact(*widths):
-            places = np.ix_(block.rows, block.columns)
+            where = np.ix_(block.rows, block.columns)
             exact = _in_pieces(a[block.rows], b[:, block.columns], block)
             # Where a plain sum is not finite it tells of infinities and NaN, and is right.
-            result[places] = np.where(np.isfinite(sums[places]), exact, result[places])
+            result[where] = np.where(np.isfinite(sums[where]), exact, result[where])
     return result
 
 

@@ -47,7 +47,7 @@ class Install:
 
 
 class Plane:
-    """Buffers, installed weights and accumulators of a plane; accumulators take storage when they are first touched."""
+    """Buffers, installed weights and accumulators of a plane; accumulators take storage when they are first accessed."""
 
     def __init__(self, machine: Machine) -> None:
         self.buffers: list[Weights | None] = [None] * machine.weight_buffers

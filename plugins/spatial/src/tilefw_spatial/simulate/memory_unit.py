@@ -9,7 +9,7 @@ from tilefw_spatial.simulate.burst import Burst
 from tilefw_spatial.simulate.chip import Chip, Request, Taint
 from tilefw_spatial.simulate.findings import Faults
 
-# Cycles from the passing of a gather's index to the read: the way of a write's operand, twice (`isa.table`, GTH).
+# Cycles from the passing of a gather's index to the read: the delay of a write's operand, twice (`isa.table`, GTH).
 GATHER_READ = 4
 
 
@@ -17,7 +17,7 @@ def read(chip: Chip, burst: Burst) -> int:
     """RD: rows onto a stream. A copy: the row may be written again while its vector flows."""
     slice_ = chip.slices[burst.queue.unit]
     rows = chip.slices.rows(burst)
-    chip.slices.touch(burst, burst.time, writes=False)
+    chip.slices.access(burst, burst.time, writes=False)
     written = slice_.written[rows] & (rows >= 0)
     values = _rows(slice_.data, burst, rows)
     tainted = None if written.all() else ~written
@@ -31,7 +31,7 @@ def write(chip: Chip, burst: Burst) -> int:
     (values,), tainted, count = chip.take(burst, [Request(burst.inst.a, 1, due, burst.period, burst.count)])
     burst = burst.head(count)
     rows = chip.slices.rows(burst)
-    chip.slices.touch(burst, due, writes=True)
+    chip.slices.access(burst, due, writes=True)
     sound(chip, burst, tainted, due)
     slice_, inside = chip.slices[burst.queue.unit], rows >= 0
     slice_.data[rows[inside]] = values[0][inside]
@@ -44,7 +44,7 @@ def gather(chip: Chip, burst: Burst) -> int:
     machine = chip.machine
     (index,), tainted, count = chip.take(burst, [Request(burst.inst.a, 2, burst.time, burst.period, burst.count)])
     burst = burst.head(count)
-    chip.slices.touch(burst, burst.time + GATHER_READ, writes=False)
+    chip.slices.access(burst, burst.time + GATHER_READ, writes=False)
     slice_ = chip.slices[burst.queue.unit]
     rows, lanes, outside = _addressed(chip, burst, index)
     values = np.where(outside, np.uint8(0), slice_.data[rows, lanes])
@@ -59,7 +59,7 @@ def scatter(chip: Chip, burst: Burst) -> int:
     requests = [Request(burst.inst.a, 2, due, burst.period, burst.count), Request(burst.inst.b, 1, due, burst.period, burst.count)]
     (index, values), tainted, count = chip.take(burst, requests)
     burst = burst.head(count)
-    chip.slices.touch(burst, due, writes=True)
+    chip.slices.access(burst, due, writes=True)
     sound(chip, burst, tainted, due)
     slice_ = chip.slices[burst.queue.unit]
     rows, lanes, outside = _addressed(chip, burst, index)

@@ -1,4 +1,4 @@
-"""How far a burst may go before another that touches the same rows must have its turn."""
+"""How far a burst may go before another that accesses the same rows must go first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NEVER = np.iinfo(np.int64).max
 
 
 def points_before(burst: Burst, due: int, other: Burst, other_due: int, *, ties: bool, anywhere: bool) -> int:
-    """How many points of `burst`, the first due at `due`, come before the other burst touches their rows; at least 1.
+    """How many points of `burst`, the first due at `due`, come before the other burst accesses their rows; at least 1.
 
     `ties`: where both are due in one cycle the other comes first. `anywhere`: the rows of one of them depend on data. Of two bursts
     due in order the first point always comes first."""
@@ -26,11 +26,11 @@ def points_before(burst: Burst, due: int, other: Burst, other_due: int, *, ties:
         # Row i of this burst is row i - lag of the other.
         if rest or other_due - due >= lag * burst.period + (1 if ties else 0):
             return burst.count
-    touched = np.full(max(rows[1], other_rows[1]) + 1 - min(rows[0], other_rows[0]), _NEVER)
+    accessed = np.full(max(rows[1], other_rows[1]) + 1 - min(rows[0], other_rows[0]), _NEVER)
     base = min(rows[0], other_rows[0])
-    np.minimum.at(touched, _rows(other) - base, other_due + other.period * np.arange(other.count))
+    np.minimum.at(accessed, _rows(other) - base, other_due + other.period * np.arange(other.count))
     times = due + burst.period * np.arange(burst.count)
-    first = touched[_rows(burst) - base]
+    first = accessed[_rows(burst) - base]
     late = np.flatnonzero(first <= times if ties else first < times)
     return max(1, int(late[0])) if len(late) else burst.count
 

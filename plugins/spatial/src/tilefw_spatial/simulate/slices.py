@@ -1,4 +1,4 @@
-"""The memory slices of a chip: rows of bytes, which of them were ever written, and who touches a bank in which cycle."""
+"""The memory slices of a chip: rows of bytes, which of them were ever written, and who accesses a bank in which cycle."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Access:
 
 
 class Slices:
-    """A chip's slices by unit name; each takes storage when it is first touched."""
+    """A chip's slices by unit name; each takes storage when it is first accessed."""
 
     def __init__(self, machine: Machine, findings: Findings) -> None:
         self._machine, self._findings = machine, findings
@@ -54,7 +54,7 @@ class Slices:
         return found
 
     def rows(self, burst: Burst) -> NDArray[np.int64]:
-        """The rows that a burst touches, [count]; -1 where it leaves its bank, which is reported."""
+        """The rows that a burst accesses, [count]; -1 where it leaves its bank, which is reported."""
         rows = burst.address + burst.step * np.arange(burst.count)
         begin = burst.inst.address // self._machine.rows * self._machine.rows
         outside = (rows < begin) | (rows >= begin + self._machine.rows)
@@ -65,12 +65,12 @@ class Slices:
         self._findings.add(Faults.ROW, message, burst, burst.time + first * burst.period)
         return np.where(outside, -1, rows)
 
-    def touch(self, burst: Burst, cycle: int, writes: bool) -> None:
+    def access(self, burst: Burst, cycle: int, writes: bool) -> None:
         """Note that a burst reads or writes its bank from a cycle on; a conflict is reported."""
         slice_ = self[burst.queue.unit]
         cycles = LineSegment(cycle, burst.period, burst.count, _NOTHING, None, burst)
         access = _Access(cycles, burst.inst.address // self._machine.rows, writes)
-        # Accesses come in the order of their first cycles: what ended before this one meets no later one either.
+        # Accesses come in the order of their first cycles: what ended before this one overlaps no later one either.
         slice_.accesses = [a for a in slice_.accesses if a.cycles.last >= cycle]
         rival = next((a for a in slice_.accesses if a.clashes(access)), None)
         slice_.accesses.append(access)

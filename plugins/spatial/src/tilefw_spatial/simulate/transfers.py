@@ -140,10 +140,10 @@ def _buffer(tensor: Tensor, transfer: Transfer, buffers: Sequence[HostBuffer | N
 def _report_unwritten(tensor: Tensor, transfer: Transfer, written: NDArray[np.bool_], lanes: int, findings: Findings) -> None:
     if written.all():
         return
-    touched = np.zeros(len(written), bool)
+    accessed = np.zeros(len(written), bool)
     for part in _parts(_axes(transfer, lanes)):
-        touched[(_sum(part, "word") // lanes).ravel()] = True
-    missing = np.flatnonzero(touched & ~written)
+        accessed[(_sum(part, "word") // lanes).ravel()] = True
+    missing = np.flatnonzero(accessed & ~written)
     if len(missing):
         message = f"vector {int(missing[0])} of {tensor.name} goes to the host and was never written ({len(missing)} such)"
         findings.add(Faults.UNINITIALISED, message, None)
@@ -210,7 +210,7 @@ def _runs(axis: _Axis) -> Iterator[_Axis]:
     count = len(axis.host)
     if count > 2:
         turns = np.flatnonzero((np.diff(axis.host, 2) != 0) | (np.diff(axis.word, 2) != 0)) + 2
-        # A jump between two even runs turns twice: the element after it begins the next run.
+        # A jump between two even runs changes the step twice: the element after it begins the next run.
         starts = [0, *(int(t) for i, t in enumerate(turns) if i == 0 or t != turns[i - 1] + 1)]
         if len(starts) * _SHORT <= count:
             for begin, end in zip(starts, [*starts[1:], count], strict=True):

@@ -26,7 +26,7 @@ from tilefw_spatial.simulate.line import LineFound, LineSegment
 class _Operand:
     """One operand before it is looked up: its place (0 to 2 for a, b, c), kind, type, and the points at which it is taken."""
 
-    place: int
+    position: int
     kind: OperandKind
     dtype: str
     value: int
@@ -71,8 +71,8 @@ def _operand(inst: Inst, field: WordField, every: int) -> _Operand | None:
 def _operands(chip: Chip, burst: Burst, operands: list[_Operand], every: int) -> tuple[list[NDArray[Any]], Taint, int]:
     """The operands' elements for as many points as all of them are there."""
     streams = [o for o in operands if o.kind is OperandKind.STREAM]
-    found = {o.place: _from_alu(chip, burst, o) for o in operands if o.kind is OperandKind.ALU}
-    count = min([burst.count, *(f.count * o.every for o in operands if (f := found.get(o.place)))])
+    found = {o.position: _from_alu(chip, burst, o) for o in operands if o.kind is OperandKind.ALU}
+    count = min([burst.count, *(f.count * o.every for o in operands if (f := found.get(o.position)))])
     taken: dict[int, NDArray[np.uint8]] = {}
     taints: list[Taint] = []
     for every in {o.every for o in streams}:  # a reduction takes its start less often than its points
@@ -80,11 +80,11 @@ def _operands(chip: Chip, burst: Burst, operands: list[_Operand], every: int) ->
         period, points = burst.period * every, ceil_div(count, every)
         requests = [Request(o.value, TYPES[o.dtype].nbytes, burst.time, period, points) for o in alike]
         planes, tainted, n = chip.take(burst, requests)
-        taken |= {o.place: p for o, p in zip(alike, planes, strict=True)}
+        taken |= {o.position: p for o, p in zip(alike, planes, strict=True)}
         count = min(count, n * every)
         taints.append(_spread(tainted, every, count))
     values = [_value(burst.inst, o, taken, found, count, chip.machine.lanes) for o in operands]
-    taints += [_spread(f.tainted, o.every, count) for o in operands if (f := found.get(o.place)) and f.tainted is not None]
+    taints += [_spread(f.tainted, o.every, count) for o in operands if (f := found.get(o.position)) and f.tainted is not None]
     return values, taint_of(taints, count), count
 
 
@@ -93,9 +93,9 @@ def _value(
 ) -> NDArray[Any]:
     dtype = operand.dtype
     if operand.kind is OperandKind.STREAM:
-        values = elements(dtype, taken[operand.place])
+        values = elements(dtype, taken[operand.position])
     elif operand.kind is OperandKind.ALU:
-        results = found[operand.place].values
+        results = found[operand.position].values
         assert results is not None
         values = reinterpret(results, dtype)
     elif operand.kind is OperandKind.IMMEDIATE:
@@ -104,7 +104,7 @@ def _value(
         values = np.arange(lanes)[None].astype(TYPES[dtype].numpy)
     if operand.every > 1 and len(values) > 1:
         values = np.repeat(values, operand.every, axis=0)
-    negate, absolute = inst.map >> NEGATE + operand.place & 1, inst.map >> ABSOLUTE + operand.place & 1
+    negate, absolute = inst.map >> NEGATE + operand.position & 1, inst.map >> ABSOLUTE + operand.position & 1
     if TYPES[dtype].is_float:
         values = modified(values, bool(negate), bool(absolute))
     return values[:count]

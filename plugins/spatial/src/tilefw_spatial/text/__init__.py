@@ -1,4 +1,4 @@
-"""Programs as text: one section a queue, an instruction a line, `@cycle` where it is known; arrays as directives.
+"""Programs as text: one section a queue, an instruction a line, `@cycle` where it is determined; arrays as directives.
 
     .machine sdm-1 3d302e75…
     .entry "vector_add"

@@ -103,8 +103,8 @@ class _File:
                 continue
             handler = _HANDLERS.get(match.group())
             if handler is None:
-                known = ", ".join(_HANDLERS)
-                raise piece.fault(f"there is no directive {match.group()[:40]}", DIRECTIVE, help=f"there are {known}")
+                directives = ", ".join(_HANDLERS)
+                raise piece.fault(f"there is no directive {match.group()[:40]}", DIRECTIVE, help=f"there are {directives}")
             handler(self, piece.part(match.end()))
         return self._program()
 

@@ -122,8 +122,8 @@ class _Reader:
         for field in self._row.fields:
             if field.default is not None:
                 self._set(field, field.default)
-        places = self._named(items)
-        self._positional(places)
+        items_left = self._named(items)
+        self._positional(items_left)
         self._put(put)
         return self._inst
 
@@ -166,40 +166,40 @@ class _Reader:
             if field.use is not Use.FLAG and field.default is None and key not in seen:
                 raise self._piece.fault(f"{self._row.name} needs {key}=", OPERANDS, note=takes(self._row))
 
-    def _positional(self, places: list[TextPiece]) -> None:
+    def _positional(self, items_left: list[TextPiece]) -> None:
         fields = [f for f in self._row.fields if not f.key and f.use is not Use.PUT]
         needed = sum(f.use is not Use.START and f.default is None for f in fields)
-        if not needed <= len(places) <= len(fields):
+        if not needed <= len(items_left) <= len(fields):
             count = str(needed) if needed == len(fields) else f"{needed} to {len(fields)}"
-            place = places[len(fields)] if len(places) > len(fields) else self._piece
-            raise place.fault(f"{self._inst.op} takes {count} operands, not {len(places)}", OPERANDS, note=takes(self._row))
+            item = items_left[len(fields)] if len(items_left) > len(fields) else self._piece
+            raise item.fault(f"{self._inst.op} takes {count} operands, not {len(items_left)}", OPERANDS, note=takes(self._row))
         operands = [NOTHING, NOTHING, NOTHING]
-        for field, place in zip(fields, places, strict=False):
+        for field, item in zip(fields, items_left, strict=False):
             if field.use in ALU_USES:
-                operands["abc".index(field.part)] = self._operand(field, place)
+                operands["abc".index(field.part)] = self._operand(field, item)
             elif field.use is Use.TAKE:
-                self._set(field, read_stream(self._machine, place))
+                self._set(field, read_stream(self._machine, item))
             elif field.use in (Use.ROW, Use.ACCUMULATOR):
-                self._set(field, read_row(self._machine, field.use, place))
+                self._set(field, read_row(self._machine, field.use, item))
             else:
-                self._number(field, place)
+                self._number(field, item)
         if self._row.operands:
             self._inst = replace(self._inst, map=sum(o.map(at) for at, o in enumerate(operands)), imm=self._bits or 0)
 
-    def _number(self, field: WordField, place: TextPiece) -> None:
-        value = place.number()
+    def _number(self, field: WordField, item: TextPiece) -> None:
+        value = item.number()
         if not field.low <= value <= field.high:
-            raise place.fault(f"{self._row.name} is from {field.low} to {field.high}, not {value}", RANGE)
+            raise item.fault(f"{self._row.name} is from {field.low} to {field.high}, not {value}", RANGE)
         self._set(field, value)
 
-    def _operand(self, field: WordField, place: TextPiece) -> TextOperand:
+    def _operand(self, field: WordField, item: TextPiece) -> TextOperand:
         dtype = "int1" if field.use is Use.MASK else self._inst.dtype
         if not dtype:
             raise self._piece.fault(f"{self._inst.op} needs an element type: {self._inst.op}.fp32", OPERANDS)
-        found = read_operand(self._machine, dtype, place)
+        found = read_operand(self._machine, dtype, item)
         if found.kind is OperandKind.IMMEDIATE:
             if self._bits not in (None, found.bits):
-                raise place.fault("an instruction has one immediate: this is another", OPERANDS)
+                raise item.fault("an instruction has one immediate: this is another", OPERANDS)
             self._bits = found.bits
         self._set(field, found.value)
         return found

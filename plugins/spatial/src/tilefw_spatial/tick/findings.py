@@ -28,7 +28,7 @@ class TickFindings:
 
     def add(self, code: str, message: str, point: Point, cycle: int) -> None:
         """Report what happens to a point in a cycle (of superlane 0); every superlane sees it, one is enough."""
-        self._note(code, f"{message} at cycle {cycle}", (code, point.chip, point.queue.name, point.place), point)
+        self._note(code, f"{message} at cycle {cycle}", (code, point.chip, point.queue.name, point.inst_index), point)
 
     def whole(self, code: str, message: str) -> None:
         """Report what concerns the host's arrays or the whole program, and no instruction."""
@@ -39,11 +39,11 @@ class TickFindings:
         if event in self._seen:
             return
         self._seen.add(event)
-        known = self._sites.get(site)
-        if known is not None:
-            self._sites[site] = replace(known, count=known.count + 1)
+        earlier = self._sites.get(site)
+        if earlier is not None:
+            self._sites[site] = replace(earlier, count=earlier.count + 1)
             return
         place = None
         if point is not None:
-            place = Place(point.queue.name + (f" of chip {point.chip}" if point.chip else ""), point.place + 1)
+            place = Place(point.queue.name + (f" of chip {point.chip}" if point.chip else ""), point.inst_index + 1)
         self._sites[site] = Finding(CHECKS[code], code, message, instruction=point.inst.op if point else "", code_place=place)

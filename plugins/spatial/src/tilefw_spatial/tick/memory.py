@@ -16,7 +16,7 @@ GATHER_READ = 4
 def read(lane: Superlane, point: Point) -> Steps:
     """RD: the row is read now and on the stream later; it may be written again between."""
     slice_, row = lane.slice(point.queue.unit), lane.row(point)
-    lane.touch(point, writes=False)
+    lane.access(point, writes=False)
     word = LaneWord(np.zeros(lane.machine.superlane_lanes, np.uint8), True)
     if row is not None:
         word = LaneWord(slice_.data[row, lane.lanes].copy(), not slice_.written[row, lane.number])
@@ -28,7 +28,7 @@ def write(lane: Superlane, point: Point) -> Steps:
     """WR: what passes then is stored then."""
     yield Phase.WORK, lane.machine.delays["write"]
     word, row = lane.take(point, point.inst.a), lane.row(point)
-    lane.touch(point, writes=True)
+    lane.access(point, writes=True)
     _sound(lane, point, word.tainted)
     if row is not None:
         slice_ = lane.slice(point.queue.unit)
@@ -40,7 +40,7 @@ def gather(lane: Superlane, point: Point) -> Steps:
     """GTH: each lane's own byte, of the row that its index names."""
     index, tainted = lane.take_planes(point, point.inst.a, 2)
     yield Phase.WORK, GATHER_READ
-    lane.touch(point, writes=False)
+    lane.access(point, writes=False)
     slice_ = lane.slice(point.queue.unit)
     rows, inside = _rows(lane, point, index)
     columns = np.arange(lane.lanes.start, lane.lanes.stop)
@@ -55,7 +55,7 @@ def scatter(lane: Superlane, point: Point) -> Steps:
     yield Phase.WORK, lane.machine.delays["scatter"]
     index, tainted = lane.take_planes(point, point.inst.a, 2)
     word = lane.take(point, point.inst.b)
-    lane.touch(point, writes=True)
+    lane.access(point, writes=True)
     _sound(lane, point, tainted or word.tainted)
     slice_ = lane.slice(point.queue.unit)
     rows, inside = _rows(lane, point, index)

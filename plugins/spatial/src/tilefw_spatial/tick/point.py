@@ -24,7 +24,7 @@ class Point:
 
     chip: int
     queue: Queue
-    place: int
+    inst_index: int
     inst: Inst
     time: int
     index: int

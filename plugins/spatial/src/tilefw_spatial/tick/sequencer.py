@@ -18,7 +18,7 @@ class _Running:
     """A burst that is being issued; `base` is its first row."""
 
     inst: Inst
-    place: int
+    inst_index: int
     base: int
     burst: TickBurst
     index: int = 0
@@ -61,15 +61,15 @@ class Sequencer:
     def _issue(self, running: _Running, now: int) -> Point:
         inst, index = running.inst, running.index
         running.index += 1
-        return self._point(inst, running.place, now, index, running.base + index * inst.step, running.burst)
+        return self._point(inst, running.inst_index, now, index, running.base + index * inst.step, running.burst)
 
-    def _point(self, inst: Inst, place: int, now: int, index: int, address: int, burst: TickBurst) -> Point:
-        return Point(self.chip, self.queue, place, inst, now, index, address, burst)
+    def _point(self, inst: Inst, inst_index: int, now: int, index: int, address: int, burst: TickBurst) -> Point:
+        return Point(self.chip, self.queue, inst_index, inst, now, index, address, burst)
 
     def _repeat(self, running: _Running) -> None:
         self._again -= 1
         self._idle = self._gap
-        self._running = _Running(running.inst, running.place, running.base + self._increment, TickBurst())
+        self._running = _Running(running.inst, running.inst_index, running.base + self._increment, TickBurst())
 
     def _fetch(self, now: int) -> None:
         if self._place >= len(self._insts):

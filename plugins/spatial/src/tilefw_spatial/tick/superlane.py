@@ -83,7 +83,7 @@ class Superlane:
         self.time = 0
         self.planes: defaultdict[tuple[str, int], PlanePart] = defaultdict(PlanePart)
         self._slices = slices
-        self._touched: dict[str, tuple[int, list[tuple[int, bool]]]] = {}
+        self._last_access: dict[str, tuple[int, list[tuple[int, bool]]]] = {}
         places = machine.last_position + 1
         self._streams: list[deque[LaneWord | None]] = [deque([None] * places, places) for _ in range(2 * machine.streams)]
         self._flowing: dict[int, int] = {}  # streams that carry anything, with the cycle of what was put last
@@ -171,16 +171,16 @@ class Superlane:
     def slice(self, unit: str) -> TickSlice:
         return self._slices[unit]
 
-    def touch(self, point: Point, writes: bool) -> None:
+    def access(self, point: Point, writes: bool) -> None:
         """The point reads or writes its bank now: a slice does one read and one write a cycle, of different banks."""
         unit, bank = point.queue.unit, point.inst.address // self.machine.rows
-        when, others = self._touched.get(unit, (-1, []))
+        when, others = self._last_access.get(unit, (-1, []))
         if when != self.time:
             others = []
         for other_bank, other_writes in others:
             if other_bank == bank or other_writes == writes:
                 self.report(kinds.BANK, f"bank conflict in {unit}, bank {bank}: two accesses in one cycle", point)
-        self._touched[unit] = self.time, [*others, (bank, writes)]
+        self._last_access[unit] = self.time, [*others, (bank, writes)]
 
     def row(self, point: Point) -> int | None:
         """The row that the point works at; None, and a finding, where the burst has left its bank."""

@@ -66,11 +66,11 @@ def _kind(point: Point, field: WordField) -> OperandKind:
 
 def _operand(lane: Superlane, point: Point, field: WordField) -> Operand:
     """An operand with its modifiers."""
-    inst, place = point.inst, "abc".index(field.part)
+    inst, position = point.inst, "abc".index(field.part)
     dtype = "int1" if field.use is Use.MASK else inst.dtype
     x, tainted = _found(lane, point, field, dtype)
     if TYPES[dtype].is_float:
-        x = modified(x, bool(inst.map >> 6 + place & 1), bool(inst.map >> 9 + place & 1))
+        x = modified(x, bool(inst.map >> 6 + position & 1), bool(inst.map >> 9 + position & 1))
     return x, tainted
 
 

@@ -1,7 +1,8 @@
-"""What a stretch of a region's order takes of the unit as one piece, counted while it grows step by step towards the order's begin.
+"""What consecutive steps of a region's order take of the unit as one segment, counted while it grows step by step towards the
+order's begin.
 
-A step's operands lie before it and its users behind it: to take one more step changes the counts only by what that step, and
-what it brings along, reads and makes. So a stretch grows in the time that a step's own operands need, however long it is.
+A step's operands lie before it and its users behind it: to take one more step changes the counts only by what that step, and what
+it brings along, reads and makes. So a segment grows in the time that a step's own operands need, however long it is.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from tilefw_spatial.chain.region import ChainRegion
 _UNSIGNED = ("uint8", "uint16", "uint32")
 
 
-def may_be_view(step: Micro) -> bool:
-    """Whether a step may be none, where it stands with what makes its operand."""
+def may_be_alias(step: Micro) -> bool:
+    """Whether a step may be an alias of its operand, in a segment that makes this operand."""
     return step.op.startswith("CVT.uint")
 
 
-def views(candidates: Sequence[Micro], made: Container[Micro], outgoing: Container[Micro]) -> dict[Micro, Micro]:
-    """Which of these steps, operands first, need not be done in a piece that has the steps `made` and whose results `outgoing`
+def aliases(candidates: Sequence[Micro], made: Container[Micro], outgoing: Container[Micro]) -> dict[Micro, Micro]:
+    """Which of these steps, operands first, need not be done in a segment that has the steps `made` and whose results `outgoing`
     leave it; and whose result is read instead."""
     alias: dict[Micro, Micro] = {}
     for step in candidates:
@@ -38,9 +39,9 @@ def views(candidates: Sequence[Micro], made: Container[Micro], outgoing: Contain
     return alias
 
 
-class Stretch:
-    """The steps of the order before `end` that were taken so far, as one piece: `alus` for them and their satellites, but for the
-    views, and `stream_bytes` of all streams, in and out. `least` is how many ALUs it takes whatever comes before."""
+class SegmentResources:
+    """The steps of the order before `end` that were taken so far, as one segment: `alus` for them and what they rematerialise,
+    without the aliases, and `stream_bytes` of all streams, in and out. `least` is how many ALUs it takes whatever comes before."""
 
     def __init__(self, region: ChainRegion, end: int) -> None:
         self._region, self._end = region, end
@@ -56,7 +57,7 @@ class Stretch:
 
     @property
     def alus(self) -> int:
-        return len(self._made) - (len(views(self._candidates, self._made, self._writes)) if self._candidates else 0)
+        return len(self._made) - (len(aliases(self._candidates, self._made, self._writes)) if self._candidates else 0)
 
     def take(self, step: Micro) -> None:
         """The last step of the order that it does not have."""
@@ -69,7 +70,7 @@ class Stretch:
             if one in self._reads:
                 self._reads.remove(one)
                 self.stream_bytes -= nbytes(one)
-            if may_be_view(one):
+            if may_be_alias(one):
                 insort(self._candidates, one, key=self._region.rank.__getitem__)
         for one in new:
             self._read(one)

@@ -1,4 +1,4 @@
-"""What the cutter hands back: pieces of a region, each a vector stream operation but for its arrays and its domain."""
+"""Fused segments of a region: each is a vector stream operation without its arrays and its domain."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tilefw_spatial.stream_program import AluStep
 
 @dataclass(frozen=True, slots=True)
 class Temporary:
-    """A value that one piece writes and later ones read, of element type `dtype`. It has a vector for each point of the domain;
+    """A value that one segment writes and later ones read, of element type `dtype`. It has a vector for each point of the domain;
     if `reduced`, for each of the domain without its innermost loop. Hashable: a key like those of the caller."""
 
     number: int
@@ -19,10 +19,10 @@ class Temporary:
 
 
 @dataclass(frozen=True, slots=True)
-class PieceRead:
-    """A stream into the piece: the array `key` names (an `Input`'s key, a `Result`'s key that an earlier piece wrote, or a
+class SegmentRead:
+    """A stream into the segment: the array `key` names (an `Input`'s key, a `NodeResult`'s key that an earlier segment wrote, or a
     Temporary), whose first vector is at the vector unit at `time`. `constant`: the same vector at every point of the innermost loop
-    (a reduced value in a piece that is not `reduced`): its access pattern has stride 0 there."""
+    (a reduced value in a segment that is not `reduced`): its access pattern has stride 0 there."""
 
     key: Hashable
     dtype: str
@@ -32,7 +32,7 @@ class PieceRead:
 
 
 @dataclass(frozen=True, slots=True)
-class PieceWrite:
+class SegmentWrite:
     """A stream out: the result of step `step`, written to the array of each of `keys`: one Temporary, or the caller's results,
     several where it wants one value more than once. `dtype` is the arrays' element type, as wide as the step's result."""
 
@@ -43,21 +43,21 @@ class PieceWrite:
 
 
 @dataclass(frozen=True, slots=True)
-class ChainPiece:
-    """One stream operation. `steps` have their ALUs (numbers 0 to at most 15, each once, from 0 upwards) and times, as
-    `stream_op.Step` says; they are in order of time, so that operands come from earlier ones. The earliest read or step is at time
-    0. A `reduced` piece runs over the domain without its innermost loop.
+class FusedSegment:
+    """One vector stream operation. `steps` have their ALUs (numbers 0 to at most 15, each once, from 0 upwards) and times, as
+    `stream_program.AluStep` says; they are in order of time, so that operands come from earlier ones. The earliest read or step is
+    at time 0. A `reduced` segment runs over the domain without its innermost loop.
 
     Source indices are those of `reads` (`stream`) and `steps` (`alu`). A consumer of an ALU's result reads it 0, 4, 8 or 12 cycles
-    after it appeared: `consumer.time - producer.time - latency`. Results at different times of one piece never wait: a MOV holds
-    them. Drained reads come first. Pieces are in an order that is right."""
+    after it appeared: `consumer.time - producer.time - latency`. Results at different times of one segment never wait: a MOV holds
+    them. Drained reads come first. Segments are in an order that is right."""
 
-    reads: tuple[PieceRead, ...]
+    reads: tuple[SegmentRead, ...]
     steps: tuple[AluStep, ...]
-    writes: tuple[PieceWrite, ...]
+    writes: tuple[SegmentWrite, ...]
     reduced: bool = False
 
     @property
     def alus(self) -> int:
-        """How many ALUs the piece keeps busy."""
+        """How many ALUs the segment keeps busy."""
         return len(self.steps)

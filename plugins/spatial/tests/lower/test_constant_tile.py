@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tilefw.api import DTYPES
 from tilefw_spatial.graph import Axis
 from tilefw_spatial.lower.arithmetic import apply
-from tilefw_spatial.lower.known import Array, KnownTerm, KnownTile, canonical, constant, counted, of_term
+from tilefw_spatial.lower.constant_tile import Array, ConstantTerm, ConstantTile, canonical, iota, of_term, splat
 
 _INT32 = DTYPES["int32"]
 _PROGRAM, _LOOP = Axis("program", 3), Axis("loop", 4)
@@ -21,22 +21,22 @@ _OTHERS = ("divs", "rems", "mins", "maxs", "shl", "andi")
 
 
 @st.composite
-def _tiles(draw: st.DrawFn) -> tuple[KnownTile, Array]:
+def _tiles(draw: st.DrawFn) -> tuple[ConstantTile, Array]:
     """A known tile of one key, or of a few at random, and its elements over all keys."""
     data = st.integers(-9, 2**31 - 1) if draw(st.booleans()) else st.integers(1, 9)
     if draw(st.booleans()):
         key = draw(st.sampled_from(_KEYS))
         extent = _WHOLE[_KEYS.index(key)]
-        known = counted(_INT32, _SHAPE, key, extent, draw(st.integers(-5, 5)), draw(st.integers(1, 7)))
+        known = iota(_INT32, _SHAPE, key, extent, draw(st.integers(-5, 5)), draw(st.integers(1, 7)))
     else:
         keys = tuple(draw(st.lists(st.sampled_from(_KEYS), unique=True, max_size=2)))
         extents = [_WHOLE[_KEYS.index(key)] for key in keys]
         numbers = draw(st.lists(data, min_size=int(np.prod(extents)), max_size=int(np.prod(extents))))
-        known = of_term(_INT32, _SHAPE, KnownTerm(np.asarray(numbers, np.int64).reshape(extents), keys))
+        known = of_term(_INT32, _SHAPE, ConstantTerm(np.asarray(numbers, np.int64).reshape(extents), keys))
     return known, _elements(known)
 
 
-def _elements(known: KnownTile) -> Array:
+def _elements(known: ConstantTile) -> Array:
     return np.broadcast_to(known.whole().over(_KEYS), _WHOLE)
 
 
@@ -56,7 +56,7 @@ def _direct(row: str, a: Array, b: Array) -> Array:
 
 @settings(max_examples=150, deadline=None)
 @given(_tiles(), st.lists(st.tuples(st.sampled_from(_SUMS + _OTHERS), _tiles()), min_size=1, max_size=4))
-def test_chains_of_rows_are_exact(start: tuple[KnownTile, Array], steps: list[tuple[str, tuple[KnownTile, Array]]]) -> None:
+def test_chains_of_rows_are_exact(start: tuple[ConstantTile, Array], steps: list[tuple[str, tuple[ConstantTile, Array]]]) -> None:
     known, due = start
     for row, (operand, elements) in steps:
         if row in ("divs", "rems") and not elements.all():
@@ -67,15 +67,15 @@ def test_chains_of_rows_are_exact(start: tuple[KnownTile, Array], steps: list[tu
 
 def test_an_address_keeps_one_term_a_key() -> None:
     """The block's row times the stride, the row in the block times the stride, and the column stay apart."""
-    row = apply("addi", [counted(_INT32, _SHAPE, _PROGRAM, 3, 0, 64), counted(_INT32, _SHAPE, 0, 5)], _INT32)
-    address = apply("addi", [apply("muli", [row, constant(4096, _INT32, _SHAPE)], _INT32), counted(_INT32, _SHAPE, 1, 2)], _INT32)
+    row = apply("addi", [iota(_INT32, _SHAPE, _PROGRAM, 3, 0, 64), iota(_INT32, _SHAPE, 0, 5)], _INT32)
+    address = apply("addi", [apply("muli", [row, splat(4096, _INT32, _SHAPE)], _INT32), iota(_INT32, _SHAPE, 1, 2)], _INT32)
     assert sorted(len(term.keys) for term in address.terms) == [1, 1, 1]
 
 
 def test_a_wrap_that_never_wraps_keeps_its_terms() -> None:
-    row = apply("addi", [counted(_INT32, _SHAPE, _PROGRAM, 3, 0, 5), counted(_INT32, _SHAPE, 0, 5)], _INT32)
-    assert apply("rems", [row, constant(15, _INT32, _SHAPE)], _INT32) is row
-    assert len(apply("rems", [row, constant(14, _INT32, _SHAPE)], _INT32).terms) == 1
+    row = apply("addi", [iota(_INT32, _SHAPE, _PROGRAM, 3, 0, 5), iota(_INT32, _SHAPE, 0, 5)], _INT32)
+    assert apply("rems", [row, splat(15, _INT32, _SHAPE)], _INT32) is row
+    assert len(apply("rems", [row, splat(14, _INT32, _SHAPE)], _INT32).terms) == 1
 
 
 @given(st.integers(-(2**63), 2**64 - 1), st.sampled_from(["int1", "int8", "int32", "int64"]))

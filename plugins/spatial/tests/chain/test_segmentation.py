@@ -1,4 +1,4 @@
-"""A region cut into pieces computes what it computes whole, to the bit, whatever the limits; each piece keeps the unit's rules."""
+"""A region in segments computes what it computes whole, to the bit, whatever the limits; each segment keeps the unit's rules."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tilefw_spatial import isa
-from tilefw_spatial.chain import Apply, ChainLimits, Combined, Input, Literal, Node, NodeResult, cut, legalise
-from tilefw_spatial.chain.micro import Micro, MicroOperand, WantedOperand, is_reduced
+from tilefw_spatial.chain import Apply, ChainLimits, Combined, Input, Literal, Node, NodeResult, legalise, segmented
+from tilefw_spatial.chain.micro import Micro, MicroOperand, RegionResult, is_reduced
 from tilefw_spatial.chain.native import Native
 from tilefw_spatial.chain.record import operand_types
 from tilefw_spatial.chain.region import steps_of
-from tilefw_spatial.chain.stretch import Stretch
+from tilefw_spatial.chain.segment_resources import SegmentResources
 from tilefw_spatial.graph import Combine
 from tilefw_spatial.isa.meanings import immediate, meaning, modified
 from tilefw_spatial.isa.types import reinterpret
@@ -87,7 +87,7 @@ def inputs(seed: int) -> dict[Hashable, Array]:
     return arrays
 
 
-def whole(wanted: Sequence[WantedOperand], arrays: Mapping[Hashable, Array]) -> dict[Hashable, Array]:
+def whole(wanted: Sequence[RegionResult], arrays: Mapping[Hashable, Array]) -> dict[Hashable, Array]:
     """The results by each step's meaning over all points, one step after the other."""
     made: dict[Micro, Array] = {}
 
@@ -112,11 +112,11 @@ def whole(wanted: Sequence[WantedOperand], arrays: Mapping[Hashable, Array]) -> 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(regions(), st.integers(4, 16), st.sampled_from([16, 24, 32]), st.integers(0, 99))
-def test_cut_is_uncut(results: list[NodeResult], alus: int, streams: int, seed: int) -> None:
+def test_segments_compute_what_the_region_computes(results: list[NodeResult], alus: int, streams: int, seed: int) -> None:
     wanted = legalise(results)
     arrays = inputs(seed)
     expected = whole(wanted, arrays)
-    found = run(cut(wanted, ChainLimits(alus, streams), load()), arrays, (OUTER * EVERY, LANES), EVERY)
+    found = run(segmented(wanted, ChainLimits(alus, streams), load()), arrays, (OUTER * EVERY, LANES), EVERY)
     for result in results:
         dtype = result.node.dtype
         assert np.array_equal(reinterpret(found[result.key], _codes(dtype)), reinterpret(expected[result.key], _codes(dtype)))
@@ -126,15 +126,15 @@ def _codes(dtype: str) -> str:
     return "int1" if dtype == "int1" else f"uint{8 * isa.TYPES[dtype].nbytes}"
 
 
-def test_a_softmax_is_three_pieces() -> None:
+def test_a_softmax_is_three_fused_segments() -> None:
     x = Apply("castf", (Input("x", "fp16"),), "fp32")
     power = Apply("exp", (Apply("subf", (x, Combined(Combine.MAXF, x, 64, "fp32")), "fp32"),), "fp32")
     quotient = Apply("divf", (power, Combined(Combine.ADDF, power, 64, "fp32")), "fp32")
-    pieces = chain([NodeResult("y", Apply("castf", (quotient,), "fp16"))])
-    assert [[step.op for step in piece.steps] for piece in pieces] == [
+    fused_segments = chain([NodeResult("y", Apply("castf", (quotient,), "fp16"))])
+    assert [[step.op for step in fused.steps] for fused in fused_segments] == [
         ["CVT.fp32", "TRED.max"], ["CVT.fp32", "SUB", "MUL", "EX2", "TRED.add"], ["RCP", "MUL", "CVT.fp16"],
     ]
-    assert [read.constant for read in pieces[1].reads] == [False, True]
+    assert [read.constant for read in fused_segments[1].reads] == [False, True]
 
 
 def test_a_value_is_used_at_both_rates() -> None:
@@ -154,18 +154,18 @@ def test_a_value_is_used_at_both_rates() -> None:
 @pytest.mark.parametrize("count", [250, 1000])
 def test_cutting_looks_at_each_step_as_often_however_long_the_region_is(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     taken = 0
-    take = Stretch.take
+    take = SegmentResources.take
 
-    def counted(self: Stretch, step: Micro) -> None:
+    def counted(self: SegmentResources, step: Micro) -> None:
         nonlocal taken
         taken += 1
         take(self, step)
 
-    monkeypatch.setattr(Stretch, "take", counted)
-    pieces = chain([NodeResult("out", long_region(count))])
-    steps = sum(step.op != "MOV" for piece in pieces for step in piece.steps)
+    monkeypatch.setattr(SegmentResources, "take", counted)
+    fused_segments = chain([NodeResult("out", long_region(count))])
+    steps = sum(step.op != "MOV" for fused in fused_segments for step in fused.steps)
     assert steps >= count
-    assert taken <= 17 * steps  # a stretch has 16 steps at most, and one more that is too much
+    assert taken <= 17 * steps  # a segment has 16 steps at most, and one more that is too much
 
 
 def long_region(count: int) -> Node:
@@ -182,8 +182,8 @@ def test_a_product_joins_the_sum_that_alone_reads_it() -> None:
 
     def ops(fusion: bool, row: str) -> list[str]:
         product = Apply("mulf", (x, y), "fp32", fusion)
-        [piece] = chain([NodeResult("out", Apply(row, (z, product), "fp32", fusion))])
-        return [step.op for step in piece.steps]
+        [fused] = chain([NodeResult("out", Apply(row, (z, product), "fp32", fusion))])
+        return [step.op for step in fused.steps]
 
     assert ops(True, "addf") == ops(True, "subf") == ["FMA"]
     assert ops(False, "addf") == ["MUL", "ADD"]
@@ -193,5 +193,5 @@ def test_sums_of_two_sides_are_the_first_reads() -> None:
     west, east = Input("west", "fp32", drained=True), Input("east", "fp32", drained=True)
     bias = Input("bias", "fp32")
     total = Apply("addf", (Apply("addf", (bias, west), "fp32"), east), "fp32")
-    [piece] = chain([NodeResult("out", Apply("castf", (total,), "fp16"))])
-    assert [read.key for read in piece.reads] == ["west", "east", "bias"]
+    [fused] = chain([NodeResult("out", Apply("castf", (total,), "fp16"))])
+    assert [read.key for read in fused.reads] == ["west", "east", "bias"]

@@ -1,8 +1,8 @@
-"""One piece before it has times: which steps of a region stand in it, and what streams in and out.
+"""One segment before it has times: which steps of a region are in it, and what streams in and out.
 
-Beside the chosen steps it has what they bring along, satellites and constants, and it lacks the views: an ALU's result has zeros
-above and is read as narrow as its reader names, so that widening an unsigned integer, or cutting one, is no step where maker and
-readers are in one piece.
+Besides the chosen steps it has what they bring along, rematerialised steps and constants, and it lacks the aliases: an ALU's result
+has zeros above and is read as narrow as its reader names, so that widening an unsigned integer, or truncating one, is no step where
+maker and readers are in one segment.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from tilefw_spatial.chain.micro import Micro, MicroOperand
 from tilefw_spatial.chain.node import Input, Literal
 from tilefw_spatial.chain.region import ChainRegion
-from tilefw_spatial.chain.stretch import may_be_view, views
+from tilefw_spatial.chain.segment_resources import aliases, may_be_alias
 
 
 @dataclass(slots=True)
-class Draft:
+class UntimedSegment:
     """`steps`, operands first, with the operands that `operands` says; `reads` and `writes` in order; `reduced`: of which rate."""
 
     steps: list[Micro]
@@ -26,13 +26,13 @@ class Draft:
     reduced: bool
 
 
-def draft(region: ChainRegion, first: int, end: int) -> Draft:
+def untimed(region: ChainRegion, first: int, end: int) -> UntimedSegment:
     """The piece of the steps from `first` to before `end` of the region's order."""
     chosen = region.order[first:end]
     writes = [step for step in chosen if region.until[step] > end]
     local = sorted({one for step in chosen for one in (step, *region.brings[step])}, key=region.rank.__getitem__)
     made = set(local)
-    alias = views([step for step in local if may_be_view(step)], made, set(writes))
+    alias = aliases([step for step in local if may_be_alias(step)], made, set(writes))
 
     def seen(operand: MicroOperand) -> MicroOperand:
         source = operand.source
@@ -43,4 +43,4 @@ def draft(region: ChainRegion, first: int, end: int) -> Draft:
     sources = (o.source for step in steps for o in operands[step])
     reads = dict.fromkeys(source for source in sources if not isinstance(source, Literal) and source not in made)
     drained_first = sorted(reads, key=lambda source: not (isinstance(source, Input) and source.drained))
-    return Draft(steps, operands, drained_first, writes, chosen[-1].reduced)
+    return UntimedSegment(steps, operands, drained_first, writes, chosen[-1].reduced)
