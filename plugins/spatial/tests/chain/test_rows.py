@@ -13,7 +13,7 @@ from tilefw.api import DTYPES, UnsupportedError
 from tilefw.api.capabilities import missing
 from tilefw.testing.processors import pytest_without_features
 from tilefw.tile import numbers
-from tilefw.tile.elementwise import ROWS, Row
+from tilefw.tile.elementwise import ROWS, ElementwiseRow
 from tilefw.tile.reference.accuracy import compare
 from tilefw.tile.reference.evaluate import evaluate
 from tilefw.tile.reference.value import EvaluatedValue
@@ -38,7 +38,7 @@ def cases() -> list[tuple[str, str, str]]:
     return found
 
 
-def served(row: Row, source: str, to: str) -> bool:
+def served(row: ElementwiseRow, source: str, to: str) -> bool:
     """Whether the target's claims cover the row's capabilities at these types."""
     needed = {row.capability(source), row.capability(to)} if row.is_cast else {row.capability(source)}
     return not missing(needed, CAPABILITIES)
@@ -48,7 +48,7 @@ def _types(kind: str) -> tuple[str, ...]:
     return {"int": INTEGERS, "float": FLOATS, "any": INTEGERS + FLOATS}[kind]
 
 
-def _results(row: Row, source: str) -> list[str]:
+def _results(row: ElementwiseRow, source: str) -> list[str]:
     if not row.is_cast:
         return ["int1" if row.result == "bool" else source]
     bits = {name: DTYPES[name].bits for name in INTEGERS + FLOATS}
@@ -79,7 +79,7 @@ def test_the_rows_hold_without_the_processors_features() -> None:
     assert " passed" in done.stdout
 
 
-def _drawn(row: Row, k: int, dtype: str, seed: str) -> Any:
+def _drawn(row: ElementwiseRow, k: int, dtype: str, seed: str) -> Any:
     """Operands: bit patterns of the type, numbers near each other, and what the row says is worth trying."""
     rng = np.random.default_rng(zlib.crc32(seed.encode()))
     d = DTYPES[dtype]
