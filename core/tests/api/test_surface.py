@@ -81,7 +81,7 @@ def test_each_kind_of_change_is_seen() -> None:
 def test_fields_signatures_and_inherited_members_are_in_it() -> None:
     found = surface.surface()
     assert found["tilefw.api"]["CompileOptions"]["fields"]["num_warps"] == "int = 4"
-    assert found["tilefw.api"]["Backend"]["members"]["device"] == "(self) -> Device"
+    assert found["tilefw.api"]["Backend"]["members"]["device"] == "(self, number: int | None = None) -> Device"
     assert found["tilefw.api"]["Backend"]["members"]["pipeline"].startswith("abstract (self, options: CompileOptions)")
     assert "emit" in found["tilefw.api.simt"]["SimtBackend"]["members"]
     assert found["tilefw.api.ir"]["ModuleOp"] == {"kind": "xdsl", "is": "xdsl.dialects.builtin.ModuleOp"}

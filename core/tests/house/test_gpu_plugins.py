@@ -15,6 +15,7 @@ ONLY = {
         "abi": "registers at a kernel's start",
         "assembler": "PTX goes to the vendor's assembler; machine code has ours",
         "code_object": "ELF files",
+        "device": "the card over the vendor's runtime; PTX runs on the simulator alone",
         "options": "the target has options of its own",
         "resources": "registers are counted here; PTX's are counted by the vendor's assembler",
         "machine": "the machine layer: spills, waits, wait states and encodings, which PTX leaves to the vendor's assembler",

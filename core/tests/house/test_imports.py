@@ -11,12 +11,12 @@ from tree import CONFORMANCE, CORE, PLUGINS, imports, shown, sources
 
 # Each room may import those of a lower rank at module level; rooms of one rank are told apart below.
 RANKS = {
-    "api": 0, "tile": 1, "passes": 2, "language": 2, "frontend": 3, "simt": 4, "machine": 4, "sim": 5,
+    "api": 0, "tile": 1, "passes": 2, "language": 2, "frontend": 3, "simt": 4, "machine": 4, "sim": 5, "hardware": 5,
     "runtime": 7, "kernels": 8, "testing": 8, "scaffold": 8, "cli": 9,
 }
 # The facades of `api` show higher rooms to plugins: they are the only modules of `api` that import them.
 FACADES = {
-    "ir": {"tile", "passes"}, "simt": {"simt", "tile", "machine"}, "machine": {"machine"}, "sim": {"sim"},
+    "ir": {"tile", "passes"}, "simt": {"simt", "tile", "machine"}, "machine": {"machine"}, "sim": {"sim"}, "hardware": {"hardware"},
     "machine_backend": {"machine"}, "expand": {"simt"},
     "kernels": {"kernels", "language", "runtime"},
 }
@@ -25,8 +25,9 @@ VENDORS = re.compile(
     r"|blackwell|\b[ah]100\b|\bmi300",
     re.IGNORECASE,
 )
-# A protocol between array libraries, named so by its authors; what else core must say is listed word by word.
-VENDOR_WORDS = {"__cuda_array_interface__"}
+# Protocols between array libraries, and what they call streams, named so by their authors; what else core must say is listed word
+# by word.
+VENDOR_WORDS = {"__cuda_array_interface__", "__cuda_stream__", "cuda_stream"}
 
 
 def room(path):

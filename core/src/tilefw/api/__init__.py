@@ -15,10 +15,13 @@ from tilefw.api.device import (
     DEFAULT_CHECKS,
     Argument,
     BufferView,
+    Completion,
     Device,
+    DeviceAddress,
     Finding,
     LaunchOptions,
     LaunchReport,
+    Requirement,
     Scalar,
     Struct,
 )
@@ -48,9 +51,10 @@ if TYPE_CHECKING:
 __all__ = [
     "ALL_CHECKS", "CHECKS", "DEFAULT_BUDGET", "DEFAULT_CHECKS", "DTYPES", "TILEFW_API", "Argument", "Artifact", "Backend",
     "BufferPlacement", "BufferView", "CapacityError", "CheckError", "CheckInfo", "CodeError", "CompileError", "CompileOptions",
-    "DType", "Device", "Entry", "Finding", "IRError", "InternalError", "KernelError", "LaunchArguments", "LaunchError",
-    "LaunchOptions", "LaunchReport", "Parameter", "Place", "PluginError", "Resources", "Scalar", "Span", "Struct", "TargetInfo",
-    "Timeline", "Track", "UnsupportedError", "UsageError", "Utilisation", "dtype", "hookimpl",
+    "Completion", "DType", "Device", "DeviceAddress", "Entry", "Finding", "IRError", "InternalError", "KernelError",
+    "LaunchArguments", "LaunchError", "LaunchOptions", "LaunchReport", "Parameter", "Place", "PluginError", "Requirement",
+    "Resources", "Scalar", "Span", "Struct", "TargetInfo", "Timeline", "Track", "UnsupportedError", "UsageError", "Utilisation",
+    "dtype", "hookimpl",
 ]
 
 

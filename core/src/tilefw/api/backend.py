@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tilefw.api.artifact import Artifact
-from tilefw.api.device import Device
+from tilefw.api.device import Device, Requirement
 from tilefw.api.errors import UnsupportedError
 from tilefw.api.launch import LaunchArguments
 from tilefw.api.target import TargetInfo
@@ -85,9 +85,15 @@ class Backend(ABC):
         """A fresh simulator of the chip."""
         raise UnsupportedError(f"{self.target.name} has no simulator", code="TFW0601")
 
-    def device(self) -> Device:
-        """The chip itself, where a driver is at hand."""
+    def device(self, number: int | None = None) -> Device:
+        """The chip itself, where a driver is at hand: the card of that number, or the first one with the target's chip. Raises
+        UnsupportedError where there is none, or where it is another chip's."""
         raise UnsupportedError(f"{self.target.name} has no hardware executor", code="TFW0602")
+
+    def device_requirements(self) -> Sequence[Requirement]:
+        """What `device` needs of this machine, in the order in which it looks for it, for `tilefw doctor`; empty for a target
+        without a hardware executor."""
+        return ()
 
     def toolchain_digest(self) -> str:
         """The versions of the outside tools that change the output, as text: a part of the cache key. It is asked once a process,

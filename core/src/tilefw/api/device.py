@@ -15,8 +15,8 @@ DEFAULT_BUDGET = 2_000_000_000  # executed instructions, summed over threads (la
 
 
 __all__ = [
-    "ALL_CHECKS", "CHECKS", "DEFAULT_BUDGET", "DEFAULT_CHECKS", "Argument", "BufferView", "Device", "Finding", "LaunchOptions",
-    "LaunchReport", "Scalar",
+    "ALL_CHECKS", "CHECKS", "DEFAULT_BUDGET", "DEFAULT_CHECKS", "Argument", "BufferView", "Completion", "Device", "DeviceAddress",
+    "Finding", "LaunchOptions", "LaunchReport", "Requirement", "Scalar", "Struct",
 ]
 
 
@@ -53,6 +53,14 @@ class BufferView:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceAddress:
+    """A pointer argument into memory that another library has allocated on the device: the address itself, as its driver gave
+    it."""
+
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
 class Scalar:
     """A scalar argument: a Python number and its element type's name (`int32`, `fp32`)."""
 
@@ -67,7 +75,7 @@ class Struct:
     data: bytes
 
 
-Argument = BufferView | Scalar | Struct
+Argument = BufferView | DeviceAddress | Scalar | Struct
 """One argument of a launch."""
 
 
@@ -77,7 +85,9 @@ class LaunchOptions:
 
     `seed` 0 is the plain order; any other permutes the order of workgroups and waves and the completion of
     asynchronous work, reproducibly. `timeline` asks for `LaunchReport.timeline`, of a target that provides it. `observers` are
-    the classes of the checks that plugins have registered, each as `"module:attribute"`.
+    the classes of the checks that plugins have registered, each as `"module:attribute"`. `stream` is the handle of the stream that
+    an asynchronous device launches on, as its driver gave it; 0 or None is the driver's default stream. A chip has no use for
+    checks, budget, numerics, seed and observers.
     """
 
     block: tuple[int, int, int] | None = None
@@ -88,18 +98,33 @@ class LaunchOptions:
     seed: int = 0
     timeline: bool = False
     observers: tuple[str, ...] = ()
+    stream: int | None = None
+
+
+class Completion(Protocol):
+    """A launch that may still run: who waits for it learns how long the device took."""
+
+    def done(self) -> bool:
+        """Whether the launch has ended, well or not; does not wait."""
+        ...
+
+    def wait(self) -> float:
+        """Wait for the end; the seconds that the launch took by the device's own clock. Raises LaunchError where it failed."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchReport:
     """What one launch did: findings of checks, counters by name, and seconds spent in the executor; for an executor that knows
-    cycles, how far each resource of the chip was used and, where it was asked for, what happened when."""
+    cycles, how far each resource of the chip was used and, where it was asked for, what happened when. `completion` is there where
+    the launch may still run; its seconds then stand for `seconds`."""
 
     findings: tuple[Finding, ...] = ()
     counters: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
     utilisation: tuple[Utilisation, ...] = ()
     timeline: Timeline | None = None
+    completion: Completion | None = None
 
     @property
     def errors(self) -> tuple[Finding, ...]:
@@ -107,12 +132,22 @@ class LaunchReport:
         return tuple(f for f in self.findings if f.severity == "error")
 
 
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One thing that a chip's executor needs of the machine: what, whether it is met, and what was found or is missing."""
+
+    subject: str
+    met: bool
+    text: str
+
+
 class Device(Protocol):
     """A place where artifacts run: a simulator, the reference interpreter, or the chip.
 
     Handles are opaque positive integers. `load` may raise CodeError; `launch` raises LaunchError when the arguments
-    do not fit the entry, and returns findings rather than raising them. Everything is complete on return unless the
-    device says `asynchronous`.
+    do not fit the entry, and returns findings rather than raising them. Everything is complete on return, unless the
+    device is `asynchronous`: then `launch` gives a `LaunchReport.completion`, and `read` and `write` come behind the launches
+    before them. Such a device (`tilefw.api.hardware.Card`) has streams, events and peers, and takes a `DeviceAddress`.
 
     `checks` are the names of the checks that it makes: `--checks all` means all of these, and a launch that asks by name for
     another is refused before it runs. A device that makes none has an empty set, and its launches are reported as unchecked. A

@@ -73,17 +73,20 @@ def _plugins() -> Iterator[Line]:
 
 
 def _tools(name: str) -> Iterator[Line]:
-    """What the target's backend says of the outside tools that it uses."""
+    """What the target's backend says of the outside tools that it uses, and of what its chip's executor needs."""
     from tilefw.api.errors import KernelError
     from tilefw.runtime.plugins.loader import find
 
     try:
-        digest = find(name).backend.toolchain_digest()
+        backend = find(name).backend
+        digest, needed = backend.toolchain_digest(), backend.device_requirements()
     except KernelError as error:
         yield f"target {name}", False, error.message
         return
     if digest:
         yield f"  tools of {name}", True, digest
+    for one in needed:
+        yield f"  {one.subject} for {name}", one.met, one.text
 
 
 def _optional() -> Iterator[Line]:

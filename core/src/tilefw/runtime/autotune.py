@@ -8,8 +8,9 @@ from difflib import get_close_matches
 from typing import Any
 
 from tilefw.api.errors import CompileError, LaunchError
+from tilefw.runtime.device_times import EXECUTE
 
-_EXECUTION = "execute"
+_RUNS_ON_A_CARD = 5  # the first, which finds caches cold, counts only where it is the fastest
 
 
 class Config:
@@ -143,12 +144,22 @@ class Autotuner:
     def _measure(
         self, config: Config, named: dict[str, Any], args: tuple[Any, ...], grid: Any, keywords: dict[str, Any]
     ) -> float:
+        seconds, executor = self._measure_once(config, named, args, grid, keywords)
+        for _ in range(_RUNS_ON_A_CARD - 1 if executor == "hw" else 0):
+            seconds = min(seconds, self._measure_once(config, named, args, grid, keywords)[0])
+        return seconds
+
+    def _measure_once(
+        self, config: Config, named: dict[str, Any], args: tuple[Any, ...], grid: Any, keywords: dict[str, Any]
+    ) -> tuple[float, str]:
+        """The executor's seconds of one launch, and which executor it was."""
         everything, failure = {**named, **config.all_kwargs()}, None
         self._reset(named)
         if self.pre_hook is not None:
             self.pre_hook(everything)
         try:
-            return self._launch(config, named, args, grid, keywords).times.get(_EXECUTION, 0.0)
+            result = self._launch(config, named, args, grid, keywords)
+            return result.times.get(EXECUTE, 0.0), result.executor
         except Exception as error:
             failure = error
             raise
@@ -191,9 +202,10 @@ def autotune(
 ) -> Callable[[Any], Autotuner]:
     """Choose among `configs` by measurement whenever the values of the arguments named in `key`, or any dtype, are new.
 
-    Each candidate runs once on the launch's executor, whose own seconds count; on a simulator that is the simulator's time, not
-    the chip's. `reset_to_zero` and `restore_value` name arrays that a run would spoil for the next. `prune_configs_by` may
-    have `early_config_prune(configs, named_args, **keywords)`, `perf_model(**args)` and `top_k` (a share or a number).
+    Each candidate runs on the launch's executor, whose own seconds count: five times on a card, of which the fastest counts, once
+    on a simulator, whose time is not the chip's. `reset_to_zero` and `restore_value` name arrays that a run would spoil for the
+    next. `prune_configs_by` may have `early_config_prune(configs, named_args, **keywords)`, `perf_model(**args)` and `top_k` (a
+    share or a number).
     """
     return lambda fn: Autotuner(
         fn, configs, key, prune_configs_by or {}, reset_to_zero or (), restore_value or (), pre_hook, post_hook

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 from tilefw.api.checks import ALL_CHECKS, DEFAULT_CHECKS, PROGRAM_CHECKS
 from tilefw.api.device import DEFAULT_BUDGET
@@ -37,6 +38,7 @@ class Settings:
     budget: int | None = None
     numerics: str | None = None
     seed: int | None = None
+    stream: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ class Resolved:
     budget: int
     numerics: str
     seed: int
+    stream: int | None = None
 
 
 _NOTHING_SAID = Settings()
@@ -62,6 +65,7 @@ def settings(
     budget: int | None = None,
     numerics: str | None = None,
     seed: int | None = None,
+    stream: Any = None,
 ) -> Settings:
     """Settings from a user's words; raises UsageError for a word that does not exist or a number out of range."""
     return Settings(
@@ -71,6 +75,7 @@ def settings(
         budget=None if budget is None else _positive(budget, "budget"),
         numerics=None if numerics is None else _one_of(numerics, NUMERICS, "numerics"),
         seed=None if seed is None else _seed(seed),
+        stream=None if stream is None else _stream(stream),
     )
 
 
@@ -86,6 +91,7 @@ def resolve(said: Settings | None = None) -> Resolved:
         budget=chosen.budget or DEFAULT_BUDGET,
         numerics=chosen.numerics or "ieee",
         seed=chosen.seed or 0,
+        stream=chosen.stream,
     )
 
 
@@ -97,9 +103,12 @@ def target(
     budget: int | None = None,
     numerics: str | None = None,
     seed: int | None = None,
+    stream: Any = None,
 ) -> Iterator[None]:
-    """Use these settings for the launches and compilations inside the `with` block; inner blocks win over outer ones."""
-    said = settings(name, executor, checks, budget, numerics, seed)
+    """Use these settings for the launches and compilations inside the `with` block; inner blocks win over outer ones.
+
+    `stream` is the card's stream that launches go to: one of PyTorch or CuPy, or a driver's handle. A simulator has none."""
+    said = settings(name, executor, checks, budget, numerics, seed, stream)
     token = _context.set(_over(_context.get(), said))
     try:
         yield
@@ -234,6 +243,12 @@ def _positive(value: object, what: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise UsageError(f"{what} is a positive whole number, not {value!r}", code="TFW0902")
     return value
+
+
+def _stream(value: object) -> int:
+    from tilefw.runtime.arguments.device_arrays import stream_handle
+
+    return stream_handle(value)
 
 
 def _seed(value: object) -> int:

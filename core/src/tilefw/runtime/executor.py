@@ -1,20 +1,27 @@
-"""One launch over the device protocol: allocate, copy in, execute, then raise what the checks found or copy back what changed."""
+"""One launch over the device protocol: allocate, copy in, execute, then raise what the checks found or copy back what changed.
+
+Arrays in a card's memory are launched on as they are. A launch on nothing but those is asynchronous on a device that is."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tilefw.api.artifact import Artifact, Entry, Parameter
-from tilefw.api.device import Argument, BufferView, Device, LaunchOptions, LaunchReport, Scalar, Struct
+from tilefw.api.device import Argument, BufferView, Device, DeviceAddress, LaunchOptions, LaunchReport, Scalar, Struct
 from tilefw.api.errors import LaunchError, UnsupportedError
-from tilefw.runtime.arguments.arrays import HostArray, Storage, storages
+from tilefw.hardware.card import Card
+from tilefw.runtime.arguments.arrays import HostArray, Storage, in_device_memory, storages
 from tilefw.runtime.arguments.binding import Bound
+from tilefw.runtime.arguments.device_arrays import DeviceArray
 from tilefw.runtime.bug_guard import guarded
+from tilefw.runtime.device_times import EXECUTE
 from tilefw.runtime.diagnostics import check_error
 from tilefw.runtime.plugins.loader import Target
 from tilefw.runtime.stage_clock import StageClock
@@ -39,7 +46,10 @@ class Executor:
         self, artifact: Artifact, entry: Entry, grid: tuple[int, int, int], args: Sequence[Bound], options: LaunchOptions,
         clock: StageClock,
     ) -> LaunchReport:
-        """Execute one launch; `clock` gains the seconds of its steps. Raises CheckError when a check found an error."""
+        """Execute one launch; `clock` gains the seconds of its steps. Raises CheckError when a check found an error.
+
+        A launch that has arrays of the host among its arguments is complete on return."""
+        self._admit(args)
         named = [(p.name, a) for p, a in zip(entry.parameters, args, strict=True) if isinstance(a, HostArray)]
         stores = storages(named)
         with self._lock, contextlib.ExitStack() as allocated:
@@ -48,8 +58,12 @@ class Executor:
             with clock.stage("copy in"):
                 handles = [self._copy_in(storage, allocated) for storage in stores]
             arguments = [_argument(a, stores, handles) for a in args]
-            with clock.stage("execute"):
-                report = self.device.launch(module, entry.name, grid, arguments, options)
+            with clock.stage(EXECUTE):
+                report = self.device.launch(module, entry.name, grid, arguments, self._on_stream(args, options))
+                if report.completion is not None and stores:
+                    report = replace(report, completion=None, seconds=report.completion.wait())
+            if stores and self.device.executor == "hw":
+                clock.seconds[EXECUTE] = report.seconds  # by the device's own clock
             if report.errors:
                 raise check_error(report.findings)
             with clock.stage("copy back"):
@@ -57,6 +71,34 @@ class Executor:
                     if _may_change(storage, entry.parameters, args):
                         self._copy_back(storage, handle)
         return report
+
+    def _admit(self, args: Sequence[Bound]) -> None:
+        """Let the device access the arrays that are in a card's memory. Raises LaunchError: TFW0333 where it is no card or the
+        address is no card's, TFW0335 for the memory of a card that it does not reach."""
+        for array in args:
+            if not isinstance(array, DeviceArray) or not array.nbytes:
+                continue
+            card = _card(self.device)
+            if card is None:
+                raise in_device_memory(array)
+            number = card.owner(array.address)
+            if number is None:
+                raise LaunchError(
+                    f"{array.what} is at {array.address:#x}, which is in the memory of no card that {card.name} runs on",
+                    code="TFW0333", help="pass an array of a library that uses the same driver",
+                )
+            card.use_peer(number)
+
+    def _on_stream(self, args: Sequence[Bound], options: LaunchOptions) -> LaunchOptions:
+        """The options with the stream of the launch: the one that was asked for, else that of the first array in a card's memory.
+        What other arrays' libraries have under way on other streams comes before the launch."""
+        card = _card(self.device)
+        streams = list(dict.fromkeys(a.stream for a in args if isinstance(a, DeviceArray) and a.stream is not None))
+        if card is None or not streams:
+            return options
+        stream = streams[0] if options.stream is None else options.stream
+        card.follow(stream, [other for other in streams if other != stream])
+        return replace(options, stream=stream)
 
     def _module(self, artifact: Artifact) -> Any:
         kept = self._modules.get(id(artifact))
@@ -100,15 +142,32 @@ def _code_bytes(artifact: Artifact) -> int:
     return len(artifact.text) + len(artifact.binary or b"")
 
 
-def executor_for(target: Target, kind: str) -> Executor:
-    """The target's simulator (`sim`), its chip (`hw`), or the chip where there is one (`auto`); made once a process."""
+def _card(device: Device) -> Card | None:
+    """The device as one with streams and peers, where it is one."""
+    return device if isinstance(device, Card) else None
+
+
+def executor_for(target: Target, kind: str, number: int | None = None) -> Executor:
+    """The target's simulator (`sim`), its chip (`hw`), or the chip where there is one (`auto`); made once a process. `number` is
+    the card's, where it must be a certain one."""
     if kind == "auto":
         return _automatic(target)
+    key = kind if number is None else f"{kind} {number}"
     with target.lock:
-        if kind not in target.executors:
-            make = target.backend.device if kind == "hw" else target.backend.simulator
-            target.executors[kind] = Executor(_made(make, target, kind))
-        return target.executors[kind]
+        if key not in target.executors:
+            make = target.backend.simulator if kind == "sim" else target.backend.device
+            target.executors[key] = Executor(_made(make if number is None else partial(make, number), target, kind))
+        return target.executors[key]
+
+
+def executor_of_launch(target: Target, kind: str, args: Sequence[Bound]) -> Executor:
+    """The executor for arguments: `executor_for`'s, or where arrays are in the memory of another card, that of the first
+    array's."""
+    executor = executor_for(target, kind)
+    card = _card(executor.device)
+    first = next((a for a in args if isinstance(a, DeviceArray) and a.nbytes), None)
+    number = None if card is None or first is None else card.owner(first.address)
+    return executor if card is None or number in (None, card.number) else executor_for(target, "hw", number)
 
 
 def _automatic(target: Target) -> Executor:
@@ -128,7 +187,7 @@ def run(
     options: LaunchOptions, clock: StageClock,
 ) -> LaunchReport:
     """One launch on the target's executor. A crash of it becomes an InternalError, and the next launch gets a fresh executor."""
-    executor = executor_for(target, kind)
+    executor = executor_of_launch(target, kind, args)
     facts = {**target.facts, "entry": entry.name, "grid": grid, "arguments": _Shown(args), "options": options}
     with guarded(f"executing {entry.name} on {target.name}", facts, lambda: artifact.text, failed=target.executors.clear):
         return executor.run(artifact, entry, grid, args, options, clock)
@@ -145,7 +204,7 @@ class _Shown:
 
 
 def _shown(argument: Bound) -> str:
-    if isinstance(argument, HostArray):
+    if isinstance(argument, HostArray | DeviceArray):
         return f"{argument.dtype}{list(argument.shape)} strides {argument.strides} at {argument.offset} of {argument.nbytes} bytes"
     return str(argument)
 
@@ -155,6 +214,8 @@ def _argument(argument: Bound, stores: Sequence[Storage], handles: Sequence[int]
         return BufferView(0)
     if isinstance(argument, Scalar | Struct):
         return argument
+    if isinstance(argument, DeviceArray):
+        return DeviceAddress(argument.address)
     index = _index_of(argument, stores)
     return BufferView(handles[index], argument.address - stores[index].start)
 

@@ -337,7 +337,7 @@ def _shown(value: int) -> str:
 
 
 def _array_type(kernel: JITFunction, parameter: KernelParameter, value: Any) -> str:
-    from tilefw.runtime.arguments.arrays import host_array, is_array
+    from tilefw.runtime.arguments.arrays import array_argument, is_array
 
     # NumPy's scalars also say that they are arrays, and so do its classes.
     number = _number(value)
@@ -348,7 +348,7 @@ def _array_type(kernel: JITFunction, parameter: KernelParameter, value: Any) -> 
     if type(value) in (object, complex) or isinstance(value, type) or not is_array(value):
         what = f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
         raise _unfit(kernel, parameter, what, "arguments are arrays, numbers, None and tl.constexpr values")
-    array = host_array(value, f"argument `{parameter.name}` of kernel `{kernel.__name__}`")
+    array = array_argument(value, f"argument `{parameter.name}` of kernel `{kernel.__name__}`")
     kind = parameter.annotation if parameter.annotation.startswith("*") else (
         f"*{'k' if parameter.is_const else ''}{signature_name(array.dtype.name)}"
     )

@@ -8,12 +8,12 @@ from typing import Any, Literal, cast
 
 from tilefw.api.artifact import Artifact, Entry
 from tilefw.api.checks import PROGRAM_CHECKS
-from tilefw.api.device import DEFAULT_BUDGET, Finding, LaunchOptions, LaunchReport
+from tilefw.api.device import DEFAULT_BUDGET, Completion, Finding, LaunchOptions, LaunchReport
 from tilefw.api.errors import LaunchError, UnsupportedError
 from tilefw.api.target import UNDER_2_GIB, TargetInfo
 from tilefw.api.timeline import Timeline, Utilisation
 from tilefw.runtime import config
-from tilefw.runtime.arguments.arrays import host_array, is_array, storages
+from tilefw.runtime.arguments.arrays import array_argument, is_array, storages
 from tilefw.runtime.arguments.binding import Bound, bind, grid_of
 from tilefw.runtime.arguments.bound_launch import launch_of
 from tilefw.runtime.checks import plugin_checks
@@ -21,6 +21,7 @@ from tilefw.runtime.checks.device_checks import made_by
 from tilefw.runtime.checks.program_checks import check_program
 from tilefw.runtime.compilation import compiler, options
 from tilefw.runtime.compilation.kernel_source import from_jit
+from tilefw.runtime.device_times import EXECUTE, DeviceTimes
 from tilefw.runtime.diagnostics import render_counters, render_findings, render_notes, render_utilisation
 from tilefw.runtime.executor import executor_for, run
 from tilefw.runtime.plugins.loader import Target, find
@@ -33,6 +34,9 @@ _FOUND = {"": "compiled now", "memory": "from the memory cache", "disk": "from t
 class LaunchResult:
     """What one launch did. `times` holds seconds by stage; `found` says where the artifact came from: the `memory` or `disk` cache,
     a `file` of machine code, or `` when it was compiled now.
+
+    `completion` is there where the launch may still run: on a card, with no array of the host among its arguments. `wait` waits for
+    its end, as does whoever looks up the seconds of `execute` in `times`, which are the device's own.
 
     `diagnostics` are the findings that are warnings: an error raises CheckError instead. `checks` are those that the device made;
     a launch without any is unchecked.
@@ -50,6 +54,13 @@ class LaunchResult:
     utilisation: tuple[Utilisation, ...] = ()
     timeline: Timeline | None = None
     checks: frozenset[str] = frozenset()
+    completion: Completion | None = None
+
+    def wait(self) -> LaunchResult:
+        """This result, when the launch has ended. Raises LaunchError TFW0349 where the kernel failed on the card."""
+        if self.completion is not None:
+            self.completion.wait()
+        return self
 
     @property
     def notes(self) -> tuple[Mapping[str, str], ...]:
@@ -58,7 +69,8 @@ class LaunchResult:
 
     def __str__(self) -> str:
         source = _FOUND.get(self.found, self.found)
-        seconds = ", ".join(f"{name} {1000 * value:.1f}" for name, value in self.times.items() if value >= 0.00005)
+        shown = [(name, value, ".4g" if self.executor == "hw" and name == EXECUTE else ".1f") for name, value in self.times.items()]
+        seconds = ", ".join(f"{name} {1000 * value:{form}}" for name, value, form in shown if value >= 0.00005 or form == ".4g")
         lines = [
             f"{self.kernel} on {self.target} ({self.executor}), grid {'x'.join(map(str, self.grid))}, {source}",
             f"  milliseconds: {seconds}" if seconds else "",
@@ -121,7 +133,7 @@ def execute(
     launch_options = LaunchOptions(
         block=block, dynamic_shared=dynamic_shared, checks=checks, budget=resolved.budget,
         numerics=cast(Literal["ieee", "hw"], resolved.numerics), seed=resolved.seed, timeline=timeline,
-        observers=plugin_checks.observers(checks),
+        observers=plugin_checks.observers(checks), stream=resolved.stream,
     )
     clock = StageClock(compiled.times)
     report = LaunchReport()
@@ -130,9 +142,10 @@ def execute(
     if timeline and report.timeline is None:
         reason = f"its {device.executor} executor gives none" if all(grid) else "its grid is empty, and nothing runs"
         raise LaunchError(f"{kernel} on {target.name} has no timeline: {reason}", code="TFW0646")
+    times = clock.seconds if report.completion is None else DeviceTimes(clock.seconds, report.completion)
     return LaunchResult(
         kernel, target.name, device.executor, compiled.artifact, grid, (*(checked or ()), *report.findings), report.counters,
-        clock.seconds, compiled.found, report.utilisation, report.timeline, checks | of_program,
+        times, compiled.found, report.utilisation, report.timeline, checks | of_program, report.completion,
     )
 
 
@@ -155,7 +168,7 @@ def facts_of(info: TargetInfo, values: Mapping[str, Any]) -> frozenset[str]:
     wanted = info.wants & {"disjoint", "under_2_gib"}
     if not wanted:
         return frozenset()
-    arrays = [(name, host_array(value)) for name, value in values.items() if is_array(value)]
+    arrays = [(name, array_argument(value)) for name, value in values.items() if is_array(value)]
     holds = set()
     if len(storages(arrays)) == len(arrays):
         holds.add("disjoint")

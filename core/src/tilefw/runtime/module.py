@@ -31,16 +31,16 @@ class LoadedKernel:
     def launch(
         self, grid: Any, args: Sequence[Any], *, block: Any = None, dynamic_shared: int | None = None, executor: str | None = None,
         checks: config.Checks = None, budget: int | None = None, numerics: str | None = None, seed: int | None = None,
-        timeline: bool = False,
+        timeline: bool = False, stream: Any = None,
     ) -> LaunchResult:
         """Execute over `grid` workgroups; arrays are written in place, None is a null pointer.
 
         `args` names every parameter in order; hidden ones that are null pointers may be left out. A struct by value is `bytes`, a
         NumPy structured scalar or array, or a `ctypes.Structure`. `block` is needed when
-        the machine code does not say it; `timeline` asks for `LaunchResult.timeline`. Raises LaunchError, and
+        the machine code does not say it; `timeline` asks for `LaunchResult.timeline`; `stream` is a card's. Raises LaunchError, and
         CheckError when a check found a fault.
         """
-        resolved = config.resolve(config.settings(self.module.target.name, executor, checks, budget, numerics, seed))
+        resolved = config.resolve(config.settings(self.module.target.name, executor, checks, budget, numerics, seed, stream))
         if dynamic_shared is not None and (not isinstance(dynamic_shared, int) or dynamic_shared < 0):
             raise LaunchError(f"dynamic_shared is a number of bytes, not {dynamic_shared!r}", code="TFW0325")
         compiled = CompiledArtifact(self.module.artifact, {}, "file")

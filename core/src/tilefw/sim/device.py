@@ -9,15 +9,15 @@ from typing import ClassVar, Literal
 
 from tilefw.api.artifact import Artifact, Entry
 from tilefw.api.checks import ALL_CHECKS
-from tilefw.api.device import Argument, BufferView, LaunchOptions, LaunchReport, Scalar, Struct
-from tilefw.api.dtypes import DType, dtype
+from tilefw.api.device import Argument, BufferView, LaunchOptions, LaunchReport
 from tilefw.api.errors import CodeError, LaunchError
 from tilefw.api.garbage_collection import paused
+from tilefw.argument_block import argument_block
 from tilefw.sim.engine.load import LoadedProgram, load_program
-from tilefw.sim.engine.run import launch, pack
+from tilefw.sim.engine.run import launch
 from tilefw.sim.memory.buffers import SimulatedBuffers
 from tilefw.sim.memory.regions import GlobalMemory
-from tilefw.sim.program import Program, ProgramParameter, SimulatedChip
+from tilefw.sim.program import Program, SimulatedChip
 
 Decoders = Mapping[str, Callable[[], Program]]
 """For each entry, by name, what decodes it; asked when the entry is first launched."""
@@ -87,28 +87,11 @@ class SimulatorDevice(SimulatedBuffers, ABC):
     ) -> bytes:
         """The bytes that the entry finds its arguments in: each at its offset. A chip may add what it passes besides. Raises
         LaunchError."""
-        parameters = loaded.program.parameters
-        if len(args) != len(parameters):
-            raise LaunchError(
-                f"{loaded.program.name} takes {len(parameters)} arguments, {len(args)} given", code="TFW0347",
-                note="parameters: " + ", ".join(p.name for p in parameters),
-            )
-        values = {p.offset: self._bytes(p, argument) for p, argument in zip(parameters, args, strict=True)}
-        return pack(values, max((p.offset + p.size for p in parameters), default=0))
+        program = loaded.program
+        return argument_block(program.name, program.parameters, args, self._address, self.chip.address_bits, self.name)
 
-    def _bytes(self, parameter: ProgramParameter, argument: Argument) -> bytes:
-        if isinstance(argument, BufferView):
-            bits = self.chip.address_bits
-            if 8 * parameter.size != bits:
-                raise LaunchError(
-                    f"{parameter.name} has {parameter.size} bytes and takes no pointer", code="TFW0347",
-                    note=f"an address of {self.name} has {bits // 8} bytes",
-                )
-            base = self._memory.region(argument.handle).base if argument.handle else 0
-            return ((base + argument.offset) % 2**bits).to_bytes(bits // 8, "little")
-        if isinstance(argument, Struct):
-            return _struct_bytes(parameter, argument)
-        return _scalar_bytes(parameter, argument)
+    def _address(self, view: BufferView) -> int:
+        return self._memory.region(view.handle).base + view.offset
 
 
 def _block(loaded: LoadedProgram, declared: Entry | None, options: LaunchOptions) -> tuple[int, int, int]:
@@ -122,37 +105,3 @@ def _block(loaded: LoadedProgram, declared: Entry | None, options: LaunchOptions
         )
     sizes = [*(int(n) for n in block), 1, 1][:3]
     return sizes[0], sizes[1], sizes[2]
-
-
-def _struct_bytes(parameter: ProgramParameter, argument: Struct) -> bytes:
-    if len(argument.data) != parameter.size:
-        raise LaunchError(f"{parameter.name} has {parameter.size} bytes, not {len(argument.data)}", code="TFW0347")
-    return argument.data
-
-
-def _scalar_bytes(parameter: ProgramParameter, argument: Scalar) -> bytes:
-    try:
-        kind = dtype(argument.dtype)
-    except KeyError:
-        raise LaunchError(f"{parameter.name}: no element type is called {argument.dtype!r}", code="TFW0347") from None
-    if kind.is_float:
-        return _float_bytes(parameter, argument, kind)
-    if parameter.size > 8:
-        raise LaunchError(f"{parameter.name} is a struct of {parameter.size} bytes and takes no number", code="TFW0347")
-    value = int(argument.value)
-    if not -(1 << (8 * parameter.size - 1)) <= value < 1 << (8 * parameter.size):
-        raise LaunchError(f"{parameter.name}: {value} does not fit {8 * parameter.size} bits", code="TFW0347")
-    return (value % (1 << (8 * parameter.size))).to_bytes(parameter.size, "little")
-
-
-def _float_bytes(parameter: ProgramParameter, argument: Scalar, kind: DType) -> bytes:
-    if kind.storage_bits != 8 * parameter.size or kind.numpy is None:
-        raise LaunchError(
-            f"{parameter.name} has {8 * parameter.size} bits and takes no {kind.name}", code="TFW0347"
-        )
-    import ml_dtypes
-    import numpy as np
-
-    scalar = getattr(np, kind.numpy, None) or getattr(ml_dtypes, kind.numpy)
-    with np.errstate(over="ignore"):
-        return np.array(argument.value, dtype=np.float64).astype(scalar).tobytes()

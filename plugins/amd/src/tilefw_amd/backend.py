@@ -1,4 +1,4 @@
-"""The AMD backend: tile IR through the SIMT kit to code objects, which are read, written and simulated as well."""
+"""The AMD backend: tile IR through the SIMT kit to code objects, which are read, written, simulated and run on cards as well."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from tilefw.api import Artifact, CompileOptions, Device, Resources
+from tilefw.api import Artifact, CompileOptions, Device, Requirement, Resources
 from tilefw.api.simt import LaneChip, SimtBackend
 
 if TYPE_CHECKING:
@@ -84,3 +84,13 @@ class AmdBackend(SimtBackend):
         from tilefw_amd.simulate.device import Simulator
 
         return Simulator(self.target)
+
+    def device(self, number: int | None = None) -> Device:
+        from tilefw_amd.device.card import card
+
+        return card(self.target, number)
+
+    def device_requirements(self) -> Sequence[Requirement]:
+        from tilefw_amd.device.requirements import requirements
+
+        return tuple(requirements(self.target))

@@ -58,6 +58,6 @@ def test_too_large_a_workgroup_says_how_much_and_what_to_change(tilefw) -> None:
 
 def test_targets_and_doctor_name_it(tilefw) -> None:
     (target,) = [t for t in json.loads(tilefw("targets", "--json")[1])["targets"] if t["name"] == "amd-cdna3"]
-    assert sorted(target["provides"]) == ["assemble", "emit", "lower", "simulate"]
+    assert sorted(target["provides"]) == ["assemble", "device", "emit", "lower", "simulate"]
     status, out, _ = tilefw("doctor")
     assert status == 0 and "amd-cdna3" in out

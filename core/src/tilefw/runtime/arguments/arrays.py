@@ -1,20 +1,22 @@
-"""Any array as bytes in host memory: element type, shape, strides, and the storage that owns it.
+"""Any array as bytes in memory: element type, shape, strides, and the storage that owns it.
 
-NumPy, PyTorch CPU tensors, `__array_interface__`, the buffer protocol, DLPack, ml_dtypes element types. An array's bounds are
-those of its storage: a kernel may walk from a view to all that the view's owner holds, and nowhere else.
+NumPy, PyTorch tensors, `__array_interface__`, `__cuda_array_interface__`, the buffer protocol, DLPack, ml_dtypes element types. An
+array's bounds are those of its storage: a kernel may walk from a view to all that the view's owner holds, and nowhere else.
 """
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from tilefw.api.dtypes import DTYPES, DType, dtype
 from tilefw.api.errors import LaunchError
+from tilefw.runtime.arguments import device_arrays
+from tilefw.runtime.arguments.device_arrays import DeviceArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +52,11 @@ class TypedArray:
 
 def reinterpret(array: Any, element: str) -> TypedArray:
     """The same memory read as `element`, of equal width (Triton's `triton.reinterpret`); raises LaunchError TFW0331."""
-    host = host_array(array)
+    found = array_argument(array).dtype
     wanted = _dtype_named(element)
-    if wanted.storage_bits != host.dtype.storage_bits:
+    if wanted.storage_bits != found.storage_bits:
         raise LaunchError(
-            f"an array of {host.dtype} cannot be read as {wanted}: {host.dtype.storage_bits} and {wanted.storage_bits} bits",
+            f"an array of {found} cannot be read as {wanted}: {found.storage_bits} and {wanted.storage_bits} bits",
             code="TFW0331",
         )
     return TypedArray(array, wanted)
@@ -74,11 +76,31 @@ def is_array(value: Any) -> bool:
 
 def host_array(value: Any, what: str = "the argument") -> HostArray:
     """`value` as memory of the host; raises LaunchError when it is none, lives elsewhere, or has elements that no kernel knows."""
+    found = array_argument(value, what)
+    if isinstance(found, DeviceArray):
+        raise in_device_memory(found)
+    return found
+
+
+def in_device_memory(array: DeviceArray) -> LaunchError:
+    """The error for an array in a card's memory where host memory is needed."""
+    return LaunchError(
+        f"{array.what} lives in the memory of a device, and this executor runs on the host", code="TFW0333",
+        help="copy it to the host first, or launch with executor='hw'",
+    )
+
+
+def array_argument(value: Any, what: str = "the argument") -> HostArray | DeviceArray:
+    """`value` as memory of the host or of a card; raises LaunchError when it is none, or has elements that no kernel knows."""
     if isinstance(value, TypedArray):
-        host = host_array(value.array, what)
-        return HostArray(value.dtype, host.shape, host.strides, host.address, host.start, host.nbytes, host.readonly, host.keep)
+        return replace(array_argument(value.array, what), dtype=value.dtype)
     if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "untyped_storage"):
         return _from_torch(value, what)
+    if not isinstance(value, np.ndarray | np.generic) and not hasattr(value, "__array_interface__"):
+        interface = getattr(value, "__cuda_array_interface__", None)
+        if interface is not None:
+            kind = np.dtype(interface["typestr"])
+            return device_arrays.from_interface(value, _element(kind, what), kind.itemsize, what)
     return _from_numpy(_as_numpy(value, what), what)
 
 
@@ -100,11 +122,6 @@ def _as_numpy(value: Any, what: str) -> np.ndarray:
         raise LaunchError(f"{what} is a number, not an array", code="TFW0330")
     if hasattr(value, "__array_interface__"):
         return np.asarray(value)
-    if hasattr(value, "__cuda_array_interface__"):
-        raise LaunchError(
-            f"{what} lives in the memory of a device, and this executor runs on the host",
-            code="TFW0333", help="copy it to the host first, or launch with executor='hw'",
-        )
     if _has_buffer(value):
         return _from_buffer(value, what)
     if hasattr(value, "__dlpack__"):
@@ -185,18 +202,15 @@ def _byte_bounds(array: np.ndarray) -> tuple[int, int]:
     return low, high + array.itemsize
 
 
-def _from_torch(tensor: Any, what: str) -> HostArray:
+def _from_torch(tensor: Any, what: str) -> HostArray | DeviceArray:
     """A PyTorch tensor by its storage; the library itself is not imported."""
-    if tensor.device.type != "cpu":
-        raise LaunchError(
-            f"{what} is a tensor on {tensor.device}, and this executor runs on the host", code="TFW0333",
-            help="launch with `tensor.cpu()`, or with executor='hw'",
-        )
-    if str(tensor.layout) != "torch.strided" or tensor.is_conj() or tensor.is_neg():
-        message = f"{what} is a tensor without plain memory ({tensor.layout})"
+    if str(tensor.layout) != "torch.strided" or tensor.is_conj() or tensor.is_neg() or tensor.device.type == "meta":
+        message = f"{what} is a tensor without plain memory ({tensor.layout} on {tensor.device})"
         raise LaunchError(message, code="TFW0330", help="make it contiguous first")
     name = str(tensor.dtype).removeprefix("torch.")
     element = _dtype_named(name, what)
+    if tensor.device.type != "cpu":
+        return device_arrays.from_torch(tensor, element, what)
     storage = tensor.untyped_storage()
     strides = tuple(n * tensor.element_size() for n in tensor.stride())
     start, nbytes = storage.data_ptr(), storage.nbytes()
@@ -213,7 +227,7 @@ def _dtype_named(name: str, what: str = "the array") -> DType:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """One stretch of host memory that becomes one device allocation; `readonly` when every argument in it is."""
+    """One stretch of memory; `readonly` when every argument in it is. One of the host's becomes one allocation of the device."""
 
     start: int
     nbytes: int
@@ -221,7 +235,7 @@ class Storage:
     element: str
     label: str
 
-    def holds(self, array: HostArray) -> bool:
+    def holds(self, array: HostArray | DeviceArray) -> bool:
         """Whether the array's own storage lies in this one."""
         return self.start <= array.start and array.start + array.nbytes <= self.start + self.nbytes
 
@@ -233,7 +247,7 @@ class Storage:
         return np.frombuffer(memoryview(raw), np.uint8)
 
 
-def storages(arrays: Sequence[tuple[str, HostArray]]) -> list[Storage]:
+def storages(arrays: Sequence[tuple[str, HostArray | DeviceArray]]) -> list[Storage]:
     """The storages below named arrays, in the order of their addresses; those that overlap are one."""
     merged: list[Storage] = []
     for label, array in sorted(arrays, key=lambda pair: pair[1].start):

@@ -10,10 +10,11 @@ from tilefw.api.artifact import Entry, Parameter
 from tilefw.api.device import Scalar, Struct
 from tilefw.api.dtypes import DType, dtype
 from tilefw.api.errors import LaunchError
-from tilefw.runtime.arguments.arrays import HostArray, host_array, is_array
+from tilefw.runtime.arguments.arrays import HostArray, array_argument, is_array
+from tilefw.runtime.arguments.device_arrays import DeviceArray
 from tilefw.runtime.arguments.struct_argument import is_struct, struct
 
-Bound = HostArray | Scalar | Struct | None  # an argument ready for a launch; None is the null pointer
+Bound = HostArray | DeviceArray | Scalar | Struct | None  # an argument ready for a launch; None is the null pointer
 GRID_LIMIT = 2**31 - 1  # programs along one axis, as a 32-bit program id counts them
 
 
@@ -86,7 +87,7 @@ def _hidden(entry: Entry, parameter: Parameter) -> Bound:
 
 def _bind_one(entry: Entry, parameter: Parameter, value: Any) -> Bound:
     what = f"argument '{parameter.name}' of {entry.name}"
-    if isinstance(value, HostArray):
+    if isinstance(value, HostArray | DeviceArray):
         return value
     if parameter.kind == "struct" or (is_struct(value) and parameter.kind != "pointer"):
         return struct(what, parameter, value)
@@ -120,7 +121,7 @@ def _pointer(what: str, value: Any) -> Bound:
     if isinstance(value, Scalar) or not is_array(value):
         message = f"{what} is a pointer, and takes an array, not {value!r}"
         raise LaunchError(message, code="TFW0324", help="None is the null pointer")
-    return host_array(value, what)
+    return array_argument(value, what)
 
 
 def _typed(what: str, parameter: Parameter, value: Scalar) -> Scalar:

@@ -10,7 +10,7 @@ from tilefw.api.dtypes import DTYPES, dtype
 from tilefw.api.errors import CompileError, LaunchError
 from tilefw.api.launch import BufferPlacement, LaunchArguments
 from tilefw.api.target import BOUND_FACTS, TargetInfo
-from tilefw.runtime.arguments.arrays import host_array, is_array, storages
+from tilefw.runtime.arguments.arrays import array_argument, is_array, storages
 from tilefw.runtime.arguments.binding import grid_of, scalar
 
 
@@ -20,7 +20,7 @@ def launch_of(info: TargetInfo, values: Mapping[str, Any], grid: tuple[int, int,
     Arguments that are None are constants of the code already."""
     if not info.wants & BOUND_FACTS:
         return None
-    arrays = [(name, host_array(value)) for name, value in values.items() if is_array(value)]
+    arrays = [(name, array_argument(value)) for name, value in values.items() if is_array(value)]
     stores = storages(arrays)
     buffers = {}
     for name, array in arrays:

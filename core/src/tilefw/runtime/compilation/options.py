@@ -14,7 +14,7 @@ from tilefw.runtime.config import verify_code
 from tilefw.runtime.names import suggest
 
 # Keywords of a launch that choose where and how to execute, not what code is made.
-EXECUTION_KEYWORDS = ("target", "executor", "checks", "budget", "numerics", "seed")
+EXECUTION_KEYWORDS = ("target", "executor", "checks", "budget", "numerics", "seed", "stream")
 
 
 def _power_of_two(value: Any) -> str | None:

@@ -79,7 +79,8 @@ class Chip:
     are what rows ask for in `only`. `limits` are those of `TargetInfo`. `elf_machine` and `elf_flags` are of the code object's
     header. `float8` says which format the mnemonics' fp8 and bf8 are, in core's names of element types. `matrix_sums` is the matrix
     unit's rounding by bits of an element. `vector_granule` and `shared_granule` are the units in which registers (of a lane) and
-    shared memory (bytes) are allocated; `workgroups` how many workgroups of several waves a compute unit holds.
+    shared memory (bytes) are allocated; `workgroups` how many workgroups of several waves a compute unit holds. `first_hip` is the
+    version of the HIP runtime from which on it runs the chip.
     """
 
     name: str
@@ -103,6 +104,7 @@ class Chip:
     pointer_bits: int
     max_grid: tuple[int, int, int]
     features: frozenset[str] = frozenset()
+    first_hip: tuple[int, int] = (6, 0)
 
     def __str__(self) -> str:
         return self.name

@@ -89,4 +89,5 @@ CHIP = Chip(
     bank_bytes=4,
     pointer_bits=64,
     max_grid=(2**31 - 1, 65536, 65536),  # HIP's device properties of gfx942, `maxGridSize`
+    first_hip=(6, 0),  # ROCm 6.0 release notes: MI300X
 )

@@ -28,7 +28,7 @@ def target(chip: Chip) -> TargetInfo:
         chip=chip.name,
         summary=chip.summary,
         backend="tilefw_amd.backend:AmdBackend",
-        provides=frozenset({"lower", "emit", "assemble", "simulate"}),
+        provides=frozenset({"lower", "emit", "assemble", "simulate", "device"}),
         aliases=chip.aliases,
         capabilities=CAPABILITIES,
         # Loads of a pipeline move over stores to other buffers; buffers below 2 GiB are reached by 32-bit offsets.

@@ -1,0 +1,95 @@
+"""The block of bytes in which an entry finds its arguments: each at its offset, as the machine code reads it.
+
+Simulators and devices make it in the same way; what an address is, each of them knows for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from tilefw.api.device import Argument, BufferView, DeviceAddress, Scalar, Struct
+from tilefw.api.dtypes import DType, dtype
+from tilefw.api.errors import LaunchError
+
+
+class Slot(Protocol):
+    """Where a parameter stands: bytes [offset, offset + size)."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+
+
+def argument_block(
+    entry: str, slots: Sequence[Slot], args: Sequence[Argument], address: Callable[[BufferView], int], address_bits: int,
+    device: str,
+) -> bytes:
+    """The block for `args`, one for each of the `slots`; `address` gives that of a buffer which is not null.
+
+    Raises LaunchError TFW0347 for a wrong count, or for an argument that its slot cannot hold."""
+    if len(args) != len(slots):
+        raise LaunchError(
+            f"{entry} takes {len(slots)} arguments, {len(args)} given", code="TFW0347",
+            note="parameters: " + ", ".join(slot.name for slot in slots),
+        )
+    block = bytearray(max((slot.offset + slot.size for slot in slots), default=0))
+    for slot, argument in zip(slots, args, strict=True):
+        if isinstance(argument, Scalar):
+            data = _scalar_bytes(slot, argument)
+        elif isinstance(argument, Struct):
+            data = _struct_bytes(slot, argument)
+        else:
+            data = _address_bytes(slot, argument, address, address_bits, device)
+        block[slot.offset : slot.offset + slot.size] = data
+    return bytes(block)
+
+
+def _address_bytes(
+    slot: Slot, argument: BufferView | DeviceAddress, address: Callable[[BufferView], int], address_bits: int, device: str
+) -> bytes:
+    if 8 * slot.size != address_bits:
+        raise LaunchError(
+            f"{slot.name} has {slot.size} bytes and takes no pointer", code="TFW0347",
+            note=f"an address of {device} has {address_bits // 8} bytes",
+        )
+    if isinstance(argument, DeviceAddress):
+        value = argument.value
+    else:
+        value = address(argument) if argument.handle else argument.offset
+    return (value % 2**address_bits).to_bytes(address_bits // 8, "little")
+
+
+def _struct_bytes(slot: Slot, argument: Struct) -> bytes:
+    if len(argument.data) != slot.size:
+        raise LaunchError(f"{slot.name} has {slot.size} bytes, not {len(argument.data)}", code="TFW0347")
+    return argument.data
+
+
+def _scalar_bytes(slot: Slot, argument: Scalar) -> bytes:
+    try:
+        kind = dtype(argument.dtype)
+    except KeyError:
+        raise LaunchError(f"{slot.name}: no element type is called {argument.dtype!r}", code="TFW0347") from None
+    if kind.is_float:
+        return _float_bytes(slot, argument, kind)
+    if slot.size > 8:
+        raise LaunchError(f"{slot.name} is a struct of {slot.size} bytes and takes no number", code="TFW0347")
+    value = int(argument.value)
+    if not -(1 << (8 * slot.size - 1)) <= value < 1 << (8 * slot.size):
+        raise LaunchError(f"{slot.name}: {value} does not fit {8 * slot.size} bits", code="TFW0347")
+    return (value % (1 << (8 * slot.size))).to_bytes(slot.size, "little")
+
+
+def _float_bytes(slot: Slot, argument: Scalar, kind: DType) -> bytes:
+    if kind.storage_bits != 8 * slot.size or kind.numpy is None:
+        raise LaunchError(f"{slot.name} has {8 * slot.size} bits and takes no {kind.name}", code="TFW0347")
+    import ml_dtypes
+    import numpy as np
+
+    scalar = getattr(np, kind.numpy, None) or getattr(ml_dtypes, kind.numpy)
+    with np.errstate(over="ignore"):
+        return np.array(argument.value, dtype=np.float64).astype(scalar).tobytes()

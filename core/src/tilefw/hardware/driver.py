@@ -1,0 +1,155 @@
+"""What a vendor's driver does for a card, in words that all vendors share; a plugin implements it over its library."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class CardInfo:
+    """One card as the driver lists it: its `number`, the product's `name`, its `chip` as `TargetInfo.chip` spells chips, its
+    memory."""
+
+    number: int
+    name: str
+    chip: str
+    memory_bytes: int
+
+    def __str__(self) -> str:
+        return f"{self.number}: {self.name}, {self.chip}, {self.memory_bytes >> 30} GiB"
+
+
+class Driver(ABC):
+    """A driver. Addresses, and the handles of modules, functions, streams and events, are whole numbers as the library gives them;
+    stream 0 is its default stream.
+
+    Every method but `cards` and `current` acts on the card that is current in the calling thread, which `on` sets. A method whose
+    function fails raises DriverError.
+    """
+
+    @abstractmethod
+    def cards(self) -> Sequence[CardInfo]:
+        """All cards that the driver has, by number."""
+
+    @abstractmethod
+    def current(self) -> int:
+        """The number of the card that is current in this thread."""
+
+    @abstractmethod
+    def make_current(self, number: int) -> None:
+        """Make a card current in this thread."""
+
+    @contextmanager
+    def on(self, number: int) -> Iterator[None]:
+        """A block in which a card is current; the one before is current again behind it, since other libraries rely on theirs."""
+        before = self.current()
+        if before == number:
+            yield
+            return
+        self.make_current(number)
+        try:
+            yield
+        finally:
+            self.make_current(before)
+
+    @abstractmethod
+    def allocate(self, nbytes: int) -> int:
+        """The address of new memory on the card."""
+
+    @abstractmethod
+    def free(self, address: int) -> None:
+        """Give memory back; what runs on the card ends before."""
+
+    @abstractmethod
+    def memory(self) -> tuple[int, int]:
+        """(Free, all) bytes of the card's memory."""
+
+    @abstractmethod
+    def copy_in(self, address: int, host: int, nbytes: int, stream: int | None = None) -> None:
+        """Copy host memory to the card's: at once behind all that runs on the default stream, or behind what `stream` holds; then
+        the host memory must stay until the stream was waited for."""
+
+    @abstractmethod
+    def copy_out(self, host: int, address: int, nbytes: int, stream: int | None = None) -> None:
+        """Copy the card's memory to the host's, as `copy_in`."""
+
+    @abstractmethod
+    def copy(self, target: int, source: int, nbytes: int, stream: int) -> None:
+        """Copy between memory of cards, behind what `stream` holds."""
+
+    @abstractmethod
+    def owner(self, address: int) -> int | None:
+        """The number of the card in whose memory an address lies; None for one that no card has."""
+
+    @abstractmethod
+    def load(self, image: bytes) -> int:
+        """A module of machine code."""
+
+    @abstractmethod
+    def unload(self, module: int) -> None:
+        """Give a module back."""
+
+    @abstractmethod
+    def function(self, module: int, name: str) -> int:
+        """An entry of a module."""
+
+    @abstractmethod
+    def launch(
+        self, function: int, grid: tuple[int, int, int], block: tuple[int, int, int], shared: int, stream: int, arguments: bytes
+    ) -> None:
+        """Launch workgroups of `block` threads over `grid`, with `shared` bytes of shared memory beside the code's own."""
+
+    @abstractmethod
+    def new_stream(self) -> int:
+        """A stream that runs beside the default stream."""
+
+    @abstractmethod
+    def end_stream(self, stream: int) -> None:
+        """Give a stream back when its work is done."""
+
+    @abstractmethod
+    def wait_stream(self, stream: int) -> None:
+        """Wait for all that a stream holds."""
+
+    @abstractmethod
+    def wait_card(self) -> None:
+        """Wait for all that the card does."""
+
+    @abstractmethod
+    def new_event(self) -> int:
+        """An event that knows the time."""
+
+    @abstractmethod
+    def end_event(self, event: int) -> None:
+        """Give an event back."""
+
+    @abstractmethod
+    def record(self, event: int, stream: int) -> None:
+        """Let an event happen when all that the stream holds now is done."""
+
+    @abstractmethod
+    def happened(self, event: int) -> bool:
+        """Whether an event has happened; does not wait."""
+
+    @abstractmethod
+    def wait_event(self, event: int) -> None:
+        """Wait until an event has happened."""
+
+    @abstractmethod
+    def order(self, stream: int, event: int) -> None:
+        """Let what comes to the stream from now on begin when the event has happened."""
+
+    @abstractmethod
+    def seconds(self, start: int, end: int) -> float:
+        """The time from one event to another, both of which have happened."""
+
+    @abstractmethod
+    def reaches(self, number: int, peer: int) -> bool:
+        """Whether one card can access the memory of another."""
+
+    @abstractmethod
+    def enable_peer(self, peer: int) -> None:
+        """Let the current card access a peer's memory; a second time changes nothing."""

@@ -1,0 +1,96 @@
+"""A vendor's driver library, opened with ctypes: where it is looked for, which functions it must have, and their status codes."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilefw.api.errors import UnsupportedError
+from tilefw.hardware.failures import DriverError, Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """What is asked of a library.
+
+    `product` is what people call it, `variable` the environment variable that names its file, `functions` its functions that give a
+    status (0: success) with the types of their parameters, `texts` those that give the text of a status. `failures` says what a
+    status means for a launch; any other one is `other`.
+    """
+
+    product: str
+    variable: str
+    functions: Mapping[str, Sequence[Any]]
+    texts: Sequence[str]
+    failures: Mapping[int, Failure]
+
+
+class DriverLibrary:
+    """An open library with all functions of its interface; `call` raises DriverError for a status that is not success."""
+
+    def __init__(self, interface: Interface, path: str) -> None:
+        """Raises UnsupportedError TFW0604 where the file cannot be opened, TFW0605 where functions are missing."""
+        self.interface = interface
+        self.path = path
+        self._library = _opened(interface, [path])[0]
+        self._functions = {name: self._function(name, types) for name, types in interface.functions.items()}
+        self._texts = [self._text_function(name) for name in interface.texts]
+        missing = [name for name in (*interface.functions, *interface.texts) if not hasattr(self._library, name)]
+        if missing:
+            raise UnsupportedError(
+                f"{path} is not a {interface.product} that can be used: it lacks {', '.join(missing)}", code="TFW0605",
+                help=f"install a newer {interface.product}, or name its file in {interface.variable}",
+            )
+
+    def _function(self, name: str, types: Sequence[Any]) -> Callable[..., int] | None:
+        found = getattr(self._library, name, None)
+        if found is not None:
+            found.argtypes, found.restype = list(types), ctypes.c_int
+        return found
+
+    def _text_function(self, name: str) -> Callable[[int], bytes | None] | None:
+        found = getattr(self._library, name, None)
+        if found is not None:
+            found.argtypes, found.restype = [ctypes.c_int], ctypes.c_char_p
+        return found
+
+    def status(self, name: str, *args: Any) -> int:
+        """The status that the function gives."""
+        function = self._functions[name]
+        assert function is not None  # else the library was refused
+        return function(*args)
+
+    def call(self, name: str, *args: Any) -> None:
+        """Call a function; raises DriverError."""
+        status = self.status(name, *args)
+        if status:
+            raise self.error(name, status)
+
+    def error(self, name: str, status: int) -> DriverError:
+        """What a function's status says, in the library's own words."""
+        words = [text.decode("utf-8", "replace") for function in self._texts if function is not None and (text := function(status))]
+        return DriverError(name, status, words, self.interface.failures.get(status, "other"))
+
+
+def find(interface: Interface, candidates: Iterable[str]) -> str:
+    """The file or name of the library: what the interface's variable says, else the first of the `candidates` that opens.
+
+    Raises UnsupportedError TFW0604, with all that was tried."""
+    named = os.environ.get(interface.variable)
+    return _opened(interface, [named] if named else candidates)[1]
+
+
+def _opened(interface: Interface, candidates: Iterable[str]) -> tuple[ctypes.CDLL, str]:
+    problems = []
+    for candidate in candidates:
+        try:
+            return ctypes.CDLL(candidate), candidate
+        except OSError as error:
+            problems.append(str(error))
+    raise UnsupportedError(
+        f"no {interface.product} is found", code="TFW0604", note="\n".join(problems) or None,
+        help=f"install it, or name its file in {interface.variable}; `executor='sim'` needs none",
+    )

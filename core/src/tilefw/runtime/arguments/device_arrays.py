@@ -1,0 +1,104 @@
+"""Arrays that other libraries keep in a card's memory: they go into a launch where they are, and nothing of them is copied."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilefw.api.dtypes import DType
+from tilefw.api.errors import LaunchError, UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceArray:
+    """A pointer argument in a card's memory; the fields are those of `HostArray`.
+
+    `stream` is the handle of the stream on which the array's library works on it now; None where it does not say. `what` names the
+    argument in messages.
+    """
+
+    dtype: DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    address: int
+    start: int
+    nbytes: int
+    readonly: bool
+    stream: int | None
+    what: str
+    keep: Any
+
+    @property
+    def offset(self) -> int:
+        """What decides alignment: here the address itself, as nothing moves the array."""
+        return self.address
+
+
+def from_torch(tensor: Any, element: DType, what: str) -> DeviceArray:
+    """A PyTorch tensor on a card, by its storage; it may be used on the stream that is current for its card."""
+    storage = tensor.untyped_storage()
+    strides = tuple(n * tensor.element_size() for n in tensor.stride())
+    return DeviceArray(
+        element, tuple(tensor.shape), strides, tensor.data_ptr(), storage.data_ptr(), storage.nbytes(), False,
+        _current_stream(tensor.device), what, (tensor, storage),
+    )
+
+
+def _current_stream(device: Any) -> int | None:
+    """PyTorch has a module for each kind of device, named as the device is; what it is called does not matter here."""
+    module = getattr(sys.modules.get("torch"), device.type, None)
+    current = getattr(module, "current_stream", None)
+    return None if current is None else stream_handle(current(device))
+
+
+def from_interface(value: Any, element: DType, itemsize: int, what: str) -> DeviceArray:
+    """An object with `__cuda_array_interface__`, whose bounds are those of its elements. Raises LaunchError TFW0330 for a masked
+    one."""
+    interface = value.__cuda_array_interface__
+    if interface.get("mask") is not None:
+        raise LaunchError(f"{what} is a masked array, which kernels do not know", code="TFW0330")
+    shape = tuple(interface["shape"])
+    strides = interface.get("strides")
+    strides = _contiguous(shape, itemsize) if strides is None else tuple(strides)
+    address, readonly = interface["data"]
+    low, high = _bounds(address, shape, strides, itemsize)
+    # The protocol numbers the default stream 1, and forbids 0; None: nothing is under way.
+    stream = interface.get("stream")
+    handle = None if stream is None else 0 if stream == 1 else int(stream)
+    return DeviceArray(element, shape, strides, address, low, high - low, bool(readonly), handle, what, value)
+
+
+def _contiguous(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
+    strides, step = [], itemsize
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))
+
+
+def _bounds(address: int, shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[int, int]:
+    if 0 in shape:
+        return address, address
+    reach = [(extent - 1) * stride for extent, stride in zip(shape, strides, strict=True)]
+    return address + sum(r for r in reach if r < 0), address + sum(r for r in reach if r > 0) + itemsize
+
+
+def stream_handle(value: Any) -> int:
+    """The handle of a stream: a number, an object with the stream protocol, or the streams of PyTorch and CuPy. Raises UsageError
+    TFW0902 for what is none."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    protocol = getattr(value, "__cuda_stream__", None)
+    if protocol is not None:
+        said: Any = protocol() if callable(protocol) else protocol  # (version, handle)
+        return int(said[1])
+    for name in ("cuda_stream", "ptr"):
+        handle = getattr(value, name, None)
+        if isinstance(handle, int):
+            return handle
+    raise UsageError(
+        f"a stream is a stream of PyTorch or CuPy, or a driver's handle, not {value!r}", code="TFW0902",
+        help="leave `stream` out for the current one",
+    )
