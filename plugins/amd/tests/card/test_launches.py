@@ -11,14 +11,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from served import CHIP, TARGET
+from served import CHIP, TARGET, TARGETS
 
 import tilefw
 import tilefw.language as tl
-from standin import StandIn
+from standin import CardModel, StandIn
+from tilefw.api import TargetInfo
 from tilefw.api.hardware import Card
 from tilefw.runtime.module import Module
 from tilefw.runtime.plugins.loader import find
+from tilefw_amd.chips import chip_of
 
 
 @tilefw.jit
@@ -45,6 +47,17 @@ def test_a_command_with_the_executor_in_its_environment_runs_on_the_card(standin
     verdict = json.loads(done.stdout)
     assert (verdict["verdict"], verdict["executor"]) == ("pass", "hw")
     assert standin.names().count("hipModuleLaunchKernel") == 1
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+def test_each_chip_of_the_plugin_has_its_card(target: TargetInfo, machine: Callable[..., StandIn]) -> None:
+    cards = [CardModel(f"{chip_of(other).name}:sramecc+:xnack-") for other in TARGETS]
+    made = machine(cards, (*chip_of(target).first_hip, 0), simulated=chip_of(target))
+    find(target.name).executors.clear()
+    x, out = np.arange(777, dtype=np.float32), np.zeros(777, np.float32)
+    result = scale[(4,)](x, out, 3.0, x.size, BLOCK=256, target=target.name, executor="hw")
+    assert np.array_equal(out, 3 * x) and result.executor == "hw" and made.problems == []
+    find(target.name).executors.clear()
 
 
 @pytest.mark.parametrize("words", [

@@ -13,7 +13,6 @@ from tilefw.api import DEFAULT_CHECKS, Artifact, CodeError, Entry, LaunchOptions
 from tilefw.api.errors import LaunchError
 from tilefw.api.sim import LoadedProgram
 from tilefw_amd import code_object
-from tilefw_amd.chips import chips
 from tilefw_amd.chips.targets import target
 from tilefw_amd.simulate import arguments
 from tilefw_amd.simulate.decode import KernelProgram
@@ -64,8 +63,7 @@ class Runtime:
         self.standin, self.process, self.thread = standin, process, 0
         self.current: dict[int, int] = {}
         self.last: dict[int, int] = {}
-        chip = next((c for c in chips().values() if any(one.architecture.startswith(c.name) for one in standin.cards)), None)
-        self.simulator = None if chip is None else GivenArguments(target(chip))
+        self.simulator = None if standin.simulated is None else GivenArguments(target(standin.simulated))
         self.allocations: dict[int, tuple[int, int, int]] = {}  # address: (handle, bytes, card)
         self.objects: dict[int, Any] = {}  # modules, functions, streams, events by handle
         self.default = [Stream(card) for card in range(len(standin.cards))]

@@ -57,17 +57,20 @@ class StandIn:
     """Cards and a runtime for the processes that load the library while the `with` block lasts.
 
     `cards` are those of the machine, by default one of the plugin's first chip; `version` is HIP's; `failing` gives the status that
-    a function has instead of working, by its name. `calls` gathers (function, arguments), `problems` what broke a rule of the
+    a function has instead of working, by its name. `simulated` is the chip whose code runs, by default the first of the cards' that
+    the plugin has. `calls` gathers (function, arguments), `problems` what broke a rule of the
     interface or of the simulator.
     """
 
     def __init__(
         self, cards: Sequence[CardModel] | None = None, version: tuple[int, int, int] = (6, 4, 43482),
-        failing: dict[str, int] | None = None,
+        failing: dict[str, int] | None = None, simulated: Chip | None = None,
     ) -> None:
         chip: Chip = next(iter(chips().values()))
         self.cards = tuple(cards) if cards is not None else (CardModel(f"{chip.name}:sramecc+:xnack-"),)
         self.version, self.failing = version, dict(failing or {})
+        present = [one.architecture.partition(":")[0] for one in self.cards]
+        self.simulated = simulated or next((chips()[name] for name in present if name in chips()), None)
         self.calls: list[tuple[str, tuple[int, ...]]] = []
         self.problems: list[str] = []
 

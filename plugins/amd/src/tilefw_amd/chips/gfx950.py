@@ -72,4 +72,5 @@ CHIP = Chip(
     bank_bytes=4,
     pointer_bits=64,
     max_grid=(2**31 - 1, 65536, 65536),  # HIP's device properties, `maxGridSize`
+    first_hip=(7, 0),  # ROCm 7.0 release notes: MI350X and MI355X
 )
