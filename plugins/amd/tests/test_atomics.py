@@ -1,16 +1,17 @@
-"""Atomics on gfx942: its own instructions, cache actions and waits as LLVM's memory model has them; right in any schedule."""
+"""Atomics: the chip's own instructions, cache actions and waits as LLVM's memory model has them; right in any schedule."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from served import CHIPS
 
 import tilefw
 import tilefw.language as tl
 from tilefw.kernels.atomic_mix import atomic_mix, function
 from tilefw.testing import contention
 
-TARGET = "amd-cdna3"
+on_each_chip = pytest.mark.parametrize("target", [chip.target for chip in CHIPS])
 _MODIFIERS = ("sc0", "sc1", "vmcnt(0)")
 
 
@@ -29,7 +30,8 @@ def told(text: str, *starts: str) -> list[str]:
     ("xchg", "fp32", "swap"), ("cas", "i64", "cmpswap_x2"), ("or", "i32", "or"),
 ])
 @pytest.mark.parametrize("old", [False, True])
-def test_the_chip_s_own_atomics_are_used(operation: str, name: str, opcode: str, old: bool) -> None:
+@on_each_chip
+def test_the_chip_s_own_atomics_are_used(target: str, operation: str, name: str, opcode: str, old: bool) -> None:
     pointer = f"*{name}:16"
     signature = {"x_ptr": pointer, "memory_ptr": pointer, "n": "i32:16", "cells": "i32"}
     constexprs = {
@@ -37,7 +39,7 @@ def test_the_chip_s_own_atomics_are_used(operation: str, name: str, opcode: str,
     }
     for argument, there in (("compare_ptr", operation == "cas"), ("old_ptr", old)):
         (signature if there else constexprs)[argument] = pointer if there else None
-    text = tilefw.compile(atomic_mix, target=TARGET, signature=signature, constexprs=constexprs, num_warps=4).text
+    text = tilefw.compile(atomic_mix, target=target, signature=signature, constexprs=constexprs, num_warps=4).text
     assert told(text, "global_atomic") == [f"global_atomic_{opcode}{' sc0' if old else ''}"]
 
 
@@ -47,9 +49,10 @@ def last_half(memory_ptr, old_ptr):
     tl.store(old_ptr, old)
 
 
-def test_the_last_half_of_an_odd_number_is_changed_within_a_word_that_the_array_does_not_fill() -> None:
+@on_each_chip
+def test_the_last_half_of_an_odd_number_is_changed_within_a_word_that_the_array_does_not_fill(target: str) -> None:
     memory, old = np.array([1, 2, 0], np.float16), np.full(1, 7, np.float16)
-    last_half[(1,)](memory, old, target=TARGET)
+    last_half[(1,)](memory, old, target=target)
     assert (memory.tolist(), old.tolist()) == ([1, 2, 3], [0])
 
 
@@ -73,25 +76,29 @@ _WAIT, _STORE, _ADD, _LOAD = "s_waitcnt vmcnt(0)", "global_store_dword", "global
     ("acq_rel", "gpu", ["s_barrier", "buffer_wbl2 sc1", _WAIT, _ADD, _WAIT, "buffer_inv sc1", "s_barrier"]),
     ("acq_rel", "sys", ["s_barrier", "buffer_wbl2 sc0 sc1", _WAIT, f"{_ADD} sc1", _WAIT, "buffer_inv sc0 sc1", "s_barrier"]),
 ])
-def test_cache_actions_and_waits_are_those_of_the_memory_model(order: str, scope: str, sequence: list[str]) -> None:
-    """LLVM, AMDGPUUsage, "Memory Model gfx942": `atomicrmw` of each order and scope; barriers as one wave speaks for all."""
+@on_each_chip
+def test_cache_actions_and_waits_are_those_of_the_memory_model(target: str, order: str, scope: str, sequence: list[str]) -> None:
+    """LLVM, AMDGPUUsage, "Memory Model gfx942", which is later chips' too: `atomicrmw` of each order and scope; barriers as
+    one wave speaks for all."""
     signature = dict.fromkeys(("data_ptr", "flag_ptr", "in_ptr", "out_ptr"), "*i32:16")
     constexprs = {"ORDER": order, "SCOPE": scope, "BLOCK": 256}
-    text = tilefw.compile(published, target=TARGET, signature=signature, constexprs=constexprs, num_warps=4).text
+    text = tilefw.compile(published, target=target, signature=signature, constexprs=constexprs, num_warps=4).text
     found = told(text, "global_", "buffer_", "s_barrier", "s_waitcnt")
     assert found == ["s_waitcnt", _STORE, *sequence, _LOAD, _WAIT, _STORE]
 
 
-def test_a_swap_of_halves_is_a_loop_on_their_word_that_the_wave_leaves_together() -> None:
+@on_each_chip
+def test_a_swap_of_halves_is_a_loop_on_their_word_that_the_wave_leaves_together(target: str) -> None:
     signature = {"memory_ptr": "*fp16:16", "wins_ptr": "*i32:16"}
-    text = tilefw.compile(contention.swapped, target=TARGET, signature=signature, constexprs={"BLOCK": 64}, num_warps=1).text
+    text = tilefw.compile(contention.swapped, target=target, signature=signature, constexprs={"BLOCK": 64}, num_warps=1).text
     lines = [line.strip() for line in text.splitlines()]
     assert sum(line.startswith("global_atomic_cmpswap") for line in lines) == 1
     assert sum(line.startswith("s_cbranch") for line in lines) == 1
 
 
 @pytest.mark.parametrize("name", contention.CHECKS)
-def test_what_comes_out_is_the_same_in_any_schedule(name: str) -> None:
+@on_each_chip
+def test_what_comes_out_is_the_same_in_any_schedule(target: str, name: str) -> None:
     seed, check = contention.CHECKS[name]
-    with tilefw.target(TARGET, checks="all", seed=seed):
+    with tilefw.target(target, checks="all", seed=seed):
         check()

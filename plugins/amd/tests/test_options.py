@@ -8,7 +8,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from served import CHIP
+from served import CHIP, CHIPS
 
 import tilefw
 import tilefw.language as tl
@@ -16,7 +16,8 @@ from tilefw.api import CapacityError, CheckError, LaunchError
 from tilefw.cli.main import main
 from tilefw_amd.options import OPTIONS
 
-TARGET = "amd-cdna3"
+TARGET = CHIP.target
+on_each_chip = pytest.mark.parametrize("target", [chip.target for chip in CHIPS])
 DIES = CHIP.limits["dies"]
 
 
@@ -68,18 +69,20 @@ def product(a_ptr, b_ptr, c_ptr, N: tl.constexpr):
 
 
 @pytest.mark.parametrize("rows", [16, 32])
-def test_matrix_instructions_have_the_rows_that_were_asked_for(rows: int) -> None:
+@on_each_chip
+def test_matrix_instructions_have_the_rows_that_were_asked_for(target: str, rows: int) -> None:
     a, b = np.random.default_rng(0).integers(-4, 4, (2, 64, 64)).astype(np.float16)
     c = np.zeros((64, 64), np.float32)
-    result = product[(1,)](a, b, c, N=64, matrix_instr_nonkdim=rows, target=TARGET)
+    result = product[(1,)](a, b, c, N=64, matrix_instr_nonkdim=rows, target=target)
     assert set(re.findall(r"v_mfma_f32_(\d+x\d+)", result.artifact.text)) == {f"{rows}x{rows}"}
     assert np.array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
 
 
-def test_types_without_such_a_matrix_instruction_take_another() -> None:
+@on_each_chip
+def test_types_without_such_a_matrix_instruction_take_another(target: str) -> None:
     a, b = np.random.default_rng(0).integers(-4, 4, (2, 32, 32)).astype(np.float64)
     c = np.zeros((32, 32))
-    result = product[(1,)](a, b, c, N=32, matrix_instr_nonkdim=32, target=TARGET)
+    result = product[(1,)](a, b, c, N=32, matrix_instr_nonkdim=32, target=target)
     assert "v_mfma_f64_16x16x4_f64" in result.artifact.text
     assert np.array_equal(c, a @ b)
 

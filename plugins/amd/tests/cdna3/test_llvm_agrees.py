@@ -11,7 +11,7 @@ from cdna3.llvm import needs_llvm
 from cdna3.random_inst import random_instructions
 from tilefw_amd.isa.set import InstructionSet
 
-on_each_chip = pytest.mark.parametrize("isa", ISAS, ids=lambda isa: isa.chip.name)
+on_each_chip = pytest.mark.parametrize("isa", ISAS, ids=str)
 
 
 @needs_llvm

@@ -95,7 +95,7 @@ def _called(meaning, row, given, lanes, *values):
 
 
 @needs_llvm
-@pytest.mark.parametrize("isa", ISAS, ids=lambda isa: isa.chip.name)
+@pytest.mark.parametrize("isa", ISAS, ids=str)
 def test_opcodes_are_llvms(isa: InstructionSet) -> None:
     """The plainest word of every form, read by LLVM: it must have our mnemonic."""
     forms = [form for row in memory_rows(isa) for form in assembled(row, isa.chip)]
@@ -105,7 +105,7 @@ def test_opcodes_are_llvms(isa: InstructionSet) -> None:
 
 
 @needs_llvm
-@pytest.mark.parametrize("isa", ISAS, ids=lambda isa: isa.chip.name)
+@pytest.mark.parametrize("isa", ISAS, ids=str)
 def test_no_memory_opcode_of_llvm_is_missing(isa: InstructionSet) -> None:
     """All opcodes of DS, FLAT, GLOBAL, SCRATCH and MUBUF that LLVM reads as code of the chip, with the fields that each wants zero;
     what is lacking is known."""

@@ -25,9 +25,11 @@ _LIMITS = {
     "lanes": WAVE,
 }
 
-# LLVM's model SIDPGFX950FullSpeedModel (`SISchedule.td`) differs from the one before in matrix products alone, whose passes are
-# the rows'; LDS is read twice as fast (CDNA4 white paper: 64 banks of 4 bytes).
-_RATES = replace(gfx942.CHIP.rates, bytes_a_cycle=MappingProxyType({"lds": 256, "vmem": 64}))
+# LLVM's model SIDPGFX950FullSpeedModel (`SISchedule.td`) differs from the one before in matrix products, whose passes are the
+# rows', and in what came new; LDS is read twice as fast (CDNA4 white paper: 64 banks of 4 bytes).
+_RATES = replace(
+    gfx942.CHIP.rates, bytes_a_cycle=MappingProxyType({"lds": 256, "vmem": 64}), slow=gfx942.CHIP.rates.slow | {"v_cvt_f32_bf16"},
+)
 
 # LLVM 22, GCNHazardRecognizer.cpp: checkMAIHazards90A, checkMAIVALUHazards with `IsGFX950`: XDL products of four passes and more
 # take one wait state more than before, V_MFMA_F64_16X16X4, now of 16 passes, eight. Asked of llc by the plugin's tests.

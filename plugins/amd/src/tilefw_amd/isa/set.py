@@ -45,6 +45,9 @@ class InstructionSet:
             raise ValueError(f"{chip.name}: {sorted({n for n in names if names.count(n) > 1})} have several rows")
         self._own: dict[Callable[[InstructionSet], Any], Any] = {}
 
+    def __str__(self) -> str:
+        return self.chip.name
+
     def own(self, make: Callable[[InstructionSet], T]) -> T:
         """What `make` makes of this set, once: its decoder, its parser."""
         found = self._own.get(make)
