@@ -41,6 +41,7 @@ ONLY = {
         "ptxas": "the vendor's assembler",
         "isa/known": "opcodes of other chips, to refuse them by name",
         "chips/latencies": "latencies that several chips share",
+        "chips/versions": "the versions of PTX that targets without a page came with",
     },
 }
 PAGES = {"amd": "gfx", "nvidia": "sm"}  # chips/<generation>.py
