@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilefw.api import Artifact, CodeError, Entry, Parameter, Resources
+from tilefw.api import Artifact, CodeError, Entry, Parameter, Place, Remark, Resources
 from tilefw.api.artifact import MAGIC, _checked_body, decode, encode
 
 words = st.text(max_size=20)
@@ -26,6 +26,7 @@ resources = st.builds(
     shared_bytes=st.none() | small, scratch_bytes=st.none() | small, occupancy=st.none() | st.floats(0, 1),
     unknown=st.none() | words, instructions=st.none() | st.dictionaries(words, small, max_size=2),
 )
+remarks = st.builds(Remark, words, words, words, st.none() | st.builds(Place, words, small, small))
 plain = st.recursive(
     st.none() | st.booleans() | small | words | st.floats(allow_nan=False),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3), max_leaves=6,
@@ -33,7 +34,7 @@ plain = st.recursive(
 artifacts = st.builds(
     Artifact, target=words, format=words, text=words, entries=st.lists(entries, max_size=2).map(tuple),
     binary=st.none() | st.binary(max_size=30), resources=resources, levels=st.dictionaries(words, words, max_size=2),
-    metadata=st.dictionaries(words, plain, max_size=2),
+    remarks=st.lists(remarks, max_size=2).map(tuple), metadata=st.dictionaries(words, plain, max_size=2),
 )
 
 

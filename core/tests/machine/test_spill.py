@@ -41,7 +41,7 @@ def test_spilled_programs_compute_what_they_did(rng: random.Random, limits: dict
         assign(function, programs.chip(), limits, programs.SPILLS)
     except CapacityError:
         return  # one instruction alone may need more than there is
-    assert all(function.attributes["registers"].get(file, 0) <= limits[file] for file in limits)
+    assert all(function.attributes.registers.get(file, 0) <= limits[file] for file in limits)
     found = [programs.run(function, way) for way in ways]
     assert all(map(programs.agree, wanted, found)), f"{text}\nbecame\n{print_function(function)}"
 
@@ -55,7 +55,7 @@ def test_few_programs_are_refused() -> None:
             assign(function, programs.chip(), SMALL[seed % len(SMALL)], programs.SPILLS, verify=False)
         except CapacityError:
             refused += 1
-        spills += bool(function.attributes.get("spills"))
+        spills += bool(function.attributes.spills)
     assert refused <= 10 and spills >= 50
 
 
@@ -96,7 +96,7 @@ def test_constants_are_made_again_and_not_stored() -> None:
         "  st %2\n  st %0\n  ret\n", {"v": 3, "a": 0}
     )
     assert opcodes(function) == ["op", "op", "op", "st", "st", "const", "st", "ret"]
-    assert function.attributes["spills"] == {} and function.attributes["scratch_bytes"] == 0
+    assert function.attributes.spills == {} and function.attributes.scratch_bytes == 0
 
 
 def test_values_go_to_the_other_file_first_and_are_used_there() -> None:
@@ -104,13 +104,13 @@ def test_values_go_to_the_other_file_first_and_are_used_there() -> None:
     text = 'func @f target "toy"\n  regs v: 0-3\nentry:\n' + "".join(f"  %{i} = op {i}\n" for i in range(4))
     function = spilled(text + "  st %0, %1, %2, %3\n  ret\n", {"v": 2, "a": 2})
     assert opcodes(function) == ["op"] * 4 + ["st", "ret"]
-    assert function.attributes["registers"] == {"v": 2, "a": 2}
+    assert function.attributes.registers == {"v": 2, "a": 2}
 
 
 def test_wave_registers_go_to_lanes_of_one_register() -> None:
     text = 'func @f target "toy"\n  regs s: 0-3\nentry:\n' + "".join(f"  %{i} = op {i}\n" for i in range(4))
     function = spilled(text + "".join(f"  st %{i}\n" for i in range(4)) + "  ret\n", {"s": 2})
-    assert function.attributes["registers"]["v"] == 1 and "put" in opcodes(function)
+    assert function.attributes.registers["v"] == 1 and "put" in opcodes(function)
 
 
 def test_what_waits_through_a_loop_is_loaded_behind_it() -> None:
@@ -131,7 +131,7 @@ def test_one_register_of_a_pair_comes_back_to_any_place() -> None:
     text += "".join(f"  %{i} = op {i}\n" for i in range(5, 11)) + "".join(f"  st %{i}\n" for i in range(5, 11))
     text += "  %4 = op " + ", ".join(f"%{i}[0:1]" for i in range(4)) + "\n  st %4\n"
     function = spilled(text + "".join(f"  st %{i}[1:1]\n" for i in range(4)) + "  ret\n", {"v": 6, "a": 0})
-    assert function.attributes["registers"]["v"] <= 6
+    assert function.attributes.registers["v"] <= 6
 
 
 def test_an_instruction_that_needs_more_than_there_is_is_refused() -> None:

@@ -6,14 +6,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tilefw.api.artifact import Parameter
 from tilefw.api.errors import IRError, Place
+from tilefw.api.remark import Remark
+from tilefw.machine.function_attributes import FunctionAttributes
 from tilefw.machine.inst import Function, Inst
 from tilefw.machine.text import parse_function, parse_functions, print_function
+
+WORDS = st.text(st.characters(codec="utf-8"), max_size=8)
+SIZES = st.integers(0, 1 << 40)
+COUNTS = st.dictionaries(WORDS, SIZES, max_size=3)
+PARAMETERS = st.builds(
+    Parameter, WORDS, st.sampled_from(["pointer", "scalar", "struct"]), WORDS, SIZES, SIZES, SIZES, st.none() | st.booleans(),
+    st.none() | WORDS,
+)
+REMARKS = st.builds(Remark, WORDS, WORDS, WORDS, st.none() | st.builds(Place, WORDS, SIZES, SIZES))
+ATTRIBUTES = st.just(FunctionAttributes()) | st.builds(
+    FunctionAttributes,
+    workgroup=st.none() | st.tuples(*[st.integers(1, 1024)] * 3), parameters=st.lists(PARAMETERS, max_size=3).map(tuple),
+    shared_bytes=SIZES, shared_align=st.integers(1, 1024), acquires=st.booleans(), remarks=st.lists(REMARKS, max_size=2).map(tuple),
+    spills=COUNTS, scratch_bytes=SIZES, registers=st.none() | COUNTS,
+)
 
 
 @st.composite
 def functions(draw):
-    function = Function("f", "toy", draw(st.sampled_from([{}, {"workgroup": [128, 1, 1]}])))
+    function = Function("f", "toy", draw(ATTRIBUTES))
     kinds = draw(st.lists(st.sampled_from([("v", 1, 1), ("v", 4, 2), ("p", 1, 1)]), min_size=1, max_size=8))
     regs = [function.register(*kind) for kind in kinds]
     if draw(st.booleans()):
@@ -45,7 +63,9 @@ def functions(draw):
 @given(functions())
 def test_text_parses_back(function):
     text = print_function(function)
-    assert print_function(parse_function(text)) == text
+    found = parse_function(text)
+    assert found.attributes == function.attributes
+    assert print_function(found) == text
 
 
 @pytest.mark.parametrize("text", [
@@ -53,12 +73,26 @@ def test_text_parses_back(function):
     'func @k target "c"\n  regs r: 0\nentry:\n  %0[0:2] = add',
     'func @k target "c"\n  regs r: 0\nentry:\n  %0 = add 1 2', 'func @k target "c"\n  regs r: 0-99999999\nentry:',
     'func @k target "c"\n  attributes {\nentry:', 'func @k target "c"\nentry:\n  add {buffer=x}',
-    'func @k target "c"\n  nonsense\n',
+    'func @k target "c"\n  nonsense\n', f'func @k target "c"\n  attributes {"[" * 100_000}\nentry:',
 ])
 def test_malformed_text_has_its_line(text):
     with pytest.raises(IRError) as caught:
         parse_function(text, "file.machine", 10)
     assert caught.value.code == "TFW0620" and caught.value.place is not None and caught.value.place.line >= 10
+
+
+@pytest.mark.parametrize(("attributes", "message"), [
+    ("[]", "the object of attributes has the wrong type"), ('{"shared": 4}', "no attribute 'shared'"),
+    ('{"workgroup": [64, 1]}', "not three extents"), ('{"workgroup": [64, 0, 1]}', "not three extents"),
+    ('{"workgroup": "64"}', "workgroup has the wrong type"), ('{"shared_bytes": -4}', "shared_bytes is -4"),
+    ('{"shared_bytes": true}', "shared_bytes has the wrong type"), ('{"shared_align": 0}', "shared_align is 0"),
+    ('{"spills": null}', "spills has the wrong type"), ('{"registers": {"v": "2"}}', "registers has the wrong type"),
+    ('{"parameters": [{"name": "x"}]}', "kind is missing"), ('{"remarks": [{"code": "TFW0623"}]}', "place is missing"),
+])
+def test_wrong_attributes_are_refused_at_their_line(attributes, message):
+    with pytest.raises(IRError, match=message) as caught:
+        parse_function(f'func @k target "c"\n  attributes {attributes}\nentry:', "file.machine", 10)
+    assert caught.value.code == "TFW0620" and caught.value.place is not None and caught.value.place.line == 11
 
 
 def test_functions_of_one_text_know_their_lines():

@@ -17,7 +17,7 @@ from xdsl.ir import Block
 
 from tilefw.api.errors import CapacityError, UnsupportedError
 from tilefw.simt import lane
-from tilefw.simt.shared_memory.placement import place_shared, shared_memory
+from tilefw.simt.shared_memory.placement import SharedMemory, place_shared, shared_memory
 from tilefw.tile.dialect.base import integer_attr
 
 LIMIT = 1 << 20
@@ -48,7 +48,7 @@ def test_what_is_read_is_what_the_buffer_was_given(statements: tuple[Any, ...], 
     for buffer in allocations(function).values():
         buffer.properties |= {"bytes": integer_attr(rng.randrange(1, 200)), "align": integer_attr(1 << rng.randrange(6))}
     place_shared(function, LIMIT)
-    placed, total = allocations(function), shared_memory(function).get("shared_bytes", 0)
+    placed, total = allocations(function), shared_memory(function).bytes
     assert total <= sum(b.bytes + b.align for b in placed.values())
     for _ in range(20):
         owner = [-1] * total
@@ -74,7 +74,7 @@ def test_buffers_of_different_times_share_bytes(statements: tuple[Any, ...], buf
     function = build(statements)
     assert function is not None
     place_shared(function, LIMIT)
-    assert shared_memory(function) == {"shared_bytes": buffers * 4 * MACHINE.threads, "shared_align": 16}
+    assert shared_memory(function) == SharedMemory(buffers * 4 * MACHINE.threads, 16)
 
 
 def test_what_nobody_touches_takes_nothing() -> None:

@@ -8,23 +8,23 @@ import numpy as np
 from served import TARGET, emit
 
 from cdna3.llvm import llvm_mc, needs_llvm
-from tilefw.api import ALL_CHECKS, Artifact, BufferView, CompileOptions, LaunchOptions, Place, Scalar
-from tilefw.api.machine import Function, Inst
+from tilefw.api import ALL_CHECKS, Artifact, BufferView, CompileOptions, LaunchOptions, Parameter, Place, Scalar
+from tilefw.api.machine import Function, FunctionAttributes, Inst
 from tilefw.api.simt import entry_of
 from tilefw_amd import abi
 from tilefw_amd.backend import AmdBackend
 
 BACKEND = AmdBackend(TARGET)
-PARAMETERS = [
-    {"name": "x", "kind": "pointer", "dtype": "fp32", "offset": 0, "size": 8, "alignment": 8, "readonly": True},
-    {"name": "out", "kind": "pointer", "dtype": "fp32", "offset": 8, "size": 8, "alignment": 8, "readonly": False},
-    {"name": "by", "kind": "scalar", "dtype": "fp32", "offset": 16, "size": 4, "alignment": 4, "readonly": False},
-]
+PARAMETERS = (
+    Parameter("x", "pointer", "fp32", offset=0, size=8, alignment=8, readonly=True),
+    Parameter("out", "pointer", "fp32", offset=8, size=8, alignment=8, readonly=False),
+    Parameter("by", "scalar", "fp32", offset=16, size=4, alignment=4, readonly=False),
+)
 
 
 def scaled() -> Function:
     """out[i] = by * x[i] + the number of workgroups, 64 elements a workgroup, in a loop of one turn."""
-    function = Function("scaled", "amd-cdna3", {"workgroup": [64, 1, 1], "parameters": PARAMETERS})
+    function = Function("scaled", "amd-cdna3", FunctionAttributes((64, 1, 1), PARAMETERS))
     v, s = function.file("v", 256), function.file("s", 128)
     counts = abi.workgroup_count_offset(PARAMETERS, 0)
     place = Place("/tmp/scaled.py", 7, 3)

@@ -67,12 +67,12 @@ def compiled(name: str, parameters: dict[str, object], target_name: str = TARGET
 
 def test_fewer_registers_spill_and_a_note_says_it() -> None:
     enough, few = compiled("matmul", {}), compiled("matmul", {}, maxnreg=32)
-    assert enough.resources.spills == 0 and not enough.notes
+    assert enough.resources.spills == 0 and not enough.remarks
     used = few.resources
     assert used.registers is not None and used.registers["vector"] + used.registers["accumulation"] <= 32
     assert used.spills and used.scratch_bytes
-    (note,) = few.notes
-    assert note["code"] == "TFW0652" and f"{used.scratch_bytes} bytes of them in memory" in note["message"]
+    (remark,) = few.remarks
+    assert remark.code == "TFW0652" and f"{used.scratch_bytes} bytes of them in memory" in remark.message
 
 
 def test_too_few_registers_for_an_instruction_are_refused_at_its_line() -> None:
@@ -135,4 +135,4 @@ def test_scalar_registers_that_do_not_suffice_are_counted_by_themselves() -> Non
     assert out.view(np.uint32)[0] == total
     counts = {kind: int(n) for kind, n in re.findall(r"\.([sv])gpr_spill_count: *(\d+)", result.artifact.text)}
     assert counts["s"] > 0 and counts["v"] == 0 and result.artifact.resources.spills == counts["s"]
-    assert not result.artifact.notes  # lanes of a vector register hold them, not memory
+    assert not result.artifact.remarks  # lanes of a vector register hold them, not memory

@@ -41,6 +41,7 @@ from tilefw.api.errors import (
     UsageError,
 )
 from tilefw.api.launch import BufferPlacement, LaunchArguments
+from tilefw.api.remark import Remark
 from tilefw.api.target import TargetInfo
 from tilefw.api.timeline import Span, Timeline, Track, Utilisation
 from tilefw.api.version import TILEFW_API
@@ -52,7 +53,7 @@ __all__ = [
     "ALL_CHECKS", "CHECKS", "DEFAULT_BUDGET", "DEFAULT_CHECKS", "DTYPES", "TILEFW_API", "Argument", "Artifact", "Backend",
     "BufferPlacement", "BufferView", "CapacityError", "CheckError", "CheckInfo", "CodeError", "CompileError", "CompileOptions",
     "Completion", "DType", "Device", "DeviceAddress", "Entry", "Finding", "IRError", "InternalError", "KernelError",
-    "LaunchArguments", "LaunchError", "LaunchOptions", "LaunchReport", "Parameter", "Place", "PluginError", "Requirement",
+    "LaunchArguments", "LaunchError", "LaunchOptions", "LaunchReport", "Parameter", "Place", "PluginError", "Remark", "Requirement",
     "Resources", "Scalar", "Span", "Struct", "TargetInfo", "Timeline", "Track", "UnsupportedError", "UsageError", "Utilisation",
     "dtype", "hookimpl",
 ]

@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, Literal
 
+from tilefw.api import json_values as values
 from tilefw.api.errors import CodeError
+from tilefw.api.remark import Remark, remark_of, remark_to_json
 
-MAGIC = b"tilefw-artifact/1"
+MAGIC = b"tilefw-artifact/2"
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
@@ -70,7 +72,7 @@ class Artifact:
 
     `format` is the file kind (`tile`, `machine`, or the chip's own name of it); `text` the assembly, `binary` the
     assembled bytes where the target has them. `levels` keeps the text of earlier levels (`tile`, `lane`, `machine`) when asked for.
-    `metadata` holds plain JSON values only.
+    `remarks` are what a user should learn of the compilation though nothing is wrong. `metadata` holds plain JSON values only.
     """
 
     target: str
@@ -80,6 +82,7 @@ class Artifact:
     binary: bytes | None = None
     resources: Resources = field(default_factory=Resources)
     levels: Mapping[str, str] = field(default_factory=dict)
+    remarks: tuple[Remark, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def entry(self, name: str | None = None) -> Entry:
@@ -90,11 +93,6 @@ class Artifact:
             if entry.name == name:
                 return entry
         raise KeyError(f"{name!r}; entries: {', '.join(e.name for e in self.entries)}")
-
-    @property
-    def notes(self) -> tuple[Mapping[str, str], ...]:
-        """What a user should learn of the compilation though nothing is wrong: `code`, `message`, `place` and `help` of each."""
-        return tuple(self.metadata.get("notes", ()))
 
     @property
     def abi(self) -> dict[str, tuple[Parameter, ...]]:
@@ -151,17 +149,18 @@ def _from_body(body: bytes) -> Artifact:
     if not 0 <= length <= len(rest):
         raise ValueError("its header is cut short")
     header = json.loads(rest[:length])
-    _want(header, dict, "the header")
+    values.checked(header, dict, "the header")
     binary = rest[length:]
     return Artifact(
-        target=_string(header, "target"),
-        format=_string(header, "format"),
-        text=_string(header, "text"),
-        entries=tuple(_entry(raw) for raw in _list(header, "entries")),
+        target=values.string(header, "target"),
+        format=values.string(header, "format"),
+        text=values.string(header, "text"),
+        entries=tuple(_entry(raw) for raw in values.array(header, "entries")),
         binary=binary if header["has_binary"] else None,
-        resources=_resources(_want(header["resources"], dict, "resources")),
-        levels={name: _string(header["levels"], name) for name in _want(header["levels"], dict, "levels")},
-        metadata=_want(header["metadata"], dict, "metadata"),
+        resources=_resources(values.checked(header["resources"], dict, "resources")),
+        levels={name: values.string(header["levels"], name) for name in values.checked(header["levels"], dict, "levels")},
+        remarks=tuple(remark_of(raw) for raw in values.array(header, "remarks")),
+        metadata=values.checked(header["metadata"], dict, "metadata"),
     )
 
 
@@ -179,75 +178,60 @@ def _to_json(artifact: Artifact) -> dict[str, Any]:
             for value in (getattr(resources, name),)
         },
         "levels": dict(artifact.levels),
+        "remarks": [remark_to_json(remark) for remark in artifact.remarks],
         "metadata": dict(artifact.metadata),
     }
 
 
 def _entry_to_json(entry: Entry) -> dict[str, Any]:
     raw = {name: getattr(entry, name) for name in Entry.__dataclass_fields__}
-    raw["parameters"] = [{name: getattr(p, name) for name in Parameter.__dataclass_fields__} for p in entry.parameters]
+    raw["parameters"] = [parameter_to_json(p) for p in entry.parameters]
     return raw
 
 
 def _entry(raw: Any) -> Entry:
-    _want(raw, dict, "an entry")
-    workgroup = tuple(_want(n, int, "workgroup") for n in _list(raw, "workgroup"))
+    values.checked(raw, dict, "an entry")
+    workgroup = tuple(values.checked(n, int, "workgroup") for n in values.array(raw, "workgroup"))
     if len(workgroup) != 3:
         raise ValueError("an entry's workgroup has not three extents")
     return Entry(
-        name=_string(raw, "name"),
-        parameters=tuple(_parameter(p) for p in _list(raw, "parameters")),
+        name=values.string(raw, "name"),
+        parameters=tuple(parameter_of(p) for p in values.array(raw, "parameters")),
         workgroup=workgroup,
-        **{name: _want(raw[name], int, name) for name in ("grid_rank", "shared_bytes", "scratch_bytes")},
+        **{name: values.checked(raw[name], int, name) for name in ("grid_rank", "shared_bytes", "scratch_bytes")},
     )
 
 
-def _parameter(raw: Any) -> Parameter:
-    _want(raw, dict, "a parameter")
-    kind = _string(raw, "kind")
+def parameter_to_json(parameter: Parameter) -> dict[str, Any]:
+    """Every field by its name, but for those that are None."""
+    fields = {name: getattr(parameter, name) for name in Parameter.__dataclass_fields__}
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def parameter_of(raw: Any) -> Parameter:
+    """What `parameter_to_json` gave. Raises KeyError, ValueError."""
+    values.checked(raw, dict, "a parameter")
+    kind = values.string(raw, "kind")
     if kind not in ("pointer", "scalar", "struct"):
         raise ValueError(f"a parameter of kind {kind!r}")
     return Parameter(
-        name=_string(raw, "name"),
+        name=values.string(raw, "name"),
         kind=kind,
-        dtype=_string(raw, "dtype"),
-        **{name: _want(raw[name], int, name) for name in ("offset", "size", "alignment")},
-        readonly=_optional(raw["readonly"], bool, "readonly"),
-        hidden=_optional(raw["hidden"], str, "hidden"),
+        dtype=values.string(raw, "dtype"),
+        **{name: values.checked(raw[name], int, name) for name in ("offset", "size", "alignment")},
+        readonly=values.optional(raw.get("readonly"), bool, "readonly"),
+        hidden=values.optional(raw.get("hidden"), str, "hidden"),
     )
 
 
 def _resources(raw: dict[str, Any]) -> Resources:
     occupancy = raw["occupancy"]
     if occupancy is not None:
-        occupancy = float(_want(occupancy, (int, float), "occupancy"))
+        occupancy = float(values.checked(occupancy, (int, float), "occupancy"))
     return Resources(
-        registers=_counts(raw["registers"], "registers"),
-        instructions=_counts(raw["instructions"], "instructions"),
+        registers=values.counts(raw["registers"], "registers"),
+        instructions=values.counts(raw["instructions"], "instructions"),
         occupancy=occupancy,
-        unknown=_optional(raw["unknown"], str, "unknown"),
-        **{name: _optional(raw[name], int, name) for name in ("spills", "shared_bytes", "scratch_bytes")},
+        unknown=values.optional(raw["unknown"], str, "unknown"),
+        **{name: values.optional(raw[name], int, name) for name in ("spills", "shared_bytes", "scratch_bytes")},
     )
-
-
-def _counts(raw: Any, what: str) -> dict[str, int] | None:
-    counts = _optional(raw, dict, what)
-    return None if counts is None else {_want(k, str, what): _want(v, int, what) for k, v in counts.items()}
-
-
-def _string(raw: dict[str, Any], name: str) -> str:
-    return _want(raw[name], str, name)
-
-
-def _list(raw: dict[str, Any], name: str) -> list[Any]:
-    return _want(raw[name], list, name)
-
-
-def _optional(value: Any, kind: type, what: str) -> Any:
-    return None if value is None else _want(value, kind, what)
-
-
-def _want(value: Any, kind: type | tuple[type, ...], what: str) -> Any:
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
-        raise ValueError(f"{what} has the wrong type ({type(value).__name__})")
-    return value

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tilefw.api.machine_backend import MachineBackend, assign_registers, entry_of
 from tilefw.machine.allocate import allocate, drop_identities
 from tilefw.machine.check_allocation import check_allocation, snapshot
+from tilefw.machine.function_attributes import FunctionAttributes
 from tilefw.machine.inst import Block, Function, Inst, Operand, Reg, Slice
 from tilefw.machine.register_sets import RegisterSets
 from tilefw.machine.spill_model import MEMORY, WHOLE, Location, SpillModel, SpillSlotClass
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BRANCH", "EFFECT", "JUMP", "MEMORY", "MOVE", "PURE", "WHOLE", "Begun", "Block", "Concern", "Event", "FillWaitStates",
-    "Function", "FunctionOp", "FunctionPass", "InsertWaits", "Inst", "InstructionTable", "InstructionTraits", "Location",
-    "MachineBackend", "Operand", "PairRules", "Profile", "Reg", "RegisterClass", "RegisterSets", "ScheduleInstructions", "Seen",
-    "Share", "Slice", "SpillModel", "SpillSlotClass", "Steps", "TieOperands", "WaitModel", "WaitStateModel", "allocate",
+    "Function", "FunctionAttributes", "FunctionOp", "FunctionPass", "InsertWaits", "Inst", "InstructionTable", "InstructionTraits",
+    "Location", "MachineBackend", "Operand", "PairRules", "Profile", "Reg", "RegisterClass", "RegisterSets", "ScheduleInstructions",
+    "Seen", "Share", "Slice", "SpillModel", "SpillSlotClass", "Steps", "TieOperands", "WaitModel", "WaitStateModel", "allocate",
     "assign_registers", "check_allocation", "check_wait_states", "check_waits", "drop_identities", "entry_of", "fill_wait_states",
     "from_dict", "insert_waits", "parse_function", "parse_functions", "print_function", "print_inst", "schedule", "snapshot",
     "tie_operands",

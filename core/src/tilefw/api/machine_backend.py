@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
-from tilefw.api.artifact import Artifact, Entry, Parameter, Resources
+from tilefw.api.artifact import Artifact, Entry, Resources
 from tilefw.api.backend import Backend, CompileOptions
 from tilefw.api.errors import CodeError, UnsupportedError
 from tilefw.machine.inst import Function
@@ -21,8 +21,8 @@ class MachineBackend(Backend):
     """A backend whose `pipeline` ends in machine functions (`FunctionOp`), by whatever lowering.
 
     The text of machine functions is itself an artifact (`format` "machine") for a chip that has no other; a chip with an
-    assembly language of its own says its format and overrides `emit_functions` and `parse_functions`. Of each function's attributes
-    `parameters` and `workgroup` say how it is called (`entry_of`).
+    assembly language of its own says its format and overrides `emit_functions` and `parse_functions`. A function's
+    attributes tell how it is called (`entry_of`).
     """
 
     format = "machine"
@@ -58,10 +58,9 @@ class MachineBackend(Backend):
 
         functions = [op.function for op in module.body.block.ops if isinstance(op, FuncOp)]
         text = self.emit_functions(functions, options)
-        notes = [note for function in functions for note in cast(list[Any], function.attributes.get("notes", []))]
         return Artifact(
             self.target.name, self.format, text, tuple(entry_of(f) for f in functions), None, self.resources(functions),
-            metadata={"notes": notes} if notes else {},
+            remarks=tuple(remark for function in functions for remark in function.attributes.remarks),
         )
 
 
@@ -78,23 +77,19 @@ def assign_registers(
 
 
 def entry_of(function: Function) -> Entry:
-    """The entry that a machine function's attributes describe; raises CodeError (TFW0702) where they do not."""
-    try:
-        listed: Any = function.attributes["parameters"]
-        x, y, z = map(int, function.attributes["workgroup"])
-        shared = int(function.attributes.get("shared_bytes", 0))
-        return Entry(function.name, tuple(Parameter(**p) for p in listed), (x, y, z), shared_bytes=shared)
-    except (KeyError, TypeError, ValueError) as error:
-        message = f"the attributes of {function.name} do not give its parameters and workgroup: {error}"
-        raise CodeError(message, code="TFW0702") from None
+    """The entry that a machine function's attributes describe; raises CodeError (TFW0702) where they tell no workgroup."""
+    attributes = function.attributes
+    if attributes.workgroup is None:
+        raise CodeError(f"the attributes of {function.name} do not give its workgroup", code="TFW0702")
+    return Entry(function.name, attributes.parameters, attributes.workgroup, shared_bytes=attributes.shared_bytes)
 
 
 def _resources(functions: Sequence[Function]) -> Resources:
-    """What the functions say of themselves: the most shared memory of any, and what register assignment noted, by class."""
-    shared = max((int(function.attributes.get("shared_bytes", 0)) for function in functions), default=0)
-    noted: list[Any] = [function.attributes.get("registers") for function in functions]
-    if not noted or not all(isinstance(used, dict) for used in noted):
+    """What the functions tell themselves: the most shared memory of any, and what register assignment used, by class."""
+    shared = max((function.attributes.shared_bytes for function in functions), default=0)
+    used = [function.attributes.registers for function in functions if function.attributes.registers is not None]
+    if not used or len(used) < len(functions):
         return Resources(shared_bytes=shared)
-    classes = {cls: max(used.get(cls, 0) for used in noted) for cls in sorted({cls for used in noted for cls in used})}
-    spills = sum(sum(cast(dict[str, int], function.attributes.get("spills", {})).values()) for function in functions)
+    classes = {cls: max(each.get(cls, 0) for each in used) for cls in sorted({cls for each in used for cls in each})}
+    spills = sum(sum(function.attributes.spills.values()) for function in functions)
     return Resources(registers=classes, spills=spills, shared_bytes=shared)

@@ -27,7 +27,7 @@ def main(summary: str, argv: list[str]) -> int:
 
     from tilefw.runtime import config
     from tilefw.runtime.compilation import compiler, pass_run
-    from tilefw.runtime.diagnostics import render_notes
+    from tilefw.runtime.diagnostics import render_remarks
     from tilefw.runtime.plugins.loader import find
 
     target = find(config.resolve(config.settings(args.target)).target)
@@ -40,8 +40,8 @@ def main(summary: str, argv: list[str]) -> int:
     compiled = compiler.compile_source(source, target, request, assemble=assemble, watch=watch if watched else None)
     if args.time_passes:
         _print_times(watch.passes, compiled.times)
-    if compiled.artifact.notes:
-        print(render_notes(compiled.artifact.notes), file=sys.stderr)
+    if compiled.artifact.remarks:
+        print(render_remarks(compiled.artifact.remarks), file=sys.stderr)
     data = _level(compiled.artifact, args.emit)
     if args.output:
         write_file(args.output, data)

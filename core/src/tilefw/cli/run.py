@@ -15,6 +15,7 @@ from tilefw.cli.output import print_json, write_file
 
 if TYPE_CHECKING:
     from tilefw.api.artifact import Artifact
+    from tilefw.api.remark import Remark
     from tilefw.kernels.verify import Verdict
 
 EXTENSIONS = {"asm": "s", "tile": "mlir", "lane": "mlir", "machine": "mlir"}
@@ -118,11 +119,11 @@ def render(verdict: Verdict) -> str:
 
 
 def _troubles(verdict: Verdict) -> list[str]:
-    from tilefw.runtime.diagnostics import render_findings, render_notes
+    from tilefw.runtime.diagnostics import render_findings, render_remarks
 
     lines = [render_findings(verdict.findings)] if verdict.findings else []
-    if verdict.artifact is not None and verdict.artifact.notes:
-        lines.append(render_notes(verdict.artifact.notes))
+    if verdict.artifact is not None and verdict.artifact.remarks:
+        lines.append(render_remarks(verdict.artifact.remarks))
     failed = verdict.failed
     if failed is not None and failed.error is not None and not verdict.findings:
         lines.append(str(failed.error))
@@ -169,8 +170,14 @@ def to_json(verdict: Verdict) -> dict[str, Any]:
         "resources": resources, "counters": dict(verdict.counters),
         "utilisation": utilisation_to_json(verdict.utilisation), "seconds": dict(verdict.times),
         "findings": [finding_to_json(f) for f in verdict.findings],
-        "notes": [] if verdict.artifact is None else [dict(note) for note in verdict.artifact.notes],
+        "remarks": [] if verdict.artifact is None else [_remark_to_json(remark) for remark in verdict.artifact.remarks],
     }
+
+
+def _remark_to_json(remark: Remark) -> dict[str, str | None]:
+    """Its place is `file:line:column`, as those of findings are; None where it is about the kernel as a whole."""
+    place = None if remark.place is None else str(remark.place)
+    return {"code": remark.code, "message": remark.message, "place": place, "help": remark.help}
 
 
 def _save(folder: str, kernel: str, artifact: Artifact) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilefw.machine.allocate import Failure, drop_identities, find_places, rewrite, too_few
 from tilefw.machine.check_allocation import check_allocation, snapshot
@@ -21,8 +21,7 @@ _ROUNDS = 24  # of spilling, before a function is refused
 class AssignRegisters(FunctionPass):
     """Gives every value a physical register, and spills what finds none.
 
-    Notes what it used as attributes of the function: `registers` by file, and where values were spilled `spills` (how many
-    smallest registers, by file) and `scratch_bytes` of a lane. Raises CapacityError (TFW0650).
+    Sets `registers`, `spills` and `scratch_bytes` of the function's attributes. Raises CapacityError (TFW0650).
 
     `limits`: registers that may be used, by file, where they are fewer than the chip has, and `limited_by` why. `spills`: where
     values go that find no register; without it they are refused. `verify`: an independent checker replays the result.
@@ -47,7 +46,7 @@ def assign(
     before = snapshot(function) if verify else None
     coalesce(function, table)
     chosen = _fit(function, table, limits or {}, spills, limited_by)
-    function.attributes["registers"] = rewrite(function, table, chosen)
+    function.attributes = replace(function.attributes, registers=rewrite(function, table, chosen))
     drop_identities(function, table)
     if before is not None:
         check_allocation(before, function, table, spills)
@@ -79,8 +78,8 @@ def _fit(
         ranges = LiveRanges(function, table)
         found = find_places(function, ranges, table, limits)
         if not isinstance(found, Failure):
-            function.attributes["spills"] = dict(spiller.spilled)
-            function.attributes["scratch_bytes"] = spiller.scratch_bytes
+            spilled, scratch_bytes = dict(spiller.spilled), spiller.scratch_bytes
+            function.attributes = replace(function.attributes, spills=spilled, scratch_bytes=scratch_bytes)
             return found
     note = "one instruction needs them, or nothing is left that could be spilled"
     raise too_few(function, found, ranges, table, limits, limited_by, note)

@@ -8,9 +8,9 @@ thing: a `Slice` (register, first, count), counted in the class's smallest regis
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from tilefw.api.errors import Place
+from tilefw.machine.function_attributes import FunctionAttributes
 
 
 class Reg:
@@ -149,16 +149,16 @@ class Block:
 class Function:
     """A kernel as blocks in layout order; the first is the entry.
 
-    `attributes` holds plain JSON values (parameters, workgroup size) that emitters need. `files` are the physical
-    register files by class, once used.
+    `attributes` are what emitters need besides: how it is called, what it takes. `files` are the physical register files by class,
+    once used.
     """
 
     __slots__ = ("attributes", "blocks", "files", "name", "registers", "target")
 
-    def __init__(self, name: str, target: str, attributes: dict[str, Any] | None = None) -> None:
+    def __init__(self, name: str, target: str, attributes: FunctionAttributes | None = None) -> None:
         self.name = name
         self.target = target
-        self.attributes = attributes if attributes is not None else {}
+        self.attributes = attributes or FunctionAttributes()
         self.blocks: list[Block] = []
         self.registers: list[Reg] = []
         self.files: dict[str, Reg] = {}

@@ -21,14 +21,15 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from tilefw.api.errors import IRError, Place
+from tilefw.machine.function_attributes import FunctionAttributes
 from tilefw.machine.inst import Block, Function, Inst, Operand, Reg, Slice
 
 
 def print_function(function: Function) -> str:
     """The function as text, ending in a newline."""
     lines = [f'func @{function.name} target "{function.target}"']
-    if function.attributes:
-        lines.append("  attributes " + json.dumps(function.attributes))
+    if attributes := function.attributes.to_json():
+        lines.append("  attributes " + json.dumps(attributes))
     lines += _register_lines(function)
     lines += [f"  file {file.cls}: {file.width}" for file in function.files.values()]
     for block in function.blocks:
@@ -160,9 +161,9 @@ class _Parser:
     def declaration(self, function: Function, line: str) -> None:
         if line.startswith("  attributes "):
             try:
-                function.attributes = json.loads(line[len("  attributes ") :])
-            except ValueError as error:
-                raise self.error(f"attributes are not JSON: {error}") from None
+                function.attributes = FunctionAttributes.from_json(json.loads(line[len("  attributes ") :]))
+            except (ValueError, RecursionError) as error:
+                raise self.error(f"these are no attributes of a function: {error}") from None
         elif m := _REGS.match(line):
             width, align = int(m[2] or 1), int(m[3] or 1)
             for part in m[4].split():

@@ -9,6 +9,7 @@ from typing import Any
 
 from tilefw.api.device import Finding
 from tilefw.api.errors import CheckError, Place, render_place
+from tilefw.api.remark import Remark
 from tilefw.api.timeline import Utilisation
 
 SHOWN = 8  # findings printed in full; the rest are counted
@@ -43,13 +44,13 @@ def render_finding(finding: Finding) -> str:
     return "\n".join(lines + [f"  = {fact}" for fact in _facts(finding)])
 
 
-def render_notes(notes: Sequence[Mapping[str, str]]) -> str:
-    """The notes of a compilation (`Artifact.notes`), each with its place and what to do."""
+def render_remarks(remarks: Sequence[Remark]) -> str:
+    """The remarks of a compilation (`Artifact.remarks`), each with its place and what to do."""
     lines: list[str] = []
-    for note in notes:
-        lines.append(f"note[{note['code']}]: {note['message']}")
-        lines += [f" --> {note['place']}"] if note["place"] else []
-        lines.append(f"  = help: {note['help']}")
+    for remark in remarks:
+        lines.append(f"remark[{remark.code}]: {remark.message}")
+        lines += [f" --> {remark.place}"] if remark.place is not None else []
+        lines.append(f"  = help: {remark.help}")
     return "\n".join(lines)
 
 

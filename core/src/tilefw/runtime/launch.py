@@ -10,6 +10,7 @@ from tilefw.api.artifact import Artifact, Entry
 from tilefw.api.checks import PROGRAM_CHECKS
 from tilefw.api.device import DEFAULT_BUDGET, Completion, Finding, LaunchOptions, LaunchReport
 from tilefw.api.errors import LaunchError, UnsupportedError
+from tilefw.api.remark import Remark
 from tilefw.api.target import UNDER_2_GIB, TargetInfo
 from tilefw.api.timeline import Timeline, Utilisation
 from tilefw.runtime import config
@@ -22,7 +23,7 @@ from tilefw.runtime.checks.program_checks import check_program
 from tilefw.runtime.compilation import compiler, options
 from tilefw.runtime.compilation.kernel_source import from_jit
 from tilefw.runtime.device_times import EXECUTE, DeviceTimes
-from tilefw.runtime.diagnostics import render_counters, render_findings, render_notes, render_utilisation
+from tilefw.runtime.diagnostics import render_counters, render_findings, render_remarks, render_utilisation
 from tilefw.runtime.executor import executor_for, run
 from tilefw.runtime.plugins.loader import Target, find
 from tilefw.runtime.stage_clock import StageClock
@@ -63,9 +64,9 @@ class LaunchResult:
         return self
 
     @property
-    def notes(self) -> tuple[Mapping[str, str], ...]:
-        """What the compiler has to say of code that is right (`Artifact.notes`): a dot that no matrix instruction serves, …"""
-        return self.artifact.notes
+    def remarks(self) -> tuple[Remark, ...]:
+        """What a user should learn of code that is right (`Artifact.remarks`): a dot that no matrix instruction serves, …"""
+        return self.artifact.remarks
 
     def __str__(self) -> str:
         source = _FOUND.get(self.found, self.found)
@@ -78,7 +79,7 @@ class LaunchResult:
             "  " + render_utilisation(self.utilisation) if self.utilisation else "",
             "" if self.checks else "  unchecked: no check was made",
             render_findings(self.diagnostics),
-            render_notes(self.notes),
+            render_remarks(self.remarks),
         ]
         return "\n".join(line for line in lines if line)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tilefw.api import Artifact, CodeError, Place, TargetInfo
 from tilefw.api.machine import Function, Inst, Operand, Slice, parse_functions
@@ -63,18 +63,18 @@ class _Decoder:
         for block in function.blocks:
             labels[block.label] = len(insts)
             insts += block.insts
-        attributes: Any = function.attributes
+        attributes = function.attributes
         return Program(
             name=function.name,
             instructions=[self._instruction(index, inst, labels) for index, inst in enumerate(insts)],
             registers=[32] * self.vectors + [1] * self.predicates,
             register_names=[f"v{i}" for i in range(self.vectors)] + [f"p{i}" for i in range(self.predicates)],
             parameters=tuple(
-                ProgramParameter(p["name"], p["offset"], p["size"], p["alignment"], p["kind"] == "pointer")
-                for p in attributes["parameters"]
+                ProgramParameter(p.name, p.offset, p.size, p.alignment, p.kind == "pointer")
+                for p in attributes.parameters
             ),
-            variables=(Variable("shared", "shared", attributes.get("shared_bytes", 0)),),
-            required_workgroup=tuple(attributes["workgroup"]),
+            variables=(Variable("shared", "shared", attributes.shared_bytes),),
+            required_workgroup=attributes.workgroup,
         )
 
     def _instruction(self, index: int, inst: Inst, labels: Mapping[str, int]) -> Instruction:

@@ -118,8 +118,8 @@ class RookLanes(LaneChip):
         return packed
 
     def parameter(self, code: Code, index: int, type: str) -> Element:
-        listed: Any = code.function.attributes["parameters"]
-        offset, size = listed[index]["offset"], listed[index]["size"]
+        argument = code.function.attributes.parameters[index]
+        offset, size = argument.offset, argument.size
         if size == 8:
             return self.pack(code, 32, [code.inst("lw.a", "w32", offset + part) for part in (0, 4)])
         word = code.inst({1: "lb.a", 2: "lh.a", 4: "lw.a"}[size], "w32", offset)

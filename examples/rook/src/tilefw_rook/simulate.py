@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tilefw.api import Artifact, CodeError, Place, sim
 from tilefw.api.machine import Function, Inst, Operand, Slice, parse_functions
@@ -47,21 +47,21 @@ class _Decoder:
         for block in function.blocks:
             labels[block.label] = len(insts)
             insts += block.insts
-        facts: Any = function.attributes
+        attributes = function.attributes
         return sim.Program(
             name=function.name,
             instructions=[self._instruction(index, inst, labels) for index, inst in enumerate(insts)],
             registers=[BITS[file] for file, n in _FILES.items() for _ in range(n)],
             register_names=[f"{file}{i}" for file, n in _FILES.items() for i in range(n)],
             parameters=tuple(
-                sim.ProgramParameter(p["name"], p["offset"], p["size"], p["alignment"], p["kind"] == "pointer")
-                for p in facts["parameters"]
+                sim.ProgramParameter(p.name, p.offset, p.size, p.alignment, p.kind == "pointer")
+                for p in attributes.parameters
             ),
             variables=(
-                sim.Variable("shared", "shared", facts.get("shared_bytes", 0)),
-                sim.Variable("private", "private", facts.get("scratch_bytes", 0)),
+                sim.Variable("shared", "shared", attributes.shared_bytes),
+                sim.Variable("private", "private", attributes.scratch_bytes),
             ),
-            required_workgroup=tuple(facts["workgroup"]),
+            required_workgroup=attributes.workgroup,
         )
 
     def _instruction(self, index: int, inst: Inst, labels: Mapping[str, int]) -> sim.Instruction:

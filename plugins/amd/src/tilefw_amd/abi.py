@@ -7,8 +7,10 @@ caller's, where the metadata says.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
+
+from tilefw.api import Parameter
 
 KERNEL_ARGUMENTS = 0  # s[0:1]: their address
 WORKGROUP_IDS = (2, 3, 4)  # s2, s3, s4: of the axes x, y, z
@@ -18,17 +20,14 @@ WORK_ITEM = 0  # v0: the index in a workgroup of one axis
 ARGUMENT_ALIGNMENT = 8  # of the whole block, and of what the runtime adds
 _COUNT_BYTES = 4
 
-Parameters = Sequence[Mapping[str, Any]]
-"""The `parameters` of a machine function: dicts with `name`, `kind`, `dtype`, `offset`, `size`, `readonly`."""
 
-
-def workgroup_count_offset(parameters: Parameters, axis: int) -> int:
+def workgroup_count_offset(parameters: Sequence[Parameter], axis: int) -> int:
     """The byte of the argument block from which on the number of workgroups along `axis` stands, 32 bits."""
-    end = max((int(p["offset"]) + int(p["size"]) for p in parameters), default=0)
+    end = max((p.offset + p.size for p in parameters), default=0)
     return end + -end % ARGUMENT_ALIGNMENT + _COUNT_BYTES * axis
 
 
-def argument_bytes(parameters: Parameters) -> int:
+def argument_bytes(parameters: Sequence[Parameter]) -> int:
     """The size of the whole block."""
     end = workgroup_count_offset(parameters, len(WORKGROUP_IDS))
     return end + -end % ARGUMENT_ALIGNMENT
@@ -41,7 +40,7 @@ _TYPE_NAMES = {
 }
 
 
-def arguments(parameters: Parameters) -> list[dict[str, Any]]:
+def arguments(parameters: Sequence[Parameter]) -> list[dict[str, Any]]:
     """`.args` of the kernel's metadata."""
     found = [_argument(p) for p in parameters]
     for axis, letter in enumerate("xyz"):
@@ -52,10 +51,10 @@ def arguments(parameters: Parameters) -> list[dict[str, Any]]:
     return found
 
 
-def _argument(parameter: Mapping[str, Any]) -> dict[str, Any]:
-    name = _TYPE_NAMES.get(parameter["dtype"])
-    found = {".name": parameter["name"], ".offset": int(parameter["offset"]), ".size": int(parameter["size"])}
-    if parameter["kind"] != "pointer":
+def _argument(parameter: Parameter) -> dict[str, Any]:
+    name = _TYPE_NAMES.get(parameter.dtype)
+    found = {".name": parameter.name, ".offset": parameter.offset, ".size": parameter.size}
+    if parameter.kind != "pointer":
         return found | {".value_kind": "by_value"} | ({".type_name": name} if name else {})
     found |= {".value_kind": "global_buffer", ".address_space": "global"} | ({".type_name": f"{name}*"} if name else {})
-    return found | ({".actual_access": "read_only"} if parameter.get("readonly") else {})
+    return found | ({".actual_access": "read_only"} if parameter.readonly else {})

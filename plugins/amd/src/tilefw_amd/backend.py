@@ -48,7 +48,7 @@ class AmdBackend(SimtBackend):
             return artifact
         from tilefw_amd.resources import spilling
 
-        return replace(artifact, metadata={**artifact.metadata, "notes": [*artifact.notes, spilling(artifact.resources)]})
+        return replace(artifact, remarks=(*artifact.remarks, spilling(artifact.resources)))
 
     def emit_functions(self, functions: Sequence[Function], options: CompileOptions) -> str:
         from tilefw_amd.emit import emit

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tilefw.api.machine import Function
+from tilefw.api.machine import Function, entry_of
 from tilefw_amd import abi
 from tilefw_amd.code_object.metadata import VERSION, write_text
 from tilefw_amd.isa.model import BranchTarget, MCInst
@@ -84,7 +84,7 @@ def _descriptor(function: Function, used: KernelResources) -> Iterator[str]:
     fields = {
         "group_segment_fixed_size": used.shared_bytes,
         "private_segment_fixed_size": used.scratch_bytes,
-        "kernarg_size": abi.argument_bytes(function.attributes["parameters"]),
+        "kernarg_size": abi.argument_bytes(function.attributes.parameters),
         "user_sgpr_count": abi.USER_SGPRS,
         "user_sgpr_kernarg_segment_ptr": 1,
         "enable_private_segment": int(used.scratch_bytes > 0),
@@ -101,7 +101,8 @@ def _descriptor(function: Function, used: KernelResources) -> Iterator[str]:
 
 
 def _metadata(function: Function, used: KernelResources, lanes: int) -> dict[str, Any]:
-    parameters, workgroup = function.attributes["parameters"], list(function.attributes["workgroup"])
+    entry = entry_of(function)
+    parameters, workgroup = entry.parameters, list(entry.workgroup)
     facts = {
         ".name": function.name, ".symbol": f"{function.name}.kd", ".args": [_sorted(a) for a in abi.arguments(parameters)],
         ".kernarg_segment_size": abi.argument_bytes(parameters), ".kernarg_segment_align": abi.ARGUMENT_ALIGNMENT,

@@ -7,11 +7,10 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from tilefw.api import Resources
+from tilefw.api import Remark, Resources
 from tilefw.api.integers import round_up
-from tilefw.api.machine import Function, Slice
+from tilefw.api.machine import Function, Slice, entry_of
 from tilefw_amd.abi import SGPRS_AT_START
 from tilefw_amd.chips.occupancy import occupancy
 from tilefw_amd.isa.registers import SGPRS
@@ -55,7 +54,7 @@ class KernelResources:
 
 
 def kernel_resources(isa: InstructionSet, function: Function) -> KernelResources:
-    """Counted from the instructions; spills, scratch and shared memory as register assignment and selection noted them."""
+    """Counted from the instructions; spills, scratch and shared memory as register assignment and selection set them."""
     highest = {"v": 1, "a": 0, "s": SGPRS_AT_START}
     kinds: Counter[str] = Counter()
     for inst in function.insts():
@@ -65,11 +64,10 @@ def kernel_resources(isa: InstructionSet, function: Function) -> KernelResources
                 file, end = FILES[operand.reg.cls], operand.first + operand.count
                 if end > highest[file] and (file != "s" or end <= SGPRS):
                     highest[file] = end
-    noted = function.attributes
-    spills: Any = noted.get("spills", {})
+    known = function.attributes
     return KernelResources(
-        highest["v"], highest["a"], highest["s"], sum(spills.values()), spills.get("s", 0), int(noted.get("shared_bytes", 0)),
-        int(noted.get("scratch_bytes", 0)), {kind: kinds[kind] for kind in _REPORTED},
+        highest["v"], highest["a"], highest["s"], sum(known.spills.values()), known.spills.get("s", 0), known.shared_bytes,
+        known.scratch_bytes, {kind: kinds[kind] for kind in _REPORTED},
     )
 
 
@@ -83,7 +81,7 @@ def resources(isa: InstructionSet, functions: Sequence[Function]) -> Resources:
     found = [kernel_resources(isa, function) for function in functions]
     if not found:
         return Resources()
-    threads = [math.prod(function.attributes["workgroup"]) for function in functions]
+    threads = [math.prod(entry_of(function).workgroup) for function in functions]
     used = zip(found, threads, strict=True)
     return Resources(
         registers={kind: max(getattr(k, kind) for k in found) for kind in ("vector", "accumulation", "scalar")},
@@ -95,13 +93,11 @@ def resources(isa: InstructionSet, functions: Sequence[Function]) -> Resources:
     )
 
 
-def spilling(used: Resources) -> dict[str, str]:
-    """The note TFW0652 of a kernel whose values wait in memory for a register."""
-    return {
-        "code": "TFW0652", "place": "",
-        "message": (
-            f"the kernel does not fit into its registers: {used.spills} registers of a lane wait elsewhere for a while, "
-            f"{used.scratch_bytes} bytes of them in memory"
-        ),
-        "help": "smaller tiles, more warps (num_warps), fewer num_stages or no maxnreg need fewer registers a lane",
-    }
+def spilling(used: Resources) -> Remark:
+    """The remark TFW0652 of a kernel whose values wait in memory for a register."""
+    return Remark(
+        "TFW0652",
+        f"the kernel does not fit into its registers: {used.spills} registers of a lane wait elsewhere for a while, "
+        f"{used.scratch_bytes} bytes of them in memory",
+        "smaller tiles, more warps (num_warps), fewer num_stages or no maxnreg need fewer registers a lane",
+    )

@@ -58,7 +58,7 @@ def _form(type_: str) -> str:
 def selected(key: str, columns: Sequence[Column], uniform: bool = False) -> tuple[Function, list[Element], Element]:
     """The machine code of row `key`, its operands and its result: what selection makes of it."""
     chip = lanes_chip(True)
-    function = Function("kernel", "amd-cdna3", {"parameters": []})
+    function = Function("kernel", "amd-cdna3")
     code = Code(function, chip)
     operands: list[Element] = []
     for column in columns:
@@ -76,7 +76,7 @@ def run(key: str, result: str, columns: Sequence[Column], uniform: bool = False)
 
 def run_from_packed(key: str, result: str, packed: np.ndarray, bits: int, index: int, then: str = "") -> np.ndarray:
     """The row on element `index` of packed registers, taken apart as selection does it; and the row `then` on that, if any."""
-    function = Function("kernel", "amd-cdna3", {"parameters": []})
+    function = Function("kernel", "amd-cdna3")
     code = Code(function, lanes_chip(True))
     register = code.new_register("w32")
     elements = code.chip.unpack(code, bits, register, 32 // bits)
@@ -88,7 +88,7 @@ def run_from_packed(key: str, result: str, packed: np.ndarray, bits: int, index:
 def run_on_pairs(key: str, columns: Sequence[Column]) -> np.ndarray:
     """The rule for two elements of f32 on pairs of registers, given and returned as patterns of 64 bits, the first element low;
     a constant is one element, for both."""
-    function = Function("kernel", "amd-cdna3", {"parameters": []})
+    function = Function("kernel", "amd-cdna3")
     code = Code(function, lanes_chip(True))
     operands: list[Element] = [Const("f32", int(c.patterns[0])) if c.constant else code.new_register("w64") for c in columns]
     elements = [half for o in operands for half in ((o.part(0), o.part(1)) if isinstance(o, Slice) else (o, o))]

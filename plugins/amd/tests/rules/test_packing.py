@@ -18,7 +18,7 @@ _COUNT = 64
 
 def _taken_apart(bits: int) -> tuple[Function, Code, list[Element], list[list[Element]]]:
     """Four packed registers, and the elements that selection takes from them."""
-    function = Function("kernel", "amd-cdna3", {"parameters": []})
+    function = Function("kernel", "amd-cdna3")
     code = Code(function, lanes_chip(True))
     registers: list[Element] = [code.new_register("w32") for _ in range(_SOURCES)]
     elements = []

@@ -47,7 +47,7 @@ def _physical(inst: Inst, function: Function) -> Inst:
 
 
 def _code() -> Code:
-    return Code(Function("f", "amd-cdna3", {"parameters": []}), CHIP)
+    return Code(Function("f", "amd-cdna3"), CHIP)
 
 
 def _drawn(data: st.DataObject, code: Code, width: int, kinds: str, pool: list[Slice]) -> Slice | Const:

@@ -23,7 +23,7 @@ def _shuffled(mode: str, amount: int) -> np.ndarray:
 
 
 def _run(make: Callable[[Code, Element, Element], Element], lanes: np.ndarray) -> np.ndarray:
-    function = Function("kernel", "amd-cdna3", {"parameters": []})
+    function = Function("kernel", "amd-cdna3")
     code = Code(function, lanes_chip(True))
     value, lane = code.new_register("w32"), code.new_register("w32")
     columns = [Column("i32", VALUES), Column("i32", lanes.astype(np.uint64))]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
 from tilefw.api.errors import InternalError
-from tilefw.api.machine import Function, Inst, Operand, Slice
+from tilefw.api.machine import Function, Inst, Operand, Slice, entry_of
 from tilefw_nvidia.chips import Chip
 from tilefw_nvidia.chips.chip import Version
 from tilefw_nvidia.isa.meaning.fragments import OPERAND_COUNTS
@@ -24,12 +24,12 @@ def emit(functions: Sequence[Function], chip: Chip, maxnreg: int | None) -> str:
     """The PTX module of these functions. More shared memory than is static on the chip is dynamic, its size a parameter of the
     launch (CUDA C++ Programming Guide, "Compute Capability 8.x")."""
     files: dict[str, int] = {}
-    most = max((_shared(f) for f in functions), default=0)
+    most = max((f.attributes.shared_bytes for f in functions), default=0)
     bodies = [_entry(function, files, maxnreg, most <= chip.static_shared_bytes) for function in functions]
     version = lowest_version({inst.opcode for function in functions for inst in function.insts()}, chip)
     lines = [f".version {version[0]}.{version[1]}", f".target {chip.name}", ".address_size 64", ""]
     if most > chip.static_shared_bytes:
-        lines += [f".extern .shared .align {max(_aligned(f) for f in functions if _shared(f))} .b8 {SHARED}[];", ""]
+        lines += [f".extern .shared .align {max(f.attributes.shared_align for f in functions)} .b8 {SHARED}[];", ""]
     lines += [line for body in bodies for line in body]
     lines += [f'.file {index} "{_escape(name)}"' for name, index in files.items()]
     return "\n".join(lines) + "\n"
@@ -49,32 +49,23 @@ def _needs(opcode: str, chip: Chip) -> Version:
     return spec.version
 
 
-def _shared(function: Function) -> int:
-    """Bytes of shared memory that the function takes."""
-    return int(function.attributes.get("shared_bytes", 0))
-
-
-def _aligned(function: Function) -> int:
-    return int(function.attributes["shared_align"])
-
-
 def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _entry(function: Function, files: dict[str, int], maxnreg: int | None, static: bool) -> list[str]:
-    parameters: list[dict] = function.attributes["parameters"]
-    workgroup: list[int] = function.attributes["workgroup"]
+    entry = entry_of(function)
+    parameters, shared = entry.parameters, function.attributes.shared_bytes
     lines = [f".visible .entry {function.name}("]
     for i, p in enumerate(parameters):
         comma = "," if i + 1 < len(parameters) else ""
-        lines.append(f"\t.param {_PARAMETER[p['size']]} {function.name}_param_{i}{comma}  // {p['name']}: {p['dtype']} {p['kind']}")
-    lines += [")", f".reqntid {', '.join(map(str, workgroup))}"]
+        lines.append(f"\t.param {_PARAMETER[p.size]} {function.name}_param_{i}{comma}  // {p.name}: {p.dtype} {p.kind}")
+    lines += [")", f".reqntid {', '.join(map(str, entry.workgroup))}"]
     if maxnreg is not None:
         lines.append(f".maxnreg {maxnreg}")
     names, declarations = _names(function)
-    if static and _shared(function):
-        declarations.append(f"\t.shared .align {_aligned(function)} .b8 {SHARED}[{_shared(function)}];")
+    if static and shared:
+        declarations.append(f"\t.shared .align {function.attributes.shared_align} .b8 {SHARED}[{shared}];")
     lines += ["{", *declarations, ""]
     place = None
     for block in function.blocks:

@@ -13,7 +13,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from tilefw.api import Artifact, CapacityError, CodeError, InternalError, Place, Resources, UsageError
+from tilefw.api import Artifact, CapacityError, CodeError, InternalError, Place, Remark, Resources, UsageError
 from tilefw_nvidia.chips import Chip
 from tilefw_nvidia.chips.occupancy import occupancy
 
@@ -123,8 +123,8 @@ def assemble(artifact: Artifact, chip: Chip, *, ours: bool) -> Artifact:
     # ptxas reports static shared memory; the entries also know what the launch adds to it.
     shared = max(found.shared_bytes or 0, dynamic)
     used = replace(found, shared_bytes=shared, occupancy=_occupancy(artifact, chip, found, shared) if ours else None)
-    metadata = {**artifact.metadata, "notes": [*artifact.notes, _spilling(used)]} if ours and used.spills else artifact.metadata
-    return replace(artifact, binary=report.cubin, resources=used, metadata=metadata)
+    remarks = (*artifact.remarks, _spilling(used)) if ours and used.spills else artifact.remarks
+    return replace(artifact, binary=report.cubin, resources=used, remarks=remarks)
 
 
 def _refuse_few_registers(words: str) -> None:
@@ -137,13 +137,12 @@ def _refuse_few_registers(words: str) -> None:
         )
 
 
-def _spilling(used: Resources) -> dict[str, str]:
-    """The note TFW0652 of a kernel that does not fit into its registers."""
-    return {
-        "code": "TFW0652", "place": "",
-        "message": f"the kernel does not fit into its registers: ptxas spills {used.spills} bytes a thread to memory and back",
-        "help": "smaller tiles, more warps (num_warps), fewer num_stages or no maxnreg need fewer registers a thread",
-    }
+def _spilling(used: Resources) -> Remark:
+    """The remark TFW0652 of a kernel that does not fit into its registers."""
+    return Remark(
+        "TFW0652", f"the kernel does not fit into its registers: ptxas spills {used.spills} bytes a thread to memory and back",
+        "smaller tiles, more warps (num_warps), fewer num_stages or no maxnreg need fewer registers a thread",
+    )
 
 
 def _occupancy(artifact: Artifact, chip: Chip, found: Resources, shared: int) -> float:

@@ -15,7 +15,7 @@ from xdsl.utils.arg_spec import ArgSpec
 
 from tilefw.api.errors import UnsupportedError
 from tilefw.simt.description import ChipDescription, LaneMachine
-from tilefw.simt.lower import atomics, compute, memory, notes, shape, shared, values
+from tilefw.simt.lower import atomics, compute, memory, remarks, shape, shared, values
 from tilefw.simt.lower.context import LoweringContext
 from tilefw.simt.lower.loops import LoopLowering
 from tilefw.tile import types
@@ -80,7 +80,7 @@ def lowered_function(function: FuncOp, machine: LaneMachine) -> FuncOp:
     _Lowering(context).body(old)
     attributes = {
         **function.attributes, "lane.lanes": integer_attr(machine.lanes), "lane.warps": integer_attr(machine.warps),
-        **notes.of_dots(context.assignment.dots.items(), machine.chip),
+        **remarks.of_dots(context.assignment.dots.items(), machine.chip),
     }
     result = FuncOp.create(properties=dict(function.properties), attributes=attributes, regions=[Region(block)])
     result.location = function.location

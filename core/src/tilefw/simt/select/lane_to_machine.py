@@ -17,13 +17,14 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from tilefw.api.errors import InternalError
+from tilefw.machine.function_attributes import FunctionAttributes
 from tilefw.machine.function_op import FuncOp as MachineFuncOp
 from tilefw.machine.inst import Function
 from tilefw.simt import lane
 from tilefw.simt.chip import LaneChip
 from tilefw.simt.expand.base import check_rules
 from tilefw.simt.lane.registers import LaneVector, RegisterPiece, bits_of, type_name
-from tilefw.simt.lower.notes import notes_of
+from tilefw.simt.lower.remarks import remarks_of
 from tilefw.simt.select.atomics import AtomicSelection
 from tilefw.simt.select.code import Code
 from tilefw.simt.select.control import ControlSelection
@@ -54,19 +55,15 @@ class SelectInstructions(ModulePass):
 
 
 def select(function: FuncOp, chip: LaneChip, target: str) -> Function:
-    """The machine code of one lane function; raises PluginError (TFW0510) for a chip without the base set.
-
-    Its attribute `acquires` says that it may be told, by an atomic, of what others wrote to memory that it only reads.
-    """
+    """The machine code of one lane function; raises PluginError (TFW0510) for a chip without the base set."""
     check_rules(chip.name, chip.rules)
     warps = function.attributes["lane.warps"].value.data  # type: ignore[attr-defined]
-    attributes: dict[str, object] = {
-        "workgroup": [chip.lanes * warps, 1, 1], "parameters": parameters(function, chip.pointer_bits), **shared_memory(function)
-    }
-    if noted := notes_of(function):
-        attributes["notes"] = noted
-    if any(isinstance(op, lane.AtomicOp) and op.acquires for op in function.walk()):
-        attributes["acquires"] = True
+    shared = shared_memory(function)
+    attributes = FunctionAttributes(
+        workgroup=(chip.lanes * warps, 1, 1), parameters=parameters(function, chip.pointer_bits),
+        shared_bytes=shared.bytes, shared_align=shared.align, remarks=remarks_of(function),
+        acquires=any(isinstance(op, lane.AtomicOp) and op.acquires for op in function.walk()),
+    )
     machine = Function(function.sym_name.data, target, attributes)
     Selector(machine, chip).function(function)
     return machine

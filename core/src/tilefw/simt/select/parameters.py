@@ -1,20 +1,21 @@
-"""The kernel's parameters as plain data: kind, element type, offset, size and alignment in the argument block."""
+"""The kernel's parameters: kind, element type, offset, size and alignment in the argument block."""
 
 from __future__ import annotations
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
 
+from tilefw.api.artifact import Parameter
 from tilefw.api.dtypes import dtype
 from tilefw.api.integers import round_up
 from tilefw.simt import lane
 from tilefw.tile import types
 
 
-def parameters(function: FuncOp, pointer_bits: int) -> list[dict[str, object]]:
-    """One dict a parameter, in order, naturally aligned as in C; `readonly` pointers are those no store can reach."""
+def parameters(function: FuncOp, pointer_bits: int) -> tuple[Parameter, ...]:
+    """All of them, in order, naturally aligned as in C; `readonly` pointers are those no store can reach."""
     written = _written(function)
-    result: list[dict[str, object]] = []
+    result: list[Parameter] = []
     offset = 0
     names = function.arg_attrs.data if function.arg_attrs is not None else [None] * len(function.body.block.args)
     for i, (argument, attrs) in enumerate(zip(function.body.block.args, names, strict=True)):
@@ -27,13 +28,13 @@ def parameters(function: FuncOp, pointer_bits: int) -> list[dict[str, object]]:
         size = pointer_bits // 8 if pointer else element.storage_bits // 8
         offset = round_up(offset, size)
         name = found.get("tile.name")
-        result.append({
-            "name": name.data if isinstance(name, StringAttr) else argument.name_hint or f"arg{i}",
-            "kind": "pointer" if pointer else "scalar", "dtype": element.name, "offset": offset, "size": size,
-            "alignment": size, "readonly": pointer and written is not None and i not in written,
-        })
+        result.append(Parameter(
+            name=name.data if isinstance(name, StringAttr) else argument.name_hint or f"arg{i}",
+            kind="pointer" if pointer else "scalar", dtype=element.name, offset=offset, size=size, alignment=size,
+            readonly=pointer and written is not None and i not in written,
+        ))
         offset += size
-    return result
+    return tuple(result)
 
 
 def _written(function: FuncOp) -> set[int] | None:
@@ -45,5 +46,3 @@ def _written(function: FuncOp) -> set[int] | None:
                 return None
             found.add(op.buffer)
     return found
-
-

@@ -10,7 +10,7 @@ pass's business.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
@@ -41,10 +41,19 @@ class PlaceShared(ModulePass):
                 place_shared(function, self.limit)
 
 
-def shared_memory(function: FuncOp) -> dict[str, int]:
-    """The bytes of shared memory that a placed function takes and how they are to be aligned; nothing where it takes none."""
-    found = {name: function.attributes.get(f"lane.{name}") for name in ("shared_bytes", "shared_align")}
-    return {name: attribute.value.data for name, attribute in found.items() if isinstance(attribute, IntegerAttr)}
+class SharedMemory(NamedTuple):
+    """What a placed function takes of shared memory: `bytes`, the first of them at a multiple of `align`."""
+
+    bytes: int
+    align: int
+
+
+def shared_memory(function: FuncOp) -> SharedMemory:
+    """What a placed function takes; no bytes where it has no allocation."""
+    bytes, align = function.attributes.get("lane.shared_bytes"), function.attributes.get("lane.shared_align")
+    if not isinstance(bytes, IntegerAttr) or not isinstance(align, IntegerAttr):
+        return SharedMemory(0, 1)
+    return SharedMemory(bytes.value.data, align.value.data)
 
 
 @dataclass(slots=True)

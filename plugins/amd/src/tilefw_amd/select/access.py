@@ -7,9 +7,11 @@ hints: LLVM's AMDGPUUsage, "Memory Model gfx942": volatile accesses are of the s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tilefw.api import Parameter
 from tilefw.api.integers import ceil_div
 from tilefw.api.machine import Operand, Slice
 from tilefw.api.simt import Code, Const, Element, LaneAccess
@@ -206,10 +208,11 @@ def _unwritten(code: Code, buffer: int) -> bool:
     """Whether nobody writes to an argument's memory, be it through another argument: the scalar cache does not see what vector
     stores write (CDNA3 ISA, section "Scalar memory operations"), nor does an acquire invalidate it (LLVM's AMDGPUUsage, "Memory
     Model gfx942")."""
-    listed: Any = code.function.attributes["parameters"]
-    if code.function.attributes.get("acquires") or not 0 <= buffer < len(listed) or not listed[buffer]["readonly"]:
+    attributes = code.function.attributes
+    listed = attributes.parameters
+    if attributes.acquires or not 0 <= buffer < len(listed) or not listed[buffer].readonly:
         return False
-    return code.chip.disjoint or all(p["readonly"] for p in listed if p["kind"] == "pointer")  # type: ignore[attr-defined]
+    return code.chip.disjoint or all(p.readonly for p in listed if p.kind == "pointer")  # type: ignore[attr-defined]
 
 
 def _whole(code: Code, access: LaneAccess) -> bool:
@@ -231,8 +234,8 @@ def _scalar_address(code: Code, access: LaneAccess) -> tuple[Operand, int]:
 
 def parameter(code: Code, arguments: Slice, index: int, type: str) -> Element:
     """A kernel argument. All come by the fewest loads, each as wide as can be: SMEM answers one after the other."""
-    listed: Any = code.function.attributes["parameters"]
-    offset, size = listed[index]["offset"], listed[index]["size"]
+    listed = code.function.attributes.parameters
+    offset, size = listed[index].offset, listed[index].size
     word, words = offset // 4, max(1, size // 4)
     first, count = next((f, c) for f, c in _runs(abi.argument_bytes(listed) // 4, _end(listed)) if f <= word < f + c)
     forms = {1: "uw32", 2: "uw64"}
@@ -259,9 +262,9 @@ def _wide(code: Code, arguments: Slice, first: int, count: int) -> Slice:
     return found
 
 
-def _end(listed: Any) -> int:
+def _end(listed: Sequence[Parameter]) -> int:
     """Words of the caller's arguments."""
-    return max((ceil_div(p["offset"] + p["size"], 4) for p in listed), default=0)
+    return max((ceil_div(p.offset + p.size, 4) for p in listed), default=0)
 
 
 def _runs(block: int, words: int) -> list[tuple[int, int]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tilefw.api.machine import Operand, Slice
 from tilefw.api.simt import (
@@ -150,7 +150,7 @@ class AmdLanes(LaneChip):
         return program_order.program_id(code, ids, counts, axis, self.chunk, self.isa.chip.limits["dies"])
 
     def num_programs(self, code: Code, axis: int) -> Element:
-        listed: Any = code.function.attributes["parameters"]
+        listed = code.function.attributes.parameters
         return code.inst("s_load_dword", "uw32", self._arguments(code), abi.workgroup_count_offset(listed, axis))
 
     def parameter(self, code: Code, index: int, type: str) -> Element:

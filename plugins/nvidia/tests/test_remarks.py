@@ -29,18 +29,19 @@ def product(a, b, out, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, PRECIS
         ((16, 8, 8), np.int8, "ieee", "k 16"),
     ],
 )
-def test_a_dot_that_no_matrix_instruction_serves_is_noted_with_the_sizes_that_would_do(shape, element, precision, sizes):
+def test_a_dot_that_no_matrix_instruction_serves_is_remarked_on_with_the_sizes_that_would_do(shape, element, precision, sizes):
     m, n, k = shape
     a, b = np.ones((m, k), element), np.ones((k, n), element)
     out = np.empty((m, n), np.int32 if element is np.int8 else np.float32)
     result = product[(1,)](a, b, out, m, n, k, precision, target="nvidia-sm80")
     assert (out == k).all()
     if sizes is None:
-        assert not result.notes and "note[" not in str(result)
+        assert not result.remarks and "remark[" not in str(result)
     else:
-        (note,) = result.notes
-        assert note["code"] == "TFW0623" and sizes in note["help"] and f"{m}x{n}x{k}" in note["message"]
-        assert note["place"] == f"{__file__}:18" and "note[TFW0623]" in str(result)
+        (remark,) = result.remarks
+        assert remark.code == "TFW0623" and sizes in remark.help and f"{m}x{n}x{k}" in remark.message
+        assert remark.place is not None and (remark.place.file, remark.place.line) == (__file__, 18)
+        assert f"remark[TFW0623]: {remark.message}\n --> {remark.place}\n" in str(result)
 
 
 @pytest.mark.parametrize(
@@ -73,9 +74,9 @@ def compiled(size, **keywords):
 
 @pytest.mark.skipif(find_ptxas() is None, reason="no ptxas")
 def test_spills_are_noted_and_a_cap_below_what_an_instruction_takes_is_refused():
-    assert not compiled(32).notes
+    assert not compiled(32).remarks
     spilled = compiled(64, maxnreg=40)
-    assert spilled.resources.spills and [note["code"] for note in spilled.notes] == ["TFW0652"]
+    assert spilled.resources.spills and [remark.code for remark in spilled.remarks] == ["TFW0652"]
     with pytest.raises(CapacityError, match="maxnreg is too small") as caught:
         compiled(64, maxnreg=16)
     assert caught.value.code == "TFW0650" and "leave maxnreg out" in caught.value.help
