@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from cdna3.llc import tools
 from hazards.pairs import Pair
+from tilefw_amd.chips import Chip
 
 LLC, _ = tools()
 _FUNCTION = """---
@@ -31,12 +32,13 @@ class Answer(NamedTuple):
     text: list[str]
 
 
-def ask(pairs: Sequence[Pair]) -> list[Answer]:
+def ask(pairs: Sequence[Pair], chip: Chip) -> list[Answer]:
     """Runs the hazard recogniser and the printer on each pair by itself."""
     source = "".join(
         _FUNCTION.format(number=i, first=pair.first.machine, second=pair.second.machine) for i, pair in enumerate(pairs)
     )
-    command = [str(LLC), "-mtriple=amdgcn-amd-amdhsa", "-mcpu=gfx942", "-start-before=post-RA-hazard-rec", "-x", "mir", "-o", "-"]
+    command = [str(LLC), "-mtriple=amdgcn-amd-amdhsa", f"-mcpu={chip.name}"]
+    command += ["-start-before=post-RA-hazard-rec", "-x", "mir", "-o", "-"]
     done = subprocess.run(command, input=source, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[:2000]
     return [_answer(body) for _, body in _BODY.findall(done.stdout)]

@@ -290,6 +290,24 @@ def _others() -> Iterator[Pair]:
 PAIRS: tuple[Pair, ...] = (*_behind_matrices(), *_around_matrices(), *_others())
 
 
+def exchange(rows: int, d: int, a: int) -> Line:
+    """v_permlane16_swap or v_permlane32_swap, which reads and writes both registers."""
+    machine = f"$vgpr{d}, $vgpr{a} = V_PERMLANE{rows}_SWAP_B32_e32 $vgpr{d}, $vgpr{a}, {EXEC}"
+    return Line(f"v_permlane{rows}_swap_b32_e32 v{d}, v{a}", machine)
+
+
+# Around exchanges between lanes, for the chips that have them: LLVM's numbers.
+EXCHANGES: tuple[Pair, ...] = (
+    Pair("VGPR, then exchanged", 2, move(1, 0), exchange(32, 1, 2)),
+    Pair("VGPR, then exchanged as the second", 2, move(2, 0), exchange(16, 1, 2)),
+    Pair("exchanged twice", 2, exchange(32, 1, 2), exchange(32, 1, 3)),
+    Pair("exchanged, then arithmetic", 0, exchange(16, 1, 2), move(3, 2)),
+    Pair("exchanged, then A", 2, exchange(32, 200, 2), _F16.line(0)),
+    Pair("transcendental, then exchanged", 2, RCP, exchange(32, 1, 2)),
+    Pair("matrix result, then exchanged", 8, _F16.line(0), exchange(32, 1, 100)),
+)
+
+
 # --- where LLVM pauses and the manual does not ask for it ------------------------------------------------------------------------
 
 

@@ -7,7 +7,8 @@ registers, the places of opcodes) are in `tilefw_amd.isa`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 WAVE = 64  # lanes of a wave (CDNA3 ISA, section "Wavefronts and Workgroups"); all generations of the family
 LANE_BITS = WAVE.bit_length() - 1
@@ -33,8 +34,9 @@ class MatrixHazards:
     """Wait states behind a matrix instruction, by its kind (`xdl`, `sgemm`, `dgemm`) and its passes.
 
     `read`: until vector arithmetic or A or B of a product reads the result, or anything overwrites it. `memory`: until a memory
-    instruction reads it, where that is not `read`. `addend`: until C of a product overlaps it; `addend_to`: the same by the kinds
-    of both, where it is not `addend`. `forwarded`: until exactly the same registers are C of the next product, by the passes of the
+    instruction reads it, where that is not `read`; `rewritten`: until vector arithmetic or a load overwrites it, where that is not
+    `read`. `addend`: until C of a product overlaps it; `addend_to`: the same by the kind of that product as well, where it is not
+    `addend`. `forwarded`: until exactly the same registers are C of the next product, by the passes of the
     first, 0 where absent; `forwarded_dgemm`: the same where both are `dgemm` of so many passes. `overwritten`: until C of an XDL
     product may be overwritten, by its passes. `most` is the largest of all.
     """
@@ -42,11 +44,12 @@ class MatrixHazards:
     read: Mapping[tuple[str, int], int]
     memory: Mapping[tuple[str, int], int]
     addend: Mapping[tuple[str, int], int]
-    addend_to: Mapping[tuple[str, str], int]
+    addend_to: Mapping[tuple[str, int, str], int]
     forwarded: Mapping[int, int]
     forwarded_dgemm: Mapping[int, int]
     overwritten: Mapping[int, int]
     most: int
+    rewritten: Mapping[tuple[str, int], int] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,9 @@ _HAZARDS = MatrixHazards(
         {("xdl", passes): passes + 1 for passes in _PASSES} | {("sgemm", passes): passes for passes in _PASSES}
         | {("dgemm", 4): 4, ("dgemm", 8): 9}
     ),
-    addend_to=MappingProxyType({("sgemm", "xdl"): 0, ("dgemm", "xdl"): 0}),
+    addend_to=MappingProxyType(
+        {("sgemm", passes, "xdl"): 0 for passes in _PASSES} | {("dgemm", passes, "xdl"): 0 for passes in (4, 8)}
+    ),
     forwarded=MappingProxyType({2: 2}),
     forwarded_dgemm=MappingProxyType({4: 4}),
     overwritten=MappingProxyType({passes: passes - 1 for passes in _PASSES}),

@@ -45,7 +45,11 @@ _HAZARDS = MatrixHazards(
         {("xdl", passes): passes + 2 for passes in _PASSES} | {("sgemm", passes): passes for passes in _PASSES}
         | {("dgemm", 4): 4, ("dgemm", 16): 17}
     ),
-    addend_to=MappingProxyType({("sgemm", "xdl"): 0, ("dgemm", "xdl"): 0}),
+    addend_to=MappingProxyType(
+        {("sgemm", passes, "xdl"): 0 for passes in _PASSES} | {("dgemm", passes, "xdl"): 0 for passes in (4, 16)}
+        | {("xdl", 2, kind): 3 for kind in ("sgemm", "dgemm")}
+    ),
+    rewritten=MappingProxyType({("dgemm", 16): 11}),
     forwarded=MappingProxyType({2: 2}),
     forwarded_dgemm=MappingProxyType({4: 4}),
     overwritten=MappingProxyType({passes: passes - 1 for passes in _PASSES}),

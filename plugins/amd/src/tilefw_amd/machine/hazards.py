@@ -75,11 +75,17 @@ def _kind_and_passes(inst: MCInst) -> tuple[str, int]:
 
 
 def _product(first: MCInst, after: MCInst) -> int:
-    """Until a result may be read as A or B of another product, read by vector arithmetic, or overwritten.
+    """Until a result may be read as A or B of another product, or by vector arithmetic.
 
-    `GFX940_XDL_N_PassWritesVGPROverlappedSrcABWaitStates`, `…VALUMemExpReadWaitStates`, `…VALUWawWaitStates` and those of SMFMA.
+    `GFX940_XDL_N_PassWritesVGPROverlappedSrcABWaitStates`, `…VALUMemExpReadWaitStates` and those of SMFMA.
     """
     return first.form.chip.matrix_hazards.read[_kind_and_passes(first)]
+
+
+def _product_rewritten(first: MCInst, after: MCInst) -> int:
+    """Until vector arithmetic or a load may overwrite a result (`…VALUWawWaitStates`)."""
+    found = first.form.chip.matrix_hazards.rewritten.get(_kind_and_passes(first))
+    return _product(first, after) if found is None else found
 
 
 def _product_to_memory(first: MCInst, after: MCInst) -> int:
@@ -94,7 +100,7 @@ def _product_as_addend(first: MCInst, after: MCInst) -> int:
     if roles.addend_is(after, first):
         doubles = numbers.forwarded_dgemm.get(kind[1]) if kind == reader and kind[0] == "dgemm" else None
         return numbers.forwarded.get(kind[1], 0) if doubles is None else doubles
-    found = numbers.addend_to.get((kind[0], reader[0]))
+    found = numbers.addend_to.get((*kind, reader[0]))
     return numbers.addend[kind] if found is None else found
 
 
@@ -127,12 +133,14 @@ MATRIX_RULES = (
         roles.matrix, roles.vector_results, roles.matrix, roles.factors, _product),
     WaitStateRule("matrix result as C of a matrix instruction", f"CDNA3 ISA 7.5; {_MAI}",
         roles.matrix, roles.vector_results, roles.matrix, roles.addend, _product_as_addend),
-    WaitStateRule("matrix result touched by vector arithmetic", f"CDNA3 ISA 7.5; {_MAI_VALU}",
-        roles.matrix, roles.vector_results, roles.plain_vector_alu, roles.vector_registers, _product),
+    WaitStateRule("matrix result read by vector arithmetic", f"CDNA3 ISA 7.5; {_MAI_VALU}",
+        roles.matrix, roles.vector_results, roles.plain_vector_alu, roles.vector_operands, _product),
+    WaitStateRule("matrix result overwritten by vector arithmetic", f"CDNA3 ISA 7.5; {_MAI_VALU}",
+        roles.matrix, roles.vector_results, roles.plain_vector_alu, roles.vector_results, _product_rewritten),
     WaitStateRule("matrix result read by a memory instruction", f"CDNA3 ISA 7.5; {_MAI_VALU}",
         roles.matrix, roles.vector_results, roles.memory, roles.vector_operands, _product_to_memory),
     WaitStateRule("matrix result overwritten by a load", f"CDNA3 ISA 7.5; {_MAI_VALU}",
-        roles.matrix, roles.vector_results, roles.memory, roles.vector_results, _product),
+        roles.matrix, roles.vector_results, roles.memory, roles.vector_results, _product_rewritten),
     WaitStateRule("C of a matrix instruction overwritten", f"CDNA3 ISA 7.5; {_MAI_VALU}",
         _xdl, roles.addend, _plain, roles.vector_results, _addend_overwritten),
     WaitStateRule("vector result read by a matrix instruction", f"CDNA3 ISA 7.5; {_MAI}",
@@ -152,6 +160,7 @@ MATRIX_RULES = (
 # --- everything else: CDNA3 ISA 4.5, table 11 -------------------------------------------------------------------------------
 
 _VALU = "LLVM checkVALUHazards"
+_EXCHANGES = roles.named("v_permlane16_swap_b32", "v_permlane32_swap_b32")
 _LANES = roles.named("v_readlane_b32", "v_readfirstlane_b32", "v_writelane_b32")
 
 
@@ -185,6 +194,8 @@ RULES = (
         roles.vector_alu, roles.result_of_exec, roles.through_dpp, roles.exec_mask, 5),
     WaitStateRule("SGPR written by vector arithmetic, then read by it", f"CDNA3 ISA 4.5, case 18; {_VALU}",
         roles.vector_alu, roles.scalar_results, roles.vector_alu, roles.scalar_operands, 2),
+    WaitStateRule("VGPR written by vector arithmetic, then exchanged between lanes", "LLVM checkPermlaneHazards",
+        roles.vector_alu, roles.vector_results, _EXCHANGES, roles.vector_registers, 2),
     WaitStateRule("EXEC written by vector arithmetic, then a lane read or written", f"CDNA3 ISA 4.5, case 18; {_VALU}",
         roles.vector_alu, roles.result_of_exec, _LANES, roles.exec_mask, 4),
     WaitStateRule("VGPR written by vector arithmetic, then a lane of it read", f"CDNA3 ISA 4.5, case 19; {_VALU}",
