@@ -147,7 +147,7 @@ def peaks(region: Any, order: list[int]) -> list[int]:
     """The most registers of each file that are live as a block's instructions go in an order."""
     region.pressure.restart()
     for i in order:
-        region.pressure.place(i)
+        region.pressure.schedule(i)
     return list(region.pressure.peak)
 
 

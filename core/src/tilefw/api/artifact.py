@@ -1,8 +1,8 @@
 """What a backend emits: machine code with everything that a driver or simulator needs to run it; and its self-contained file.
 
 The file is one line with magic and checksum, a JSON header, the binary's bytes. The disk cache holds the same bytes. Nothing in
-them is executed or unpickled; every field is checked for its type on the way in, so that a damaged or foreign file is a clear
-error and never a strange artifact.
+them is executed or unpickled; every field is checked for its type on the way in, so that a file that is damaged or of another kind
+is a clear error and never a strange artifact.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Parameter:
     A `struct` is passed by value as `size` bytes; its `dtype` is `uint8`.
     `hidden` names what the runtime passes by itself ("null_pointer", "scratch", …); it is None for the user's own.
     `readonly` says whether the kernel is known never to store through the pointer (True) or to hold a store that may
-    (False); None where nobody looked, as in foreign machine code.
+    (False); None where it was not analysed, as in machine code from other compilers.
     """
 
     name: str

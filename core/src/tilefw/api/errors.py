@@ -94,7 +94,7 @@ class LaunchError(KernelError):
 
 
 class CodeError(KernelError):
-    """Machine code, an artifact or a launch file that is malformed or foreign."""
+    """Machine code, an artifact or a launch file that is malformed, or of another target."""
 
 
 @dataclass(eq=False)

@@ -39,7 +39,7 @@ def _floats(rng: np.random.Generator, kind: str, shape: tuple[int, ...], name: s
     if kind == "tiny":
         return values * 2.0 ** (1 - dtype(name).bias)
     if kind == "rare":
-        _place(rng, values, _poles(name))
+        _insert_specials(rng, values, _poles(name))
     elif kind == "poles":
         _scatter(rng, values, np.concatenate([_poles(name), [0.5, -0.5, 1.0, -1.0, 2.0, -2.0]]))
     elif kind in ("specials", "edges"):
@@ -87,7 +87,7 @@ def _poles(name: str) -> np.ndarray:
     return np.array([0.0, -0.0, *infinite] + [np.nan] * (element.specials != "finite"))
 
 
-def _place(rng: np.random.Generator, values: np.ndarray, specials: np.ndarray) -> None:
+def _insert_specials(rng: np.random.Generator, values: np.ndarray, specials: np.ndarray) -> None:
     """One of `specials` in every third row, or as every 61st element of a vector: most rows must not notice."""
     rows = values.reshape(-1, values.shape[-1]) if values.ndim > 1 else values[: values.size // 61 * 61].reshape(-1, 61)
     if rows.size:

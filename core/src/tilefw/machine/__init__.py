@@ -24,6 +24,6 @@ lists those of a target, `tilefw opt --target` runs one on text.
     wait_states              pauses where the hardware does not check
 
 Before the waits a plugin puts real instructions in the place of those that only stood for some. Waits and wait states look at
-instructions as `register_sets`. Each pass that could be wrong in silence has a judge that shares no idea with it, run where options
-say `verify`: `check_schedule`, `check_allocation`, `check_waits`, `check_wait_states`.
+instructions as `register_sets`. Each pass whose errors would be silent has an independent checker, which runs where options
+have `verify`: `check_schedule`, `check_allocation`, `check_waits`, `check_wait_states`.
 """

@@ -35,13 +35,13 @@ def allocate(function: Function, table: InstructionTable, limits: Mapping[str, i
     virtual. Nothing is spilled: raises CapacityError (TFW0650) when a file has too few registers.
     """
     ranges = LiveRanges(function, table)
-    found = find_places(function, ranges, table, limits or {})
+    found = first_registers(function, ranges, table, limits or {})
     if isinstance(found, Failure):
         raise too_few(function, found, ranges, table, limits or {})
     return rewrite(function, table, found)
 
 
-def find_places(
+def first_registers(
     function: Function, ranges: LiveRanges, table: InstructionTable, limits: Mapping[str, int]
 ) -> dict[Reg, int] | Failure:
     """The first physical register of each virtual one, or one that found none."""
@@ -49,16 +49,16 @@ def find_places(
     in_order = sorted(firsts, key=lambda reg: (firsts[reg], reg.id))
     hints = _hints(function, table)
     urgent: dict[Reg, None] = {}
-    found = _place_all([], in_order, ranges, hints, table, limits)
+    found = _assign_all([], in_order, ranges, hints, table, limits)
     for _ in range(_ATTEMPTS):
         if not isinstance(found, Failure) or found.reg in urgent or found.reg.width == 1:
             break
         urgent[found.reg] = None
-        found = _place_all(sorted(urgent, key=lambda reg: -reg.width), in_order, ranges, hints, table, limits)
+        found = _assign_all(sorted(urgent, key=lambda reg: -reg.width), in_order, ranges, hints, table, limits)
     return found
 
 
-def _place_all(
+def _assign_all(
     urgent: Sequence[Reg], in_order: Sequence[Reg], ranges: LiveRanges, hints: dict[Reg, list[tuple[Reg, int]]],
     table: InstructionTable, limits: Mapping[str, int],
 ) -> dict[Reg, int] | Failure:
@@ -73,7 +73,7 @@ def _place_all(
         if file is None or reg in chosen:
             continue
         preferred = [at for h, away in hints.get(reg, ()) if (at := _hinted(h, away, chosen)) is not None]
-        first = file.place(reg.width, reg.align, ranges.parts[reg], preferred, i >= len(urgent))
+        first = file.find_free(reg.width, reg.align, ranges.parts[reg], preferred, i >= len(urgent))
         if first is None:
             return Failure(reg, name)
         chosen[reg] = first

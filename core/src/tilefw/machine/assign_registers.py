@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tilefw.machine.allocate import Failure, drop_identities, find_places, rewrite, too_few
+from tilefw.machine.allocate import Failure, drop_identities, first_registers, rewrite, too_few
 from tilefw.machine.check_allocation import check_allocation, snapshot
 from tilefw.machine.coalesce import coalesce
 from tilefw.machine.function_pass import FunctionPass
@@ -57,7 +57,7 @@ def _fit(
 ) -> dict[Reg, int]:
     """A place for every register, after as much spilling as it takes."""
     ranges = LiveRanges(function, table)
-    found = find_places(function, ranges, table, limits)
+    found = first_registers(function, ranges, table, limits)
     if not isinstance(found, Failure):
         return found
     if spills is None:
@@ -76,7 +76,7 @@ def _fit(
             # Fewer live at once than there are, and yet a tuple finds no room among the others.
             spare[found.file] = spare.get(found.file, 0) + found.reg.width
         ranges = LiveRanges(function, table)
-        found = find_places(function, ranges, table, limits)
+        found = first_registers(function, ranges, table, limits)
         if not isinstance(found, Failure):
             spilled, scratch_bytes = dict(spiller.spilled), spiller.scratch_bytes
             function.attributes = replace(function.attributes, spills=spilled, scratch_bytes=scratch_bytes)

@@ -59,7 +59,7 @@ def check_allocation(before: Snapshot, after: Function, table: InstructionTable,
     for pairs in blocks:
         for virtual, physical in pairs:
             if virtual is not None and physical is not None:
-                _well_placed(virtual, physical, table, spills)
+                _check_instruction(virtual, physical, table, spills)
     _AllocationReplay(before, blocks, table, spills).run(after, successors(after, table))
 
 
@@ -90,7 +90,7 @@ def _pairs(old: list[tuple[Inst, Inst]], new: list[Inst]) -> Iterator[Pair]:
     yield from ((virtual, None) for _, virtual in old[at:])
 
 
-def _well_placed(virtual: Inst, physical: Inst, table: InstructionTable, spills: SpillModel | None) -> None:
+def _check_instruction(virtual: Inst, physical: Inst, table: InstructionTable, spills: SpillModel | None) -> None:
     """The same instruction; class, size, alignment, reserved registers, ties, and results that share no register with another
     or, where they come early, with an operand."""
     if _form(virtual) != _form(physical):
@@ -122,10 +122,10 @@ def _operands(inst: Inst) -> list[Slice]:
 def _fits(a: Slice, b: Slice, table: InstructionTable) -> bool:
     if a.reg.physical or not b.reg.physical:
         return (a.reg.cls, a.first, a.count) == (b.reg.cls, b.first, b.count) and a.reg.physical == b.reg.physical
-    return table.file(a.reg.cls) == b.reg.cls and _is_placed(a, b, table)
+    return table.file(a.reg.cls) == b.reg.cls and _is_valid_slice(a, b, table)
 
 
-def _is_placed(a: Slice, b: Slice, table: InstructionTable) -> bool:
+def _is_valid_slice(a: Slice, b: Slice, table: InstructionTable) -> bool:
     """As many registers, rightly aligned, that are there for values."""
     registers = range(b.first, b.first + b.count)
     reserved = table.reserved.get(b.reg.cls, frozenset())
@@ -138,7 +138,7 @@ def _is_placed(a: Slice, b: Slice, table: InstructionTable) -> bool:
 
 def _accepted(inst: Inst, a: Slice, b: Slice, table: InstructionTable, spills: SpillModel) -> bool:
     """Whether the instruction may have this operand in a file that is not its class's own."""
-    return not a.reg.physical and b.reg.physical and _is_placed(a, b, table) and spills.accepts(inst, a.reg, b.reg.cls)
+    return not a.reg.physical and b.reg.physical and _is_valid_slice(a, b, table) and spills.accepts(inst, a.reg, b.reg.cls)
 
 
 def _check_early(virtual: Inst, physical: Inst) -> None:

@@ -284,7 +284,7 @@ def _rename(function: Function, lives: _UnitLiveness) -> None:
     places: dict[Reg, tuple[Reg, int]] = {}
     for group in dict.fromkeys(units[0].root().group for units in lives.units.values()):
         if len(group.members) > 1:
-            places.update(_placed(function, group))
+            places.update(_positions(function, group))
     pieces: dict[Slice, Slice] = {}
 
     def piece(s: Slice) -> Slice:
@@ -304,7 +304,7 @@ def _rename(function: Function, lives: _UnitLiveness) -> None:
             inst.predicate = piece(inst.predicate)
 
 
-def _placed(function: Function, group: _Group) -> Iterator[tuple[Reg, tuple[Reg, int]]]:
+def _positions(function: Function, group: _Group) -> Iterator[tuple[Reg, tuple[Reg, int]]]:
     """Each member with the group's register and its offset there."""
     width = len(group.units)
     fits = next((reg for reg, at in group.members if (reg.width, reg.align, at) == (width, group.align, 0)), None)

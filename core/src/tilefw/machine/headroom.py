@@ -64,7 +64,7 @@ class RegisterHeadroom:
                 found[pressure.file_of[value]] -= pressure.weights[value]
         return found
 
-    def place(self, i: int) -> None:
+    def schedule(self, i: int) -> None:
         """Instruction i comes next."""
         pressure = self._pressure
         for value in pressure.used[i]:

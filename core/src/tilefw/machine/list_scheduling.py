@@ -125,7 +125,7 @@ class _Scheduler:
                 else:
                     clock = later
                     continue
-            self._place(chosen, clock)
+            self._issue(chosen, clock)
             clock += self.issue_interval
         return self.result
 
@@ -194,12 +194,12 @@ class _Scheduler:
         first = self._first()
         return not self.waits[first] and self.earliest[first] <= clock
 
-    def _place(self, i: int, clock: int) -> None:
+    def _issue(self, i: int, clock: int) -> None:
         self.placed[i] = 1
         self.result.append(i)
-        self.pressure.place(i)
+        self.pressure.schedule(i)
         if self.headroom is not None:
-            self.headroom.place(i)
+            self.headroom.schedule(i)
         unit = self.unit[i]
         if unit >= 0:
             self.free[unit] = clock + self.issue[i]

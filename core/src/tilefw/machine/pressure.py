@@ -55,7 +55,7 @@ class Pressure:
             found[value].append(len(self.used))
         return found
 
-    def place(self, i: int) -> None:
+    def schedule(self, i: int) -> None:
         """Instruction i comes next."""
         left, now, peak = self._left, self.now, self.peak
         for value in self.used[i]:

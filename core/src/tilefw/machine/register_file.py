@@ -44,7 +44,7 @@ class RegisterFile:
                 heappush(self._changes, (begin, _START, registers))
                 heappush(self._changes, (end, _END, registers))
 
-    def place(self, width: int, align: int, parts: Sequence[LivePart], preferred: Sequence[int], in_order: bool) -> int | None:
+    def find_free(self, width: int, align: int, parts: Sequence[LivePart], preferred: Sequence[int], in_order: bool) -> int | None:
         """Where `width` registers in a row, the first at a multiple of `align`, are free for `parts`: at `preferred`, or as low as
         can be; None where nowhere. `in_order`: calls come in the order of the first beginning in `parts`."""
         allowed = self._multiples_of(align) & ((1 << max(0, self.count - width + 1)) - 1)

@@ -78,7 +78,7 @@ def _regions(function: Function, table: InstructionTable) -> list[_Region]:
         behind = live.union(*its.reads[len(traits) :])
         pressure = Pressure(subregisters, its, len(traits), behind, files)
         for i in range(len(traits)):
-            pressure.place(i)
+            pressure.schedule(i)
         regions.append(_Region(block, traits, its, subregisters.files, pressure))
     return regions
 

@@ -220,7 +220,7 @@ class LaneChip(ABC):
 
     @abstractmethod
     def barrier(self, code: Code) -> None:
-        """All threads of the workgroup meet."""
+        """A barrier of the workgroup."""
 
     def shared_base(self, code: Code) -> Element:
         """Where the workgroup's shared memory begins, as i32."""

@@ -57,7 +57,7 @@ class _Kernel:
         function.verify()
         return function
 
-    def place(self, argument: int, layout: LinearLayout, flip: int = 0) -> SSAValue:
+    def element_addresses(self, argument: int, layout: LinearLayout, flip: int = 0) -> SSAValue:
         """The address of each register's element."""
         index = self.address.index(layout)
         index = self.builder.op("xori", index, self.builder.constant(flip, index.type))
@@ -67,12 +67,12 @@ class _Kernel:
     def load(self, argument: int, layout: LinearLayout, flip: int = 0) -> SSAValue:
         n = layout.registers
         properties = lane.access_properties("address", 1, range(n), [0] * n, argument)
-        operands, results = [self.place(argument, layout, flip)], [lane.vector(n, self.elements[argument])]
+        operands, results = [self.element_addresses(argument, layout, flip)], [lane.vector(n, self.elements[argument])]
         return self.builder.insert(lane.LoadOp.create(operands=operands, result_types=results, properties=properties)).results[0]
 
     def store(self, value: SSAValue) -> None:
         n = self.layouts.d.registers
-        operands = [self.place(3, self.layouts.d), value]
+        operands = [self.element_addresses(3, self.layouts.d), value]
         properties: dict[str, Attribute] = lane.access_properties("address,value", 1, range(n), [0] * n, 3)
         mask = self.address.only_copy(self.layouts.d)
         if mask is not None:

@@ -135,7 +135,7 @@ class _Workgroup:
         values = self.threads(self.values[mask])
         return values[:, k if values.shape[1] > 1 else 0].astype(np.bool_)
 
-    def place(self, address: SSAValue, slot: int, immediate: int, base: SSAValue | None = None) -> Array:
+    def addresses(self, address: SSAValue, slot: int, immediate: int, base: SSAValue | None = None) -> Array:
         own = self.threads(self.values[address])[:, slot].astype(np.int64)
         if base is not None:
             own = (own & _WORD) + int(self.uniform(self.values[base]))
@@ -176,7 +176,7 @@ class _Workgroup:
                 raw[:, k * width * size : (k + 1) * width * size] = 0
             for first, count in self.parts(op, width, size):
                 rows = np.flatnonzero(self.mask(op, k) & self.inside(op, k, first + count))
-                at = self.place(address, slot, immediate, op.part("base"))[rows] + first
+                at = self.addresses(address, slot, immediate, op.part("base"))[rows] + first
                 if len(rows):
                     begin = k * width * size + first
                     raw[rows, begin : begin + count] = self.read(op, at, count, rows)
@@ -193,7 +193,7 @@ class _Workgroup:
         for k, (slot, immediate) in enumerate(zip(op.slots, op.immediates, strict=True)):
             for first, count in self.parts(op, width, size):
                 rows = np.flatnonzero(self.mask(op, k) & self.inside(op, k, first + count))
-                at = self.place(address, slot, immediate, op.part("base"))[rows] + first
+                at = self.addresses(address, slot, immediate, op.part("base"))[rows] + first
                 begin = k * width * size + first
                 data = raw[rows, begin : begin + count]
                 if not len(rows):
@@ -212,7 +212,7 @@ class _Workgroup:
         found = np.full((self.machine.threads, n * size), 0xA5, np.uint8)
         for i in reversed(range(n)):  # the last elements and threads first: nobody may rely on another order
             k, begin = i // op.width, i * size
-            at = self.place(address, op.slots[k], op.immediates[k]) + i % op.width * size
+            at = self.addresses(address, op.slots[k], op.immediates[k]) + i % op.width * size
             for row in np.flatnonzero(self.mask(op, k))[::-1]:
                 old = self.memory.read(at[row : row + 1], size)[0]
                 found[row, begin : begin + size] = old
@@ -241,8 +241,8 @@ class _Workgroup:
             active = self.mask(op, k) & here
             data = np.zeros((self.machine.threads, op.bytes), np.uint8)
             if active.any():
-                data[active] = self.memory.read(self.place(source, source_slot, source_immediate)[active], op.bytes)
-            at, waves = self.place(target, slot, immediate)[here], self.waves[here]
+                data[active] = self.memory.read(self.addresses(source, source_slot, source_immediate)[active], op.bytes)
+            at, waves = self.addresses(target, slot, immediate)[here], self.waves[here]
             self.shared.begin_copy(at, op.bytes, waves)
             self.groups[-1].append(_AsyncCopy(at, data[here], waves))
 
@@ -297,7 +297,7 @@ class _Workgroup:
         warps, lanes, rows = self.machine.warps, self.machine.lanes, load.rows * op.count
         registers = []
         for slot, immediate in zip(op.slots, op.immediates, strict=True):
-            at = self.place(address, slot, immediate).reshape(warps, lanes)[:, :rows]
+            at = self.addresses(address, slot, immediate).reshape(warps, lanes)[:, :rows]
             cells = self.shared.read(at.reshape(-1), load.row_bytes, np.repeat(np.arange(warps), rows))
             cells = cells.reshape(warps, op.count, load.rows, load.row_bytes)
             if op.transposed:

@@ -103,7 +103,7 @@ def resources(log: str) -> Resources:
 def assemble(artifact: Artifact, chip: Chip, *, ours: bool) -> Artifact:
     """The artifact with `binary` and `resources`, or with the reason why they are not known.
 
-    A refusal of text that tilefw wrote is our bug: InternalError with a reproducer; of foreign text, CodeError.
+    A refusal of text that tilefw wrote is our bug: InternalError with a reproducer; of text from elsewhere, CodeError.
     """
     dynamic = max((entry.shared_bytes for entry in artifact.entries), default=0)
     if find_ptxas() is None:

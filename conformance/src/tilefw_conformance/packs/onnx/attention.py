@@ -47,7 +47,7 @@ def lower(node: Node) -> KernelText:
     out = heads_of(node.output(0), query.count)
     mask = f"(query < {query.positions}) & (value_feature < {values.features})"
     text.add(f'result = tl.dot(probability.to({kind}), v, input_precision="ieee").to({kind})')
-    text.store(out.tensor, out.place("head", "query", "value_feature"), "result", mask)
+    text.store(out.tensor, out.offset_of("head", "query", "value_feature"), "result", mask)
     return text
 
 
@@ -157,13 +157,13 @@ def _present(node: Node, text: KernelText, index: int, tile: str, feature: str, 
     present = heads_of(out, None)
     query_heads = heads_of(node.input(0), node.attributes.get("q_num_heads")).count
     mask = f"(position < {length}) & ({feature} < {whole.features}) & (head % {query_heads // whole.count} == 0)"
-    text.store(out, present.place("kv_head", "position", feature), tile, mask)
+    text.store(out, present.offset_of("kv_head", "position", feature), tile, mask)
 
 
 def _output(node: Node, text: KernelText, query: Heads, length: int, value: str) -> None:
     """The scores as they are now, where the node has the output."""
     if (out := node.optional_output(3)) is not None:
-        place = heads_of(out, None).place("head", "query", "key")
+        place = heads_of(out, None).offset_of("head", "query", "key")
         text.store(out, place, f"{value}.to({spelled(out.dtype)})", f"(query < {query.positions}) & (key < {length})")
 
 

@@ -35,7 +35,7 @@ def lower(node: Node) -> KernelText:
     out = heads_of(node.output(0), None)
     text.add(f'result = tl.dot(probability, v.to({computed}), input_precision="ieee").to({spelled(out.tensor.dtype)})')
     mask = f"(query < {query.positions}) & (value_feature < {values.features})"
-    text.store(out.tensor, out.place("head", "query", "value_feature"), "result", mask)
+    text.store(out.tensor, out.offset_of("head", "query", "value_feature"), "result", mask)
     return text
 
 

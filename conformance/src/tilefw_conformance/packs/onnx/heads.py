@@ -36,7 +36,7 @@ class Heads:
     def features(self) -> int:
         return self.extents[3]
 
-    def place(self, head: str, position: str, feature: str) -> str:
+    def offset_of(self, head: str, position: str, feature: str) -> str:
         """The offset of elements of this program's batch."""
         return strided(self.strides, ("batch", head, position, feature))
 
@@ -94,18 +94,18 @@ def begin(node: Node, query: Heads, keys: Heads, values: Heads, length: int) -> 
 def load_query(text: KernelText, query: Heads) -> None:
     """`q`, a tile of queries by features; zero beyond both."""
     mask = f"(query < {query.positions}) & (feature < {query.features})"
-    text.add(f"q = {text.loaded(query.tensor, query.place('head', 'query', 'feature'), mask, '0.0')}")
+    text.add(f"q = {text.loaded(query.tensor, query.offset_of('head', 'query', 'feature'), mask, '0.0')}")
 
 
 def load_cached(text: KernelText, name: str, fresh: Heads, past: Heads | None, feature: str) -> None:
     """A tile of keys by features: those of the cache first, then the fresh ones; zero beyond."""
     inside = f"({feature} < {fresh.features})"
     if past is None:
-        place, mask = fresh.place("kv_head", "position", feature), f"(position < {fresh.positions}) & {inside}"
+        place, mask = fresh.offset_of("kv_head", "position", feature), f"(position < {fresh.positions}) & {inside}"
         text.add(f"{name} = {text.loaded(fresh.tensor, place, mask, '0.0')}")
         return
     cached, length = past.positions, past.positions + fresh.positions
-    earlier = text.loaded(past.tensor, past.place("kv_head", "position", feature), f"(position < {cached}) & {inside}", "0.0")
+    earlier = text.loaded(past.tensor, past.offset_of("kv_head", "position", feature), f"(position < {cached}) & {inside}", "0.0")
     mask = f"(position >= {cached}) & (position < {length}) & {inside}"
-    later = text.loaded(fresh.tensor, fresh.place("kv_head", f"(position - {cached})", feature), mask, "0.0")
+    later = text.loaded(fresh.tensor, fresh.offset_of("kv_head", f"(position - {cached})", feature), mask, "0.0")
     text.add(f"{name} = tl.where(position < {cached}, {earlier}, {later})")

@@ -30,14 +30,15 @@ def lower(node: Node) -> KernelText:
     text.add(f"state = {_initial(text, past, height, width)}", f"for time in range(0, {keys.positions}):")
     text.add(*(f"    {line}" for line in _step(node, text, query, keys, values)))
     kind = spelled(state.tensor.dtype)
-    text.store(state.tensor, state.place("head", "row", "column"), f"state.to({kind})", "in_row & in_column")
+    text.store(state.tensor, state.offset_of("head", "row", "column"), f"state.to({kind})", "in_row & in_column")
     return text
 
 
 def _initial(text: KernelText, past: NodeTensor | None, height: int, width: int) -> str:
     if past is None:
         return f"tl.zeros(({height}, {width}), tl.float32)"
-    return f"{text.loaded(past, heads_of(past, None).place('head', 'row', 'column'), 'in_row & in_column', '0.0')}.to(tl.float32)"
+    offset = heads_of(past, None).offset_of("head", "row", "column")
+    return f"{text.loaded(past, offset, 'in_row & in_column', '0.0')}.to(tl.float32)"
 
 
 def _step(node: Node, text: KernelText, query: Heads, keys: Heads, values: Heads) -> list[str]:
@@ -57,7 +58,7 @@ def _step(node: Node, text: KernelText, query: Heads, keys: Heads, values: Heads
     group = query.count // keys.count
     for member in range(group):
         head = f"(head * {group} + {member})"
-        place = f"{out.place(head, 'time', 'column')}"
+        place = f"{out.offset_of(head, 'time', 'column')}"
         lines += [
             f"q = {_vector(text, query, head, 'row', 'in_row')}",
             f"read = {scale!r} * tl.sum(state * q, axis=0, keep_dims=True)",
@@ -67,7 +68,7 @@ def _step(node: Node, text: KernelText, query: Heads, keys: Heads, values: Heads
 
 
 def _vector(text: KernelText, heads: Heads, head: str, feature: str, mask: str) -> str:
-    return f"{text.loaded(heads.tensor, heads.place(head, 'time', feature), mask, '0.0')}.to(tl.float32)"
+    return f"{text.loaded(heads.tensor, heads.offset_of(head, 'time', feature), mask, '0.0')}.to(tl.float32)"
 
 
 def _gate(text: KernelText, decay: NodeTensor, keys: Heads) -> str:

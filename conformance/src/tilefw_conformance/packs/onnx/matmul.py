@@ -60,7 +60,7 @@ def gemm(node: Node) -> KernelText:
     value = f"{node.attributes['alpha']!r} * total"
     if (bias := node.optional(2)) is not None:
         (_, down), (_, across) = contiguous(bias.shape).broadcast(out.shape).dims
-        text.add(f"bias = {text.loaded(bias, _place(down, across), 'inside')}")
+        text.add(f"bias = {text.loaded(bias, _offset(down, across), 'inside')}")
         value += f" + {node.attributes['beta']!r} * bias"
     return _end(text, a, b, out, f"({value}).to({spelled(out.dtype)})")
 
@@ -132,8 +132,8 @@ def _loop(text: KernelText, a: Matrix, b: Matrix, accumulator: str, more: tuple[
     step = min(_BLOCK, next_power_of_2(a.columns))
     shape = _batches(a, b)
     places = [matrix.batch.broadcast(shape).offset("batch") for matrix in (a, b)]
-    left = f"{places[0]} + {_place(a.row_stride, a.column_stride, 'row', 'inner[None, :]')}"
-    right = f"{places[1]} + {_place(b.row_stride, b.column_stride, 'inner[:, None]', 'column')}"
+    left = f"{places[0]} + {_offset(a.row_stride, a.column_stride, 'row', 'inner[None, :]')}"
+    right = f"{places[1]} + {_offset(b.row_stride, b.column_stride, 'inner[:, None]', 'column')}"
     kind = "" if accumulator == "tl.int32" else ', input_precision="ieee"'
     text.add(
         f"total = tl.zeros((row.shape[0], column.shape[1]), {accumulator})",
@@ -147,12 +147,12 @@ def _loop(text: KernelText, a: Matrix, b: Matrix, accumulator: str, more: tuple[
 
 
 def _end(text: KernelText, a: Matrix, b: Matrix, out: NodeTensor, value: str) -> KernelText:
-    place = f"batch * {a.rows * b.columns} + {_place(b.columns, 1)}"
+    place = f"batch * {a.rows * b.columns} + {_offset(b.columns, 1)}"
     text.store(out, place, value, "inside")
     return text
 
 
-def _place(down: int, across: int, row: str = "row", column: str = "column") -> str:
+def _offset(down: int, across: int, row: str = "row", column: str = "column") -> str:
     return f"{row} * {down} + {column} * {across}"
 
 

@@ -133,7 +133,7 @@ def _row_wise(node: Node, rows: RowView, value: str, other: str) -> KernelText:
 def _finished(node: Node, text: KernelText, rows: RowView) -> KernelText:
     """`result` is the first output."""
     out = node.output(0)
-    text.store(out, rows.place(out), typed(text, out, "result"), "inside")
+    text.store(out, rows.offset_in(out), typed(text, out, "result"), "inside")
     return text
 
 
@@ -170,7 +170,7 @@ def _scaled(node: Node, text: KernelText, rows: RowView, steps: Mapping[int, str
     """`result` with the optional scale and bias, which broadcast to the array, stored as the first output."""
     for index, sign in steps.items():
         if (tensor := node.optional(index)) is not None:
-            text.add(f"result = result {sign} {text.loaded(tensor, rows.place(tensor), 'inside', wide=True)}")
+            text.add(f"result = result {sign} {text.loaded(tensor, rows.offset_in(tensor), 'inside', wide=True)}")
     _finished(node, text, rows)
 
 

@@ -47,7 +47,9 @@ def lower(node: Node) -> KernelText:
     text = rows.begin(node)
     neutral = reduction.neutral(source.dtype)
     if source.dtype == "int1":
-        text.add(f"{text.variable(source)} = tl.where(inside, {text.loaded(source, rows.place(source), 'inside')}, {neutral} != 0)")
+        text.add(
+            f"{text.variable(source)} = tl.where(inside, {text.loaded(source, rows.offset_in(source), 'inside')}, {neutral} != 0)"
+        )
         x = f"{text.variable(source)}.to(tl.int32)"
     else:
         x = rows.load(text, source, neutral)

@@ -62,13 +62,13 @@ class RowView:
         column = View(whole.take(self.across).dims).offset("column")
         return " + ".join(part for part in (row, column) if part != "0") or "row * 0"  # one element for all, as a tile
 
-    def place(self, tensor: NodeTensor) -> str:
+    def offset_in(self, tensor: NodeTensor) -> str:
         """The offset of each element of the tile in `tensor`, which broadcasts to the array."""
         return self.offset(contiguous(tensor.shape))
 
     def load(self, text: KernelText, tensor: NodeTensor, other: str = "") -> str:
         """Load an operand for the whole tile; 16-bit floats as fp32. Returns its variable."""
-        return text.load(tensor, self.place(tensor), "inside", other, wide=True)
+        return text.load(tensor, self.offset_in(tensor), "inside", other, wide=True)
 
 
 def rows_of(tensor: NodeTensor, axes: Iterable[int]) -> RowView:

@@ -19,7 +19,7 @@ def rotary(node: Node) -> KernelText:
     text = KernelText(node)
     cover(text, out.size)
     text.add(f"feature = index % {heads.features}")
-    _sequence_place(text, source, heads.positions, heads.count)
+    _sequence_index(text, source, heads.positions, heads.count)
     if node.attributes["interleaved"]:
         text.add("pair = feature // 2", "second = feature % 2 != 0", "place = index - feature + pair * 2", "step = 1")
     else:
@@ -39,7 +39,7 @@ def rotary(node: Node) -> KernelText:
     return text
 
 
-def _sequence_place(text: KernelText, source: NodeTensor, positions: int, heads: int) -> None:
+def _sequence_index(text: KernelText, source: NodeTensor, positions: int, heads: int) -> None:
     """`batch` and `time` of an element of (batch, head, position, feature) or (batch, position, head · feature)."""
     size = source.shape[-1]
     if len(source.shape) == 4:

@@ -1,6 +1,6 @@
 """The disk cache of artifacts: found by key, checked on the way in, written atomically, bounded in size, shared by processes.
 
-A damaged, foreign or half-written entry is a miss, never an error; nothing in an entry is executed or unpickled. A folder
+A damaged, unknown or half-written entry is a miss, never an error; nothing in an entry is executed or unpickled. A folder
 that cannot be written makes every compile a miss, which `tilefw doctor` says.
 """
 

@@ -97,7 +97,7 @@ class Races(Check):
     def _access(self, lanes: NumpyLanes, piece: Piece, size: int, kind: AccessKind, strong: bool, values: Array | None) -> None:
         """A load, store or atomic of `size` bytes at each lane of a piece; `values` are what a store writes, flat by lane."""
         atomic = kind == "atomic"
-        places, granules = self._places(piece.region, lanes.frame, piece, size)
+        places, granules = self._last_accesses(piece.region, lanes.frame, piece, size)
         actor, clock, group, wave = self._actors(lanes, piece)
         kind_of_event = self._settled.get(lanes.instruction.index)
         if kind_of_event is not None and piece.region is lanes.batch.memory.region("shared"):
@@ -168,10 +168,10 @@ class Races(Check):
         mask = np.zeros(batch.frame.shape, dtype=np.bool_)
         mask.reshape(-1)[copy.thread] = True
         piece = Piece(copy.destination, copy.index, mask)
-        places, granules = self._places(copy.destination, batch.frame, piece, copy.size)
+        places, granules = self._last_accesses(copy.destination, batch.frame, piece, copy.size)
         return piece, (actor[:, None], clock[:, None], slot[:, None], wave[:, None]), places, granules
 
-    def _places(self, region: Region, frame: Frame, piece: Piece, size: int) -> tuple[LastAccesses, Array]:
+    def _last_accesses(self, region: Region, frame: Frame, piece: Piece, size: int) -> tuple[LastAccesses, Array]:
         places = region.races
         if not isinstance(places, LastAccesses):
             places = region.races = LastAccesses(region, min(4, size), self._clock)

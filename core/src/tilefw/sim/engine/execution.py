@@ -2,8 +2,8 @@
 
 The path that is first in block order (steps/block_order.py) runs until it meets another (they reconverge), splits at a branch,
 waits or ends. So threads that leave a loop early wait for the others behind it, as operations across lanes expect. But a loop may
-wait for what those threads are about to do: a path that others keep from running gets a turn, soon when they poll memory, in the
-end in any case.
+wait for what those threads are about to do: a path that others keep from running gets a time slice, soon when they poll memory, in
+the end in any case.
 
 Under a seed the waves are parted at random, and one part runs until it can go no further, then the other: what holds only
 because waves happen to step together shows then. Lanes of a wave are never parted.
@@ -26,7 +26,8 @@ from tilefw.sim.program import Special
 from tilefw.sim.report import LaunchStopped
 from tilefw.sim.tracking.history import WaveHistories
 
-# Blocks after which a path that others keep from running gets a turn, and how many polls (atomics, strong loads) make it soon.
+# Blocks after which a path that others keep from running gets a time slice, and how many polls (atomics, strong loads) make it
+# soon.
 LONG_WAIT = 16384
 SHORT_WAIT = 64
 POLLS = 8
@@ -47,7 +48,7 @@ class Execution:
         self._second_part: Array | None = None
         if state.schedule.random is not None:
             self._second_part = state.schedule.random.random((len(workgroups), state.geometry.waves, 1)) < 0.5
-        self._turn_of = -1
+        self._scheduled_part = -1
         self._fill_registers()
         for observe in state.diagnostics.observers.begin:
             observe(batch)
@@ -75,8 +76,8 @@ class Execution:
                     return True
                 barriers.report_deadlock(self.batch, self._waiting.waiting())
                 raise LaunchStopped
-            path, limit, turn = self._choose()
-            self._execute(path, limit, min(turn, stop - self._blocks_run))
+            path, limit, time_slice = self._choose()
+            self._execute(path, limit, min(time_slice, stop - self._blocks_run))
         return False
 
     def _end(self) -> None:
@@ -86,7 +87,7 @@ class Execution:
             observe(self.batch)
 
     def _choose(self) -> tuple[DivergentPath, int, int]:
-        """The path to run next, the number in block order at which it must stop to meet another, and its turn in blocks."""
+        """The path to run next, the number in block order at which it must stop to reconverge, and its time slice in blocks."""
         batch = self.batch
         if self._second_part is not None:
             batch.sort_parts(self._second_part)
@@ -101,9 +102,9 @@ class Execution:
         path = min(batch.paths, key=lambda p: p.ready)
         wait = SHORT_WAIT if polls - path.polls >= POLLS else LONG_WAIT
         if self._blocks_run - path.ready < wait:
-            if all(p.part != self._turn_of for p in batch.paths):
-                self._turn_of = batch.paths[0].part
-            path = min((p for p in batch.paths if p.part == self._turn_of), key=lambda p: (-len(p.stack), order[p.block]))
+            if all(p.part != self._scheduled_part for p in batch.paths):
+                self._scheduled_part = batch.paths[0].part
+            path = min((p for p in batch.paths if p.part == self._scheduled_part), key=lambda p: (-len(p.stack), order[p.block]))
         batch.paths = [p for p in batch.paths if p is not path]
         path.ready = -1
         here = order[path.block]
@@ -136,7 +137,7 @@ class Execution:
         lanes.frame, lanes.batch, lanes.mask = frame, batch, frame.active
         return frame
 
-    def _execute(self, path: DivergentPath, limit: int, turn: int) -> None:
+    def _execute(self, path: DivergentPath, limit: int, time_slice: int) -> None:
         lanes, prepared = self._lanes, self._launch.prepared
         blocks, order = prepared.blocks, prepared.order
         count, follow = self._launch.state.schedule.count, self._flow.follow
@@ -144,7 +145,7 @@ class Execution:
         histories = self._histories
         if histories is not None:
             histories.enter(path.mask)
-        stop = self._blocks_run + turn
+        stop = self._blocks_run + time_slice
         try:
             while True:
                 block = blocks[path.block]

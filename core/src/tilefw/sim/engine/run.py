@@ -57,7 +57,7 @@ def run(launch: RunningLaunch) -> LaunchReport:
     """Execute every workgroup."""
     began = time.perf_counter()
     state = launch.state
-    placed = _place_arguments(launch)
+    placed = _write_argument_block(launch)
     allocations, diagnostics = state.memory.allocations, state.diagnostics
     for region in allocations:
         region.settle()
@@ -81,7 +81,7 @@ def run(launch: RunningLaunch) -> LaunchReport:
     return LaunchReport(diagnostics.reporter.findings, diagnostics.counters.totals(), seconds)
 
 
-def _place_arguments(launch: RunningLaunch) -> int:
+def _write_argument_block(launch: RunningLaunch) -> int:
     """Put the argument block where the program wants it; gives the handle of its allocation, or 0. Raises LaunchError."""
     if not launch.state.program.arguments_in_memory:
         return 0

@@ -1,4 +1,4 @@
-"""The order in which divergent paths take turns: a path runs before those that its threads may still reach.
+"""The scheduling order of divergent paths: a path runs before those that its threads may still reach.
 
 Blocks are numbered by a weak topological order of the control-flow graph (Bourdoncle, "Efficient chaotic iteration strategies with
 widenings", 1993): an edge leads to a later block, or back to the head of a loop that the block is in, and the blocks of a

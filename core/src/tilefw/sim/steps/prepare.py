@@ -112,8 +112,8 @@ class Prepared:
     """A program ready to run. `constants` are the values of the slots behind the registers; `block_at` finds a block by PC.
 
     `initial` are the registers that hold a value at the start; `code` is (address of the machine code, block by byte offset);
-    `settling` are the kinds of events that are counted (events.py); `order` numbers the blocks as divergent paths take turns
-    (block_order.py).
+    `settling` are the kinds of events that are counted (events.py); `order` numbers the blocks in the scheduling order of divergent
+    paths (block_order.py).
     """
 
     program: Program

@@ -1,8 +1,8 @@
 """Lane ops on memory: global and shared accesses, allocations of shared memory, asynchronous copies, barriers.
 
 An address into shared memory is an i32: bytes from the start of the workgroup's memory. Every shared access names the
-allocation (`buffer`) that it touches, and of a ring the slot: `ring` slots, `phase` iterations ahead of the one that its loop
-is in, so that accesses of one iteration meet only where their phases are equal modulo `ring`.
+allocation (`buffer`) that it accesses, and of a ring the slot: `ring` slots, `phase` iterations ahead of the one that its loop
+is in, so that accesses of one iteration overlap only where their phases are equal modulo `ring`.
 """
 
 from __future__ import annotations

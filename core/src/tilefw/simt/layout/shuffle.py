@@ -79,20 +79,20 @@ class _SourceLayout:
         self._all = f2.Subspace(columns)
         self._lane = layout.lane
         # What leads to a copy of the same element: differences of places that change nothing.
-        self.copies = [self._place(k) for k in f2.kernel(columns)]
+        self.copies = [self._hardware_index(k) for k in f2.kernel(columns)]
 
-    def _place(self, used: int) -> _HardwareIndex:
+    def _hardware_index(self, used: int) -> _HardwareIndex:
         return _HardwareIndex(used & ((1 << self._split) - 1), used >> self._split)
 
     def find(self, element: int) -> _HardwareIndex | None:
         """In lane 0 where it can be."""
         used = self._all.solve(element)
-        return None if used is None else self._place(used)
+        return None if used is None else self._hardware_index(used)
 
     def find_all(self, elements: Iterable[int]) -> list[_HardwareIndex] | None:
         """Places of all of them; None when the warp lacks one."""
         found = self._all.solve_all(elements)
-        return None if found is None else [self._place(used) for used in found]
+        return None if found is None else [self._hardware_index(used) for used in found]
 
     def near(self, element: int, bit: int) -> _HardwareIndex | None:
         """The place in the lane `bit` itself."""

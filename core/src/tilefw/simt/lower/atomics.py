@@ -28,7 +28,7 @@ def atomic(context: LoweringContext, op: AtomicOp) -> None:
     tile = types.is_tile(op.value.type)
     layout = context.assignment.layouts[op] if tile else _of_scalar(context)
     mine = context.address.only_copy(layout)
-    placed = computed(context, op, layout) if tile else _scalar_place(context, op)
+    placed = computed(context, op, layout) if tile else _scalar_access(context, op)
     made = _insert(context, op, layout, placed, context.address.both(placed.mask, mine))
     if not made.results:
         return
@@ -41,7 +41,7 @@ def _of_scalar(context: LoweringContext) -> LinearLayout:
     return LinearLayout((1,), (), (0,) * log2(context.machine.lanes), (0,) * log2(context.machine.warps))
 
 
-def _scalar_place(context: LoweringContext, op: AtomicOp) -> Placed:
+def _scalar_access(context: LoweringContext, op: AtomicOp) -> Placed:
     b = context.builder
     mask = None if op.mask is None else b.splat(context.scalars[op.mask], 1)
     return Placed(b.splat(scalar_address(context, op), 1), mask, 1, range(1), [0])

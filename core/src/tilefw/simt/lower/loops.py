@@ -30,7 +30,7 @@ class LoopLowering:
             handler(self, op)
         return handler is not None
 
-    def _placed(self, values: Sequence[SSAValue]) -> list[_Placed]:
+    def _in_layouts(self, values: Sequence[SSAValue]) -> list[_Placed]:
         """Each value in each of its layouts."""
         return [(v, layout) for v in values for layout in self.context.layouts(v)]
 
@@ -41,7 +41,7 @@ class LoopLowering:
     def _region(self, block: Block, heads: Sequence[SSAValue], first: list[Attribute], loop: bool) -> Region:
         """A region whose block takes `first` and then `heads`, in their layouts, as arguments."""
         context = self.context
-        placed = self._placed(heads)
+        placed = self._in_layouts(heads)
         new = Block(arg_types=[*first, *(context.lane_type(v, l) for v, l in placed)])
         outer = context.builder.enter(new, loop)
         for argument, (value, layout) in zip(new.args[len(first) :], placed, strict=True):

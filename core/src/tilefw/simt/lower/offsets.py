@@ -64,7 +64,7 @@ class Offsets:
         a, b = self.addressing, self.builder
         width = a.accesses.access_width(op, layout, a.accesses.limited(op))
         indices = a.indices(op, layout, width)
-        places = self._places(op, indices)
+        places = self._block_offsets(op, indices)
         least = min(0, *(place.immediate for place in places))
         places = [_BlockOffsets(p.xor, p.add, p.immediate - least) for p in places]
         own = None if self.limits is None else covering(op, self.facts)
@@ -202,7 +202,7 @@ class Offsets:
             return None
         return 0 if positive and not loose else UNDER_2_GIB + loose
 
-    def _places(self, op: BlockAccess, indices: Indices) -> list[_BlockOffsets]:
+    def _block_offsets(self, op: BlockAccess, indices: Indices) -> list[_BlockOffsets]:
         size = self.addressing.size(op)
         strides = [self.facts.constant(s) for s in op.strides]
         found = []

@@ -40,7 +40,7 @@ class SharedAccesses:
     order: tuple[int, ...]
 
     @property
-    def places(self) -> tuple[int, ...]:
+    def positions(self) -> tuple[int, ...]:
         """For each register its place among the accessed elements."""
         found = [0] * len(self.order)
         for place, register in enumerate(self.order):
@@ -90,7 +90,7 @@ def write(
         value = b.op("extu", value, result=types.i8)
     bits = storage_bits(element)
     how = plan(shared, layout, bits, banks_of(context.machine.chip), 0)
-    where, slots, immediates = _places(context, address, how, bits)
+    where, slots, immediates = _addresses(context, address, how, bits)
     first = layout.copies & -1 << len(layout.lane)
     if first:
         predicate = context.address.both(predicate, _clear(context, first))
@@ -119,11 +119,11 @@ def read(
         value = fragment_load.emit(context, address, fragments, stored, properties)
     else:
         how = plan(shared, layout, bits, banks_of(context.machine.chip), flip)
-        where, slots, immediates = _places(context, address, how, bits)
+        where, slots, immediates = _addresses(context, address, how, bits)
         properties = _properties("address", how, slots, immediates, buffer, ring, phase)
         type = lane.vector(layout.registers, stored)
         loaded = b.insert(lane.LoadOp.create(operands=[where], result_types=[type], properties=properties)).results[0]
-        value = b.pick(permuted(context, loaded, how.moves), how.places)
+        value = b.pick(permuted(context, loaded, how.moves), how.positions)
     return b.op("nei", value, b.constant(0, value.type)) if stored is not element_type else value
 
 
@@ -137,10 +137,10 @@ def copy_addresses(
     how = _accesses(shared, layout, log2(width), 0)
     if how.order[:width] != tuple(range(width)) or any(how.moves):
         raise InternalError(f"a buffer of {shared} does not keep {width} registers of {layout} together for a copy")
-    return _places(context, address, how, bits)
+    return _addresses(context, address, how, bits)
 
 
-def _places(
+def _addresses(
     context: SharedAccessContext, address: SSAValue, how: SharedAccesses, bits: int
 ) -> tuple[SSAValue, list[int], list[int]]:
     size = bits // 8

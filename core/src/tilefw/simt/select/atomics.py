@@ -18,7 +18,7 @@ from tilefw.simt.chip import AtomicAccess
 from tilefw.simt.lane.registers import bits_of, form_of, type_name, whole
 from tilefw.simt.select.code import Const, Element
 from tilefw.simt.select.exchanged_word import BY_SIGN, ExchangedWord, HalfWord, RequestedAtomic, half_of, word_of
-from tilefw.simt.select.memory import MemorySelection, address_of, places_of
+from tilefw.simt.select.memory import MemorySelection, address_of, address_slots
 
 _TOGETHER = 4  # accesses of a lane in one loop: their round trips overlap, and each holds some three registers
 _TRUE, _RELAXED = Const("i1", 1), "relaxed"
@@ -101,7 +101,7 @@ class AtomicSelection:
         operands = [self.values.element(p, k) if width == 1 else self.values.register(p, width * k) for p in parts]
         literal = type if width == 1 else "packed"
         typed = tuple(Const(literal, o.bits) if isinstance(o, Const) else o for o in operands)
-        address, immediate = self.memory.address(address_of(op), places_of(op)[k])
+        address, immediate = self.memory.address(address_of(op), address_slots(op)[k])
         return RequestedAtomic(op.kind, type, bits, typed, address, immediate, predicate)
 
     def _native(self, op: lane.AtomicOp, request: RequestedAtomic) -> _Native | None:

@@ -105,19 +105,19 @@ class HalfWord:
     def changed(self, old: Element) -> Element:
         code = self.code
         half = code("extu.i16.i32", combined(code, self.request, self.found(old)))
-        return code("ori.i32", code("andi.i32", old, self._others(_WORD_MASK)), self._placed(half))
+        return code("ori.i32", code("andi.i32", old, self._others(_WORD_MASK)), self._shifted(half))
 
     def sum_operand(self) -> Element:
         """What a sum of two floats in the word adds: the operand, and -0 to the other half, which leaves every number as it is."""
         code, (operand,) = self.code, self.request.operands
         half = code.i32(operand.bits) if isinstance(operand, Const) else code("extu.i16.i32", operand)
-        return code("ori.i32", self._placed(half), self._others(_NEGATIVE_ZEROS))
+        return code("ori.i32", self._shifted(half), self._others(_NEGATIVE_ZEROS))
 
     def found(self, old: Element) -> Element:
         code = self.code
         return code("trunci.i32.i16", code("select.i32", self.high, code("shru.i32", old, code.i32(_HALF)), old))
 
-    def _placed(self, half: Element) -> Element:
+    def _shifted(self, half: Element) -> Element:
         code = self.code
         return code("select.i32", self.high, code("shl.i32", half, code.i32(_HALF)), half)
 

@@ -14,7 +14,7 @@ from tilefw.simt.description import MatrixAtom
 from tilefw.simt.lane.registers import per_register, size_of, type_name, whole
 from tilefw.simt.layout.atoms import LANE_ATOM, find
 from tilefw.simt.select.code import Const, Element, in_order
-from tilefw.simt.select.memory import MemorySelection, address_of, places_of
+from tilefw.simt.select.memory import MemorySelection, address_of, address_slots
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 
 
@@ -53,7 +53,7 @@ class MatrixSelection:
     def fragment_load(self, op: lane.FragmentLoadOp) -> None:
         registers: list[Element] = []
         name, count, transposed, buffer, addresses = op.load, op.count, op.transposed, op.buffer, address_of(op)
-        for place in places_of(op):
+        for place in address_slots(op):
             loaded = tuple(self.code.new_registers("w32", count))
             address, immediate = self.memory.address(addresses, place)
             self.chip.fragment_load(self.code, FragmentAccess(name, loaded, address, immediate, transposed, buffer))

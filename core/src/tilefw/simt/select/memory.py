@@ -36,7 +36,7 @@ class _Accesses:
     @classmethod
     def of(cls, op: lane.MemoryOp) -> Self:
         return cls(
-            address_of(op), op.part("base"), op.part("limit"), places_of(op), op.part("mask"),
+            address_of(op), op.part("base"), op.part("limit"), address_slots(op), op.part("mask"),
             op.buffer, op.word("cache"), op.word("eviction"), "volatile" in op.properties, op.word("space"),
         )
 
@@ -48,7 +48,7 @@ def address_of(op: AccessOp) -> SSAValue:
     return address
 
 
-def places_of(op: AccessOp) -> tuple[tuple[int, int], ...]:
+def address_slots(op: AccessOp) -> tuple[tuple[int, int], ...]:
     """For each access of an op which of its addresses it takes, and the bytes on top."""
     return tuple(zip(op.slots, op.immediates, strict=True))
 
@@ -188,7 +188,7 @@ class MemorySelection:
         assert source is not None
         facts = (op.buffer, op.word("cache"), op.word("eviction"))
         size, sources = op.bytes, zip(op.source_slots, op.source_immediates, strict=True)
-        for k, (place, (slot, immediate)) in enumerate(zip(places_of(op), sources, strict=True)):
+        for k, (place, (slot, immediate)) in enumerate(zip(address_slots(op), sources, strict=True)):
             to, offset = self.address(address, place)
             copy = AsyncCopy(size, to, offset, self.register(source, slot), immediate, self.guard(mask, k), when, *facts)
             self.chip.copy_async(self.code, copy)

@@ -3,11 +3,11 @@
 The rule. Two accesses to overlapping bytes, possibly by different threads, at least one of them a write, have a barrier between
 them on every path. An access is a load, a fragment load or a store where it stands. An asynchronous copy is a write twice: where it
 is issued, for what came before (nobody may still need the old bytes), and at the wait by which it has landed, for what comes after
-(the wait speaks for the thread's own copies only). What happens between the two is the author's word: nobody touches those bytes.
+(the wait speaks for the thread's own copies only). What happens between the two is the author's word: nobody accesses those bytes.
 
 Which bytes: those of the allocation as it is placed, so that buffers that share bytes follow one another in order; of a ring, one
-slot: accesses in phases p and q of one iteration meet only when p = q modulo the ring's slots, and what was phase p is phase p - 1
-one iteration later. Accesses of a ring without a phase (before its loop), and all of them after it, may be anywhere in it.
+slot: accesses in phases p and q of one iteration overlap only when p = q modulo the ring's slots, and what was phase p is phase
+p - 1 one iteration later. Accesses of a ring without a phase (before its loop), and all of them after it, may be anywhere in it.
 
 Global memory is the author's: `debug_barrier` orders what threads exchange there. But which wave has an element is the compiler's
 choice. Where it lets several waves load the same elements (scalars, tiles of fewer elements than threads), or deals those of a load
@@ -20,7 +20,7 @@ that come before it; behind one that acquires, none makes any until all know tha
 The least: a barrier stands right before the access that needs one, which is best in straight code (each serves as many pairs as
 any could). Loops are followed until nothing changes; a barrier that only code before a loop makes necessary stands before it.
 Branches join. At last every barrier is asked whether those found after it, as those of a loop's next iteration are, do without it.
-Control flow in lane IR is uniform, so that all threads meet at every barrier.
+Control flow in lane IR is uniform, so that all threads reach every barrier.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def insert_barriers(function: FuncOp, disjoint: bool = False) -> int:
     return len(analysis.before)
 
 
-_Touched = tuple[int, int | None]  # a buffer and the phase, None where it may be any
+_BufferAccess = tuple[int, int | None]  # a buffer and the phase, None where it may be any
 _Dealt = tuple[int, int | None]  # an argument and the deal of an access through it, None where several waves have each element
 
 
@@ -95,18 +95,18 @@ class _PathState:
     `accessed` at all since the last barrier, and whether an atomic `acquired` what others released.
     """
 
-    reads: set[_Touched] = field(default_factory=set)
-    writes: set[_Touched] = field(default_factory=set)
+    reads: set[_BufferAccess] = field(default_factory=set)
+    writes: set[_BufferAccess] = field(default_factory=set)
     loaded: set[_Dealt] = field(default_factory=set)
     stored: set[_Dealt] = field(default_factory=set)
-    started: set[_Touched] = field(default_factory=set)
-    groups: tuple[frozenset[_Touched], ...] = ()
+    started: set[_BufferAccess] = field(default_factory=set)
+    groups: tuple[frozenset[_BufferAccess], ...] = ()
     accessed: bool = False
     acquired: bool = False
 
     def copy(self) -> _PathState:
-        touched = (set(self.reads), set(self.writes), set(self.loaded), set(self.stored), set(self.started))
-        return _PathState(*touched, self.groups, self.accessed, self.acquired)
+        sets = (set(self.reads), set(self.writes), set(self.loaded), set(self.stored), set(self.started))
+        return _PathState(*sets, self.groups, self.accessed, self.acquired)
 
     def barrier(self) -> None:
         self.reads.clear()
@@ -169,7 +169,7 @@ class _Barriers:
 
     def _note(self, op: Operation, loops: tuple[Operation, ...]) -> None:
         if isinstance(op, AccessOp) and op.ring:
-            self.rings.setdefault(op.buffer, _Ring(op.ring, loops)).meet(loops)
+            self.rings.setdefault(op.buffer, _Ring(op.ring, loops)).add_access_in(loops)
         elif isinstance(op, lane.WaitOp):
             self.pending = max(self.pending, op.pending)
 
@@ -214,18 +214,18 @@ class _Barriers:
         if isinstance(op, lane.MemoryOp) and not op.shared:
             self.outside_access(op, state)
             return
-        touched = (op.buffer, self.phase(op))
+        access = (op.buffer, self.phase(op))
         reads = isinstance(op, lane.LoadOp | lane.FragmentLoadOp)
         earlier = state.writes if reads else state.writes | state.reads
-        if any(self.meet(touched, other) for other in earlier):
+        if any(self.overlap(access, other) for other in earlier):
             self.need(op, state)
         if isinstance(op, lane.CopyAsyncOp):
             if state.acquired or self.crosses_store(op.argument, op.deal, state):
                 self.need(op, state)
             state.accessed = True
-            state.started.add(touched)
+            state.started.add(access)
         else:
-            (state.reads if reads else state.writes).add(touched)
+            (state.reads if reads else state.writes).add(access)
 
     def outside_access(self, op: lane.MemoryOp, state: _PathState) -> None:
         """A load of global memory or a store to it."""
@@ -248,11 +248,11 @@ class _Barriers:
         state.accessed, state.acquired = True, op.acquires
 
     def crosses_store(self, argument: int, deal: int | None, state: _PathState) -> bool:
-        """Whether an access of a tile may meet, in another wave, what was stored through the same argument."""
+        """Whether an access of a tile may reach, in another wave, what was stored through the same argument."""
         return any(argument == other and deal != known for other, known in state.stored)
 
     def crosses_load(self, argument: int, deal: int | None, state: _PathState) -> bool:
-        """Whether a write may meet, in another wave, what was loaded."""
+        """Whether a write may overwrite, in another wave, what was loaded."""
         return any(deal != known and self.may_be_one(argument, other) for other, known in state.loaded)
 
     def may_be_one(self, argument: int, other: int) -> bool:
@@ -285,8 +285,8 @@ class _Barriers:
     def phase(self, op: AccessOp) -> int | None:
         return op.phase % op.ring if op.ring and op.buffer in self.loops else None
 
-    def meet(self, a: _Touched, b: _Touched) -> bool:
-        """Whether two accesses may touch a byte in common."""
+    def overlap(self, a: _BufferAccess, b: _BufferAccess) -> bool:
+        """Whether two accesses may have a byte in common."""
         if a[0] == b[0]:
             return a[1] is None or b[1] is None or a[1] == b[1]
         first, second = self.buffers[a[0]], self.buffers[b[0]]
@@ -342,9 +342,9 @@ class _Barriers:
         return checked, self.block(op.after_region.block, checked.copy())
 
     def next_iteration(self, op: Operation, state: _PathState) -> _PathState:
-        def shifted(touched: _Touched) -> _Touched:
-            buffer, phase = touched
-            return (buffer, (phase - 1) % self.rings[buffer].slots) if phase is not None and self.loops[buffer] is op else touched
+        def shifted(access: _BufferAccess) -> _BufferAccess:
+            buffer, phase = access
+            return (buffer, (phase - 1) % self.rings[buffer].slots) if phase is not None and self.loops[buffer] is op else access
 
         return self.mapped(state, shifted)
 
@@ -352,9 +352,9 @@ class _Barriers:
         """After its loop a phase says nothing."""
         return self.mapped(state, lambda t: (t[0], None) if t[1] is not None and self.loops[t[0]] is op else t)
 
-    def mapped(self, state: _PathState, change: Callable[[_Touched], _Touched]) -> _PathState:
+    def mapped(self, state: _PathState, change: Callable[[_BufferAccess], _BufferAccess]) -> _PathState:
         groups = tuple(frozenset(map(change, group)) for group in state.groups)
-        reads, writes, started = (set(map(change, touched)) for touched in (state.reads, state.writes, state.started))
+        reads, writes, started = (set(map(change, access)) for access in (state.reads, state.writes, state.started))
         return _PathState(reads, writes, set(state.loaded), set(state.stored), started, groups, state.accessed, state.acquired)
 
 
@@ -369,7 +369,7 @@ class _Ring:
     around: tuple[Operation, ...]
     depths: set[int] = field(default_factory=set)
 
-    def meet(self, loops: tuple[Operation, ...]) -> None:
+    def add_access_in(self, loops: tuple[Operation, ...]) -> None:
         self.depths.add(len(loops))
         same = 0
         while same < min(len(loops), len(self.around)) and loops[same] is self.around[same]:

@@ -1,6 +1,6 @@
 """Places allocations of shared memory: those that are never alive at once may stand on the same bytes.
 
-An allocation lives from its first access to its last. Where it is made outside a loop and touched inside, it lives all through the
+An allocation lives from its first access to its last. Where it is made outside a loop and accessed inside, it lives all through the
 loop, since an iteration may read what one before left. What asynchronous copies write lives until a wait that leaves nothing
 pending. Large ones are placed first, then early ones, each at the lowest bytes that nothing alive at the same time has ("first fit
 by decreasing size", as in register allocation of arrays). That two buffers follow each other on the same bytes is the barrier
@@ -115,7 +115,7 @@ class _AllocationLifetimes:
     def __init__(self) -> None:
         self.step = 0
         self.buffers: dict[int, _Allocation] = {}
-        self.spans: dict[Operation, list[_Allocation]] = {}  # what is touched in a loop but made outside it
+        self.spans: dict[Operation, list[_Allocation]] = {}  # what is accessed in a loop but made outside it
         self.loops: list[Operation] = []
 
     def of(self, function: FuncOp) -> list[_Allocation]:
@@ -144,9 +144,9 @@ class _AllocationLifetimes:
             return
         buffer = self.buffers[op.buffer]
         buffer.copied |= isinstance(op, lane.CopyAsyncOp)
-        self.touch(buffer)
+        self.extend_lifetime(buffer)
 
-    def touch(self, buffer: _Allocation) -> None:
+    def extend_lifetime(self, buffer: _Allocation) -> None:
         if buffer.first < 0:
             buffer.first = self.step
         buffer.last = max(buffer.last, self.step)
@@ -156,7 +156,7 @@ class _AllocationLifetimes:
     def wait(self, op: lane.WaitOp) -> None:
         for buffer in self.buffers.values():
             if buffer.copied:
-                self.touch(buffer)
+                self.extend_lifetime(buffer)
                 buffer.copied = op.pending > 0
 
     def regions(self, op: Operation) -> None:

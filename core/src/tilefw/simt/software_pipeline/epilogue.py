@@ -41,7 +41,7 @@ class Epilogue:
         loop.body.clone_into(copied, 0, self._values)
         self._block = copied.block
 
-    def place(
+    def insert(
         self, outside: Emitter, exists: SSAValue, induction: Callable[[], SSAValue], carried: Sequence[SSAValue],
         loads: Mapping[Load, Taken],
     ) -> None:

@@ -101,7 +101,7 @@ class LoopFrame:
             for old, result in zip(loop.results, own, strict=True):
                 old.replace_all_uses_with(result)
         else:
-            self.epilogue.place(self.outside, self.first(0)[1], self._last, own, taken)
+            self.epilogue.insert(self.outside, self.first(0)[1], self._last, own, taken)
         loop.detach()
         loop.erase()
 

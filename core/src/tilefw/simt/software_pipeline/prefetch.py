@@ -43,7 +43,7 @@ class PrefetchedLoads(ABC):
         """The value of a load in the last iteration, where that is peeled."""
 
     @property
-    def place(self) -> Emitter:
+    def issue_point(self) -> Emitter:
         """Where the loop issues the loads."""
         return self.frame.top
 
@@ -68,7 +68,7 @@ class PrefetchedLoads(ABC):
             self.states[number] = {index: frame.carry(value, names[index]) for index, value in state.items()}
         carried = [*self.loaded[1:], {}]
         for depth, level in enumerate(self.chain.levels):
-            emitter = frame.top if depth else self.place
+            emitter = frame.top if depth else self.issue_point
             self._run(depth, emitter, *frame.ahead(emitter, level.distance), carried[depth], None)
         self.use()
         frame.yield_next(*(value for loaded in self.loaded for value in loaded.values()))
@@ -134,7 +134,7 @@ class AsyncCopies(Rings):
     """Rings that asynchronous copies fill."""
 
     @property
-    def place(self) -> Emitter:
+    def issue_point(self) -> Emitter:
         return self.frame.end if self.chain.compact else self.frame.top
 
     def begin_iteration(self) -> None:
@@ -174,9 +174,9 @@ class StagedStores(Rings):
 
     def issue(self, emitter: Emitter, values: Values, when: SSAValue, iteration: int | None) -> None:
         loaded = {load: guarded(load, emitter, values, when) for load in self.rings}
-        place = emitter if iteration is not None else self.frame.end
+        store_point = emitter if iteration is not None else self.frame.end
         for load, value in loaded.items():
-            place.insert(StoreSharedOp(self.slot(place, load, iteration), value), load.location)
+            store_point.insert(StoreSharedOp(self.slot(store_point, load, iteration), value), load.location)
 
 
 class LoadedRegisters(PrefetchedLoads):

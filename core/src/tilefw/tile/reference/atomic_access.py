@@ -75,15 +75,17 @@ class _OnBuffer:
         doubtful = None if unsure is None else unsure[self.chosen]
         old = self._read(self.index)
         changed = np.zeros(self.index.shape, np.bool_)
-        for turn in _turns(self.index):
-            before = self._read(self.index[turn])
-            _put_part(old, turn, before)
-            after, writes = self._changed(before, [value.apply(lambda part, turn=turn: part[turn]) for value in values], turn)
+        for chosen_round in _rounds(self.index):
+            before = self._read(self.index[chosen_round])
+            _put_part(old, chosen_round, before)
+            after, writes = self._changed(
+                before, [value.apply(lambda part, chosen_round=chosen_round: part[chosen_round]) for value in values], chosen_round
+            )
             if doubtful is not None:
-                after = perhaps(after, self.buffer, self.index[turn], doubtful[turn], self.dtype)
-            self.access.put(self.buffer, self.index[turn], after, keep_sums=self._is_sum and doubtful is None)
+                after = perhaps(after, self.buffer, self.index[chosen_round], doubtful[chosen_round], self.dtype)
+            self.access.put(self.buffer, self.index[chosen_round], after, keep_sums=self._is_sum and doubtful is None)
             self.access.changes += int((after.x != before.x).any())
-            changed[turn] = writes
+            changed[chosen_round] = writes
         self._order(changed)
         return self._spread(old)
 
@@ -91,8 +93,8 @@ class _OnBuffer:
     def _is_sum(self) -> bool:
         return isinstance(self.op, atomic_ops.AtomicRmwOp) and self.op.kind == "add" and self.dtype.is_float
 
-    def _changed(self, before: EvaluatedValue, values: list[EvaluatedValue], turn: Array) -> tuple[EvaluatedValue, Array]:
-        """The new elements of one turn, and which of them are written at all."""
+    def _changed(self, before: EvaluatedValue, values: list[EvaluatedValue], chosen_round: Array) -> tuple[EvaluatedValue, Array]:
+        """The new elements of one round, and which of them are written at all."""
         everywhere = np.ones(before.x.shape, np.bool_)
         if isinstance(self.op, atomic_ops.AtomicCasOp):
             compare, value = values
@@ -105,7 +107,7 @@ class _OnBuffer:
         if self._is_sum:
             if self.buffer.sums is None:
                 self.buffer.sums = ElementSums(self.buffer.x.size)
-            return self.buffer.sums.add(self.index[turn], before, value, self.dtype), everywhere
+            return self.buffer.sums.add(self.index[chosen_round], before, value, self.dtype), everywhere
         if kind in _FLOAT_EXTREMES:
             return _extreme(kind, before, value), everywhere
         return evaluate(ROWS[_INTEGER_ROWS[kind]], [before, value], self.dtype, self.dtype), everywhere
@@ -174,8 +176,8 @@ class _OnBuffer:
         ordering.wrote(self.buffer.recorded(), written, self.owner[changed], self.everyone)
 
 
-def _turns(index: Array) -> Iterator[Array]:
-    """Positions in `index`, each once, in turns in which no element comes twice and equal elements keep their order."""
+def _rounds(index: Array) -> Iterator[Array]:
+    """The positions in `index`, divided into rounds. A round has no element twice; accesses of one element keep their order."""
     order = np.argsort(index, kind="stable")
     ordered = index[order]
     positions = np.arange(index.size)

@@ -30,7 +30,7 @@ from tilefw.tile.reference.interpret_shared import SHARED_HANDLERS, SharedBuffer
 from tilefw.tile.reference.memory import RefBuffer, RefMemory
 from tilefw.tile.reference.offsets import offset_arithmetic
 from tilefw.tile.reference.origins import CHECKS, Origins
-from tilefw.tile.reference.scheduling import Results, Run, in_turn, order_matters, to_end
+from tilefw.tile.reference.scheduling import Results, Run, order_matters, run_round_robin, to_end
 from tilefw.tile.reference.value import Array, EvaluatedValue, constant, merge
 from tilefw.tile.text.module import parse
 from tilefw.tile.text.source_location import place_of
@@ -165,7 +165,7 @@ class _Launch:
         try:
             if backwards or order_matters(self.function):
                 programs = range(count)
-                in_turn(self._batch(program, program + 1) for program in (reversed(programs) if backwards else programs))
+                run_round_robin(self._batch(program, program + 1) for program in (reversed(programs) if backwards else programs))
             else:
                 for start in range(0, count, batch):
                     to_end(self._batch(start, min(start + batch, count)))

@@ -14,8 +14,8 @@ Run = Generator[None, None, Any]  # yields where it can do nothing but wait for 
 Results = Generator[None, None, list[EvaluatedValue]]  # a part of a run, and the values it gives
 
 
-def in_turn(programs: Iterable[Run]) -> None:
-    """Run all to their ends. One that waits lets those behind it go first, and goes on when everybody had a turn."""
+def run_round_robin(programs: Iterable[Run]) -> None:
+    """Run all to their ends, round-robin: one that waits continues after all the others have run."""
     waiting = [program for program in programs if not _ended(program)]
     while waiting:
         waiting = [program for program in waiting if not _ended(program)]

@@ -88,7 +88,7 @@ class CodeObjectWriter:
         self._dynamic_symbols = [by_name[name] for name in hashes.in_bucket_order([s.name for s in exported])]
         self._placed: list[_Placed] = []
         self._segments: list[tuple[int, int, int, int, int, int, int]] = []
-        self._place(sections, self._read_only(document))
+        self._lay_out(sections, self._read_only(document))
         self.addresses = {p.section.name: p.address for p in self._placed if p.section.flags & elf.SHF_ALLOC}
         self._number = {p.section.name: i for i, p in enumerate(self._placed, 1)}
 
@@ -107,7 +107,7 @@ class CodeObjectWriter:
 
     # --- places --------------------------------------------------------------------------------------------------------
 
-    def _place(self, sections: Sequence[OutputSection], ours: list[OutputSection]) -> None:
+    def _lay_out(self, sections: Sequence[OutputSection], ours: list[OutputSection]) -> None:
         loaded = [s for s in sections if s.flags & elf.SHF_ALLOC and s.bytes_in_memory]
         executable = [s for s in loaded if s.flags & elf.SHF_EXECINSTR]
         writable = [s for s in loaded if s.flags & elf.SHF_WRITE and s not in executable]
@@ -123,14 +123,14 @@ class CodeObjectWriter:
         self._offset = elf.EHDR.size + elf.PHDR.size * (len(groups) + 5)
         self._address = self._offset
         for flags, members in groups:
-            self._place_group(flags, members, first=flags == elf.PF_R)
+            self._lay_out_group(flags, members, first=flags == elf.PF_R)
         self._finish_segments()
         self._offset = max(self._offset, elf.EHDR.size)
         for section in [s for s in sections if not s.flags & elf.SHF_ALLOC and s.bytes_in_memory]:
             self._append(section)
         self._add_tables()
 
-    def _place_group(self, flags: int, members: list[OutputSection], first: bool) -> None:
+    def _lay_out_group(self, flags: int, members: list[OutputSection], first: bool) -> None:
         if not first:
             # lld: the next page of memory, at the same place within the page as in the file.
             self._address = round_up(self._address, PAGE) + self._address % PAGE

@@ -21,7 +21,7 @@ from tilefw_amd.isa.text.printer import text
 from tilefw_amd.machine.hazards import hazards
 from tilefw_amd.simulate.initial_state import initial
 from tilefw_amd.simulate.kernel import WORD, Word, branch_pairs, by_offset, words
-from tilefw_amd.simulate.speculative_loads import with_guesses
+from tilefw_amd.simulate.speculative_loads import with_speculative_loads
 
 IMAGE_ALIGNMENT = 4096  # AMDGPUUsage, "ELF Code Object": segments are aligned to pages
 _SEGMENT_ALIGNMENT = 16
@@ -83,7 +83,7 @@ class _Decoding:
         self.at = by_offset(self.words)
 
     def instructions(self) -> list[Instruction]:
-        bound = zip(self.words, with_guesses(self.words), self._modes(), strict=True)
+        bound = zip(self.words, with_speculative_loads(self.words), self._modes(), strict=True)
         return [self._instruction(i, word, inst, bits) for i, (word, inst, bits) in enumerate(bound)]
 
     def _modes(self) -> list[mode.Bits]:

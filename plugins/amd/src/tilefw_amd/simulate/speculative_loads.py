@@ -1,8 +1,8 @@
-"""Loads that a compare-and-swap verifies: the first guess of a loop that makes an atomic operation out of them.
+"""Loads that a compare-and-swap verifies: the speculative first load of a loop that makes an atomic operation out of them.
 
 Where a chip has no instruction for an atomic operation of some scope or type, LLVM writes such a loop (AtomicExpandPass,
-`insertRMWCmpXchgLoop`), and its first load is a plain one: a stale value costs one more turn and nothing else. So it races with
-no atomic operation, only with plain stores, as a load of the system's scope does; it is bound as one.
+`insertRMWCmpXchgLoop`), and its first load is a plain one: a stale value costs one more iteration and nothing else. So it races
+with no atomic operation, only with plain stores, as a load of the system's scope does; it is bound as one.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _SWAPS = frozenset(swap for swap, _ in _VERIFIED_BY.values())
 _REACH = 64  # instructions from the load to the swap, at most: the operation itself stands between
 
 
-def with_guesses(words: Sequence[Word]) -> list[MCInst | None]:
-    """The instructions of the words, guesses with the scope that they act with."""
+def with_speculative_loads(words: Sequence[Word]) -> list[MCInst | None]:
+    """The instructions of the words, speculative loads with the scope that they act with."""
     found = [word.inst for word in words]
     for index, word in enumerate(words):
         if word.inst is None or word.inst.form.row.name not in _SWAPS:
             continue
-        for before in _guesses(words[max(0, index - _REACH) : index], word.inst):
+        for before in _speculative_loads(words[max(0, index - _REACH) : index], word.inst):
             position = index - min(_REACH, index) + before
             inst = words[position].inst
             assert inst is not None
@@ -37,7 +37,7 @@ def with_guesses(words: Sequence[Word]) -> list[MCInst | None]:
     return found
 
 
-def _guesses(words: Sequence[Word], swap: MCInst) -> Iterator[int]:
+def _speculative_loads(words: Sequence[Word], swap: MCInst) -> Iterator[int]:
     """Which of the words load what the swap compares with, from where it swaps."""
     data = _operand(swap, "a") or _operand(swap, "d")  # buffers have the data where the result goes
     assert isinstance(data, RegisterTuple)

@@ -107,7 +107,7 @@ def _flat() -> tuple[EncodingSyntax, ...]:
     )
 
 
-def _buffer_places(format: str) -> dict[str, tuple[tuple[AddressPart, ...], dict[str, int]]]:
+def _buffer_addresses(format: str) -> dict[str, tuple[tuple[AddressPart, ...], dict[str, int]]]:
     """By the shape's name: where a lane's part of a buffer address comes from, and the bits that say so."""
     rest = (AddressPart("srsrc", "srsrc", 4), AddressPart("soffset", "soffset"))
     return {
@@ -122,7 +122,7 @@ def _mtbuf() -> tuple[EncodingSyntax, ...]:
     modifiers = ("format", "idxen", "offen", "offset", "sc0", "nt", "sc1")
     return tuple(
         EncodingSyntax(name, "mtbuf", "", "", modifiers, place, (), fixed, fixed, (), True)
-        for name, (place, fixed) in _buffer_places("mtbuf").items()
+        for name, (place, fixed) in _buffer_addresses("mtbuf").items()
     )
 
 
@@ -132,7 +132,7 @@ def _mubuf() -> tuple[EncodingSyntax, ...]:
     found: list[EncodingSyntax] = [
         EncodingSyntax("mubuf_cache", "mubuf", modifiers=("sc0", "sc1"), bits=plain, addressed=False, zero=("acc",))
     ]
-    for name, (place, fixed) in _buffer_places("mubuf").items():
+    for name, (place, fixed) in _buffer_addresses("mubuf").items():
         bits = fixed | {"lds": 0}
         # An atomic has one register for data and result: sc0 changes no operand.
         found.append(EncodingSyntax(name, "mubuf", "", "", modifiers, place, (), bits, fixed, ("!lds dma",), True))

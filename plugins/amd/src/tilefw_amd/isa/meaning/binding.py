@@ -215,9 +215,9 @@ class _Meaning:
         if control is not None:
             self.lane_source = binder.arguments[0].places[0]
             self.exec_place = binder.reader.read(EXEC_LANES)[0]
-            self.old = () if control.writes_all else tuple(self._old_places())
+            self.old = () if control.writes_all else tuple(self._old_values())
 
-    def _old_places(self) -> Iterator[int | None]:
+    def _old_values(self) -> Iterator[int | None]:
         for destination in self.binder.destinations:
             lanes_differ = isinstance(destination, Register) and destination.index < 512
             yield self.binder.reader.read(destination)[0] if lanes_differ else None

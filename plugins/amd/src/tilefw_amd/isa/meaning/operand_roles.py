@@ -86,22 +86,22 @@ def _is_result(operand: FormOperand) -> bool:
 
 
 @functools.cache
-def _places(form: Form, choice: Callable[[FormOperand], bool]) -> tuple[int, ...]:
+def _positions(form: Form, choice: Callable[[FormOperand], bool]) -> tuple[int, ...]:
     return tuple(i for i, operand in enumerate(form.operands) if choice(operand))
 
 
 @functools.cache
-def _read_places(form: Form) -> tuple[int, ...]:
+def _read_positions(form: Form) -> tuple[int, ...]:
     """Sources, addresses and destinations that are read too; DPP reads the old value of the lanes that it does not reach."""
     kept = through_dpp(form)
-    return _places(form, lambda o: o.role in ("source", "address") or (o.role == "destination" and (o.read or kept)))
+    return _positions(form, lambda o: o.role in ("source", "address") or (o.role == "destination" and (o.read or kept)))
 
 
 @functools.cache
-def _addend_places(form: Form) -> tuple[int, ...]:
+def _addend_positions(form: Form) -> tuple[int, ...]:
     """C of a product, A·B + C: the third source, or the destination where it is read (V_SMFMAC's third source is an index)."""
-    read = _places(form, lambda operand: operand.role == "destination" and operand.read)
-    return read or _places(form, lambda operand: operand.role == "source")[2:3]
+    read = _positions(form, lambda operand: operand.role == "destination" and operand.read)
+    return read or _positions(form, lambda operand: operand.role == "source")[2:3]
 
 
 @functools.cache
@@ -119,11 +119,11 @@ def _numbers(inst: MCInst, places: tuple[int, ...], files: str) -> Numbers:
 
 
 def vector_results(inst: MCInst) -> Numbers:
-    return _numbers(inst, _places(inst.form, _is_result), "va")
+    return _numbers(inst, _positions(inst.form, _is_result), "va")
 
 
 def vector_operands(inst: MCInst) -> Numbers:
-    return _numbers(inst, _read_places(inst.form), "va")
+    return _numbers(inst, _read_positions(inst.form), "va")
 
 
 def vector_registers(inst: MCInst) -> Numbers:
@@ -133,13 +133,13 @@ def vector_registers(inst: MCInst) -> Numbers:
 
 def scalar_results(inst: MCInst) -> Numbers:
     """Written SGPRs, VCC, EXEC and M0, named or not."""
-    return _numbers(inst, _places(inst.form, _is_result), "s") + _unwritten(inst.form, "implicit destination")
+    return _numbers(inst, _positions(inst.form, _is_result), "s") + _unwritten(inst.form, "implicit destination")
 
 
 def scalar_operands(inst: MCInst) -> Numbers:
     """SGPRs, VCC and M0 that are read, named or not, and EXEC where it is named."""
     unwritten = tuple(n for n in _unwritten(inst.form, "implicit source") if n not in _IMPLICIT["exec"])
-    return _numbers(inst, _read_places(inst.form), "s") + unwritten
+    return _numbers(inst, _read_positions(inst.form), "s") + unwritten
 
 
 def result_of_exec(inst: MCInst) -> Numbers:
@@ -170,13 +170,13 @@ def zero_flags(inst: MCInst) -> Numbers:
 
 def factors(inst: MCInst) -> Numbers:
     """Vector operands that are no addend: A and B of a product, the index of a sparse one, all operands of anything else."""
-    addend = _addend_places(inst.form) if matrix(inst.form) or dot(inst.form) else ()
-    return _numbers(inst, tuple(p for p in _read_places(inst.form) if p not in addend), "va")
+    addend = _addend_positions(inst.form) if matrix(inst.form) or dot(inst.form) else ()
+    return _numbers(inst, tuple(p for p in _read_positions(inst.form) if p not in addend), "va")
 
 
 def addend(inst: MCInst) -> Numbers:
     """C of a matrix or dot product."""
-    return _numbers(inst, _addend_places(inst.form), "va") if matrix(inst.form) or dot(inst.form) else ()
+    return _numbers(inst, _addend_positions(inst.form), "va") if matrix(inst.form) or dot(inst.form) else ()
 
 
 def addend_is(inst: MCInst, producer: MCInst) -> bool:
@@ -186,7 +186,7 @@ def addend_is(inst: MCInst, producer: MCInst) -> bool:
 
 def lane_select(inst: MCInst) -> Numbers:
     """The SGPR that chooses the lane of V_READLANE and V_WRITELANE."""
-    return _numbers(inst, _places(inst.form, lambda operand: operand.role == "source")[1:2], "s")
+    return _numbers(inst, _positions(inst.form, lambda operand: operand.role == "source")[1:2], "s")
 
 
 def shifted_results(inst: MCInst) -> Numbers:
@@ -207,7 +207,7 @@ def shifted_results(inst: MCInst) -> Numbers:
 
 def wide_store_data(inst: MCInst) -> Numbers:
     """The data of a store or atomic of more than 64 bits, unless a buffer access takes its offset from an SGPR (CDNA3 ISA 4.5)."""
-    data = _places(inst.form, lambda operand: operand.role == "source" and operand.registers > 2)
+    data = _positions(inst.form, lambda operand: operand.role == "source" and operand.registers > 2)
     offset = inst.form.by_name.get("soffset")
     if not data or (offset is not None and isinstance(inst.operands[offset], RegisterTuple)):
         return ()

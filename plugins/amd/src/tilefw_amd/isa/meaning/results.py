@@ -34,7 +34,7 @@ def result(reader: SourceCollector, operand: Operand, registers: tuple[Any, ...]
     modified = _modified(reader, kind)
     if reader.elementwise:
         return MeaningResult(operand, _packed(kind, modified))
-    placed = _placed(reader, kind, registers)
+    placed = _narrow_result(reader, kind, registers)
     words = _words(kind)
     if modified is None and placed is None:
         return MeaningResult(operand, None if words is None else lambda lanes, value, sources: words(lanes, value))
@@ -75,7 +75,7 @@ def _words(kind: Type) -> Callable[[Any, Any], tuple[Any, ...]] | None:
     return (lambda lanes, value: lanes.split(value, 32)) if kind.bits == 64 else None
 
 
-def _placed(reader: SourceCollector, kind: Type, registers: tuple[Any, ...]) -> Finish | None:
+def _narrow_result(reader: SourceCollector, kind: Type, registers: tuple[Any, ...]) -> Finish | None:
     """A result narrower than a register, or one that SDWA puts into a part of it."""
     if kind.kind in ("mask", "fragment") or kind.bits > 32:
         return None

@@ -84,7 +84,7 @@ class BufferSpace(Space):
         address, inside = at
         if count == 1:
             return lanes.load("global", address, bits, alignment=ANY_BYTE, where=inside[0], **how)
-        whole, places = _all(lanes, inside), self._places(lanes, address, count)
+        whole, places = _all(lanes, inside), self._addresses(lanes, address, count)
         together: tuple[Value, ...] = ()
         for first, size in _runs(count):
             together += lanes.load("global", places[first], bits, size, alignment=ANY_BYTE, where=whole, **how)
@@ -102,7 +102,7 @@ class BufferSpace(Space):
         if len(values) == 1:
             lanes.store("global", address, values, alignment=ANY_BYTE, where=inside[0], **how)
             return
-        whole, places = _all(lanes, inside), self._places(lanes, address, len(values))
+        whole, places = _all(lanes, inside), self._addresses(lanes, address, len(values))
         for first, size in _runs(len(values)):
             lanes.store("global", places[first], values[first : first + size], alignment=ANY_BYTE, where=whole, **how)
         for place, value, p in zip(places, values, inside, strict=True):
@@ -112,7 +112,7 @@ class BufferSpace(Space):
         address, inside = at
         return lanes.atomic("global", address, op, operands, fmt, scope=scope, where=_all(lanes, inside))
 
-    def _places(self, lanes: Algebra, address: Value, count: int) -> list[Value]:
+    def _addresses(self, lanes: Algebra, address: Value, count: int) -> list[Value]:
         return [further(lanes, address, 64, 4 * i) for i in range(count)]
 
 
@@ -137,7 +137,7 @@ def further(lanes: Algebra, address: Value, width: int, offset: int) -> Value:
     return lanes.add(address, lanes.const(offset, width)) if offset else address
 
 
-def lane_place(lanes: Algebra, m0: Value, offset: int, chip: Chip, size: int = 4) -> Value:
+def lane_address(lanes: Algebra, m0: Value, offset: int, chip: Chip, size: int = 4) -> Value:
     """The LDS address of a lane's `size` bytes where M0 says where the wave's begin: M0 + offset + size * lane.
 
     Of M0 as many bits count as the chip's LDS has addresses: [15:0] of 64 KiB (CDNA3 ISA, "Memory buffer load to LDS").

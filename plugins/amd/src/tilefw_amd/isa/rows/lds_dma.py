@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilefw_amd.isa.row import Modifiers
-from tilefw_amd.isa.rows.accesses import BufferSpace, Space, further, lane_place
+from tilefw_amd.isa.rows.accesses import BufferSpace, Space, further, lane_address
 
 if TYPE_CHECKING:
     from tilefw.api.sim import Algebra, Value
@@ -40,7 +40,7 @@ def dma(space: Space, size: int, signed: bool, m: Modifiers) -> Any:
     offset, width = m.offset, max(size, 4)
 
     def run(lanes: Algebra, at: Any, m0: Value) -> None:
-        target = lane_place(lanes, m0, offset, m.chip, width)
+        target = lane_address(lanes, m0, offset, m.chip, width)
         address, amount = at, lanes.const(size, 32) if size < 4 else None
         if isinstance(space, BufferSpace):
             address, inside = at

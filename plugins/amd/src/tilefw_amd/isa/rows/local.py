@@ -12,7 +12,7 @@ from tilefw_amd.isa.row import Chapter, Modifiers
 from tilefw_amd.isa.rows.accesses import (
     SHARED,
     bound,
-    lane_place,
+    lane_address,
     load_extended,
     load_half,
     load_words,
@@ -119,14 +119,14 @@ for _infix, _stride, _opcodes in (
 def ds_read_addtid_b32(m: Modifiers) -> Any:
     """d = the dword at M0[15:0] + offset + 4 * lane."""
     read = load_words(SHARED, 1, m)
-    return lambda lanes, m0: read(lanes, lane_place(lanes, m0, m.offset, m.chip))
+    return lambda lanes, m0: read(lanes, lane_address(lanes, m0, m.offset, m.chip))
 
 
 @row("ds_write_addtid_b32 a:b32, <m0", ds=0x1D, unit="lds", section=SECTION, facts="store")
 def ds_write_addtid_b32(m: Modifiers) -> Any:
     """The dword at M0[15:0] + offset + 4 * lane = a."""
     write = store_words(SHARED, 1, m)
-    return lambda lanes, a, m0: write(lanes, lane_place(lanes, m0, m.offset, m.chip), a)
+    return lambda lanes, a, m0: write(lanes, lane_address(lanes, m0, m.offset, m.chip), a)
 
 
 @row("ds_nop", ds=0x14, unit="lds", section=SECTION, without="offset")

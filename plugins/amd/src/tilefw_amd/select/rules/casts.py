@@ -25,7 +25,7 @@ def rules() -> dict[str, Rule]:
     return {**_selects(), **_between_integers(), **_to_floats(), **_to_integers(), **_between_floats()}
 
 
-def place(code: Code, x: Element, bits: int) -> tuple[Element, int]:
+def packed_position(code: Code, x: Element, bits: int) -> tuple[Element, int]:
     """Where an element of `bits` bits stands: a register, and its number there."""
     return code.parts.get((x, bits), (x, 0)) if isinstance(x, Slice) and not code.uniform(x) else (x, 0)
 
@@ -88,7 +88,7 @@ def _field(kind: str, bits: int, code: Code, x: Element) -> Element:
     if isinstance(x, Const):
         signed = x.bits - (1 << bits) if kind == "i" and x.bits >> (bits - 1) & 1 else x.bits
         return i32(signed)
-    register, index = place(code, x, bits)
+    register, index = packed_position(code, x, bits)
     first = bits * index
     if first + bits == 32:
         return emit(code, "v_lshrrev_b32" if kind == "u" else "v_ashrrev_i32", "w32", i32(first), register)
@@ -124,7 +124,7 @@ def _element_to_single(sign: str, bits: int, code: Code, x: Element) -> Element:
     if isinstance(x, Const) or code.uniform(x):
         extend = "exts" if sign == "s" else "extu"
         return code(f"{sign}2f.i32.f32", code(f"{extend}.i{bits}.i32", x))
-    register, index = place(code, x, bits)
+    register, index = packed_position(code, x, bits)
     if (sign, bits) == ("u", 8):
         return emit(code, f"v_cvt_f32_ubyte{index}", "w32", register)
     select = f"src0_sel:{'BYTE' if bits == 8 else 'WORD'}_{index}"
@@ -237,7 +237,7 @@ def _between_floats() -> dict[str, Rule]:
 
 
 def _half_to_single(code: Code, x: Element) -> Slice:
-    register, index = place(code, x, 16)
+    register, index = packed_position(code, x, 16)
     high = ("op_sel:[1,0,0]",) if index else ()
     return emit(code, "v_fma_mix_f32", "w32", register, *_TIMES_ONE, *high, "op_sel_hi:[1,0,0]", _MINUS_ZERO)
 
@@ -265,7 +265,7 @@ def _bfloat_to_single(code: Code, x: Element) -> Element:
     """A bf16 is the upper half of an f32."""
     if isinstance(x, Const):
         return Const("f32", x.bits << 16)
-    register, index = place(code, x, 16)
+    register, index = packed_position(code, x, 16)
     if index:
         return emit(code, "v_and_b32", "w32", i32(0xFFFF0000), register)
     return emit(code, "v_lshlrev_b32", "w32", i32(16), register)

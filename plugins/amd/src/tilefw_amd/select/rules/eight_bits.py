@@ -16,7 +16,7 @@ from tilefw.api.simt import Code, Const, Element, Rule
 from tilefw_amd.chips import Chip
 from tilefw_amd.select.operands import legal
 from tilefw_amd.select.operands import vector as emit
-from tilefw_amd.select.rules.casts import place
+from tilefw_amd.select.rules.casts import packed_position
 from tilefw_amd.select.rules.instruction import i32
 
 
@@ -45,7 +45,7 @@ def rules(chip: Chip) -> dict[str, Rule]:
 
 def _widen(form: _Format, code: Code, x: Element) -> Element:
     """One of a pair that is converted once."""
-    register, index = place(code, x, 8)
+    register, index = packed_position(code, x, 8)
     pair = emit(code, f"v_cvt_pk_f32_{form.name}", "w64", register, *(("src0_sel:WORD_1",) if index > 1 else ()))
     return pair.part(index % 2)
 
@@ -66,7 +66,7 @@ def _bfloat(t: str, code: Code, x: Element) -> Element:
 
 
 def _upper_byte(code: Code, x: Element) -> Element:
-    register, index = place(code, x, 8)
+    register, index = packed_position(code, x, 8)
     if index == 0:
         return emit(code, "v_lshlrev_b32", "e16", i32(8), register)
     shifted = register if index == 1 else emit(code, "v_lshrrev_b32", "w32", i32(8 * (index - 1)), register)

@@ -2,7 +2,7 @@
 
     call.uni (r), f, (a);    becomes    the body of f, in which `f_param_0` is the caller's `a`, and `ret` goes behind it
 
-The simulator so has one flat program per entry, and lanes that diverge inside a function meet again as they do elsewhere.
+The simulator so has one flat program per entry, and lanes that diverge inside a function reconverge as they do elsewhere.
 Recursion has no such form and is refused, as are calls through an address. A call of the device runtime stops the launch
 where it is executed.
 """
