@@ -1,6 +1,7 @@
 """Every check: a small program with the fault is reported with its place, and the same program without it is clean."""
 
 import numpy as np
+import pytest
 from running import run
 
 INDEX = "param a0, arg0\nindex a1, a0, tid\n"
@@ -210,3 +211,16 @@ def test_bank_conflicts_are_counted():
 def test_a_fault_is_reported_once_a_site_with_its_count():
     out = run(INDEX + "mov r9, 0\nloop: store a1, r0\nadd r9, r9, 1\nlt p0, r9, 5\n@p0 jump loop\nend", 32)
     assert out.finding("initialisation").count == 40
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_last_of_an_atomics_lanes_is_the_last_writer_in_any_order_of_their_turns(seed):
+    """Six workgroups count to six; who finds five may write the counter without an atomic."""
+    out = run("""
+        param a0, arg0
+        atomadd r0, a0, 1
+        eq p0, r0, 5
+        @p0 store a0, 100
+        end
+    """, np.zeros(1, np.uint32), grid=6, block=1, seed=seed)
+    assert out.report.findings == () and out.arrays[0].tolist() == [100]

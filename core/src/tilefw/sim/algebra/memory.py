@@ -303,13 +303,16 @@ class MemoryLanes(Algebra):
         mask = np.ones((1, 1, 1), dtype=np.bool_) if self.mask is None else self.mask
         pieces = self.pieces(space, address, size, "atomic", np.broadcast_to(mask, self.frame.shape))
         old = np.zeros(self.frame.shape, dtype=operands[0].dtype)
+        if (random := self.launch.schedule.random) is not None:
+            for piece in pieces:
+                piece.turns = random.permutation(len(piece.index))
         self._before(space, pieces, size, "atomic", order, scope)
         for piece in pieces:
             self._check_atomic_poison(piece, size)
             if self.launch.memory.reservations is not None and piece.region.base:
                 self.launch.memory.reservations.end(piece.region.base, piece.index, size)
             values = [np.broadcast_to(v, self.frame.shape)[piece.lanes] for v in operands]
-            old[piece.lanes] = perform(piece.region, piece.index, size, op, values, fmt, self.launch.schedule.random, ftz)
+            old[piece.lanes] = perform(piece.region, piece.index, size, op, values, fmt, piece.turns, ftz)
         self._after(space, pieces, size, "atomic", order, scope)
         self.polls += 1
         self.counters.add("atomics", sum(p.index.size for p in pieces))

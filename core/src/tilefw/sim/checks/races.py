@@ -122,7 +122,7 @@ class Races(Check):
             if not strong:
                 self._note_read(lanes, places, granules, me, site)
         else:
-            self._note_write(places, granules, me, site, atomic or strong)
+            self._note_write(places, granules, me, site, atomic or strong, piece.turns)
             if not (atomic or strong):
                 self._check_together(lanes, piece, size, kind, values, places, granules, me)
 
@@ -241,8 +241,13 @@ class Races(Check):
         same = np.ascontiguousarray(now)[..., None].view(np.uint8) == np.ascontiguousarray(values)[..., None].view(np.uint8)
         return same.reshape(len(values), -1, granule).all(axis=2)
 
-    def _note_write(self, places: LastAccesses, granules: Array, me: Actor, site: int, strong: bool) -> None:
-        actor, clock, _, _ = me
+    def _note_write(
+        self, places: LastAccesses, granules: Array, me: Actor, site: int, strong: bool, turns: Array | None = None
+    ) -> None:
+        """Of several that write one place, the last one stays: in the order `turns`, or in that of their lanes."""
+        actor, clock = me[0], me[1]
+        if turns is not None:
+            granules, actor, clock = granules[turns], actor[turns], clock[turns]
         places.writer[granules] = np.broadcast_to(actor, granules.shape)
         places.written[granules] = np.broadcast_to(clock, granules.shape)
         places.write_site[granules] = site
@@ -414,8 +419,9 @@ class Races(Check):
             index = piece.index if piece.lanes is not None else np.broadcast_to(piece.index, lanes.frame.shape).reshape(-1)
             addresses = np.unique(index)
             many = len(addresses) > _FEW_ADDRESSES
-            pairs = {(int(s), int(w), -1 if many else int(i)) for s, w, i in zip(slots, waves, index, strict=True)}
-            for slot, wave, address in sorted(pairs):
+            turns = slice(None) if piece.turns is None else piece.turns
+            made = zip(slots[turns].tolist(), waves[turns].tolist(), index[turns].tolist(), strict=True)
+            for slot, wave, address in dict.fromkeys((s, w, -1 if many else i) for s, w, i in made):
                 self._exchange(lanes.batch, slot, wave, (id(piece.region), address), kind, order)
 
     def _exchange(self, batch: Batch, slot: int, wave: int, key: tuple[int, int], kind: str, order: str) -> None:

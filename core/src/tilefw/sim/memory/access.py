@@ -14,11 +14,13 @@ AccessKind = Literal["read", "write", "atomic"]
 @dataclass(slots=True)
 class Piece:
     """Lanes of one access that lie in one region: byte offsets into its data; `lanes` None when it is every lane and the
-    offsets keep the address's own (broadcastable) shape, else a full mask whose true lanes the flat offsets belong to."""
+    offsets keep the address's own (broadcastable) shape, else a full mask whose true lanes the flat offsets belong to. `turns`: the
+    flat offsets in the order in which an atomic's lanes go, None where that is their own."""
 
     region: Region
     index: Array
     lanes: Array | None
+    turns: Array | None = None
 
 
 @dataclass(slots=True)

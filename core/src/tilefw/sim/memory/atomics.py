@@ -23,12 +23,12 @@ _LONG_CHAIN = 8
 
 
 def perform(
-    region: Region, index: Array, size: int, op: str, values: Sequence[Array], fmt: str, random: Any, ftz: bool = False
+    region: Region, index: Array, size: int, op: str, values: Sequence[Array], fmt: str, turns: Array | None, ftz: bool = False
 ) -> Array:
-    """Apply `op` at byte offsets `index` (flat) with flat operands; gives each lane the value it found."""
+    """Apply `op` at byte offsets `index` (flat) with flat operands, in the order `turns`; gives each lane the value it found."""
     if not len(index):
         return np.empty(0, values[0].dtype)
-    order = np.arange(len(index)) if random is None else random.permutation(len(index))
+    order = np.arange(len(index)) if turns is None else turns
     order = order[np.argsort(index[order], kind="stable")]
     sorted_index = index[order]
     first = np.ones(len(order), dtype=np.bool_)
