@@ -27,11 +27,12 @@ UNREAL = re.compile(
     r"|\bnull\b|src_lds_direct|src_flat_scratch_base|s\[100:103\]"  # registers of other chips
     r"|^flat_.* offset:(?:4[1-9]|409[6-9]|[5-8])\d*\b"  # 13 bits where the chip has 12
     r"|^s_(?:buffer_|atc_probe_buffer).*-0x"  # negative offsets in buffers
-    r"|^(?:v_cndmask|v_\w+_co_u32).*, v\[\d+:\d+\]$"  # masks in vector registers
+    r"|^(?:v_cndmask|v_\w+_co_u32).*, v\[\d+:\d+\](?: clamp)?$"  # masks in vector registers
     r"|^v_cmpx?_\w+ src_"  # a mask written to a value that is read
     r"|^s_cbranch_g_fork .*(?:0x|lit)"  # a literal, which its assembler refuses
     r"|^global_load_lds_\w+ v\d+, exec"
     r"|^v_smfmac_.*, (?!v\d)\S+$"  # an index that is in no vector register
+    r"|^v_mfma_.*\bsrc_"  # factors of matrices that are no registers
 )
 # Sources that are integers and have bits for signs all the same: LLVM drops them, and so would the text.
 SIGNS_IGNORED = re.compile(

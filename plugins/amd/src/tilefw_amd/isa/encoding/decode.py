@@ -116,6 +116,8 @@ def _apart(form: Form) -> int:
     """Bits that LLVM refuses together: accumulation registers and sc1, of flat and global atomics of f64 that return."""
     facts, names = form.row.facts, form.format.fields
     doubles = "returns" in facts and form.row.mnemonic.endswith("_f64") and form.format.name == "flat"
+    if doubles and not form.value >> names["sc0"].pieces[0][0] & 1:
+        return 0  # the form without a result
     return sum(1 << names[name].pieces[0][0] for name in ("acc", "sc1")) if doubles else 0
 
 

@@ -148,6 +148,7 @@ _DS = {
     "offset": EncodingField(_bits(0, 16)),
     "offset0": EncodingField(_bits(0, 8)),
     "offset1": EncodingField(_bits(8, 8)),
+    "gds": EncodingField(_bits(16, 1)),
 }
 _SMEM = {
     "sdata": EncodingField(_bits(6, 7), "scalar data", "s"),

@@ -183,8 +183,10 @@ _ADDR = (AddressPart("addr", "addr"),)
 
 
 def _ds(name: str, modifiers: tuple[str, ...], *facts: str) -> EncodingSyntax:
+    """The bit `gds` means nothing to this chip: LLVM ignores it but where an instruction never had it."""
+    gds = ("gds",) if "no gds" in facts else ()
     return EncodingSyntax(
-        name, "ds", modifiers=modifiers, place=_ADDR, facts=facts, zero=("addr", "data0", "data1", "vdst", "offset")
+        name, "ds", modifiers=modifiers, place=_ADDR, facts=facts, zero=("addr", "data0", "data1", "vdst", "offset", *gds)
     )
 
 
@@ -200,7 +202,8 @@ SHAPES: dict[str, tuple[EncodingSyntax, ...]] = {
     "vop3p": (EncodingSyntax("vop3p", "vop3p", modifiers=("op_sel", "op_sel_hi", "neg_lo", "neg_hi", "neg", "abs", "clamp")),),
     "mai": (EncodingSyntax("mai", "mai", modifiers=("cbsz", "abid", "blgp", "matrix_neg")),),
     "ds": (
-        _ds("ds", ("offset",), "!two offsets", "!swizzle"),
+        _ds("ds", ("offset",), "!two offsets", "!swizzle", "!no gds"),
+        _ds("ds_without_gds", ("offset",), "no gds"),
         _ds("ds_two", ("offset0", "offset1"), "two offsets"),
         _ds("ds_swizzle", ("swizzle",), "swizzle"),
     ),

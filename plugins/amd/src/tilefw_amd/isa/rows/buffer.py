@@ -77,3 +77,5 @@ row("buffer_load_format_d16_hi_x +d:b32, [addr]", mubuf=0x26, unit="vmem", secti
 row("buffer_store_format_d16_hi_x a:b32, [addr]", mubuf=0x27, unit="vmem", section=SECTION, facts="buffer, store")(
     partial(_refused, "buffer_store_format_d16_hi_x", 0)
 )
+row("buffer_load_format_x_lds [addr], <m0", mubuf=0x00, unit="vmem", section=SECTION, facts="buffer, load, lds dma",
+    mnemonic="buffer_load_format_x")(partial(_refused, "buffer_load_format_x to LDS", 0))

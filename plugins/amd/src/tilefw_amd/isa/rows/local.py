@@ -129,7 +129,7 @@ def ds_write_addtid_b32(m: Modifiers) -> Any:
     return lambda lanes, a, m0: write(lanes, lane_address(lanes, m0, m.offset, m.chip), a)
 
 
-@row("ds_nop", ds=0x14, unit="lds", section=SECTION, without="offset")
+@row("ds_nop", ds=0x14, unit="lds", section=SECTION, without="offset", facts="no gds")
 def ds_nop(m: Modifiers) -> Any:
     """Nothing."""
     return lambda lanes: None

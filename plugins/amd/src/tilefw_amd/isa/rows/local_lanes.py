@@ -40,13 +40,13 @@ def _lane_of(lanes: Algebra, at: Value) -> Value:
     return lanes.and_(lanes.shr(at, _word(lanes, 2), False), _word(lanes, 63))
 
 
-@row("ds_bpermute_b32 d:b32, [addr], a:b32", ds=0x3F, unit="lds", section=SECTION, facts="crossbar")
+@row("ds_bpermute_b32 d:b32, [addr], a:b32", ds=0x3F, unit="lds", section=SECTION, facts="crossbar, no gds")
 def ds_bpermute_b32(m: Modifiers) -> Any:
     """d = a of the lane (addr + offset) / 4 modulo 64; 0 if that lane is off."""
     return lambda lanes, at, a: _of_lane(lanes, a, _lane_of(lanes, at))
 
 
-@row("ds_permute_b32 d:b32, [addr], a:b32", ds=0x3E, unit="lds", section=SECTION, facts="crossbar")
+@row("ds_permute_b32 d:b32, [addr], a:b32", ds=0x3E, unit="lds", section=SECTION, facts="crossbar, no gds")
 def ds_permute_b32(m: Modifiers) -> Any:
     """a goes to d of the lane (addr + offset) / 4 modulo 64. Of several senders the highest lane wins; without one d is 0."""
 
