@@ -6,6 +6,8 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -43,14 +45,47 @@ def is_shown(line: str, output: str) -> bool:
     return re.search(r".*?".join(words), output) is not None
 
 
+# Sizes that the stand-in's card is fast enough for.
+SMALL = [
+    "--level", "core", "-k", "vector_add/warps", "--jobs", "1", "--kernel", "vector_add", "--kernel", "integer_mix",
+    "--size", "64", "--tile", "64x64x32/4", "--length", "32", "--tile", "64x32/4", "--heads", "1", "--rounds", "2",
+    "--flush", "65536",
+]
+
+
+def called(command: str, folder: Path) -> str:
+    """The command of the page with this Python, the page that a benchmark writes in a folder of the test's."""
+    python = shlex.quote(sys.executable)
+    if command.startswith("python bench/on_gpu.py"):
+        return f"{python} {ROOT}/{command.removeprefix('python ')} {shlex.join(SMALL)} --out {folder}/page.md"
+    return re.sub(r"^((?:\w+=\S+ )*)tilefw", rf"\1{python} -m tilefw", command)
+
+
 @pytest.mark.parametrize(("command", "lines"), commands(), ids=lambda value: value if isinstance(value, str) else "")
 def test_a_command_of_the_page_runs(command: str, lines: list[str], standin: StandIn, tmp_path: Path) -> None:
-    ours = {"tilefw": f"{shlex.quote(sys.executable)} -m tilefw", "python bench": f"{shlex.quote(sys.executable)} {ROOT}/bench"}
-    for word, called in ours.items():
-        command = re.sub(rf"(^|= |(?<=hw )){word}", rf"\1{called}", command)
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=tmp_path, timeout=600)
+    done = subprocess.run(called(command, tmp_path), shell=True, capture_output=True, text=True, cwd=tmp_path, timeout=600)
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
     assert [line for line in lines if not is_shown(line, done.stdout + done.stderr)] == [], done.stdout
+
+
+def test_the_script_for_a_card_writes_its_page(standin: StandIn, tmp_path: Path) -> None:
+    """Without PyTorch each peer is told as absent, and what is ours is measured on the card, checked and written down."""
+    command = called("python bench/on_gpu.py --amd --part products --part agreement", tmp_path)
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    page = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert page.startswith("# On AMD's card: Stand-in") and f"`{TARGET.name}` on card 0" in page
+    assert "2 of 2 launches of library kernels give the same bits" in page
+    (row,) = re.findall(r"^\| fp16, 64³ \| (\S+) \| 64x64x32/4 \| (\S+) \|", page, re.MULTILINE)
+    assert float(row[0]) > 0 and 0 < float(row[1]) < 1
+    if find_spec("torch") is None:
+        assert "- hipBLASLt: PyTorch is not installed" in page and "- Triton: PyTorch is not installed" in page
+
+
+def test_the_script_tells_that_there_is_no_card(machine: Callable[..., StandIn], tmp_path: Path) -> None:
+    machine([])
+    done = subprocess.run(called("python bench/on_gpu.py --amd", tmp_path), shell=True, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and done.stderr.startswith("error[TFW0606]") and not (tmp_path / "page.md").exists()
 
 
 def test_the_python_of_the_page_runs(standin: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
