@@ -10,7 +10,7 @@ import numpy as np
 
 from oracles import bounded as bd
 from oracles.case import Case, Input, Number, Output, Problem, Variant
-from oracles.chips import AMD, NVIDIA, SM89
+from oracles.chips import AMD, GFX942, NVIDIA, SM89
 
 Make = Callable[[np.random.Generator], Problem]
 
@@ -244,6 +244,7 @@ CASES = [
         (1, 1),
         _matmul(32, 32, 64, F32, F32, tf32=True, pad=16),
         variants=_edges(((17, 16, 16), (8, 32, 32), (16, 16, 96), (25, 32, 160)), F32, F32, tf32=True),
+        chips=(*NVIDIA, GFX942),  # Triton has no tf32 for gfx950
     ),
     Case(
         "matmul_tf32x3",

@@ -227,6 +227,72 @@ def test_products_of_bf16_pairs_are_added_in_f32(name: str) -> None:
     assert (got == patterns(want)).all()
 
 
+FP8 = {"fp8": (4, 3, 7), "bf8": (5, 2, 15)}  # exponent bits, mantissa bits, bias of OCP's formats
+
+
+def value_of(code: int, name: str) -> float:
+    """An 8-bit float by its definition; NaN and infinities as OCP's formats have them."""
+    bits, mantissa, bias = FP8[name]
+    sign, field, part = code >> 7, code >> mantissa & (1 << bits) - 1, code & (1 << mantissa) - 1
+    if name == "fp8" and code & 0x7F == 0x7F:
+        return float("nan")
+    if name == "bf8" and field == 31:
+        return float("nan") if part else (-1) ** sign * float("inf")
+    scale = 2.0 ** (max(field, 1) - bias - mantissa)
+    return (-1) ** sign * (part + (1 << mantissa if field else 0)) * scale
+
+
+@pytest.mark.parametrize("name", ["fp8", "bf8"])
+@pytest.mark.parametrize("power", [-20, 0, 3])
+def test_bytes_become_wider_times_the_scale(name: str, power: int) -> None:
+    codes = np.arange(256, dtype=np.uint32)
+    want = np.array([value_of(code, name) for code in range(256)]) * 2.0**power
+    scale = np.full(256, patterns([1.75 * 2.0**power])[0], np.uint32)  # its mantissa does not count
+    for index in range(4):
+        chosen = (index & 1, index >> 1, 0)
+        got = on_columns(f"v_cvt_scalef32_f32_{name}", codes << np.uint32(8 * index), scale, chip=CHIP, op_sel=chosen)
+        assert np.array_equal(floats(got), want.astype(np.float32), equal_nan=True)
+    pair = on_columns(f"v_cvt_scalef32_pk_f32_{name}", codes << np.uint32(16), scale, chip=CHIP, op_sel=(1, 0, 0))
+    assert np.array_equal(floats(pair & 0xFFFFFFFF), want.astype(np.float32), equal_nan=True) and not (pair >> 32).any()
+    half = on_columns(f"v_cvt_scalef32_f16_{name}", codes, scale, np.full(256, 0x1234, np.uint32), chip=CHIP, op_sel=(0, 0, 1))
+    assert (half & 0xFFFF == 0x1234).all()
+    with np.errstate(over="ignore"):
+        assert np.array_equal((half >> 16).astype(np.uint16).view(np.float16), want.astype(np.float16), equal_nan=True)
+
+
+@pytest.mark.parametrize("name", ["fp8", "bf8"])
+def test_floats_over_the_scale_become_the_nearest_bytes(name: str) -> None:
+    finite = sorted(code for code in range(128) if np.isfinite(value_of(code, name)))
+    values = np.array([value_of(code, name) for code in finite])
+    source = np.concatenate([values, (values[1:] + values[:-1]) / 2, RNG.uniform(0, values[-1], 300)]).astype(np.float32)
+    distance = np.abs(source[:, None].astype(np.float64) - values)
+    nearest = distance.argmin(1)
+    tie = (distance == distance.min(1, keepdims=True)).sum(1) == 2
+    nearest = nearest + (tie & (nearest % 2 == 1))  # ties to the even code
+    scale = np.full(len(source), patterns([8.0])[0], np.uint32)
+    got = on_columns(f"v_cvt_scalef32_pk_{name}_f32", patterns(source * 8), patterns(-source * 8), scale,
+                     np.full(len(source), 0xABCD1234, np.uint32), chip=CHIP)
+    assert (got >> 16 == 0xABCD).all()
+    assert (got & 0xFF == nearest).all() and (got >> 8 & 0x7F == nearest).all()
+
+
+def test_a_scale_of_all_ones_makes_not_a_number() -> None:
+    lost = np.full(4, 0x7F800000, np.uint32)
+    one = np.full(4, 0x38, np.uint32)
+    assert np.isnan(floats(on_columns("v_cvt_scalef32_f32_fp8", one, lost, chip=CHIP, op_sel=(0, 0, 0)))).all()
+    got = on_columns("v_cvt_scalef32_pk_fp8_f32", patterns(np.ones(4)), patterns(np.ones(4)), lost, one, chip=CHIP)
+    assert (got & 0x7F7F == 0x7F7F).all()
+
+
+def test_scaled_stochastic_rounding_goes_up_as_often_as_the_rest_says() -> None:
+    a = np.full(4096, patterns([4 * (1 + 3 / 8 / 8)])[0], np.uint32)  # over 4: three eighths of a step above one
+    chance = (np.arange(4096, dtype=np.uint64) << 20).astype(np.uint32)
+    scale, old = np.full(4096, patterns([4.0])[0], np.uint32), np.full(4096, 0x11223344, np.uint32)
+    got = on_columns("v_cvt_scalef32_sr_fp8_f32", a, chance, scale, old, chip=CHIP, op_sel=(0, 0, 1, 0))
+    assert (got & 0xFFFF00FF == 0x11220044).all()
+    assert set((got >> 8 & 0xFF).tolist()) == {0x38, 0x39} and int((got >> 8 & 0xFF == 0x39).sum()) == 4096 * 3 // 8
+
+
 def test_packed_minima_keep_nan() -> None:
     pair = struct.unpack("<I", struct.pack("<ee", 1.0, float("nan")))[0]
     other = struct.unpack("<I", struct.pack("<ee", -3.0, 2.0))[0]

@@ -1,4 +1,4 @@
-"""Triton's own gfx942 code objects run right and clean on the simulator, with all checks, unchanged."""
+"""Triton's own code objects for each chip run right and clean on the simulator, with all checks, unchanged."""
 
 from __future__ import annotations
 
@@ -12,23 +12,26 @@ import pytest
 
 from oracles import corpus, execute, launch_file
 from oracles.case import Case
-from oracles.chips import GFX942
+from oracles.chips import AMD, GFX942, Chip
 from oracles.corpus import Corpus, Item
 
-TRITON = Corpus(GFX942)
-CASES = [pytest.param(case, id=case.name, marks=() if case.fast else pytest.mark.campaign) for case in TRITON.cases()]
+TRITON = {chip: Corpus(chip) for chip in AMD}
+CASES = [
+    pytest.param(chip, case, id=f"{chip.triton[1]}-{case.name}", marks=() if case.fast else pytest.mark.campaign)
+    for chip in AMD for case in TRITON[chip].cases()
+]  # fmt: skip
 
 
-def item_of(case: Case, seed: int = 0, variant: int = 0) -> Item:
+def item_of(chip: Chip, case: Case, seed: int = 0, variant: int = 0) -> Item:
     try:
-        return TRITON.item(case, seed, variant)
+        return TRITON[chip].item(case, seed, variant)
     except corpus.TritonAbsentError as absent:
         pytest.skip(str(absent))
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_runs_right_and_clean(case: Case) -> None:
-    item = item_of(case)
+@pytest.mark.parametrize(("chip", "case"), CASES)
+def test_runs_right_and_clean(chip: Chip, case: Case) -> None:
+    item = item_of(chip, case)
     outcome = execute.run(item)
     assert outcome.report.findings == ()
     assert item.check(outcome.outputs) == []
@@ -36,10 +39,10 @@ def test_runs_right_and_clean(case: Case) -> None:
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("seed", [1, 2, 3])
-@pytest.mark.parametrize("case", CASES)
-def test_any_order_of_waves_and_results_gives_the_same(case: Case, seed: int) -> None:
+@pytest.mark.parametrize(("chip", "case"), CASES)
+def test_any_order_of_waves_and_results_gives_the_same(chip: Chip, case: Case, seed: int) -> None:
     for variant in range(1 + len(case.variants)):
-        item = item_of(case, seed, variant)
+        item = item_of(chip, case, seed, variant)
         outcome = execute.run(item, seed=seed)
         assert outcome.report.findings == ()
         assert item.check(outcome.outputs) == []
@@ -47,13 +50,13 @@ def test_any_order_of_waves_and_results_gives_the_same(case: Case, seed: int) ->
 
 @pytest.mark.parametrize("name", ["matmul_f16", "matmul_bf16", "matmul_tf32", "matmul_i8", "matmul_f64", "matmul_fp8e4b8"])
 def test_hardware_numerics_stay_within_the_bounds(name: str) -> None:
-    item = item_of(TRITON.case(name))
+    item = item_of(GFX942, TRITON[GFX942].case(name))
     assert item.check(execute.run(item, numerics="hw").outputs) == []
 
 
 def test_a_wrong_result_is_seen() -> None:
     """The comparison itself: one ulp, one element and a NaN are all mismatches."""
-    item = item_of(TRITON.case("vector_add"))
+    item = item_of(GFX942, TRITON[GFX942].case("vector_add"))
     right = np.array(item.expected["out_ptr"])
     for wrong in (np.nextafter(right[17], np.float32(9)), np.nan):
         changed = right.copy()
@@ -63,7 +66,7 @@ def test_a_wrong_result_is_seen() -> None:
 
 def test_the_command_line_runs_a_foreign_file(tmp_path: Path) -> None:
     """`tilefw simulate FILE.hsaco --launch LAUNCH.yaml`, with Triton's two hidden pointers spelled out."""
-    item = item_of(TRITON.case("softmax"))
+    item = item_of(GFX942, TRITON[GFX942].case("softmax"))
     assert isinstance(item.code, bytes)
     (tmp_path / "softmax.hsaco").write_bytes(item.code)
     launch_file.write(item, tmp_path)

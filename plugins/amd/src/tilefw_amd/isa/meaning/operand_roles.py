@@ -199,7 +199,8 @@ def shifted_results(inst: MCInst) -> Numbers:
         moved = inst.modifiers.get("dst_sel", form.defaults["dst_sel"]) != DWORD
     elif "op_sel" in form.modifier and form.encoding.startswith("vop3") and not form.encoding.startswith("vop3p"):
         bits = inst.modifiers.get("op_sel", ())
-        moved = isinstance(bits, tuple) and any(bits[len(form.row.sources) :])
+        own = 2 if "byte of destination" in form.row.facts else 1
+        moved = isinstance(bits, tuple) and len(bits) > len(form.row.sources) and any(bits[-own:])
     else:
         moved = False
     return vector_results(inst) if moved else ()

@@ -16,7 +16,7 @@ from tilefw_amd.isa.rows.precision import nudged
 CHAPTER = Chapter()
 row = CHAPTER.row
 
-_MANTISSA = {"fp8": 3, "bf8": 2}
+MANTISSA = {"fp8": 3, "bf8": 2}
 # One step further than the largest numbers, which are 240, 57344, 448 and 57344, as patterns of f32.
 _ABOVE = {
     name: struct.unpack("<I", struct.pack("<f", value))[0]
@@ -39,24 +39,24 @@ def _pair(name, m):
     return lambda lanes, a: lanes.join([lanes.fconvert(byte, fmt, "f32") for byte in lanes.split(a, 8)[:2]])
 
 
-def _destination(m):
+def destination(m):
     """The last two bits of op_sel: (third, fourth or last)."""
     bits = m.op_sel or (0,)
     return (bits[2] if len(bits) > 3 else 0), bits[-1]
 
 
-def _limit(m):
+def limit(m):
     """How a conversion treats overflow, in the algebra's words."""
     return "finite" if m.mode.fp16_overflow else ""
 
 
 def _to_pair(name, m):
     """a and b to nearest even, in the low half of d, or with op_sel's last bit in the high half; the other half stays."""
-    fmt, (_, high) = m.chip.float8[name], _destination(m)
-    limit = _limit(m)
+    fmt, (_, high) = m.chip.float8[name], destination(m)
+    saturate = limit(m)
 
     def meaning(lanes, a, b, old):
-        pair = lanes.join([lanes.fconvert(x, "f32", fmt, saturate=limit) for x in (a, b)])
+        pair = lanes.join([lanes.fconvert(x, "f32", fmt, saturate=saturate) for x in (a, b)])
         low, top = lanes.split(old, 16)
         return lanes.join([low, pair] if high else [pair, top])
 
@@ -68,26 +68,25 @@ def _stochastic(name, m):
 
     The high bits of b, as many as are cut off the mantissa, are added below the last bit that is kept; the rest is cut off.
     """
-    low_bit, high_bit = _destination(m)
+    low_bit, high_bit = destination(m)
     place = low_bit + 2 * high_bit
-    cut, limit, fmt = 23 - _MANTISSA[name], _limit(m), m.chip.float8[name]
+    cut, saturate, fmt = 23 - MANTISSA[name], limit(m), m.chip.float8[name]
 
     def meaning(lanes, a, b, old):
         moved = nudged(lanes, a, b, cut)
         parts = list(lanes.split(old, 8))
-        parts[place] = _cut(lanes, moved, fmt, limit)
+        parts[place] = cut_off(lanes, moved, fmt, saturate)
         return lanes.join(parts)
 
     return meaning
 
 
-def _cut(lanes, a, fmt, saturate):
+def cut_off(lanes, a, fmt, saturate):
     """Toward zero; what lies beyond the largest number by a whole step overflows as in other roundings."""
     if saturate:
         return lanes.fconvert(a, "f32", fmt, "rz", saturate=saturate)
     overflows = lanes.fcompare(lanes.fabs(a, "f32"), lanes.const(_ABOVE[fmt], 32), "ge", "f32", True)
     return lanes.select(overflows, lanes.fconvert(a, "f32", fmt), lanes.fconvert(a, "f32", fmt, "rz"))
-
 
 
 for _name, _single, _double, _packs, _chance in (("fp8", 84, 86, 0x2A2, 0x2A4), ("bf8", 85, 87, 0x2A3, 0x2A5)):
