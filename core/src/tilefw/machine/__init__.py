@@ -1,10 +1,11 @@
-"""Machine code: lean instructions below the IR, and the passes that make finished code of what selection wrote.
+"""Machine code: plain instructions below the IR, and the passes that turn selected code into final code.
 
-What all stand on:
+The basis of all passes:
 
     inst          registers, slices of them, instructions, blocks, functions: slots classes in plain lists
-    table         what a plugin says of its instructions and registers
-    function_pass a pass over each machine function: what those below are
+    function_attributes  the typed attributes of a function besides its instructions
+    table         a plugin's description of its instructions and registers
+    function_pass a pass over each machine function: the base class of those below
     text          the text form, printed and parsed; `function_op` carries a function through the pass manager
     flow          control between blocks; `forward_analysis` finds what holds at the entry of each
     liveness      what is live at the edges of blocks, as sets that are easy to read: for checkers and for loops
