@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -136,3 +137,17 @@ def test_sums_without_a_model_are_refused_under_hw_numerics_only() -> None:
     assert MatrixUnit(False).multiply(ONE_WAVE, (halves(np.eye(16)),) * 2 + (sums(np.eye(16)),), (A16, B16, C16, C16), unknown)
     with pytest.raises(UnsupportedError, match="made_up_multiply"):
         summed([1.0], [1.0], 0.0, unknown)
+
+
+def test_elements_of_six_bits_lie_one_behind_the_other() -> None:
+    """A of 16 x 128 e2m3, 32 of a row in the six registers of a lane, by ones: the sums of rows."""
+    codes = np.random.default_rng(4).integers(0, 64, (64, 32), np.uint8)
+    stream = (codes[:, :, None] >> np.arange(6, dtype=np.uint8) & 1).reshape(64, 192)
+    packed = np.packbits(stream, axis=1, bitorder="little").view(np.uint32).T
+    k = ("e0", "e1", "e2", "e3", "e4", "l4", "l5")
+    row = ("l0", "l1", "l2", "l3")
+    maps = (Fragment("f6E2M3FN", row, k, 192), Fragment("f4E2M1FN", ("e0", "e1", "e2", "r0", "r1", "l4", "l5"), row), C16, C16)
+    ones = np.full((4, 64), 0x22222222, np.uint32)  # 1.0 of e2m1 is 2
+    got = MatrixUnit(False).multiply(ONE_WAVE, (words(packed), words(ones), sums(np.zeros((16, 16)))), maps, SUM)
+    value = codes.view(ml_dtypes.float6_e2m3fn).astype(np.float64).reshape(4, 16, 32).sum(axis=(0, 2))
+    assert np.array_equal(dense(got), np.broadcast_to(value[:, None], (16, 16)))

@@ -49,9 +49,17 @@ def random_inst(form: Form, rng: random.Random) -> MCInst:
         literal: list[Literal32] = []
         operands = tuple(_operand(form, operand, rng, attempt / TRIES, literal) for operand in form.operands)
         inst = MCInst(form, operands, _modifiers(form, rng), form.size + 4 * bool(literal))
-        if not any(rule(inst) for rule in restrictions_of(form, tuple(map(_key, operands)))):
+        if not _cut_off(inst) and not any(rule(inst) for rule in restrictions_of(form, tuple(map(_key, operands)))):
             return inst
     raise AssertionError(f"no instruction of {form} found")
+
+
+def _cut_off(inst: MCInst) -> bool:
+    """LLVM's disassembler reads eight registers of an operand before it looks at the format, and refuses the last tuples."""
+    return inst.form.row.mnemonic.endswith("_f8f6f4") and any(
+        isinstance(operand, RegisterTuple) and operand.index > 256 - 8
+        for operand, of in zip(inst.operands, inst.form.operands, strict=True) if of.name in ("a", "b")
+    )
 
 
 def _key(operand: Operand) -> Hashable:

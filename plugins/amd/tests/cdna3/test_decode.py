@@ -31,6 +31,7 @@ UNREAL = re.compile(
     r"|^v_cmpx?_\w+ src_"  # a mask written to a value that is read
     r"|^s_cbranch_g_fork .*(?:0x|lit)"  # a literal, which its assembler refuses
     r"|^global_load_lds_\w+ v\d+, exec"
+    r"|_f8f6f4 .*(?:cbsz|blgp):[5-7]\b"  # codes that name no format
     r"|^v_smfmac_.*, (?!v\d)\S+$"  # an index that is in no vector register
     r"|^v_mfma_.*\bsrc_"  # factors of matrices that are no registers
 )

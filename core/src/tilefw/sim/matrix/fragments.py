@@ -17,7 +17,8 @@ class Fragment:
 
     `rows[i]` names the index bit that is bit i of the row number, `columns` likewise; each bit of (element, register, lane)
     stands exactly once. Registers have `register_bits` bits; elements, `element_bits` wide, fill them from the low end. Those of
-    64 bits may be given as halves, lowest first; a product's result then is, as its addend.
+    64 bits may be given as halves, lowest first; a product's result then is, as its addend. Elements of 6 bits lie one behind the
+    other through registers that are taken for one, of a multiple of 96 bits, and are given in parts of 32.
     `fmt` is a float format of `algebra` ("tf32" reads f32 registers and drops the low 13 bits) or "s8" "u8" "s4" "u4" "u2"
     "s32" "b1". With `blocks`, the registers hold 2**len(blocks) such matrices, and `blocks[i]` names bit i of the number of one.
 
@@ -85,7 +86,8 @@ class Accumulation:
     arXiv 2511.10909). `block` 0: all of k at once. `fraction_bits` 0: a chain of fused multiply-adds in the order of k. `saturate`
     clamps integer sums to 32 bits. `stages`: the running sum joins later, see there. `unknown` says of whose sums nobody has
     published a model: "hw" numerics refuse it. `result_fraction_bits`, where it is not 0: an f32 result keeps so few bits.
-    `zero_fraction_bits`: terms that are zero have the exponent that goes with so many fraction bits, where these are others."""
+    `zero_fraction_bits`: terms that are zero have the exponent that goes with so many fraction bits, where these are others.
+    `wide`: "ieee" numerics sum in f64 and round once to the result."""
 
     result: Literal["f16", "f32", "f64", "s32"]
     block: int = 0
@@ -97,3 +99,4 @@ class Accumulation:
     unknown: str = ""
     result_fraction_bits: int = 0
     zero_fraction_bits: int = 0
+    wide: bool = False

@@ -85,6 +85,12 @@ class Layout:
         """[waves, registers * lanes] of the raw registers of each wave, those of 64 bits from halves where they are given so."""
         groups, waves, lanes = shape
         given = values[0].dtype
+        if self.register_bits not in UNSIGNED:  # several registers that only together hold whole elements
+            each = self.register_bits // (8 * given.itemsize)
+            parts = np.empty((groups, waves, self.registers, lanes, each), given)
+            for i, value in enumerate(values):
+                parts[:, :, i // each, :, i % each] = value
+            return parts.reshape(groups * waves, -1)
         stacked = np.empty((groups, waves, self.registers, lanes), UNSIGNED[self.register_bits])
         if given == stacked.dtype:
             for i, value in enumerate(values):
@@ -101,6 +107,11 @@ def _unpack(flat: Array, bits: int) -> Array:
     if bits >= 8:
         return flat
     bytes_ = flat.view(np.uint8)
+    if bits == 6:  # four in three bytes
+        first, second, third = (bytes_[:, i::3] for i in range(3))
+        whole = first | second.astype(np.uint32) << np.uint32(8) | third.astype(np.uint32) << np.uint32(16)
+        codes = [(whole >> np.uint32(i) & np.uint32(63)).astype(np.uint8) for i in range(0, 24, 6)]
+        return np.stack(codes, axis=-1).reshape(len(flat), -1)
     parts = [(bytes_ >> np.uint8(i)) & np.uint8((1 << bits) - 1) for i in range(0, 8, bits)]
     return np.stack(parts, axis=-1).reshape(len(flat), -1)
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tilefw.api.errors import UnsupportedError
-from tilefw.sim.floats import UNSIGNED, Array, decode, encode
+from tilefw.sim.floats import FORMATS, UNSIGNED, Array, decode, encode
 from tilefw.sim.matrix.fragments import Accumulation, Fragment
 from tilefw.sim.matrix.layout import Layout, memory_order
 from tilefw.sim.matrix.sums import hardware_sum
@@ -23,7 +23,6 @@ from tilefw.sim.matrix.sums import hardware_sum
 _INTEGER = {
     "s8": (8, True), "u8": (8, False), "s4": (4, True), "u4": (4, False), "u2": (2, False), "s32": (32, True), "b1": (1, False)
 }
-_FLOAT_BITS = {"f64": 64, "f32": 32, "tf32": 32, "f16": 16, "bf16": 16}
 # More operands than a step of a large tile has (16 x 16 accumulators of 16 x 16 would be more than all registers hold).
 _REMEMBERED = 96
 # How sums of a format are held when they are exactly what the registers hold.
@@ -35,7 +34,7 @@ Maps = tuple[Fragment, ...]
 
 
 def element_bits(fmt: str) -> int:
-    return _INTEGER[fmt][0] if fmt in _INTEGER else _FLOAT_BITS.get(fmt, 8)
+    return _INTEGER[fmt][0] if fmt in _INTEGER else FORMATS[fmt].bits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,7 +97,7 @@ class MatrixUnit:
         elif self.hardware:
             _require_model(accumulation)
             total = hardware_sum(a, b, c, maps, accumulation)
-        elif maps[3].fmt == "f64" or a.dtype == np.float64:
+        elif maps[3].fmt == "f64" or a.dtype == np.float64 or accumulation.wide:
             total = np.matmul(a.astype(np.float64, copy=False), b.astype(np.float64, copy=False)) + c
         else:
             total = np.matmul(a, b)

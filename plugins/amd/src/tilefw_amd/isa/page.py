@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
+from tilefw_amd.isa.encoding.modifiers import MODIFIERS
 from tilefw_amd.isa.model import Form
 from tilefw_amd.isa.row import Row
 from tilefw_amd.isa.set import InstructionSet
@@ -51,7 +52,7 @@ def _row(isa: InstructionSet, row: Row, its: Iterable[Form]) -> str:
 def _syntax(form: Form) -> str:
     """One form: `v_add_f32_e64 v, v s constant, v s constant [clamp] [omod]`."""
     operands = ", ".join(_operand(form, index) for index in range(len(form.operands)))
-    fixed = "".join(f" {name}" for name, value in form.fixed.items() if value)
+    fixed = "".join(f" {MODIFIERS[name].text(value)}" for name, value in form.fixed.items() if value)
     modifiers = "".join(f" [{name}]" for name in form.modifier)
     return f"{form.mnemonic} {operands}{fixed}{modifiers}".strip()
 

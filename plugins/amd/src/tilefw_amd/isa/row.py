@@ -59,7 +59,8 @@ Role = Literal["destination", "source", "address", "immediate", "target", "impli
 
 # Encodings by the name of the keyword that gives an opcode in them.
 ENCODINGS = (
-    "sop1", "sop2", "sopc", "sopk", "sopp", "smem", "vop1", "vop2", "vopc", "vop3", "vop3p", "mai", "ds", "flat", "mtbuf", "mubuf",
+    "sop1", "sop2", "sopc", "sopk", "sopp", "smem", "vop1", "vop2", "vopc", "vop3", "vop3p", "mai", "mai_scaled", "ds", "flat",
+    "mtbuf", "mubuf",
 )
 # Where the opcodes of the short encodings stand in VOP3 (CDNA3 ISA, section "VOP3A", notes of its opcode table).
 VOP3_PLACE = {"vopc": 0x000, "vop2": 0x100, "vop1": 0x140}
@@ -126,6 +127,7 @@ class Row:
     `build` returns a flow. `passes` are those of a matrix instruction, of 4 cycles each. `facts` are what
     hazard rules and the simulator ask besides ("trans", "load", …). `aliases` are further names that LLVM takes.
     `mnemonic` is what text calls it: rows that differ in a modifier share one (`buffer_load_dword`, without and with `lds`).
+    `fixed` are contents of fields that the row has by being itself; those that are modifiers are written (`cbsz:4`).
     The chips that have it are those of the generations `since` to `until` (None: to this day) with all the features of `only`.
     """
 
@@ -147,6 +149,7 @@ class Row:
     since: int = 0
     until: int | None = None
     only: frozenset[str] = frozenset()
+    fixed: Mapping[str, int] = field(default_factory=dict)
 
     def serves(self, chip: Chip) -> bool:
         """Whether the chip has the instruction."""
@@ -208,10 +211,11 @@ class Chapter:
         since: int = 0,
         until: int | None = None,
         only: str = "",
+        fixed: Mapping[str, int] | None = None,
         **opcodes: int,
     ) -> Callable[[Callable[[Modifiers], Any]], Callable[[Modifiers], Any]]:
         """Add a row. `section` is the CDNA3 ISA document's; `modifiers` names those beyond its encodings' own; `facts` are phrases
-        with commas between ("global, returns"); `only` are features of chips, with spaces between."""
+        with commas between ("global, returns"); `only` are features of chips, with spaces between; `fixed` contents of fields."""
 
         def add(build: Callable[[Modifiers], Any]) -> Callable[[Modifiers], Any]:
             name, _, tail = pattern.partition(" ")
@@ -223,7 +227,7 @@ class Chapter:
                 name, pattern, operands, _implied(opcodes, without.split()), unit, section, build, frozenset(without.split()),
                 tuple(modifiers.split()), wave, flow, passes,
                 frozenset(fact.strip() for fact in facts.split(",") if fact.strip()), tuple(aliases.split()), mnemonic or name,
-                since, until, frozenset(only.split()),
+                since, until, frozenset(only.split()), dict(fixed or {}),
             ))
             return build
 

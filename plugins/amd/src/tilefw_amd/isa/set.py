@@ -102,8 +102,8 @@ def _all_rows() -> tuple[Row, ...]:
 
 def _names(form: Form) -> Iterator[str]:
     yield form.mnemonic
-    suffix = form.mnemonic.removeprefix(form.row.name)
-    for name in (form.row.name, *form.row.aliases):
+    suffix = form.mnemonic.removeprefix(form.row.mnemonic)
+    for name in (form.row.mnemonic, *form.row.aliases):
         yield name
         yield name + suffix
         if form.encoding in ENCODING_SUFFIXES:

@@ -44,6 +44,10 @@ class Type:
         return self.bits // self.elements
 
 
+MATRIX_FORMATS = ("fp8", "bf8", "fp6", "bf6", "fp4")
+"""Formats of the operands of V_MFMA_…_F8F6F4 by the code in cbsz (of A) and blgp (of B): CDNA4 ISA, "Matrix arithmetic"."""
+
+
 def _floats() -> list[Type]:
     scalar = [("f16", "f16", 16), ("bf16", "bf16", 16), ("xf32", "tf32", 32), ("f32", "f32", 32), ("f64", "f64", 64)]
     packed = [("f16x2", "f16", 32, 2), ("bf16x2", "bf16", 32, 2), ("f32x2", "f32", 64, 2)]
@@ -55,7 +59,8 @@ def _floats() -> list[Type]:
 def _fragments() -> list[Type]:
     """A and B of matrix instructions by element type and count, then C and D."""
     inputs = [("f16", "f16", 16, (4, 8)), ("bf16", "bf16", 16, (4, 8)), ("xf32", "tf32", 32, (2,)), ("i8", "", 8, (4, 8, 16))]
-    eighths = [(name, "", 8, (8, 16)) for name in ("fp8", "bf8")]  # which formats they are is the chip's
+    eighths = [(name, "", 8, (8, 16, 32)) for name in ("fp8", "bf8")]  # which formats they are is the chip's
+    eighths += [("fp6", "", 6, (32,)), ("bf6", "", 6, (32,)), ("fp4", "", 4, (32,))]
     sums = [("f32", "f32", 32, (4, 16, 32)), ("i32", "", 32, (4, 16, 32)), ("f64", "f64", 64, (1, 4))]
     return [
         Type(f"{name}x{count}", "fragment", bits * count, fmt, count)

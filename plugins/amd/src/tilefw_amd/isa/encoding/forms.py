@@ -36,7 +36,7 @@ def _form(row: Row, encoding: str, shape: EncodingSyntax, chip: Chip) -> Form:
     format = FORMATS["vop3b" if shape.format == "vop3" and _two_results(row) else shape.format]
     operands = tuple(_Fields(row, shape, format).operands())
     modifiers = form_modifiers(row, shape, format, operands)
-    bits = dict(shape.bits)
+    bits = {**shape.bits, **row.fixed}
     if "dst_sel" in row.without and "dst_sel" in format.fields:  # SDWA without a choice for the result
         bits["dst_sel"] = DWORD
     mask, value = _pattern(row.opcodes[encoding], bits, format)
@@ -44,7 +44,8 @@ def _form(row: Row, encoding: str, shape: EncodingSyntax, chip: Chip) -> Form:
     name = "vop3b" if format.name == "vop3b" else shape.name
     return Form(
         row, name, format, row.mnemonic + _suffix(row, shape), row.opcodes[encoding], operands, modifiers, mask, value, format.size,
-        shape.fixed, _order(shape), _ignored(format, operands), chip=chip,
+        {**shape.fixed, **{n: v for n, v in row.fixed.items() if n in shape.modifiers}}, _order(shape), _ignored(format, operands),
+        chip=chip,
     )
 
 

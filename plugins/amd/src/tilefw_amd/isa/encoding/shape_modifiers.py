@@ -40,7 +40,7 @@ def form_modifiers(
     return tuple(
         _modifier(name, shape, format, operands, row)
         for name in shape.modifiers
-        if name not in shape.fixed and _has(name, row, shape, format, operands)
+        if name not in shape.fixed and name not in row.fixed and _has(name, row, shape, format, operands)
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from tilefw_amd.isa.encoding.modifiers import MODIFIERS
 from tilefw_amd.isa.model import Form, FormOperand, RegisterTuple
 from tilefw_amd.isa.registers import name
 from tilefw_amd.isa.set import InstructionSet
@@ -13,8 +14,11 @@ from tilefw_amd.isa.text.matching import UNFIT, candidate, convert, may_fit, mod
 from tilefw_amd.isa.text.parsed_operand import Spanned, Written
 from tilefw_amd.isa.text.restrictions import in_range
 from tilefw_amd.isa.text.source import OPERANDS, RANGE, Fault
+from tilefw_amd.isa.types import MATRIX_FORMATS
 
 _FILES = {"v": "VGPR", "a": "AGPR", "s": "SGPR"}
+# The modifiers that say which format an operand of a product has; the forms of its mnemonic differ in them.
+_FORMAT_CODES = {"cbsz": "A", "blgp": "B"}
 _TUPLES = {1: "", 2: " pair", 3: " triple", 4: " quad"}
 
 
@@ -27,8 +31,39 @@ class _Objection(NamedTuple):
 
 def complaint(isa: InstructionSet, mnemonic: str, place: tuple[int, int], spans: Sequence[Spanned]) -> Fault:
     """The fault to raise for a statement that no form fits; `place` is the mnemonic's."""
-    found = [_objection(form, mnemonic, place, spans) for form in isa.forms_by_mnemonic[mnemonic]]
+    forms = isa.forms_by_mnemonic[mnemonic]
+    fault = _no_such_number(forms, spans)
+    if fault is not None:
+        return fault
+    written = [form for form in forms if all(_written_number(spans, name) == value for name, value in _numbers(form).items())]
+    found = [_objection(form, mnemonic, place, spans) for form in written or forms]
     return max(found, key=lambda objection: objection.progress).fault
+
+
+def _numbers(form: Form) -> dict[str, int]:
+    """The numbers among the modifiers that a form has by being itself."""
+    return {name: value for name, value in form.fixed.items() if isinstance(value, int) and name in _FORMAT_CODES}
+
+
+def _written_number(spans: Sequence[Spanned], word: str) -> int:
+    return next((_value(span) for span in spans if span.written.kind == "modifier" and span.written.value[0] == word), 0)
+
+
+def _value(span: Spanned) -> int:
+    found = MODIFIERS[span.written.value[0]].value(span.written.value[1])
+    return found if isinstance(found, int) else -1
+
+
+def _no_such_number(forms: Sequence[Form], spans: Sequence[Spanned]) -> Fault | None:
+    """A format's code that no form of the mnemonic has: LLVM assembles the reserved ones."""
+    for span in spans:
+        word = span.written.value[0] if span.written.kind == "modifier" else ""
+        served = {_numbers(form)[word] for form in forms if word in _numbers(form)}
+        if served and _value(span) not in served:
+            formats = ", ".join(f"{code} {MATRIX_FORMATS[code]}" for code in sorted(served))
+            text = f"{span.written.value[1]!r} names no format of {_FORMAT_CODES[word]}"
+            return Fault(text, span.start, span.end, code=RANGE, note=f"its values are {formats}")
+    return None
 
 
 def _objection(form: Form, mnemonic: str, place: tuple[int, int], spans: Sequence[Spanned]) -> _Objection:
@@ -137,9 +172,9 @@ def _count_fault(form: Form, mnemonic: str, place: tuple[int, int], operands: Se
 
 def _modifier_fault(span: Spanned, form: Form) -> Fault | None:
     (word, text), (start, end) = span.written.value, span[1:]
-    if form.fixed.get(word):
-        return None
     modifier = words_of(form).get(word)
+    if modifier is None and form.fixed.get(word):
+        return None
     if modifier is None:
         known = ", ".join(dict.fromkeys([*form.fixed, *words_of(form)])) or "none"
         return Fault(f"{form.mnemonic} has no modifier {word!r}", start, end, code=OPERANDS, note=f"its modifiers are: {known}")

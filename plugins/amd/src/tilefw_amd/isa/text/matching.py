@@ -10,6 +10,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from tilefw_amd.isa.encoding.modifiers import MODIFIERS
 from tilefw_amd.isa.model import (
     BranchTarget,
     Form,
@@ -77,7 +78,7 @@ class FormCandidate:
             if modifier is None:  # one that the form has by being itself
                 continue
             value = modifier_value(written, modifier)
-            if value is None or modifier.name in found:
+            if value is None or modifier.name in found or value != self.form.fixed.get(modifier.name, value):
                 return None
             if value != modifier.default:
                 found[modifier.name] = value
@@ -164,13 +165,13 @@ def _modifiers(form: Form, keys: tuple[Hashable, ...]) -> tuple[FormModifier | N
         if not _is_modifier(key):
             return None
         word = key[1]  # type: ignore[index]
-        if form.fixed.get(str(word)):
-            found.append(None)
-            present.add(str(word))
-        elif word in words:
+        if word in words:
             found.append(words[word])
+        elif form.fixed.get(str(word)):
+            found.append(None)
         else:
             return None
+        present.add(str(word))
     needed = {name for name, value in form.fixed.items() if value}
     return tuple(found) if needed <= present and _in_order(form, [str(key[1]) for key in keys]) else None  # type: ignore[index]
 
@@ -184,9 +185,12 @@ def _in_order(form: Form, words: Sequence[str]) -> bool:
 
 @functools.cache
 def words_of(form: Form) -> dict[str, FormModifier]:
-    """What a modifier of the form may begin with."""
+    """What a modifier of the form may begin with; numbers that it has by being itself (`cbsz:4`) are among them."""
     found = {word: m for m in form.modifiers if m.spelling.kind != "inline" for word in m.spelling.words}
-    return found | {f"no{word}": m for word, m in found.items() if m.spelling.kind == "flag"}
+    found |= {f"no{word}": m for word, m in found.items() if m.spelling.kind == "flag"}
+    numbers = ((name, MODIFIERS[name], value) for name, value in form.fixed.items() if MODIFIERS[name].kind == "number")
+    fields = form.format.fields
+    return found | {name: FormModifier(name, fields[name].pieces, spelling, value) for name, spelling, value in numbers}
 
 
 @functools.lru_cache(maxsize=65536)

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 
 from tilefw_amd.isa import constants
+from tilefw_amd.isa.encoding.modifiers import MODIFIERS
 from tilefw_amd.isa.model import (
     BranchTarget,
     Form,
@@ -123,7 +124,7 @@ def _target(operand: Operand) -> str:
 def _suffix(form: Form, key: str) -> tuple[str, Callable[[Modifier | None], str]]:
     """How the modifier `key` is written behind the operands; the function gets its value, None for the default."""
     if key in form.fixed:
-        fixed = f" {key}" if form.fixed[key] else ""
+        fixed = f" {MODIFIERS[key].text(form.fixed[key])}" if form.fixed[key] else ""
         return key, lambda value: fixed
     modifier = form.modifier.get(key)
     if modifier is None or modifier.spelling.kind == "inline":
