@@ -14,13 +14,16 @@ import numpy as np
 
 import tilefw.language
 from tilefw.api import TargetInfo
+from tilefw.api.target import UNDER_2_GIB
 from tilefw.kernels import spec as library
 from tilefw.kernels.reference import typed
 from tilefw.kernels.spec import KernelSpec, Launch
 from tilefw.language.extra import libdevice
 from tilefw.runtime import config
+from tilefw.runtime.arguments.arrays import host_array
 from tilefw.runtime.compilation import compiler, kernel_source, options
 from tilefw.runtime.jit import JITFunction, specialize
+from tilefw.runtime.launch import facts_of
 from tilefw.runtime.plugins import loader
 
 
@@ -80,16 +83,24 @@ def tilefw_artifact(work: Work, assemble: bool = False, chip: Chip = SM80) -> co
     signature, constexprs, _, launch = work.bound
     target = loader.find(config.resolve(config.settings(chip.target)).target)
     source = kernel_source.from_jit(work.spec.kernel, signature, constexprs)
-    request = options.resolve(launch.keywords, target.info, facts=facts(chip, target.info), keep_levels=False)
+    request = options.resolve(launch.keywords, target.info, facts=facts(chip, target.info, work), keep_levels=False)
     compiled = compiler.compile_source(source, target, request, assemble=assemble)
     if compiled.found:
         raise SystemExit(f"{work.name} came from the {compiled.found} cache: set TILEFW_CACHE=0")
     return compiled
 
 
-def facts(chip: Chip, info: TargetInfo) -> frozenset[str]:
-    """What our launcher would know, where Triton's tells its compiler as much: the buffers of these works are small."""
-    return frozenset({"under_2_gib"} if chip.hints else ()) & info.wants
+def facts(chip: Chip, info: TargetInfo, work: Work | None = None) -> frozenset[str]:
+    """What our launcher would know, where Triton's tells its compiler as much: whether all buffers are small, as they are without a
+    launch."""
+    told = frozenset({"under_2_gib"} if chip.hints else ())
+    return told & (info.wants if work is None else facts_of(info, work.bound[2]))
+
+
+def small(work: Work, name: str) -> bool:
+    """Whether an argument's buffer has less than 2 GiB."""
+    value = work.bound[2].get(name)
+    return value is not None and host_array(value).nbytes <= UNDER_2_GIB
 
 
 def triton_compiled(work: Work, assemble: bool = False, chip: Chip = SM80) -> Any:
@@ -107,7 +118,7 @@ def triton_compiled(work: Work, assemble: bool = False, chip: Chip = SM80) -> An
             kind, fixed[parameter.name] = "constexpr", 1
         elif hint:
             hints[(index,)] = [["tt.divisibility", int(hint)]]
-        if kind.startswith("*") and chip.hints:
+        if kind.startswith("*") and chip.hints and small(work, parameter.name):
             hints.setdefault((index,), []).extend([name, value] for name, value in chip.hints)
         if parameter.name in constexprs:
             fixed[parameter.name] = in_triton_value(constexprs[parameter.name], {})

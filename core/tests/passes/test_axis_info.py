@@ -172,3 +172,41 @@ func.func @f(%n: i32 {tile.divisible = 16 : i64}, %m: i32) {
     assert facts["wrapped"].contiguity == (16,) and facts["wrapped"].divisibility == (16,)
     assert facts["group"].constancy == (16,) and facts["group"].contiguity == (1,)
     assert facts["ragged"].contiguity == (1,) and facts["broken"].contiguity == (1,)
+
+
+BOUNDED = """
+func.func @f(%n: i32) {
+  %pid = tile.program_id 0
+  %c = tile.constant 256 : i32
+  %b = tile.muli %pid, %c : i32
+  %zero = tile.constant 0 : i32
+  %two = tile.constant 2 : i32
+  %inside = tile.ges %b, %zero : i32
+  %outside = tile.lts %b, %zero : i32
+  %open = tile.lts %b, %n : i32
+  %end = scf.while (%walk = %n) : (i32) -> i32 {
+    %more = tile.gts %walk, %two : i32
+    scf.condition(%more) %walk : i32
+  } do {
+  ^bb0(%held: i32):
+    %positive = tile.gts %held, %zero : i32
+    %half = tile.divs %held, %two : i32
+    scf.yield %half : i32
+  }
+  func.return
+}
+"""
+
+
+def test_program_ids_are_below_the_largest_grid_and_decide_comparisons() -> None:
+    module = parse(BOUNDED)
+    for grid, known in (((1 << 23, 1, 1), True), ((1 << 24, 1, 1), False)):
+        analysis = AxisInfoAnalysis(module, grid)
+        facts = {r.name_hint: analysis[r] for op in module.walk() for r in op.results if r.name_hint}
+        assert (facts["inside"].low, facts["outside"].high) == ((1, 0) if known else (0, 1))
+        assert (facts["open"].low, facts["open"].high) == (0, 1)
+
+
+def test_the_body_of_a_loop_knows_its_condition() -> None:
+    facts = facts_by_name(BOUNDED)
+    assert (facts["more"].low, facts["positive"].low) == (0, 1)

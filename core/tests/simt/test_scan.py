@@ -107,15 +107,22 @@ def _steps(layout: LinearLayout, warps: int = 1) -> dict[str, int]:
 
 
 def test_a_scan_of_a_warp_takes_one_step_a_bit_of_the_lane() -> None:
-    """5 shuffles for 32 lanes, each step with the sum of the prefix and, but for the last step, of the block."""
+    """5 shuffles for 32 lanes, each step with one sum: what is before an upper half stands in one lane of the lower half."""
     counts = _steps(LinearLayout((32,), (), (1, 2, 4, 8, 16), ()))
+    assert counts["lane.shuffle"] == 5 and counts["lane.select"] == 5 and counts["lane.addf"] == 5
+
+
+def test_lanes_that_do_not_follow_one_another_take_totals_as_well() -> None:
+    """Each step but the last has the sum of the block besides that of the prefix."""
+    counts = _steps(LinearLayout((32,), (), (16, 8, 4, 2, 1), ()))
     assert counts["lane.shuffle"] == 5 and counts["lane.select"] == 5 and counts["lane.addf"] == 5 + 4 - 1
 
 
 def test_a_lane_runs_over_its_elements_once() -> None:
-    """32 lanes with 8 elements each: 7 sums of the run, 5 steps for its total, and one sum an element for what comes before."""
+    """32 lanes with 8 elements each: 7 sums of the run, 5 steps for its total, one shuffle to the next lane, and one sum an element
+    for what comes before."""
     counts = _steps(LinearLayout((256,), (1, 2, 4), (8, 16, 32, 64, 128), ()))
-    assert counts["lane.shuffle"] == 5 and counts["lane.addf"] == 7 + 4 + 4 + 8
+    assert counts["lane.shuffle"] == 5 + 1 and counts["lane.addf"] == 7 + 5 + 8
 
 
 def test_several_flips_of_warps_share_one_trip() -> None:

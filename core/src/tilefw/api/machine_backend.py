@@ -66,14 +66,14 @@ class MachineBackend(Backend):
 
 def assign_registers(
     table: InstructionTable, limits: Mapping[str, int] | None = None, spills: SpillModel | None = None, verify: bool = True,
-    limited_by: str = "",
+    limited_by: str = "", steps: Mapping[str, Sequence[int]] | None = None,
 ) -> ModulePass:
     """The pass that gives every virtual register a physical one of `table`, by file at most `limits` where they are given (for the
     reason `limited_by`, which a refusal tells); what finds none goes where `spills` says. With `verify`, a checker replays the
-    result."""
+    result. `steps`: by file, ascending, the numbers of registers that are worth staying at."""
     from tilefw.machine.assign_registers import AssignRegisters
 
-    return AssignRegisters(table, limits, spills, verify, limited_by)
+    return AssignRegisters(table, limits, spills, verify, limited_by, steps or {})
 
 
 def entry_of(function: Function) -> Entry:

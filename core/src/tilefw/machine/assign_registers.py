@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from tilefw.machine.allocate import Failure, drop_identities, first_registers, rewrite, too_few
+from tilefw.machine.allocate import Failure, drop_identities, first_registers, most_at_once, rewrite, too_few
 from tilefw.machine.check_allocation import check_allocation, snapshot
 from tilefw.machine.coalesce import coalesce
 from tilefw.machine.function_pass import FunctionPass
@@ -24,7 +24,8 @@ class AssignRegisters(FunctionPass):
     Sets `registers`, `spills` and `scratch_bytes` of the function's attributes. Raises CapacityError (TFW0650).
 
     `limits`: registers that may be used, by file, where they are fewer than the chip has, and `limited_by` why. `spills`: where
-    values go that find no register; without it they are refused. `verify`: an independent checker replays the result.
+    values go that find no register; without it they are refused. `verify`: an independent checker replays the result. `steps`: by
+    file, ascending, the numbers of registers that are worth staying at where no more are live at once.
     """
 
     name = "assign-registers"
@@ -33,33 +34,56 @@ class AssignRegisters(FunctionPass):
     spills: SpillModel | None = None
     verify: bool = True
     limited_by: str = ""
+    steps: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     def run(self, function: Function) -> None:
-        assign(function, self.table, self.limits, self.spills, self.verify, self.limited_by)
+        assign(function, self.table, self.limits, self.spills, self.verify, self.limited_by, self.steps)
 
 
 def assign(
     function: Function, table: InstructionTable, limits: Mapping[str, int] | None = None, spills: SpillModel | None = None,
-    verify: bool = True, limited_by: str = "",
+    verify: bool = True, limited_by: str = "", steps: Mapping[str, Sequence[int]] | None = None,
 ) -> None:
     """Rewrite one function onto the physical registers of `table`; raises InternalError when the checker disagrees."""
     before = snapshot(function) if verify else None
     coalesce(function, table)
-    chosen = _fit(function, table, limits or {}, spills, limited_by)
+    chosen = _fit(function, table, limits or {}, spills, limited_by, steps or {})
     function.attributes = replace(function.attributes, registers=rewrite(function, table, chosen))
     drop_identities(function, table)
     if before is not None:
         check_allocation(before, function, table, spills)
 
 
+def _in_fewer(
+    function: Function, ranges: LiveRanges, table: InstructionTable, limits: Mapping[str, int], steps: Mapping[str, Sequence[int]],
+    found: dict[Reg, int],
+) -> dict[Reg, int]:
+    """A place for every register within the step that those live at once would need, where there is one; else as `found`."""
+    for file, numbers in steps.items():
+        def belongs(reg: Reg, file: str = file) -> bool:
+            return table.file(reg.cls) == file
+
+        used = max((first + reg.width for reg, first in found.items() if belongs(reg)), default=0)
+        reached = [step for step in numbers if step < used]
+        if not reached:
+            continue
+        pressure, _ = most_at_once(ranges.parts, belongs)
+        step = next((step for step in reached if step >= pressure), None)
+        if step is not None:
+            tighter = first_registers(function, ranges, table, {**limits, file: min(step, limits.get(file, step))})
+            found = found if isinstance(tighter, Failure) else tighter
+    return found
+
+
 def _fit(
-    function: Function, table: InstructionTable, limits: Mapping[str, int], spills: SpillModel | None, limited_by: str
+    function: Function, table: InstructionTable, limits: Mapping[str, int], spills: SpillModel | None, limited_by: str,
+    steps: Mapping[str, Sequence[int]],
 ) -> dict[Reg, int]:
     """A place for every register, after as much spilling as it takes."""
     ranges = LiveRanges(function, table)
     found = first_registers(function, ranges, table, limits)
     if not isinstance(found, Failure):
-        return found
+        return _in_fewer(function, ranges, table, limits, steps, found)
     if spills is None:
         raise too_few(function, found, ranges, table, limits, limited_by)
     from tilefw.machine.spill import MemoryFull, Spiller  # few functions spill

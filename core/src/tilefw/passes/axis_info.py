@@ -23,13 +23,15 @@ from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.dialect.kernel_info import argument_attributes
 from tilefw.tile.dialect.structural_op import StructuralOp
 
+_ORDERS = frozenset({"lts", "les", "gts", "ges"})
 _ROUNDS = 4  # of a loop's fixed point; facts only ever weaken, so what has not settled by then is given up
 
 
 class AxisInfoAnalysis:
-    """Facts of every value of a module: `facts[value]`."""
+    """Facts of every value of a module: `facts[value]`. `grid` has the most programs of a launch along each axis."""
 
-    def __init__(self, module: ModuleOp | func.FuncOp) -> None:
+    def __init__(self, module: ModuleOp | func.FuncOp, grid: tuple[int, int, int] = (2**31 - 1, 2**31 - 1, 2**31 - 1)) -> None:
+        self.grid = grid
         self._facts: dict[SSAValue, AxisInfo] = {}
         for function in module.walk():
             if not isinstance(function, func.FuncOp):
@@ -88,8 +90,30 @@ class AxisInfoAnalysis:
                 self._block(block)
                 if block.last_op is not None:
                     ends.append([self[v] for v in block.last_op.operands])
+                if isinstance(block.last_op, scf.ConditionOp):
+                    self._go_on(block.last_op, op.regions[1].block)
         if isinstance(op, scf.IfOp) and len(ends) == 2:
             self._facts.update(zip(op.results, (meet(a, b) for a, b in zip(*ends, strict=True)), strict=True))
+
+
+    def _go_on(self, condition: scf.ConditionOp, body: Block) -> None:
+        """What a loop passes to its body is so that the condition holds."""
+        held, *passed = condition.operands
+        for argument, value in zip(body.args, passed, strict=True):
+            self._facts[argument] = self._where(held, value)
+
+    def _where(self, held: SSAValue, value: SSAValue) -> AxisInfo:
+        """The facts of a value of which a comparison with a sign may have been found true."""
+        facts, op = self[value], held.owner
+        if not isinstance(op, ElementwiseOp) or op.row.name not in _ORDERS or value not in op.operands:
+            return facts
+        first, second = op.operands
+        other = self[second if value is first else first]
+        equal = op.row.name in ("les", "ges")
+        above = (op.row.name in ("gts", "ges")) is (value is first)
+        if above and other.low is not None:
+            return replace(facts, low=other.low + (not equal))
+        return replace(facts, high=other.high - (not equal)) if not above and other.high is not None else facts
 
 
 def _hinted(facts: AxisInfo, attributes: Any) -> AxisInfo:
@@ -125,8 +149,12 @@ def _iota(op: ops.IotaOp, _: AxisInfoAnalysis) -> AxisInfo:
     return AxisInfo((power(op.start),), (op.end - op.start,), (1,), op.start, op.end - 1)
 
 
-def _program_id(op: Any, _: AxisInfoAnalysis) -> AxisInfo:
-    return AxisInfo((1,), (1,), (1,), 0, 2**31 - 1)
+def _program_id(op: Any, known: AxisInfoAnalysis) -> AxisInfo:
+    return AxisInfo((1,), (1,), (1,), 0, known.grid[op.axis] - 1)
+
+
+def _num_programs(op: Any, known: AxisInfoAnalysis) -> AxisInfo:
+    return AxisInfo((1,), (1,), (1,), 0, known.grid[op.axis])
 
 
 def _combine(op: CombineOp, known: AxisInfoAnalysis) -> AxisInfo:
@@ -285,7 +313,21 @@ def _compare(op: ElementwiseOp, known: AxisInfoAnalysis) -> AxisInfo:
             alike = max(alike, gcd(gcd(cb, ka), gcd(power(da), power(db))))
         constancy.append(alike)
     ones = (1,) * len(constancy)
-    return AxisInfo(ones, ones, tuple(constancy), 0, 1)
+    return AxisInfo(ones, ones, tuple(constancy), *_outcome(op.row.name, a, b))
+
+
+def _outcome(row: str, a: AxisInfo, b: AxisInfo) -> tuple[int, int]:
+    """What a comparison of integers with signs is at least and at most: it may be known of all that the ranges allow."""
+    if row in ("gts", "les"):  # b < a, b >= a
+        a, b = b, a
+    negated = row in ("ges", "les")
+    if row not in _ORDERS:
+        return 0, 1
+    if a.high is not None and b.low is not None and a.high < b.low:
+        return (0, 0) if negated else (1, 1)
+    if a.low is not None and b.high is not None and a.low >= b.high:
+        return (1, 1) if negated else (0, 0)
+    return 0, 1
 
 
 def _and(op: ElementwiseOp, known: AxisInfoAnalysis) -> AxisInfo:
@@ -313,7 +355,7 @@ def _trunci(op: ElementwiseOp, known: AxisInfoAnalysis) -> AxisInfo:
 
 
 _RULES: dict[type[Operation], _Rule] = {
-    ops.ConstantOp: _constant, ops.IotaOp: _iota, ops.ProgramIdOp: _program_id, ops.NumProgramsOp: _program_id,
+    ops.ConstantOp: _constant, ops.IotaOp: _iota, ops.ProgramIdOp: _program_id, ops.NumProgramsOp: _num_programs,
     ops.ReduceOp: _combine, ops.ScanOp: _combine, ops.AddPtrOp: _addptr,
 }
 _ROW_RULES: dict[str, _Rule] = {

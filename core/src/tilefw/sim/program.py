@@ -360,7 +360,8 @@ class SimulatedChip:
     """What the engine must know of a chip beyond its instructions.
 
     `pc_per_lane`: lanes of a wave may stand at different instructions, rejoining at the lowest (else a branch takes the
-    whole wave and its condition must be uniform; masks are then the code's business). `windows` are the address
+    whole wave and its condition must be uniform; masks are then the code's business). `max_threads_along` are the most threads of
+    a launch along an axis, 0 where `max_grid` says all. `windows` are the address
     ranges in which generic addresses mean another space. `resident_workgroups` may wait for one another. `shared_banks` are
     banks of 4 bytes. Global memory is allocated from `first_address` up, below 2**`address_bits`; a pointer parameter has as many
     bits. `mask_stack` is how many masks a wave with one program counter can push (`Algebra.push_mask`), 0 to 62: lanes that sleep
@@ -373,6 +374,7 @@ class SimulatedChip:
     pc_per_lane: bool = True
     max_threads: int = 1024
     max_grid: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
+    max_threads_along: int = 0
     shared_bytes: int = 48 * 1024
     local_bytes: int = 512 * 1024
     resident_workgroups: int = 1024

@@ -37,7 +37,8 @@ class LaneAccess:
 
     With a `base`, uniform and of the pointer's width, `address` is what the lane adds to it: 32 bits, unsigned, in bytes; it may be
     uniform too. `limit`, a uniform i32, bounds that: of registers that end beyond it a load reads zeros and a store writes nothing
-    (of an access that may do so in part, each is a multiple of `ChipDescription.bound_bytes`).
+    (of an access that may do so in part, each is a multiple of `ChipDescription.bound_bytes`). `early` is a load that comes before
+    all that the program writes to global memory.
     """
 
     registers: tuple[Element, ...]
@@ -52,6 +53,7 @@ class LaneAccess:
     space: str = ""
     base: Element | None = None
     limit: Element | None = None
+    early: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,8 +70,12 @@ class ChipDescription:
     together that several instructions store.
 
     `exchanges`: distances of lanes, as XOR of their indices, over which a value goes in one instruction of the vector unit.
+    `half_shuffles`: shuffles by `lower` and `upper` take no lane's index (`lane.shuffle`).
+
+    `grid` has the most programs of a launch along each axis, `grid_threads` the most threads along the first, 0 where that is said.
 
     `offsets`: accesses to global memory add 32 bits of the lane, without a sign, to an address that is equal in all lanes.
+    `waves_leave`: a wave may end early, and barriers wait for the others alone.
     `bounded`: those take a limit as well, beyond which they read zeros and write nothing; each `bound_bytes` of an access by
     themselves, 0 for an access as a whole.
     """
@@ -88,6 +92,7 @@ class ChipDescription:
     bank_bytes: int = 4
     shuffles: bool = False
     exchanges: tuple[int, ...] = ()
+    half_shuffles: bool = False
     copy_bytes: tuple[int, ...] = ()
     atoms: tuple[MatrixAtom, ...] = ()
     fragment_loads: tuple[FragmentLoad, ...] = ()
@@ -99,6 +104,9 @@ class ChipDescription:
     offsets: bool = False
     bounded: bool = False
     bound_bytes: int = 0
+    grid: tuple[int, int, int] = (2**31 - 1, 2**31 - 1, 2**31 - 1)
+    grid_threads: int = 0
+    waves_leave: bool = False
 
 
 @dataclass(frozen=True)
@@ -120,6 +128,12 @@ class LaneMachine:
     @property
     def threads(self) -> int:
         return self.chip.lanes * self.warps
+
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        """The most programs of a launch along each axis."""
+        x, y, z = self.chip.grid
+        return (min(x, self.chip.grid_threads // self.threads) if self.chip.grid_threads else x, y, z)
 
     @property
     def access_bytes(self) -> int:

@@ -6,6 +6,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 from tilefw.passes.axis_info import AxisInfoAnalysis
+from tilefw.simt.description import LaneMachine
 from tilefw.tile import types
 from tilefw.tile.dialect.memory_ops import PointerAccess
 
@@ -13,10 +14,10 @@ UNBOUNDED = 1 << 30  # what divides zero, and the cap of every divisor
 
 
 class LaneFacts:
-    """The facts of one function, taken before it is rebuilt."""
+    """The facts of one function for a machine, taken before it is rebuilt."""
 
-    def __init__(self, function: FuncOp) -> None:
-        self._known = AxisInfoAnalysis(function)
+    def __init__(self, function: FuncOp, machine: LaneMachine) -> None:
+        self._known = AxisInfoAnalysis(function, machine.grid)
 
     def divisor(self, value: SSAValue) -> int:
         """A positive power of two that divides a scalar (for a pointer, its address in bytes); 1 when nothing is known."""

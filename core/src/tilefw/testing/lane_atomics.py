@@ -33,6 +33,15 @@ def _combined(kind: str, dtype: DType, old: Array, operand: Array) -> Any:
     return _ROWS[kind](x, y)
 
 
+def holds(comparison: str, old: Array, awaited: Any) -> bool:
+    """Whether the row `comparison` of anything that was there with what is awaited holds."""
+    x, y = np.asarray(old), np.asarray(awaited)
+    if comparison.endswith("u"):
+        unsigned = np.dtype(f"u{y.dtype.name}")
+        x, y = x.astype(unsigned), y.astype(unsigned)
+    return bool(_COMPARISONS[comparison[:2]](x, y).any())
+
+
 def _signed(raw: Array) -> int:
     return int.from_bytes(raw.tobytes(), "little", signed=True)
 
@@ -50,6 +59,7 @@ def _of_float(raw: Array) -> int:
 _ORDERED: dict[str, Callable[[Array], int]] = {
     f"{name}{letter}": place for name in ("max", "min") for letter, place in (("s", _signed), ("u", _unsigned), ("f", _of_float))
 }
+_COMPARISONS = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}
 _ROWS: dict[str, Callable[[Any, Any], Any]] = {
     "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "xchg": lambda _, operand: operand,
 }

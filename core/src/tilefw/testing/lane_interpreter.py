@@ -76,6 +76,7 @@ class _Workgroup:
         self.grid = grid
         self.values: dict[SSAValue, Array] = {}
         self.waves = np.arange(machine.threads) // machine.lanes
+        self.here = np.ones(machine.threads, np.bool_)  # the threads that have not left
         self.shared = LaneSharedMemory(machine.chip.shared_bytes)
         self.next_shared = 0
         self.groups: list[list[_AsyncCopy]] = [[]]
@@ -121,7 +122,7 @@ class _Workgroup:
 
     def uniform(self, value: Array) -> Any:
         """The one number of a scalar or of a vector on which all threads agree."""
-        flat = value.reshape(-1)
+        flat = (value[self.here] if len(value) == len(self.here) else value).reshape(-1)
         if not ((flat == flat[0]) | ((flat != flat) & (flat[0] != flat[0]))).all():
             raise LaneFault("threads disagree on a value that is to be uniform")
         return flat[0]
@@ -131,9 +132,9 @@ class _Workgroup:
     def mask(self, op: AccessOp, k: int) -> Array:
         mask = op.part("mask")
         if mask is None:
-            return np.ones(self.machine.threads, np.bool_)
+            return self.here
         values = self.threads(self.values[mask])
-        return values[:, k if values.shape[1] > 1 else 0].astype(np.bool_)
+        return values[:, k if values.shape[1] > 1 else 0].astype(np.bool_) & self.here
 
     def addresses(self, address: SSAValue, slot: int, immediate: int, base: SSAValue | None = None) -> Array:
         own = self.threads(self.values[address])[:, slot].astype(np.int64)
@@ -148,7 +149,7 @@ class _Workgroup:
         if limit is None or address is None:
             return np.ones(self.machine.threads, np.bool_)
         own = self.threads(self.values[address])[:, op.slots[k]].astype(np.int64) & _WORD
-        inside = own + op.immediates[k] + end <= int(self.uniform(self.values[limit])) & _WORD
+        inside = (own + op.immediates[k] + end <= int(self.uniform(self.values[limit])) & _WORD) & self.here
         if op.part("mask") is not None and (inside != self.mask(op, k)).any():
             raise LaneFault(f"access {k} is masked differently from what its limit says")
         return inside
@@ -204,6 +205,17 @@ class _Workgroup:
                     self.memory.write(at, data)
 
     def atomic(self, op: lane.AtomicOp) -> None:
+        awaited = op.part("awaited")
+        while True:
+            found = self.atomic_once(op)
+            old = found[self.mask(op, 0)][:, 0]
+            if awaited is None or not lane_atomics.holds(op.word("again"), old, self.uniform(self.values[awaited])):
+                break
+        if op.results:
+            self.values[op.results[0]] = found
+
+    def atomic_once(self, op: lane.AtomicOp) -> Array:
+        """The accesses of all threads; what they found."""
         dtype, (n,), address = types.dtype_of(op.accessed), types.shape_of(op.accessed), op.part("address")
         compare, size, change = op.part("compare"), dtype.storage_bits // 8, lane_atomics.step(op.kind, dtype)
         assert address is not None
@@ -218,8 +230,7 @@ class _Workgroup:
                 found[row, begin : begin + size] = old
                 new = change(old, raw[row, begin : begin + size].copy(), expected[row, begin : begin + size])
                 self.memory.write(at[row : row + 1], new.reshape(1, size))
-        if op.results:
-            self.values[op.results[0]] = numbers.from_bytes(found.reshape(-1), dtype).reshape(self.machine.threads, n)
+        return numbers.from_bytes(found.reshape(-1), dtype).reshape(self.machine.threads, n)
 
     def alloc(self, op: lane.AllocOp) -> None:
         offset = op.offset
@@ -259,6 +270,9 @@ class _Workgroup:
 
     # -- across lanes
 
+    def leave(self, op: lane.LeaveOp) -> None:
+        self.here = self.here & (np.arange(self.machine.threads) & op.bits == 0)
+
     def shuffle(self, op: lane.ShuffleOp) -> None:
         value = self.threads(self.values[op.operands[0]])
         lanes = self.machine.lanes
@@ -267,7 +281,10 @@ class _Workgroup:
         amount: Any = op.amount
         if amount is None:
             amount = self.threads(self.values[op.operands[1]]).astype(np.int64)
-        source = {"xor": own ^ amount, "index": own * 0 + amount, "up": own - amount, "down": own + amount}[op.mode]
+        source = {
+            "xor": own ^ amount, "index": own * 0 + amount, "up": own - amount, "down": own + amount,
+            "lower": (own | amount - 1) & ~amount, "upper": own & 1 - amount | amount,
+        }[op.mode]
         outside = (source < 0) | (source >= lanes)
         if op.mode in ("up", "down"):
             source = np.where(outside, own, source)
@@ -394,7 +411,8 @@ def _taken(matrix: Array, atom: MatrixAtom) -> Array:
 _HANDLERS: dict[str, Callable[[_Workgroup, Any], None]] = {
     "lane.load": _Workgroup.load, "lane.store": _Workgroup.store, "lane.atomic": _Workgroup.atomic, "lane.alloc": _Workgroup.alloc,
     "lane.copy_async": _Workgroup.copy_async, "lane.commit": _Workgroup.commit, "lane.wait": _Workgroup.wait,
-    "lane.barrier": _Workgroup.barrier, "lane.shuffle": _Workgroup.shuffle, "lane.uniform": _Workgroup.make_uniform,
+    "lane.barrier": _Workgroup.barrier, "lane.leave": _Workgroup.leave,
+    "lane.shuffle": _Workgroup.shuffle, "lane.uniform": _Workgroup.make_uniform,
     "lane.atom": _Workgroup.atom, "lane.fragment_load": _Workgroup.fragment_load,
     "scf.for": _Workgroup.for_loop, "scf.if": _Workgroup.if_op, "scf.while": _Workgroup.while_loop,
 }

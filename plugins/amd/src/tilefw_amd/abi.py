@@ -17,6 +17,7 @@ WORKGROUP_IDS = (2, 3, 4)  # s2, s3, s4: of the axes x, y, z
 USER_SGPRS = 2
 SGPRS_AT_START = USER_SGPRS + len(WORKGROUP_IDS)
 WORK_ITEM = 0  # v0: the index in a workgroup of one axis
+GRID_THREADS = 2**32 - 1  # work-items of a launch along an axis (HSA's "AQL Kernel Dispatch Packet": `grid_size_x` has 32 bits)
 ARGUMENT_ALIGNMENT = 8  # of the whole block, and of what the runtime adds
 _COUNT_BYTES = 4
 

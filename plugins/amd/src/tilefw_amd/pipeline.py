@@ -38,7 +38,7 @@ def machine_passes(chip: Chip, options: CompileOptions) -> Sequence[ModulePass]:
     return (
         ScheduleInstructions(table, occupancy.steps(chip), "disjoint" in options.facts, options.verify),
         TieOperands(copy),
-        assign_registers(table, registers, spill.model(isa), options.verify, why),
+        assign_registers(table, registers, spill.model(isa), options.verify, why, occupancy.steps(chip)),
         ExpandPseudos(),
         InsertWaits(table, waits.model(isa), partial(verify.seen, isa) if options.verify else None),
         FillWaitStates(table, wait_states.model(isa), verify.rules(isa) if options.verify else None),

@@ -87,6 +87,12 @@ def _check_size(chip: SimulatedChip, program: Program, geometry: Geometry) -> No
         )
     if any(n < 1 or n > limit for n, limit in zip(geometry.grid, chip.max_grid, strict=True)):
         raise LaunchError(f"a grid of {geometry.grid} workgroups", code="TFW0343", note=f"{chip.name} takes 1 to {chip.max_grid}")
+    most = chip.max_threads_along
+    if most and any(n * threads > most for n, threads in zip(geometry.grid, geometry.block, strict=True)):
+        raise LaunchError(
+            f"a grid of {geometry.grid} workgroups of {geometry.block} threads", code="TFW0343",
+            note=f"{chip.name} takes {most} threads along an axis",
+        )
     required = program.required_workgroup
     if required is not None and required != geometry.block:
         raise LaunchError(f"{program.name} needs workgroups of {required}, not {geometry.block} threads", code="TFW0342")

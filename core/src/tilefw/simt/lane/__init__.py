@@ -29,7 +29,7 @@ from tilefw.simt.lane.memory import (
     access_properties,
     shared_properties,
 )
-from tilefw.simt.lane.wave import SHUFFLES, WAVE_OPS, AtomOp, ShuffleOp, UniformOp
+from tilefw.simt.lane.wave import SHUFFLES, WAVE_OPS, AtomOp, LeaveOp, ShuffleOp, UniformOp
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.base import PURE, TileOp, dense_i64
@@ -37,9 +37,9 @@ from tilefw.tile.dialect.elementwise_op import op_classes
 
 __all__ = [
     "CAS", "ELEMENTWISE", "SHARED", "SHUFFLES", "AllocOp", "AtomOp", "AtomicOp", "BarrierOp", "CommitOp", "ConstantOp",
-    "ConstantsOp", "CopyAsyncOp", "FragmentLoadOp", "GenericOp", "JoinOp", "Lane", "LoadOp", "MemoryOp", "NumProgramsOp", "PickOp",
-    "ProgramIdOp", "ShuffleOp", "SplatOp", "StoreOp", "ThreadIdOp", "UniformOp", "WaitOp", "access_properties", "shared_properties",
-    "vector",
+    "ConstantsOp", "CopyAsyncOp", "FragmentLoadOp", "GenericOp", "JoinOp", "Lane", "LeaveOp", "LoadOp", "MemoryOp", "NumProgramsOp",
+    "PickOp", "ProgramIdOp", "ShuffleOp", "SplatOp", "StoreOp", "ThreadIdOp", "UniformOp", "WaitOp", "access_properties",
+    "shared_properties", "vector",
 ]
 
 ELEMENTWISE = op_classes("lane")

@@ -15,9 +15,11 @@ FLOATS_THAT_PAIR = (types.f16, types.bf16)  # two of them are one word, which ch
 class AtomicOp(Ordered, AccessOp):
     """Access k changes elements k·width … (k+1)·width - 1 at address[slots[k]] + immediates[k], and gives what was there.
 
-    Operands: address, compare? (of the kind `cas`, codes), value, mask?. The mask has one i1 an access, or is one for all; a
-    masked-off access does not happen, and its result is unspecified. `kind` is one of tile IR's kinds or `cas`. The width is 1, or
+    Operands: address, compare? (of the kind `cas`, codes), value, mask?, awaited?. The mask has one i1 an access, or is one for
+    all; a masked-off access does not happen, and its result is unspecified. `kind` is one of tile IR's or `cas`. The width is 1, or
     2 for sums of 16-bit floats, whose pair is one aligned word. There is a result only where somebody asks for it.
+
+    With `awaited` the one access is made again as long as the comparison `again` of what was there with that holds.
 
     Order and scope are for the whole workgroup: with a barrier, which a later pass puts in, between this op and what other lanes do
     before a release or after an acquire. `buffer` and `deal` are those of loads and stores.
@@ -25,7 +27,9 @@ class AtomicOp(Ordered, AccessOp):
 
     name = "lane.atomic"
     result_count = None
-    property_names = frozenset({"parts", "kind", "order", "scope", "width", "slots", "immediates", "buffer", "deal"})
+    property_names = frozenset({
+        "parts", "kind", "order", "scope", "width", "slots", "immediates", "buffer", "deal", "again",
+    })
     traits = ORDERS
 
     @property
@@ -65,7 +69,11 @@ class AtomicOp(Ordered, AccessOp):
         compare = self.part("compare")
         if (compare is not None) != (self.kind == CAS):
             return "a comparison belongs to the kind cas alone"
-        for name, type in (("comparison", None if compare is None else compare.type), *(("result", r.type) for r in self.results)):
+        awaited = self.part("awaited")
+        if (awaited is not None) != bool(self.word("again")) or (awaited is not None and len(self.slots) != 1):
+            return "what is awaited comes with a comparison, of one access"
+        told = (("comparison", compare), ("awaited", awaited))
+        for name, type in (*((n, v.type) for n, v in told if v is not None), *(("result", r.type) for r in self.results)):
             if type not in (None, self.accessed):
                 return f"the {name} is {type}, the value {self.accessed}"
         return "there are several results" if len(self.results) > 1 else None

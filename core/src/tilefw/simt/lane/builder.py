@@ -129,6 +129,53 @@ class LaneBuilder:
                     return self.op("addi", self.splat(one, types.shape_of(a.type)[0]), constants)
         return None
 
+    def _conjunction(self, a: SSAValue, b: SSAValue) -> SSAValue | None:
+        both = self._ranged(a, b)
+        return self._gated(a, b) if both is None else both
+
+    def _ranged(self, a: SSAValue, b: SSAValue) -> SSAValue | None:
+        """x >= 0 and x < y as one comparison without signs, of y where it is positive; x >= 0 may be a term of a conjunction."""
+        for lower, upper in ((a, b), (b, a)):
+            if not isinstance(upper.owner, lane.ELEMENTWISE["lts"]):
+                continue
+            x, y = upper.owner.operands
+            terms = list(lower.owner.operands) if isinstance(lower.owner, lane.ELEMENTWISE["andi"]) else [lower]
+            for term in terms:
+                if not isinstance(term.owner, lane.ELEMENTWISE["ges"]):
+                    continue
+                index, least = term.owner.operands
+                if index is x and _literal(least) == 0:
+                    others = [other for other in terms if other is not term]
+                    within = self.op("ltu", x, self.positive(y))
+                    return self.op("andi", others[0], within) if others else within
+        return None
+
+    def _multiple(self, row: str, x: SSAValue, y: SSAValue) -> SSAValue | None:
+        """Whether the remainder by a power of two is zero, of which with a sign or without it the low bits tell."""
+        if _literal(y) != 0 or not isinstance(x.owner, lane.ELEMENTWISE["rems"] | lane.ELEMENTWISE["remu"]):
+            return None
+        number, divisor = x.owner.operands
+        power = _literal(divisor)
+        if not isinstance(power, int) or power < 1 or power & power - 1:
+            return None
+        return self.op(row, self.op("andi", number, self.constant(power - 1, divisor.type)), y)
+
+    def _less_complement(self, a: SSAValue, b: SSAValue) -> SSAValue | None:
+        """a - ~b is a + b + 1."""
+        if not isinstance(b.owner, lane.ELEMENTWISE["xori"]) or types.is_bool(b.type):
+            return None
+        flipped, ones = b.owner.operands
+        return self.op("addi", self.op("addi", a, flipped), self.constant(1, b.type)) if _literal(ones) == -1 else None
+
+    def positive(self, value: SSAValue) -> SSAValue:
+        """The larger one of integers and 0, made once of a splat's source."""
+        if isinstance(value.owner, lane.SplatOp):
+            return self.splat(self.positive(value.owner.source), types.shape_of(value.type)[0])
+        known = _literal(value)
+        if isinstance(known, int):
+            return self.constant(max(0, known), value.type)
+        return self.op("maxs", value, self.constant(0, value.type))
+
     def _gated(self, a: SSAValue, b: SSAValue) -> SSAValue | None:
         """A thread's mask from outside of a loop and x < y, with x from there as well, as one comparison: of what is x where the
         mask is true, and else is below nothing."""
@@ -243,11 +290,14 @@ class LaneBuilder:
             return None
         if (b == 0 and name in ("addi", "subi", "ori", "xori")) or (b == 1 and name == "muli"):
             return operands[0]
+        if b == 1 and name == "andi" and types.element_of(operands[0].type) == types.i1:
+            return operands[0]
         return self.constant(0, operands[0].type) if b == 0 and name in ("muli", "andi") else None
 
 
 _REARRANGED: dict[str, Callable[[LaneBuilder, SSAValue, SSAValue], SSAValue | None]] = {
-    "addi": LaneBuilder._gathered, "andi": LaneBuilder._gated,
+    "addi": LaneBuilder._gathered, "andi": LaneBuilder._conjunction, "subi": LaneBuilder._less_complement,
+    "eqi": lambda b, x, y: b._multiple("eqi", x, y), "nei": lambda b, x, y: b._multiple("nei", x, y),
 }
 
 

@@ -8,17 +8,38 @@ from __future__ import annotations
 from xdsl.dialects.builtin import StringAttr
 
 from tilefw.simt.lane.base import GenericOp
+from tilefw.simt.lane.memory import ORDERS
 from tilefw.tile import types
 from tilefw.tile.dialect.base import PURE
 
-SHUFFLES = ("xor", "index", "up", "down")
+SHUFFLES = ("xor", "index", "up", "down", "lower", "upper")
+HALVES = ("lower", "upper")
+
+
+class LeaveOp(GenericOp):
+    """The threads whose index has any of these `bits` end here: whole waves, of which nobody waits for anything."""
+
+    name = "lane.leave"
+    operand_count = 0
+    result_count = 0
+    property_names = frozenset({"bits"})
+    traits = ORDERS
+
+    @property
+    def bits(self) -> int:
+        return self.integer("bits")
+
+    def problem(self) -> str | None:
+        return None if self.bits > 0 else "no bits of the thread index"
 
 
 class ShuffleOp(GenericOp):
     """Each lane gets the element that another lane of its wave holds.
 
     `xor`: of lane ^ amount; `up`: of lane - amount and `down`: of lane + amount, its own where there is no such lane; `index`: of
-    lane `amount`, or of the lane that the second operand says, one i32 for all elements or one each.
+    lane `amount`, or of the lane that the second operand says, one i32 for all elements or one each. Of each 2 · amount lanes, with
+    amount a power of two: `lower` brings those of the upper half what the last lane of the lower half holds, and `upper` those of
+    the lower half what the first lane of the upper half holds; the others get anything.
     """
 
     name = "lane.shuffle"
@@ -43,6 +64,8 @@ class ShuffleOp(GenericOp):
         if len(self._operands) != (1 if self.amount is not None else 2):
             return "takes either an amount or an operand with lanes"
         if self.amount is not None:
+            if self.mode in HALVES and (self.amount < 1 or self.amount & self.amount - 1):
+                return "half of so many lanes is no power of two"
             return None if self.amount >= 0 else "a negative amount"
         n, lanes = types.shape_of(self.result.type)[0], self._operands[1].type
         fits = types.element_of(lanes) == types.i32 and types.shape_of(lanes) in ((1,), (n,))
@@ -97,4 +120,4 @@ class AtomOp(GenericOp):
         return None
 
 
-WAVE_OPS = (ShuffleOp, UniformOp, AtomOp)
+WAVE_OPS = (LeaveOp, ShuffleOp, UniformOp, AtomOp)

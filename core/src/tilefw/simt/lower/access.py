@@ -67,6 +67,7 @@ class Addressing:
         self.facts = facts
         self.pointer = pointer
         self.accesses = accesses
+        self.spare = 0  # bits of the thread index that are 0 in all threads, as the others have left
 
     def thread_id(self) -> SSAValue:
         """The thread's index in the workgroup, as `vector<1xi32>`."""
@@ -74,7 +75,9 @@ class Addressing:
 
     def thread_part(self, bases: Sequence[int]) -> SSAValue | None:
         """XOR of the bases of the thread index's set bits, as `vector<1xi32>`; None when all are zero."""
-        return thread_bits.linear(self.builder, self.thread_id(), bases)
+        ours = [0 if self.spare >> bit & 1 else basis for bit, basis in enumerate(bases)]
+        highest = ((1 << len(ours)) - 1 & ~self.spare).bit_length()
+        return thread_bits.linear(self.builder, self.thread_id(), ours[:highest])
 
     def index(self, layout: LinearLayout) -> SSAValue:
         """The flat index of every register's element: `vector<Nxi32>`."""
@@ -87,10 +90,13 @@ class Addressing:
 
     def only_copy(self, layout: LinearLayout) -> SSAValue | None:
         """Whether this thread is the one of those that hold the same elements that may store; None when there are no copies."""
-        if not layout.copies:
+        copies, ours = layout.copies & ~self.spare, (1 << len(layout.thread)) - 1 & ~self.spare
+        if not copies:
             return None
         vec1 = lane.vector(1, types.i32)
-        bits = self.builder.op("andi", self.thread_id(), self.builder.constant(layout.copies, vec1))
+        bits = self.thread_id()
+        if copies != ours:
+            bits = self.builder.op("andi", bits, self.builder.constant(copies, vec1))
         return self.builder.op("eqi", bits, self.builder.constant(0, vec1))
 
     def both(self, a: SSAValue | None, b: SSAValue | None) -> SSAValue | None:
@@ -290,12 +296,19 @@ class Addressing:
                 index = b.op("addi", index, b.extend(mine, wide))
             n = len(adds)
             each = b.op("addi", b.splat(index, n), b.constants(adds, wide))
-            within = b.op("lts", each, b.splat(b.extend(limit, wide), n))
-            return within if check != "both" else b.op("andi", within, b.op("ges", each, b.constant(0, each.type)))
+            end = b.extend(limit, wide)
+            if check == "both":
+                return b.op("ltu", each, b.splat(self.no_sign(bound, end), n))
+            return b.op("lts", each, b.splat(end, n))
 
         if len(constants) > APART and not any(xor for xor, _ in constants):
             return compare([add for _, add in constants], 0)
         return b.join([compare([add], xor) for xor, add in constants])
+
+    def no_sign(self, bound: SSAValue, end: SSAValue) -> SSAValue:
+        """A bound, lowered to `end`, or 0 where it is negative. Below that without a sign is what is below it and not negative."""
+        least = self.facts.bounds(bound)[0]
+        return end if least is not None and least >= 0 else self.builder.positive(end)
 
     # Addresses computed one by one.
 

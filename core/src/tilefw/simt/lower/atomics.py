@@ -22,15 +22,18 @@ from tilefw.tile.dialect.atomic_ops import AtomicCasOp, AtomicOp, AtomicRmwOp
 from tilefw.tile.dialect.base import string_attr
 from tilefw.tile.text.source_location import place_of
 
+Again = tuple[str, SSAValue]
+"""A comparison of what was there, and with what: the access is made again as long as it holds."""
 
-def atomic(context: LoweringContext, op: AtomicOp) -> None:
+
+def atomic(context: LoweringContext, op: AtomicOp, again: Again | None = None) -> None:
     """One access an element, and the old values in the layout of the op."""
     tile = types.is_tile(op.value.type)
     layout = context.assignment.layouts[op] if tile else _of_scalar(context)
     mine = context.address.only_copy(layout)
     placed = computed(context, op, layout) if tile else _scalar_access(context, op)
-    made = _insert(context, op, layout, placed, context.address.both(placed.mask, mine))
-    if not made.results:
+    made = _insert(context, op, layout, placed, context.address.both(placed.mask, mine), again)
+    if not made.results or again is not None:
         return
     old = _to_copies(context, op, made.results[0], layout, mine)
     context.put(op.results[0], layout if tile else None, old if tile else context.builder.uniform(old))
@@ -48,15 +51,20 @@ def _scalar_access(context: LoweringContext, op: AtomicOp) -> Placed:
 
 
 def _insert(
-    context: LoweringContext, op: AtomicOp, layout: LinearLayout, placed: Placed, mask: SSAValue | None
+    context: LoweringContext, op: AtomicOp, layout: LinearLayout, placed: Placed, mask: SSAValue | None,
+    again: Again | None,
 ) -> lane.AtomicOp:
     parts = {"address": placed.address, "compare": None, "value": _held(context, op.value, layout), "mask": mask}
+    if again is not None:
+        parts["awaited"] = context.builder.splat(again[1], 1)
     if isinstance(op, AtomicCasOp):
         parts["compare"] = _held(context, op.compare, layout)
     present = {name: value for name, value in parts.items() if value is not None}
     where = lane.access_properties(",".join(present), placed.width, placed.slots, placed.immediates, argument_of(op.pointer))
     kind = op.kind if isinstance(op, AtomicRmwOp) else lane.CAS
     words = {"kind": string_attr(kind), "order": string_attr(op.order), "scope": string_attr(op.scope)}
+    if again is not None:
+        words["again"] = string_attr(again[0])
     result = [lane.vector(layout.registers, types.element_of(op.value.type))] if op.result_is_used else []
     made = lane.AtomicOp.create(operands=list(present.values()), result_types=result, properties={**where, **words})
     say_deal(context, context.builder.insert(made), layout)

@@ -30,10 +30,13 @@ class BufferBounds:
         self.scalars = addressing.scalars
         self.facts = addressing.facts
 
-    def of(self, op: BlockAccess, own: int | None, moves: bool, also: SSAValue | None) -> tuple[SSAValue | None, list[int]]:
+    def of(
+        self, op: BlockAccess, own: int | None, moves: int | None, also: SSAValue | None
+    ) -> tuple[SSAValue | None, list[int]]:
         """A block's limit (None if nothing is checked), and the dims that it does not check.
 
-        `own` is the dim that has one; offsets are counted from the block's first element, or from index 0 there where it `moves`.
+        `own` is the dim that has one; offsets are counted from the block's first element or, where it `moves`, from so many bytes
+        before index 0 there.
         """
         b = self.builder
         checked = [d for d, bound in enumerate(op.shape) if bound is not None]
@@ -41,7 +44,7 @@ class BufferBounds:
             return None, []
         limit = b.constant(literal(OUTSIDE), types.i32)
         if own is not None:
-            limit = b.op("muli", self._bound(op, own), self._step(op, own)) if moves else self._end(op, own)
+            limit = self._end(op, own) if moves is None else self._from(self._bound(op, own, moves), op, own, moves)
         masked = []
         for d in checked:
             if d == own:
@@ -52,22 +55,29 @@ class BufferBounds:
                 masked.append(d)
         return limit, masked
 
-    def begin(self, op: BlockAccess, dim: int) -> SSAValue:
-        """Where a block begins along its limit's dim, in bytes: no further than the bound, from where all is out of bounds."""
+    def begin(self, op: BlockAccess, dim: int, before: int) -> SSAValue:
+        """Where a block begins along its limit's dim, in bytes from so many before index 0: no further than the bound, from where
+        all is out of bounds."""
         b = self.builder
         offset, bound = op.offsets[dim], op.shape[dim]
         at = b.extend(self.scalars[offset], types.i32)
         if not _stays_below(offset, bound):
             wide, _ = self._wide(op, dim)
-            at = b.extend(b.op("mins", wide, b.extend(self._bound(op, dim), wide.type)), types.i32)
-        return b.op("muli", at, self._step(op, dim))
+            at = b.extend(b.op("mins", wide, b.extend(self._bound(op, dim, before), wide.type)), types.i32)
+        return self._from(at, op, dim, before)
 
-    def _bound(self, op: BlockAccess, dim: int) -> SSAValue:
-        """A dim's bound, but no more than leaves its whole block room below `OUTSIDE`, as i32."""
+    def _from(self, index: SSAValue, op: BlockAccess, dim: int, before: int) -> SSAValue:
+        """An index of a dim in bytes, from so many before index 0."""
+        b = self.builder
+        return b.op("addi", b.op("muli", index, self._step(op, dim)), b.constant(literal(before), types.i32))
+
+    def _bound(self, op: BlockAccess, dim: int, before: int) -> SSAValue:
+        """A dim's bound, but no more than leaves its whole block room below `OUTSIDE`, and no less than stands `before` index 0, as
+        i32."""
         b, step = self.builder, self._stride(op, dim) * self.addressing.size(op)
         _, bound = self._wide(op, dim)
-        cap = b.constant(min(OUTSIDE // step - op.block[dim] - 1, (1 << 31) - 1), bound.type)
-        return b.extend(b.op("mins", b.op("maxs", bound, b.constant(0, bound.type)), cap), types.i32)
+        cap = b.constant(min((OUTSIDE - before) // step - op.block[dim] - 1, (1 << 31) - 1), bound.type)
+        return b.extend(b.op("mins", b.op("maxs", bound, b.constant(-(before // step), bound.type)), cap), types.i32)
 
     def _stride(self, op: BlockAccess, dim: int) -> int:
         stride = self.facts.constant(op.strides[dim])
@@ -89,8 +99,11 @@ class BufferBounds:
         """Whether the only index of a dim is in bounds."""
         b = self.builder
         offset, bound = self._wide(op, dim)
-        within = b.op("lts", offset, bound)
-        return within if op.checks[dim] != "both" else b.op("andi", within, b.op("ges", offset, b.constant(0, offset.type)))
+        if op.checks[dim] == "both":
+            end = op.shape[dim]
+            assert end is not None
+            return b.op("ltu", offset, self.addressing.no_sign(end, bound))
+        return b.op("lts", offset, bound)
 
     def _wide(self, op: BlockAccess, dim: int) -> tuple[SSAValue, SSAValue]:
         """A dim's offset and bound in one type."""

@@ -55,11 +55,11 @@ class RegionCombiner:
         """The elements at `indices` of each vector."""
         return [self.builder.pick(value, indices) for value in group]
 
-    def shuffled(self, value: SSAValue, distance: int) -> SSAValue:
-        """What the lane at a distance, as XOR of their indices, holds."""
+    def shuffled(self, value: SSAValue, lanes: int | SSAValue, mode: str = "xor") -> SSAValue:
+        """What another lane holds: the one at a distance, as XOR of their indices, or of another mode of `lane.shuffle`."""
         if not types.is_bool(value.type):
-            return self.builder.shuffle(value, "xor", distance)
-        wide = self.builder.shuffle(self.builder.op("extu", value, result=types.i32), "xor", distance)
+            return self.builder.shuffle(value, mode, lanes)
+        wide = self.builder.shuffle(self.builder.op("extu", value, result=types.i32), mode, lanes)
         return self.builder.op("nei", wide, self.builder.constant(0, wide.type))
 
     def cheapest(self, distance: int) -> int:

@@ -25,7 +25,7 @@ from tilefw.simt.lower import exchange
 from tilefw.simt.lower.access import Addressing
 from tilefw.simt.lower.offsets import Offsets
 from tilefw.tile import types
-from tilefw.tile.dialect.base import string_attr
+from tilefw.tile.dialect.base import integer_attr, string_attr
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,17 @@ class SharedView:
 class LoweringContext:
     """The state of one function's lowering."""
 
-    def __init__(self, function: FuncOp, machine: LaneMachine) -> None:
+    def __init__(self, function: FuncOp, machine: LaneMachine, analysed: LoweringContext | None = None) -> None:
         self.function = function
         self.machine = machine
         self.pointer: Attribute = types.i64 if machine.chip.pointer_bits == 64 else types.i32
-        self.facts = LaneFacts(function)
-        self.assignment = Assignment(function, machine, self.facts)
-        self.shared = shared_layouts(function, self.assignment, machine)
+        if analysed is None:
+            self.facts = LaneFacts(function, machine)
+            self.assignment = Assignment(function, machine, self.facts)
+            self.shared = shared_layouts(function, self.assignment, machine)
+        else:
+            self.facts, self.assignment, self.shared = analysed.facts, analysed.assignment, analysed.shared
+        self.waves = machine.warps
         self.scalars: dict[SSAValue, SSAValue] = {}
         self.tiles: dict[tuple[SSAValue, LinearLayout], SSAValue] = {}
         self.steps: dict[SSAValue, Callable[[int], SSAValue]] = {}
@@ -57,6 +61,17 @@ class LoweringContext:
         self.builder = LaneBuilder(Block(), function.location)
         self.address = Addressing(self.builder, self.scalars, self.facts, self.pointer, self.assignment.accesses)
         self.offsets = Offsets(self.address, machine) if machine.chip.offsets else None
+
+    def anew(self) -> LoweringContext:
+        """One of the same analyses, by which nothing is lowered yet."""
+        return LoweringContext(self.function, self.machine, self)
+
+    def leave(self, spare: int) -> None:
+        """End the threads whose index has bits of `spare`, which are whole waves."""
+        self.waves >>= spare.bit_count()
+        self.address.spare = spare
+        if spare:
+            self.builder.insert(lane.LeaveOp.create(properties={"bits": integer_attr(spare)}))
 
     def element(self, type: Attribute) -> Attribute:
         """The lane-level element type: pointers are integers."""
@@ -83,7 +98,17 @@ class LoweringContext:
 
     def deal(self, layout: LinearLayout) -> int:
         """A number for the way in which a layout deals elements to waves: the first that is asked for has 0, and one wave all."""
-        return self._deals.setdefault(layout.deal, len(self._deals)) if self.machine.warps > 1 else 0
+        if self.waves == 1:
+            return 0
+        shape, within, waves = layout.deal
+        stay = tuple(wave for i, wave in enumerate(waves) if not self.address.spare >> len(layout.lane) + i & 1)
+        return self._deals.setdefault((shape, within, stay), len(self._deals))
+
+    def repeated(self, layout: LinearLayout | None) -> bool:
+        """Whether several waves have the elements of a layout, None for a scalar's."""
+        if layout is None:
+            return self.waves > 1
+        return layout.copies & ~self.address.spare >= self.machine.lanes
 
     def convert(self, value: SSAValue) -> None:
         """Bring a tile that was just computed to the layouts that it is converted to."""

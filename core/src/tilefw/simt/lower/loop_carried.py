@@ -75,7 +75,7 @@ def move_offsets(
             continue
         step, accesses = _other(advance, argument), _accesses(argument, advance)
         grows = isinstance(step.owner, lane.ConstantOp) and step.owner.value >= 0
-        if not accesses or not _before(step, body) or not (grows or argument in centered) or any(a.buffer < 0 for a in accesses):
+        if not accesses or not is_before(step, body) or not (grows or argument in centered) or any(a.buffer < 0 for a in accesses):
             continue
         places = [_invariants(access.operands[0], body) for access in accesses]
         if None in places or sum(types.shape_of(v.type)[0] for v in {v for p in places for v in p or ()}) > _FEW:
@@ -123,7 +123,7 @@ def _accesses(base: SSAValue, advance: Operation) -> list[lane.MemoryOp]:
 
 def _invariants(offset: SSAValue, body: Block) -> list[SSAValue] | None:
     """The invariant vectors that offsets are joined of, or chosen from where they are not `OUTSIDE`; None if there are others."""
-    if _before(offset, body):
+    if is_before(offset, body):
         return [offset]
     owner = offset.owner
     if isinstance(owner, lane.JoinOp):
@@ -168,7 +168,7 @@ def _sums(body: Block, index: int, argument: SSAValue) -> list[Operation]:
         return []
     added = {_other(op, argument) for op in (advance, *sums)}
     terms = {_other(op, argument) for op in sums}
-    invariant = argument not in added and all(_before(term, body) for term in terms)
+    invariant = argument not in added and all(is_before(term, body) for term in terms)
     return sums if len(terms) == 1 and invariant else []
 
 
@@ -187,7 +187,7 @@ def _other(add: Operation, operand: SSAValue) -> SSAValue:
     return b if a is operand else a
 
 
-def _before(value: SSAValue, body: Block) -> bool:
+def is_before(value: SSAValue, body: Block) -> bool:
     """Whether a value is made outside of a block and all that it contains."""
     owner = value.owner
     block = owner if isinstance(owner, Block) else owner.parent

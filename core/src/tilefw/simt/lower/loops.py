@@ -9,19 +9,24 @@ from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilefw.simt.layout import LinearLayout
+from tilefw.simt.lower.atomics import atomic
 from tilefw.simt.lower.context import LoweringContext
+from tilefw.simt.lower.linear import carry_linear
 from tilefw.simt.lower.loop_carried import Moved, move_offsets, start_with_invariants
+from tilefw.simt.lower.spin import AwaitedAccess, spins
 
 Body = Callable[[Block], None]
+Op = Callable[[Operation], None]
 _Placed = tuple[SSAValue, LinearLayout | None]
 
 
 class LoopLowering:
-    """Lowers control flow; `body` lowers the ops of a block."""
+    """Lowers control flow; `body` lowers the ops of a block, `op` one."""
 
-    def __init__(self, context: LoweringContext, body: Body) -> None:
+    def __init__(self, context: LoweringContext, body: Body, op: Op) -> None:
         self.context = context
         self.body = body
+        self.op = op
 
     def lower(self, op: Operation) -> bool:
         """Whether the op is control flow; if so, it is lowered."""
@@ -64,6 +69,8 @@ class LoopLowering:
         starts = start_with_invariants(self.context.builder, body.block, inits, wanted, offsets.centered if offsets else None)
         if offsets is not None and offsets.small:
             moved = move_offsets(self.context.builder, body.block, starts, wanted, offsets.centered)
+        if offsets is not None:
+            carry_linear(self.context.builder, body.block, bounds[0], bounds[2], moved)
         starts = [start for index, start in enumerate(starts) if index not in moved.dropped]
         self._results(op, carried, [*bounds, *starts, *moved.starts], [body], moved)
 
@@ -74,9 +81,21 @@ class LoopLowering:
 
     def _while(self, op: WhileOp) -> None:
         before, after = op.before_region.block, op.after_region.block
+        waiting = spins(op)
+        if waiting is not None:
+            self._spin(before, waiting)
+            return
         inits = self._given(list(op.arguments), list(before.args))
         regions = [self._region(before, list(before.args), [], True), self._region(after, list(after.args), [], True)]
         self._results(op, list(after.args), inits, regions)
+
+    def _spin(self, before: Block, waiting: AwaitedAccess) -> None:
+        """One access that is made until it finds what it waits for: by the thread that makes it, while others wait at a barrier."""
+        for inner in before.ops:
+            if inner is waiting.access:
+                atomic(self.context, waiting.access, (waiting.row, self.context.scalars[waiting.awaited]))
+            elif inner is not waiting.comparison and not isinstance(inner, ConditionOp):
+                self.op(inner)
 
     def _results(
         self, op: Operation, like: Sequence[SSAValue], operands: list[SSAValue], regions: list[Region], moved: Moved | None = None

@@ -137,7 +137,7 @@ def _load(
     parts = {"address": placed.address, "base": placed.base, "limit": placed.limit, "mask": placed.mask, "other": other}
     type = context.lane_type(op.results[0], layout)
     access = _access(context, lane.LoadOp, op, parts, placed, base, [type])
-    if context.machine.warps > 1 and (layout is None or layout.copies >= context.machine.lanes):
+    if context.repeated(layout):
         access.properties["repeated"] = UnitAttr()
     elif layout is not None:
         say_deal(context, access, layout)

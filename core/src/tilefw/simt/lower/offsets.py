@@ -95,8 +95,9 @@ class Offsets:
 
     def _start(
         self, op: BlockAccess, addresses: int, bias: int, least: int, own: int | None
-    ) -> tuple[SSAValue, SSAValue, bool]:
-        """The base, what is added to each lane's offset, and whether that holds where the block begins along the dim `own`.
+    ) -> tuple[SSAValue, SSAValue, int | None]:
+        """The base, what is added to each lane's offset, and if that holds where the block begins along the dim `own`, from how
+        many bytes before index 0.
 
         Where a block begins is the base's business, unless loops move it: to move the few offsets that there are is less work than
         to move the base, with all that a chip makes of it, and serves every access alike. Nor is it worth 64 bits to sum up what
@@ -106,15 +107,18 @@ class Offsets:
         start, few = self.scalars[op.base], not self.builder.in_loop or addresses <= _FEW
         if own is not None and few and self._moves(op, own):
             assert self.limits is not None
-            return self._base(op, least - bias, own), self.limits.begin(op, own), True
+            low = self.facts.bounds(op.offsets[own])[0]
+            before = UNDER_2_GIB if low is None or low < 0 else 0
+            return self._base(op, least - bias - before, own), self.limits.begin(op, own, before), before
         from_argument = None if self.limits is None or own is not None else self._from_argument(op, least)
         if from_argument is not None:
-            return *from_argument, False
+            return *from_argument, None
         steady = all(self.facts.constant(s) is not None for s in op.strides)
         if steady or not few or not self._in_small(op.base) or not bias or any(self._below(op, d) for d in range(len(op.block))):
-            return self._base(op, least - bias), b.constant(literal(bias), types.i32), False
+            base = self._near(op, least - bias) or self._base(op, least - bias)
+            return base, b.constant(literal(bias), types.i32), None
         shift = self._begin(op, b.constant(literal(bias), types.i32))
-        return b.op("addi", start, b.constant(least - bias, start.type)), shift, False
+        return b.op("addi", start, b.constant(least - bias, start.type)), shift, None
 
     def _begin(self, op: BlockAccess, shift: SSAValue) -> SSAValue:
         """Where a block begins, in bytes from its base, and `shift`: the low 32 bits of it."""
@@ -141,7 +145,8 @@ class Offsets:
         strides = [self.facts.constant(s) for s in op.strides]
         if (not terms and None not in strides) or any(s is not None and s < 0 for s in strides):
             return None
-        bias = 0 if all(self._positive(v) for v in (*terms, *op.offsets, *op.strides)) else UNDER_2_GIB
+        positive = all(self._positive(v) for v in (*terms, *op.offsets)) and all(self._grows(op, d) for d in range(len(op.block)))
+        bias = 0 if positive else UNDER_2_GIB
         shift = self._sum(terms, size, b.constant(literal(bias + least), types.i32))
         base = self.scalars[argument]
         return b.op("addi", base, b.constant(-bias, base.type)), self._begin(op, shift)
@@ -151,8 +156,15 @@ class Offsets:
         low = self.facts.bounds(value)[0]
         return low is not None and low >= 0
 
+    def _grows(self, op: BlockAccess, dim: int) -> bool:
+        """Whether a dim's stride surely has no sign where a block is accessed, as no bound has that an index which has none is
+        below."""
+        stride = op.strides[dim]
+        least = [self.facts.bounds(offset)[0] for offset, bound in zip(op.offsets, op.shape, strict=True) if bound is stride]
+        return self._positive(stride) or any(low is not None and low >= 0 for low in least)
+
     def _moves(self, op: BlockAccess, own: int) -> bool:
-        """Whether a loop moves a block along a dim, from where the offsets to come have no sign and fit."""
+        """Whether a loop moves a block along a dim, from where the offsets to come along others have no sign, and all fit."""
         b = self.builder
         begin = self.scalars[op.offsets[own]]
         if not (b.in_loop and b.depth(begin) > b.depth(self.scalars[op.base]) and self._in_small(op.base)):
@@ -162,7 +174,7 @@ class Offsets:
             return False
         for d, offset in enumerate(op.offsets):
             low, stride = self.facts.bounds(offset)[0], self.facts.constant(op.strides[d])
-            if self.facts.constant(offset) != 0 and (low is None or low < 0 or stride is None or stride < 0):
+            if d != own and self.facts.constant(offset) != 0 and (low is None or low < 0 or stride is None or stride < 0):
                 return False
         return True
 
@@ -190,8 +202,7 @@ class Offsets:
                 if below or not self._in_small(op.base):
                     return None
                 known = False
-                sign = self.facts.bounds(op.strides[d])[0]
-                positive = positive and sign is not None and sign >= 0
+                positive = positive and self._grows(op, d)
                 continue
             reach = (extent - 1) * stride * size
             low, high, positive = low + min(0, reach), high + max(0, reach), positive and stride >= 0
@@ -230,6 +241,28 @@ class Offsets:
             total = b.op("addi", total, term)
         return total
 
+    def _near(self, op: BlockAccess, constant: int) -> SSAValue | None:
+        """The address of the block's first element and a constant, as one sum of an argument and 32 bits, which tell how far any
+        byte of a small buffer is from it; None where there is not more than one term, or a loop moves some."""
+        b, size = self.builder, self.addressing.size(op)
+        argument, terms = _behind(op.base)
+        begins = [d for d, offset in enumerate(op.offsets) if self.facts.constant(offset) != 0]
+        if not self.small or b.in_loop or not _is_argument(argument) or len(terms) + len(begins) < 2:
+            return None
+        if any(self._below(op, d) for d in range(len(op.block))):
+            return None
+        parts = [b.extend(self.scalars[term], types.i32) for term in terms]
+        for d in begins:
+            index, stride = b.extend(self.scalars[op.offsets[d]], types.i32), self.facts.constant(op.strides[d])
+            factor = b.extend(self.scalars[op.strides[d]], types.i32) if stride is None else b.constant(literal(stride), types.i32)
+            parts.append(b.op("muli", index, factor))
+        total = parts[0]
+        for part in parts[1:]:
+            total = b.op("addi", total, part)
+        base = self.scalars[argument]
+        far = b.extend(b.op("muli", total, b.constant(size, types.i32)), base.type)
+        return b.op("addi", b.op("addi", base, b.constant(constant, base.type)), far)
+
     def _terms(self, op: BlockAccess, d: int, size: int) -> list[SSAValue]:
         """Where a block begins along a dim, in bytes, as terms that loops change alike."""
         b, pointer = self.builder, self.addressing.pointer
@@ -252,6 +285,8 @@ class Offsets:
 
     def _times(self, value: SSAValue, factor: int) -> SSAValue:
         """A wide product with a constant, which of a power of two is no product."""
+        if factor == 1:
+            return value
         if factor > 0 and not factor & (factor - 1):
             return self.builder.op("shl", value, self.builder.constant(factor.bit_length() - 1, value.type))
         return self.builder.op("muli", value, self.builder.constant(factor, value.type))

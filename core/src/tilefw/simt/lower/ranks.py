@@ -31,6 +31,12 @@ class Ranks:
         """A register's field in thread 0."""
         return _field(self._indices[register] ^ self._flipped, first, width)
 
+    def thread_bit(self, bit: int) -> int | None:
+        """The bit of the thread index that a bit of the rank is in all registers (or, reversed, is not); None if there is no such
+        one."""
+        found = [i for i, basis in enumerate(self._thread) if basis >> bit & 1]
+        return found[0] if len(found) == 1 and not any(index >> bit & 1 for index in self._indices) else None
+
     def at_least(self, register: int, first: int, width: int, least: int) -> Predicate:
         """Whether a register's field is at least `least`."""
         constant = self.constant(register, first, width)

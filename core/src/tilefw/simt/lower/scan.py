@@ -4,7 +4,8 @@ Bit by bit of the rank along the axis, from the lowest, blocks of elements are j
 Logic", 1960): what the lower block comes to is put before every element of the upper one. For each bit there is a *flip*, a
 difference of places (register, lane, warp) that changes this bit of the index and nothing else, so a block's other half is found
 in any layout, among copies and under swizzles. Every place of a block knows its total; a flip of lanes exchanges totals in one
-shuffle, those of warps go through shared memory, several flips at once.
+shuffle, those of warps go through shared memory, several flips at once. Where lanes follow one another in the order of ranks no
+total is needed on the way: what an upper half lacks is the prefix that the last lane of the lower half has.
 
 The lowest bits most often stand in registers: each lane then runs over its elements once, only the runs take part in what follows
 as one element each, and in the end what comes before a run is put before each of its elements.
@@ -73,8 +74,14 @@ def lower(context: Any, op: ScanOp, operands: Sequence[SSAValue], layout: Linear
         if how is How.REGISTERS:
             work.in_registers(count)
         elif how is How.LANES:
-            for _ in range(count):
-                work.between_lanes()
+            while count:
+                following = work.following(count)
+                if following > 1:
+                    work.across_lanes(following)
+                    count -= following
+                else:
+                    work.between_lanes()
+                    count -= 1
         else:
             for first in range(0, count, ROUND):
                 work.through_shared(min(ROUND, count - first))
@@ -171,6 +178,62 @@ class _Scan(RegionCombiner):
             pair = (lambda i: self.pick(theirs, i)), (lambda i: self.pick(mine, i))
             theirs, mine = choose(self.builder, upper, *pair), choose(self.builder, upper, *pair[::-1])
         self.totals = self.combine(theirs, mine)
+
+    # Across lanes that follow one another.
+
+    def following(self, most: int) -> int:
+        """How many of the next flips, at most so many, are each one bit of the lane, which follow one another."""
+        first, count = self.flips[self.done], 0
+        for flip in self.flips[self.done : self.done + most]:
+            bit = self.ranks.thread_bit(self.done + count)
+            if flip.register or bit is None or flip.lane != 1 << bit or flip.lane != first.lane << count:
+                break
+            count += 1
+        return count
+
+    def across_lanes(self, width: int) -> None:
+        """Each lane sums up the totals to its own: those of an upper half take what the last lane of the lower half has."""
+        level, first = self.level(self.done), self.flips[self.done].lane
+        sums = self.totals
+        for step in range(width):
+            given = self._from_lower(sums, first, first << step)
+            upper = [self.ranks.at_least(r, self.done + step, 1, 1) for r in level.registers]
+            sums = self._after(lambda at, given=given: self.pick(given, at), upper, sums)
+        group = ((1 << width) - 1) * first
+        if self.done:
+            mine = self._lane(lambda lane, b: b.op("addi", lane, b.constant(first if self.reverse else -first, lane.type)))
+            given = [self.shuffled(value, mine, "index") for value in sums]
+            upper = [self.ranks.at_least(r, self.done, width, 1) for r in self._runs]
+            self._put_before(lambda at: self.pick(given, [level.source[self._runs[i]] for i in at]), upper)
+        else:
+            self.scanned = sums
+        if self.done + width < len(self.flips):
+            last = self._lane(lambda lane, b: self._end(lane, group))
+            given = [self.shuffled(value, last, "index") for value in sums]
+            self.totals = self.pick(given, [level.source[r] for r in self.level(self.done + width).registers])
+            for step in range(width):
+                self.now_alike(first << step)
+        self.done += width
+
+    def _from_lower(self, group: Group, first: int, half: int) -> Group:
+        """What the last lane of the lower half has, in lanes of the upper half; `first` is the lane's lowest bit that counts."""
+        if first == 1 and self.context.machine.chip.half_shuffles:
+            return [self.shuffled(value, half, "upper" if self.reverse else "lower") for value in group]
+        source = self._lane(lambda lane, b: b.op("xori", self._end(lane, half - first | half), b.constant(half, lane.type)))
+        return [self.shuffled(value, source, "index") for value in group]
+
+    def _end(self, lane: SSAValue, bits: int) -> SSAValue:
+        """The last lane, in the order of ranks, of those that differ in these bits."""
+        b = self.builder
+        if self.reverse:
+            return b.op("andi", lane, b.constant(self.context.machine.lanes - 1 & ~bits, lane.type))
+        return b.op("ori", lane, b.constant(bits, lane.type))
+
+    def _lane(self, of: Any) -> SSAValue:
+        """A lane's index, made of the thread's own."""
+        b, last = self.builder, self.context.machine.lanes - 1
+        lanes = b.constant(last, self.context.address.thread_id().type)
+        return b.op("andi", of(b.op("andi", self.context.address.thread_id(), lanes), b), lanes)
 
     # Through shared memory.
 

@@ -17,6 +17,7 @@ from tilefw.api.errors import UnsupportedError
 from tilefw.simt.description import ChipDescription, LaneMachine
 from tilefw.simt.lower import atomics, compute, memory, remarks, shape, shared, values
 from tilefw.simt.lower.context import LoweringContext
+from tilefw.simt.lower.leave import spare_threads, works_together
 from tilefw.simt.lower.loops import LoopLowering
 from tilefw.tile import types
 from tilefw.tile.dialect.base import integer_attr
@@ -71,12 +72,25 @@ def _number(values: Sequence[object], name: str) -> int:
 def lowered_function(function: FuncOp, machine: LaneMachine) -> FuncOp:
     """The function rebuilt in lane IR; the old one is left as it is."""
     context = LoweringContext(function, machine)
+    spare = spare_threads(function, context.assignment, machine)
+    if spare:
+        lowered = _lowered(context, spare)
+        if not works_together(lowered):
+            return lowered
+        context = context.anew()
+    return _lowered(context, 0)
+
+
+def _lowered(context: LoweringContext, spare: int) -> FuncOp:
+    """The function in lane IR, in which the threads whose index has bits of `spare` end at once."""
+    function, machine = context.function, context.machine
     old = function.body.block
     block = Block(arg_types=[a.type for a in old.args])
     context.builder.block = block
     for a, b in zip(old.args, block.args, strict=True):
         b.name_hint = a.name_hint
         context.scalars[a] = context.builder.op("ptr_to_int", b, result=context.pointer) if types.is_pointer(a.type) else b
+    context.leave(spare)
     _Lowering(context).body(old)
     attributes = {
         **function.attributes, "lane.lanes": integer_attr(machine.lanes), "lane.warps": integer_attr(machine.warps),
@@ -92,7 +106,7 @@ class _Lowering:
 
     def __init__(self, context: LoweringContext) -> None:
         self.context = context
-        self.loops = LoopLowering(context, self.body)
+        self.loops = LoopLowering(context, self.body, self._op)
 
     def body(self, block: Block) -> None:
         for op in block.ops:

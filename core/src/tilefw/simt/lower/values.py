@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xdsl.ir import SSAValue
 
+from tilefw.api.integers import log2
 from tilefw.simt import lane
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.lower.context import LoweringContext
@@ -22,12 +23,27 @@ def _row(context: LoweringContext, op: ElementwiseOp, layout: LinearLayout | Non
     values = [context.get(v, layout) for v in op.operands]
     if op.row.name in ("ptr_to_int", "int_to_ptr"):
         return context.builder.extend(values[0], context.element(op.result.type))
+    if types.element_of(op.result.type) == types.i1 and (known := context.facts.constant(op.result)) is not None:
+        return context.builder.constant(known, context.lane_type(op.result, layout))
+    if (low := _of_low_bits(context, op)) is not None:
+        row, number = low
+        return context.builder.op(row, values[0], context.builder.constant(number, values[0].type))
     first = _first_alike(context, op, layout)
     if first is None:
         return _computed(context, op, values)
     chosen = sorted(set(first))
     made = _computed(context, op, [context.builder.pick(v, chosen) for v in values])
     return context.builder.pick(made, [chosen.index(r) for r in first])
+
+
+def _of_low_bits(context: LoweringContext, op: ElementwiseOp) -> tuple[str, int] | None:
+    """Quotient and remainder of a number without a sign by a power of two: a row and its second operand."""
+    if op.row.name not in ("divs", "rems"):
+        return None
+    least, power = context.facts.bounds(op.operands[0])[0], context.facts.constant(op.operands[1])
+    if least is None or least < 0 or power is None or power <= 0 or power & power - 1:
+        return None
+    return ("shru", log2(power)) if op.row.name == "divs" else ("andi", power - 1)
 
 
 def _computed(context: LoweringContext, op: ElementwiseOp, values: list[SSAValue]) -> SSAValue:

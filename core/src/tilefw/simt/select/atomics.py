@@ -48,6 +48,9 @@ class AtomicSelection:
 
     def atomic(self, op: lane.AtomicOp) -> None:
         """All accesses of an op, and its result."""
+        if op.part("awaited") is not None:
+            self._until(op)
+            return
         count = len(op.slots)
         requests = {k: access for k in range(count) if (access := self._wanted(op, k)) is not None}
         made = [self._native(op, access) for access in requests.values()]
@@ -63,6 +66,29 @@ class AtomicSelection:
                 self.chip.fence(self.code, "acquire", op.scope)
         if op.results:
             self._define(op, dict(zip(requests, found, strict=True)))
+
+    def _until(self, op: lane.AtomicOp) -> None:
+        """An access that is made again as long as the lane that makes it waits for what it finds; waves without it go on."""
+        code, chip, awaited = self.code, self.chip, op.part("awaited")
+        wanted = self._wanted(op, 0)
+        if wanted is None or awaited is None:
+            return
+        other, first = self.values.element(awaited), self._native(op, wanted)
+        if op.releases:
+            chip.fence(code, "release", op.scope)
+        head = code.label("again")
+        code.start(head)
+        code.scopes.append({})
+        (old,) = self._relaxed(op, [wanted], [first])
+        assert old is not None
+        waits = code(f"{op.word('again')}.{type_name(op.accessed)}", old, other)
+        chip.branch_if(code, chip.any_lane(code, self._also(wanted.predicate, waits)), head, False)
+        code.scopes.pop()
+        code.start(code.label("found"))
+        if op.acquires:
+            chip.fence(code, "acquire", op.scope)
+        if op.results:
+            self._define(op, {0: old})
 
     def _relaxed(
         self, op: lane.AtomicOp, requests: Sequence[RequestedAtomic], made: Sequence[_Native | None]

@@ -82,8 +82,12 @@ _FOLDS = {
 }
 _FOLDED = {f"{row}.i{bits}": (fold, bits) for row, fold in _FOLDS.items() for bits in (32, 64)}
 # Rows that give their first operand back when the second is this constant.
-_NEUTRAL = {"addi.i32": 0, "subi.i32": 0, "ori.i32": 0, "xori.i32": 0, "shl.i32": 0, "shru.i32": 0, "shrs.i32": 0, "muli.i32": 1}
-_EITHER_WAY = frozenset({"addi.i32", "ori.i32", "xori.i32", "muli.i32"})  # and the second when the first is
+_NEUTRAL = {
+    f"{row}.i{bits}": constant for bits in (32, 64)
+    for row, constant in {"addi": 0, "subi": 0, "ori": 0, "xori": 0, "shl": 0, "shru": 0, "shrs": 0, "muli": 1}.items()
+}
+# The second one when the first is.
+_EITHER_WAY = frozenset(f"{row}.i{bits}" for row in ("addi", "ori", "xori", "muli") for bits in (32, 64))
 
 
 _TWO_WORDS = ("i64", "f64")  # types whose literals take two registers of a tuple
@@ -128,7 +132,7 @@ class Code:
         self.chip = chip
         self._uniform_classes, self._uniform_rules = chip.uniform_classes, chip.uniform_rules
         self._traits = chip.table.traits
-        self.block = function.block("entry")
+        self.block = self.home = function.block("entry")  # `home`: where what stands before all loops may be put
         self.place: Place | None = None
         self._location: object = None
         self.scopes: list[dict[object, Any]] = [{}]
@@ -136,6 +140,7 @@ class Code:
         self.parts: dict[tuple[Slice, int], tuple[Slice, int]] = {}
         self._displaced: dict[Slice, tuple[Slice, int]] = {}
         self._extended: dict[Slice, Element] = {}  # i64 that were i32 with a sign
+        self._masked: dict[Element, tuple[Element, int]] = {}  # values that are others, of which only some bits are left
         self._labels = 0
 
     def __call__(self, key: str, *operands: Element) -> Any:
@@ -181,8 +186,21 @@ class Code:
         result = rule(self, *operands)
         if key == "exts.i32.i64":
             self._extended[result] = operands[0]
+        elif key.startswith("andi.") and isinstance(operands[1], Const):
+            self._masked[result] = operands[0], operands[1].bits
         self.scopes[-1][memo] = result
         return result
+
+    def known(self, key: str, *operands: Element) -> Any:
+        """The element that a row gave for operands and that stands here; None where it was not asked for."""
+        return next((scope[key, operands] for scope in reversed(self.scopes) if (key, operands) in scope), None)
+
+    def modulo(self, element: Element, bits: int) -> Element | None:
+        """An integer that is `element` in its lowest `bits` bits, if all others of `element` surely are 0."""
+        source, mask = self._masked.get(element, (element, -1))
+        if not 0 <= mask < 1 << bits:
+            return None
+        return source if mask == (1 << bits) - 1 else element
 
     def displaced(self, base: Element, offset: int) -> Element:
         """`base` + `offset`, an address in shared memory. Sums with it keep the constant outermost: accesses take it as theirs."""

@@ -11,11 +11,13 @@ from xdsl.dialects.scf import ForOp, IfOp, WhileOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilefw.machine.inst import Slice
+from tilefw.simt.lane import ConstantOp, LeaveOp
 from tilefw.simt.lane.registers import carried_packed, per_register, size_of, type_name, whole
 from tilefw.simt.select.code import Const, Element, in_order
 from tilefw.simt.select.matrix import is_zero, sums_together
 from tilefw.simt.select.values import Values
 from tilefw.tile import types
+from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 
 Select = Callable[[Operation], None]
 
@@ -24,6 +26,13 @@ def _zeros(moves: Sequence[tuple[Slice, Element]]) -> bool:
     """Whether a pair of registers of 32 bits, at an even place of one register, both begin as zero: one move does for both."""
     to, sources = [register for register, _ in moves], [source for _, source in moves]
     return len(to) == 2 and in_order(to) and to[0].count == 1 and to[0].first % 2 == 0 and is_zero(sources)
+
+
+def _is_short(block: Block) -> bool:
+    """Whether a region is so short that to have it twice is less than a branch."""
+    made = list(block.ops)[:-1]
+    rows = [op for op in made if not isinstance(op, ConstantOp)]
+    return len(rows) <= 1 and all(isinstance(op, ElementwiseOp) and not types.shape_of(op.results[0].type) for op in rows)
 
 
 class ControlSelection:
@@ -89,6 +98,23 @@ class ControlSelection:
                 register, source, count = register.reg.slice(register.first, 2), Const("i64", 0), 2
             self.chip.move(self.code, register, source)
             at += count
+
+    # -- waves that end
+
+    def leave(self, op: LeaveOp) -> None:
+        """The highest bits of the thread index are some if it is not below the lowest of them."""
+        code, chip, bits = self.code, self.chip, op.bits
+        wave = chip.uniform(code, chip.form("i32", True), chip.thread_id(code))
+        lowest, workgroup = bits & -bits, code.function.attributes.workgroup
+        if workgroup is not None and bits + lowest == workgroup[0]:
+            leaves = code("geu.i32", wave, code.i32(lowest))
+        else:
+            leaves = code("nei.i32", code("andi.i32", wave, code.i32(bits)), code.i32(0))
+        stay = code.label("stay")
+        chip.branch_if(code, leaves, stay, True)
+        code.start(code.label("leave"))
+        chip.exit(code)
+        code.home = code.start(stay)
 
     # -- regions
 
@@ -163,24 +189,46 @@ class ControlSelection:
         code.start(end)
 
     def while_loop(self, op: WhileOp, select: Select) -> None:
+        """One branch a turn: where nothing is left to do after the condition, and where it is so short that it can be computed both
+        before the loop and behind each turn."""
         self.capture(op)
         code, before, after = self.code, op.before_region.block, op.after_region.block
         starts = self.gather(op.arguments)
         arguments = self.carriers(list(before.args))
         passed = self.carriers(list(after.args))
         self.copy(arguments, starts)
-        head, end = code.label("while"), code.label("end")
-        code.start(head)
-        condition = self.region(before, select)
-        predicate = self.predicate(condition.operands[0])
-        self.copy(passed, self.gather(condition.operands[1:]))
-        self.close()
-        self.chip.branch_if(code, predicate, end, True)
-        code.start(code.label("do"))
-        last = self.region(after, select)
-        self.copy(arguments, self.gather(last.operands))
-        self.close()
-        self.chip.branch(code, head)
+        head, end, do = code.label("while"), code.label("end"), code.label("do")
+
+        def check() -> Slice:
+            condition = self.region(before, select)
+            predicate = self.predicate(condition.operands[0])
+            self.copy(passed, self.gather(condition.operands[1:]))
+            return predicate
+
+        def turn() -> None:
+            last = self.region(after, select)
+            self.copy(arguments, self.gather(last.operands))
+            self.close()
+
+        short = _is_short(before)
+        if not short:
+            code.start(head)
+        predicate = check()
+        if not short and after.first_op is after.last_op:
+            turn()
+            self.close()
+            self.chip.branch_if(code, predicate, head, False)
+        else:
+            self.close()
+            self.chip.branch_if(code, predicate, end, True)
+            code.start(do)
+            turn()
+            if short:
+                predicate = check()
+                self.close()
+                self.chip.branch_if(code, predicate, do, False)
+            else:
+                self.chip.branch(code, head)
         code.start(end)
         for result, argument in zip(op.results, after.args, strict=True):
             self.values.vectors[result] = self.values.vectors[argument]

@@ -28,6 +28,7 @@ from tilefw.simt.lower.remarks import remarks_of
 from tilefw.simt.select.atomics import AtomicSelection
 from tilefw.simt.select.code import Code
 from tilefw.simt.select.control import ControlSelection
+from tilefw.simt.select.early import early_loads
 from tilefw.simt.select.matrix import MatrixSelection
 from tilefw.simt.select.memory import MemorySelection
 from tilefw.simt.select.parameters import parameters
@@ -83,6 +84,7 @@ class Selector:
         self._reads: list[Operation] = []  # of shared memory, not made yet
 
     def function(self, function: FuncOp) -> None:
+        self.memory.early = early_loads(function.body.block)
         self.chip.prologue(self.code)
         for i, argument in enumerate(function.body.block.args):
             name = f"i{self.chip.pointer_bits}" if types.is_pointer(argument.type) else type_name(argument.type)
@@ -163,6 +165,7 @@ _ORDERED: dict[type, Callable[[Selector, Any], None]] = {
     lane.CommitOp: lambda s, op: s.chip.commit(s.code),
     lane.WaitOp: lambda s, op: s.chip.wait(s.code, op.pending),
     lane.BarrierOp: lambda s, op: s.chip.barrier(s.code),
+    lane.LeaveOp: lambda s, op: s.control.leave(op),
     lane.FragmentLoadOp: lambda s, op: s.matrix.fragment_load(op),
     lane.AtomOp: lambda s, op: s.matrix.atom(op),
     lane.ThreadIdOp: lambda s, op: s.values.define(op.result, s.chip.thread_id(s.code)),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Self
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tilefw.api.errors import PluginError
 from tilefw.machine.inst import Slice
@@ -32,12 +33,13 @@ class _Accesses:
     eviction: str
     volatile: bool
     space: str
+    early: bool
 
     @classmethod
-    def of(cls, op: lane.MemoryOp) -> Self:
+    def of(cls, op: lane.MemoryOp, early: bool = False) -> Self:
         return cls(
             address_of(op), op.part("base"), op.part("limit"), address_slots(op), op.part("mask"),
-            op.buffer, op.word("cache"), op.word("eviction"), "volatile" in op.properties, op.word("space"),
+            op.buffer, op.word("cache"), op.word("eviction"), "volatile" in op.properties, op.word("space"), early,
         )
 
 
@@ -60,6 +62,7 @@ class MemorySelection:
         self.values = values
         self.code = values.code
         self.chip = values.chip
+        self.early: Container[Operation] = ()  # loads, see `early_loads`
 
     # -- loads
 
@@ -68,7 +71,7 @@ class MemorySelection:
         stored = "i8" if name == "i1" else name
         bits, width = bits_of(stored), op.width
         narrow = bits * width < 32
-        accesses, other = _Accesses.of(op), op.part("other")
+        accesses, other = _Accesses.of(op, op in self.early), op.part("other")
         registers: list[Element] = []
         type = self._register_type(stored, bits if narrow else max(bits, 32))
         form = self.chip.form(type, not types.shape_of(op.accessed))
@@ -228,7 +231,7 @@ class MemorySelection:
             address = self.register(of.address, slot)
         return LaneAccess(
             registers, bits, address, immediate + extra, predicate, of.buffer, of.cache, of.eviction, of.volatile, of.space,
-            base, limit,
+            base, limit, of.early,
         )
 
 

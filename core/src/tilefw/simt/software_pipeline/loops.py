@@ -77,7 +77,7 @@ class PipelineLoops(ModulePass):
         loops = [op for op in function.walk() if isinstance(op, ForOp) and candidates(op)]
         if not loops:
             return
-        accesses = Accesses(self.machine, LaneFacts(function))
+        accesses = Accesses(self.machine, LaneFacts(function, self.machine))
         plans = [(loop, plan(loop, stages_of(loop, self.num_stages), accesses, self.disjoint)) for loop in loops]
         for loop, found in plans:
             early = {load for chain in found for load in chain.loads}

@@ -13,6 +13,7 @@ from tilefw.api.machine import Block, Function, FunctionPass, Inst, Operand, Sli
 from tilefw_amd.isa.constants import is_inline
 from tilefw_amd.isa.registers import EXEC
 from tilefw_amd.machine.pseudo import expand, part, steps
+from tilefw_amd.machine.redundant import remove_redundant
 from tilefw_amd.machine.traits import SCALARS
 
 _ALL_LANES = (1 << 64) - 1
@@ -42,6 +43,7 @@ def expand_pseudos(function: Function) -> None:
     exec_mask = function.file("s", SCALARS).slice(EXEC.index, EXEC.count)
     for block in function.blocks:
         block.insts = list(_masked(block, exec_mask))
+    remove_redundant(function)
 
 
 def _masked(block: Block, exec_mask: Slice) -> Iterator[Inst]:

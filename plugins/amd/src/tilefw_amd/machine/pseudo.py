@@ -76,6 +76,12 @@ def widths(isa: InstructionSet, opcode: str) -> tuple[int, ...]:
     return tuple(bits[name] for name in _NAMES if name in bits)
 
 
+def by_halves(opcode: str) -> bool:
+    """Whether a pseudo-instruction takes its uses in halves of 32 bits, each of which may be a literal."""
+    named = [name for step in steps(opcode) for name in step.operands if name[0] != "d"]
+    return bool(named) and all("." in name for name in named)
+
+
 def is_branch(opcode: str) -> bool:
     return any(step.branches for step in steps(opcode))
 

@@ -9,7 +9,9 @@ without an encoding. Effects that no register shows are bits behind those of the
   of its workgroup have stored before a barrier, and what was stored is only in the cache then;
 - an access that acquires, which the invalidation behind it needs;
 - a volatile access, which the next one needs: memory may serve two of them in another order (AMDGPUUsage, "Memory Model gfx942":
-  "Ensures that volatile operations to different addresses will not be reordered by hardware").
+  "Ensures that volatile operations to different addresses will not be reordered by hardware");
+- a scalar load of a buffer, which stores behind it need, this wave's and those of others behind a barrier: it takes another way to
+  memory than they do.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ NAMES = _names()
 _IMPLICIT = {name: NAMES[name] for name in ("vcc", "exec", "m0")} | {"scc": 1 << SCC, "pc": 0}
 
 _WRITE_BACK, _EXCHANGE = 1 << roles.WRITE_BACK, 1 << roles.EXCHANGE
-_LDS, _VOLATILE = 1 << roles.STORED + 1, 1 << roles.STORED + 2
+_LDS, _VOLATILE, _SCALAR = 1 << roles.STORED + 1, 1 << roles.STORED + 2, 1 << roles.STORED + 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,8 @@ def events(isa: InstructionSet, inst: Inst, sets: RegisterSets) -> tuple[Event, 
         return ()
     results = sets.union(inst.defs)
     arriving = results | found.effects | (_EXCHANGE if _shared(row, inst, "load") else 0) | (_VOLATILE if inst.volatile else 0)
+    if row.unit == "smem" and inst.buffer is not None:
+        arriving |= _SCALAR
     merged = results if found.merged else 0
     return tuple(Event(queue, found.order, arriving, merged) for queue in found.queues)
 
@@ -98,10 +102,12 @@ def needs(isa: InstructionSet, inst: Inst) -> int:
     """Effects that must be there when the instruction is issued."""
     row, _ = _of(isa, inst)
     if row.name == "s_barrier":
-        return _LDS
+        return _LDS | _SCALAR
     if row.name == "buffer_inv":
         return _EXCHANGE if "sc1" in inst.uses else 0
-    return (_WRITE_BACK if _shared(row, inst, "store") else 0) | (_VOLATILE if inst.volatile else 0)
+    writes = row.unit == "vmem" and ("store" in row.facts or "atomic" in row.facts)
+    written = (_WRITE_BACK if _shared(row, inst, "store") else 0) | (_SCALAR if writes else 0)
+    return written | (_VOLATILE if inst.volatile else 0)
 
 
 def limits(inst: Inst) -> dict[str, int]:

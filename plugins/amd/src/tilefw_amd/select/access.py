@@ -196,12 +196,12 @@ def _scalar_pair(code: Code, base: Element) -> Slice:
 
 
 def _by_scalars(code: Code, access: LaneAccess) -> bool:
-    """Whether the scalar cache may serve a load: whole words at one address, of memory that nobody writes meanwhile."""
+    """Whether the scalar cache may serve a load: whole words at one address, of memory that nobody writes, or not before it."""
     plain = not access.space and not _volatile(access) and access.predicate is None and access.limit is None
     at = access.address if access.base is None else access.base
     uniform = isinstance(at, Const) or code.uniform(at)
     words = _bits(access) in _SCALAR_LOADS and access.bits >= _WORD and _whole(code, access)
-    return plain and uniform and words and _unwritten(code, access.buffer)
+    return plain and uniform and words and (access.early or _unwritten(code, access.buffer))
 
 
 def _unwritten(code: Code, buffer: int) -> bool:

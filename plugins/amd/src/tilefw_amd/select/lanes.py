@@ -40,17 +40,20 @@ def description(chip: Chip, rows: int = 0) -> ChipDescription:
     Shared memory: CDNA3 ISA, section "Local Data Share" (DS_READ_B128). Vector units have 16 lanes: a wave's instruction takes
     them for four cycles. Stores go through the L1 to the L2, which writes back (LLVM, AMDGPUUsage, "Memory Model gfx942"): what
     several instructions store of a line meets there. Buffer accesses check each dword (section "Range checking"). Wide accesses
-    are as fast at any dword (LLVM, SIISelLowering.cpp, `allowsMisalignedMemoryAccessesImpl`).
+    are as fast at any dword (LLVM, SIISelLowering.cpp, `allowsMisalignedMemoryAccessesImpl`). A barrier does not wait for waves
+    that have ended (section "Program Control", S_BARRIER).
     """
     limits = chip.limits
     return ChipDescription(
         name=chip.name, lanes=WAVE, pointer_bits=chip.pointer_bits, access_bytes=chip.access_bytes, alignment=4,
         threads=limits["threads_per_workgroup"], shared_bytes=limits["shared_bytes"], shared_access_bytes=chip.access_bytes,
         banks=limits["shared_banks"], bank_bytes=chip.bank_bytes, shuffles=True, exchanges=shuffles.EXCHANGES,
+        half_shuffles=True,
         atoms=of_rows(instruction_set(chip), rows),
         registers=limits["registers_per_thread"] // 2, processor_registers=limits["registers_per_processor"],
         processor_threads=limits["waves_per_simd"] * limits["simds_per_processor"] * WAVE, issue_cycles=chip.rates.vector_cycles,
         store_bytes=16, offsets=True, bounded=True, bound_bytes=4,
+        grid=chip.max_grid, grid_threads=abi.GRID_THREADS, waves_leave=True,
     )
 
 

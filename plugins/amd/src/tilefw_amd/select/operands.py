@@ -180,6 +180,7 @@ def scalar_operands(code: Code, opcode: str, operands: Sequence[Element | int]) 
     """Operands of a scalar instruction: inline constants as they are, one literal, the others in registers."""
     found: list[Operand] = []
     literal: int | None = None
+    halves = pseudo.by_halves(opcode)
     for operand, width in zip(operands, _scalar_widths(instruction_set_of(code), opcode, len(operands)), strict=True):
         if isinstance(operand, Slice):
             found.append(operand)
@@ -187,7 +188,7 @@ def scalar_operands(code: Code, opcode: str, operands: Sequence[Element | int]) 
         value = (operand if isinstance(operand, int) else constant_bits(operand)) & (1 << width) - 1
         if is_inline(value, width):
             found.append(value)
-        elif width == 32 and literal in (None, value):
+        elif (width == 32 or halves) and literal in (None, value):
             literal = value
             found.append(value)
         else:
@@ -226,11 +227,10 @@ def _constant(code: Code, opcode: str, form: str, value: int) -> Slice:
             return scope[key][0]
     register = code.new_register(form)
     inst = Inst(opcode, [register], [value], place=code.place)
-    entry = code.function.blocks[0]
-    if code.block is entry:
-        entry.insts.append(inst)
+    if code.block is code.home:
+        code.home.insts.append(inst)
     else:
-        entry.insts.insert(0, inst)
+        code.home.insts.insert(0, inst)
     code.scopes[0][key] = (register,)
     return register
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 from tilefw.api import Artifact, TargetInfo
 from tilefw.api.device import Argument, LaunchOptions
 from tilefw.api.sim import Decoders, LoadedProgram, SimulatedChip, SimulatorDevice
-from tilefw_amd import code_object
+from tilefw_amd import abi, code_object
 from tilefw_amd.assembler.assemble import assemble
 from tilefw_amd.chips import Chip, chip_of
 from tilefw_amd.isa.meaning.operand_values import APERTURE_BYTES, APERTURES
@@ -23,8 +23,9 @@ def simulated(chip: Chip) -> SimulatedChip:
     limits = chip.limits
     return SimulatedChip(
         name=chip.target, wave_size=limits["lanes"], pc_per_lane=False, max_threads=limits["threads_per_workgroup"],
-        max_grid=chip.max_grid, shared_bytes=limits["shared_bytes"], local_bytes=limits["scratch_bytes_per_thread"],
-        shared_banks=limits["shared_banks"], windows={space: (base, APERTURE_BYTES) for space, base in APERTURES.items()},
+        max_grid=chip.max_grid, max_threads_along=abi.GRID_THREADS, shared_bytes=limits["shared_bytes"],
+        local_bytes=limits["scratch_bytes_per_thread"], shared_banks=limits["shared_banks"],
+        windows={space: (base, APERTURE_BYTES) for space, base in APERTURES.items()},
     )
 
 

@@ -39,7 +39,7 @@ def _by_power(code: Code, t: str, n: Element, exponent: int) -> Element:
     """A shift rounds down: what is negative is first raised by the divisor less one."""
     if exponent == 0:
         return n
-    sign = code(f"shrs.{t}", n, _constant(t, BITS[t] - 1))
+    sign = code(f"shrs.{t}", n, _constant(t, BITS[t] - 1)) if exponent > 1 else n
     raised = code(f"addi.{t}", n, code(f"shru.{t}", sign, _constant(t, BITS[t] - exponent)))
     return code(f"shrs.{t}", raised, _constant(t, exponent))
 

@@ -83,6 +83,9 @@ def _signed(part: int, t: str, code: Code, n: Element, d: Element) -> Element:
     if isinstance(d, Const) and d.bits:
         divisor = d.bits - (d.bits >> (bits - 1) << bits)
         return by_constant.remainder(code, t, n, divisor, True) if part else by_constant.signed_quotient(code, t, n, divisor)
+    quotient = code.known(f"divs.{t}", n, d) if part else None
+    if quotient is not None:
+        return code(f"subi.{t}", n, code(f"muli.{t}", quotient, d))
     sign = code(f"shrs.{t}", n if part else code(f"xori.{t}", n, d), Const(t, bits - 1))
     result = _unsigned(part, t, code, code(f"absi.{t}", n), code(f"absi.{t}", d))
     return code(f"subi.{t}", code(f"xori.{t}", result, sign), sign)

@@ -80,7 +80,8 @@ def _exclusive_or(code: Code, x: Element, y: Element) -> Slice:
 
 
 def _shift(row: str, bits: int, code: Code, x: Element, y: Element) -> Element:
-    """The chip takes an amount modulo the width: what reaches the width is mended, or for a sign made the largest that does not."""
+    """The chip takes an amount modulo the width: what may reach the width is mended, or for a sign made the largest that does
+    not."""
     opcode, type_ = _SHIFTS[row][bits], f"i{bits}"
     if isinstance(y, Const):
         if (row, type_) == ("shrs", "i64") and y.bits >= bits - 1:
@@ -89,8 +90,13 @@ def _shift(row: str, bits: int, code: Code, x: Element, y: Element) -> Element:
         if y.bits >= bits and row != "shrs":
             return Const(type_, 0)
         return emit(code, opcode, FORM[type_], i32(min(y.bits, bits - 1)), x)
-    amount = y if bits != 64 else halves(y)[0]
     largest = Const(type_, bits - 1)
+    below = code.modulo(y, bits.bit_length() - 1)
+    amount = y if below is None else below
+    if bits == 64:
+        amount = halves(amount)[0]
+    if below is not None:
+        return emit(code, opcode, FORM[type_], amount, x)
     if row == "shrs":
         amount = code(f"minu.{type_}", y, largest)
         return emit(code, opcode, FORM[type_], amount if bits != 64 else halves(amount)[0], x)

@@ -75,6 +75,9 @@ def _shift(row: str, bits: int, code: Code, x: Element, y: Element) -> Element:
         if y.bits >= bits and row != "shrs":
             return Const(t, 0)
         return emit(code, opcode, _FORM[t], x, i32(min(y.bits, bits - 1)))
+    below = code.modulo(y, bits.bit_length() - 1)
+    if below is not None:
+        return emit(code, opcode, _FORM[t], x, halves(below)[0] if bits == 64 else below)
     if row == "shrs":
         limited = code("select.i64", code("leu.i64", y, largest), y, largest) if bits == 64 else code("minu.i32", y, largest)
         return emit(code, opcode, _FORM[t], x, halves(limited)[0] if bits == 64 else limited)
