@@ -1,6 +1,6 @@
 """Four chips against one on a matrix product: cycles predicted and simulated, what the links bound, and how far results are apart.
 
-    python bench/spatial_chips.py [--size 4096] [--chips 4] [--way n ...] [--report bench/spatial-chips.md]
+    python bench/spatial_chips.py [--size 4096] [--chips 4] [--split n ...] [--report bench/spatial-chips.md]
 
 The bound of the links counts bytes alone: what one link must carry, by the bytes of a vector and the cycles that it takes. For
 `gather` that is a chip's part of A; for `k` a chip's sums of the block that another owns (fp32), and its finished block (fp16).
@@ -30,7 +30,7 @@ from tilefw_spatial.simulate.device import simulate
 from tilefw_spatial.simulate.transfers import HostBuffer
 from tilefw_spatial.target import SDM1
 
-WAYS = ("one chip", "n", "gather", "k")
+CONFIGURATIONS = ("one chip", "n", "gather", "k")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,9 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """One way: cycles of the scheduler and of the simulator, seconds of each, and the result."""
+    """One configuration: cycles of the scheduler and of the simulator, seconds of each, and the result."""
 
-    way: str
+    configuration: str
     predicted: int
     cycles: int
     scheduling: float
@@ -74,10 +74,10 @@ def product(size: int) -> Product:
     return Product(size, module, launch, list(values), arrays)
 
 
-def ran(found: Product, way: str, chips: int, machine: Machine) -> Ran:
-    """Compile and simulate one way."""
+def ran(found: Product, configuration: str, chips: int, machine: Machine) -> Ran:
+    """Compile and simulate one configuration."""
     begin = time.perf_counter()
-    split = (1, "n") if way == "one chip" else (chips, way)
+    split = (1, "n") if configuration == "one chip" else (chips, configuration)
     made = compile_kernel(found.module, found.launch, machine, *split)
     scheduled = time.perf_counter()
     out = np.zeros_like(found.arrays["out_ptr"])
@@ -85,18 +85,18 @@ def ran(found: Product, way: str, chips: int, machine: Machine) -> Ran:
     names = [parameter.name for parameter in made.program.parameters]
     done = simulate(made.program, machine, [HostBuffer(name, arrays[name], 0) if name in arrays else None for name in names])
     if done.findings.all:
-        raise SystemExit(f"{way}: {done.findings.all[0].message}")
+        raise SystemExit(f"{configuration}: {done.findings.all[0].message}")
     memory = max(schedule.used for schedule in made.schedules)
-    return Ran(way, made.program.cycles, done.cycles, scheduled - begin, time.perf_counter() - scheduled, memory, out)
+    return Ran(configuration, made.program.cycles, done.cycles, scheduled - begin, time.perf_counter() - scheduled, memory, out)
 
 
-def link_bound(way: str, size: int, chips: int, machine: Machine) -> int | None:
+def link_bound(configuration: str, size: int, chips: int, machine: Machine) -> int | None:
     """Cycles that a link needs for the bytes it must carry, whatever else happens."""
     part = size * size // chips
-    if way not in ("gather", "k"):
+    if configuration not in ("gather", "k"):
         return None
-    carried = part * 2 if way == "gather" else part * (4 + 2)
-    return ceil_div(carried, machine.lanes) * machine.link_interval
+    sent_bytes = part * 2 if configuration == "gather" else part * (4 + 2)
+    return ceil_div(sent_bytes, machine.lanes) * machine.link_interval
 
 
 def apart(one: Ran, other: Ran, found: Product, chips: int) -> float:
@@ -110,18 +110,18 @@ def apart(one: Ran, other: Ran, found: Product, chips: int) -> float:
 
 
 def rows(results: Sequence[Ran], found: Product, chips: int, machine: Machine) -> list[str]:
-    """The table, a way a row."""
+    """The table, a configuration a row."""
     one = results[0]
     lines = [
-        "| way | predicted cycles | simulated | times one chip | link bound | over it | memory of a chip | difference / allowed "
+        "| split | predicted cycles | simulated | times one chip | link bound | over it | memory of a chip | difference / allowed "
         "| schedule s | simulate s |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for result in results:
-        bound = link_bound(result.way, found.size, chips, machine)
+        bound = link_bound(result.configuration, found.size, chips, machine)
         over = "" if bound is None else f"{100 * (result.cycles / bound - 1):.2f} %"
         lines.append(
-            f"| {result.way} | {result.predicted:,} | {result.cycles:,} | {one.cycles / result.cycles:.3f} "
+            f"| {result.configuration} | {result.predicted:,} | {result.cycles:,} | {one.cycles / result.cycles:.3f} "
             f"| {'' if bound is None else f'{bound:,}'} | {over} | {result.memory / machine.capacity:.1%} "
             f"| {apart(one, result, found, chips):.3g} | {result.scheduling:.1f} | {result.simulating:.1f} |"
         )
@@ -132,14 +132,14 @@ def main() -> None:
     parse = argparse.ArgumentParser(description="one chip and several on a matrix product of fp16")
     parse.add_argument("--size", type=int, default=4096)
     parse.add_argument("--chips", type=int, default=4)
-    parse.add_argument("--way", nargs="*", default=list(WAYS[1:]), choices=WAYS[1:])
+    parse.add_argument("--split", nargs="*", default=list(CONFIGURATIONS[1:]), choices=CONFIGURATIONS[1:])
     parse.add_argument("--report", type=Path)
     args = parse.parse_args()
     machine, found = load(), product(args.size)
     results: list[Ran] = []
-    for way in ("one chip", *args.way):
-        results.append(ran(found, way, args.chips, machine))
-        print(way, results[-1].predicted, results[-1].cycles, flush=True)
+    for configuration in ("one chip", *args.split):
+        results.append(ran(found, configuration, args.chips, machine))
+        print(configuration, results[-1].predicted, results[-1].cycles, flush=True)
     title = f"# {args.chips} chips and one: [{args.size} × {args.size}] · [{args.size} × {args.size}], fp16"
     text = "\n".join([title, "", "Made by `python bench/spatial_chips.py`; its docstring explains the columns.", "",
                       *rows(results, found, args.chips, machine)])

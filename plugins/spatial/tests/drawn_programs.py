@@ -1,7 +1,7 @@
 """Random small programs that keep every rule of the machine, made step by step; for tests of simulators and of the checker.
 
-Each step is drawn with its times, and left out where it would meet what is there already: that is judged cell by cell (stream and
-diagonal, queue and cycle, bank and cycle), as slowly and as plainly as can be.
+Each step is drawn with its times, and left out where it would conflict with what is there already: that is judged cell by cell
+(stream and diagonal, queue and cycle, bank and cycle), as slowly and as plainly as can be.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tilefw_spatial.isa import ACCUMULATE_FLAG, HALF_FLAG, OPS, PUT_FLAG, TYPES, OperandKind, Use, latency_key, result_type
 from tilefw_spatial.machine import Machine, load
-from tilefw_spatial.program import Allocation, ChipCode, Inst, Parameter, Program, Rows, Tensor
+from tilefw_spatial.program import Allocation, BoundParameter, ChipCode, HostTensor, QueueInst, SliceRows, SpatialProgram
 from tilefw_spatial.simulate.transfers import HostBuffer
 from tilefw_spatial.tick import TickArray
 
@@ -28,7 +28,7 @@ FOLDS = sorted(op for op, (row, _) in OPS.items() if row.name == "TRED")
 
 
 class Taken(Exception):
-    """A step that meets another one."""
+    """A step that conflicts with another one."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ class Draft:
 
     rng: random.Random
     chips: int = 1
-    timed: list[dict[str, list[tuple[int, Inst]]]] = field(default_factory=list)
-    tensors: list[Tensor] = field(default_factory=list)
+    timed: list[dict[str, list[tuple[int, QueueInst]]]] = field(default_factory=list)
+    tensors: list[HostTensor] = field(default_factory=list)
     arrays: list[NDArray[np.uint8]] = field(default_factory=list)
     flows: list[Flow] = field(default_factory=list)
     cells: set[tuple] = field(default_factory=set)
@@ -84,7 +84,7 @@ class Draft:
         self.flows.append(flow)
         return flow
 
-    def issue(self, chip: int, name: str, time: int, inst: Inst, count: int, period: int) -> None:
+    def issue(self, chip: int, name: str, time: int, inst: QueueInst, count: int, period: int) -> None:
         """`count` points: one burst, or a repeated one of one vector."""
         if time < 0:
             raise Taken
@@ -99,7 +99,7 @@ class Draft:
             return
         # A repeated burst goes on at once: entries are sorted by time, and the queue is taken for both.
         entries.append((time, replace(inst, burst=1)))
-        entries.append((time + 1, Inst("REP", burst=count - 1, imm=period, step=inst.step)))
+        entries.append((time + 1, QueueInst("REP", burst=count - 1, imm=period, step=inst.step)))
 
     def bank(self, chip: int, name: str, bank: int, time: int, count: int, period: int, writes: bool) -> None:
         for i in range(count):
@@ -110,7 +110,7 @@ class Draft:
             self.take(("bank", chip, name, writes, bank, t))
 
     def slice(self, stream: int = 0, before: int | None = None, after: int | None = None) -> tuple[str, int, int]:
-        """A slice, a bank, a first row; the slice stands where a stream comes by on its way to or from a position."""
+        """A slice, a bank, a first row; the slice is on the stream's path to or from a position."""
         names = [
             name for name, q in MACHINE.queues.items() if q.kind == "MEM"
             and (before is None or MACHINE.passes(stream, q.position, before) is not None)
@@ -126,11 +126,11 @@ class Draft:
 
     # --- arrays --------------------------------------------------------------------------------------------------------
 
-    def tensor(self, role: str, dtype: str, count: int, places: Sequence[Rows]) -> None:
+    def tensor(self, role: str, dtype: str, count: int, places: Sequence[SliceRows]) -> None:
         """An array whose byte planes lie at `places`."""
         nbytes = TYPES[dtype].nbytes
         allocation = Allocation(dtype, count, tuple((place,) for place in places), 1, count)
-        self.tensors.append(Tensor(f"t{len(self.tensors)}", role, allocation, (matrix(len(self.arrays), count),)))
+        self.tensors.append(HostTensor(f"t{len(self.tensors)}", role, allocation, (matrix(len(self.arrays), count),)))
         bits = np.frombuffer(self.rng.randbytes(count * LANES * nbytes), np.uint8).copy()
         if TYPES[dtype].is_float and self.rng.random() < 0.7:
             values = np.random.default_rng(self.rng.randrange(1 << 30)).standard_normal(count * LANES).astype(np.float32)
@@ -148,8 +148,8 @@ class Draft:
             issue = time - way - 5
             self.take(*(("row", chip, name, bank, row + i) for i in range(count)))
             self.bank(chip, name, bank, issue, count, period, writes=False)
-            self.issue(chip, name, issue, Inst("RD", dst=stream + plane, address=bank * 4096 + row, step=1), count, period)
-            places.append(Rows(name, bank, row, chip))
+            self.issue(chip, name, issue, QueueInst("RD", dst=stream + plane, address=bank * 4096 + row, step=1), count, period)
+            places.append(SliceRows(name, bank, row, chip))
         self.tensor("in", dtype, count, places)
         return self.put(Flow(chip, stream, dtype, position, time, count, period))
 
@@ -161,9 +161,9 @@ class Draft:
             issue = flow.at(MACHINE.position(name)) - 2
             self.take(*(("row", flow.chip, name, bank, row + i) for i in range(flow.count)))
             self.bank(flow.chip, name, bank, issue + 2, flow.count, flow.period, writes=True)
-            inst = Inst("WR", a=flow.stream + plane, address=bank * 4096 + row, step=1)
+            inst = QueueInst("WR", a=flow.stream + plane, address=bank * 4096 + row, step=1)
             self.issue(flow.chip, name, issue, inst, flow.count, flow.period)
-            places.append(Rows(name, bank, row, flow.chip))
+            places.append(SliceRows(name, bank, row, flow.chip))
         self.tensor("out", flow.dtype, flow.count, places)
 
     # --- steps ---------------------------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ class Draft:
     def alu(self, chip: int, op: str, dtype: str, time: int, count: int, period: int, made: list, every: int = 1):
         """One ALU: its number, when its first result is there, its type, its flow."""
         rng, row = self.rng, OPS[op][0]
-        inst = Inst(op, dtype, map=0b111111, step=every if row.name == "TRED" else 0)
+        inst = QueueInst(op, dtype, map=0b111111, step=every if row.name == "TRED" else 0)
         for operand in row.operands:
             inst = self.operand(chip, inst, operand.part, operand.use, time, count, period, made, every)
         number = rng.randrange(16)
@@ -203,7 +203,7 @@ class Draft:
         flow = self.put(Flow(chip, stream, kind, CENTRE, there, count // every, apart))
         return number, there, kind, flow
 
-    def operand(self, chip, inst: Inst, part: str, use: Use, time, count, period, made, every) -> Inst:
+    def operand(self, chip, inst: QueueInst, part: str, use: Use, time, count, period, made, every) -> QueueInst:
         rng, place = self.rng, "abc".index(part)
         dtype = "int1" if use is Use.MASK else inst.dtype
         near = [m for m in made if time - m[1] in (0, 4, 8, 12)]
@@ -240,7 +240,7 @@ class Draft:
                 self.read(chip, kind, count, period, first, position, time)
         step = rng.randint(-320, 320) if op == "LSH" else 0
         dst, map_ = self.stream(planes, side == "E"), {"DST": 1}.get(op, 0)
-        inst = Inst(op, dtype, a=streams[0], b=streams[-1] if op == "SELL" else 0, dst=dst, step=step, map=map_)
+        inst = QueueInst(op, dtype, a=streams[0], b=streams[-1] if op == "SELL" else 0, dst=dst, step=step, map=map_)
         self.issue(chip, f"{unit}{rng.randrange(8)}", time, inst, count, period)
         there = time + MACHINE.delays[latency_key(op, dtype)]
         for kind, first in [("uint8", dst + i) for i in range(16)] if op == "TRN" else [(dtype, dst)]:
@@ -268,19 +268,19 @@ class Draft:
             stream = 32 * west + 16 * rng.randrange(2)
             for i in range(16):
                 self.read(chip, "uint8", loads, 1, stream + i, position, time)
-            self.issue(chip, f"{name}.LW", time, Inst("LW", dtype, a=stream, imm=k), loads, 1)
+            self.issue(chip, f"{name}.LW", time, QueueInst("LW", dtype, a=stream, imm=k), loads, 1)
             install = time + loads + (0 if k == 0 else max(0, first + count - 19 - time - loads))
-            self.issue(chip, f"{name}.LW", install, Inst("IW", dtype, imm=k), 1, 1)
+            self.issue(chip, f"{name}.LW", install, QueueInst("IW", dtype, imm=k), 1, 1)
             first = install + 20 + rng.randint(0, 3)
             stream = self.stream(nbytes, west)
             self.read(chip, dtype, count, 1, stream, position, first)
             half = HALF_FLAG if dtype != "int8" and rng.random() < 0.5 else 0
-            inst = Inst("MAC", dtype, a=stream, address=row, step=1, imm=depth, flags=half | (ACCUMULATE_FLAG if k else 0))
+            inst = QueueInst("MAC", dtype, a=stream, address=row, step=1, imm=depth, flags=half | (ACCUMULATE_FLAG if k else 0))
             self.issue(chip, f"{name}.MAC", first, inst, count, 1)
             time = install + rng.randint(1, 9)
         drained, kind = first + delay + rng.randint(0, 3), "int32" if dtype == "int8" else "fp32"
         dst = self.stream(4, not west)
-        self.issue(chip, f"{name}.DRN", drained, Inst("DRN", kind, dst=dst, address=row, step=1), count, 1)
+        self.issue(chip, f"{name}.DRN", drained, QueueInst("DRN", kind, dst=dst, address=row, step=1), count, 1)
         self.write(self.put(Flow(chip, dst, kind, position, drained + 4, count, 1)))
 
     def gather(self) -> None:
@@ -291,12 +291,12 @@ class Draft:
         time, count, stream = rng.randint(110, 160), rng.randint(1, 3), self.stream(2)
         position = MACHINE.position(name)
         self.take(*(("row", chip, name, bank, row + i) for i in range(256)))
-        self.tensor("in", "uint8", 256, [Rows(name, bank, row, chip)])
+        self.tensor("in", "uint8", 256, [SliceRows(name, bank, row, chip)])
         self.read(chip, "uint16", count, 1, stream, position, time)
         self.arrays[-1].reshape(-1, 2)[:, 1] = 0
         self.bank(chip, name, bank, time + 4, count, 1, writes=False)
         dst = self.stream(1)
-        self.issue(chip, name, time, Inst("GTH", a=stream, dst=dst, address=bank * 4096 + row), count, 1)
+        self.issue(chip, name, time, QueueInst("GTH", a=stream, dst=dst, address=bank * 4096 + row), count, 1)
         self.write(self.put(Flow(chip, dst, "uint8", position, time + 9, count, 1)))
 
     def scatter(self) -> None:
@@ -308,12 +308,12 @@ class Draft:
         position = MACHINE.position(name)
         self.take(*(("row", chip, name, bank, row + i) for i in range(256)))
         for role in ("in", "out"):
-            self.tensor(role, "uint8", 256, [Rows(name, bank, row, chip)])
+            self.tensor(role, "uint8", 256, [SliceRows(name, bank, row, chip)])
         self.read(chip, "uint16", count, 1, stream, position, time)
         self.arrays[-1].reshape(-1, 2)[:, 1] = 0
         self.read(chip, "uint8", count, 1, other, position, time)
         self.bank(chip, name, bank, time, count, 1, writes=True)
-        self.issue(chip, name, time - 2, Inst("SCT", a=stream, b=other, address=bank * 4096 + row), count, 1)
+        self.issue(chip, name, time - 2, QueueInst("SCT", a=stream, b=other, address=bank * 4096 + row), count, 1)
 
     def hop(self) -> None:
         """A vector to another chip."""
@@ -326,9 +326,9 @@ class Draft:
         time = rng.randint(110, 160)
         self.take(*(("link", chip, link, t) for t in range(time, time + 24)))
         flow = self.read(chip, "uint8", 1, 1, self.stream(1), here, time)
-        self.issue(chip, f"C2C.{link}", time, Inst("SND", a=flow.stream), 1, 1)
+        self.issue(chip, f"C2C.{link}", time, QueueInst("SND", a=flow.stream), 1, 1)
         dst = self.stream(1)
-        self.issue(peer, f"C2C.{back}", time + 217, Inst("RCV", dst=dst), 1, 1)
+        self.issue(peer, f"C2C.{back}", time + 217, QueueInst("RCV", dst=dst), 1, 1)
         self.write(self.put(Flow(peer, dst, "uint8", there, time + 217, 1, 1)))
 
     def again(self) -> None:
@@ -348,19 +348,19 @@ class Draft:
             return False
         return True
 
-    def program(self) -> Program:
+    def program(self) -> SpatialProgram:
         names = [f"p{i}" for i in range(len(self.arrays))]
         chips = tuple(ChipCode({n: queue(t) for n, t in chip.items()}, self.maps) for chip in self.timed)
         # A parameter has the type of its array: the transfer moves elements.
         dtypes = {t.transfers[0].parameter: t.allocation.dtype for t in self.tensors}
-        parameters = tuple(Parameter(n, "pointer", dtypes[i], len(self.arrays[i])) for i, n in enumerate(names))
-        return counted(Program("random", MACHINE.name, MACHINE.hash, (1, 1, 1), parameters, tuple(self.tensors), chips, 0))
+        parameters = tuple(BoundParameter(n, "pointer", dtypes[i], len(self.arrays[i])) for i, n in enumerate(names))
+        return counted(SpatialProgram("random", MACHINE.name, MACHINE.hash, (1, 1, 1), parameters, tuple(self.tensors), chips, 0))
 
 
 STEPS = ("chain", "chain", "chain", "switch", "product", "gather", "scatter", "hop", "again")
 
 
-def drawn(rng: random.Random, steps: int = 4) -> tuple[Program, list[NDArray[np.uint8]]]:
+def drawn(rng: random.Random, steps: int = 4) -> tuple[SpatialProgram, list[NDArray[np.uint8]]]:
     """A program and the host's arrays, one a parameter."""
     draft = Draft(rng, chips=rng.choice([1, 1, 2, 3]))
     done = tries = 0
@@ -370,7 +370,7 @@ def drawn(rng: random.Random, steps: int = 4) -> tuple[Program, list[NDArray[np.
     return draft.program(), draft.arrays
 
 
-def shaken(rng: random.Random, made: Program, amounts: Sequence[int]) -> Program | None:
+def shaken(rng: random.Random, made: SpatialProgram, amounts: Sequence[int]) -> SpatialProgram | None:
     """The program with the first NOP of one queue longer by one of `amounts` of cycles, so that all behind it moves; None where no
     queue begins with one."""
     names = [(chip, name) for chip, code in enumerate(made.chips) for name, words in code.queues.items() if words[0].op == "NOP"]

@@ -14,7 +14,6 @@ from tilefw_spatial.graph import (
     AccessMap,
     Along,
     Axis,
-    Combine,
     Constant,
     Dot,
     Elementwise,
@@ -23,17 +22,19 @@ from tilefw_spatial.graph import (
     Join,
     Load,
     Reduce,
+    ReductionKind,
     Rename,
     Store,
     Value,
 )
 
 Array = np.ndarray[Any, Any]
-_FOLDS = {Combine.ADDF: np.add, Combine.MULF: np.multiply, Combine.MAXF: np.maximum, Combine.MINF: np.minimum,
-          Combine.MAXNUM: np.fmax, Combine.MINNUM: np.fmin}
+_FOLDS = {ReductionKind.ADDF: np.add, ReductionKind.MULF: np.multiply,
+          ReductionKind.MAXF: np.maximum, ReductionKind.MINF: np.minimum,
+          ReductionKind.MAXNUM: np.fmax, ReductionKind.MINNUM: np.fmin}
 
 
-class Evaluator:
+class GraphEvaluator:
     """One graph over storages of bytes; `run` carries out its stores."""
 
     def __init__(self, storages: Sequence[Array], buffers: Mapping[int, BufferPlacement]) -> None:
@@ -178,12 +179,13 @@ class Evaluator:
             return
         for offset, new in zip(offsets, value, strict=True):
             pair = np.stack([_decoded(codes[offset : offset + 1], dtype)[0], new])
-            codes[offset] = _encoded(np.reshape(_fold(Combine(store.accumulate), pair, dtype), 1), dtype)[0]
+            codes[offset] = _encoded(np.reshape(_fold(ReductionKind(store.accumulate), pair, dtype), 1), dtype)[0]
 
 
 _METHODS: dict[type, Any] = {
-    Constant: Evaluator._constant, Load: Evaluator._load, Elementwise: Evaluator._elementwise, Reduce: Evaluator._reduce,
-    Dot: Evaluator._dot, Rename: Evaluator._rename, Gather: Evaluator._gather, Join: Evaluator._join,
+    Constant: GraphEvaluator._constant, Load: GraphEvaluator._load, Elementwise: GraphEvaluator._elementwise,
+    Reduce: GraphEvaluator._reduce,
+    Dot: GraphEvaluator._dot, Rename: GraphEvaluator._rename, Gather: GraphEvaluator._gather, Join: GraphEvaluator._join,
 }
 
 
@@ -209,7 +211,7 @@ def _codes(storage: Array, buffer: BufferPlacement, size: int) -> tuple[Array, i
     return data[: data.size // size * size].view(f"u{size}"), buffer.offset // size
 
 
-def _fold(kind: Combine, data: Array, dtype: DType) -> Array:
+def _fold(kind: ReductionKind, data: Array, dtype: DType) -> Array:
     """Elements combined along the first dim; sums rounded once."""
     with np.errstate(all="ignore"):
         if kind in _FOLDS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilefw_spatial.graph import AccessMap, Along, Axis, Combine, Elementwise, Load, Reduce, Value
+from tilefw_spatial.graph import AccessMap, Along, Axis, Elementwise, Load, Reduce, ReductionKind, Value
 
 
 def access_map(parameter: int, *along: tuple[Axis, int], extent: dict[Axis, int] | None = None) -> AccessMap:
@@ -24,5 +24,5 @@ def apply(row: str, dtype: str, *operands: Value) -> Value:
     return Value(Elementwise(row, operands), axes, dtype)
 
 
-def reduce(kind: Combine, operand: Value, *axes: Axis) -> Value:
+def reduce(kind: ReductionKind, operand: Value, *axes: Axis) -> Value:
     return Value(Reduce(kind, operand, axes), tuple(axis for axis in operand.axes if axis not in axes), operand.dtype)

@@ -12,7 +12,17 @@ from tilefw_spatial.check.checker import cycles
 from tilefw_spatial.check.unroll import unroll
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.machine import Machine, load
-from tilefw_spatial.program import Allocation, AxisMap, ChipCode, Inst, Parameter, Program, Rows, Tensor, Transfer
+from tilefw_spatial.program import (
+    Allocation,
+    AxisMap,
+    BoundParameter,
+    ChipCode,
+    HostTensor,
+    QueueInst,
+    SliceRows,
+    SpatialProgram,
+    Transfer,
+)
 from tilefw_spatial.simulate.device import simulate
 from tilefw_spatial.simulate.engine import Simulation
 from tilefw_spatial.simulate.transfers import HostBuffer
@@ -20,7 +30,7 @@ from tilefw_spatial.valid import program_faults
 
 MACHINE: Machine = load("sdm-1")
 
-Timed = Mapping[str, Sequence[tuple[int, Inst]]]
+Timed = Mapping[str, Sequence[tuple[int, QueueInst]]]
 
 
 def kinds(*of: int) -> int:
@@ -28,14 +38,14 @@ def kinds(*of: int) -> int:
     return sum(kind << 2 * place for place, kind in enumerate((*of, *[3] * (3 - len(of)))))
 
 
-def queue(timed: Sequence[tuple[int, Inst]]) -> tuple[Inst, ...]:
+def queue(timed: Sequence[tuple[int, QueueInst]]) -> tuple[QueueInst, ...]:
     """Instructions at their cycles, with NOPs between."""
-    found: list[Inst] = []
+    found: list[QueueInst] = []
     now = 0
     for time, inst in sorted(timed, key=lambda entry: entry[0]):
         assert time >= now, f"{inst.op} at {time}: the queue is taken until {now}"
         while time > now:
-            found.append(Inst("NOP", imm=min(65535, time - now)))
+            found.append(QueueInst("NOP", imm=min(65535, time - now)))
             now += found[-1].imm
         found.append(inst)
         now = time + (inst.burst if inst.op not in ("REP",) else inst.burst * inst.imm)
@@ -47,7 +57,7 @@ def allocation(
 ) -> Allocation:
     """An array in one segment; `places` are (slice, bank, row) and perhaps the chip, all groups of plane 0 first."""
     planes = TYPES[dtype].nbytes
-    rows = [Rows(place[0], place[1], place[2], place[3] if len(place) == 4 else 0) for place in places]
+    rows = [SliceRows(place[0], place[1], place[2], place[3] if len(place) == 4 else 0) for place in places]
     assert len(rows) == planes * groups
     return Allocation(dtype, vectors, tuple(tuple(rows[p * groups : (p + 1) * groups]) for p in range(planes)), groups, vectors)
 
@@ -60,24 +70,26 @@ def matrix(parameter: int, vectors: int, lanes: int = 320, row: int = 320) -> Tr
 
 
 def program(
-    timed: Timed | Sequence[Timed], tensors: Sequence[Tensor], parameters: Sequence[tuple[str, str]] = (),
+    timed: Timed | Sequence[Timed], tensors: Sequence[HostTensor], parameters: Sequence[tuple[str, str]] = (),
     maps: tuple[tuple[int, ...], ...] = (),
-) -> Program:
+) -> SpatialProgram:
     chips = [timed] if isinstance(timed, Mapping) else timed
-    return counted(Program(
-        "kernel", MACHINE.name, MACHINE.hash, (1, 1, 1), tuple(Parameter(name, "pointer", dtype) for name, dtype in parameters),
+    return counted(SpatialProgram(
+        "kernel", MACHINE.name, MACHINE.hash, (1, 1, 1), tuple(
+            BoundParameter(name, "pointer", dtype) for name, dtype in parameters
+        ),
         tuple(tensors), tuple(ChipCode({name: queue(t) for name, t in chip.items()}, maps) for chip in chips), 0,
     ))
 
 
-def counted(made: Program) -> Program:
+def counted(made: SpatialProgram) -> SpatialProgram:
     """The program with the cycles that the checker counts in it; one that is no program as it is."""
     if any(program_faults(MACHINE, made)):
         return made
     return replace(made, cycles=cycles(unroll(made, MACHINE)[0], MACHINE))
 
 
-def run(made: Program, *arrays: np.ndarray) -> Simulation:
+def run(made: SpatialProgram, *arrays: np.ndarray) -> Simulation:
     """Run a program on arrays, which are changed in place."""
     buffers = [HostBuffer(p.name, a.reshape(-1).view(np.uint8), 0) for p, a in zip(made.parameters, arrays, strict=True)]
     return simulate(made, MACHINE, buffers, LaunchOptions())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from graph_evaluator import Array, Evaluator
+from graph_evaluator import Array, GraphEvaluator
 
 from tilefw.api import DEFAULT_BUDGET, BufferPlacement, LaunchArguments
 from tilefw.api.ir import ModuleOp, context
@@ -23,7 +23,7 @@ from tilefw_spatial.target import SDM1
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class LibraryLaunch:
     """A launch of a library kernel: the kernel's instance, its launch, and the outputs that are compared."""
 
     instance: Instance
@@ -52,7 +52,7 @@ class Bound:
         return module
 
 
-def bound(kernel: str, parameters: Mapping[str, Any], seed: int = 0) -> Bound:
+def bound(kernel: str, parameters: Mapping[str, Any], seed: int = 0) -> LibraryLaunch:
     """The launch that parameters ask for."""
     spec: KernelSpec = load(kernel)
     launch = spec.prepare(spec.resolve(parameters), np.random.default_rng(seed))
@@ -60,7 +60,7 @@ def bound(kernel: str, parameters: Mapping[str, Any], seed: int = 0) -> Bound:
     values = {name: value for name, value in made.passed.items() if value is not None}
     told = launch_of(SDM1, values, (*launch.grid, 1, 1)[:3])
     assert told is not None
-    return Bound(made, told, launch.outputs)
+    return LibraryLaunch(made, told, launch.outputs)
 
 
 def memory(values: Mapping[str, Any]) -> list[Array]:
@@ -74,5 +74,5 @@ def judged(kernel: str, parameters: Mapping[str, Any], seed: int = 0, budget: in
     found = bound(kernel, parameters, seed)
     graph = lower(found.module(), found.launch)
     reference = found.reference(budget)
-    Evaluator(memory(found.passed), found.buffers).run(graph)
+    GraphEvaluator(memory(found.passed), found.buffers).run(graph)
     return graph, {name: reference.compare(name) for name in found.outputs}

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from tilefw_spatial.program import Program, Tensor
+from tilefw_spatial.program import HostTensor, SpatialProgram
 
 
-def _same_tensor(a: Tensor, b: Tensor) -> bool:
+def _same_tensor(a: HostTensor, b: HostTensor) -> bool:
     arrays = [(a.data, b.data)]
     for x, y in zip(a.transfers, b.transfers, strict=True):
         arrays.append((x.explicit, y.explicit))
@@ -26,7 +26,7 @@ def _same_array(a: np.ndarray | None, b: np.ndarray | None) -> bool:
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
-def assert_same(a: Program, b: Program) -> None:
+def assert_same(a: SpatialProgram, b: SpatialProgram) -> None:
     assert replace(a, tensors=()) == replace(b, tensors=())
     assert len(a.tensors) == len(b.tensors)
     assert all(_same_tensor(x, y) for x, y in zip(a.tensors, b.tensors, strict=True))

@@ -8,19 +8,29 @@ from dataclasses import replace
 import numpy as np
 
 from tilefw.api.integers import ceil_div
-from tilefw_spatial.isa import OPS, PUT_FLAG, TYPES, OperandKind, Row, Use, WordField
+from tilefw_spatial.isa import OPS, PUT_FLAG, TYPES, InstructionRow, OperandKind, Use, WordField
 from tilefw_spatial.isa.wellformed import misplaced, planes_of
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import Allocation, AxisMap, ChipCode, Inst, Parameter, Program, Rows, Tensor, Transfer
+from tilefw_spatial.program import (
+    Allocation,
+    AxisMap,
+    BoundParameter,
+    ChipCode,
+    HostTensor,
+    QueueInst,
+    SliceRows,
+    SpatialProgram,
+    Transfer,
+)
 
 _CFG = {"CFG.vl": (1, 20), "CFG.power": (0, 3), "CFG.halt": (0, 0)}
 
 
-def instruction(machine: Machine, rng: random.Random, ops: list[str] | None = None) -> Inst:
+def instruction(machine: Machine, rng: random.Random, ops: list[str] | None = None) -> QueueInst:
     """One instruction, each row with the same chance."""
     op = rng.choice(ops or sorted(OPS))
     row, variant = OPS[op]
-    inst = Inst(op, rng.choice(sorted(row.types_of(variant))) if row.types else "", burst=_burst(row, rng))
+    inst = QueueInst(op, rng.choice(sorted(row.types_of(variant))) if row.types else "", burst=_burst(row, rng))
     if row.name == "TRED":
         inst = replace(inst, step=rng.choice([d for d in range(1, 4096) if inst.burst % d == 0]))
     if row.name == "LW":
@@ -35,7 +45,7 @@ def instruction(machine: Machine, rng: random.Random, ops: list[str] | None = No
     return inst
 
 
-def _burst(row: Row, rng: random.Random) -> int:
+def _burst(row: InstructionRow, rng: random.Random) -> int:
     return rng.choice([1, 2, 20, 4096, rng.randint(1, 4096)]) if row.burst else 1
 
 
@@ -43,7 +53,7 @@ def _stream(rng: random.Random, planes: int) -> int:
     return rng.randrange(64 // planes) * planes
 
 
-def _filled(machine: Machine, rng: random.Random, row: Row, inst: Inst, field: WordField) -> Inst:
+def _filled(machine: Machine, rng: random.Random, row: InstructionRow, inst: QueueInst, field: WordField) -> QueueInst:
     match field.use:
         case Use.TAKE:
             return replace(inst, **{field.part: _stream(rng, planes_of(inst, field))})
@@ -71,7 +81,7 @@ def _filled(machine: Machine, rng: random.Random, row: Row, inst: Inst, field: W
             return _operand(rng, row, inst, field)
 
 
-def _rows(rng: random.Random, inst: Inst, steps: bool) -> Inst:
+def _rows(rng: random.Random, inst: QueueInst, steps: bool) -> QueueInst:
     """A first row and a step with which the burst stays in one bank."""
     if not steps:
         return replace(inst, address=rng.randrange(8192))
@@ -82,7 +92,7 @@ def _rows(rng: random.Random, inst: Inst, steps: bool) -> Inst:
     return replace(inst, address=rng.randrange(2) * 4096 + first, step=step)
 
 
-def _operand(rng: random.Random, row: Row, inst: Inst, field: WordField) -> Inst:
+def _operand(rng: random.Random, row: InstructionRow, inst: QueueInst, field: WordField) -> QueueInst:
     kinds = {Use.MASK: [0, 1, 2], Use.CONSTANT: [2, 3]}.get(field.use, [0, 1, 2, 3])
     kind, at = OperandKind(rng.choice(kinds)), "abc".index(field.part)
     value = {OperandKind.STREAM: _stream(rng, planes_of(inst, field)), OperandKind.ALU: rng.randrange(64)}.get(kind, 0)
@@ -96,18 +106,20 @@ def _operand(rng: random.Random, row: Row, inst: Inst, field: WordField) -> Inst
 # --- programs --------------------------------------------------------------------------------------------------------------
 
 
-def program(machine: Machine, rng: random.Random) -> Program:
+def program(machine: Machine, rng: random.Random) -> SpatialProgram:
     """A program of random instructions in the queues that take them, random allocations and transfers."""
     chips = tuple(_chip(machine, rng) for _ in range(rng.randint(1, 3)))
     parameters = (
-        Parameter("x", "pointer", "fp16", 4096, None, (0, 16)), Parameter("n", "scalar", "int32", value=rng.randint(-5, 10**6)),
-        Parameter("s", "scalar", "fp32", value=rng.choice([0.5, -1e30, float("inf")])),
-        Parameter("load beside x", "check", "int1", 320),
+        BoundParameter("x", "pointer", "fp16", 4096, None, (0, 16)), BoundParameter(
+            "n", "scalar", "int32", value=rng.randint(-5, 10**6)
+        ),
+        BoundParameter("s", "scalar", "fp32", value=rng.choice([0.5, -1e30, float("inf")])),
+        BoundParameter("load beside x", "check", "int1", 320),
     )
     tensors = tuple(_tensor(rng, f"t{i}", len(chips)) for i in range(rng.randint(0, 4)))
     grid, cycles = (rng.randint(1, 9), 1, 2), rng.randint(20, 10**6)
     note = {"note": "random", "blocks": [1, 2, {"depth": 0.5}]}
-    return Program("kernel", machine.name, machine.hash, grid, parameters, tensors, chips, cycles, note)
+    return SpatialProgram("kernel", machine.name, machine.hash, grid, parameters, tensors, chips, cycles, note)
 
 
 def _chip(machine: Machine, rng: random.Random) -> ChipCode:
@@ -115,7 +127,7 @@ def _chip(machine: Machine, rng: random.Random) -> ChipCode:
     for name in rng.sample(sorted(machine.queues), rng.randint(0, 12)):
         queue = machine.queues[name]
         ops = sorted(op for op, (row, _) in OPS.items() if queue.kind in row.queues and op != "REP")
-        insts: list[Inst] = []
+        insts: list[QueueInst] = []
         for _ in range(rng.randint(1, 8)):
             inst = instruction(machine, rng, ops)
             if misplaced(queue, inst):
@@ -123,14 +135,14 @@ def _chip(machine: Machine, rng: random.Random) -> ChipCode:
             insts.append(inst)
             if OPS[insts[-1].op][0].unit != "ICU" and rng.random() < 0.3:
                 period = rng.randint(insts[-1].burst, 65535)
-                insts.append(Inst("REP", burst=rng.randint(1, 4096), imm=period, step=rng.randint(-9, 9)))
+                insts.append(QueueInst("REP", burst=rng.randint(1, 4096), imm=period, step=rng.randint(-9, 9)))
         queues[name] = tuple(insts)
     maps = [tuple(rng.randint(-1, 319) for _ in range(320)) for _ in range(2)]
     maps.append(tuple(rng.choice((-1, lane ^ rng.randrange(16))) for lane in range(320)))  # within superlanes
     return ChipCode(queues, tuple(maps))
 
 
-def _tensor(rng: random.Random, name: str, chips: int) -> Tensor:
+def _tensor(rng: random.Random, name: str, chips: int) -> HostTensor:
     dtype, groups = rng.choice(sorted(TYPES)), rng.randint(1, 3)
     vectors, segment = rng.randint(1, 12), groups * rng.randint(1, 3)
     places = ceil_div(vectors, segment) * groups
@@ -140,12 +152,12 @@ def _tensor(rng: random.Random, name: str, chips: int) -> Tensor:
     if role == "const":
         codes = np.frombuffer(rng.randbytes(vectors * 320 * TYPES[dtype].nbytes), np.uint8).reshape(vectors, -1)
         data = codes % 2 == 1 if dtype == "int1" else codes.view(TYPES[dtype].numpy)
-        return Tensor(name, role, allocation, data=data)
-    return Tensor(name, role, allocation, tuple(_transfer(rng) for _ in range(rng.randint(0, 2))))
+        return HostTensor(name, role, allocation, data=data)
+    return HostTensor(name, role, allocation, tuple(_transfer(rng) for _ in range(rng.randint(0, 2))))
 
 
-def _place(rng: random.Random, chips: int) -> Rows:
-    return Rows(f"MEM.{rng.choice('WE')}{rng.randrange(44)}", rng.randrange(2), rng.randrange(4000), rng.randrange(chips))
+def _place(rng: random.Random, chips: int) -> SliceRows:
+    return SliceRows(f"MEM.{rng.choice('WE')}{rng.randrange(44)}", rng.randrange(2), rng.randrange(4000), rng.randrange(chips))
 
 
 def _transfer(rng: random.Random) -> Transfer:

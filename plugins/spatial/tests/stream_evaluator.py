@@ -29,7 +29,7 @@ LANES = 320
 _DEPTH = {"int8": 320}
 
 
-class Evaluator:
+class StreamEvaluator:
     """Runs all stream operations in their order; `buffers` are flat arrays or their bytes, changed in place; a parameter points
     `offsets` bytes behind the begin of its own."""
 

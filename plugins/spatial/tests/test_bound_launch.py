@@ -17,7 +17,7 @@ from tilefw.runtime.compilation.kernel_source import from_jit
 from tilefw_spatial import container, text
 from tilefw_spatial.machine import load
 from tilefw_spatial.pipeline import compile_kernel
-from tilefw_spatial.program import Program
+from tilefw_spatial.program import SpatialProgram
 from tilefw_spatial.simulate.bound import check_launch
 from tilefw_spatial.simulate.device import Loaded, SpatialDevice
 
@@ -81,7 +81,7 @@ def test_threads_and_shared_memory_are_refused(saved: Path, options: dict[str, i
     assert (y == 1).all()
 
 
-def shared(distance: int) -> Program:
+def shared(distance: int) -> SpatialProgram:
     """y begins so many bytes behind x, in memory of 4 N + `distance` bytes."""
     size = 4 * N + distance
     launched = LaunchArguments(

@@ -121,7 +121,7 @@ def test_the_compilers_own_limits_are_told_with_their_figures(kernel, n: int, pr
     assert error.place is not None and error.note and error.help
 
 
-# Closed forms are what they stand for ---------------------------------------------------------------------------------------
+# Closed forms equal their tables --------------------------------------------------------------------------------------------
 
 AFFINE_TABLES = st.builds(AffineTable, st.integers(-50, 50), st.integers(-7, 7), st.integers(1, 40))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graph_evaluator import Evaluator
+from graph_evaluator import GraphEvaluator
 
 from tilefw.api import DTYPES, BufferPlacement, UnsupportedError
 from tilefw.api.capabilities import missing
@@ -23,13 +23,13 @@ from tilefw_spatial.graph import (
     AccessMap,
     Along,
     Axis,
-    Combine,
     Constant,
     Elementwise,
     Gather,
     Graph,
     Load,
     Reduce,
+    ReductionKind,
     Rename,
     Store,
     Value,
@@ -102,7 +102,7 @@ def run(value: Value, axis: Axis, operands: list[Any], kinds: list[str]) -> Any:
     assert all(made.dtype in isa.TYPES for made in graph.values())
     storages = [numbers.to_bytes(x[::-1], DTYPES[kind]).copy() for x, kind in zip(operands, kinds, strict=True)]
     storages.append(np.zeros(COUNT * dtype.storage_bits // 8, np.uint8))
-    Evaluator(storages, {k: BufferPlacement(k, 0, storage.size) for k, storage in enumerate(storages)}).run(graph)
+    GraphEvaluator(storages, {k: BufferPlacement(k, 0, storage.size) for k, storage in enumerate(storages)}).run(graph)
     return numbers.from_bytes(storages[-1], dtype)
 
 
@@ -134,8 +134,8 @@ def test_data_chooses_both_words_of_an_element(dtype: str) -> None:
     assert (run(found, chosen, [data, index], ["int64", dtype]) == data[index]).all()
 
 
-@pytest.mark.parametrize("kind", [Combine.ADDI, Combine.MAXS])
-def test_what_no_words_combine_to_is_refused(kind: Combine) -> None:
+@pytest.mark.parametrize("kind", [ReductionKind.ADDI, ReductionKind.MAXS])
+def test_what_no_words_combine_to_is_refused(kind: ReductionKind) -> None:
     axis = Axis("i", COUNT)
     total = Value(Reduce(kind, Value(Load(place(axis, 0)), (axis,), "int64"), (axis,)), (), "int64")
     with pytest.raises(UnsupportedError) as caught:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from launches import Bound, bound, memory
+from launches import LibraryLaunch, bound, memory
 
 from tilefw.api import CodeError, CompileError
 from tilefw_spatial import container, text
@@ -22,7 +22,7 @@ from tilefw_spatial.backend import MACHINE_FILE, SpatialBackend
 from tilefw_spatial.check import check
 from tilefw_spatial.machine import Machine, load, read
 from tilefw_spatial.pipeline import compile_kernel
-from tilefw_spatial.program import Program
+from tilefw_spatial.program import SpatialProgram
 from tilefw_spatial.simulate.device import simulate
 from tilefw_spatial.simulate.transfers import HostBuffer
 from tilefw_spatial.target import SDM1
@@ -67,7 +67,7 @@ LAUNCHES: list[tuple[str, dict[str, Any], int]] = [
 ]
 
 
-def ran(launch: Bound, program: Program, machine: Machine) -> list[np.ndarray]:
+def ran(launch: LibraryLaunch, program: SpatialProgram, machine: Machine) -> list[np.ndarray]:
     """The memory after a run, in which both simulators and the prediction agree."""
     fast, slow = ([storage.copy() for storage in memory(launch.passed)] for _ in range(2))
     places = [launch.launch.buffers.get(parameter.name) for parameter in program.parameters]

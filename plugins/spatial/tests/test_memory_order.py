@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graph_evaluator import Evaluator
+from graph_evaluator import GraphEvaluator
 
 import tilefw
 import tilefw.language as tl
@@ -34,7 +34,7 @@ def run(kernel: Any, programs: int, memory: list[Array], buffers: dict[str, Buff
         step.apply(context(), module)
     storages = [array.reshape(-1).view(np.uint8) for array in memory]
     evaluated = [storage.copy() for storage in storages]
-    Evaluator(evaluated, dict(enumerate(buffers.values()))).run(lower(module, launch))
+    GraphEvaluator(evaluated, dict(enumerate(buffers.values()))).run(lower(module, launch))
     program = compile_kernel(module, launch, MACHINE).program
     places = [buffers[parameter.name] for parameter in program.parameters]
     done = simulate(program, MACHINE, [HostBuffer("", storages[place.storage], place.offset) for place in places])

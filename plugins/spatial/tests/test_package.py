@@ -12,7 +12,7 @@ import pytest
 import tilefw_spatial
 
 ROOT = Path(tilefw_spatial.__file__).parent
-STAGES = {"lower", "elements", "arrange", "chain", "partition", "schedule", "emit", "pipeline", "graph", "sweep"}
+STAGES = {"lower", "elements", "arrange", "chain", "partition", "schedule", "emit", "pipeline", "graph", "stream_program"}
 JUDGES = {"simulate", "tick", "check"}
 
 

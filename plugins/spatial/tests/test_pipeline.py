@@ -17,7 +17,7 @@ from tilefw_spatial.container import read
 from tilefw_spatial.emit import emit, queues
 from tilefw_spatial.lower import lower
 from tilefw_spatial.machine import load
-from tilefw_spatial.program import Inst, Program
+from tilefw_spatial.program import QueueInst, SpatialProgram
 from tilefw_spatial.schedule import DemandedIssue, last_event, schedule
 from tilefw_spatial.target import SDM1
 from tilefw_spatial.text import parse
@@ -59,10 +59,10 @@ def test_the_checker_s_word_is_asked_for_by_an_option(monkeypatch: pytest.Monkey
         SpatialBackend(SDM1).emit(launch.module(), options)
 
 
-def _late(program: Program) -> Program:
+def _late(program: SpatialProgram) -> SpatialProgram:
     """The program with its additions one cycle late."""
     (chip,) = program.chips
-    queues = {name: [Inst("NOP", imm=1), *queue] if name.startswith("VXM") else queue for name, queue in chip.queues.items()}
+    queues = {name: [QueueInst("NOP", imm=1), *queue] if name.startswith("VXM") else queue for name, queue in chip.queues.items()}
     return replace(program, chips=[replace(chip, queues=queues)])
 
 

@@ -1,4 +1,4 @@
-"""Programs written as text: findings name the line of the file; artifacts that were saved are told as text again."""
+"""Programs written as text: findings name the line of the file; artifacts that were saved become text again."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from tilefw.api import Artifact, Backend, CompileError, CompileOptions, Device, 
 if TYPE_CHECKING:
     from tilefw.api.ir import ModuleOp, ModulePass
     from tilefw_spatial.machine import Machine
-    from tilefw_spatial.program import Program
+    from tilefw_spatial.program import SpatialProgram
 
 FORMAT = "sdm"
 MACHINE_FILE = "TILEFW_SPATIAL_MACHINE"
@@ -63,7 +63,7 @@ class SpatialBackend(Backend):
         if options.launch is None:
             raise CompileError(
                 f"{self.target.name} compiles for one launch, and is not told which", code="TFW0642",
-                help="say the grid, the scalars and the extents of the buffers",
+                help="give the grid, the scalars and the extents of the buffers",
             )
         refuse_unserved(module, self.target.name, self.capabilities, options.launch)
         compiled = compile_kernel(module, options.launch, machine, chips, split, options.enable_fp_fusion)
@@ -71,7 +71,7 @@ class SpatialBackend(Backend):
             self._verify(compiled.program, machine)
         return replace(self._artifact(compiled.program, machine), entries=(compiled.entry,))
 
-    def _verify(self, program: Program, machine: Machine) -> None:
+    def _verify(self, program: SpatialProgram, machine: Machine) -> None:
         """The checker's word on a program. Raises InternalError with the first constraint that is broken."""
         from tilefw_spatial.check import check
 
@@ -79,7 +79,7 @@ class SpatialBackend(Backend):
         if problems:
             raise InternalError(f"a schedule breaks {len(problems)} constraints of the machine; the first: {problems[0]}")
 
-    def _artifact(self, program: Program, machine: Machine) -> Artifact:
+    def _artifact(self, program: SpatialProgram, machine: Machine) -> Artifact:
         """A program with its file and its text."""
         from tilefw_spatial.container import write
         from tilefw_spatial.text import render

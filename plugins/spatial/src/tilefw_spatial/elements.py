@@ -18,7 +18,6 @@ from tilefw.api.expand import CASTS, RULES, TYPES, Legal
 from tilefw_spatial import isa
 from tilefw_spatial.graph import (
     AccessMap,
-    Combine,
     Constant,
     Dot,
     Elementwise,
@@ -27,6 +26,7 @@ from tilefw_spatial.graph import (
     Join,
     Load,
     Reduce,
+    ReductionKind,
     Rename,
     Store,
     Value,
@@ -34,7 +34,7 @@ from tilefw_spatial.graph import (
 )
 
 _WORD = 1 << 32
-_BITWISE = (Combine.AND, Combine.OR, Combine.XOR)
+_BITWISE = (ReductionKind.AND, ReductionKind.OR, ReductionKind.XOR)
 
 
 def on_machine_types(graph: Graph) -> Graph:
@@ -105,11 +105,11 @@ def _converted(value: Value, operands: list[ElementParts]) -> ElementParts:
 def _as_numbers(codes: ElementParts, like: Value) -> ElementParts:
     """Codes of a float of a byte as the numbers of fp16 that they are: it has all of them."""
     made = Value(like.op, codes.one.axes, "fp16", like.place)
-    return Legal(_Builder(made, False), RULES)("castf", codes, to="f16")
+    return Legal(_PartsBuilder(made, False), RULES)("castf", codes, to="f16")
 
 
 def _scaled(access_map: AccessMap, word: int, words: int) -> AccessMap:
-    """Where one word of each element stands, counted in words."""
+    """The access of one word of each element, in units of words."""
     along = tuple(replace(part, offsets=part.offsets * words) for part in access_map.along)
     joint = tuple(replace(part, offsets=part.offsets * words) for part in access_map.joint)
     return replace(access_map, base=access_map.base * words + word, along=along, joint=joint)
@@ -134,7 +134,7 @@ def _elementwise(value: Value, op: Elementwise, operands: list[ElementParts]) ->
     if row in CASTS and operands[0].type == to:
         return operands[0]
     try:
-        return Legal(_Builder(value, op.fusion), RULES)(row, *operands, to=to if row in CASTS else None)
+        return Legal(_PartsBuilder(value, op.fusion), RULES)(row, *operands, to=to if row in CASTS else None)
     except UnsupportedError as error:
         raise UnsupportedError(f"the chip has no way to {row} of {value.dtype}", code="TFW0680", place=value.place) from error
 
@@ -174,7 +174,7 @@ def _on_machine(type_: str) -> bool:
     return type_ in TYPES and TYPES[type_].name in isa.TYPES
 
 
-class _Builder:
+class _PartsBuilder:
     """`tilefw.api.expand.ExpansionBuilder` over values of the graph, all over the axes of the value that they make."""
 
     rows: Container[str] = _MachineRows()

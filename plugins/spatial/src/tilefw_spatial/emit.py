@@ -9,8 +9,8 @@ from dataclasses import replace
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.link_queue import idle, words
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import Allocation, ChipCode, Inst, Parameter, Program, Tensor
-from tilefw_spatial.schedule import DemandedIssue, Schedule
+from tilefw_spatial.program import Allocation, BoundParameter, ChipCode, HostTensor, QueueInst, SpatialProgram
+from tilefw_spatial.schedule import ChipSchedule, DemandedIssue
 
 MAX_BURST = 4096
 MAX_REPEATS = 4096
@@ -22,18 +22,18 @@ ALIGNING = "C2C.0"
 
 
 def emit(
-    schedules: Sequence[Schedule], entry: str, grid: tuple[int, int, int], parameters: Sequence[Parameter],
+    schedules: Sequence[ChipSchedule], entry: str, grid: tuple[int, int, int], parameters: Sequence[BoundParameter],
     metadata: Mapping[str, object],
-) -> Program:
+) -> SpatialProgram:
     """The program of the chips, one schedule each; all of them have the same cycles."""
     machine, cycles = schedules[0].machine, schedules[0].cycles
     codes = tuple(ChipCode(queues(schedule.issues, machine, schedule.begin), tuple(schedule.switch_maps)) for schedule in schedules)
     found = [entry for chip, schedule in enumerate(schedules) for entry in tensors(schedule, chip)]
     ordered = tuple(tensor for _, tensor in sorted(found, key=lambda entry: entry[0]))
-    return Program(entry, machine.name, machine.hash, grid, tuple(parameters), ordered, codes, cycles, metadata)
+    return SpatialProgram(entry, machine.name, machine.hash, grid, tuple(parameters), ordered, codes, cycles, metadata)
 
 
-def tensors(schedule: Schedule, chip: int = 0) -> Iterator[tuple[int, Tensor]]:
+def tensors(schedule: ChipSchedule, chip: int = 0) -> Iterator[tuple[int, HostTensor]]:
     """Arrays that the host fills or reads, with their rank: one tensor a copy."""
     for array, allocations in schedule.arrays:
         if array.role not in ("in", "out", "const"):
@@ -41,9 +41,9 @@ def tensors(schedule: Schedule, chip: int = 0) -> Iterator[tuple[int, Tensor]]:
         for number, allocation in enumerate(allocations if array.role != "out" else allocations[:1]):
             name = array.name if number == 0 else f"{array.name}.{number}"
             named = f"{name}@{chip}" if chip else name
-            # Constants of types that NumPy lacks are held as their codes until here.
+            # Constants of types that NumPy lacks are codes until here.
             data = None if array.data is None else array.data.view(TYPES[allocation.dtype].numpy)
-            yield array.rank, Tensor(named, array.role, _on_chip(allocation, chip), array.transfers, data)
+            yield array.rank, HostTensor(named, array.role, _on_chip(allocation, chip), array.transfers, data)
 
 
 def _on_chip(allocation: Allocation, chip: int) -> Allocation:
@@ -52,14 +52,14 @@ def _on_chip(allocation: Allocation, chip: int) -> Allocation:
     return replace(allocation, planes=tuple(tuple(replace(rows, chip=chip) for rows in blocks) for blocks in allocation.planes))
 
 
-def queues(issues: Iterable[DemandedIssue], machine: Machine, begin: int = 0) -> dict[str, tuple[Inst, ...]]:
+def queues(issues: Iterable[DemandedIssue], machine: Machine, begin: int = 0) -> dict[str, tuple[QueueInst, ...]]:
     """The instructions of each queue that has any, in the machine's order of queues; `begin` as in a schedule."""
     by_queue: dict[str, list[DemandedIssue]] = defaultdict(list)
     for issue in issues:
         by_queue[issue.queue].append(issue)
     if begin:
         by_queue.setdefault(ALIGNING, [])
-    found: dict[str, tuple[Inst, ...]] = {}
+    found: dict[str, tuple[QueueInst, ...]] = {}
     for name in machine.queues:
         if name in by_queue:
             own = by_queue[name]
@@ -70,22 +70,22 @@ def queues(issues: Iterable[DemandedIssue], machine: Machine, begin: int = 0) ->
     return found
 
 
-def _prologue(queue: str, machine: Machine) -> tuple[Inst, ...]:
+def _prologue(queue: str, machine: Machine) -> tuple[QueueInst, ...]:
     """One queue waits for the period that all chips begin together, wherever in the one before this chip has begun, and releases
     the others; all go on in one cycle."""
     if queue != ALIGNING:
-        return (Inst("SYNC"),)
-    return (Inst("NOP", imm=1), Inst("DSK"), Inst("NTFY"), Inst("NOP", imm=machine.delays["notify"] - 1))
+        return (QueueInst("SYNC"),)
+    return (QueueInst("NOP", imm=1), QueueInst("DSK"), QueueInst("NTFY"), QueueInst("NOP", imm=machine.delays["notify"] - 1))
 
 
-def _queue(issues: list[DemandedIssue], bank: int) -> Iterator[Inst]:
+def _queue(issues: list[DemandedIssue], bank: int) -> Iterator[QueueInst]:
     """One queue, whose rows or accumulators lie in banks of so many: an instruction issues when all before it have."""
     now = 0
     for issue in coalesced(sorted((part for issue in issues for part in split(issue)), key=lambda issue: issue.cycle), bank):
         yield from idle(issue.cycle - now)
         yield issue.inst
         if issue.repeats > 1:
-            yield Inst("REP", burst=issue.repeats - 1, imm=issue.period, step=issue.jump)
+            yield QueueInst("REP", burst=issue.repeats - 1, imm=issue.period, step=issue.jump)
         now = issue.last + 1
 
 

@@ -7,8 +7,9 @@ from tilefw_spatial import checked, container, program, text
 from tilefw_spatial.machine import Machine
 
 
-def read(data: str | bytes, name: str, machine: Machine) -> tuple[program.Program, str | None]:
-    """The program of a container's bytes; or that of a text, and the text. Raises CodeError with the place of what is wrong."""
+def read(data: str | bytes, name: str, machine: Machine) -> tuple[program.SpatialProgram, str | None]:
+    """The program of a container's bytes; or that of a text, and the text. Raises CodeError with the location of the first
+    error."""
     if isinstance(data, bytes) and container.is_container(data):
         return container.read(data, name, machine), None
     given = data if isinstance(data, str) else _decoded(data, name)
@@ -25,7 +26,7 @@ def disassemble(data: bytes, name: str, machine: Machine) -> str:
     return text.render(container.read(data, name, machine), machine)
 
 
-def entry(found: program.Program) -> Entry:
+def entry(found: program.SpatialProgram) -> Entry:
     """How a program's kernel is called; arguments are packed one after the other, pointers as 8 bytes."""
     parameters: list[Parameter] = []
     offset = 0

@@ -45,7 +45,7 @@ class Joint:
 
 @dataclass(frozen=True, slots=True)
 class AccessMap:
-    """The elements of a parameter that a value's indices stand for: `base + Σ offsets`, accessed where every part has it valid.
+    """The element of a parameter that each index of a value accesses: `base + Σ offsets`, where every part has it valid.
 
     A load's value has the axes of `along` in this order, and a store is over them; those of `joint` are among them. Elements count
     from where the parameter points, and may be negative."""
@@ -74,7 +74,7 @@ class Op:
 
 @dataclass(frozen=True, slots=True)
 class Load(Op):
-    """Elements of a buffer as they stood before the launch; `fill` (an element's bits) where nothing is accessed."""
+    """Elements of a buffer as they were before the launch; `fill` (an element's bits) where nothing is accessed."""
 
     access_map: AccessMap
     fill: int = 0
@@ -101,7 +101,7 @@ class Elementwise(Op):
     rounding: str = "rtne"
 
 
-class Combine(StrEnum):
+class ReductionKind(StrEnum):
     """What a reduction combines with, as the row of the elementwise table."""
 
     ADDF = "addf"
@@ -126,7 +126,7 @@ class Reduce(Op):
     """`operand` combined over `axes`, which the value then lacks. `ordered` names the axis, if any, whose order is the kernel's own
     (a loop's): combined from its first index to its last, beginning with `initial`; other axes in any order."""
 
-    kind: Combine
+    kind: ReductionKind
     operand: Value
     axes: tuple[Axis, ...]
     ordered: Axis | None = None
@@ -161,7 +161,7 @@ class Rename(Op):
 
 @dataclass(frozen=True, slots=True)
 class Join(Op):
-    """Several operands one after the other along `axis` of the value; operand k has `parts[k]` in its place."""
+    """Several operands one after the other along `axis` of the value; operand k has `parts[k]` instead."""
 
     operands: tuple[Value, ...]
     axis: Axis
@@ -180,12 +180,11 @@ class Gather(Op):
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """A value written to a buffer, in the order of the list: of two that write one element the later stands.
+    """A value written to a buffer, in the order of the list: of two that write one element the later wins.
 
     `access_map` may have axes that the value lacks: it is the same for all their indices. No element is written twice by one store,
-    unless it accumulates.
-    `mask` (i1) is there only where it depends on loaded data; `accumulate` is the row of the elementwise table by which the value
-    is added to what stands there (static atomics)."""
+    unless it accumulates. `mask` (i1) is there only where it depends on loaded data; `accumulate` is the row of the elementwise
+    table by which the value is combined with what is there (static atomics)."""
 
     value: Value
     access_map: AccessMap
@@ -195,8 +194,9 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """What data must not ask for: `elements` flags, each stored as what is set where it does. `what` and `place` are for people.
+class BoundsCheck:
+    """A run-time check of accesses that depend on data: `elements` flags, each set where the check fails. `what` and `place` are
+    for people.
 
     A store's parameter beyond those of the kernel is one of these."""
 
@@ -210,7 +210,7 @@ class Graph:
     """The whole launch: its stores, and through them all values."""
 
     stores: list[Store] = field(default_factory=list)
-    checks: list[Check] = field(default_factory=list)
+    checks: list[BoundsCheck] = field(default_factory=list)
 
     def values(self) -> list[Value]:
         """Every value, operands before their users."""

@@ -1,7 +1,7 @@
 """Index tables in closed form: affine offsets, and masks that are one interval.
 
-An axis may have as many indices as the chip has bytes, and an access that is refused for its size many more: what one number a step
-says of them is never written out, unless somebody asks for the table.
+An axis may have as many indices as the chip has bytes, and an access that is refused for its size many more: what a first number
+and a step describe is never written out, unless the table is requested.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def check_size(count: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class AffineTable:
-    """`first + i · step` for each of `count` indices. NumPy takes it as the array that it stands for."""
+    """`first + i · step` for each of `count` indices. NumPy takes it as that array."""
 
     first: int
     step: int

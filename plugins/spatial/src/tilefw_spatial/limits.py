@@ -1,4 +1,4 @@
-"""Limits of size that are the compiler's own, not the chip's memory, and how it says that a launch is beyond one."""
+"""Limits of size that are the compiler's own, not the chip's memory, and the error for a launch beyond one."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from heapq import heapify, heappop, heappush
 
 from tilefw.api import InternalError
 from tilefw.api.integers import ceil_div
-from tilefw_spatial.program import Inst
+from tilefw_spatial.program import QueueInst
 from tilefw_spatial.schedule import DemandedIssue
 
 MAX_IDLE = 65535  # what the word's field can name
@@ -16,7 +16,7 @@ MAX_IDLE = 65535  # what the word's field can name
 _Entry = tuple[int, int, DemandedIssue]
 
 
-def words(issues: Iterable[DemandedIssue], now: int) -> Iterator[Inst]:
+def words(issues: Iterable[DemandedIssue], now: int) -> Iterator[QueueInst]:
     """The instructions of a queue from cycle `now` on. No more than two transmissions overlap, and those have one period."""
     heap: list[_Entry] = [(issue.cycle, number, issue) for number, issue in enumerate(issues)]
     heapify(heap)
@@ -38,20 +38,20 @@ def words(issues: Iterable[DemandedIssue], now: int) -> Iterator[Inst]:
             now = yield from _both(issue, number, heap)
 
 
-def idle(cycles: int) -> Iterator[Inst]:
+def idle(cycles: int) -> Iterator[QueueInst]:
     """NOPs for so many cycles."""
     while cycles > 0:
-        yield Inst("NOP", imm=min(cycles, MAX_IDLE))
+        yield QueueInst("NOP", imm=min(cycles, MAX_IDLE))
         cycles -= MAX_IDLE
 
 
-def _alone(issue: DemandedIssue) -> Iterator[Inst]:
+def _alone(issue: DemandedIssue) -> Iterator[QueueInst]:
     yield issue.inst
     if issue.repeats > 1:
-        yield Inst("REP", burst=issue.repeats - 1, imm=issue.period, step=issue.jump)
+        yield QueueInst("REP", burst=issue.repeats - 1, imm=issue.period, step=issue.jump)
 
 
-def _both(issue: DemandedIssue, number: int, heap: list[_Entry]) -> Generator[Inst, None, int]:
+def _both(issue: DemandedIssue, number: int, heap: list[_Entry]) -> Generator[QueueInst, None, int]:
     """The two earliest transmissions, alternating until one of them ends; the cycle behind."""
     _, other_number, other = heappop(heap)
     apart = other.cycle - issue.cycle

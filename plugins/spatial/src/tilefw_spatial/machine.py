@@ -107,13 +107,13 @@ class Machine:
 
     @cached_property
     def positions(self) -> Mapping[str, int]:
-        """Every unit's place, west to east."""
+        """Every unit's position, west to east."""
         west = ["MXM.W", "SXM.W", *(f"MEM.W{i}" for i in reversed(range(self.slices)))]
         east = [*(f"MEM.E{i}" for i in range(self.slices)), "SXM.E", "MXM.E"]
         return {unit: at for at, unit in enumerate([*west, "VXM", *east])}
 
     def position(self, unit: str) -> int:
-        """The place of a unit (`MEM.E12`, `VXM`). Raises KeyError for what is none."""
+        """The position of a unit (`MEM.E12`, `VXM`). Raises KeyError for an unknown name."""
         return self.positions[unit]
 
     @property
@@ -143,7 +143,7 @@ class Machine:
         return stream >= self.streams
 
     def diagonal(self, stream: int, position: int, cycle: int) -> int:
-        """What stays the same of a vector as it flows: two vectors on one stream with one diagonal are in one place."""
+        """What stays the same of a vector as it flows: two vectors on one stream with one diagonal coincide."""
         return cycle + position if self.is_west(stream) else cycle - position
 
     def passes(self, stream: int, begin: int, end: int) -> int | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from importlib.resources import files
 
 from tilefw_spatial.container import file, word
-from tilefw_spatial.isa import OPS, ROWS, TYPES, Row, functions
+from tilefw_spatial.isa import OPS, ROWS, TYPES, InstructionRow, functions
 from tilefw_spatial.machine import Machine, load
 from tilefw_spatial.text import __doc__ as _text
 from tilefw_spatial.text.operands import __doc__ as _operands
@@ -49,7 +49,7 @@ def _layout() -> Iterator[str]:
         yield f"| {bits.low} to {bits.low + bits.width - 1} | {'n' if bits.name == 'burst' else bits.name} |"
 
 
-def _row(machine: Machine, row: Row) -> str:
+def _row(machine: Machine, row: InstructionRow) -> str:
     variants = "" if row.variants == ("",) else f" (.{', .'.join(v for v in row.variants if v)})"
     form = f"`{f'{row.name} {syntax(row)}'.strip()}`{variants}"
     code = f"{row.code:#04x}" + (f" to {row.code + len(row.variants) - 1:#04x}" if len(row.variants) > 1 else "")
@@ -58,7 +58,7 @@ def _row(machine: Machine, row: Row) -> str:
     return f"| {form} | {code} | {_types(row)} | {delay} | {_cell(row.doc)} |"
 
 
-def _types(row: Row) -> str:
+def _types(row: InstructionRow) -> str:
     if row.types == frozenset(TYPES):
         return "all"
     integers = ", ".join(t.name for t in TYPES.values() if not t.is_float and t.name != "int1")

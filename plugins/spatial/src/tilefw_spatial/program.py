@@ -1,7 +1,7 @@
 """A program of the machine as data: instructions in queues, and where the host's arrays lie in the slices.
 
 The scheduler makes it, the container and the text hold it, the simulators run it and the checker judges it. Time is not stored: an
-instruction issues when what stands before it in its queue has issued (`isa` says how long each occupies the queue).
+instruction issues when the one before it in its queue has issued (`isa` has how long each occupies the queue).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
-class Inst:
+class QueueInst:
     """One instruction word, field by field (packed by `container.word`); what each field means is the row's affair (`isa`). `op`
     is a row with its variant (`CMP.lt`).
 
@@ -42,12 +42,12 @@ class Inst:
 class ChipCode:
     """One chip's queues by name (`MEM.E12`, `MXM.W0.MAC`, `VXM.5`, …), and its maps: 320 source lanes each, -1 for zero."""
 
-    queues: Mapping[str, tuple[Inst, ...]]
+    queues: Mapping[str, tuple[QueueInst, ...]]
     maps: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class SliceRows:
     """Consecutive rows of one bank of one slice (`MEM.E12`) of one chip."""
 
     slice: str
@@ -58,23 +58,23 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """Where an array of vectors lies: `planes[byte][place]`, a vector of 4-byte elements has four planes.
+    """The rows of an array of vectors: `planes[byte][block]`; a vector of 4-byte elements has four planes.
 
-    Each `segment` successive vectors have `groups` places of their own, and neighbours lie in different ones: byte plane `byte` of
+    Each `segment` successive vectors have `groups` blocks of their own, and neighbours lie in different ones: byte plane `byte` of
     vector v is row `row + w // groups` of `planes[byte][s * groups + w % groups]`, where s, w = divmod(v, segment). A bank has 4096
     rows, so that larger arrays have several segments; `segment` is a multiple of `groups`."""
 
     dtype: str
     vectors: int
-    planes: tuple[tuple[Rows, ...], ...]
+    planes: tuple[tuple[SliceRows, ...], ...]
     groups: int
     segment: int
 
 
 @dataclass(frozen=True, slots=True)
 class AxisMap:
-    """One axis of an array's elements. Index i stands `offsets[i]` elements from the array's begin in the host's buffer, and adds
-    i · `vector` to the vector's number and i · `lane` to the position in lanes; where `valid` is False nothing is transferred."""
+    """One axis of an array's elements. Index i is `offsets[i]` elements from the array's begin in the host's buffer, and adds i ·
+    `vector` to the vector's number and i · `lane` to the position in lanes; where `valid` is False nothing is transferred."""
 
     extent: int
     offsets: NDArray[np.int64]
@@ -87,10 +87,10 @@ class AxisMap:
 class Transfer:
     """How elements of a host buffer and lanes of an array correspond.
 
-    Element (i…) of the product of `axes` stands at `base + Σ offsets_k[i_k]` of parameter `parameter` (elements of `dtype`), and in
+    Element (i…) of the product of `axes` is at `base + Σ offsets_k[i_k]` of parameter `parameter` (elements of `dtype`), and in
     lane `position % lanes` of vector `Σ i_k · vector_k + (position // lanes) · chunk`, where position = Σ i_k · lane_k. `explicit`,
-    where it is given, stands for `base` and all axes: rows of (host element, vector, lane), elements counted from the pointer.
-    Lanes that no element comes to hold `fill` (bits of one element).
+    where it is given, replaces `base` and all axes: rows of (host element, vector, lane), elements counted from the pointer. Lanes
+    that no element comes to hold `fill` (bits of one element).
     """
 
     parameter: int
@@ -103,11 +103,11 @@ class Transfer:
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
+class HostTensor:
     """An array that the host fills before the first cycle (`in`, `const`) or reads after the last (`out`).
 
-    `transfers` are carried out in order: where two write one element of the host's buffer the later one stands. A `const` has
-    `data`: its vectors, [vectors, lanes], as elements of its allocation's dtype."""
+    `transfers` are carried out in order: where two write one element of the host's buffer the later one wins. A `const` has `data`:
+    its vectors, [vectors, lanes], as elements of its allocation's dtype."""
 
     name: str
     role: str
@@ -117,9 +117,9 @@ class Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class BoundParameter:
     """A parameter of the kernel, with what it was bound to when the program was made: a scalar's `value`; the `nbytes` behind a
-    pointer (0: not said) and its `storage`, the number of the memory that it points into, with the byte there."""
+    pointer (0: unknown) and its `storage`, the number of the memory that it points into, with the byte there."""
 
     name: str
     kind: str
@@ -139,7 +139,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class SpatialProgram:
     """All that the machine needs: code for each chip, tensors, and the cycles that the scheduler predicted.
 
     `machine_hash` names the machine file that it was scheduled for: on any other its times mean nothing."""
@@ -148,8 +148,8 @@ class Program:
     machine: str
     machine_hash: str
     grid: tuple[int, int, int]
-    parameters: tuple[Parameter, ...]
-    tensors: tuple[Tensor, ...]
+    parameters: tuple[BoundParameter, ...]
+    tensors: tuple[HostTensor, ...]
     chips: tuple[ChipCode, ...]
     cycles: int
     metadata: Mapping[str, object] = field(default_factory=dict)

@@ -20,10 +20,10 @@ class Array:
     """Vectors of one element type somewhere in memory; `placement` decides where.
 
     `role` is `in`, `out`, `const`, `temp`, or `link` for what other chips send. Of results that write one element of a buffer the
-    one of the highest `rank` stands. `groups` > 1 spreads neighbouring vectors over that many places (the matrix unit takes several
+    one of the highest `rank` wins. `groups` > 1 spreads neighbouring vectors over that many blocks (the matrix unit takes several
     at once). Each `segment` successive vectors, if it is not 0, lie in slices of their own: two stream operations that make
     different ones can run at the same time. `side` is where it must be read from or is better: `W`, `E` or empty. `transfers` as in
-    `program.Tensor`."""
+    `program.HostTensor`."""
 
     name: str
     dtype: str
@@ -189,7 +189,7 @@ class StreamProgram:
 
 @dataclass(slots=True, eq=False)
 class LinkStreamOp:
-    """One byte plane of vectors `first` to `first + count` of an array of chip `source` to the same places of arrays of other
+    """One byte plane of vectors `first` to `first + count` of an array of chip `source` to the same vectors of arrays of other
     chips, a vector as often as a link takes one. `targets` are (chip, array); all of them are sent to at once."""
 
     source: int

@@ -17,7 +17,7 @@ ADDRESSES = 1 << 13
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class MachineRule:
     """What `stage` asks of a machine; `shown` are the machine's numbers that it is about."""
 
     stage: str
@@ -26,12 +26,14 @@ class Rule:
     shown: Callable[[Machine], str]
 
 
-def _most(name: str, most: int, field: str) -> Rule:
-    return Rule(WORDS, f"{name} up to {most} ({field})", lambda m: 0 < getattr(m, name) <= most, lambda m: str(getattr(m, name)))
+def _most(name: str, most: int, field: str) -> MachineRule:
+    return MachineRule(
+        WORDS, f"{name} up to {most} ({field})", lambda m: 0 < getattr(m, name) <= most, lambda m: str(getattr(m, name))
+    )
 
 
-def _exactly(stage: str, name: str, value: int, why: str) -> Rule:
-    return Rule(stage, f"{name} = {value} ({why})", lambda m: getattr(m, name) == value, lambda m: str(getattr(m, name)))
+def _exactly(stage: str, name: str, value: int, why: str) -> MachineRule:
+    return MachineRule(stage, f"{name} = {value} ({why})", lambda m: getattr(m, name) == value, lambda m: str(getattr(m, name)))
 
 
 RULES = (
@@ -40,10 +42,11 @@ RULES = (
     _most("alus", 16, "four bits of an operand"),
     _most("delay_steps", 4, "two bits of an operand"),
     _most("rows", 4096, "the longest burst within a bank"),
-    Rule(WORDS, f"banks · rows up to {ADDRESSES} (bits of an address)",
-         lambda m: m.banks * m.rows <= ADDRESSES, lambda m: str(m.banks * m.rows)),
-    Rule(WORDS, f"accumulator_banks · accumulator_rows up to {ADDRESSES} (bits of an address)",
-         lambda m: m.accumulator_banks * m.accumulator_rows <= ADDRESSES, lambda m: str(m.accumulator_banks * m.accumulator_rows)),
+    MachineRule(WORDS, f"banks · rows up to {ADDRESSES} (bits of an address)",
+                lambda m: m.banks * m.rows <= ADDRESSES, lambda m: str(m.banks * m.rows)),
+    MachineRule(WORDS, f"accumulator_banks · accumulator_rows up to {ADDRESSES} (bits of an address)",
+                lambda m: m.accumulator_banks * m.accumulator_rows <= ADDRESSES,
+                lambda m: str(m.accumulator_banks * m.accumulator_rows)),
     _most("accumulator_rows", 4096, "the burst of a product"),
     _exactly(WORDS, "streams", 32, "six bits name a stream and its direction"),
     _exactly(WORDS, "weight_streams", 16, "the operand of LW"),
@@ -51,17 +54,20 @@ RULES = (
     _exactly(WORDS, "planes", 2, "types wider than a byte take a pair"),
     _exactly(WORDS, "switch_streams", 16, "the operands of TRN"),
     _exactly(WORDS, "superlane_lanes", 16, "TRN transposes within a superlane"),
-    Rule("arrange", "columns = lanes: a product's row is one vector", lambda m: m.columns == m.lanes, lambda m: str(m.columns)),
-    Rule("arrange", "depth_int8 = lanes: a vector has the rows of K that one plane multiplies",
-         lambda m: m.depth_int8 == m.lanes, lambda m: str(m.depth_int8)),
-    Rule("arrange", "2 · depth_pair = lanes: a vector has the rows of K of two halves",
-         lambda m: 2 * m.depth_pair == m.lanes, lambda m: str(m.depth_pair)),
-    Rule("chain", "delays.alu = delay_step: a MOV hands a value on within one step",
-         lambda m: m.delays["alu"] == m.delay_step, lambda m: str(m.delays["alu"])),
-    Rule("chain", "delays.transcendental a multiple of delay_step: operands are taken in such steps",
-         lambda m: m.delays["transcendental"] % m.delay_step == 0, lambda m: str(m.delays["transcendental"])),
-    *(Rule("the units across superlanes", f"delays.{name} at least superlanes: what the last superlane has comes so much later",
-           lambda m, name=name: m.delays[name] >= m.superlanes, lambda m, name=name: str(m.delays[name]))
+    MachineRule(
+        "arrange", "columns = lanes: a product's row is one vector", lambda m: m.columns == m.lanes, lambda m: str(m.columns)
+    ),
+    MachineRule("arrange", "depth_int8 = lanes: a vector has the rows of K that one plane multiplies",
+                lambda m: m.depth_int8 == m.lanes, lambda m: str(m.depth_int8)),
+    MachineRule("arrange", "2 · depth_pair = lanes: a vector has the rows of K of two halves",
+                lambda m: 2 * m.depth_pair == m.lanes, lambda m: str(m.depth_pair)),
+    MachineRule("chain", "delays.alu = delay_step: a MOV hands a value on within one step",
+                lambda m: m.delays["alu"] == m.delay_step, lambda m: str(m.delays["alu"])),
+    MachineRule("chain", "delays.transcendental a multiple of delay_step: operands are taken in such steps",
+                lambda m: m.delays["transcendental"] % m.delay_step == 0, lambda m: str(m.delays["transcendental"])),
+    *(MachineRule("the units across superlanes",
+                  f"delays.{name} at least superlanes: what the last superlane has comes so much later",
+                  lambda m, name=name: m.delays[name] >= m.superlanes, lambda m, name=name: str(m.delays[name]))
       for name in ("multiply_pair", "multiply_int8", "switch_across")),
     _exactly("schedule", "position_cycles", 1, "times along the chip count in positions"),
 )

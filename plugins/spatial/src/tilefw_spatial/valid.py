@@ -13,15 +13,25 @@ from tilefw_spatial.checked import CHECK, arguments
 from tilefw_spatial.isa import OPS, TYPES, Use
 from tilefw_spatial.isa.wellformed import faults, misplaced
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import Allocation, AxisMap, ChipCode, Inst, Parameter, Program, Rows, Tensor, Transfer
+from tilefw_spatial.program import (
+    Allocation,
+    AxisMap,
+    BoundParameter,
+    ChipCode,
+    HostTensor,
+    QueueInst,
+    SliceRows,
+    SpatialProgram,
+    Transfer,
+)
 
 ROLES = ("in", "out", "const")
 KINDS = ("pointer", "scalar", CHECK)
 MAPS = 4096  # what the word's field can name
 
 
-def program_faults(machine: Machine, program: Program) -> Iterator[str]:
-    """All that is wrong with a program, each with the place where it is."""
+def program_faults(machine: Machine, program: SpatialProgram) -> Iterator[str]:
+    """All that is wrong with a program, each with its location."""
     if not 1 <= len(program.chips) <= machine.node_chips:
         yield f"a program is for 1 to {machine.node_chips} chips, not {len(program.chips)}"
     if program.cycles < 0 or any(extent < 0 for extent in program.grid):
@@ -37,7 +47,7 @@ def program_faults(machine: Machine, program: Program) -> Iterator[str]:
         if parameter.kind == CHECK and not 0 < parameter.nbytes <= machine.capacity:
             yield f"parameter {parameter.name} has {parameter.nbytes} flags"
     if arguments(program) != list(program.parameters[: len(arguments(program))]):
-        yield "parameters that are checks stand behind all others"
+        yield "parameters that are checks come after all others"
     for tensor in program.tensors:
         for fault in tensor_faults(machine, tensor, program.parameters, len(program.chips)):
             yield f"tensor {tensor.name}: {fault}"
@@ -69,8 +79,8 @@ def map_fault(machine: Machine, lanes: Sequence[int]) -> str | None:
     return None if wrong is None else f"there is no lane {wrong}"
 
 
-def inst_fault(machine: Machine, queue: str, insts: Sequence[Inst], index: int, maps: Sequence[Sequence[int]]) -> str | None:
-    """The first thing that is wrong with an instruction where it stands, or None."""
+def inst_fault(machine: Machine, queue: str, insts: Sequence[QueueInst], index: int, maps: Sequence[Sequence[int]]) -> str | None:
+    """The first thing that is wrong with an instruction in its queue, or None."""
     inst = insts[index]
     found = next(faults(machine, inst), None) or misplaced(machine.queues[queue], inst)
     if found:
@@ -82,7 +92,7 @@ def inst_fault(machine: Machine, queue: str, insts: Sequence[Inst], index: int, 
     return None
 
 
-def _repeat_fault(inst: Inst, before: Inst | None) -> str | None:
+def _repeat_fault(inst: QueueInst, before: QueueInst | None) -> str | None:
     if before is None or before.op not in OPS or OPS[before.op][0].unit == "ICU":
         return "there is nothing before it that can be repeated"
     if inst.imm < before.burst:
@@ -90,7 +100,7 @@ def _repeat_fault(inst: Inst, before: Inst | None) -> str | None:
     return None
 
 
-def _lanes_fault(machine: Machine, inst: Inst, maps: Sequence[Sequence[int]]) -> str | None:
+def _lanes_fault(machine: Machine, inst: QueueInst, maps: Sequence[Sequence[int]]) -> str | None:
     if inst.map >= len(maps):
         return f"there is no map {inst.map}: the chip has {len(maps)}"
     if inst.op == "DST":
@@ -103,8 +113,8 @@ def _lanes_fault(machine: Machine, inst: Inst, maps: Sequence[Sequence[int]]) ->
 # --- arrays ----------------------------------------------------------------------------------------------------------------
 
 
-def tensor_faults(machine: Machine, tensor: Tensor, parameters: Sequence[Parameter], chips: int) -> Iterator[str]:
-    """What is wrong with an array: its type, places, transfers, data."""
+def tensor_faults(machine: Machine, tensor: HostTensor, parameters: Sequence[BoundParameter], chips: int) -> Iterator[str]:
+    """What is wrong with an array: its type, allocation, transfers, data."""
     if tensor.role not in ROLES:
         yield f"its role is {tensor.role}, none of {', '.join(ROLES)}"
     if tensor.allocation.dtype not in TYPES:
@@ -131,22 +141,22 @@ def _allocation_faults(machine: Machine, allocation: Allocation, chips: int) -> 
         return
     if len(allocation.planes) != TYPES[allocation.dtype].nbytes:
         yield f"{len(allocation.planes)} byte planes instead of {TYPES[allocation.dtype].nbytes}"
-    places = ceil_div(allocation.vectors, allocation.segment) * allocation.groups
+    blocks = ceil_div(allocation.vectors, allocation.segment) * allocation.groups
     for plane in allocation.planes:
-        if len(plane) != places:
-            yield f"{len(plane)} places of a byte plane instead of {places}"
+        if len(plane) != blocks:
+            yield f"{len(plane)} row blocks of a byte plane instead of {blocks}"
         for number, rows in enumerate(plane):
             yield from _rows_faults(machine, rows, _rows_at(allocation, number), chips)
 
 
 def _rows_at(allocation: Allocation, index: int) -> int:
-    """How many rows an array has at one of its places."""
+    """How many rows an array has in one of its row blocks."""
     segment, group = divmod(index, allocation.groups)
     left = min(allocation.segment, allocation.vectors - segment * allocation.segment) - group
     return max(0, ceil_div(left, allocation.groups))
 
 
-def _rows_faults(machine: Machine, rows: Rows, count: int, chips: int) -> Iterator[str]:
+def _rows_faults(machine: Machine, rows: SliceRows, count: int, chips: int) -> Iterator[str]:
     if rows.slice not in machine.queues or machine.queues[rows.slice].kind != "MEM":
         yield f"there is no slice {rows.slice}"
     if not 0 <= rows.chip < chips:
@@ -157,7 +167,7 @@ def _rows_faults(machine: Machine, rows: Rows, count: int, chips: int) -> Iterat
         yield f"{count} rows from row {rows.row} of {rows.slice} leave the bank of {machine.rows}"
 
 
-def _transfer_faults(machine: Machine, transfer: Transfer, parameters: Sequence[Parameter]) -> Iterator[str]:
+def _transfer_faults(machine: Machine, transfer: Transfer, parameters: Sequence[BoundParameter]) -> Iterator[str]:
     if not 0 <= transfer.parameter < len(parameters) or parameters[transfer.parameter].kind == "scalar":
         yield f"parameter {transfer.parameter} is no pointer"
     if not 1 <= transfer.lanes <= machine.lanes:

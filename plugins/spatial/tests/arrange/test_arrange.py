@@ -7,16 +7,16 @@ import pytest
 from bounded import applied, assert_within, combined, exactly
 from bounded import softmax as expected_softmax
 from graphs import access_map, apply, load, reduce
-from stream_evaluator import Evaluator
+from stream_evaluator import StreamEvaluator
 
 from tilefw_spatial.arrange import arrange
-from tilefw_spatial.graph import Axis, Combine, Constant, Graph, Store, Value
+from tilefw_spatial.graph import Axis, Constant, Graph, ReductionKind, Store, Value
 from tilefw_spatial.machine import load as load_machine
 from tilefw_spatial.stream_program import LaneStreamOp
 
 
-def run(graph: Graph, *buffers: np.ndarray) -> Evaluator:
-    return Evaluator(arrange(graph, load_machine()), dict(enumerate(buffers)))
+def run(graph: Graph, *buffers: np.ndarray) -> StreamEvaluator:
+    return StreamEvaluator(arrange(graph, load_machine()), dict(enumerate(buffers)))
 
 
 RNG = np.random.default_rng(1)
@@ -39,8 +39,8 @@ def test_an_elementwise_kernel_fills_the_lanes(programs: int, block: int) -> Non
 
 def softmax(r: Axis, c: Axis, columns: int) -> Graph:
     x = load("fp32", access_map(0, (r, columns), (c, 1), extent={c: columns}), fill=0xFF800000)
-    numerator = apply("exp", "fp32", apply("subf", "fp32", x, reduce(Combine.MAXNUM, x, c)))
-    result = apply("divf", "fp32", numerator, reduce(Combine.ADDF, numerator, c))
+    numerator = apply("exp", "fp32", apply("subf", "fp32", x, reduce(ReductionKind.MAXNUM, x, c)))
+    result = apply("divf", "fp32", numerator, reduce(ReductionKind.ADDF, numerator, c))
     return Graph([Store(result, access_map(1, (r, columns), (c, 1), extent={c: columns}))])
 
 
@@ -57,9 +57,9 @@ def test_values_of_several_domains_meet() -> None:
     x = load("fp32", access_map(0, (r, columns), (c, 1)))
     weight, bias = load("fp32", access_map(1, (c, 1))), load("fp32", access_map(2, (c, 1)))
     size = Value(Constant(np.float32(columns)), (), "fp32")
-    mean = apply("divf", "fp32", reduce(Combine.ADDF, x, c), size)
+    mean = apply("divf", "fp32", reduce(ReductionKind.ADDF, x, c), size)
     centred = apply("subf", "fp32", x, mean)
-    variance = apply("divf", "fp32", reduce(Combine.ADDF, apply("mulf", "fp32", centred, centred), c), size)
+    variance = apply("divf", "fp32", reduce(ReductionKind.ADDF, apply("mulf", "fp32", centred, centred), c), size)
     deviation = apply("sqrt", "fp32", variance)
     y = apply("addf", "fp32", apply("mulf", "fp32", apply("divf", "fp32", centred, deviation), weight), bias)
     graph = Graph([Store(y, access_map(3, (r, columns), (c, 1))), Store(mean, access_map(4, (r, 1)))])
@@ -81,7 +81,7 @@ def test_few_long_rows_are_reduced_across_lanes(rows: int, columns: int) -> None
     graph = softmax(Axis("row", rows), Axis("column", 1 << (columns - 1).bit_length()), columns)
     x, out = draw(rows * columns), np.zeros(rows * columns, np.float32)
     stream_program = arrange(graph, load_machine())
-    found = Evaluator(stream_program, {0: x, 1: out})
+    found = StreamEvaluator(stream_program, {0: x, 1: out})
     assert_within(out.reshape(rows, columns), expected_softmax(exactly(x.reshape(rows, columns))))
     assert any(isinstance(stream_op, LaneStreamOp) for stream_op in stream_program.stream_ops)
     assert found.points < columns

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from launches import bound, memory
-from stream_evaluator import Evaluator
+from stream_evaluator import StreamEvaluator
 
 from tilefw_spatial.arrange import arrange
 from tilefw_spatial.elements import on_machine_types
@@ -35,7 +35,7 @@ def arranged(kernel: str, parameters: dict[str, Any]) -> tuple[StreamProgram, di
     host = memory(found.passed)
     buffers = {number: host[buffer.storage] for number, buffer in found.buffers.items()}
     buffers |= {len(found.passed) + n: np.zeros(check.elements, np.uint8) for n, check in enumerate(graph.checks)}
-    Evaluator(stream_program, buffers, {number: buffer.offset for number, buffer in found.buffers.items()})
+    StreamEvaluator(stream_program, buffers, {number: buffer.offset for number, buffer in found.buffers.items()})
     return stream_program, {name: reference.compare(name) for name in found.outputs}
 
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from graphs import access_map, apply, load, reduce
-from stream_evaluator import Evaluator
+from stream_evaluator import StreamEvaluator
 
 from tilefw_spatial.arrange import arrange
 from tilefw_spatial.arrange.long_reductions import LONGEST
-from tilefw_spatial.graph import Axis, Combine, Constant, Graph, Reduce, Store, Value
+from tilefw_spatial.graph import Axis, Constant, Graph, Reduce, ReductionKind, Store, Value
 from tilefw_spatial.machine import load as load_machine
 from tilefw_spatial.stream_program import VectorStreamOp
 
@@ -23,7 +23,7 @@ def run(graph: Graph, *buffers: np.ndarray) -> None:
     stream_program = arrange(graph, load_machine())
     stream_ops = [stream_op for stream_op in stream_program.stream_ops if isinstance(stream_op, VectorStreamOp)]
     assert all(step.every <= LONGEST for stream_op in stream_ops for step in stream_op.steps)
-    Evaluator(stream_program, dict(enumerate(buffers)))
+    StreamEvaluator(stream_program, dict(enumerate(buffers)))
 
 
 @pytest.mark.parametrize("rows", [LONGEST, LONGEST + 1, 10_007])
@@ -31,7 +31,7 @@ def test_a_long_column_is_summed(rows: int) -> None:
     r, c = Axis("row", rows), Axis("column", 40)
     x = load("int32", access_map(0, (r, 40), (c, 1)))
     data, out = RNG.integers(-999, 999, (rows, 40), np.int32), np.zeros(40, np.int32)
-    run(Graph([Store(reduce(Combine.ADDI, apply("muli", "int32", x, x), r), access_map(1, (c, 1)))]), data.reshape(-1), out)
+    run(Graph([Store(reduce(ReductionKind.ADDI, apply("muli", "int32", x, x), r), access_map(1, (c, 1)))]), data.reshape(-1), out)
     assert (out == (data * data).sum(axis=0, dtype=np.int32)).all()
 
 
@@ -40,7 +40,7 @@ def test_order_and_start_are_kept() -> None:
     r, c = Axis("row", rows), Axis("column", 33)
     x = load("fp32", access_map(0, (r, 33), (c, 1)))
     start = Value(Constant(np.float32(3.5)), (), "fp32")
-    summed = replace_op(reduce(Combine.ADDF, x, r), r, start)
+    summed = replace_op(reduce(ReductionKind.ADDF, x, r), r, start)
     data, out = RNG.standard_normal((rows, 33)).astype(np.float32), np.zeros(33, np.float32)
     run(Graph([Store(summed, access_map(1, (c, 1)))]), data.reshape(-1), out)
     expected = np.full(33, 3.5, np.float32)
@@ -58,5 +58,5 @@ def test_two_axes_are_longer_than_each() -> None:
     a, b, c = Axis("a", 90), Axis("b", 70), Axis("c", 50)
     x = load("fp32", access_map(0, (a, 3500), (b, 50), (c, 1)))
     data, out = RNG.standard_normal((90, 70, 50)).astype(np.float32), np.zeros(50, np.float32)
-    run(Graph([Store(reduce(Combine.MAXF, x, a, b), access_map(1, (c, 1)))]), data.reshape(-1), out)
+    run(Graph([Store(reduce(ReductionKind.MAXF, x, a, b), access_map(1, (c, 1)))]), data.reshape(-1), out)
     assert (out == data.max(axis=(0, 1))).all()

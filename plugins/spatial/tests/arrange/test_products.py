@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from bounded import applied, assert_within, combined, exactly, product
 from graphs import access_map, apply, load, reduce
-from stream_evaluator import Evaluator
+from stream_evaluator import StreamEvaluator
 
 from tilefw.api import UnsupportedError
 from tilefw_spatial.arrange import arrange
@@ -18,7 +18,7 @@ from tilefw_spatial.arrange.item import Items
 from tilefw_spatial.arrange.lanes import LaneProduct
 from tilefw_spatial.arrange.normal import normal
 from tilefw_spatial.chain import chain
-from tilefw_spatial.graph import Axis, Combine, Constant, Dot, Graph, Store, Value
+from tilefw_spatial.graph import Axis, Constant, Dot, Graph, ReductionKind, Store, Value
 from tilefw_spatial.machine import load as load_machine
 from tilefw_spatial.stream_program import MatrixStreamOp, StreamProgram
 
@@ -64,7 +64,7 @@ def test_products_of_any_shape(m: int, n: int, k: tuple[int, int], dtype: str, o
     graph = matmul(Axis("m", m), Axis("n", n), (Axis("step", k[0]), Axis("k", k[1])), dtype, out)
     a, b, bias = draw((m, k[0] * k[1]), dtype), draw((k[0] * k[1], n), dtype), draw((n,), "fp32")
     found = np.zeros(m * n, NUMPY[out])
-    Evaluator(arrange(graph, load_machine()), dict(enumerate((a.reshape(-1), b.reshape(-1), bias, found))))
+    StreamEvaluator(arrange(graph, load_machine()), dict(enumerate((a.reshape(-1), b.reshape(-1), bias, found))))
     total = product(exactly(a), exactly(b), "int32" if dtype == "int8" else "fp32")
     total = applied("s2f", "fp32", total, of="int32") if dtype == "int8" else total
     expected = applied("addf", "fp32", total, exactly(bias[None]))
@@ -93,7 +93,7 @@ def test_a_batch_has_weights_of_its_own() -> None:
     a, b = load("fp16", access_map(0, (z, 1000), (m, 50), (k, 1))), load("fp16", access_map(1, (z, 2000), (k, 40), (n, 1)))
     graph = Graph([Store(dot(a, b, k), access_map(2, (z, 800), (m, 40), (n, 1)))])
     x, y, out = draw((3, 20, 50), "fp16"), draw((3, 50, 40), "fp16"), np.zeros(2400, np.float32)
-    Evaluator(arrange(graph, load_machine()), {0: x.reshape(-1), 1: y.reshape(-1), 2: out})
+    StreamEvaluator(arrange(graph, load_machine()), {0: x.reshape(-1), 1: y.reshape(-1), 2: out})
     assert_within(out.reshape(3, 20, 40), product(exactly(x), exactly(y)))
 
 
@@ -106,14 +106,14 @@ def test_attention_has_its_queries_along_lanes(dtype: str) -> None:
     value = load(dtype, access_map(2, (h, keys * size), (k, size), (e, 1)))
     scale = Value(Constant(np.float32(size**-0.5)), (), "fp32")
     scores = apply("mulf", "fp32", dot(query, key, d), scale)
-    weights = apply("exp", "fp32", apply("subf", "fp32", scores, reduce(Combine.MAXNUM, scores, k)))
+    weights = apply("exp", "fp32", apply("subf", "fp32", scores, reduce(ReductionKind.MAXNUM, scores, k)))
     mixed = dot(apply("castf", dtype, weights), value, k)
-    result = apply("divf", "fp32", mixed, reduce(Combine.ADDF, weights, k))
+    result = apply("divf", "fp32", mixed, reduce(ReductionKind.ADDF, weights, k))
     graph = Graph([Store(result, access_map(3, (h, queries * size), (q, size), (e, 1)))])
     qs, ks, vs = (draw((heads, length, size), dtype) for length in (queries, keys, keys))
     out = np.zeros(heads * queries * size, np.float32)
     stream_program = arrange(graph, load_machine())
-    Evaluator(stream_program, {0: qs.reshape(-1), 1: ks.reshape(-1), 2: vs.reshape(-1), 3: out})
+    StreamEvaluator(stream_program, {0: qs.reshape(-1), 1: ks.reshape(-1), 2: vs.reshape(-1), 3: out})
     factor = exactly(np.full((1, 1, 1), size**-0.5, np.float32))
     scaled = applied("mulf", "fp32", product(exactly(qs), exactly(ks.swapaxes(1, 2))), factor)
     powers = applied("exp", "fp32", applied("subf", "fp32", scaled, combined("maxf", "fp32", scaled)))
@@ -129,7 +129,7 @@ def test_weights_that_do_not_depend_on_a_contracted_axis() -> None:
     alike = apply("castf", "fp16", apply("exp", "fp32", apply("addf", "fp32", b, b)))
     graph = Graph([Store(dot(a, alike, k), access_map(2, (m, 20), (n, 1)))])
     x, y, out = draw((10, 24), "fp16"), draw((20,), "fp32"), np.zeros(200, np.float32)
-    Evaluator(arrange(graph, load_machine()), {0: x.reshape(-1), 1: y, 2: out})
+    StreamEvaluator(arrange(graph, load_machine()), {0: x.reshape(-1), 1: y, 2: out})
     once = exactly(np.broadcast_to(y, (24, 20)))
     column = applied("castf", "fp16", applied("exp", "fp32", applied("addf", "fp32", once, once)), of="fp32")
     assert_within(out.reshape(10, 20), product(exactly(x), column))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from graphs import access_map, apply, load
-from stream_evaluator import Evaluator
+from stream_evaluator import StreamEvaluator
 
 from tilefw_spatial.arrange import arrange
 from tilefw_spatial.graph import AccessMap, Along, Axis, Constant, Graph, Store, Value
@@ -23,7 +23,7 @@ def test_a_masked_store_leaves_the_rest_as_it_was() -> None:
     x = load("fp32", access_map(0, (i, 1)))
     graph = Graph([Store(x, access_map(1, (i, 1)), masked(x))])
     a, out = RNG.standard_normal(500).astype(np.float32), np.full(500, 7, np.float32)
-    Evaluator(arrange(graph, load_machine()), {0: a, 1: out})
+    StreamEvaluator(arrange(graph, load_machine()), {0: a, 1: out})
     assert (out == np.where(a > 0, a, 7)).all()
 
 
@@ -33,7 +33,7 @@ def test_a_later_store_finds_what_an_earlier_one_left() -> None:
     x = load("fp32", access_map(2, (j, 1)))
     graph = Graph([first, Store(x, access_map(1, (j, 2)), masked(x))])
     a, out, b = (RNG.standard_normal(n).astype(np.float32) for n in (60, 60, 20))
-    Evaluator(arrange(graph, load_machine()), {0: a, 1: out, 2: b})
+    StreamEvaluator(arrange(graph, load_machine()), {0: a, 1: out, 2: b})
     expected = a.copy()
     expected[:40:2] = np.where(b > 0, b, expected[:40:2])
     assert (out == expected).all()
@@ -52,7 +52,7 @@ def test_what_is_stored_twice_does_not_come_over_what_is_stored_between(third: i
     expected[:60:2] = b
     if third == 1:
         expected[50:] = 2 * a
-    Evaluator(arrange(graph, load_machine()), {0: a, 1: out, 2: b, 3: other})
+    StreamEvaluator(arrange(graph, load_machine()), {0: a, 1: out, 2: b, 3: other})
     assert (out == expected).all()
     assert (other == elsewhere).all()
 
@@ -70,5 +70,5 @@ def test_contributions_to_one_element_are_combined_first(row: str, dtype: type, 
     at = np.arange(5)[:, None] * 3 + np.arange(8)
     taken = a > 0 if with_mask else np.ones_like(a, bool)
     combine.at(expected, at[taken], a[taken])
-    Evaluator(arrange(graph, load_machine()), {0: a.reshape(-1), 1: out})
+    StreamEvaluator(arrange(graph, load_machine()), {0: a.reshape(-1), 1: out})
     assert (out == expected).all()

@@ -14,19 +14,21 @@ from tilefw.tile.reference.evaluate import evaluate
 from tilefw.tile.reference.value import EvaluatedValue
 from tilefw_spatial import isa
 from tilefw_spatial.chain import Combined, Input, NodeResult
-from tilefw_spatial.graph import Combine
+from tilefw_spatial.graph import ReductionKind
 
 from .running import chain, run
 
 EVERY, POINTS, LANES = 5, 15, 8
-_FLOAT_KINDS = {Combine.ADDF, Combine.MULF, Combine.MAXF, Combine.MINF, Combine.MAXNUM, Combine.MINNUM}
-CASES = [(kind, dtype) for kind in Combine for dtype in ("int1", "int8", "int16", "int32", "fp16", "bf16", "fp32")
+_FLOAT_KINDS = {
+    ReductionKind.ADDF, ReductionKind.MULF, ReductionKind.MAXF, ReductionKind.MINF, ReductionKind.MAXNUM, ReductionKind.MINNUM
+}
+CASES = [(kind, dtype) for kind in ReductionKind for dtype in ("int1", "int8", "int16", "int32", "fp16", "bf16", "fp32")
          if (kind in _FLOAT_KINDS) == DTYPES[dtype].is_float]
 
 
 @pytest.mark.parametrize("started", [False, True])
 @pytest.mark.parametrize(("kind", "dtype"), CASES)
-def test_combined(kind: Combine, dtype: str, started: bool) -> None:
+def test_combined(kind: ReductionKind, dtype: str, started: bool) -> None:
     rng = np.random.default_rng(6)
     x, start = drawn(rng, dtype, POINTS), drawn(rng, dtype, POINTS // EVERY)
     initial = Input("start", dtype, reduced=True) if started else None

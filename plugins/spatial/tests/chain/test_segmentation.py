@@ -17,7 +17,7 @@ from tilefw_spatial.chain.native import Native
 from tilefw_spatial.chain.record import operand_types
 from tilefw_spatial.chain.region import steps_of
 from tilefw_spatial.chain.segment_resources import SegmentResources
-from tilefw_spatial.graph import Combine
+from tilefw_spatial.graph import ReductionKind
 from tilefw_spatial.isa.meanings import immediate, meaning, modified
 from tilefw_spatial.isa.types import reinterpret
 from tilefw_spatial.machine import load
@@ -39,8 +39,10 @@ ROWS = (
 )
 TYPES = ("fp32", "fp16", "int32", "int8", "int1")
 FOLDS = {
-    "fp32": (Combine.ADDF, Combine.MAXNUM, Combine.MINF), "fp16": (Combine.ADDF, Combine.MAXF),
-    "int32": (Combine.ADDI, Combine.MAXU), "int8": (Combine.MINS, Combine.XOR), "int1": (Combine.ADDI, Combine.MAXS),
+    "fp32": (ReductionKind.ADDF, ReductionKind.MAXNUM, ReductionKind.MINF), "fp16": (ReductionKind.ADDF, ReductionKind.MAXF),
+    "int32": (ReductionKind.ADDI, ReductionKind.MAXU), "int8": (ReductionKind.MINS, ReductionKind.XOR), "int1": (
+        ReductionKind.ADDI, ReductionKind.MAXS
+    ),
 }
 
 
@@ -128,8 +130,8 @@ def _codes(dtype: str) -> str:
 
 def test_a_softmax_is_three_fused_segments() -> None:
     x = Apply("castf", (Input("x", "fp16"),), "fp32")
-    power = Apply("exp", (Apply("subf", (x, Combined(Combine.MAXF, x, 64, "fp32")), "fp32"),), "fp32")
-    quotient = Apply("divf", (power, Combined(Combine.ADDF, power, 64, "fp32")), "fp32")
+    power = Apply("exp", (Apply("subf", (x, Combined(ReductionKind.MAXF, x, 64, "fp32")), "fp32"),), "fp32")
+    quotient = Apply("divf", (power, Combined(ReductionKind.ADDF, power, 64, "fp32")), "fp32")
     fused_segments = chain([NodeResult("y", Apply("castf", (quotient,), "fp16"))])
     assert [[step.op for step in fused.steps] for fused in fused_segments] == [
         ["CVT.fp32", "TRED.max"], ["CVT.fp32", "SUB", "MUL", "EX2", "TRED.add"], ["RCP", "MUL", "CVT.fp16"],

@@ -37,7 +37,7 @@ SUBJECTS: Sequence[tuple[str, dict[str, object], int, str]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MeasuredProgram:
     """One program: the prediction, the cycles of both simulators (the slow one's -1 where it was not asked), what is wrong."""
 
     name: str
@@ -47,7 +47,7 @@ class Row:
     wrong: str
 
 
-def measured(one: Launched, slow: int) -> Row:
+def measured(one: Launched, slow: int) -> MeasuredProgram:
     """A program on the checker and the fast simulator, and on the slow one where it is small."""
     problems = one.judged().problems
     fast = one.fast()
@@ -55,19 +55,19 @@ def measured(one: Launched, slow: int) -> Row:
     if not one.predicted == one.program.cycles == fast.cycles:
         wrong.append(f"{one.predicted} predicted, {one.program.cycles} in the program, {fast.cycles} simulated")
     if one.work() > slow:
-        return Row(one.name, one.predicted, fast.cycles, -1, "; ".join(wrong))
+        return MeasuredProgram(one.name, one.predicted, fast.cycles, -1, "; ".join(wrong))
     ticked = one.slow()
     if not ticked.same(fast):
         wrong.append(f"the simulators differ: {ticked.cycles} and {fast.cycles} cycles, findings {ticked.findings} {fast.findings}")
-    return Row(one.name, one.predicted, fast.cycles, ticked.cycles, "; ".join(wrong))
+    return MeasuredProgram(one.name, one.predicted, fast.cycles, ticked.cycles, "; ".join(wrong))
 
 
-def programs(count: int, seed: int, slow: int = SLOW) -> list[Row]:
+def programs(count: int, seed: int, slow: int = SLOW) -> list[MeasuredProgram]:
     """So many of core's random programs that the target serves."""
     return list(islice(_served(seed, slow), count))
 
 
-def _served(seed: int, slow: int) -> Iterator[Row]:
+def _served(seed: int, slow: int) -> Iterator[MeasuredProgram]:
     for index in counted():
         for tiles in (True, False):
             name = f"{seed}:{index}{'' if tiles else ', elementwise'}"
@@ -76,17 +76,17 @@ def _served(seed: int, slow: int) -> Iterator[Row]:
                 yield row
 
 
-def _row(name: str, make: Callable[[], Launched], slow: int) -> Row | None:
+def _row(name: str, make: Callable[[], Launched], slow: int) -> MeasuredProgram | None:
     """A program's row; None where the target refuses it, or has too little memory."""
     try:
         return replace(measured(make(), slow), name=name)
     except (UnsupportedError, CapacityError):
         return None
     except Exception as error:  # the campaign goes on, and tells it
-        return Row(name, -1, -1, -1, f"{type(error).__name__}: {error}".partition("\n")[0])
+        return MeasuredProgram(name, -1, -1, -1, f"{type(error).__name__}: {error}".partition("\n")[0])
 
 
-def cases(level: str, slow: int = SLOW) -> Iterator[Row]:
+def cases(level: str, slow: int = SLOW) -> Iterator[MeasuredProgram]:
     """Every conformance case of a level that the target serves."""
     from tilefw_conformance.case_files import bundled
     from tilefw_conformance.selection import select
@@ -97,7 +97,7 @@ def cases(level: str, slow: int = SLOW) -> Iterator[Row]:
             yield row
 
 
-def nodes(slow: int = SLOW) -> Iterator[Row]:
+def nodes(slow: int = SLOW) -> Iterator[MeasuredProgram]:
     """Products on several chips."""
     for chips, split in _CHIPS:
         sizes = {"m": 16, "n": 24 * chips, "k": 40 * chips, "dtype": "fp16", "block_m": 16, "block_n": 16, "block_k": 16}
@@ -169,7 +169,9 @@ def edited(found: Edits) -> str:
     return "\n".join([head, *rows, "", f"Contradictions: {len(found.contradictions)}.", ""])
 
 
-def report(rows: Sequence[Row], drawn: Sequence[Row], moved: Shifts, changed: Edits, seed: int, slow: int) -> str:
+def report(
+    rows: Sequence[MeasuredProgram], drawn: Sequence[MeasuredProgram], moved: Shifts, changed: Edits, seed: int, slow: int
+) -> str:
     """The result as Markdown."""
     harmless = ", ".join(f"{op} {n}" for op, n in moved.harmless.most_common()) or "none"
     return "\n".join([
@@ -183,14 +185,14 @@ def report(rows: Sequence[Row], drawn: Sequence[Row], moved: Shifts, changed: Ed
     ])
 
 
-def _groups(rows: Sequence[Row]) -> Iterator[str]:
-    groups: defaultdict[str, list[Row]] = defaultdict(list)
+def _groups(rows: Sequence[MeasuredProgram]) -> Iterator[str]:
+    groups: defaultdict[str, list[MeasuredProgram]] = defaultdict(list)
     for row in rows:
         groups[row.name.partition("/")[0] if "/" in row.name else "several chips"].append(row)
     yield from (_group(name, some) for name, some in groups.items())
 
 
-def _group(name: str, rows: Iterable[Row]) -> str:
+def _group(name: str, rows: Iterable[MeasuredProgram]) -> str:
     rows = list(rows)
     kinds = Counter("wrong" for row in rows if row.wrong)
     asked = [row for row in rows if row.slow >= 0]

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field, replace
 from cycles.launched import MACHINE, Launched, Ran
 from tilefw_spatial.check import check
 from tilefw_spatial.isa import OPS, TYPES, Use
-from tilefw_spatial.program import Inst, Program
+from tilefw_spatial.program import QueueInst, SpatialProgram
 from tilefw_spatial.valid import program_faults
 
-Words = tuple[Inst, ...]
+Words = tuple[QueueInst, ...]
 Place = tuple[int, str, int]  # chip, queue, number there
 ERROR, FINDING, OTHER, SAME = "an error of the checker", "a finding", "other results", "nothing to be seen"
 
 
-def _stream(inst: Inst, rng: random.Random) -> Inst | None:
+def _stream(inst: QueueInst, rng: random.Random) -> QueueInst | None:
     """Another stream of the same direction for one operand, or for what is put."""
     parts = [f.part for f in OPS[inst.op][0].fields if f.use in (Use.TAKE, Use.PUT)]
     if not parts:
@@ -28,29 +28,29 @@ def _stream(inst: Inst, rng: random.Random) -> Inst | None:
     return replace(inst, **{part: value // MACHINE.streams * MACHINE.streams + rng.randrange(MACHINE.streams)})
 
 
-def _row(inst: Inst, rng: random.Random) -> Inst | None:
+def _row(inst: QueueInst, rng: random.Random) -> QueueInst | None:
     if not any(f.use in (Use.ROW, Use.ACCUMULATOR) for f in OPS[inst.op][0].fields):
         return None
     return replace(inst, address=max(0, inst.address + rng.choice([-1, 1])))
 
 
-def _dtype(inst: Inst, rng: random.Random) -> Inst | None:
+def _dtype(inst: QueueInst, rng: random.Random) -> QueueInst | None:
     return replace(inst, dtype=rng.choice(sorted(TYPES))) if inst.dtype else None
 
 
-def _buffer(inst: Inst, rng: random.Random) -> Inst | None:
+def _buffer(inst: QueueInst, rng: random.Random) -> QueueInst | None:
     return replace(inst, imm=1 - inst.imm) if inst.op in ("LW", "IW") else None
 
 
-def _count(inst: Inst, rng: random.Random) -> Inst | None:
+def _count(inst: QueueInst, rng: random.Random) -> QueueInst | None:
     return replace(inst, burst=inst.burst + rng.choice([-1, 1])) if inst.op == "REP" else None
 
 
-def _distance(inst: Inst, rng: random.Random) -> Inst | None:
+def _distance(inst: QueueInst, rng: random.Random) -> QueueInst | None:
     return replace(inst, imm=inst.imm + rng.choice([-1, 1])) if inst.op == "REP" else None
 
 
-FIELDS: Mapping[str, Callable[[Inst, random.Random], Inst | None]] = {
+FIELDS: Mapping[str, Callable[[QueueInst, random.Random], QueueInst | None]] = {
     "stream": _stream, "row": _row, "element type": _dtype, "weight buffer": _buffer, "count of REP": _count,
     "distance of REP": _distance,
 }
@@ -80,7 +80,7 @@ class Edits:
             self.contradictions.append(f"{launched.name}: {kind} at {index} is sound, and the simulator finds {after.findings}")
 
 
-def _drawn(program: Program, kind: str, rng: random.Random, count: int) -> Iterator[tuple[Place, Program]]:
+def _drawn(program: SpatialProgram, kind: str, rng: random.Random, count: int) -> Iterator[tuple[Place, SpatialProgram]]:
     """Edited programs that are programs still: what is none is refused before anything runs."""
     places = [(c, n, i) for c, code in enumerate(program.chips) for n, words in code.queues.items() for i in range(len(words))]
     rng.shuffle(places)
@@ -95,7 +95,7 @@ def _drawn(program: Program, kind: str, rng: random.Random, count: int) -> Itera
             return
 
 
-def _edited(program: Program, kind: str, index: Place, rng: random.Random) -> Program | None:
+def _edited(program: SpatialProgram, kind: str, index: Place, rng: random.Random) -> SpatialProgram | None:
     chip, queue, number = index
     queues = dict(program.chips[chip].queues)
     words = queues[queue]
@@ -126,7 +126,7 @@ def _without(words: Words, number: int) -> Words:
     idle = inst.burst if OPS[inst.op][0].burst else 1
     if rest and rest[0].op == "REP":
         idle, rest = rest[0].burst * rest[0].imm + idle, rest[1:]
-    return (*words[:number], *(Inst("NOP", imm=part) for part in _idle(idle)), *rest)
+    return (*words[:number], *(QueueInst("NOP", imm=part) for part in _idle(idle)), *rest)
 
 
 def _idle(cycles: int) -> Iterator[int]:

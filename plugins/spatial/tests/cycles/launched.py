@@ -24,7 +24,7 @@ from tilefw_spatial.checked import arguments
 from tilefw_spatial.isa import OPS
 from tilefw_spatial.machine import Machine, load
 from tilefw_spatial.pipeline import compile_kernel
-from tilefw_spatial.program import Program
+from tilefw_spatial.program import SpatialProgram
 from tilefw_spatial.simulate.device import simulate
 from tilefw_spatial.simulate.transfers import HostBuffer
 from tilefw_spatial.target import SDM1
@@ -55,10 +55,10 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """A program with the arrays of one launch; `predicted` is the schedule's own count, known before the program."""
+    """A program with the arrays of one launch; `predicted` is the schedule's own count, made before the program."""
 
     name: str
-    program: Program
+    program: SpatialProgram
     memory: Memory
     buffers: Mapping[str, BufferPlacement]
     predicted: int
@@ -90,7 +90,7 @@ class Launched:
         """About how much the slow simulator has to do."""
         return sum(b.count * (_PRODUCT if OPS[b.inst.op][0].name == "MAC" else 1) for b in self.judged().bursts)
 
-    def moved(self, program: Program) -> Launched:
+    def moved(self, program: SpatialProgram) -> Launched:
         """The same launch of another program."""
         return replace(self, program=program)
 

@@ -1,4 +1,4 @@
-"""One instruction a cycle earlier or later: what the checker says of it, held against what the simulators do."""
+"""One instruction a cycle earlier or later: what the checker says of it, compared with what the simulators do."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from cycles.launched import MACHINE, Launched, Ran
-from tilefw_spatial.check import Verdict, movable, shift, shifted
+from tilefw_spatial.check import ShiftVerdict, movable, shift, shifted
 
 TAKEN, FINDING, OTHER, SAME = "its queue is taken", "a finding", "other results or cycles", "nothing to be seen"
 
@@ -34,7 +34,7 @@ class Shifts:
             self._one(launched, before, (chip, queue, index, by), verdict, slowly)
 
     def _one(
-        self, launched: Launched, before: Ran, what: tuple[int, str, int, int], verdict: Verdict, slowly: bool
+        self, launched: Launched, before: Ran, what: tuple[int, str, int, int], verdict: ShiftVerdict, slowly: bool
     ) -> None:
         program = shifted(launched.program, *what)
         if program is None:

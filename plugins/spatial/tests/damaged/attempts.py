@@ -22,7 +22,7 @@ from tilefw_spatial.checked import arguments
 from tilefw_spatial.isa import CODES, OPS
 from tilefw_spatial.machine import load
 from tilefw_spatial.pipeline import compile_kernel
-from tilefw_spatial.program import Inst, Program
+from tilefw_spatial.program import QueueInst, SpatialProgram
 from tilefw_spatial.simulate.device import Loaded, SpatialDevice
 from tilefw_spatial.target import SDM1
 from tilefw_spatial.valid import inst_fault
@@ -39,7 +39,7 @@ _SNIPPETS = ("", " ", "0", "9" * 30, "-1", ",", "\n", '"', "=", ".", "->", "é",
 
 
 def whole(data: bytes) -> str:
-    """Read, told as text and read again to the same bytes, and launched."""
+    """Read, written as text and read again to the same bytes, and launched."""
     artifact = BACKEND.parse(data, "damaged.sdm")
     assert artifact.binary is not None
     if BACKEND.to_binary(BACKEND.to_text(data, "damaged.sdm"), "damaged.s") != artifact.binary:
@@ -52,7 +52,7 @@ def assembled(source: str) -> str:
     return launched(container.read(BACKEND.to_binary(source, "damaged.s"), "damaged.sdm"))
 
 
-def launched(found: Program) -> str:
+def launched(found: SpatialProgram) -> str:
     """Run with small buffers of zeros and the numbers that the program was made for."""
     device = SpatialDevice(MACHINE)
     given: list[BufferView | Scalar] = []
@@ -95,7 +95,7 @@ def _bytes_changed(rng: random.Random) -> bytes:
 
 
 def resealed(data: bytes) -> bytes:
-    """The file with the checksums of its bytes, so that damage reaches what stands behind them."""
+    """The file with the checksums of its bytes, so that damage gets past them."""
     out, at = bytearray(data), _HEADER
     while at + _SECTION.size <= len(out):
         length = _SECTION.unpack_from(out, at)[1]
@@ -146,7 +146,7 @@ def _words_changed(rng: random.Random) -> bytes:
 
 
 @cache
-def _programs() -> tuple[Program, ...]:
+def _programs() -> tuple[SpatialProgram, ...]:
     return tuple(container.read(data, "whole.sdm") for data in subjects())
 
 
@@ -168,7 +168,7 @@ def _instruction_changed(rng: random.Random) -> bytes:
     return container.write(replace(found, chips=chips))
 
 
-def _beside(rng: random.Random, inst: Inst) -> Inst:
+def _beside(rng: random.Random, inst: QueueInst) -> QueueInst:
     if inst.op == "NOP":
         return replace(inst, imm=inst.imm + rng.choice((-1, 1)))
     if rng.random() < 0.2:

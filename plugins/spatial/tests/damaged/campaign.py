@@ -23,7 +23,7 @@ def report(found: Mapping[str, SeenEndings], seed: int) -> str:
         "# Damaged programs for spatial-sdm1, and what comes of them", "",
         f"{damaged.summary(found, seed)}, made of {len(subjects())} whole programs. Tracebacks and hangs: "
         f"{len(damaged.failures(found))}.", "",
-        "A file is read, told as text, assembled again to the same bytes and launched; text is assembled and launched.", "",
+        "A file is read, written as text, assembled again to the same bytes and launched; text is assembled and launched.", "",
         *damaged.tables(found, ["ran"]), "",
     ])
 

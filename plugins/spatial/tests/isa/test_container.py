@@ -1,4 +1,4 @@
-"""A program's file keeps all of it, and damage of any kind is told precisely, never by a traceback."""
+"""A program's file keeps all of it, and damage of any kind is reported precisely, never by a traceback."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_program_survives_its_file(seed: int) -> None:
 
 
 def resealed(data: bytes) -> bytes:
-    """The file with the checksums that its bytes have, so that damage reaches what stands behind them."""
+    """The file with the checksums that its bytes have, so that damage gets past them."""
     out, at = bytearray(data), 40
     while at + 12 <= len(out):
         length = struct.unpack_from("<I", out, at + 4)[0]

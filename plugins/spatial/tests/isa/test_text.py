@@ -12,7 +12,7 @@ from tilefw.api import CodeError
 from tilefw_spatial import container
 from tilefw_spatial.isa import OPS
 from tilefw_spatial.machine import load
-from tilefw_spatial.program import Inst
+from tilefw_spatial.program import QueueInst
 from tilefw_spatial.text import parse, render
 from tilefw_spatial.text.source import TextPiece
 from tilefw_spatial.text.statement import read_statement, statement
@@ -39,7 +39,7 @@ def test_a_program_survives_its_text(seed: int) -> None:
     assert container.write(parse(render(container.read(data, "x.sdm")), "x.s")) == data
 
 
-def read(body: str) -> list[Inst]:
+def read(body: str) -> list[QueueInst]:
     (found,) = parse(f"{HEAD}.chip 0\n.queue {body}", "x.s").chips[0].queues.values()
     return list(found)
 

@@ -11,7 +11,7 @@ from random_programs import instruction
 from tilefw_spatial.container.word import LAYOUT, WordError, pack, unpack
 from tilefw_spatial.isa import CODES, OPS, PUT_FLAG, ROWS
 from tilefw_spatial.machine import load
-from tilefw_spatial.program import Inst
+from tilefw_spatial.program import QueueInst
 
 MACHINE = load()
 
@@ -69,45 +69,45 @@ def test_one_flipped_bit_gives_another_instruction_or_none(seed: int) -> None:
 
 
 def test_reserved_bits_are_refused() -> None:
-    word = int.from_bytes(pack(MACHINE, Inst("NOP", imm=3)), "little")
+    word = int.from_bytes(pack(MACHINE, QueueInst("NOP", imm=3)), "little")
     for bit in range(122, 128):
         with pytest.raises(WordError, match="reserved bits are set"):
             unpack(MACHINE, (word | 1 << bit).to_bytes(16, "little"))
 
 
 @pytest.mark.parametrize(("inst", "why"), [
-    (Inst("ADX"), "no instruction ADX"),
-    (Inst("RD", dtype="fp16"), "no element type"),
-    (Inst("ADD", dtype="fp16", map=0b110000), "not there for fp16"),
-    (Inst("MUL.hi", dtype="fp32", map=0b110000), "not there for fp32"),
-    (Inst("RD", burst=4097), "a burst is from 1 to 4096"),
-    (Inst("NOP", imm=0), "from 1 to 65535"),
-    (Inst("NOP", imm=1, burst=2), "takes no burst"),
-    (Inst("RD", address=4090, burst=10, step=1), "leaves its bank"),
-    (Inst("RD", address=8192), "no row 8192"),
-    (Inst("RD", a=4), "does not use a"),
-    (Inst("DRN", dtype="fp32", dst=2), "4 planes begin at a stream that is a multiple of 4"),
-    (Inst("MAC", dtype="fp16", imm=161), "more than the 160 rows"),
-    (Inst("MAC", dtype="int8", imm=320, flags=2), "there is no half"),
-    (Inst("LW", dtype="fp8e5", burst=11), "brings more rows"),
-    (Inst("TRED.add", dtype="fp32", burst=10, step=4, map=0b111100), "no multiple of every=4"),
-    (Inst("ADD", dtype="fp32", map=0b110000, dst=4), "does not use dst"),
-    (Inst("ADD", dtype="fp32", map=0b110000, imm=4), "an immediate that no operand takes"),
-    (Inst("ADD", dtype="int32", map=0b1110000), "takes no sign"),
-    (Inst("ADD", dtype="fp32", map=0), "has no operand c"),
-    (Inst("CST", dtype="fp32", map=0b111100), "cannot be stream"),
-    (Inst("SELM", dtype="fp32", map=0b000011), "cannot be the number of the lane"),
-    (Inst("CMP.lt", dtype="fp32", map=0b110000, flags=PUT_FLAG, dst=64), "no stream 64"),
-    (Inst("CFG.vl", imm=21), "takes 1 to 20"),
-    (Inst("RD", flags=1), "flags 0x1 mean nothing"),
+    (QueueInst("ADX"), "no instruction ADX"),
+    (QueueInst("RD", dtype="fp16"), "no element type"),
+    (QueueInst("ADD", dtype="fp16", map=0b110000), "not there for fp16"),
+    (QueueInst("MUL.hi", dtype="fp32", map=0b110000), "not there for fp32"),
+    (QueueInst("RD", burst=4097), "a burst is from 1 to 4096"),
+    (QueueInst("NOP", imm=0), "from 1 to 65535"),
+    (QueueInst("NOP", imm=1, burst=2), "takes no burst"),
+    (QueueInst("RD", address=4090, burst=10, step=1), "leaves its bank"),
+    (QueueInst("RD", address=8192), "no row 8192"),
+    (QueueInst("RD", a=4), "does not use a"),
+    (QueueInst("DRN", dtype="fp32", dst=2), "4 planes begin at a stream that is a multiple of 4"),
+    (QueueInst("MAC", dtype="fp16", imm=161), "more than the 160 rows"),
+    (QueueInst("MAC", dtype="int8", imm=320, flags=2), "there is no half"),
+    (QueueInst("LW", dtype="fp8e5", burst=11), "brings more rows"),
+    (QueueInst("TRED.add", dtype="fp32", burst=10, step=4, map=0b111100), "no multiple of every=4"),
+    (QueueInst("ADD", dtype="fp32", map=0b110000, dst=4), "does not use dst"),
+    (QueueInst("ADD", dtype="fp32", map=0b110000, imm=4), "an immediate that no operand takes"),
+    (QueueInst("ADD", dtype="int32", map=0b1110000), "takes no sign"),
+    (QueueInst("ADD", dtype="fp32", map=0), "has no operand c"),
+    (QueueInst("CST", dtype="fp32", map=0b111100), "cannot be stream"),
+    (QueueInst("SELM", dtype="fp32", map=0b000011), "cannot be the number of the lane"),
+    (QueueInst("CMP.lt", dtype="fp32", map=0b110000, flags=PUT_FLAG, dst=64), "no stream 64"),
+    (QueueInst("CFG.vl", imm=21), "takes 1 to 20"),
+    (QueueInst("RD", flags=1), "flags 0x1 mean nothing"),
 ])
-def test_what_is_no_instruction_is_refused_by_name(inst: Inst, why: str) -> None:
+def test_what_is_no_instruction_is_refused_by_name(inst: QueueInst, why: str) -> None:
     with pytest.raises(WordError, match=why):
         pack(MACHINE, inst)
 
 
 def test_a_comparison_puts_one_plane() -> None:
-    inst = Inst("CMP.lt", dtype="fp32", map=0b110000, flags=PUT_FLAG, dst=33)
+    inst = QueueInst("CMP.lt", dtype="fp32", map=0b110000, flags=PUT_FLAG, dst=33)
     assert unpack(MACHINE, pack(MACHINE, inst)) == inst
     with pytest.raises(WordError):
         pack(MACHINE, replace(inst, op="ADD"))

@@ -1,4 +1,5 @@
-"""Known tiles: whatever is added, multiplied, wrapped and compared, the sums of terms say what NumPy says element by element."""
+"""Constant tiles: whatever is added, multiplied, wrapped and compared, the sums of terms equal NumPy's results element by
+element."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ _OTHERS = ("divs", "rems", "mins", "maxs", "shl", "andi")
 
 @st.composite
 def _tiles(draw: st.DrawFn) -> tuple[ConstantTile, Array]:
-    """A known tile of one key, or of a few at random, and its elements over all keys."""
+    """A constant tile of one key, or of a few at random, and its elements over all keys."""
     data = st.integers(-9, 2**31 - 1) if draw(st.booleans()) else st.integers(1, 9)
     if draw(st.booleans()):
         key = draw(st.sampled_from(_KEYS))

@@ -20,7 +20,7 @@ from tilefw.runtime.compilation.kernel_source import from_jit
 from tilefw_spatial import container, text
 from tilefw_spatial.checked import arguments
 from tilefw_spatial.pipeline import compile_kernel
-from tilefw_spatial.program import Program
+from tilefw_spatial.program import SpatialProgram
 from tilefw_spatial.simulate.device import simulate
 from tilefw_spatial.simulate.transfers import HostBuffer
 from tilefw_spatial.tick import TickArray
@@ -47,7 +47,7 @@ def elements_of(index_ptr, table_ptr, out_ptr, N: tl.constexpr, BLOCK: tl.conste
     tl.store(out_ptr + i, tl.load(table_ptr + 2 + index, mask=i < N), mask=i < N)
 
 
-def compiled(kernel: Any, sizes: dict[str, int], programs: int, constexprs: dict[str, int]) -> Program:
+def compiled(kernel: Any, sizes: dict[str, int], programs: int, constexprs: dict[str, int]) -> SpatialProgram:
     """The program of a launch with int32 arrays of so many elements, as read from its file."""
     buffers = {name: BufferPlacement(number, 0, 4 * size) for number, (name, size) in enumerate(sizes.items())}
     launch = LaunchArguments((programs, 1, 1), {}, buffers)
@@ -57,8 +57,8 @@ def compiled(kernel: Any, sizes: dict[str, int], programs: int, constexprs: dict
     return container.read(container.write(compile_kernel(module, launch, MACHINE).program), kernel.__name__)
 
 
-def found(program: Program, *arrays: np.ndarray) -> tuple[list[Finding], list[Finding]]:
-    """The findings of both simulators; the arrays change in place, alike."""
+def found(program: SpatialProgram, *arrays: np.ndarray) -> tuple[list[Finding], list[Finding]]:
+    """The findings of both simulators; the arrays change in place, identically."""
     others = [array.copy() for array in arrays]
     fast = simulate(program, MACHINE, [HostBuffer("", array.view(np.uint8), 0) for array in arrays]).findings.all
     slow = simulate_slowly(program, MACHINE, [TickArray("", array.view(np.uint8)) for array in others]).findings
@@ -89,7 +89,7 @@ def test_elements_beside_a_table_are_counted_and_others_are_right(data: st.DataO
     fast, slow = found(program, index, table, out)
     assert fast == slow
     if outside.any():
-        # Where all elements of a row are outside together one flag stands for them.
+        # Where all elements of a row are outside together they have one flag.
         assert counts(fast) in ([int(outside.sum())], [int(outside.any(axis=1).sum())])
     else:
         assert fast == []
@@ -116,7 +116,7 @@ def test_a_check_is_no_argument_and_survives_text() -> None:
     assert [p.name for p in arguments(program)] == ["index_ptr", "table_ptr", "out_ptr"]
     again = text.parse(text.render(program), "again.s")
     assert (again.parameters, again.metadata) == (program.parameters, program.metadata)
-    with pytest.raises(CodeError, match="stand behind all others"):
+    with pytest.raises(CodeError, match="come after all others"):
         container.write(replace(program, parameters=program.parameters[::-1], tensors=()))
 
 

@@ -1,4 +1,4 @@
-"""Programs of a grid become a product of axes, whatever way ids are numbered, and stay one axis where they are none."""
+"""Programs of a grid become a product of axes, however ids are numbered, and stay one axis where they are none."""
 
 from __future__ import annotations
 

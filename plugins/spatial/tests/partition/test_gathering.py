@@ -1,4 +1,4 @@
-"""What is gathered goes over links that are never idle, in hardly more vectors than its bytes fill, and is whole again after."""
+"""Sharded inputs go over links that are never idle, in hardly more vectors than their bytes fill, and are whole again after."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from launches import bound
-from stream_evaluator import Evaluator, cells
+from stream_evaluator import StreamEvaluator, cells
 
 from tilefw_spatial.machine import load
-from tilefw_spatial.partition.packing import carried, packing, taken_apart
+from tilefw_spatial.partition.packing import packed_transfers, packing, unpacked
 from tilefw_spatial.pipeline import compile_kernel
 from tilefw_spatial.program import AxisMap, Transfer
 from tilefw_spatial.stream_program import Array, StreamProgram
@@ -21,25 +21,25 @@ LANES = MACHINE.lanes
 MATMUL = {"m": 600, "n": 1280, "k": 1024}  # over four chips no tile of columns is cut, and K ends within a vector
 
 
-@pytest.mark.parametrize(("rows", "used", "carriers"), [
+@pytest.mark.parametrize(("rows", "used", "expected"), [
     (128, 256, 103),
     (25, 128, 10), (20, 64, 4), (7, 170, 4), (3, 1, 1), (41, 100, 13), (9, 300, None), (5, 320, None), (1, 9, None),
 ])
-def test_riders_are_whole_again(rows: int, used: int, carriers: int | None) -> None:
+def test_packed_vectors_are_whole_again(rows: int, used: int, expected: int | None) -> None:
     packed = packing(rows, used, LANES)
-    assert (packed and packed.carriers) == carriers
+    assert (packed and packed.sent) == expected
     if packed is None:
         return
     host = np.random.default_rng(rows).integers(0, 1 << 16, rows * used).astype(np.uint16)
     whole = Transfer(0, 0, (AxisMap(used, np.arange(used), 0, 1), AxisMap(rows, np.arange(rows) * used, 1, 0)), 320)
     sent = np.zeros((rows, LANES), np.uint16)
-    for transfer in (whole, *carried(packed, whole)):
+    for transfer in (whole, *packed_transfers(packed, whole)):
         element, vector, lane = cells(transfer)
         sent[vector, lane] = host[element]
-    sent[packed.carriers :] = 0xDEAD
+    sent[packed.sent :] = 0xDEAD
     arrived = Array("arrived", "fp16", rows, "const", data=sent)
-    stream_ops, pieces = taken_apart(packed, arrived, MACHINE)
-    ran = Evaluator(StreamProgram(stream_ops, [arrived, *pieces]), {})
+    stream_ops, parts = unpacked(packed, arrived, MACHINE)
+    ran = StreamEvaluator(StreamProgram(stream_ops, [arrived, *parts]), {})
     assert np.array_equal(ran.memory[arrived].view(np.uint16)[:, :used], host.reshape(rows, used))
 
 
@@ -53,9 +53,9 @@ def test_links_are_never_idle_and_end_together() -> None:
                 spans[chip, issue.queue].append((issue.cycle, issue.last + MACHINE.link_interval))
     assert len(spans) == 4 * 3
     needed = -(-MATMUL["m"] * MATMUL["k"] * 2 // 4 // MACHINE.lanes) * MACHINE.link_interval  # by A's bytes alone
-    for trains in spans.values():
-        trains.sort()
-        assert trains[0][0] <= 4 * MACHINE.link_interval
-        assert all(end == begin for (_, end), (begin, _) in pairwise(trains))
-        assert trains[-1][1] < 1.05 * needed
+    for transmissions in spans.values():
+        transmissions.sort()
+        assert transmissions[0][0] <= 4 * MACHINE.link_interval
+        assert all(end == begin for (_, end), (begin, _) in pairwise(transmissions))
+        assert transmissions[-1][1] < 1.05 * needed
     assert made.program.cycles < 1.1 * needed

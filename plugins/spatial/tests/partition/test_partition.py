@@ -9,8 +9,8 @@ from typing import Any
 import launches
 import numpy as np
 import pytest
-from graph_evaluator import Evaluator
-from launches import Bound, bound
+from graph_evaluator import GraphEvaluator
+from launches import LibraryLaunch, bound
 
 from tilefw.api import LaunchError, UnsupportedError
 from tilefw.kernels.spec import load as kernel_named
@@ -23,10 +23,10 @@ from tilefw_spatial.graph import Graph
 from tilefw_spatial.lower import lower
 from tilefw_spatial.machine import load
 from tilefw_spatial.node_options import node_options
-from tilefw_spatial.partition.alike import same_data
+from tilefw_spatial.partition.exchange import same_data
 from tilefw_spatial.partition.strategies import gathered_split, shares
 from tilefw_spatial.pipeline import compile_kernel
-from tilefw_spatial.program import ChipCode, Inst, Program
+from tilefw_spatial.program import ChipCode, QueueInst, SpatialProgram
 from tilefw_spatial.simulate.device import simulate
 from tilefw_spatial.simulate.transfers import HostBuffer
 from tilefw_spatial.stream_program import LinkStreamOp
@@ -42,7 +42,7 @@ LAUNCHES: list[tuple[str, dict[str, Any], int, str]] = [
     ("matmul", {"m": 70, "n": 90, "k": 700}, 4, "k"),
     ("matmul", {"m": 33, "n": 50, "k": 170, "bias": True, "activation": "relu"}, 3, "k"),
     ("int8_matmul", {"m": 40, "n": 30, "k": 700}, 2, "k"),
-    ("matmul", {"m": 128, "n": 128, "k": 608}, 3, "k"),  # in whole sets of weights the chips' sums would lie in different ways
+    ("matmul", {"m": 128, "n": 128, "k": 608}, 3, "k"),  # in whole sets of weights the chips' sums would have different layouts
     ("matmul", {"m": 33, "n": 50, "k": 170}, 4, "gather"),
     ("attention", {"queries": 33, "keys": 40, "heads": 1}, 2, "gather"),
     ("attention", {"queries": 33, "keys": 40}, 2, "stages"),
@@ -50,19 +50,19 @@ LAUNCHES: list[tuple[str, dict[str, Any], int, str]] = [
 ]
 
 
-def program(launch: Bound, chips: int, split: str) -> Program:
+def program(launch: LibraryLaunch, chips: int, split: str) -> SpatialProgram:
     """As it comes back from its file."""
     made = compile_kernel(launch.module(), launch.launch, MACHINE, chips, split)
     assert {schedule.cycles for schedule in made.schedules} == {made.program.cycles}
     return container.read(container.write(made.program), "program")
 
 
-def memory(launch: Bound) -> list[np.ndarray]:
+def memory(launch: LibraryLaunch) -> list[np.ndarray]:
     """A copy of the launch's storages."""
     return [storage.copy() for storage in launches.memory(launch.passed)]
 
 
-def hosts(kind: type, launch: Bound, made: Program, stores: list[np.ndarray]) -> list[Any]:
+def hosts(kind: type, launch: LibraryLaunch, made: SpatialProgram, stores: list[np.ndarray]) -> list[Any]:
     """What a simulator takes for each parameter."""
     places = [launch.launch.buffers.get(parameter.name) for parameter in made.parameters]
     return [None if place is None else kind("", stores[place.storage], place.offset) for place in places]
@@ -106,11 +106,11 @@ def test_what_is_gathered_is_sent_once() -> None:
     assert not any(same_data(one, other) for number, one in enumerate(sent) for other in sent[:number])
 
 
-def begun_late(made: Program, late: tuple[int, ...]) -> Program:
+def begun_late(made: SpatialProgram, late: tuple[int, ...]) -> SpatialProgram:
     """The program on chips whose counters are behind by so many cycles."""
     codes = []
     for code, cycles in zip(made.chips, late, strict=True):
-        ahead = (Inst("NOP", imm=cycles),) if cycles else ()
+        ahead = (QueueInst("NOP", imm=cycles),) if cycles else ()
         codes.append(ChipCode({name: (*ahead, *queue) for name, queue in code.queues.items()}, code.maps))
     return replace(made, chips=tuple(codes))
 
@@ -144,11 +144,11 @@ def test_shares_of_a_graph_are_the_graph(kernel: str, parameters: dict[str, Any]
     whole, divided = memory(launch), memory(launch)
     names = [name for name, value in launch.instance.passed.items() if value is not None]
     buffers = {names.index(name): buffer for name, buffer in launch.launch.buffers.items()}
-    Evaluator(whole, buffers).run(graph)
+    GraphEvaluator(whole, buffers).run(graph)
     begin = [store.copy() for store in divided]
     for part in parts:
         stores = [store.copy() for store in begin]
-        Evaluator(stores, buffers).run(Graph(list(part.values())))
+        GraphEvaluator(stores, buffers).run(Graph(list(part.values())))
         for store, old, new in zip(divided, begin, stores, strict=True):
             store[old != new] = new[old != new]
     assert all(np.array_equal(a, b) for a, b in zip(whole, divided, strict=True))

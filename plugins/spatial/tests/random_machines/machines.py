@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from launches import Bound, bound
+from launches import LibraryLaunch, bound
 from test_machine_file import lanes, ran, text_of
 
 from tilefw.api import CapacityError, CompileError
@@ -76,7 +76,7 @@ def outcome(machine: Machine, kernel: str, parameters: Mapping[str, Any]) -> Out
 
 
 @cache
-def _usual(kernel: str, parameters: tuple[tuple[str, Any], ...]) -> tuple[Bound, Sequence[np.ndarray]]:
+def _usual(kernel: str, parameters: tuple[tuple[str, Any], ...]) -> tuple[LibraryLaunch, Sequence[np.ndarray]]:
     """A launch, and the memory after it on the packaged machine."""
     launch = bound(kernel, dict(parameters))
     return launch, ran(launch, compile_kernel(launch.module(), launch.launch, load(), 1, "k").program, load())

@@ -8,12 +8,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from random_stream_programs import random_stream_programs
-from stream_evaluator import Evaluator
+from stream_evaluator import StreamEvaluator
 
 from tilefw.api import dtype
 from tilefw_spatial.emit import emit
 from tilefw_spatial.machine import Machine, load
-from tilefw_spatial.program import Parameter, Program
+from tilefw_spatial.program import BoundParameter, SpatialProgram
 from tilefw_spatial.schedule import schedule
 from tilefw_spatial.schedule.lifetimes import Lifetime, lifetimes, most_alive
 from tilefw_spatial.schedule.placement import place_arrays
@@ -24,8 +24,8 @@ from tilefw_spatial.stream_program import AccessPattern, AluStep, Array, Operand
 MACHINE = load()
 
 
-def _program(stream_program: StreamProgram, buffers: dict[int, np.ndarray], machine: Machine = MACHINE) -> Program:
-    parameters = [Parameter(f"p{n}", "pointer", dtype(str(b.dtype)).name, b.nbytes) for n, b in sorted(buffers.items())]
+def _program(stream_program: StreamProgram, buffers: dict[int, np.ndarray], machine: Machine = MACHINE) -> SpatialProgram:
+    parameters = [BoundParameter(f"p{n}", "pointer", dtype(str(b.dtype)).name, b.nbytes) for n, b in sorted(buffers.items())]
     return emit([schedule(stream_program, machine)], "work", (1, 1, 1), parameters, {})
 
 
@@ -39,7 +39,7 @@ def _computes(stream_program: StreamProgram, buffers: dict[int, np.ndarray], mac
     program = _program(stream_program, buffers, machine)
     expected = {n: buffer.copy() for n, buffer in buffers.items()}
     found = {n: buffer.copy() for n, buffer in buffers.items()}
-    Evaluator(stream_program, expected)
+    StreamEvaluator(stream_program, expected)
     ran = simulate(program, machine, [HostBuffer(f"p{n}", found[n].view(np.uint8), 0) for n in sorted(found)])
     assert [finding.message for finding in ran.findings.all] == []
     assert ran.cycles == program.cycles

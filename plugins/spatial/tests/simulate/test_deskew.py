@@ -10,38 +10,38 @@ from drawn_programs import host_arrays, host_buffers
 from hand_made import MACHINE, allocation, counted, matrix, program
 
 from tilefw_spatial.check import check
-from tilefw_spatial.program import Inst, Program, Tensor
+from tilefw_spatial.program import HostTensor, QueueInst, SpatialProgram
 from tilefw_spatial.simulate.device import simulate
 from tilefw_spatial.tick import simulate as simulate_slowly
 
 CHIPS = 4
-ALIGNING = (Inst("NOP", imm=1), Inst("DSK"), Inst("NTFY"), Inst("NOP", imm=MACHINE.delays["notify"] - 1))
+ALIGNING = (QueueInst("NOP", imm=1), QueueInst("DSK"), QueueInst("NTFY"), QueueInst("NOP", imm=MACHINE.delays["notify"] - 1))
 
 
-def ring() -> Program:
+def ring() -> SpatialProgram:
     """Each chip sends a vector of its own to the next one; cycles count from where all have met."""
     chips, tensors = [], []
     for chip in range(CHIPS):
         after, before = (chip + 1) % CHIPS, (chip - 1) % CHIPS
         leaves, arrives, at = 100, 100 + MACHINE.delays["link"], MACHINE.position
         chips.append({
-            "MEM.E0": [(leaves - 5 - at("MEM.E0") + at("SXM.W"), Inst("RD", "", 1, dst=32))],
-            f"C2C.{MACHINE.link(chip, after)}": [(leaves, Inst("SND", a=32))],
-            f"C2C.{MACHINE.link(chip, before)}": [(arrives, Inst("RCV", dst=3))],
-            "MEM.W7": [(arrives + at("MEM.W7") - at("SXM.W") - 2, Inst("WR", a=3))], "C2C.7": [],
+            "MEM.E0": [(leaves - 5 - at("MEM.E0") + at("SXM.W"), QueueInst("RD", "", 1, dst=32))],
+            f"C2C.{MACHINE.link(chip, after)}": [(leaves, QueueInst("SND", a=32))],
+            f"C2C.{MACHINE.link(chip, before)}": [(arrives, QueueInst("RCV", dst=3))],
+            "MEM.W7": [(arrives + at("MEM.W7") - at("SXM.W") - 2, QueueInst("WR", a=3))], "C2C.7": [],
         })
         own, theirs = (replace(matrix(number, 1), base=320 * place) for number, place in ((0, chip), (1, before)))
-        tensors.append(Tensor(f"x{chip}", "in", allocation("uint8", 1, [("MEM.E0", 0, 0, chip)]), (own,)))
-        tensors.append(Tensor(f"z{chip}", "out", allocation("uint8", 1, [("MEM.W7", 0, 0, chip)]), (theirs,)))
+        tensors.append(HostTensor(f"x{chip}", "in", allocation("uint8", 1, [("MEM.E0", 0, 0, chip)]), (own,)))
+        tensors.append(HostTensor(f"z{chip}", "out", allocation("uint8", 1, [("MEM.W7", 0, 0, chip)]), (theirs,)))
     return program(chips, tensors, [("x", "uint8"), ("z", "uint8")])
 
 
-def begun(made: Program, late: tuple[int, ...]) -> Program:
+def begun(made: SpatialProgram, late: tuple[int, ...]) -> SpatialProgram:
     """The program on chips that begin so many cycles after the first could: one queue aligns, the others wait for its notice."""
     chips = []
     for code, cycles in zip(made.chips, late, strict=True):
-        apart = (Inst("NOP", imm=cycles),) if cycles else ()
-        first = {name: ALIGNING if name == "C2C.7" else (Inst("SYNC"),) for name in code.queues}
+        apart = (QueueInst("NOP", imm=cycles),) if cycles else ()
+        first = {name: ALIGNING if name == "C2C.7" else (QueueInst("SYNC"),) for name in code.queues}
         queues = {name: (*apart, *first[name], *words) for name, words in code.queues.items()}
         chips.append(replace(code, queues=queues))
     return counted(replace(made, chips=tuple(chips)))

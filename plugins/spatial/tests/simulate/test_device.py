@@ -10,7 +10,7 @@ from hand_made import MACHINE, allocation, matrix, program
 
 from tilefw.api import Artifact, BufferView, CodeError, LaunchError, LaunchOptions, Scalar
 from tilefw_spatial.container import write
-from tilefw_spatial.program import Inst, Parameter, Program, Tensor
+from tilefw_spatial.program import BoundParameter, HostTensor, QueueInst, SpatialProgram
 from tilefw_spatial.simulate.device import Loaded, SpatialDevice
 from tilefw_spatial.simulate.trace import activities
 
@@ -18,18 +18,18 @@ N = 5
 OPTIONS = LaunchOptions()
 
 
-def copy_program() -> Program:
+def copy_program() -> SpatialProgram:
     """N vectors from MEM.E0 to MEM.E1, made for n = 1600."""
     timed = {
-        "MEM.E0": [(0, Inst("RD", "", N, dst=0, step=1))],
-        "MEM.E1": [(4, Inst("WR", "", N, a=0, step=1))],
+        "MEM.E0": [(0, QueueInst("RD", "", N, dst=0, step=1))],
+        "MEM.E1": [(4, QueueInst("WR", "", N, a=0, step=1))],
     }
     tensors = [
-        Tensor("x", "in", allocation("uint8", N, [("MEM.E0", 0, 0)]), (matrix(0, N),)),
-        Tensor("z", "out", allocation("uint8", N, [("MEM.E1", 0, 0)]), (matrix(1, N),)),
+        HostTensor("x", "in", allocation("uint8", N, [("MEM.E0", 0, 0)]), (matrix(0, N),)),
+        HostTensor("z", "out", allocation("uint8", N, [("MEM.E1", 0, 0)]), (matrix(1, N),)),
     ]
     made = program(timed, tensors, [("x", "uint8"), ("z", "uint8")])
-    return replace(made, parameters=(*made.parameters, Parameter("n", "scalar", "int32", value=N * 320)))
+    return replace(made, parameters=(*made.parameters, BoundParameter("n", "scalar", "int32", value=N * 320)))
 
 
 def loaded(device: SpatialDevice) -> Loaded:
@@ -102,4 +102,4 @@ def test_a_budget_ends_a_program_that_issues_too_much() -> None:
 def test_a_scalar_is_the_one_that_was_bound_where_its_type_holds_both_alike(
     dtype: str, nbytes: int, bound: float, given: float, taken: bool
 ) -> None:
-    assert Parameter("n", "scalar", dtype, nbytes, bound).takes(given) == taken
+    assert BoundParameter("n", "scalar", dtype, nbytes, bound).takes(given) == taken

@@ -5,7 +5,7 @@ import pytest
 from hand_made import MACHINE, allocation, kinds, matrix, program, run
 
 from tilefw_spatial.isa import ACCUMULATE_FLAG, HALF_FLAG, PUT_FLAG
-from tilefw_spatial.program import Inst, Tensor
+from tilefw_spatial.program import HostTensor, QueueInst
 
 N = 24
 GENERATOR = np.random.default_rng(3)
@@ -22,15 +22,15 @@ def addition(shift: int = 0):
     for i in range(8):
         name = f"MEM.W{i}"
         late = shift if i == 4 else 0
-        timed[name] = [(meet - 5 - (46 - at(name)) + late, Inst("RD", "", N, dst=i, address=100, step=1))]
-    timed["VXM.3"] = [(meet, Inst("ADD", "fp32", N, a=0, b=4, dst=8, flags=PUT_FLAG, map=kinds(0, 0)))]
+        timed[name] = [(meet - 5 - (46 - at(name)) + late, QueueInst("RD", "", N, dst=i, address=100, step=1))]
+    timed["VXM.3"] = [(meet, QueueInst("ADD", "fp32", N, a=0, b=4, dst=8, flags=PUT_FLAG, map=kinds(0, 0)))]
     for p in range(4):
         name = f"MEM.E{p}"
-        timed[name] = [(meet + 4 + at(name) - 46 - 2, Inst("WR", "", N, a=8 + p, address=4096 + 7, step=1))]
+        timed[name] = [(meet + 4 + at(name) - 46 - 2, QueueInst("WR", "", N, a=8 + p, address=4096 + 7, step=1))]
     tensors = [
-        Tensor("x", "in", allocation("fp32", N, [(f"MEM.W{i}", 0, 100) for i in range(4)]), (matrix(0, N),)),
-        Tensor("y", "in", allocation("fp32", N, [(f"MEM.W{i}", 0, 100) for i in range(4, 8)]), (matrix(1, N),)),
-        Tensor("z", "out", allocation("fp32", N, [(f"MEM.E{p}", 1, 7) for p in range(4)]), (matrix(2, N),)),
+        HostTensor("x", "in", allocation("fp32", N, [(f"MEM.W{i}", 0, 100) for i in range(4)]), (matrix(0, N),)),
+        HostTensor("y", "in", allocation("fp32", N, [(f"MEM.W{i}", 0, 100) for i in range(4, 8)]), (matrix(1, N),)),
+        HostTensor("z", "out", allocation("fp32", N, [(f"MEM.E{p}", 1, 7) for p in range(4)]), (matrix(2, N),)),
     ]
     return program(timed, tensors, [("x", "fp32"), ("y", "fp32"), ("z", "fp32")]), meet
 
@@ -75,34 +75,34 @@ def test_products_accumulate_over_two_sets_of_weights(dtype: str, half: int) -> 
     for i in range(16):  # weights: row r of each cycle, byte p; groups interleave rows
         name = f"MEM.E{i}"
         way = 5 + at("MXM.E") - at(name)
-        timed[name] = [(load[k] + k - way, Inst("RD", "", cycles, dst=i, address=k * cycles, step=1)) for k in range(2)]
+        timed[name] = [(load[k] + k - way, QueueInst("RD", "", cycles, dst=i, address=k * cycles, step=1)) for k in range(2)]
     first = load[0] + cycles + 20
     second = max(load[1] + cycles + 20, first + N)
     timed["MXM.E0.LW"] = [
-        (load[0], Inst("LW", dtype, cycles, a=0, imm=0)), (load[0] + cycles, Inst("IW", dtype, imm=0)),
-        (load[1] + 1, Inst("LW", dtype, cycles, a=0, imm=1)), (second - 20, Inst("IW", dtype, imm=1)),
+        (load[0], QueueInst("LW", dtype, cycles, a=0, imm=0)), (load[0] + cycles, QueueInst("IW", dtype, imm=0)),
+        (load[1] + 1, QueueInst("LW", dtype, cycles, a=0, imm=1)), (second - 20, QueueInst("IW", dtype, imm=1)),
     ]
     flags = HALF_FLAG if half else 0
     timed["MXM.E0.MAC"] = [
-        (first, Inst("MAC", dtype, N, a=16, address=5, step=1, imm=depth, flags=flags)),
-        (second, Inst("MAC", dtype, N, a=16, address=5, step=1, imm=depth, flags=flags | ACCUMULATE_FLAG)),
+        (first, QueueInst("MAC", dtype, N, a=16, address=5, step=1, imm=depth, flags=flags)),
+        (second, QueueInst("MAC", dtype, N, a=16, address=5, step=1, imm=depth, flags=flags | ACCUMULATE_FLAG)),
     ]
     for p in range(b):
         name = f"MEM.E{20 + p}"
         way = 5 + at("MXM.E") - at(name)
-        timed[name] = [(first - way, Inst("RD", "", N, dst=16 + p, address=0, step=1)),
-                       (second - way, Inst("RD", "", N, dst=16 + p, address=N, step=1))]
+        timed[name] = [(first - way, QueueInst("RD", "", N, dst=16 + p, address=0, step=1)),
+                       (second - way, QueueInst("RD", "", N, dst=16 + p, address=N, step=1))]
     drained = second + latency
-    timed["MXM.E0.DRN"] = [(drained, Inst("DRN", "fp32" if b == 2 else "int32", N, dst=32, address=5, step=1))]
+    timed["MXM.E0.DRN"] = [(drained, QueueInst("DRN", "fp32" if b == 2 else "int32", N, dst=32, address=5, step=1))]
     for p in range(4):
         name = f"MEM.W{p}"
-        timed[name] = [(drained + 4 + at("MXM.E") - at(name) - 2, Inst("WR", "", N, a=32 + p, address=0, step=1))]
+        timed[name] = [(drained + 4 + at("MXM.E") - at(name) - 2, QueueInst("WR", "", N, a=32 + p, address=0, step=1))]
     places = [(f"MEM.E{r * b + p}", 0, 0) for p in range(b) for r in range(per)]
     result = "fp32" if b == 2 else "int32"
     tensors = [
-        Tensor("a", "in", allocation(dtype, 2 * N, [(f"MEM.E{20 + p}", 0, 0) for p in range(b)]), (matrix(0, 2 * N),)),
-        Tensor("w", "in", allocation(dtype, vectors, places, per), (matrix(1, vectors),)),
-        Tensor("c", "out", allocation(result, N, [(f"MEM.W{p}", 0, 0) for p in range(4)]), (matrix(2, N),)),
+        HostTensor("a", "in", allocation(dtype, 2 * N, [(f"MEM.E{20 + p}", 0, 0) for p in range(b)]), (matrix(0, 2 * N),)),
+        HostTensor("w", "in", allocation(dtype, vectors, places, per), (matrix(1, vectors),)),
+        HostTensor("c", "out", allocation(result, N, [(f"MEM.W{p}", 0, 0) for p in range(4)]), (matrix(2, N),)),
     ]
     made = program(timed, tensors, [("a", dtype), ("w", dtype), ("c", result)])
     c = np.zeros((N, 320), np.float32 if b == 2 else np.int32)

@@ -9,20 +9,23 @@ from hand_made import MACHINE, allocation, matrix, program, run
 
 from tilefw.kernels.spec import load
 from tilefw.kernels.traced import traced
-from tilefw_spatial.program import Inst, Program, Tensor
+from tilefw_spatial.program import HostTensor, QueueInst, SpatialProgram
 from tilefw_spatial.simulate.trace import ALL_KINDS, timeline
 from tilefw_spatial.simulate.utilisation import UNITS, occupied, utilisation
 
 
-def two_reads_and_a_write() -> Program:
+def two_reads_and_a_write() -> SpatialProgram:
     """Rows 0 to 5 of MEM.E0, every second one once more by REP, and the first six into MEM.E1 from row 100 on."""
     timed = {
-        "MEM.E0": [(0, Inst("RD", burst=6, step=1, dst=0)), (10, Inst("RD", dst=0)), (11, Inst("REP", burst=2, imm=4, step=2))],
-        "MEM.E1": [(4, Inst("WR", burst=6, a=0, address=4096 + 100, step=1))],
+        "MEM.E0": [
+            (0, QueueInst("RD", burst=6, step=1, dst=0)), (10, QueueInst("RD", dst=0)),
+            (11, QueueInst("REP", burst=2, imm=4, step=2))
+        ],
+        "MEM.E1": [(4, QueueInst("WR", burst=6, a=0, address=4096 + 100, step=1))],
     }
     tensors = [
-        Tensor("x", "in", allocation("uint8", 6, [("MEM.E0", 0, 0)]), (matrix(0, 6),)),
-        Tensor("z", "out", allocation("uint8", 4, [("MEM.E1", 1, 102)]), (matrix(1, 4),)),
+        HostTensor("x", "in", allocation("uint8", 6, [("MEM.E0", 0, 0)]), (matrix(0, 6),)),
+        HostTensor("z", "out", allocation("uint8", 4, [("MEM.E1", 1, 102)]), (matrix(1, 4),)),
     ]
     return program(timed, tensors, [("x", "uint8"), ("z", "uint8")])
 
@@ -47,7 +50,9 @@ def test_rows_are_those_of_the_host_and_those_that_are_written() -> None:
 def test_rows_of_groups_and_segments_are_counted_one_by_one() -> None:
     places = [("MEM.W3", 0, 7), ("MEM.W4", 1, 0), ("MEM.W5", 0, 0), ("MEM.W5", 0, 9)]
     scattered = replace(allocation("uint8", 11, places, 4), groups=2, segment=6)
-    made = program({"MEM.E0": [(0, Inst("RD", burst=1))]}, [Tensor("x", "in", scattered, (matrix(0, 11),))], [("x", "uint8")])
+    made = program(
+        {"MEM.E0": [(0, QueueInst("RD", burst=1))]}, [HostTensor("x", "in", scattered, (matrix(0, 11),))], [("x", "uint8")]
+    )
     filled = occupied(run(made, np.zeros((11, 320), np.uint8)))
     assert {slice_: np.nonzero(rows)[0].tolist() for (_, slice_), rows in filled.items() if rows.any()} == {
         "MEM.W3": [7, 8, 9], "MEM.W4": [4096, 4097, 4098], "MEM.W5": [0, 1, 2, 9, 10],
@@ -75,9 +80,9 @@ def test_a_kernels_figures_add_up() -> None:
 
 
 def test_chips_of_a_node_have_rows_and_figures_of_their_own() -> None:
-    code = {"MEM.E0": [(0, Inst("RD", burst=2, step=1))]}
+    code = {"MEM.E0": [(0, QueueInst("RD", burst=2, step=1))]}
     simulation = run(program([code, code], [
-        Tensor("x", "in", allocation("uint8", 2, [("MEM.E0", 0, 0, chip)]), (matrix(0, 2),)) for chip in (0, 1)
+        HostTensor("x", "in", allocation("uint8", 2, [("MEM.E0", 0, 0, chip)]), (matrix(0, 2),)) for chip in (0, 1)
     ], [("x", "uint8")]), np.zeros((2, 320), np.uint8))
     assert [(row.name, row.group) for row in timeline(simulation).rows] == [("MEM.E0", "chip 0 MEM.E"), ("MEM.E0", "chip 1 MEM.E")]
     figures = {u.resource: u for u in utilisation(simulation)}

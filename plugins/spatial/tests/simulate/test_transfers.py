@@ -9,8 +9,8 @@ from hand_made import MACHINE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilefw_spatial.program import Allocation, AxisMap, ChipCode, Rows, Tensor, Transfer
-from tilefw_spatial.simulate.chip import Chip
+from tilefw_spatial.program import Allocation, AxisMap, ChipCode, HostTensor, SliceRows, Transfer
+from tilefw_spatial.simulate.chip import SimulatedChip
 from tilefw_spatial.simulate.findings import Findings
 from tilefw_spatial.simulate.transfers import HostBuffer, collect, fill, gathered, place
 
@@ -54,13 +54,13 @@ def fits(elements: list[tuple[int, int, int]]) -> bool:
 
 def allocation(dtype: str, nbytes: int) -> Allocation:
     """Two segments of three groups: places in different slices and banks."""
-    planes = tuple(tuple(Rows(f"MEM.E{p * 8 + k}", k % 2, 40 * k) for k in range(6)) for p in range(nbytes))
+    planes = tuple(tuple(SliceRows(f"MEM.E{p * 8 + k}", k % 2, 40 * k) for k in range(6)) for p in range(nbytes))
     return Allocation(dtype, VECTORS, planes, 3, 33)
 
 
-def machine() -> tuple[Chip, Findings]:
+def machine() -> tuple[SimulatedChip, Findings]:
     findings = Findings(frozenset({"bounds", "initialisation"}), MACHINE)
-    return Chip(0, MACHINE, ChipCode({}), findings), findings
+    return SimulatedChip(0, MACHINE, ChipCode({}), findings), findings
 
 
 @given(transfers(), st.sampled_from([("uint8", 1), ("fp16", 2), ("fp32", 4)]), st.integers(0, 9))
@@ -72,7 +72,7 @@ def test_vectors_hold_what_the_host_has(transfer: Transfer, kind: tuple[str, int
         return
     host = np.random.default_rng(1).integers(0, 256, ELEMENTS * nbytes).astype(np.uint8)
     chip, findings = machine()
-    fill(Tensor("x", "in", allocation(dtype, nbytes), (transfer,)), [HostBuffer("x", host, offset)], [chip], findings)
+    fill(HostTensor("x", "in", allocation(dtype, nbytes), (transfer,)), [HostBuffer("x", host, offset)], [chip], findings)
     want = np.full((VECTORS, 320), 9, f"u{nbytes}")
     outside = 0
     for element, vector, lane in elements:
@@ -81,7 +81,7 @@ def test_vectors_hold_what_the_host_has(transfer: Transfer, kind: tuple[str, int
             want[vector, lane] = host[byte : byte + nbytes].view(f"u{nbytes}")[0]
         else:
             outside += 1
-    # Elements that go to one lane must be one element, or which stands is not said.
+    # Elements that go to one lane must be one element, or the result is undefined.
     targets = {}
     if all(targets.setdefault((v, lane), e) == e for e, v, lane in elements):
         assert np.array_equal(gathered(allocation(dtype, nbytes), [chip])[0], want)
@@ -100,7 +100,9 @@ def test_the_host_gets_what_vectors_hold(transfer: Transfer, kind: tuple[str, in
     vectors = np.random.default_rng(2).integers(1, 250, (VECTORS, 320)).astype(f"u{nbytes}")
     chip, findings = machine()
     place(allocation(dtype, nbytes), vectors, None, [chip])
-    collect(Tensor("x", "out", allocation(dtype, nbytes), (transfer,)), [HostBuffer("x", host.view(np.uint8), 0)], [chip], findings)
+    collect(
+        HostTensor("x", "out", allocation(dtype, nbytes), (transfer,)), [HostBuffer("x", host.view(np.uint8), 0)], [chip], findings
+    )
     sources: dict[int, tuple[int, int]] = {}
     unique = True
     for element, vector, lane in elements:
@@ -115,7 +117,7 @@ def test_explicit_elements() -> None:
     table = np.array([[5, 0, 319], [7, 59, 0], [4001, 3, 3]])
     chip, findings = machine()
     host = np.arange(ELEMENTS, dtype=np.uint16)
-    tensor = Tensor("x", "in", allocation("fp16", 2), (Transfer(0, 0, (), 320, explicit=table, fill=1),))
+    tensor = HostTensor("x", "in", allocation("fp16", 2), (Transfer(0, 0, (), 320, explicit=table, fill=1),))
     fill(tensor, [HostBuffer("x", host.view(np.uint8), 0)], [chip], findings)
     found = gathered(tensor.allocation, [chip])[0]
     assert (found[0, 319], found[59, 0], found[3, 3]) == (5, 7, 1)
@@ -127,7 +129,7 @@ def test_bytes_that_nobody_wrote_are_not_initialised_on_the_chip() -> None:
     poison[321] = 0xFF
     chip, findings = machine()
     rows = (AxisMap(12, np.arange(12) * 320, 1, 0), AxisMap(320, np.arange(320), 0, 1))
-    tensor = Tensor("x", "in", allocation("uint8", 1), (Transfer(0, 0, rows, 320),))
+    tensor = HostTensor("x", "in", allocation("uint8", 1), (Transfer(0, 0, rows, 320),))
     fill(tensor, [HostBuffer("x", host, 0, poison)], [chip], findings)
     written = gathered(tensor.allocation, [chip])[1]
     assert not written[1]

@@ -1,4 +1,4 @@
-"""Where the elements of a value stand in a buffer, as a sum of terms over small sets of axes."""
+"""Affine accesses: the buffer element of each index of a value, as a sum of terms over small sets of axes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class AccessTerm:
     valid: Valid | None = None
 
     def renamed(self, reindexing: Mapping[Axis, AxisIndex]) -> AccessTerm:
-        """The same by other axes."""
+        """The same over other axes."""
         if not any(axis in reindexing for axis in self.axes):
             return self
         axes, offsets = reindexed_elements(self.axes, np.asarray(self.offsets), reindexing)
@@ -35,14 +35,14 @@ class AccessTerm:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AffineAccess:
-    """Element (i…) stands at `base + Σ offsets` of a parameter, if every term has it valid."""
+    """Index (i…) is element `base + Σ offsets` of a parameter, if every term has it valid."""
 
     parameter: int
     base: int
     terms: tuple[AccessTerm, ...]
 
     def renamed(self, reindexing: Mapping[Axis, AxisIndex]) -> AffineAccess:
-        """The access by other axes."""
+        """The access over other axes."""
         base, terms = self.base, []
         for term in (term.renamed(reindexing) for term in self.terms):
             if term.axes or (term.valid is not None and not term.valid.all()):

@@ -1,4 +1,4 @@
-"""Lane positions whose elements advance evenly, told as vectors and the lanes of each instead of position by position."""
+"""Lane positions whose elements are affine, as vectors and the lanes of each instead of position by position."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tilefw_spatial.program import AxisMap
 
 
 def affine_lanes(terms: Sequence[AccessTerm], lanes: LaneOrder) -> tuple[AffineTable, IndexInterval] | None:
-    """What lane positions add to an access, and which of them count; None where that is no even step, or not one run of them."""
+    """What lane positions add to an access, and which of them are valid; None where that is not affine, or not one interval."""
     if lanes.product is None:
         return None
     long = [axis for axis in lanes.product if axis.extent > 1]
@@ -74,5 +74,5 @@ def _even(table: AffineTable) -> AxisMap:
 
 
 def _skipped(vectors: int) -> tuple[AxisMap, ...]:
-    """An axis that stands for so many vectors before the first, none for no vector."""
+    """An axis that skips so many vectors before the first; no axis where there is none to skip."""
     return (AxisMap(2, np.zeros(2, np.int64), vectors, 0, np.array([False, True])),) if vectors else ()

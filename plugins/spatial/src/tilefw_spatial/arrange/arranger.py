@@ -112,7 +112,7 @@ class Arranger:
         return self._memory.of(item, ())
 
     def _stores(self) -> None:
-        """Results go to the host in the order of the stores: of two that write one element the later stands."""
+        """Results go to the host in the order of the stores: of two that write one element the later wins."""
         for number, (target, item) in enumerate(zip(self._targets, self._roots, strict=True)):
             order: Order = self._memory.orders[item]
             array = self._memory.views[item].array

@@ -2,7 +2,7 @@
 that, …
 
 Groups are as many neighbouring lanes as the axis has indices. After the last step every lane of a group holds the group's result:
-its users find it wherever the axis' index stands.
+its users find it at every index of the axis.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which index of each axis every lane position stands for.
+"""Which index of each axis every lane position has.
 
 Positions are lanes counted on through the vectors of one point in time: where a vector has n lanes, position p is lane p % n of
 vector p // n. Positions
@@ -45,7 +45,7 @@ class LaneOrder(ABC):
         return ceil_div(self.positions, self.width)
 
     def firsts(self) -> NDArray[np.bool_] | None:
-        """Which positions are the first of all that stand for the same indices; None where none repeats another."""
+        """Which positions are the first of all with the same indices; None where none repeats another."""
         if self.product is not None:
             return None
         codes = np.zeros(self.positions, dtype=np.int64)
@@ -122,7 +122,7 @@ class LanePart(LaneOrder):
 
 
 class Renamed(LaneOrder):
-    """The positions of a rename's operand: `reindexing` for those of its axes that new axes along lanes stand for."""
+    """The positions of a reindexing's operand: `reindexing` has those of its axes that depend on new axes along lanes."""
 
     def __init__(self, whole: LaneOrder, rename: Hashable, reindexing: dict[Axis, AxisIndex]) -> None:
         self._whole, self._reindexing = whole, reindexing

@@ -78,7 +78,7 @@ def activations_order(dot: Item, _: Machine) -> Order:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DotTile:
-    """Where a tile stands: `fixed` indices of batch, bands and the chunk of lanes; its rows as a loop."""
+    """One tile: `fixed` indices of batch, bands and the chunk of lanes; its rows as a loop."""
 
     fixed: Mapping[Axis, int]
     rows: Loop

@@ -17,7 +17,6 @@ from tilefw_spatial.arrange.reindexing import AxisIndex, composed, reindexed_axe
 from tilefw_spatial.arrange.stores import unconditional
 from tilefw_spatial.graph import (
     Axis,
-    Combine,
     Constant,
     Dot,
     Elementwise,
@@ -27,6 +26,7 @@ from tilefw_spatial.graph import (
     Load,
     Op,
     Reduce,
+    ReductionKind,
     Rename,
     Store,
     Value,
@@ -38,7 +38,7 @@ from tilefw_spatial.postorder import postorder
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fetch(Op):
-    """Elements of a buffer as they stood before the launch; `fill` (an element's bits) where nothing is accessed."""
+    """Elements of a buffer as they were before the launch; `fill` (an element's bits) where nothing is accessed."""
 
     access: AffineAccess
     fill: int = 0
@@ -201,7 +201,7 @@ def chosen_row(table: Value, axis: Axis, index: Value, like: Value) -> Value:
     numbers = constant(np.arange(axis.extent, dtype=DTYPES[index.dtype].numpy), (axis,), index.dtype)
     nothing = constant(np.zeros((), dtype=DTYPES[codes.dtype].numpy), (), codes.dtype)
     hit = elementwise("eqi", "int1", index, numbers, place=like.place)
-    found = Reduce(Combine.OR, elementwise("select", codes.dtype, hit, codes, nothing, place=like.place), (axis,))
+    found = Reduce(ReductionKind.OR, elementwise("select", codes.dtype, hit, codes, nothing, place=like.place), (axis,))
     result = Value(found, _joint(found, (axis,)), codes.dtype, like.place)
     return elementwise("bitcast", like.dtype, result, place=like.place) if known.is_float else result
 
@@ -228,7 +228,7 @@ def _product(op: Dot, value: Value) -> Value:
         return Value(op, _joint(op, op.contracted), value.dtype, place)
     if SUMS.get(dtype) == "fp32" == SUMS.get(op.b.dtype):
         return _float_product(op, value)
-    row, kind = ("mulf", Combine.ADDF) if DTYPES[value.dtype].is_float else ("muli", Combine.ADDI)
+    row, kind = ("mulf", ReductionKind.ADDF) if DTYPES[value.dtype].is_float else ("muli", ReductionKind.ADDI)
     parts = (_widened(part, value.dtype, op.unsigned) for part in (op.a, op.b))
     return _reduced(Reduce(kind, elementwise(row, value.dtype, *parts, place=place), op.contracted), value)
 

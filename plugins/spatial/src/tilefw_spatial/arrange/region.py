@@ -47,7 +47,7 @@ class LaneRegion:
         return self.drained is None and time | axes == frozenset(self.outer) and not time & axes
 
     def add(self, item: Item) -> None:
-        """Take an item; a first reduction tells the inner axes."""
+        """Take an item; the first reduction determines the inner axes."""
         if isinstance(item.value.op, Reduce) and not self.inner and not item.across_lanes:
             op = item.value.op
             self.inner = tuple(sorted(op.axes, key=lambda axis: axis is not op.ordered))  # the kernel's own order outermost
@@ -69,7 +69,7 @@ class Regions:
         self.roots = set(roots)
         self._forced = self.roots | {part for item in items if _reads_memory(item) for part in item.operands}
         self._rows: dict[Item, int] = {}
-        # A rename is read in place, but for what is stored, and for weights, whose vectors must follow one another.
+        # A reindexing is read in place, except what is stored, and weights, whose vectors must follow one another.
         copied = self.roots | {item.operands[0] for item in items if isinstance(item.value.op, Dot)}
         for item in items:
             self._rows[item] = self._row_count(item)
@@ -126,7 +126,7 @@ class Regions:
 
     def _reads(self, item: Item) -> list[tuple[Item, bool]]:
         """What an item is made from, through renames and what it makes itself: placed items and inputs; whether these must be in
-        memory, since a rename or a product stands between."""
+        memory, since a reindexing or a product is between."""
         found: list[tuple[Item, bool]] = []
         stack = [(part, _reads_memory(item)) for part in item.operands]
         while stack:

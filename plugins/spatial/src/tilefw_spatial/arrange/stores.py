@@ -1,4 +1,4 @@
-"""Stores that every element of the access takes: masks that depend on data, and accumulation, said by what stood there before.
+"""Stores without masks and accumulation: both become functions of the elements' old content.
 
 A masked store selects between the new and the old content; one that accumulates combines with it. The old content is what earlier
 stores of the launch left, else what the buffer held.
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tilefw.api import DTYPES
 from tilefw_spatial.arrange.access import NOWHERE, elements
-from tilefw_spatial.graph import AccessMap, Along, Axis, Combine, Constant, Elementwise, Load, Reduce, Rename, Store, Value
+from tilefw_spatial.graph import AccessMap, Along, Axis, Constant, Elementwise, Load, Reduce, ReductionKind, Rename, Store, Value
 from tilefw_spatial.isa.types import TYPES
 
 
@@ -50,7 +50,7 @@ def _elementwise(store: Store, row: str, *operands: Value) -> Value:
 
 
 def _before(store: Store, done: list[Store]) -> Value:
-    """The content of the store's elements before it: of earlier stores the last that wrote them, else the buffer's own."""
+    """The content of the store's elements before it: what the last earlier store wrote to them, else the buffer's own."""
     axes = tuple(part.axis for part in store.access_map.along)
     found = Value(Load(store.access_map), axes, store.value.dtype, store.place)
     earlier = [other for other in done if other.access_map.parameter == store.access_map.parameter]
@@ -131,7 +131,7 @@ def _grouped(store: Store, axes: tuple[Axis, ...], flat: NDArray[np.int64]) -> S
     assert value is not None
     access_map = AccessMap(store.access_map.parameter, 0, (Along(element, targets),))
     alone = replace(store, access_map=access_map, value=value, mask=None)
-    kind = Combine(store.accumulate or "")
+    kind = ReductionKind(store.accumulate or "")
     if not there.all():
         live = Value(Constant(there), (element, contribution), "int1")
         mask = live if mask is None else _elementwise(store, "andi", live, mask)
@@ -140,15 +140,20 @@ def _grouped(store: Store, axes: tuple[Axis, ...], flat: NDArray[np.int64]) -> S
     return replace(alone, value=_reduced(kind, value, contribution))
 
 
-def neutral(kind: Combine, dtype: str) -> Value:
+def neutral(kind: ReductionKind, dtype: str) -> Value:
     """What combined with anything leaves it as it is; where a number wins over a NaN, a NaN."""
     known = DTYPES[dtype]
     if known.is_float:
-        number = {Combine.ADDF: -0.0, Combine.MULF: 1.0, Combine.MAXF: -np.inf, Combine.MINF: np.inf}.get(kind, np.nan)
+        number = {
+            ReductionKind.ADDF: -0.0, ReductionKind.MULF: 1.0, ReductionKind.MAXF: -np.inf, ReductionKind.MINF: np.inf
+        }.get(kind, np.nan)
         code = np.asarray(TYPES[dtype].numpy.type(number))
         return Value(Constant(code if dtype in ("fp32", "fp16") else code.view(f"u{code.itemsize}")), (), dtype)
     ones, low = (1 << known.bits) - 1, 1 << known.bits - 1
-    code = {Combine.MULI: 1, Combine.AND: ones, Combine.MINU: ones, Combine.MAXS: low, Combine.MINS: low - 1}.get(kind, 0)
+    code = {
+        ReductionKind.MULI: 1, ReductionKind.AND: ones, ReductionKind.MINU: ones, ReductionKind.MAXS: low,
+        ReductionKind.MINS: low - 1
+    }.get(kind, 0)
     if dtype == "int1":
         return Value(Constant(np.asarray(bool(code))), (), dtype)
     return Value(Constant(np.asarray(code, f"u{known.storage_bits // 8}").view(TYPES[dtype].numpy)), (), dtype)
@@ -159,7 +164,7 @@ def _regrouped(value: Value, axes: tuple[Axis, ...], new: tuple[Axis, ...], inde
     return Value(Rename(spread, axes, new, index), new, value.dtype, value.place)
 
 
-def _reduced(kind: Combine, value: Value, contribution: Axis) -> Value:
+def _reduced(kind: ReductionKind, value: Value, contribution: Axis) -> Value:
     return Value(
         Reduce(kind, value, (contribution,), contribution), tuple(a for a in value.axes if a is not contribution), value.dtype,
         value.place

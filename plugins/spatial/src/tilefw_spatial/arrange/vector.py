@@ -29,7 +29,7 @@ class Drain:
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """Key of what stands elsewhere already and is wanted again in an array of its own."""
+    """Key of a value that exists already and is needed again in an array of its own."""
 
     item: Item
 

@@ -20,8 +20,8 @@ def contracted(wanted: Sequence[RegionResult]) -> list[RegionResult]:
 
 
 def rebuilt(wanted: Sequence[RegionResult], change: Callable[[Micro, Micro], Micro]) -> list[RegionResult]:
-    """The same results where `change(step, before)` stands for each step: it is given the step on the operands that stand for the
-    old ones, and the step as it was."""
+    """The same results with `change(step, before)` in place of each step: it is given the step on the new operands, and the step as
+    it was."""
     made: dict[Micro, Micro] = {}
     for step in steps_of(wanted):
         operands = tuple(replace(o, source=made[o.source]) if isinstance(o.source, Micro) else o for o in step.operands)

@@ -13,23 +13,26 @@ from tilefw_spatial.chain.micro import Micro, RegionResult, element_type
 from tilefw_spatial.chain.native import NATIVE, Native
 from tilefw_spatial.chain.node import Apply, Combined, Input, Literal, Node, Results
 from tilefw_spatial.chain.record import Recorder, RecordTerm
-from tilefw_spatial.graph import Combine
+from tilefw_spatial.graph import ReductionKind
 from tilefw_spatial.postorder import postorder
 
 _CONTRACTIBLE = frozenset({"addf", "subf", "mulf", "addi", "subi", "muli"})
 
 # What combines in time, and on integers with which sign.
-_REDUCTIONS: dict[Combine, tuple[str, str]] = {
-    Combine.ADDF: ("add", ""), Combine.MULF: ("mul", ""), Combine.MAXF: ("max", ""), Combine.MINF: ("min", ""),
-    Combine.MAXNUM: ("maxnum", ""), Combine.MINNUM: ("minnum", ""),
-    Combine.ADDI: ("add", "int"), Combine.MULI: ("mul", "int"), Combine.MAXS: ("max", "int"), Combine.MINS: ("min", "int"),
-    Combine.MAXU: ("max", "uint"), Combine.MINU: ("min", "uint"),
-    Combine.AND: ("and", "int"), Combine.OR: ("or", "int"), Combine.XOR: ("xor", "int"),
+_REDUCTIONS: dict[ReductionKind, tuple[str, str]] = {
+    ReductionKind.ADDF: ("add", ""), ReductionKind.MULF: ("mul", ""), ReductionKind.MAXF: ("max", ""),
+    ReductionKind.MINF: ("min", ""),
+    ReductionKind.MAXNUM: ("maxnum", ""), ReductionKind.MINNUM: ("minnum", ""),
+    ReductionKind.ADDI: ("add", "int"), ReductionKind.MULI: ("mul", "int"), ReductionKind.MAXS: ("max", "int"),
+    ReductionKind.MINS: ("min", "int"),
+    ReductionKind.MAXU: ("max", "uint"), ReductionKind.MINU: ("min", "uint"),
+    ReductionKind.AND: ("and", "int"), ReductionKind.OR: ("or", "int"), ReductionKind.XOR: ("xor", "int"),
 }
 # A bit lies in a byte as 0 or 1; read as signed it is 0 or -1, and sums are modulo 2.
-_BIT_REDUCTIONS: dict[Combine, str] = {
-    Combine.ADDI: "xor", Combine.XOR: "xor", Combine.MULI: "and", Combine.AND: "and", Combine.OR: "or",
-    Combine.MAXU: "or", Combine.MINU: "and", Combine.MAXS: "and", Combine.MINS: "or",
+_BIT_REDUCTIONS: dict[ReductionKind, str] = {
+    ReductionKind.ADDI: "xor", ReductionKind.XOR: "xor", ReductionKind.MULI: "and", ReductionKind.AND: "and",
+    ReductionKind.OR: "or",
+    ReductionKind.MAXU: "or", ReductionKind.MINU: "and", ReductionKind.MAXS: "and", ReductionKind.MINS: "or",
 }
 
 

@@ -13,7 +13,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from tilefw.api import Place
-from tilefw_spatial.graph import Combine
+from tilefw_spatial.graph import ReductionKind
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +59,7 @@ class Combined:
 
     Floats narrower than fp32 are combined in fp32 and rounded once at the end."""
 
-    kind: Combine
+    kind: ReductionKind
     operand: Node
     every: int
     dtype: str

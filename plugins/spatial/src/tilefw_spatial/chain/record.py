@@ -79,7 +79,7 @@ class Recorder:
     def join(self, low: RecordTerm, high: RecordTerm, type_: str) -> RecordTerm:
         raise _not_served(type_)
 
-    # --- what they stand on ---
+    # --- what they use ---
 
     def recast(self, value: RecordTerm, type_: str) -> RecordTerm:
         """The same bits as another type of one width."""

@@ -2,6 +2,6 @@
 
 from tilefw_spatial.check.checker import Judged, check, judge
 from tilefw_spatial.check.problem import Problem
-from tilefw_spatial.check.shift import Verdict, movable, shift, shifted
+from tilefw_spatial.check.shift import ShiftVerdict, movable, shift, shifted
 
-__all__ = ["Judged", "Problem", "Verdict", "check", "judge", "movable", "shift", "shifted"]
+__all__ = ["Judged", "Problem", "ShiftVerdict", "check", "judge", "movable", "shift", "shifted"]

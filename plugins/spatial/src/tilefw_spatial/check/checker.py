@@ -21,7 +21,7 @@ from tilefw_spatial.check.problem import CYCLES, PROGRAM, CheckedBurst, Problem
 from tilefw_spatial.check.slices import check_slices
 from tilefw_spatial.check.unroll import unroll
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import Program
+from tilefw_spatial.program import SpatialProgram
 from tilefw_spatial.valid import program_faults
 
 
@@ -34,12 +34,12 @@ class Judged:
     flow: StreamFlow
 
 
-def check(program: Program, machine: Machine) -> list[Problem]:
+def check(program: SpatialProgram, machine: Machine) -> list[Problem]:
     """All constraints that a program breaks, each with its instruction and cycle; none for a sound one."""
     return list(judge(program, machine).problems)
 
 
-def judge(program: Program, machine: Machine) -> Judged:
+def judge(program: SpatialProgram, machine: Machine) -> Judged:
     """A program's problems and its flow; of what is no program of the machine only that."""
     faults = tuple(_faults(program, machine))
     if faults:
@@ -59,13 +59,13 @@ def cycles(bursts: list[CheckedBurst], machine: Machine) -> int:
     return max(events, default=-1) + 1 + machine.skew
 
 
-def _cycles(program: Program, machine: Machine, bursts: list[CheckedBurst]) -> Iterator[Problem]:
+def _cycles(program: SpatialProgram, machine: Machine, bursts: list[CheckedBurst]) -> Iterator[Problem]:
     found = cycles(bursts, machine)
     if found != program.cycles:
         yield Problem(CYCLES, f"the program takes {found} cycles and says {program.cycles}")
 
 
-def _faults(program: Program, machine: Machine) -> Iterator[Problem]:
+def _faults(program: SpatialProgram, machine: Machine) -> Iterator[Problem]:
     if program.machine_hash != machine.hash:
         yield Problem(PROGRAM, f"the program was made for another machine file than this {machine.name}")
         return

@@ -27,7 +27,7 @@ class EffectLine:
     number: int
 
     def name(self, machine: Machine) -> str:
-        """As a message says it."""
+        """As messages name it."""
         if self.kind == RESULT:
             return f"VXM.{self.number}"
         return f"sW{self.number - machine.streams}" if machine.is_west(self.number) else f"sE{self.number}"

@@ -1,4 +1,4 @@
-"""Streams and results of ALUs: no two values in one place, and each value that is taken has been put by one upstream."""
+"""Streams and results of ALUs: no two values at one point, and each value that is taken has been put by one upstream."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tilefw_spatial.program import Inst
+from tilefw_spatial.program import QueueInst
 
 # By what is broken; each code has its page.
 OPERAND = "TFW0850"  # a stream or result is taken that nobody put there
@@ -46,7 +46,7 @@ class CheckedBurst:
     position: int
     plane: int
     index: int
-    inst: Inst
+    inst: QueueInst
     time: int
     count: int
     period: int

@@ -12,45 +12,47 @@ from dataclasses import dataclass, replace
 from tilefw_spatial.check.checker import Judged, judge
 from tilefw_spatial.check.flow import HOST
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import Inst, Program
+from tilefw_spatial.program import QueueInst, SpatialProgram
 
 MAX_IDLE = 65535
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ShiftVerdict:
     """What a shift does; `reasons` say why it is not harmless."""
 
     harmless: bool
     reasons: tuple[str, ...] = ()
 
 
-def movable(program: Program) -> Iterator[tuple[int, str, int]]:
+def movable(program: SpatialProgram) -> Iterator[tuple[int, str, int]]:
     """Every instruction that can be asked about: chip, queue, index. A repetition moves with what it repeats."""
     for chip, code in enumerate(program.chips):
         for name, words in code.queues.items():
             yield from ((chip, name, index) for index, inst in enumerate(words) if inst.op not in ("NOP", "REP"))
 
 
-def shift(program: Program, machine: Machine, chip: int, queue: str, index: int, by: int, sound: Judged | None = None) -> Verdict:
+def shift(
+    program: SpatialProgram, machine: Machine, chip: int, queue: str, index: int, by: int, sound: Judged | None = None
+) -> ShiftVerdict:
     """What it would do to issue one instruction `by` cycles later (earlier below 0), all others as they are.
 
     `sound` is what `judge` says of the program, where it is known already."""
     moved = shifted(program, chip, queue, index, by)
     if moved is None:
-        return Verdict(False, (f"{queue} has no cycle for it: another instruction issues there",))
+        return ShiftVerdict(False, (f"{queue} has no cycle for it: another instruction issues there",))
     before, after = sound or judge(program, machine), judge(moved, machine)
     if after.problems:
-        return Verdict(False, tuple(str(problem) for problem in after.problems))
+        return ShiftVerdict(False, tuple(str(problem) for problem in after.problems))
     difference = before.flow.difference(after.flow)
     if difference is None:
-        return Verdict(True)
+        return ShiftVerdict(True)
     taker, what = difference
     who = str(after.bursts[taker]) if taker > HOST else "the host"
-    return Verdict(False, (f"{who} {what}",))
+    return ShiftVerdict(False, (f"{who} {what}",))
 
 
-def shifted(program: Program, chip: int, queue: str, index: int, by: int) -> Program | None:
+def shifted(program: SpatialProgram, chip: int, queue: str, index: int, by: int) -> SpatialProgram | None:
     """The program with one instruction `by` cycles later: idle words before and behind it change. None where there are too few."""
     code = program.chips[chip]
     words = code.queues[queue]
@@ -66,7 +68,7 @@ def shifted(program: Program, chip: int, queue: str, index: int, by: int) -> Pro
     return replace(program, chips=tuple(chips))
 
 
-def _idle(words: Sequence[Inst] | Iterator[Inst]) -> int:
+def _idle(words: Sequence[QueueInst] | Iterator[QueueInst]) -> int:
     """Idle cycles at the begin of words."""
     total = 0
     for inst in words:
@@ -76,7 +78,7 @@ def _idle(words: Sequence[Inst] | Iterator[Inst]) -> int:
     return total
 
 
-def _without(words: Sequence[Inst], idle: int, last: bool) -> tuple[Inst, ...]:
+def _without(words: Sequence[QueueInst], idle: int, last: bool) -> tuple[QueueInst, ...]:
     """Words without the idle ones at one end."""
     found = [*words]
     while idle:
@@ -84,6 +86,6 @@ def _without(words: Sequence[Inst], idle: int, last: bool) -> tuple[Inst, ...]:
     return tuple(found)
 
 
-def _nops(cycles: int) -> tuple[Inst, ...]:
+def _nops(cycles: int) -> tuple[QueueInst, ...]:
     whole, rest = divmod(cycles, MAX_IDLE)
-    return (Inst("NOP", imm=MAX_IDLE),) * whole + ((Inst("NOP", imm=rest),) if rest else ())
+    return (QueueInst("NOP", imm=MAX_IDLE),) * whole + ((QueueInst("NOP", imm=rest),) if rest else ())

@@ -12,18 +12,18 @@ from tilefw_spatial.check.problem import BOUNDS, PORT, ROWS, CheckedBurst, Probl
 from tilefw_spatial.check.progression import Progression, ProgressionSpan, meetings
 from tilefw_spatial.isa import OPS
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import Allocation, Program
+from tilefw_spatial.program import Allocation, SpatialProgram
 
 # Cycles from a gather's issue to its read (`isa.table`).
 _GATHER = 4
 _READERS, _WRITERS = frozenset({"RD", "GTH"}), frozenset({"WR", "SCT"})
-_ANYWHERE = frozenset({"GTH", "SCT"})  # rows that data tell
+_ANYWHERE = frozenset({"GTH", "SCT"})  # rows that data chooses
 _BEFORE, _AFTER = -1, np.iinfo(np.int64).max
 UnitKey = tuple[str, int]
 
 
 def check_slices(
-    machine: Machine, program: Program, bursts: list[CheckedBurst]
+    machine: Machine, program: SpatialProgram, bursts: list[CheckedBurst]
 ) -> tuple[list[Problem], Mapping[tuple[object, ...], Numbers]]:
     """Problems of all slices, and what each access of a row finds there."""
     by_slice: defaultdict[UnitKey, list[CheckedBurst]] = defaultdict(list)
@@ -105,7 +105,7 @@ def _access(machine: Machine, burst: CheckedBurst, accesses: RowAccesses) -> Non
             accesses.add(rows, time, 1, True, burst.number, point)
 
 
-def _host(machine: Machine, program: Program, accesses: defaultdict[UnitKey, RowAccesses]) -> None:
+def _host(machine: Machine, program: SpatialProgram, accesses: defaultdict[UnitKey, RowAccesses]) -> None:
     """The host writes `in` and `const` before the first cycle, and reads `out` after the last."""
     for number, tensor in enumerate(program.tensors):
         writes = tensor.role != "out"
@@ -126,7 +126,7 @@ def _allocations(machine: Machine, allocation: Allocation) -> Iterator[tuple[Uni
 
 
 def _rows(
-    machine: Machine, program: Program, unit: str, ordered: OrderedAccesses, bursts: Mapping[int, CheckedBurst]
+    machine: Machine, program: SpatialProgram, unit: str, ordered: OrderedAccesses, bursts: Mapping[int, CheckedBurst]
 ) -> Iterator[Problem]:
     before = ordered.written_by()
     for key in firsts(ordered, np.flatnonzero(~ordered.writes & (before < 0))):
@@ -140,11 +140,11 @@ def _rows(
 
 
 def _unread(
-    machine: Machine, program: Program, unit: str, ordered: OrderedAccesses, bursts: Mapping[int, CheckedBurst]
+    machine: Machine, program: SpatialProgram, unit: str, ordered: OrderedAccesses, bursts: Mapping[int, CheckedBurst]
 ) -> Iterator[Problem]:
     """What is replaced before anybody reads it: its reader comes too late, or its successor too early.
 
-    What is written last and never read is waste, and no error: a link may bring more than is wanted."""
+    What is written last and never read is waste, and no error: a link may bring more than is needed."""
     for key in firsts(ordered, ordered.replaced()):
         row, who, by = int(ordered.row[key]), int(ordered.who[key]), int(ordered.who[key + 1])
         other = str(bursts[by]) if by >= 0 else f"that of {program.tensors[-1 - by].name}"

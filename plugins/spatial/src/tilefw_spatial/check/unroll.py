@@ -8,23 +8,23 @@ from tilefw.api.integers import round_up
 from tilefw_spatial.check.problem import QUEUE, CheckedBurst, Problem
 from tilefw_spatial.isa import OPS
 from tilefw_spatial.machine import Machine, Queue
-from tilefw_spatial.program import Inst, Program
+from tilefw_spatial.program import QueueInst, SpatialProgram
 
 # Repeated single vectors are one progression of cycles; what begins anew each time is so many bursts.
 _ANEW = frozenset({"LW", "TRED", "IW", "SND", "RCV"})
 
 
 @dataclass(slots=True)
-class _Reader:
+class _QueueUnroller:
     """How far a queue has been read. `waits` is the cycle since which it waits for a notice."""
 
     chip: int
     queue: Queue
-    words: tuple[Inst, ...]
+    words: tuple[QueueInst, ...]
     index: int = 0
     now: int = 0
     waits: int | None = None
-    found: list[tuple[int, Inst, int, int, int, int, int]] = field(default_factory=list)
+    found: list[tuple[int, QueueInst, int, int, int, int, int]] = field(default_factory=list)
     notices: list[int] = field(default_factory=list)
 
     def run(self, machine: Machine) -> None:
@@ -46,14 +46,14 @@ class _Reader:
                 case _:
                     self._issue(inst, machine)
 
-    def _issue(self, inst: Inst, machine: Machine) -> None:
+    def _issue(self, inst: QueueInst, machine: Machine) -> None:
         count = inst.burst if OPS[inst.op][0].burst else 1
         self.found.append((self.index - 1, inst, self.now, count, 1, inst.address, inst.step))
         if inst.op == "NTFY":
             self.notices.append(self.now + machine.delays["notify"])
         self.now += count
 
-    def _repeat(self, rep: Inst) -> None:
+    def _repeat(self, rep: QueueInst) -> None:
         index, inst, time, count, _, address, step = self.found[-1]
         if count == 1 and OPS[inst.op][0].name not in _ANEW:
             self.found[-1] = index, inst, time, rep.burst + 1, rep.imm, address, rep.step
@@ -64,12 +64,12 @@ class _Reader:
         self.now = time + rep.burst * rep.imm + count
 
 
-def unroll(program: Program, machine: Machine) -> tuple[list[CheckedBurst], list[Problem]]:
+def unroll(program: SpatialProgram, machine: Machine) -> tuple[list[CheckedBurst], list[Problem]]:
     """All bursts, in the order of chips, queues and words, and what is wrong with queues alone."""
     bursts: list[CheckedBurst] = []
     problems: list[Problem] = []
     for chip, code in enumerate(program.chips):
-        readers = [_Reader(chip, machine.queues[name], words) for name, words in code.queues.items()]
+        readers = [_QueueUnroller(chip, machine.queues[name], words) for name, words in code.queues.items()]
         _settle(readers, machine)
         for reader in readers:
             queue = reader.queue
@@ -84,7 +84,7 @@ def unroll(program: Program, machine: Machine) -> tuple[list[CheckedBurst], list
     return bursts, problems
 
 
-def _settle(readers: list[_Reader], machine: Machine) -> None:
+def _settle(readers: list[_QueueUnroller], machine: Machine) -> None:
     """Run all queues; each notice, in order of time, releases those that wait by then."""
     for reader in readers:
         reader.run(machine)

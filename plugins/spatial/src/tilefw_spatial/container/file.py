@@ -26,7 +26,7 @@ from tilefw_spatial.container import tables
 from tilefw_spatial.container.reading import ContainerReader, Damaged
 from tilefw_spatial.container.word import BYTES, WordError, decode, encode
 from tilefw_spatial.machine import Machine, load
-from tilefw_spatial.program import ChipCode, Inst, Program
+from tilefw_spatial.program import ChipCode, QueueInst, SpatialProgram
 from tilefw_spatial.valid import program_faults
 
 MAGIC = b"SDM\x01"
@@ -44,7 +44,7 @@ def is_container(data: bytes) -> bool:
     return data[:3] == MAGIC[:3]
 
 
-def write(program: Program, machine: Machine | None = None) -> bytes:
+def write(program: SpatialProgram, machine: Machine | None = None) -> bytes:
     """The file of a program; `machine` is another than the packaged one of its name.
 
     Raises CodeError (TFW0735, TFW0736, TFW0737) for a program that the machine cannot be given."""
@@ -60,14 +60,14 @@ def write(program: Program, machine: Machine | None = None) -> bytes:
     return head + b"".join(_SECTION.pack(kind, len(data), zlib.crc32(data)) + data for kind, data in sections)
 
 
-def read(data: bytes, name: str, machine: Machine | None = None) -> Program:
+def read(data: bytes, name: str, machine: Machine | None = None) -> SpatialProgram:
     """The program of a file; `name` is for messages, `machine` another than the packaged one of the file's name.
 
     Raises CodeError: TFW0735 for a word that is no instruction, TFW0736 for what is cut or changed, TFW0737 for a file made for
     another machine file.
     """
     try:
-        return _Parts(data).program(machine)
+        return _FileSections(data).program(machine)
     except Damaged as error:
         raise CodeError(str(error), error.code or DAMAGED, Place(name, 0), note=error.note, help=error.help) from None
 
@@ -101,7 +101,7 @@ def _chip(machine: Machine, code: ChipCode) -> bytes:
 # --- reading ---------------------------------------------------------------------------------------------------------------
 
 
-class _Parts:
+class _FileSections:
     """A file cut into its sections."""
 
     def __init__(self, data: bytes) -> None:
@@ -125,7 +125,7 @@ class _Parts:
             raise Damaged(f"section {number} has been changed: its checksum is not that of its bytes")
         return kind, data
 
-    def program(self, machine: Machine | None) -> Program:
+    def program(self, machine: Machine | None) -> SpatialProgram:
         found = tables.document(self.sections[0][1])
         machine = machine or tables.machine_of(found)
         if self.machine_hash != machine.hash:
@@ -152,12 +152,12 @@ def _read_chip(machine: Machine, data: bytes, chip: int) -> ChipCode:
     return ChipCode(found, tables_)
 
 
-def _words(reader: ContainerReader, where: str, count: int) -> tuple[Inst, ...]:
+def _words(reader: ContainerReader, where: str, count: int) -> tuple[QueueInst, ...]:
     data = reader.take(count * BYTES, where)
     return tuple(_word(data[at : at + BYTES], f"{where}, word {at // BYTES}") for at in range(0, len(data), BYTES))
 
 
-def _word(code: bytes, where: str) -> Inst:
+def _word(code: bytes, where: str) -> QueueInst:
     try:
         return decode(code)
     except WordError as error:

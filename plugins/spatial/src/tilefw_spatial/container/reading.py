@@ -1,4 +1,4 @@
-"""Bytes and JSON of unknown origin, read with care: whatever is missing, too long or of another type is told by name."""
+"""Bytes and JSON of unknown origin, read with care: the error names whatever is missing, too long or of another type."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ INT64 = 1 << 63
 
 
 class Damaged(ValueError):
-    """What a file is not: the text says where and why; `code`, where the error has one of its own."""
+    """A file that is no program: the text says where and why; `code`, where the error has one of its own."""
 
     def __init__(self, message: str, code: str = "", note: str | None = None, help: str | None = None) -> None:
         super().__init__(message)

@@ -14,7 +14,7 @@ from tilefw_spatial.container import reading
 from tilefw_spatial.container.reading import ContainerNode, ContainerReader, Damaged
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.machine import Machine, load
-from tilefw_spatial.program import Allocation, AxisMap, ChipCode, Parameter, Program, Rows, Tensor, Transfer
+from tilefw_spatial.program import Allocation, AxisMap, BoundParameter, ChipCode, HostTensor, SliceRows, SpatialProgram, Transfer
 
 Array = NDArray[Any]
 
@@ -30,7 +30,7 @@ _DIMENSIONS = 4
 # --- writing ---------------------------------------------------------------------------------------------------------------
 
 
-def to_json(program: Program, arrays: list[bytes]) -> dict[str, Any]:
+def to_json(program: SpatialProgram, arrays: list[bytes]) -> dict[str, Any]:
     """A program without its chips; the tables' arrays are appended to `arrays`, and referred to by their number there."""
     return {
         "entry": program.entry, "machine": program.machine, "grid": list(program.grid), "cycles": program.cycles,
@@ -39,13 +39,13 @@ def to_json(program: Program, arrays: list[bytes]) -> dict[str, Any]:
     }
 
 
-def _parameter(parameter: Parameter) -> dict[str, Any]:
+def _parameter(parameter: BoundParameter) -> dict[str, Any]:
     value = parameter.value.hex() if isinstance(parameter.value, float) else parameter.value
     return {"name": parameter.name, "kind": parameter.kind, "dtype": parameter.dtype, "nbytes": parameter.nbytes, "value": value,
             "storage": None if parameter.storage is None else list(parameter.storage)}
 
 
-def _tensor(tensor: Tensor, arrays: list[bytes]) -> dict[str, Any]:
+def _tensor(tensor: HostTensor, arrays: list[bytes]) -> dict[str, Any]:
     allocation = tensor.allocation
     planes = [[[rows.slice, rows.bank, rows.row, rows.chip] for rows in plane] for plane in allocation.planes]
     return {
@@ -155,20 +155,20 @@ def _of_runs(runs: Array, where: str) -> Array:
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
-def from_json(found: ContainerNode, data: Sequence[Array], chips: tuple[ChipCode, ...], machine: Machine) -> Program:
+def from_json(found: ContainerNode, data: Sequence[Array], chips: tuple[ChipCode, ...], machine: Machine) -> SpatialProgram:
     """The program of the tables and its chips' code. Raises Damaged; what the numbers mean is `valid`'s to judge."""
     grid = tuple(node.int(0, 1 << 31) for node in found["grid"].list(3))
     parameters = tuple(_read_parameter(node) for node in found["parameters"].list())
     tensors = tuple(_read_tensor(node, data) for node in found["tensors"].list())
-    return Program(
+    return SpatialProgram(
         found["entry"].str(), machine.name, machine.hash, (grid[0], grid[1], grid[2]), parameters, tensors, chips,
         found["cycles"].int(0), found["metadata"].object(),
     )
 
 
-def _read_parameter(node: ContainerNode) -> Parameter:
+def _read_parameter(node: ContainerNode) -> BoundParameter:
     node.keys("name", "kind", "dtype", "nbytes", "value", "storage")
-    return Parameter(
+    return BoundParameter(
         node["name"].str(), node["kind"].str(), node["dtype"].str(), node["nbytes"].int(0), _value(node["value"]),
         _storage(node["storage"]),
     )
@@ -192,17 +192,17 @@ def _value(node: ContainerNode) -> int | float | None:
         raise Damaged(f"{node.path} is no number") from None
 
 
-def _read_tensor(node: ContainerNode, data: Sequence[Array]) -> Tensor:
+def _read_tensor(node: ContainerNode, data: Sequence[Array]) -> HostTensor:
     node.keys("name", "role", "dtype", "vectors", "groups", "segment", "planes", "transfers", "data")
     planes = tuple(tuple(_read_rows(rows) for rows in plane.list()) for plane in node["planes"].list())
     allocation = Allocation(node["dtype"].str(), node["vectors"].int(1), planes, node["groups"].int(1), node["segment"].int(1))
     transfers = tuple(_read_transfer(transfer, data) for transfer in node["transfers"].list())
-    return Tensor(node["name"].str(), node["role"].str(), allocation, transfers, _referred(node, "data", data))
+    return HostTensor(node["name"].str(), node["role"].str(), allocation, transfers, _referred(node, "data", data))
 
 
-def _read_rows(node: ContainerNode) -> Rows:
+def _read_rows(node: ContainerNode) -> SliceRows:
     slice_, bank, row, chip = node.list(4)
-    return Rows(slice_.str(), bank.int(0), row.int(0), chip.int(0))
+    return SliceRows(slice_.str(), bank.int(0), row.int(0), chip.int(0))
 
 
 def _read_transfer(node: ContainerNode, data: Sequence[Array]) -> Transfer:

@@ -1,4 +1,4 @@
-"""Instruction words: 128 bits a word, little-endian, the fields of `program.Inst` at the places below.
+"""Instruction words: 128 bits a word, little-endian, the fields of `program.QueueInst` at the bits below.
 
     code = pack(machine, inst)        # 16 bytes
     inst = unpack(machine, code)
@@ -15,7 +15,7 @@ from tilefw_spatial.isa import CODES, TYPES, opcode
 from tilefw_spatial.isa.types import BY_CODE
 from tilefw_spatial.isa.wellformed import faults
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import Inst
+from tilefw_spatial.program import QueueInst
 
 BYTES = 16
 
@@ -51,13 +51,13 @@ class WordError(ValueError):
     """An instruction that is none; the text says why."""
 
 
-def pack(machine: Machine, inst: Inst) -> bytes:
+def pack(machine: Machine, inst: QueueInst) -> bytes:
     """The word of an instruction. Raises WordError."""
     _refuse(machine, inst)
     return encode(inst)
 
 
-def encode(inst: Inst) -> bytes:
+def encode(inst: QueueInst) -> bytes:
     """The word of what is known to be an instruction."""
     word = opcode(inst.op) | (TYPES[inst.dtype].code if inst.dtype else 0) << 8
     for bits in _NUMBERS:
@@ -65,14 +65,14 @@ def encode(inst: Inst) -> bytes:
     return word.to_bytes(BYTES, "little")
 
 
-def unpack(machine: Machine, code: bytes) -> Inst:
+def unpack(machine: Machine, code: bytes) -> QueueInst:
     """The instruction of a word of 16 bytes. Raises WordError."""
     inst = decode(code)
     _refuse(machine, inst)
     return inst
 
 
-def decode(code: bytes) -> Inst:
+def decode(code: bytes) -> QueueInst:
     """The fields of a word of 16 bytes, whatever they hold. Raises WordError for an unknown opcode or type, and reserved bits."""
     word = int.from_bytes(code, "little")
     fields = {bits.name: word >> bits.low & (1 << bits.width) - 1 for bits in LAYOUT}
@@ -84,7 +84,7 @@ def decode(code: bytes) -> Inst:
     if fields["dtype"] and fields["dtype"] not in BY_CODE:
         raise WordError(f"there is no element type with the code {fields['dtype']}")
     numbers = {bits.name: _number(bits, fields[bits.name]) for bits in _NUMBERS}
-    return Inst(op, BY_CODE[fields["dtype"]].name if fields["dtype"] else "", **numbers)
+    return QueueInst(op, BY_CODE[fields["dtype"]].name if fields["dtype"] else "", **numbers)
 
 
 def _number(bits: WordBits, stored: int) -> int:
@@ -92,7 +92,7 @@ def _number(bits: WordBits, stored: int) -> int:
     return stored - (1 << bits.width) + bits.bias if sign else stored + bits.bias
 
 
-def _refuse(machine: Machine, inst: Inst) -> None:
+def _refuse(machine: Machine, inst: QueueInst) -> None:
     fault = next(faults(machine, inst), None)
     if fault is not None:
         raise WordError(fault)

@@ -1,6 +1,6 @@
 """The instruction set of SDM-1: the table, its element types, and what its arithmetic means."""
 
-from tilefw_spatial.isa.row import ALU_USES, OperandKind, Row, Use, WordField, alu_and_steps, alu_operand
+from tilefw_spatial.isa.row import ALU_USES, InstructionRow, OperandKind, Use, WordField, alu_and_steps, alu_operand
 from tilefw_spatial.isa.table import (
     ACCUMULATE_FLAG,
     CODES,
@@ -18,5 +18,6 @@ from tilefw_spatial.isa.types import SUMS, TYPES, ElementType
 
 __all__ = [
     "ACCUMULATE_FLAG", "ALU_USES", "CODES", "HALF_FLAG", "OPS", "PUT_FLAG", "ROUNDINGS", "ROWS", "SUMS", "TYPES", "ElementType",
-    "WordField", "OperandKind", "Row", "Use", "alu_and_steps", "alu_operand", "is_vector", "latency_key", "opcode", "result_type",
+    "WordField", "OperandKind", "InstructionRow", "Use", "alu_and_steps", "alu_operand", "is_vector", "latency_key", "opcode",
+    "result_type",
 ]

@@ -1,7 +1,7 @@
-"""What a row of the instruction table is: a mnemonic, where it may stand, the fields of its word, when its effect is there.
+"""The definition of an instruction: its mnemonic, the queues that take it, the fields of its word, when its effect is there.
 
 Fields in the order of the text. A stream field of b planes names the first of b consecutive streams, b-aligned; b is the number of
-bytes of the instruction's element type where `planes` is 0. An ALU's operand field (`ALU`) is told by two bits of `map`:
+bytes of the instruction's element type where `planes` is 0. Two bits of `map` give the kind of an ALU's operand field (`ALU`):
 
 | kind | bits of `map` | the field holds |
 |---|---|---|
@@ -64,8 +64,8 @@ def alu_and_steps(value: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class WordField:
-    """One field of a row. `part` is the attribute of `program.Inst` (and field of the word); `key` its name in text, empty where it
-    stands by its place. Numbers are within `low` to `high`; a flag is the value `low` in `flags`."""
+    """One field of a row. `part` is the attribute of `program.QueueInst` (and field of the word); `key` its name in text, empty for
+    an operand by position. Numbers are within `low` to `high`; a flag is the value `low` in `flags`."""
 
     part: str
     use: Use
@@ -77,7 +77,7 @@ class WordField:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class InstructionRow:
     """One mnemonic. `code` is the opcode of its first variant, the others follow; `queues` are the kinds of `machine.Queue` that
     take it; `types` the element types that it works on (of each variant where `typed` names them); `latency` a key of the machine's
     delays, or "" where the row has no effect of its own; `burst`: whether it works on several vectors, a cycle each."""
@@ -104,5 +104,5 @@ class Row:
         return dict(self.typed).get(variant, self.types)
 
     def named(self, variant: str) -> str:
-        """The op as `Inst.op` has it: `CMP.lt`, `RD`."""
+        """The op as `QueueInst.op` has it: `CMP.lt`, `RD`."""
         return f"{self.name}.{variant}" if variant else self.name

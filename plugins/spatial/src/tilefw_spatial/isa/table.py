@@ -1,6 +1,6 @@
 """The instruction set of SDM-1: every row by its mnemonic. Times count from issue at the unit's position, cycle t.
 
-What the arithmetic rows compute stands in `meanings`; what the others do is said here and carried out by the simulators.
+`meanings` has what the arithmetic rows compute; what the others do is described here and carried out by the simulators.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
-from tilefw_spatial.isa.row import Row, Use, WordField
+from tilefw_spatial.isa.row import InstructionRow, Use, WordField
 from tilefw_spatial.isa.types import INTEGERS, TYPES
 
 _ALL = frozenset(TYPES)
@@ -56,44 +56,48 @@ def _number(part: str, key: str, low: int, high: int, default: int | None = None
 # --- rows ------------------------------------------------------------------------------------------------------------------
 
 _CONTROL = (
-    Row("NOP", "ICU", _EVERY_QUEUE, 0x01, (_number("imm", "", 1, 65535),), "",
+    InstructionRow("NOP", "ICU", _EVERY_QUEUE, 0x01, (_number("imm", "", 1, 65535),), "",
         "The queue is idle for so many cycles.", burst=False),
-    Row("REP", "ICU", _EVERY_QUEUE, 0x02,
+    InstructionRow("REP", "ICU", _EVERY_QUEUE, 0x02,
         (_number("burst", "m", 1, 4096), _number("imm", "d", 1, 65535), replace(_STEP, key="inc", default=0)), "",
         "The instruction before it issues m more times, each d cycles after the last (d is at least its burst), `inc` "
         "added to its address each time. The queue is free when the last of them is done.", burst=False),
-    Row("SYNC", "ICU", _EVERY_QUEUE, 0x03, (), "",
+    InstructionRow("SYNC", "ICU", _EVERY_QUEUE, 0x03, (), "",
         "The queue waits; it goes on in the cycle in which it is notified.", burst=False),
-    Row("NTFY", "ICU", _EVERY_QUEUE, 0x04, (), "notify", "All queues of the chip that wait at t + 35 go on then.", burst=False),
-    Row("IFETCH", "ICU", _EVERY_QUEUE, 0x05, (_take("a", 1),), "fetch",
+    InstructionRow(
+        "NTFY", "ICU", _EVERY_QUEUE, 0x04, (), "notify", "All queues of the chip that wait at t + 35 go on then.", burst=False
+    ),
+    InstructionRow("IFETCH", "ICU", _EVERY_QUEUE, 0x05, (_take("a", 1),), "fetch",
         "Two vectors that pass at t and t + 1 are appended to this queue as 40 words, at t + 1 + 2.", burst=False),
-    Row("CFG", "ICU", _EVERY_QUEUE, 0x06, (_number("imm", "", 0, 65535, 0),), "",
+    InstructionRow("CFG", "ICU", _EVERY_QUEUE, 0x06, (_number("imm", "", 0, 65535, 0),), "",
         "`vl`: so many superlanes, 1 to 20, carry data from here on, and `power`: level 0 to 3; both concern energy "
         "alone, not results. `halt`: the queue ends.", ("vl", "power", "halt"), burst=False),
 )
 
 _MEMORY = (
-    Row("RD", "MEM", frozenset({"MEM"}), 0x10, (_AT, _STEP, _put(1)), "read", "The row, read at t, is on the stream at t + 5."),
-    Row("WR", "MEM", frozenset({"MEM"}), 0x11, (_AT, _STEP, _take("a", 1)), "write",
+    InstructionRow(
+        "RD", "MEM", frozenset({"MEM"}), 0x10, (_AT, _STEP, _put(1)), "read", "The row, read at t, is on the stream at t + 5."
+    ),
+    InstructionRow("WR", "MEM", frozenset({"MEM"}), 0x11, (_AT, _STEP, _take("a", 1)), "write",
         "What passes at t + 2 is stored then; a slice writes at most one row a cycle, in another bank than it reads."),
-    Row("GTH", "MEM", frozenset({"MEM"}), 0x12, (_AT, _take("a", 2), _put(1)), "gather",
+    InstructionRow("GTH", "MEM", frozenset({"MEM"}), 0x12, (_AT, _take("a", 2), _put(1)), "gather",
         "Each lane reads its own byte of row `address` + its index; the indices are uint16 that pass at t, and stay in "
         "the bank. The bytes, read at t + 4, are on the stream at t + 9."),
-    Row("SCT", "MEM", frozenset({"MEM"}), 0x13, (_AT, _take("a", 2), _take("b", 1)), "scatter",
+    InstructionRow("SCT", "MEM", frozenset({"MEM"}), 0x13, (_AT, _take("a", 2), _take("b", 1)), "scatter",
         "Each lane stores its own byte, which passes at t + 2, in row `address` + its index; the indices are uint16 that "
         "pass at t + 2, and stay in the bank. No two lanes share a byte."),
 )
 
 _MATRIX = (
-    Row("LW", "MXM", frozenset({"LW"}), 0x20, (_number("imm", "buf", 0, 1), _take("a", 16)), "load_weights",
+    InstructionRow("LW", "MXM", frozenset({"LW"}), 0x20, (_number("imm", "buf", 0, 1), _take("a", 16)), "load_weights",
         "16 streams fill a weight buffer from row 0 of K on: each cycle takes 16/b rows; byte p of the r-th of them is on "
         "stream r · b + p. At most as many cycles as K has rows for. The buffer then holds these rows and no others.",
         types=_PRODUCTS),
-    Row("IW", "MXM", frozenset({"LW"}), 0x21, (_number("imm", "buf", 0, 1),), "install_weights",
+    InstructionRow("IW", "MXM", frozenset({"LW"}), 0x21, (_number("imm", "buf", 0, 1),), "install_weights",
         "The buffer, which an LW filled before t, is what each MAC issued from t + 20 on multiplies by. Nothing may be "
         "loaded into it from t until the last such MAC.",
         types=_PRODUCTS, burst=False),
-    Row("MAC", "MXM", frozenset({"MAC"}), 0x22,
+    InstructionRow("MAC", "MXM", frozenset({"MAC"}), 0x22,
         (_take("a"), _ACCUMULATOR, _STEP, _number("imm", "depth", 1, 320), _flag("add", ACCUMULATE_FLAG), _flag("half", HALF_FLAG)),
         "multiply_pair",
         "For each column: the sum, over the first `depth` rows of K, of activation times weight, both of the type named; "
@@ -101,7 +105,7 @@ _MATRIX = (
         "once to fp32; int8: int32 that wraps. It sets the accumulator at t + 24 (int8: t + 40), or with `add` is added "
         "to it there, rounded once more. int8 takes one plane; all others take the pair, by the queues of plane 0.",
         types=_PRODUCTS),
-    Row("DRN", "MXM", frozenset({"DRN"}), 0x23, (_ACCUMULATOR, _STEP, _PUT), "drain",
+    InstructionRow("DRN", "MXM", frozenset({"DRN"}), 0x23, (_ACCUMULATOR, _STEP, _PUT), "drain",
         "The accumulator, as it is at t, is on the streams at t + 4.", types=_FP32 | {"int32"}),
 )
 
@@ -109,26 +113,26 @@ _SWITCH = frozenset({"SXM"})
 _SHIFT_LANES = WordField("step", Use.STEP, "by", low=-320, high=320)
 _LANES = WordField("map", Use.LANES, "map")
 _LANE_ROWS = (
-    Row("LSH", "SXM", _SWITCH, 0x28, (_take("a"), _SHIFT_LANES, _PUT), "switch_across",
+    InstructionRow("LSH", "SXM", _SWITCH, 0x28, (_take("a"), _SHIFT_LANES, _PUT), "switch_across",
         "Lane i is lane i - `by` of what passes at t, zero where there is none.", types=_ALL),
-    Row("SELL", "SXM", _SWITCH, 0x29, (_take("a"), _take("b"), _LANES, _PUT), "switch",
+    InstructionRow("SELL", "SXM", _SWITCH, 0x29, (_take("a"), _take("b"), _LANES, _PUT), "switch",
         "Lane i is that of a where the map has not -1 there, else that of b.", types=_ALL),
-    Row("PRM", "SXM", _SWITCH, 0x2A, (_take("a"), _LANES, _PUT), "switch_across",
+    InstructionRow("PRM", "SXM", _SWITCH, 0x2A, (_take("a"), _LANES, _PUT), "switch_across",
         "Lane i is lane map[i] of what passes at t, zero for -1.", types=_ALL),
-    Row("DST", "SXM", _SWITCH, 0x2B, (_take("a"), _LANES, _PUT), "switch", "As PRM, with a map that stays within each superlane.",
-        types=_ALL),
-    Row("TRN", "SXM", _SWITCH, 0x2C, (_take("a", 16), _put(16)), "transpose",
+    InstructionRow("DST", "SXM", _SWITCH, 0x2B, (_take("a"), _LANES, _PUT), "switch",
+        "As PRM, with a map that stays within each superlane.", types=_ALL),
+    InstructionRow("TRN", "SXM", _SWITCH, 0x2C, (_take("a", 16), _put(16)), "transpose",
         "In each superlane, byte j of stream i of 16 goes to byte i of stream j."),
 )
 
 _LINK = frozenset({"C2C"})
 _CHIPS = (
-    Row("SND", "C2C", _LINK, 0x30, (_take("a", 1),), "link",
+    InstructionRow("SND", "C2C", _LINK, 0x30, (_take("a", 1),), "link",
         "What passes at t leaves by the link; a link takes a vector each 24 cycles.",
         burst=False),
-    Row("RCV", "C2C", _LINK, 0x31, (_put(1),), "",
+    InstructionRow("RCV", "C2C", _LINK, 0x31, (_put(1),), "",
         "The vector that the other end sent 217 cycles ago is on the stream at t.", burst=False),
-    Row("DSK", "C2C", _LINK, 0x32, (), "",
+    InstructionRow("DSK", "C2C", _LINK, 0x32, (), "",
         "The queue waits for the chip's next epoch (252 cycles), which all chips of the node begin together.", burst=False),
 )
 
@@ -137,7 +141,7 @@ _RESULT = WordField("dst", Use.PUT)
 
 
 class _Vector(NamedTuple):
-    """A row of the vector unit as it stands below: all have the same queues, result and burst."""
+    """A row of the vector unit as written below: all have the same queues, result and burst."""
 
     name: str
     code: int
@@ -149,9 +153,11 @@ class _Vector(NamedTuple):
     extra: tuple[WordField, ...] = ()
     latency: str = "alu"
 
-    def row(self) -> Row:
-        return Row(self.name, "VXM", _ALU, self.code, (*self.operands, *self.extra, _RESULT), self.latency, self.doc, self.variants,
-                   self.types, self.typed)
+    def row(self) -> InstructionRow:
+        fields = (*self.operands, *self.extra, _RESULT)
+        return InstructionRow(
+            self.name, "VXM", _ALU, self.code, fields, self.latency, self.doc, self.variants, self.types, self.typed
+        )
 
 
 _SATURATING = ("sat", _INTS)
@@ -199,11 +205,13 @@ _VECTOR = tuple(entry.row() for entry in (
         (*((name, _INTS) for name in _COMBINED[6:]), *((name, _FP32) for name in _COMBINED[4:6])), (_EVERY,)),
 ))
 
-ROWS: dict[str, Row] = {row.name: row for row in (*_CONTROL, *_MEMORY, *_MATRIX, *_LANE_ROWS, *_CHIPS, *_VECTOR)}
+ROWS: dict[str, InstructionRow] = {row.name: row for row in (*_CONTROL, *_MEMORY, *_MATRIX, *_LANE_ROWS, *_CHIPS, *_VECTOR)}
 """The table, by mnemonic."""
 
-OPS: dict[str, tuple[Row, str]] = {row.named(variant): (row, variant) for row in ROWS.values() for variant in row.variants}
-"""Every op as `Inst.op` has it (`CMP.lt`), with its row and variant."""
+OPS: dict[str, tuple[InstructionRow, str]] = {
+    row.named(variant): (row, variant) for row in ROWS.values() for variant in row.variants
+}
+"""Every op as `QueueInst.op` has it (`CMP.lt`), with its row and variant."""
 
 CODES: dict[int, str] = {row.code + i: row.named(variant) for row in ROWS.values() for i, variant in enumerate(row.variants)}
 """Opcode -> op."""

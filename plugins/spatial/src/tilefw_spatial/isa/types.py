@@ -1,4 +1,4 @@
-"""The element types that the chip knows: their codes in instruction words, their bytes, and how NumPy holds them.
+"""The element types of the chip: their codes in instruction words, their bytes, and how NumPy holds them.
 
 An element of b bytes travels as b byte planes on b consecutive streams, the lowest byte first.
 """
@@ -36,7 +36,7 @@ def _numpy(name: str) -> np.dtype:
     return np.dtype(getattr(ml_dtypes, spelled, spelled))
 
 
-# The order is the code in words, from 1; 0 says that a row has no element type.
+# The order is the code in words, from 1; 0 is a row without element type.
 _NAMES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int1", "fp8e4nv", "fp8e5", "fp16", "bf16", "fp32")
 
 TYPES: dict[str, ElementType] = {

@@ -6,16 +6,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from tilefw_spatial.isa.row import ALU_USES, OperandKind, Row, Use, WordField, alu_and_steps
+from tilefw_spatial.isa.row import ALU_USES, InstructionRow, OperandKind, Use, WordField, alu_and_steps
 from tilefw_spatial.isa.table import OPS, PUT_FLAG, is_vector, result_type
 from tilefw_spatial.isa.types import TYPES
 from tilefw_spatial.machine import Machine, Queue
-from tilefw_spatial.program import Inst
+from tilefw_spatial.program import QueueInst
 
 PARTS = ("a", "b", "c", "dst", "flags", "address", "step", "imm", "map")
 BURST = 4096
 NEGATE, ABSOLUTE = 6, 9
-"""Bits of `map` from which the modifiers of operands a, b, c stand."""
+"""First bits in `map` of the modifiers of operands a, b, c."""
 
 
 class Beyond(str):
@@ -33,7 +33,7 @@ _KINDS: Mapping[Use, tuple[OperandKind, ...]] = MappingProxyType({
 })
 
 
-def faults(machine: Machine, inst: Inst) -> Iterator[str]:
+def faults(machine: Machine, inst: QueueInst) -> Iterator[str]:
     """All that is wrong with an instruction by itself, in words; nothing for one of the table's."""
     found = OPS.get(inst.op)
     if found is None:
@@ -61,8 +61,8 @@ def faults(machine: Machine, inst: Inst) -> Iterator[str]:
         yield Beyond(f"{inst.op} takes {low} to {high}, not {inst.imm}")
 
 
-def misplaced(queue: Queue, inst: Inst) -> str | None:
-    """Why an instruction of the table cannot stand in a queue, or None."""
+def misplaced(queue: Queue, inst: QueueInst) -> str | None:
+    """Why an instruction of the table cannot be in a queue, or None."""
     row = OPS[inst.op][0]
     if queue.kind not in row.queues:
         return f"{inst.op} is for queues of {row.unit}, not for {queue.name}"
@@ -71,7 +71,7 @@ def misplaced(queue: Queue, inst: Inst) -> str | None:
     return None
 
 
-def planes_of(inst: Inst, field: WordField) -> int:
+def planes_of(inst: QueueInst, field: WordField) -> int:
     """How many consecutive streams a stream field names."""
     if field.planes:
         return field.planes
@@ -81,12 +81,12 @@ def planes_of(inst: Inst, field: WordField) -> int:
     return TYPES[named].nbytes
 
 
-def kind_of(inst: Inst, field: WordField) -> OperandKind:
+def kind_of(inst: QueueInst, field: WordField) -> OperandKind:
     """Where an operand field's value comes from."""
     return OperandKind(inst.map >> 2 * "abc".index(field.part) & 3)
 
 
-def _type(row: Row, variant: str, inst: Inst) -> Iterator[str]:
+def _type(row: InstructionRow, variant: str, inst: QueueInst) -> Iterator[str]:
     types = row.types_of(variant)
     if not types and inst.dtype:
         yield f"{inst.op} has no element type, not {inst.dtype}"
@@ -94,7 +94,7 @@ def _type(row: Row, variant: str, inst: Inst) -> Iterator[str]:
         yield f"{inst.op} is not there for {inst.dtype or 'no type'}; it takes {', '.join(t for t in TYPES if t in types)}"
 
 
-def _field(machine: Machine, inst: Inst, field: WordField) -> Iterator[str]:
+def _field(machine: Machine, inst: QueueInst, field: WordField) -> Iterator[str]:
     row = OPS[inst.op][0]
     value: int = getattr(inst, field.part)
     if field.use in (Use.TAKE, Use.PUT) and not (field.use is Use.PUT and is_vector(inst.op) and not inst.flags & PUT_FLAG):
@@ -116,7 +116,7 @@ def _stream(machine: Machine, value: int, planes: int) -> Iterator[str]:
         yield f"{planes} planes begin at a stream that is a multiple of {planes}, not at {value % machine.streams}"
 
 
-def _operand(machine: Machine, inst: Inst, field: WordField, value: int) -> Iterator[str]:
+def _operand(machine: Machine, inst: QueueInst, field: WordField, value: int) -> Iterator[str]:
     kind, at = kind_of(inst, field), "abc".index(field.part)
     if kind not in _KINDS[field.use]:
         what = "the number of the lane" if kind is OperandKind.LANE else kind.name.lower()
@@ -135,8 +135,8 @@ def _operand(machine: Machine, inst: Inst, field: WordField, value: int) -> Iter
         yield f"operand {field.part} of {inst.op} takes no sign: signs are for floats"
 
 
-def _rows(machine: Machine, inst: Inst, field: WordField, first: int) -> Iterator[str]:
-    """The burst's first and last row, which stand in one bank."""
+def _rows(machine: Machine, inst: QueueInst, field: WordField, first: int) -> Iterator[str]:
+    """The burst's first and last row must be in one bank."""
     rows = machine.rows if field.use is Use.ROW else machine.accumulator_rows
     banks = machine.banks if field.use is Use.ROW else machine.accumulator_banks
     last = first + inst.step * (inst.burst - 1)
@@ -146,8 +146,8 @@ def _rows(machine: Machine, inst: Inst, field: WordField, first: int) -> Iterato
         yield Beyond(f"a burst of {inst.burst} from row {first % rows} by {inst.step} leaves its bank of {rows} rows")
 
 
-def _extras(row: Row, inst: Inst) -> Iterator[str]:
-    """What stands in fields that the row has not."""
+def _extras(row: InstructionRow, inst: QueueInst) -> Iterator[str]:
+    """Fields that the row lacks must be 0."""
     if not 1 <= inst.burst <= BURST:
         yield Beyond(f"a burst is from 1 to {BURST}, not {inst.burst}")
     used = {field.part for field in row.fields}
@@ -166,7 +166,7 @@ def _extras(row: Row, inst: Inst) -> Iterator[str]:
             yield f"{inst.op} does not use {part}, which is {value}"
 
 
-def _map(row: Row, inst: Inst) -> Iterator[str]:
+def _map(row: InstructionRow, inst: QueueInst) -> Iterator[str]:
     """Operands that the row has not are of kind 3 and unmodified; an immediate needs one that takes it."""
     if not 0 <= inst.map < 4096:
         yield f"map {inst.map} does not fit 12 bits"

@@ -76,7 +76,7 @@ def _by_axis(terms: Sequence[ConstantTerm], fusion: SumFusion) -> dict[tuple[Axi
 
 
 def _joint(term: ConstantTerm, masks: bool) -> Joint:
-    """What a term over several axes says: of where the access is made, else of the element."""
+    """A term over several axes, as a mask or as an offset."""
     axes = tuple(key for key in term.keys if isinstance(key, Axis))
     return Joint(axes, np.zeros(term.data.shape, np.int64), term.data) if masks else Joint(axes, term.data, None)
 

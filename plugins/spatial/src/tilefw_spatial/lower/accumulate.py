@@ -10,21 +10,22 @@ from dataclasses import dataclass
 
 from tilefw.api import DTYPES
 from tilefw.api.ir import Block, ConstantOp, DotOp, ElementwiseOp, Operation, SSAValue, types
-from tilefw_spatial.graph import Axis, Combine, Reduce
+from tilefw_spatial.graph import Axis, Reduce, ReductionKind
 from tilefw_spatial.lower.combine import KINDS, multiplied
 from tilefw_spatial.lower.constant_tile import ConstantTile
 from tilefw_spatial.lower.state import State
 from tilefw_spatial.lower.tiles import Data, Entry, bits_of
 
-_ROUNDED = frozenset({Combine.ADDF, Combine.MULF})  # the order matters to the last place
+_ROUNDED = frozenset({ReductionKind.ADDF, ReductionKind.MULF})  # the order matters to the last place
 _IDEMPOTENT = frozenset(
-    {Combine.MAXF, Combine.MINF, Combine.MAXNUM, Combine.MINNUM, Combine.MAXS, Combine.MINS, Combine.MAXU, Combine.MINU,
-     Combine.AND, Combine.OR}
+    {ReductionKind.MAXF, ReductionKind.MINF, ReductionKind.MAXNUM, ReductionKind.MINNUM, ReductionKind.MAXS, ReductionKind.MINS,
+     ReductionKind.MAXU, ReductionKind.MINU, ReductionKind.AND, ReductionKind.OR}
 )
 # What leaves every element as it is, where that is one number for all types.
 _IDENTITY = {
-    Combine.ADDF: -0.0, Combine.MULF: 1.0, Combine.ADDI: 0, Combine.MULI: 1, Combine.OR: 0, Combine.XOR: 0,
-    Combine.MAXF: float("-inf"), Combine.MINF: float("inf"), Combine.MAXU: 0,
+    ReductionKind.ADDF: -0.0, ReductionKind.MULF: 1.0, ReductionKind.ADDI: 0, ReductionKind.MULI: 1, ReductionKind.OR: 0,
+    ReductionKind.XOR: 0,
+    ReductionKind.MAXF: float("-inf"), ReductionKind.MINF: float("inf"), ReductionKind.MAXU: 0,
 }
 
 
@@ -59,7 +60,7 @@ class AccumulationChain:
 
 
 def chain_of(block: Block, index: int) -> AccumulationChain | None:
-    """The chain of a carried value (its place behind the counter); None where the body uses it otherwise."""
+    """The chain of a carried value (its number after the counter); None where the body uses it otherwise."""
     links: list[Link] = []
     current: SSAValue = block.args[1 + index]
     while True:
@@ -115,7 +116,7 @@ def finished(state: State, chain: AccumulationChain, carried: Entry, axis: Axis)
     return carried
 
 
-def _reduced(state: State, kind: Combine, entry: Entry, carried: Entry, axis: Axis) -> Entry:
+def _reduced(state: State, kind: ReductionKind, entry: Entry, carried: Entry, axis: Axis) -> Entry:
     if axis not in (entry.value.axes if isinstance(entry, Data) else entry.keys if isinstance(entry, ConstantTile) else ()):
         if kind not in _IDEMPOTENT:
             raise Serial(axis)
@@ -133,6 +134,6 @@ def _reduced(state: State, kind: Combine, entry: Entry, carried: Entry, axis: Ax
     return state.data(value, target, entry.shape)
 
 
-def _is_identity(tile: ConstantTile, kind: Combine) -> bool:
+def _is_identity(tile: ConstantTile, kind: ReductionKind) -> bool:
     number, identity = tile.number, _IDENTITY.get(kind)
     return number is not None and identity is not None and bits_of(number, tile.dtype) == bits_of(identity, tile.dtype)

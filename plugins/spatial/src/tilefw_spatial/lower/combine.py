@@ -8,14 +8,14 @@ import numpy as np
 
 from tilefw.api import DTYPES
 from tilefw.api.ir import Block, CombineOp, ConstantOp, DotOp, ElementwiseOp, ReduceOp, ScanOp, SSAValue, types
-from tilefw_spatial.graph import Axis, Combine, Dot, Reduce, Value
+from tilefw_spatial.graph import Axis, Dot, Reduce, ReductionKind, Value
 from tilefw_spatial.lower.arithmetic import apply
 from tilefw_spatial.lower.constant_tile import ConstantTile, iota, splat
 from tilefw_spatial.lower.shapes import taken_along
 from tilefw_spatial.lower.state import State
 from tilefw_spatial.lower.tiles import Data, Entry
 
-KINDS = {kind.value: kind for kind in Combine}
+KINDS = {kind.value: kind for kind in ReductionKind}
 _INT32 = DTYPES["int32"]
 
 
@@ -36,7 +36,7 @@ def reduced(state: State, op: ReduceOp) -> list[Entry]:
 
 
 def scanned(state: State, op: ScanOp) -> list[Entry]:
-    """A scan: in each of log2(n) levels an element takes up the results that stand 1, 2, 4, … before it (Kogge and Stone 1973)."""
+    """A scan: in each of log2(n) levels an element takes up the results 1, 2, 4, … before it (Kogge and Stone 1973)."""
     entries = [state.values[operand] for operand in op.operands]
     extent, distance = op.extent, 1
     index = np.arange(extent)

@@ -9,8 +9,7 @@ import numpy as np
 from tilefw.api import DTYPES
 from tilefw_spatial.graph import (
     Axis,
-    Check,
-    Combine,
+    BoundsCheck,
     Constant,
     Dot,
     Elementwise,
@@ -20,6 +19,7 @@ from tilefw_spatial.graph import (
     Load,
     Op,
     Reduce,
+    ReductionKind,
     Rename,
     Store,
     Value,
@@ -33,10 +33,10 @@ from tilefw_spatial.lower.state import PendingStore, State
 from tilefw_spatial.lower.tiles import stored
 from tilefw_spatial.lower.trim import trim
 
-_TIMES = {Combine.ADDF: "mulf", Combine.ADDI: "muli"}
+_TIMES = {ReductionKind.ADDF: "mulf", ReductionKind.ADDI: "muli"}
 
 
-def finished(state: State, checks: list[Check]) -> list[Store]:
+def finished(state: State, checks: list[BoundsCheck]) -> list[Store]:
     """The stores of a class of programs, and through them its values; what it checks is appended to `checks`."""
     pending = [_without_repeats(state, store) for store in state.stores]
     graph = Graph([Store(store.value, access_maps.NOWHERE, store.mask) for store in pending])
@@ -64,7 +64,7 @@ def _axes(state: State, store: PendingStore) -> tuple[Axis, ...]:
 
 
 def _without_repeats(state: State, store: PendingStore) -> PendingStore:
-    """The store without axes along which all write one element: the last index stands, or all are combined where it accumulates."""
+    """The store without axes along which all write one element: the last index wins, or all are combined where it accumulates."""
     addressed = set(state.axes.all(store.reach.axes))
     if store.accumulate is not None:
         return _accumulated(state, store, addressed)
@@ -94,10 +94,10 @@ def _accumulated(state: State, store: PendingStore, addressed: set[Axis]) -> Pen
     return replace(store, value=_repeated(state, kind, value, copies))
 
 
-def _repeated(state: State, kind: Combine, value: Value, copies: int) -> Value:
+def _repeated(state: State, kind: ReductionKind, value: Value, copies: int) -> Value:
     """As many copies of a value combined."""
     dtype = DTYPES[value.dtype]
-    if kind is Combine.XOR and copies % 2 == 0:
+    if kind is ReductionKind.XOR and copies % 2 == 0:
         return state.made(Constant(stored(np.asarray(0), dtype)), (), dtype)
     if copies == 1 or kind not in _TIMES:
         return value
@@ -105,10 +105,10 @@ def _repeated(state: State, kind: Combine, value: Value, copies: int) -> Value:
     return state.made(Elementwise(_TIMES[kind], (value, many)), value.axes, dtype)
 
 
-def _summed(kind: Combine, value: Value, over: tuple[Axis, ...]) -> Op:
+def _summed(kind: ReductionKind, value: Value, over: tuple[Axis, ...]) -> Op:
     """A value combined along axes in any order; the sum of products is one product over more of K."""
     product = value.op
-    if isinstance(product, Dot) and product.accumulator is None and kind in (Combine.ADDF, Combine.ADDI):
+    if isinstance(product, Dot) and product.accumulator is None and kind in (ReductionKind.ADDF, ReductionKind.ADDI):
         return replace(product, contracted=(*over, *product.contracted))
     return Reduce(kind, value, over)
 
@@ -150,7 +150,7 @@ def _fused(state: State, value: Value, fusion: SumFusion, access: FusedSums | No
 
 
 def _stores(
-    state: State, store: PendingStore, access: FusedSums, fusion: SumFusion, axes: tuple[Axis, ...], checks: list[Check]
+    state: State, store: PendingStore, access: FusedSums, fusion: SumFusion, axes: tuple[Axis, ...], checks: list[BoundsCheck]
 ) -> list[Store]:
     """The store; where it writes elements several times, only the last time, or if data masks which, one store for each time."""
     buffer = None if store.check else state.buffers[store.reach.parameter]

@@ -21,7 +21,7 @@ LONGEST = 1 << 20  # indices of an axis that is fused without need
 
 @dataclass(frozen=True, slots=True)
 class FusedSums:
-    """An access over axes: the terms of its offset, and those of the conjunction that says where it is valid."""
+    """An access over axes: the terms of its offset, and those of its mask, a conjunction."""
 
     offsets: tuple[ConstantTerm, ...]
     masks: tuple[ConstantTerm, ...]
@@ -93,7 +93,7 @@ def _pairs(keys: Sequence[Key]) -> list[tuple[Axis, Axis]]:
 
 
 def _marks(values: Sequence[Value], stored: Sequence[Sequence[Axis]]) -> dict[Axis, frozenset[int] | None]:
-    """Where each axis occurs; axes that occur in the same places may be fused. None: it must stay as it is."""
+    """The occurrences of each axis; axes with the same occurrences may be fused. None: it must stay as it is."""
     occurrences: dict[Axis, set[int]] = {}
     pinned: set[Axis] = set()
     number = 0

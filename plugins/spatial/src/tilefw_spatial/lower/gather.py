@@ -54,7 +54,7 @@ def _together(state: State, *parts: tuple[Data, int]) -> Data:
 
 
 def gathered(state: State, op: Operation, pointer: Pointer, mask: ConstantTile | None, doubt: Data | None) -> Data:
-    """The elements that data chooses; any where it chooses none of the buffer, which is a finding where no mask says otherwise."""
+    """The elements that data chooses; any where it chooses none of the buffer, which is a finding unless a mask excludes it."""
     chosen, capability = pointer.chosen, f"memory.gather.{pointer.dtype.name}"
     assert chosen is not None
     buffer = state.buffers[pointer.parameter]

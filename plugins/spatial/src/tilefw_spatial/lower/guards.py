@@ -1,6 +1,6 @@
-"""What data must not ask for: whether it does is stored as flags, which the device looks at when the launch is over.
+"""Run-time checks of accesses that depend on data: they store flags, which the device reads when the launch is over.
 
-Nothing of the machine stops at a wrong address: an index is kept within the table, and that it had to be is what is told.
+Nothing of the machine stops at a wrong address: an index is clamped to the table, and the flag records that it had to be.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from tilefw.api import DTYPES, DType
 from tilefw.api.integers import ceil_div
 from tilefw.api.ir import Operation, place_of
-from tilefw_spatial.graph import Axis, Check
+from tilefw_spatial.graph import Axis, BoundsCheck
 from tilefw_spatial.lower.constant_tile import Array, ConstantTerm, ConstantTile, Key, both, iota, of_term, splat, total
 from tilefw_spatial.lower.programs import extent
 from tilefw_spatial.lower.reach import reached
@@ -38,7 +38,7 @@ def forbid(state: State, op: Operation, bad: Entry, mask: ConstantTile | None, w
     reach, dims = reached(state, op, flags, masked, target, False)
     value = state.value(bad, target)
     state.axes.met((*reach.axes, *value.axes, *(axis for axis in dims if axis is not None)))
-    check = Check(what, prod(_extent(key, bad.shape) for key in keys), place_of(op))
+    check = BoundsCheck(what, prod(_extent(key, bad.shape) for key in keys), place_of(op))
     state.stores.append(PendingStore(value, reach, None, None, extent(reach.axes), state.loops, check))
 
 

@@ -64,7 +64,7 @@ def labels_of(numbers: Labels) -> Labels:
 
 
 def _factors(quantities: Sequence[Labels], count: int) -> list[Labels]:
-    """Independent partitions that together tell all programs apart; the programs themselves where there are none."""
+    """Independent partitions that together distinguish all programs; the programs themselves where there are none."""
     labelled = [labels_of(quantity) for quantity in quantities]
     chosen: list[Labels] = []
     joint = np.zeros(count, np.int64)
@@ -80,7 +80,8 @@ def _factors(quantities: Sequence[Labels], count: int) -> list[Labels]:
 
 
 def _independent(joint: Labels, labels: Labels) -> Labels | None:
-    """What `labels` says beyond `joint`, as a factor of equal extent for all of it; None where it says nothing or is no factor."""
+    """What `labels` distinguishes beyond `joint`, as a factor of equal extent for all of it; None where that is nothing or no
+    factor."""
     both = _joined(joint, labels)
     classes, combined = int(joint.max()) + 1, int(both.max()) + 1
     if combined == classes:

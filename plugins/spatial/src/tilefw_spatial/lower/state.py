@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from tilefw.api import BufferPlacement, DType, Place
 from tilefw.api.ir import Operation, SSAValue, place_of
-from tilefw_spatial.graph import Axis, Check, Constant, Elementwise, Op, Rename, Value
+from tilefw_spatial.graph import Axis, BoundsCheck, Constant, Elementwise, Op, Rename, Value
 from tilefw_spatial.limits import MOST_STEPS, beyond
 from tilefw_spatial.lower import arithmetic
 from tilefw_spatial.lower.axes import Axes
@@ -27,7 +27,7 @@ class Reach:
     offset: tuple[ConstantTerm, ...]
     mask: tuple[ConstantTerm, ...]
     place: Place | None
-    clipped: bool = False  # what lies outside of the buffer is not accessed: data says that it is not wanted
+    clipped: bool = False  # elements outside of the buffer are not accessed: data masks them
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -46,7 +46,7 @@ class PendingStore:
     accumulate: str | None
     count: int
     loops: tuple[Axis, ...]
-    check: Check | None = None  # the value are flags, which no parameter holds
+    check: BoundsCheck | None = None  # the value are flags, which no parameter holds
 
 
 @dataclass(frozen=True, slots=True)

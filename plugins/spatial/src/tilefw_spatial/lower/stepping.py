@@ -99,7 +99,7 @@ def _iterated(
 
 
 def _needed(block: Block, wanted: Sequence[SSAValue]) -> set[Operation]:
-    """The body's operations that the values need; a branch or a loop needs what stands within it, too."""
+    """The body's operations that the values need; a branch or a loop needs what is within it, too."""
     needed: set[Operation] = set()
     pending = list(wanted)
     while pending:

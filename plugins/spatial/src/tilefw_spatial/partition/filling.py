@@ -43,7 +43,7 @@ def fillings(array: Array, lanes: int) -> tuple[Filling, ...] | None:
 
 
 def parts(found: Sequence[Filling], numbers: Sequence[int]) -> tuple[Transfer, ...]:
-    """What is put into some chunks; what lanes hold that nothing is put into is the first one's to say."""
+    """What is put into some chunks; the first one's fill is what the other lanes hold."""
     first, *rest = (filling.part(numbers) for filling in found)
     return (first, *(transfer for transfer in rest if moves(transfer)))
 

@@ -1,8 +1,8 @@
-"""Vectors whose last lanes are empty, sent without them: some vectors carry the others' lanes behind their own.
+"""Packed lanes: vectors whose last lanes are empty are sent in fewer vectors, which hold the lanes of the others behind their own.
 
 A product counts the lanes of an activation up to its depth, whatever lies behind them. Where K leaves the last lanes of each vector
-of a chunk empty, the chunk's last vectors (riders) travel in pieces in the first ones' (carriers') empty lanes, and the chip that
-gets them takes them apart: a permutation for each piece, and an OR of the pieces. Carriers stay as they came.
+of a chunk empty, the chunk's last vectors are not sent themselves: parts of them are packed into the empty lanes of the first ones.
+The receiving chip unpacks them: a permutation for each part, and an OR of the parts. The sent vectors stay as they are.
 """
 
 from __future__ import annotations
@@ -15,82 +15,82 @@ import numpy as np
 from tilefw.api.integers import ceil_div
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.partition.combined import combined
+from tilefw_spatial.partition.exchange import combination
 from tilefw_spatial.partition.filling import moves
 from tilefw_spatial.program import AxisMap, Transfer
 from tilefw_spatial.stream_program import AccessPattern, Array, LaneStreamOp, StreamOp
 
-PIECES = 5
-"""The most pieces that a rider is cut into: as many permutations bring it together again."""
+PARTS = 5
+"""The most parts of a packed vector: unpacking it takes as many permutations."""
 
 _CODES = {1: "int8", 2: "int16", 4: "int32"}
 
 
 @dataclass(frozen=True, slots=True)
-class Ride:
-    """Piece `piece` of riders `rider` to `rider + count`, in gap `gap` of as many carriers from `carrier` on."""
+class LaneMove:
+    """Part `part` of packed vectors `source` to `source + count`, in gap `gap` of as many sent vectors from `target` on."""
 
-    piece: int
+    part: int
     gap: int
-    rider: int
-    carrier: int
+    source: int
+    target: int
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """`rows` vectors of which lanes from `used` on are empty; the first `carriers` of them carry the rest, whose lanes are cut into
-    `pieces` of `width`."""
+    """`rows` vectors of which lanes from `used` on are empty; the first `sent` of them are sent, with the lanes of the rest in
+    `parts` of `width` packed into them."""
 
     rows: int
     used: int
-    pieces: int
+    parts: int
     width: int
-    carriers: int
+    sent: int
 
     @property
-    def riders(self) -> int:
-        """Vectors that are not sent themselves."""
-        return self.rows - self.carriers
+    def unsent(self) -> int:
+        """Vectors that are packed into others."""
+        return self.rows - self.sent
 
-    def rides(self) -> Iterator[Ride]:
-        """Where each piece travels: all riders' first pieces, then the second ones, …, carrier by carrier, gap by gap."""
-        for piece in range(self.pieces):
-            rider = 0
-            while rider < self.riders:
-                gap, carrier = divmod(piece * self.riders + rider, self.carriers)
-                count = min(self.riders - rider, self.carriers - carrier)
-                yield Ride(piece, gap, rider, carrier, count)
-                rider += count
+    def lane_moves(self) -> Iterator[LaneMove]:
+        """Where each part goes: the first parts of all packed vectors, then the second ones, …, vector by vector, gap by gap."""
+        for part in range(self.parts):
+            source = 0
+            while source < self.unsent:
+                gap, target = divmod(part * self.unsent + source, self.sent)
+                count = min(self.unsent - source, self.sent - target)
+                yield LaneMove(part, gap, source, target, count)
+                source += count
 
-    def lanes(self, ride: Ride) -> tuple[int, int, int]:
-        """The first lane of a ride's piece in the rider, that in the carrier, and how many there are."""
-        own = ride.piece * self.width
-        return own, self.used + ride.gap * self.width, min(self.width, self.used - own)
+    def lanes(self, move: LaneMove) -> tuple[int, int, int]:
+        """The first lane of a part in the packed vector, that in the sent one, and how many there are."""
+        own = move.part * self.width
+        return own, self.used + move.gap * self.width, min(self.width, self.used - own)
 
 
 def packing(rows: int, used: int, lanes: int) -> Packing | None:
-    """The way to send `rows` vectors of `used` of their lanes in the fewest vectors; None where none are saved."""
+    """The packing that sends `rows` vectors of `used` lanes each in the fewest vectors; None where none are saved."""
     found: list[Packing] = []
-    for pieces in range(1, PIECES + 1):
-        width = ceil_div(used, pieces)
+    for parts in range(1, PARTS + 1):
+        width = ceil_div(used, parts)
         gaps = (lanes - used) // width
-        carriers = -(-rows * pieces // (gaps + pieces))
-        if carriers < rows:
-            found.append(Packing(rows, used, pieces, width, carriers))
-    return min(found, key=lambda one: (one.carriers, one.pieces), default=None)
+        sent = -(-rows * parts // (gaps + parts))
+        if sent < rows:
+            found.append(Packing(rows, used, parts, width, sent))
+    return min(found, key=lambda one: (one.sent, one.parts), default=None)
 
 
-def carried(packed: Packing, transfer: Transfer) -> Iterator[Transfer]:
-    """What the host puts into the gaps of the carriers, where `transfer` fills the vectors: an axis along lanes, then rows."""
+def packed_transfers(packed: Packing, transfer: Transfer) -> Iterator[Transfer]:
+    """What the host puts into the gaps of the sent vectors, where `transfer` fills the vectors: an axis along lanes, then rows."""
     along, rows = transfer.axes
-    for ride in packed.rides():
-        own, other, width = packed.lanes(ride)
+    for move in packed.lane_moves():
+        own, other, width = packed.lanes(move)
         lanes = _moved(along, own, other, width)
-        time = _moved(rows, packed.carriers + ride.rider, ride.carrier, ride.count)
-        ride_along = replace(transfer, axes=(lanes, time))
-        if moves(ride_along):
-            yield ride_along
+        time = _moved(rows, packed.sent + move.source, move.target, move.count)
+        added = replace(transfer, axes=(lanes, time))
+        if moves(added):
+            yield added
 
 
 def _moved(axis: AxisMap, begin: int, at: int, count: int) -> AxisMap:
@@ -103,21 +103,20 @@ def _moved(axis: AxisMap, begin: int, at: int, count: int) -> AxisMap:
     return AxisMap(at + count, offsets, axis.vector, axis.lane, valid)
 
 
-def taken_apart(packed: Packing, array: Array, machine: Machine) -> tuple[list[StreamOp], list[Array]]:
-    """The stream operations that make the riders of an array whose carriers have arrived, and the arrays that they need for
-    that."""
-    pieces = [Array(f"{array.name}piece{number}", array.dtype, packed.riders, "temp") for number in range(packed.pieces)]
+def unpacked(packed: Packing, array: Array, machine: Machine) -> tuple[list[StreamOp], list[Array]]:
+    """The stream operations that unpack an array whose sent vectors have arrived, and the arrays that they need for that."""
+    parts = [Array(f"{array.name}lanes{number}", array.dtype, packed.unsent, "temp") for number in range(packed.parts)]
     stream_ops: list[StreamOp] = [
         LaneStreamOp(
-            (ride.count,), "PRM", array.dtype, AccessPattern(array, ride.carrier, (1,)), AccessPattern(
-                pieces[ride.piece], ride.rider, (1,)
+            (move.count,), "PRM", array.dtype, AccessPattern(array, move.target, (1,)), AccessPattern(
+                parts[move.part], move.source, (1,)
             ),
-            _map(machine.lanes, *packed.lanes(ride)),
+            _map(machine.lanes, *packed.lanes(move)),
         )
-        for ride in packed.rides()
+        for move in packed.lane_moves()
     ]
     code = _CODES[TYPES[array.dtype].nbytes]
-    return [*stream_ops, combined("LOGIC.or", code, pieces, AccessPattern(array, packed.carriers, (1,)), machine)], pieces
+    return [*stream_ops, combination("LOGIC.or", code, parts, AccessPattern(array, packed.sent, (1,)), machine)], parts
 
 
 def _map(lanes: int, own: int, other: int, width: int) -> tuple[int, ...]:

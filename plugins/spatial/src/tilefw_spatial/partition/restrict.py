@@ -45,7 +45,7 @@ class AxisPart:
 
     @property
     def taken(self) -> NDArray[np.int64]:
-        """The index that each of the part's own indices stands for."""
+        """The index of the axis for each of the part's own indices."""
         return np.minimum(np.arange(self.begin, self.end), self.axis.extent - 1)
 
     @property
@@ -162,7 +162,7 @@ def _accumulated(dot: Value, op: Dot, like: Value) -> Value:
 
 
 def replaced(graph: Graph, made: Mapping[int, Value]) -> Graph:
-    """The graph with other values in some values' places (by identity)."""
+    """The graph with some values replaced (by identity)."""
     done = dict(made)
     for value in graph.values():
         if id(value) in done:

@@ -16,7 +16,7 @@ from tilefw_spatial.arrange import arrange
 from tilefw_spatial.graph import Graph
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.partition.needs import sent, touched
+from tilefw_spatial.partition.exchange import accessed, transmissions
 from tilefw_spatial.stream_program import (
     AccessPattern,
     Array,
@@ -81,7 +81,7 @@ def bounds_of(steps: Sequence[StreamOp], cuts: Sequence[int], chips: int, machin
 def _cost(steps: Sequence[StreamOp], begin: int, end: int, machine: Machine) -> int:
     """Cycles of a stage, or of the link that brings what it needs if that takes longer."""
     made = {id(array) for step in steps[:begin] for array in writes_of(step)}
-    crossing = sum(_bytes(array) for key, array in touched(steps[begin:end]).items() if key in made)
+    crossing = sum(_bytes(array) for key, array in accessed(steps[begin:end]).items() if key in made)
     return max(sum(_cycles(step) for step in steps[begin:end]), crossing * machine.link_interval)
 
 
@@ -110,7 +110,7 @@ class _Line:
         programs: list[StreamProgram] = []
         producer = {id(array): chip for chip, steps in enumerate(self.stages) for step in steps for array in writes_of(step)}
         for chip, steps in enumerate(self.stages):
-            own = touched(steps)
+            own = accessed(steps)
             copies.append({key: _copy(array, producer.get(key, chip) == chip) for key, array in own.items()})
         for chip, steps in enumerate(self.stages):
             stream_ops = [stream_op for step in steps for stream_op in _moved(step, copies[chip])]
@@ -118,7 +118,7 @@ class _Line:
             for key, array in copies[chip].items():
                 readers = [(other, copies[other][key]) for other in range(chip + 1, len(self.stages)) if key in copies[other]]
                 if readers and producer.get(key) == chip:
-                    order += sent(chip, array, *readers)
+                    order += transmissions(chip, array, *readers)
             programs.append(StreamProgram(stream_ops, list(copies[chip].values())))
         return NodeStreamProgram(programs, order)
 

@@ -1,9 +1,9 @@
 """The strategies that split a launch over chips, by name, and the two that need nothing but shares of the stores.
 
 `n`: every chip makes its share of each result from whole operands, and no chip needs another. `gather`: as `n`, but what all chips
-need lies in parts on them, and every part is sent to the others while they compute (`dealt`). The results are made in blocks of
-rows, each as soon as its operands have arrived; the last blocks are short, so that little is left when the links are done. `k`
-and `stages` are in files of their own.
+need is sharded among them, and every shard is broadcast to the others while they compute (`sharding`). The results are made in
+blocks of rows, each as soon as its operands have arrived; the last blocks are short, so that little is left when the links are
+done. `k` and `stages` are in files of their own.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from tilefw_spatial.arrange import arrange
 from tilefw_spatial.arrange.stores import unconditional
 from tilefw_spatial.graph import Graph, Store
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.partition.alike import same_data
 from tilefw_spatial.partition.axes import divided_axis
 from tilefw_spatial.partition.blocks import in_tapered_blocks
-from tilefw_spatial.partition.dealt import Dealer
+from tilefw_spatial.partition.exchange import same_data
 from tilefw_spatial.partition.restrict import Restriction, part_of
+from tilefw_spatial.partition.sharding import Sharder
 from tilefw_spatial.partition.stages import staged
 from tilefw_spatial.partition.sums import sums_split
 from tilefw_spatial.stream_program import Array, LinkStreamOp, NodeStreamProgram, StreamOp, StreamProgram
@@ -79,22 +79,22 @@ def gathered_split(graph: Graph, chips: int, machine: Machine) -> NodeStreamProg
         for number, array in zip(numbers, program.results, strict=True):
             array.rank = number
         programs.append(program)
-    dealer = Dealer(programs, machine)
+    sharder = Sharder(programs, machine)
     for arrays in _common(programs):
-        dealer.deal(arrays)
-    dealer.finish()
-    order: list[tuple[int, StreamOp] | LinkStreamOp] = [*dealer.sends]
+        sharder.shard(arrays)
+    sharder.finish()
+    order: list[tuple[int, StreamOp] | LinkStreamOp] = [*sharder.sends]
     order += [(chip, stream_op) for chip, program in enumerate(programs) for stream_op in program.stream_ops]
     return NodeStreamProgram(programs, order)
 
 
 def _common(programs: list[StreamProgram]) -> list[list[Array]]:
-    """Inputs that all chips have alike, each as one array a chip, in the order in which they are first read."""
+    """Inputs that are identical on all chips, each as one array a chip, in the order in which they are first read."""
     left = [[array for array in program.arrays if array.role == "in"] for program in programs]
     found: list[list[Array]] = []
     for array in list(left[0]):
-        alike = [next((number for number, other in enumerate(arrays) if same_data(array, other)), None) for arrays in left]
-        numbers = [number for number in alike if number is not None]
+        identical = [next((number for number, other in enumerate(arrays) if same_data(array, other)), None) for arrays in left]
+        numbers = [number for number in identical if number is not None]
         if len(numbers) == len(programs):
             found.append([arrays.pop(number) for arrays, number in zip(left, numbers, strict=True)])
     return found

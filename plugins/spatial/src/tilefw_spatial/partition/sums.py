@@ -18,11 +18,9 @@ from tilefw_spatial.arrange import arrange
 from tilefw_spatial.graph import Axis, Dot, Graph
 from tilefw_spatial.isa import SUMS
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.partition.alike import results_alike, same
 from tilefw_spatial.partition.axes import products
 from tilefw_spatial.partition.blocks import in_blocks
-from tilefw_spatial.partition.combined import combined
-from tilefw_spatial.partition.needs import needed, sent, touched
+from tilefw_spatial.partition.exchange import accessed, combination, needed, results_identical, same, transmissions
 from tilefw_spatial.partition.restrict import part_of, part_sums
 from tilefw_spatial.stream_program import (
     AccessPattern,
@@ -58,11 +56,11 @@ def sums_split(graph: Graph, chips: int, machine: Machine) -> NodeStreamProgram:
         for begin, end in pairwise(accumulate(shares, initial=0)):
             blocks, owners = in_blocks(part_sums(graph, product, part_of(axis, begin, end)), chips)
             programs.append(arrange(blocks, machine))
-        exchanged = [_Chip.of(program) for program in programs]
-        if results_alike(programs) and all(same(exchanged[0].shapes(), chip.shapes()) for chip in exchanged):
+        exchanged = [_SummingChip.of(program) for program in programs]
+        if results_identical(programs) and all(same(exchanged[0].shapes(), chip.shapes()) for chip in exchanged):
             return _Exchange(exchanged, owners, machine).program()
     raise UnsupportedError(
-        "the chips' parts of the sums are laid out in different ways", code="TFW0657",
+        "the chips' parts of the sums have different layouts", code="TFW0657",
         help="split=n divides this kernel, as does another number of chips",
     )
 
@@ -95,7 +93,7 @@ def _in_sets(axis: Axis, op: Dot, chips: int, machine: Machine) -> list[int]:
 
 
 @dataclass(slots=True)
-class _Chip:
+class _SummingChip:
     """A chip's stream operations, drains made into stream operations that keep the sums: `sums` has the array of each, `rest` the
     stream operation that goes on from the whole sums in `totals`."""
 
@@ -106,9 +104,9 @@ class _Chip:
     results: list[Array] = field(default_factory=list)
 
     @staticmethod
-    def of(program: StreamProgram) -> _Chip:
+    def of(program: StreamProgram) -> _SummingChip:
         """A chip that does all of the program's products."""
-        chip = _Chip(results=program.results)
+        chip = _SummingChip(results=program.results)
         for stream_op in program.stream_ops:
             if isinstance(stream_op, VectorStreamOp) and stream_op.drains:
                 number, dtype = len(chip.sums), stream_op.drains[0].dtype
@@ -188,7 +186,7 @@ def _renumbered(source: OperandSource, fewer: int) -> OperandSource:
 class _Exchange:
     """The chips, and which of them each result belongs to."""
 
-    chips: list[_Chip]
+    chips: list[_SummingChip]
     owners: Sequence[int]
     machine: Machine
     order: list[tuple[int, StreamOp] | LinkStreamOp] = field(default_factory=list)
@@ -221,7 +219,7 @@ class _Exchange:
 
     def _totals_of(self, number: int, stream_ops: list[StreamOp]) -> list[int]:
         """The numbers of the sums that a chip's stream operations go on from."""
-        arrays = touched(stream_ops)
+        arrays = accessed(stream_ops)
         return [index for index, total in enumerate(self.chips[number].totals) if id(total) in arrays]
 
     def _multiply(self, number: int, indices: list[int], done: set[int]) -> None:
@@ -242,10 +240,10 @@ class _Exchange:
                 terms.append(chip.sums[index])
                 continue
             arrived = replace_name(chip.sums[index], f"{chip.sums[index].name}from{source}", "link")
-            self.order += sent(source, sender.sums[index], (owner, arrived))
+            self.order += transmissions(source, sender.sums[index], (owner, arrived))
             terms.append(arrived)
         total = chip.totals[index]
-        self.order.append((owner, combined("ADD", total.dtype, terms, AccessPattern(total, 0, (1,)), self.machine)))
+        self.order.append((owner, combination("ADD", total.dtype, terms, AccessPattern(total, 0, (1,)), self.machine)))
 
     def _spread(self, index: int, owner: int) -> None:
         """A result to all other chips."""
@@ -254,11 +252,11 @@ class _Exchange:
         for number in others:
             self.chips[number].results[index].role = "link"
             self.chips[number].results[index].transfers = ()
-        self.order += sent(owner, array, *((number, self.chips[number].results[index]) for number in others))
+        self.order += transmissions(owner, array, *((number, self.chips[number].results[index]) for number in others))
 
     def _chip_program(self, number: int) -> StreamProgram:
         stream_ops = [item[1] for item in self.order if not isinstance(item, LinkStreamOp) and item[0] == number]
-        arrays = touched(stream_ops)
+        arrays = accessed(stream_ops)
         for item in self.order:
             if isinstance(item, LinkStreamOp):
                 arrays |= {id(array): array for chip, array in ((item.source, item.array), *item.targets) if chip == number}

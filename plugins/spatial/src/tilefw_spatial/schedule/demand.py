@@ -2,7 +2,7 @@
 
 Times are counted from the stream operation's begin. An RD issued at t in a slice at position p has its row on the stream at t +
 read there, and a vector passes a position q ≥ p (eastward) at that time + q - p: a unit at q that takes it at t' is served by RDs
-issued at t' - |q - p| - read, whichever slice they stand in. A WR issued at t stores what passes at t + write.
+issued at t' - |q - p| - read, whichever slice they are in. A WR issued at t stores what passes at t + write.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from tilefw.api import InternalError
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import Allocation, Inst, Rows
+from tilefw_spatial.program import Allocation, QueueInst, SliceRows
 from tilefw_spatial.schedule.intervals import Span, merged
 from tilefw_spatial.schedule.reservations import Candidate, Demand, Pool, Resource
 from tilefw_spatial.schedule.runs import AccessRun, RowAccess, row_accesses
@@ -24,7 +24,7 @@ class DemandedIssue:
 
     queue: str
     cycle: int
-    inst: Inst
+    inst: QueueInst
     repeats: int = 1
     period: int = 0
     jump: int = 0
@@ -104,7 +104,7 @@ class DemandPlan:
             for byte, blocks in enumerate(allocation.planes):
                 self.read_rows(blocks[access.block], access, at, time, group, byte)
 
-    def read_rows(self, rows: Rows, access: RowAccess, at: int, time: int, group: DemandGroup, plane: int) -> None:
+    def read_rows(self, rows: SliceRows, access: RowAccess, at: int, time: int, group: DemandGroup, plane: int) -> None:
         """One slice's rows onto stream `plane` of a group; as `read`."""
         cycle = time - abs(at - self.machine.position(rows.slice)) - self.machine.delays["read"] + access.point
         self._rows("RD", rows, access, cycle, cycle, group, plane)
@@ -115,12 +115,12 @@ class DemandPlan:
             for byte, blocks in enumerate(allocation.planes):
                 self.write_rows(blocks[access.block], access, at, time, group, byte)
 
-    def write_rows(self, rows: Rows, access: RowAccess, at: int, time: int, group: DemandGroup, plane: int) -> None:
+    def write_rows(self, rows: SliceRows, access: RowAccess, at: int, time: int, group: DemandGroup, plane: int) -> None:
         """Stream `plane` of a group into one slice's rows; as `write`."""
         cycle = time + abs(at - self.machine.position(rows.slice)) + access.point
         self._rows("WR", rows, access, cycle - self.machine.delays["write"], cycle, group, plane)
 
-    def _rows(self, op: str, rows: Rows, access: RowAccess, cycle: int, stored: int, group: DemandGroup, plane: int) -> None:
+    def _rows(self, op: str, rows: SliceRows, access: RowAccess, cycle: int, stored: int, group: DemandGroup, plane: int) -> None:
         """One queue's part; its bank is taken from `stored` on."""
         length = access.end - access.point
         self.use(rows.slice, cycle, cycle + length)
@@ -130,7 +130,7 @@ class DemandPlan:
         def make(choices: Sequence[int]) -> DemandedIssue:
             stream = group.bases[choices[group.pool]] + plane
             taken, put = (0, stream) if op == "RD" else (stream, 0)
-            inst = Inst(op, burst=access.count, a=taken, dst=put, address=address, step=access.step)
+            inst = QueueInst(op, burst=access.count, a=taken, dst=put, address=address, step=access.step)
             return DemandedIssue(rows.slice, cycle, inst, access.repeats, access.period, access.jump)
 
         self.makes.append(make)

@@ -9,7 +9,7 @@ from math import prod
 
 from tilefw_spatial.isa import TYPES, latency_key
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import Inst
+from tilefw_spatial.program import QueueInst
 from tilefw_spatial.schedule.demand import DemandedIssue, DemandPlan
 from tilefw_spatial.schedule.memory import Allocations, ArrayAccess, is_east, reach, spread
 from tilefw_spatial.schedule.runs import runs
@@ -18,7 +18,7 @@ from tilefw_spatial.stream_program import LaneStreamOp
 
 @dataclass(frozen=True, slots=True)
 class _SwitchRoute:
-    """The switch that a stream operation takes, where it stands, and when results come out of it."""
+    """The switch that a stream operation takes, its position, and its delay."""
 
     side: str
     at: int
@@ -45,7 +45,7 @@ def plan_lane(stream_op: LaneStreamOp, machine: Machine, allocations: Allocation
 
     def make(choices: Sequence[int]) -> DemandedIssue:
         source, target = (group.bases[choices[group.pool]] for group in (taken, put))
-        inst = Inst(stream_op.op, stream_op.dtype, points, a=source, dst=target, map=number)
+        inst = QueueInst(stream_op.op, stream_op.dtype, points, a=source, dst=target, map=number)
         return DemandedIssue(f"SXM.{route.side}{choices[queues]}", 0, inst)
 
     plan.makes.append(make)

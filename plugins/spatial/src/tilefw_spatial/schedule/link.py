@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import Allocation, Inst
+from tilefw_spatial.program import Allocation, QueueInst
 from tilefw_spatial.schedule.demand import DemandedIssue, DemandGroup, DemandPlan
 from tilefw_spatial.schedule.memory import ArrayAccess, reach, spread
 from tilefw_spatial.schedule.runs import AccessRun, row_accesses
@@ -55,7 +55,7 @@ def _sender(stream_op: LinkStreamOp, machine: Machine, allocation: Allocation) -
         plan.read_rows(allocation.planes[stream_op.byte][access.block], access, at, 0, group, 0)
     for queue in queues:
         plan.use(f"{queue}/send", 0, span(stream_op, machine))
-        _transmission(plan, stream_op, queue, 0, lambda stream: Inst("SND", a=stream), group)
+        _transmission(plan, stream_op, queue, 0, lambda stream: QueueInst("SND", a=stream), group)
     array_access = ArrayAccess(
         stream_op.array, found, -reach(machine, allocation, at) - machine.delays["read"], False, spread(machine, [allocation], at)
     )
@@ -71,13 +71,13 @@ def _receiver(stream_op: LinkStreamOp, machine: Machine, chip: int, array: Array
         for access in row_accesses(found, allocation):
             plan.write_rows(allocation.planes[stream_op.byte][access.block], access, at, arrival, group, 0)
     plan.use(f"{queue}/receive", arrival, arrival + span(stream_op, machine))
-    _transmission(plan, stream_op, queue, arrival, lambda stream: Inst("RCV", dst=stream), group)
+    _transmission(plan, stream_op, queue, arrival, lambda stream: QueueInst("RCV", dst=stream), group)
     stored = arrival + max(reach(machine, allocation, at) for allocation in allocations)
     return End(chip, plan, ArrayAccess(array, found, stored, True, spread(machine, allocations, at)))
 
 
 def _transmission(
-    plan: DemandPlan, stream_op: LinkStreamOp, queue: str, cycle: int, inst: Callable[[int], Inst], group: DemandGroup
+    plan: DemandPlan, stream_op: LinkStreamOp, queue: str, cycle: int, inst: Callable[[int], QueueInst], group: DemandGroup
 ) -> None:
     """An instruction for each vector."""
     interval = plan.machine.link_interval

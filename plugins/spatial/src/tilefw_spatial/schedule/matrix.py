@@ -14,7 +14,7 @@ from tilefw.api import InternalError
 from tilefw.api.integers import ceil_div
 from tilefw_spatial.isa import ACCUMULATE_FLAG, HALF_FLAG, SUMS, TYPES, latency_key
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import Allocation, Inst
+from tilefw_spatial.program import Allocation, QueueInst
 from tilefw_spatial.schedule.demand import DemandedIssue, DemandGroup, DemandPlan
 from tilefw_spatial.schedule.memory import Allocations, ArrayAccess, reach, spread
 from tilefw_spatial.schedule.runs import AccessRun, RowAccess, runs
@@ -167,11 +167,11 @@ def _load(
 
     def load(choices: Sequence[int]) -> DemandedIssue:
         buffer = (choices[buffers] + number) % machine.weight_buffers
-        return DemandedIssue(queue, issue, Inst("LW", stream_op.dtype, cycles, a=group.bases[choices[group.pool]], imm=buffer))
+        return DemandedIssue(queue, issue, QueueInst("LW", stream_op.dtype, cycles, a=group.bases[choices[group.pool]], imm=buffer))
 
     def put_in(choices: Sequence[int]) -> DemandedIssue:
         buffer = (choices[buffers] + number) % machine.weight_buffers
-        return DemandedIssue(queue, install, Inst("IW", stream_op.dtype, imm=buffer))
+        return DemandedIssue(queue, install, QueueInst("IW", stream_op.dtype, imm=buffer))
 
     plan.makes += [load, put_in]
 
@@ -200,7 +200,7 @@ def _multiply(planned: MatrixPlan, stream_op: MatrixStreamOp, number: int, alloc
 
     def make(choices: Sequence[int]) -> DemandedIssue:
         stream, address = group.bases[choices[group.pool]], planned.slot.address
-        inst = Inst("MAC", stream_op.dtype, stream_op.rows, a=stream, flags=flags, address=address, step=1, imm=product.depth)
+        inst = QueueInst("MAC", stream_op.dtype, stream_op.rows, a=stream, flags=flags, address=address, step=1, imm=product.depth)
         return DemandedIssue(queue, mac, inst)
 
     plan.makes.append(make)
@@ -229,7 +229,7 @@ def drain(plan: DemandPlan, sums: ScheduledSums, time: int, group: DemandGroup) 
 
     def make(choices: Sequence[int]) -> DemandedIssue:
         stream = group.bases[choices[group.pool]]
-        return DemandedIssue(queue, issue, Inst("DRN", sums.dtype, sums.rows, address=sums.slot.address, step=1, dst=stream))
+        return DemandedIssue(queue, issue, QueueInst("DRN", sums.dtype, sums.rows, address=sums.slot.address, step=1, dst=stream))
 
     plan.makes.append(make)
 

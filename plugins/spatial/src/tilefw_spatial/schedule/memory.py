@@ -25,8 +25,8 @@ Allocations = Callable[[Array], Sequence[Allocation]]
 @dataclass(frozen=True, slots=True)
 class ArrayAccess:
     """Vectors of an array that a stream operation reads or stores. Point 0 of the runs is at `time`, counted from the stream
-    operation's begin: the cycle in which an RD issues, or a vector is stored, at the place that is first or last reached. `spread`
-    cycles lie between the first and the last place."""
+    operation's begin: the cycle in which an RD issues, or a vector is stored, at the slice that is first or last reached. `spread`
+    cycles lie between the first and the last slice."""
 
     array: Array
     runs: Sequence[AccessRun]
@@ -44,12 +44,12 @@ class ArrayAccess:
 
 
 def reach(machine: Machine, allocation: Allocation, at: int) -> int:
-    """Cycles between position `at` and the farthest place of an array."""
+    """Cycles between position `at` and the farthest slice of an array."""
     return max(abs(at - machine.position(rows.slice)) for blocks in allocation.planes for rows in blocks)
 
 
 def spread(machine: Machine, allocations: Iterable[Allocation], at: int) -> int:
-    """Cycles between the nearest and the farthest place of an array's copies, seen from position `at`."""
+    """Cycles between the nearest and the farthest slice of an array's copies, seen from position `at`."""
     found = [
         abs(at - machine.position(rows.slice)) for allocation in allocations for blocks in allocation.planes for rows in blocks
     ]
@@ -57,7 +57,7 @@ def spread(machine: Machine, allocations: Iterable[Allocation], at: int) -> int:
 
 
 def is_east(machine: Machine, allocation: Allocation) -> bool:
-    """Whether an array stands in the eastern hemisphere; none stands in both."""
+    """Whether an array is in the eastern hemisphere; none is in both."""
     return machine.position(allocation.planes[0][0].slice) > machine.position("VXM")
 
 

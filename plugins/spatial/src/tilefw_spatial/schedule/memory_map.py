@@ -18,7 +18,7 @@ from tilefw.api.integers import ceil_div, round_up
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.limits import SMALLER
 from tilefw_spatial.machine import SIDES, Machine
-from tilefw_spatial.program import Allocation, Rows
+from tilefw_spatial.program import Allocation, SliceRows
 from tilefw_spatial.schedule.intervals import Span, merged
 from tilefw_spatial.stream_program import Array
 
@@ -35,7 +35,7 @@ _Cost = Callable[[str, int], tuple[int, int]]
 class RowBlock:
     """`count` rows from those on."""
 
-    rows: Rows
+    rows: SliceRows
     count: int
 
 
@@ -77,7 +77,7 @@ class MemoryMap:
         return sum(int(np.count_nonzero(owners != _NOBODY)) for owners in self._owners.values())
 
     def allocate(self, array: Array, sides: Sequence[str], unit: str, avoid: set[str]) -> PlacedCopy:
-        """An allocation for one copy of an array, in the first of those hemispheres where there is room. Raises CapacityError."""
+        """An allocation for one copy of an array, in the first of those hemispheres with enough free rows. Raises CapacityError."""
         for apart in dict.fromkeys((array.segment, 0)):
             rows = self._longest(ceil_div(apart or array.vectors, array.groups))
             while rows:
@@ -91,7 +91,7 @@ class MemoryMap:
             f"no slices of {self.machine.name} are left for '{array.name}', which needs {rows_of(array)} rows apart from those of "
             "the arrays that it is used with", code="TFW0690", resource="memory", needed=rows_of(array) * self.machine.lanes,
             available=self.left(), unit="bytes", help=SMALLER,
-            note="a slice does one thing a cycle, and all places of an array are on one side of the chip",
+            note="a slice does one thing a cycle, and all slices of an array are on one side of the chip",
         )
 
     def retire(self, placed_copy: PlacedCopy) -> None:
@@ -139,7 +139,7 @@ class MemoryMap:
     def _first(
         self, array: Array, rows: int, apart: int, sides: Sequence[str], unit: str, avoid: set[str]
     ) -> tuple[Allocation, tuple[RowBlock, ...]] | None:
-        """Places on the first side that has room."""
+        """An allocation on the first side with enough free rows."""
         for side in sides:
             found = self._try(array, rows, apart, side, unit, avoid)
             if found is not None:
@@ -149,11 +149,11 @@ class MemoryMap:
     def _try(
         self, array: Array, rows: int, apart: int, side: str, unit: str, avoid: set[str]
     ) -> tuple[Allocation, tuple[RowBlock, ...]] | None:
-        """Places in one hemisphere with segments of `rows` rows; each `apart` vectors in slices of their own. Nothing is taken
-        where they do not all fit."""
+        """An allocation in one hemisphere with segments of `rows` rows; each `apart` vectors in slices of their own. Nothing is
+        taken where they do not all fit."""
         width, groups = TYPES[array.dtype].nbytes, array.groups
         before, cost = dict(self._free), self._cost(array, unit)
-        planes: list[list[Rows]] = [[] for _ in range(width)]
+        planes: list[list[SliceRows]] = [[] for _ in range(width)]
         blocks: list[RowBlock] = []
         own: dict[str, tuple[int, ...]] = {}
         for segment in range(ceil_div(array.vectors, rows * groups)):
@@ -185,8 +185,9 @@ class MemoryMap:
 
     def _take(
         self, rows: int, side: str, cost: _Cost, avoid: set[str], own: dict[str, tuple[int, ...]], part: tuple[int, ...]
-    ) -> Rows | None:
-        """The best slice with room. Slices of other groups and byte planes of the array itself are used at the same time: `own`."""
+    ) -> SliceRows | None:
+        """The best slice with enough free rows. Slices of other groups and byte planes of the array itself are used at the same
+        time: `own`."""
         best: tuple[tuple[int, int], str, int] | None = None
         for name, position in self.slices[side]:
             costs = cost(name, position)
@@ -199,7 +200,7 @@ class MemoryMap:
             return None
         _, name, bank = best
         own[name] = part
-        return Rows(name, bank, self._take_rows(name, bank, rows))
+        return SliceRows(name, bank, self._take_rows(name, bank, rows))
 
     def _fullest_bank(self, name: str, rows: int) -> int | None:
         """The fullest bank of a slice that has so many rows in a row."""

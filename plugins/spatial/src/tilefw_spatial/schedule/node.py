@@ -1,5 +1,5 @@
-"""Several chips on one time line: each has reservations of its own, and a link stream operation is placed where all its chips have
-room.
+"""Several chips on one time line: each has reservations of its own, and a link stream operation is placed where it is possible on
+all its chips.
 
 Chips begin at any cycle of their counters' period. One queue of each waits for the next period and then releases the others: from
 then on (`begin`) all count the same cycles, and what one sends at a cycle another receives at a known one.
@@ -17,7 +17,7 @@ from tilefw_spatial.schedule.link import plan_link
 from tilefw_spatial.schedule.memory import StoredRows
 from tilefw_spatial.schedule.placement import place_arrays
 from tilefw_spatial.schedule.reservations import Demand, Reservation, ReservationTable
-from tilefw_spatial.schedule.scheduler import ChipScheduler, Schedule
+from tilefw_spatial.schedule.scheduler import ChipSchedule, ChipScheduler
 from tilefw_spatial.stream_program import Array, LinkStreamOp, NodeStreamProgram, StreamOp
 
 
@@ -26,7 +26,7 @@ def common_begin(machine: Machine) -> int:
     return machine.epoch + machine.delays["notify"]
 
 
-def schedule_node(program: NodeStreamProgram, machine: Machine) -> list[Schedule]:
+def schedule_node(program: NodeStreamProgram, machine: Machine) -> list[ChipSchedule]:
     """A schedule for each chip; all take the same cycles. Raises CapacityError where arrays do not fit a chip."""
     stores = StoredRows()
     linked = {id(array) for item in program.order if isinstance(item, LinkStreamOp) for array in _linked_arrays(item)}
@@ -82,7 +82,7 @@ class _Node:
 
 
 def reserved_together(wanted: list[tuple[ReservationTable, Demand]], multiple: int) -> list[Reservation]:
-    """The earliest begin, a multiple of a number, at which every table has what is wanted of it."""
+    """The earliest begin, a multiple of a number, at which every table has what is requested of it."""
     begin = max(demand.least for _, demand in wanted)
     while True:
         begin = round_up(begin, multiple)

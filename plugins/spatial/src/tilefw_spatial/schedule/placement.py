@@ -1,8 +1,8 @@
 """Where arrays lie: hemispheres, slices and rows, before anything has a time.
 
-Arrays that one stream operation accesses stand in different slices, as a slice does one thing a cycle. Among the slices that are
-left an array takes those that are least busy and nearest to the unit that uses it. All places of an array are in one hemisphere.
-Only where not all arrays of a launch fit do some have rows of others that are no longer needed.
+Arrays that one stream operation accesses are in different slices, as a slice does one thing a cycle. Among the slices that are left
+an array takes those that are least busy and nearest to the unit that uses it. All slices of an array are in one hemisphere. Only
+where not all arrays of a launch fit do some have rows of others that are no longer needed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Copy = tuple[int, int]
 
 
 @dataclass(slots=True)
-class _Needs:
+class _ArrayUse:
     """What all stream operations together ask of one array."""
 
     array: Array
@@ -61,16 +61,16 @@ def place_arrays(
     """Allocations for all arrays of a stream program; the greater `near`, the more distance counts against busy slices. With
     `by_use` arrays choose in the order in which they are first used. `order` is that in which stream operations will be timed, if
     it is not the program's own; arrays of `kept` go over links. Raises CapacityError."""
-    needs = _needs(program)
-    lives = lifetimes((need.array for need in needs.values()), program.stream_ops if order is None else order, kept)
-    sizes = {key: rows_of(need.array) * need.copies for key, need in needs.items()}
+    uses = _uses(program)
+    lives = lifetimes((use.array for use in uses.values()), program.stream_ops if order is None else order, kept)
+    sizes = {key: rows_of(use.array) * use.copies for key, use in uses.items()}
     _check_capacity(most_alive(lives, sizes), machine)
-    in_turn = {key for key in kept if key in needs and needs[key].sides}  # operands of products
-    this = _Placer(machine, near, needs, _together(program, needs), _sides(program, needs), _mates(program), in_turn)
-    born = sorted(needs, key=lambda key: lives[key].birth)
+    in_turn = {key for key in kept if key in uses and uses[key].sides}  # operands of products
+    this = _Placer(machine, near, uses, _together(program, uses), _sides(program, uses), _mates(program), in_turn)
+    born = sorted(uses, key=lambda key: lives[key].birth)
     if sum(sizes.values()) * machine.lanes <= machine.capacity:
         # Those that are used with the most others have the fewest slices to choose from: if slices run short, they come first.
-        for ordered in (born if by_use else list(needs), sorted(needs, key=lambda key: -len(this.together[key, 0]))):
+        for ordered in (born if by_use else list(uses), sorted(uses, key=lambda key: -len(this.together[key, 0]))):
             with suppress(CapacityError):
                 return this.placement(ordered, {})
     return this.placement(born, lives)
@@ -82,7 +82,7 @@ class _Placer:
 
     machine: Machine
     near: int
-    needs: dict[int, _Needs]
+    uses: dict[int, _ArrayUse]
     together: dict[Copy, set[Copy]]
     sides: dict[int, str]
     mates: dict[int, set[int]]
@@ -112,15 +112,15 @@ class _Placer:
         self, key: int, memory_map: MemoryMap, taken: dict[Copy, set[str]], where: dict[int, str]
     ) -> tuple[PlacedCopy, ...]:
         """Each copy of one array in slices of its own. What steps make goes where the first array or copy of it is: `where`."""
-        need = self.needs[key]
+        use = self.uses[key]
         own: set[str] = set()
         copies: list[PlacedCopy] = []
-        for number, side in enumerate(_copy_sides(need, self.sides[key])):
+        for number, side in enumerate(_copy_sides(use, self.sides[key])):
             others = (taken[copy] for copy in self.together[key, number] if copy in taken)
             sides = [side, *(other for other in SIDES if other != side)]
             if key in self.mates:
                 sides = [where[mate] for mate in self.mates[key] if mate in where][:1] or sides
-            copies.append(memory_map.allocate(need.array, sides, need.unit, own.union(*others)))
+            copies.append(memory_map.allocate(use.array, sides, use.unit, own.union(*others)))
             where[key] = side_of(copies[-1].allocation)
             taken[key, number] = _slices(copies[-1].allocation)
             own |= taken[key, number]
@@ -159,20 +159,20 @@ def _slices(allocation: Allocation) -> set[str]:
     return {rows.slice for blocks in allocation.planes for rows in blocks}
 
 
-def _needs(program: StreamProgram) -> dict[int, _Needs]:
-    needs = {id(array): _Needs(array) for array in program.arrays}
+def _uses(program: StreamProgram) -> dict[int, _ArrayUse]:
+    uses = {id(array): _ArrayUse(array) for array in program.arrays}
     for stream_op in program.stream_ops:
         for array in arrays_of(stream_op):
-            need = needs.setdefault(id(array), _Needs(array))
+            use = uses.setdefault(id(array), _ArrayUse(array))
             if isinstance(stream_op, MatrixStreamOp):
-                need.unit = f"MXM.{stream_op.side}"
-                need.sides.add(stream_op.side)
+                use.unit = f"MXM.{stream_op.side}"
+                use.sides.add(stream_op.side)
         if isinstance(stream_op, VectorStreamOp):
             for key, copy in _reads(stream_op):
-                needs[key].copies = max(needs[key].copies, copy + 1)
-    for need in needs.values():
-        need.copies = max(need.copies, len(need.sides))
-    return {key: need for key, need in needs.items() if need.array.vectors}
+                uses[key].copies = max(uses[key].copies, copy + 1)
+    for use in uses.values():
+        use.copies = max(use.copies, len(use.sides))
+    return {key: use for key, use in uses.items() if use.array.vectors}
 
 
 def _reads(stream_op: VectorStreamOp) -> set[Copy]:
@@ -181,55 +181,55 @@ def _reads(stream_op: VectorStreamOp) -> set[Copy]:
     return {(id(read.pattern.array), copy) for read, copy in numbered[len(stream_op.drains) :]}
 
 
-def _together(program: StreamProgram, needs: dict[int, _Needs]) -> dict[Copy, set[Copy]]:
+def _together(program: StreamProgram, uses: dict[int, _ArrayUse]) -> dict[Copy, set[Copy]]:
     """For each copy those that some stream operation accesses at the same time."""
     found: dict[Copy, set[Copy]] = defaultdict(set)
     for stream_op in program.stream_ops:
-        touched = _copies(stream_op, needs)
+        touched = _copies(stream_op, uses)
         for copy in touched:
             found[copy] |= touched
     return found
 
 
-def _copies(stream_op: StreamOp, needs: dict[int, _Needs]) -> set[Copy]:
+def _copies(stream_op: StreamOp, uses: dict[int, _ArrayUse]) -> set[Copy]:
     """The copies that a stream operation reads or writes: each read of one array its own, results all of them."""
     match stream_op:
         case VectorStreamOp():
-            return _reads(stream_op) | {copy for write in stream_op.writes for copy in _all(write.pattern.array, needs)}
+            return _reads(stream_op) | {copy for write in stream_op.writes for copy in _all(write.pattern.array, uses)}
         case MatrixStreamOp():
-            return {(id(a), needs[id(a)].copies - 1 if stream_op.side == "E" else 0) for a in arrays_of(stream_op)}
+            return {(id(a), uses[id(a)].copies - 1 if stream_op.side == "E" else 0) for a in arrays_of(stream_op)}
         case LaneStreamOp():
-            return {(id(stream_op.read.array), 0), *_all(stream_op.write.array, needs)}
+            return {(id(stream_op.read.array), 0), *_all(stream_op.write.array, uses)}
 
 
-def _all(array: Array, needs: dict[int, _Needs]) -> set[Copy]:
-    return {(id(array), number) for number in range(needs[id(array)].copies)}
+def _all(array: Array, uses: dict[int, _ArrayUse]) -> set[Copy]:
+    return {(id(array), number) for number in range(uses[id(array)].copies)}
 
 
-def _copy_sides(need: _Needs, side: str) -> Iterator[str]:
+def _copy_sides(use: _ArrayUse, side: str) -> Iterator[str]:
     """The side of each copy. What both matrix units read and the host fills has a copy with each."""
-    spread = len(need.sides) == len(SIDES) and need.array.role in ("in", "const", "link")
-    for copy in range(need.copies):
-        yield ("E" if copy == need.copies - 1 else "W") if spread else side
+    spread = len(use.sides) == len(SIDES) and use.array.role in ("in", "const", "link")
+    for copy in range(use.copies):
+        yield ("E" if copy == use.copies - 1 else "W") if spread else side
 
 
-def _sides(program: StreamProgram, needs: dict[int, _Needs]) -> dict[int, str]:
+def _sides(program: StreamProgram, uses: dict[int, _ArrayUse]) -> dict[int, str]:
     """A hemisphere for each array: what is asked for, else that which keeps both directions' streams evenly used."""
     sides: dict[int, str] = {}
     for stream_op in program.stream_ops:
         if isinstance(stream_op, VectorStreamOp):
-            _choose_sides(stream_op, needs, sides)
-    for key, need in needs.items():
-        sides.setdefault(key, _asked(need) or "W")
+            _choose_sides(stream_op, uses, sides)
+    for key, use in uses.items():
+        sides.setdefault(key, _asked(use) or "W")
     return sides
 
 
-def _choose_sides(stream_op: VectorStreamOp, needs: dict[int, _Needs], sides: dict[int, str]) -> None:
+def _choose_sides(stream_op: VectorStreamOp, uses: dict[int, _ArrayUse], sides: dict[int, str]) -> None:
     """Sides for the arrays of a stream operation that have none yet. What comes from the west takes eastward streams, as do results
     that go east; results of one step flow in one direction."""
     load = [sum(4 for drained in stream_op.drains if drained.side == side) for side in SIDES]  # bytes eastward, westward
     for group, leaves in _groups(stream_op):
-        asked = (side for array in group if (side := sides.get(id(array)) or _asked(needs[id(array)])))
+        asked = (side for array in group if (side := sides.get(id(array)) or _asked(uses[id(array)])))
         side = next(asked, "W" if load[leaves] <= load[not leaves] else "E")
         load[(side == "E") != leaves] += TYPES[group[0].dtype].nbytes
         for array in group:
@@ -244,6 +244,6 @@ def _groups(stream_op: VectorStreamOp) -> Iterator[tuple[Sequence[Array], bool]]
         yield [write.pattern.array for write in stream_op.writes if write.step == step], True
 
 
-def _asked(need: _Needs) -> str:
+def _asked(use: _ArrayUse) -> str:
     """The side that the array itself or its only matrix unit asks for, or nothing."""
-    return need.array.side or (next(iter(need.sides)) if len(need.sides) == 1 else "")
+    return use.array.side or (next(iter(use.sides)) if len(use.sides) == 1 else "")

@@ -145,7 +145,7 @@ def _of_table(table: NDArray[np.int64]) -> list[AccessRun]:
 
 
 def row_accesses(found: Iterable[AccessRun], allocation: Allocation) -> list[RowAccess]:
-    """What the places of an array have to do for these runs."""
+    """What the row blocks of an array have to do for these runs."""
     result: list[RowAccess] = []
     for run in found:
         low, high = run.bounds()

@@ -28,8 +28,9 @@ from tilefw_spatial.stream_program import Array, LaneStreamOp, MatrixStreamOp, S
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
-    """Arrays in places, instructions at cycles. `cycles` is the prediction: the cycle behind the last event of the last superlane.
+class ChipSchedule:
+    """Arrays with their memory, instructions with their cycles. `cycles` is the prediction: the cycle behind the last event of the
+    last superlane.
 
     `switch_maps` are the maps of lanes that instructions name by their index; `used` counts bytes of memory. Cycles of issues count
     from `begin`, until which a chip of a node waits for the others."""
@@ -62,7 +63,7 @@ all of it with the best: candidates differ in operations that compete for slices
 SAMPLE = 128
 
 
-def schedule(program: StreamProgram, machine: Machine) -> Schedule:
+def schedule(program: StreamProgram, machine: Machine) -> ChipSchedule:
     """Place and time a whole stream program. Raises CapacityError where arrays do not fit the chip."""
     if len(program.stream_ops) > LONG:
         near, by_use = _best(_beginning(program), machine)[0]
@@ -79,9 +80,9 @@ def _beginning(program: StreamProgram) -> StreamProgram:
     )
 
 
-def _best(program: StreamProgram, machine: Machine) -> tuple[tuple[int, bool], Schedule]:
+def _best(program: StreamProgram, machine: Machine) -> tuple[tuple[int, bool], ChipSchedule]:
     """Of all tries the one that takes the fewest cycles."""
-    best: tuple[tuple[int, bool], Schedule] | None = None
+    best: tuple[tuple[int, bool], ChipSchedule] | None = None
     refused: CapacityError | None = None
     for near, by_use in TRIES:
         if by_use and best is not None and _busiest(best[1].issues) > WAITING * best[1].cycles:
@@ -101,7 +102,7 @@ def _best(program: StreamProgram, machine: Machine) -> tuple[tuple[int, bool], S
     return best
 
 
-def _scheduled(program: StreamProgram, machine: Machine, near: int, by_use: bool) -> Schedule:
+def _scheduled(program: StreamProgram, machine: Machine, near: int, by_use: bool) -> ChipSchedule:
     this = ChipScheduler(machine, place_arrays(program, machine, near, by_use), program.arrays)
     for stream_op in program.stream_ops:
         this.add(stream_op)
@@ -155,10 +156,10 @@ class ChipScheduler:
         """The last event so far, -1 before any."""
         return max((last_event(self.machine, issue) for issue in self.issues), default=-1)
 
-    def result(self, cycles: int, begin: int = 0) -> Schedule:
+    def result(self, cycles: int, begin: int = 0) -> ChipSchedule:
         """The schedule of a launch that takes so many cycles."""
         arrays = [(array, self.placement.of(array)) for array in self.arrays if array.vectors]
-        return Schedule(self.machine, self.issues, arrays, cycles, self.placement.used, tuple(self.switch_maps), begin)
+        return ChipSchedule(self.machine, self.issues, arrays, cycles, self.placement.used, tuple(self.switch_maps), begin)
 
     def add(self, stream_op: VectorStreamOp | MatrixStreamOp | LaneStreamOp) -> None:
         """Place the next stream operation of the program."""

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from tilefw.api import InternalError
 from tilefw_spatial.isa import OPS, PUT_FLAG, TYPES, OperandKind, alu_operand, latency_key
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import Inst
+from tilefw_spatial.program import QueueInst
 from tilefw_spatial.schedule.copies import copy_numbers
 from tilefw_spatial.schedule.demand import DemandedIssue, DemandGroup, DemandPlan
 from tilefw_spatial.schedule.matrix import ScheduledSums, drain
@@ -41,7 +41,7 @@ class _PlannedStreamOp:
 
 
 def op_of(step: AluStep) -> str:
-    """The step's row of the table with its variant, as `Inst.op` has it."""
+    """The step's row of the table with its variant, as `QueueInst.op` has it."""
     return f"{step.op}.{step.to}" if step.op == "CVT" else step.op
 
 
@@ -135,7 +135,7 @@ def _step(
             fields["dst"], fields["flags"] = output.bases[choices[output.pool]], PUT_FLAG
         if row.name == "TRED":
             fields["step"] = step.every
-        return DemandedIssue(f"VXM.{choices[first_alu + number]}", step.time, Inst(op, step.dtype, this.points, **fields))
+        return DemandedIssue(f"VXM.{choices[first_alu + number]}", step.time, QueueInst(op, step.dtype, this.points, **fields))
 
     this.plan.makes.append(make)
 

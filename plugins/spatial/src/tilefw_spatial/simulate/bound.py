@@ -1,6 +1,6 @@
-"""A launch held against the one that a program was made for: grid, scalars, extents, and which arguments share memory.
+"""A launch compared with the one that a program was made for: grid, scalars, extents, and which arguments share memory.
 
-All of them are constants of the program. What a program does not say, as one that was written by hand need not, is not asked for.
+All of them are constants of the program. What a program leaves open, as one that was written by hand may, is not checked.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from itertools import combinations
 
 from tilefw.api import Argument, BufferView, LaunchError, LaunchOptions, Scalar, Struct
 from tilefw_spatial.checked import arguments
-from tilefw_spatial.program import Parameter, Program
+from tilefw_spatial.program import BoundParameter, SpatialProgram
 
 OTHER = "TFW0838"
 _AGAIN = "compile it for this launch: all of it is part of a spatial program"
 
 
-def check_launch(program: Program, grid: Sequence[int], args: Sequence[Argument], size: Callable[[int], int]) -> None:
-    """Raises LaunchError for another launch than the program was made for; `size` tells an allocation's bytes by its handle."""
+def check_launch(program: SpatialProgram, grid: Sequence[int], args: Sequence[Argument], size: Callable[[int], int]) -> None:
+    """Raises LaunchError for another launch than the program was made for; `size` gives an allocation's bytes by its handle."""
     launched = (*(int(n) for n in grid), 1, 1)[:3]
     if launched != program.grid:
         raise _other(f"{program.entry} was made for the grid {program.grid}, not {launched}")
@@ -28,7 +28,7 @@ def check_launch(program: Program, grid: Sequence[int], args: Sequence[Argument]
             note="parameters: " + ", ".join(p.name for p in parameters),
         )
     moved = [program.parameters[transfer.parameter] for tensor in program.tensors for transfer in tensor.transfers]
-    views: list[tuple[Parameter, BufferView]] = []
+    views: list[tuple[BoundParameter, BufferView]] = []
     for parameter, argument in zip(parameters, args, strict=True):
         if isinstance(argument, Scalar):
             _check_scalar(parameter, argument)
@@ -46,7 +46,7 @@ def check_launch(program: Program, grid: Sequence[int], args: Sequence[Argument]
         _check_sharing(*first, *second)
 
 
-def check_threads(program: Program, options: LaunchOptions) -> None:
+def check_threads(program: SpatialProgram, options: LaunchOptions) -> None:
     """Raises LaunchError for a workgroup of threads or shared memory, which the machine has not."""
     if options.block is not None and any(n != 1 for n in options.block):
         said = f"{program.entry} has no threads, and block is {tuple(options.block)}"
@@ -58,20 +58,20 @@ def check_threads(program: Program, options: LaunchOptions) -> None:
         )
 
 
-def _check_scalar(parameter: Parameter, argument: Scalar) -> None:
+def _check_scalar(parameter: BoundParameter, argument: Scalar) -> None:
     if parameter.kind != "scalar":
         raise LaunchError(f"{parameter.name} is a pointer and takes no scalar", code="TFW0347")
     if not parameter.takes(argument.value):
         raise _other(f"the program was made for {parameter.name} = {parameter.value}, not {argument.value}")
 
 
-def _check_extent(parameter: Parameter, argument: BufferView, size: Callable[[int], int]) -> None:
+def _check_extent(parameter: BoundParameter, argument: BufferView, size: Callable[[int], int]) -> None:
     behind = size(argument.handle) - argument.offset
     if parameter.nbytes and behind != parameter.nbytes:
         raise _other(f"the program was made for {parameter.nbytes} bytes behind {parameter.name}, not {behind}")
 
 
-def _check_sharing(one: Parameter, first: BufferView, other: Parameter, second: BufferView) -> None:
+def _check_sharing(one: BoundParameter, first: BufferView, other: BoundParameter, second: BufferView) -> None:
     """Two pointers are as far apart in one memory as they were, or in memory that does not overlap."""
     if one.storage is None or other.storage is None:
         return

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tilefw_spatial.machine import Queue
-from tilefw_spatial.program import Inst
+from tilefw_spatial.program import QueueInst
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Burst:
     """`count` points of one instruction, the first issued at `time`, the others `period` cycles apart; point i works at row
-    `address` + i · `step`. `index` is the instruction's place in its queue."""
+    `address` + i · `step`. `index` is the instruction's number in its queue."""
 
     chip: int
     queue: Queue
     index: int
-    inst: Inst
+    inst: QueueInst
     time: int
     count: int
     period: int

@@ -11,7 +11,7 @@ from tilefw.api import Argument, Artifact, BufferView, CodeError, LaunchError, L
 from tilefw.api.sim import SimulatedBuffers
 from tilefw_spatial.checked import CHECK, arguments, broken, flags
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import Parameter, Program
+from tilefw_spatial.program import BoundParameter, SpatialProgram
 from tilefw_spatial.simulate.bound import check_launch, check_threads
 from tilefw_spatial.simulate.counters import counted
 from tilefw_spatial.simulate.engine import Simulation
@@ -30,7 +30,7 @@ FROM_TEXT = "from_text"
 class Loaded:
     """A program that is ready to be launched, with the lines that it was read from, if it was."""
 
-    program: Program
+    program: SpatialProgram
     listing: Listing | None = None
 
 
@@ -76,7 +76,7 @@ class SpatialDevice(SimulatedBuffers):
             simulation.findings.all, counted(simulation), time.perf_counter() - begin, utilisation(simulation), shown
         )
 
-    def _buffer(self, parameter: Parameter, argument: Argument) -> HostBuffer | None:
+    def _buffer(self, parameter: BoundParameter, argument: Argument) -> HostBuffer | None:
         if not isinstance(argument, BufferView) or argument.handle == 0:
             return None
         region = self._memory.region(argument.handle)
@@ -86,7 +86,7 @@ class SpatialDevice(SimulatedBuffers):
 
 
 def simulate(
-    program: Program, machine: Machine, buffers: Sequence[HostBuffer | None], options: LaunchOptions | None = None
+    program: SpatialProgram, machine: Machine, buffers: Sequence[HostBuffer | None], options: LaunchOptions | None = None
 ) -> Simulation:
     """Run a program that nobody has looked at: fill its slices from the buffers, one an argument, execute it, bring back what it
     made. Raises CodeError."""
@@ -96,7 +96,8 @@ def simulate(
 
 
 def _executed(
-    program: Program, machine: Machine, buffers: Sequence[HostBuffer | None], options: LaunchOptions, listing: Listing | None = None
+    program: SpatialProgram, machine: Machine, buffers: Sequence[HostBuffer | None], options: LaunchOptions,
+    listing: Listing | None = None,
 ) -> Simulation:
     findings = Findings(options.checks, machine, listing)
     checks = flags(program)

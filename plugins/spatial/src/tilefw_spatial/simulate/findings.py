@@ -88,5 +88,5 @@ class Findings:
 
 
 def location(burst: Burst) -> Place:
-    """Where an instruction stands: its queue, and its number there from 1 on."""
+    """The location of an instruction: its queue, and its number there from 1 on."""
     return Place(f"{burst.queue.name}" + (f" of chip {burst.chip}" if burst.chip else ""), burst.index + 1)

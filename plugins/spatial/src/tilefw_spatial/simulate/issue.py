@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from tilefw.api import CodeError
 from tilefw_spatial.isa import OPS
 from tilefw_spatial.machine import Machine, Queue
-from tilefw_spatial.program import ChipCode, Inst
+from tilefw_spatial.program import ChipCode, QueueInst
 from tilefw_spatial.simulate.burst import Burst
 from tilefw_spatial.simulate.findings import Faults, Findings
 
@@ -28,14 +28,14 @@ class _Cursor:
     """How far a queue has been unrolled; `parked` is the cycle since which it waits in a SYNC."""
 
     queue: Queue
-    insts: tuple[Inst, ...]
+    insts: tuple[QueueInst, ...]
     index: int = 0
     time: int = 0
     parked: int | None = None
     bursts: list[Burst] = field(default_factory=list)
 
 
-class Issue:
+class QueueIssue:
     """The bursts of one chip's queues, each in order of time. The code is one that `valid.chip_faults` finds nothing wrong with."""
 
     def __init__(self, code: ChipCode, machine: Machine, chip: int, findings: Findings, budget: int) -> None:
@@ -73,7 +73,7 @@ class Issue:
             else:
                 self._step(cursor, inst)
 
-    def _step(self, cursor: _Cursor, inst: Inst) -> None:
+    def _step(self, cursor: _Cursor, inst: QueueInst) -> None:
         if inst.op == "NOP":
             cursor.time += inst.imm
         elif inst.op == "REP":
@@ -85,7 +85,7 @@ class Issue:
         else:
             self._issue(cursor, inst)
 
-    def _issue(self, cursor: _Cursor, inst: Inst) -> None:
+    def _issue(self, cursor: _Cursor, inst: QueueInst) -> None:
         burst = self._burst(cursor, cursor.index - 1, cursor.time)
         if inst.op in _NOT_SERVED:
             raise CodeError(f"{inst.op} in {cursor.queue.name}: this simulator runs queues that are loaded before", code="TFW0837")
@@ -100,7 +100,7 @@ class Issue:
         count = inst.burst if OPS[inst.op][0].burst else 1
         return Burst(self._chip, cursor.queue, index, inst, time, count, 1, inst.address, inst.step)
 
-    def _repeat(self, cursor: _Cursor, inst: Inst) -> None:
+    def _repeat(self, cursor: _Cursor, inst: QueueInst) -> None:
         """REP: the burst before it again and again; in one piece where it has one vector."""
         last, times, period = cursor.bursts[-1], inst.burst, inst.imm
         self._spend(times * last.count)

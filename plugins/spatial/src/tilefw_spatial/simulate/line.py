@@ -21,7 +21,7 @@ Values = NDArray[Any]
 class LineSegment:
     """The values of one burst, [count, lanes], under the keys start, start + period, ...; `position` is where they began.
 
-    `tainted` says of each whether it came from what was never initialised; None where all are sound."""
+    `tainted` has for each whether it came from uninitialised memory; None where none did."""
 
     start: int
     period: int

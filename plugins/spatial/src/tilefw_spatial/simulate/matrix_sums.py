@@ -60,7 +60,7 @@ def products(activations: Codes, weights: Codes, dtype: str) -> NDArray[np.float
         for block in _inexact(*widths):
             where = np.ix_(block.rows, block.columns)
             exact = _in_pieces(a[block.rows], b[:, block.columns], block)
-            # Where a plain sum is not finite it tells of infinities and NaN, and is right.
+            # A plain sum that is not finite comes from infinities and NaN, and is right.
             result[where] = np.where(np.isfinite(sums[where]), exact, result[where])
     return result
 
@@ -81,7 +81,7 @@ def add(accumulator: NDArray[Any], sums: NDArray[Any]) -> NDArray[Any]:
 
 
 def _quiet(values: NDArray[np.float32]) -> None:
-    """One kind of NaN in the place of every NaN; the greatest value is NaN where there is any."""
+    """One kind of NaN instead of every NaN; the greatest value is NaN where there is any."""
     if values.size and np.isnan(values.max()):
         values[np.isnan(values)] = QUIET_NAN
 
@@ -106,7 +106,7 @@ def _fp8e4nv() -> Doubles:
 
 
 def _finite(values: Doubles, codes: Codes, form: SumFormat) -> Doubles:
-    """The values with 0 in the place of infinities and NaN: where one of those takes part, the plain sum is already right."""
+    """The values with 0 instead of infinities and NaN: where one of those takes part, the plain sum is already right."""
     if not codes.size or int((codes & codes.dtype.type(form.magnitude)).max()) < form.first_special:
         return values
     return np.where(np.isfinite(values), values, 0.0)

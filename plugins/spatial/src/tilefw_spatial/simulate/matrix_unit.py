@@ -1,6 +1,6 @@
 """What the planes of the matrix unit do: LW, IW, MAC and DRN, with weight buffers and accumulators.
 
-For element types but int8 the two planes of a side are one unit, held here as plane 0 with plane 1 taken.
+For element types but int8 the two planes of a side are one unit, represented by plane 0 with plane 1 taken.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from tilefw_spatial.isa import ACCUMULATE_FLAG, HALF_FLAG, TYPES
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.simulate import matrix_sums
 from tilefw_spatial.simulate.burst import Burst
-from tilefw_spatial.simulate.chip import Chip, Request, Taint
+from tilefw_spatial.simulate.chip import Request, SimulatedChip, Taint
 from tilefw_spatial.simulate.findings import Faults
 from tilefw_spatial.simulate.line import Line, LineSegment
 
-Rows = NDArray[np.int64] | slice
+SliceRows = NDArray[np.int64] | slice
 _NOTHING = np.empty((0, 0), np.uint8)
 
 
@@ -88,7 +88,7 @@ class MatrixUnits:
         return self.plane(burst.queue.unit, burst.queue.number)
 
 
-def load_weights(chip: Chip, units: MatrixUnits, burst: Burst) -> int:
+def load_weights(chip: SimulatedChip, units: MatrixUnits, burst: Burst) -> int:
     """LW: rows of K into a buffer. It is done as a whole, when its last vectors pass."""
     inst, nbytes = burst.inst, TYPES[burst.inst.dtype].nbytes
     streams = chip.machine.weight_streams
@@ -109,7 +109,7 @@ def load_weights(chip: Chip, units: MatrixUnits, burst: Burst) -> int:
     return burst.count
 
 
-def install(chip: Chip, units: MatrixUnits, burst: Burst) -> int:
+def install(chip: SimulatedChip, units: MatrixUnits, burst: Burst) -> int:
     """IW: a buffer becomes what is multiplied by."""
     plane, buffer = units.of(burst), burst.inst.imm
     weights = plane.buffers[buffer]
@@ -122,7 +122,7 @@ def install(chip: Chip, units: MatrixUnits, burst: Burst) -> int:
     return 1
 
 
-def multiply(chip: Chip, units: MatrixUnits, burst: Burst) -> int:
+def multiply(chip: SimulatedChip, units: MatrixUnits, burst: Burst) -> int:
     """MAC: products of activations with the installed weights, into accumulators. All points lie between two installs."""
     inst, machine = burst.inst, chip.machine
     integer = inst.dtype == "int8"
@@ -146,7 +146,7 @@ def multiply(chip: Chip, units: MatrixUnits, burst: Burst) -> int:
     return count
 
 
-def drain(chip: Chip, units: MatrixUnits, burst: Burst) -> int:
+def drain(chip: SimulatedChip, units: MatrixUnits, burst: Burst) -> int:
     """DRN: accumulators onto streams."""
     plane = units.of(burst)
     rows = _accumulators(chip, burst)
@@ -164,7 +164,7 @@ def _codes(planes: NDArray[np.uint8], begin: int, end: int) -> NDArray[Any]:
     return planes[0][:, begin:end].astype(np.uint16) | planes[1][:, begin:end].astype(np.uint16) << 8
 
 
-def _occupy(chip: Chip, units: MatrixUnits, burst: Burst) -> None:
+def _occupy(chip: SimulatedChip, units: MatrixUnits, burst: Burst) -> None:
     """A pair's multiplication takes both planes of its side."""
     pair = burst.inst.dtype != "int8"
     for number in range(chip.machine.planes) if pair else (burst.queue.number,):
@@ -176,7 +176,7 @@ def _occupy(chip: Chip, units: MatrixUnits, burst: Burst) -> None:
             chip.findings.add(Faults.WEIGHTS, message, burst, max(burst.time, rival.start), other=rival.source)
 
 
-def _weights(chip: Chip, units: MatrixUnits, burst: Burst, depth: int) -> Weights | None:
+def _weights(chip: SimulatedChip, units: MatrixUnits, burst: Burst, depth: int) -> Weights | None:
     """The weights that a MAC multiplies by; None, and a finding, where there are none of its type and depth."""
     found = units.of(burst).installed(burst.time)
     weights = None if found is None else found.weights
@@ -196,12 +196,12 @@ def _weights(chip: Chip, units: MatrixUnits, burst: Burst, depth: int) -> Weight
     return weights
 
 
-def _overwritten(chip: Chip, user: Burst, load: Burst, cycle: int) -> None:
+def _overwritten(chip: SimulatedChip, user: Burst, load: Burst, cycle: int) -> None:
     message = f"the weights that {user.queue.name} multiplies by are being overwritten"
     chip.findings.add(Faults.WEIGHTS, message, user, cycle, other=load)
 
 
-def _accumulators(chip: Chip, burst: Burst) -> Rows:
+def _accumulators(chip: SimulatedChip, burst: Burst) -> SliceRows:
     """The accumulators of a burst's points; outside of its bank is reported, and the last row taken instead."""
     size = chip.machine.accumulator_rows
     begin = burst.inst.address // size * size
@@ -216,7 +216,7 @@ def _accumulators(chip: Chip, burst: Burst) -> Rows:
     return np.where(outside, begin + size - 1, rows)
 
 
-def _accumulate(chip: Chip, plane: Plane, burst: Burst, sums: NDArray[Any], tainted: Taint) -> None:
+def _accumulate(chip: SimulatedChip, plane: Plane, burst: Burst, sums: NDArray[Any], tainted: Taint) -> None:
     rows = _accumulators(chip, burst)
     bad = np.zeros(burst.count, bool) if tainted is None else tainted
     if isinstance(rows, slice) or burst.step or burst.count == 1:
@@ -226,7 +226,7 @@ def _accumulate(chip: Chip, plane: Plane, burst: Burst, sums: NDArray[Any], tain
         _store(plane, burst, rows[i : i + 1], sums[i : i + 1], bad[i : i + 1])
 
 
-def _store(plane: Plane, burst: Burst, rows: Rows, sums: NDArray[Any], bad: NDArray[np.bool_]) -> None:
+def _store(plane: Plane, burst: Burst, rows: SliceRows, sums: NDArray[Any], bad: NDArray[np.bool_]) -> None:
     if burst.inst.flags & ACCUMULATE_FLAG:
         bad = bad | ~plane.set[rows] | plane.tainted[rows]
         sums = matrix_sums.add(plane.words[rows].view(sums.dtype), sums)

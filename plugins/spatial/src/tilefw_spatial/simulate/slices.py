@@ -24,18 +24,18 @@ class MemorySlice:
         rows = machine.banks * machine.rows
         self.data = np.zeros((rows, machine.lanes), np.uint8)
         self.written = np.zeros(rows, bool)
-        self.accesses: list[_Access] = []
+        self.accesses: list[_BankAccess] = []
 
 
 @dataclass(frozen=True, slots=True)
-class _Access:
+class _BankAccess:
     """Cycles in which a bank is read or written."""
 
     cycles: LineSegment
     bank: int
     writes: bool
 
-    def clashes(self, other: _Access) -> bool:
+    def clashes(self, other: _BankAccess) -> bool:
         """A slice does one read and one write a cycle, of different banks."""
         return (self.bank == other.bank or self.writes == other.writes) and self.cycles.meets(other.cycles)
 
@@ -69,7 +69,7 @@ class Slices:
         """Note that a burst reads or writes its bank from a cycle on; a conflict is reported."""
         slice_ = self[burst.queue.unit]
         cycles = LineSegment(cycle, burst.period, burst.count, _NOTHING, None, burst)
-        access = _Access(cycles, burst.inst.address // self._machine.rows, writes)
+        access = _BankAccess(cycles, burst.inst.address // self._machine.rows, writes)
         # Accesses come in the order of their first cycles: what ended before this one overlaps no later one either.
         slice_.accesses = [a for a in slice_.accesses if a.cycles.last >= cycle]
         rival = next((a for a in slice_.accesses if a.clashes(access)), None)

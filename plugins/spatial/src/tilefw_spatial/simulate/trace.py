@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tilefw.api import Span, Timeline, Track
 from tilefw_spatial.isa import OPS
 from tilefw_spatial.machine import Queue
-from tilefw_spatial.program import Inst
+from tilefw_spatial.program import QueueInst
 from tilefw_spatial.simulate.burst import Burst
 from tilefw_spatial.simulate.engine import Simulation, last_event
 from tilefw_spatial.simulate.utilisation import occupied
@@ -46,7 +46,7 @@ class Activity:
 def activities(simulation: Simulation) -> Iterator[Activity]:
     """Every burst, queue by queue."""
     machine = simulation.machine
-    texts: dict[Inst, str] = {}
+    texts: dict[QueueInst, str] = {}
     for burst in simulation.bursts:
         text = texts.get(burst.inst)
         if text is None:

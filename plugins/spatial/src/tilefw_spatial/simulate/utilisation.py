@@ -11,7 +11,7 @@ from tilefw.api import Utilisation
 from tilefw.api.integers import ceil_div
 from tilefw_spatial.isa import OPS
 from tilefw_spatial.machine import SIDES, Machine
-from tilefw_spatial.program import Allocation, Rows
+from tilefw_spatial.program import Allocation, SliceRows
 from tilefw_spatial.simulate.burst import Burst
 from tilefw_spatial.simulate.engine import Simulation
 
@@ -19,7 +19,7 @@ UNITS: Mapping[str, str] = {
     "MEM": "memory slices", "LW": "weights loading", "MAC": "matrix planes", "DRN": "accumulators draining", "ALU": "vector ALUs",
     "SXM": "lane switches", "C2C": "links",
 }
-"""Kind of queue -> the resource that it stands for."""
+"""Kind of queue -> the resource that it counts for."""
 
 Occupied = dict[tuple[int, str], NDArray[np.bool_]]
 """(Chip, slice) -> which of its rows, of both banks, hold something at some time."""
@@ -63,7 +63,7 @@ def occupied(simulation: Simulation) -> Occupied:
     return rows
 
 
-def _blocks(allocation: Allocation) -> Iterator[tuple[Rows, int]]:
+def _blocks(allocation: Allocation) -> Iterator[tuple[SliceRows, int]]:
     """Where vectors of an allocation lie, and in how many rows there."""
     for plane in allocation.planes:
         for number, block in enumerate(plane):

@@ -11,7 +11,7 @@ import numpy as np
 from tilefw.api import DTYPES
 from tilefw_spatial.isa import TYPES, Use
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import Allocation, AxisMap, Parameter, Rows, Tensor, Transfer
+from tilefw_spatial.program import Allocation, AxisMap, BoundParameter, HostTensor, SliceRows, Transfer
 from tilefw_spatial.text.operands import read_row
 from tilefw_spatial.text.runs import read_bytes, read_numbers
 from tilefw_spatial.text.source import DIRECTIVE, TextPiece
@@ -47,14 +47,14 @@ def string(piece: TextPiece) -> str:
 
 
 def words_of(piece: TextPiece, least: int, form: str) -> list[TextPiece]:
-    """The words of a directive, `least` or more; else `form` says what it looks like."""
+    """The words of a directive, `least` or more; else an error with its `form`."""
     words = piece.words()
     if len(words) < least:
         raise piece.fault(f"the directive is {form}")
     return words
 
 
-def read_parameter(piece: TextPiece) -> Parameter:
+def read_parameter(piece: TextPiece) -> BoundParameter:
     """`.parameter scalar "n" int32 value=5`."""
     kind, name, dtype, *rest = words_of(piece, 3, '.parameter KIND "NAME" TYPE [value=V] [nbytes=N] [storage=S+OFFSET]')
     if kind.text not in KINDS:
@@ -65,7 +65,7 @@ def read_parameter(piece: TextPiece) -> Parameter:
         raise dtype.fault(f"there is no element type {dtype.text[:40]}", DIRECTIVE)
     nbytes = found["nbytes"].number() if "nbytes" in found else 0
     storage = _storage(found["storage"]) if "storage" in found else None
-    return Parameter(string(name), kind.text, dtype.text, nbytes, value, storage)
+    return BoundParameter(string(name), kind.text, dtype.text, nbytes, value, storage)
 
 
 def _storage(piece: TextPiece) -> tuple[int, int]:
@@ -96,18 +96,18 @@ class TensorText:
     vectors: int
     groups: int
     segment: int
-    planes: list[tuple[Rows, ...]] = field(default_factory=list)
+    planes: list[tuple[SliceRows, ...]] = field(default_factory=list)
     transfers: list[Transfer] = field(default_factory=list)
     data: list[bytes] = field(default_factory=list)
 
-    def finish(self, machine: Machine, parameters: list[Parameter], chips: int) -> Tensor:
+    def finish(self, machine: Machine, parameters: list[BoundParameter], chips: int) -> HostTensor:
         """The array. Raises Fault at its head for what is wrong with the whole."""
         allocation = Allocation(self.dtype, self.vectors, tuple(self.planes), self.groups, self.segment)
         data = None
         if self.data or self.role == "const":
             raw = np.frombuffer(b"".join(self.data), TYPES[self.dtype].numpy)
             data = raw.reshape(-1, machine.lanes)
-        tensor = Tensor(self.name, self.role, allocation, tuple(self.transfers), data)
+        tensor = HostTensor(self.name, self.role, allocation, tuple(self.transfers), data)
         for fault in tensor_faults(machine, tensor, parameters, chips):
             raise self.head.fault(f"tensor {self.name}: {fault}", DIRECTIVE)
         return tensor
@@ -181,11 +181,11 @@ def _extent(piece: TextPiece) -> int:
     return value
 
 
-def _rows(machine: Machine, piece: TextPiece) -> Rows:
+def _rows(machine: Machine, piece: TextPiece) -> SliceRows:
     slice_, at, *rest = words_of(piece, 2, ".plane SLICE b0:ROW [chip=C], …")
     if slice_.text not in machine.queues or machine.queues[slice_.text].kind != "MEM":
         raise slice_.fault(f"there is no slice {slice_.text[:40]}", DIRECTIVE)
     address = read_row(machine, Use.ROW, at)
     found = keys(rest, optional=("chip",))
     chip = found["chip"].number() if "chip" in found else 0
-    return Rows(slice_.text, address // machine.rows, address % machine.rows, chip)
+    return SliceRows(slice_.text, address // machine.rows, address % machine.rows, chip)

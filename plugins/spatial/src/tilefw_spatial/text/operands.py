@@ -20,7 +20,7 @@ from tilefw_spatial.isa import TYPES, OperandKind, Use, WordField, alu_and_steps
 from tilefw_spatial.isa.conversions import convert
 from tilefw_spatial.isa.wellformed import ABSOLUTE, NEGATE
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import Inst
+from tilefw_spatial.program import QueueInst
 from tilefw_spatial.text.source import OPERANDS, RANGE, TextPiece
 
 _STREAM = re.compile(r"s([EW])(\d{1,2})")
@@ -44,7 +44,7 @@ def row_name(machine: Machine, use: Use, address: int) -> str:
     return f"{_ROW_NAME[use]}{bank}:{row}"
 
 
-def operand_text(machine: Machine, inst: Inst, field: WordField) -> str:
+def operand_text(machine: Machine, inst: QueueInst, field: WordField) -> str:
     """An ALU's operand; nothing for one that is not there."""
     at = "abc".index(field.part)
     kind, value = OperandKind(inst.map >> 2 * at & 3), getattr(inst, field.part)
@@ -79,7 +79,7 @@ class TextOperand(NamedTuple):
 
 
 NOTHING = TextOperand(OperandKind.LANE)
-"""What stands for an operand that the row lacks, or that is not given."""
+"""An operand that the row lacks, or that is missing."""
 
 
 def read_stream(machine: Machine, piece: TextPiece) -> int:

@@ -1,4 +1,4 @@
-"""A program from its text. Every mistake is an error at its place: TFW0730 to TFW0734, TFW0737 and TFW0738."""
+"""A program from its text. Every mistake is an error at its source location: TFW0730 to TFW0734, TFW0737 and TFW0738."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from functools import cached_property
 from tilefw.api import Place
 from tilefw.api.source_text import SourceText
 from tilefw_spatial.machine import Machine, load
-from tilefw_spatial.program import ChipCode, Inst, Parameter, Program, Tensor
+from tilefw_spatial.program import BoundParameter, ChipCode, HostTensor, QueueInst, SpatialProgram
 from tilefw_spatial.text.arrays import TensorText, read_parameter, read_tensor, string
 from tilefw_spatial.text.clock import Clock, idle
 from tilefw_spatial.text.runs import read_numbers
-from tilefw_spatial.text.source import DIRECTIVE, OPERANDS, PASSED, Fault, TextPiece, lines
+from tilefw_spatial.text.source import DIRECTIVE, OPERANDS, PASSED, ProgramTextFault, TextPiece, lines
 from tilefw_spatial.text.statement import read_statement
 from tilefw_spatial.valid import MAPS, inst_fault, map_fault
 
@@ -25,56 +25,56 @@ OTHER_MACHINE = "TFW0737"
 _LONGEST_GAP = 1 << 30  # cycles that NOPs are made for: a second of the chip
 
 
-def parse(text: str, filename: str, machine: Machine | None = None) -> Program:
-    """The program of a text; `machine` is another than the packaged one of its name. Raises CodeError with the place of the first
-    mistake."""
+def parse(text: str, filename: str, machine: Machine | None = None) -> SpatialProgram:
+    """The program of a text; `machine` is another than the packaged one of its name. Raises CodeError with the location of the
+    first mistake."""
     try:
-        return _File(text, machine).read()
-    except Fault as fault:
+        return _ProgramText(text, machine).read()
+    except ProgramTextFault as fault:
         raise SourceText(text, filename).error(fault) from None
 
 
 class Listing:
-    """Where the instructions of a text stand, for messages about the program that it was read to."""
+    """The lines of a text's instructions, for messages about the program that was read from it."""
 
     def __init__(self, text: str, filename: str) -> None:
         self._source = SourceText(text, filename)
 
     def place(self, chip: int, queue: str, number: int) -> Place:
-        """The line of a queue's instruction; those that `@` stands for are on the line of what it is before."""
+        """The line of a queue's instruction; the NOPs of an `@` are on the line of the instruction after it."""
         piece = self._chips[chip].queues[queue].pieces[number]
         return self._source.place(piece.start, piece.end)
 
     @cached_property
-    def _chips(self) -> list[_Chip]:
-        """Read again only where something is wrong with the program: most have nothing to tell."""
-        file = _File(self._source.text)
+    def _chips(self) -> list[_ChipText]:
+        """Read again only where something is wrong with the program: most need no message."""
+        file = _ProgramText(self._source.text)
         file.read()
         return file.chips
 
 
-class _Queue:
-    """A queue while its instructions are read, with the line of each; `code` has the NOPs that `@` stands for."""
+class _QueueText:
+    """A queue while its instructions are read, with the line of each; `code` includes the NOPs of an `@`."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.clock = Clock()
-        self.code: list[Inst] = []
+        self.code: list[QueueInst] = []
         self.pieces: list[TextPiece] = []
 
-    def add(self, inst: Inst, piece: TextPiece) -> None:
+    def add(self, inst: QueueInst, piece: TextPiece) -> None:
         self.clock.spend(inst)
         self.code.append(inst)
         self.pieces.append(piece)
 
 
-class _Chip:
+class _ChipText:
     def __init__(self) -> None:
         self.maps: list[tuple[int, ...]] = []
-        self.queues: dict[str, _Queue] = {}
+        self.queues: dict[str, _QueueText] = {}
 
 
-class _File:
+class _ProgramText:
     def __init__(self, text: str, machine: Machine | None = None) -> None:
         self._given = machine
         self._pieces = list(lines(text))
@@ -84,10 +84,10 @@ class _File:
         self._grid: tuple[int, int, int] | None = None
         self._cycles: int | None = None
         self._metadata: dict[str, object] = {}
-        self._parameters: list[Parameter] = []
+        self._parameters: list[BoundParameter] = []
         self._tensors: list[TensorText] = []
-        self.chips: list[_Chip] = []
-        self._queue: _Queue | None = None
+        self.chips: list[_ChipText] = []
+        self._queue: _QueueText | None = None
 
     @property
     def machine(self) -> Machine:
@@ -95,7 +95,7 @@ class _File:
             raise self._pieces[0].fault("a program begins with .machine", DIRECTIVE)
         return self._machine
 
-    def read(self) -> Program:
+    def read(self) -> SpatialProgram:
         for piece in self._pieces:
             match = _DIRECTIVE.match(piece.text)
             if match is None:
@@ -108,19 +108,19 @@ class _File:
             handler(self, piece.part(match.end()))
         return self._program()
 
-    def _program(self) -> Program:
+    def _program(self) -> SpatialProgram:
         if self._machine is None or self._entry is None or self._grid is None or self._cycles is None or not self.chips:
             needed = {".machine": self._machine, ".entry": self._entry, ".grid": self._grid, ".expect_cycles": self._cycles}
             missing = next((name for name, value in needed.items() if value is None), ".chip")
             raise self._end.fault(f"the program has no {missing}", DIRECTIVE)
         chips = tuple(self._chip_code(chip) for chip in self.chips)
-        tensors: list[Tensor] = [t.finish(self._machine, self._parameters, len(chips)) for t in self._tensors]
-        return Program(
+        tensors: list[HostTensor] = [t.finish(self._machine, self._parameters, len(chips)) for t in self._tensors]
+        return SpatialProgram(
             self._entry, self._machine.name, self._machine.hash, self._grid, tuple(self._parameters), tuple(tensors), chips,
             self._cycles, self._metadata,
         )
 
-    def _chip_code(self, chip: _Chip) -> ChipCode:
+    def _chip_code(self, chip: _ChipText) -> ChipCode:
         for queue in chip.queues.values():
             for place, piece in enumerate(queue.pieces):
                 fault = inst_fault(self.machine, queue.name, queue.code, place, chip.maps)
@@ -141,7 +141,7 @@ class _File:
             raise piece.fault("@ is followed by a cycle and an instruction")
         self._queue.add(read_statement(self.machine, piece), piece)
 
-    def _wait(self, queue: _Queue, piece: TextPiece, cycle: int) -> None:
+    def _wait(self, queue: _QueueText, piece: TextPiece, cycle: int) -> None:
         """NOPs up to a cycle."""
         now = queue.clock.time
         if now is None:
@@ -222,10 +222,10 @@ class _File:
     def on_chip(self, piece: TextPiece) -> None:
         if piece.number() != len(self.chips) or len(self.chips) >= self.machine.node_chips:
             raise piece.fault(f"the next chip is {len(self.chips)}, of at most {self.machine.node_chips}", DIRECTIVE)
-        self.chips.append(_Chip())
+        self.chips.append(_ChipText())
         self._queue = None
 
-    def _chip(self, piece: TextPiece) -> _Chip:
+    def _chip(self, piece: TextPiece) -> _ChipText:
         if not self.chips:
             raise piece.fault("this needs a .chip before it", DIRECTIVE)
         return self.chips[-1]
@@ -246,12 +246,15 @@ class _File:
         if piece.text not in self.machine.queues or piece.text in chip.queues:
             why = "has its section above" if piece.text in chip.queues else "is none of the machine's"
             raise piece.fault(f"the queue {piece.text[:40]} {why}", DIRECTIVE)
-        self._queue = chip.queues[piece.text] = _Queue(piece.text)
+        self._queue = chip.queues[piece.text] = _QueueText(piece.text)
 
 
-_HANDLERS: dict[str, Callable[[_File, TextPiece], None]] = {
-    ".machine": _File.on_machine, ".entry": _File.on_entry, ".grid": _File.on_grid, ".expect_cycles": _File.on_expect_cycles,
-    ".metadata": _File.on_metadata, ".parameter": _File.on_parameter, ".tensor": _File.on_tensor, ".plane": _File.on_plane,
-    ".transfer": _File.on_transfer, ".axis": _File.on_axis, ".explicit": _File.on_explicit, ".data": _File.on_data,
-    ".chip": _File.on_chip, ".map": _File.on_map, ".queue": _File.on_queue,
+_HANDLERS: dict[str, Callable[[_ProgramText, TextPiece], None]] = {
+    ".machine": _ProgramText.on_machine, ".entry": _ProgramText.on_entry, ".grid": _ProgramText.on_grid,
+    ".expect_cycles": _ProgramText.on_expect_cycles,
+    ".metadata": _ProgramText.on_metadata, ".parameter": _ProgramText.on_parameter, ".tensor": _ProgramText.on_tensor,
+    ".plane": _ProgramText.on_plane,
+    ".transfer": _ProgramText.on_transfer, ".axis": _ProgramText.on_axis, ".explicit": _ProgramText.on_explicit,
+    ".data": _ProgramText.on_data,
+    ".chip": _ProgramText.on_chip, ".map": _ProgramText.on_map, ".queue": _ProgramText.on_queue,
 }

@@ -10,18 +10,18 @@ import numpy as np
 
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.machine import Machine, load
-from tilefw_spatial.program import ChipCode, Inst, Parameter, Program, Rows, Tensor, Transfer
+from tilefw_spatial.program import BoundParameter, ChipCode, HostTensor, QueueInst, SliceRows, SpatialProgram, Transfer
 from tilefw_spatial.text.clock import Clock, idle
 from tilefw_spatial.text.runs import bytes_text, numbers_text
 from tilefw_spatial.text.statement import statement
 
 
-def render(program: Program, machine: Machine | None = None) -> str:
+def render(program: SpatialProgram, machine: Machine | None = None) -> str:
     """The whole text; `machine` is another than the packaged one of the program's name."""
     return "\n".join(_lines(machine or load(program.machine), program)) + "\n"
 
 
-def _lines(machine: Machine, program: Program) -> Iterator[str]:
+def _lines(machine: Machine, program: SpatialProgram) -> Iterator[str]:
     yield f".machine {program.machine} {program.machine_hash}"
     yield f".entry {json.dumps(program.entry)}"
     yield f".grid {', '.join(map(str, program.grid))}"
@@ -36,7 +36,7 @@ def _lines(machine: Machine, program: Program) -> Iterator[str]:
         yield from _chip(machine, code)
 
 
-def _parameter(parameter: Parameter) -> str:
+def _parameter(parameter: BoundParameter) -> str:
     value = parameter.value.hex() if isinstance(parameter.value, float) else parameter.value
     tail = ("" if value is None else f" value={value}") + (f" nbytes={parameter.nbytes}" if parameter.nbytes else "")
     if parameter.storage is not None:
@@ -44,7 +44,7 @@ def _parameter(parameter: Parameter) -> str:
     return f".parameter {parameter.kind} {json.dumps(parameter.name)} {parameter.dtype}{tail}"
 
 
-def _tensor(tensor: Tensor) -> Iterator[str]:
+def _tensor(tensor: HostTensor) -> Iterator[str]:
     allocation = tensor.allocation
     yield (f".tensor {tensor.role} {json.dumps(tensor.name)} {allocation.dtype} vectors={allocation.vectors} "
            f"groups={allocation.groups} segment={allocation.segment}")
@@ -58,7 +58,7 @@ def _tensor(tensor: Tensor) -> Iterator[str]:
             yield f".data {len(list(its))} x {bytes_text(vector, TYPES[allocation.dtype].nbytes)}"
 
 
-def _rows(rows: Rows) -> str:
+def _rows(rows: SliceRows) -> str:
     return f"{rows.slice} b{rows.bank}:{rows.row}" + (f" chip={rows.chip}" if rows.chip else "")
 
 
@@ -84,9 +84,9 @@ def _chip(machine: Machine, code: ChipCode) -> Iterator[str]:
             yield from _queue(machine, code.queues[name])
 
 
-def _queue(machine: Machine, insts: Sequence[Inst]) -> Iterator[str]:
-    """The instructions, with NOPs left out where `@` says as much."""
-    clock, waiting = Clock(), list[Inst]()
+def _queue(machine: Machine, insts: Sequence[QueueInst]) -> Iterator[str]:
+    """The instructions, with NOPs left out where `@` implies them."""
+    clock, waiting = Clock(), list[QueueInst]()
     for inst in insts:
         if inst.op == "NOP":
             waiting.append(inst)
@@ -100,7 +100,7 @@ def _queue(machine: Machine, insts: Sequence[Inst]) -> Iterator[str]:
     yield from _idle(waiting, clock, True)
 
 
-def _idle(waiting: Sequence[Inst], clock: Clock, shown: bool) -> Iterator[str]:
+def _idle(waiting: Sequence[QueueInst], clock: Clock, shown: bool) -> Iterator[str]:
     for nop in waiting:
         clock.spend(nop)
         if shown:

@@ -1,4 +1,4 @@
-"""A program's text with places, and the codes of what may be wrong with it: offsets become lines and columns only for an error."""
+"""A program's text with locations, and the codes of its errors: offsets become lines and columns only for an error."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ SYNTAX = "TFW0733"  # text that cannot be read
 DIRECTIVE = "TFW0734"  # queues, maps, arrays
 PASSED = "TFW0738"  # a cycle that has passed
 
-# What stands before a comment: anything but two slashes, which may stand within a string.
+# What precedes a comment: anything but two slashes, which may be within a string.
 _CODE = re.compile(r'(?:[^"/\n]|"(?:[^"\\\n]|\\.)*"|/(?!/)|")*')
 
 
-class Fault(TextFault):
+class ProgramTextFault(TextFault):
     """What is wrong in a piece of text; offsets are into the whole."""
 
     syntax: ClassVar[str] = SYNTAX
 
 
 class TextPiece(NamedTuple):
-    """Text with the offset at which it stands; no spaces around it."""
+    """Text with its offset in the whole; no spaces around it."""
 
     text: str
     start: int
@@ -54,8 +54,8 @@ class TextPiece(NamedTuple):
         """The parts between spaces; a string is one."""
         return [TextPiece(m.group(), self.start + m.start()) for m in re.finditer(r'(?:"(?:[^"\\]|\\.)*"|\S)+', self.text)]
 
-    def fault(self, message: str, code: str = SYNTAX, note: str | None = None, help: str | None = None) -> Fault:
-        return Fault(message, self.start, self.end, code=code, note=note, help=help)
+    def fault(self, message: str, code: str = SYNTAX, note: str | None = None, help: str | None = None) -> ProgramTextFault:
+        return ProgramTextFault(message, self.start, self.end, code=code, note=note, help=help)
 
     def number(self, what: str = "a whole number") -> int:
         """A whole number, decimal or 0x…, of 64 bits."""

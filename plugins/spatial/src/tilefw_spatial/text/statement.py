@@ -1,6 +1,6 @@
 """One instruction as text and back: `ADD.fp32 sW0, -alu3+8, n=256 -> sE4`.
 
-Operands stand in the order of the row's fields; `n` is the burst, where it is not 1; what is put on streams stands behind `->`.
+Operands are in the order of the row's fields; `n` is the burst, where it is not 1; output streams follow `->`.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import difflib
 import re
 from dataclasses import replace
 
-from tilefw_spatial.isa import ALU_USES, OPS, PUT_FLAG, TYPES, OperandKind, Row, Use, WordField
+from tilefw_spatial.isa import ALU_USES, OPS, PUT_FLAG, TYPES, InstructionRow, OperandKind, Use, WordField
 from tilefw_spatial.isa.wellformed import Beyond, faults
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import Inst
+from tilefw_spatial.program import QueueInst
 from tilefw_spatial.text.operands import (
     NOTHING,
     TextOperand,
@@ -35,7 +35,7 @@ _KEY = re.compile(r"([a-z]\w*)\s*=\s*(.*)", re.DOTALL)
 # --- writing ---------------------------------------------------------------------------------------------------------------
 
 
-def statement(machine: Machine, inst: Inst) -> str:
+def statement(machine: Machine, inst: QueueInst) -> str:
     """The text of an instruction of the table."""
     row, _ = OPS[inst.op]
     head = f"{inst.op}.{inst.dtype}" if inst.dtype else inst.op
@@ -47,7 +47,7 @@ def statement(machine: Machine, inst: Inst) -> str:
     return f"{text} -> {stream_name(machine, inst.dst)}" if put and (not row.operands or inst.flags & PUT_FLAG) else text
 
 
-def _part(machine: Machine, inst: Inst, field: WordField) -> str:
+def _part(machine: Machine, inst: QueueInst, field: WordField) -> str:
     value: int = getattr(inst, field.part)
     if field.use in ALU_USES:
         return operand_text(machine, inst, field)
@@ -68,7 +68,7 @@ def _part(machine: Machine, inst: Inst, field: WordField) -> str:
 # --- reading ---------------------------------------------------------------------------------------------------------------
 
 
-def read_statement(machine: Machine, piece: TextPiece) -> Inst:
+def read_statement(machine: Machine, piece: TextPiece) -> QueueInst:
     """The instruction of a line without `@`. Raises Fault."""
     head = _HEAD.match(piece.text)
     if head is None:
@@ -78,7 +78,7 @@ def read_statement(machine: Machine, piece: TextPiece) -> Inst:
     rest, arrow, put = piece.part(head.end()), piece.text.find("->"), None
     if arrow >= 0:
         rest, put = piece.part(head.end(), arrow), piece.part(arrow + 2)
-    inst = _Reader(machine, row, Inst(op, dtype), piece).read(list(rest.split()), put)
+    inst = _StatementReader(machine, row, QueueInst(op, dtype), piece).read(list(rest.split()), put)
     for fault in faults(machine, inst):
         code = RANGE if isinstance(fault, Beyond) else OPERANDS
         raise piece.fault(fault, code, note=takes(row))
@@ -96,8 +96,8 @@ def _op(head: TextPiece) -> tuple[str, str]:
     raise head.fault(f"there is no instruction {head.text[:40]}", UNKNOWN, help=f"did you mean {near[0]}?" if near else None)
 
 
-def syntax(row: Row) -> str:
-    """What stands behind a mnemonic: `b0:row, step=, n= -> stream`."""
+def syntax(row: InstructionRow) -> str:
+    """What follows a mnemonic: `b0:row, step=, n= -> stream`."""
     parts = [_NAMES.get(f.use) or (f.key if f.use is Use.FLAG else f"{f.key}=" if f.key else "number") for f in row.fields
              if f.use is not Use.PUT]
     parts += ["n="] if row.burst else []
@@ -105,20 +105,20 @@ def syntax(row: Row) -> str:
     return f"{', '.join(parts)}{put}".strip()
 
 
-def takes(row: Row) -> str:
+def takes(row: InstructionRow) -> str:
     """The same as a sentence, for messages."""
     return f"{row.name} takes {syntax(row) or 'nothing'}"
 
 
-class _Reader:
+class _StatementReader:
     """The parts of one statement, given to the row's fields."""
 
-    def __init__(self, machine: Machine, row: Row, inst: Inst, piece: TextPiece) -> None:
+    def __init__(self, machine: Machine, row: InstructionRow, inst: QueueInst, piece: TextPiece) -> None:
         self._machine, self._row, self._inst, self._piece = machine, row, inst, piece
         self._bits: int | None = None
         self._keys = {f.key: f for f in row.fields if f.key}
 
-    def read(self, items: list[TextPiece], put: TextPiece | None) -> Inst:
+    def read(self, items: list[TextPiece], put: TextPiece | None) -> QueueInst:
         for field in self._row.fields:
             if field.default is not None:
                 self._set(field, field.default)

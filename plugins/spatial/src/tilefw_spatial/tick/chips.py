@@ -20,7 +20,7 @@ from tilefw.api import CodeError, Finding
 from tilefw_spatial.checked import CHECK, arguments, broken, flags
 from tilefw_spatial.isa import OPS
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import ChipCode, Program
+from tilefw_spatial.program import ChipCode, SpatialProgram
 from tilefw_spatial.tick import matrix, memory, switch, vector
 from tilefw_spatial.tick.findings import CYCLES, TickFindings
 from tilefw_spatial.tick.host import TickArray, collect, fill
@@ -49,7 +49,7 @@ class TickOutcome:
     findings: tuple[Finding, ...]
 
 
-class _Chip:
+class _TickChip:
     """One chip: its queues, its superlanes, and when waiting queues are notified."""
 
     def __init__(self, number: int, code: ChipCode, machine: Machine, wires: Wires, findings: TickFindings) -> None:
@@ -108,7 +108,7 @@ class _Chip:
                 lane.start(now, _PHASES.get(row.name, Phase.WORK), meaning(lane, point))
 
 
-def simulate(program: Program, machine: Machine, arrays: Sequence[TickArray | None], limit: int = LIMIT) -> TickOutcome:
+def simulate(program: SpatialProgram, machine: Machine, arrays: Sequence[TickArray | None], limit: int = LIMIT) -> TickOutcome:
     """Run a program on arrays, one an argument, which are changed in place.
 
     Raises CodeError for another machine's, or one of too many cycles."""
@@ -119,7 +119,7 @@ def simulate(program: Program, machine: Machine, arrays: Sequence[TickArray | No
     findings, wires = TickFindings(), Wires({}, {})
     checks = flags(program)
     arrays = [*arrays[: len(arguments(program))], *(TickArray(CHECK, data) for data in checks)]
-    chips = [_Chip(number, code, machine, wires, findings) for number, code in enumerate(program.chips)]
+    chips = [_TickChip(number, code, machine, wires, findings) for number, code in enumerate(program.chips)]
     slices = [chip.slices for chip in chips]
     for tensor in program.tensors:
         if tensor.role in ("in", "const"):
@@ -133,7 +133,7 @@ def simulate(program: Program, machine: Machine, arrays: Sequence[TickArray | No
     return TickOutcome(cycles, (*findings.all, *broken(program, checks)))
 
 
-def _run(chips: Sequence[_Chip], limit: int) -> int:
+def _run(chips: Sequence[_TickChip], limit: int) -> int:
     """All cycles; how many there are up to the last event."""
     now, last = 0, -1
     while any(chip.busy for chip in chips):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from tilefw.api import Finding, Place
 from tilefw_spatial.tick.point import Point
 
-# The code of each kind of finding with the check that it belongs to; explanations of the codes say more.
+# The code of each kind of finding with the check that it belongs to; the codes' explanations have more.
 CHECKS = {
     "TFW0830": "hazards", "TFW0831": "hazards", "TFW0832": "hazards", "TFW0833": "initialisation", "TFW0834": "hazards",
     "TFW0835": "bounds", "TFW0836": "hazards", "TFW0839": "hazards", "TFW0840": "hazards", "TFW0801": "bounds",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tilefw.api import LaunchError
 from tilefw_spatial.isa import TYPES
-from tilefw_spatial.program import Allocation, Tensor, Transfer
+from tilefw_spatial.program import Allocation, HostTensor, Transfer
 from tilefw_spatial.tick.findings import HOST, UNINITIALISED, TickFindings
 from tilefw_spatial.tick.superlane import TickSlice
 
@@ -26,7 +26,7 @@ class TickArray:
     offset: int = 0
 
 
-def fill(tensor: Tensor, arrays: Sequence[TickArray | None], slices: Sequence[Any], lanes: int, findings: TickFindings) -> None:
+def fill(tensor: HostTensor, arrays: Sequence[TickArray | None], slices: Sequence[Any], lanes: int, findings: TickFindings) -> None:
     """Put an `in` or `const` array into its rows."""
     allocation, nbytes = tensor.allocation, TYPES[tensor.allocation.dtype].nbytes
     image = np.zeros((allocation.vectors, lanes, nbytes), np.uint8)
@@ -42,7 +42,9 @@ def fill(tensor: Tensor, arrays: Sequence[TickArray | None], slices: Sequence[An
         slice_.written[row] = True
 
 
-def collect(tensor: Tensor, arrays: Sequence[TickArray | None], slices: Sequence[Any], lanes: int, findings: TickFindings) -> None:
+def collect(
+    tensor: HostTensor, arrays: Sequence[TickArray | None], slices: Sequence[Any], lanes: int, findings: TickFindings
+) -> None:
     """Bring an `out` array to the host."""
     allocation, nbytes = tensor.allocation, TYPES[tensor.allocation.dtype].nbytes
     image = np.zeros((allocation.vectors, lanes, nbytes), np.uint8)
@@ -68,7 +70,7 @@ def _rows(allocation: Allocation, slices: Sequence[Any]) -> Iterator[tuple[int, 
 
 
 def _elements(
-    tensor: Tensor, transfer: Transfer, arrays: Sequence[TickArray | None], nbytes: int, findings: TickFindings
+    tensor: HostTensor, transfer: Transfer, arrays: Sequence[TickArray | None], nbytes: int, findings: TickFindings
 ) -> Iterator[tuple[NDArray[np.uint8], int, int]]:
     """Every element of a transfer: its bytes at the host, its vector, its lane."""
     array = arrays[transfer.parameter]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilefw_spatial.machine import Queue
-from tilefw_spatial.program import Inst
+from tilefw_spatial.program import QueueInst
 
 
 @dataclass(slots=True, eq=False)
@@ -25,7 +25,7 @@ class Point:
     chip: int
     queue: Queue
     inst_index: int
-    inst: Inst
+    inst: QueueInst
     time: int
     index: int
     address: int

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tilefw.api import CodeError
 from tilefw_spatial.isa import OPS
 from tilefw_spatial.machine import Machine, Queue
-from tilefw_spatial.program import Inst
+from tilefw_spatial.program import QueueInst
 from tilefw_spatial.tick.findings import QUEUE, TickFindings
 from tilefw_spatial.tick.point import Point, TickBurst
 
@@ -17,7 +17,7 @@ from tilefw_spatial.tick.point import Point, TickBurst
 class _Running:
     """A burst that is being issued; `base` is its first row."""
 
-    inst: Inst
+    inst: QueueInst
     inst_index: int
     base: int
     burst: TickBurst
@@ -31,7 +31,7 @@ class _Running:
 class Sequencer:
     """A queue of one chip. `parked`: it waits in a SYNC; `ended`: nothing more comes."""
 
-    def __init__(self, chip: int, queue: Queue, insts: Sequence[Inst], machine: Machine, findings: TickFindings) -> None:
+    def __init__(self, chip: int, queue: Queue, insts: Sequence[QueueInst], machine: Machine, findings: TickFindings) -> None:
         self.chip, self.queue = chip, queue
         self.parked = self.ended = False
         self._insts, self._machine, self._findings = insts, machine, findings
@@ -55,7 +55,7 @@ class Sequencer:
 
     def unreleased(self, now: int) -> None:
         """The program is over and this queue waits still."""
-        point = self._point(Inst("SYNC"), self._place - 1, now, 0, 0, TickBurst())
+        point = self._point(QueueInst("SYNC"), self._place - 1, now, 0, 0, TickBurst())
         self._findings.add(QUEUE, f"{self.queue.name} waits and is never notified", point, now)
 
     def _issue(self, running: _Running, now: int) -> Point:
@@ -63,7 +63,7 @@ class Sequencer:
         running.index += 1
         return self._point(inst, running.inst_index, now, index, running.base + index * inst.step, running.burst)
 
-    def _point(self, inst: Inst, inst_index: int, now: int, index: int, address: int, burst: TickBurst) -> Point:
+    def _point(self, inst: QueueInst, inst_index: int, now: int, index: int, address: int, burst: TickBurst) -> Point:
         return Point(self.chip, self.queue, inst_index, inst, now, index, address, burst)
 
     def _repeat(self, running: _Running) -> None:
@@ -94,7 +94,7 @@ class Sequencer:
         else:
             self._running = _Running(inst, self._place - 1, inst.address, TickBurst())
 
-    def _begin_repeats(self, inst: Inst) -> None:
+    def _begin_repeats(self, inst: QueueInst) -> None:
         running = self._running
         assert running is not None
         self._again, self._gap, self._increment = inst.burst, inst.imm - running.count, inst.step
