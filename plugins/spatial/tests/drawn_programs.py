@@ -32,7 +32,7 @@ class Taken(Exception):
 
 
 @dataclass(frozen=True)
-class Flow:
+class StreamedVectors:
     """`count` vectors `period` cycles apart on the streams from `stream` on; the first is at `position` at `time`, and flows on."""
 
     chip: int
@@ -60,7 +60,7 @@ class Draft:
     timed: list[dict[str, list[tuple[int, QueueInst]]]] = field(default_factory=list)
     tensors: list[HostTensor] = field(default_factory=list)
     arrays: list[NDArray[np.uint8]] = field(default_factory=list)
-    flows: list[Flow] = field(default_factory=list)
+    flows: list[StreamedVectors] = field(default_factory=list)
     cells: set[tuple] = field(default_factory=set)
     maps: tuple[tuple[int, ...], ...] = ()
 
@@ -77,7 +77,7 @@ class Draft:
                 raise Taken
             self.cells.add(cell)
 
-    def put(self, flow: Flow, planes: int = 0) -> Flow:
+    def put(self, flow: StreamedVectors, planes: int = 0) -> StreamedVectors:
         key = MACHINE.diagonal(flow.stream, flow.position, flow.time)
         for plane in range(planes or TYPES[flow.dtype].nbytes):
             self.take(*(("stream", flow.chip, flow.stream + plane, key + i * flow.period) for i in range(flow.count)))
@@ -137,7 +137,7 @@ class Draft:
             bits = values.astype(TYPES[dtype].numpy).view(np.uint8).copy()
         self.arrays.append(bits if role == "in" else np.zeros_like(bits))
 
-    def read(self, chip: int, dtype: str, count: int, period: int, stream: int, position: int, time: int) -> Flow:
+    def read(self, chip: int, dtype: str, count: int, period: int, stream: int, position: int, time: int) -> StreamedVectors:
         """An array of its own that passes a position at a time."""
         places = []
         for plane in range(TYPES[dtype].nbytes):
@@ -151,9 +151,9 @@ class Draft:
             self.issue(chip, name, issue, QueueInst("RD", dst=stream + plane, address=bank * 4096 + row, step=1), count, period)
             places.append(SliceRows(name, bank, row, chip))
         self.tensor("in", dtype, count, places)
-        return self.put(Flow(chip, stream, dtype, position, time, count, period))
+        return self.put(StreamedVectors(chip, stream, dtype, position, time, count, period))
 
-    def write(self, flow: Flow) -> None:
+    def write(self, flow: StreamedVectors) -> None:
         """A flow into an array that the host reads, by slices that it comes to; perhaps back on another stream."""
         places = []
         for plane in range(TYPES[flow.dtype].nbytes):
@@ -200,7 +200,7 @@ class Draft:
         kind = result_type(op, dtype)
         stream = self.stream(TYPES[kind].nbytes)
         self.issue(chip, f"VXM.{number}", time, replace(inst, dst=stream, flags=PUT_FLAG), count, period)
-        flow = self.put(Flow(chip, stream, kind, CENTRE, there, count // every, apart))
+        flow = self.put(StreamedVectors(chip, stream, kind, CENTRE, there, count // every, apart))
         return number, there, kind, flow
 
     def operand(self, chip, inst: QueueInst, part: str, use: Use, time, count, period, made, every) -> QueueInst:
@@ -244,7 +244,7 @@ class Draft:
         self.issue(chip, f"{unit}{rng.randrange(8)}", time, inst, count, period)
         there = time + MACHINE.delays[latency_key(op, dtype)]
         for kind, first in [("uint8", dst + i) for i in range(16)] if op == "TRN" else [(dtype, dst)]:
-            self.write(self.put(Flow(chip, first, kind, position, there, count, period)))
+            self.write(self.put(StreamedVectors(chip, first, kind, position, there, count, period)))
 
     def product(self) -> None:
         """One or two sets of weights in a plane or pair, multiplied one after the other into the same accumulators."""
@@ -281,7 +281,7 @@ class Draft:
         drained, kind = first + delay + rng.randint(0, 3), "int32" if dtype == "int8" else "fp32"
         dst = self.stream(4, not west)
         self.issue(chip, f"{name}.DRN", drained, QueueInst("DRN", kind, dst=dst, address=row, step=1), count, 1)
-        self.write(self.put(Flow(chip, dst, kind, position, drained + 4, count, 1)))
+        self.write(self.put(StreamedVectors(chip, dst, kind, position, drained + 4, count, 1)))
 
     def gather(self) -> None:
         """A table's rows by an index that stays below 256."""
@@ -297,7 +297,7 @@ class Draft:
         self.bank(chip, name, bank, time + 4, count, 1, writes=False)
         dst = self.stream(1)
         self.issue(chip, name, time, QueueInst("GTH", a=stream, dst=dst, address=bank * 4096 + row), count, 1)
-        self.write(self.put(Flow(chip, dst, "uint8", position, time + 9, count, 1)))
+        self.write(self.put(StreamedVectors(chip, dst, "uint8", position, time + 9, count, 1)))
 
     def scatter(self) -> None:
         """Bytes into rows that the host fills before and reads after."""
@@ -329,7 +329,7 @@ class Draft:
         self.issue(chip, f"C2C.{link}", time, QueueInst("SND", a=flow.stream), 1, 1)
         dst = self.stream(1)
         self.issue(peer, f"C2C.{back}", time + 217, QueueInst("RCV", dst=dst), 1, 1)
-        self.write(self.put(Flow(peer, dst, "uint8", there, time + 217, 1, 1)))
+        self.write(self.put(StreamedVectors(peer, dst, "uint8", there, time + 217, 1, 1)))
 
     def again(self) -> None:
         """A flow stored once more, by slices further on."""

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tilefw_spatial.program import Allocation, AxisMap, ChipCode, HostTensor, SliceRows, Transfer
-from tilefw_spatial.simulate.chip import SimulatedChip
+from tilefw_spatial.simulate.chip import SpatialChip
 from tilefw_spatial.simulate.findings import Findings
 from tilefw_spatial.simulate.transfers import HostBuffer, collect, fill, gathered, place
 
@@ -58,9 +58,9 @@ def allocation(dtype: str, nbytes: int) -> Allocation:
     return Allocation(dtype, VECTORS, planes, 3, 33)
 
 
-def machine() -> tuple[SimulatedChip, Findings]:
+def machine() -> tuple[SpatialChip, Findings]:
     findings = Findings(frozenset({"bounds", "initialisation"}), MACHINE)
-    return SimulatedChip(0, MACHINE, ChipCode({}), findings), findings
+    return SpatialChip(0, MACHINE, ChipCode({}), findings), findings
 
 
 @given(transfers(), st.sampled_from([("uint8", 1), ("fp16", 2), ("fp32", 4)]), st.integers(0, 9))

@@ -34,7 +34,7 @@ class Request:
     count: int
 
 
-class SimulatedChip:
+class SpatialChip:
     """One chip's state. `now` is the cycle up to which everything has happened; `patience` how long the first vector of a reduction
     may wait for the last."""
 

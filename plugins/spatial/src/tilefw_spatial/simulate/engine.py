@@ -20,7 +20,7 @@ from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import SpatialProgram
 from tilefw_spatial.simulate import matrix_unit, memory_unit, switch_unit, vector_unit
 from tilefw_spatial.simulate.burst import Burst
-from tilefw_spatial.simulate.chip import SimulatedChip
+from tilefw_spatial.simulate.chip import SpatialChip
 from tilefw_spatial.simulate.findings import Findings
 from tilefw_spatial.simulate.issue import QueueIssue
 from tilefw_spatial.simulate.links import Links
@@ -43,7 +43,7 @@ class Simulation:
     machine: Machine
     findings: Findings
     budget: int
-    chips: list[SimulatedChip] = field(default_factory=list)
+    chips: list[SpatialChip] = field(default_factory=list)
     bursts: list[Burst] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -52,7 +52,7 @@ class Simulation:
                 f"the program was made for another machine file than this {self.machine.name}", code="TFW0737",
                 note=f"made for {self.program.machine_hash[:16]}, this is {self.machine.hash[:16]}",
             )
-        self.chips = [SimulatedChip(i, self.machine, code, self.findings) for i, code in enumerate(self.program.chips)]
+        self.chips = [SpatialChip(i, self.machine, code, self.findings) for i, code in enumerate(self.program.chips)]
         for chip, code in zip(self.chips, self.program.chips, strict=True):
             issued = QueueIssue(code, self.machine, chip.number, self.findings, self.budget)
             self.bursts += [burst for bursts in issued.queues.values() for burst in bursts]
@@ -78,7 +78,7 @@ def last_event(machine: Machine, burst: Burst) -> int:
 class _Execution:
     """The heap of bursts; and for each slice and plane those that access its rows, in the order in which they are due."""
 
-    def __init__(self, machine: Machine, chips: list[SimulatedChip], bursts: list[Burst]) -> None:
+    def __init__(self, machine: Machine, chips: list[SpatialChip], bursts: list[Burst]) -> None:
         self._machine, self._chips = machine, chips
         self._links = Links(machine)
         self._units = [MatrixUnits(machine) for _ in chips]
@@ -160,7 +160,7 @@ class _Execution:
             return burst.count
         return ceil_div(times[index] - burst.time, burst.period)
 
-    def _do(self, chip: SimulatedChip, burst: Burst) -> int:
+    def _do(self, chip: SpatialChip, burst: Burst) -> int:
         name = _name(burst)
         if name in _CHIP:
             return _CHIP[name](chip, burst)
@@ -183,11 +183,11 @@ def _owner(burst: Burst) -> tuple[int, str, int]:
     return burst.chip, burst.queue.unit, burst.queue.number
 
 
-_CHIP: Mapping[str, Callable[[SimulatedChip, Burst], int]] = {
+_CHIP: Mapping[str, Callable[[SpatialChip, Burst], int]] = {
     "RD": memory_unit.read, "WR": memory_unit.write, "GTH": memory_unit.gather, "SCT": memory_unit.scatter,
     **dict.fromkeys(("LSH", "SELL", "PRM", "DST", "TRN"), switch_unit.switch),
 }
-_PLANES: Mapping[str, Callable[[SimulatedChip, MatrixUnits, Burst], int]] = {
+_PLANES: Mapping[str, Callable[[SpatialChip, MatrixUnits, Burst], int]] = {
     "LW": matrix_unit.load_weights, "IW": matrix_unit.install, "MAC": matrix_unit.multiply, "DRN": matrix_unit.drain,
 }
 

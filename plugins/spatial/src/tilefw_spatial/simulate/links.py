@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.simulate.burst import Burst
-from tilefw_spatial.simulate.chip import Request, SimulatedChip
+from tilefw_spatial.simulate.chip import Request, SpatialChip
 from tilefw_spatial.simulate.findings import Faults
 from tilefw_spatial.simulate.line import Line, LineSegment
 
@@ -17,7 +17,7 @@ class Links:
         self._lines: dict[tuple[int, int], Line] = {}
         self._last: dict[tuple[int, int], Burst] = {}
 
-    def send(self, chip: SimulatedChip, burst: Burst) -> int:
+    def send(self, chip: SpatialChip, burst: Burst) -> int:
         """SND: what passes now leaves."""
         machine, end = self._machine, (chip.number, burst.queue.number)
         ((vector,), tainted, _) = chip.take(burst, [Request(burst.inst.a, 1, burst.time, 1, 1)])
@@ -30,7 +30,7 @@ class Links:
         line.add(LineSegment(burst.time + machine.delays["link"], 1, 1, vector[0], tainted, burst))
         return 1
 
-    def receive(self, chip: SimulatedChip, burst: Burst) -> int:
+    def receive(self, chip: SpatialChip, burst: Burst) -> int:
         """RCV: the vector that arrives now, on a stream."""
         machine, link = self._machine, burst.queue.number
         if link >= machine.local_links:

@@ -16,7 +16,7 @@ from tilefw_spatial.isa import ACCUMULATE_FLAG, HALF_FLAG, TYPES
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.simulate import matrix_sums
 from tilefw_spatial.simulate.burst import Burst
-from tilefw_spatial.simulate.chip import Request, SimulatedChip, Taint
+from tilefw_spatial.simulate.chip import Request, SpatialChip, Taint
 from tilefw_spatial.simulate.findings import Faults
 from tilefw_spatial.simulate.line import Line, LineSegment
 
@@ -88,7 +88,7 @@ class MatrixUnits:
         return self.plane(burst.queue.unit, burst.queue.number)
 
 
-def load_weights(chip: SimulatedChip, units: MatrixUnits, burst: Burst) -> int:
+def load_weights(chip: SpatialChip, units: MatrixUnits, burst: Burst) -> int:
     """LW: rows of K into a buffer. It is done as a whole, when its last vectors pass."""
     inst, nbytes = burst.inst, TYPES[burst.inst.dtype].nbytes
     streams = chip.machine.weight_streams
@@ -109,7 +109,7 @@ def load_weights(chip: SimulatedChip, units: MatrixUnits, burst: Burst) -> int:
     return burst.count
 
 
-def install(chip: SimulatedChip, units: MatrixUnits, burst: Burst) -> int:
+def install(chip: SpatialChip, units: MatrixUnits, burst: Burst) -> int:
     """IW: a buffer becomes what is multiplied by."""
     plane, buffer = units.of(burst), burst.inst.imm
     weights = plane.buffers[buffer]
@@ -122,7 +122,7 @@ def install(chip: SimulatedChip, units: MatrixUnits, burst: Burst) -> int:
     return 1
 
 
-def multiply(chip: SimulatedChip, units: MatrixUnits, burst: Burst) -> int:
+def multiply(chip: SpatialChip, units: MatrixUnits, burst: Burst) -> int:
     """MAC: products of activations with the installed weights, into accumulators. All points lie between two installs."""
     inst, machine = burst.inst, chip.machine
     integer = inst.dtype == "int8"
@@ -146,7 +146,7 @@ def multiply(chip: SimulatedChip, units: MatrixUnits, burst: Burst) -> int:
     return count
 
 
-def drain(chip: SimulatedChip, units: MatrixUnits, burst: Burst) -> int:
+def drain(chip: SpatialChip, units: MatrixUnits, burst: Burst) -> int:
     """DRN: accumulators onto streams."""
     plane = units.of(burst)
     rows = _accumulators(chip, burst)
@@ -164,7 +164,7 @@ def _codes(planes: NDArray[np.uint8], begin: int, end: int) -> NDArray[Any]:
     return planes[0][:, begin:end].astype(np.uint16) | planes[1][:, begin:end].astype(np.uint16) << 8
 
 
-def _occupy(chip: SimulatedChip, units: MatrixUnits, burst: Burst) -> None:
+def _occupy(chip: SpatialChip, units: MatrixUnits, burst: Burst) -> None:
     """A pair's multiplication takes both planes of its side."""
     pair = burst.inst.dtype != "int8"
     for number in range(chip.machine.planes) if pair else (burst.queue.number,):
@@ -176,7 +176,7 @@ def _occupy(chip: SimulatedChip, units: MatrixUnits, burst: Burst) -> None:
             chip.findings.add(Faults.WEIGHTS, message, burst, max(burst.time, rival.start), other=rival.source)
 
 
-def _weights(chip: SimulatedChip, units: MatrixUnits, burst: Burst, depth: int) -> Weights | None:
+def _weights(chip: SpatialChip, units: MatrixUnits, burst: Burst, depth: int) -> Weights | None:
     """The weights that a MAC multiplies by; None, and a finding, where there are none of its type and depth."""
     found = units.of(burst).installed(burst.time)
     weights = None if found is None else found.weights
@@ -196,12 +196,12 @@ def _weights(chip: SimulatedChip, units: MatrixUnits, burst: Burst, depth: int) 
     return weights
 
 
-def _overwritten(chip: SimulatedChip, user: Burst, load: Burst, cycle: int) -> None:
+def _overwritten(chip: SpatialChip, user: Burst, load: Burst, cycle: int) -> None:
     message = f"the weights that {user.queue.name} multiplies by are being overwritten"
     chip.findings.add(Faults.WEIGHTS, message, user, cycle, other=load)
 
 
-def _accumulators(chip: SimulatedChip, burst: Burst) -> SliceRows:
+def _accumulators(chip: SpatialChip, burst: Burst) -> SliceRows:
     """The accumulators of a burst's points; outside of its bank is reported, and the last row taken instead."""
     size = chip.machine.accumulator_rows
     begin = burst.inst.address // size * size
@@ -216,7 +216,7 @@ def _accumulators(chip: SimulatedChip, burst: Burst) -> SliceRows:
     return np.where(outside, begin + size - 1, rows)
 
 
-def _accumulate(chip: SimulatedChip, plane: Plane, burst: Burst, sums: NDArray[Any], tainted: Taint) -> None:
+def _accumulate(chip: SpatialChip, plane: Plane, burst: Burst, sums: NDArray[Any], tainted: Taint) -> None:
     rows = _accumulators(chip, burst)
     bad = np.zeros(burst.count, bool) if tainted is None else tainted
     if isinstance(rows, slice) or burst.step or burst.count == 1:

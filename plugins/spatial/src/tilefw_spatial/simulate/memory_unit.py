@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilefw_spatial.simulate.burst import Burst
-from tilefw_spatial.simulate.chip import Request, SimulatedChip, Taint
+from tilefw_spatial.simulate.chip import Request, SpatialChip, Taint
 from tilefw_spatial.simulate.findings import Faults
 
 # Cycles from the passing of a gather's index to the read: the delay of a write's operand, twice (`isa.table`, GTH).
 GATHER_READ = 4
 
 
-def read(chip: SimulatedChip, burst: Burst) -> int:
+def read(chip: SpatialChip, burst: Burst) -> int:
     """RD: rows onto a stream. A copy: the row may be written again while its vector flows."""
     slice_ = chip.slices[burst.queue.unit]
     rows = chip.slices.rows(burst)
@@ -25,7 +25,7 @@ def read(chip: SimulatedChip, burst: Burst) -> int:
     return burst.count
 
 
-def write(chip: SimulatedChip, burst: Burst) -> int:
+def write(chip: SpatialChip, burst: Burst) -> int:
     """WR: what passes into rows."""
     due = burst.time + chip.machine.delays["write"]
     (values,), tainted, count = chip.take(burst, [Request(burst.inst.a, 1, due, burst.period, burst.count)])
@@ -39,7 +39,7 @@ def write(chip: SimulatedChip, burst: Burst) -> int:
     return count
 
 
-def gather(chip: SimulatedChip, burst: Burst) -> int:
+def gather(chip: SpatialChip, burst: Burst) -> int:
     """GTH: each lane's own byte of the row that its index names."""
     machine = chip.machine
     (index,), tainted, count = chip.take(burst, [Request(burst.inst.a, 2, burst.time, burst.period, burst.count)])
@@ -53,7 +53,7 @@ def gather(chip: SimulatedChip, burst: Burst) -> int:
     return count
 
 
-def scatter(chip: SimulatedChip, burst: Burst) -> int:
+def scatter(chip: SpatialChip, burst: Burst) -> int:
     """SCT: each lane's own byte into the row that its index names."""
     due = burst.time + chip.machine.delays["scatter"]
     requests = [Request(burst.inst.a, 2, due, burst.period, burst.count), Request(burst.inst.b, 1, due, burst.period, burst.count)]
@@ -70,7 +70,7 @@ def scatter(chip: SimulatedChip, burst: Burst) -> int:
     return count
 
 
-def sound(chip: SimulatedChip, burst: Burst, tainted: Taint, cycle: int) -> None:
+def sound(chip: SpatialChip, burst: Burst, tainted: Taint, cycle: int) -> None:
     """Report a store of what was never initialised."""
     if tainted is not None:
         message = f"what was never initialised is stored in {burst.queue.unit}"
@@ -85,7 +85,7 @@ def _rows(data: NDArray[np.uint8], burst: Burst, rows: NDArray[np.int64]) -> NDA
 
 
 def _addressed(
-    chip: SimulatedChip, burst: Burst, index: NDArray[np.uint8]
+    chip: SpatialChip, burst: Burst, index: NDArray[np.uint8]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
     """Rows [count, lanes] that indices of two byte planes name, their lanes, and where they leave the bank, which is reported."""
     machine = chip.machine

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from tilefw_spatial.isa import OPS, TYPES, latency_key
 from tilefw_spatial.program import QueueInst
 from tilefw_spatial.simulate.burst import Burst
-from tilefw_spatial.simulate.chip import Request, SimulatedChip
+from tilefw_spatial.simulate.chip import Request, SpatialChip
 
 Planes = NDArray[np.uint8]  # [planes, n, lanes]
 
 
-def switch(chip: SimulatedChip, burst: Burst) -> int:
+def switch(chip: SpatialChip, burst: Burst) -> int:
     """Any row of a switch; returns how many points it did."""
     inst = burst.inst
     name = OPS[inst.op][0].name
@@ -30,20 +30,20 @@ def switch(chip: SimulatedChip, burst: Burst) -> int:
     return count
 
 
-def _shifted(chip: SimulatedChip, inst: QueueInst, taken: list[Planes]) -> Planes:
+def _shifted(chip: SpatialChip, inst: QueueInst, taken: list[Planes]) -> Planes:
     lanes = np.arange(chip.machine.lanes) - inst.step
     return _mapped(taken[0], np.where((lanes >= 0) & (lanes < chip.machine.lanes), lanes, -1))
 
 
-def _permuted(chip: SimulatedChip, inst: QueueInst, taken: list[Planes]) -> Planes:
+def _permuted(chip: SpatialChip, inst: QueueInst, taken: list[Planes]) -> Planes:
     return _mapped(taken[0], chip.maps[inst.map])
 
 
-def _merged(chip: SimulatedChip, inst: QueueInst, taken: list[Planes]) -> Planes:
+def _merged(chip: SpatialChip, inst: QueueInst, taken: list[Planes]) -> Planes:
     return np.where(chip.maps[inst.map] >= 0, taken[0], taken[1])
 
 
-def _transposed(chip: SimulatedChip, inst: QueueInst, taken: list[Planes]) -> Planes:
+def _transposed(chip: SpatialChip, inst: QueueInst, taken: list[Planes]) -> Planes:
     """In each superlane byte j of stream i goes to byte i of stream j."""
     machine = chip.machine
     tiles = taken[0].reshape(machine.switch_streams, -1, machine.superlanes, machine.superlane_lanes)
@@ -54,6 +54,6 @@ def _mapped(values: Planes, source: NDArray[np.int64]) -> Planes:
     return np.where(source >= 0, values[..., np.maximum(source, 0)], np.uint8(0))
 
 
-_MOVES: Mapping[str, Callable[[SimulatedChip, QueueInst, list[Planes]], Planes]] = {
+_MOVES: Mapping[str, Callable[[SpatialChip, QueueInst, list[Planes]], Planes]] = {
     "LSH": _shifted, "PRM": _permuted, "DST": _permuted, "SELL": _merged, "TRN": _transposed,
 }

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tilefw.api import CodeError, LaunchError
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.program import Allocation, HostTensor, Transfer
-from tilefw_spatial.simulate.chip import SimulatedChip
+from tilefw_spatial.simulate.chip import SpatialChip
 from tilefw_spatial.simulate.findings import Faults, Findings
 
 Words = NDArray[Any]  # elements as unsigned integers of their width
@@ -59,7 +59,7 @@ class _Axis:
         return _Axis(self.host[part], self.word[part])
 
 
-def fill(tensor: HostTensor, buffers: Sequence[HostBuffer | None], chips: Sequence[SimulatedChip], findings: Findings) -> None:
+def fill(tensor: HostTensor, buffers: Sequence[HostBuffer | None], chips: Sequence[SpatialChip], findings: Findings) -> None:
     """Put an `in` or `const` array into its slices."""
     allocation = tensor.allocation
     nbytes = TYPES[allocation.dtype].nbytes
@@ -81,7 +81,7 @@ def fill(tensor: HostTensor, buffers: Sequence[HostBuffer | None], chips: Sequen
     place(allocation, vectors, None if poison is None else np.logical_or.reduce(poison != 0, axis=1), chips)
 
 
-def collect(tensor: HostTensor, buffers: Sequence[HostBuffer | None], chips: Sequence[SimulatedChip], findings: Findings) -> None:
+def collect(tensor: HostTensor, buffers: Sequence[HostBuffer | None], chips: Sequence[SpatialChip], findings: Findings) -> None:
     """Bring an `out` array to the host."""
     nbytes = TYPES[tensor.allocation.dtype].nbytes
     vectors, written = gathered(tensor.allocation, chips)
@@ -95,7 +95,7 @@ def collect(tensor: HostTensor, buffers: Sequence[HostBuffer | None], chips: Seq
             _move(transfer, poison, origin, np.zeros_like(vectors), buffer.name, None, to_host=True)
 
 
-def place(allocation: Allocation, vectors: Words, poisoned: NDArray[np.bool_] | None, chips: Sequence[SimulatedChip]) -> None:
+def place(allocation: Allocation, vectors: Words, poisoned: NDArray[np.bool_] | None, chips: Sequence[SpatialChip]) -> None:
     """Vectors into the rows of their allocation; those that are poisoned are as if nobody had written them."""
     for rows, plane, index in _allocations(allocation):
         count = len(range(*index.indices(allocation.vectors)))
@@ -105,7 +105,7 @@ def place(allocation: Allocation, vectors: Words, poisoned: NDArray[np.bool_] | 
         slice_.written[begin : begin + count] = True if poisoned is None else ~poisoned[index]
 
 
-def gathered(allocation: Allocation, chips: Sequence[SimulatedChip]) -> tuple[Words, NDArray[np.bool_]]:
+def gathered(allocation: Allocation, chips: Sequence[SpatialChip]) -> tuple[Words, NDArray[np.bool_]]:
     """The vectors of an allocation, and whether all bytes of each were ever written."""
     nbytes, lanes = TYPES[allocation.dtype].nbytes, chips[0].machine.lanes
     raw = np.empty((allocation.vectors, lanes, nbytes), np.uint8)

@@ -17,7 +17,7 @@ from tilefw_spatial.isa.types import values as elements
 from tilefw_spatial.isa.wellformed import ABSOLUTE, NEGATE, kind_of
 from tilefw_spatial.program import QueueInst
 from tilefw_spatial.simulate.burst import Burst
-from tilefw_spatial.simulate.chip import Request, SimulatedChip, Taint, taint_of
+from tilefw_spatial.simulate.chip import Request, SpatialChip, Taint, taint_of
 from tilefw_spatial.simulate.findings import Faults
 from tilefw_spatial.simulate.line import LineFound, LineSegment
 
@@ -33,7 +33,7 @@ class _Operand:
     every: int
 
 
-def compute(chip: SimulatedChip, burst: Burst) -> int:
+def compute(chip: SpatialChip, burst: Burst) -> int:
     """Any row of the vector unit; returns how many points it did."""
     inst = burst.inst
     row, _ = OPS[inst.op]
@@ -51,7 +51,7 @@ def compute(chip: SimulatedChip, burst: Burst) -> int:
     return count
 
 
-def _cut_short(chip: SimulatedChip, burst: Burst, count: int, every: int) -> int:
+def _cut_short(chip: SpatialChip, burst: Burst, count: int, every: int) -> int:
     """A reduction that lacks one of its vectors: zeros are its result, and the finding."""
     message = f"a reduction of {every} vectors at {burst.queue.name} lacks one"
     chip.findings.add(Faults.OPERAND, message, burst, burst.time + count * burst.period)
@@ -68,7 +68,7 @@ def _operand(inst: QueueInst, field: WordField, every: int) -> _Operand | None:
     return _Operand("abc".index(field.part), kind, dtype, getattr(inst, field.part), every if field.use is Use.START else 1)
 
 
-def _operands(chip: SimulatedChip, burst: Burst, operands: list[_Operand], every: int) -> tuple[list[NDArray[Any]], Taint, int]:
+def _operands(chip: SpatialChip, burst: Burst, operands: list[_Operand], every: int) -> tuple[list[NDArray[Any]], Taint, int]:
     """The operands' elements for as many points as all of them are there."""
     streams = [o for o in operands if o.kind is OperandKind.STREAM]
     found = {o.position: _from_alu(chip, burst, o) for o in operands if o.kind is OperandKind.ALU}
@@ -114,7 +114,7 @@ def _spread(tainted: Taint, every: int, count: int) -> Taint:
     return tainted if tainted is None or every == 1 else np.repeat(tainted, every)[:count]
 
 
-def _from_alu(chip: SimulatedChip, burst: Burst, operand: _Operand) -> LineFound:
+def _from_alu(chip: SpatialChip, burst: Burst, operand: _Operand) -> LineFound:
     """Another ALU's results, taken so many steps after they appeared; where the very first is missing, zero and a finding."""
     number, steps = alu_and_steps(operand.value)
     delay = steps * chip.machine.delay_step
@@ -127,7 +127,7 @@ def _from_alu(chip: SimulatedChip, burst: Burst, operand: _Operand) -> LineFound
     return LineFound(np.zeros((1, chip.machine.lanes), np.uint32), None, 1)
 
 
-def _deliver(chip: SimulatedChip, burst: Burst, result: NDArray[Any], tainted: Taint, every: int) -> None:
+def _deliver(chip: SpatialChip, burst: Burst, result: NDArray[Any], tainted: Taint, every: int) -> None:
     """Results into the ALU's pipe, and onto streams where the instruction asks for it."""
     machine, inst = chip.machine, burst.inst
     delay = machine.delays[isa.latency_key(inst.op, inst.dtype)]
