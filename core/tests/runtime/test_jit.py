@@ -35,6 +35,7 @@ class Launched:
     values: dict[str, Any]
     grid: Any
     keywords: dict[str, Any]
+    executor: str = "sim"
     times: dict[str, float] = field(default_factory=dict)
 
 

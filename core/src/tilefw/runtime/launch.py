@@ -101,6 +101,10 @@ def launch(
     resolved = config.resolve(config.settings(**execution))
     target = find(resolved.target)
     extents = grid_of(grid)
+    values = {
+        name: array_argument(value, f"argument '{name}' of {fn.__name__}") if is_array(value) else value
+        for name, value in values.items()
+    }
     facts = facts_of(target.info, values)
     source = from_jit(fn, signature, constexprs)
     bound = launch_of(target.info, values, extents)

@@ -96,6 +96,11 @@ def test_a_version_before_the_chips_first_is_told(machine: Callable[..., StandIn
     assert f"too old for {CHIP.name}: 7.0 or newer" in error.message
 
 
+def test_a_library_that_does_not_tell_its_version_is_told(machine: Callable[..., StandIn]) -> None:
+    machine(failing={"hipRuntimeGetVersion": 999})
+    assert "hipRuntimeGetVersion: hipErrorUnknown" in refused("TFW0605").message
+
+
 def test_a_machine_without_a_card_is_told(machine: Callable[..., StandIn]) -> None:
     machine([])
     assert "no card" in refused("TFW0606").message

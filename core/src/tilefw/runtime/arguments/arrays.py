@@ -64,7 +64,7 @@ def reinterpret(array: Any, element: str) -> TypedArray:
 
 def is_array(value: Any) -> bool:
     """Whether `value` is something that `host_array` takes or refuses as an array; numbers and None are not."""
-    if isinstance(value, TypedArray | np.ndarray):
+    if isinstance(value, HostArray | DeviceArray | TypedArray | np.ndarray):
         return True
     if isinstance(value, np.generic):  # a number, though it has a buffer and an interface
         return False
@@ -91,7 +91,10 @@ def in_device_memory(array: DeviceArray) -> LaunchError:
 
 
 def array_argument(value: Any, what: str = "the argument") -> HostArray | DeviceArray:
-    """`value` as memory of the host or of a card; raises LaunchError when it is none, or has elements that no kernel knows."""
+    """`value` as memory of the host or of a card, or itself where it is that already; raises LaunchError when it is none, or has
+    elements that no kernel knows."""
+    if isinstance(value, HostArray | DeviceArray):
+        return value
     if isinstance(value, TypedArray):
         return replace(array_argument(value.array, what), dtype=value.dtype)
     if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "untyped_storage"):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 
 from tilefw.api import UnsupportedError
-from tilefw.api.hardware import DriverLibrary, find
+from tilefw.api.hardware import DriverError, DriverLibrary, find
 from tilefw_amd.device.interface import HIP
 
 FILE = "libamdhip64.so"
@@ -62,7 +62,12 @@ def opened(path: str) -> DriverLibrary:
 def library() -> DriverLibrary:
     """The library of this machine; raises UnsupportedError TFW0604 where there is none, TFW0605 where it is too old."""
     found = opened(find(HIP, candidates()))
-    said = version(found)
+    try:
+        said = version(found)
+    except DriverError as error:
+        raise UnsupportedError(
+            f"the HIP runtime library does not tell its version: {error}", code="TFW0605", note=f"the library is {found.path}",
+        ) from None
     if said[:2] < FIRST_VERSION:
         raise too_old(said, FIRST_VERSION, found.path)
     return found
