@@ -11,7 +11,7 @@ import numpy as np
 from oracles.case import InOut, Input, Number, Output
 from oracles.chips import Chip
 from oracles.corpus import Item
-from tilefw.api import ALL_CHECKS, Artifact, Backend, BufferView, LaunchOptions, LaunchReport, Scalar
+from tilefw.api import ALL_CHECKS, Artifact, Backend, BufferView, Device, LaunchOptions, LaunchReport, Scalar
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,13 @@ def parse(code: str | bytes, name: str, chip: Chip) -> Artifact:
     return backend(chip.target).parse(code, f"{name}.{form}")
 
 
-def run(item: Item, artifact: Artifact | None = None, **options: object) -> Outcome:
-    """Launch `artifact` (the item's own code when None) on the item's data, in a fresh simulator, all checks on.
+def run(item: Item, artifact: Artifact | None = None, device: Device | None = None, **options: object) -> Outcome:
+    """Launch `artifact` (the item's own code when None) on the item's data, in a fresh simulator, all checks on, or on `device`.
 
     `options` override those of the launch (`seed`, `budget`, `numerics`, `checks`).
     """
     artifact = artifact or parse(item.code, item.name, item.chip)
-    device = backend(item.chip.target).simulator()
+    device = device or backend(item.chip.target).simulator()
     handles: dict[str, tuple[int, np.ndarray]] = {}
     arguments: list[BufferView | Scalar] = []
     for name, argument in item.inputs.items():
@@ -61,6 +61,8 @@ def run(item: Item, artifact: Artifact | None = None, **options: object) -> Outc
     arguments += [BufferView(0)] * item.launch.hidden
     merged = {"block": item.launch.block, "dynamic_shared": item.launch.dynamic_shared, "checks": ALL_CHECKS, **options}
     report = device.launch(device.load(artifact), item.entry, item.launch.grid, arguments, LaunchOptions(**merged))
+    if report.completion is not None:
+        report.completion.wait()
     outputs = {
         name: np.frombuffer(device.read(handle, array.nbytes), np.uint8).view(array.dtype).reshape(array.shape)
         for name, (handle, array) in handles.items()

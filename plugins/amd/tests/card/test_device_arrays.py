@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -251,3 +252,15 @@ def test_streams_follow_one_another(standin: StandIn) -> None:
     device.read_into(handle, seen, stream=second)
     device.synchronize(second)
     assert seen == word
+
+
+def test_threads_launch_on_cards_of_their_own(pair: StandIn) -> None:
+    """Which card is current is each thread's own."""
+    first, second = card(0), card(1)
+    cards = enumerate((first, second, first, second), 1)
+    made = [(OnCard(one, X * factor), OnCard(one, np.zeros_like(X))) for factor, one in cards]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in pool.map(lambda pair: launch(*pair).wait(), made):
+            pass
+    for factor, (_, out) in enumerate(made, 1):
+        assert np.array_equal(out.get(), 2 * factor * X)
