@@ -151,3 +151,44 @@ def test_elements_of_six_bits_lie_one_behind_the_other() -> None:
     got = MatrixUnit(False).multiply(ONE_WAVE, (words(packed), words(ones), sums(np.zeros((16, 16)))), maps, SUM)
     value = codes.view(ml_dtypes.float6_e2m3fn).astype(np.float64).reshape(4, 16, 32).sum(axis=(0, 2))
     assert np.array_equal(dense(got), np.broadcast_to(value[:, None], (16, 16)))
+
+
+# 16 x 128 by 128 x 16 of f8E4M3FN with a scale for each 32 k, in the lane of row or column and block.
+_ROW, _K = ("l0", "l1", "l2", "l3"), ("e0", "e1", "r0", "r1", "r2", "l4", "l5")
+A8, B8 = Fragment("f8E4M3FN", _ROW, _K), Fragment("f8E4M3FN", _K, _ROW)
+SCALES_A, SCALES_B = Fragment("f8E8M0FNU", _ROW, ("l4", "l5"), 8), Fragment("f8E8M0FNU", ("l4", "l5"), _ROW, 8)
+ONES = np.full((8, 64), 0x38383838, np.uint32)
+
+
+def scale_codes(exponents: np.ndarray) -> np.ndarray:
+    """[rows, blocks] of powers of two as a value of 8 bits."""
+    return (exponents.T.reshape(1, 1, 64) + 127).astype(np.uint8)
+
+
+def test_each_run_of_k_has_its_scale() -> None:
+    rng = np.random.default_rng(5)
+    first, second = rng.integers(-3, 4, (16, 4)), rng.integers(-3, 4, (16, 4))
+    lanes = executing_lanes(64)
+    got = lanes.scaled_matrix_multiply(
+        words(ONES), scale_codes(first), words(ONES), scale_codes(second), sums(np.ones((16, 16))), A8, SCALES_A, B8, SCALES_B,
+        C16, SUM,
+    )  # fmt: skip
+    assert np.array_equal(dense(got), 32 * (2.0**first @ (2.0**second).T) + 1)
+
+
+def test_an_undefined_scale_is_an_undefined_row_or_column() -> None:
+    lanes = executing_lanes(64, follow_undefined=True).shadow
+    poison = np.zeros((1, 1, 64), np.uint8)
+    poison[0, 0, 16 + 3] = 0xFF  # block 1 of row 3
+
+    def clean(values: list[np.ndarray]) -> list[Shadowed]:
+        return [Shadowed(v, np.zeros_like(v)) for v in values]
+
+    codes = scale_codes(np.zeros((16, 4), np.int64))
+    got = lanes.scaled_matrix_multiply(
+        clean(words(ONES)), Shadowed(codes, poison), clean(words(ONES)), Shadowed(codes, np.zeros_like(codes)),
+        clean(sums(np.ones((16, 16)))), A8, SCALES_A, B8, SCALES_B, C16, SUM,
+    )  # fmt: skip
+    marks = np.stack([np.broadcast_to(v.poison, ONE_WAVE).reshape(64) for v in got])
+    lost = marks.reshape(4, 4, 16).transpose(1, 0, 2).reshape(16, 16)
+    assert (lost[3] != 0).all() and not np.delete(lost, 3, axis=0).any()

@@ -21,7 +21,7 @@ from .random_inst import random_inst
 LITERAL = (0x12345678).to_bytes(4, "little")
 _NOP = (0xBF800000).to_bytes(4, "little")
 CRASHED = "LLVM crashed"
-_SLOT = 16  # bytes: an instruction, its literal, and words that get LLVM back into step
+_SLOT = 24  # bytes: an instruction, its literal, and words that get LLVM back into step
 _LINE = re.compile(r"\s+(?P<text>.*?)\s*// (?P<at>[0-9A-F]{12}): ")
 
 needs_objdump = pytest.mark.skipif(
@@ -70,7 +70,7 @@ def dumped(chip: Chip, codes: Sequence[bytes], folder: Path) -> list[str | None]
 
 def _dumped(chip: Chip, codes: Sequence[bytes], folder: Path) -> list[str | None] | None:
     """As `dumped`; None where LLVM crashes somewhere in it."""
-    blob = b"".join((code + 4 * _NOP)[:_SLOT] for code in codes)
+    blob = b"".join((code + 5 * _NOP)[:_SLOT] for code in codes)
     words = (f".long {int.from_bytes(blob[at : at + 4], 'little')}\n" for at in range(0, len(blob), 4))
     source, made = folder / "words.s", folder / "words.o"
     source.write_text("".join(words))

@@ -11,7 +11,6 @@ _CONVERTED = ("f32", "f16", "bf16")
 _OF_CHIP = {
     "gfx950": frozenset({
         # matrix products
-        "v_mfma_scale_f32_16x16x128_f8f6f4", "v_mfma_scale_f32_32x32x64_f8f6f4", "v_mfma_ld_scale_b32",
         *(f"v_smfmac_f32_{shape}_{t}" for shape in ("16x16x64", "32x32x32") for t in ("f16", "bf16")),
         *(f"v_smfmac_i32_{shape}_i8" for shape in ("16x16x128", "32x32x64")),
         *(f"v_smfmac_f32_{shape}_{a}_{b}" for shape in ("16x16x128", "32x32x64") for a in ("fp8", "bf8") for b in ("fp8", "bf8")),

@@ -37,7 +37,7 @@ UNREAL = re.compile(
 )
 # Sources that are integers and have bits for signs all the same: LLVM drops them, and so would the text.
 SIGNS_IGNORED = re.compile(
-    r"v_(?:dot[248]c_i32|cvt_pk_u8_f32|cvt_pkaccum_u8|cvt_sr_|ldexp_|trig_preop|cvt_pk_f32_[fb]f?8|pk_fmac_f16_sdwa)"
+    r"v_(?:dot[248]c_i32|cvt_pk_u8_f32|cvt_pkaccum_u8|cvt_sr_|ldexp_|trig_preop|cvt_pk_f32_[fb]f?8|pk_fmac_f16_sdwa|mfma_ld_scale_b32)"
 )
 
 

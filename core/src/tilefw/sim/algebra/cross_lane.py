@@ -134,6 +134,13 @@ class CrossLanes(Algebra):
         maps = (a_map, b_map, c_map, c_map)
         return self.matrix_unit.multiply_sparse(self.frame.shape, (a, b, c), maps, (index,), index_map, accumulation)
 
+    def scaled_matrix_multiply(
+        self, a: Sequence[Array], a_scales: Array, b: Sequence[Array], b_scales: Array, c: Sequence[Array], a_map: Fragment,
+        a_scale_map: Fragment, b_map: Fragment, b_scale_map: Fragment, c_map: Fragment, accumulation: Accumulation,
+    ) -> tuple[Array, ...]:
+        operands, maps = (a, b, c, (a_scales,), (b_scales,)), (a_map, b_map, c_map, a_scale_map, b_scale_map)
+        return self.matrix_unit.multiply_scaled(self.frame.shape, operands, maps, accumulation)
+
     def lane_id(self) -> Array:
         return self.frame.lane.astype(_WORD)
 

@@ -465,6 +465,15 @@ class Algebra:
         with. Rows of B that no index names do not take part, whatever they hold."""
         ...
 
+    @primitive(lambda a, a_scales, b, b_scales, c, *_, **__: c)
+    def scaled_matrix_multiply(
+        self, a: Sequence[Value], a_scales: Value, b: Sequence[Value], b_scales: Value, c: Sequence[Value], a_map: Fragment,
+        a_scale_map: Fragment, b_map: Fragment, b_scale_map: Fragment, c_map: Fragment, accumulation: Accumulation,
+    ) -> tuple[Value, ...]:
+        """`matrix_multiply` with a factor for each run of k: `a_scale_map` is m x runs, `b_scale_map` runs x n, and run i has the
+        i-th of equal parts of k (OCP MX 1.0: 32 elements and a power of two, "f8E8M0FNU")."""
+        ...
+
     # --- the mask stack of a wave that has one program counter (Chip.mask_stack) ---------------------------------------------
     # Instructions that use these have no guard and no destinations.
 

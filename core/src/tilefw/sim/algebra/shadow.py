@@ -246,6 +246,17 @@ class ShadowLanes:
         lost = [[self._acting(v.poison) for v in side] for side in operands]
         return tuple(map(Shadowed, values, self.base.matrix_unit.poison(self.base.frame.shape, lost, maps)))
 
+    def scaled_matrix_multiply(
+        self, a: Sequence[Any], a_scales: Any, b: Sequence[Any], b_scales: Any, c: Sequence[Any], a_map: Fragment,
+        a_scale_map: Fragment, b_map: Fragment, b_scale_map: Fragment, c_map: Fragment, accumulation: Accumulation,
+    ) -> tuple[Shadowed, ...]:
+        maps = (a_map, b_map, c_map, a_scale_map, b_scale_map)
+        operands = [[_bits_and_poison(v) for v in values] for values in (a, b, c, (a_scales,), (b_scales,))]
+        unit, shape = self.base.matrix_unit, self.base.frame.shape
+        values = unit.multiply_scaled(shape, [[v.bits for v in side] for side in operands], maps, accumulation)
+        lost = [[self._acting(v.poison) for v in side] for side in operands]
+        return tuple(map(Shadowed, values, unit.poison_scaled(shape, lost, maps)))
+
     def _acting(self, poison: Array) -> Array:
         """The poison in lanes that act."""
         return poison if self.base.mask is None else np.where(self.base.mask, poison, _clean(poison))

@@ -119,17 +119,47 @@ class MatrixUnit:
         total = product + c if maps[2].fmt not in _INTEGER else _integer_sum(product, c, accumulation.saturate)
         return self._registers(total, shape, d, operands[2])
 
+    def multiply_scaled(self, shape: Shape, operands: Operands, maps: Maps, accumulation: Accumulation) -> tuple[Array, ...]:
+        """`Algebra.scaled_matrix_multiply`: operands and maps are those of A, B, C and of the scales of A and of B. The factors may
+        leave the range of f32, so sums are f64 until they are rounded."""
+        if self.hardware:
+            _require_model(accumulation)
+        sides = _sides(maps, shape[2])
+        dense = (self._dense(shape, values, side) for values, side in zip(operands, sides, strict=True))
+        a, b, c, rows, columns = (part.astype(np.float64) for part in dense)
+        a = a * np.repeat(rows, a.shape[2] // rows.shape[2], axis=2)
+        b = b * np.repeat(columns, b.shape[1] // columns.shape[1], axis=1)
+        return self._registers(np.matmul(a, b) + c, shape, sides[2], operands[2])
+
+    def poison_scaled(self, shape: Shape, operands: Operands, maps: Maps) -> tuple[Array, ...]:
+        """`poison`, where an undefined scale is as undefined elements of its row or column."""
+        sides = _sides(maps, shape[2])
+        a, b, c, rows, columns = self._marks(shape, operands, sides)
+        lost = c
+        for part, across in ((a, 2), (rows, 2), (b, 1), (columns, 1)):
+            lost = lost | np.any(part, axis=across, keepdims=True)
+        return self._lost(lost, shape, sides[2], operands[2])
+
     def poison(self, shape: Shape, operands: Operands, maps: Maps) -> tuple[Array, ...]:
         """Undefined bits of D, given those of A, B and C: an element is undefined where one of its row, of its column or its
         addend is."""
         *sides, d = self._sides_of(maps, shape[2])
-        a, b, c = [
+        a, b, c = self._marks(shape, operands, sides)
+        lost = np.any(a, axis=2, keepdims=True) | np.any(b, axis=1, keepdims=True) | c
+        return self._lost(lost, shape, d, operands[2])
+
+    @staticmethod
+    def _marks(shape: Shape, operands: Operands, sides: Sequence[_Side]) -> list[Array]:
+        """Which elements of each operand are undefined."""
+        return [
             side.layout.gather(values, shape).reshape(-1, *side.fragment.shape) != 0
             for values, side in zip(operands, sides, strict=True)
         ]
-        lost = a.any(axis=2)[:, :, None] | b.any(axis=1)[:, None, :] | c
-        unsigned = UNSIGNED[element_bits(maps[3].fmt)]
-        return self._spread(np.where(lost, ~unsigned(0), unsigned(0)), shape, d, operands[2])
+
+    def _lost(self, lost: Array, shape: Shape, side: _Side, addend: Sequence[Array]) -> tuple[Array, ...]:
+        """Undefined elements of D as undefined bits of its registers."""
+        unsigned = UNSIGNED[element_bits(side.fragment.fmt)]
+        return self._spread(np.where(lost, ~unsigned(0), unsigned(0)), shape, side, addend)
 
     def _sides_of(self, maps: Maps, lanes: int) -> tuple[_Side, ...]:
         key = (id(maps[0]), id(maps[1]), id(maps[2]), id(maps[3]), lanes)

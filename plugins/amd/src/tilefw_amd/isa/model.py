@@ -89,11 +89,13 @@ SpellingKind = Literal["flag", "number", "hex", "bits", "choice", "inline"]
 
 @dataclass(frozen=True, eq=False)
 class Spelling:
-    """How one modifier is written. `word` stands before the colon, or alone; `choices` map values to whole texts."""
+    """How one modifier is written. `word` stands before the colon, or alone; `choices` map values to whole texts. `values` tells
+    a user what may be written, where that does not follow from the kind."""
 
     kind: SpellingKind
     word: str
     choices: Mapping[int, str] = field(default_factory=dict)
+    values: str = ""
 
     def text(self, value: Modifier) -> str:
         """`value` as LLVM prints it. KeyError when a choice has no such value."""
@@ -260,7 +262,7 @@ class Form:
 class MCInst:
     """`operands` stand in the order of `form.operands`, `modifiers` holds what differs from its default, by LLVM's name.
 
-    `size` is in bytes: 4, 8 or 12, with literal or second word.
+    `size` is in bytes: 4, 8 or 12, with literal or second word; 16 of a product with scales.
     """
 
     form: Form

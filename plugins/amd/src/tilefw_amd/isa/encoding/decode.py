@@ -7,7 +7,7 @@ register, `null` and `lds_direct`, which no chip of the family has.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from tilefw_amd.isa.set import InstructionSet
 UNDEFINED = "TFW0723"
 NONE: Mapping[str, Modifier] = MappingProxyType({})
 
+LONGEST = max(format.size for format in FORMATS.values())
 _PREFIX = 23  # the lowest bit of the longest of the prefixes that tell formats apart
 _LITERAL = object()
 
@@ -32,7 +33,7 @@ def decode(isa: InstructionSet, code: bytes, offset: int = 0, name: str = "code"
     if offset & 3 or offset + 4 > len(code):
         raise _undefined(code, offset, name, "an instruction is whole words of 4 bytes")
     first = int.from_bytes(code[offset : offset + 4], "little")
-    word = int.from_bytes(code[offset : offset + 8], "little")
+    word = int.from_bytes(code[offset : offset + LONGEST], "little")
     reason = ""
     for reader in isa.own(_Readers).of(first):
         form = reader.form
@@ -65,10 +66,10 @@ def _undefined(code: bytes, offset: int, name: str, reason: str) -> CodeError:
 class _FormDecoder:
     """One form, ready to read words."""
 
-    __slots__ = ("apart", "defaults", "form", "mask", "modifiers", "takes")
+    __slots__ = ("apart", "defaults", "form", "longer", "mask", "modifiers", "takes")
 
-    def __init__(self, form: Form) -> None:
-        self.form = form
+    def __init__(self, form: Form, longer: tuple[tuple[int, int], ...]) -> None:
+        self.form, self.longer = form, longer
         self.apart = _apart(form)
         self.takes = tuple(_taker(operand) for operand in form.operands)
         self.modifiers = tuple(_Bits(m.name, m, _spread(m, m.default)) for m in form.modifiers)
@@ -79,6 +80,8 @@ class _FormDecoder:
         """The instruction, or why there is none."""
         if self.apart and word & self.apart == self.apart:
             return "accumulation registers and sc1 are not together here"
+        if self.longer and any(word & bits == value for bits, value in self.longer):
+            return "with the words behind it, it would be one instruction"
         operands: list[object] = []
         size = self.form.size
         for read in self.takes:
@@ -110,6 +113,16 @@ class _FormDecoder:
                     return f"{name} has no value {value}"
                 found[name] = value
         return found
+
+
+def _longer(form: Form, several: Sequence[Form]) -> tuple[tuple[int, int], ...]:
+    """Mask and value of the bits by which words are longer instructions at this opcode, whatever their fixed modifiers are."""
+    found: dict[tuple[int, int], None] = {}
+    for other in several:
+        if other.size > form.size:
+            numbers = mask(piece for name in other.fixed for piece in other.format.fields[name].pieces)
+            found[other.mask & ~numbers, other.value & ~numbers] = None
+    return tuple(found)
 
 
 def _apart(form: Form) -> int:
@@ -197,5 +210,6 @@ class _Readers:
         key = format.name, first >> low & (1 << width) - 1
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = tuple(_FormDecoder(form) for form in self._isa.forms_by_opcode.get(key, ()))
+            several = self._isa.forms_by_opcode.get(key, ())
+            found = self._known[key] = tuple(_FormDecoder(form, _longer(form, several)) for form in several)
         return found

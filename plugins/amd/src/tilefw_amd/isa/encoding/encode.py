@@ -32,7 +32,7 @@ def encode(inst: MCInst) -> bytes:
         word |= put(of.pieces, code)
     for name, value in inst.modifiers.items():
         word = _with_modifier(form, word, name, value)
-    if form.format.name == "mai":
+    if form.format.name in ("mai", "mai_scaled"):
         _check_shared(inst, word)
     code = word.to_bytes(form.size, "little")
     return code if literal < 0 else code + literal.to_bytes(4, "little")

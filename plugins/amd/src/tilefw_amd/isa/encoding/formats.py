@@ -82,6 +82,20 @@ _MAI = {
     "blgp": EncodingField(_bits(61, 3)),
     "matrix_neg": EncodingField(((61, 1), (62, 1), (63, 1))),
 }
+_SECOND = 64  # bits of the half before
+# The half that loads scales (LLVM, `VOP3PInstructions.td`, VOP3PX): op_sel and op_sel_hi choose a byte of each scale's register;
+# the product behind it has a bit of abid set.
+_MAI_SCALED = {
+    **{
+        name: EncodingField(tuple((low + _SECOND, width) for low, width in f.pieces), f.space, f.kinds)
+        for name, f in _MAI.items() if name not in ("index", "matrix_neg")
+    },
+    "scale0": EncodingField(_bits(32, 9), "source", "v"),
+    "scale1": EncodingField(_bits(41, 9), "source", "v"),
+    "scale_op_sel": EncodingField(((11, 1), (12, 1))),
+    "scale_op_sel_hi": EncodingField(((59, 1), (60, 1))),
+    "product": EncodingField(_bits(_SECOND + 16, 16)),
+}
 _SDWA_MODIFIERS = {
     "dst_sel": EncodingField(_bits(40, 3)),
     "dst_unused": EncodingField(_bits(43, 2)),
@@ -200,6 +214,10 @@ FORMATS: dict[str, MicrocodeFormat] = {
         ),
         MicrocodeFormat("vop3p", 8, *_prefix("110100111"), (16, 7), _VOP3P, ("vdst",), ("src0", "src1", "src2")),
         MicrocodeFormat("mai", 8, *_prefix("110100111"), (16, 7), _MAI, ("vdst",), ("src0", "src1", "src2"), group="vop3p"),
+        MicrocodeFormat(
+            "mai_scaled", 16, *_prefix("110100111"), (16, 7), _MAI_SCALED, ("vdst",),
+            ("src0", "src1", "src2", "scale0", "scale1"), group="vop3p",
+        ),
         MicrocodeFormat("ds", 8, *_prefix("110110"), (17, 8), _DS, ("vdst",), ("data0", "data1")),
         MicrocodeFormat("flat", 8, *_prefix("110111"), (18, 7), _FLAT, ("vdst",), ("vdata",)),
         MicrocodeFormat("mtbuf", 8, *_prefix("111010"), (15, 4), _MTBUF, ("vdata",), ("vdata",)),

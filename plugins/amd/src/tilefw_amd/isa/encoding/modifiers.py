@@ -31,6 +31,18 @@ class TruthTable(Spelling):
         return f"{self.word}:{value}" if value <= 10 else f"{self.word}:{value:#x}"
 
 
+class ScaleByte(Spelling):
+    """A bit of the number of a scale's byte, for A and for B: text has a third, of no operand, which is 0."""
+
+    def text(self, value: Modifier) -> str:
+        assert isinstance(value, tuple)
+        return super().text((*value, 0))
+
+    def value(self, text: str) -> Modifier | None:
+        found = super().value(text)
+        return found[:2] if isinstance(found, tuple) and found[2:] in ((), (0,)) else None
+
+
 # Element types and number formats of MTBUF by value (LLVM, `SIDefines.h`, `MTBUFFormat`): four bits and three above them.
 DATA_FORMATS = tuple(
     f"BUF_DATA_FORMAT_{name}" for name in (
@@ -89,6 +101,11 @@ def _dpp_controls() -> dict[int, str]:
     return found | {ROW_NEWBCAST + n: f"row_newbcast:{n}" for n in range(16)}
 
 
+_SCALE_BYTES = (
+    "op_sel + 2 op_sel_hi is the byte, 0 to 3, of the scales of A and of B: op_sel:[1,0,0] op_sel_hi:[0,1,0] are the bytes 1 and 2"
+)
+
+
 def _choices(word: str, names: tuple[str, ...]) -> Spelling:
     return Spelling("choice", word, {value: f"{word}:{name}" for value, name in enumerate(names)})
 
@@ -106,6 +123,8 @@ def _table() -> dict[str, Spelling]:
         "smem_offset": Spelling("hex", "offset"),
         "smem_offset20": Spelling("hex", "offset"),
         "matrix_neg": Spelling("bits", "neg"),  # of the f64 matrix instructions, in the bits of blgp
+        "scale_op_sel": ScaleByte("bits", "op_sel", values=_SCALE_BYTES),
+        "scale_op_sel_hi": ScaleByte("bits", "op_sel_hi", values=_SCALE_BYTES),
         "omod": Spelling("choice", "omod", {1: "mul:2", 2: "mul:4", 3: "div:2"}),
         "dst_unused": _choices("dst_unused", UNUSED),
         "dpp_ctrl": Spelling("choice", "dpp_ctrl", _dpp_controls()),

@@ -24,11 +24,11 @@ _DEFAULTS = {
 # The name in text and in `MCInst.modifiers`, where the field has another.
 NAMES = {
     "offset12": "offset", "smem_offset": "offset", "smem_offset20": "offset", "swizzle": "offset", "matrix_neg": "neg",
-    "wide_dpp_ctrl": "dpp_ctrl", "swap_bound_ctrl": "bound_ctrl",
+    "wide_dpp_ctrl": "dpp_ctrl", "swap_bound_ctrl": "bound_ctrl", "scale_op_sel": "op_sel", "scale_op_sel_hi": "op_sel_hi",
 }  # fmt: skip
 _FIELDS = {"smem_offset": "offset", "smem_offset20": "offset20", "swizzle": "offset", "wide_dpp_ctrl": "dpp_ctrl"}
-_ALWAYS = (frozenset(_DEFAULTS) - {"format"}) | {"smem_offset", "smem_offset20"}
-_BY_ROW = ("mai", "vop3p")
+_ALWAYS = (frozenset(_DEFAULTS) - {"format"}) | {"smem_offset", "smem_offset20", "scale_op_sel_hi"}
+_BY_ROW = ("mai", "mai_scaled", "vop3p")
 # Modifiers of VOP3 that no operand's type implies: only rows that name them have them. These stand in bits of others.
 _OF_ROWS = ("op_sel", "bitop3", "swap_bound_ctrl", "fi")
 
@@ -115,7 +115,8 @@ def refused_bits(
     found = mask(piece for name in names for piece in format.fields[name].pieces)
     found |= mask(piece for name in shape.zero if name in format.fields for piece in format.fields[name].pieces)
     if shape.name == "vop3p":
-        return found & ~mask(piece for modifier in modifiers for piece in modifier.pieces)
+        own = [piece for modifier in modifiers for piece in modifier.pieces]
+        return found & ~mask([*own, *(piece for operand in operands for piece in operand.pieces)])
     used = mask(piece for modifier in modifiers for piece in _used(modifier, operands))
     return found & ~(used | mask(piece for operand in operands for piece in operand.pieces))
 

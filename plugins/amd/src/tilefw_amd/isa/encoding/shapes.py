@@ -199,8 +199,15 @@ SHAPES: dict[str, tuple[EncodingSyntax, ...]] = {
     "vop2": _short("vop2"),
     "vopc": _short("vopc"),
     "vop3": (EncodingSyntax("vop3", "vop3", "vop3", "_e64", _VOP3, zero=("vdst",)),),
-    "vop3p": (EncodingSyntax("vop3p", "vop3p", modifiers=("op_sel", "op_sel_hi", "neg_lo", "neg_hi", "neg", "abs", "clamp")),),
+    "vop3p": (
+        EncodingSyntax(
+            "vop3p", "vop3p", modifiers=("op_sel", "op_sel_hi", "neg_lo", "neg_hi", "neg", "abs", "clamp"), zero=("vdst",)
+        ),
+    ),
     "mai": (EncodingSyntax("mai", "mai", modifiers=("cbsz", "abid", "blgp", "matrix_neg")),),
+    "mai_scaled": (
+        EncodingSyntax("mai_scaled", "mai_scaled", modifiers=("scale_op_sel", "scale_op_sel_hi", "cbsz", "blgp"), bits={"abid": 1}),
+    ),
     "ds": (
         _ds("ds", ("offset",), "!two offsets", "!swizzle", "!no gds"),
         _ds("ds_without_gds", ("offset",), "no gds"),

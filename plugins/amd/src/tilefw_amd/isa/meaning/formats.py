@@ -127,3 +127,4 @@ def _shapes(*, scaled: bool) -> tuple[FormatShape, ...]:
 
 
 SHAPES = _shapes(scaled=False)
+SCALED_SHAPES = _shapes(scaled=True)

@@ -176,6 +176,8 @@ def help_for(immediate: str) -> str | None:
 def values(modifier: FormModifier) -> str:
     """The values of a modifier, in words."""
     spelling = modifier.spelling
+    if spelling.values:
+        return spelling.values
     if spelling.kind == "choice":
         texts = list(spelling.choices.values())
         return f"its values are {', '.join(texts[:8])}" + (" …" if len(texts) > 8 else "")

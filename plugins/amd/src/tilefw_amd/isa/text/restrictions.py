@@ -27,7 +27,7 @@ def restrictions_of(form: Form, keys: tuple[Hashable, ...]) -> tuple[Restriction
         found.append(one_constant)
     if form.format.shared in ("sop2", "sopc") and sum(isinstance(key, tuple) and len(key) == 2 for key in keys) > 1:
         found.append(one_literal)
-    if form.format.name == "mai" and form.row.passes:
+    if form.row.passes:
         found.append(whole_accumulators)
     if _data_files(form) and any(isinstance(key, tuple) and key[0] == "a" for key in keys):
         found.append(same_file)
@@ -76,8 +76,9 @@ def one_literal(inst: MCInst) -> str:
 
 def whole_accumulators(inst: MCInst) -> str:
     """C is D itself, or apart from it; both are of one file. D of 128 bits and less may overlap (LLVM, validateMFMA)."""
-    d, c = inst.operands[0], inst.operands[-1]
-    if not isinstance(d, RegisterTuple) or not isinstance(c, RegisterTuple) or inst.form.operands[-1].source != 2:
+    d, place = inst.operands[0], inst.form.by_name.get("c")
+    c = None if place is None else inst.operands[place]
+    if not isinstance(d, RegisterTuple) or not isinstance(c, RegisterTuple):
         return ""
     if d.file != c.file:
         return "C and D are both vector registers or both accumulation registers"
