@@ -170,7 +170,8 @@ class Flow:
         choices = np.unique(values[mask]).tolist()
         if len(choices) == 1:
             return targets[choices[0]]
-        self._count_parted((sum((mask & (values == choice)).any(axis=2).astype(np.int64) for choice in choices) > 1).sum())
+        ways = np.stack([(mask & (values == choice)).any(axis=2) for choice in choices])
+        self._count_parted((ways.sum(axis=0) > 1).sum())
         for choice in choices:
             self._batch.paths.append(DivergentPath(targets[choice], mask & (values == choice), path.stack))
         return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import combinations
 
-from tilefw.api import Argument, BufferView, LaunchError, LaunchOptions, Scalar, Struct
+from tilefw.api import Argument, BufferView, DeviceAddress, LaunchError, LaunchOptions, Scalar, Struct
 from tilefw_spatial.checked import arguments
 from tilefw_spatial.program import BoundParameter, SpatialProgram
 
@@ -35,6 +35,8 @@ def check_launch(program: SpatialProgram, grid: Sequence[int], args: Sequence[Ar
             continue
         if isinstance(argument, Struct):
             raise LaunchError(f"{parameter.name} is a {parameter.kind} and takes no struct", code="TFW0347")
+        if isinstance(argument, DeviceAddress):
+            raise LaunchError(f"{parameter.name} is memory of a card, which the simulator does not reach", code="TFW0347")
         if parameter.kind != "pointer":
             raise LaunchError(f"{parameter.name} is a scalar and takes no pointer", code="TFW0347")
         if argument.handle:
