@@ -15,7 +15,7 @@ class EventPool:
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
         self._free: list[int] = []
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a completion that is collected in here gives its events back from here
 
     def take(self) -> int:
         """An event; the card is current. Raises DriverError."""
