@@ -10,11 +10,6 @@ from tilefw_amd.chips import Chip
 _CONVERTED = ("f32", "f16", "bf16")
 _OF_CHIP = {
     "gfx950": frozenset({
-        # matrix products
-        *(f"v_smfmac_f32_{shape}_{t}" for shape in ("16x16x64", "32x32x32") for t in ("f16", "bf16")),
-        *(f"v_smfmac_i32_{shape}_i8" for shape in ("16x16x128", "32x32x64")),
-        *(f"v_smfmac_f32_{shape}_{a}_{b}" for shape in ("16x16x128", "32x32x64") for a in ("fp8", "bf8") for b in ("fp8", "bf8")),
-        # conversions
         *(f"v_cvt_scalef32_pk_{to}_fp4" for to in _CONVERTED),
         *(f"v_cvt_scalef32_pk_fp4_{of}" for of in _CONVERTED),
         *(f"v_cvt_scalef32_pk32_{to}_{t}" for to in _CONVERTED for t in ("fp6", "bf6")),

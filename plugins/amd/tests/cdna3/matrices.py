@@ -33,6 +33,14 @@ def numpy_types(chip: Chip) -> dict[str, Any]:
 NUMPY = numpy_types(CHIP)
 
 
+def _input_place(place: int, k: int, held: int, size: int) -> tuple[int, int]:
+    """(Group of lanes, slot in a lane) of number `place` of k; of 32 bytes to a lane the second half has the second half of k."""
+    if held * size <= 16:
+        return place // held, place % held
+    half, within = place // (k // 2), place % (k // 2)
+    return within // (held // 2), within % (held // 2) + half * (held // 2)
+
+
 def spread_input(matrices: np.ndarray, sparse_k: int | None = None) -> np.ndarray:
     """A of [waves, blocks, m, k] (or B transposed) as words [waves, registers, lanes]."""
     waves, blocks, m, k = matrices.shape
@@ -40,8 +48,9 @@ def spread_input(matrices: np.ndarray, sparse_k: int | None = None) -> np.ndarra
     out = np.zeros((waves, WAVE, held), matrices.dtype)
     for block in range(blocks):
         for place in range(k):
-            first = block * m + place // held * m * blocks
-            out[:, first : first + m, place % held] = matrices[:, block, :, place]
+            group, slot = _input_place(place, k, held, out.itemsize)
+            first = block * m + group * m * blocks
+            out[:, first : first + m, slot] = matrices[:, block, :, place]
     words = out.view(np.uint32) if out.itemsize * held >= 4 else out
     return words.reshape(waves, WAVE, -1).transpose(0, 2, 1)
 

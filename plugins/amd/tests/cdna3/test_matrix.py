@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import ml_dtypes
 import numpy as np
 import pytest
 from served import CHIP, CHIPS, on_each
 
-from cdna3.lanes import WAVE
+from cdna3.lanes import WAVE, lanes, meaning, registers
 from cdna3.matrices import multiply, numpy_types
 from tilefw.api.errors import UnsupportedError
 from tilefw_amd.chips import Chip
 from tilefw_amd.isa.meaning.fragments import SHAPES, MatrixShape
 from tilefw_amd.isa.row import Mode, Modifiers
 from tilefw_amd.isa.set import instruction_set
+
+Measured = Callable[[int, int], tuple[int, int]]
 
 
 def dense(chip: Chip) -> list[MatrixShape]:
@@ -148,6 +153,39 @@ def test_sparse_products_take_the_rows_that_the_index_names(chip: Chip, shape: M
     # With cbsz the first set is taken, whatever abid says.
     first = multiply(shape, a, b, c, index_words(shape, chosen), cbsz=1, abid=1, chip=chip)
     assert np.array_equal(first, sparse_product(a, b, c, chosen))
+
+
+def _measured_f16(slot: int, group: int) -> tuple[int, int]:
+    return 8 * (group // 2) + slot % 4 // 2 * 4 + slot % 2, 2 * (group % 2) + slot // 4
+
+
+def _measured_fp8(slot: int, group: int) -> tuple[int, int]:
+    return 16 * (group // 2) + slot % 8 // 2 * 4 + slot % 2, 2 * (group % 2) + slot // 8
+
+
+@pytest.mark.parametrize(("name", "dtype", "measured"), [
+    ("v_smfmac_f32_16x16x64_f16", np.float16, _measured_f16),
+    ("v_smfmac_f32_16x16x128_fp8_fp8", ml_dtypes.float8_e4m3fn, _measured_fp8),
+])  # fmt: skip
+def test_sparse_operands_of_32_bytes_meet_as_they_do_on_the_chip(name: str, dtype: type, measured: Measured) -> None:
+    """Which slot and lane group of B a slot and lane group of A meets: one-hot probes of a gfx950, first two of each four."""
+    size = np.dtype(dtype).itemsize
+    index = np.full((1, 1, WAVE), 0x44444444, np.uint32)
+    sums = registers(np.zeros((1, 4, WAVE), np.uint32))
+    act = meaning(name)
+    number = np.arange(32 // size)[None, :] + 32 // size * (np.arange(WAVE) // 16)[:, None]  # of a slot of B and its group
+
+    def words(values: np.ndarray) -> tuple[np.ndarray, ...]:
+        return registers(values.astype(dtype).view(np.uint32).T[None])
+
+    for group in range(4):
+        for slot in range(16 // size):
+            a = np.zeros((WAVE, 16 // size))
+            a[16 * group, slot] = 1
+            results = (act(lanes(), words(a), words(part), index, sums) for part in divmod(number, 16))
+            high, low = (registers_of[0].view(np.float32)[0, 0, 0] for registers_of in results)
+            b_slot, b_group = measured(slot, group)
+            assert 16 * high + low == b_slot + 32 // size * b_group
 
 
 def test_rows_of_b_that_no_index_names_do_not_take_part() -> None:

@@ -58,7 +58,8 @@ def _floats() -> list[Type]:
 
 def _fragments() -> list[Type]:
     """A and B of matrix instructions by element type and count, then C and D."""
-    inputs = [("f16", "f16", 16, (4, 8)), ("bf16", "bf16", 16, (4, 8)), ("xf32", "tf32", 32, (2,)), ("i8", "", 8, (4, 8, 16))]
+    inputs = [("f16", "f16", 16, (4, 8, 16)), ("bf16", "bf16", 16, (4, 8, 16)), ("xf32", "tf32", 32, (2,))]
+    inputs += [("i8", "", 8, (4, 8, 16, 32))]
     eighths = [(name, "", 8, (8, 16, 32)) for name in ("fp8", "bf8")]  # which formats they are is the chip's
     eighths += [("fp6", "", 6, (32,)), ("bf6", "", 6, (32,)), ("fp4", "", 4, (32,))]
     sums = [("f32", "f32", 32, (4, 16, 32)), ("i32", "", 32, (4, 16, 32)), ("f64", "f64", 64, (1, 4))]

@@ -5,6 +5,10 @@ consecutive k of one row of A; rows run over the lowest lanes, then blocks, then
 have columns along the lanes, four rows (one of f64) in consecutive registers, then further rows, or blocks when these are
 small, in the remaining lanes, and the rest in further registers.
 
+Where a lane holds 32 bytes of B (sparse products of generation 4), the second 16 have the second half of all k: measured on the
+chip with single ones in A and B for 16x16x64_f16 and 16x16x128_fp8_fp8. Those of 32 columns are taken to follow the dense
+products of 32 bytes (`formats`), which lie so for 16 and for 32.
+
 Numerics. `ieee` (the default): products are exact and summed in the format of D. `hw`: the chip's own sums (`Chip.matrix_sums`), as
 MMA-Sim (arXiv 2511.10909) found them. Narrow floats: so many products at once are cut 24 bits below the largest, toward zero, and
 added; that joins the running sum, both cut downwards; one rounding to nearest. f32 and f64: a chain of fused multiply-adds in the
@@ -129,6 +133,14 @@ def _sparse(element: str, d: str, k: int, opcode: int) -> list[MatrixShape]:
     ]
 
 
+def _wide_sparse(a: str, b: str, d: str, k: int, *opcodes: int) -> list[MatrixShape]:
+    """Sparse ones with twice the k, of 16 x 16 and of 32 x 32."""
+    return [
+        MatrixShape(a, b, d, m, m, k * 16 // m, 1, opcode, m // 4, sparse=True, since=4)
+        for m, opcode in zip((16, 32), opcodes, strict=True)
+    ]
+
+
 # Opcodes: LLVM's VOP3PInstructions.td, checked against its disassembler (the calculator has those of 32x32x16_i8 and 16x16x32_i8
 # wrong). Passes: the calculator's cycles / 4, the same as in LLVM's SISchedule.td. (m = n, k, blocks, opcode, passes)
 SHAPES: tuple[MatrixShape, ...] = (
@@ -146,11 +158,21 @@ SHAPES: tuple[MatrixShape, ...] = (
     *_sparse("f16", "f32", 32, 0x62),
     *_sparse("bf16", "f32", 32, 0x66),
     *_sparse("i8", "i32", 64, 0x6A),
+    *_wide_sparse("f16", "f16", "f32", 64, 0x5A, 0x5B),
+    *_wide_sparse("bf16", "bf16", "f32", 64, 0x39, 0x46),
+    *_wide_sparse("i8", "i8", "i32", 128, 0x3A, 0x47),
+    *_wide_sparse("bf8", "bf8", "f32", 128, 0x3B, 0x4B),
+    *_wide_sparse("bf8", "fp8", "f32", 128, 0x3C, 0x4E),
+    *_wide_sparse("fp8", "bf8", "f32", 128, 0x3D, 0x4F),
+    *_wide_sparse("fp8", "fp8", "f32", 128, 0x43, 0x53),
     MatrixShape("f64", "f64", "f64", 16, 16, 4, 1, 0x6E, 8, until=3),
     MatrixShape("f64", "f64", "f64", 16, 16, 4, 1, 0x6E, 16, since=4),
     MatrixShape("f64", "f64", "f64", 4, 4, 4, 4, 0x6F, 4),
     *_eighths(),
 )
+
+
+_NEXT_TO = 2  # index bits of registers with consecutive k: 16 bytes
 
 
 def _register_bits(element: str) -> int:
@@ -163,8 +185,9 @@ def _input(element: str, size: int, k: int, blocks: int) -> tuple[tuple[str, ...
     further = LANE_BITS - along - several
     packed = log2(_register_bits(element) // _BITS[element])
     inner = log2(k) - further
-    place = _names("e", 0, min(packed, inner)) + _names("r", 0, max(0, inner - packed))
-    return _names("l", 0, along), place + _names("l", along + several, further), _names("l", along, several)
+    registers = _names("r", 0, max(0, inner - packed))
+    place = _names("e", 0, min(packed, inner)) + registers[:_NEXT_TO]
+    return _names("l", 0, along), place + _names("l", along + several, further) + registers[_NEXT_TO:], _names("l", along, several)
 
 
 def _format(element: str, chip: Chip) -> str:
