@@ -73,10 +73,13 @@ def _load(builder: LaneBuilder, address: Addressing, source: Any, layout: Linear
 
 def at_every_place(
     op: Any, lower: Callable[..., Any], layout: LinearLayout, arrays: Sequence[np.ndarray], shuffles: bool,
-    exchanges: tuple[int, ...] = (),
+    exchanges: tuple[int, ...] = (), scan_shuffles: tuple[str, ...] = (),
 ) -> list[np.ndarray]:
     """What every place holds after `op`, as a function of (register, thread); `arrays` are the tiles' elements, flat."""
-    chip = ChipDescription("test", 1 << len(layout.lane), 64, 16, shared_bytes=4096, shuffles=shuffles, exchanges=exchanges)
+    chip = ChipDescription(
+        "test", 1 << len(layout.lane), 64, 16, shared_bytes=4096, shuffles=shuffles, exchanges=exchanges,
+        scan_shuffles=scan_shuffles,
+    )
     machine = LaneMachine(chip, 1 << len(layout.warp))
     elements = [types.element_of(operand.type) for operand in op.operands]
     block = Block(arg_types=[types.pointer(element) for element in elements * 2])

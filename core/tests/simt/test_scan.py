@@ -73,17 +73,37 @@ def test_elements_keep_their_order(shuffles: bool, data: st.DataObject) -> None:
     layout, reverse = data.draw(layouts()), data.draw(st.booleans())
     exchanges = data.draw(st.sampled_from([(), (1, 2, 3), (1, 3, 7)]))
     axis = data.draw(st.integers(0, len(layout.shape) - 1))
+    _check_maps(layout, axis, reverse, shuffles, exchanges, ())
+
+
+FOLLOWING = [  # layouts whose lanes follow one another along an axis
+    (LinearLayout((8,), (), (1, 2, 4), ()), 0), (LinearLayout((16,), (1,), (2, 4, 8), ()), 0),
+    (LinearLayout((32,), (1,), (2, 4, 8), (16,)), 0), (LinearLayout((32,), (16,), (1, 2, 4), (8,)), 0),
+    (LinearLayout((4, 8), (), (1, 8, 16), (2, 4)), 0), (LinearLayout((4, 8), (8, 16), (1, 2, 4), ()), 1),
+    (LinearLayout((8, 2), (1,), (0, 2, 4), (8,)), 0),
+]
+
+
+@pytest.mark.parametrize("modes", [(), ("up", "down"), ("lower", "upper")])
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("layout", "axis"), FOLLOWING)
+def test_lanes_that_follow_one_another_keep_their_order(layout: LinearLayout, axis: int, reverse: bool, modes: Any) -> None:
+    _check_maps(layout, axis, reverse, True, (), modes)
+
+
+def _check_maps(layout: LinearLayout, axis: int, reverse: bool, shuffles: bool, exchanges: Any, modes: tuple[str, ...]) -> None:
     size = int(np.prod(layout.shape))
     rng = np.random.default_rng(1)
     scales, offsets = rng.integers(-9, 10, size).astype(np.int32), rng.integers(-9, 10, size).astype(np.int32)
     op = ScanOp([build_tile(layout.shape, types.i32)] * 2, axis, _affine(types.i32), reverse)
-    found = at_every_place(op, scan.lower, layout, [scales, offsets], shuffles, exchanges)
+    found = at_every_place(op, scan.lower, layout, [scales, offsets], shuffles, exchanges, modes)
     turn = (lambda x: np.flip(x, axis)) if reverse else (lambda x: x)
     scale, offset = turn(scales.reshape(layout.shape)).copy(), turn(offsets.reshape(layout.shape)).copy()
     for i in range(1, layout.shape[axis]):
         here, before = [tuple(at if d == axis else slice(None) for d in range(scale.ndim)) for at in (i, i - 1)]
-        offset[here] += offset[before] * scale[here]
-        scale[here] *= scale[before]
+        with np.errstate(over="ignore"):
+            offset[here] += offset[before] * scale[here]
+            scale[here] *= scale[before]
     for got, wanted in zip(found, (turn(scale).reshape(-1), turn(offset).reshape(-1)), strict=True):
         for thread, register in product(range(len(got)), range(layout.registers)):
             assert got[thread, register] == wanted[layout.element(register, thread)], (layout, axis, reverse)

@@ -70,7 +70,7 @@ class ChipDescription:
     together that several instructions store.
 
     `exchanges`: distances of lanes, as XOR of their indices, over which a value goes in one instruction of the vector unit.
-    `half_shuffles`: shuffles by `lower` and `upper` take no lane's index (`lane.shuffle`).
+    `scan_shuffles`: the modes of `lane.shuffle`, of `up`, `down`, `lower` and `upper`, that the chip has without a lane's index.
 
     `grid` has the most programs of a launch along each axis, `grid_threads` the most threads along the first, 0 where that is said.
 
@@ -92,7 +92,7 @@ class ChipDescription:
     bank_bytes: int = 4
     shuffles: bool = False
     exchanges: tuple[int, ...] = ()
-    half_shuffles: bool = False
+    scan_shuffles: tuple[str, ...] = ()
     copy_bytes: tuple[int, ...] = ()
     atoms: tuple[MatrixAtom, ...] = ()
     fragment_loads: tuple[FragmentLoad, ...] = ()

@@ -283,7 +283,7 @@ class _Workgroup:
             amount = self.threads(self.values[op.operands[1]]).astype(np.int64)
         source = {
             "xor": own ^ amount, "index": own * 0 + amount, "up": own - amount, "down": own + amount,
-            "lower": (own | amount - 1) & ~amount, "upper": own & 1 - amount | amount,
+            "lower": (own | amount - 1) & ~amount, "upper": own & -amount | amount,
         }[op.mode]
         outside = (source < 0) | (source >= lanes)
         if op.mode in ("up", "down"):

@@ -194,10 +194,14 @@ class _Scan(RegionCombiner):
     def across_lanes(self, width: int) -> None:
         """Each lane sums up the totals to its own: those of an upper half take what the last lane of the lower half has."""
         level, first = self.level(self.done), self.flips[self.done].lane
-        sums = self.totals
+        sums, away = self.totals, "down" if self.reverse else "up"
         for step in range(width):
-            given = self._from_lower(sums, first, first << step)
-            upper = [self.ranks.at_least(r, self.done + step, 1, 1) for r in level.registers]
+            if away in self.context.machine.chip.scan_shuffles:  # by Kogge and Stone: the sums so far of as many lanes again
+                given = [self.shuffled(value, first << step, away) for value in sums]
+                upper = [self.ranks.at_least(r, self.done, width, 1 << step) for r in level.registers]
+            else:
+                given = self._from_lower(sums, first, first << step)
+                upper = [self.ranks.at_least(r, self.done + step, 1, 1) for r in level.registers]
             sums = self._after(lambda at, given=given: self.pick(given, at), upper, sums)
         group = ((1 << width) - 1) * first
         if self.done:
@@ -217,8 +221,9 @@ class _Scan(RegionCombiner):
 
     def _from_lower(self, group: Group, first: int, half: int) -> Group:
         """What the last lane of the lower half has, in lanes of the upper half; `first` is the lane's lowest bit that counts."""
-        if first == 1 and self.context.machine.chip.half_shuffles:
-            return [self.shuffled(value, half, "upper" if self.reverse else "lower") for value in group]
+        mode = "upper" if self.reverse else "lower"
+        if first == 1 and mode in self.context.machine.chip.scan_shuffles:
+            return [self.shuffled(value, half, mode) for value in group]
         source = self._lane(lambda lane, b: b.op("xori", self._end(lane, half - first | half), b.constant(half, lane.type)))
         return [self.shuffled(value, source, "index") for value in group]
 

@@ -48,7 +48,7 @@ def description(chip: Chip, rows: int = 0) -> ChipDescription:
         name=chip.name, lanes=WAVE, pointer_bits=chip.pointer_bits, access_bytes=chip.access_bytes, alignment=4,
         threads=limits["threads_per_workgroup"], shared_bytes=limits["shared_bytes"], shared_access_bytes=chip.access_bytes,
         banks=limits["shared_banks"], bank_bytes=chip.bank_bytes, shuffles=True, exchanges=shuffles.EXCHANGES,
-        half_shuffles=True,
+        scan_shuffles=("lower", "upper"),
         atoms=of_rows(instruction_set(chip), rows),
         registers=limits["registers_per_thread"] // 2, processor_registers=limits["registers_per_processor"],
         processor_threads=limits["waves_per_simd"] * limits["simds_per_processor"] * WAVE, issue_cycles=chip.rates.vector_cycles,

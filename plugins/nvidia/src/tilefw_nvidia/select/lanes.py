@@ -58,8 +58,8 @@ def description(chip: Chip) -> ChipDescription:
     return ChipDescription(
         name="PTX", lanes=chip.lanes, pointer_bits=chip.pointer_bits, access_bytes=chip.access_bytes,
         threads=chip.threads_per_workgroup, shared_bytes=chip.shared_bytes, shared_access_bytes=chip.access_bytes,
-        banks=chip.banks, bank_bytes=chip.bank_bytes, shuffles=True, copy_bytes=copies, atoms=atoms(chip), fragment_loads=loads,
-        registers=chip.registers_per_thread,
+        banks=chip.banks, bank_bytes=chip.bank_bytes, shuffles=True, scan_shuffles=("up", "down"), copy_bytes=copies,
+        atoms=atoms(chip), fragment_loads=loads, registers=chip.registers_per_thread,
     )
 
 
