@@ -463,7 +463,6 @@ class Algebra:
         """`matrix_multiply` of an A with two of every four columns (2:4 sparsity): `a_map` is m x k/2, and of its columns 2*g and
         2*g + 1 the index, of the same shape and in elements "u2", says which row of B's 4*g to 4*g + 3 each is multiplied
         with. Rows of B that no index names do not take part, whatever they hold."""
-        ...
 
     @primitive(lambda a, a_scales, b, b_scales, c, *_, **__: c)
     def scaled_matrix_multiply(
@@ -472,7 +471,6 @@ class Algebra:
     ) -> tuple[Value, ...]:
         """`matrix_multiply` with a factor for each run of k: `a_scale_map` is m x runs, `b_scale_map` runs x n, and run i has the
         i-th of equal parts of k (OCP MX 1.0: 32 elements and a power of two, "f8E8M0FNU")."""
-        ...
 
     # --- the mask stack of a wave that has one program counter (Chip.mask_stack) ---------------------------------------------
     # Instructions that use these have no guard and no destinations.
