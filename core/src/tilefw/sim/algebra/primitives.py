@@ -449,10 +449,10 @@ class Algebra:
         accumulation: Accumulation, d_map: Fragment | None = None,
     ) -> tuple[Value, ...]:
         """D = A x B + C over the lanes of each wave, all of which take part. A is m x k, B is k x n, C and D are m x n; each is
-        spread over registers and lanes as its `fragments.Fragment` says, element format included. Products are
-        exact; `accumulation` says how sums are rounded under "hw" numerics ("ieee" sums in the format of `d_map`
-        or wider, in no particular order). Integers accumulate modulo 2**32, or clamped if it says so. `d_map` defaults to
-        `c_map`. Fragments with `blocks` hold several products, block by block."""
+        spread over registers and lanes as its `fragments.Fragment` says, element format included. Products are exact;
+        `accumulation` says how sums are rounded under "hw" numerics ("ieee" sums in the format of `d_map` or wider, in no
+        particular order). Integers accumulate modulo 2**32, or clamped if it says so. `d_map` defaults to `c_map`. Fragments with
+        `blocks` hold several products, block by block."""
         ...
 
     @primitive(lambda a, index, b, c, *_, **__: c)
@@ -463,6 +463,7 @@ class Algebra:
         """`matrix_multiply` of an A with two of every four columns (2:4 sparsity): `a_map` is m x k/2, and of its columns 2*g and
         2*g + 1 the index, of the same shape and in elements "u2", says which row of B's 4*g to 4*g + 3 each is multiplied
         with. Rows of B that no index names do not take part, whatever they hold."""
+        ...
 
     @primitive(lambda a, a_scales, b, b_scales, c, *_, **__: c)
     def scaled_matrix_multiply(
@@ -471,9 +472,9 @@ class Algebra:
     ) -> tuple[Value, ...]:
         """`matrix_multiply` with a factor for each run of k: `a_scale_map` is m x runs, `b_scale_map` runs x n, and run i has the
         i-th of equal parts of k (OCP MX 1.0: 32 elements and a power of two, "f8E8M0FNU")."""
+        ...
 
-    # --- the mask stack of a wave that has one program counter (Chip.mask_stack) ---------------------------------------------
-    # Instructions that use these have no guard and no destinations.
+    # --- the mask stack of a wave with one program counter (SimulatedChip.mask_stack), without guard and destinations -------
 
     @primitive(no_result)
     def push_mask(self, p: Value) -> None:
