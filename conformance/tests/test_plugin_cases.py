@@ -28,7 +28,7 @@ def tilefw_conformance():
 KERNELS = """
 import dataclasses
 import numpy as np
-from tilefw.api.kernels import Buffer, KernelInfo, KernelSpec, Launch, Parameter, draw, empty, jit, tl
+from tilefw.api.kernels import Buffer, KernelInfo, KernelSpec, Launch, ParameterInfo, draw, empty, jit, tl
 
 @jit
 def twice(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
@@ -42,7 +42,7 @@ def prepare(p, rng):
 def expected(p, launch):
     return {"out_ptr": launch.buffer("x_ptr").array.astype(np.float64) * 2}
 
-INFO = KernelInfo("bringer:twice", "out = 2 x", (Parameter("n", 50, "elements"),))
+INFO = KernelInfo("bringer:twice", "out = 2 x", (ParameterInfo("n", 50, "elements"),))
 TWICE = KernelSpec("bringer:twice", twice, prepare, expected, own=INFO)
 MISNAMED = dataclasses.replace(TWICE, name="twice")
 """

@@ -88,7 +88,7 @@ def test_a_plugin_that_does_not_load_is_told(
 ) -> None:
     plugin = unruly.parent / "unruly.py"
     plugin.write_text(plugin.read_text().replace("def hang():", f"{deed}\n\n\ndef hang():"))
-    monkeypatch.setattr("tilefw_conformance.cli.Limits", lambda **_: WorkerLimits(start=1.0 if "sleep" in deed else 60.0))
+    monkeypatch.setattr("tilefw_conformance.cli.WorkerLimits", lambda **_: WorkerLimits(start=1.0 if "sleep" in deed else 60.0))
     assert main(["conformance", "--target", "unruly-x1"]) == 4
     err = capsys.readouterr().err
     assert said in err and "Traceback" not in err.partition("it printed")[0]

@@ -34,7 +34,7 @@ def test_the_python_blocks_run(text: str) -> None:
 
 
 def test_the_names_of_the_tables_are_there(text: str) -> None:
-    table = text.partition("## What is there")[2].partition("## On the host")[0]
+    table = text.partition("## The functions of the language")[2].partition("## On the host")[0]
     for row in re.findall(r"^\| .* \| (.*) \|$", table, flags=re.M):
         for words in re.findall(r"`([^`]+)`", row):
             for word in words.split():
@@ -54,7 +54,7 @@ def test_the_table_of_targets_has_their_numbers(text: str) -> None:
             "`num_warps` at most": limits["threads_per_workgroup"] // limits["lanes"],
             "shared memory of a program, KiB": limits["shared_bytes"] >> 10,
             "registers of a lane": limits["registers_per_thread"],
-            "`num_stages` where nobody says": stages,
+            "default of `num_stages`": stages,
         }
         assert said["lanes of a warp"][column].split(",")[0] == str(limits["lanes"])
         assert {row: said[row][column] for row in numbers} == {row: str(number) for row, number in numbers.items()}

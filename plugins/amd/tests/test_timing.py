@@ -89,6 +89,9 @@ def test_latencies_are_those_of_llvm(isa: InstructionSet) -> None:
     assert len(answers) > 0.9 * len(lines)
     for name, (latency, throughput) in answers.items():
         time = timing(isa)[name]
+        # llvm-mca counts the same passes whatever the formats are; GCNHazardRecognizer.cpp does not (hazards/test_format_waits).
+        if "f8f6f4" in name:
+            continue
         if isa.rows[name].passes:
             assert time.issue == 4 * throughput, name
         else:

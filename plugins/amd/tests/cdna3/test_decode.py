@@ -35,9 +35,12 @@ UNREAL = re.compile(
     r"|^v_smfmac_.*, (?!v\d)\S+$"  # an index that is in no vector register
     r"|^v_mfma_.*\bsrc_"  # factors of matrices that are no registers
 )
+# LLVM reads eight registers of A and B before it knows how many there are: tuples that end with the file it refuses.
+SHORT_TUPLE = re.compile(r"_f8f6f4 .*[va]\[(?:249|25\d):")
 # Sources that are integers and have bits for signs all the same: LLVM drops them, and so would the text.
 SIGNS_IGNORED = re.compile(
-    r"v_(?:dot[248]c_i32|cvt_pk_u8_f32|cvt_pkaccum_u8|cvt_sr_|ldexp_|trig_preop|cvt_pk_f32_[fb]f?8|pk_fmac_f16_sdwa|mfma_ld_scale_b32)"
+    r"v_(?:dot[248]c_i32|cvt_pk_u8_f32|cvt_pkaccum_u8|cvt_sr_|cvt_scalef32_|ldexp_|trig_preop|cvt_pk_f32_[fb][pf]8|pk_fmac_f16_sdwa"
+    r"|mfma_ld_scale_b32)"
 )
 
 
@@ -56,7 +59,7 @@ def ours(isa: InstructionSet, code: bytes) -> tuple[str | None, str]:
 
 def agrees(isa: InstructionSet, code: bytes, llvm: str | None) -> bool:
     mine, why = ours(isa, code)
-    if mine == llvm or llvm == CRASHED:
+    if mine == llvm or llvm == CRASHED or (mine is not None and SHORT_TUPLE.search(mine)):
         return True
     if mine is not None or llvm is None:
         return False
@@ -119,9 +122,10 @@ def test_code_cut_anywhere_is_an_error_with_its_place() -> None:
 
 @on_each_chip
 def test_no_two_forms_claim_the_same_words(isa: InstructionSet) -> None:
-    """Of two forms at an opcode that can both match, the special case stands first: it fixes all bits that the other does."""
+    """Of two forms at an opcode that can both match, the special case stands first: it fixes all bits that the other does, or
+    those of further words."""
     for several in isa.forms_by_opcode.values():
         for index, first in enumerate(several):
             for second in several[index + 1 :]:
                 apart = (first.value ^ second.value) & first.mask & second.mask
-                assert apart or (first.mask & second.mask) == second.mask, (first, second)
+                assert apart or first.size > second.size or (first.mask & second.mask) == second.mask, (first, second)

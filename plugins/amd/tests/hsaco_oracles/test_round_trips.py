@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
-from served import assemble, disassemble, read
 
 from hsaco_oracles.test_triton_hsaco import TRITON, item_of
 from oracles.case import Case
+from oracles.chips import AMD, Chip
+from tilefw_amd import code_object
+from tilefw_amd.assembler.assemble import assemble
+from tilefw_amd.assembler.disassemble import disassemble
+from tilefw_amd.chips import named
 from tilefw_amd.code_object import CodeObject
+from tilefw_amd.isa.set import InstructionSet, instruction_set
 
-CASES = [pytest.param(case, id=case.name) for case in TRITON.cases()]
+CASES = [pytest.param(chip, case, id=f"{chip.triton[1]}-{case.name}") for chip in AMD for case in TRITON[chip].cases()]
+
+
+def isa_of(chip: Chip) -> InstructionSet:
+    return instruction_set(named(str(chip.triton[1])))
 
 
 def _loaded(found: CodeObject) -> dict[str, bytes]:
@@ -25,16 +36,18 @@ def _same_code(ours: CodeObject, theirs: CodeObject) -> None:
         assert {**one.descriptor, "entry_offset": 0} == {**other.descriptor, "entry_offset": 0}
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_disassembly_assembles_to_the_same_code(case: Case) -> None:
-    item = item_of(case)
+@pytest.mark.parametrize(("chip", "case"), CASES)
+def test_disassembly_assembles_to_the_same_code(chip: Chip, case: Case) -> None:
+    item, isa = item_of(chip, case), isa_of(chip)
     assert isinstance(item.code, bytes)
-    text = disassemble(item.code, "theirs.hsaco")
-    _same_code(read(assemble(text, "theirs.s"), "ours"), read(item.code, "theirs"))
+    read = partial(code_object.read, chip=isa.chip)
+    text = disassemble(isa, item.code, "theirs.hsaco")
+    _same_code(read(assemble(isa, text, "theirs.s"), "ours"), read(item.code, "theirs"))
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_their_assembly_makes_their_code(case: Case) -> None:
-    item = item_of(case)
+@pytest.mark.parametrize(("chip", "case"), CASES)
+def test_their_assembly_makes_their_code(chip: Chip, case: Case) -> None:
+    item, isa = item_of(chip, case), isa_of(chip)
     assert isinstance(item.code, bytes)
-    _same_code(read(assemble(item.text, "theirs.s"), "ours"), read(item.code, "theirs"))
+    read = partial(code_object.read, chip=isa.chip)
+    _same_code(read(assemble(isa, item.text, "theirs.s"), "ours"), read(item.code, "theirs"))

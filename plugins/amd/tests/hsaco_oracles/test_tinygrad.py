@@ -27,6 +27,7 @@ from served import read
 from hsaco_oracles.test_triton_hsaco import TRITON, item_of
 from oracles import execute
 from oracles.case import Number, Output
+from oracles.chips import GFX942
 from oracles.corpus import Item
 from tilefw.api.integers import ceil_div
 from tilefw_amd.code_object import ObjectKernel
@@ -46,7 +47,7 @@ pytestmark = pytest.mark.skipif(not CHECKOUT, reason="TILEFW_TINYGRAD names no c
 def test_the_emulator_computes_what_our_simulator_computes(name: str, exact: bool, tmp_path: Path) -> None:
     """Both are right by the case's own bounds. `exact`: and equal bit by bit; elsewhere approximate functions and the order of the
     matrix unit's sums are each one's own."""
-    item = item_of(TRITON.case(name))
+    item = item_of(GFX942, TRITON[GFX942].case(name))
     ours, theirs = execute.run(item).outputs, _emulated(item, tmp_path)
     assert item.check(ours) == []
     assert item.check(theirs) == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from served import seen, wait_rules
+from served import CHIP, seen, wait_rules
 from test_llvm_accepts import compiled
 
 from tilefw.api.errors import InternalError
@@ -36,7 +36,7 @@ def weaker(inst: Inst) -> list[list[Inst]]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_is_needed(name: str) -> None:
-    artifact = compiled(name, {})
+    artifact = compiled(CHIP, name, {})
     assert artifact is not None
     code = listing.read(artifact.text, artifact.entries[0].name, stripped=False)
     assert code is not None

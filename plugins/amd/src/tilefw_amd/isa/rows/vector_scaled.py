@@ -2,7 +2,7 @@
 
 The scale is the power of two of an f32: its exponent field alone counts, and 255 there makes every result NaN, as in E8M0. What
 becomes wider is multiplied by it, what becomes an 8-bit float is divided by it, and rounded once, to nearest even or by chance.
-(AMD's `amd_hip_ocp_fp.hpp` scales so on other chips; CDNA4 pseudocode for operands and halves.)
+(AMD's `amd_hip_ocp_fp.hpp` scales so on other chips; the CDNA4 ISA document has the pseudocode of operands and halves.)
 """
 
 from __future__ import annotations
