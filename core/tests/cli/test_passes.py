@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pathlib
 import re
 
 import pytest
@@ -62,6 +63,24 @@ def test_a_pass_of_a_target_is_named_on_the_command_line(tilefw, tmp_path) -> No
     code, _, err = tilefw("opt", str(file), "--target", target, "-p", "eliminate-dead{table=1}")
     assert code == 2 and "takes its options from the target" in err
     assert tilefw("opt", str(file), "--target", "nowhere", "-p", "cse")[0] == 2
+
+
+def test_a_bug_of_a_pass_leaves_a_reproducer(tilefw, tmp_path, monkeypatch) -> None:
+    from tilefw.passes.cse import CsePass
+
+    def fail(*_: object) -> None:
+        raise ValueError("a bug")
+
+    monkeypatch.setattr(CsePass, "apply", fail)
+    monkeypatch.setenv("TILEFW_CACHE_DIR", str(tmp_path))
+    file = tmp_path / "a.mlir"
+    file.write_text("builtin.module {\n}\n")
+    code, _, err = tilefw("opt", str(file), "-p", "cse")
+    assert code == 3 and "ValueError: a bug" in err
+    path = re.search(r"reproducer: (\S+\.mlir)", err)
+    assert path is not None
+    text = pathlib.Path(path[1]).read_text(encoding="utf-8")
+    assert "// pipeline: cse" in text and "ValueError: a bug" in text and text.endswith("builtin.module {\n}\n")
 
 
 def by_name_of(target: str) -> dict:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tilefw.api.errors import IRError
 from tilefw.machine.coalesce import Coalesce
 from tilefw.machine.dead import EliminateDead
 from tilefw.machine.function_pass import FunctionPass
@@ -70,3 +71,11 @@ def test_a_pass_changes_this_and_nothing_else(one: FunctionPass, text: str, chan
 def test_coalescing_removes_the_copy() -> None:
     lines = after(Coalesce(TABLE), LOOP)
     assert len(lines) == len(body(TEXT.format(body=LOOP))) - 1 and not any("mov" in line for line in lines)
+
+
+@pytest.mark.parametrize("machine_pass", [EliminateDead(TABLE), Hoist(TABLE, (64,)), Coalesce(TABLE)], ids=lambda p: p.name)
+def test_an_opcode_that_the_table_does_not_have_is_an_error_with_the_instruction(machine_pass: FunctionPass) -> None:
+    body = LOOP.replace("mul", "mull")
+    with pytest.raises(IRError, match="the instruction table of toy has no 'mull'") as caught:
+        opt(TEXT.format(body=body), machine_pass.name, target_passes={machine_pass.name: machine_pass})
+    assert caught.value.code == "TFW0512" and "= mull %0" in (caught.value.note or "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from tilefw.api.errors import IRError, UsageError
+from tilefw.api.errors import InternalError, IRError, UsageError
 from tilefw.cli.arguments import parser
 from tilefw.cli.output import write_file
 
@@ -23,15 +23,23 @@ def main(summary: str, argv: list[str]) -> int:
     from tilefw.cli.passes import target_steps
     from tilefw.passes.listing import by_name
     from tilefw.passes.opt import opt
+    from tilefw.runtime import reproducer
     from tilefw.runtime.plugins.loader import registry
 
-    plugins = registry()
-    result = opt(
-        _read(args.file), args.pipeline, name=args.file, passes=plugins.collect("tilefw_passes"),
-        dialects=plugins.collect("tilefw_dialects"), generic=args.generic,
-        print_after=print_after if args.print_between_passes else None,
-        target_passes=by_name(target_steps(args.target)[1]) if args.target else None,
-    )
+    plugins, text = registry(), _read(args.file)
+    try:
+        result = opt(
+            text, args.pipeline, name=args.file, passes=plugins.collect("tilefw_passes"),
+            dialects=plugins.collect("tilefw_dialects"), generic=args.generic,
+            print_after=print_after if args.print_between_passes else None,
+            target_passes=by_name(target_steps(args.target)[1]) if args.target else None,
+        )
+    except InternalError as error:
+        if error.reproducer is not None:
+            raise
+        facts = {"pipeline": args.pipeline, "target": args.target}
+        path = reproducer.write(str(error), error.__cause__ or error, facts, text)
+        raise InternalError(str(error), path) from error
     if args.output:
         write_file(args.output, result.encode())
     else:

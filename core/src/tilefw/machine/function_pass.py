@@ -9,8 +9,10 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from tilefw.api.errors import InternalError, IRError
 from tilefw.machine.function_op import FuncOp
 from tilefw.machine.inst import Function
+from tilefw.machine.table import InstructionTable
 
 
 class FunctionPass(ModulePass):
@@ -21,7 +23,23 @@ class FunctionPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for each in op.body.block.ops:
             if isinstance(each, FuncOp):
-                self.run(each.function)
+                try:
+                    self.run(each.function)
+                except (KeyError, InternalError):
+                    self._check_opcodes(each.function)
+                    raise
+
+    def _check_opcodes(self, function: Function) -> None:
+        """Raise IRError (TFW0512) at the first instruction that the pass's table does not have, where it has a table."""
+        table: InstructionTable | None = getattr(self, "table", None)
+        if table is None:
+            return
+        for inst in (inst for block in function.blocks for inst in block.insts):
+            try:
+                table.traits(inst.opcode)
+            except KeyError:
+                message, note = f"the instruction table of {table.name} has no '{inst.opcode}'", f"in {function.name}: {inst}"
+                raise IRError(message, code="TFW0512", place=inst.place, note=note) from None
 
     @abstractmethod
     def run(self, function: Function) -> None:
