@@ -100,3 +100,61 @@ def test_what_is_no_bug_passes(error: BaseException) -> None:
     with pytest.raises(type(error)) as caught, guarded("work", {}):
         raise error
     assert caught.value is error
+
+
+class Ring(Exception):
+    """What programs raise in handlers most often: an ordinary exception."""
+
+
+def ring(number: int, frame: FrameType | None) -> None:
+    raise Ring
+
+
+@pytest.fixture
+def ringing() -> Iterator[None]:
+    """SIGUSR1 raises Ring."""
+    before = signal.signal(signal.SIGUSR1, ring)
+    yield
+    signal.signal(signal.SIGUSR1, before)
+
+
+PLUGIN = """
+import os, signal
+from tilefw.api import TargetInfo, hookimpl
+from tilefw.tile.reference.backend import ReferenceBackend
+TILEFW_API = (0, 1)
+
+@hookimpl
+def tilefw_targets():
+    return [TargetInfo("{name}-x1", "{name}", "x1", "a chip", "{module}:backend", frozenset({"emit"}))]
+
+def backend(info):
+    if os.environ.pop("TILEFW_RING", ""):
+        signal.raise_signal(signal.SIGUSR1)
+    return ReferenceBackend(info)
+"""
+
+
+def test_a_signal_while_a_backend_is_made_is_no_fault_of_the_plugin(
+    ringing: None, install, registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install("toy", PLUGIN)
+    target = registry.find("toy-x1")
+    monkeypatch.setenv("TILEFW_RING", "1")
+    with pytest.raises(Ring):
+        _ = target.backend
+    assert target.backend.target.name == "toy-x1"
+
+
+def test_a_signal_while_text_is_read_or_a_constant_computed_passes(ringing: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tilefw.frontend.expressions import evaluate
+    from tilefw.tile.text import module
+
+    with pytest.raises(Ring):
+        evaluate(busy)
+    with monkeypatch.context() as patched, pytest.raises(Ring):
+        patched.setattr(module.LocatedParser, "parse_module", lambda _: busy())
+        module.parse("builtin.module {\n}\n", "a.mlir")
+    with monkeypatch.context() as patched, pytest.raises(Ring):
+        patched.setattr(module.ModuleOp, "verify", lambda *_, **__: busy())
+        module.parse("builtin.module {\n}\n", "a.mlir")

@@ -30,6 +30,7 @@ def convert(path: str, target: str | None, made: Callable[[Backend, bytes], Made
     from tilefw.api.artifact import is_artifact
     from tilefw.api.errors import CodeError, InternalError, KernelError
     from tilefw.runtime import config, reproducer
+    from tilefw.runtime.bug_guard import is_bug
     from tilefw.runtime.module import FILE_LIMIT, load, read_bounded
     from tilefw.runtime.plugins.loader import find
 
@@ -43,9 +44,11 @@ def convert(path: str, target: str | None, made: Callable[[Backend, bytes], Made
         chosen = find(config.resolve(config.settings(target)).target)
     try:
         return chosen.name, made(chosen.backend, data)
-    except (KernelError, InternalError, KeyboardInterrupt):
+    except (KernelError, InternalError):
         raise
     except BaseException as error:
+        if not is_bug(error):
+            raise
         reproducer.internal(
             f"reading {path} for {chosen.name}", error, {"target": chosen.name}, data.decode("utf-8", "backslashreplace")
         )

@@ -12,6 +12,7 @@ from xdsl.ir import Block
 
 import tilefw.language as tl
 from tilefw.api.errors import CompileError, KernelError
+from tilefw.api.signals import from_signal_handler
 from tilefw.frontend import arithmetic
 from tilefw.frontend.activation import Activation
 from tilefw.frontend.attributes import attribute
@@ -308,6 +309,8 @@ def evaluate(function: Callable[..., Any], *operands: Any, **keywords: Any) -> A
     except KernelError:
         raise
     except Exception as error:
+        if from_signal_handler(error):
+            raise
         raise CompileError(f"this cannot be computed at compile time: {error}", "TFW0114", note=type(error).__name__) from None
 
 

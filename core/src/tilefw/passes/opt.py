@@ -17,6 +17,7 @@ from xdsl.utils.arg_spec import parse_pipeline as parse_specs
 from xdsl.utils.exceptions import ArgSpecParseError
 
 from tilefw.api.errors import InternalError, IRError, KernelError, Place, UsageError
+from tilefw.api.signals import from_signal_handler
 from tilefw.passes.manager import PassManager
 from tilefw.tile.text.module import parse
 
@@ -61,6 +62,8 @@ def opt(
     except (KernelError, InternalError):
         raise
     except Exception as error:
+        if from_signal_handler(error):
+            raise
         raise InternalError(f"a pass of `{pipeline}` failed on {name}: {type(error).__name__}: {error}") from error
     return printed(module, generic)
 

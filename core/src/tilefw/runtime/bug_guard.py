@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from types import FrameType, TracebackType
 
 from tilefw.api.errors import InternalError, KernelError
+from tilefw.api.signals import from_signal_handler
 from tilefw.runtime import reproducer
 
 
@@ -37,22 +37,4 @@ def is_bug(error: BaseException) -> bool:
 
     SystemExit is a bug too: a plugin must not end the program.
     """
-    return not isinstance(error, KeyboardInterrupt) and not _from_signal_handler(error.__traceback__)
-
-
-def _from_signal_handler(traceback: TracebackType | None) -> bool:
-    """Whether the exception passed through a Python signal handler: it is the only function that gets its own caller's frame."""
-    while traceback is not None:
-        frame = traceback.tb_frame
-        if frame.f_back is not None and _has_argument(frame, frame.f_back):
-            return True
-        traceback = traceback.tb_next
-    return False
-
-
-def _has_argument(frame: FrameType, value: FrameType) -> bool:
-    code = frame.f_code
-    named = code.co_argcount + code.co_kwonlyargcount
-    words = code.co_varnames[: named + bool(code.co_flags & 0x04)]  # CO_VARARGS: the name of `*args` follows the arguments'
-    found = [frame.f_locals.get(word) for word in words]
-    return any(one is value or (isinstance(one, tuple) and any(item is value for item in one)) for one in found)
+    return not isinstance(error, KeyboardInterrupt) and not from_signal_handler(error)

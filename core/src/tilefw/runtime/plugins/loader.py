@@ -17,6 +17,7 @@ from tilefw.api.backend import Backend
 from tilefw.api.errors import PluginError, UsageError
 from tilefw.api.target import TargetInfo
 from tilefw.runtime import config
+from tilefw.runtime.bug_guard import is_bug
 from tilefw.runtime.names import suggest
 from tilefw.runtime.plugins.entry_points import PluginCandidate, candidates
 from tilefw.runtime.plugins.local_plugins import local_plugins
@@ -79,10 +80,8 @@ class Target:
         module, _, attribute = self.info.backend.partition(":")
         try:
             backend = getattr(importlib.import_module(module), attribute)(self.info)
-        except KeyboardInterrupt:
-            raise
         except BaseException as error:
-            if self.plugin is None:
+            if self.plugin is None or not is_bug(error):
                 raise  # our own reference interpreter: a bug of ours, reported as such
             message = f"backend {self.info.backend} of target '{self.name}' does not load: {type(error).__name__}: {error}"
             raise PluginError(message, code="TFW0509", note=_brought_by(self.plugin), help=self.plugin.off_switch) from error
@@ -169,9 +168,9 @@ class Registry:
                 try:
                     for answer in getattr(plugin.manager.hook, hook)():
                         merged |= {key: value for key, value in dict(answer).items() if key not in merged}
-                except KeyboardInterrupt:
-                    raise
                 except BaseException as error:
+                    if not is_bug(error):
+                        raise
                     self._plugins[candidate] = _broken(plugin, f"{hook}: {type(error).__name__}: {error}")
         return merged
 

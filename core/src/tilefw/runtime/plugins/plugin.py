@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from tilefw.api.target import TargetInfo
 from tilefw.api.version import TILEFW_API, accepts
+from tilefw.runtime.bug_guard import is_bug
 from tilefw.runtime.config import trace_plugins
 from tilefw.runtime.plugins.entry_points import PluginCandidate, VersionNotStated, stated_version
 from tilefw.runtime.plugins.hook_trace import trace
@@ -95,11 +96,11 @@ def _run_hooks(known: Plugin, candidate: PluginCandidate) -> Plugin:
         implemented = tuple(sorted(caller.name for caller in manager.get_hookcallers(module) or ()))
         answers = manager.hook.tilefw_targets()
         targets = check_targets(known.name, answers[0] if answers else ())
-    except KeyboardInterrupt:
-        raise
     except BadTarget as error:
         return replace(known, status="broken", error=str(error), code="TFW0507")
     except BaseException as error:  # SystemExit too: a plugin must not end the program
+        if not is_bug(error):
+            raise
         return replace(known, status="broken", error=f"{type(error).__name__}: {_first_line(error)}", code="TFW0503")
     return replace(known, targets=targets, hooks=implemented, manager=manager)
 

@@ -13,6 +13,7 @@ from xdsl.utils.exceptions import DiagnosticException, ParseError
 
 from tilefw.api.errors import IRError, Place
 from tilefw.api.garbage_collection import paused
+from tilefw.api.signals import from_signal_handler
 from tilefw.tile.dialect.context import context
 from tilefw.tile.text.located_parser import LocatedParser
 from tilefw.tile.text.source_location import place_of
@@ -43,6 +44,8 @@ def _parse(ctx: Context, text: str, name: str) -> ModuleOp:
     except RecursionError:
         raise IRError("the IR text is nested too deeply", "TFW0401", Place(name, 1)) from None
     except Exception as error:  # stock dialects' parsers check their types by asserts and plain exceptions
+        if from_signal_handler(error):
+            raise
         position = parser.pos if parser is not None else 0
         message = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise IRError(f"malformed IR: {message}", "TFW0401", _text_place(text, name, position, position + 1)) from None
@@ -78,6 +81,8 @@ def _verify_op(op: Operation, visible: set[SSAValue]) -> None:
     try:
         op.verify(verify_nested_ops=False)
     except Exception as error:  # stock ops verify by plain exceptions and asserts too
+        if from_signal_handler(error):
+            raise
         raise IRError(_reason(error, op), "TFW0402", place_of(op)) from None
     for index, operand in enumerate(op.operands):
         if operand not in visible:
