@@ -79,11 +79,12 @@ class Chip:
 
     `name` is LLVM's processor, `target` tilefw's target with its `aliases`, `product` and `summary` what people call it.
     `generation` is the number of the CDNA generation, which rows of the instruction table have in `since` and `until`; `features`
-    are what rows ask for in `only`. `limits` are those of `TargetInfo`. `elf_machine` and `elf_flags` are of the code object's
-    header. `float8` says which format the mnemonics' fp8 and bf8 are, in core's names of element types. `matrix_sums` is the matrix
-    unit's rounding by bits of an element. `vector_granule` and `shared_granule` are the units in which registers (of a lane) and
-    shared memory (bytes) are allocated; `workgroups` how many workgroups of several waves a compute unit holds. `first_hip` is the
-    version of the HIP runtime from which on it runs the chip.
+    are what rows ask for in `only`; `removed` are base mnemonics of the generation that the chip was made without. `limits` are
+    those of `TargetInfo`. `elf_machine` and `elf_flags` are of the code object's header. `float8` says which format the
+    mnemonics' fp8 and bf8 are, in core's names of element types. `matrix_sums` is the matrix unit's rounding by bits of an
+    element. `vector_granule` and `shared_granule` are the units in which registers (of a lane) and shared memory (bytes) are
+    allocated; `workgroups` how many workgroups of several waves a compute unit holds. `first_hip` is the version of the HIP
+    runtime from which on it runs the chip.
     """
 
     name: str
@@ -107,6 +108,7 @@ class Chip:
     pointer_bits: int
     max_grid: tuple[int, int, int]
     features: frozenset[str] = frozenset()
+    removed: frozenset[str] = frozenset()
     first_hip: tuple[int, int] = (6, 0)
 
     def __str__(self) -> str:

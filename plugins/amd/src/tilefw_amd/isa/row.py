@@ -113,10 +113,11 @@ class Operand:
     constants: Type | None = None
 
 
-def serves(chip: Chip, since: int, until: int | None, only: frozenset[str] = frozenset()) -> bool:
+def serves(chip: Chip, name: str, since: int, until: int | None, only: frozenset[str] = frozenset()) -> bool:
     """Whether the chip has what came with generation `since`, went after `until` (None: is there to this day) and asks for the
-    features `only`."""
-    return since <= chip.generation and (until is None or chip.generation <= until) and only <= chip.features
+    features `only`, and was not made without it."""
+    of_generation = since <= chip.generation and (until is None or chip.generation <= until)
+    return of_generation and only <= chip.features and name not in chip.removed
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,7 @@ class Row:
 
     def serves(self, chip: Chip) -> bool:
         """Whether the chip has the instruction."""
-        return serves(chip, self.since, self.until, self.only)
+        return serves(chip, self.name, self.since, self.until, self.only)
 
     @property
     def doc(self) -> str:

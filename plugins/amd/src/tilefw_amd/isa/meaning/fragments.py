@@ -59,7 +59,7 @@ class MatrixShape:
 
     def serves(self, chip: Chip) -> bool:
         """Whether the chip has the instruction."""
-        return serves(chip, self.since, self.until)
+        return serves(chip, self.name, self.since, self.until)
 
     @property
     def name(self) -> str:
