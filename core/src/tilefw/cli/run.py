@@ -92,12 +92,14 @@ def _library(args: argparse.Namespace) -> int:
     if isinstance(error, InternalError):
         raise error
     if error is not None:
+        if not verdict.findings:  # those are in the report
+            print(error, file=sys.stderr)
         return error.exit_code  # a plugin that does not load is no fault of the kernel
     return 0 if verdict.ok else 1
 
 
 def render(verdict: Verdict) -> str:
-    """The verdict for people: what was run, each stage's outcome and time, results, resources, findings."""
+    """The verdict for people: what was run, each stage's outcome and time, results, resources, findings, remarks."""
     from tilefw.runtime.diagnostics import render_counters, render_utilisation
 
     given = ", ".join(f"{name}={value}" for name, value in verdict.parameters.items())
@@ -124,9 +126,6 @@ def _troubles(verdict: Verdict) -> list[str]:
     lines = [render_findings(verdict.findings)] if verdict.findings else []
     if verdict.artifact is not None and verdict.artifact.remarks:
         lines.append(render_remarks(verdict.artifact.remarks))
-    failed = verdict.failed
-    if failed is not None and failed.error is not None and not verdict.findings:
-        lines.append(str(failed.error))
     return lines
 
 
