@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilefw.api.artifact import Artifact, Entry, Parameter, Resources
 from tilefw.api.backend import Backend, CompileOptions
+from tilefw.api.capabilities import SIMT_CAPABILITIES
 from tilefw.api.checks import CheckInfo
 from tilefw.api.device import (
     ALL_CHECKS,
@@ -50,12 +51,12 @@ if TYPE_CHECKING:
     from tilefw.api.hooks import hookimpl
 
 __all__ = [
-    "ALL_CHECKS", "CHECKS", "DEFAULT_BUDGET", "DEFAULT_CHECKS", "DTYPES", "TILEFW_API", "Argument", "Artifact", "Backend",
-    "BufferPlacement", "BufferView", "CapacityError", "CheckError", "CheckInfo", "CodeError", "CompileError", "CompileOptions",
-    "Completion", "DType", "Device", "DeviceAddress", "Entry", "Finding", "IRError", "InternalError", "KernelError",
-    "LaunchArguments", "LaunchError", "LaunchOptions", "LaunchReport", "Parameter", "Place", "PluginError", "Remark", "Requirement",
-    "Resources", "Scalar", "Span", "Struct", "TargetInfo", "Timeline", "Track", "UnsupportedError", "UsageError", "Utilisation",
-    "dtype", "hookimpl",
+    "ALL_CHECKS", "CHECKS", "DEFAULT_BUDGET", "DEFAULT_CHECKS", "DTYPES", "SIMT_CAPABILITIES", "TILEFW_API", "Argument",
+    "Artifact", "Backend", "BufferPlacement", "BufferView", "CapacityError", "CheckError", "CheckInfo", "CodeError",
+    "CompileError", "CompileOptions", "Completion", "DType", "Device", "DeviceAddress", "Entry", "Finding", "IRError",
+    "InternalError", "KernelError", "LaunchArguments", "LaunchError", "LaunchOptions", "LaunchReport", "Parameter", "Place",
+    "PluginError", "Remark", "Requirement", "Resources", "Scalar", "Span", "Struct", "TargetInfo", "Timeline", "Track",
+    "UnsupportedError", "UsageError", "Utilisation", "dtype", "hookimpl",
 ]
 
 

@@ -149,6 +149,16 @@ PROFILES: Mapping[str, tuple[str, ...]] = MappingProxyType({
     "tile-dynamic": ("cf.dynamic", "control.while"),
 })
 
+_COMPUTED_INTEGERS = ("int1", "int4", "int8", "int16", "int32", "int64")
+_COMPUTED_FLOATS = ("fp16", "bf16", "fp32", "fp64")
+SIMT_CAPABILITIES = frozenset((
+    "control.*", "cf.*", "atomic.*", "memory.*", "cast.*", "select.*", "shape.*", "dot.*",
+    *_each(("int.*",), *_COMPUTED_INTEGERS), *_each(("float.*", "math.*"), *_COMPUTED_FLOATS),
+    *_each(("reduce", "scan"), *_COMPUTED_INTEGERS, *_COMPUTED_FLOATS),
+))
+"""What a chip with lanes claims that has everything that the kit lowers: arithmetic on integers and on floats of 16 bits and more;
+the formats of 8 bits and less are loaded, stored, selected, cast and multiplied, as in the language."""
+
 _EXTRA = re.compile(r"x-[a-z0-9]+(\.[a-z0-9_*-]+)+", re.ASCII)
 
 

@@ -66,10 +66,10 @@ class RegisterClass:
 class InstructionTable:
     """The instructions and register classes of one instruction set.
 
-    `traits` maps an opcode as it stands in `Inst.opcode` to what passes must know; it raises KeyError for an opcode
-    that the set does not have. `reserved` are physical registers per file that allocation must not hand out. `pace`: cycles from
-    one instruction of a wave to its next. `apart`: cycles on top of a latency for who reads a register of a file, by the pipes of
-    its writer and its reader and the file.
+    `traits` maps an opcode as it stands in `Inst.opcode` to what passes must know; it raises KeyError for an opcode that the set
+    does not have. `reserved` are physical registers per file that allocation must not hand out. `issue_interval`: cycles from one
+    instruction of a wave to its next. `apart`: cycles on top of a latency for who reads a register of a file, by the pipes of its
+    writer and its reader and the file.
     """
 
     name: str

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tilefw.api.integers import ceil_div
 from tilefw.simt.layout import LinearLayout, f2
 from tilefw.simt.layout.pattern import CYCLE_SLOTS
 from tilefw.simt.lower.shared_address import stages
@@ -55,7 +56,7 @@ class Shuffle:
 
 
 def _words(elements: int, bits: int) -> int:
-    return -(-elements * bits // _WORD)
+    return ceil_div(elements * bits, _WORD)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from xdsl.dialects.scf import ForOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from tilefw.api.integers import ceil_div
 from tilefw.simt.description import LaneMachine
 from tilefw.simt.lane.registers import bits_of
 from tilefw.simt.layout import LinearLayout, atoms
@@ -77,7 +78,7 @@ def _working_set(chosen: dict[DotOp, DotLayouts]) -> int:
 
 
 def _registers(layout: LinearLayout, value: SSAValue) -> int:
-    return -(-layout.registers * bits_of(types.dtype_of(value.type).ir) // 32)
+    return ceil_div(layout.registers * bits_of(types.dtype_of(value.type).ir), 32)
 
 
 def _is_outside(value: SSAValue, loop: ForOp) -> bool:

@@ -4,20 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilefw.api import TargetInfo
+from tilefw.api import SIMT_CAPABILITIES, TargetInfo
 from tilefw_amd.chips import Chip, chips
 from tilefw_amd.options import OPTIONS
-
-# Arithmetic is on these; the formats of 8 bits and less are loaded, stored, selected, cast and multiplied, as in the language.
-_INTEGERS = ("int1", "int4", "int8", "int16", "int32", "int64")
-_FLOATS = ("fp16", "bf16", "fp32", "fp64")
-
-CAPABILITIES = frozenset(
-    {"control.*", "cf.*", "atomic.*", "memory.*", "cast.*", "select.*", "shape.*", "dot.*"}
-    | {f"int.*.{name}" for name in _INTEGERS}
-    | {f"{group}.*.{name}" for group in ("float", "math") for name in _FLOATS}
-    | {f"{group}.{name}" for group in ("reduce", "scan") for name in (*_INTEGERS, *_FLOATS)}
-)
 
 
 def target(chip: Chip) -> TargetInfo:
@@ -30,7 +19,7 @@ def target(chip: Chip) -> TargetInfo:
         backend="tilefw_amd.backend:AmdBackend",
         provides=frozenset({"lower", "emit", "assemble", "simulate", "device"}),
         aliases=chip.aliases,
-        capabilities=CAPABILITIES,
+        capabilities=SIMT_CAPABILITIES,
         # Loads of a pipeline move over stores to other buffers; buffers below 2 GiB are reached by 32-bit offsets.
         wants=frozenset({"disjoint", "under_2_gib"}),
         options={name: option.text for name, option in OPTIONS.items()},

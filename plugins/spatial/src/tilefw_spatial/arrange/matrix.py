@@ -107,7 +107,7 @@ def _blocks(dot: Item, count: int, rows: int, machine: Machine) -> int:
     pitch = machine.pitch
 
     def cycles(blocks: int) -> float:
-        rounds = -(-count * blocks // (planes * len(SIDES)))
+        rounds = ceil_div(count * blocks, planes * len(SIDES))
         return rounds * max(ceil_div(rows, blocks), pitch) * (1 + _SPLIT * blocks)
 
     return min((1, 2, 4), key=cycles)

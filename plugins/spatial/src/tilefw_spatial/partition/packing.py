@@ -75,7 +75,7 @@ def packing(rows: int, used: int, lanes: int) -> Packing | None:
     for parts in range(1, PARTS + 1):
         width = ceil_div(used, parts)
         gaps = (lanes - used) // width
-        sent = -(-rows * parts // (gaps + parts))
+        sent = ceil_div(rows * parts, gaps + parts)
         if sent < rows:
             found.append(Packing(rows, used, parts, width, sent))
     return min(found, key=lambda one: (one.sent, one.parts), default=None)
