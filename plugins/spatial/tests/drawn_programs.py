@@ -45,14 +45,14 @@ class StreamedVectors:
 
     def at(self, position: int) -> int:
         """When the first passes a position, which lies before it."""
-        way = MACHINE.passes(self.stream, self.position, position)
-        if way is None:
+        distance = MACHINE.passes(self.stream, self.position, position)
+        if distance is None:
             raise Taken
-        return self.time + way
+        return self.time + distance
 
 
 @dataclass
-class Draft:
+class DrawnProgram:
     """A program in the making. What a step takes is given back when the step fails."""
 
     rng: random.Random
@@ -126,10 +126,10 @@ class Draft:
 
     # --- arrays --------------------------------------------------------------------------------------------------------
 
-    def tensor(self, role: str, dtype: str, count: int, places: Sequence[SliceRows]) -> None:
-        """An array whose byte planes lie at `places`."""
+    def tensor(self, role: str, dtype: str, count: int, positions: Sequence[SliceRows]) -> None:
+        """An array whose byte planes lie at `positions`."""
         nbytes = TYPES[dtype].nbytes
-        allocation = Allocation(dtype, count, tuple((place,) for place in places), 1, count)
+        allocation = Allocation(dtype, count, tuple((place,) for place in positions), 1, count)
         self.tensors.append(HostTensor(f"t{len(self.tensors)}", role, allocation, (matrix(len(self.arrays), count),)))
         bits = np.frombuffer(self.rng.randbytes(count * LANES * nbytes), np.uint8).copy()
         if TYPES[dtype].is_float and self.rng.random() < 0.7:
@@ -139,23 +139,23 @@ class Draft:
 
     def read(self, chip: int, dtype: str, count: int, period: int, stream: int, position: int, time: int) -> StreamedVectors:
         """An array of its own that passes a position at a time."""
-        places = []
+        positions = []
         for plane in range(TYPES[dtype].nbytes):
             name, bank, row = self.slice(stream, before=position)
-            way = MACHINE.passes(stream, MACHINE.position(name), position)
-            if way is None:
+            distance = MACHINE.passes(stream, MACHINE.position(name), position)
+            if distance is None:
                 raise Taken
-            issue = time - way - 5
+            issue = time - distance - 5
             self.take(*(("row", chip, name, bank, row + i) for i in range(count)))
             self.bank(chip, name, bank, issue, count, period, writes=False)
             self.issue(chip, name, issue, QueueInst("RD", dst=stream + plane, address=bank * 4096 + row, step=1), count, period)
-            places.append(SliceRows(name, bank, row, chip))
-        self.tensor("in", dtype, count, places)
+            positions.append(SliceRows(name, bank, row, chip))
+        self.tensor("in", dtype, count, positions)
         return self.put(StreamedVectors(chip, stream, dtype, position, time, count, period))
 
     def write(self, flow: StreamedVectors) -> None:
         """A flow into an array that the host reads, by slices that it comes to; perhaps back on another stream."""
-        places = []
+        positions = []
         for plane in range(TYPES[flow.dtype].nbytes):
             name, bank, row = self.slice(flow.stream, after=flow.position)
             issue = flow.at(MACHINE.position(name)) - 2
@@ -163,8 +163,8 @@ class Draft:
             self.bank(flow.chip, name, bank, issue + 2, flow.count, flow.period, writes=True)
             inst = QueueInst("WR", a=flow.stream + plane, address=bank * 4096 + row, step=1)
             self.issue(flow.chip, name, issue, inst, flow.count, flow.period)
-            places.append(SliceRows(name, bank, row, flow.chip))
-        self.tensor("out", flow.dtype, flow.count, places)
+            positions.append(SliceRows(name, bank, row, flow.chip))
+        self.tensor("out", flow.dtype, flow.count, positions)
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 
@@ -362,12 +362,12 @@ STEPS = ("chain", "chain", "chain", "switch", "product", "gather", "scatter", "h
 
 def drawn(rng: random.Random, steps: int = 4) -> tuple[SpatialProgram, list[NDArray[np.uint8]]]:
     """A program and the host's arrays, one a parameter."""
-    draft = Draft(rng, chips=rng.choice([1, 1, 2, 3]))
+    growing = DrawnProgram(rng, chips=rng.choice([1, 1, 2, 3]))
     done = tries = 0
     while done < steps and tries < 40 * steps:
         tries += 1
-        done += draft.attempt(rng.choice(STEPS))
-    return draft.program(), draft.arrays
+        done += growing.attempt(rng.choice(STEPS))
+    return growing.program(), growing.arrays
 
 
 def shaken(rng: random.Random, made: SpatialProgram, amounts: Sequence[int]) -> SpatialProgram | None:

@@ -57,18 +57,18 @@ class StreamEvaluator:
             assert array.data is not None and array.data.shape == (array.vectors, LANES)
             return np.array(array.data).view(dtype) if array.data.dtype.itemsize == dtype.itemsize else array.data.astype(dtype)
         raw = self._rng.integers(0, 256, (array.vectors, LANES, dtype.itemsize), np.uint8)
-        held = np.ascontiguousarray(raw % 2 if array.dtype == "int1" else raw).view(dtype)[..., 0]
+        vectors = np.ascontiguousarray(raw % 2 if array.dtype == "int1" else raw).view(dtype)[..., 0]
         if array.role == "in":
             assert len({transfer.fill for transfer in array.transfers}) == 1
             if array.transfers[0].fill:
-                held[:] = immediate(array.dtype, array.transfers[0].fill)[0, 0]
+                vectors[:] = immediate(array.dtype, array.transfers[0].fill)[0, 0]
             elif any(_masked(transfer) for transfer in array.transfers):
-                held[:] = np.zeros(1, dtype)
+                vectors[:] = np.zeros(1, dtype)
             for transfer in array.transfers:
                 host, vector, lane = cells(transfer)
                 elements, first = self._elements(transfer, array)
-                held[vector, lane] = elements[host + first]
-        return held
+                vectors[vector, lane] = elements[host + first]
+        return vectors
 
     def _elements(self, transfer: Transfer, array: Array) -> tuple[np.ndarray, int]:
         """The host's buffer as elements of the array's type, and which of them the parameter points to."""
@@ -176,11 +176,11 @@ def cells(transfer: Transfer) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     host, vector, position = (np.full(shape, start) for start in (transfer.base, 0, 0))
     valid = np.ones(shape, bool)
     for number, axis in enumerate(transfer.axes):
-        turn = [-1 if n == number else 1 for n in range(len(shape))]
-        host = host + axis.offsets.reshape(turn)
-        vector = vector + (np.arange(axis.extent) * axis.vector).reshape(turn)
-        position = position + (np.arange(axis.extent) * axis.lane).reshape(turn)
+        along = [-1 if n == number else 1 for n in range(len(shape))]
+        host = host + axis.offsets.reshape(along)
+        vector = vector + (np.arange(axis.extent) * axis.vector).reshape(along)
+        position = position + (np.arange(axis.extent) * axis.lane).reshape(along)
         if axis.valid is not None:
-            valid = valid & axis.valid.reshape(turn)
+            valid = valid & axis.valid.reshape(along)
     vector = vector + position // transfer.lanes * transfer.chunk
     return host[valid], vector[valid], (position % transfer.lanes)[valid]

@@ -151,9 +151,9 @@ def test_an_affine_table_and_an_interval_are_their_tables(affine: AffineTable, d
 def test_a_mask_in_closed_form_is_the_sum_compared(affine_tables: list[AffineTable], bound: int) -> None:
     axes = [Axis(f"a{number}", table.count) for number, table in enumerate(affine_tables)]
     terms = [ConstantTerm(np.asarray(table), (axis,)) for table, axis in zip(affine_tables, axes, strict=True)]
-    known = ConstantTile(DTYPES["int64"], (), (*terms, ConstantTerm(np.asarray(-bound))))
+    tile = ConstantTile(DTYPES["int64"], (), (*terms, ConstantTerm(np.asarray(-bound))))
     expected = sum((term.over(axes) for term in terms), np.asarray(-bound)) < 0
-    found = negative(known)
+    found = negative(tile)
     assert found is not None
     assert np.array_equal(np.broadcast_to(found.whole().over(axes), expected.shape), expected)
     (term,) = found.terms
@@ -173,11 +173,12 @@ def test_affine_lane_positions_move_what_each_position_does(count: int, step: in
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(1, 6)), min_size=1, max_size=4))
 def test_elements_are_never_counted_twice(digits: list[tuple[int, int]]) -> None:
     along = tuple(Along(Axis("a", count), AffineTable(0, step, count)) for step, count in digits)
-    touched = {sum(step * i for (step, _), i in zip(digits, index, strict=True)) for index in np.ndindex(*(c for _, c in digits))}
+    every = np.ndindex(*(count for _, count in digits))
+    accessed_elements = {sum(step * i for (step, _), i in zip(digits, index, strict=True)) for index in every}
     found = distinct(AccessMap(0, 0, along))
-    assert 1 <= found <= len(touched)
-    if len(touched) == np.prod([count for _, count in digits]) and _nested(digits):
-        assert found == len(touched)
+    assert 1 <= found <= len(accessed_elements)
+    if len(accessed_elements) == np.prod([count for _, count in digits]) and _nested(digits):
+        assert found == len(accessed_elements)
 
 
 def _nested(digits: list[tuple[int, int]]) -> bool:

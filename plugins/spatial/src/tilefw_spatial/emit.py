@@ -114,10 +114,10 @@ def _short_bursts(issue: DemandedIssue) -> Iterator[DemandedIssue]:
     """A burst as several; a reduction over time is divided between its groups of vectors."""
     inst = issue.inst
     reduces = inst.op.startswith("TRED")
-    piece = MAX_BURST // inst.step * inst.step if reduces else MAX_BURST
+    length = MAX_BURST // inst.step * inst.step if reduces else MAX_BURST
     stride = inst.step if issue.queue.startswith(("MEM", "MXM")) else 0
-    for first in range(0, inst.burst, piece):
-        part = replace(inst, burst=min(piece, inst.burst - first), address=inst.address + first * stride)
+    for first in range(0, inst.burst, length):
+        part = replace(inst, burst=min(length, inst.burst - first), address=inst.address + first * stride)
         yield DemandedIssue(issue.queue, issue.cycle + first, part)
 
 

@@ -148,8 +148,8 @@ class Machine:
 
     def passes(self, stream: int, begin: int, end: int) -> int | None:
         """Cycles that a vector takes from position `begin` to `end`, or None where the stream flows in the other direction."""
-        way = begin - end if self.is_west(stream) else end - begin
-        return way * self.position_cycles if way >= 0 else None
+        distance = begin - end if self.is_west(stream) else end - begin
+        return distance * self.position_cycles if distance >= 0 else None
 
     def depth(self, dtype: str) -> int:
         """Rows of K that one set of weights has: of a plane for int8, of a pair of planes for the others."""

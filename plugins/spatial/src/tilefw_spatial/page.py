@@ -35,8 +35,8 @@ def _positions(machine: Machine) -> str:
     last = machine.slices - 1
     ends = (("MXM.W",), ("SXM.W",), (f"MEM.W{last}", "MEM.W0"), ("VXM",), ("MEM.E0", f"MEM.E{last}"), ("SXM.E",), ("MXM.E",))
     names = " | ".join(" to ".join(units) for units in ends)
-    places = " | ".join(" to ".join(str(machine.position(unit)) for unit in units) for units in ends)
-    return f"| {names} |\n|{'---|' * len(ends)}\n| {places} |"
+    positions = " | ".join(" to ".join(str(machine.position(unit)) for unit in units) for units in ends)
+    return f"| {names} |\n|{'---|' * len(ends)}\n| {positions} |"
 
 
 def _quantities(machine: Machine) -> Iterator[str]:

@@ -8,7 +8,7 @@ import zlib
 from dataclasses import replace
 
 import pytest
-from programs_alike import assert_same
+from equal_programs import assert_same
 from random_programs import program
 
 from tilefw.api import CodeError

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tilefw_spatial.text.runs import numbers_text, read_numbers
-from tilefw_spatial.text.source import TextPiece
+from tilefw_spatial.text.source import TextSpan
 
 _NUMBERS = st.lists(st.one_of(st.integers(0, 4), st.sampled_from([-(2**63), 2**63 - 1])), max_size=12)
 
@@ -15,7 +15,7 @@ _NUMBERS = st.lists(st.one_of(st.integers(0, 4), st.sampled_from([-(2**63), 2**6
 @given(_NUMBERS)
 @settings(max_examples=200, deadline=None)
 def test_what_is_written_is_read_again(numbers: list[int]) -> None:
-    assert read_numbers(TextPiece(numbers_text(numbers), 0), len(numbers)) == numbers if numbers else numbers_text(numbers) == ""
+    assert read_numbers(TextSpan(numbers_text(numbers), 0), len(numbers)) == numbers if numbers else numbers_text(numbers) == ""
 
 
 def test_regular_stretches_are_one_run_each() -> None:

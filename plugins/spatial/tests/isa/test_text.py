@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from programs_alike import assert_same
+from equal_programs import assert_same
 from random_programs import instruction, program
 
 from tilefw.api import CodeError
@@ -14,7 +14,7 @@ from tilefw_spatial.isa import OPS
 from tilefw_spatial.machine import load
 from tilefw_spatial.program import QueueInst
 from tilefw_spatial.text import parse, render
-from tilefw_spatial.text.source import TextPiece
+from tilefw_spatial.text.source import TextSpan
 from tilefw_spatial.text.statement import read_statement, statement
 
 MACHINE = load()
@@ -27,7 +27,7 @@ def test_every_op_survives_its_text(op: str) -> None:
     rng = random.Random(op)
     for _ in range(20):
         inst = instruction(MACHINE, rng, [op])
-        assert read_statement(MACHINE, TextPiece(statement(MACHINE, inst), 0)) == inst
+        assert read_statement(MACHINE, TextSpan(statement(MACHINE, inst), 0)) == inst
 
 
 @pytest.mark.parametrize("seed", range(25))

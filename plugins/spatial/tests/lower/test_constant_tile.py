@@ -28,17 +28,17 @@ def _tiles(draw: st.DrawFn) -> tuple[ConstantTile, Array]:
     if draw(st.booleans()):
         key = draw(st.sampled_from(_KEYS))
         extent = _WHOLE[_KEYS.index(key)]
-        known = iota(_INT32, _SHAPE, key, extent, draw(st.integers(-5, 5)), draw(st.integers(1, 7)))
+        tile = iota(_INT32, _SHAPE, key, extent, draw(st.integers(-5, 5)), draw(st.integers(1, 7)))
     else:
         keys = tuple(draw(st.lists(st.sampled_from(_KEYS), unique=True, max_size=2)))
         extents = [_WHOLE[_KEYS.index(key)] for key in keys]
         numbers = draw(st.lists(data, min_size=int(np.prod(extents)), max_size=int(np.prod(extents))))
-        known = of_term(_INT32, _SHAPE, ConstantTerm(np.asarray(numbers, np.int64).reshape(extents), keys))
-    return known, _elements(known)
+        tile = of_term(_INT32, _SHAPE, ConstantTerm(np.asarray(numbers, np.int64).reshape(extents), keys))
+    return tile, _elements(tile)
 
 
-def _elements(known: ConstantTile) -> Array:
-    return np.broadcast_to(known.whole().over(_KEYS), _WHOLE)
+def _elements(tile: ConstantTile) -> Array:
+    return np.broadcast_to(tile.whole().over(_KEYS), _WHOLE)
 
 
 def _direct(row: str, a: Array, b: Array) -> Array:
@@ -58,12 +58,12 @@ def _direct(row: str, a: Array, b: Array) -> Array:
 @settings(max_examples=150, deadline=None)
 @given(_tiles(), st.lists(st.tuples(st.sampled_from(_SUMS + _OTHERS), _tiles()), min_size=1, max_size=4))
 def test_chains_of_rows_are_exact(start: tuple[ConstantTile, Array], steps: list[tuple[str, tuple[ConstantTile, Array]]]) -> None:
-    known, due = start
+    tile, due = start
     for row, (operand, elements) in steps:
         if row in ("divs", "rems") and not elements.all():
             continue  # anything is right there
-        known, due = apply(row, [known, operand], _INT32), _direct(row, due, elements)
-    assert np.array_equal(_elements(known), due)
+        tile, due = apply(row, [tile, operand], _INT32), _direct(row, due, elements)
+    assert np.array_equal(_elements(tile), due)
 
 
 def test_an_address_keeps_one_term_a_key() -> None:
@@ -82,8 +82,8 @@ def test_a_wrap_that_never_wraps_keeps_its_terms() -> None:
 @given(st.integers(-(2**63), 2**64 - 1), st.sampled_from(["int1", "int8", "int32", "int64"]))
 def test_a_scalar_of_any_reading_is_held_as_its_type_holds_it(value: int, name: str) -> None:
     """Unsigned arguments and truth values are bits of the signless type."""
-    held = canonical(value, DTYPES[name])
+    value_held = canonical(value, DTYPES[name])
     if name == "int1":
-        assert held is not True and held == bool(value)
+        assert value_held is not True and value_held == bool(value)
     else:
-        assert (held - value) % 2 ** DTYPES[name].bits == 0 and np.asarray(held, np.dtype(name)) == held
+        assert (value_held - value) % 2 ** DTYPES[name].bits == 0 and np.asarray(value_held, np.dtype(name)) == value_held

@@ -51,7 +51,7 @@ def test_intervals_that_are_taken_out_are_as_if_never_put_in(spans: list[tuple[i
     free = [(begin, begin + length) for begin, length in spans]
     chosen: list[tuple[int, int]] = []
     for begin, end in free:
-        if not all_of_them.meets(begin, end):
+        if not all_of_them.overlaps(begin, end):
             all_of_them.add(begin, end)
             chosen.append((begin, end))
     for number, (begin, end) in enumerate(chosen):

@@ -27,7 +27,7 @@ def test_the_next_gap_is_the_first(taken: list[tuple[int, int]], begin: int, len
     assert _members([*zip(intervals.begins, intervals.ends, strict=True)]) == members
     expected = next(at for at in range(begin, 200) if not members & {*range(at, at + length)})
     assert intervals.earliest(begin, length) == expected
-    assert intervals.meets(begin, begin + length) == bool(members & {*range(begin, begin + length)})
+    assert intervals.overlaps(begin, begin + length) == bool(members & {*range(begin, begin + length)})
 
 
 @given(spans, spans)

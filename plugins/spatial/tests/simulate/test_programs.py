@@ -17,42 +17,42 @@ def at(unit: str) -> int:
 
 def addition(shift: int = 0):
     """x + y of fp32: eight slices of the west, streams sE0-7, one ALU, four slices of the east. y comes `shift` cycles late."""
-    meet = 60
+    due = 60
     timed = {}
     for i in range(8):
         name = f"MEM.W{i}"
         late = shift if i == 4 else 0
-        timed[name] = [(meet - 5 - (46 - at(name)) + late, QueueInst("RD", "", N, dst=i, address=100, step=1))]
-    timed["VXM.3"] = [(meet, QueueInst("ADD", "fp32", N, a=0, b=4, dst=8, flags=PUT_FLAG, map=kinds(0, 0)))]
+        timed[name] = [(due - 5 - (46 - at(name)) + late, QueueInst("RD", "", N, dst=i, address=100, step=1))]
+    timed["VXM.3"] = [(due, QueueInst("ADD", "fp32", N, a=0, b=4, dst=8, flags=PUT_FLAG, map=kinds(0, 0)))]
     for p in range(4):
         name = f"MEM.E{p}"
-        timed[name] = [(meet + 4 + at(name) - 46 - 2, QueueInst("WR", "", N, a=8 + p, address=4096 + 7, step=1))]
+        timed[name] = [(due + 4 + at(name) - 46 - 2, QueueInst("WR", "", N, a=8 + p, address=4096 + 7, step=1))]
     tensors = [
         HostTensor("x", "in", allocation("fp32", N, [(f"MEM.W{i}", 0, 100) for i in range(4)]), (matrix(0, N),)),
         HostTensor("y", "in", allocation("fp32", N, [(f"MEM.W{i}", 0, 100) for i in range(4, 8)]), (matrix(1, N),)),
         HostTensor("z", "out", allocation("fp32", N, [(f"MEM.E{p}", 1, 7) for p in range(4)]), (matrix(2, N),)),
     ]
-    return program(timed, tensors, [("x", "fp32"), ("y", "fp32"), ("z", "fp32")]), meet
+    return program(timed, tensors, [("x", "fp32"), ("y", "fp32"), ("z", "fp32")]), due
 
 
 def test_an_addition_is_right_and_takes_the_cycles_of_its_way() -> None:
-    made, meet = addition()
+    made, due = addition()
     x, y, z = GENERATOR.standard_normal((3, N, 320)).astype(np.float32)
     done = run(made, x, y, z)
     assert not done.findings.all
     assert np.array_equal(z, x + y)
     # The last store: the last point's result at MEM.E3, one cycle more for counting from 0, and the skew of 20 superlanes.
-    assert done.cycles == meet + N - 1 + 4 + (at("MEM.E3") - 46) + 1 + 19
+    assert done.cycles == due + N - 1 + 4 + (at("MEM.E3") - 46) + 1 + 19
 
 
 @pytest.mark.parametrize("shift", [-1, 1])
 def test_a_plane_that_comes_a_cycle_early_or_late_is_a_missing_operand(shift: int) -> None:
-    made, meet = addition(shift)
+    made, due = addition(shift)
     done = run(made, *np.zeros((3, N, 320), np.float32))
     (finding,) = done.findings.all
     assert finding.code == "TFW0830"
     assert "sE4 at VXM" in finding.message
-    assert f"cycle {meet if shift > 0 else meet + N - 1}" in finding.message
+    assert f"cycle {due if shift > 0 else due + N - 1}" in finding.message
 
 
 @pytest.mark.parametrize("dtype", ["fp16", "int8"])

@@ -194,8 +194,8 @@ class Normaliser:
 
 def chosen_row(table: Value, axis: Axis, index: Value, like: Value) -> Value:
     """The table's element at `index`: of all along the axis, in time, the one whose number it is; the others count as no bits."""
-    known = DTYPES[like.dtype]
-    codes = elementwise("bitcast", f"int{known.storage_bits}", table, place=like.place) if known.is_float else table
+    info = DTYPES[like.dtype]
+    codes = elementwise("bitcast", f"int{info.storage_bits}", table, place=like.place) if info.is_float else table
     if DTYPES[index.dtype].bits < 32:
         index = elementwise("exts" if DTYPES[index.dtype].kind == "int" else "extu", "int32", index, place=like.place)
     numbers = constant(np.arange(axis.extent, dtype=DTYPES[index.dtype].numpy), (axis,), index.dtype)
@@ -203,7 +203,7 @@ def chosen_row(table: Value, axis: Axis, index: Value, like: Value) -> Value:
     hit = elementwise("eqi", "int1", index, numbers, place=like.place)
     found = Reduce(ReductionKind.OR, elementwise("select", codes.dtype, hit, codes, nothing, place=like.place), (axis,))
     result = Value(found, _joint(found, (axis,)), codes.dtype, like.place)
-    return elementwise("bitcast", like.dtype, result, place=like.place) if known.is_float else result
+    return elementwise("bitcast", like.dtype, result, place=like.place) if info.is_float else result
 
 
 def _reduced(op: Reduce, like: Value) -> Value:

@@ -142,21 +142,21 @@ def _grouped(store: Store, axes: tuple[Axis, ...], flat: NDArray[np.int64]) -> S
 
 def neutral(kind: ReductionKind, dtype: str) -> Value:
     """What combined with anything leaves it as it is; where a number wins over a NaN, a NaN."""
-    known = DTYPES[dtype]
-    if known.is_float:
+    info = DTYPES[dtype]
+    if info.is_float:
         number = {
             ReductionKind.ADDF: -0.0, ReductionKind.MULF: 1.0, ReductionKind.MAXF: -np.inf, ReductionKind.MINF: np.inf
         }.get(kind, np.nan)
         code = np.asarray(TYPES[dtype].numpy.type(number))
         return Value(Constant(code if dtype in ("fp32", "fp16") else code.view(f"u{code.itemsize}")), (), dtype)
-    ones, low = (1 << known.bits) - 1, 1 << known.bits - 1
+    ones, low = (1 << info.bits) - 1, 1 << info.bits - 1
     code = {
         ReductionKind.MULI: 1, ReductionKind.AND: ones, ReductionKind.MINU: ones, ReductionKind.MAXS: low,
         ReductionKind.MINS: low - 1
     }.get(kind, 0)
     if dtype == "int1":
         return Value(Constant(np.asarray(bool(code))), (), dtype)
-    return Value(Constant(np.asarray(code, f"u{known.storage_bits // 8}").view(TYPES[dtype].numpy)), (), dtype)
+    return Value(Constant(np.asarray(code, f"u{info.storage_bits // 8}").view(TYPES[dtype].numpy)), (), dtype)
 
 
 def _regrouped(value: Value, axes: tuple[Axis, ...], new: tuple[Axis, ...], index: NDArray[np.int64]) -> Value:

@@ -52,7 +52,7 @@ def check_lines(machine: Machine, bursts: list[CheckedBurst]) -> tuple[list[Prob
     for burst in bursts:
         for effect in puts(machine, burst):
             produced[effect.line].append(effect)
-    problems = [problem for line, effects in produced.items() for problem in _met(machine, line, effects)]
+    problems = [problem for line, effects in produced.items() for problem in _conflicts(machine, line, effects)]
     lines = {line: _Produced(effects) for line, effects in produced.items()}
     edges: list[Edge] = []
     for burst in bursts:
@@ -61,7 +61,7 @@ def check_lines(machine: Machine, bursts: list[CheckedBurst]) -> tuple[list[Prob
     return problems, edges
 
 
-def _met(machine: Machine, line: EffectLine, effects: list[Effect]) -> Iterator[Problem]:
+def _conflicts(machine: Machine, line: EffectLine, effects: list[Effect]) -> Iterator[Problem]:
     for first, second, number in meetings([ProgressionSpan(effect.numbers, effect) for effect in effects]):
         burst = second.owner.burst
         cycle = _cycle(machine, line, burst.position, number)

@@ -153,10 +153,10 @@ def independent(access_map: AccessMap) -> list[AccessMap]:
     """An access as parts that have no axis in common, each without the base."""
     parts = [AccessMap(access_map.parameter, 0, (along,)) for along in access_map.along]
     for joint in access_map.joint:
-        met = [part for part in parts if any(along.axis in joint.axes for along in part.along)]
-        parts = [part for part in parts if not any(part is other for other in met)]
-        along = tuple(along for part in met for along in part.along)
-        parts.append(AccessMap(access_map.parameter, 0, along, (*(joint for part in met for joint in part.joint), joint)))
+        related = [part for part in parts if any(along.axis in joint.axes for along in part.along)]
+        parts = [part for part in parts if not any(part is other for other in related)]
+        along = tuple(along for part in related for along in part.along)
+        parts.append(AccessMap(access_map.parameter, 0, along, (*(joint for part in related for joint in part.joint), joint)))
     return parts
 
 
@@ -169,9 +169,9 @@ def _inside(reach: Reach, buffer: BufferPlacement | None, low: int, high: int) -
 
 def _outside(reach: Reach, element: int, buffer: BufferPlacement | None) -> CompileError:
     assert buffer is not None
-    held = (buffer.nbytes - buffer.offset) // (reach.dtype.storage_bits // 8)
+    count = (buffer.nbytes - buffer.offset) // (reach.dtype.storage_bits // 8)
     return CompileError(
-        f"the launch accesses element {element} of a buffer of {held} elements", "TFW0661", reach.place,
+        f"the launch accesses element {element} of a buffer of {count} elements", "TFW0661", reach.place,
         help="mask the access, or launch with a larger buffer",
     )
 

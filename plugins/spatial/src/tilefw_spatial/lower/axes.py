@@ -24,7 +24,7 @@ class Axes:
         """Each as it has become, once."""
         return tuple(dict.fromkeys(self[axis] for axis in axes))
 
-    def met(self, axes: Iterable[Axis]) -> None:
+    def keep_apart(self, axes: Iterable[Axis]) -> None:
         """Some value, or access, has all of these: they stay apart."""
         roots = set(self.all(axes))
         for root in roots:

@@ -37,7 +37,7 @@ def forbid(state: State, op: Operation, bad: Entry, mask: ConstantTile | None, w
     flags = Pointer(0, BOOL, _counted_over(keys, bad.shape))
     reach, dims = reached(state, op, flags, masked, target, False)
     value = state.value(bad, target)
-    state.axes.met((*reach.axes, *value.axes, *(axis for axis in dims if axis is not None)))
+    state.axes.keep_apart((*reach.axes, *value.axes, *(axis for axis in dims if axis is not None)))
     check = BoundsCheck(what, prod(_extent(key, bad.shape) for key in keys), place_of(op))
     state.stores.append(PendingStore(value, reach, None, None, extent(reach.axes), state.loops, check))
 
@@ -145,10 +145,10 @@ def _summed(terms: Sequence[ConstantTerm], conditions: Iterable[ConstantTerm]) -
     """A sum's terms, those that one condition is about added up: `64 · block + i` where `64 · block + i < columns`."""
     apart = list(terms)
     for condition in conditions:
-        met = [term for term in apart if set(term.keys) & set(condition.keys)]
-        keys = tuple(dict.fromkeys(key for term in met for key in term.keys))
-        shape = np.broadcast_shapes(*(term.over(keys).shape for term in met))
-        if len(met) > 1 and prod(shape) <= _MOST_SUMMED:
-            total = ConstantTerm(reduce(np.add, (term.over(keys) for term in met)), keys)
-            apart = [*(term for term in apart if term not in met), total]
+        related = [term for term in apart if set(term.keys) & set(condition.keys)]
+        keys = tuple(dict.fromkeys(key for term in related for key in term.keys))
+        shape = np.broadcast_shapes(*(term.over(keys).shape for term in related))
+        if len(related) > 1 and prod(shape) <= _MOST_SUMMED:
+            total = ConstantTerm(reduce(np.add, (term.over(keys) for term in related)), keys)
+            apart = [*(term for term in apart if term not in related), total]
     return apart

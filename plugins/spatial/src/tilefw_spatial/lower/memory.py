@@ -255,7 +255,7 @@ def _stored(
     target = state.aligned(parts)
     value = state.value(entry, target)
     reach, axes = reached(state, op, pointer, mask, target, doubt is not None)
-    state.axes.met((*reach.axes, *value.axes, *(axis for axis in axes if axis is not None)))
+    state.axes.keep_apart((*reach.axes, *value.axes, *(axis for axis in axes if axis is not None)))
     condition: Value | None = None if doubt is None else state.value(doubt, target)
     count = extent((*state.programs.axes, *state.loops)) * prod(pointer.shape)
     state.stores.append(PendingStore(value, reach, condition, row, count, state.loops))

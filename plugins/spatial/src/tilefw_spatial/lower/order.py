@@ -73,8 +73,8 @@ def _is_last(state: State, store: TrackedAccess) -> bool:
 
 def check_alone(state: State, op: AtomicRmwOp | AtomicCasOp, access: TrackedAccess) -> None:
     """Refuses an atomic whose result is used, where other programs decide it: of its own class, or of one that runs before."""
-    met = any(_shares(state, store, access) and _overlap(state, store, access) for store in state.earlier)
-    if met or not is_alone(state, access):
+    conflict = any(_shares(state, store, access) and _overlap(state, store, access) for store in state.earlier)
+    if conflict or not is_alone(state, access):
         name = types.dtype_of(types.element_of(op.value.type)).name
         capability = f"atomic.cas.{name}" if isinstance(op, AtomicCasOp) else f"memory.reload.{name}"
         raise unsupported(op, "what an atomic finds in memory depends on the order of programs", capability)

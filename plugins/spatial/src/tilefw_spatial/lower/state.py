@@ -111,7 +111,7 @@ class State:
     def made(self, op: Op, axes: Sequence[Axis], dtype: DType) -> Value:
         """A new array of the graph."""
         roots = self.axes.all(axes)
-        self.axes.met(roots)
+        self.axes.keep_apart(roots)
         return Value(op, roots, dtype.name, self.place)
 
     def loop_axis(self, trips: int) -> Axis:
@@ -147,7 +147,7 @@ class State:
             for dim in _dims_of(entry):
                 if target[dim] is None:
                     target[dim] = self.fresh(entry.shape[dim])
-        self.axes.met(axis for axis in target if axis is not None)
+        self.axes.keep_apart(axis for axis in target if axis is not None)
         return tuple(target)
 
     def dim_axis(self, entry: Entry, dim: int) -> Axis | None:
@@ -174,8 +174,8 @@ class State:
 
     def _constant(self, tile: ConstantTile, target: tuple[Axis | None, ...]) -> Value:
         dims = {key for key in tile.keys if isinstance(key, int)}
-        cut = tuple(axis if dim in dims else None for dim, axis in enumerate(target))
-        found = self._constants.get((id(tile), cut))
+        used = tuple(axis if dim in dims else None for dim, axis in enumerate(target))
+        found = self._constants.get((id(tile), used))
         if found is not None:
             return found[1]
         whole = tile.whole()
@@ -185,7 +185,7 @@ class State:
             assert axis is not None
             axes.append(axis)
         value = self.made(Constant(stored(whole.data.copy(), tile.dtype)), axes, tile.dtype)
-        self._constants[id(tile), cut] = tile, value
+        self._constants[id(tile), used] = tile, value
         return value
 
     def elementwise(self, row: str, entries: Sequence[Entry], dtype: DType, rounding: str = "rtne") -> Entry:

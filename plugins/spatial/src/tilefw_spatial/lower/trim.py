@@ -39,13 +39,13 @@ def trim(values: Sequence[Value], stores: list[Store]) -> None:
         value.axes = tuple(axes.get(axis, axis) for axis in old)
         match value.op:
             case Load() as op:
-                value.op = replace(op, access_map=_cut(op.access_map, axes, kept))
+                value.op = replace(op, access_map=_trimmed(op.access_map, axes, kept))
             case Constant() as op:
                 value.op = Constant(_taken(op.data, old, kept))
             case Dot() as op:
                 value.op = replace(op, contracted=tuple(axes.get(axis, axis) for axis in op.contracted))
     for index, store in enumerate(stores):
-        stores[index] = replace(store, access_map=_cut(store.access_map, axes, kept))
+        stores[index] = replace(store, access_map=_trimmed(store.access_map, axes, kept))
 
 
 def _kept(values: Sequence[Value], stores: Sequence[Store]) -> dict[Axis, Valid]:
@@ -94,7 +94,7 @@ def _read_at(operand: Value, axis: Axis) -> Array:
     return np.ones(axis.extent, np.bool_)
 
 
-def _cut(access_map: AccessMap, axes: dict[Axis, Axis], kept: Mapping[Axis, Valid]) -> AccessMap:
+def _trimmed(access_map: AccessMap, axes: dict[Axis, Axis], kept: Mapping[Axis, Valid]) -> AccessMap:
     along = tuple(_shorter(part, axes[part.axis], kept[part.axis]) if part.axis in axes else part for part in access_map.along)
     joint = tuple(
         Joint(tuple(axes.get(axis, axis) for axis in part.axes), _taken(part.offsets, part.axes, kept),

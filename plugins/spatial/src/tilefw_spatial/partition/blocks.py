@@ -28,7 +28,7 @@ def in_tapered_blocks(store: Store, columns: Axis | None, last: int) -> list[Sto
     """A store in blocks of rows, of which the last ones are ever shorter. The very last, for which all chips wait, has
     `last` rows: the cycles from one set of weights to the next, since a block of fewer rows only waits for its weights."""
     axis = rows_axis(store, columns)
-    return [store] if axis is None else _cut(store, axis, _tapered(axis.extent, last))
+    return [store] if axis is None else _divided(store, axis, _tapered(axis.extent, last))
 
 
 def _tapered(extent: int, last: int) -> list[int]:
@@ -47,9 +47,9 @@ def _blocks(store: Store, axis: Axis | None, chips: int) -> list[Store]:
         return [store]
     count = chips * ceil_div(axis.extent, chips * ROWS)
     count = min(count, axis.extent)
-    return _cut(store, axis, [axis.extent * number // count for number in range(count + 1)])
+    return _divided(store, axis, [axis.extent * number // count for number in range(count + 1)])
 
 
-def _cut(store: Store, axis: Axis, bounds: list[int]) -> list[Store]:
+def _divided(store: Store, axis: Axis, bounds: list[int]) -> list[Store]:
     parts = [Restriction(part_of(axis, begin, end)).store(store) for begin, end in pairwise(bounds)]
     return [part for part in parts if part is not None]

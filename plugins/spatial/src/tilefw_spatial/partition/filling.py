@@ -64,9 +64,9 @@ def _filling(transfer: Transfer, rows: int, chunks: int, lanes: int) -> Filling 
     number = vector // rows + position // lanes
     if (number >= chunks).any() or (transfer.chunk != rows and (position >= lanes).any()):
         return None
-    places, there = np.zeros((chunks, lanes), np.int64), np.zeros((chunks, lanes), np.bool_)
-    places[number, position % lanes], there[number, position % lanes] = offsets, True
-    return Filling(transfer, places, there, _one(time, rows))
+    table, there = np.zeros((chunks, lanes), np.int64), np.zeros((chunks, lanes), np.bool_)
+    table[number, position % lanes], there[number, position % lanes] = offsets, True
+    return Filling(transfer, table, there, _one(time, rows))
 
 
 def _chooses_chunks(axis: AxisMap, rows: int) -> bool:
@@ -77,9 +77,9 @@ def _chooses_chunks(axis: AxisMap, rows: int) -> bool:
 def _one(time: Sequence[AxisMap], rows: int) -> AxisMap:
     """All axes in time as one over all rows."""
     offsets, vector, _ = _valid_cells(time)
-    places, there = np.zeros(rows, np.int64), np.zeros(rows, np.bool_)
-    places[vector], there[vector] = offsets, True
-    return AxisMap(rows, places, 1, 0, None if there.all() else there)
+    table, there = np.zeros(rows, np.int64), np.zeros(rows, np.bool_)
+    table[vector], there[vector] = offsets, True
+    return AxisMap(rows, table, 1, 0, None if there.all() else there)
 
 
 def _valid_cells(axes: Sequence[AxisMap]) -> tuple[NDArray[np.int64], ...]:

@@ -195,10 +195,10 @@ class _Exchange:
         """All sums, then their transmission to the owners, what the owners make of them, and that to all."""
         own = [self._own(number) for number in range(len(self.chips))]
         done: set[int] = set()
-        for turn in _in_turns([self._totals_of(number, stream_ops) for number, stream_ops in enumerate(own)]):
+        for round_ in _in_rounds([self._totals_of(number, stream_ops) for number, stream_ops in enumerate(own)]):
             for number in range(len(self.chips)):
-                self._multiply(number, [index for _, index in turn], done)
-            for owner, index in turn:
+                self._multiply(number, [index for _, index in round_], done)
+            for owner, index in round_:
                 self._reduce(owner, index)
         for number, stream_ops in enumerate(own):
             self.order += [(number, stream_op) for stream_op in stream_ops]
@@ -263,7 +263,7 @@ class _Exchange:
         return StreamProgram(stream_ops, list(arrays.values()))
 
 
-def _in_turns(lists: list[list[int]]) -> Iterator[list[tuple[int, int]]]:
+def _in_rounds(lists: list[list[int]]) -> Iterator[list[tuple[int, int]]]:
     """The first of each chip's, then the second of each, …, as (chip, number)."""
-    for turn in range(max(map(len, lists), default=0)):
-        yield [(chip, numbers[turn]) for chip, numbers in enumerate(lists) if turn < len(numbers)]
+    for round_ in range(max(map(len, lists), default=0)):
+        yield [(chip, numbers[round_]) for chip, numbers in enumerate(lists) if round_ < len(numbers)]

@@ -36,7 +36,7 @@ class Intervals:
             at += 1
         return begin
 
-    def meets(self, begin: int, end: int) -> bool:
+    def overlaps(self, begin: int, end: int) -> bool:
         """Whether any of [begin, end) is in the set."""
         at = bisect_right(self.ends, begin)
         return at < len(self.begins) and self.begins[at] < end

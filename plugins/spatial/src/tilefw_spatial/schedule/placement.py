@@ -65,8 +65,8 @@ def place_arrays(
     lives = lifetimes((use.array for use in uses.values()), program.stream_ops if order is None else order, kept)
     sizes = {key: rows_of(use.array) * use.copies for key, use in uses.items()}
     _check_capacity(most_alive(lives, sizes), machine)
-    in_turn = {key for key in kept if key in uses and uses[key].sides}  # operands of products
-    this = _Placer(machine, near, uses, _together(program, uses), _sides(program, uses), _mates(program), in_turn)
+    cyclic = {key for key in kept if key in uses and uses[key].sides}  # operands of products
+    this = _Placer(machine, near, uses, _together(program, uses), _sides(program, uses), _mates(program), cyclic)
     born = sorted(uses, key=lambda key: lives[key].birth)
     if sum(sizes.values()) * machine.lanes <= machine.capacity:
         # Those that are used with the most others have the fewest slices to choose from: if slices run short, they come first.
@@ -185,9 +185,9 @@ def _together(program: StreamProgram, uses: dict[int, _ArrayUse]) -> dict[Copy, 
     """For each copy those that some stream operation accesses at the same time."""
     found: dict[Copy, set[Copy]] = defaultdict(set)
     for stream_op in program.stream_ops:
-        touched = _copies(stream_op, uses)
-        for copy in touched:
-            found[copy] |= touched
+        accessed = _copies(stream_op, uses)
+        for copy in accessed:
+            found[copy] |= accessed
     return found
 
 

@@ -105,8 +105,8 @@ def taint_of(parts: list[Taint], count: int) -> Taint:
     total: Taint = None
     for part in parts:
         if part is not None:
-            cut = part[:count]
-            total = cut if total is None else total | cut
+            first_points = part[:count]
+            total = first_points if total is None else total | first_points
     return total if total is not None and total.any() else None
 
 

@@ -40,7 +40,7 @@ class LineSegment:
         index, rest = divmod(key - self.start, self.period)
         return index if rest == 0 and 0 <= index < self.count else -1
 
-    def meets(self, other: LineSegment) -> bool:
+    def overlaps(self, other: LineSegment) -> bool:
         """Whether both have a value under one key."""
         if self.last < other.start or other.last < self.start:
             return False
@@ -72,7 +72,7 @@ class Line:
 
     def add(self, segment: LineSegment) -> LineSegment | None:
         """Put a burst's values on the line; returns the segment that conflicts with it, if any (the later value then remains)."""
-        rival = next((other for other in self._between(segment.start, segment.last) if other.meets(segment)), None)
+        rival = next((other for other in self._between(segment.start, segment.last) if other.overlaps(segment)), None)
         index = bisect_left(self._starts, segment.start)
         self._segments.insert(index, segment)
         insort(self._starts, segment.start)

@@ -22,7 +22,7 @@ QUIET_NAN = np.array([0x7FC00000], np.uint32).view(np.float32)[0]
 # log2 of the largest integer up to which float64 holds all of them, less what the estimates of norms may err.
 _EXACT_BITS = 52.9
 # Where rows and columns are both cut, a piece has at most 2**26 of its units in norm: the product of two is exact.
-_PIECE_BITS = 25
+_PART_BITS = 25
 # Cut into fewer bits than this, one side makes more pieces than both sides together.
 _LEAST_BITS = 13
 
@@ -59,7 +59,7 @@ def products(activations: Codes, weights: Codes, dtype: str) -> NDArray[np.float
         widths = _widths(a, activations, form), _widths(b.T, weights.T, form)
         for block in _inexact(*widths):
             where = np.ix_(block.rows, block.columns)
-            exact = _in_pieces(a[block.rows], b[:, block.columns], block)
+            exact = _in_parts(a[block.rows], b[:, block.columns], block)
             # A plain sum that is not finite comes from infinities and NaN, and is right.
             result[where] = np.where(np.isfinite(sums[where]), exact, result[where])
     return result
@@ -142,7 +142,7 @@ def _inexact(rows: Doubles, columns: Doubles) -> list[_Block]:
     limit = limits[np.argmin(wide)]
     narrow_rows, wide_rows = np.flatnonzero(rows <= limit), np.flatnonzero(rows > limit)
     narrow_columns, wide_columns = np.flatnonzero(columns <= _EXACT_BITS - limit), np.flatnonzero(columns > _EXACT_BITS - limit)
-    blocks = [_Block(wide_rows, wide_columns, _PIECE_BITS, _PIECE_BITS)]
+    blocks = [_Block(wide_rows, wide_columns, _PART_BITS, _PART_BITS)]
     blocks.append(_Block(wide_rows, narrow_columns, *_bits_beside(columns[narrow_columns])))
     blocks.append(_Block(narrow_rows, wide_columns, *reversed(_bits_beside(rows[narrow_rows]))))
     return [block for block in blocks if len(block.rows) and len(block.columns)]
@@ -151,19 +151,19 @@ def _inexact(rows: Doubles, columns: Doubles) -> list[_Block]:
 def _bits_beside(narrow: Doubles) -> tuple[int, int | None]:
     """Bits of the wide side's pieces, so that the narrow side need not be cut; of both, where too few would be left."""
     bits = int(_EXACT_BITS - 1 - (narrow.max() if len(narrow) else 0.0))
-    return (bits, None) if bits >= _LEAST_BITS else (_PIECE_BITS, _PIECE_BITS)
+    return (bits, None) if bits >= _LEAST_BITS else (_PART_BITS, _PART_BITS)
 
 
-def _in_pieces(a: Doubles, b: Doubles, block: _Block) -> NDArray[np.float32]:
+def _in_parts(a: Doubles, b: Doubles, block: _Block) -> NDArray[np.float32]:
     expansion: list[Doubles] = []
-    rights = _pieces(b.T, block.column_bits)
-    for left in _pieces(a, block.row_bits):
+    rights = _parts_of(b.T, block.column_bits)
+    for left in _parts_of(a, block.row_bits):
         for right in rights:
             _grow(expansion, left @ right.T)
     return _round(expansion, (len(a), b.shape[1]))
 
 
-def _pieces(rows: Doubles, bits: int | None) -> list[Doubles]:
+def _parts_of(rows: Doubles, bits: int | None) -> list[Doubles]:
     """Addends of the rows, each less than 2**(bits + 1) of its own row's units in norm. Every step is exact."""
     if bits is None:
         return [rows]
@@ -171,9 +171,9 @@ def _pieces(rows: Doubles, bits: int | None) -> list[Doubles]:
     while rows.any():
         norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
         exponent = np.frexp(norms)[1].astype(np.int64)[:, None] - bits
-        piece = np.ldexp(np.rint(np.ldexp(rows, -exponent)), exponent)
-        found.append(piece)
-        rows = rows - piece
+        part = np.ldexp(np.rint(np.ldexp(rows, -exponent)), exponent)
+        found.append(part)
+        rows = rows - part
     return found
 
 

@@ -185,8 +185,8 @@ def _weights(chip: SpatialChip, units: MatrixUnits, burst: Burst, depth: int) ->
         chip.findings.add(Faults.WEIGHTS, f"no weights are installed in {unit}", burst, burst.time)
         return None
     if weights.dtype != burst.inst.dtype or len(weights.codes) < depth:
-        held = f"{len(weights.codes)} rows of {weights.dtype} weights"
-        message = f"{unit} has {held} installed, {depth} of {burst.inst.dtype} are wanted"
+        installed = f"{len(weights.codes)} rows of {weights.dtype} weights"
+        message = f"{unit} has {installed} installed, {depth} of {burst.inst.dtype} are wanted"
         chip.findings.add(Faults.WEIGHTS, message, burst, burst.time, other=weights.source)
         return None
     if weights.replaced is not None and weights.replaced.time <= burst.last:

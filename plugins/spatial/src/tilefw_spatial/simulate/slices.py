@@ -37,7 +37,7 @@ class _BankAccess:
 
     def clashes(self, other: _BankAccess) -> bool:
         """A slice does one read and one write a cycle, of different banks."""
-        return (self.bank == other.bank or self.writes == other.writes) and self.cycles.meets(other.cycles)
+        return (self.bank == other.bank or self.writes == other.writes) and self.cycles.overlaps(other.cycles)
 
 
 class Slices:

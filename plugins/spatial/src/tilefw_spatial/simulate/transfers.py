@@ -55,7 +55,7 @@ class _Axis:
     host: NDArray[np.int64]
     word: NDArray[np.int64]
 
-    def cut(self, part: slice) -> _Axis:
+    def sliced(self, part: slice) -> _Axis:
         return _Axis(self.host[part], self.word[part])
 
 
@@ -209,12 +209,12 @@ def _runs(axis: _Axis) -> Iterator[_Axis]:
     """Parts of an axis along which both sides advance evenly; the whole where they would be too short."""
     count = len(axis.host)
     if count > 2:
-        turns = np.flatnonzero((np.diff(axis.host, 2) != 0) | (np.diff(axis.word, 2) != 0)) + 2
+        breaks = np.flatnonzero((np.diff(axis.host, 2) != 0) | (np.diff(axis.word, 2) != 0)) + 2
         # A jump between two even runs changes the step twice: the element after it begins the next run.
-        starts = [0, *(int(t) for i, t in enumerate(turns) if i == 0 or t != turns[i - 1] + 1)]
+        starts = [0, *(int(t) for i, t in enumerate(breaks) if i == 0 or t != breaks[i - 1] + 1)]
         if len(starts) * _SHORT <= count:
             for begin, end in zip(starts, [*starts[1:], count], strict=True):
-                yield axis.cut(slice(begin, end))
+                yield axis.sliced(slice(begin, end))
             return
     yield axis
 
@@ -252,7 +252,7 @@ def _parts(axes: Sequence[_Axis]) -> Iterator[list[_Axis]]:
     rest = int(np.prod([len(axis.host) for axis in axes[1:]]))
     step = max(1, _CHUNK // max(1, rest))
     for begin in range(0, len(axes[0].host), step):
-        yield [axes[0].cut(slice(begin, begin + step)), *axes[1:]]
+        yield [axes[0].sliced(slice(begin, begin + step)), *axes[1:]]
 
 
 def _sum(axes: Sequence[_Axis], side: str) -> NDArray[np.int64]:

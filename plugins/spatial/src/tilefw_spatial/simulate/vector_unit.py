@@ -41,7 +41,7 @@ def compute(chip: SpatialChip, burst: Burst) -> int:
     operands = [o for o in (_operand(inst, field, every) for field in row.operands) if o is not None]
     values, tainted, count = _operands(chip, burst, operands, every)
     if count < every:
-        return _cut_short(chip, burst, count, every)
+        return _truncated(chip, burst, count, every)
     count -= count % every
     full = [np.broadcast_to(v[:count], (count, chip.machine.lanes)) for v in values]
     result = np.broadcast_to(meaning(inst.op, inst.dtype, full, every), (count // every, chip.machine.lanes))
@@ -51,7 +51,7 @@ def compute(chip: SpatialChip, burst: Burst) -> int:
     return count
 
 
-def _cut_short(chip: SpatialChip, burst: Burst, count: int, every: int) -> int:
+def _truncated(chip: SpatialChip, burst: Burst, count: int, every: int) -> int:
     """A reduction that lacks one of its vectors: zeros are its result, and the finding."""
     message = f"a reduction of {every} vectors at {burst.queue.name} lacks one"
     chip.findings.add(Faults.OPERAND, message, burst, burst.time + count * burst.period)
@@ -76,11 +76,11 @@ def _operands(chip: SpatialChip, burst: Burst, operands: list[_Operand], every: 
     taken: dict[int, NDArray[np.uint8]] = {}
     taints: list[Taint] = []
     for every in {o.every for o in streams}:  # a reduction takes its start less often than its points
-        alike = [o for o in streams if o.every == every]
+        same_rate = [o for o in streams if o.every == every]
         period, points = burst.period * every, ceil_div(count, every)
-        requests = [Request(o.value, TYPES[o.dtype].nbytes, burst.time, period, points) for o in alike]
+        requests = [Request(o.value, TYPES[o.dtype].nbytes, burst.time, period, points) for o in same_rate]
         planes, tainted, n = chip.take(burst, requests)
-        taken |= {o.position: p for o, p in zip(alike, planes, strict=True)}
+        taken |= {o.position: p for o, p in zip(same_rate, planes, strict=True)}
         count = min(count, n * every)
         taints.append(_spread(tainted, every, count))
     values = [_value(burst.inst, o, taken, found, count, chip.machine.lanes) for o in operands]

@@ -21,7 +21,7 @@ from tilefw_spatial.isa.conversions import convert
 from tilefw_spatial.isa.wellformed import ABSOLUTE, NEGATE
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import QueueInst
-from tilefw_spatial.text.source import OPERANDS, RANGE, TextPiece
+from tilefw_spatial.text.source import OPERANDS, RANGE, TextSpan
 
 _STREAM = re.compile(r"s([EW])(\d{1,2})")
 _ROW = {Use.ROW: re.compile(r"b(\d):(\d{1,5}|0x[0-9a-f]{1,4})"), Use.ACCUMULATOR: re.compile(r"acc(\d):(\d{1,5}|0x[0-9a-f]{1,4})")}
@@ -82,34 +82,34 @@ NOTHING = TextOperand(OperandKind.LANE)
 """An operand that the row lacks, or that is missing."""
 
 
-def read_stream(machine: Machine, piece: TextPiece) -> int:
+def read_stream(machine: Machine, span: TextSpan) -> int:
     """The number of a stream."""
-    match = _STREAM.fullmatch(piece.text)
+    match = _STREAM.fullmatch(span.text)
     if match is None:
-        raise piece.fault(f"a stream is expected here, sE0 to sW{machine.streams - 1}, not {piece.text[:40]!r}", OPERANDS)
+        raise span.fault(f"a stream is expected here, sE0 to sW{machine.streams - 1}, not {span.text[:40]!r}", OPERANDS)
     if int(match[2]) >= machine.streams:
-        raise piece.fault(f"there is no stream {piece.text}: each direction has {machine.streams}", RANGE)
+        raise span.fault(f"there is no stream {span.text}: each direction has {machine.streams}", RANGE)
     return int(match[2]) + (machine.streams if match[1] == "W" else 0)
 
 
-def read_row(machine: Machine, use: Use, piece: TextPiece) -> int:
+def read_row(machine: Machine, use: Use, span: TextSpan) -> int:
     """The address of a row of a bank."""
-    match = _ROW[use].fullmatch(piece.text)
+    match = _ROW[use].fullmatch(span.text)
     if match is None:
-        raise piece.fault(f"a row is expected here, as {_ROW_NAME[use]}0:64, not {piece.text[:40]!r}", OPERANDS)
+        raise span.fault(f"a row is expected here, as {_ROW_NAME[use]}0:64, not {span.text[:40]!r}", OPERANDS)
     rows, banks = (machine.rows, machine.banks) if use is Use.ROW else (machine.accumulator_rows, machine.accumulator_banks)
     bank, row = int(match[1]), int(match[2], 0 if "x" in match[2] else 10)
     if bank >= banks or row >= rows:
-        raise piece.fault(f"there is no row {piece.text}: {banks} banks have {rows} rows each", RANGE)
+        raise span.fault(f"there is no row {span.text}: {banks} banks have {rows} rows each", RANGE)
     return bank * rows + row
 
 
-def read_operand(machine: Machine, dtype: str, piece: TextPiece) -> TextOperand:
+def read_operand(machine: Machine, dtype: str, span: TextSpan) -> TextOperand:
     """An ALU's operand of elements of `dtype`."""
-    match = _SIGNED.fullmatch(piece.text)
+    match = _SIGNED.fullmatch(span.text)
     if match is None or bool(match[2]) != bool(match[4]):
-        raise piece.fault(f"{piece.text[:40]!r} is no operand", OPERANDS)
-    inner = TextPiece(match[3], piece.start + match.start(3))
+        raise span.fault(f"{span.text[:40]!r} is no operand", OPERANDS)
+    inner = TextSpan(match[3], span.start + match.start(3))
     negate, absolute = bool(match[1]), bool(match[2])
     if inner.text == "lane":
         return TextOperand(OperandKind.LANE, 0, negate, absolute)
@@ -119,38 +119,38 @@ def read_operand(machine: Machine, dtype: str, piece: TextPiece) -> TextOperand:
     if alu is not None:
         return TextOperand(OperandKind.ALU, _alu(machine, inner, int(alu[1]), int(alu[2] or 0)), negate, absolute)
     if not _STREAM.fullmatch(inner.text):
-        raise piece.fault(
-            f"{piece.text[:40]!r} is no operand of an ALU", OPERANDS, help="write a stream (sE4), a result (alu3+8), #bits, or lane"
+        raise span.fault(
+            f"{span.text[:40]!r} is no operand of an ALU", OPERANDS, help="write a stream (sE4), a result (alu3+8), #bits, or lane"
         )
     return TextOperand(OperandKind.STREAM, read_stream(machine, inner), negate, absolute)
 
 
-def _alu(machine: Machine, piece: TextPiece, number: int, delay: int) -> int:
+def _alu(machine: Machine, span: TextSpan, number: int, delay: int) -> int:
     if number >= machine.alus:
-        raise piece.fault(f"there is no ALU {number}: there are {machine.alus}", RANGE)
+        raise span.fault(f"there is no ALU {number}: there are {machine.alus}", RANGE)
     steps, rest = divmod(delay, machine.delay_step)
     if rest or steps >= machine.delay_steps:
         delays = [str(i * machine.delay_step) for i in range(machine.delay_steps)]
-        raise piece.fault(f"a result is there after {', '.join(delays)} cycles, not after {delay}", RANGE)
+        raise span.fault(f"a result is there after {', '.join(delays)} cycles, not after {delay}", RANGE)
     return alu_operand(number, steps)
 
 
-def _immediate(dtype: str, piece: TextPiece) -> int:
+def _immediate(dtype: str, span: TextSpan) -> int:
     """The bits of `#0x3f800000`, `#1.5` or `#-3`, one element of `dtype`."""
-    text = piece.text[1:]
+    text = span.text[1:]
     if _BITS.fullmatch(text):
         return int(text, 16)
     if TYPES[dtype].is_float:
         try:
             value = float(text)
         except ValueError:
-            raise piece.fault(f"{piece.text[:40]!r} is no immediate: write #0x and bits, or a number") from None
+            raise span.fault(f"{span.text[:40]!r} is no immediate: write #0x and bits, or a number") from None
         with np.errstate(over="ignore"):
             found = convert("fp32", dtype, np.array([value]))
         return int.from_bytes(found.tobytes(), "little")
-    value = TextPiece(text, piece.start + 1).number("an immediate's number")
+    value = TextSpan(text, span.start + 1).number("an immediate's number")
     bits = TYPES[dtype].bits
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if TYPES[dtype].is_signed else (0, (1 << bits) - 1)
     if not low <= value <= high:
-        raise piece.fault(f"{value} is no {dtype}: {low} to {high}", RANGE)
+        raise span.fault(f"{value} is no {dtype}: {low} to {high}", RANGE)
     return value & (1 << bits) - 1

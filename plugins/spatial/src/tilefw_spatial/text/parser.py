@@ -14,7 +14,7 @@ from tilefw_spatial.program import BoundParameter, ChipCode, HostTensor, QueueIn
 from tilefw_spatial.text.arrays import TensorText, read_parameter, read_tensor, string
 from tilefw_spatial.text.clock import Clock, idle
 from tilefw_spatial.text.runs import read_numbers
-from tilefw_spatial.text.source import DIRECTIVE, OPERANDS, PASSED, ProgramTextFault, TextPiece, lines
+from tilefw_spatial.text.source import DIRECTIVE, OPERANDS, PASSED, ProgramTextFault, TextSpan, lines
 from tilefw_spatial.text.statement import read_statement
 from tilefw_spatial.valid import MAPS, inst_fault, map_fault
 
@@ -42,8 +42,8 @@ class Listing:
 
     def place(self, chip: int, queue: str, number: int) -> Place:
         """The line of a queue's instruction; the NOPs of an `@` are on the line of the instruction after it."""
-        piece = self._chips[chip].queues[queue].pieces[number]
-        return self._source.place(piece.start, piece.end)
+        span = self._chips[chip].queues[queue].spans[number]
+        return self._source.place(span.start, span.end)
 
     @cached_property
     def _chips(self) -> list[_ChipText]:
@@ -60,12 +60,12 @@ class _QueueText:
         self.name = name
         self.clock = Clock()
         self.code: list[QueueInst] = []
-        self.pieces: list[TextPiece] = []
+        self.spans: list[TextSpan] = []
 
-    def add(self, inst: QueueInst, piece: TextPiece) -> None:
+    def add(self, inst: QueueInst, span: TextSpan) -> None:
         self.clock.spend(inst)
         self.code.append(inst)
-        self.pieces.append(piece)
+        self.spans.append(span)
 
 
 class _ChipText:
@@ -77,8 +77,8 @@ class _ChipText:
 class _ProgramText:
     def __init__(self, text: str, machine: Machine | None = None) -> None:
         self._given = machine
-        self._pieces = list(lines(text))
-        self._end = TextPiece("", len(text))
+        self._spans = list(lines(text))
+        self._end = TextSpan("", len(text))
         self._machine: Machine | None = None
         self._entry: str | None = None
         self._grid: tuple[int, int, int] | None = None
@@ -92,20 +92,20 @@ class _ProgramText:
     @property
     def machine(self) -> Machine:
         if self._machine is None:
-            raise self._pieces[0].fault("a program begins with .machine", DIRECTIVE)
+            raise self._spans[0].fault("a program begins with .machine", DIRECTIVE)
         return self._machine
 
     def read(self) -> SpatialProgram:
-        for piece in self._pieces:
-            match = _DIRECTIVE.match(piece.text)
+        for span in self._spans:
+            match = _DIRECTIVE.match(span.text)
             if match is None:
-                self._instruction(piece)
+                self._instruction(span)
                 continue
             handler = _HANDLERS.get(match.group())
             if handler is None:
                 directives = ", ".join(_HANDLERS)
-                raise piece.fault(f"there is no directive {match.group()[:40]}", DIRECTIVE, help=f"there are {directives}")
-            handler(self, piece.part(match.end()))
+                raise span.fault(f"there is no directive {match.group()[:40]}", DIRECTIVE, help=f"there are {directives}")
+            handler(self, span.part(match.end()))
         return self._program()
 
     def _program(self) -> SpatialProgram:
@@ -122,134 +122,134 @@ class _ProgramText:
 
     def _chip_code(self, chip: _ChipText) -> ChipCode:
         for queue in chip.queues.values():
-            for place, piece in enumerate(queue.pieces):
+            for place, span in enumerate(queue.spans):
                 fault = inst_fault(self.machine, queue.name, queue.code, place, chip.maps)
                 if fault:
-                    raise piece.fault(fault, OPERANDS)
+                    raise span.fault(fault, OPERANDS)
         return ChipCode({name: tuple(queue.code) for name, queue in chip.queues.items()}, tuple(chip.maps))
 
     # --- instructions
 
-    def _instruction(self, piece: TextPiece) -> None:
+    def _instruction(self, span: TextSpan) -> None:
         if self._queue is None:
-            raise piece.fault("an instruction needs a .queue before it", DIRECTIVE)
-        timed = _TIMED.match(piece.text)
+            raise span.fault("an instruction needs a .queue before it", DIRECTIVE)
+        timed = _TIMED.match(span.text)
         if timed is not None:
-            self._wait(self._queue, piece, int(timed[1]))
-            piece = piece.part(timed.end())
-        elif piece.text.startswith("@"):
-            raise piece.fault("@ is followed by a cycle and an instruction")
-        self._queue.add(read_statement(self.machine, piece), piece)
+            self._wait(self._queue, span, int(timed[1]))
+            span = span.part(timed.end())
+        elif span.text.startswith("@"):
+            raise span.fault("@ is followed by a cycle and an instruction")
+        self._queue.add(read_statement(self.machine, span), span)
 
-    def _wait(self, queue: _QueueText, piece: TextPiece, cycle: int) -> None:
+    def _wait(self, queue: _QueueText, span: TextSpan, cycle: int) -> None:
         """NOPs up to a cycle."""
         now = queue.clock.time
         if now is None:
-            raise piece.fault("no cycle is known behind SYNC and DSK", PASSED, help="write NOPs instead of @")
+            raise span.fault("no cycle is known behind SYNC and DSK", PASSED, help="write NOPs instead of @")
         if cycle < now:
-            raise piece.fault(f"cycle {cycle} has passed: {queue.name} is free from {now} on", PASSED)
+            raise span.fault(f"cycle {cycle} has passed: {queue.name} is free from {now} on", PASSED)
         if cycle - now > _LONGEST_GAP:
-            raise piece.fault(f"{cycle - now} idle cycles are more than {_LONGEST_GAP}", PASSED)
+            raise span.fault(f"{cycle - now} idle cycles are more than {_LONGEST_GAP}", PASSED)
         for nop in idle(cycle - now):
-            queue.add(nop, piece)
+            queue.add(nop, span)
 
     # --- directives
 
-    def on_machine(self, piece: TextPiece) -> None:
-        name, _, found = piece.text.partition(" ")
+    def on_machine(self, span: TextSpan) -> None:
+        name, _, found = span.text.partition(" ")
         try:
             given = self._given if self._given is not None and self._given.name == name else None
             self._machine = given or (load(name) if re.fullmatch(r"[\w-]+", name) else None)
         except FileNotFoundError:
             self._machine = None
         if self._machine is None:
-            raise piece.fault(f"there is no machine file {name[:40]!r}", DIRECTIVE)
+            raise span.fault(f"there is no machine file {name[:40]!r}", DIRECTIVE)
         if found and not _HASH.fullmatch(found):
-            raise piece.fault("a machine's hash is 64 hexadecimal digits")
+            raise span.fault("a machine's hash is 64 hexadecimal digits")
         if found and found != self._machine.hash:
             note = f"that of {name} here is {self._machine.hash}"
-            raise piece.fault("the text was made for another machine file", OTHER_MACHINE, note, "compile it again")
+            raise span.fault("the text was made for another machine file", OTHER_MACHINE, note, "compile it again")
 
-    def on_entry(self, piece: TextPiece) -> None:
-        self._entry = string(piece)
+    def on_entry(self, span: TextSpan) -> None:
+        self._entry = string(span)
 
-    def on_grid(self, piece: TextPiece) -> None:
-        extents = [part.number() for part in piece.split()]
+    def on_grid(self, span: TextSpan) -> None:
+        extents = [part.number() for part in span.split()]
         if len(extents) != 3 or min(extents) < 0:
-            raise piece.fault("a grid has three extents")
+            raise span.fault("a grid has three extents")
         self._grid = (extents[0], extents[1], extents[2])
 
-    def on_expect_cycles(self, piece: TextPiece) -> None:
-        self._cycles = piece.number()
+    def on_expect_cycles(self, span: TextSpan) -> None:
+        self._cycles = span.number()
         if self._cycles < 0:
-            raise piece.fault("cycles are not negative")
+            raise span.fault("cycles are not negative")
 
-    def on_metadata(self, piece: TextPiece) -> None:
+    def on_metadata(self, span: TextSpan) -> None:
         try:
-            found = json.loads(piece.text)
+            found = json.loads(span.text)
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
-            raise piece.fault("metadata are an object of JSON")
+            raise span.fault("metadata are an object of JSON")
         self._metadata = found
 
-    def on_parameter(self, piece: TextPiece) -> None:
-        self._parameters.append(read_parameter(piece))
+    def on_parameter(self, span: TextSpan) -> None:
+        self._parameters.append(read_parameter(span))
 
-    def on_tensor(self, piece: TextPiece) -> None:
-        self._tensors.append(read_tensor(piece))
+    def on_tensor(self, span: TextSpan) -> None:
+        self._tensors.append(read_tensor(span))
 
-    def _tensor(self, piece: TextPiece) -> TensorText:
+    def _tensor(self, span: TextSpan) -> TensorText:
         if not self._tensors or self.chips:
-            raise piece.fault("this belongs to a .tensor before it", DIRECTIVE)
+            raise span.fault("this belongs to a .tensor before it", DIRECTIVE)
         return self._tensors[-1]
 
-    def on_plane(self, piece: TextPiece) -> None:
-        self._tensor(piece).plane(self.machine, piece)
+    def on_plane(self, span: TextSpan) -> None:
+        self._tensor(span).plane(self.machine, span)
 
-    def on_transfer(self, piece: TextPiece) -> None:
-        self._tensor(piece).transfer(piece)
+    def on_transfer(self, span: TextSpan) -> None:
+        self._tensor(span).transfer(span)
 
-    def on_axis(self, piece: TextPiece) -> None:
-        self._tensor(piece).axis(piece)
+    def on_axis(self, span: TextSpan) -> None:
+        self._tensor(span).axis(span)
 
-    def on_explicit(self, piece: TextPiece) -> None:
-        self._tensor(piece).explicit(piece)
+    def on_explicit(self, span: TextSpan) -> None:
+        self._tensor(span).explicit(span)
 
-    def on_data(self, piece: TextPiece) -> None:
-        self._tensor(piece).bytes(self.machine, piece)
+    def on_data(self, span: TextSpan) -> None:
+        self._tensor(span).bytes(self.machine, span)
 
-    def on_chip(self, piece: TextPiece) -> None:
-        if piece.number() != len(self.chips) or len(self.chips) >= self.machine.node_chips:
-            raise piece.fault(f"the next chip is {len(self.chips)}, of at most {self.machine.node_chips}", DIRECTIVE)
+    def on_chip(self, span: TextSpan) -> None:
+        if span.number() != len(self.chips) or len(self.chips) >= self.machine.node_chips:
+            raise span.fault(f"the next chip is {len(self.chips)}, of at most {self.machine.node_chips}", DIRECTIVE)
         self.chips.append(_ChipText())
         self._queue = None
 
-    def _chip(self, piece: TextPiece) -> _ChipText:
+    def _chip(self, span: TextSpan) -> _ChipText:
         if not self.chips:
-            raise piece.fault("this needs a .chip before it", DIRECTIVE)
+            raise span.fault("this needs a .chip before it", DIRECTIVE)
         return self.chips[-1]
 
-    def on_map(self, piece: TextPiece) -> None:
-        colon = piece.text.find(":")
-        number, chip = piece.part(0, max(colon, 0)).number(), self._chip(piece)
+    def on_map(self, span: TextSpan) -> None:
+        colon = span.text.find(":")
+        number, chip = span.part(0, max(colon, 0)).number(), self._chip(span)
         if number != len(chip.maps) or number >= MAPS:
-            raise piece.fault(f"the next map is {len(chip.maps)}, of at most {MAPS}", DIRECTIVE)
-        lanes = tuple(read_numbers(piece.part(colon + 1), self.machine.lanes))
+            raise span.fault(f"the next map is {len(chip.maps)}, of at most {MAPS}", DIRECTIVE)
+        lanes = tuple(read_numbers(span.part(colon + 1), self.machine.lanes))
         fault = map_fault(self.machine, lanes)
         if fault:
-            raise piece.fault(fault, DIRECTIVE)
+            raise span.fault(fault, DIRECTIVE)
         chip.maps.append(lanes)
 
-    def on_queue(self, piece: TextPiece) -> None:
-        chip = self._chip(piece)
-        if piece.text not in self.machine.queues or piece.text in chip.queues:
-            why = "has its section above" if piece.text in chip.queues else "is none of the machine's"
-            raise piece.fault(f"the queue {piece.text[:40]} {why}", DIRECTIVE)
-        self._queue = chip.queues[piece.text] = _QueueText(piece.text)
+    def on_queue(self, span: TextSpan) -> None:
+        chip = self._chip(span)
+        if span.text not in self.machine.queues or span.text in chip.queues:
+            why = "has its section above" if span.text in chip.queues else "is none of the machine's"
+            raise span.fault(f"the queue {span.text[:40]} {why}", DIRECTIVE)
+        self._queue = chip.queues[span.text] = _QueueText(span.text)
 
 
-_HANDLERS: dict[str, Callable[[_ProgramText, TextPiece], None]] = {
+_HANDLERS: dict[str, Callable[[_ProgramText, TextSpan], None]] = {
     ".machine": _ProgramText.on_machine, ".entry": _ProgramText.on_entry, ".grid": _ProgramText.on_grid,
     ".expect_cycles": _ProgramText.on_expect_cycles,
     ".metadata": _ProgramText.on_metadata, ".parameter": _ProgramText.on_parameter, ".tensor": _ProgramText.on_tensor,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilefw_spatial.text.source import DIRECTIVE, TextPiece
+from tilefw_spatial.text.source import DIRECTIVE, TextSpan
 
 _RUN = re.compile(r"(-?\d{1,19})(?:([+-]\d{1,19})\*(\d{1,9}))?")
 _HEX = re.compile(r"((?:[0-9a-f]{2})+)(?:\*(\d{1,9}))?")
@@ -39,10 +39,10 @@ def _runs(numbers: NDArray[Any]) -> Iterator[str]:
             at += 1
 
 
-def read_numbers(piece: TextPiece, count: int) -> list[int]:
+def read_numbers(span: TextSpan, count: int) -> list[int]:
     """`count` numbers, each of 64 bits. Raises Fault."""
     found: list[int] = []
-    for item in piece.split():
+    for item in span.split():
         match = _RUN.fullmatch(item.text)
         if match is None:
             raise item.fault(f"{item.text[:40]!r} is neither a number nor a run, as 0+64*12")
@@ -54,7 +54,7 @@ def read_numbers(piece: TextPiece, count: int) -> list[int]:
             raise item.fault(f"{item.text} does not fit 64 bits", DIRECTIVE)
         found += [first + step * i for i in range(times)]
     if len(found) != count:
-        raise piece.fault(f"{len(found)} numbers instead of {count}", DIRECTIVE)
+        raise span.fault(f"{len(found)} numbers instead of {count}", DIRECTIVE)
     return found
 
 
@@ -74,18 +74,18 @@ def bytes_text(data: bytes, size: int) -> str:
     return " ".join([*parts, single] if single else parts)
 
 
-def read_bytes(pieces: Sequence[TextPiece], count: int) -> bytes:
+def read_bytes(spans: Sequence[TextSpan], count: int) -> bytes:
     """`count` bytes of runs. Raises Fault."""
     found = bytearray()
-    for piece in pieces:
-        match = _HEX.fullmatch(piece.text)
+    for span in spans:
+        match = _HEX.fullmatch(span.text)
         if match is None:
-            raise piece.fault(f"{piece.text[:40]!r} is neither bytes in hexadecimal nor a run of them, as 003c*320")
+            raise span.fault(f"{span.text[:40]!r} is neither bytes in hexadecimal nor a run of them, as 003c*320")
         element, times = bytes.fromhex(match[1]), int(match[2] or 1)
         if len(found) + len(element) * times > count:
-            raise piece.fault(f"more than the {count} bytes of a vector", DIRECTIVE)
+            raise span.fault(f"more than the {count} bytes of a vector", DIRECTIVE)
         found += element * times
     if len(found) != count:
-        where = pieces[-1] if pieces else TextPiece("", 0)
+        where = spans[-1] if spans else TextSpan("", 0)
         raise where.fault(f"{len(found)} bytes instead of the {count} of a vector", DIRECTIVE)
     return bytes(found)

@@ -25,7 +25,7 @@ class ProgramTextFault(TextFault):
     syntax: ClassVar[str] = SYNTAX
 
 
-class TextPiece(NamedTuple):
+class TextSpan(NamedTuple):
     """Text with its offset in the whole; no spaces around it."""
 
     text: str
@@ -35,12 +35,12 @@ class TextPiece(NamedTuple):
     def end(self) -> int:
         return self.start + max(1, len(self.text))
 
-    def part(self, begin: int, end: int | None = None) -> TextPiece:
+    def part(self, begin: int, end: int | None = None) -> TextSpan:
         """text[begin:end] without the spaces around it."""
         found = self.text[begin:end]
-        return TextPiece(found.strip(), self.start + begin + len(found) - len(found.lstrip()))
+        return TextSpan(found.strip(), self.start + begin + len(found) - len(found.lstrip()))
 
-    def split(self, separator: str = ",") -> Iterator[TextPiece]:
+    def split(self, separator: str = ",") -> Iterator[TextSpan]:
         """The parts between separators; none of an empty text."""
         begin = 0
         while self.text:
@@ -50,9 +50,9 @@ class TextPiece(NamedTuple):
                 return
             begin = end + len(separator)
 
-    def words(self) -> list[TextPiece]:
+    def words(self) -> list[TextSpan]:
         """The parts between spaces; a string is one."""
-        return [TextPiece(m.group(), self.start + m.start()) for m in re.finditer(r'(?:"(?:[^"\\]|\\.)*"|\S)+', self.text)]
+        return [TextSpan(m.group(), self.start + m.start()) for m in re.finditer(r'(?:"(?:[^"\\]|\\.)*"|\S)+', self.text)]
 
     def fault(self, message: str, code: str = SYNTAX, note: str | None = None, help: str | None = None) -> ProgramTextFault:
         return ProgramTextFault(message, self.start, self.end, code=code, note=note, help=help)
@@ -67,12 +67,12 @@ class TextPiece(NamedTuple):
         return value
 
 
-def lines(text: str) -> Iterator[TextPiece]:
+def lines(text: str) -> Iterator[TextSpan]:
     """The lines that have more than a comment."""
     start = 0
     for line in text.split("\n"):
         match = _CODE.match(line)
-        found = TextPiece(line, start).part(0, match.end() if match else 0)
+        found = TextSpan(line, start).part(0, match.end() if match else 0)
         if found.text:
             yield found
         start += len(line) + 1

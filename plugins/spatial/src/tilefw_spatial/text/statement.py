@@ -23,7 +23,7 @@ from tilefw_spatial.text.operands import (
     row_name,
     stream_name,
 )
-from tilefw_spatial.text.source import OPERANDS, RANGE, UNKNOWN, TextPiece
+from tilefw_spatial.text.source import OPERANDS, RANGE, UNKNOWN, TextSpan
 
 _HEAD = re.compile(r"[A-Za-z][\w.]*")
 _NAMES = {
@@ -68,24 +68,24 @@ def _part(machine: Machine, inst: QueueInst, field: WordField) -> str:
 # --- reading ---------------------------------------------------------------------------------------------------------------
 
 
-def read_statement(machine: Machine, piece: TextPiece) -> QueueInst:
+def read_statement(machine: Machine, span: TextSpan) -> QueueInst:
     """The instruction of a line without `@`. Raises Fault."""
-    head = _HEAD.match(piece.text)
+    head = _HEAD.match(span.text)
     if head is None:
-        raise piece.fault("an instruction is expected here")
-    op, dtype = _op(TextPiece(head.group(), piece.start))
+        raise span.fault("an instruction is expected here")
+    op, dtype = _op(TextSpan(head.group(), span.start))
     row, _ = OPS[op]
-    rest, arrow, put = piece.part(head.end()), piece.text.find("->"), None
+    rest, arrow, put = span.part(head.end()), span.text.find("->"), None
     if arrow >= 0:
-        rest, put = piece.part(head.end(), arrow), piece.part(arrow + 2)
-    inst = _StatementReader(machine, row, QueueInst(op, dtype), piece).read(list(rest.split()), put)
+        rest, put = span.part(head.end(), arrow), span.part(arrow + 2)
+    inst = _StatementReader(machine, row, QueueInst(op, dtype), span).read(list(rest.split()), put)
     for fault in faults(machine, inst):
         code = RANGE if isinstance(fault, Beyond) else OPERANDS
-        raise piece.fault(fault, code, note=takes(row))
+        raise span.fault(fault, code, note=takes(row))
     return inst
 
 
-def _op(head: TextPiece) -> tuple[str, str]:
+def _op(head: TextSpan) -> tuple[str, str]:
     """Op and element type of a mnemonic with its points."""
     parts = head.text.split(".")
     for count in (2, 1):
@@ -113,12 +113,12 @@ def takes(row: InstructionRow) -> str:
 class _StatementReader:
     """The parts of one statement, given to the row's fields."""
 
-    def __init__(self, machine: Machine, row: InstructionRow, inst: QueueInst, piece: TextPiece) -> None:
-        self._machine, self._row, self._inst, self._piece = machine, row, inst, piece
+    def __init__(self, machine: Machine, row: InstructionRow, inst: QueueInst, span: TextSpan) -> None:
+        self._machine, self._row, self._inst, self._span = machine, row, inst, span
         self._bits: int | None = None
         self._keys = {f.key: f for f in row.fields if f.key}
 
-    def read(self, items: list[TextPiece], put: TextPiece | None) -> QueueInst:
+    def read(self, items: list[TextSpan], put: TextSpan | None) -> QueueInst:
         for field in self._row.fields:
             if field.default is not None:
                 self._set(field, field.default)
@@ -130,7 +130,7 @@ class _StatementReader:
     def _set(self, field: WordField, value: int) -> None:
         self._inst = replace(self._inst, **{field.part: value})
 
-    def _named(self, items: list[TextPiece]) -> list[TextPiece]:
+    def _named(self, items: list[TextSpan]) -> list[TextSpan]:
         """Takes `key=value` and flags; gives what is left."""
         left, seen = [], set[str]()
         for item in items:
@@ -146,11 +146,11 @@ class _StatementReader:
             if match is None:
                 self._inst = replace(self._inst, flags=self._inst.flags | self._keys[key].low)
             else:
-                self._key(item, key, TextPiece(match[2], item.start + match.start(2)).number())
+                self._key(item, key, TextSpan(match[2], item.start + match.start(2)).number())
         self._missing(seen)
         return left
 
-    def _key(self, item: TextPiece, key: str, value: int) -> None:
+    def _key(self, item: TextSpan, key: str, value: int) -> None:
         field = self._keys.get(key)
         if key == "n" and self._row.burst:
             self._inst = replace(self._inst, burst=value)
@@ -164,14 +164,14 @@ class _StatementReader:
     def _missing(self, seen: set[str]) -> None:
         for key, field in self._keys.items():
             if field.use is not Use.FLAG and field.default is None and key not in seen:
-                raise self._piece.fault(f"{self._row.name} needs {key}=", OPERANDS, note=takes(self._row))
+                raise self._span.fault(f"{self._row.name} needs {key}=", OPERANDS, note=takes(self._row))
 
-    def _positional(self, items_left: list[TextPiece]) -> None:
+    def _positional(self, items_left: list[TextSpan]) -> None:
         fields = [f for f in self._row.fields if not f.key and f.use is not Use.PUT]
         needed = sum(f.use is not Use.START and f.default is None for f in fields)
         if not needed <= len(items_left) <= len(fields):
             count = str(needed) if needed == len(fields) else f"{needed} to {len(fields)}"
-            item = items_left[len(fields)] if len(items_left) > len(fields) else self._piece
+            item = items_left[len(fields)] if len(items_left) > len(fields) else self._span
             raise item.fault(f"{self._inst.op} takes {count} operands, not {len(items_left)}", OPERANDS, note=takes(self._row))
         operands = [NOTHING, NOTHING, NOTHING]
         for field, item in zip(fields, items_left, strict=False):
@@ -186,16 +186,16 @@ class _StatementReader:
         if self._row.operands:
             self._inst = replace(self._inst, map=sum(o.map(at) for at, o in enumerate(operands)), imm=self._bits or 0)
 
-    def _number(self, field: WordField, item: TextPiece) -> None:
+    def _number(self, field: WordField, item: TextSpan) -> None:
         value = item.number()
         if not field.low <= value <= field.high:
             raise item.fault(f"{self._row.name} is from {field.low} to {field.high}, not {value}", RANGE)
         self._set(field, value)
 
-    def _operand(self, field: WordField, item: TextPiece) -> TextOperand:
+    def _operand(self, field: WordField, item: TextSpan) -> TextOperand:
         dtype = "int1" if field.use is Use.MASK else self._inst.dtype
         if not dtype:
-            raise self._piece.fault(f"{self._inst.op} needs an element type: {self._inst.op}.fp32", OPERANDS)
+            raise self._span.fault(f"{self._inst.op} needs an element type: {self._inst.op}.fp32", OPERANDS)
         found = read_operand(self._machine, dtype, item)
         if found.kind is OperandKind.IMMEDIATE:
             if self._bits not in (None, found.bits):
@@ -204,7 +204,7 @@ class _StatementReader:
         self._set(field, found.value)
         return found
 
-    def _put(self, put: TextPiece | None) -> None:
+    def _put(self, put: TextSpan | None) -> None:
         field = next((f for f in self._row.fields if f.use is Use.PUT), None)
         if field is None:
             if put is not None:
@@ -214,4 +214,4 @@ class _StatementReader:
             if self._row.operands:
                 self._inst = replace(self._inst, flags=self._inst.flags | PUT_FLAG)
         elif not self._row.operands:
-            raise self._piece.fault(f"{self._row.name} needs -> and a stream", OPERANDS, note=takes(self._row))
+            raise self._span.fault(f"{self._row.name} needs -> and a stream", OPERANDS, note=takes(self._row))

@@ -84,8 +84,8 @@ class Superlane:
         self.planes: defaultdict[tuple[str, int], PlanePart] = defaultdict(PlanePart)
         self._slices = slices
         self._last_access: dict[str, tuple[int, list[tuple[int, bool]]]] = {}
-        places = machine.last_position + 1
-        self._streams: list[deque[LaneWord | None]] = [deque([None] * places, places) for _ in range(2 * machine.streams)]
+        positions = machine.last_position + 1
+        self._streams: list[deque[LaneWord | None]] = [deque([None] * positions, positions) for _ in range(2 * machine.streams)]
         self._flowing: dict[int, int] = {}  # streams that carry anything, with the cycle of what was put last
         depth = machine.delay_step * (machine.delay_steps - 1) + 1
         self._pipes: list[deque[LaneResult | None]] = [deque([None] * depth, depth) for _ in range(machine.alus)]
