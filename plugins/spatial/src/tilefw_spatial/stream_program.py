@@ -76,8 +76,7 @@ class AluStep:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A stream into the stream operation: vectors of `pattern`, the first at the vector unit at `time` (same origin as
-    `AluStep.time`)."""
+    """A stream into an operation: vectors of `pattern`, the first at the vector unit at `time` (same origin as `AluStep.time`)."""
 
     pattern: AccessPattern
     time: int = 0
@@ -85,8 +84,8 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A stream out of the stream operation: results of step `step` (each `every` points one), to vectors of `pattern`, whose domain
-    is the operation's, without its innermost loop where the step reduces it."""
+    """A stream out of an operation: results of step `step` (each `every` points one), to vectors of `pattern`, whose domain is the
+    operation's, without its innermost loop where the step reduces it."""
 
     step: int
     pattern: AccessPattern
@@ -123,7 +122,7 @@ class Product:
 class MatrixStreamOp:
     """Sums of products into accumulators: one tile of results, `rows` by 320 lanes, on one side's planes.
 
-    Products follow one another; the first sets the accumulators, the others add to them. A VectorSweep that `drains` it takes the
+    Products follow one another; the first sets the accumulators, the others add to them. A VectorStreamOp that `drains` it takes the
     results; one that drains two of them (a K split) has a step that adds the two reads."""
 
     dtype: str

@@ -19,7 +19,8 @@ from tilefw_spatial.pipeline import compile_kernel
 
 LAUNCHES: Mapping[str, Mapping[str, Any]] = {
     "vector_add": {"n": 1500}, "softmax": {"rows": 5, "columns": 40}, "matmul": {"m": 40, "n": 30, "k": 50},
-    "transpose": {"rows": 20, "columns": 30}, "column_sum": {}, "embedding": {},
+    "transpose": {"rows": 20, "columns": 30}, "column_sum": {"rows": 12, "columns": 40},
+    "embedding": {"tokens": 9, "vocabulary": 21, "columns": 30},
 }
 SMALL = {"n": 700}
 """Parameters of a `vector_add` for tests that run on several machines."""

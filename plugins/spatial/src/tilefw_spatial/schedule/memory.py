@@ -1,8 +1,8 @@
 """Order through memory: a vector is read no earlier than in the cycle in which it is stored, and what is stored in rows that
 another array had comes after all that was done with that one.
 
-Stream operations are rigid, so that it takes one number a stream operation: the least begin at which each of its reads and stores
-comes after what it waits for.
+Times within a stream operation are fixed, so that it takes one number an operation: the least begin at which each of its reads and
+stores comes after what it waits for.
 """
 
 from __future__ import annotations
