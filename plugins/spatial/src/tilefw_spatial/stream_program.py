@@ -122,8 +122,8 @@ class Product:
 class MatrixStreamOp:
     """Sums of products into accumulators: one tile of results, `rows` by 320 lanes, on one side's planes.
 
-    Products follow one another; the first sets the accumulators, the others add to them. A VectorStreamOp that `drains` it takes the
-    results; one that drains two of them (a K split) has a step that adds the two reads."""
+    Products follow one another; the first sets the accumulators, the others add to them. A VectorStreamOp that `drains` it takes
+    the results; one that drains two of them (a K split) has a step that adds the two reads."""
 
     dtype: str
     rows: int
