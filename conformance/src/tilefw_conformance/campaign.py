@@ -24,7 +24,7 @@ EMPTY = 5  # the exit code of a run in which nothing passed
 
 def refuse_lone_resume(resume: bool, folder: str | None) -> None:
     if resume and not folder:
-        raise UsageError("--resume goes on with a report, and --report says which", code="TFW0911", help="give both")
+        raise UsageError("--resume continues a report, which --report names", code="TFW0911", help="give both")
 
 
 class Campaign:

@@ -13,7 +13,7 @@ LEVELS = ("core", "extended", "stress", "preview")
 class Case:
     """One run: a kernel with all its parameters set. `id` is `group/case[/varying=value,…]` and never changes its meaning.
 
-    The level is no part of the id, so that a case that moves from preview to core keeps its name and its history. `since` and
+    The level is not a part of the id, so that a case that moves from preview to core keeps its name and its history. `since` and
     `until` are the first and the last edition of the suite that it belongs to. `requires` is what its file says that it is there
     to ask for (`*` stands for any words); what it needs is computed. `notes` say by flag which bug it hunts.
     """

@@ -59,7 +59,7 @@ def _cases(document: Document) -> Iterator[tuple[int, Case]]:
             if flag not in data["notes"]:
                 place = document.place(("cases", index, "flags"))
                 message = f"the flag {flag!r} has no note"
-                raise CodeError(message, code="TFW0952", place=place, help="say under `notes` which bug it hunts")
+                raise CodeError(message, code="TFW0952", place=place, help="describe under `notes` the bug that it detects")
         for case in _multiplied(document, index, raw, info):
             yield index, case
 

@@ -88,7 +88,8 @@ def _parser() -> Parser:
     parse.add_argument("--report", metavar="DIR", help="write the report there, as results come")
     parse.add_argument("--resume", action="store_true", help="go on with the interrupted report in DIR")
     parse.add_argument("--artifacts", action="store_true", help="keep the machine code of cases that pass, too")
-    parse.add_argument("--audit-capabilities", action="store_true", help="run what is not claimed, too, and list claims too few")
+    audit = "also run cases that need unclaimed capabilities, and list those that could be claimed"
+    parse.add_argument("--audit-capabilities", action="store_true", help=audit)
     parse.add_argument(
         "--update-expectations", nargs="?", const="", metavar="FILE",
         help="write what fails now into the plugin's expectations, or into FILE",

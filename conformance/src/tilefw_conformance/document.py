@@ -35,7 +35,7 @@ class Document:
 
 
 def parse(text: str, file: str) -> Document:
-    """`text` as a document; raises CodeError TFW0950 where it is no YAML, or holds tags, anchors or a key twice."""
+    """`text` as a document; raises CodeError TFW0950 where it is not YAML, or holds tags, anchors or a key twice."""
     source = LocatedYaml(file, text, GRAMMAR)
     marks: dict[Path, tuple[int, int]] = {}
     return Document(source, _ValueBuilder(source, marks).value(source.root(), ()), marks)
@@ -57,7 +57,7 @@ class _ValueBuilder:
         except (yaml.YAMLError, ValueError):
             plain = None
         if node.value and not isinstance(plain, str | int | float | bool):
-            self.source.fail(node, f"{node.value!r} is no string, number or boolean ({node.tag})")
+            self.source.fail(node, f"{node.value!r} is not a string, number or boolean ({node.tag})")
         return plain
 
 

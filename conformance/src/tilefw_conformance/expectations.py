@@ -85,7 +85,7 @@ def located(location: object) -> tuple[str, str]:
     """Package and name of `"package:name"`, as the hook names files and folders."""
     package, colon, name = str(location).partition(":")
     if not colon or not package or not name:
-        raise CodeError(f"{location!r}, which the hook tilefw_conformance says, is not 'package:name'", code="TFW0953")
+        raise CodeError(f"{location!r}, from the hook tilefw_conformance, is not 'package:name'", code="TFW0953")
     return package, name
 
 

@@ -30,7 +30,7 @@ _OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("report", {"metavar": "DIR", "help": "write the suite's own report there"}),
     ("resume", {"action": "store_true", "help": "go on with the interrupted report in DIR"}),
     ("artifacts", {"action": "store_true", "help": "keep the machine code of cases that pass, too"}),
-    ("audit-capabilities", {"action": "store_true", "help": "run what is not claimed, too"}),
+    ("audit-capabilities", {"action": "store_true", "help": "also run cases that need unclaimed capabilities"}),
 )
 _NO_PASS = ("unsupported", "over-capacity", "xfailed")
 _ALWAYS = ("target", "level")  # by their long names, in every pytest run
@@ -66,17 +66,17 @@ def pytest_collection(session: Any) -> None:
     import pytest
 
     if not config.getoption("tilefw_target"):
-        raise pytest.UsageError("the conformance suite runs on a target: say --target T, with a name that `tilefw targets` lists")
+        raise pytest.UsageError("the conformance suite needs a target: give --target T, with a name that `tilefw targets` lists")
     if not config.pluginmanager.hasplugin("dsession"):
         from tilefw_conformance.pytest_session import session_of
 
         session_of(config)
     elif config.getoption("tilefw_report", None):
-        raise pytest.UsageError("--report is written by one process: leave -n out, --jobs says how many workers the suite has")
+        raise pytest.UsageError("--report is written by one process: use --jobs, the number of the suite's workers, instead of -n")
 
 
 def pytest_sessionfinish(session: Any) -> None:
-    """A run in which every case was refused or excused is no good one: it ends as one without tests does, with status 5."""
+    """A run in which every case was refused or excused is not a good one: it ends as one without tests does, with status 5."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if session.exitstatus != 0 or reporter is None or not _is_asked_for(map(str, session.config.invocation_params.args)):
         return

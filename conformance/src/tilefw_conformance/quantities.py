@@ -13,7 +13,7 @@ _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 def count(text: str) -> int:
     """A number of processes, at least 1."""
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of processes")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of processes")
     return int(text)
 
 
@@ -24,7 +24,7 @@ def seconds(text: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of seconds")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds")
     return value
 
 
@@ -32,7 +32,7 @@ def size(text: str) -> int:
     """Bytes: `512M`, `4G`, `4GiB`, or a plain number of bytes."""
     found = re.fullmatch(r"(\d+)([KMGT]?)(?:i?B)?", text, re.IGNORECASE)
     if found is None or int(found[1]) == 0:
-        raise argparse.ArgumentTypeError(f"'{text}' is no size such as 512M or 4G")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a size such as 512M or 4G")
     return int(found[1]) << _UNITS[found[2].upper()]
 
 

@@ -116,7 +116,7 @@ def _judge(case: Case, target: Target, verdict: Verdict) -> Judgement:
     if failed is None:
         return "pass", None, unclaimed
     if failed.outcome == "error":
-        return "error", failed.error, unclaimed  # a crash is no answer, claimed or not
+        return "error", failed.error, unclaimed  # a crash is not an answer, claimed or not
     if unclaimed:
         return "unsupported", failed.error, unclaimed
     if failed.outcome == "over-capacity":

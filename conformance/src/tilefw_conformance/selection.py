@@ -12,7 +12,7 @@ from tilefw_conformance.edition import numbers
 
 
 def select(cases: Iterable[Case], level: str, expression: str | None, edition: str = EDITION) -> tuple[Case, ...]:
-    """The cases of `level` and below (`preview` stands alone) that belong to `edition` and whose id fits `expression`:
+    """The cases of `level` and below (`preview` is written alone) that belong to `edition` and whose id fits `expression`:
     `vector_add and not fp16 or cast/*`."""
     if level not in LEVELS:
         raise UsageError(f"there is no level {level!r}", code="TFW0955", help=f"levels: {', '.join(LEVELS)}")
@@ -57,7 +57,7 @@ def _choices(expression: str) -> list[list[Term]]:
             choices[-1].append((positive, word))
             positive, wants_word = True, False
     if wants_word:
-        raise UsageError(f"-k {expression!r} ends where a word should stand", code="TFW0955")
+        raise UsageError(f"-k {expression!r} ends where a word is expected", code="TFW0955")
     return choices
 
 

@@ -39,4 +39,4 @@ def contradiction(case: Case, required: Iterable[str]) -> CodeError | None:
     if not vain:
         return None
     note = f"it needs {', '.join(sorted(needed)) or 'nothing'}"
-    return CodeError(f"{case.id} does not need {', '.join(vain)}, which its file says", code="TFW0958", note=note)
+    return CodeError(f"{case.id} does not need {', '.join(vain)}, although its file lists it", code="TFW0958", note=note)

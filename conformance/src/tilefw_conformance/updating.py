@@ -27,7 +27,7 @@ _TODO = "TODO"
 def update(ready: Ready, results: Sequence[Mapping[str, Any]], file: str | None) -> str:
     """Write the expectations of the target's plugin into `file`, or where the plugin keeps them; says what changed.
 
-    Raises UsageError TFW0970 where that is no file of a source tree, or cannot be written.
+    Raises UsageError TFW0970 where that is not a file of a source tree, or cannot be written.
     """
     path = file or ready.file
     if path is None:

@@ -249,7 +249,7 @@ def test_it_fits_any_screen_and_its_text_is_legible(width: int, dark: bool, brow
     assert browser.evaluate(CONTRAST) == []
 
 
-# WCAG 2.2 §1.4.3: 4.5:1 for text. Colours are drawn to be compared: a tint over a background is no colour that one could parse.
+# WCAG 2.2 §1.4.3: 4.5:1 for text. Colours are drawn to be compared: a tint over a background is not a colour that one could parse.
 CONTRAST = """(() => {
   const pen = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
   const over = (colours) => {

@@ -57,7 +57,7 @@ def test_a_test_that_is_not_reached_is_left_for_later(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("arguments", "said"), [
-    ([], "say --target T"),
+    ([], "give --target T"),
     (["--target", "referense"], "did you mean"),
     (["--target", "reference", "-k", "vector_add/ragged", "--report", "a_file"], "cannot be written to a_file"),
 ])

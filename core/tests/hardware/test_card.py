@@ -119,7 +119,7 @@ def test_memory_of_a_card_that_has_failed_is_given_back_in_silence(card: Toy, dr
     handle = card.allocate(64)
     driver.broken = "free"
     card.free(handle)
-    with pytest.raises(LaunchError, match="no allocation of card 1"):
+    with pytest.raises(LaunchError, match="not an allocation of card 1"):
         card.free(handle)
 
 
@@ -132,7 +132,7 @@ def test_shared_memory_beyond_the_codes_own_is_asked_for(card: Toy, driver: Reco
 
 
 @pytest.mark.parametrize(("block", "workgroup", "words"), [
-    ((32,), (64, 1, 1), "needs workgroups of"), (None, (0, 0, 0), "is not said"), ((0, 1, 1), (0, 0, 0), "is not said"),
+    ((32,), (64, 1, 1), "needs workgroups of"), (None, (0, 0, 0), "is missing"), ((0, 1, 1), (0, 0, 0), "is missing"),
 ])  # fmt: skip
 def test_a_workgroup_is_the_codes_or_said(block: Any, workgroup: Any, words: str, card: Toy) -> None:
     module = card.load(Artifact("toy-1", "toy", "", (Entry("k", ENTRY.parameters, workgroup),), b"code"))

@@ -107,7 +107,7 @@ def test_a_copy_whose_sides_meet_goes_away() -> None:
 
 
 def test_a_narrow_value_does_not_go_to_the_far_end_of_a_file() -> None:
-    """Two registers are left beside a reserved one there; the wide values that they are no place for are low."""
+    """Two registers are left beside a reserved one there; the wide values that do not fit between them are low."""
     f = Function("f", "toy")
     a, b = f.register("v", 4, 4), f.register("v", 2, 2)
     f.block("entry").insts = [Inst("op", [a.whole]), Inst("op", [b.whole], [a.whole]), Inst("st", (), [a.whole, b.whole])]

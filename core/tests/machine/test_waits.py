@@ -175,5 +175,5 @@ def test_the_checker_sees_a_weaker_wait_on_one_path_only() -> None:
 
 def test_virtual_registers_are_refused() -> None:
     f = parse_function('func @f target "toy"\n  regs v: 0-1\nentry:\n  %0 = ld %1\n  ret\n')
-    with pytest.raises(InternalError, match="stands on no physical register"):
+    with pytest.raises(InternalError, match="is not on a physical register"):
         insert_waits(f, TABLE, MODEL)

@@ -216,7 +216,7 @@ def test_a_workgroup_larger_than_the_chips_is_not_compiled():
 
 
 def test_what_is_no_kernel_no_signature_or_no_code_is_said_so():
-    with pytest.raises(tilefw.CompileError, match="`cdiv` is no jit function"):
+    with pytest.raises(tilefw.CompileError, match="`cdiv` is not a jit function"):
         tilefw.compile(tilefw.cdiv)
     with pytest.raises(tilefw.CompileError, match="dict of parameter names") as caught:
         tilefw.compile(k, signature=["*fp32"])

@@ -37,7 +37,7 @@ def test_naming_a_target_loads_one_plugin_only(install, registry):
         ("TILEFW_API = (0, 1)\nraise RuntimeError('no\\nluck')", "TFW0503", "RuntimeError: no"),
         ("TILEFW_API = (0, 1)\nraise SystemExit(7)", "TFW0503", "SystemExit"),
         ("TILEFW_API = (0, 1)\nimport no_such_module_anywhere", "TFW0503", "no_such_module_anywhere"),
-        ("x = 1", "TFW0503", "does not say `TILEFW_API"),
+        ("x = 1", "TFW0503", "does not set `TILEFW_API"),
         ("TILEFW_API = tuple([0, 1])", "TFW0503", "not a literal pair"),
         ("TILEFW_API = (0, 1)\ndef broken(:", "TFW0503", "cannot be read as Python"),
         (HOOK + "tilefw_nonsense(): pass", "TFW0503", "tilefw_nonsense"),
@@ -46,7 +46,7 @@ def test_naming_a_target_loads_one_plugin_only(install, registry):
         (
             HOOK + "tilefw_targets():\n from tilefw.api import TargetInfo\n"
             " return [TargetInfo('bad-x1', '', '', '', 'a:B', frozenset(), frozenset({'int.mull.*'}))]",
-            "TFW0507", "'int.mull.*' is no capability",
+            "TFW0507", "'int.mull.*' is not a capability",
         ),
         ("TILEFW_API = (9, 9)\nraise RuntimeError('must not run')", "TFW0504", "interface 9.9"),
         ("TILEFW_API = (0, 2)\nraise RuntimeError('must not run')", "TFW0504", "interface 0.2"),
@@ -152,7 +152,7 @@ def test_probing_survives_plugins_that_hang_or_kill_their_process(install):
     ("import time\ntime.sleep(600)", "hung", "it did not answer within 2 s"),
     ("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)", "crashed", "its process was ended by signal 11"),
     ("import signal, time\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\ntime.sleep(600)", "hung", "it did not answer within 2 s"),
-    ("import os\nos._exit(0)", "crashed", "what it answered cannot be read"),
+    ("import os\nos._exit(0)", "crashed", "its answer cannot be read"),
 ])
 def test_naming_the_target_of_a_plugin_that_hangs_or_ends_its_process_is_an_error(
     install, registry, monkeypatch, source, status, words

@@ -19,7 +19,7 @@ def test_each_missing_row_is_named(row):
     with pytest.raises(PluginError) as caught:
         check_rules("short", WHOLE - {row})
     assert caught.value.code == "TFW0510"
-    assert caught.value.message == f"the rules of short lack 1 that the expansions stand on: {row}"
+    assert caught.value.message == f"the rules of short lack 1 that the expansions need: {row}"
 
 
 def test_all_missing_rows_are_named_at_once():

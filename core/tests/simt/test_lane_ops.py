@@ -59,7 +59,7 @@ def test_text_reads_back(op: str) -> None:
         ("fragments", ("count = 4", "count = 2"), "2 registers of 32 bits are not vector<8xf16>"),
         ("copy", ("source_slots = array<i64: 0>", "source_slots = array<i64: 0, 0>"), "1 places for 2 sources"),
         ("atomic", ('"add"', '"nand"'), "the kind 'nand' is none of add, maxs"),
-        ("atomic", ('"add"', '"xchg"'), "2 elements of f16 are no atomic access of the kind xchg"),
+        ("atomic", ('"add"', '"xchg"'), "2 elements of f16 are not an atomic access of the kind xchg"),
         ("atomic", ("width = 2", "width = 1"), "1 accesses of 1 elements are not vector<2xf16>"),
         ("atomic", ('"device"', '"galaxy"'), "the scope 'galaxy' is none of workgroup, device, system"),
         ("atomic", ("-> vector<2xf16>", "-> vector<2xf32>"), "the result is vector<2xf32>, the value vector<2xf16>"),
@@ -71,7 +71,7 @@ def test_text_reads_back(op: str) -> None:
         ("index", ('"index"', '"up"'), "for the mode index"),
         ("uniform", ("-> i32", "-> i64"), "takes vector<1xT> to T"),
         ("atom", ("b = array<i64: 4>", "b = array<i64: 8>"), "a first element is out of the range of vector<8xf16>"),
-        ("atom", ("a = array<i64: 0>", "a = array<i64: 0, 0>"), "one first element a repeat"),
+        ("atom", ("a = array<i64: 0>", "a = array<i64: 0, 0>"), "one first element for each repeat"),
     ],
 )
 def test_what_is_malformed_is_refused(op: str, change: tuple[str, str], words: str) -> None:

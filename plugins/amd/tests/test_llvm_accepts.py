@@ -1,7 +1,7 @@
 """LLVM 22 takes the listing of every library kernel and of random programs for each chip, makes the same code of it, and reads the
 same instructions back.
 
-The oracle is run here, not through the backend: what the backend says of its own output is no evidence.
+The oracle is run here, not through the backend: what the backend says of its own output is not evidence.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ def test_dpp_takes_nothing_from_lanes_that_are_off() -> None:
     assert np.array_equal(clean(body), np.where(odd, 0 << 8 | 7, 5 << 8 | 7))
 
 
-# Scalar operands that are no registers: high halves of apertures (0x01000000 of LDS, 0x02000000 of scratch), conditions as 0 or 1.
+# Scalar operands that are not registers: high halves of apertures (0x01000000 of LDS, 0x02000000 of scratch), conditions as 0 or 1.
 NO_REGISTERS = {
     "v_mov_b32 v3, src_private_base": 0x02000000, "v_mov_b32 v3, src_scc": 1, "v_mov_b32 v3, src_vccz": 1,
     "v_mov_b32 v3, src_execz": 0,

@@ -18,7 +18,7 @@ _EXCHANGE = PROLOGUE + """
   s_endpgm
 """
 _ATOMIC = "global_atomic_add v2, v1, s[40:41]"
-_MISSING = "a wait that leaves no event in the queue vmcnt must stand between"
+_MISSING = "a wait that leaves no event in the queue vmcnt must be between them"
 _EVERYTHING = {"released": "s_waitcnt vmcnt(0)", "access": _ATOMIC, "acquired": "s_waitcnt vmcnt(0)"}
 
 

@@ -156,7 +156,7 @@ def test_a_kernel_may_read_its_own_image() -> None:
     assert clean(body).tolist() == [0x12345678] * 64
 
 
-# --- what is no code, and what is not served ------------------------------------------------------------------------------
+# --- what is not code, and what is not served ------------------------------------------------------------------------------
 
 
 def test_bytes_that_mean_nothing_trap_only_when_they_are_executed() -> None:

@@ -1,6 +1,6 @@
 """NVIDIA's assembler accepts every listing of the kernel library for each chip, and spills no register.
 
-The oracle is run here, not through the backend: what the backend says of its own output is no evidence.
+The oracle is run here, not through the backend: what the backend says of its own output is not evidence.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ATOMICS = {
 
 
 def ptxas() -> str | None:
-    """ptxas 12.9 from NVIDIA's wheel, or the one that Triton ships; any other version is no oracle for this."""
+    """ptxas 12.9 from NVIDIA's wheel, or the one that Triton ships; any other version is not an oracle for this."""
     wheel = find_spec("nvidia.cuda_nvcc") if find_spec("nvidia") else None
     folders = [Path(place) / "bin" for place in (wheel.submodule_search_locations or ())] if wheel else []
     triton = find_spec("triton")

@@ -17,7 +17,7 @@ from tilefw_conformance.report.wording import EXECUTORS
 
 def verify(argv: list[str]) -> int:
     """Read reports as strictly as can be, and say what they hold."""
-    parse = parser("conformance verify", "check that reports are whole and are what a run wrote")
+    parse = parser("conformance verify", "check that reports are complete and unchanged since their run")
     parse.add_argument("reports", nargs="+", metavar="REPORT", help="report.jsonl, or the folder that holds it")
     add_json(parse)
     args = parse.parse_all(argv)
@@ -64,7 +64,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {"verify": verify, "diff": dif
 
 def _kinds(text: str) -> str:
     if not text or set(text) - set(KINDS):
-        raise argparse.ArgumentTypeError(f"'{text}' is no choice of the letters {', '.join(KINDS)}")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a choice of the letters {', '.join(KINDS)}")
     return text
 
 

@@ -1,6 +1,6 @@
 """A report back from its file, only if it is whole: every line follows the schema, and what the footer says is so.
 
-A digest is no signature: it shows what was edited, torn or joined by accident or by hand, not who made the report.
+A digest is not a signature: it shows what was edited, torn or joined by accident or by hand, not who made the report.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def _several(path: str) -> list[str]:
 def read(path: str) -> Report:
     """The report in a file, or in the folder that `--report` named.
 
-    Raises UsageError TFW0976 where there is none, and CodeError with the line: TFW0976 for a line that is no record, TFW0977 for a
-    report that ends before its footer, TFW0978 for one whose footer does not fit its lines, TFW0979 for records that are there
+    Raises UsageError TFW0976 where there is none, and CodeError with the line: TFW0976 for a line that is not a record, TFW0977 for
+    a report that ends before its footer, TFW0978 for one whose footer does not fit its lines, TFW0979 for records that are there
     twice, TFW0980 for another version of the schema.
     """
     there = _several(path)
@@ -95,12 +95,12 @@ def parse(data: bytes, file: str) -> Report:
         )
     report = _collected(records, file)
     for message in _contradictions(report, data):
-        raise CodeError(f"{file} is not what a run wrote: {message}", code="TFW0978")
+        raise CodeError(f"{file} is not as a run writes it: {message}", code="TFW0978")
     return report
 
 
 def record_of(line: bytes, place: Place) -> Record:
-    """A line as an object; raises CodeError TFW0976 where it is none, holds a name twice or what is no JSON."""
+    """A line as an object; raises CodeError TFW0976 where it is none, holds a name twice or what is not a JSON."""
     try:
         record = json.loads(line, object_pairs_hook=_once, parse_constant=_refused)
     except (ValueError, RecursionError) as error:
@@ -114,12 +114,12 @@ def _once(pairs: Sequence[tuple[str, Any]]) -> Record:
     names = [name for name, _ in pairs]
     for name in names:
         if names.count(name) > 1:
-            raise ValueError(f"{name!r} stands in an object twice")
+            raise ValueError(f"{name!r} occurs twice in an object")
     return dict(pairs)
 
 
 def _refused(word: str) -> None:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not JSON")
 
 
 def _check_version(records: Sequence[Record], file: str) -> None:
@@ -200,7 +200,7 @@ def _contradictions_of(one: Record, report: Report) -> Iterator[str]:
         return
     failed = next((stage["name"] for stage in one["stages"] if stage["outcome"] not in ("pass", "skipped")), None)
     if failed is not None:
-        yield f"{name} is said to {one['outcome']}, but not to pass the stage {failed}"
+        yield f"{name} has the outcome {one['outcome']}, but does not pass the stage {failed}"
     ratio = one["error_over_bound"]
     if ratio is not None and float(ratio) > 1:
-        yield f"{name} is said to {one['outcome']} with an error of {ratio} times its bound"
+        yield f"{name} has the outcome {one['outcome']} with an error of {ratio} times its bound"

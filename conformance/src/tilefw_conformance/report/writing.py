@@ -88,7 +88,7 @@ class ReportWriter:
 
 
 def encode(record: Mapping[str, Any]) -> bytes:
-    """A record as its line. Text that is no Unicode (a worker's garbage) becomes JSON's own escapes."""
+    """A record as its line. Text that is not Unicode (a worker's garbage) becomes JSON's own escapes."""
     text = json.dumps(record, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "backslashreplace") + b"\n"
 
@@ -130,7 +130,7 @@ def _kept(path: str, data: bytes, header: Record) -> list[tuple[bytes, Record]]:
         if record["kind"] != "footer":
             kept.append((line + b"\n", record))
         elif record["content"] != hashlib.sha256(b"".join(text for text, _ in kept)).hexdigest():
-            raise CodeError(f"{path} is not what a run wrote: it was edited since", code="TFW0978", place=place)
+            raise CodeError(f"{path} was edited after the run that wrote it", code="TFW0978", place=place)
     _check_once(path, kept)
     return kept
 

@@ -34,7 +34,7 @@ def results(address: str, opening: OpenSession, cases: Sequence[Case], limits: W
     Raises UsageError TFW0973 without a scheduler at `address`, KernelError TFW0974 where a machine there has other versions.
     """
     if not re.fullmatch(r"\w+://.+:\d+", address):
-        raise UsageError(f"{address!r} is no scheduler's address, such as tcp://node17:8786", code="TFW0973")
+        raise UsageError(f"{address!r} is not a scheduler's address, such as tcp://node17:8786", code="TFW0973")
     try:
         client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:

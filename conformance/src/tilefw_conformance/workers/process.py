@@ -56,7 +56,7 @@ class Worker:
             self._process.stdin.flush()
 
     def read(self) -> Iterator[Message]:
-        """What it said since; raises ProtocolError where that is no message."""
+        """What it said since; raises ProtocolError where that is not a message."""
         for piece in _pieces(self.answers):
             self._unread += piece
             if len(self._unread) > LINE_LIMIT:

@@ -27,7 +27,7 @@ LINE_LIMIT = 16 << 20  # bytes of one message
 
 
 class ProtocolError(Exception):
-    """A line that is no message."""
+    """A line that is not a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def decode(line: bytes) -> Message:
         raw = json.loads(line, object_hook=_whole)
         return _SAY[raw.pop("say")](**raw)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ProtocolError(f"{line[:80]!r} is no message: {error}") from None
+        raise ProtocolError(f"{line[:80]!r} is not a message: {error}") from None
 
 
 def _fields(one: Any) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def _plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, Mapping):
         return dict(value)
-    raise TypeError(f"{type(value).__name__} is no part of a message")
+    raise TypeError(f"{type(value).__name__} is not a part of a message")
 
 
 def _whole(raw: dict[str, Any]) -> Any:

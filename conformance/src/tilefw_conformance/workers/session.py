@@ -63,7 +63,7 @@ def _executor(opening: OpenSession, target: Target) -> str:
     try:
         return "sim" if asked == "sim" or (asked == "auto" and not executes) else executor_for(target, asked).device.executor
     except UnsupportedError as error:
-        raise UsageError(error.message, code=error.code, help="leave --executor out, or say --executor sim") from None
+        raise UsageError(error.message, code=error.code, help="leave --executor out, or give --executor sim") from None
 
 
 def _last_stage(asked: str, target: Target) -> str:

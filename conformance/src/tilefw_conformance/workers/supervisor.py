@@ -169,7 +169,7 @@ class Supervisor:
                 self._finished.append({**message.record, "attempts": seat.task.attempts})
                 seat.task = None
             case _:
-                raise ProtocolError(f"a {type(message).__name__} that nobody asked for")
+                raise ProtocolError(f"a {type(message).__name__} that was not requested")
 
     def _watch(self, seat: _Seat) -> None:
         """End the worker if its time is up or it holds too much, and see whether it ended by itself."""

@@ -95,7 +95,7 @@ _ATOMIC: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("add", (*_WORDS, *_HALVES, *_WIDE), "sums"), ("max", (*_WORDS, *_WIDE), "maxima"), ("min", (*_WORDS, *_WIDE), "minima"),
     ("and", _WORDS, "bitwise and"), ("or", _WORDS, "bitwise or"), ("xor", _WORDS, "bitwise exclusive or"),
     ("xchg", (*_WORDS, *_WIDE), "values exchanged"),
-    ("cas", ("int16", *_WORDS, *_HALVES, *_WIDE), "values exchanged where an expected one stands"),
+    ("cas", ("int16", *_WORDS, *_HALVES, *_WIDE), "values exchanged if memory holds an expected one"),
 )
 
 _FP8 = ("fp8e5", "fp8e4nv", "fp8e5b16", "fp8e4b8", "fp8e4b15")  # which mix with each other as operands of a product
@@ -119,7 +119,7 @@ GROUPS: tuple[Group, ...] = (
     Group("reduce", "a dim of a tile combined away, whatever combines", _ANY),
     Group("scan", "each prefix along a dim of a tile combined, whatever combines", _ANY),
     Group("dot", "matrix products of tiles plus an accumulator: `<a>.<b>.<accumulator>[.<precision>]`", _DOT),
-    *(Group(f"atomic.{kind}", f"{doc} in memory as one step, whoever else is at it", types) for kind, types, doc in _ATOMIC),
+    *(Group(f"atomic.{kind}", f"{doc} in memory, atomically", types) for kind, types, doc in _ATOMIC),
 )
 
 _ELEMENTARY = ("math.exp", "math.exp2", "math.log", "math.log2", "math.sqrt", "math.rsqrt")

@@ -27,7 +27,7 @@ def _core(name: str, summary: str, *classes: str, default: bool = True) -> Check
 
 
 BUILTIN_CHECKS: tuple[CheckInfo, ...] = (
-    _core("bounds", "every access is inside an allocation, and none writes what is read-only"),
+    _core("bounds", "every access is inside an allocation, and read-only memory is not written"),
     _core("alignment", "every access is aligned to its size", "alignment:Alignment"),
     _core(
         "initialisation", "undefined bits reach no address, condition, atomic operand or global memory",
@@ -35,7 +35,7 @@ BUILTIN_CHECKS: tuple[CheckInfo, ...] = (
     ),
     _core("races", "accesses of different waves to one byte are ordered, where one of them writes", "races:Races", default=False),
     _core(
-        "pending", "what an unfinished load or copy will write is neither read nor written before its wait",
+        "pending", "the destination of an unfinished load or copy is not accessed before its wait",
         "pending:PendingCopies", "pending:PendingResults",
     ),
     _core("hazards", "code keeps the wait states that its chip's manual asks for", "hazards:WaitStates"),
@@ -50,10 +50,13 @@ BUILTIN_CHECKS: tuple[CheckInfo, ...] = (
 PROGRAM_CHECK_INFOS: tuple[CheckInfo, ...] = (
     CheckInfo("division_by_zero", "no quotient or remainder by zero is stored or decides anything"),
     CheckInfo("same_address_stores", "the elements of one store that have one address have one value"),
-    CheckInfo("undefined_elements", "what a masked load without `other` leaves undefined is not stored and decides nothing"),
+    CheckInfo(
+        "undefined_elements",
+        "elements that a masked load without `other` leaves undefined are not stored and affect no address or control flow",
+    ),
     CheckInfo("nonfinite", "no infinity or NaN that finite numbers made is stored or decides anything"),
     CheckInfo("offsets", "no offset wraps around its width, and every access is inside its array, in the program's own arithmetic"),
-    CheckInfo("uninitialised_host", "nothing is read of a host array (`tilefw.empty`) that nobody has written"),
+    CheckInfo("uninitialised_host", "no uninitialised element of a host array (`tilefw.empty`) is read"),
 )
 """Checks of programs: about the kernel and its arguments and not about machine code. The reference interpreter makes them before
 the launch, from the kernel's tile IR and copies of the arguments, whatever the target. They are on only where they are named, as

@@ -21,5 +21,5 @@ def round_up(number: int, unit: int) -> int:
 def log2(number: int) -> int:
     """The exponent of a power of two. Raises ValueError for any other number."""
     if number < 1 or number & (number - 1):
-        raise ValueError(f"{number} is no power of two")
+        raise ValueError(f"{number} is not a power of two")
     return number.bit_length() - 1

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def checked(value: Any, kind: type | tuple[type, ...], what: str) -> Any:
-    """The value, if it is of the kind; a boolean is no number."""
+    """The value, if it is of the kind; a boolean is not a number."""
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
         raise ValueError(f"{what} has the wrong type ({type(value).__name__})")
     return value

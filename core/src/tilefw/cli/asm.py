@@ -33,6 +33,6 @@ def _assemble(backend: Backend, data: bytes, path: str) -> tuple[str, bytes]:
         text = data.decode()
     except UnicodeDecodeError as error:
         raise CodeError(
-            f"{path} is no text: {error.reason} at byte {error.start}", code="TFW0617", help="`tilefw disasm` reads binaries"
+            f"{path} is not text: {error.reason} at byte {error.start}", code="TFW0617", help="`tilefw disasm` reads binaries"
         ) from None
     return backend.binary_suffix, backend.to_binary(text, path)

@@ -58,7 +58,7 @@ def help_text() -> str:
     return "\n".join([
         "usage: tilefw [-p [NAME=]MODULE] [--disable-plugin NAME] VERB [options]", "",
         "Tile kernels in Python, compiled for any registered chip and run on its simulator.", "",
-        *rows, "", "`tilefw VERB --help` tells a verb's options; `tilefw explain CODE` an error's.",
+        *rows, "", "`tilefw VERB --help` lists a verb's options; `tilefw explain CODE` explains an error.",
         "exit codes: 0 ok, 1 the thing under test failed, 2 usage, 3 internal error, 4 unusable plugin, 5 nothing selected",
     ])
 

@@ -13,7 +13,7 @@ from tilefw.cli.output import write_file
 def main(summary: str, argv: list[str]) -> int:
     parse = parser("opt", summary)
     parse.add_argument("file", help="the IR text; - for standard input")
-    parse.add_argument("-p", "--pipeline", default="", help="passes with commas between; `default` stands for the usual ones")
+    parse.add_argument("-p", "--pipeline", default="", help="passes, separated by commas; `default` means the usual ones")
     parse.add_argument("--target", metavar="T", help="passes of this target by name, as `tilefw passes --target` lists them")
     parse.add_argument("-o", "--output", metavar="FILE", help="write there instead of to stdout")
     parse.add_argument("--generic", action="store_true", help="print the generic form")

@@ -25,7 +25,7 @@ def write_file(path: str, data: bytes) -> None:
 
 def write_stdout(data: bytes) -> None:
     """Bytes to standard output; as text where that takes nothing else, as in a notebook. Raises UsageError TFW0913 for bytes that
-    are no text there."""
+    are not text there."""
     sys.stdout.flush()
     binary = getattr(sys.stdout, "buffer", None)
     if binary is not None:

@@ -94,7 +94,7 @@ def _library(args: argparse.Namespace) -> int:
     if error is not None:
         if not verdict.findings:  # those are in the report
             print(error, file=sys.stderr)
-        return error.exit_code  # a plugin that does not load is no fault of the kernel
+        return error.exit_code  # a plugin that does not load is not a fault of the kernel
     return 0 if verdict.ok else 1
 
 

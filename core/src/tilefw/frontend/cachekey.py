@@ -45,7 +45,7 @@ def cache_key(kernel: Any, seen: frozenset[int] = frozenset()) -> str:
 
 
 def _values(chain: tuple[str, ...], closure: Mapping[str, Any], names: Mapping[str, Any]) -> Iterator[Any]:
-    """What a chain leads through, from the first value that is no module: for `NAME.upper`, both the string and its method."""
+    """What a chain leads through, from the first value that is not a module: for `NAME.upper`, both the string and its method."""
     value = closure.get(chain[0], names.get(chain[0], _MISSING))
     for name in chain[1:]:
         if value is _MISSING:

@@ -164,7 +164,7 @@ def combinables(function: str, inputs: Sequence[Any], deed: Deed = REDUCE) -> li
 
 
 def not_a_combine_function(value: Any) -> CompileError:
-    """For what is passed as combine_fn and is no jit function."""
+    """For what is passed as combine_fn and is not a jit function."""
     return CompileError(
         f"combine_fn is a jit function, not {describe(value) if not callable(value) else f'`{_name(value)}`'}",
         "TFW0214",

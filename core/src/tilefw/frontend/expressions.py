@@ -215,7 +215,7 @@ class Expressions:
             self.frame.at(node)
             return self._new_axes(value, index if isinstance(index, tuple) else (index,))
         if any(isinstance(part, RuntimeValue) for part in (index if isinstance(index, tuple) else (index,))):
-            raise CompileError("a tuple is indexed by what is known at compile time", "TFW0106", help="use tl.static_range")
+            raise CompileError("the index of a tuple must be known at compile time", "TFW0106", help="use tl.static_range")
         if isinstance(value, tuple | str):
             return evaluate(operator.getitem, value, index)
         raise CompileError(f"{describe(value)} cannot be indexed", "TFW0201")
@@ -315,7 +315,7 @@ def evaluate(function: Callable[..., Any], *operands: Any, **keywords: Any) -> A
 
 
 def truth_of(value: Any) -> bool:
-    """Whether a compile-time condition holds; run-time values are no compile-time conditions."""
+    """Whether a compile-time condition holds; run-time values are not compile-time conditions."""
     if isinstance(value, RuntimeValue):
         raise CompileError("this condition must be known at compile time", "TFW0106")
     if not isinstance(value, bool | int | None | float | str | tuple):

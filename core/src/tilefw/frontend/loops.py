@@ -67,7 +67,7 @@ class LoopStatements(Calls):
             function = tl.range
         head = self.invoke(node.iter, function, args, keywords)
         if not isinstance(node.target, ast.Name):
-            raise unsupported(node.target, "a loop variable that is no plain name")
+            raise unsupported(node.target, "a loop variable that is not a plain name")
         return head
 
     def _no_iterator(self, node: ast.For) -> CompileError:

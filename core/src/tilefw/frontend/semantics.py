@@ -107,7 +107,7 @@ def checked_shape(shape: Any) -> tuple[int, ...]:
             raise CompileError(
                 f"extent {axis} of the shape {list(shape)} is {extent}, which is not a power of two",
                 "TFW0203",
-                help=f"use {1 << max(0, extent - 1).bit_length()} and mask what is beyond {extent}",
+                help=f"use {1 << max(0, extent - 1).bit_length()} and mask the elements beyond {extent}",
             )
     _check_count(shape)
     return tuple(int(extent) for extent in shape)
@@ -144,7 +144,7 @@ def checked_number(number: float | int | bool, element: tl.dtype) -> None:
         raise CompileError(
             f"{number} is out of the range of {element}",
             "TFW0208",
-            note=f"a Python number takes the type of the tile that it meets; {element} holds "
+            note=f"a Python number takes the type of the tile that it is combined with; {element} holds "
             f"{element.get_int_min_value()} to {element.get_int_max_value()}",
             help="cast the tile to a wider type first",
         )

@@ -28,10 +28,10 @@ def parse(text: str, parameter: str = "") -> Specialization:
     try:
         element = tl.dtype(named_dtype(body.removeprefix("*k" if const else "*")).name)
     except KeyError:
-        raise _mistake(text, parameter, f"`{body}` is no type") from None
+        raise _mistake(text, parameter, f"`{body}` is not a type") from None
     type = tl.pointer_type(element, const=const) if pointer else element
     if hint not in ("", "1", "16"):
-        raise _mistake(text, parameter, f"`:{hint}` is no hint")
+        raise _mistake(text, parameter, f"`:{hint}` is not a hint")
     if hint == "1":
         if pointer or not element.is_int():
             raise _mistake(text, parameter, "`:1` is for integers that are always 1")
@@ -46,5 +46,5 @@ def _mistake(text: str, parameter: str, reason: str) -> CompileError:
     return CompileError(
         f"the type {text!r}{of} cannot be understood: {reason}",
         "TFW0120",
-        note="types are written `*fp32` (pointer), `i32`, `u8`, `fp16`, …; `:16` says divisible by 16, `:1` equal to 1",
+        note="types are written `*fp32` (pointer), `i32`, `u8`, `fp16`, …; `:16` means divisible by 16, `:1` equal to 1",
     )

@@ -60,7 +60,7 @@ def is_number(value: object) -> bool:
 
 
 def leaves(value: Any) -> Iterator[Any]:
-    """The leaves of nested tuples, left to right; a value that is no tuple is its own leaf."""
+    """The leaves of nested tuples, left to right; a value that is not a tuple is its own leaf."""
     if isinstance(value, tuple):
         for item in value:
             yield from leaves(item)

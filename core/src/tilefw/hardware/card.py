@@ -132,7 +132,7 @@ class Card(ABC):
         """Where an allocation lies; raises LaunchError TFW0341."""
         found = self._allocations.get(handle)
         if found is None:
-            raise LaunchError(f"{handle} is no allocation of {self.described}", code="TFW0341")
+            raise LaunchError(f"{handle} is not an allocation of {self.described}", code="TFW0341")
         return found
 
     def write(self, handle: int, data: Any, offset: int = 0, *, stream: int | None = None) -> None:
@@ -244,7 +244,7 @@ class Card(ABC):
                 self._events.give_back(event)
 
     def owner(self, address: int) -> int | None:
-        """The number of the card whose memory an address is; None where it is no card's."""
+        """The number of the card whose memory an address is; None where it is not a card's."""
         with told("looking for an address", self.described), self.driver.on(self.number):
             return self.driver.owner(address)
 
@@ -272,7 +272,7 @@ def _block(entry: Entry, options: LaunchOptions) -> tuple[int, int, int]:
     block = options.block or said
     if block is None or not all(block):
         raise LaunchError(
-            f"how many threads a workgroup of {entry.name} has is not said", code="TFW0342",
+            f"the number of threads of a workgroup of {entry.name} is missing", code="TFW0342",
             help="give `block` in the launch options",
         )
     x, y, z = (*(int(n) for n in block), 1, 1)[:3]

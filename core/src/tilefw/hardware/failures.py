@@ -30,7 +30,7 @@ class DriverError(Exception):
 _HELP: dict[Failure, str] = {
     "memory": "use smaller arrays, or free memory that other programs or libraries hold on the card",
     "image": "load code that was compiled for this card's chip",
-    "shape": "use a smaller grid, workgroup or tile; the simulator tells the chip's limits",
+    "shape": "use a smaller grid, workgroup or tile; the simulator reports the chip's limits",
     "fault": "run it on the simulator, which names the instruction: executor='sim', checks='all'; start this process again",
 }
 

@@ -69,7 +69,7 @@ def _refuse_odd_requests(p: Parameters) -> None:
     kind = dtype(name)
     small = kind.bits < 32 and operation not in (("cas", "add") if kind.is_float else ("cas",))
     if (kind.is_float and operation in _BITS) or kind.bits < 16 or small:
-        raise UsageError(f"atomic_mix: {operation} of {name}", code="TFW0942", note="`tilefw explain TFW0220` says which there are")
+        raise UsageError(f"atomic_mix: {operation} of {name}", code="TFW0942", note="`tilefw explain TFW0220` lists them")
     if operation == "cas" and p["mask"] != "none":
         raise UsageError("atomic_mix: cas with a mask", code="TFW0942", note="tl.atomic_cas takes none")
     if p["scope"] == "cta" and p["share"] > 1 and (p["scalar"] or p["n"] > p["block"]):

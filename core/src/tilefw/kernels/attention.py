@@ -111,7 +111,7 @@ def _refuse_bad_heads(p: Parameters) -> None:
     if p["causal"] and p["queries"] > p["keys"]:
         raise UsageError(
             f"attention: {p['queries']} queries over {p['keys']} keys", code="TFW0942",
-            note="causal queries stand at the end of the keys, so there are not more of them",
+            note="causal queries are the last of the keys, so there cannot be more queries than keys",
         )
 
 

@@ -105,7 +105,7 @@ def _stages(default: int) -> ParameterInfo:
 
 _NUM_WARPS = ParameterInfo("num_warps", 4, "warps (waves) of one program", (1, 2, 4, 8, 16, 32))
 _SIZE = ParameterInfo("n", 5000, "elements")
-_EPS = ParameterInfo("eps", 1e-5, "what is added to the variance")
+_EPS = ParameterInfo("eps", 1e-5, "added to the variance")
 _PRECISION = ParameterInfo(
     "input_precision", "tf32", "how fp32 operands are multiplied: rounded, in three products of parts, or as they are",
     ("tf32", "tf32x3", "ieee"),
@@ -179,7 +179,7 @@ _TABLE = (
         _block(32, "block_rows", "rows of one program"), _block(32, "block_columns", "columns of one program"),
         _NUM_WARPS, _inputs(*INPUTS),
     )),
-    KernelInfo("masks", "out = x under a mask of any kind, or what stands in for masked-off elements", (
+    KernelInfo("masks", "out = x under a mask of any kind, or what replaces masked-off elements", (
         ParameterInfo("rows", 21, "rows"), ParameterInfo("columns", 37, "columns"), _dtype("fp32", ALL_DTYPES),
         ParameterInfo("mask", "all", "which elements are loaded", MASKS),
         ParameterInfo(
@@ -210,7 +210,7 @@ _TABLE = (
         _block(8, "block_rows", "rows of one program"), _block(16, "block_columns", "columns of one program"),
         ParameterInfo("programs", 4, "programs that share the layers", least=1), _NUM_WARPS, _stages(2), _inputs(*ROWS),
     )),
-    KernelInfo("ragged_sums", "out[row] = the sum of as many elements as memory says, and how many trips that took", (
+    KernelInfo("ragged_sums", "out[row] = the sum of a number of elements that is read from memory, and the number of trips", (
         ParameterInfo("rows", 12, "rows", least=1), ParameterInfo("columns", 300, "elements of a row at most"),
         _dtype("fp32", ("fp32", "bf16", "fp16")), ParameterInfo("loop", "for", "which loop does it", LOOPS),
         _block(64, doc="elements of a tile"), _NUM_WARPS, _stages(3), _inputs("normal", "uniform", "ints", "rare"),
@@ -247,7 +247,7 @@ _TABLE = (
         *_extents(150, 144, 112), _dtype("fp16"),
         ParameterInfo("accumulator", "fp32", "element type of the sums of fp16 products", ("fp32", "fp16")), _PRECISION, _RESULT,
         ParameterInfo("bias", False, "a bias for each column of out"),
-        ParameterInfo("activation", "none", "what is applied to each sum", ("none", "relu", "gelu", "silu")),
+        ParameterInfo("activation", "none", "the function of each sum", ("none", "relu", "gelu", "silu")),
         _layout("a_layout", "a"), _layout("b_layout", "b"), _layout("out_layout", "out"),
         *_blocks(64, 64, 32), _GROUP_M, _NUM_WARPS, _stages(3), _inputs(*ROWS),
     )),
@@ -313,14 +313,14 @@ _TABLE = (
         _NUM_WARPS, _inputs("ints", "normal", "uniform", "low", "edges"),
     )),
     KernelInfo("reduce_tile", "one reduction of one tile, any kind and axis", (
-        ParameterInfo("operation", "sum", "what is reduced by", REDUCTIONS), _dtype("fp32", FLOATS + INTEGERS),
+        ParameterInfo("operation", "sum", "the combining function", REDUCTIONS), _dtype("fp32", FLOATS + INTEGERS),
         ParameterInfo("axis", "2", "the axis that goes", ("0", "1", "2", "all")),
         ParameterInfo("keep_dims", False, "the axis stays, of extent 1"),
         _block(2, "layers", "extent of axis 0"), _block(16, "rows", "extent of axis 1"), _block(64, "columns", "extent of axis 2"),
         _NUM_WARPS, _inputs(*ROWS, "edges"),
     )),
     KernelInfo("scan_tile", "one scan of one tile, any kind, axis and direction", (
-        ParameterInfo("operation", "sum", "what is scanned by", SCANS), _dtype("fp32", FLOATS + INTEGERS),
+        ParameterInfo("operation", "sum", "the combining function", SCANS), _dtype("fp32", FLOATS + INTEGERS),
         ParameterInfo("axis", "2", "the axis along which elements are combined", ("0", "1", "2")),
         ParameterInfo("reverse", False, "from the end of the axis on"),
         _block(2, "layers", "extent of axis 0"), _block(16, "rows", "extent of axis 1"), _block(64, "columns", "extent of axis 2"),
@@ -356,7 +356,7 @@ _TABLE = (
     KernelInfo("atomic_mix", "one atomic of one kind on each element of x, at cells that elements may share", (
         ParameterInfo("operation", "add", "which one", ATOMICS), _dtype("int32", (*WORDS, "int16", "uint16", *FLOATS)),
         ParameterInfo("n", 700, "elements", least=1),
-        ParameterInfo("share", 1, "elements that meet at a cell; alone they keep old values", least=1),
+        ParameterInfo("share", 1, "elements that share an address; alone they keep old values", least=1),
         ParameterInfo("order", "acq_rel", "the order", ("relaxed", "acquire", "release", "acq_rel")),
         ParameterInfo("scope", "gpu", "whom the order is for", ("cta", "gpu", "sys")),
         ParameterInfo("mask", "tail", "which elements take part", ("none", "tail", "alternating", "single", "never", "data")),

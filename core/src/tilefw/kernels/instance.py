@@ -14,7 +14,7 @@ from tilefw.runtime.jit import specialize
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """`values` are all arguments by name; `passed` those of them that are no constants of the compiled code, in order."""
+    """`values` are all arguments by name; `passed` those of them that are not constants of the compiled code, in order."""
 
     source: kernel_source.ModuleSource
     values: Mapping[str, Any]

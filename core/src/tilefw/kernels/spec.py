@@ -103,7 +103,7 @@ def _registered(name: str) -> KernelSpec:
     except (ImportError, AttributeError) as error:
         raise _unusable(name, f"{known[short]!r} cannot be had: {type(error).__name__}: {error}") from error
     if not isinstance(spec, KernelSpec) or spec.own is None:
-        raise _unusable(name, f"{known[short]!r} is no KernelSpec that says its own `KernelInfo`")
+        raise _unusable(name, f"{known[short]!r} is not a KernelSpec that has its own `KernelInfo`")
     if spec.name != name:
         raise _unusable(name, f"its KernelSpec is called {spec.name!r}")
     return spec

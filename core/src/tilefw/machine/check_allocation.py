@@ -286,7 +286,7 @@ class _AllocationReplay:
             return
         found = self._copied(inst)
         if found is None or inst.predicate is not None:
-            raise InternalError(f"allocation added '{inst}', which is no copy")
+            raise InternalError(f"allocation added '{inst}', which is not a copy")
         values = [state.at(source) for _, source in found]
         for (to, _), value in zip(found, values, strict=True):
             state.put(to, value)

@@ -33,7 +33,7 @@ def check_schedule(
     sights = {id(inst): wanted.step(inst) for inst in before}
     for inst in after:
         if found.step(inst) != sights[id(inst)]:
-            raise InternalError(f"scheduling of {where}: '{inst}' stands where it sees another order than it was written in")
+            raise InternalError(f"scheduling of {where}: '{inst}' sees another order than in the source")
     if found.writers != wanted.writers:
         raise InternalError(f"scheduling of {where}: a register does not end with the value that was written last")
 

@@ -6,7 +6,7 @@
       exit
     }
 
-The lines between the braces are the machine text; the closing brace stands alone on its line.
+The lines between the braces are the machine text; the closing brace is written alone on its line.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class RegisterSets:
         if not isinstance(operand, Slice):
             return 0
         if not operand.reg.physical:
-            raise InternalError(f"{operand} stands on no physical register")
+            raise InternalError(f"{operand} is not on a physical register")
         return ((1 << operand.count) - 1) << self._first[operand.reg.cls] + operand.first
 
     def union(self, operands: Iterable[Operand]) -> int:

@@ -163,7 +163,7 @@ class _Parser:
             try:
                 function.attributes = FunctionAttributes.from_json(json.loads(line[len("  attributes ") :]))
             except (ValueError, RecursionError) as error:
-                raise self.error(f"these are no attributes of a function: {error}") from None
+                raise self.error(f"these are not attributes of a function: {error}") from None
         elif m := _REGS.match(line):
             width, align = int(m[2] or 1), int(m[3] or 1)
             for part in m[4].split():
@@ -256,7 +256,7 @@ class _Parser:
 def parse_functions(text: str, file: str = "<machine>") -> list[Function]:
     """All functions of a text, one after the other. Raises IRError (TFW0620) with the line of the first fault."""
     starts = [m.start() for m in re.finditer(r"^func @", text, re.MULTILINE)]
-    # What stands before the first one is no function, and so the first fault.
+    # What precedes the first one is not a function, and so the first error.
     starts[:1] = [0]
     pieces = zip(starts, [*starts[1:], len(text)], strict=True)
     return [parse_function(text[a:b], file, text.count("\n", 0, a) + 1) for a, b in pieces]

@@ -27,7 +27,7 @@ _BOOL = DType("int1", "uint", 1, "i1", "bool")
 
 
 def constant_of(value: SSAValue) -> Literal | None:
-    """The number that a value is, as a scalar or in every element; None when it is no constant."""
+    """The number that a value is, as a scalar or in every element; None when it is not a constant."""
     if isinstance(value, OpResult) and isinstance(value.op, ops.ConstantOp):
         return value.op.value
     return None

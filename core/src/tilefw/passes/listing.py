@@ -39,7 +39,7 @@ def steps(backend: Backend, options: CompileOptions) -> list[PipelineStep]:
 
 
 def by_name(listed: Iterable[PipelineStep]) -> dict[str, ModulePass]:
-    """The passes among the steps; of one that stands twice, the first."""
+    """The passes among the steps; of one that occurs twice, the first."""
     found: dict[str, ModulePass] = {}
     for step in listed:
         if step.made is not None:

@@ -1,5 +1,6 @@
-"""What a compiler pass, a plugin or a simulator raises that is no error of the user's is a bug: it becomes an InternalError with a
-file that reproduces it. Exceptions that a signal handler raised meanwhile belong to the program that set the handler, and pass."""
+"""What a compiler pass, a plugin or a simulator raises that is not an error of the user's is a bug: it becomes an InternalError
+with a file that reproduces it. Exceptions that a signal handler raised meanwhile belong to the program that set the handler, and
+pass."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def guarded(
 
 
 def is_bug(error: BaseException) -> bool:
-    """Whether an exception that is no error of ours came from the code that ran, and not from outside of it.
+    """Whether an exception that is not an error of ours came from the code that ran, and not from outside of it.
 
     SystemExit is a bug too: a plugin must not end the program.
     """

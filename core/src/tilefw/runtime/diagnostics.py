@@ -23,7 +23,7 @@ def check_error(findings: Sequence[Finding]) -> CheckError:
     return CheckError(
         f"{first.check}: {first.message}" + (f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""),
         code=first.code, place=with_text(place), note="\n".join(_facts(first)) or None,
-        help=f"nothing was copied back; `tilefw explain {first.code}` tells more", findings=tuple(findings),
+        help=f"nothing was copied back; see `tilefw explain {first.code}`", findings=tuple(findings),
     )
 
 

@@ -73,8 +73,8 @@ class Executor:
         return report
 
     def _admit(self, args: Sequence[Bound]) -> None:
-        """Let the device access the arrays that are in a card's memory. Raises LaunchError: TFW0333 where it is no card or the
-        address is no card's, TFW0335 for the memory of a card that it does not reach."""
+        """Let the device access the arrays that are in a card's memory. Raises LaunchError: TFW0333 where it is not a card or the
+        address is not a card's, TFW0335 for the memory of a card that it does not reach."""
         for array in args:
             if not isinstance(array, DeviceArray) or not array.nbytes:
                 continue

@@ -164,7 +164,7 @@ def require_timeline(info: TargetInfo) -> None:
 
 
 def _passed(signature: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that the compiled kernel takes, in order: what the signature folds (`:1`, None) is no parameter of it."""
+    """The values that the compiled kernel takes, in order: what the signature folds (`:1`, None) is not a parameter of it."""
     return {name: values[name] for name, kind in signature.items() if not kind.endswith(":1") and values[name] is not None}
 
 

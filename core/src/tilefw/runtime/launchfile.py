@@ -277,7 +277,7 @@ class _LaunchFileReader:
             fields[key] = value
         for key in required:
             if key not in fields:
-                self._fail(node, f"{what} does not say '{key}'", "TFW0932", help=_SHAPE)
+                self._fail(node, f"{what} lacks '{key}'", "TFW0932", help=_SHAPE)
         return fields
 
     def _fail(self, node: yaml.Node, message: str, code: str = "TFW0932", help: str | None = None) -> NoReturn:
@@ -306,7 +306,7 @@ _ARGUMENT_KEYS = {
     "bytes": ("bytes",),
     "struct": ("struct",),
 }
-_SHAPE = "a launch file says grid: [x, y, z] and args: [...], and may say kernel, block and dynamic_shared"
+_SHAPE = "a launch file has grid: [x, y, z] and args: [...], and optionally kernel, block and dynamic_shared"
 _ARGUMENTS = (
     "{in: a.npy}, {out: c, shape: [512], dtype: fp16, fill: nan}, {inout: d.npy, name: d}, {value: 512, dtype: i32} or {pointer: 0}"
 )

@@ -17,7 +17,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 @dataclass(frozen=True, slots=True)
 class Grammar:
     """What files of one kind are called in messages ("launch files"), their bounds, and the codes of two kinds of errors:
-    `malformed` for what is no YAML, `refused` for YAML with tags, anchors, a key twice, or deeper than `depth` collections."""
+    `malformed` for what is not YAML, `refused` for YAML with tags, anchors, a key twice, or deeper than `depth` collections."""
 
     files: str
     malformed: str
@@ -64,7 +64,8 @@ class LocatedYaml:
                 self._refuse(event, f"the tag {event.tag} is not part of {self.grammar.files}")
 
     def items(self, node: yaml.MappingNode) -> Iterator[tuple[str, yaml.Node, yaml.Node]]:
-        """The entries of a mapping: key, node of the key, value. Raises CodeError for a key that is no word, or is there twice."""
+        """The entries of a mapping: key, node of the key, value. Raises CodeError for a key that is not a word, or is there
+        twice."""
         seen: set[str] = set()
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):

@@ -50,7 +50,7 @@ def reference(kernel: Any, grid: Any, *args: Any, budget: int = DEFAULT_BUDGET, 
     CompileError, LaunchError, and CheckError when a check of the interpreter found a fault.
     """
     if not isinstance(kernel, jit.JITFunction):
-        raise CompileError(f"{kernel!r} is no jit function", code="TFW0640", help="decorate the kernel with @tilefw.jit")
+        raise CompileError(f"{kernel!r} is not a jit function", code="TFW0640", help="decorate the kernel with @tilefw.jit")
     bound, options = jit.bind(kernel, args, dict(keywords))
     signature, constexprs, values = jit.specialize(kernel, bound)
     extents = grid_of(grid(bound) if callable(grid) else grid)

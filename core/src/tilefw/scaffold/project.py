@@ -41,7 +41,7 @@ def project(name: str, kind: str) -> Project:
     """The project of the plugin `name`; raises UsageError TFW0985 for a name that no plugin can have."""
     if not NAME.fullmatch(name):
         rule = "a small letter, then small letters and digits, 30 at most: targets, a package and a class are called after it"
-        raise UsageError(f"{name!r} is no name for a backend", code="TFW0985", help=rule)
+        raise UsageError(f"{name!r} is not a name for a backend", code="TFW0985", help=rule)
     if name in RESERVED:
         raise UsageError(f"the name {name!r} belongs to tilefw itself", code="TFW0985", help="take your own, or your chip's")
     words = _words(name, kind)

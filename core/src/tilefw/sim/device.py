@@ -100,7 +100,7 @@ def _block(loaded: LoadedProgram, declared: Entry | None, options: LaunchOptions
     block = options.block or program.required_workgroup or (declared.workgroup if declared is not None else None)
     if block is None or not all(block):
         raise LaunchError(
-            f"how many threads a workgroup of {program.name} has is not said", code="TFW0342",
+            f"the number of threads of a workgroup of {program.name} is missing", code="TFW0342",
             help="give `block` in the launch options",
         )
     sizes = [*(int(n) for n in block), 1, 1][:3]

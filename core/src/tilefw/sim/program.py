@@ -322,7 +322,7 @@ class Program:
     the start, of their width (an Immediate, a Special or a Symbol); all others are undefined then.
 
     `arguments_in_memory`: the argument block is a read-only allocation, made for the launch (`Algebra.argument_address`), and
-    parameters are no symbols. `code` is (variable that holds the machine code, {byte offset: instruction}): where a `Jump`
+    parameters are not symbols. `code` is (variable that holds the machine code, {byte offset: instruction}): where a `Jump`
     may go. Each of these instructions begins a block where the program has a `Jump`, so fewer offsets run faster.
     """
 

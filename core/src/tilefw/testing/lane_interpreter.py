@@ -151,7 +151,7 @@ class _Workgroup:
         own = self.threads(self.values[address])[:, op.slots[k]].astype(np.int64) & _WORD
         inside = (own + op.immediates[k] + end <= int(self.uniform(self.values[limit])) & _WORD) & self.here
         if op.part("mask") is not None and (inside != self.mask(op, k)).any():
-            raise LaneFault(f"access {k} is masked differently from what its limit says")
+            raise LaneFault(f"access {k} is masked differently from its limit")
         return inside
 
     def parts(self, op: lane.MemoryOp, width: int, size: int) -> list[tuple[int, int]]:

@@ -37,7 +37,7 @@ def _memory(program: ProgramValues, element: str, extent: int, kind: str) -> str
 
 
 def _drawn(element: str) -> str:
-    """How memory is drawn: what cancels or is no number would leave sums open."""
+    """How memory is drawn: what cancels or is not a number would leave sums open."""
     return "normal" if dtype(element).is_float else "ints"
 
 

@@ -76,7 +76,7 @@ class ProgramValues(ProgramText):
     ) -> ProgramValue:
         """A value of this type: one there is, a new one loaded, a constant, or a scalar spread over a tile.
 
-        `row` wants values in its own ranges as operand `index`; a `whole` one is no partial tile; `fresh` is how often a new one
+        `row` wants values in its own ranges as operand `index`; a `whole` one is not a partial tile; `fresh` is how often a new one
         is made although there are others.
         """
         wanted = row is not None and len(row.draw.ranges) > 0

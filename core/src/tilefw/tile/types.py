@@ -170,5 +170,5 @@ def pointee_of(type: Attribute) -> Attribute:
     """The element type that a pointer, or a tile of pointers, points to. Raises TypeError for other types."""
     element = element_of(type)
     if not isinstance(element, PtrType):
-        raise TypeError(f"{type} is no pointer")
+        raise TypeError(f"{type} is not a pointer")
     return element.element

@@ -98,7 +98,7 @@ class _Decoder:
         if isinstance(operand, Slice):
             return self._register(operand, kind, place)
         if kind == "d" or not isinstance(operand, int):
-            raise CodeError(f"{operand!r} is no operand of the kind '{kind}'", "TFW0702", place)
+            raise CodeError(f"{operand!r} is not an operand of the kind '{kind}'", "TFW0702", place)
         return Immediate(operand % (1 << BITS[kind]), BITS[kind])
 
     def _register(self, piece: Slice, kind: str, place: Place) -> Register | Registers:
@@ -106,7 +106,7 @@ class _Decoder:
         limit = self.predicates if cls == "p" else self.vectors
         fits = piece.reg.physical and (piece.reg.cls, piece.count) == (cls, width)
         if not fits or piece.first % width or piece.first + width > limit:
-            raise CodeError(f"{piece!r} is no register of the kind '{kind}'", "TFW0702", place)
+            raise CodeError(f"{piece!r} is not a register of the kind '{kind}'", "TFW0702", place)
         if cls == "p":
             return Register(self.vectors + piece.first, 1)
         parts = tuple(Register(piece.first + i, 32) for i in range(width))

@@ -91,7 +91,7 @@ def _operand(operand: Operand, kind: str, place: Place) -> sim.Register | sim.Re
             return parts[0] if count == 1 else sim.Registers(parts)
     elif isinstance(operand, int) and kind in _CONSTANTS and operand in _CONSTANTS[kind]:
         return sim.Immediate(operand % (1 << 32), 32)
-    raise CodeError(f"{operand!r} is no operand of the kind '{kind}'", "TFW0702", place)
+    raise CodeError(f"{operand!r} is not an operand of the kind '{kind}'", "TFW0702", place)
 
 
 def _flow(row: Row, inst: Inst, labels: Mapping[str, int], place: Place) -> sim.Flow | None:

@@ -19,7 +19,7 @@ from tilefw_amd.isa.text import printer
 from tilefw_amd.machine.machine_inst import instruction
 from tilefw_amd.resources import KernelResources, kernel_resources
 
-# Behind the code stand pauses, so that what is fetched ahead of the end is no stale data: LLVM, AMDGPUTargetStreamer.cpp,
+# Behind the code stand pauses, so that what is fetched ahead of the end is not stale data: LLVM, AMDGPUTargetStreamer.cpp,
 # EmitCodeEnd: 16 cache lines of 64 bytes.
 _PAUSE, _LINE_BITS, _PAUSES = 0xBF800000, 6, 16 * 64 // 4
 

@@ -130,7 +130,7 @@ def test_an_atomic_out_of_range_does_nothing_and_gives_zero() -> None:
     [
         (descriptor(stride=0x8000 | 16), "a swizzled buffer descriptor is not simulated"),
         (descriptor(last=0x27000 | 1 << 23), "a buffer descriptor that adds the lane's number is not simulated"),
-        (descriptor(last=0x80027000), "a descriptor whose type is no buffer's"),
+        (descriptor(last=0x80027000), "a descriptor whose type is not buffer's"),
     ],
     ids=["swizzled", "adds the lane", "an image"],
 )

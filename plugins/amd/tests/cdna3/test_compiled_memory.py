@@ -140,7 +140,7 @@ def test_integer_atomics(operation: str, bits: int, space: str, tmp_path: Path) 
     word, mask = np.uint32 if bits == 32 else np.uint64, 2**bits - 1
     body, declarations = _rmw(space, f"i{bits}", operation, value, "agent")
     arrays = [np.array([start & mask], word), np.zeros(64, word), np.zeros(1, word)]
-    # All lanes of the shared form store the same last value: a race that the sources do not have is no error here.
+    # All lanes of the shared form store the same last value: a race that the sources do not have is not an error here.
     after = run(body, arrays, tmp_path, declarations)
     final = after[2] if space == "shared" else after[0]
     assert int(final[0]) == left(64, mask)

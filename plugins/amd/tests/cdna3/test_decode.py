@@ -33,7 +33,7 @@ UNREAL = re.compile(
     r"|^global_load_lds_\w+ v\d+, exec"
     r"|_f8f6f4 .*(?:cbsz|blgp):[5-7]\b"  # codes that name no format
     r"|^v_smfmac_.*, (?!v\d)\S+$"  # an index that is in no vector register
-    r"|^v_mfma_.*\bsrc_"  # factors of matrices that are no registers
+    r"|^v_mfma_.*\bsrc_"  # factors of matrices that are not registers
 )
 # LLVM reads eight registers of A and B before it knows how many there are: tuples that end with the file it refuses.
 SHORT_TUPLE = re.compile(r"_f8f6f4 .*[va]\[(?:249|25\d):")
@@ -78,7 +78,7 @@ def wrong(isa: InstructionSet, codes: list[bytes], folder: Path) -> list[Differe
 
 def _written(isa: InstructionSet, found: list[Difference]) -> list[Difference]:
     """Without literals that LLVM prints where no literal can stand: its own assembler refuses them, for some chips it crashes."""
-    texts = [text_ or "" for _, text_, _, why in found if why.endswith("no literal can stand here")]
+    texts = [text_ or "" for _, text_, _, why in found if why.endswith("a literal is not allowed here")]
     refused = {text_ for text_, answer in zip(texts, assemble(texts, isa.chip), strict=True) if answer.error}
     return [difference for difference in found if difference[1] not in refused]
 

@@ -336,7 +336,7 @@ _OP_SEL_HI = "op_sel_hi of a packed source shares its bit with op_sel of a desti
 EXTRAS = (
     Extra(_OP_SEL_HI, 1, _packed("", 8), move(10, 1)),
     Extra("the same, without that bit", 0, _packed(" op_sel_hi:[0,1]", 0), move(10, 1)),
-    Extra("EXEC is no operand of a load: the hardware sees that it is written", 5, CMPX, _load(20, 0)),
+    Extra("EXEC is not an operand of a load: the hardware sees that it is written", 5, CMPX, _load(20, 0)),
     Extra(_CLAUSE, 1, _load(20, 0), _load(0, 2)),
     Extra("the same, of other registers", 0, _load(20, 0), _load(22, 2)),
 )

@@ -1,4 +1,5 @@
-"""Which pauses (`s_nop`) of LLVM's code the hardware asks for; the others can be left out, so that to leave one out is no defect.
+"""Which pauses (`s_nop`) of LLVM's code the hardware asks for; the others can be left out, so that to leave one out is not a
+defect.
 
 LLVM pauses in two places without the manual's asking (GCNHazardRecognizer.cpp, LLVM 22):
 

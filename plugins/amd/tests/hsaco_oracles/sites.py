@@ -1,6 +1,6 @@
 """Where gfx942 code can be broken on purpose: one count of a wait made weaker; one barrier, s_nop, cache action removed at a time.
 
-Pauses that nothing asks for are no sites: `pauses` says which. Works on text alone, so that a mutant is exactly what a buggy
+Pauses that nothing asks for are not sites: `pauses` says which. Works on text alone, so that a mutant is exactly what a buggy
 compiler would have written.
 """
 

@@ -75,7 +75,7 @@ def test_constants_on_either_side(row: str) -> None:
 
 
 def test_the_rules_name_rows() -> None:
-    """A rule for what is no row, or no type, would never be asked for."""
+    """A rule for what is not a row, or no type, would never be asked for."""
     packed = ("x2", "x4")
     for key in (*rules(CHIP), *uniform_rules()):
         plain = key[:-2] if key.endswith(packed) else key

@@ -304,7 +304,7 @@ class Runtime:
             self.failed = ILLEGAL_ADDRESS if report.errors[0].check == "bounds" else LAUNCH_FAILURE
 
     def unreachable(self, kernel: Any, given: bytes, card: int) -> bool:
-        """Whether an argument points to memory of another card that is no peer."""
+        """Whether an argument points to memory of another card that is not a peer."""
         for argument in kernel.metadata.arguments:
             if argument.pointer:
                 address = int.from_bytes(given[argument.offset : argument.offset + 8], "little")

@@ -20,7 +20,7 @@ def artifact(data: str | bytes, name: str, chip: Chip) -> Artifact:
     try:
         text = data if isinstance(data, str) else data.decode()
     except UnicodeDecodeError as error:
-        message = f"{name} is no text: {error.reason} at byte {error.start}"
+        message = f"{name} is not text: {error.reason} at byte {error.start}"
         raise CodeError(message, code="TFW0617", help="cubins are not read; give the PTX") from None
     module, instructions = isa.parse(text, name), isa.instruction_set(chip)
     isa.check_target(module, instructions)

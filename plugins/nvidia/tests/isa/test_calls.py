@@ -178,7 +178,7 @@ def test_an_entry_that_is_not_served_leaves_the_others_of_its_module(first: bool
         (".extern .func f();", "call.uni f;", "TFW0712", "f has no body in this module"),
         (".func f() { ret; }", "p: .callprototype _ (); call %d1, (), p;", "TFW0712", "a call through an address"),
         (SCALED, "call.uni scaled;", "TFW0713", "the function has 1 results, the call gives 0"),
-        (SCALED, call("scaled", "%r2", "%r3").replace("(y)", "(z)"), "TFW0714", "z is no .param variable"),
+        (SCALED, call("scaled", "%r2", "%r3").replace("(y)", "(z)"), "TFW0714", "z is not a .param variable"),
         (SCALED, call("scaled", "%r2", "%r3").replace(".b32 x;", ".b64 x;"), "TFW0713", "x has 8 bytes"),
         (SCALED, "call (scaled;", "TFW0710", "a call is `call (result), function"),
         (SCALED, "st.param.b32 [a0], %r2;", "TFW0713", "a0 is a parameter of the entry"),

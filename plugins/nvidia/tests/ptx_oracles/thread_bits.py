@@ -21,7 +21,7 @@ _COMMUTATIVE = ("add", "mul", "max", "min", "and", "or", "xor")
 _WITHOUT_RESULT = ("st", "cp", "red", "bra", "bar", "ret", "ld.param")
 _WIDTH = 32
 _LANE_BITS = frozenset(range(5))
-_COMPUTED = -1  # stands in the set of a position that is no plain copy of a thread's bit
+_COMPUTED = -1  # stands in the set of a position that is not a plain copy of a thread's bit
 
 Bits = tuple[frozenset[int], ...]
 _NONE: Bits = (frozenset(),) * _WIDTH

@@ -40,13 +40,13 @@ def integer_floor_mod(x, y):
 
 @tilefw.jit
 def shift_left(x, count, BITS: tl.constexpr):
-    """Zero where the count is no position of a bit."""
+    """Zero where the count is not a position of a bit."""
     return tl.where((count < 0) | (count >= BITS), 0, x << count)
 
 
 @tilefw.jit
 def shift_right(x, count, BITS: tl.constexpr):
-    """Filled with the sign where the count is no position of a bit."""
+    """Filled with the sign where the count is not a position of a bit."""
     return tl.where((count < 0) | (count >= BITS), tl.where(x < 0, -1, 0), x >> count)
 
 

@@ -46,7 +46,7 @@ def heads_of(tensor: NodeTensor, count: int | None) -> Heads:
     if len(tensor.shape) == 4:
         strides = tuple(stride for _, stride in contiguous(tensor.shape).dims)
         return Heads(tensor, _four(tensor.shape), _four(strides))
-    assert count, f"{tensor.name} has rank 3, and no attribute says how many heads"
+    assert count, f"{tensor.name} has rank 3, and no attribute gives the number of heads"
     batch, positions, width = tensor.shape
     size = width // count
     return Heads(tensor, (batch, count, positions, size), (positions * width, size, width, 1))

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, numpy_helper
 
-# ONNX's element types (onnx.proto, TensorProto.DataType) by the names that tilefw has for the same formats. E8M0 is no element
+# ONNX's element types (onnx.proto, TensorProto.DataType) by the names that tilefw has for the same formats. E8M0 is not an element
 # type of the language: its codes are handled as the bytes that they are.
 ELEMENT_TYPES: Mapping[str, str] = {
     "FLOAT": "fp32", "FLOAT16": "fp16", "BFLOAT16": "bf16", "DOUBLE": "fp64",

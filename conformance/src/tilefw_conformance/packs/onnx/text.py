@@ -121,7 +121,7 @@ class KernelText:
 
 
 def _masked(offset: str, mask: str) -> str:
-    """An access's mask; a place that is no tile takes none: one element for all."""
+    """An access's mask; a place that is not a tile takes none: one element for all."""
     return f", mask={mask}" if mask and any(c.isalpha() for c in offset) else ""
 
 

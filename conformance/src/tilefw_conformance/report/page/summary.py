@@ -14,11 +14,11 @@ from tilefw_conformance.report.wording import EXECUTORS, profiles, ratio
 
 MEANINGS = {
     "pass": "every element is within the bound that the reference interpreter computed for it",
-    "xfail": "fails, as the plugin's own file of expected failures says, with a reason and an issue",
+    "xfail": "fails, as the plugin's file of expected failures lists with a reason and an issue",
     "unsupported": "needs a capability that the target does not claim; never counted as a pass",
     "over-capacity": "needs more registers, memory or threads than the chip has",
-    "fail": "an element is beyond its bound, a check found a fault, or the compiler refused what it should take",
-    "xpass": "passes, though the plugin says that it fails",
+    "fail": "an element is beyond its bound, a check found a fault, or the compiler refused a kernel that it should accept",
+    "xpass": "passes, although the plugin expects it to fail",
     "overclaimed": "the target claims the capability and refused it",
     "error": "the compiler or the simulator crashed",
     "timeout": "did not end within its time or its budget of instructions",

@@ -117,7 +117,7 @@ def _bounds_of(word: str, kind: type[BlockAccess], beyond: str) -> list[Bug]:
 
 
 BUGS = [
-    *_bounds_of("load", LoadBlockOp, "what is loaded is no `other`, or lies outside the array"),
+    *_bounds_of("load", LoadBlockOp, "what is loaded is not an `other`, or lies outside the array"),
     *_bounds_of("store", StoreBlockOp, "behind the array"),
     Bug(
         "load-unmasked", "a load ignores its mask or bounds", "where `other` matters, or outside the array",

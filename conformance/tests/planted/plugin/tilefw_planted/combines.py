@@ -1,4 +1,4 @@
-"""Bugs of reductions and scans: elements left out, starts that are no neutral element, wrong axis, ties, segments."""
+"""Bugs of reductions and scans: elements left out, starts that are not a neutral element, wrong axis, ties, segments."""
 
 from __future__ import annotations
 

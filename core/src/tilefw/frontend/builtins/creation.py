@@ -49,7 +49,7 @@ def arange(b: Builder, start: Any, end: Any) -> RuntimeValue:
         raise CompileError(
             f"arange({start}, {end}) has {length} elements, which is not a power of two",
             "TFW0203",
-            help=f"use arange({start}, {start + (1 << (length - 1).bit_length())}) and mask what is beyond {end}",
+            help=f"use arange({start}, {start + (1 << (length - 1).bit_length())}) and mask the elements beyond {end}",
         )
     checked_shape((length,))
     return b.iota(int(start), int(end))

@@ -57,7 +57,7 @@ def _check_types(left: tl.dtype, right: tl.dtype) -> None:
                 f"tl.dot does not multiply {found}",
                 "TFW0216",
                 note="it takes float16, bfloat16, float32, float64, int8, uint8 and 8-bit floats",
-                help="cast first, e.g. `x.to(tl.float32)`" if not found.is_ptr() else "load what it points to",
+                help="cast first, e.g. `x.to(tl.float32)`" if not found.is_ptr() else "load the value that it points to",
             )
     if left != right and not (left.is_fp8() and right.is_fp8()):
         raise CompileError(

@@ -119,7 +119,7 @@ def permute(b: Builder, input: Any, dims: tuple[Any, ...]) -> RuntimeValue:
             raise not_constexpr("an axis")
     if not all(isinstance(axis, int) for axis in order) or sorted(order) != list(range(len(value.shape))):
         raise CompileError(
-            f"{list(order)} is no permutation of the axes of {named(value)}",
+            f"{list(order)} is not a permutation of the axes of {named(value)}",
             "TFW0212",
             note=f"expected each of {list(range(len(value.shape)))} once",
         )

@@ -130,7 +130,7 @@ def _as_numpy(value: Any, what: str) -> np.ndarray:
     if hasattr(value, "__dlpack__"):
         return _from_dlpack(value, what)
     raise LaunchError(
-        f"{what} is a {type(value).__name__}, which is no array", code="TFW0330",
+        f"{what} is a {type(value).__name__}, which is not an array", code="TFW0330",
         note="an array has DLPack, the buffer protocol or __array_interface__: NumPy, PyTorch, JAX, array.array, …",
     )
 

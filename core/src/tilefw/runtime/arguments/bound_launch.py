@@ -49,7 +49,7 @@ def stated_launch(
     lacking += [f"extents[{name!r}]" for name in pointers if name not in extents]
     if grid is None or lacking:
         raise CompileError(
-            f"{info.name} compiles for one launch, and is not told which", code="TFW0642",
+            f"{info.name} compiles for one launch, and the launch is missing", code="TFW0642",
             note=f"it lacks {', '.join([*(['grid'] if grid is None else []), *lacking])}",
             help="compile(…, grid=(5,), scalars={'n': 5000}, extents={'x_ptr': 20000}): extents are bytes behind the pointers",
         )
@@ -65,7 +65,8 @@ def _stated_extent(name: str, value: Any) -> int:
 
 
 def _stated_scalar(name: str, kind: str, value: Any) -> int | float:
-    """A scalar as a parameter of that type holds it. Raises LaunchError TFW0324, TFW0325; the front end tells what is no type."""
+    """A scalar as a parameter of that type holds it. Raises LaunchError TFW0324, TFW0325; the front end tells what is not a
+    type."""
     try:
         plain = dtype(kind.partition(":")[0])
     except KeyError:

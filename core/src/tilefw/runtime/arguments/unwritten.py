@@ -23,8 +23,8 @@ def empty(shape: Any, dtype: Any = float) -> np.ndarray:
     """A new array, as `numpy.empty` makes it, whose elements count as unwritten until something is assigned to them.
 
     `shape` and `dtype` are NumPy's. The check `uninitialised_host` reports a kernel that reads an element which neither the host
-    nor the kernel has written. An array of fewer than 8 bytes, and the last bytes of one whose size is no multiple of 8, count as
-    written.
+    nor the kernel has written. An array of fewer than 8 bytes, and the last bytes of one whose size is not a multiple of 8, count
+    as written.
     """
     array = np.empty(shape, dtype)
     _mark(array)

@@ -13,7 +13,7 @@ from tilefw.runtime.plugins.loader import registry
 def observers(checks: Iterable[str]) -> tuple[str, ...]:
     """The classes of those of `checks` that plugins have, as `"module:attribute"`, in the order of the checks' names.
 
-    Raises UsageError for a name that no plugin has, PluginError where what a plugin registers is no `CheckInfo`.
+    Raises UsageError for a name that no plugin has, PluginError where what a plugin registers is not a `CheckInfo`.
     """
     return tuple(name for check in sorted(checks) if ":" in check for name in _registered(check).observers)
 

@@ -129,7 +129,7 @@ class Compilation:
 
     @contextmanager
     def _guarded(self, doing: str, module: ModuleOp | None = None) -> Iterator[None]:
-        """What the block raises that is no KernelError is a bug, with the module as its reproducer."""
+        """What the block raises that is not a KernelError is a bug, with the module as its reproducer."""
         name, target = self.source.name, self.target.name
         try:
             with guarded(f"{doing} of {name} for {target}", {"kernel": name, **self.target.facts}, lambda: _text(module)):

@@ -27,7 +27,7 @@ def from_jit(kernel: Any, signature: Mapping[str, str], constexprs: Mapping[str,
     """A jit function with its specialisation; raises CompileError TFW0640 for anything else."""
     if not hasattr(kernel, "cache_key_source"):
         raise CompileError(
-            f"{_described(kernel)} is no jit function", code="TFW0640", help="decorate the kernel with @tilefw.jit"
+            f"{_described(kernel)} is not a jit function", code="TFW0640", help="decorate the kernel with @tilefw.jit"
         )
 
     def build() -> ModuleOp:
@@ -60,7 +60,7 @@ def from_text(text: str, name: str) -> ModuleSource:
 def ahead_of_time(signature: Mapping[str, str]) -> dict[str, str]:
     """A user's signature as the front end reads it: pointers are aligned to 16 bytes (`:16`) unless they end in `:1`.
 
-    Raises CompileError TFW0641 for what is no mapping of names to type names.
+    Raises CompileError TFW0641 for what is not a mapping of names to type names.
     """
     specified: dict[str, str] = {}
     if not isinstance(signature, Mapping):

@@ -17,7 +17,7 @@ from tilefw.runtime.plugins.local_plugins import LocalPlugin, local_plugins
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-SOURCE_LIMIT = 4 << 20  # bytes of a hook module; a larger one is no light module
+SOURCE_LIMIT = 4 << 20  # bytes of a hook module; a larger one is not a light module
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def stated_version(module: str) -> tuple[int, int]:
         value = _assigned(node)
         if value is not None:
             return _pair(value, path)
-    raise VersionNotStated(f"{path} does not say `TILEFW_API = (major, minor)`")
+    raise VersionNotStated(f"{path} does not set `TILEFW_API = (major, minor)`")
 
 
 def _assigned(node: ast.stmt) -> ast.expr | None:

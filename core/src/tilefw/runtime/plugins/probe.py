@@ -23,7 +23,7 @@ from tilefw.runtime.plugins.entry_points import PluginCandidate, VersionNotState
 from tilefw.runtime.plugins.plugin import Plugin, from_json, load, seen, to_json
 from tilefw.runtime.plugins.target_check import BadTarget
 
-START_SECONDS = 60.0  # for a child to come to its plugin: a busy machine is no plugin's fault
+START_SECONDS = 60.0  # for a child to come to its plugin: a busy machine is not plugin's fault
 ANSWER_LIMIT = 16 << 20  # bytes
 MEMORY_LIMIT = 8 << 30  # bytes of address space: a light module needs a hundredth, and one that fills memory must not fill all
 
@@ -97,7 +97,7 @@ def _answer(candidate: PluginCandidate, child: subprocess.Popen[bytes], deadline
     try:
         return from_json(json.loads(out[:ANSWER_LIMIT]))
     except (ValueError, KeyError, TypeError, BadTarget, RecursionError):
-        return replace(failed, error="what it answered cannot be read")
+        return replace(failed, error="its answer cannot be read")
 
 
 def _ending(code: int) -> str:

@@ -35,7 +35,7 @@ def check_targets(plugin: str, targets: Any) -> tuple[TargetInfo, ...]:
 
 def _check_one(plugin: str, info: TargetInfo) -> None:
     named = isinstance(info.name, str) and NAME.fullmatch(info.name)
-    _want(named, f"{info.name!r} is no target name (small letters, digits, . _ + -)")
+    _want(named, f"{info.name!r} is not a target name (small letters, digits, . _ + -)")
     _want(info.name.startswith(plugin + "-"), f"the name of target '{info.name}' does not start with '{plugin}-'")
     who = f"target '{info.name}'"
     for field in ("vendor", "chip", "summary"):
@@ -46,12 +46,12 @@ def _check_one(plugin: str, info: TargetInfo) -> None:
     _words(who, "wants", info.wants, FACTS)
     _want(isinstance(info.aliases, tuple), f"{who}: aliases is not a tuple")
     for alias in info.aliases:
-        _want(isinstance(alias, str) and NAME.fullmatch(alias), f"{who}: {alias!r} is no alias")
+        _want(isinstance(alias, str) and NAME.fullmatch(alias), f"{who}: {alias!r} is not an alias")
     _want(isinstance(info.capabilities, frozenset), f"{who}: capabilities is not a frozenset")
     for capability in info.capabilities:
-        _want(isinstance(capability, str), f"{who}: {capability!r} is no capability")
+        _want(isinstance(capability, str), f"{who}: {capability!r} is not a capability")
         if not capabilities.known(capability):  # to look for what was meant takes longer than all else here
-            raise BadTarget(f"{who}: {capability!r} is no capability{_meant(capability)}")
+            raise BadTarget(f"{who}: {capability!r} is not a capability{_meant(capability)}")
     for field, kind in (("options", str), ("limits", int), ("default_options", object)):
         mapping = getattr(info, field)
         _want(isinstance(mapping, Mapping), f"{who}: {field} is not a mapping")

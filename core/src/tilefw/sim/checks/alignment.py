@@ -28,7 +28,7 @@ class Alignment(Check):
         region = lanes.launch.memory.allocations.find(where)
         name = f" in {region.label}" if region is not None and region.label else ""
         lanes.launch.diagnostics.reporter.add(
-            self.name, "TFW0802", f"access of {size} bytes at address {where:#x}{name}, which is no multiple of {multiple}",
+            self.name, "TFW0802", f"access of {size} bytes at address {where:#x}{name}, which is not a multiple of {multiple}",
             lanes.instruction, count=int(bad.sum()), where=lanes.locate(a, b, lane), address=where,
         )
         raise LaunchStopped

@@ -102,7 +102,7 @@ class HazardTracker:
         name = self._names[register] if register < len(self._names) else f"register {register}"
         missing = needed - age
         return Found(
-            "hazards", CODE, f"{name} is touched {_states(age)} after it was produced, {needed} are needed", instruction, other,
+            "hazards", CODE, f"{name} is accessed {_states(age)} after it was produced, {needed} are needed", instruction, other,
             f"{_states(missing)} missing: {rule.name} ({rule.section})",
         )
 

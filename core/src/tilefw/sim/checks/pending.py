@@ -54,7 +54,7 @@ class PendingCopies(Check):
         origin = lanes.batch.copies.origin(piece.region, int(index[0]))
         verb = "load" if kind == "read" else "store"
         lanes.launch.diagnostics.reporter.add(
-            self.name, COPY_CODE, f"{verb} touches bytes that an asynchronous copy has not delivered yet",
+            self.name, COPY_CODE, f"{verb} accesses bytes that an asynchronous copy has not delivered yet",
             lanes.instruction, count=int(bad.sum()), where=lanes.locate(a, b, lane), address=address,
             other=None if origin is None else f"copy started by `{origin.text}`" + (f" ({origin.code})" if origin.code else ""),
             note="a wait for the copy, and a barrier where another thread started it, must be between the two",
@@ -156,7 +156,7 @@ class ResultTracker:
         still = "it" if verb == "needed" else "a result for it"
         return Found(
             "pending", RESULT_CODE, f"{name} is {verb} while {still} is still to come", instruction, other,
-            f"a wait that leaves {left} in the queue {kind[0]} must stand between",
+            f"a wait that leaves {left} in the queue {kind[0]} must be between them",
         )
 
 

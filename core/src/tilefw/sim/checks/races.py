@@ -362,14 +362,14 @@ class Races(Check):
         clock = int(places.read[granule] if reading else places.written[granule])
         if group == mine or not _covers(self._seen.get(mine, {}), group, wave, clock):
             return None
-        return "the other access was released, and this workgroup has seen it without acquiring it: a fence must stand between"
+        return "the other access was released, and this workgroup has seen it without acquiring it: a fence must be between them"
 
     def _missing_wait(self, clock: Any, instruction: Instruction) -> str | None:
         """What besides a barrier the other access needs before it counts as made."""
         if not clock >> KIND_SHIFT:
             return None
         queue, _ = self._settled[instruction.index]
-        return f"a wait for its event in the queue {queue}, and a barrier behind that, must stand between"
+        return f"a wait for its event in the queue {queue}, and a barrier after that, must be between them"
 
     # --- order ---------------------------------------------------------------------------------------------------------
 

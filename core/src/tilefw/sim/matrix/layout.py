@@ -144,6 +144,6 @@ def _source_index(mapping: BitMap, counts: Kinds, register_bits: int, lane_bits:
     for bit, name in enumerate(names):
         origin = table.get(name, name if name[0] == "e" else None)
         if origin is None:
-            raise ValueError(f"the map says nothing of output bit {name}")
+            raise ValueError(f"the map lacks output bit {name}")
         source |= ((output >> bit) & 1) << (start[origin[0]] + int(origin[1:]))
     return None if len(output) == 1 << place and (source == output).all() else source

@@ -183,7 +183,7 @@ class GlobalMemory:
             return start
         raise LaunchError(
             f"out of simulated memory: no {size} bytes in one piece below {self._end:#x}", code="TFW0340",
-            help="free what is no longer used, or allocate less",
+            help="free unused allocations, or allocate less",
         )
 
     def free(self, handle: int) -> None:

@@ -181,7 +181,7 @@ class _Preparation:
     def initial(self, operand: Source) -> Array | Special:
         if isinstance(operand, Special):
             return operand
-        assert isinstance(operand, (Immediate, Symbol)), f"{operand} is no initial value"
+        assert isinstance(operand, (Immediate, Symbol)), f"{operand} is not an initial value"
         value = operand.value if isinstance(operand, Immediate) else self.address(operand, None)
         return constant(value, operand.bits)
 

@@ -50,7 +50,7 @@ def _between_tiles(op: Operation) -> bool:
 
 
 def _unmoved(op: Operation) -> tuple[int, ...] | None:
-    """The inverse of a structural op's map of indices; None where it is no bijection."""
+    """The inverse of a structural op's map of indices; None where it is not a bijection."""
     moved = index_map(op)
     return None if moved is None else _inverse(moved.matrix, prod(types.shape_of(op.operands[0].type)))
 

@@ -43,6 +43,6 @@ def check_rules(name: str, rules: Container[str]) -> None:
     missing = [row for row in _REQUIRED if row not in rules]
     if missing:
         raise PluginError(
-            f"the rules of {name} lack {len(missing)} that the expansions stand on: {', '.join(missing)}", code="TFW0510",
-            help="add them to the chip's `rules`; tilefw.simt.expand.base says what each must do",
+            f"the rules of {name} lack {len(missing)} that the expansions need: {', '.join(missing)}", code="TFW0510",
+            help="add them to the chip's `rules`; tilefw.simt.expand.base describes each",
         )

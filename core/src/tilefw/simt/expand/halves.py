@@ -37,8 +37,8 @@ def _fused(b: Legal, x: Value, y: Value, z: Value) -> Value:
 def _fused_of_wide_range(b: Legal, x: Value, y: Value, z: Value) -> Value:
     """x * y + z, rounded to odd, of a format whose products leave f32's range: those are computed 2^-128 or 2^128 times as large.
 
-    A product beyond the range still has a sum in it where z is nearly its opposite, and is no infinity beside one. One below has
-    bits of which f32 drops the last ones, where it decides the rounding; beside a z above 2^-60 only its sign does. An infinite
+    A product beyond the range still has a sum in it where z is nearly its opposite, and is not an infinity beside one. One below
+    has bits of which f32 drops the last ones, where it decides the rounding; beside a z above 2^-60 only its sign does. An infinite
     factor has no other product than its own, nor has a large one whose product is small, which is a zero's: scaled, either would
     become the product of an infinity and a zero.
     """

@@ -84,4 +84,4 @@ class AtomicOp(Ordered, AccessOp):
             return f"{len(self.slots)} accesses of {width} elements are not {self.accessed}"
         if width == 1 or (width == 2 and self.kind == "add" and types.element_of(self.accessed) in FLOATS_THAT_PAIR):
             return None
-        return f"{width} elements of {types.element_of(self.accessed)} are no atomic access of the kind {self.kind}"
+        return f"{width} elements of {types.element_of(self.accessed)} are not an atomic access of the kind {self.kind}"

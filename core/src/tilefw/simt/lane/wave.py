@@ -65,7 +65,7 @@ class ShuffleOp(GenericOp):
             return "takes either an amount or an operand with lanes"
         if self.amount is not None:
             if self.mode in HALVES and (self.amount < 1 or self.amount & self.amount - 1):
-                return "half of so many lanes is no power of two"
+                return "half of so many lanes is not a power of two"
             return None if self.amount >= 0 else "a negative amount"
         n, lanes = types.shape_of(self.result.type)[0], self._operands[1].type
         fits = types.element_of(lanes) == types.i32 and types.shape_of(lanes) in ((1,), (n,))
@@ -112,7 +112,7 @@ class AtomOp(GenericOp):
         if self.result.type != self._operands[2].type:
             return "the result has the accumulator's type"
         if len({len(self.firsts(name)) for name in "abd"}) != 1:
-            return "a, b and d say one first element a repeat"
+            return "a, b and d need one first element for each repeat"
         for name, operand in zip("abd", self._operands, strict=True):
             size = types.shape_of(operand.type)
             if len(size) != 1 or not all(0 <= first < size[0] for first in self.firsts(name)):

@@ -331,7 +331,7 @@ class Addressing:
 
 
 def summands(value: SSAValue) -> list[SSAValue]:
-    """The terms of a sum of scalars; a value that is no such sum is its own only term."""
+    """The terms of a sum of scalars; a value that is not such a sum is its own only term."""
     owner = value.owner
     if types.shape_of(value.type) or not isinstance(owner, lane.ELEMENTWISE["addi"]):
         return [value]

@@ -34,7 +34,7 @@ _Made = dict[tuple[Constants, Constants], SSAValue]
 
 @dataclass(frozen=True, slots=True)
 class _BlockOffsets:
-    """Where an access of a block goes: constants XORed to the thread's index, added where strides are no constants, and bytes."""
+    """Where an access of a block goes: constants XORed to the thread's index, added where strides are not constants, and bytes."""
 
     xor: Constants
     add: Constants
@@ -284,7 +284,7 @@ class Offsets:
         return terms
 
     def _times(self, value: SSAValue, factor: int) -> SSAValue:
-        """A wide product with a constant, which of a power of two is no product."""
+        """A wide product with a constant, which of a power of two is not a product."""
         if factor == 1:
             return value
         if factor > 0 and not factor & (factor - 1):

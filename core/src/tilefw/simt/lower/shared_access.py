@@ -63,7 +63,7 @@ def _accesses(shared: SharedLayout, layout: LinearLayout, width: int, flip: int)
     low = (1 << width) - 1
     registers, thread = shared.offsets(layout.register), shared.offsets(layout.thread)
     inside = f2.Subspace(registers).solve_all(f2.identity(width))
-    assert inside is not None, "the width is what the registers hold together"
+    assert inside is not None, "the width is what all registers together hold"
     # Bits that move whole accesses: each other register bit, less its part within an access.
     outside = [bit ^ f2.apply(inside, f2.apply(registers, bit) & low) for bit in f2.complete(inside, len(registers))]
     start = shared.offset(flip)

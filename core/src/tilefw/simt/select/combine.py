@@ -107,7 +107,7 @@ class _Combining:
                     self.made[inst.defs[0].reg] = (inst, block)
         self.fixed = {reg for reg, count in writes.items() if count == 1}
         self.passed: dict[Reg, int] = {}  # in the open block: where the makers stand
-        self.written: dict[Reg, int] = {}  # and the last writes of registers that are no values
+        self.written: dict[Reg, int] = {}  # and the last writes of registers that are not values
         self.opposites: dict[tuple[Slice, int], Slice] = {}  # and what stands there with the other sign, by that last write
         self.before: list[Inst] = []  # what the open instruction needs
 

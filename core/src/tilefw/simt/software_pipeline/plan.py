@@ -18,7 +18,7 @@ from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.dot_op import DotOp
 
 STAGES = "tile.num_stages"  # the author's wish for one loop, `tl.range(…, num_stages=n)`
-_NARROWEST = 4  # bytes of an access below which a copy is no gain: no chip copies less, and a load can be of any width
+_NARROWEST = 4  # bytes of an access below which a copy is not a gain: no chip copies less, and a load can be of any width
 # What a loop's carried tiles may take of a lane's registers where loads wait there too: narrow loads need an address an element.
 # (128x128x32 blocks of f16 on 4 warps with 255 registers a lane carry half of them; two tiles more spilled.)
 _CARRIED_SHARE = 0.5

@@ -4,7 +4,7 @@ Each element of a tile is one atomic access of its own, in no promised order; eq
 accesses. The result is what was in memory before. Order and scope are those of C++20
 ([intro.races], [atomics.order]) and LLVM's LangRef, "Memory Model for Concurrent Operations": `acquire` keeps later accesses
 of the whole program behind the atomic, `release` keeps earlier ones before it, whichever lane made them; a masked-off element
-is no access and orders nothing.
+is not an access and orders nothing.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class TileOp(Operation):
         return tuple(attribute.elt_type.unpack(attribute.data.data, len(attribute)))
 
     def word(self, name: str, default: str = "") -> str:
-        """A string property, `default` when it is missing; raises VerifyException when it is no string."""
+        """A string property, `default` when it is missing; raises VerifyException when it is not a string."""
         attribute = self.properties.get(name)
         if attribute is None:
             return default

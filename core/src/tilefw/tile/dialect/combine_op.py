@@ -255,7 +255,7 @@ def _body_problem(op: Operation, block: Block) -> str | None:
     for value in op._operands:
         home = value.owner
         if (home if isinstance(home, Block) else home.parent) is not block:
-            return f"its function uses what it is given only, and {op.name} uses a value from outside"
+            return f"its function may use only its arguments, and {op.name} uses a value from outside"
     return None
 
 

@@ -46,7 +46,7 @@ class ConstantOp(TileOp):
         """The number as an attribute, i64 or f64; raises VerifyException when it is missing or no number."""
         attribute = self.properties.get("value")
         if not isinstance(attribute, IntegerAttr | FloatAttr):
-            raise VerifyException(f"the value {attribute} is no number")
+            raise VerifyException(f"the value {attribute} is not a number")
         return attribute
 
     def problem(self) -> str | None:
@@ -72,7 +72,7 @@ class ConstantOp(TileOp):
         if not (types.is_int(type) or types.is_float(type)):
             parser.raise_error(f"a constant is an integer or a float, got {type}", position)
         if isinstance(value, float) and types.is_int(type):
-            parser.raise_error(f"{value} is no integer, and the type is {type}", position)
+            parser.raise_error(f"{value} is not an integer, and the type is {type}", position)
         op = cls(value, type)
         if types.is_int(type) and op.value != value:
             parser.raise_error(f"{value} is out of the range of {type}", position)

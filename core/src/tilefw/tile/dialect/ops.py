@@ -59,7 +59,7 @@ class IotaOp(TileOp):
     def problem(self) -> str | None:
         start, end = self.start, self.end
         if not -(2**31) <= start < end <= 2**31:
-            return f"{start} to {end} is no range of 32-bit integers"
+            return f"{start} to {end} is not a range of 32-bit integers"
         return self.result_problem(types.tile((end - start,), types.i32))
 
     def print(self, printer: Printer) -> None:
@@ -73,7 +73,7 @@ class IotaOp(TileOp):
         parser.parse_keyword("to")
         end = parser.parse_integer(allow_boolean=False)
         if not -(2**31) <= start < end <= 2**31:
-            parser.raise_error(f"{start} to {end} is no range of 32-bit integers", position)
+            parser.raise_error(f"{start} to {end} is not a range of 32-bit integers", position)
         op = cls(start, end)
         op.attributes = parser.parse_optional_attr_dict()
         return op

@@ -272,7 +272,7 @@ class TransOp(_OneSourceOp):
     def problem(self) -> str | None:
         rank = len(types.shape_of(self.source.type))
         if rank == 0 or sorted(self.order) != list(range(rank)):
-            return f"order {list(self.order)} is no permutation of the dims of {self.source.type}"
+            return f"order {list(self.order)} is not a permutation of the dims of {self.source.type}"
         return self.result_problem(self._result(self.source.type, self.order))
 
     def print(self, printer: Printer) -> None:
@@ -286,7 +286,7 @@ class TransOp(_OneSourceOp):
         attributes, type = parse_type_at_end(parser)
         value = parser.resolve_operand(source, type)
         if sorted(order) != list(range(len(types.shape_of(value.type)))):
-            parser.raise_error(f"order {order} is no permutation of the dims of {value.type}", position)
+            parser.raise_error(f"order {order} is not a permutation of the dims of {value.type}", position)
         op = cls(value, order)
         op.attributes = attributes
         return op

@@ -78,7 +78,7 @@ def shared(slots: int, shape: tuple[int, ...], element: Attribute) -> SharedType
 def shared_type_of(value: SSAValue) -> SharedType:
     """The type of a shared buffer, a ring or one of its slots; raises TypeError for other values."""
     if not isinstance(value.type, SharedType):
-        raise TypeError(f"{value.type} is no shared buffer")
+        raise TypeError(f"{value.type} is not a shared buffer")
     return value.type
 
 

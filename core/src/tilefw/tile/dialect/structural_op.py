@@ -72,7 +72,7 @@ class IndexMap:
 def index_map(op: Operation) -> IndexMap | None:
     """The map of a structural op from one tile to one tile; None for other ops, and where no such map exists.
 
-    There is none when a dim is no power of two, or when the indices are not linear over their bits (a rotation by one).
+    There is none when a dim is not a power of two, or when the indices are not linear over their bits (a rotation by one).
     """
     if not isinstance(op, StructuralOp) or len(op._operands) != 1 or len(op.results) != 1:
         return None

@@ -1,4 +1,4 @@
-"""The NumPy meaning of the rows that are no single NumPy function.
+"""The NumPy meaning of the rows that are not one NumPy function.
 
 Integer meanings get arrays of the width's own NumPy type (signed, or unsigned for the rows that say so), whose arithmetic
 wraps; float meanings get float64 arrays and give the result before it is rounded to the op's format.
@@ -133,7 +133,7 @@ def reciprocal_sqrt(x: Array) -> Array:
 
 
 def power(x: Array, y: Array) -> Array:
-    """C's pow; NaN for a negative x and a y that is no integer."""
+    """C's pow; NaN for a negative x and a y that is not an integer."""
     return np.power(x, y)
 
 

@@ -129,7 +129,7 @@ class BufferAccess:
         picked = offset[mine]
         if size > 1 and (picked & (size - 1)).any():
             wrong = mine & ((offset & (size - 1)) != 0)
-            message = f"access of {size} bytes at an address that is no multiple of {size}"
+            message = f"access of {size} bytes at an address that is not a multiple of {size}"
             self.report(op, "alignment", wrong, at, programs, message, buffer)
             mine = mine & ~wrong
         if int(picked.min()) < 0 or int(picked.max()) > buffer.nbytes - size:

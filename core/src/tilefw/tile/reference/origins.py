@@ -4,7 +4,7 @@ finite numbers made.
 Elements carry marks (`Value.marks`): by check, an array of the value's shape that holds the number of the op which made the element
 so, 0 for all others. Marks move with the elements; an element that a selection drops takes its mark along. So a finding means that
 the element got somewhere: it was stored, chose an address or a mask, or decided control flow. What only lanes compute that a mask
-leaves out is no finding.
+leaves out is not a finding.
 """
 
 from __future__ import annotations

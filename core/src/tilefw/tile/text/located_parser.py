@@ -33,7 +33,7 @@ _PUNCTUATION = {character: MLIRTokenKind(character) for character in ":,()[]<>="
 
 
 class Lexer(MLIRLexer):
-    """xDSL's, with one match for a name, a value or a mark that is no part of a longer one."""
+    """xDSL's, with one match for a name, a value or a mark that is not a part of a longer one."""
 
     def lex(self) -> MLIRToken:
         found = _TOKEN.match(self.input.content, self.pos)

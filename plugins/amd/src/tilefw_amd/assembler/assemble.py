@@ -178,7 +178,7 @@ class _Linker:
         try:
             if label is None:
                 raise Fault(f"the kernel {kernel.name} has no code", kernel.start, kernel.end, code=SYMBOLS,
-                            help=f"a label {kernel.name}: stands before its first instruction")
+                            help=f"a label {kernel.name}: is before its first instruction")
             given = {name: self._value(*value) for name, value in kernel.given.items()}
             found = fields(given)
         except DirectiveError as error:
@@ -199,7 +199,7 @@ class _Linker:
             if file.kernels:
                 first = file.kernels[0]
                 fault = Fault(f"the kernel {first.name} has no metadata", first.start, first.end, code=SYMBOLS,
-                              help="an .amdgpu_metadata block tells the runtime of its arguments")
+                              help="an .amdgpu_metadata block describes its arguments to the runtime")
                 raise file.source.error(fault)
             return {"amdhsa.version": list(VERSION), "amdhsa.kernels": []}
         text, start = file.metadata

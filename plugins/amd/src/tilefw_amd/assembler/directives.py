@@ -62,7 +62,7 @@ def _target(file: File, text: str, start: int) -> None:
 def _version(file: File, text: str, start: int) -> None:
     (version,) = _few(file, text, 1, 1)
     if version not in _VERSIONS:
-        note = "files are written as version 5; versions 4 to 6 say the same of this chip"
+        note = "files are written as version 5; versions 4 to 6 are equivalent for this chip"
         raise Fault(f"code objects of version {version} are not served", 0, len(text), code=SYMBOLS, note=note)
 
 
@@ -88,7 +88,7 @@ def _section(file: File, text: str, start: int) -> None:
 
 
 def _at_name(cursor: Cursor, what: str) -> str:
-    """`@progbits`: the mark is no part of a name."""
+    """`@progbits`: the mark is not a part of a name."""
     if cursor.next.text == "@" or cursor.next.text == "%":
         cursor.take()
     return cursor.name(what)
@@ -112,7 +112,7 @@ def _align(power: bool, width: int) -> Directive:
         if amount is None or len(values) > 3:
             raise Fault("expected the alignment, then perhaps a fill and the most bytes to skip", 0, len(text))
         if (power and not 0 <= amount <= 16) or (not power and (not 0 < amount <= 1 << 16 or amount & (amount - 1))):
-            raise Fault(f"{amount} is no alignment up to 64 KiB", 0, len(text), code=RANGE)
+            raise Fault(f"{amount} is not an alignment up to 64 KiB", 0, len(text), code=RANGE)
         fill = None if len(values) < 2 or values[1] is None else _bytes(values[1], width, text)
         file.section.align(1 << amount if power else amount, fill, values[2] if len(values) > 2 else None)
 
@@ -285,7 +285,7 @@ def _kernel(file: File, text: str, start: int) -> None:
     name = cursor.name("the kernel's name")
     cursor.end()
     if any(kernel.name == name for kernel in file.kernels):
-        raise Fault(f"the kernel {name} stands twice", 0, len(text), code=SYMBOLS)
+        raise Fault(f"the kernel {name} occurs twice", 0, len(text), code=SYMBOLS)
     section = file.section
     section.align(descriptor.ALIGNMENT, None, None)
     file.block = KernelBlock(name, section, len(section.data), start, start + len(text))
@@ -301,7 +301,7 @@ def _kernel_field(file: File, text: str, start: int) -> None:
     cursor = Cursor(text, 0, file.absolute)
     name = cursor.name("a directive").removeprefix(".amdhsa_")
     if name in block.given:
-        raise Fault(f".amdhsa_{name} stands twice", 0, len(text), code=SYMBOLS)
+        raise Fault(f".amdhsa_{name} occurs twice", 0, len(text), code=SYMBOLS)
     value = cursor.evaluated(cursor.expression())
     cursor.end()
     block.given[name] = (value, start, start + len(text))

@@ -1,6 +1,6 @@
 """A code object to assembly text: sections with symbols and labels, kernels, metadata, so that `assemble` makes the same code.
 
-Every byte that is loaded is said: what is no instruction as `.long`, other sections as data. Line information is not.
+Every byte that is loaded is said: what is not an instruction as `.long`, other sections as data. Line information is not.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def disassemble(isa: InstructionSet, data: bytes, name: str) -> str:
     found = code_object.read(data, name, isa.chip)
     if found.fixups:
         raise CodeError(
-            f"{name} has addresses that a loader fills in, which the text does not say", DAMAGED,
+            f"{name} has addresses that a loader fills in, which text cannot express", DAMAGED,
             note=f"{len(found.fixups)} relocations", help="`tilefw simulate` runs it as it is",
         )
     return "\n".join([*_lines(isa, found), ""])

@@ -199,7 +199,7 @@ class File:
     def label(self, name: str, start: int, end: int) -> None:
         """The name stands for the end of the current section; it is written from `start` to `end` of the line."""
         if name in self.labels or name in self.assigned:
-            raise Fault(f"{name} stands twice", start, end, code=SYMBOLS)
+            raise Fault(f"{name} occurs twice", start, end, code=SYMBOLS)
         self.labels[name] = Label(self.section, len(self.section.data))
 
     def switch(self, name: str, flags: str | None = None, kind: str | None = None, entry_size: int = 0) -> None:

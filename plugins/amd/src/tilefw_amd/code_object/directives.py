@@ -55,7 +55,7 @@ def fields(given: Mapping[str, int]) -> dict[str, int]:
 def _check(name: str, value: int) -> None:
     limits = {"next_free_vgpr": MAX_VGPRS, "next_free_sgpr": MAX_SGPRS, "accum_offset": MAX_ACCUM_OFFSET}
     if name not in NAMES:
-        raise DirectiveError(name, f".amdhsa_{name} is no directive for this chip")
+        raise DirectiveError(name, f".amdhsa_{name} is not a directive for this chip")
     most = limits.get(name, (1 << FIELD[name].width) - 1 if name in FIELD else 1)
     if not 0 <= value <= most:
         raise DirectiveError(name, f".amdhsa_{name} is {value}; it goes from 0 to {most}")

@@ -96,9 +96,9 @@ class Elf:
     def __init__(self, data: bytes, name: str) -> None:
         self.data, self.name = data, name
         if len(data) < EHDR.size or data[:4] != b"\x7fELF":
-            raise self.error("is no ELF file", "it does not begin with the bytes 7f 45 4c 46 and a whole header")
+            raise self.error("is not an ELF file", "it does not begin with the bytes 7f 45 4c 46 and a whole header")
         if data[4] != 2 or data[5] != 1:
-            raise self.error("is no little-endian ELF file of 64 bits")
+            raise self.error("is not a little-endian ELF file of 64 bits")
         (ident, kind, machine, _, _, phoff, shoff, flags, _, phentsize, phnum, shentsize, shnum, shstrndx) = EHDR.unpack_from(data)
         self.header = Header(ident[7], ident[8], kind, machine, flags)
         if (phnum and phentsize != PHDR.size) or (shnum and shentsize != SHDR.size):

@@ -68,12 +68,12 @@ class KernelMetadata:
 
 
 def unpack(data: bytes, name: str) -> Document:
-    """The document of a note; raises CodeError where it is no MessagePack map."""
+    """The document of a note; raises CodeError where it is not a MessagePack map."""
     try:
         # The library refuses lengths that exceed the note's own, so a damaged one cannot ask for more memory.
         document = msgpack.unpackb(data, strict_map_key=False)
     except Exception as error:  # the library documents no closed set
-        raise _error(name, "the metadata note is no MessagePack", str(error)) from None
+        raise _error(name, "the metadata note is not MessagePack", str(error)) from None
     return _checked(document, name)
 
 
@@ -88,7 +88,7 @@ def read_text(text: str, name: str) -> Document:
     try:
         document = yaml.load(text, _loader(text))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise _error(name, "the .amdgpu_metadata block is no YAML", str(error).replace("\n", " ")) from None
+        raise _error(name, "the .amdgpu_metadata block is not YAML", str(error).replace("\n", " ")) from None
     return _checked(document, name)
 
 
@@ -170,7 +170,7 @@ def kernels(document: Document, name: str) -> Iterator[KernelMetadata]:
     """What the document says of each kernel; raises CodeError where a value is missing or of another kind."""
     for entry in _list(document, "amdhsa.kernels", name):
         if not isinstance(entry, Mapping):
-            raise _error(name, "the metadata has a kernel that is no map")
+            raise _error(name, "the metadata has a kernel that is not a map")
         yield _kernel(entry, name)
 
 
@@ -194,7 +194,7 @@ def _kernel(entry: Document, name: str) -> KernelMetadata:
 
 def _argument(entry: Any, place: int, name: str) -> KernelArgument:
     if not isinstance(entry, Mapping):
-        raise _error(name, f"the metadata of argument {place} is no map")
+        raise _error(name, f"the metadata of argument {place} is not a map")
     said = entry.get(".name")
     offset, size = _count(entry, ".offset", name), _count(entry, ".size", name)
     if not size or offset + size > MAX_ARGUMENT_BYTES:
@@ -210,11 +210,11 @@ def _argument(entry: Any, place: int, name: str) -> KernelArgument:
 
 def _checked(document: Any, name: str) -> Document:
     if not isinstance(document, Mapping):
-        raise _error(name, "the metadata is no map")
+        raise _error(name, "the metadata is not a map")
     _check_values(document, name, 0)
     version = document.get("amdhsa.version")
     if not isinstance(version, list) or not version or version[0] != VERSION[0]:
-        raise _error(name, f"metadata of version {version!r}", "code objects of version 3 to 6 say 1.0 to 1.2")
+        raise _error(name, f"metadata of version {version!r}", "code objects of version 3 to 6 have 1.0 to 1.2")
     return document
 
 
@@ -237,14 +237,14 @@ def _check_values(value: Any, name: str, depth: int) -> None:
 def _list(entry: Document, key: str, name: str) -> list[Any]:
     value = entry.get(key, [])
     if not isinstance(value, list):
-        raise _error(name, f"the metadata says {key}: {value!r}", "a list is wanted")
+        raise _error(name, f"the metadata has {key}: {value!r}", "a list is wanted")
     return value
 
 
 def _text(entry: Document, key: str, name: str) -> str:
     value = entry.get(key)
     if not isinstance(value, str):
-        raise _error(name, f"the metadata says {key}: {value!r}", "a string is wanted")
+        raise _error(name, f"the metadata has {key}: {value!r}", "a string is wanted")
     return value
 
 
@@ -255,7 +255,7 @@ def _is_count(value: Any) -> bool:
 def _count(entry: Document, key: str, name: str) -> int:
     value = entry.get(key, 0)
     if not _is_count(value):
-        raise _error(name, f"the metadata says {key}: {value!r}", "a number from 0 to 2^32 - 1 is wanted")
+        raise _error(name, f"the metadata has {key}: {value!r}", "a number from 0 to 2^32 - 1 is wanted")
     return value
 
 

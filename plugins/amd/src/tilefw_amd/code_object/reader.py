@@ -95,7 +95,7 @@ class CodeObject:
 
 
 def read(data: bytes, name: str, chip: Chip) -> CodeObject:
-    """Raises CodeError (TFW0724) for what is no code object for the chip, cut short, or at odds with itself."""
+    """Raises CodeError (TFW0724) for what is not a code object for the chip, cut short, or at odds with itself."""
     elf = Elf(data, name)
     _check_header(elf, chip)
     image = _image(elf)
@@ -134,7 +134,7 @@ def _image(elf: Elf) -> bytes:
     loads = [s for s in elf.segments if s.type == PT_LOAD]
     end = max((s.address + s.memory_size for s in loads), default=0)
     if end > MAX_IMAGE_BYTES:
-        raise elf.error(f"wants {end} bytes of memory for its image", f"at most {MAX_IMAGE_BYTES} are given")
+        raise elf.error(f"needs {end} bytes of memory for its image", f"at most {MAX_IMAGE_BYTES} are given")
     image = bytearray(end)
     for segment in loads:
         image[segment.address : segment.address + len(segment.data)] = segment.data
@@ -159,12 +159,12 @@ def _document(elf: Elf) -> Document:
 def _kernel(elf: Elf, image: bytes, symbols: dict[str, ElfSymbol], entry: KernelMetadata) -> ObjectKernel:
     symbol = symbols.get(entry.symbol)
     if symbol is None or symbol.type not in (STT_OBJECT, 0) or symbol.value + descriptor.SIZE > len(image):
-        raise elf.error(f"has no descriptor of the kernel {entry.name}", f"the metadata says that it is the symbol {entry.symbol}")
+        raise elf.error(f"has no descriptor of the kernel {entry.name}", f"the metadata gives the symbol {entry.symbol}")
     fields = descriptor.decode(image[symbol.value : symbol.value + descriptor.SIZE], f"{elf.name}, {entry.symbol}")
     wanted = max(fields.kernarg_size, entry.kernarg_size)
     if wanted > metadata.MAX_ARGUMENT_BYTES:
         limit = f"at most {metadata.MAX_ARGUMENT_BYTES} are given"
-        raise elf.error(f"wants {wanted} bytes for the arguments of {entry.name}", limit)
+        raise elf.error(f"needs {wanted} bytes for the arguments of {entry.name}", limit)
     address = symbol.value + fields.entry_offset
     if not 0 <= address < len(image) or address % 4:
         raise elf.error(f"has the code of {entry.name} at address {address}", f"the image has {len(image)} bytes")

@@ -84,4 +84,4 @@ def why_no_card() -> str:
     if not os.access(_KERNEL_DRIVER, os.R_OK | os.W_OK):
         return f"{_KERNEL_DRIVER} may not be opened: add the user to the groups render and video"
     hidden = [name for name in ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES") if name in os.environ]
-    return f"{' and '.join(hidden)} may hide it" if hidden else "`rocminfo` tells what the runtime sees"
+    return f"{' and '.join(hidden)} may hide it" if hidden else "`rocminfo` lists what the runtime sees"

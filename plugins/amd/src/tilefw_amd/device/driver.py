@@ -176,5 +176,5 @@ class HipDriver(Driver):
         return found.value or 0
 
     def _forget_error(self) -> None:
-        """An answer that was expected is no error that another library should find in this thread."""
+        """An answer that was expected is not an error that another library should find in this thread."""
         self.library.status("hipGetLastError")

@@ -15,7 +15,7 @@ FLOATS = {240: "0.5", 241: "-0.5", 242: "1.0", 243: "-1.0", 244: "2.0", 245: "-2
 INVERSE_2PI = 248
 INLINE = frozenset(INTEGERS) | frozenset(FLOATS) | {INVERSE_2PI}
 
-# The bits of 240 to 248 by width in bits. In an operand of 64 bits that is no f64 they are those of f64 all the same.
+# The bits of 240 to 248 by width in bits. In an operand of 64 bits that is not an f64 they are those of f64 all the same.
 _FLOAT_BITS: dict[int, dict[int, int]] = {
     16: dict(zip(range(240, 249), (0x3800, 0xB800, 0x3C00, 0xBC00, 0x4000, 0xC000, 0x4400, 0xC400, 0x3118), strict=True)),
     32: dict(

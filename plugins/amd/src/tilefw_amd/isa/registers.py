@@ -79,7 +79,7 @@ def _tuple(letter: str, index: int, count: int) -> str:
 
 
 def named(text: str) -> RegisterTuple | None:
-    """The register that `text` names, or None when it is no name; whether it exists and is aligned says `problem`."""
+    """The register that `text` names, or None when it is not a name; whether it exists and is aligned says `problem`."""
     found = _SPECIAL.get(text)
     if found is not None:
         return found
@@ -93,7 +93,7 @@ def named(text: str) -> RegisterTuple | None:
     if match["file"] == "ttmp":
         first, last = first + TTMP0, last + TTMP0
     file: File = "a" if match["file"] in ("a", "acc") else "v" if match["file"] == "v" else "s"
-    if match["file"] == "s" and last >= SGPRS:  # s102 is no register: codes from 102 have other names
+    if match["file"] == "s" and last >= SGPRS:  # s102 is not a register: codes from 102 have other names
         return None
     return RegisterTuple(file, first, last - first + 1)
 

@@ -222,7 +222,7 @@ class Chapter:
             name, _, tail = pattern.partition(" ")
             unknown = set(opcodes) - set(ENCODINGS)
             if unknown or not opcodes:
-                raise ValueError(f"{name}: no opcode, or {sorted(unknown)} are no encodings")
+                raise ValueError(f"{name}: no opcode, or {sorted(unknown)} are not encodings")
             operands = tuple(_operand(text.strip()) for text in tail.split(",")) if tail else ()
             self.rows.append(Row(
                 name, pattern, operands, _implied(opcodes, without.split()), unit, section, build, frozenset(without.split()),
@@ -247,7 +247,7 @@ def _implied(opcodes: Mapping[str, int], without: list[str]) -> dict[str, int]:
 def _operand(text: str) -> Operand:
     match = _OPERAND.match(text)
     if match is None:
-        raise ValueError(f"{text!r} is no operand pattern")
+        raise ValueError(f"{text!r} is not an operand pattern")
     if match["address"]:
         return Operand(match["address"], "address")
     if match["immediate"]:

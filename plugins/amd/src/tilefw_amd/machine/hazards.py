@@ -201,7 +201,7 @@ RULES = (
     WaitStateRule("VGPR written by vector arithmetic, then a lane of it read", f"CDNA3 ISA 4.5, case 19; {_VALU}",
         roles.vector_alu, roles.vector_results,
         roles.named("v_readlane_b32", "v_readfirstlane_b32"), roles.vector_operands, 1),
-    WaitStateRule("result moved by SDWA or op_sel, then touched by vector arithmetic", f"CDNA3 ISA 4.5, case 20; {_VALU}",
+    WaitStateRule("result moved by SDWA or op_sel, then accessed by vector arithmetic", f"CDNA3 ISA 4.5, case 20; {_VALU}",
         roles.vector_alu, roles.shifted_results, roles.vector_alu, roles.vector_registers, 1),
     WaitStateRule("result of a transcendental, then read by other vector arithmetic", f"CDNA3 ISA 4.5, case 21; {_VALU}",
         lambda form: "trans" in form.row.facts, roles.vector_results,

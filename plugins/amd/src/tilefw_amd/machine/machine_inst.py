@@ -77,7 +77,7 @@ def _written(operand: Operand, sign: int) -> Written:
         return _number(operand, sign)
     found = simple(operand)
     if found is None:
-        raise InternalError(f"{operand!r} is no operand or modifier of LLVM's syntax")
+        raise InternalError(f"{operand!r} is not an operand or modifier of LLVM's syntax")
     return _signed(found, sign) if sign else found
 
 

@@ -121,5 +121,5 @@ def part(operand: Operand, index: int) -> Operand:
     """32 bits of a wider operand, counted from the lowest."""
     if isinstance(operand, int):
         return operand >> (32 * index) & 0xFFFFFFFF
-    assert isinstance(operand, Slice), "what has a name has no parts"
+    assert isinstance(operand, Slice), "an operand with a name has no parts"
     return operand.part(index)

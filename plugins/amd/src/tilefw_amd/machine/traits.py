@@ -55,7 +55,7 @@ _APART = {
 
 
 def instructions(isa: InstructionSet) -> InstructionTable:
-    """The instruction table of the machine layer. `traits` raises KeyError for what is no mnemonic."""
+    """The instruction table of the machine layer. `traits` raises KeyError for what is not a mnemonic."""
     cycles = isa.chip.rates.vector_cycles
     apart = {pair: states * cycles for pair, states in _APART.items()}
     return InstructionTable(isa.chip.target, partial(traits, isa), dict(CLASSES), dict(RESERVED), cycles, apart)

@@ -162,7 +162,7 @@ def _fits_product(names: int, inner: Sequence[Operand], others: Sequence[Operand
 
 
 def _fits_factor(names: int, inner: Sequence[Operand], others: Sequence[Operand]) -> bool:
-    """Of a product, which tells itself from a conversion: its other factor is no scalar."""
+    """Of a product, which tells itself from a conversion: its other factor is not a scalar."""
     return _in_lanes(others[0]) and _fits_mixed(names, inner, others)
 
 

@@ -28,10 +28,10 @@ class Architecture:
 
     @classmethod
     def parse(cls, name: str) -> Architecture:
-        """Raises ValueError for what is no target's name."""
+        """Raises ValueError for what is not target's name."""
         match = _NAME.match(name)
         if match is None:
-            raise ValueError(f"{name!r} is no target")
+            raise ValueError(f"{name!r} is not a target")
         return cls(int(match[1]), match[2])
 
     def __str__(self) -> str:

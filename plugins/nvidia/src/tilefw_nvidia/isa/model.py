@@ -235,7 +235,7 @@ def _default_type(items: tuple[ModifierItem, ...], choices: Mapping[str, str]) -
 def _operand(text: str, default: str, choices: Mapping[str, str]) -> OperandItem:
     match = _OPERAND.match(text)
     if match is None:
-        raise ValueError(f"{text!r} is no operand pattern")
+        raise ValueError(f"{text!r} is not an operand pattern")
     optional = bool(match["optional"])
     if match["address"]:
         return OperandItem(match["address"], "address", False, optional=optional)

@@ -124,7 +124,7 @@ class InstructionSet:
                 f"{base} is a PTX instruction that is not served yet", base, NOT_SERVED_OPCODES[base] or None, NOT_SERVED
             )
         near = difflib.get_close_matches(base, [*self._by_base, *NOT_SERVED_OPCODES], 1)
-        return OpcodeError(f"{base!r} is no PTX instruction", base, f"the nearest is {near[0]}" if near else None)
+        return OpcodeError(f"{base!r} is not a PTX instruction", base, f"the nearest is {near[0]}" if near else None)
 
     def _unknown_modifiers(self, base: str, words: list[str]) -> OpcodeError:
         every = self._by_base[base]
@@ -136,7 +136,7 @@ class InstructionSet:
                     f"{base} has no modifier .{word} that is served", f".{word}", f"the nearest is .{near[0]}" if near else None
                 )
         lines = "\n".join(candidate.pattern for candidate in every[:8])
-        return OpcodeError(f"{'.'.join([base, *words])} is no form of {base}", "", f"the forms are\n{lines}")
+        return OpcodeError(f"{'.'.join([base, *words])} is not a form of {base}", "", f"the forms are\n{lines}")
 
 
 def _first(matches: Iterable[Match]) -> str:

@@ -41,7 +41,7 @@ def check_target(module: PtxModule, instructions: InstructionSet) -> None:
         )
     if first is not None and module.version < first:
         need, have = (".".join(map(str, version)) for version in (first, module.version))
-        message = f".target {target} needs .version {need}; this module says {have}"
+        message = f".target {target} needs .version {need}; this module has {have}"
         raise module.source.refusal(message, start, start + len(target), code=VERSION)
 
 
@@ -161,7 +161,7 @@ class _Decoder:
         module = self.module
         if module.version < match.version:
             need, have = (".".join(map(str, v)) for v in (match.version, module.version))
-            raise self._error(statement, f"{statement.opcode} needs .version {need}; this module says {have}", VERSION)
+            raise self._error(statement, f"{statement.opcode} needs .version {need}; this module has {have}", VERSION)
         if not match.on(self.target):
             needed = " or ".join(match.form.only) or f"sm_{match.since}"
             raise self._error(statement, f"{statement.opcode} needs {needed}; this module's .target is {module.target}", VERSION)

@@ -41,7 +41,7 @@ class _Wanted:
         """The tuple of that first register, if it may stand here."""
         found = RegisterTuple(file, index, self.registers)
         if file not in self.kinds:
-            return f"{name(found)} cannot stand here"
+            return f"{name(found)} is not allowed here"
         return problem(found) or found
 
 
@@ -50,14 +50,14 @@ def _scalar(code: int, wanted: _Wanted) -> CodeMeaning:
     if code < SGPRS + 6 or TTMP0 <= code <= M0.index or code in (126, 127):
         return wanted.tuple("s", code)
     if code in INLINE:
-        return InlineConstant(code) if "c" in wanted.kinds else "no constant can stand here"
+        return InlineConstant(code) if "c" in wanted.kinds else "a constant is not allowed here"
     if code in READ_ONLY and wanted.registers <= 2:
         return wanted.tuple("s", code)
-    return "no literal can stand here" if code == LITERAL else f"{code} is no operand"
+    return "a literal is not allowed here" if code == LITERAL else f"{code} is not an operand"
 
 
 def _scalar_destination(code: int, wanted: _Wanted) -> CodeMeaning:
-    return _scalar(code, wanted) if code < 128 else f"{code} is no register"
+    return _scalar(code, wanted) if code < 128 else f"{code} is not a register"
 
 
 def _source(code: int, wanted: _Wanted) -> CodeMeaning:
@@ -76,7 +76,7 @@ def _accumulator(code: int, wanted: _Wanted) -> CodeMeaning:
 
 
 def _accumulator_of_source(code: int, wanted: _Wanted) -> CodeMeaning:
-    return _accumulator(code, wanted) if code >= FIRST_VECTOR else f"{code} is no accumulation register"
+    return _accumulator(code, wanted) if code >= FIRST_VECTOR else f"{code} is not an accumulation register"
 
 
 def _accumulator_source(code: int, wanted: _Wanted) -> CodeMeaning:
@@ -100,13 +100,13 @@ def _sub_dword_mask(code: int, wanted: _Wanted) -> CodeMeaning:
 def _address(code: int, wanted: _Wanted) -> CodeMeaning:
     """The 7 bits of a scalar address, which may be off, but is never EXEC."""
     if code >= EXEC.index and not (code == EXEC.index and wanted.registers == 1):
-        return None if code == OFF and "o" in wanted.kinds else "exec cannot stand here"
+        return None if code == OFF and "o" in wanted.kinds else "exec is not allowed here"
     return _scalar(code, wanted)
 
 
 def _data(code: int, wanted: _Wanted) -> CodeMeaning:
     """The data of scalar memory: neither M0 nor EXEC."""
-    return _scalar(code, wanted) if code < M0.index else f"{code} cannot stand here"
+    return _scalar(code, wanted) if code < M0.index else f"{code} is not allowed here"
 
 
 def _scaled(step: int) -> Callable[[int, _Wanted], CodeMeaning]:

@@ -64,7 +64,7 @@ def _number(form: Form, of: FormOperand, operand: Operand) -> int:
 def _with_modifier(form: Form, word: int, name: str, value: Modifier) -> int:
     if name in form.fixed:
         if value != form.fixed[name]:
-            raise CodeError(f"{form.mnemonic}: {name} says which form this is, and cannot be {value}", OPERANDS)
+            raise CodeError(f"{form.mnemonic}: {name} selects this form, and cannot be {value}", OPERANDS)
         return word
     modifier = form.modifier.get(name)
     if modifier is None:
@@ -110,4 +110,4 @@ def _check_shared(inst: MCInst, word: int) -> None:
 
 
 def _unfit(form: Form, of: FormOperand, operand: Operand) -> CodeError:
-    return CodeError(f"{form.mnemonic}: {operand} cannot stand for its operand {of.name}", OPERANDS)
+    return CodeError(f"{form.mnemonic}: {operand} cannot be its operand {of.name}", OPERANDS)

@@ -162,7 +162,7 @@ class _Descriptor:
         low, middle, records, last = words
         _need_clear(lanes, middle, _SWIZZLED, "a swizzled buffer descriptor is not simulated")
         _need_clear(lanes, last, _ADDS_LANE, "a buffer descriptor that adds the lane's number is not simulated")
-        _need_clear(lanes, last, _TYPE, "a descriptor whose type is no buffer's")
+        _need_clear(lanes, last, _TYPE, "a descriptor whose type is not buffer's")
         self.base = lanes.join((low, lanes.and_(middle, lanes.const(0xFFFF, 32))))
         stride = lanes.and_(lanes.shr(middle, lanes.const(16, 32), False), lanes.const(_STRIDE, 32))
         self.stride = lanes.zero_extend(stride, 64)
@@ -215,7 +215,7 @@ def _words(inst: MCInst, name: str) -> tuple[Any, ...]:
     if isinstance(given, InlineConstant):
         return (Immediate(pattern(given, TYPES["b32"]), 32),)
     if not isinstance(given, RegisterTuple):
-        raise ValueError(f"{inst.form.mnemonic}: {name} is no register")
+        raise ValueError(f"{inst.form.mnemonic}: {name} is not a register")
     return slots(given)
 
 

@@ -74,7 +74,7 @@ def _is_special(given: RegisterTuple) -> bool:
 
 
 def _special(reader: SourceCollector, given: RegisterTuple, registers: int) -> tuple[tuple[int, ...], Callable[..., Any] | None]:
-    """Scalar operands that are no registers (CDNA3 ISA, table "Scalar operands"): apertures, and conditions as numbers.
+    """Scalar operands that are not registers (CDNA3 ISA, table "Scalar operands"): apertures, and conditions as numbers.
 
     Places, and a function that makes the words of so many registers of what is read there (None: these words are read)."""
     value = read_only(given.index, 32 * registers)

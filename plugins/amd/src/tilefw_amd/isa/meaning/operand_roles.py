@@ -1,7 +1,7 @@
 """The registers of an instruction by the part that they play in it, as hazard rules ask for them.
 
 A part is a choice among the operands of a form, so that it is made once a form; of one instruction only the numbers are read
-off. Numbers are those of `registers.number`. What is no register but has hazards too has a number behind them: `HARDWARE` + n is
+off. Numbers are those of `registers.number`. What is not a register but has hazards too has a number behind them: `HARDWARE` + n is
 hardware register n of s_setreg, `DOUBLES` the double-precision matrix unit, `WRITE_BACK` what buffer_wbl2 does, `EXCHANGE` what
 an atomic or a load past the caches does, `STORED` what a store or an atomic leaves in memory.
 """
@@ -169,7 +169,7 @@ def zero_flags(inst: MCInst) -> Numbers:
 
 
 def factors(inst: MCInst) -> Numbers:
-    """Vector operands that are no addend: A and B of a product, the index of a sparse one, all operands of anything else."""
+    """Vector operands that are not the addend: A and B of a product, the index of a sparse one, all operands of anything else."""
     addend = _addend_positions(inst.form) if matrix(inst.form) or dot(inst.form) else ()
     return _numbers(inst, tuple(p for p in _read_positions(inst.form) if p not in addend), "va")
 

@@ -62,7 +62,7 @@ def _modified(reader: SourceCollector, kind: Type) -> operand_modifiers.Adapter 
 def _without_overflow(lanes: Any, a: Any) -> Any:
     """With FP16_OVFL an overflow gives the largest number, an infinite operand infinity; which it was, the result does not say."""
     infinite = lanes.fclass(a, "infinite", "f16")
-    lanes.require(lanes.not_(infinite), "an infinite f16 result while MODE.FP16_OVFL is set: what it becomes is not served")
+    lanes.require(lanes.not_(infinite), "an infinite f16 result while MODE.FP16_OVFL is set: this case is not supported")
     return a
 
 

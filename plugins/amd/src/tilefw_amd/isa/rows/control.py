@@ -107,7 +107,7 @@ row("s_cbranch_i_fork a:b64, @target", sopk=16, unit="control", section="SOPK", 
     refused("Branch both ways: lanes of mask a go to the target, the others later.", f"s_cbranch_i_fork: {_FORKS}")
 )
 row("s_cbranch_join a:b32=s", sop1=46, unit="control", section="SOP1", wave=True)(
-    refused("Where the two ways of a fork meet.", f"s_cbranch_join: {_FORKS}")
+    refused("Where the two paths of a fork reconverge.", f"s_cbranch_join: {_FORKS}")
 )
 _TRAPPED = "the simulator has no trap handler to come back from"
 row("s_rfe_b64 a:b64=s", sop1=31, unit="control", section="SOP1", wave=True)(
@@ -170,10 +170,10 @@ for _pattern, _opcode, _doc in (
 # --- messages and traps ------------------------------------------------------------------------------------------------------
 
 row("s_sendmsg =sendmsg, <m0", sopp=16, unit="export", section="SOPP", wave=True, facts="message")(
-    refused("Send a message to the host or to fixed hardware.", "s_sendmsg: the simulator has nobody who takes messages")
+    refused("Send a message to the host or to fixed hardware.", "s_sendmsg: the simulator has no receiver of messages")
 )
 row("s_sendmsghalt =sendmsg, <m0", sopp=17, unit="export", section="SOPP", wave=True, facts="message")(
-    refused("Send a message, then halt.", "s_sendmsghalt: the simulator has nobody who takes messages")
+    refused("Send a message, then halt.", "s_sendmsghalt: the simulator has no receiver of messages")
 )
 row("s_ttracedata <m0", sopp=22, unit="export", section="SOPP", wave=True, facts="message")(
     refused("Send M0 to the thread trace.", "s_ttracedata: the simulator has no thread trace")

@@ -28,7 +28,7 @@ _ROTATED = 3
 
 def _unsupported(shape: MatrixShape, modifier: str) -> ValueError:
     """The encoding has these fields for all products, and assemblers take them; what the chip makes of them is not documented."""
-    return ValueError(f"{shape.name} has no {modifier}: what the chip does with it is not documented")
+    return ValueError(f"{shape.name} has no {modifier}: its effect on the chip is not documented")
 
 
 def _from_lane(keep: int, put: int) -> Move:

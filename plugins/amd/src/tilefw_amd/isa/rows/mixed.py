@@ -104,7 +104,7 @@ def no_signs(m: Modifiers, name: str) -> None:
     """VOP3 and DPP have one bit for the sign of a source, and assemblers take it for packed ones; no manual says which element
     it means."""
     if any(m.neg or ()) or any(m.abs or ()):
-        raise ValueError(f"{name} of packed sources has no neg and no abs: what the chip does with them is not documented")
+        raise ValueError(f"{name} of packed sources has no neg and no abs: their effect on the chip is not documented")
 
 
 # --- dot products -----------------------------------------------------------------------------------------------------------------

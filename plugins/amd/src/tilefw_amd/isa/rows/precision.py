@@ -66,7 +66,7 @@ def refuse(m: Modifiers, *names: str) -> None:
     for name in names:
         value = getattr(m, name)
         if any(value) if isinstance(value, tuple) else value:
-            raise ValueError(f"{name} on operands of 32 bits: what the chip does with it is not documented")
+            raise ValueError(f"{name} on operands of 32 bits: its effect on the chip is not documented")
 
 
 def exponent(lanes: Any, a: Any, fmt: str) -> Any:

@@ -149,7 +149,7 @@ for _prefix, (_space, _fact, _, _shift) in _SPACES.items():
 
 # --- the scalar cache, clocks ------------------------------------------------------------------------------------------------
 
-_INVISIBLE = "the simulator has no caches in which old data could stand"
+_INVISIBLE = "the simulator has no caches that could hold old data"
 for _name, _opcode, _words in (
     ("s_dcache_inv", 32, "Invalidate the scalar cache"),
     ("s_dcache_wb", 33, "Write the scalar cache back"),

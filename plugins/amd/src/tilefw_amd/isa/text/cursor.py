@@ -143,7 +143,7 @@ class Cursor:
         if token.kind == "integer":
             value = ex.integer(token.text)
             if value is None:
-                raise Fault(f"{token.text} is no integer of 64 bits", token.start, token.end)
+                raise Fault(f"{token.text} is not an integer of 64 bits", token.start, token.end)
             self.take()
             return ex.wrap(value)
         if token.kind == "name" and token.text in ex.FUNCTIONS and self.peek(1) == "(":

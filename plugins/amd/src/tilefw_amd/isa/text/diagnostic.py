@@ -103,7 +103,7 @@ def _operand_fault(span: Spanned, operand: FormOperand, form: Form) -> Fault | N
         return Fault(message, *inner, code=RANGE, help=immediate_syntax.help_for(operand.immediate))
     note = f"{form.mnemonic} takes {', '.join(_operand_text(o) for o in form.operands)}"
     if "t" in operand.kinds and written.kind == "integer":
-        return Fault(f"{written.value} is no signed 16-bit distance in words", start, end, code=RANGE, note=note)
+        return Fault(f"{written.value} is not a signed 16-bit distance in words", start, end, code=RANGE, note=note)
     return Fault(f"operand {operand.name}: expected {wanted(operand)}, found {_found(written)}", start, end,
                  code=OPERANDS, note=note, help=_help(written, operand))
 
@@ -180,7 +180,7 @@ def _modifier_fault(span: Spanned, form: Form) -> Fault | None:
         return Fault(f"{form.mnemonic} has no modifier {word!r}", start, end, code=OPERANDS, note=f"its modifiers are: {known}")
     if modifier_value(span.written, modifier) is not None:
         return None
-    return Fault(f"{text!r} is no value of this modifier", start, end, code=RANGE, note=immediate_syntax.values(modifier))
+    return Fault(f"{text!r} is not a value of this modifier", start, end, code=RANGE, note=immediate_syntax.values(modifier))
 
 
 def _whole_fault(form: Form, place: tuple[int, int], spans: Sequence[Spanned], operands: Sequence[Spanned]) -> Fault:
@@ -194,7 +194,7 @@ def _whole_fault(form: Form, place: tuple[int, int], spans: Sequence[Spanned], o
     if missing:
         return Fault(f"{form.mnemonic} of these operands needs the modifier {missing[0]!r}", *place, code=OPERANDS)
     note = f"their order is: {', '.join(form.order)}"
-    return Fault("modifiers stand behind all operands, in their order, each once", place[0], end, code=OPERANDS, note=note)
+    return Fault("modifiers follow all operands, in their order, each once", place[0], end, code=OPERANDS, note=note)
 
 
 def _rules(form: Form, spans: Sequence[Spanned]) -> Iterator[tuple[str, str]]:

@@ -28,7 +28,7 @@ OPTIONAL = frozenset({"optional"})
 
 
 class Misfit(ValueError):
-    """Why a call is no such immediate; `start` and `end` are the call's, as far as they are known."""
+    """Why a call is not such an immediate; `start` and `end` are the call's, as far as they are known."""
 
     def __init__(self, message: str, call: OperandCall) -> None:
         super().__init__(message)
@@ -56,7 +56,7 @@ def _one(calls: Sequence[OperandCall], most: int) -> tuple[str | int, ...]:
     if not call.arguments and call.name != "gpr_idx":
         raise Misfit(f"{call.name} takes an argument", call)
     if len(calls) > 1:
-        raise Misfit(f"{call.name} stands alone", calls[1])
+        raise Misfit(f"{call.name} is written alone", calls[1])
     if len(call.arguments) > most:
         raise Misfit(f"{call.name} takes at most {most} arguments", call)
     return call.arguments
@@ -112,10 +112,10 @@ def _gpr_idx(calls: Sequence[OperandCall]) -> int:
     found = 0
     for mode in call.arguments:
         if mode not in GPR_INDEX_MODES:
-            raise Misfit(f"{mode} is no operand that gpr_idx names: {', '.join(GPR_INDEX_MODES)}", call)
+            raise Misfit(f"{mode} is not an operand that gpr_idx names: {', '.join(GPR_INDEX_MODES)}", call)
         bit = 1 << GPR_INDEX_MODES.index(mode)
         if found & bit:
-            raise Misfit(f"{mode} stands twice", call)
+            raise Misfit(f"{mode} occurs twice", call)
         found |= bit
     return found
 
@@ -156,11 +156,11 @@ def number(value: int, width: int, signed: bool) -> int | None:
 
 
 def objection(operand: FormOperand, written: Written) -> tuple[str, tuple[int, int]]:
-    """Why what was written is no such immediate, and where (0, 0 where that is not known)."""
+    """Why what was written is not such an immediate, and where (0, 0 where that is not known)."""
     if written.kind == "call":
         names = {c.name for c in written.value}
         if not all(is_call(operand.immediate, name) for name in names):
-            return f"{', '.join(sorted(names))} cannot stand here", (0, 0)
+            return f"{', '.join(sorted(names))} is not allowed here", (0, 0)
         try:
             _CALLS[operand.immediate][1](written.value)
         except Misfit as misfit:

@@ -195,7 +195,7 @@ def words_of(form: Form) -> dict[str, FormModifier]:
 
 @functools.lru_cache(maxsize=65536)
 def modifier_value(written: Written, modifier: FormModifier) -> Modifier | None:
-    """The value of the field, or None where the text is no value of it."""
+    """The value of the field, or None where the text is not a value of it."""
     word, text = written.value
     if modifier.spelling.kind == "flag" and word != modifier.spelling.word:  # noclamp
         return 0

@@ -290,7 +290,7 @@ def _real(token: Token) -> float:
     try:
         return float.fromhex(token.text) if token.text[:2].lower() == "0x" else float(token.text)
     except (ValueError, OverflowError):  # without a digit, or beyond all floats
-        raise Fault(f"{token.text} is no number that a float has", token.start, token.end) from None
+        raise Fault(f"{token.text} is not a number that a float has", token.start, token.end) from None
 
 
 _WITH_VALUE = WORDS - FLAGS - {"row_mirror", "row_half_mirror"}

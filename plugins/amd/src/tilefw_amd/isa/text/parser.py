@@ -88,7 +88,7 @@ def _slow(isa: InstructionSet, text: str, resolve: Resolve) -> tuple[MCInst, Exp
 
 
 def _deferred(items: Sequence[Written]) -> Expression | None:
-    """The expression of a literal that symbols decide; a label of a branch is no such thing."""
+    """The expression of a literal that symbols decide; a label of a branch is not such a thing."""
     return next((w.value for w in items if w.kind == "symbol" and not _is_label(w)), None)
 
 

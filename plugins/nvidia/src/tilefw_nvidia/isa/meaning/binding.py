@@ -167,7 +167,7 @@ class Binding:
         target = self.scope.label(operand.text) if isinstance(operand, syntax.Name) else None
         if target is None:
             written = operand.text if isinstance(operand, syntax.Name) else "this"
-            raise MismatchError(f"{written} is no label here", self._fit, undeclared=True)
+            raise MismatchError(f"{written} is not a label here", self._fit, undeclared=True)
         self.modifiers[item.name] = target
 
     def _table(self, item: OperandItem, operand: syntax.Operand) -> None:
@@ -176,7 +176,7 @@ class Binding:
             raise self._mismatch("the last operand must name a .branchtargets list")
         targets = [self.scope.label(label) for label in labels]
         if None in targets:
-            raise MismatchError(f"{labels[targets.index(None)]} is no label here", self._fit, undeclared=True)
+            raise MismatchError(f"{labels[targets.index(None)]} is not a label here", self._fit, undeclared=True)
         self.modifiers[item.name] = tuple(targets)
 
     # --- one register or constant -----------------------------------------------------------------------------------
@@ -251,7 +251,7 @@ class Binding:
         if variable is None:
             raise MismatchError(f"{operand.text} is not declared", self._fit, undeclared=True)
         if isinstance(variable, syntax.PtxVariable) and variable.space == "param":
-            raise self._mismatch(f"the address of {operand.text} is taken, which is not served yet for what a call passes")
+            raise self._mismatch(f"the address of {operand.text} is taken, which is not supported yet for arguments of a call")
         if self.form.base not in _TAKES_ADDRESSES or kind.bits not in (32, 64) or kind.kind == "float":
             raise self._mismatch(f"{operand.text} is a variable; its address is taken by mov.u64 or mov.u32")
         return Symbol(variable.name, operand.offset, kind.bits)

@@ -136,7 +136,7 @@ class _Inliner:
         """The caller's `.param` variable, which the function reads and writes in place of its parameter."""
         variable = scope.variable(name)
         if variable is None or variable.space != "param":
-            raise self._error(statement, f"{name} is no .param variable of this function", NAMES)
+            raise self._error(statement, f"{name} is not a .param variable of this function", NAMES)
         if variable.size != formal.size:
             raise self._error(statement, f"{name} has {variable.size} bytes, the parameter {formal.name} {formal.size}", OPERANDS)
         return variable

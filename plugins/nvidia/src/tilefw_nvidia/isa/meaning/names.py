@@ -38,7 +38,7 @@ class Names:
             kind = scope.registers.get(name)
             if kind is None and numbered is not None:
                 count, ranged = scope.counts.get(numbered[1], (0, None))
-                # Nobody declares registers beyond a million, so a longer number is no register.
+                # Nobody declares registers beyond a million, so a longer number is not a register.
                 if ranged is not None and len(numbered[2]) < 8 and int(numbered[2]) < count:
                     kind = ranged
             if kind is not None:

@@ -101,7 +101,7 @@ def _convert(m):
 
 def _narrows(m):
     if TYPES[m.dtype].bits >= TYPES[m.atype].bits:
-        return "a rounding mode stands only where precision is lost"
+        return "a rounding mode is allowed only where precision is lost"
     return _flushes_f32(m)
 
 

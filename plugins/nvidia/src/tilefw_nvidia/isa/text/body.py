@@ -138,7 +138,7 @@ class BodyReader:
         elif word == ".branchtargets":
             self._branch_targets(function, scope)
         else:
-            cursor.fail(f"{word!r} is no directive of a function's body")
+            cursor.fail(f"{word!r} is not a directive of a function's body")
 
     def _branch_targets(self, function: PtxFunction, scope: PtxScope) -> None:
         """`table: .branchtargets a, b, c;`: the label before it names the list."""

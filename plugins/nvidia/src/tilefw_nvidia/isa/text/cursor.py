@@ -87,7 +87,7 @@ class Cursor:
         return self._token("word", expected)
 
     def name(self, expected: str) -> str:
-        """An identifier that is no directive."""
+        """An identifier that is not a directive."""
         word = self.word(expected)
         if word.startswith("."):
             self.fail(f"expected {expected}, found {word!r}")
@@ -100,7 +100,7 @@ class Cursor:
         try:
             value = integer(text)
         except ValueError:
-            self.fail(f"{text!r} is no integer")
+            self.fail(f"{text!r} is not an integer")
         if not low <= value <= high:
             self.fail(f"{expected} must lie in {low}..{high}, not {text}")
         return value

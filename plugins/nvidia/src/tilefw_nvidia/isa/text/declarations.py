@@ -22,7 +22,7 @@ def read_type(cursor: Cursor, expected: str = "a type") -> Type:
     kind = TYPES.get(word[1:])
     if not word.startswith(".") or kind is None or kind.name not in DECLARABLE:
         served = word in (".texref", ".samplerref", ".surfref", ".f16x4")
-        cursor.fail(f"{word!r} is no type{' that is served' if served else ''}", code=NOT_SERVED if served else "TFW0710")
+        cursor.fail(f"{word!r} is not a type{' that is served' if served else ''}", code=NOT_SERVED if served else "TFW0710")
     return kind
 
 
@@ -140,7 +140,7 @@ def _encode(cursor: Cursor, kind: Type, text: str) -> bytes:
         what = (
             "addresses of variables as initial values are not served"
             if text[0].isalpha()
-            else f"{text!r} is no value of .{kind.name}"
+            else f"{text!r} is not a value of .{kind.name}"
         )
         cursor.fail(what, code=NOT_SERVED if text[0].isalpha() else "TFW0710")
     return (value % (1 << kind.bits)).to_bytes(kind.bits // 8, "little")
@@ -186,7 +186,7 @@ def _parameter(cursor: Cursor, offset: int) -> PtxParameter:
         elif pointer and word == ".align":
             pointee = _alignment(cursor)
         else:
-            cursor.fail(f"{word!r} cannot stand in a parameter")
+            cursor.fail(f"{word!r} is not allowed in a parameter")
     name = cursor.name("a parameter name")
     elements = _extent(cursor)
     if elements is None:

@@ -87,7 +87,7 @@ class OperandReader:
             return Float(pattern ^ (1 << (bits - 1)) if sign == "-" else pattern, bits)
         if _DECIMAL.match(text):
             return Float(int.from_bytes(struct.pack("<d", float(text)), "little"), 64, decimal=True)
-        raise OperandError(f"{text!r} is no operand", text)
+        raise OperandError(f"{text!r} is not an operand", text)
 
     def _address(self, text: str) -> AddressOperand:
         if match := _NAME.match(text):
@@ -98,7 +98,7 @@ class OperandReader:
             return AddressOperand(match[1], _signed(match[2], match[3]))
         if _INTEGER.match(text):
             return AddressOperand(None, _integer(text))
-        raise OperandError(f"'[{text}]' is no address", text)
+        raise OperandError(f"'[{text}]' is not an address", text)
 
 
 def _integer(text: str) -> int:
@@ -107,7 +107,7 @@ def _integer(text: str) -> int:
     try:
         return integer(text.replace(" ", "").removeprefix("+"))
     except ValueError:
-        raise OperandError(f"{text!r} is no integer", text) from None
+        raise OperandError(f"{text!r} is not an integer", text) from None
 
 
 def _signed(sign: str, text: str) -> int:

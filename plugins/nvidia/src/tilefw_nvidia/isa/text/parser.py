@@ -68,11 +68,11 @@ class _ModuleReader:
         cursor.expect(".target")
         module.target = cursor.name("a target")
         if not re.fullmatch(r"sm_\d{2,3}[af]?", module.target):
-            cursor.fail(f"{module.target!r} is no target", help="write sm_ and a number; a letter may follow it")
+            cursor.fail(f"{module.target!r} is not a target", help="write sm_ and a number; a letter may follow it")
         while cursor.accept(","):
             option = cursor.name("a target option")
             if option not in ("debug", "texmode_independent", "texmode_unified", "map_f64_to_f32"):
-                cursor.fail(f"{option!r} is no target option")
+                cursor.fail(f"{option!r} is not a target option")
         if cursor.accept(".address_size"):
             module.address_size = cursor.integer("an address size")
             if module.address_size != 64:
@@ -96,9 +96,9 @@ class _ModuleReader:
             cursor.string("a pragma")
             cursor.expect(";")
         elif word in (".version", ".target", ".address_size"):
-            cursor.fail(f"{word} stands once, at the top of the module")
+            cursor.fail(f"{word} occurs once, at the top of the module")
         else:
-            cursor.fail(f"{word!r} is no directive of a module")
+            cursor.fail(f"{word!r} is not a directive of a module")
 
     def _variables(self, space: Space, extern: bool) -> None:
         for variable in read_variable(self.cursor, space, extern):
@@ -158,7 +158,7 @@ class _ModuleReader:
             if word in _CLUSTER_DIRECTIVES:
                 self.cursor.fail(f"{word} is not served: no chip of this plugin has clusters", code=NOT_SERVED)
             if word not in _ENTRY_DIRECTIVES:
-                self.cursor.fail(f"{word!r} is no directive of a function")
+                self.cursor.fail(f"{word!r} is not a directive of a function")
             least, most = _ENTRY_DIRECTIVES[word]
             values = [self.cursor.integer("a number", 1)] if least else []
             while len(values) < most and self.cursor.accept(","):
