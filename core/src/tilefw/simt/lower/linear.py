@@ -42,7 +42,8 @@ def carry_linear(builder: LaneBuilder, body: Block, lower: SSAValue, step: SSAVa
 
 
 def _factor(op: Operation, factors: dict[SSAValue, int], body: Block) -> int | None:
-    """What an op's result grows by where the index grows by 1; None where that is not a constant, or nothing of the index is in it."""
+    """What an op's result grows by where the index grows by 1; None where that is not a constant, or nothing of the index is in
+    it."""
     if not isinstance(op, _Add | _Sub | _Mul | _Shl) or op.results[0].type != body.args[0].type:
         return None
     x, y = op.operands
