@@ -1,4 +1,4 @@
-// RUN: tilefw opt %s -p tile-to-lane{warps=1} | filecheck %s
+// RUN: tilefw opt %s -p tile-to-lane{waves=1} | filecheck %s
 
 // Neighbours that surely compare alike are compared once: the bound is a multiple of 16, and so is where each lane's four begin.
 // CHECK-LABEL: func.func @masked

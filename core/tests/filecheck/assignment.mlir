@@ -1,4 +1,4 @@
-// RUN: tilefw opt %s -p tile-to-lane{warps=4} | filecheck %s
+// RUN: tilefw opt %s -p tile-to-lane{waves=4} | filecheck %s
 
 // A reduction takes its rows where they were loaded; what is computed from its results stands in the slice of that layout, so the
 // way back through expand_dims and broadcast is a pick. Nothing is converted: the only shared memory is the reduction's.

@@ -1,4 +1,4 @@
-// RUN: tilefw opt %s -p tile-to-lane{warps=4} | filecheck %s
+// RUN: tilefw opt %s -p tile-to-lane{waves=4} | filecheck %s
 
 // One address register for all accesses of a tile, constants as immediates, one predicate a vector of 16 bytes; the bias
 // is loaded once, in the slice of the tile's layout, and picked, never converted.

@@ -10,7 +10,7 @@ from tree import CONFORMANCE, CORE, PLUGINS, sources, tree
 
 LANE, TILE = CORE / "simt" / "lane", CORE / "tile"
 GPUS = PLUGINS["amd"], PLUGINS["nvidia"]
-CHECKED = (CORE, *GPUS, CONFORMANCE)
+CHECKED = (CORE, *PLUGINS.values(), CONFORMANCE)
 
 # A name that several classes have because they are one concept: where each of them is, with the reason.
 TWINS: dict[str, tuple[str, tuple[Path, ...]]] = {

@@ -31,7 +31,7 @@ MEANINGS: dict[str, Any] = {"addi": np.add, "maxs": np.maximum, "xori": np.bitwi
 
 
 @st.composite
-def layouts(draw: Any, lanes: int = 3, warps: int = 2) -> LinearLayout:
+def layouts(draw: Any, lanes: int = 3, waves: int = 2) -> LinearLayout:
     """A layout of a small tile that covers it, with copies and bases that mix dims."""
     shape = draw(st.sampled_from(SHAPES))
     size = int(np.prod(shape)).bit_length() - 1
@@ -41,12 +41,12 @@ def layouts(draw: Any, lanes: int = 3, warps: int = 2) -> LinearLayout:
         mixed.append(1 << bit | sum(1 << b for b in vectors[:i] if draw(st.booleans())))
     places = [draw(st.integers(0, 2)) for _ in mixed]
     register = tuple(b for b, p in zip(mixed, places, strict=True) if p == 0)
-    thread = [[b for b, p in zip(mixed, places, strict=True) if p == k][:most] for k, most in ((1, lanes), (2, warps))]
-    left = [b for k, most in ((1, lanes), (2, warps)) for b in [b for b, p in zip(mixed, places, strict=True) if p == k][most:]]
-    copies = [draw(st.sampled_from([0, *mixed])) for _ in range(lanes + warps)]
+    thread = [[b for b, p in zip(mixed, places, strict=True) if p == k][:most] for k, most in ((1, lanes), (2, waves))]
+    left = [b for k, most in ((1, lanes), (2, waves)) for b in [b for b, p in zip(mixed, places, strict=True) if p == k][most:]]
+    copies = [draw(st.sampled_from([0, *mixed])) for _ in range(lanes + waves)]
     lane_bases = tuple(thread[0] + copies[: lanes - len(thread[0])])
-    warp_bases = tuple(thread[1] + copies[lanes : lanes + warps - len(thread[1])])
-    return LinearLayout(shape, register + tuple(left), lane_bases, warp_bases)
+    wave_bases = tuple(thread[1] + copies[lanes : lanes + waves - len(thread[1])])
+    return LinearLayout(shape, register + tuple(left), lane_bases, wave_bases)
 
 
 def by_row(row: str, element: Any, end: type[CombineReturnOp]) -> Region:
@@ -80,7 +80,7 @@ def at_every_place(
         "test", 1 << len(layout.lane), 64, 16, shared_bytes=4096, shuffles=shuffles, exchanges=exchanges,
         scan_shuffles=scan_shuffles,
     )
-    machine = LaneMachine(chip, 1 << len(layout.warp))
+    machine = LaneMachine(chip, 1 << len(layout.wave))
     elements = [types.element_of(operand.type) for operand in op.operands]
     block = Block(arg_types=[types.pointer(element) for element in elements * 2])
     builder = LaneBuilder(block, UnknownLoc())

@@ -24,9 +24,9 @@ def bases(draw: Any, rank: int) -> list[int]:
 
 
 @st.composite
-def layouts(draw: Any, shape: tuple[int, ...], lanes: int, warps: int) -> LinearLayout:
+def layouts(draw: Any, shape: tuple[int, ...], lanes: int, waves: int) -> LinearLayout:
     """A layout that covers `shape`; thread bits that are left over are zero or repeat sums of other bits."""
-    rank, threads = sum(log2(s) for s in shape), log2(lanes) + log2(warps)
+    rank, threads = sum(log2(s) for s in shape), log2(lanes) + log2(waves)
     basis = draw(bases(rank))
     held = draw(st.integers(max(0, rank - 6), rank))  # at most 64 registers
     spread = min(held, threads)
@@ -38,14 +38,14 @@ def layouts(draw: Any, shape: tuple[int, ...], lanes: int, warps: int) -> Linear
 
 
 @st.composite
-def pairs(draw: Any, widths: tuple[int, ...] = (32,), most_warps: int = 4) -> tuple[LinearLayout, LinearLayout]:
-    """Two layouts of one tile on one machine; the second often differs in part only, so that conversions stay within warps."""
+def pairs(draw: Any, widths: tuple[int, ...] = (32,), most_waves: int = 4) -> tuple[LinearLayout, LinearLayout]:
+    """Two layouts of one tile on one machine; the second often differs in part only, so that conversions stay within waves."""
     shape = draw(shapes)
     lanes = draw(st.sampled_from(widths))
-    warps = draw(st.sampled_from([w for w in (1, 2, 4, 8) if w <= most_warps]))
-    first = draw(layouts(shape, lanes, warps))
+    waves = draw(st.sampled_from([w for w in (1, 2, 4, 8) if w <= most_waves]))
+    first = draw(layouts(shape, lanes, waves))
     if draw(st.booleans()):
-        return first, draw(layouts(shape, lanes, warps))
+        return first, draw(layouts(shape, lanes, waves))
     bits = list(first.register + first.lane)
     mixed = [bits[i] for i in draw(st.permutations(range(len(bits))))]
     for a, b in draw(st.lists(st.tuples(st.integers(0, 15), st.integers(0, 15)), max_size=4)):
@@ -54,5 +54,5 @@ def pairs(draw: Any, widths: tuple[int, ...] = (32,), most_warps: int = 4) -> tu
     lane = tuple(mixed[: len(first.lane)])
     span = f2.Subspace()
     register = tuple(e for e in mixed[len(first.lane) :] if span.add(e))
-    second = LinearLayout(shape, register, lane, first.warp)
+    second = LinearLayout(shape, register, lane, first.wave)
     return first, second if second.covers else first

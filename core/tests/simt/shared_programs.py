@@ -181,5 +181,5 @@ def build(statements: tuple[Any, ...]) -> FuncOp | None:
         return None
     builder.b.insert(ReturnOp())
     function = FuncOp("f", ([a.type for a in builder.entry.args], []), Region(builder.entry))
-    function.attributes["lane.warps"] = IntegerAttr(MACHINE.warps, types.i64)  # type: ignore[arg-type]
+    function.attributes["lane.waves"] = IntegerAttr(MACHINE.waves, types.i64)  # type: ignore[arg-type]
     return function

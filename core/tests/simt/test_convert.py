@@ -68,11 +68,11 @@ def test_a_flip_is_a_renaming_along_registers_and_a_shuffle_along_lanes():
     assert columns.instructions(32) == layout.registers
 
 
-def test_what_crosses_warps_goes_through_shared_memory_and_says_so():
+def test_what_crosses_waves_goes_through_shared_memory_and_says_so():
     source, target = blocked((64, 64), (1, 0), 8, 32, 4), blocked((64, 64), (0, 1), 8, 32, 4)
     plan = convert.plan(source, target, 16, BLOCKS)
     assert isinstance(plan, ThroughShared) and plan.bytes == 8192
-    assert plan.reason == "rows and columns move across warps; through 8192 bytes of shared memory"
+    assert plan.reason == "rows and columns move across waves; through 8192 bytes of shared memory"
 
 
 def test_elements_that_nobody_holds_cannot_be_had():

@@ -59,10 +59,10 @@ def product(a: np.ndarray, b: np.ndarray, c: np.ndarray, unsigned: bool) -> np.n
     SIZES, SIZES, SIZES, st.sampled_from([None, 1, 2, 8]), st.sampled_from(TYPES), st.sampled_from(CHIPS),
     st.sampled_from([1, 2, 4, 8, 16]), st.sampled_from(AtomChain), st.booleans(), st.integers(0, 1 << 16),
 )
-def test_every_shape_and_type_gives_the_product(m, n, k, batch, kinds, chip, warps, chain, by_step, seed):
+def test_every_shape_and_type_gives_the_product(m, n, k, batch, kinds, chip, waves, chain, by_step, seed):
     if m * n * k * (batch or 1) > 1 << 15:
         m, n, k = min(m, 16), min(n, 16), min(k, 16)
-    machine = LaneMachine(chip, warps)
+    machine = LaneMachine(chip, waves)
     front = () if batch is None else (batch,)
     layouts = atoms.choose((*front, m, n, k), kinds, machine, chain)
     assert layouts.d.covers and layouts.a.covers and layouts.b.covers
@@ -98,12 +98,12 @@ def test_infinities_and_nans_survive_the_split_into_parts(kinds):
     np.testing.assert_allclose(multiply(layouts, machine, a, b, c), expected, rtol=2**-14)
 
 
-def test_all_warps_go_along_m_when_the_result_feeds_another_dot():
+def test_all_waves_go_along_m_when_the_result_feeds_another_dot():
     kinds = TYPES[0]
-    for warps in (1, 2, 4, 8):
-        layouts = atoms.choose((128, 64, 64), kinds, LaneMachine(BLOCKS, warps), AtomChain.LEADS)
-        assert all(basis >= 64 * 16 for basis in layouts.d.warp)
-        assert all(not basis for basis in layouts.b.warp)
+    for waves in (1, 2, 4, 8):
+        layouts = atoms.choose((128, 64, 64), kinds, LaneMachine(BLOCKS, waves), AtomChain.LEADS)
+        assert all(basis >= 64 * 16 for basis in layouts.d.wave)
+        assert all(not basis for basis in layouts.b.wave)
 
 
 @pytest.mark.parametrize("chain", AtomChain)
@@ -119,15 +119,15 @@ def test_a_lane_reads_the_k_of_several_atoms_at_once(k, together, chain):
 
 @pytest.mark.parametrize(("shape", "chain", "size"), [((64, 64, 32), AtomChain.NONE, 32), ((32, 32, 32), AtomChain.NONE, 16),
                                                       ((64, 64, 32), AtomChain.LEADS, 16), ((128, 64, 32), AtomChain.FOLLOWS, 32)])
-def test_the_atom_is_as_large_as_all_warps_have_work(shape, chain, size):
+def test_the_atom_is_as_large_as_all_waves_have_work(shape, chain, size):
     assert atoms.choose(shape, TYPES[0], LaneMachine(RUNS, 4), chain).atom.m == size
 
 
-def test_the_grid_lets_a_warp_read_least():
-    def grid(m: int, n: int, warps: int) -> tuple[int, int]:
-        layouts = atoms.choose((m, n, 32), TYPES[0], LaneMachine(BLOCKS, warps))
-        along_m = sum(1 for basis in layouts.d.warp if basis >= n)
-        return 1 << along_m, warps >> along_m
+def test_the_grid_lets_a_wave_read_least():
+    def grid(m: int, n: int, waves: int) -> tuple[int, int]:
+        layouts = atoms.choose((m, n, 32), TYPES[0], LaneMachine(BLOCKS, waves))
+        along_m = sum(1 for basis in layouts.d.wave if basis >= n)
+        return 1 << along_m, waves >> along_m
 
     assert grid(128, 128, 4) == (2, 2)
     assert grid(128, 128, 8) == (4, 2)
@@ -166,14 +166,14 @@ def test_a_lane_atom_reads_runs_of_16_bytes():
     assert layouts.b.lane[:3] == (4, 8, 0) or layouts.b.lane[:2] == (4, 8)
 
 
-@pytest.mark.parametrize("warps", [1, 2, 4, 8])
+@pytest.mark.parametrize("waves", [1, 2, 4, 8])
 @pytest.mark.parametrize("chip", [BLOCKS, RUNS], ids=lambda c: c.name)
 @pytest.mark.parametrize(("m", "n", "k", "next_n"), [(128, 64, 64, 64), (64, 32, 128, 64), (128, 128, 32, 32)])
-def test_a_result_becomes_the_next_a_without_leaving_its_thread(warps, m, n, k, next_n, chip):
-    """Attention: probabilities, cut to f16, are multiplied again; where m reaches for all warps only registers are renamed."""
-    if m < 16 * warps:
-        pytest.skip("m does not reach for all warps")
-    machine = LaneMachine(chip, warps)
+def test_a_result_becomes_the_next_a_without_leaving_its_thread(waves, m, n, k, next_n, chip):
+    """Attention: probabilities, cut to f16, are multiplied again; where m reaches for all waves only registers are renamed."""
+    if m < 16 * waves:
+        pytest.skip("m does not reach for all waves")
+    machine = LaneMachine(chip, waves)
     first = atoms.choose((m, n, k), TYPES[0], machine, AtomChain.LEADS)
     second = atoms.choose((m, next_n, n), TYPES[0], machine, AtomChain.FOLLOWS)
     found = convert.plan(first.d, second.a, 16, chip)
@@ -190,7 +190,7 @@ def test_operands_of_lane_atoms_are_read_wide_and_without_bank_conflicts(kinds, 
     layouts = atoms.choose(shape, kinds, machine)
     bits = {"f16": 16, "f32": 32, "f64": 64}[kinds.a]
     for step, whole in ((layouts.a_step, layouts.a), (layouts.b_step, layouts.b)):
-        copied = blocked(whole.shape, (1, 0), 128 // bits, machine.lanes, machine.warps)
+        copied = blocked(whole.shape, (1, 0), 128 // bits, machine.lanes, machine.waves)
         shared = swizzle.choose(whole.shape, bits, (), (step,), PLAIN, ((copied, 128 // bits),))
         _, pattern, _ = side(step, bits, banks_of(PLAIN)).best(shared, banks_of(PLAIN))
         assert bits << pattern.width >= min(128, 4 * bits)

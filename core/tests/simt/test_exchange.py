@@ -33,7 +33,7 @@ CHIPS = {
 def check(plan: Plan, layouts: tuple[LinearLayout, LinearLayout], name: str, chip: ChipDescription, flip: int) -> None:
     """The plan's code, executed, leaves every element where it is wanted."""
     source, target = layouts
-    machine = LaneMachine(replace(chip, lanes=1 << len(source.lane)), 1 << len(source.warp))
+    machine = LaneMachine(replace(chip, lanes=1 << len(source.lane)), 1 << len(source.wave))
     function = conversion_kernel(plan, source, target, name, machine)
     module = ModuleOp([function])
     for step in (PlaceShared(chip.shared_bytes), InsertBarriers()):
@@ -69,11 +69,11 @@ def stacked(layout: LinearLayout, at: int) -> LinearLayout:
     """Four such tiles one above the other, each in registers of its own: two more register bits, from bit `at` on."""
     new = (1 << layout.bits, 2 << layout.bits)
     register = (*layout.register[:at], *new, *layout.register[at:])
-    return LinearLayout((4, *layout.shape), register, layout.lane, layout.warp)
+    return LinearLayout((4, *layout.shape), register, layout.lane, layout.wave)
 
 
 @settings(max_examples=100, deadline=None)
-@given(pairs(WAVES, most_warps=2), st.sampled_from(["i8", "i32"]), st.sampled_from(["shuffles", "fragment loads"]), st.data())
+@given(pairs(WAVES, most_waves=2), st.sampled_from(["i8", "i32"]), st.sampled_from(["shuffles", "fragment loads"]), st.data())
 def test_a_tile_goes_through_shared_memory_in_parts(layouts, name, chip, data):
     source, target = (stacked(layout, data.draw(st.integers(0, len(layout.register)))) for layout in layouts)
     flip, bits = data.draw(flips(source)), int(name[1:])

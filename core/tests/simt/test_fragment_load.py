@@ -42,22 +42,22 @@ def swizzled(shape: tuple[int, int], bits: int, turned: bool, swizzle: list[int]
     return SharedLayout(shape, (*fast, *shifted))
 
 
-def executed(read: FragmentRead, memory: np.ndarray, lanes: int, warps: int) -> np.ndarray:
+def executed(read: FragmentRead, memory: np.ndarray, lanes: int, waves: int) -> np.ndarray:
     """Every thread's loaded bytes, (threads, bytes): lane rows·i + r says where row r of matrix i begins; words of 4 bytes of
     its rows go to the lanes in order, after rows and cells have changed places if the load is transposed."""
     load = read.load
     result = []
     for constant in read.constants:
-        for warp in range(warps):
-            starts = [f2.apply(read.thread, lane + lanes * warp) ^ constant for lane in range(load.rows * read.count)]
+        for wave in range(waves):
+            starts = [f2.apply(read.thread, lane + lanes * wave) ^ constant for lane in range(load.rows * read.count)]
             assert all(start % load.row_bytes == 0 for start in starts)
             matrices = np.stack([memory[s : s + load.row_bytes] for s in starts]).reshape(read.count, load.rows, load.row_bytes)
             if read.transposed:
                 cells = matrices.reshape(read.count, load.rows, -1, load.cell_bits // 8)
                 matrices = cells.swapaxes(1, 2)
             result.append(matrices.reshape(read.count, lanes, 4).swapaxes(0, 1).reshape(lanes, -1))
-    shaped = np.stack(result).reshape(len(read.constants), warps * lanes, -1)
-    return shaped.swapaxes(0, 1).reshape(warps * lanes, -1)
+    shaped = np.stack(result).reshape(len(read.constants), waves * lanes, -1)
+    return shaped.swapaxes(0, 1).reshape(waves * lanes, -1)
 
 
 def is_right(read: FragmentRead, shared: SharedLayout, layout: LinearLayout, bits: int, flip: int = 0) -> None:
@@ -65,10 +65,10 @@ def is_right(read: FragmentRead, shared: SharedLayout, layout: LinearLayout, bit
     offsets = np.arange(shared.size, dtype=np.uint32)
     elements = np.array([shared.element(int(o)) for o in offsets], np.uint32)
     memory = elements.view(np.uint8).reshape(-1, 4)[:, :size].copy().reshape(-1)  # the low bytes of each element's number
-    lanes, warps = 1 << len(layout.lane), 1 << len(layout.warp)
-    got = executed(read, memory, lanes, warps).reshape(lanes * warps, -1, size)[:, list(read.order)]
+    lanes, waves = 1 << len(layout.lane), 1 << len(layout.wave)
+    got = executed(read, memory, lanes, waves).reshape(lanes * waves, -1, size)[:, list(read.order)]
     want = np.array(
-        [[layout.element(r, t) ^ flip for r in range(layout.registers)] for t in range(lanes * warps)], np.uint32
+        [[layout.element(r, t) ^ flip for r in range(layout.registers)] for t in range(lanes * waves)], np.uint32
     )
     np.testing.assert_array_equal(got, want.view(np.uint8).reshape(*want.shape, 4)[:, :, :size])
 
@@ -83,8 +83,8 @@ operands = st.tuples(
 @settings(max_examples=150, deadline=None)
 @given(operands)
 def test_a_match_reads_the_layout(case):
-    kinds, m, n, k, warps, side, by_step, turned, swizzle = case
-    layouts = atoms.choose((m, n, k), kinds, LaneMachine(BLOCKS, warps))
+    kinds, m, n, k, waves, side, by_step, turned, swizzle = case
+    layouts = atoms.choose((m, n, k), kinds, LaneMachine(BLOCKS, waves))
     bits = NARROW[kinds.a]
     whole = layouts.a if side == "a" else layouts.b
     shared = swizzled(whole.shape, bits, turned, swizzle)
@@ -145,10 +145,10 @@ def test_a_chip_without_fragment_loads_matches_nothing():
 
 
 @pytest.mark.parametrize("turned", [False, True])
-@pytest.mark.parametrize("warps", [1, 4])
-def test_the_addresses_that_are_emitted_are_those_of_the_read(turned, warps):
+@pytest.mark.parametrize("waves", [1, 4])
+def test_the_addresses_that_are_emitted_are_those_of_the_read(turned, waves):
     """Through the lane interpreter, in a buffer that does not begin at 0."""
-    machine = LaneMachine(BLOCKS, warps)
+    machine = LaneMachine(BLOCKS, waves)
     layouts = atoms.choose((64, 64, 32), DotTypes("f16", "f16", "f32"), machine)
     shared = swizzled((32, 64), 16, turned, [1, 2, 4, 0, 0, 0])
     i16 = types.i16

@@ -77,14 +77,14 @@ shapes = st.lists(st.sampled_from([1, 2, 4, 16]), min_size=1, max_size=3).map(tu
 
 
 @given(shapes, st.sampled_from([1, 2, 4, 8]), st.sampled_from([1, 4]), st.data())
-def test_one_copy_of_every_element_stores(shape, width, warps, data):
+def test_one_copy_of_every_element_stores(shape, width, waves, data):
     order = data.draw(st.permutations(range(len(shape))))
-    layout = blocked(shape, order, width, 32, warps)
+    layout = blocked(shape, order, width, 32, waves)
     total = 1
     for size in shape:
         total *= size
     stored = [
-        layout.element(r, t) for t in range(32 * warps) if not t & layout.copies for r in range(layout.registers)
+        layout.element(r, t) for t in range(32 * waves) if not t & layout.copies for r in range(layout.registers)
     ]
     assert sorted(stored) == list(range(total))
     assert layout.covers and layout.disjoint

@@ -41,10 +41,10 @@ def count(source, to, BLOCK: tl.constexpr):
     tl.atomic_add(to, 1)
 
 
-def left(kernel: Any, block: int, warps: int = 4, chip: Any = LEAVING) -> int:
+def left(kernel: Any, block: int, waves: int = 4, chip: Any = LEAVING) -> int:
     """The bits of the thread index that are set in the threads that leave."""
     module = kernel_source.from_jit(kernel, {"source": "*i32", "to": "*i32"}, {"BLOCK": block}).build()
-    PassManager([*default_passes(), *lane_passes(LaneMachine(chip, warps), 1)], verify_each=True).run(module)
+    PassManager([*default_passes(), *lane_passes(LaneMachine(chip, waves), 1)], verify_each=True).run(module)
     (function,) = (op for op in module.body.block.ops if isinstance(op, FuncOp))
     return sum(op.bits for op in function.walk() if isinstance(op, lane.LeaveOp))
 
@@ -63,7 +63,7 @@ def test_one_wave_sums_up_what_one_wave_holds() -> None:
 def test_waves_stay_where_there_are_atomics_or_they_may_not_leave() -> None:
     assert left(count, 64) == 0
     assert left(twice, 64, chip=replace(LEAVING, waves_leave=False)) == 0
-    assert left(twice, 64, warps=1) == 0
+    assert left(twice, 64, waves=1) == 0
 
 
 def test_what_is_left_of_the_thread_index_needs_no_mask() -> None:

@@ -21,10 +21,10 @@ BOUNDED = replace(WIDE, name="bounded", offsets=True, bounded=True, bound_bytes=
 
 @settings(max_examples=80, deadline=None)
 @given(st.integers(0, 1 << 32), st.sampled_from([OFFSETS, BOUNDED]), st.sampled_from([1, 4]), st.booleans(), st.booleans())
-def test_random_tiles_agree_with_the_reference(seed, chip, warps, simplify, small):
+def test_random_tiles_agree_with_the_reference(seed, chip, waves, simplify, small):
     program = random_tiles(seed)
     if "tile.copy" not in program.text():
-        agree(program, LaneMachine(chip, warps, small), simplify)
+        agree(program, LaneMachine(chip, waves, small), simplify)
 
 
 @pytest.mark.parametrize("small", [False, True], ids=["any", "small"])

@@ -49,9 +49,9 @@ func.func @k(%a: !tile.ptr<f16>, %b: !tile.ptr<f16>, %out: !tile.ptr<f32>) {{
 """
 
 
-def parked(k: int, chip: ChipDescription, warps: int = 1):
+def parked(k: int, chip: ChipDescription, waves: int = 1):
     module = parse(KERNEL.format(k=k, a=32 * k, size=16 * k))
-    PassManager([InvariantsToShared(LaneMachine(chip, warps))], verify_each=True).run(module)
+    PassManager([InvariantsToShared(LaneMachine(chip, waves))], verify_each=True).run(module)
     return module
 
 
@@ -72,8 +72,8 @@ def test_nothing_moves_where_registers_do_or_shared_memory_does_not(chip):
     assert "alloc_shared" not in str(parked(128, chip))
 
 
-def test_more_warps_hold_more():
-    assert "alloc_shared" not in str(parked(128, tight(96), warps=4))
+def test_more_waves_hold_more():
+    assert "alloc_shared" not in str(parked(128, tight(96), waves=4))
 
 
 def test_the_meaning_stays():

@@ -93,8 +93,8 @@ def ways(stages: int = 3, machine: LaneMachine = COPYING, disjoint: bool = False
         ((0, 1, 0), {"machine": PLAIN, "stages": 5}),
         ((0, 1, 0), {"machine": FEW}),
         ((0, 1, 0), {"machine": FEW, "stages": 5}),  # one iteration early, however many stages
-        ((0, 1, 0), {"machine": replace(FEW, warps=8), "stages": 5}),
-        ((0, 0, 0), {"machine": replace(FEW, warps=2)}),
+        ((0, 1, 0), {"machine": replace(FEW, waves=8), "stages": 5}),
+        ((0, 0, 0), {"machine": replace(FEW, waves=2)}),
         ((3, 0, 1), {"other": "1.0"}),
         ((0, 1, 0), {"hint": ""}),  # rows that begin anywhere: accesses of two bytes
         ((1, 0, 0), {"machine": STORING, "stages": 2}),  # no copies: loads wait in registers for one iteration, then in a slot

@@ -33,7 +33,7 @@ def test_directions_reach_each_element_of_the_axis_once(layout: LinearLayout, da
         for take, d in zip(chosen, found, strict=True):
             if take:
                 register ^= d.register
-                thread ^= d.lane | d.warp << len(layout.lane)
+                thread ^= d.lane | d.wave << len(layout.lane)
         where = layout.coordinates(layout.element(register, thread))
         assert all(c == 0 for d, c in enumerate(where) if d != axis)
         reached.add(where[axis])

@@ -83,15 +83,15 @@ FILL = {"to": "*fp32:16", "n": "i32"}
 TWO, COUNTER = {"source": "*fp32", "to": "*fp32"}, {"counter": "*i32", "to": "*i32"}
 
 
-def lowered(kernel: Any, signature: Mapping[str, str], block: int, warps: int, disjoint: bool) -> FuncOp:
+def lowered(kernel: Any, signature: Mapping[str, str], block: int, waves: int, disjoint: bool) -> FuncOp:
     module = kernel_source.from_jit(kernel, signature, {"BLOCK": block}).build()
-    PassManager([*default_passes(), *lane_passes(LaneMachine(PLAIN, warps), 1, disjoint)], verify_each=True).run(module)
+    PassManager([*default_passes(), *lane_passes(LaneMachine(PLAIN, waves), 1, disjoint)], verify_each=True).run(module)
     (function,) = (op for op in module.body.block.ops if isinstance(op, FuncOp))
     return function
 
 
 @pytest.mark.parametrize(
-    ("kernel", "signature", "block", "warps", "disjoint", "expected"),
+    ("kernel", "signature", "block", "waves", "disjoint", "expected"),
     [
         (twice_in_place, {"source": "*fp32"}, 128, 4, True, 0),  # an element a thread: the one that loads it stores it
         (twice_in_place, {"source": "*fp32"}, 64, 4, True, 1),
@@ -110,9 +110,9 @@ def lowered(kernel: Any, signature: Mapping[str, str], block: int, warps: int, d
     ],
 )
 def test_so_many_barriers(
-    kernel: Any, signature: Mapping[str, str], block: int, warps: int, disjoint: bool, expected: int
+    kernel: Any, signature: Mapping[str, str], block: int, waves: int, disjoint: bool, expected: int
 ) -> None:
-    function = lowered(kernel, signature, block, warps, disjoint)
+    function = lowered(kernel, signature, block, waves, disjoint)
     assert sum(isinstance(op, lane.BarrierOp) for op in function.walk()) == expected
 
 

@@ -19,7 +19,7 @@ SLOT = 4 * MACHINE.threads
 ONE = "slots = array<i64: 0>, immediates = array<i64: 0>"
 ITERATIONS = 7
 
-HEAD = f"""func.func @f(%p: !tile.ptr<i32>, %q: !tile.ptr<i32>) attributes {{lane.warps = {MACHINE.warps} : i64}} {{
+HEAD = f"""func.func @f(%p: !tile.ptr<i32>, %q: !tile.ptr<i32>) attributes {{lane.waves = {MACHINE.waves} : i64}} {{
   %t = lane.thread_id : () -> vector<1xi32>
   %four = lane.constant 4 : vector<1xi32>
   %flip = lane.constant 3 : vector<1xi32>

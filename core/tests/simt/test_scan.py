@@ -31,9 +31,9 @@ def test_a_flip_changes_one_bit_of_the_index_and_nothing_else(layout: LinearLayo
     found = scan.flips(layout, axis, shuffles)
     assert 1 << len(found) == layout.shape[axis]
     for bit, flip in enumerate(found):
-        where = layout.coordinates(layout.element(flip.register, flip.lane | flip.warp << len(layout.lane)))
+        where = layout.coordinates(layout.element(flip.register, flip.lane | flip.wave << len(layout.lane)))
         assert where == tuple(1 << bit if d == axis else 0 for d in range(len(layout.shape)))
-        assert (flip.how is scan.How.SHARED) == bool(flip.warp or (flip.lane and not shuffles))
+        assert (flip.how is scan.How.SHARED) == bool(flip.wave or (flip.lane and not shuffles))
 
 
 @pytest.mark.parametrize("shuffles", [True, False])
@@ -109,13 +109,13 @@ def _check_maps(layout: LinearLayout, axis: int, reverse: bool, shuffles: bool, 
             assert got[thread, register] == wanted[layout.element(register, thread)], (layout, axis, reverse)
 
 
-def _steps(layout: LinearLayout, warps: int = 1) -> dict[str, int]:
+def _steps(layout: LinearLayout, waves: int = 1) -> dict[str, int]:
     """How many lane ops of each kind a running sum of f32 takes."""
     block = Block()
     builder = LaneBuilder(block, UnknownLoc())
     chip = ChipDescription("test", 32, 64, 16, shared_bytes=4096, shuffles=True)
     address = Addressing(builder, {}, None, types.i64, 16)  # type: ignore[arg-type]
-    context: Any = SimpleNamespace(builder=builder, machine=LaneMachine(chip, warps), address=address)
+    context: Any = SimpleNamespace(builder=builder, machine=LaneMachine(chip, waves), address=address)
     op = ScanOp([build_tile(layout.shape, types.f32)], 0, by_row("addf", types.f32, ScanReturnOp))
     value = builder.insert(lane.ThreadIdOp.create(result_types=[lane.vector(layout.registers, types.f32)])).results[0]
     scan.lower(context, op, [value], layout)
@@ -126,7 +126,7 @@ def _steps(layout: LinearLayout, warps: int = 1) -> dict[str, int]:
     return counts
 
 
-def test_a_scan_of_a_warp_takes_one_step_a_bit_of_the_lane() -> None:
+def test_a_scan_of_a_wave_takes_one_step_a_bit_of_the_lane() -> None:
     """5 shuffles for 32 lanes, each step with one sum: what is before an upper half stands in one lane of the lower half."""
     counts = _steps(LinearLayout((32,), (), (1, 2, 4, 8, 16), ()))
     assert counts["lane.shuffle"] == 5 and counts["lane.select"] == 5 and counts["lane.addf"] == 5
@@ -145,7 +145,7 @@ def test_a_lane_runs_over_its_elements_once() -> None:
     assert counts["lane.shuffle"] == 5 + 1 and counts["lane.addf"] == 7 + 5 + 8
 
 
-def test_several_flips_of_warps_share_one_trip() -> None:
+def test_several_flips_of_waves_share_one_trip() -> None:
     layout = LinearLayout((128,), (), (1, 2, 4, 8, 16), (32, 64))
     counts = _steps(layout, 4)
     assert counts["lane.alloc"] == counts["lane.store"] == 1 and counts["lane.load"] == 4

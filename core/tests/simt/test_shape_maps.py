@@ -135,10 +135,10 @@ def test_the_canonical_form_forgets_the_order_of_registers_and_nothing_else(layo
     mixed = list(order)
     if len(mixed) > 1:
         mixed[0] ^= mixed[1]
-    other = LinearLayout(layout.shape, tuple(mixed), layout.lane, layout.warp)
+    other = LinearLayout(layout.shape, tuple(mixed), layout.lane, layout.wave)
     assert other.canonical == layout.canonical
     assert sorted(layout.elements) == sorted(layout.canonical.elements)
-    moved = LinearLayout(layout.shape, layout.register, (*layout.lane[:-1], layout.lane[-1] ^ 1), layout.warp)
+    moved = LinearLayout(layout.shape, layout.register, (*layout.lane[:-1], layout.lane[-1] ^ 1), layout.wave)
     assert moved.canonical != layout.canonical or layout.bits == 0
 
 
@@ -146,8 +146,8 @@ def test_the_canonical_form_forgets_the_order_of_registers_and_nothing_else(layo
 @given(some())
 def test_the_inverse_finds_every_element_and_one_copy_stores_it(layout):
     for element in range(1 << layout.bits):
-        register, lane, warp = layout.split(f2.apply(layout.inverse, element))
-        assert layout.element(register, lane | warp << log2(LANES)) == element
+        register, lane, wave = layout.split(f2.apply(layout.inverse, element))
+        assert layout.element(register, lane | wave << log2(LANES)) == element
     threads = [t for t in range(LANES * WARPS) if not t & layout.copies]
     stored = sorted(layout.element(r, t) for t in threads for r in range(layout.registers))
     assert stored == list(range(1 << layout.bits))

@@ -38,13 +38,13 @@ def test_operands_are_read_and_stored_wide_however_they_lie_in_memory(block, a_l
     assert min(found["store"]) >= 2
 
 
-@pytest.mark.parametrize("warps", [1, 4, 8])
+@pytest.mark.parametrize("waves", [1, 4, 8])
 @pytest.mark.parametrize("shape", [(64, 128), (32, 128), (64, 64), (128, 32)], ids=str)
-def test_each_candidate_holds_the_tile_once_and_some_are_free_of_conflicts(shape, warps):
+def test_each_candidate_holds_the_tile_once_and_some_are_free_of_conflicts(shape, waves):
     """Of a B whose columns are in a row in memory: k x n."""
     k, n = shape
-    reader = atoms.choose((128, n, k), F16, LaneMachine(RUNS, warps)).b
-    own = blocked(shape, (1, 0), min(8, k * n // 64 // warps), 64, warps)
+    reader = atoms.choose((128, n, k), F16, LaneMachine(RUNS, waves)).b
+    own = blocked(shape, (1, 0), min(8, k * n // 64 // waves), 64, waves)
     found = list(_candidates(own, log2(min(8, own.registers)), [reader], 16, 16))
     free = [not found]
     for layout in found:

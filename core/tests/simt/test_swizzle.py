@@ -43,7 +43,7 @@ def walked(shared: SharedLayout, layout: LinearLayout, bits: int, chip: ChipDesc
 
 
 @settings(max_examples=200, deadline=None)
-@given(pairs(most_warps=2), st.sampled_from([8, 16, 32, 64]), st.sampled_from(sorted(CHIPS)), st.data())
+@given(pairs(most_waves=2), st.sampled_from([8, 16, 32, 64]), st.sampled_from(sorted(CHIPS)), st.data())
 def test_the_formula_counts_what_a_walk_counts(layouts, bits, name, data):
     layout, chip = layouts[0], CHIPS[name]
     shared = SharedLayout(layout.shape, tuple(data.draw(bases(layout.bits))))
@@ -56,7 +56,7 @@ def slots(side: LayoutSide, shared: SharedLayout) -> float:
 
 
 @settings(max_examples=200, deadline=None)
-@given(pairs(most_warps=2), st.sampled_from([8, 16, 32, 64]))
+@given(pairs(most_waves=2), st.sampled_from([8, 16, 32, 64]))
 def test_a_writer_and_a_reader_never_cost_more_than_their_common_vector_without_conflicts(layouts, bits):
     """The theorem: two sides that both take their common vector need no conflicts. Others are chosen only where cheaper."""
     banks = banks_of(PLAIN)

@@ -52,8 +52,8 @@ def agree(program: Tiles, machine: LaneMachine, simplify: bool) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 1 << 32), st.sampled_from(CHIPS), st.sampled_from([1, 2, 4, 8]), st.booleans())
-def test_random_tiles_agree_with_the_reference(seed, chip, warps, simplify):
-    agree(random_tiles(seed), LaneMachine(chip, warps), simplify)
+def test_random_tiles_agree_with_the_reference(seed, chip, waves, simplify):
+    agree(random_tiles(seed), LaneMachine(chip, waves), simplify)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -72,7 +72,7 @@ def test_accesses_take_any_linear_layout(seed: int, monkeypatch: pytest.MonkeyPa
 
 
 def _scrambled(rng: random.Random, shape: tuple[int, ...], machine: LaneMachine) -> LinearLayout:
-    rank, lanes, warps = sum(map(log2, shape)), log2(machine.lanes), log2(machine.warps)
+    rank, lanes, waves = sum(map(log2, shape)), log2(machine.lanes), log2(machine.waves)
     basis = [1 << i for i in range(rank)]
     low = rng.randint(0, min(2, rank))  # some keep a run of registers, so that accesses can be wide
     moved = basis[low:]
@@ -82,9 +82,9 @@ def _scrambled(rng: random.Random, shape: tuple[int, ...], machine: LaneMachine)
         a, b = rng.randrange(rank), rng.randrange(rank)
         if a != b and a >= low:
             basis[a] ^= basis[b]
-    threads = basis[low : low + lanes + warps]
-    threads += [f2.apply(basis, rng.randrange(1 << rank)) if rng.random() < 0.5 else 0 for _ in range(lanes + warps - len(threads))]
-    registers = (*basis[:low], *basis[low + lanes + warps :])
+    threads = basis[low : low + lanes + waves]
+    threads += [f2.apply(basis, rng.randrange(1 << rank)) if rng.random() < 0.5 else 0 for _ in range(lanes + waves - len(threads))]
+    registers = (*basis[:low], *basis[low + lanes + waves :])
     layout = LinearLayout(shape, registers, tuple(threads[:lanes]), tuple(threads[lanes:]))
     assert layout.covers
     return layout

@@ -58,9 +58,9 @@ def _name(value: object) -> str:
     return "-".join((value.a, value.b, value.acc, value.precision)) if isinstance(value, DotTypes) else str(value)
 
 
-def compiled(chip: Chip, kinds: DotTypes, shape: tuple[int, ...], warps: int, chain: AtomChain = AtomChain.NONE) -> Artifact:
+def compiled(chip: Chip, kinds: DotTypes, shape: tuple[int, ...], waves: int, chain: AtomChain = AtomChain.NONE) -> Artifact:
     """A kernel of this dot alone, every pass checked."""
-    machine, options, backend = LaneMachine(description(chip), warps), CompileOptions(num_warps=warps, verify=True), _backend(chip)
+    machine, options, backend = LaneMachine(description(chip), waves), CompileOptions(num_warps=waves, verify=True), _backend(chip)
     module = ModuleOp([dot_kernel(atoms.choose(shape, kinds, machine, chain), machine, by_step=True)])
     lanes = backend.chip(options)
     PassManager([*selection_passes(lanes, backend.target.name), *backend.machine_passes(options)]).run(module)
@@ -71,9 +71,9 @@ def _backend(chip: Chip) -> AmdBackend:
     return AmdBackend(target(chip))
 
 
-def check(chip: Chip, kinds: DotTypes, shape: tuple[int, ...], warps: int, artifact: Artifact) -> None:
+def check(chip: Chip, kinds: DotTypes, shape: tuple[int, ...], waves: int, artifact: Artifact) -> None:
     """Runs the kernel on small whole numbers, whose products add up exactly."""
-    rng = np.random.default_rng(sum(shape) + warps)
+    rng = np.random.default_rng(sum(shape) + waves)
     *batch, m, n, k = shape
     limits = (-128, 128) if kinds.a == "i8" else (-3, 4)
     a, b, c = (rng.integers(*limits, (*batch, *s)) for s in ((m, k), (k, n), (m, n)))
@@ -82,7 +82,7 @@ def check(chip: Chip, kinds: DotTypes, shape: tuple[int, ...], warps: int, artif
     buffers = [device.allocate(x.nbytes, label="abc"[i]) for i, x in enumerate(raw)] + [device.allocate(raw[2].nbytes, label="d")]
     for buffer, data in zip(buffers, raw, strict=False):
         device.write(buffer, data.tobytes())
-    options = LaunchOptions(block=(64 * warps, 1, 1), dynamic_shared=0, checks=ALL_CHECKS)
+    options = LaunchOptions(block=(64 * waves, 1, 1), dynamic_shared=0, checks=ALL_CHECKS)
     report = device.launch(device.load(artifact), "k", (1,), [BufferView(buffer) for buffer in buffers], options)
     assert report.findings == (), report.findings[:3]
     found = np.frombuffer(device.read(buffers[3], raw[2].nbytes), np.uint8)
@@ -101,13 +101,13 @@ def test_dots_are_exact(chip: Chip, kinds: DotTypes, instruction: str) -> None:
     check(chip, kinds, (64, 64, 32), 4, artifact)
 
 
-@pytest.mark.parametrize(("shape", "warps", "chain"), SHAPES, ids=str)
+@pytest.mark.parametrize(("shape", "waves", "chain"), SHAPES, ids=str)
 @pytest.mark.parametrize("chip", CHIPS, ids=_name)
 def test_dots_of_any_shape_and_place_in_a_chain_are_exact(
-    chip: Chip, shape: tuple[int, ...], warps: int, chain: AtomChain
+    chip: Chip, shape: tuple[int, ...], waves: int, chain: AtomChain
 ) -> None:
     kinds = CASES[chip.name][0][0]
-    check(chip, kinds, shape, warps, compiled(chip, kinds, shape, warps, chain))
+    check(chip, kinds, shape, waves, compiled(chip, kinds, shape, waves, chain))
 
 
 @pytest.mark.parametrize("chip", CHIPS, ids=_name)

@@ -69,7 +69,7 @@ def kernel(body: str, *arguments: Global, warps: int = 1) -> str:
     """A function `k` around a body, in which %t is the thread's index and %wide the same as i64."""
     named = ", ".join(f'%{a.name}: !tile.ptr<{a.element}> {{tile.name = "{a.name}"}}' for a in arguments)
     return (
-        f"func.func @k({named}) attributes {{lane.warps = {warps} : i64}} {{\n  %t = lane.thread_id : () -> vector<1xi32>\n"
+        f"func.func @k({named}) attributes {{lane.waves = {warps} : i64}} {{\n  %t = lane.thread_id : () -> vector<1xi32>\n"
         f"  %wide = lane.exts %t : vector<1xi32> to vector<1xi64>\n{body}  func.return\n}}\n"
     )
 

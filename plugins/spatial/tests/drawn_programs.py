@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tilefw_spatial.isa import ACCUMULATE_FLAG, HALF_FLAG, OPS, PUT_FLAG, TYPES, OperandKind, Use, latency_key, result_type
 from tilefw_spatial.machine import Machine, load
-from tilefw_spatial.program import Allocation, BoundParameter, ChipCode, HostTensor, QueueInst, SliceRows, SpatialProgram
+from tilefw_spatial.program import BoundParameter, ChipCode, HostTensor, QueueInst, RowAllocation, SliceRows, SpatialProgram
 from tilefw_spatial.simulate.transfers import HostBuffer
 from tilefw_spatial.tick import TickArray
 
@@ -129,7 +129,7 @@ class DrawnProgram:
     def tensor(self, role: str, dtype: str, count: int, positions: Sequence[SliceRows]) -> None:
         """An array whose byte planes lie at `positions`."""
         nbytes = TYPES[dtype].nbytes
-        allocation = Allocation(dtype, count, tuple((place,) for place in positions), 1, count)
+        allocation = RowAllocation(dtype, count, tuple((place,) for place in positions), 1, count)
         self.tensors.append(HostTensor(f"t{len(self.tensors)}", role, allocation, (matrix(len(self.arrays), count),)))
         bits = np.frombuffer(self.rng.randbytes(count * LANES * nbytes), np.uint8).copy()
         if TYPES[dtype].is_float and self.rng.random() < 0.7:

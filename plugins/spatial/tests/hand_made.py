@@ -13,12 +13,12 @@ from tilefw_spatial.check.unroll import unroll
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.machine import Machine, load
 from tilefw_spatial.program import (
-    Allocation,
     AxisMap,
     BoundParameter,
     ChipCode,
     HostTensor,
     QueueInst,
+    RowAllocation,
     SliceRows,
     SpatialProgram,
     Transfer,
@@ -54,12 +54,12 @@ def queue(timed: Sequence[tuple[int, QueueInst]]) -> tuple[QueueInst, ...]:
 
 def allocation(
     dtype: str, vectors: int, places: Sequence[tuple[str, int, int] | tuple[str, int, int, int]], groups: int = 1
-) -> Allocation:
+) -> RowAllocation:
     """An array in one segment; `places` are (slice, bank, row) and perhaps the chip, all groups of plane 0 first."""
     planes = TYPES[dtype].nbytes
     rows = [SliceRows(place[0], place[1], place[2], place[3] if len(place) == 4 else 0) for place in places]
     assert len(rows) == planes * groups
-    return Allocation(dtype, vectors, tuple(tuple(rows[p * groups : (p + 1) * groups]) for p in range(planes)), groups, vectors)
+    return RowAllocation(dtype, vectors, tuple(tuple(rows[p * groups : (p + 1) * groups]) for p in range(planes)), groups, vectors)
 
 
 def matrix(parameter: int, vectors: int, lanes: int = 320, row: int = 320) -> Transfer:

@@ -12,12 +12,12 @@ from tilefw_spatial.isa import OPS, PUT_FLAG, TYPES, InstructionRow, OperandKind
 from tilefw_spatial.isa.wellformed import misplaced, planes_of
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import (
-    Allocation,
     AxisMap,
     BoundParameter,
     ChipCode,
     HostTensor,
     QueueInst,
+    RowAllocation,
     SliceRows,
     SpatialProgram,
     Transfer,
@@ -147,7 +147,7 @@ def _tensor(rng: random.Random, name: str, chips: int) -> HostTensor:
     vectors, segment = rng.randint(1, 12), groups * rng.randint(1, 3)
     places = ceil_div(vectors, segment) * groups
     planes = tuple(tuple(_place(rng, chips) for _ in range(places)) for _ in range(TYPES[dtype].nbytes))
-    allocation = Allocation(dtype, vectors, planes, groups, segment)
+    allocation = RowAllocation(dtype, vectors, planes, groups, segment)
     role = rng.choice(["in", "out", "const"])
     if role == "const":
         codes = np.frombuffer(rng.randbytes(vectors * 320 * TYPES[dtype].nbytes), np.uint8).reshape(vectors, -1)

@@ -139,7 +139,7 @@ def too_few(
         code="TFW0650",
         place=next((p for p in places[min(where // 2, len(places) - 1) :] if p is not None), None),
         note=note,
-        help="make the tile of a program smaller, or spread it over more warps (num_warps)"
+        help="make the tile of a program smaller, or spread it over more waves (num_warps)"
         + (", or let it use more registers" if fewer else ""),
         resource=f"registers of class '{file}'", needed=pressure, available=available, unit="registers",
     )

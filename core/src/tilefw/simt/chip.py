@@ -110,7 +110,7 @@ class FragmentAccess:
 class LaneChip(ABC):
     """The description of a chip with lanes.
 
-    `lanes` a warp (a power of two), `pointer_bits`, `access_bytes` of the widest memory access of a lane. `forms`
+    `lanes` a wave (a power of two), `pointer_bits`, `access_bytes` of the widest memory access of a lane. `forms`
     gives for each register form its (class, width, alignment): `i1` a predicate, `e8` and `e16` one small element,
     `w32` a 32-bit element or packed small ones, `w64` a 64-bit element. The name of an element type may be a form too: elements of
     that type then stand there, ahead of the form of their bits, where they are loaded, carried by loops and branches, or summed up

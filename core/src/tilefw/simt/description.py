@@ -18,7 +18,7 @@ class MatrixAtom:
 
     `a`, `b` and `d` name element types as tile IR does (`f16`, `i8`, `f32`). `precision` says what f32 operands are taken for
     (`tf32`); it is empty where products are exact. `unsigned` says how i8 is read. The layouts have shapes (m, k), (k, n) and
-    (m, n), and bases for `warps` waves (1, or more where waves work together; a wave bit that holds copies has a zero basis).
+    (m, n), and bases for `waves` waves (1, or more where waves work together; a wave bit that holds copies has a zero basis).
     `cost` is in issue cycles of a wave. With `asynchronous` the result may be touched only after a wait.
     """
 
@@ -35,7 +35,7 @@ class MatrixAtom:
     cost: float
     precision: str = ""
     unsigned: bool = False
-    warps: int = 1
+    waves: int = 1
     asynchronous: bool = False
 
 
@@ -111,14 +111,14 @@ class ChipDescription:
 
 @dataclass(frozen=True)
 class LaneMachine:
-    """A chip and the warps of the workgroup that a kernel is compiled for.
+    """A chip and the waves of the workgroup that a kernel is compiled for.
 
     `small`: no buffer of an argument is larger than `UNDER_2_GIB` (the launch fact), and a scalar pointer that a loop moves, or
     moves a block from, is no further than that from what is accessed from it.
     """
 
     chip: ChipDescription
-    warps: int
+    waves: int
     small: bool = False
 
     @property
@@ -127,7 +127,7 @@ class LaneMachine:
 
     @property
     def threads(self) -> int:
-        return self.chip.lanes * self.warps
+        return self.chip.lanes * self.waves
 
     @property
     def grid(self) -> tuple[int, int, int]:

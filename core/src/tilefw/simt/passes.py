@@ -19,7 +19,7 @@ from tilefw.simt.software_pipeline.loops import PipelineLoops
 
 
 def lane_passes(machine: LaneMachine, num_stages: int, disjoint: bool = False) -> tuple[ModulePass, ...]:
-    """The passes for a kernel of `machine.warps` warps; loops that feed a dot run `num_stages` iterations deep.
+    """The passes for a kernel of `machine.waves` waves; loops that feed a dot run `num_stages` iterations deep.
 
     `disjoint`: buffers of different arguments do not overlap.
     """

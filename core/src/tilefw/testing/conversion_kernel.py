@@ -39,7 +39,7 @@ def conversion_kernel(plan: Plan, source: LinearLayout, target: LinearLayout, el
     _store(builder, address.thread_id(), value, builder.op("ptr_to_int", block.args[0], result=types.i64))
     builder.insert(ReturnOp())
     function = FuncOp("k", ([block.args[0].type], []), Region(block))
-    function.attributes.update({"lane.lanes": integer_attr(machine.lanes), "lane.warps": integer_attr(machine.warps)})
+    function.attributes.update({"lane.lanes": integer_attr(machine.lanes), "lane.waves": integer_attr(machine.waves)})
     return function
 
 

@@ -51,7 +51,7 @@ class _Kernel:
         context: Any = SimpleNamespace(builder=self.builder, address=self.address, machine=self.machine)
         self.store(dot.lower(context, a, b, self.load(2, dealt.d), dealt))
         self.builder.insert(ReturnOp())
-        attributes = {"lane.lanes": integer_attr(self.machine.lanes), "lane.warps": integer_attr(self.machine.warps)}
+        attributes = {"lane.lanes": integer_attr(self.machine.lanes), "lane.waves": integer_attr(self.machine.waves)}
         function = FuncOp("k", ([a.type for a in self.block.args], []), Region(self.block))
         function.attributes.update(attributes)
         function.verify()

@@ -311,20 +311,20 @@ class _Workgroup:
         load = next(f for f in self.machine.chip.fragment_loads if f.name == op.load)
         address = op.part("address")
         assert address is not None
-        warps, lanes, rows = self.machine.warps, self.machine.lanes, load.rows * op.count
+        waves, lanes, rows = self.machine.waves, self.machine.lanes, load.rows * op.count
         registers = []
         for slot, immediate in zip(op.slots, op.immediates, strict=True):
-            at = self.addresses(address, slot, immediate).reshape(warps, lanes)[:, :rows]
-            cells = self.shared.read(at.reshape(-1), load.row_bytes, np.repeat(np.arange(warps), rows))
-            cells = cells.reshape(warps, op.count, load.rows, load.row_bytes)
+            at = self.addresses(address, slot, immediate).reshape(waves, lanes)[:, :rows]
+            cells = self.shared.read(at.reshape(-1), load.row_bytes, np.repeat(np.arange(waves), rows))
+            cells = cells.reshape(waves, op.count, load.rows, load.row_bytes)
             if op.transposed:
                 cell = load.cell_bits // 8
                 cells = cells.reshape(*cells.shape[:3], -1, cell).transpose(0, 1, 3, 2, 4)
-            words = np.ascontiguousarray(cells).reshape(warps, op.count, lanes, 4)
-            registers.append(words.transpose(0, 2, 1, 3).reshape(warps * lanes, op.count * 4))
+            words = np.ascontiguousarray(cells).reshape(waves, op.count, lanes, 4)
+            registers.append(words.transpose(0, 2, 1, 3).reshape(waves * lanes, op.count * 4))
         raw = np.ascontiguousarray(np.concatenate(registers, axis=1))
         dtype = types.dtype_of(op.results[0].type)
-        self.values[op.results[0]] = numbers.from_bytes(raw.reshape(-1), dtype).reshape(warps * lanes, -1)
+        self.values[op.results[0]] = numbers.from_bytes(raw.reshape(-1), dtype).reshape(waves * lanes, -1)
 
     # -- control flow
 
@@ -373,7 +373,7 @@ def _grown(shared: LaneSharedMemory, size: int) -> LaneSharedMemory:
 
 def _multiply(atom: MatrixAtom, lanes: int, a: Array, b: Array, d: Array, firsts: tuple[int, int, int]) -> None:
     """One matrix instruction of every group of waves, on fragments that begin at these elements; `d` is updated."""
-    threads = lanes * atom.warps
+    threads = lanes * atom.waves
     groups = len(a) // threads
 
     def gather(fragments: Array, first: int, layout: Any) -> Array:

@@ -34,7 +34,7 @@ def _target(chip: str, summary: str, **limits: int) -> TargetInfo:
 
 # Registers of 32 bits (`v`) and of one bit (`p`) are those of a lane; a workgroup's shared memory lies in banks of 4 bytes.
 X1 = _target(
-    "x1", "ACME X1: sixteen lanes a warp and shared memory, simulated",
+    "x1", "ACME X1: sixteen lanes a wave and shared memory, simulated",
     lanes=16, threads_per_workgroup=512, registers_per_thread=2048, predicates_per_thread=256, shared_bytes=64 << 10, banks=16,
 )
 X2 = _target(

@@ -99,5 +99,5 @@ def spilling(used: Resources) -> Remark:
         "TFW0652",
         f"the kernel does not fit into its registers: {used.spills} registers of a lane wait elsewhere for a while, "
         f"{used.scratch_bytes} bytes of them in memory",
-        "smaller tiles, more warps (num_warps), fewer num_stages or no maxnreg need fewer registers a lane",
+        "smaller tiles, more waves (num_warps), fewer num_stages or no maxnreg need fewer registers a lane",
     )

@@ -52,7 +52,7 @@ def test_a_run_prints_them_for_people(tilefw) -> None:
 
 def test_too_large_a_workgroup_says_how_much_and_what_to_change(tilefw) -> None:
     status, out, err = tilefw("run", "vector_add", *TARGET, "--param", "num_warps=32")
-    assert status == 1 and "32 warps of 64 lanes are 2048 threads; a workgroup has at most 1024" in err
+    assert status == 1 and "32 waves of 64 lanes are 2048 threads; a workgroup has at most 1024" in err
     assert "use num_warps=16 or less" in err and out.startswith("FAIL") and "error[" not in out
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.link_queue import idle, words
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import Allocation, BoundParameter, ChipCode, HostTensor, QueueInst, SpatialProgram
+from tilefw_spatial.program import BoundParameter, ChipCode, HostTensor, QueueInst, RowAllocation, SpatialProgram
 from tilefw_spatial.schedule import ChipSchedule, DemandedIssue
 
 MAX_BURST = 4096
@@ -46,7 +46,7 @@ def tensors(schedule: ChipSchedule, chip: int = 0) -> Iterator[tuple[int, HostTe
             yield array.rank, HostTensor(named, array.role, _on_chip(allocation, chip), array.transfers, data)
 
 
-def _on_chip(allocation: Allocation, chip: int) -> Allocation:
+def _on_chip(allocation: RowAllocation, chip: int) -> RowAllocation:
     if not chip:
         return allocation
     return replace(allocation, planes=tuple(tuple(replace(rows, chip=chip) for rows in blocks) for blocks in allocation.planes))

@@ -57,7 +57,7 @@ class SliceRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Allocation:
+class RowAllocation:
     """The rows of an array of vectors: `planes[byte][block]`; a vector of 4-byte elements has four planes.
 
     Each `segment` successive vectors have `groups` blocks of their own, and neighbours lie in different ones: byte plane `byte` of
@@ -111,7 +111,7 @@ class HostTensor:
 
     name: str
     role: str
-    allocation: Allocation
+    allocation: RowAllocation
     transfers: tuple[Transfer, ...] = ()
     data: NDArray[np.generic] | None = None
 

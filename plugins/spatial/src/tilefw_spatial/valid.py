@@ -14,12 +14,12 @@ from tilefw_spatial.isa import OPS, TYPES, Use
 from tilefw_spatial.isa.wellformed import faults, misplaced
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import (
-    Allocation,
     AxisMap,
     BoundParameter,
     ChipCode,
     HostTensor,
     QueueInst,
+    RowAllocation,
     SliceRows,
     SpatialProgram,
     Transfer,
@@ -134,7 +134,7 @@ def tensor_faults(machine: Machine, tensor: HostTensor, parameters: Sequence[Bou
         yield f"data of {tensor.data.dtype} instead of {TYPES[tensor.allocation.dtype].numpy}"
 
 
-def _allocation_faults(machine: Machine, allocation: Allocation, chips: int) -> Iterator[str]:
+def _allocation_faults(machine: Machine, allocation: RowAllocation, chips: int) -> Iterator[str]:
     vectors, segment, groups = allocation.vectors, allocation.segment, allocation.groups
     if vectors < 1 or groups < 1 or segment < groups or segment % groups:
         yield f"{vectors} vectors in segments of {segment} and {groups} groups"
@@ -149,7 +149,7 @@ def _allocation_faults(machine: Machine, allocation: Allocation, chips: int) -> 
             yield from _rows_faults(machine, rows, _rows_at(allocation, number), chips)
 
 
-def _rows_at(allocation: Allocation, index: int) -> int:
+def _rows_at(allocation: RowAllocation, index: int) -> int:
     """How many rows an array has in one of its row blocks."""
     segment, group = divmod(index, allocation.groups)
     left = min(allocation.segment, allocation.vectors - segment * allocation.segment) - group

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilefw.api.integers import ceil_div
-from tilefw_spatial.program import Allocation, SliceRows
+from tilefw_spatial.program import RowAllocation, SliceRows
 from tilefw_spatial.schedule.runs import row_accesses, runs
 from tilefw_spatial.stream_program import AccessPattern, Array
 
@@ -40,11 +40,11 @@ def _accessed(domain: tuple[int, ...], pattern: AccessPattern) -> list[tuple[int
     return found
 
 
-def _allocation(groups: int, rows: int) -> Allocation:
+def _allocation(groups: int, rows: int) -> RowAllocation:
     segment = groups * rows
     blocks = ceil_div(VECTORS, segment) * groups
     planes = tuple(tuple(SliceRows(f"plane{byte}.{place}", 0, 100 * place) for place in range(blocks)) for byte in range(2))
-    return Allocation("fp16", VECTORS, planes, groups, segment)
+    return RowAllocation("fp16", VECTORS, planes, groups, segment)
 
 
 @given(patterns(), st.integers(1, 5))

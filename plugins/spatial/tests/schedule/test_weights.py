@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilefw_spatial.program import Allocation, SliceRows
+from tilefw_spatial.program import RowAllocation, SliceRows
 from tilefw_spatial.schedule.matrix import weight_rows
 
 
@@ -14,7 +14,7 @@ from tilefw_spatial.schedule.matrix import weight_rows
 def test_every_row_is_read_where_it_lies(groups: int, rows: int, first: int, cycles: int) -> None:
     segments = (first + cycles) // rows + 1
     blocks = tuple(SliceRows(f"MEM.W{n % 44}", 0, 0) for n in range(segments * groups))
-    allocation = Allocation("fp16", segments * rows * groups, (blocks, blocks), groups, rows * groups)
+    allocation = RowAllocation("fp16", segments * rows * groups, (blocks, blocks), groups, rows * groups)
     found = {
         (access.point + k, neighbour): (access.block, access.row + k * access.step)
         for neighbour, access in weight_rows(first * groups, cycles, allocation) for k in range(access.count)

@@ -9,7 +9,7 @@ from hand_made import MACHINE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilefw_spatial.program import Allocation, AxisMap, ChipCode, HostTensor, SliceRows, Transfer
+from tilefw_spatial.program import AxisMap, ChipCode, HostTensor, RowAllocation, SliceRows, Transfer
 from tilefw_spatial.simulate.chip import SpatialChip
 from tilefw_spatial.simulate.findings import Findings
 from tilefw_spatial.simulate.transfers import HostBuffer, collect, fill, gathered, place
@@ -52,10 +52,10 @@ def fits(elements: list[tuple[int, int, int]]) -> bool:
     return len(elements) <= 3000 and all(v < VECTORS for _, v, _ in elements)
 
 
-def allocation(dtype: str, nbytes: int) -> Allocation:
+def allocation(dtype: str, nbytes: int) -> RowAllocation:
     """Two segments of three groups: places in different slices and banks."""
     planes = tuple(tuple(SliceRows(f"MEM.E{p * 8 + k}", k % 2, 40 * k) for k in range(6)) for p in range(nbytes))
-    return Allocation(dtype, VECTORS, planes, 3, 33)
+    return RowAllocation(dtype, VECTORS, planes, 3, 33)
 
 
 def machine() -> tuple[SpatialChip, Findings]:

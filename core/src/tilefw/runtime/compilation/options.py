@@ -85,7 +85,7 @@ def resolve(
                 help=suggest(name, known_keywords(info), what="launch keywords"),
             )
     chosen = {**info.default_options, **keywords}
-    _refuse_too_many_warps(chosen, info)
+    _refuse_too_many_waves(chosen, info)
     _refuse_clusters(chosen, info)
     core = {name: value for name, value in chosen.items() if name in COMPILE_KEYWORDS}
     extra = {name: value for name, value in chosen.items() if name not in COMPILE_KEYWORDS}
@@ -94,16 +94,16 @@ def resolve(
     )
 
 
-def _refuse_too_many_warps(chosen: Mapping[str, Any], info: TargetInfo) -> None:
+def _refuse_too_many_waves(chosen: Mapping[str, Any], info: TargetInfo) -> None:
     """Code for a larger workgroup than the chip's could be made, but never launched."""
     lanes, threads = info.limits.get("lanes"), info.limits.get("threads_per_workgroup")
-    warps = chosen.get("num_warps", 1)
-    if lanes is not None and threads is not None and warps * lanes > threads:
+    waves = chosen.get("num_warps", 1)
+    if lanes is not None and threads is not None and waves * lanes > threads:
         raise CapacityError(
-            f"num_warps={warps} is too much for {info.name}", code="TFW0321",
-            note=f"{warps} warps of {lanes} lanes are {warps * lanes} threads; a workgroup has at most {threads}",
+            f"num_warps={waves} is too much for {info.name}", code="TFW0321",
+            note=f"{waves} waves of {lanes} lanes are {waves * lanes} threads; a workgroup has at most {threads}",
             help=f"use num_warps={1 << (threads // lanes).bit_length() - 1} or less",
-            resource="threads of a workgroup", needed=warps * lanes, available=threads, unit="threads",
+            resource="threads of a workgroup", needed=waves * lanes, available=threads, unit="threads",
         )
 
 

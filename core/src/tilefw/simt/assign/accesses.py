@@ -59,7 +59,7 @@ class Accesses:
         """`width` elements a lane, but no more than give every thread some."""
         size = 1 << sum(log2(s) for s in shape)
         most = max(1, size // self.machine.threads)
-        return blocked(shape, order, min(width, most), self.machine.lanes, self.machine.warps)
+        return blocked(shape, order, min(width, most), self.machine.lanes, self.machine.waves)
 
     def preference(self, op: AccessOp) -> tuple[tuple[int, ...], int]:
         """The dims from the fastest in memory on, and how many elements one access can take."""
@@ -186,7 +186,7 @@ def accessed_type(op: AccessOp) -> Attribute:
 
 def first_elements(layout: LinearLayout, width: int) -> LinearLayout:
     """Every `width`-th register: where the accesses of a layout begin. It does not cover the tile."""
-    return LinearLayout(layout.shape, layout.register[log2(width) :], layout.lane, layout.warp)
+    return LinearLayout(layout.shape, layout.register[log2(width) :], layout.lane, layout.wave)
 
 
 def layout_run(layout: LinearLayout, dim: int) -> int:

@@ -50,7 +50,7 @@ class Encodings:
         results = {classes.root(op.results[0]) for op in found}
         operands = {classes.root(op.a) for op in found}
         for op in found:
-            # A dot whose result becomes the A of another keeps rows within a warp, and so does that other one.
+            # A dot whose result becomes the A of another keeps rows within a wave, and so does that other one.
             follows, leads = classes.root(op.a) in results, classes.root(op.results[0]) in operands
             chain = AtomChain.FOLLOWS if follows else AtomChain.LEADS if leads else AtomChain.NONE
             for operand in op.operands:
@@ -116,7 +116,7 @@ class Encodings:
 
     def _default(self, root: SSAValue) -> LinearLayout:
         shape = types.shape_of(root.type)
-        return blocked(shape, tuple(reversed(range(len(shape)))), 1, self.machine.lanes, self.machine.warps)
+        return blocked(shape, tuple(reversed(range(len(shape)))), 1, self.machine.lanes, self.machine.waves)
 
     def _coalesced(self, root: SSAValue, members: Sequence[Operation]) -> LinearLayout | None:
         best: dict[tuple[int, ...], tuple[int, int]] = {}

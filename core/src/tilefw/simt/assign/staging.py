@@ -66,10 +66,10 @@ def _candidates(own: LinearLayout, width: int, readers: list[LinearLayout], bits
 
 
 def _dealt(own: LinearLayout, held: list[int], rest: list[int]) -> LinearLayout:
-    """Lanes and warps take what is left in the order in which they had it; bits that copy stay."""
+    """Lanes and waves take what is left in the order in which they had it; bits that copy stay."""
     left = iter(rest)
     lane = tuple(next(left) if basis else 0 for basis in own.lane)
-    return LinearLayout(own.shape, tuple(held), lane, tuple(next(left) if basis else 0 for basis in own.warp))
+    return LinearLayout(own.shape, tuple(held), lane, tuple(next(left) if basis else 0 for basis in own.wave))
 
 
 def _readers(view: SSAValue, dots: dict[DotOp, DotLayouts], chip: ChipDescription) -> Iterator[LinearLayout]:

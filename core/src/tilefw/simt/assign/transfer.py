@@ -19,7 +19,7 @@ from tilefw.tile.text.source_location import place_of
 def pull(op: Operation, layout: LinearLayout) -> tuple[LinearLayout, tuple[int, ...]] | None:
     """What the operand of an op has whose result has `layout`, and for each register of the result the operand's that holds it.
 
-    The pulled layout has the same lanes and warps: the result is the operand's registers, picked, after an exchange with the
+    The pulled layout has the same lanes and waves: the result is the operand's registers, picked, after an exchange with the
     element at the index XOR `index_map(op).constant`. None for ops other than structural ones from one tile to one tile.
     Raises UnsupportedError (TFW0612) where the elements' indices are not linear over their bits.
     """

@@ -1,4 +1,4 @@
-"""How a dot's tiles lie: the bits of every index, dealt out once, to an atom, to repeats in registers, to lanes and warps.
+"""How a dot's tiles lie: the bits of every index, dealt out once, to an atom, to repeats in registers, to lanes and waves.
 
 Bits are (dim, bit) pairs. Every operand takes those of the dims that it has, so that D, A and B agree by construction; a thread bit
 of a dim that an operand lacks makes a copy of it.
@@ -71,7 +71,7 @@ class DotLayouts:
 
     def _step(self, whole: LinearLayout) -> LinearLayout:
         kept = len(whole.register) - log2(self.steps)
-        return LinearLayout(whole.shape, whole.register[:kept], whole.lane, whole.warp)
+        return LinearLayout(whole.shape, whole.register[:kept], whole.lane, whole.wave)
 
 
 class _Deal:
@@ -100,7 +100,7 @@ class _Depth:
 
 def _layout(
     dims: str, sizes: dict[str, int], atom: LinearLayout, depth: Sequence[Bit], registers: Sequence[Bit],
-    lanes: Sequence[Bit | None], warps: Sequence[Bit | None],
+    lanes: Sequence[Bit | None], waves: Sequence[Bit | None],
 ) -> LinearLayout:
     """The layout of an operand with `dims`, slowest first: the atom's bits, those of its k at `depth`, and of the others those of
     its dims."""
@@ -126,20 +126,20 @@ def _layout(
         tuple(sizes[dim] for dim in dims),
         (*map(inside, atom.register), *(basis(bit) for bit in registers if bit[0] in dims)),
         (*map(inside, atom.lane), *map(basis, lanes)),
-        tuple(map(basis, warps)),
+        tuple(map(basis, waves)),
     )
 
 
 def _finish(
     atom: MatrixAtom, recipe: Recipe, sizes: dict[str, int], types: DotTypes, depth: _Depth, repeats: Sequence[Bit],
-    steps: Sequence[Bit], lanes: Sequence[Bit | None], warps: Sequence[Bit | None],
+    steps: Sequence[Bit], lanes: Sequence[Bit | None], waves: Sequence[Bit | None],
 ) -> DotLayouts:
     """The layouts for a complete deal of bits; `repeats` in the order in which atoms run, fastest first, and then the step's
     further k, which come first in the registers."""
     batch = "b" if "b" in sizes else ""
     held, run = (*depth.further, *repeats), (*repeats, *depth.further)
     d, a, b = (
-        _layout(batch + dims, sizes, layout, depth.atom, (*held, *steps), lanes, warps)
+        _layout(batch + dims, sizes, layout, depth.atom, (*held, *steps), lanes, waves)
         for dims, layout in (("mn", atom.d_layout), ("mk", atom.a_layout), ("kn", atom.b_layout))
     )
     order = [run.index(bit) for bit in held]
@@ -158,22 +158,22 @@ def _finish(
     return DotLayouts(types, atom, recipe, d, a, b, 1 << len(steps), firsts)
 
 
-def with_warps(
+def with_waves(
     atom: MatrixAtom, recipe: Recipe, sizes: dict[str, int], types: DotTypes, machine: LaneMachine, chain: AtomChain
 ) -> DotLayouts:
-    """A matrix atom: warps over the batch, then in blocks over m and n; repeats along n run fastest, so that A is read once."""
+    """A matrix atom: waves over the batch, then in blocks over m and n; repeats along n run fastest, so that A is read once."""
     deal = _Deal(sizes)
     for dim, size in (("m", atom.m), ("n", atom.n)):
         deal.take(dim, log2(size))
     depth = _depth(deal, atom, machine, chain)
-    total = log2(machine.warps)
+    total = log2(machine.waves)
     over_batch = deal.take("b", total) if "b" in sizes else []
     m, n = _grid({dim: len(deal.left[dim]) for dim in "mn"}, sizes, total - len(over_batch), chain is not AtomChain.NONE)
     repeats = [*deal.take("n", len(deal.left["n"]) - n), *deal.take("m", len(deal.left["m"]) - m)]
-    warps: list[Bit | None] = [*deal.rest("m"), *deal.rest("n"), *over_batch]
-    warps += [None] * (total - len(warps))
+    waves: list[Bit | None] = [*deal.rest("m"), *deal.rest("n"), *over_batch]
+    waves += [None] * (total - len(waves))
     repeats += deal.rest("b")
-    return _finish(atom, recipe, sizes, types, depth, repeats, deal.rest("k"), (), warps)
+    return _finish(atom, recipe, sizes, types, depth, repeats, deal.rest("k"), (), waves)
 
 
 def _depth(deal: _Deal, atom: MatrixAtom, machine: LaneMachine, chain: AtomChain) -> _Depth:
@@ -198,14 +198,14 @@ def _depth(deal: _Deal, atom: MatrixAtom, machine: LaneMachine, chain: AtomChain
 
 
 def idle(atom: MatrixAtom, sizes: dict[str, int], machine: LaneMachine, chain: AtomChain) -> int:
-    """How many warps do the work of one, as there are too few atoms for all; in a chain, too few along m."""
+    """How many waves do the work of one, as there are too few atoms for all; in a chain, too few along m."""
     along = {"m": log2(sizes["m"] // atom.m), "n": 0 if chain is not AtomChain.NONE else log2(sizes["n"] // atom.n)}
-    return 1 << max(0, log2(machine.warps) - log2(sizes.get("b", 1)) - sum(along.values()))
+    return 1 << max(0, log2(machine.waves) - log2(sizes.get("b", 1)) - sum(along.values()))
 
 
-def _grid(left: dict[str, int], sizes: dict[str, int], warps: int, chained: bool) -> tuple[int, int]:
-    """How many warp bits go along m and along n: all to m when chained, else so that a warp reads least of A and B."""
-    splits = [(m, n) for m in range(left["m"] + 1) for n in range(left["n"] + 1) if m + n <= warps]
+def _grid(left: dict[str, int], sizes: dict[str, int], waves: int, chained: bool) -> tuple[int, int]:
+    """How many wave bits go along m and along n: all to m when chained, else so that a wave reads least of A and B."""
+    splits = [(m, n) for m in range(left["m"] + 1) for n in range(left["n"] + 1) if m + n <= waves]
     most = max(m + n for m, n in splits)
 
     def read(split: tuple[int, int]) -> int:
@@ -217,12 +217,12 @@ def _grid(left: dict[str, int], sizes: dict[str, int], warps: int, chained: bool
 
 def with_lanes(atom: MatrixAtom, sizes: dict[str, int], types: DotTypes, machine: LaneMachine) -> DotLayouts:
     """The lane atom: a block of registers r x r in runs of 16 bytes, lanes between the runs, so that reads are wide and without
-    bank conflicts; warps in blocks on top."""
+    bank conflicts; waves in blocks on top."""
     deal = _Deal(sizes)
-    lanes, warps = log2(machine.lanes), log2(machine.warps)
-    over_batch = deal.take("b", warps) if "b" in sizes else []
-    warps -= len(over_batch)
-    m_split, n_split = _lane_blocks(sizes, lanes, warps)
+    lanes, waves = log2(machine.lanes), log2(machine.waves)
+    over_batch = deal.take("b", waves) if "b" in sizes else []
+    waves -= len(over_batch)
+    m_split, n_split = _lane_blocks(sizes, lanes, waves)
     (m_run, m_lanes, m_rest), (n_run, n_lanes, n_rest) = (
         [deal.take(dim, count) for count in (min(register, log2(LANE_DEPTH)), across, max(0, register - log2(LANE_DEPTH)))]
         for dim, (register, across, _) in (("m", m_split), ("n", n_split))
@@ -231,29 +231,29 @@ def with_lanes(atom: MatrixAtom, sizes: dict[str, int], types: DotTypes, machine
     if "b" in sizes:
         over_lanes += deal.take("b", lanes - len(over_lanes))
     over_lanes += [None] * (lanes - len(over_lanes))
-    over_warps: list[Bit | None] = [*deal.rest("m"), *deal.rest("n")]
-    over_warps += [*[None] * (warps - len(over_warps)), *over_batch]
+    over_waves: list[Bit | None] = [*deal.rest("m"), *deal.rest("n")]
+    over_waves += [*[None] * (waves - len(over_waves)), *over_batch]
     depth = deal.take("k", log2(LANE_DEPTH))
     repeats = [*n_run, *n_rest, *depth, *m_run, *m_rest, *deal.rest("b")]
-    return _finish(atom, Recipe(atom.a, atom.b), sizes, types, _Depth(()), repeats, deal.rest("k"), over_lanes, over_warps)
+    return _finish(atom, Recipe(atom.a, atom.b), sizes, types, _Depth(()), repeats, deal.rest("k"), over_lanes, over_waves)
 
 
-_Split = tuple[int, int, int]  # the bits of a dim that registers, lanes and warps have
+_Split = tuple[int, int, int]  # the bits of a dim that registers, lanes and waves have
 
 
-def _lane_blocks(sizes: dict[str, int], lanes: int, warps: int) -> tuple[_Split, _Split]:
-    """How m and n are split: most threads busy, then the fewest elements of A and B read by a lane, by a wave, by the warps."""
+def _lane_blocks(sizes: dict[str, int], lanes: int, waves: int) -> tuple[_Split, _Split]:
+    """How m and n are split: most threads busy, then the fewest elements of A and B read by a lane, by a wave, by the waves."""
 
     def splits(bits: int) -> list[_Split]:
-        return [(bits - l - w, l, w) for l in range(min(bits, lanes) + 1) for w in range(min(bits - l, warps) + 1)]
+        return [(bits - l - w, l, w) for l in range(min(bits, lanes) + 1) for w in range(min(bits - l, waves) + 1)]
 
     def price(pair: tuple[_Split, _Split]) -> tuple[int, ...]:
         (mr, ml, mw), (nr, nl, nw) = pair
-        idle_lanes, idle_warps = lanes - ml - nl, warps - mw - nw
+        idle_lanes, idle_waves = lanes - ml - nl, waves - mw - nw
         wave = (1 << mr + ml) + (1 << nr + nl)
-        return idle_lanes + idle_warps, idle_lanes, (1 << mr) + (1 << nr), wave, (1 << mw) + (1 << nw), mr
+        return idle_lanes + idle_waves, idle_lanes, (1 << mr) + (1 << nr), wave, (1 << mw) + (1 << nw), mr
 
     pairs = [
-        (m, n) for m in splits(log2(sizes["m"])) for n in splits(log2(sizes["n"])) if m[1] + n[1] <= lanes and m[2] + n[2] <= warps
+        (m, n) for m in splits(log2(sizes["m"])) for n in splits(log2(sizes["n"])) if m[1] + n[1] <= lanes and m[2] + n[2] <= waves
     ]
     return min(pairs, key=price)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from tilefw.api.errors import Place, UnsupportedError
 from tilefw.simt.description import ChipDescription, LaneMachine, MatrixAtom
 from tilefw.simt.layout import LinearLayout
-from tilefw.simt.layout.atom_layouts import AtomChain, DotLayouts, idle, with_lanes, with_warps
+from tilefw.simt.layout.atom_layouts import AtomChain, DotLayouts, idle, with_lanes, with_waves
 from tilefw.simt.layout.atom_recipes import F32_RECIPES, DotTypes, Recipe, recipes
 
 __all__ = ["LANE_ATOM", "AtomChain", "DotLayouts", "DotTypes", "choose", "find", "lane_atom"]
@@ -39,8 +39,8 @@ def choose(
 ) -> DotLayouts:
     """The layouts of a dot of `shape` ([b,] m, n, k; powers of two).
 
-    The atom is the cheapest that serves, or the one called `atom`. Of dots in a `chain` all warps go along m as far as m reaches,
-    so that what one gives another stays within a warp. Raises UnsupportedError: TFW0621 for types that nothing serves, TFW0622
+    The atom is the cheapest that serves, or the one called `atom`. Of dots in a `chain` all waves go along m as far as m reaches,
+    so that what one gives another stays within a wave. Raises UnsupportedError: TFW0621 for types that nothing serves, TFW0622
     when the atom called for does not serve, with those that would.
     """
     sizes = dict(zip("bmnk" if len(shape) == 4 else "mnk", shape, strict=True))
@@ -55,7 +55,7 @@ def choose(
         found = [pair for pair in found if pair[0].name == atom] or _refuse(atom, sizes, types, machine.chip, place)
     if not found or atom == own.name:
         return with_lanes(own, sizes, types, machine)
-    return with_warps(*found[0], sizes, types, machine, chain)
+    return with_waves(*found[0], sizes, types, machine, chain)
 
 
 def of_types(types: DotTypes, chip: ChipDescription) -> tuple[MatrixAtom, ...]:
@@ -77,7 +77,7 @@ def _multiplies(atom: MatrixAtom, recipe: Recipe, types: DotTypes) -> bool:
     operands = (atom.a, atom.b, atom.precision) == (recipe.a, recipe.b, recipe.precision)
     # A wider accumulator is a better one: it is rounded once.
     sums = atom.d == types.acc or (types.acc == "f16" and atom.d == "f32")
-    return operands and sums and atom.unsigned == types.unsigned and atom.warps == 1 and not atom.asynchronous
+    return operands and sums and atom.unsigned == types.unsigned and atom.waves == 1 and not atom.asynchronous
 
 
 def _price(atom: MatrixAtom, recipe: Recipe, acc: str) -> tuple[float, bool, int]:

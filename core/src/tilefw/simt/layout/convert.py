@@ -1,7 +1,7 @@
-"""Plans the conversion of a tile from one layout to another: a move of registers, shuffles in a warp, or shared memory.
+"""Plans the conversion of a tile from one layout to another: a move of registers, shuffles in a wave, or shared memory.
 
-A conversion is a linear map from the target's (register, lane, warp) bits to the source's, with a constant for a flip. Where
-it leaves lanes and warps alone, registers are renamed; where it leaves warps alone, lanes may shuffle.
+A conversion is a linear map from the target's (register, lane, wave) bits to the source's, with a constant for a flip. Where
+it leaves lanes and waves alone, registers are renamed; where it leaves waves alone, lanes may shuffle.
 """
 
 from __future__ import annotations
@@ -132,9 +132,9 @@ _DIMS = {1: ("elements",), 2: ("rows", "columns")}
 
 def moved(source: LinearLayout, target: LinearLayout, flip: int = 0) -> str:
     """What the conversion moves, in words: `rows and columns move across lanes`."""
-    differ = [a ^ b for a, b in zip(source.warp, target.warp, strict=True)]
+    differ = [a ^ b for a, b in zip(source.wave, target.wave, strict=True)]
     span = f2.Subspace(source.register + source.lane)
-    across = "warps" if any(d not in span for d in (*differ, *target.register, *target.lane, flip)) else "lanes"
+    across = "waves" if any(d not in span for d in (*differ, *target.register, *target.lane, flip)) else "lanes"
     differ += [a ^ b for a, b in zip(source.lane, target.lane, strict=True)]
     names = _DIMS.get(len(source.shape)) or tuple(f"dim {d}" for d in range(len(source.shape)))
     touched = [any(source.coordinates(b)[d] for b in (*differ, flip)) for d in range(len(source.shape))]

@@ -1,6 +1,6 @@
-"""LinearLayout: which element of a tile stands in which register of which lane of which warp, as a linear map over bits.
+"""LinearLayout: which element of a tile stands in which register of which lane of which wave, as a linear map over bits.
 
-Each input bit (of `register`, `lane`, `warp`) has a basis vector: the tile element that it adds, as the bits of the
+Each input bit (of `register`, `lane`, `wave`) has a basis vector: the tile element that it adds, as the bits of the
 row-major flat index; an element's index is the XOR of the bases of the set bits. Public source: "Linear Layouts:
 Robust Code Generation of Efficient Tensor Computation Using F2", 2025 (arXiv 2505.23819).
 
@@ -24,16 +24,16 @@ Registers = tuple[int, ...]
 
 @dataclass(frozen=True)
 class LinearLayout:
-    """A map from (register, lane, warp) bits to elements of a tile of `shape` (powers of two).
+    """A map from (register, lane, wave) bits to elements of a tile of `shape` (powers of two).
 
     A zero basis marks a copy: both values of that bit hold the same elements. Register bases are independent, so a lane holds
-    an element once; lane and warp bases may be any, and an element may stand in several threads.
+    an element once; lane and wave bases may be any, and an element may stand in several threads.
     """
 
     shape: Shape
     register: tuple[int, ...]
     lane: tuple[int, ...]
-    warp: tuple[int, ...]
+    wave: tuple[int, ...]
 
     @staticmethod
     def of_matrix(rows: Sequence[str], columns: Sequence[str]) -> LinearLayout:
@@ -51,7 +51,7 @@ class LinearLayout:
 
     @cached_property
     def _hash(self) -> int:
-        return hash((self.shape, self.register, self.lane, self.warp))
+        return hash((self.shape, self.register, self.lane, self.wave))
 
     @cached_property
     def registers(self) -> int:
@@ -60,12 +60,12 @@ class LinearLayout:
 
     @cached_property
     def thread(self) -> tuple[int, ...]:
-        """The bases of the bits of the thread index within the workgroup: lane bits, then warp bits."""
-        return self.lane + self.warp
+        """The bases of the bits of the thread index within the workgroup: lane bits, then wave bits."""
+        return self.lane + self.wave
 
     @cached_property
     def bases(self) -> tuple[int, ...]:
-        """All bases, of register, lane and warp bits: the matrix of the map."""
+        """All bases, of register, lane and wave bits: the matrix of the map."""
         return self.register + self.thread
 
     @cached_property
@@ -124,24 +124,24 @@ class LinearLayout:
         Two layouts differ by an order of registers, alike in all threads, exactly when their canonical forms are equal.
         """
         registers = f2.echelon(self.register)
-        return self if registers == self.register else LinearLayout(self.shape, registers, self.lane, self.warp)
+        return self if registers == self.register else LinearLayout(self.shape, registers, self.lane, self.wave)
 
     @cached_property
     def deal(self) -> tuple[Shape, f2.Columns, tuple[int, ...]]:
         """Which wave has which elements: the same of two layouts exactly if all waves hold the same in both."""
         wave = f2.Subspace(self.register + self.lane)
-        return self.shape, f2.echelon(self.register + self.lane), tuple(wave.reduce(basis)[0] for basis in self.warp)
+        return self.shape, f2.echelon(self.register + self.lane), tuple(wave.reduce(basis)[0] for basis in self.wave)
 
     @cached_property
     def inverse(self) -> tuple[int, ...]:
-        """For each bit of the flat index the (register, lane, warp) bits that hold it; thread bits that copy stay 0.
+        """For each bit of the flat index the (register, lane, wave) bits that hold it; thread bits that copy stay 0.
 
         Raises ValueError when the layout does not cover the tile.
         """
         return f2.right_inverse(self.bases, self.bits)
 
     def split(self, place: int) -> tuple[int, int, int]:
-        """An input vector, as `inverse` gives it, as (register, lane, warp)."""
+        """An input vector, as `inverse` gives it, as (register, lane, wave)."""
         register, thread = place & (self.registers - 1), place >> len(self.register)
         return register, thread & ((1 << len(self.lane)) - 1), thread >> len(self.lane)
 
@@ -155,10 +155,10 @@ class LinearLayout:
     # Products and quotients.
 
     def times(self, rest: LinearLayout) -> LinearLayout:
-        """This layout as the tile that `rest` repeats: its bits lowest, in every dim and in registers, lanes and warps."""
+        """This layout as the tile that `rest` repeats: its bits lowest, in every dim and in registers, lanes and waves."""
         shape = tuple(a * b for a, b in zip(self.shape, rest.shape, strict=True))
         inner, outer = embedding(self.shape, shape, self.shape)
-        parts = ((getattr(self, p), getattr(rest, p)) for p in ("register", "lane", "warp"))
+        parts = ((getattr(self, p), getattr(rest, p)) for p in ("register", "lane", "wave"))
         return LinearLayout(shape, *(f2.compose(inner, a) + f2.compose(outer, b) for a, b in parts))
 
     def over(self, tile: LinearLayout) -> LinearLayout | None:
@@ -169,7 +169,7 @@ class LinearLayout:
         inside = sum(inner)
         back = {basis: i for i, basis in enumerate(outer)}
         parts: list[tuple[int, ...]] = []
-        for name in ("register", "lane", "warp"):
+        for name in ("register", "lane", "wave"):
             mine, low = getattr(self, name), getattr(tile, name)
             high = mine[len(low) :]
             if mine[: len(low)] != f2.compose(inner, low) or any(b & inside for b in high):
@@ -192,12 +192,12 @@ class LinearLayout:
                 kept.append(basis)
                 span.add(basis)
             source.append(used)
-        lane, warp = f2.compose(matrix, self.lane), f2.compose(matrix, self.warp)
-        return LinearLayout(shape, tuple(kept), lane, warp), f2.table(source)
+        lane, wave = f2.compose(matrix, self.lane), f2.compose(matrix, self.wave)
+        return LinearLayout(shape, tuple(kept), lane, wave), f2.table(source)
 
     def mapped(self, shape: Shape, matrix: f2.Columns) -> LinearLayout:
         """The layout of `matrix` · elements, register for register; the matrix is invertible."""
-        return LinearLayout(shape, *(f2.compose(matrix, part) for part in (self.register, self.lane, self.warp)))
+        return LinearLayout(shape, *(f2.compose(matrix, part) for part in (self.register, self.lane, self.wave)))
 
     def slice(self, axis: int) -> tuple[LinearLayout, Registers]:
         """What a reduction over `axis` leaves; and for each register of this layout the result's register it goes into.
@@ -257,22 +257,22 @@ class LinearLayout:
         kept, new = grown(self.shape, shape)
         fresh = iter(new)
         lane = tuple(f2.apply(kept, b) if b else next(fresh, 0) for b in self.lane)
-        warp = tuple(f2.apply(kept, b) if b else next(fresh, 0) for b in self.warp)
-        return LinearLayout(shape, (*f2.compose(kept, self.register), *fresh), lane, warp)
+        wave = tuple(f2.apply(kept, b) if b else next(fresh, 0) for b in self.wave)
+        return LinearLayout(shape, (*f2.compose(kept, self.register), *fresh), lane, wave)
 
     def after_trans(self, order: Sequence[int]) -> LinearLayout:
         """What `trans(order)` gives, register by register; result dim i is operand dim order[i]."""
         matrix = permuted(self.shape, tuple(order))
         shape = tuple(self.shape[d] for d in order)
-        return LinearLayout(shape, *(f2.compose(matrix, part) for part in (self.register, self.lane, self.warp)))
+        return LinearLayout(shape, *(f2.compose(matrix, part) for part in (self.register, self.lane, self.wave)))
 
     def after_reshape(self, shape: Shape) -> LinearLayout:
         """What a reshape gives, register by register: the same flat indices."""
-        return LinearLayout(shape, self.register, self.lane, self.warp)
+        return LinearLayout(shape, self.register, self.lane, self.wave)
 
     def after_join(self) -> tuple[LinearLayout, Registers]:
         """What a join of two tiles of this layout gives: pairs side by side; for each register the first's, then second's."""
-        moved = [tuple(b << 1 for b in part) for part in (self.register, self.lane, self.warp)]
+        moved = [tuple(b << 1 for b in part) for part in (self.register, self.lane, self.wave)]
         layout = LinearLayout((*self.shape, 2), (1, *moved[0]), moved[1], moved[2])
         return layout, tuple(r // 2 + r % 2 * self.registers for r in range(2 * self.registers))
 
@@ -301,8 +301,8 @@ class LinearLayout:
         return tuple(range(0, 2 * count, 2)), tuple(range(1, 2 * count, 2))
 
 
-def blocked(shape: Shape, order: Sequence[int], width: int, lanes: int, warps: int) -> LinearLayout:
-    """The coalesced layout: along `order` (fastest dim first), `width` elements a lane, then lanes, warps, registers.
+def blocked(shape: Shape, order: Sequence[int], width: int, lanes: int, waves: int) -> LinearLayout:
+    """The coalesced layout: along `order` (fastest dim first), `width` elements a lane, then lanes, waves, registers.
 
     Threads that are left over hold copies.
     """
@@ -311,8 +311,8 @@ def blocked(shape: Shape, order: Sequence[int], width: int, lanes: int, warps: i
     take = iter(bits)
     inner = [next(take) for _ in range(min(log2(width), len(bits)))]
     lane = tuple(next(take, 0) for _ in range(log2(lanes)))
-    warp = tuple(next(take, 0) for _ in range(log2(warps)))
-    return LinearLayout(shape, (*inner, *take), lane, warp)
+    wave = tuple(next(take, 0) for _ in range(log2(waves)))
+    return LinearLayout(shape, (*inner, *take), lane, wave)
 
 
 def _number(bit: str) -> int:

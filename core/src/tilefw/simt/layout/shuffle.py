@@ -1,4 +1,4 @@
-"""Plans a conversion within warps: rounds in which every lane gives one register and takes another lane's.
+"""Plans a conversion within waves: rounds in which every lane gives one register and takes another lane's.
 
 Target register r of thread t wants an element that the source has in a register and a lane that are linear in r and t. A
 round must take one register from each lane. So the target's registers are renumbered, r = ρ ^ receive(t), such that for each
@@ -31,7 +31,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Shuffle:
-    """No element leaves its warp. `send`, `lanes`, `receive` have a column for each bit of the thread index.
+    """No element leaves its wave. `send`, `lanes`, `receive` have a column for each bit of the thread index.
 
     First register i becomes the source's i XOR send(thread); then come the rounds; of what they brought, register r of the
     target is r XOR receive(thread). `exact`: lanes(thread) is the thread's own lane, so a round is a XOR. `cost` and `reason` as in
@@ -61,7 +61,7 @@ def _words(elements: int, bits: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _HardwareIndex:
-    """A place in the source's warp, or a difference of two."""
+    """A place in the source's wave, or a difference of two."""
 
     register: int
     lane: int
@@ -71,7 +71,7 @@ class _HardwareIndex:
 
 
 class _SourceLayout:
-    """Where a warp has an element."""
+    """Where a wave has an element."""
 
     def __init__(self, layout: LinearLayout) -> None:
         self._split = len(layout.register)
@@ -91,7 +91,7 @@ class _SourceLayout:
         return None if used is None else self._hardware_index(used)
 
     def find_all(self, elements: Iterable[int]) -> list[_HardwareIndex] | None:
-        """Places of all of them; None when the warp lacks one."""
+        """Places of all of them; None when the wave lacks one."""
         found = self._all.solve_all(elements)
         return None if found is None else [self._hardware_index(used) for used in found]
 
@@ -102,19 +102,19 @@ class _SourceLayout:
 
 
 def shuffle(source: LinearLayout, target: LinearLayout, bits: int, flip: int) -> Shuffle | None:
-    """The rounds that bring a tile from `source` to `target`; None when elements leave their warp, or a round cannot be had."""
+    """The rounds that bring a tile from `source` to `target`; None when elements leave their wave, or a round cannot be had."""
     places = _SourceLayout(source)
     start = places.find_all([flip])
     registers = places.find_all(target.register)
-    warps = places.find_all(a ^ b for a, b in zip(target.warp, source.warp, strict=True))
-    if start is None or registers is None or warps is None:
+    waves = places.find_all(a ^ b for a, b in zip(target.wave, source.wave, strict=True))
+    if start is None or registers is None or waves is None:
         return None
     threads = _threads(places, target, registers)
     if threads is None:
         return None
     receive, lanes = threads
-    columns = [*lanes, *warps]
-    receive += [0] * len(warps)
+    columns = [*lanes, *waves]
+    receive += [0] * len(waves)
     return _rounds(_send(columns, len(lanes)), columns, receive, registers, start[0], len(lanes), bits)
 
 
@@ -180,7 +180,7 @@ def _free(
 
 def _send(columns: list[_HardwareIndex], lane_bits: int) -> list[int]:
     """The register that a thread gives in the round of ρ = 0, as a function of its own index: one column a thread bit."""
-    # Warp bits stay what they are, so that columns are told apart by them too.
+    # Wave bits stay what they are, so that columns are told apart by them too.
     places = [p.lane | (1 << i if i >= lane_bits else 0) for i, p in enumerate(columns)]
     # Lanes that no thread asks may give anything.
     span = f2.Subspace((*places, *f2.complete(places, len(columns))))

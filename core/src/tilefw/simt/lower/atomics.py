@@ -41,7 +41,7 @@ def atomic(context: LoweringContext, op: AtomicOp, again: Again | None = None) -
 
 def _of_scalar(context: LoweringContext) -> LinearLayout:
     """A tile of one element, of which every thread holds a copy."""
-    return LinearLayout((1,), (), (0,) * log2(context.machine.lanes), (0,) * log2(context.machine.warps))
+    return LinearLayout((1,), (), (0,) * log2(context.machine.lanes), (0,) * log2(context.machine.waves))
 
 
 def _scalar_access(context: LoweringContext, op: AtomicOp) -> Placed:

@@ -17,7 +17,7 @@ from tilefw.tile.dialect.combine_op import CombineOp, CombineReturnOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.dialect.ops import ConstantOp
 
-# One trip through shared memory brings up to 2^5 parts together: all warps of the largest workgroup, or the lanes of a chip without
+# One trip through shared memory brings up to 2^5 parts together: all waves of the largest workgroup, or the lanes of a chip without
 # shuffles in two trips. Every thread reads all parts of its elements, so more at once would cost more than another trip.
 ROUND = 5
 # Of more values than these, each goes its way before the next: with three read at once, Welford's reduction takes 73 registers on a

@@ -52,7 +52,7 @@ class LoweringContext:
             self.shared = shared_layouts(function, self.assignment, machine)
         else:
             self.facts, self.assignment, self.shared = analysed.facts, analysed.assignment, analysed.shared
-        self.waves = machine.warps
+        self.waves = machine.waves
         self.scalars: dict[SSAValue, SSAValue] = {}
         self.tiles: dict[tuple[SSAValue, LinearLayout], SSAValue] = {}
         self.steps: dict[SSAValue, Callable[[int], SSAValue]] = {}

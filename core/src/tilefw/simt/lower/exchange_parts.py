@@ -42,7 +42,7 @@ def split(source: LinearLayout, target: LinearLayout, flip: int, most: int) -> P
 
     def reduced(layout: LinearLayout) -> LinearLayout:
         kept = [b for b in layout.register if b not in elements]
-        return LinearLayout(size, *(f2.compose(part, bases) for bases in (kept, layout.lane, layout.warp)))
+        return LinearLayout(size, *(f2.compose(part, bases) for bases in (kept, layout.lane, layout.wave)))
 
     turned = sum((flip >> bit & 1) << i for i, bit in enumerate(index))
     pairs = [

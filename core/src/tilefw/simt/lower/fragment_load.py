@@ -2,7 +2,7 @@
 
 A fragment load (`description.FragmentLoad`) spreads a row's bytes over the lowest lane bits and the rows over the bits above. So
 a layout is read by it when the offsets of its bits are just these: registers and lanes choose the place within a row, lanes the
-row, and all that is left (further registers, warps) moves whole rows. Transposed, rows and cells of a row change places.
+row, and all that is left (further registers, waves) moves whole rows. Transposed, rows and cells of a row change places.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ def match(shared: SharedLayout, layout: LinearLayout, bits: int, chip: ChipDescr
     if bits not in (8, 16, 32):
         return None
     size = bits // 8
-    registers, lanes, warps = ([o * size for o in shared.offsets(part)] for part in (layout.register, layout.lane, layout.warp))
+    registers, lanes, waves = ([o * size for o in shared.offsets(part)] for part in (layout.register, layout.lane, layout.wave))
     start = shared.offset(flip) * size
     for load in chip.fragment_loads:
         for rule in (_straight, _crosswise) if load.transposed else (_straight,):
             places = rule(load, bits, registers, lanes)
             if places is not None:
-                found = _read(load, rule is _crosswise, places, registers, warps, start)
+                found = _read(load, rule is _crosswise, places, registers, waves, start)
                 if found is not None:
                     return found
     return None
@@ -93,12 +93,12 @@ def _crosswise(load: FragmentLoad, bits: int, registers: Sequence[int], lanes: S
 
 
 def _read(
-    load: FragmentLoad, transposed: bool, places: _Places, registers: Sequence[int], warps: Sequence[int], start: int
+    load: FragmentLoad, transposed: bool, places: _Places, registers: Sequence[int], waves: Sequence[int], start: int
 ) -> FragmentRead | None:
     """The series of accesses, if everything but the place within a matrix moves whole rows."""
     held, rows = places
     free = [i for i in range(len(registers)) if i not in held]
-    if any(o % load.row_bytes for o in (start, *rows, *warps, *(registers[i] for i in free))):
+    if any(o % load.row_bytes for o in (start, *rows, *waves, *(registers[i] for i in free))):
         return None
     together = free[: log2(load.most)]
     apart = free[len(together) :]
@@ -112,7 +112,7 @@ def _read(
         constants += [c ^ registers[i] for c in constants]
     place = {i: k for k, i in enumerate((*held, *together, *apart))}
     order = [sum((r >> i & 1) << place[i] for i in place) for r in range(1 << len(registers))]
-    return FragmentRead(load, transposed, 1 << len(together), (*thread, *warps), tuple(constants), tuple(order))
+    return FragmentRead(load, transposed, 1 << len(together), (*thread, *waves), tuple(constants), tuple(order))
 
 
 def emit(

@@ -20,9 +20,9 @@ _TOGETHER = (lane.AllocOp, lane.AtomicOp, lane.CopyAsyncOp, lane.FragmentLoadOp)
 
 def spare_threads(function: FuncOp, assignment: Assignment, machine: LaneMachine) -> int:
     """The bits of the thread index that are set in waves that store nothing, as a mask; 0 where all may be needed."""
-    if not machine.chip.waves_leave or machine.warps == 1:
+    if not machine.chip.waves_leave or machine.waves == 1:
         return 0
-    if any(layouts.atom.warps > 1 for layouts in assignment.dots.values()):
+    if any(layouts.atom.waves > 1 for layouts in assignment.dots.values()):
         return 0
     waves = spare = machine.threads - machine.lanes
     stores = False

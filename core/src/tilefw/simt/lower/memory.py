@@ -55,7 +55,7 @@ def store(context: LoweringContext, op: ops.StoreOp) -> None:
         placed, value = _computed(context, op, layout, only, False), context.get(op.value, layout)
     else:
         builder, machine = context.builder, context.machine
-        layout = LinearLayout((), (), (0,) * log2(machine.lanes), (0,) * log2(machine.warps))
+        layout = LinearLayout((), (), (0,) * log2(machine.lanes), (0,) * log2(machine.waves))
         mask = None if op.mask is None else builder.splat(context.scalars[op.mask], 1)
         mask, address = context.address.both(mask, context.address.only_copy(layout)), scalar_address(context, op)
         if context.offsets is not None:

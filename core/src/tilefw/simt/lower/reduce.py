@@ -1,9 +1,9 @@
 """Lowering of `tile.reduce`: within a lane's registers, then between lanes by shuffles, then through shared memory.
 
-Two places (register, lane, warp) hold elements that are combined into one when they differ along the axis only: when the
+Two places (register, lane, wave) hold elements that are combined into one when they differ along the axis only: when the
 layout without the axis sends their difference to zero. A basis of those differences, less what only leads to copies, are the
 *directions*; combining along each of them once combines all. Where a direction ends (its highest bit) says how: a register bit
-costs an instruction an element, a lane bit a shuffle as well, a warp bit a trip through shared memory, which then serves
+costs an instruction an element, a lane bit a shuffle as well, a wave bit a trip through shared memory, which then serves
 several directions at once. After it every place holds the result of its element.
 """
 
@@ -26,24 +26,24 @@ _ACCUMULATORS = 4  # chains of combinations side by side: a chunk of selection, 
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """A difference between places as masks of register, lane and warp bits; `pivot` is its highest bit over all three."""
+    """A difference between places as masks of register, lane and wave bits; `pivot` is its highest bit over all three."""
 
     register: int
     lane: int
-    warp: int
+    wave: int
     pivot: int
 
     @property
     def local(self) -> bool:
         """Whether it stays within a lane."""
-        return not self.lane and not self.warp
+        return not self.lane and not self.wave
 
 
 @dataclass(frozen=True, slots=True)
 class Directions:
-    """The directions of a reduction, those within a lane first, then those within a warp.
+    """The directions of a reduction, those within a lane first, then those within a wave.
 
-    `parts` says, for the bits of a place (register, lane and warp bits in this order) that are an own way along the axis, along
+    `parts` says, for the bits of a place (register, lane and wave bits in this order) that are an own way along the axis, along
     which directions they lead, as a mask. A place is on the far side of the directions that its bits lead along.
     """
 
@@ -54,11 +54,11 @@ class Directions:
 @lru_cache(maxsize=1024)
 def directions(layout: LinearLayout, axis: int) -> Directions:
     """Along which differences a reduction over `axis` combines."""
-    bases = layout.register + layout.lane + layout.warp
+    bases = layout.register + layout.lane + layout.wave
     image = f2.Subspace()
     found: list[Direction] = []
     parts: list[tuple[int, int]] = []
-    first_lane, first_warp = len(layout.register), len(layout.register) + len(layout.lane)
+    first_lane, first_wave = len(layout.register), len(layout.register) + len(layout.lane)
     # Each of these vectors has a bit that no other has: its highest.
     for vector in f2.kernel([_without(layout, b, axis) for b in bases]):
         along = f2.apply(bases, vector)
@@ -69,7 +69,7 @@ def directions(layout: LinearLayout, axis: int) -> Directions:
             image.add(along)
             register = vector & ((1 << first_lane) - 1)
             lanes = vector >> first_lane & ((1 << len(layout.lane)) - 1)
-            found.append(Direction(register, lanes, vector >> first_warp, pivot))
+            found.append(Direction(register, lanes, vector >> first_wave, pivot))
         parts.append((pivot, led))
     return Directions(tuple(found), tuple(parts))
 
@@ -88,7 +88,7 @@ def lower(context: Any, op: ReduceOp, operands: Sequence[SSAValue], layout: Line
     work = _Reduction(context, op, list(operands), layout)
     found = directions(layout, op.axis).found
     work.in_registers([d for d in found if d.local])
-    shuffled = [d for d in found if d.lane and not d.warp] if context.machine.chip.shuffles else []
+    shuffled = [d for d in found if d.lane and not d.wave] if context.machine.chip.shuffles else []
     for direction in shuffled:
         work.between_lanes(direction)
     rest = [d for d in found if not d.local and d not in shuffled]
@@ -163,12 +163,12 @@ class _Reduction(RegionCombiner):
         parts = tuple(1 << i for i in range(shift))
         target, first = self.target, len(self.layout.register)
         shape = (*target.shape, 1 << width)
-        register, lanes, warps = (tuple(b << width for b in bases) for bases in (target.register, target.lane, target.warp))
+        register, lanes, waves = (tuple(b << width for b in bases) for bases in (target.register, target.lane, target.wave))
 
         def told(bases: Sequence[int], start: int, kept: int) -> tuple[int, ...]:
             return tuple(b | part.get(start + i, 0) & kept for i, b in enumerate(bases))
 
-        threads = ((lanes, first), (warps, first + len(lanes)))
+        threads = ((lanes, first), (waves, first + len(lanes)))
         written = LinearLayout(shape, register, *(told(bases, start, -1) for bases, start in threads))
         read = LinearLayout(shape, parts + register, *(told(bases, start, -1 << shift) for bases, start in threads))
         gathered = self.exchanged(self.values, written, read)

@@ -2,9 +2,9 @@
 
 Bit by bit of the rank along the axis, from the lowest, blocks of elements are joined in pairs (Sklansky, "Conditional-Sum Addition
 Logic", 1960): what the lower block comes to is put before every element of the upper one. For each bit there is a *flip*, a
-difference of places (register, lane, warp) that changes this bit of the index and nothing else, so a block's other half is found
+difference of places (register, lane, wave) that changes this bit of the index and nothing else, so a block's other half is found
 in any layout, among copies and under swizzles. Every place of a block knows its total; a flip of lanes exchanges totals in one
-shuffle, those of warps go through shared memory, several flips at once. Where lanes follow one another in the order of ranks no
+shuffle, those of waves go through shared memory, several flips at once. Where lanes follow one another in the order of ranks no
 total is needed on the way: what an upper half lacks is the prefix that the last lane of the lower half has.
 
 The lowest bits most often stand in registers: each lane then runs over its elements once, only the runs take part in what follows
@@ -41,11 +41,11 @@ class How(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """What flips one bit of the index along the axis, as masks of register, lane and warp bits."""
+    """What flips one bit of the index along the axis, as masks of register, lane and wave bits."""
 
     register: int
     lane: int
-    warp: int
+    wave: int
     how: How
 
 
@@ -55,14 +55,14 @@ def flips(layout: LinearLayout, axis: int, shuffles: bool) -> tuple[Flip, ...]:
     start = bit_starts(layout.shape)[axis]
     found: list[Flip] = []
     for bit in range(start, start + log2(layout.shape[axis])):
-        register, lanes, warps = layout.split(layout.inverse[bit])
-        if warps or (lanes and not shuffles):
+        register, lanes, waves = layout.split(layout.inverse[bit])
+        if waves or (lanes and not shuffles):
             how = How.SHARED
         elif lanes or any(basis >> bit & 1 for basis in layout.thread):
             how = How.LANES
         else:
             how = How.REGISTERS
-        found.append(Flip(register, lanes, warps, how))
+        found.append(Flip(register, lanes, waves, how))
     return tuple(found)
 
 
@@ -247,8 +247,8 @@ class _Scan(RegionCombiner):
         level, above = self.level(self.done).layout, self.level(self.done + width).layout
         low = tuple(1 << width if d == self.axis else 1 for d in range(len(level.shape)))
         inner, outer = embedding(low, level.shape, low)
-        register, lanes, warps = (f2.compose(outer, bases) for bases in (above.register, above.lane, above.warp))
-        read = LinearLayout(level.shape, inner + register, lanes, warps)
+        register, lanes, waves = (f2.compose(outer, bases) for bases in (above.register, above.lane, above.wave))
+        read = LinearLayout(level.shape, inner + register, lanes, waves)
         gathered = self.exchanged(self.totals, level, read)
         parts = [self.pick(gathered, range(part, read.registers, 1 << width)) for part in range(1 << width)]
         self._join(parts[::-1] if self.reverse else parts, width)

@@ -81,7 +81,7 @@ def write(
 ) -> None:
     """Stores `value`, a tile in `layout`, to the buffer (an allocation's id) that begins at `address`, a uniform i32.
 
-    Of copies in several warps one stores: others would only write the same bytes again. Copies within a warp store together,
+    Of copies in several waves one stores: others would only write the same bytes again. Copies within a wave store together,
     which costs nothing. `predicate` is one i1 for all. `ring` and `phase` are those of `lane.store`.
     """
     b = context.builder

@@ -34,7 +34,7 @@ _HANDLERS: Mapping[type[Operation], Callable[[LoweringContext, Any], None]] = {
 class TileToLane(ModulePass):
     """Lowers tiles to what each lane holds and does.
 
-    As text, `tile-to-lane{lanes=32 warps=4 …}` stands for a plain chip of those facts.
+    As text, `tile-to-lane{lanes=32 waves=4 …}` stands for a plain chip of those facts.
     """
 
     machine: LaneMachine
@@ -47,9 +47,9 @@ class TileToLane(ModulePass):
         facts = {name: _number(given.pop(name, (default,)), name) for name, default in _PLAIN.items()}
         if given:
             raise ValueError(f"tile-to-lane has no option {', '.join(sorted(given))}; it has {', '.join(_PLAIN)}")
-        warps = facts.pop("warps")
+        waves = facts.pop("waves")
         shuffles, copies = bool(facts.pop("shuffles")), (4, 8, 16) if facts.pop("copies") else ()
-        return cls(LaneMachine(ChipDescription("plain", shuffles=shuffles, copy_bytes=copies, **facts), warps))  # type: ignore[arg-type]
+        return cls(LaneMachine(ChipDescription("plain", shuffles=shuffles, copy_bytes=copies, **facts), waves))  # type: ignore[arg-type]
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [f for f in op.body.block.ops if isinstance(f, FuncOp)]:
@@ -59,8 +59,8 @@ class TileToLane(ModulePass):
             function.erase()
 
 
-# The options of the textual form, with their defaults: `ChipDescription`'s, and the warps of the launch.
-_PLAIN = {"lanes": 32, "warps": 4, "access_bytes": 16, "pointer_bits": 64, "shared_bytes": 49152, "shuffles": 1, "copies": 0}
+# The options of the textual form, with their defaults: `ChipDescription`'s, and the waves of the launch.
+_PLAIN = {"lanes": 32, "waves": 4, "access_bytes": 16, "pointer_bits": 64, "shared_bytes": 49152, "shuffles": 1, "copies": 0}
 
 
 def _number(values: Sequence[object], name: str) -> int:
@@ -93,7 +93,7 @@ def _lowered(context: LoweringContext, spare: int) -> FuncOp:
     context.leave(spare)
     _Lowering(context).body(old)
     attributes = {
-        **function.attributes, "lane.lanes": integer_attr(machine.lanes), "lane.warps": integer_attr(machine.warps),
+        **function.attributes, "lane.lanes": integer_attr(machine.lanes), "lane.waves": integer_attr(machine.waves),
         **remarks.of_dots(context.assignment.dots.items(), machine.chip),
     }
     result = FuncOp.create(properties=dict(function.properties), attributes=attributes, regions=[Region(block)])

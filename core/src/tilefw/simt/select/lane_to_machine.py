@@ -58,10 +58,10 @@ class SelectInstructions(ModulePass):
 def select(function: FuncOp, chip: LaneChip, target: str) -> Function:
     """The machine code of one lane function; raises PluginError (TFW0510) for a chip without the base set."""
     check_rules(chip.name, chip.rules)
-    warps = function.attributes["lane.warps"].value.data  # type: ignore[attr-defined]
+    waves = function.attributes["lane.waves"].value.data  # type: ignore[attr-defined]
     shared = shared_memory(function)
     attributes = FunctionAttributes(
-        workgroup=(chip.lanes * warps, 1, 1), parameters=parameters(function, chip.pointer_bits),
+        workgroup=(chip.lanes * waves, 1, 1), parameters=parameters(function, chip.pointer_bits),
         shared_bytes=shared.bytes, shared_align=shared.align, remarks=remarks_of(function),
         acquires=any(isinstance(op, lane.AtomicOp) and op.acquires for op in function.walk()),
     )

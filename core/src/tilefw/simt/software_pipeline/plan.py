@@ -20,7 +20,7 @@ from tilefw.tile.dialect.dot_op import DotOp
 STAGES = "tile.num_stages"  # the author's wish for one loop, `tl.range(…, num_stages=n)`
 _NARROWEST = 4  # bytes of an access below which a copy is not a gain: no chip copies less, and a load can be of any width
 # What a loop's carried tiles may take of a lane's registers where loads wait there too: narrow loads need an address an element.
-# (128x128x32 blocks of f16 on 4 warps with 255 registers a lane carry half of them; two tiles more spilled.)
+# (128x128x32 blocks of f16 on 4 waves with 255 registers a lane carry half of them; two tiles more spilled.)
 _CARRIED_SHARE = 0.5
 _UNCACHED = ".cv"  # fetch anew on each access: as good as volatile
 

@@ -29,32 +29,33 @@ _WORDS = {1: "dword", 2: "dwordx2", 4: "dwordx4"}
 _ACCUMULATION, _LANE, _SCRATCH = 4, 8, 120
 
 
-def limits(chip: Chip, warps: int, most: int | None = None, waves: int = 0) -> dict[str, int]:
-    """Registers of each file with which all waves of a workgroup are resident at once, and `waves` on a SIMD (`waves_per_eu`), of
-    a lane at most `most` (`maxnreg`): a SIMD's are shared by its waves, and vector and accumulation registers come from one store
-    (CDNA3 ISA, section "VGPRs")."""
-    granule, each = chip.vector_granule, max(waves, _waves_of(chip, warps))
+def limits(chip: Chip, waves: int, most: int | None = None, per_simd: int = 0) -> dict[str, int]:
+    """Registers of each file with which all `waves` of a workgroup are resident at once, and `per_simd` on a SIMD (`waves_per_eu`).
+
+    A lane has at most `most` (`maxnreg`). A SIMD's registers are shared by its waves, and vector and accumulation registers come
+    from one store (CDNA3 ISA, section "VGPRs")."""
+    granule, each = chip.vector_granule, max(per_simd, _waves_of(chip, waves))
     together = chip.limits["registers_per_thread"] // each // granule * granule
     together = together if most is None else min(together, most)
     vectors = CLASSES["v"].count or 0
     return {"v": min(vectors, together), "a": min(vectors, max(0, together - vectors))}
 
 
-def limited_by(chip: Chip, warps: int, most: int | None = None, waves: int = 0) -> str:
+def limited_by(chip: Chip, waves: int, most: int | None = None, per_simd: int = 0) -> str:
     """Which of them leaves a lane fewer registers than there are; empty where none does."""
-    allowed = limits(chip, warps, most, waves)
+    allowed = limits(chip, waves, most, per_simd)
     if allowed == limits(chip, 1):
         return ""
-    if allowed != limits(chip, warps, None, waves):
+    if allowed != limits(chip, waves, None, per_simd):
         return f"maxnreg={most}"
-    if waves > _waves_of(chip, warps):
-        return f"waves_per_eu={waves}"
-    return f"num_warps={warps}: waves of a workgroup share the registers of a SIMD"
+    if per_simd > _waves_of(chip, waves):
+        return f"waves_per_eu={per_simd}"
+    return f"num_warps={waves}: waves of a workgroup share the registers of a SIMD"
 
 
-def _waves_of(chip: Chip, warps: int) -> int:
+def _waves_of(chip: Chip, waves: int) -> int:
     """The waves of one workgroup on a SIMD."""
-    return ceil_div(warps, chip.limits["simds_per_processor"])
+    return ceil_div(waves, chip.limits["simds_per_processor"])
 
 
 def _to_accumulation(value: Slice, place: Slice | None, index: int) -> list[Inst]:

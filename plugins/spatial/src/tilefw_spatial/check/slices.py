@@ -12,7 +12,7 @@ from tilefw_spatial.check.problem import BOUNDS, PORT, ROWS, CheckedBurst, Probl
 from tilefw_spatial.check.progression import Progression, ProgressionSpan, meetings
 from tilefw_spatial.isa import OPS
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import Allocation, SpatialProgram
+from tilefw_spatial.program import RowAllocation, SpatialProgram
 
 # Cycles from a gather's issue to its read (`isa.table`).
 _GATHER = 4
@@ -113,7 +113,7 @@ def _host(machine: Machine, program: SpatialProgram, accesses: defaultdict[UnitK
             accesses[key].add(rows, _BEFORE if writes else _AFTER, 0, writes, -1 - number, vectors)
 
 
-def _allocations(machine: Machine, allocation: Allocation) -> Iterator[tuple[UnitKey, Numbers, Numbers]]:
+def _allocations(machine: Machine, allocation: RowAllocation) -> Iterator[tuple[UnitKey, Numbers, Numbers]]:
     """Each run of rows of an array, with the vectors there."""
     for blocks in allocation.planes:
         for number, at_ in enumerate(blocks):

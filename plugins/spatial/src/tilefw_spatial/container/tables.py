@@ -14,7 +14,7 @@ from tilefw_spatial.container import reading
 from tilefw_spatial.container.reading import ContainerNode, ContainerReader, Damaged
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.machine import Machine, load
-from tilefw_spatial.program import Allocation, AxisMap, BoundParameter, ChipCode, HostTensor, SliceRows, SpatialProgram, Transfer
+from tilefw_spatial.program import AxisMap, BoundParameter, ChipCode, HostTensor, RowAllocation, SliceRows, SpatialProgram, Transfer
 
 Array = NDArray[Any]
 
@@ -195,7 +195,7 @@ def _value(node: ContainerNode) -> int | float | None:
 def _read_tensor(node: ContainerNode, data: Sequence[Array]) -> HostTensor:
     node.keys("name", "role", "dtype", "vectors", "groups", "segment", "planes", "transfers", "data")
     planes = tuple(tuple(_read_rows(rows) for rows in plane.list()) for plane in node["planes"].list())
-    allocation = Allocation(node["dtype"].str(), node["vectors"].int(1), planes, node["groups"].int(1), node["segment"].int(1))
+    allocation = RowAllocation(node["dtype"].str(), node["vectors"].int(1), planes, node["groups"].int(1), node["segment"].int(1))
     transfers = tuple(_read_transfer(transfer, data) for transfer in node["transfers"].list())
     return HostTensor(node["name"].str(), node["role"].str(), allocation, transfers, _referred(node, "data", data))
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from tilefw.api import InternalError
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import Allocation, QueueInst, SliceRows
+from tilefw_spatial.program import QueueInst, RowAllocation, SliceRows
 from tilefw_spatial.schedule.intervals import Span, merged
 from tilefw_spatial.schedule.reservations import Candidate, Demand, Pool, Resource
 from tilefw_spatial.schedule.runs import AccessRun, RowAccess, row_accesses
@@ -98,7 +98,7 @@ class DemandPlan:
         spans = merged((begin + sign * at, end + sign * at) for at, begin, end in passes)
         return DemandGroup(self.any_of([[(f"s{base + k}", spans) for k in range(width)] for base in numbers]), numbers)
 
-    def read(self, found: Sequence[AccessRun], allocation: Allocation, at: int, time: int, group: DemandGroup) -> None:
+    def read(self, found: Sequence[AccessRun], allocation: RowAllocation, at: int, time: int, group: DemandGroup) -> None:
         """Rows of an array onto `group`, so that point 0 is at position `at` at `time`."""
         for access in row_accesses(found, allocation):
             for byte, blocks in enumerate(allocation.planes):
@@ -109,7 +109,7 @@ class DemandPlan:
         cycle = time - abs(at - self.machine.position(rows.slice)) - self.machine.delays["read"] + access.point
         self._rows("RD", rows, access, cycle, cycle, group, plane)
 
-    def write(self, found: Sequence[AccessRun], allocation: Allocation, at: int, time: int, group: DemandGroup) -> None:
+    def write(self, found: Sequence[AccessRun], allocation: RowAllocation, at: int, time: int, group: DemandGroup) -> None:
         """Vectors of `group`, of which point 0 is at position `at` at `time`, into rows of an array."""
         for access in row_accesses(found, allocation):
             for byte, blocks in enumerate(allocation.planes):

@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import Allocation, QueueInst
+from tilefw_spatial.program import QueueInst, RowAllocation
 from tilefw_spatial.schedule.demand import DemandedIssue, DemandGroup, DemandPlan
 from tilefw_spatial.schedule.memory import ArrayAccess, reach, spread
 from tilefw_spatial.schedule.runs import AccessRun, row_accesses
 from tilefw_spatial.stream_program import Array, LinkStreamOp
 
-NodeAllocations = Callable[[int, Array], Sequence[Allocation]]
+NodeAllocations = Callable[[int, Array], Sequence[RowAllocation]]
 """Where an array of a chip lies."""
 
 
@@ -46,7 +46,7 @@ def _runs(stream_op: LinkStreamOp, machine: Machine) -> list[AccessRun]:
     return [AccessRun(0, stream_op.first, stream_op.count, 1, machine.link_interval)]
 
 
-def _sender(stream_op: LinkStreamOp, machine: Machine, allocation: Allocation) -> End:
+def _sender(stream_op: LinkStreamOp, machine: Machine, allocation: RowAllocation) -> End:
     plan, found = DemandPlan(machine), _runs(stream_op, machine)
     queues = [f"C2C.{machine.link(stream_op.source, chip)}" for chip, _ in stream_op.targets]
     at = machine.queues[queues[0]].position
@@ -62,7 +62,7 @@ def _sender(stream_op: LinkStreamOp, machine: Machine, allocation: Allocation) -
     return End(stream_op.source, plan, array_access)
 
 
-def _receiver(stream_op: LinkStreamOp, machine: Machine, chip: int, array: Array, allocations: Sequence[Allocation]) -> End:
+def _receiver(stream_op: LinkStreamOp, machine: Machine, chip: int, array: Array, allocations: Sequence[RowAllocation]) -> End:
     plan, found, arrival = DemandPlan(machine), _runs(stream_op, machine), machine.delays["link"]
     queue = f"C2C.{machine.link(chip, stream_op.source)}"
     at = machine.queues[queue].position

@@ -14,7 +14,7 @@ from tilefw.api import InternalError
 from tilefw.api.integers import ceil_div
 from tilefw_spatial.isa import ACCUMULATE_FLAG, HALF_FLAG, SUMS, TYPES, latency_key
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import Allocation, QueueInst
+from tilefw_spatial.program import QueueInst, RowAllocation
 from tilefw_spatial.schedule.demand import DemandedIssue, DemandGroup, DemandPlan
 from tilefw_spatial.schedule.memory import Allocations, ArrayAccess, reach, spread
 from tilefw_spatial.schedule.runs import AccessRun, RowAccess, runs
@@ -48,7 +48,7 @@ class ScheduledPlane:
 
 
 @dataclass(slots=True)
-class Slot:
+class AccumulatorSlot:
     """The address of a stream operation's first accumulator: chosen when it is known how long they are needed."""
 
     address: int = -1
@@ -60,7 +60,7 @@ class ScheduledSums:
     further one a cycle later; its first MAC issued at `begin`."""
 
     plane: ScheduledPlane
-    slot: Slot
+    slot: AccumulatorSlot
     rows: int
     dtype: str
     begin: int
@@ -73,7 +73,7 @@ class MatrixPlan:
 
     plan: DemandPlan
     plane: ScheduledPlane
-    slot: Slot
+    slot: AccumulatorSlot
     pitch: int
 
 
@@ -81,7 +81,7 @@ def plan_matrix(stream_op: MatrixStreamOp, machine: Machine, allocations: Alloca
     """What the stream operation needs; its first MAC issues at its begin."""
     _check(stream_op, machine)
     pitch = max(stream_op.rows, machine.delays["load_weights"] + machine.delays["install_weights"])
-    planned = MatrixPlan(DemandPlan(machine), plane, Slot(), pitch)
+    planned = MatrixPlan(DemandPlan(machine), plane, AccumulatorSlot(), pitch)
     buffers = _buffers(planned, stream_op)
     loads = _load_group(planned.plan, stream_op, plane, allocations, pitch)
     actives = _active_group(planned.plan, stream_op, plane, pitch)
@@ -115,7 +115,7 @@ def _buffers(planned: MatrixPlan, stream_op: MatrixStreamOp) -> int:
     ])
 
 
-def weight_cycles(product: Product, allocation: Allocation) -> int:
+def weight_cycles(product: Product, allocation: RowAllocation) -> int:
     """Cycles of the LW of a product."""
     return ceil_div(product.depth, allocation.groups)
 
@@ -144,7 +144,7 @@ def _active_group(plan: DemandPlan, stream_op: MatrixStreamOp, plane: ScheduledP
     return plan.streams(plane.side == "W", TYPES[stream_op.dtype].nbytes, passes)
 
 
-def copy_for(allocations: Sequence[Allocation], side: str) -> Allocation:
+def copy_for(allocations: Sequence[RowAllocation], side: str) -> RowAllocation:
     """The copy that the matrix unit of one side reads."""
     return allocations[-1] if side == "E" else allocations[0]
 
@@ -176,7 +176,7 @@ def _load(
     plan.makes += [load, put_in]
 
 
-def weight_rows(first: int, cycles: int, allocation: Allocation) -> Iterator[tuple[int, RowAccess]]:
+def weight_rows(first: int, cycles: int, allocation: RowAllocation) -> Iterator[tuple[int, RowAccess]]:
     """What is read for one LW, by which of the neighbours that come at one time; a set of weights may go on in another segment."""
     at = 0
     while at < cycles:

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import Allocation
+from tilefw_spatial.program import RowAllocation
 from tilefw_spatial.schedule.runs import AccessRun
 from tilefw_spatial.stream_program import Array
 
-Allocations = Callable[[Array], Sequence[Allocation]]
+Allocations = Callable[[Array], Sequence[RowAllocation]]
 """Where an array lies: one allocation for each of its copies."""
 
 
@@ -43,12 +43,12 @@ class ArrayAccess:
         return self.time + max(run.last_point for run in self.runs) + (0 if self.stores else self.spread)
 
 
-def reach(machine: Machine, allocation: Allocation, at: int) -> int:
+def reach(machine: Machine, allocation: RowAllocation, at: int) -> int:
     """Cycles between position `at` and the farthest slice of an array."""
     return max(abs(at - machine.position(rows.slice)) for blocks in allocation.planes for rows in blocks)
 
 
-def spread(machine: Machine, allocations: Iterable[Allocation], at: int) -> int:
+def spread(machine: Machine, allocations: Iterable[RowAllocation], at: int) -> int:
     """Cycles between the nearest and the farthest slice of an array's copies, seen from position `at`."""
     found = [
         abs(at - machine.position(rows.slice)) for allocation in allocations for blocks in allocation.planes for rows in blocks
@@ -56,7 +56,7 @@ def spread(machine: Machine, allocations: Iterable[Allocation], at: int) -> int:
     return max(found) - min(found)
 
 
-def is_east(machine: Machine, allocation: Allocation) -> bool:
+def is_east(machine: Machine, allocation: RowAllocation) -> bool:
     """Whether an array is in the eastern hemisphere; none is in both."""
     return machine.position(allocation.planes[0][0].slice) > machine.position("VXM")
 

@@ -18,7 +18,7 @@ from tilefw.api.integers import ceil_div, round_up
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.limits import SMALLER
 from tilefw_spatial.machine import SIDES, Machine
-from tilefw_spatial.program import Allocation, SliceRows
+from tilefw_spatial.program import RowAllocation, SliceRows
 from tilefw_spatial.schedule.intervals import Span, merged
 from tilefw_spatial.stream_program import Array
 
@@ -43,7 +43,7 @@ class RowBlock:
 class PlacedCopy:
     """A copy's allocation, the rows that it takes, and the arrays that had some of these before."""
 
-    allocation: Allocation
+    allocation: RowAllocation
     blocks: tuple[RowBlock, ...]
     before: frozenset[int]
 
@@ -117,7 +117,7 @@ class MemoryMap:
         banks = self._free[name]
         self._free[name] = (*banks[:bank], spans, *banks[bank + 1 :])
 
-    def _taken(self, array: Array, allocation: Allocation, blocks: tuple[RowBlock, ...]) -> PlacedCopy:
+    def _taken(self, array: Array, allocation: RowAllocation, blocks: tuple[RowBlock, ...]) -> PlacedCopy:
         """Note whose the rows are now, and whose they were."""
         before: set[int] = set()
         number = len(self._numbers)
@@ -138,7 +138,7 @@ class MemoryMap:
 
     def _first(
         self, array: Array, rows: int, apart: int, sides: Sequence[str], unit: str, avoid: set[str]
-    ) -> tuple[Allocation, tuple[RowBlock, ...]] | None:
+    ) -> tuple[RowAllocation, tuple[RowBlock, ...]] | None:
         """An allocation on the first side with enough free rows."""
         for side in sides:
             found = self._try(array, rows, apart, side, unit, avoid)
@@ -148,7 +148,7 @@ class MemoryMap:
 
     def _try(
         self, array: Array, rows: int, apart: int, side: str, unit: str, avoid: set[str]
-    ) -> tuple[Allocation, tuple[RowBlock, ...]] | None:
+    ) -> tuple[RowAllocation, tuple[RowBlock, ...]] | None:
         """An allocation in one hemisphere with segments of `rows` rows; each `apart` vectors in slices of their own. Nothing is
         taken where they do not all fit."""
         width, groups = TYPES[array.dtype].nbytes, array.groups
@@ -172,7 +172,7 @@ class MemoryMap:
             self.busy[block.rows.slice] += rows * (self.machine.link_interval if linked else 1)
             if linked:
                 self._last_linked[block.rows.slice] = len(self._numbers) + 1
-        return Allocation(array.dtype, array.vectors, tuple(map(tuple, planes)), groups, rows * groups), tuple(blocks)
+        return RowAllocation(array.dtype, array.vectors, tuple(map(tuple, planes)), groups, rows * groups), tuple(blocks)
 
     def _cost(self, array: Array, unit: str) -> _Cost:
         """How little a slice suits an array that a unit uses."""

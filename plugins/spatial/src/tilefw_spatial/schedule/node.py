@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tilefw.api.integers import round_up
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import Allocation
+from tilefw_spatial.program import RowAllocation
 from tilefw_spatial.schedule.demand import DemandPlan
 from tilefw_spatial.schedule.link import plan_link
 from tilefw_spatial.schedule.memory import StoredRows
@@ -77,7 +77,7 @@ class _Node:
     def _keep(self, chip: int, plan: DemandPlan, reservation: Reservation) -> None:
         self.chips[chip].issues += plan.issues(reservation.begin, reservation.choices)
 
-    def _allocations(self, chip: int, array: Array) -> tuple[Allocation, ...]:
+    def _allocations(self, chip: int, array: Array) -> tuple[RowAllocation, ...]:
         return self.chips[chip].placement.of(array)
 
 

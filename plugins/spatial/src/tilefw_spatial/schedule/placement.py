@@ -17,7 +17,7 @@ from tilefw.api import CapacityError
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.limits import SMALLER
 from tilefw_spatial.machine import SIDES, Machine
-from tilefw_spatial.program import Allocation
+from tilefw_spatial.program import RowAllocation
 from tilefw_spatial.schedule.copies import copy_numbers
 from tilefw_spatial.schedule.lifetimes import Lifetime, lifetimes, most_alive
 from tilefw_spatial.schedule.memory_map import MemoryMap, PlacedCopy, rows_of
@@ -45,11 +45,11 @@ class Placement:
     """Allocations of arrays, by identity: one for each copy. `before` has, for an array, those that had some of its rows before it:
     what is stored there must wait until they have been read. `used` counts bytes that some array has at some time."""
 
-    allocations: dict[int, tuple[Allocation, ...]] = field(default_factory=dict)
+    allocations: dict[int, tuple[RowAllocation, ...]] = field(default_factory=dict)
     before: dict[int, frozenset[int]] = field(default_factory=dict)
     used: int = 0
 
-    def of(self, array: Array) -> tuple[Allocation, ...]:
+    def of(self, array: Array) -> tuple[RowAllocation, ...]:
         """The copies of an array."""
         return self.allocations[id(array)]
 
@@ -150,12 +150,12 @@ def _check_capacity(rows: int, machine: Machine) -> None:
         )
 
 
-def side_of(allocation: Allocation) -> str:
+def side_of(allocation: RowAllocation) -> str:
     """The hemisphere in which an allocation lies."""
     return allocation.planes[0][0].slice.removeprefix("MEM.")[0]
 
 
-def _slices(allocation: Allocation) -> set[str]:
+def _slices(allocation: RowAllocation) -> set[str]:
     return {rows.slice for blocks in allocation.planes for rows in blocks}
 
 

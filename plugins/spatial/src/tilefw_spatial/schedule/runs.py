@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilefw.api.integers import ceil_div
-from tilefw_spatial.program import Allocation
+from tilefw_spatial.program import RowAllocation
 from tilefw_spatial.stream_program import AccessPattern
 
 
@@ -144,7 +144,7 @@ def _of_table(table: NDArray[np.int64]) -> list[AccessRun]:
     return found
 
 
-def row_accesses(found: Iterable[AccessRun], allocation: Allocation) -> list[RowAccess]:
+def row_accesses(found: Iterable[AccessRun], allocation: RowAllocation) -> list[RowAccess]:
     """What the row blocks of an array have to do for these runs."""
     result: list[RowAccess] = []
     for run in found:
@@ -188,7 +188,7 @@ def _by_segment(run: AccessRun, segment: int) -> Iterator[AccessRun]:
         first += count
 
 
-def _by_group(run: AccessRun, allocation: Allocation) -> Iterator[RowAccess]:
+def _by_group(run: AccessRun, allocation: RowAllocation) -> Iterator[RowAccess]:
     """A run within one segment, divided among the groups, which its vectors reach cyclically."""
     segment, within = divmod(run.vector, allocation.segment)
     period = min(run.count, allocation.groups // gcd(allocation.groups, run.step))

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from tilefw.api import CapacityError, InternalError
 from tilefw_spatial.isa import latency_key
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import Allocation
+from tilefw_spatial.program import RowAllocation
 from tilefw_spatial.schedule import lane, matrix, vector
 from tilefw_spatial.schedule.accumulators import Accumulators
 from tilefw_spatial.schedule.demand import DemandedIssue, DemandPlan
@@ -37,7 +37,7 @@ class ChipSchedule:
 
     machine: Machine
     issues: Sequence[DemandedIssue]
-    arrays: Sequence[tuple[Array, tuple[Allocation, ...]]]
+    arrays: Sequence[tuple[Array, tuple[RowAllocation, ...]]]
     cycles: int
     used: int
     switch_maps: Sequence[tuple[int, ...]] = ()

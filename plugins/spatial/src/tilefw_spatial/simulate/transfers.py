@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tilefw.api import CodeError, LaunchError
 from tilefw_spatial.isa import TYPES
-from tilefw_spatial.program import Allocation, HostTensor, Transfer
+from tilefw_spatial.program import HostTensor, RowAllocation, Transfer
 from tilefw_spatial.simulate.chip import SpatialChip
 from tilefw_spatial.simulate.findings import Faults, Findings
 
@@ -95,7 +95,7 @@ def collect(tensor: HostTensor, buffers: Sequence[HostBuffer | None], chips: Seq
             _move(transfer, poison, origin, np.zeros_like(vectors), buffer.name, None, to_host=True)
 
 
-def place(allocation: Allocation, vectors: Words, poisoned: NDArray[np.bool_] | None, chips: Sequence[SpatialChip]) -> None:
+def place(allocation: RowAllocation, vectors: Words, poisoned: NDArray[np.bool_] | None, chips: Sequence[SpatialChip]) -> None:
     """Vectors into the rows of their allocation; those that are poisoned are as if nobody had written them."""
     for rows, plane, index in _allocations(allocation):
         count = len(range(*index.indices(allocation.vectors)))
@@ -105,7 +105,7 @@ def place(allocation: Allocation, vectors: Words, poisoned: NDArray[np.bool_] | 
         slice_.written[begin : begin + count] = True if poisoned is None else ~poisoned[index]
 
 
-def gathered(allocation: Allocation, chips: Sequence[SpatialChip]) -> tuple[Words, NDArray[np.bool_]]:
+def gathered(allocation: RowAllocation, chips: Sequence[SpatialChip]) -> tuple[Words, NDArray[np.bool_]]:
     """The vectors of an allocation, and whether all bytes of each were ever written."""
     nbytes, lanes = TYPES[allocation.dtype].nbytes, chips[0].machine.lanes
     raw = np.empty((allocation.vectors, lanes, nbytes), np.uint8)
@@ -119,7 +119,7 @@ def gathered(allocation: Allocation, chips: Sequence[SpatialChip]) -> tuple[Word
     return raw.view(f"u{nbytes}")[..., 0], written
 
 
-def _allocations(allocation: Allocation) -> Iterator[tuple[Any, int, slice]]:
+def _allocations(allocation: RowAllocation) -> Iterator[tuple[Any, int, slice]]:
     """Every run of rows of an allocation with its byte plane and the vectors that lie there."""
     segments = range(0, allocation.vectors, allocation.segment)
     for plane, (s, group) in product(range(len(allocation.planes)), product(range(len(segments)), range(allocation.groups))):

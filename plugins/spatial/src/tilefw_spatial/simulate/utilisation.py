@@ -11,7 +11,7 @@ from tilefw.api import Utilisation
 from tilefw.api.integers import ceil_div
 from tilefw_spatial.isa import OPS
 from tilefw_spatial.machine import SIDES, Machine
-from tilefw_spatial.program import Allocation, SliceRows
+from tilefw_spatial.program import RowAllocation, SliceRows
 from tilefw_spatial.simulate.burst import Burst
 from tilefw_spatial.simulate.engine import Simulation
 
@@ -63,7 +63,7 @@ def occupied(simulation: Simulation) -> Occupied:
     return rows
 
 
-def _blocks(allocation: Allocation) -> Iterator[tuple[SliceRows, int]]:
+def _blocks(allocation: RowAllocation) -> Iterator[tuple[SliceRows, int]]:
     """Where vectors of an allocation lie, and in how many rows there."""
     for plane in allocation.planes:
         for number, block in enumerate(plane):

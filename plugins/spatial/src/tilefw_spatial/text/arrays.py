@@ -11,7 +11,7 @@ import numpy as np
 from tilefw.api import DTYPES
 from tilefw_spatial.isa import TYPES, Use
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import Allocation, AxisMap, BoundParameter, HostTensor, SliceRows, Transfer
+from tilefw_spatial.program import AxisMap, BoundParameter, HostTensor, RowAllocation, SliceRows, Transfer
 from tilefw_spatial.text.operands import read_row
 from tilefw_spatial.text.runs import read_bytes, read_numbers
 from tilefw_spatial.text.source import DIRECTIVE, TextSpan
@@ -102,7 +102,7 @@ class TensorText:
 
     def finish(self, machine: Machine, parameters: list[BoundParameter], chips: int) -> HostTensor:
         """The array. Raises Fault at its head for what is wrong with the whole."""
-        allocation = Allocation(self.dtype, self.vectors, tuple(self.planes), self.groups, self.segment)
+        allocation = RowAllocation(self.dtype, self.vectors, tuple(self.planes), self.groups, self.segment)
         data = None
         if self.data or self.role == "const":
             raw = np.frombuffer(b"".join(self.data), TYPES[self.dtype].numpy)

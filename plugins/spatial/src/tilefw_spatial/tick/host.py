@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tilefw.api import LaunchError
 from tilefw_spatial.isa import TYPES
-from tilefw_spatial.program import Allocation, HostTensor, Transfer
+from tilefw_spatial.program import HostTensor, RowAllocation, Transfer
 from tilefw_spatial.tick.findings import HOST, UNINITIALISED, TickFindings
 from tilefw_spatial.tick.superlane import TickSlice
 
@@ -59,7 +59,7 @@ def collect(
                 findings.whole(UNINITIALISED, f"vector {vector} of {tensor.name} goes to the host and was never written")
 
 
-def _rows(allocation: Allocation, slices: Sequence[Any]) -> Iterator[tuple[int, int, TickSlice, int]]:
+def _rows(allocation: RowAllocation, slices: Sequence[Any]) -> Iterator[tuple[int, int, TickSlice, int]]:
     """Where each byte plane of each vector lies."""
     for vector in range(allocation.vectors):
         segment, rest = divmod(vector, allocation.segment)
