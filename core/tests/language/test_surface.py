@@ -63,9 +63,9 @@ def test_every_function_has_a_meaning_with_its_parameters(function: Callable[...
 def test_every_meaning_is_a_function_of_the_language() -> None:
     from tilefw.frontend.builtins import MEANINGS
     from tilefw.language import shape
-    from tilefw.language.extra import dependent_launch
+    from tilefw.language.extra import gdc_launch_dependents, gdc_wait
 
-    others = (shape.item, dependent_launch.gdc_wait, dependent_launch.gdc_launch_dependents)
+    others = (shape.item, gdc_wait, gdc_launch_dependents)
     names = {function.__tilefw_builtin__ for function in (*BUILTINS.values(), *LIBRARY.values(), *others)}
     assert names - SPECIAL == set(MEANINGS)
 

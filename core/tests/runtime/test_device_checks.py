@@ -14,7 +14,7 @@ from tilefw.api import ALL_CHECKS, DEFAULT_CHECKS, UsageError
 from tilefw.api.target import TargetInfo
 from tilefw.kernels.spec import load
 from tilefw.kernels.verify import verify
-from tilefw.runtime.checks.device_checks import made_by
+from tilefw.runtime.checks.launch_checks import made_by
 from tilefw.runtime.plugins import loader
 
 sys.path.insert(0, str(Path(__file__).parent))

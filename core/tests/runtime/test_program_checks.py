@@ -14,7 +14,7 @@ import tilefw
 import tilefw.language as tl
 from tilefw.api.checks import PROGRAM_CHECK_INFOS, PROGRAM_CHECKS
 from tilefw.api.errors import CheckError, UsageError
-from tilefw.runtime.checks.device_checks import made_by
+from tilefw.runtime.checks.launch_checks import made_by
 from tilefw.runtime.config import parse_checks
 
 

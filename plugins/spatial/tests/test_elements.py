@@ -17,7 +17,6 @@ from tilefw.tile.reference.accuracy import compare
 from tilefw.tile.reference.evaluate import evaluate
 from tilefw.tile.reference.value import EvaluatedValue
 from tilefw_spatial import isa
-from tilefw_spatial.capabilities import CAPABILITIES, ELEMENTS
 from tilefw_spatial.elements import on_machine_types
 from tilefw_spatial.graph import (
     AccessMap,
@@ -34,6 +33,7 @@ from tilefw_spatial.graph import (
     Store,
     Value,
 )
+from tilefw_spatial.target import CAPABILITIES, ELEMENTS
 
 FOREIGN = tuple(name for name in ELEMENTS if name not in isa.TYPES)
 COUNT = 256

@@ -135,7 +135,7 @@ def parse_checks(checks: str | Iterable[str]) -> frozenset[str]:
 
     `checks` is a string with commas between the names, or an iterable of names, in which `-` means `_`. `all` is every check that
     the device makes, `program` every check of programs. `PLUGIN:NAME` is a check of a plugin, which is asked for it at the launch
-    (plugin_checks.py). Raises UsageError, which names the nearest check.
+    (launch_checks.py). Raises UsageError, which names the nearest check.
     """
     groups = {"default": DEFAULT_CHECKS, "all": ALL_CHECKS, "program": PROGRAM_CHECKS, "none": frozenset[str]()}
     words = checks.split(",") if isinstance(checks, str) else checks

@@ -17,8 +17,7 @@ from tilefw.runtime import config
 from tilefw.runtime.arguments.arrays import array_argument, is_array, storages
 from tilefw.runtime.arguments.binding import Bound, bind, grid_of
 from tilefw.runtime.arguments.bound_launch import launch_of
-from tilefw.runtime.checks import plugin_checks
-from tilefw.runtime.checks.device_checks import made_by
+from tilefw.runtime.checks.launch_checks import made_by, observers
 from tilefw.runtime.checks.program_checks import check_program
 from tilefw.runtime.compilation import compiler, options
 from tilefw.runtime.compilation.kernel_source import from_jit
@@ -138,7 +137,7 @@ def execute(
     launch_options = LaunchOptions(
         block=block, dynamic_shared=dynamic_shared, checks=checks, budget=resolved.budget,
         numerics=cast(Literal["ieee", "hw"], resolved.numerics), seed=resolved.seed, timeline=timeline,
-        observers=plugin_checks.observers(checks), stream=resolved.stream,
+        observers=observers(checks), stream=resolved.stream,
     )
     clock = StageClock(compiled.times)
     report = LaunchReport()

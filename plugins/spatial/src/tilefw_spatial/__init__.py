@@ -11,7 +11,7 @@ The stages; `pipeline.py` is the same as code. Each is a plain function of what 
       schedule/   memory for arrays, a cycle for every burst                   -> schedule.ChipSchedule           cycles are known
       emit        queues in order of time, gaps as NOPs (links: `link_queue`)  -> program.SpatialProgram
 
-Data that these read: `target` and `capabilities` (what is claimed), `machine` with `data/sdm-1.yaml` (every number and its origin),
+Data that these read: `target` (what is claimed), `machine` with `data/sdm-1.yaml` (every number and its origin),
 `isa/` (the table of instructions, their semantics, element types). Refused before anything is laid out: what needs more than the
 chip's memory (`footprint`), what is beyond the compiler's own `limits`, a machine that a stage cannot serve (`supported`).
 
@@ -22,6 +22,6 @@ Simulators and checker; none imports the compiler: `simulate/` (a burst at a tim
 counts), `tick/` (a cycle at a time, to check the other), `check/` (every constraint derived anew from the binary). `checked`
 reports after a launch which data-dependent accesses were out of bounds.
 
-The interface to tilefw: `plugin` (hooks), `backend`, `node_options` (launch keywords `chips` and `split`), `page` (docs/sdm-1.md).
+The interface to tilefw: `plugin` (hooks), `backend`, `page` (docs/sdm-1.md).
 Shared by stages: `postorder`, and `index_tables` (tables in closed form).
 """

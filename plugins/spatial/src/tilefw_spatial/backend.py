@@ -55,7 +55,7 @@ class SpatialBackend(Backend):
     def emit(self, module: ModuleOp, options: CompileOptions) -> Artifact:
         """The program of one launch. Raises UnsupportedError, CapacityError, and CompileError where the launch is missing."""
         from tilefw.api.ir import refuse_unserved
-        from tilefw_spatial.node_options import node_options
+        from tilefw_spatial.partition import node_options
         from tilefw_spatial.pipeline import compile_kernel
 
         machine = self.machine

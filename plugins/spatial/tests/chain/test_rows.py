@@ -18,8 +18,8 @@ from tilefw.tile.reference.accuracy import compare
 from tilefw.tile.reference.evaluate import evaluate
 from tilefw.tile.reference.value import EvaluatedValue
 from tilefw_spatial import isa
-from tilefw_spatial.capabilities import CAPABILITIES
 from tilefw_spatial.chain import Apply, Input, NodeResult
+from tilefw_spatial.target import CAPABILITIES
 
 from .running import chain, run
 

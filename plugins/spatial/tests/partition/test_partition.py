@@ -22,7 +22,7 @@ from tilefw_spatial.elements import on_machine_types
 from tilefw_spatial.graph import Graph
 from tilefw_spatial.lower import lower
 from tilefw_spatial.machine import load
-from tilefw_spatial.node_options import node_options
+from tilefw_spatial.partition import node_options
 from tilefw_spatial.partition.exchange import same_data
 from tilefw_spatial.partition.strategies import gathered_split, shares
 from tilefw_spatial.pipeline import compile_kernel

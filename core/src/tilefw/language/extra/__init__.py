@@ -5,9 +5,25 @@ Triton has a copy of them for each vendor (`tl.extra.<vendor>.libdevice`). There
 
 from __future__ import annotations
 
-from tilefw.language.extra import dependent_launch, libdevice
+from tilefw.language.extra import libdevice
+from tilefw.language.markers import builtin
 
 __all__ = ["libdevice"]
+
+
+# Order between launches that a chip may overlap. Launches follow one another here, so both functions have nothing to do.
+
+
+@builtin
+def gdc_wait() -> None:
+    """Wait until the launch before this one is complete, and its stores can be seen."""
+    ...
+
+
+@builtin
+def gdc_launch_dependents() -> None:
+    """Let the launch after this one begin."""
+    ...
 
 
 class Vendor:
@@ -16,8 +32,8 @@ class Vendor:
     __slots__ = ("__name__",)
 
     libdevice = libdevice
-    gdc_wait = staticmethod(dependent_launch.gdc_wait)
-    gdc_launch_dependents = staticmethod(dependent_launch.gdc_launch_dependents)
+    gdc_wait = staticmethod(gdc_wait)
+    gdc_launch_dependents = staticmethod(gdc_launch_dependents)
 
     def __init__(self, name: str) -> None:
         self.__name__ = name

@@ -32,9 +32,8 @@ from tilefw.sim.program import (
 )
 from tilefw.sim.steps.block_order import block_order
 from tilefw.sim.steps.careful import Step, guarded, once_a_wave, slow_step
-from tilefw.sim.steps.counted import counted
+from tilefw.sim.steps.observed import counted, watched
 from tilefw.sim.steps.operands import Placed, around, fetch
-from tilefw.sim.steps.watched import watched
 from tilefw.sim.tracking.events import settling_kinds
 from tilefw.sim.tracking.queues import Kind
 

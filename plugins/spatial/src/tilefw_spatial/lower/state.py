@@ -11,11 +11,10 @@ from tilefw_spatial.graph import Axis, BoundsCheck, Constant, Elementwise, Op, R
 from tilefw_spatial.limits import MOST_STEPS, beyond
 from tilefw_spatial.lower import arithmetic
 from tilefw_spatial.lower.axes import Axes
-from tilefw_spatial.lower.conjunction import conjunction
 from tilefw_spatial.lower.constant_tile import ConstantTerm, ConstantTile
 from tilefw_spatial.lower.linear import followed
 from tilefw_spatial.lower.programs import Programs
-from tilefw_spatial.lower.tiles import Data, Entry, Linear, Pointer, stored, unsupported
+from tilefw_spatial.lower.tiles import Data, Entry, Linear, Pointer, conjunction, stored, unsupported
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@ parameter."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from tilefw.api import DTYPES, DType, Place, UnsupportedError
 from tilefw.api.ir import Operation, numbers, place_of
 from tilefw_spatial.graph import Axis, Value
-from tilefw_spatial.lower.constant_tile import Array, ConstantTile
+from tilefw_spatial.lower.constant_tile import Array, ConstantTile, both
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,6 +62,23 @@ class Pointer:
 
 
 Entry = ConstantTile | Data | Pointer
+
+
+def conjunction(row: str, entries: Sequence[Entry]) -> tuple[ConstantTile, Data] | None:
+    """The constant part of a row's result and the one that depends on data, as of `inside & (index != padding)`; None where it is
+    no such conjunction."""
+    if row != "andi" or any(entry.dtype.bits != 1 for entry in entries):
+        return None
+    tile: ConstantTile | None = None
+    data: list[Data] = []
+    for entry in entries:
+        part: Entry | None = entry
+        if isinstance(entry, Data):
+            part, rest = entry.apart or (None, entry)
+            data.append(rest)
+        if isinstance(part, ConstantTile):
+            tile = part if tile is None else both(tile, part)
+    return (tile, data[0]) if tile is not None and len(data) == 1 else None
 
 
 def stored(elements: Array, dtype: DType) -> Array:

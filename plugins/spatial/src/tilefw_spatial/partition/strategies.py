@@ -9,7 +9,9 @@ done. `k` and `stages` are in files of their own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
+from tilefw.api import LaunchError
 from tilefw.api.integers import ceil_div
 from tilefw_spatial.arrange import arrange
 from tilefw_spatial.arrange.stores import unconditional
@@ -25,6 +27,22 @@ from tilefw_spatial.partition.sums import sums_split
 from tilefw_spatial.stream_program import Array, LinkStreamOp, NodeStreamProgram, StreamOp, StreamProgram
 
 Strategy = Callable[[Graph, int, Machine], NodeStreamProgram]
+
+
+def node_options(given: Mapping[str, Any], machine: Machine) -> tuple[int, str]:
+    """The number of chips and the strategy, by the launch keywords `chips` and `split`.
+
+    Raises LaunchError TFW0655 for values that are none.
+    """
+    chips, split = given.get("chips", 1), given.get("split", "n")
+    if type(chips) is not int or not 1 <= chips <= machine.node_chips:
+        raise LaunchError(
+            f"chips is a whole number from 1 to {machine.node_chips}, not {chips!r}", code="TFW0655",
+            note=f"a node of {machine.name} has {machine.node_chips} chips",
+        )
+    if split not in SPLITS:
+        raise LaunchError(f"split is one of {', '.join(SPLITS)}, not {split!r}", code="TFW0655")
+    return chips, split
 
 
 def partition(graph: Graph, chips: int, split: str, machine: Machine) -> NodeStreamProgram:

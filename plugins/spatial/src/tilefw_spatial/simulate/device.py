@@ -13,12 +13,11 @@ from tilefw_spatial.checked import CHECK, arguments, broken, flags
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import BoundParameter, SpatialProgram
 from tilefw_spatial.simulate.bound import check_launch, check_threads
-from tilefw_spatial.simulate.counters import counted
 from tilefw_spatial.simulate.engine import Simulation
 from tilefw_spatial.simulate.findings import Faults, Findings
 from tilefw_spatial.simulate.trace import timeline
 from tilefw_spatial.simulate.transfers import HostBuffer, collect, fill
-from tilefw_spatial.simulate.utilisation import utilisation
+from tilefw_spatial.simulate.utilisation import counted, utilisation
 from tilefw_spatial.text.parser import Listing
 from tilefw_spatial.valid import program_faults
 

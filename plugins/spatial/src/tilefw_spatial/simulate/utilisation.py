@@ -1,4 +1,4 @@
-"""How far a program used each kind of functional unit, and the rows of the slices that it filled."""
+"""What a launch did in numbers: its cycles, how far it used each kind of functional unit, and the rows of the slices it filled."""
 
 from __future__ import annotations
 
@@ -23,6 +23,26 @@ UNITS: Mapping[str, str] = {
 
 Occupied = dict[tuple[int, str], NDArray[np.bool_]]
 """(Chip, slice) -> which of its rows, of both banks, hold something at some time."""
+
+
+def counted(simulation: Simulation) -> dict[str, int]:
+    """What a launch did, as counters by name.
+
+    `busy.KIND` are cycles in which a queue of the kind had a vector, summed over queues; `multiply_adds` counts those that K asked
+    for, of all columns.
+    """
+    counters = {
+        "cycles": simulation.cycles, "cycles_predicted": simulation.program.cycles, "bursts": len(simulation.bursts),
+        "multiply_adds": 0,
+    }
+    for burst in simulation.bursts:
+        key = f"busy.{burst.queue.kind}"
+        counters[key] = counters.get(key, 0) + burst.count
+        if OPS[burst.inst.op][0].name == "MAC":
+            counters["multiply_adds"] += burst.count * burst.inst.imm * simulation.machine.columns
+    if simulation.findings.dropped:
+        counters["findings_dropped"] = simulation.findings.dropped
+    return counters
 
 
 def utilisation(simulation: Simulation) -> tuple[Utilisation, ...]:

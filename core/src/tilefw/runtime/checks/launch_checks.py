@@ -1,10 +1,14 @@
-"""Which checks of a launch its device makes: of `all` and `default` those that it makes, of named checks each one or an error."""
+"""Who makes the checks that a launch asks for: the device those that it has, observers of plugins those that they registered."""
 
 from __future__ import annotations
 
-from tilefw.api.checks import ALL_CHECKS, DEFAULT_CHECKS, PROGRAM_CHECKS
+from collections.abc import Iterable
+
+from tilefw.api.checks import ALL_CHECKS, DEFAULT_CHECKS, PROGRAM_CHECKS, CheckInfo
 from tilefw.api.device import Device
-from tilefw.api.errors import UsageError
+from tilefw.api.errors import PluginError, UsageError
+from tilefw.runtime.names import suggest
+from tilefw.runtime.plugins.loader import registry
 
 
 def made_by(device: Device, asked: frozenset[str]) -> frozenset[str]:
@@ -31,3 +35,24 @@ def made_by(device: Device, asked: frozenset[str]) -> frozenset[str]:
             note=f"it makes: {', '.join(sorted(makes)) or 'none'}", help="`--checks all` means all that the device makes",
         )
     return frozenset(name for name in asked if name in makes or (observable and ":" in name))
+
+
+def observers(checks: Iterable[str]) -> tuple[str, ...]:
+    """The classes of those of `checks` that plugins have, as `"module:attribute"`, in the order of the checks' names.
+
+    Raises UsageError for a name that no plugin has, PluginError where what a plugin registers is not a `CheckInfo`.
+    """
+    return tuple(name for check in sorted(checks) if ":" in check for name in _registered(check).observers)
+
+
+def _registered(check: str) -> CheckInfo:
+    brought_by, _, short = check.partition(":")
+    plugin = registry().plugin(brought_by)
+    answers = plugin.manager.hook.tilefw_checks() if plugin.manager is not None and "tilefw_checks" in plugin.hooks else ()
+    known = {key: info for answer in answers for key, info in dict(answer).items()}
+    if short not in known:
+        helped = suggest(short, known, what="its checks")
+        raise UsageError(f"plugin '{brought_by}' has no check called {short!r}", code="TFW0901", help=helped)
+    if not isinstance(known[short], CheckInfo):
+        raise PluginError(f"check {check!r}: {known[short]!r} is not a tilefw.api.CheckInfo", code="TFW0514")
+    return known[short]
