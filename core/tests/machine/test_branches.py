@@ -48,3 +48,12 @@ def test_a_condition_of_what_never_falls_through_is_refused() -> None:
     with pytest.raises(PluginError, match="toy says that bnez never falls through") as caught:
         assign(function, table(JUMP))
     assert caught.value.code == "TFW0513" and "BRANCH" in (caught.value.help or "")
+
+
+def test_a_condition_that_is_no_written_operand_is_seen_too() -> None:
+    """Flags: the branch reads a register that its text does not name."""
+    function = parse_function(TEXT.replace("BRANCH", "bnez {targets=end}"))
+    branch = function.blocks[0].insts[-1]
+    branch.implicit_uses = (function.blocks[0].insts[0].defs[0],)
+    with pytest.raises(PluginError, match="toy says that bnez never falls through"):
+        assign(function, table(JUMP))

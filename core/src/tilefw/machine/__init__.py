@@ -6,6 +6,7 @@ The basis of all passes:
     function_attributes  the typed attributes of a function besides its instructions
     table         a plugin's description of its instructions and registers
     function_pass a pass over each machine function: the base class of those below
+    opcodes       what a plugin's passes and functions wrote, held against its table
     text          the text form, printed and parsed; `function_op` carries a function through the pass manager
     flow          control between blocks; `forward_analysis` finds what holds at the entry of each
     liveness      what is live at the edges of blocks, as sets that are easy to read: for checkers and for loops

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tilefw.api.errors import InternalError, PluginError
-from tilefw.machine.inst import Function, Inst, Slice
+from tilefw.machine.inst import Function, Inst
 from tilefw.machine.table import InstructionTable
 
 
@@ -36,7 +36,7 @@ def exits(function: Function, table: InstructionTable) -> list[list[BlockExit]]:
                 edges.append(BlockExit(place, index[target]))
             if inst.predicate is None and table.traits(inst.opcode).terminator:
                 falls = False
-                if len(inst.targets) == 1 and any(isinstance(use, Slice) for use in inst.uses):
+                if len(inst.targets) == 1 and any(True for _ in inst.reads()):
                     raise _conditional_jump(inst, function, table)
         if falls and number + 1 < len(function.blocks):
             edges.append(BlockExit(-1, number + 1))

@@ -12,6 +12,7 @@ from xdsl.passes import ModulePass
 from tilefw.api.errors import InternalError, IRError
 from tilefw.machine.function_op import FuncOp
 from tilefw.machine.inst import Function
+from tilefw.machine.opcodes import check_opcodes
 from tilefw.machine.table import InstructionTable
 
 
@@ -21,13 +22,26 @@ class FunctionPass(ModulePass):
     level: ClassVar[str] = "machine"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Runs on each function. Raises PluginError (TFW0512) for an opcode that an earlier pass wrote and this one's `table`
+        does not have."""
+        table = getattr(self, "table", None)
         for each in op.body.block.ops:
             if isinstance(each, FuncOp):
+                function = each.function
+                if function.writer is not None and isinstance(table, InstructionTable):
+                    check_opcodes(function.insts(), table, function.writer)
+                    function.writer = None
                 try:
-                    self.run(each.function)
+                    self.run(function)
                 except (KeyError, InternalError):
-                    self._check_opcodes(each.function)
+                    self._check_opcodes(function)
                     raise
+                function.writer = self.writer() or function.writer
+
+    def writer(self) -> object:
+        """What of a plugin writes instructions in this pass: a pass of its own, or a function that a pass of core calls; else
+        None."""
+        return None if type(self).__module__.startswith("tilefw.") else type(self)
 
     def _check_opcodes(self, function: Function) -> None:
         """Raise IRError (TFW0512) at the first instruction that the pass's table does not have, where it has a table."""

@@ -150,10 +150,10 @@ class Function:
     """A kernel as blocks in layout order; the first is the entry.
 
     `attributes` are what emitters need besides: how it is called, what it takes. `files` are the physical register files by class,
-    once used.
+    once used. `writer` is a plugin's class or function that changed it and whose opcodes no pass has checked yet.
     """
 
-    __slots__ = ("attributes", "blocks", "files", "name", "registers", "target")
+    __slots__ = ("attributes", "blocks", "files", "name", "registers", "target", "writer")
 
     def __init__(self, name: str, target: str, attributes: FunctionAttributes | None = None) -> None:
         self.name = name
@@ -162,6 +162,7 @@ class Function:
         self.blocks: list[Block] = []
         self.registers: list[Reg] = []
         self.files: dict[str, Reg] = {}
+        self.writer: object = None
 
     def register(self, cls: str, width: int = 1, align: int = 1) -> Reg:
         """A new virtual register."""

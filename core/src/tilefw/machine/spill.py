@@ -16,8 +16,9 @@ from tilefw.api.integers import ceil_div, round_up
 from tilefw.machine.allocate import most_at_once, unusable
 from tilefw.machine.inst import Block, Function, Inst, Reg, Slice
 from tilefw.machine.live_ranges import LivePart, LiveRanges
+from tilefw.machine.opcodes import check_opcodes
 from tilefw.machine.spill_choice import Choice, Chooser, SpillPressure, as_wholes, made_again
-from tilefw.machine.spill_model import MEMORY, SpillModel, SpillSlotClass
+from tilefw.machine.spill_model import MEMORY, SpillModel, SpillSlotClass, Transfer
 from tilefw.machine.table import InstructionTable
 
 _UNLIMITED = 1 << 30  # registers of a file that stays virtual
@@ -209,13 +210,18 @@ class _Rewriting:
         if again is not None:
             self.new.append(Inst(again.opcode, [held.whole], again.uses, place=again.place))
         elif slot_class is not None:
-            self.new += slot_class.load(held.whole, *self._transfer(place, slot_class, piece))
+            self._transferred(slot_class.load, held.whole, *self._transfer(place, slot_class, piece))
 
     def _store(self, inst: Inst, piece: Slice, held: Slice) -> None:
         place = self.places[piece.reg]
         slot_class = place.choice.slot_class
         if slot_class is not None and (id(inst), piece.reg) not in self.in_place:
-            self.new += slot_class.store(held, *self._transfer(place, slot_class, piece))
+            self._transferred(slot_class.store, held, *self._transfer(place, slot_class, piece))
+
+    def _transferred(self, transfer: Transfer, held: Slice, holder: Slice | None, index: int) -> None:
+        made = transfer(held, holder, index)
+        check_opcodes(made, self.spiller.table, transfer)
+        self.new += made
 
     def _transfer(self, place: _SpillSlot, slot_class: SpillSlotClass, piece: Slice) -> tuple[Slice | None, int]:
         """The holder and the index that `SpillSlotClass.load` and `SpillSlotClass.store` take."""

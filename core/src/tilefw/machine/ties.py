@@ -27,6 +27,9 @@ class TieOperands(FunctionPass):
     def run(self, function: Function) -> None:
         tie_operands(function, self.copy)
 
+    def writer(self) -> object:
+        return self.copy
+
 
 def tie_operands(function: Function, copy: Copy) -> int:
     """Rewrite one function; how many operands were copied."""

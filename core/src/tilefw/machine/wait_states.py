@@ -15,6 +15,7 @@ from tilefw.machine.check_wait_states import PairRules, check_wait_states
 from tilefw.machine.forward_analysis import ForwardAnalysis, entries, inserted
 from tilefw.machine.function_pass import FunctionPass
 from tilefw.machine.inst import Function, Inst
+from tilefw.machine.opcodes import check_opcodes
 from tilefw.machine.register_sets import RegisterSets
 from tilefw.machine.table import InstructionTable
 
@@ -83,6 +84,7 @@ class FillWaitStates(FunctionPass):
 
     def run(self, function: Function) -> None:
         fill_wait_states(function, self.table, self.model)
+        check_opcodes(function.insts(), self.table, self.model.pause)
         if self.rules is not None:
             check_wait_states(function, self.table, self.rules)
 

@@ -20,6 +20,7 @@ from tilefw.machine.check_waits import Seen, check_waits
 from tilefw.machine.forward_analysis import ForwardAnalysis, entries, inserted
 from tilefw.machine.function_pass import FunctionPass
 from tilefw.machine.inst import Function, Inst
+from tilefw.machine.opcodes import check_opcodes
 from tilefw.machine.register_sets import RegisterSets
 from tilefw.machine.table import InstructionTable
 
@@ -93,6 +94,7 @@ class InsertWaits(FunctionPass):
 
     def run(self, function: Function) -> None:
         insert_waits(function, self.table, self.model)
+        check_opcodes(function.insts(), self.table, self.model.wait)
         if self.seen is not None:
             check_waits(function, self.table, self.seen)
 

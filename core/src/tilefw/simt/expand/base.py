@@ -44,5 +44,5 @@ def check_rules(name: str, rules: Container[str]) -> None:
     if missing:
         raise PluginError(
             f"the rules of {name} lack {len(missing)} that the expansions need: {', '.join(missing)}", code="TFW0510",
-            help="add them to the chip's `rules`; tilefw.simt.expand.base describes each",
+            help="add them to the chip's `rules`; `tilefw explain TFW0510` describes each",
         )

@@ -16,6 +16,7 @@ from tilefw.machine.inst import Slice
 from tilefw.simt import lane
 from tilefw.simt.chip import AtomicAccess
 from tilefw.simt.lane.registers import bits_of, form_of, type_name, whole
+from tilefw.simt.select import declared
 from tilefw.simt.select.code import Const, Element
 from tilefw.simt.select.exchanged_word import BY_SIGN, ExchangedWord, HalfWord, RequestedAtomic, half_of, word_of
 from tilefw.simt.select.memory import MemorySelection, address_of, address_slots
@@ -56,16 +57,22 @@ class AtomicSelection:
         made = [self._native(op, access) for access in requests.values()]
         first = made[0] if made else None
         if count == 1 and first is not None and len(first.calls) == 1:
-            self.chip.atomic(self.code, first.calls[0])
+            self._access(first.calls[0])
             found = [first.found()]
         else:
             if op.releases and requests:
-                self.chip.fence(self.code, "release", op.scope)
+                self._fence("release", op.scope)
             found = self._relaxed(op, list(requests.values()), made)
             if op.acquires and requests:
-                self.chip.fence(self.code, "acquire", op.scope)
+                self._fence("acquire", op.scope)
         if op.results:
             self._define(op, dict(zip(requests, found, strict=True)))
+
+    def _access(self, access: AtomicAccess) -> None:
+        declared.act(self.chip, self.code, "atomic accesses", lambda: self.chip.atomic(self.code, access))
+
+    def _fence(self, order: str, scope: str) -> None:
+        declared.act(self.chip, self.code, "fences", lambda: self.chip.fence(self.code, order, scope))
 
     def _until(self, op: lane.AtomicOp) -> None:
         """An access that is made again as long as the lane that makes it waits for what it finds; waves without it go on."""
@@ -75,7 +82,7 @@ class AtomicSelection:
             return
         other, first = self.values.element(awaited), self._native(op, wanted)
         if op.releases:
-            chip.fence(code, "release", op.scope)
+            self._fence("release", op.scope)
         head = code.label("again")
         code.start(head)
         code.scopes.append({})
@@ -86,7 +93,7 @@ class AtomicSelection:
         code.scopes.pop()
         code.start(code.label("found"))
         if op.acquires:
-            chip.fence(code, "acquire", op.scope)
+            self._fence("acquire", op.scope)
         if op.results:
             self._define(op, {0: old})
 
@@ -97,7 +104,7 @@ class AtomicSelection:
         found: list[Element | None] = []
         for native in made:
             for call in native.calls if native else ():
-                self.chip.atomic(self.code, replace(call, order=_RELAXED))
+                self._access(replace(call, order=_RELAXED))
             found.append(native.found() if native else None)
         looped = [i for i, native in enumerate(made) if native is None]
         for first in range(0, len(looped), _TOGETHER):
@@ -184,7 +191,7 @@ class AtomicSelection:
         for word, (old, pending), new in zip(words, states, news, strict=True):
             found = code.new_register(form_of(word.type))
             chip.move(code, found, old)  # where nothing is left to do it stays so, as where the exchange was made
-            chip.atomic(code, self._call(op, word, lane.CAS, (old, new), found, pending))
+            self._access(self._call(op, word, lane.CAS, (old, new), found, pending))
             left.append(code(f"nei.{word.type}", found, old))
             chip.move(code, old, found)
         for (_, pending), more in zip(states, left, strict=True):
@@ -206,7 +213,7 @@ class AtomicSelection:
         if request.predicate is not None or not loads:
             chip.move(code, old, Const(word.type, 0))  # without a load the first exchange tells
         if loads:
-            chip.atomic(code, self._call(op, word, "load", (), old, request.predicate))
+            self._access(self._call(op, word, "load", (), old, request.predicate))
         chip.move(code, pending, _TRUE if request.predicate is None else request.predicate)
         return old, pending
 

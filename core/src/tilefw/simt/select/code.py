@@ -6,14 +6,14 @@ An element is a register slice or a `Const`. Row keys are `row.type` or, for cas
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
-from tilefw.api.errors import Place, PluginError, UnsupportedError
+from tilefw.api.errors import Place, UnsupportedError
 from tilefw.machine.inst import Block, Function, Inst, Operand, Slice
+from tilefw.machine.opcodes import place_of_source, unknown_opcode
 from tilefw.machine.table import InstructionTable
 from tilefw.tile.text.source_location import place_of_location
 
@@ -113,15 +113,7 @@ def _line_of(chip: type) -> Place | None:
         frame = frame.f_back
     if frame.f_globals.get("__name__", "").partition(".")[0] == chip.__module__.partition(".")[0]:
         return Place(frame.f_code.co_filename, frame.f_lineno)
-    return place_of_class(chip)
-
-
-def place_of_class(chip: type) -> Place | None:
-    """The line where a chip's class begins; None where there is no source of it."""
-    try:
-        return Place(inspect.getfile(chip), inspect.getsourcelines(chip)[1])
-    except (OSError, TypeError):
-        return None
+    return place_of_source(chip)
 
 
 class Code:
@@ -284,16 +276,8 @@ class Code:
         try:
             self._traits(inst.opcode)
         except KeyError:
-            raise self._unknown(inst) from None
+            raise unknown_opcode(self.chip.name, inst, _line_of(type(self.chip))) from None
         self.block.insts.append(inst)
-
-    def _unknown(self, inst: Inst) -> PluginError:
-        """The error for an opcode that the chip does not have."""
-        return PluginError(
-            f"the instruction table of {self.chip.name} has no '{inst.opcode}'", code="TFW0512", place=_line_of(type(self.chip)),
-            note=f"for the kernel's line {self.place}" if self.place else None,
-            help="correct the opcode, or add the instruction to the table",
-        )
 
     def insert_at(self, op: Operation) -> None:
         """What is emitted next comes from the op's place in the source."""

@@ -13,6 +13,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilefw.machine.inst import Slice
 from tilefw.simt.lane import ConstantOp, LeaveOp
 from tilefw.simt.lane.registers import carried_packed, per_register, size_of, type_name, whole
+from tilefw.simt.select import declared
 from tilefw.simt.select.code import Const, Element, in_order
 from tilefw.simt.select.matrix import is_zero, sums_together
 from tilefw.simt.select.values import Values
@@ -113,7 +114,7 @@ class ControlSelection:
         stay = code.label("stay")
         chip.branch_if(code, leaves, stay, True)
         code.start(code.label("leave"))
-        chip.exit(code)
+        declared.end(chip, code)
         code.home = code.start(stay)
 
     # -- regions

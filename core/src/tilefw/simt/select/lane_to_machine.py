@@ -25,6 +25,7 @@ from tilefw.simt.chip import LaneChip
 from tilefw.simt.expand.base import check_rules
 from tilefw.simt.lane.registers import LaneVector, RegisterPiece, bits_of, type_name
 from tilefw.simt.lower.remarks import remarks_of
+from tilefw.simt.select import declared
 from tilefw.simt.select.atomics import AtomicSelection
 from tilefw.simt.select.code import Code
 from tilefw.simt.select.control import ControlSelection
@@ -164,7 +165,7 @@ _ORDERED: dict[type, Callable[[Selector, Any], None]] = {
     lane.CopyAsyncOp: lambda s, op: s.memory.copy_async(op),
     lane.CommitOp: lambda s, op: s.chip.commit(s.code),
     lane.WaitOp: lambda s, op: s.chip.wait(s.code, op.pending),
-    lane.BarrierOp: lambda s, op: s.chip.barrier(s.code),
+    lane.BarrierOp: lambda s, op: declared.act(s.chip, s.code, "barriers", lambda: s.chip.barrier(s.code)),
     lane.LeaveOp: lambda s, op: s.control.leave(op),
     lane.FragmentLoadOp: lambda s, op: s.matrix.fragment_load(op),
     lane.AtomOp: lambda s, op: s.matrix.atom(op),
@@ -174,5 +175,5 @@ _ORDERED: dict[type, Callable[[Selector, Any], None]] = {
     ForOp: lambda s, op: s.control.for_loop(op, s.op),
     IfOp: lambda s, op: s.control.if_op(op, s.op),
     WhileOp: lambda s, op: s.control.while_loop(op, s.op),
-    ReturnOp: lambda s, op: s.chip.exit(s.code),
+    ReturnOp: lambda s, op: declared.end(s.chip, s.code),
 }

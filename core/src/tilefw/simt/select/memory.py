@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 from xdsl.ir import Operation, SSAValue
 
-from tilefw.api.errors import PluginError
 from tilefw.machine.inst import Slice
 from tilefw.simt import lane
 from tilefw.simt.chip import AsyncCopy, LaneAccess
 from tilefw.simt.lane.memory import AccessOp
 from tilefw.simt.lane.registers import CHUNK, LaneVector, RegisterPiece, bits_of, form_of, size_of, type_name, whole
-from tilefw.simt.select.code import Const, Element, place_of_class
+from tilefw.simt.select import declared
+from tilefw.simt.select.code import Const, Element
 from tilefw.simt.select.values import Values
 from tilefw.tile import types
 
@@ -93,33 +94,14 @@ class MemorySelection:
         registers = code.new_registers(form, len(fills))
         predicate = self.guard(accesses.mask, k)
         if accesses.limit is not None:
-            self._read(self._access(accesses, k, tuple(registers), bits, extra, None))
+            declared.load(self.chip, code, self._access(accesses, k, tuple(registers), bits, extra, None))
             return [self._filled(predicate, r, fill, type) for r, fill in zip(registers, fills, strict=True)]
         if predicate is not None:
             for register, fill in zip(registers, fills, strict=True):
                 self.chip.move(code, register, Const(type, 0) if fill is None else fill)
         if not isinstance(predicate, Const):
-            self._read(self._access(accesses, k, tuple(registers), bits, extra, predicate))
+            declared.load(self.chip, code, self._access(accesses, k, tuple(registers), bits, extra, predicate))
         return list(registers)
-
-    def _read(self, access: LaneAccess) -> None:
-        """Have the chip load. Raises PluginError where its table does not say that what loads reads memory: passes would take it
-        for an instruction that only computes, and move it over stores and barriers."""
-        code, block = self.code, self.code.block
-        before = len(block.insts)
-        self.chip.load(code, access)
-        made = block.insts[before:] if code.block is block else code.block.insts
-        loaded = {r.reg for r in access.registers if isinstance(r, Slice)}
-        traits = [self.chip.table.traits(inst.opcode) for inst in made]
-        if any(its.memory or its.effects for its in traits):
-            return
-        opcode = next((inst.opcode for inst in reversed(made) if any(d.reg in loaded for d in inst.defs)), None)
-        if opcode is not None:
-            raise PluginError(
-                f"{self.chip.name} loads with '{opcode}', which reads no memory by the instruction table", code="TFW0515",
-                place=place_of_class(type(self.chip)), note="passes may move it over stores and barriers",
-                help='give its `InstructionTraits` a `memory`: "global" or "shared"',
-            )
 
     def _filled(self, predicate: Slice | Const | None, loaded: Slice, fill: Element | None, type: str) -> Element:
         """What a load gave, or the fill where it reached beyond its limit."""
@@ -160,11 +142,12 @@ class MemorySelection:
             if bits * width < 32:
                 for i in range(width):
                     register = self._stored(value, name, k * width + i)
-                    self.chip.store(self.code, self._access(accesses, k, (register,), bits, i * bits // 8, predicate))
+                    access = self._access(accesses, k, (register,), bits, i * bits // 8, predicate)
+                    declared.store(self.chip, self.code, access)
                 continue
             count = bits * width // (64 if bits == 64 else 32)
             registers = tuple(self._stored_register(value, name, k * count + i) for i in range(count))
-            self.chip.store(self.code, self._access(accesses, k, registers, max(bits, 32), 0, predicate))
+            declared.store(self.chip, self.code, self._access(accesses, k, registers, max(bits, 32), 0, predicate))
 
     def _stored(self, value: SSAValue, name: str, index: int) -> Element:
         """One element in its memory form: an i1 is a byte of 0 or 1."""
@@ -194,7 +177,7 @@ class MemorySelection:
         for k, (place, (slot, immediate)) in enumerate(zip(address_slots(op), sources, strict=True)):
             to, offset = self.address(address, place)
             copy = AsyncCopy(size, to, offset, self.register(source, slot), immediate, self.guard(mask, k), when, *facts)
-            self.chip.copy_async(self.code, copy)
+            declared.act(self.chip, self.code, "asynchronous copies", partial(self.chip.copy_async, self.code, copy))
 
     # -- guards and addresses
 

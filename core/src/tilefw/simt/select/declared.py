@@ -1,0 +1,110 @@
+"""What a chip's methods emit, held against its instruction table: accesses name their memory, effects are declared, ends end.
+
+Passes believe the table. What it calls pure they move over stores and barriers, and remove where nobody reads a result; an access
+of another memory than it names they order with the wrong ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from tilefw.api.errors import PluginError
+from tilefw.machine.inst import Inst, Slice
+from tilefw.machine.opcodes import place_of_source
+from tilefw.machine.table import InstructionTraits
+from tilefw.simt.select.code import Code
+
+if TYPE_CHECKING:
+    from tilefw.simt.chip import LaneAccess, LaneChip
+
+_MOVED = "passes may move it over stores and barriers"
+
+
+def load(chip: LaneChip, code: Code, access: LaneAccess) -> None:
+    """Have the chip load. Raises PluginError (TFW0515) where what loads is pure by the table, or reads another memory."""
+    made = _emitted(code, lambda: chip.load(code, access))
+    space = access.space or "global"
+    traits = [chip.table.traits(inst.opcode) for inst in made]
+    if any(_orders(its, space) for its in traits):
+        return
+    other = _elsewhere(made, traits)
+    if other is not None:
+        raise _wrong(chip, f"loads from {space} memory with", *other)
+    loaded = {r.reg for r in access.registers if isinstance(r, Slice)}
+    opcode = next((inst.opcode for inst in reversed(made) if any(d.reg in loaded for d in inst.defs)), None)
+    if opcode is not None:
+        raise _refused(
+            chip, f"loads with '{opcode}', which reads no memory by the instruction table", _MOVED,
+            'give its `InstructionTraits` a `memory`: "global" or "shared"',
+        )
+
+
+def store(chip: LaneChip, code: Code, access: LaneAccess) -> None:
+    """Have the chip store. Raises PluginError (TFW0515) where what stores has no effect by the table, or on another memory."""
+    made = _emitted(code, lambda: chip.store(code, access))
+    space = access.space or "global"
+    traits = [chip.table.traits(inst.opcode) for inst in made]
+    if not made or any(its.effects and _orders(its, space) for its in traits):
+        return
+    if any(its.effects for its in traits):
+        other = _elsewhere(made, traits)
+        assert other is not None
+        raise _wrong(chip, f"stores to {space} memory with", *other)
+    raise _refused(
+        chip, f"stores with '{made[-1].opcode}', which has no effect by the instruction table", "passes remove what has none",
+        f'give its `InstructionTraits` `effects=True` and `memory="{space}"`',
+    )
+
+
+def act(chip: LaneChip, code: Code, deed: str, emit: Callable[[], None]) -> None:
+    """Have the chip emit a barrier, an atomic access, a fence (`deed`): TFW0515 where all of what it emits is pure by the table."""
+    made = _emitted(code, emit)
+    traits = [chip.table.traits(inst.opcode) for inst in made]
+    if made and not any(its.effects or its.memory for its in traits):
+        raise _refused(
+            chip, f"makes {deed} of '{made[-1].opcode}', which has no effect by the instruction table",
+            "passes remove what has none, and move the rest over it", "give it the traits EFFECT",
+        )
+
+
+def end(chip: LaneChip, code: Code) -> None:
+    """Have the chip end the program: TFW0515 where control goes on behind it by the table."""
+    made = _emitted(code, lambda: chip.exit(code))
+    if made and not any(chip.table.traits(inst.opcode).terminator for inst in made):
+        raise _refused(
+            chip, f"ends programs with '{made[-1].opcode}', behind which control goes on by the instruction table",
+            "passes remove it, or take what stands behind it for its successor", "give it the traits JUMP",
+        )
+
+
+def _emitted(code: Code, emit: Callable[[], None]) -> Sequence[Inst]:
+    """What `emit` appended, in as many blocks as it opened."""
+    block, before = code.block, len(code.block.insts)
+    blocks = len(code.function.blocks)
+    emit()
+    if code.block is block:
+        return block.insts[before:]
+    opened = (inst for each in code.function.blocks[blocks:] for inst in each.insts)
+    return [*block.insts[before:], *opened]
+
+
+def _orders(its: InstructionTraits, space: str) -> bool:
+    """Whether the table orders an instruction with accesses of the space."""
+    return its.memory == space if its.memory else its.effects
+
+
+def _elsewhere(made: Sequence[Inst], traits: Sequence[InstructionTraits]) -> tuple[str, str] | None:
+    """The last instruction that accesses a memory, and which."""
+    return next(((inst.opcode, its.memory) for inst, its in zip(made[::-1], traits[::-1], strict=True) if its.memory), None)
+
+
+def _wrong(chip: LaneChip, deed: str, opcode: str, memory: str) -> PluginError:
+    return _refused(
+        chip, f"{deed} '{opcode}', which accesses '{memory}' by the instruction table",
+        "passes would order it with accesses of that memory alone", "correct the `memory` of its `InstructionTraits`",
+    )
+
+
+def _refused(chip: LaneChip, fault: str, note: str, help: str) -> PluginError:
+    return PluginError(f"{chip.name} {fault}", code="TFW0515", place=place_of_source(type(chip)), note=note, help=help)
