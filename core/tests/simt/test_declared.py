@@ -31,7 +31,7 @@ class Chip(toy.Chip):
         code.effect("clear", list(access.registers), [word])  # type: ignore[arg-type]
 
     def store(self, code: Code, access: LaneAccess) -> None:
-        word = code.inst("clear", "w32", *access.registers)
+        word = code.inst("clear", "w32", *access.registers)  # type: ignore[arg-type]
         code.effect("op", (), [access.address, word])
 
     def exit(self, code: Code) -> None:
