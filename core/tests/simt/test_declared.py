@@ -98,7 +98,7 @@ def test_an_instruction_that_is_declared_as_what_it_does_is_taken(call: Callable
 
 
 @pytest.mark.parametrize(("call", "traits", "message"), WRONG)
-def test_one_that_passes_would_move_or_remove_is_refused_at_the_chip(call: Callable, traits: InstructionTraits, message: str) -> None:
+def test_one_that_passes_would_move_or_remove_is_refused(call: Callable, traits: InstructionTraits, message: str) -> None:
     with pytest.raises(PluginError, match=message) as caught:
         made(traits, call)
     assert caught.value.code == "TFW0515" and caught.value.place is not None

@@ -1,7 +1,7 @@
 """Opcodes that a plugin's own code wrote, held against its instruction table: a misspelled one is told with the plugin's line.
 
-Selection checks what rules emit as they emit it. What spill models, waits and a plugin's passes write comes from functions without a
-table, and is checked by the pass of core that called them, or by the next one that has a table.
+Selection checks what rules emit as they emit it. What spill models, waits and a plugin's passes write comes from functions without
+a table, and is checked by the pass of core that called them, or by the next one that has a table.
 """
 
 from __future__ import annotations
