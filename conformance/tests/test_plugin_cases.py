@@ -74,7 +74,7 @@ def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renamed_reference: Ca
         (info / "entry_points.txt").write_text("[tilefw.backends]\nbringer = bringer_hooks\n")
         monkeypatch.syspath_prepend(str(tmp_path))
         monkeypatch.setattr(loader, "_registry", loader.Registry())
-        entry_points._scan.cache_clear()
+        entry_points._scan_distributions.cache_clear()
         return find("bringer-x")
 
     return make
@@ -86,7 +86,7 @@ def forgotten() -> Iterator[None]:
     yield
     for name in [name for name in sys.modules if name.startswith("bringer_")]:
         del sys.modules[name]
-    entry_points._scan.cache_clear()
+    entry_points._scan_distributions.cache_clear()
 
 
 def test_cases_of_a_plugin_run_its_own_kernels(bring: Callable[[str], Target]) -> None:

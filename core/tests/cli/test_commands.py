@@ -135,7 +135,7 @@ def test_a_broken_plugin_is_a_warning_in_listings_and_exit_4_where_it_is_needed(
     distribution.write(site, "brk", "brk_plugin", name="brk", version="1")
     (site / "brk_plugin.py").write_text("TILEFW_API = (0, 1)\nraise RuntimeError('no luck')\n")
     monkeypatch.syspath_prepend(str(site))
-    entry_points._scan.cache_clear()
+    entry_points._scan_distributions.cache_clear()
     for verb in ("targets", "plugins"):
         code, _, err = tilefw(verb)
         assert code == 0 and "plugin 'brk' (brk 1) is broken: RuntimeError: no luck; TILEFW_DISABLE_PLUGINS=brk" in err
@@ -159,7 +159,7 @@ def test_a_backend_that_does_not_load_is_the_plugins_fault(tilefw, tmp_path, mon
         "    return [TargetInfo('lost-1', 'v', 'c', 's', 'nowhere:Backend', frozenset())]\n"
     )
     monkeypatch.syspath_prepend(str(site))
-    entry_points._scan.cache_clear()
+    entry_points._scan_distributions.cache_clear()
     for verb in ("run", "compile"):
         code, out, err = tilefw(verb, "vector_add", "--target", "lost-1")
         assert code == 4 and "No module named 'nowhere'" in err and "nowhere" not in out

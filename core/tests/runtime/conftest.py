@@ -41,7 +41,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., st
         write(site, name, module, name=distribution, version="1.2")
         from tilefw.runtime.plugins import entry_points
 
-        entry_points._scan.cache_clear()
+        entry_points._scan_distributions.cache_clear()
         return module
 
     return make

@@ -26,7 +26,7 @@ def main(summary: str, argv: list[str]) -> int:
     from tilefw.runtime import reproducer
     from tilefw.runtime.plugins.loader import registry
 
-    plugins, text = registry(), _read(args.file)
+    plugins, text = registry(), _text_of(args.file)
     try:
         result = opt(
             text, args.pipeline, name=args.file, passes=plugins.collect("tilefw_passes"),
@@ -54,7 +54,7 @@ def print_after(name: str, module: Any) -> None:
     print(f"// ----- after {name} -----\n{printed(module)}", file=sys.stderr)
 
 
-def _read(file: str) -> str:
+def _text_of(file: str) -> str:
     try:
         if file == "-":
             return sys.stdin.read()

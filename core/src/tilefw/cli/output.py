@@ -11,7 +11,7 @@ from tilefw.api.errors import UsageError
 
 def print_json(schema: str, fields: dict[str, Any]) -> None:
     """One JSON object with its `schema` first; numbers that JSON has not are strings."""
-    print(json.dumps({"schema": f"tilefw.{schema}/1", **_plain(fields)}, indent=2, default=str))
+    print(json.dumps({"schema": f"tilefw.{schema}/1", **_json_value(fields)}, indent=2, default=str))
 
 
 def write_file(path: str, data: bytes) -> None:
@@ -41,11 +41,11 @@ def warn(text: str) -> None:
     print(f"warning: {text}", file=sys.stderr)
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _json_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_json_value(item) for item in value]
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         return str(value)
     return value

@@ -23,7 +23,7 @@ EXTENSIONS = {"asm": "s", "tile": "mlir", "lane": "mlir", "machine": "mlir"}
 
 def main(summary: str, argv: list[str]) -> int:
     parse = _parser(summary)
-    own, dashes, rest = _split(argv)
+    own, dashes, rest = _split_arguments(argv)
     args = parse.parse_all(own)
     if args.triton:
         raise UsageError("`tilefw run --triton` is not there yet", code="TFW0912", help="write `import tilefw.language as tl`")
@@ -34,7 +34,7 @@ def main(summary: str, argv: list[str]) -> int:
     return _library(args)
 
 
-def _split(argv: list[str]) -> tuple[list[str], bool, list[str]]:
+def _split_arguments(argv: list[str]) -> tuple[list[str], bool, list[str]]:
     """Our own arguments, whether there is a `--`, and what stands after it."""
     if "--" not in argv:
         return argv, False, []

@@ -30,7 +30,7 @@ def main(summary: str, argv: list[str]) -> int:
     assert result.timeline is not None
     title = f"{result.kernel} on {result.target}"
     if args.output:
-        write_file(args.output, _written(suffix, title, result, result.timeline))
+        write_file(args.output, _encoded(suffix, title, result, result.timeline))
         how = "open it at https://ui.perfetto.dev" if suffix == ".json" else "any browser shows it"
         print(f"the timeline is in {args.output}: {how}", file=sys.stderr)
     if args.json:
@@ -85,7 +85,7 @@ def _of_file(args: argparse.Namespace) -> LaunchResult:
     )
 
 
-def _written(suffix: str, title: str, result: LaunchResult, timeline: Timeline) -> bytes:
+def _encoded(suffix: str, title: str, result: LaunchResult, timeline: Timeline) -> bytes:
     if suffix == ".svg":
         from tilefw.runtime.timeline_svg import picture
 

@@ -97,12 +97,12 @@ def broadcast_shapes(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int
 def checked_shape(shape: Any) -> tuple[int, ...]:
     """A shape given by the kernel: compile-time powers of two, at most TRITON_MAX_TENSOR_NUMEL elements."""
     if not isinstance(shape, tuple):
-        raise CompileError(f"a shape is a tuple of constexpr ints, not {_words(shape)}", "TFW0204")
+        raise CompileError(f"a shape is a tuple of constexpr ints, not {_shown(shape)}", "TFW0204")
     for axis, extent in enumerate(shape):
         if isinstance(extent, tl.tensor):
             raise not_constexpr(f"extent {axis} of a shape")
         if not isinstance(extent, int):
-            raise CompileError(f"extent {axis} of a shape is {_words(extent)}, not an int", "TFW0204")
+            raise CompileError(f"extent {axis} of a shape is {_shown(extent)}, not an int", "TFW0204")
         if extent <= 0 or extent & (extent - 1):
             raise CompileError(
                 f"extent {axis} of the shape {list(shape)} is {extent}, which is not a power of two",
@@ -125,7 +125,7 @@ def checked_axis(axis: Any, rank: int) -> int:
     if isinstance(axis, tl.tensor):
         raise not_constexpr("an axis")
     if not isinstance(axis, int) or not -rank <= axis < rank:
-        raise CompileError(f"there is no axis {_words(axis)}; axes go from {-rank} to {rank - 1}", "TFW0212")
+        raise CompileError(f"there is no axis {_shown(axis)}; axes go from {-rank} to {rank - 1}", "TFW0212")
     return axis % rank
 
 
@@ -159,5 +159,5 @@ def not_constexpr(what: str) -> CompileError:
     )
 
 
-def _words(value: object) -> str:
+def _shown(value: object) -> str:
     return str(value) if isinstance(value, tl.tensor) else repr(value)

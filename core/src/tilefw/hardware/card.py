@@ -187,7 +187,7 @@ class Card(ABC):
     ) -> LaunchReport:
         """Put a launch on the stream of the options; its completion tells its end. Raises LaunchError."""
         declared = module.entry(entry)
-        block = _block(declared, options)
+        block = _workgroup_size(declared, options)
         arguments = argument_block(entry, declared.parameters, args, self._address, self.address_bits, self.name)
         shared = self._dynamic_shared(module, declared, options)
         x, y, z = (*grid, 1, 1)[:3]
@@ -266,7 +266,7 @@ def _names(artifact: Artifact) -> str:
     return ", ".join(entry.name for entry in artifact.entries) or "code"
 
 
-def _block(entry: Entry, options: LaunchOptions) -> tuple[int, int, int]:
+def _workgroup_size(entry: Entry, options: LaunchOptions) -> tuple[int, int, int]:
     """Threads of a workgroup; an entry that says how many it needs cannot be launched with others."""
     said = entry.workgroup if all(entry.workgroup) else None
     block = options.block or said

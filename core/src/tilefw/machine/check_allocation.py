@@ -95,7 +95,7 @@ def _check_instruction(virtual: Inst, physical: Inst, table: InstructionTable, s
     or, where they come early, with an operand."""
     if _form(virtual) != _form(physical):
         raise InternalError(f"allocation changed '{virtual}' into '{physical}', not only its registers")
-    for a, b in zip(_operands(virtual), _operands(physical), strict=True):
+    for a, b in zip(_register_operands(virtual), _register_operands(physical), strict=True):
         if not _fits(a, b, table) and not (spills is not None and _accepted(virtual, a, b, table, spills)):
             raise InternalError(f"allocation puts {a} at {b} in '{physical}'")
     written = [unit for piece in physical.writes() for unit in units(piece)]
@@ -114,7 +114,7 @@ def _form(inst: Inst) -> tuple[object, ...]:
     return inst.opcode, inst.predicate is None, inst.predicate_not, inst.tied, inst.targets, inst.buffer, inst.volatile, literals
 
 
-def _operands(inst: Inst) -> list[Slice]:
+def _register_operands(inst: Inst) -> list[Slice]:
     explicit = (*inst.defs, *(u for u in inst.uses if isinstance(u, Slice)), *inst.implicit_defs, *inst.implicit_uses)
     return [*explicit, *([inst.predicate] if inst.predicate is not None else [])]
 
@@ -258,7 +258,7 @@ class _AllocationReplay:
         """Physical registers hold themselves; nobody has written any other value."""
         for pairs in self.blocks:
             for virtual, _ in pairs:
-                for piece in _operands(virtual) if virtual is not None else ():
+                for piece in _register_operands(virtual) if virtual is not None else ():
                     for unit in units(piece):
                         self.number(unit)
         held = {(name, i, WHOLE): 1 << bit for (name, i), bit in self.numbers.items() if isinstance(name, str)}
@@ -349,7 +349,7 @@ class _AllocationReplay:
                 state.add(value, at)
 
     def _check_reads(self, state: _LocationContents, virtual: Inst, physical: Inst, block: str) -> None:
-        for a, b, kept in _read(virtual, physical):
+        for a, b, kept in _read_operands(virtual, physical):
             for v, place in zip(units(a), _locations([b]), strict=True):
                 value = self.number(v)
                 if not state.holds(place, value) and not (kept and value in self.once):
@@ -361,7 +361,7 @@ def _locations(pieces: Iterable[Slice]) -> list[Location]:
     return [(reg.cls if reg.physical else f"%{reg.id}", i, WHOLE) for piece in pieces for reg, i in units(piece)]
 
 
-def _read(virtual: Inst, physical: Inst) -> Iterator[tuple[Slice, Slice, bool]]:
+def _read_operands(virtual: Inst, physical: Inst) -> Iterator[tuple[Slice, Slice, bool]]:
     """Operands that are read, as (virtual, physical, whether only a false predicate keeps them)."""
     for a, b in zip((*virtual.uses, *virtual.implicit_uses), (*physical.uses, *physical.implicit_uses), strict=True):
         if isinstance(a, Slice) and isinstance(b, Slice):

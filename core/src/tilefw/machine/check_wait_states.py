@@ -62,7 +62,7 @@ def _look_back(
         insts = function.blocks[block].insts
         while end and given < rules.horizon:
             end -= 1
-            _compare(function.name, rules, insts[end], inst, accessed, given)
+            _check_pair(function.name, rules, insts[end], inst, accessed, given)
             given += rules.states(insts[end])
         if given >= rules.horizon:
             continue
@@ -72,7 +72,7 @@ def _look_back(
                 work.append((*place, given))
 
 
-def _compare(
+def _check_pair(
     name: str, rules: PairRules, producer: Inst, consumer: Inst, accessed: Mapping[object, Numbers], given: int
 ) -> None:
     for rule, registers in rules.leaves(producer).items():

@@ -108,7 +108,7 @@ class _RegisterUnit:
         other.into = self
         self.definitions += other.definitions
         spans = [*zip(self.starts, self.ends, strict=True), *zip(other.starts, other.ends, strict=True)]
-        self.starts, self.ends = _joined(spans)
+        self.starts, self.ends = _merged_spans(spans)
 
 
 class _Group:
@@ -174,7 +174,7 @@ class _UnitLiveness:
         for accesses, live, entry, end in zip(self.accesses, live_out, entries, [*entries[1:], 2 * number], strict=True):
             _find_spans(accesses, live, entry, end, spans)
         for unit, found in spans.items():
-            unit.starts, unit.ends = _joined(found)
+            unit.starts, unit.ends = _merged_spans(found)
 
     def merge(self, copy: _RegisterMove) -> None:
         """Make the two sides of a copy one, if they may be."""
@@ -266,7 +266,7 @@ def _find_spans(
         spans[unit].append((entry, until))
 
 
-def _joined(spans: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
+def _merged_spans(spans: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
     """Spans in order as their starts and ends, adjacent ones merged."""
     starts: list[int] = []
     ends: list[int] = []

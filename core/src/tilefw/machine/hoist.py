@@ -114,11 +114,11 @@ class _Loop:
         entering = lives.live_out[self.inside.start - 1]
         headroom = self._headroom(candidates, lives)
         moving = set(candidates)
-        kept = {unit for block in self.blocks for inst in block.insts if inst not in moving for unit in _read(inst)}
+        kept = {unit for block in self.blocks for inst in block.insts if inst not in moving for unit in _units_read(inst)}
         made = {unit: inst for inst in candidates for piece in inst.defs for unit in units(piece)}
         chosen: dict[Inst, None] = {}
         for inst in candidates:
-            if any(unit in made and made[unit] not in chosen for unit in _read(inst)):
+            if any(unit in made and made[unit] not in chosen for unit in _units_read(inst)):
                 continue
             if any(unit in entering for piece in inst.defs for unit in units(piece)):
                 continue  # what an outer loop's iteration before this one left there is read again
@@ -138,7 +138,7 @@ class _Loop:
         return headroom
 
 
-def _read(inst: Inst) -> list[Unit]:
+def _units_read(inst: Inst) -> list[Unit]:
     return [unit for piece in inst.reads() for unit in units(piece)]
 
 

@@ -44,7 +44,7 @@ class LiveRanges:
         early = {opcode for opcode in {inst.opcode for inst in function.insts()} if table.traits(opcode).early}
         segments: list[list[Segment]] = [[] for _ in subregisters.pieces]
         for block, its, alive in zip(function.blocks, self.accesses, live_out(function, table, self.accesses), strict=True):
-            _scan(block.insts, its, alive, self.starts[-1], early, segments)
+            _scan_block(block.insts, its, alive, self.starts[-1], early, segments)
             self.starts.append(self.starts[-1] + len(block.insts))
         self.parts: dict[Reg, list[LivePart]] = {}
         self.fixed: dict[Reg, list[LivePart]] = {}
@@ -54,7 +54,7 @@ class LiveRanges:
                 where.setdefault(piece.reg, []).append(LivePart.of(piece.first, piece.count, merged(found)))
 
 
-def _scan(
+def _scan_block(
     insts: list[Inst], its: BlockAccesses, alive: set[int], number: int, early: set[str], segments: list[list[Segment]]
 ) -> None:
     """Add the segments of one block, whose first instruction has this number, from its end backward."""

@@ -32,7 +32,7 @@ class Subregisters:
         self.files: list[str] = []
         self.pieces: list[Slice] = []
         of: dict[Reg, list[Slice]] = {}
-        for piece in _operands(function):
+        for piece in _slices_of(function):
             of.setdefault(piece.reg, []).append(piece)
         for reg, pieces in of.items():
             self._divide(reg, pieces, table.file(reg.cls))
@@ -89,7 +89,7 @@ class Subregisters:
         return tuple([subregister for piece in inst.writes() for subregister in self.of[piece]])
 
 
-def _operands(function: Function) -> dict[Slice, None]:
+def _slices_of(function: Function) -> dict[Slice, None]:
     """Every slice that is an operand in the function, once, in order."""
     found: dict[Slice, None] = {}
     for inst in function.insts():

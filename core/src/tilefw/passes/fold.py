@@ -149,7 +149,7 @@ def evaluate_scalar(
     An approximation folds to the exact result rounded once, which every chip's rule admits.
     """
     kinds = [_BOOL if kind == "bool" else source for kind in row.operands]
-    operands = [_value(literal, kind) for literal, kind in zip(literals, kinds, strict=True)]
+    operands = [_literal_value(literal, kind) for literal, kind in zip(literals, kinds, strict=True)]
     found = evaluate(row, operands, source, result, rounding=rounding, fusion=False)
     if found.free is not None and not _settled_float(found, result):
         return None
@@ -161,7 +161,7 @@ def _settled_float(found: EvaluatedValue, result: DType) -> bool:
     return result.is_float and found.err is not None and bool(np.isfinite(found.err).all())
 
 
-def _value(literal: int | float, dtype: DType) -> EvaluatedValue:
+def _literal_value(literal: int | float, dtype: DType) -> EvaluatedValue:
     if dtype.is_float:
         return EvaluatedValue(np.array([float(literal)]))
     return EvaluatedValue(np.array([literal]).astype(numbers.int_type(dtype.bits)))

@@ -46,12 +46,12 @@ def _hoist(block: Block, loop: Operation) -> None:
     for op in list(block.ops):
         if (op.regions and not isinstance(op, CombineOp)) or not op.results or op.next_op is None or not is_side_effect_free(op):
             continue
-        if not any(_inside(operand, loop) for operand in op.operands):
+        if not any(_defined_inside(operand, loop) for operand in op.operands):
             op.detach()
             parent.insert_op_before(op, loop)
 
 
-def _inside(value: SSAValue, loop: Operation) -> bool:
+def _defined_inside(value: SSAValue, loop: Operation) -> bool:
     block = block_of(value)
     while block is not None:
         owner = block.parent_op()

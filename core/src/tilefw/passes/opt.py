@@ -81,13 +81,13 @@ def parse_pipeline(
                 listed = [DEFAULT, *sorted({*passes, *target_passes})]
                 more = "" if target_passes else "; `--target T` adds the passes that `tilefw passes --target T` lists"
                 raise _wrong(pipeline, f"there is no pass '{spec.name}'", _nearest(spec.name, listed) + more)
-        return [made for spec in specs for made in _made(spec, passes, target_passes)]
+        return [made for spec in specs for made in _passes_of(spec, passes, target_passes)]
     except (ArgSpecParseError, ValueError, TypeError) as error:
         reason = str(error).strip().splitlines()[-1].strip() if str(error).strip() else "malformed"
         raise _wrong(pipeline, reason, "a pipeline is `pass,pass{option=value}`") from None
 
 
-def _made(spec: Any, passes: Mapping[str, str], target_passes: Mapping[str, ModulePass]) -> list[ModulePass]:
+def _passes_of(spec: Any, passes: Mapping[str, str], target_passes: Mapping[str, ModulePass]) -> list[ModulePass]:
     if spec.name == DEFAULT:
         from tilefw.passes.pipeline import default_passes
 
@@ -97,7 +97,7 @@ def _made(spec: Any, passes: Mapping[str, str], target_passes: Mapping[str, Modu
             raise ValueError(f"{spec.name} takes its options from the target")
         if not spec.parameters:
             return [target_passes[spec.name]]
-    return [_load(passes[spec.name]).from_pass_spec(spec)]
+    return [_load_attribute(passes[spec.name]).from_pass_spec(spec)]
 
 
 def _nearest(name: str, known: list[str]) -> str:
@@ -109,7 +109,7 @@ def _wrong(pipeline: str, reason: str, help: str) -> UsageError:
     return UsageError(f"the pipeline `{pipeline}` is wrong: {reason}", "TFW0404", help=help)
 
 
-def _load(target: str) -> Any:
+def _load_attribute(target: str) -> Any:
     module, _, attribute = target.partition(":")
     return getattr(import_module(module), attribute)
 
@@ -121,7 +121,7 @@ def _dialects_of(text: str, dialects: Mapping[str, str]) -> list[Dialect]:
         if f"{name}." not in text:
             continue
         try:
-            found.append(_load(target))
+            found.append(_load_attribute(target))
         except (ImportError, AttributeError) as error:
             raise IRError(f"the dialect {name} does not load: {error}", "TFW0401", Place("<text>", 1)) from None
     return found

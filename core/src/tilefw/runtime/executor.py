@@ -156,7 +156,7 @@ def executor_for(target: Target, kind: str, number: int | None = None) -> Execut
     with target.lock:
         if key not in target.executors:
             make = target.backend.simulator if kind == "sim" else target.backend.device
-            target.executors[key] = Executor(_made(make if number is None else partial(make, number), target, kind))
+            target.executors[key] = Executor(_made_device(make if number is None else partial(make, number), target, kind))
         return target.executors[key]
 
 
@@ -177,7 +177,7 @@ def _automatic(target: Target) -> Executor:
     return executor_for(target, "sim")
 
 
-def _made(make: Any, target: Target, kind: str) -> Device:
+def _made_device(make: Any, target: Target, kind: str) -> Device:
     with guarded(f"making the {kind} executor of {target.name}", target.facts):
         return make()
 

@@ -274,13 +274,13 @@ def specialize(kernel: JITFunction, bound: Mapping[str, Any]) -> tuple[dict[str,
     values: dict[str, Any] = {}
     for parameter in kernel.params:
         if parameter.is_constexpr:
-            constexprs[parameter.name] = _plain(unwrap(bound[parameter.name]))
+            constexprs[parameter.name] = _python_value(unwrap(bound[parameter.name]))
             continue
         for name, value in items_of(parameter.name, bound[parameter.name]):
             known = value is None or isinstance(value, tuple | constexpr)
             kind = None if known else argument_type(kernel, parameter.item(name), value)
             if kind is None:
-                constexprs[name] = _plain(unwrap(value))
+                constexprs[name] = _python_value(unwrap(value))
             else:
                 signature[name] = kind
                 values[name] = value
@@ -340,7 +340,7 @@ def _array_type(kernel: JITFunction, parameter: KernelParameter, value: Any) -> 
     from tilefw.runtime.arguments.arrays import array_argument, is_array
 
     # NumPy's scalars also say that they are arrays, and so do its classes.
-    number = _number(value)
+    number = _python_number(value)
     if number is not None:
         kind = argument_type(kernel, parameter, number)
         assert kind is not None
@@ -356,13 +356,13 @@ def _array_type(kernel: JITFunction, parameter: KernelParameter, value: Any) -> 
     return f"{kind}:16" if aligned else kind
 
 
-def _plain(value: Any) -> Any:
+def _python_value(value: Any) -> Any:
     """A compile-time value as kernels know it: a NumPy scalar is Python's own number, anything else is itself."""
-    number = None if isinstance(value, int | float | str | None) else _number(value)
+    number = None if isinstance(value, int | float | str | None) else _python_number(value)
     return value if number is None else number
 
 
-def _number(value: Any) -> int | float | None:
+def _python_number(value: Any) -> int | float | None:
     """A number of another library (a NumPy or ml_dtypes scalar) as Python's own."""
     import numbers
 

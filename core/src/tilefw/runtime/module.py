@@ -87,7 +87,7 @@ def load(source: str | PathLike[str] | bytes, target: str | None = None, name: s
     Without `target`, a saved artifact says its own, and other code belongs to the current target. `name` stands for the
     file's name in messages. Raises CodeError when the file cannot be read, is malformed, or is another target's code.
     """
-    data, shown = _read(source)
+    data, shown = _bytes_and_name(source)
     shown = name or shown
     if is_artifact(data):
         return _saved(decode(data, shown), target, shown)
@@ -105,7 +105,7 @@ def _saved(artifact: Artifact, target: str | None, shown: str) -> Module:
     return Module(artifact, chosen)
 
 
-def _read(source: str | PathLike[str] | bytes) -> tuple[bytes, str]:
+def _bytes_and_name(source: str | PathLike[str] | bytes) -> tuple[bytes, str]:
     if isinstance(source, bytes | bytearray | memoryview):
         return bytes(source), "<bytes>"
     try:

@@ -83,7 +83,7 @@ def _blocks(row: Track, near: float) -> Iterator[_SpanBlock]:
     for span in row.spans:
         kind = span.kind or row.group
         if open_ is not None and kind == open_.kind and span.begin - open_.end < near:
-            open_ = _joined(open_, span)
+            open_ = _extended_span(open_, span)
             continue
         if open_ is not None:
             yield open_
@@ -92,7 +92,7 @@ def _blocks(row: Track, near: float) -> Iterator[_SpanBlock]:
         yield open_
 
 
-def _joined(block: _SpanBlock, span: Span) -> _SpanBlock:
+def _extended_span(block: _SpanBlock, span: Span) -> _SpanBlock:
     count = block.count + 1
     return _SpanBlock(
         block.kind, block.begin, span.begin + span.length, block.busy + span.busy, count, f"{count} times {block.kind}"
@@ -103,14 +103,14 @@ def _grid(cycles: int, top: int, bottom: float, groups: list[tuple[float, float]
     """Lines of cycles with their numbers, and a bed for each group's rows."""
     for begin, end in groups:
         yield f'<rect class="bed" x="{LEFT}" y="{begin:g}" width="{PLOT}" height="{end - begin:g}"/>'
-    step = _step(cycles)
+    step = _tick_spacing(cycles)
     for cycle in range(0, cycles + 1, step):
         x = LEFT + cycle * PLOT / max(cycles, 1)
         yield f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{top - 4}" y2="{bottom - GAP:g}"/>'
         yield f'<text class="tick" x="{x:.1f}" y="{top - 8}">{cycle:,}</text>'
 
 
-def _step(cycles: int) -> int:
+def _tick_spacing(cycles: int) -> int:
     """The smallest round number (1, 2 or 5 with zeros behind it) of which at most 12 fit in."""
     power = 1
     while cycles > 12 * 5 * power:

@@ -44,7 +44,7 @@ def project(name: str, kind: str) -> Project:
         raise UsageError(f"{name!r} is not a name for a backend", code="TFW0985", help=rule)
     if name in RESERVED:
         raise UsageError(f"the name {name!r} belongs to tilefw itself", code="TFW0985", help="take your own, or your chip's")
-    words = _words(name, kind)
+    words = _template_words(name, kind)
     return Project(name, kind, words["target"], {
         _path(path, words["package"]): Template(text).substitute(words)
         for folder in ("project", kind) for path, text in _templates(folder)
@@ -64,7 +64,7 @@ def write(made: Project, folder: Path) -> None:
         raise UsageError(f"{error.filename or folder} cannot be written: {error.strerror or error}", code="TFW0986") from None
 
 
-def _words(name: str, kind: str) -> dict[str, str]:
+def _template_words(name: str, kind: str) -> dict[str, str]:
     from tilefw import __version__
 
     major, minor, *_ = __version__.split(".")

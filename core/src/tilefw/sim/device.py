@@ -64,7 +64,7 @@ class SimulatorDevice(SimulatedBuffers, ABC):
         """Run an entry; `args` are all its parameters in order. Raises LaunchError, CodeError."""
         loaded = self._entry(module, entry)
         declared = next((e for e in module.artifact.entries if e.name == entry), None)
-        block = _block(loaded, declared, options)
+        block = _workgroup_size(loaded, declared, options)
         if options.dynamic_shared is None and declared is not None:
             options = replace(options, dynamic_shared=max(0, declared.shared_bytes - loaded.shared))
         arguments = self.argument_block(loaded, args, grid, block, options)
@@ -94,7 +94,7 @@ class SimulatorDevice(SimulatedBuffers, ABC):
         return self._memory.region(view.handle).base + view.offset
 
 
-def _block(loaded: LoadedProgram, declared: Entry | None, options: LaunchOptions) -> tuple[int, int, int]:
+def _workgroup_size(loaded: LoadedProgram, declared: Entry | None, options: LaunchOptions) -> tuple[int, int, int]:
     """Threads of a workgroup: the launch's, else what the code requires, else what the artifact says."""
     program = loaded.program
     block = options.block or program.required_workgroup or (declared.workgroup if declared is not None else None)

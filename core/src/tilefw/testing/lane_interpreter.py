@@ -50,12 +50,12 @@ def run(function: FuncOp, arguments: Sequence[Array | int | float], grid: tuple[
                 workgroup.values[parameter] = np.array([memory.address(index)])
                 index += 1
             else:
-                workgroup.values[parameter] = _number(value, parameter.type)
+                workgroup.values[parameter] = _typed_constant(value, parameter.type)
         workgroup.block(function.body.block)
         workgroup.finish()
 
 
-def _number(value: int | float, type: Attribute) -> Array:
+def _typed_constant(value: int | float, type: Attribute) -> Array:
     return constant(value, types.dtype_of(type)).x
 
 
@@ -171,7 +171,7 @@ class _Workgroup:
         assert address is not None
         raw = np.full((self.machine.threads, n * size), 0xA5, np.uint8)
         if other is not None:
-            raw[:] = _bytes(self.threads(self.values[other]), dtype, n)
+            raw[:] = _element_bytes(self.threads(self.values[other]), dtype, n)
         for k, (slot, immediate) in enumerate(zip(op.slots, op.immediates, strict=True)):
             if op.part("limit") is not None and other is None:
                 raw[:, k * width * size : (k + 1) * width * size] = 0
@@ -190,7 +190,7 @@ class _Workgroup:
         assert value is not None and address is not None
         dtype = types.dtype_of(value.type)
         n, width, size = (types.shape_of(value.type) or (1,))[0], op.width, dtype.storage_bits // 8
-        raw = _bytes(self.threads(self.values[value]), dtype, n)
+        raw = _element_bytes(self.threads(self.values[value]), dtype, n)
         for k, (slot, immediate) in enumerate(zip(op.slots, op.immediates, strict=True)):
             for first, count in self.parts(op, width, size):
                 rows = np.flatnonzero(self.mask(op, k) & self.inside(op, k, first + count))
@@ -219,8 +219,8 @@ class _Workgroup:
         dtype, (n,), address = types.dtype_of(op.accessed), types.shape_of(op.accessed), op.part("address")
         compare, size, change = op.part("compare"), dtype.storage_bits // 8, lane_atomics.step(op.kind, dtype)
         assert address is not None
-        raw = _bytes(self.threads(self.values[op.value]), dtype, n)
-        expected = raw if compare is None else _bytes(self.threads(self.values[compare]), dtype, n)
+        raw = _element_bytes(self.threads(self.values[op.value]), dtype, n)
+        expected = raw if compare is None else _element_bytes(self.threads(self.values[compare]), dtype, n)
         found = np.full((self.machine.threads, n * size), 0xA5, np.uint8)
         for i in reversed(range(n)):  # the last elements and threads first: nobody may rely on another order
             k, begin = i // op.width, i * size
@@ -333,7 +333,7 @@ class _Workgroup:
         carried = [self.values[v] for v in op.iter_args]
         body = op.body.block
         while index < upper:
-            self.values[body.args[0]] = _number(index, op.lb.type)
+            self.values[body.args[0]] = _typed_constant(index, op.lb.type)
             self.values.update(zip(body.args[1:], carried, strict=True))
             carried = self.block(body)
             index += step
@@ -357,7 +357,7 @@ class _Workgroup:
         self.values.update(zip(op.results, passed, strict=True))
 
 
-def _bytes(values: Array, dtype: DType, n: int) -> Array:
+def _element_bytes(values: Array, dtype: DType, n: int) -> Array:
     values = np.broadcast_to(values, (values.shape[0], n))
     return numbers.to_bytes(np.ascontiguousarray(values).reshape(-1), dtype).reshape(values.shape[0], -1).copy()
 
@@ -420,7 +420,7 @@ _HANDLERS: dict[str, Callable[[_Workgroup, Any], None]] = {
 
 def _constant(group: _Workgroup, op: Any) -> None:
     shape = types.shape_of(op.results[0].type)
-    group.values[op.results[0]] = np.broadcast_to(_number(op.value, op.results[0].type), (1, *shape) if shape else (1,))
+    group.values[op.results[0]] = np.broadcast_to(_typed_constant(op.value, op.results[0].type), (1, *shape) if shape else (1,))
 
 
 def _constants(group: _Workgroup, op: Any) -> None:

@@ -57,7 +57,7 @@ def _masked(program: ProgramValues, place: ProgramPlace) -> str:
     return program.define("int1", place.shape, f"tile.andi {place.mask}, {some.name} : {kind}", hidden=True).name
 
 
-def _words(program: ProgramValues) -> str:
+def _order_and_scope(program: ProgramValues) -> str:
     return f"{program.rng.choice(_ORDERS)} {program.rng.choice(_SCOPES)}"
 
 
@@ -75,7 +75,7 @@ def _shared(program: ProgramValues) -> None:
     element, shape = program.rng.choice(_COMMUTING[kind]), program.some_shape()
     value = _operand(program, element, shape)
     value.used = True
-    head = f"{program.name()} = tile.atomic_rmw {kind} {_words(program)}"
+    head = f"{program.name()} = tile.atomic_rmw {kind} {_order_and_scope(program)}"
     if not shape:
         name = _memory(program, element, 1, _drawn(element))
         program.line(f"{head} %{name}, {value.name} : !tile.ptr<{dtype(element).ir}>")
@@ -93,7 +93,7 @@ def _alone(program: ProgramValues, operation: str, element: str, kind: str, oper
     shape = program.some_shape()
     values = [program.load(element, shape, whole=True, kind=kind) if shape else program.need(element, ()) for _ in range(operands)]
     given = ", ".join(value.name for value in values)
-    head = f"tile.{operation} {_words(program)}"
+    head = f"tile.{operation} {_order_and_scope(program)}"
     if not shape:
         name, moved, pointer = _memory(program, element, program.programs, kind), program.name(), f"!tile.ptr<{dtype(element).ir}>"
         program.line(f"{moved} = tile.addptr %{name}, %pid : {pointer}, i32")

@@ -47,7 +47,7 @@ def load(
     shape = pointer.shape
     for name, operand in (("mask", mask), ("other", other)):
         if isinstance(operand, RuntimeValue) and operand.is_tile:
-            shape = _joined(name, shape, operand)
+            shape = _broadcast_shape(name, shape, operand)
     pointer = stretched(b, pointer, shape)
     mask = None if mask is None else fitted_mask(b, mask, shape)
     other = None if other is None else fitted(b, other, element_of(pointer), shape)
@@ -88,7 +88,7 @@ def shape_of_access(pointer: RuntimeValue, operands: Sequence[tuple[str, Any]]) 
     shape = pointer.shape
     for name, operand in operands:
         if isinstance(operand, RuntimeValue) and operand.is_tile:
-            shape = _joined(name, shape, operand)
+            shape = _broadcast_shape(name, shape, operand)
     if shape != pointer.shape:
         raise CompileError(
             f"a value or mask of shape {list(shape)} does not fit pointers of shape {list(pointer.shape)}",
@@ -109,7 +109,7 @@ def checked_pointer(pointer: Any, function: str) -> RuntimeValue:
     return pointer
 
 
-def _joined(name: str, shape: tuple[int, ...], operand: RuntimeValue) -> tuple[int, ...]:
+def _broadcast_shape(name: str, shape: tuple[int, ...], operand: RuntimeValue) -> tuple[int, ...]:
     if not shape:
         raise CompileError(
             f"the pointer is a scalar, but `{name}` is {named(operand)}",

@@ -96,7 +96,7 @@ def _bind_one(entry: Entry, parameter: Parameter, value: Any) -> Bound:
     if isinstance(value, Scalar):
         return _typed(what, parameter, value)
     if isinstance(value, bytes) and len(value) == parameter.size:
-        return _bytes(what, parameter, value)
+        return _small_struct(what, parameter, value)
     if is_array(value) or value is None:
         # Machine code tells pointers from integers only by use: an 8-byte integer may be either.
         if dtype(parameter.dtype).is_int and parameter.size == 8:
@@ -105,7 +105,7 @@ def _bind_one(entry: Entry, parameter: Parameter, value: Any) -> Bound:
     return Scalar(scalar(what, value, dtype(parameter.dtype)), parameter.dtype)
 
 
-def _bytes(what: str, parameter: Parameter, value: bytes) -> Struct:
+def _small_struct(what: str, parameter: Parameter, value: bytes) -> Struct:
     """As many bytes as a number has: a small struct by value. Eight could be memory to point to as well, so they are refused."""
     if dtype(parameter.dtype).is_int and parameter.size == 8:
         raise LaunchError(

@@ -26,11 +26,11 @@ def launch_of(info: TargetInfo, values: Mapping[str, Any], grid: tuple[int, int,
     for name, array in arrays:
         number = next(n for n, store in enumerate(stores) if store.holds(array))
         buffers[name] = BufferPlacement(number, array.address - stores[number].start, stores[number].nbytes)
-    scalars = {name: _number(value) for name, value in values.items() if value is not None and name not in buffers}
+    scalars = {name: _python_number(value) for name, value in values.items() if value is not None and name not in buffers}
     return LaunchArguments(grid, scalars, buffers)
 
 
-def _number(value: Any) -> int | float:
+def _python_number(value: Any) -> int | float:
     """A scalar argument, which may be typed (`np.float32(2)`, `Scalar`), as a Python number."""
     plain = value.value if isinstance(value, Scalar) else value
     item = getattr(plain, "item", None)

@@ -27,7 +27,7 @@ def struct(what: str, parameter: Parameter, value: Any) -> Struct:
 
     They are taken as they are: the layout, padding too, is the caller's, and an address in them is a number like any other.
     """
-    data = _bytes(value)
+    data = _struct_bytes(value)
     if data is None:
         message = f"{what} is a struct of {parameter.size} bytes, not {value!r}"
         raise LaunchError(message, code="TFW0328", help=_HELP)
@@ -36,7 +36,7 @@ def struct(what: str, parameter: Parameter, value: Any) -> Struct:
     return Struct(data)
 
 
-def _bytes(value: Any) -> bytes | None:
+def _struct_bytes(value: Any) -> bytes | None:
     if isinstance(value, Struct):
         return value.data
     if isinstance(value, np.ndarray | np.void):

@@ -23,19 +23,19 @@ def _power_of_two(value: Any) -> str | None:
     return None
 
 
-def _count(value: Any) -> str | None:
+def _positive_int(value: Any) -> str | None:
     return None if _is_int(value) and value >= 1 else "a positive whole number"
 
 
 def _count_or_none(value: Any) -> str | None:
-    return None if value is None else _count(value) and "a positive whole number or None"
+    return None if value is None else _positive_int(value) and "a positive whole number or None"
 
 
 def _flag(value: Any) -> str | None:
     return None if isinstance(value, bool) else "True or False"
 
 
-def _plain(value: Any) -> Any:
+def _python_number(value: Any) -> Any:
     """A whole number or a truth value of another library (NumPy's) as Python's own; anything else as it is."""
     if isinstance(value, int):
         return value
@@ -54,7 +54,7 @@ def _is_int(value: Any) -> bool:
 # Keyword of Triton's that every target understands -> what is wrong with a value (None when nothing).
 COMPILE_KEYWORDS: Mapping[str, Callable[[Any], str | None]] = {
     "num_warps": _power_of_two,
-    "num_stages": _count,
+    "num_stages": _positive_int,
     "num_ctas": _power_of_two,
     "maxnreg": _count_or_none,
     "enable_fp_fusion": _flag,
@@ -73,7 +73,7 @@ def resolve(
     keep_levels: bool = False,
 ) -> CompileOptions:
     """The options of one compilation; raises LaunchError TFW0320 for an unknown keyword, TFW0321 for a value out of range."""
-    keywords = {name: _plain(value) for name, value in keywords.items()}
+    keywords = {name: _python_number(value) for name, value in keywords.items()}
     for name, value in keywords.items():
         if name in COMPILE_KEYWORDS:
             wanted = COMPILE_KEYWORDS[name](value)

@@ -47,11 +47,11 @@ class VersionNotStated(Exception):
 def candidates() -> tuple[PluginCandidate, ...]:
     """Every plugin, by name, shadowed ones last."""
     local = local_plugins()
-    return _scan(tuple(sys.path), local)
+    return _scan_distributions(tuple(sys.path), local)
 
 
 @lru_cache(maxsize=4)
-def _scan(path: tuple[str, ...], local: tuple[LocalPlugin, ...] = ()) -> tuple[PluginCandidate, ...]:
+def _scan_distributions(path: tuple[str, ...], local: tuple[LocalPlugin, ...] = ()) -> tuple[PluginCandidate, ...]:
     from importlib.metadata import entry_points  # 25 ms, so only where a plugin is looked for
 
     found = [_candidate(entry) for entry in entry_points(group=ENTRY_POINT_GROUP)]

@@ -42,8 +42,8 @@ def _check_one(plugin: str, info: TargetInfo) -> None:
         _want(isinstance(getattr(info, field), str), f"{who}: {field} is not a string")
     located = isinstance(info.backend, str) and BACKEND.fullmatch(info.backend)
     _want(located, f"{who}: backend {info.backend!r} is not 'module:Class'")
-    _words(who, "provides", info.provides, PROVIDES)
-    _words(who, "wants", info.wants, FACTS)
+    _check_words(who, "provides", info.provides, PROVIDES)
+    _check_words(who, "wants", info.wants, FACTS)
     _want(isinstance(info.aliases, tuple), f"{who}: aliases is not a tuple")
     for alias in info.aliases:
         _want(isinstance(alias, str) and NAME.fullmatch(alias), f"{who}: {alias!r} is not an alias")
@@ -59,7 +59,7 @@ def _check_one(plugin: str, info: TargetInfo) -> None:
             _want(isinstance(key, str) and isinstance(value, kind), f"{who}: {field}[{key!r}] is not a {kind.__name__}")
 
 
-def _words(who: str, field: str, words: Any, known: tuple[str, ...]) -> None:
+def _check_words(who: str, field: str, words: Any, known: tuple[str, ...]) -> None:
     _want(isinstance(words, frozenset), f"{who}: {field} is not a frozenset")
     for word in words:
         _want(word in known, f"{who}: {field} has {word!r}; known are {', '.join(known)}")

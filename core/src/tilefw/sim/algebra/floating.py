@@ -234,7 +234,7 @@ class FloatLanes(Algebra):
             return encode(add_odd(high.astype(np.float64), low), fmt, rounding)
         total = high.astype(np.float64) + low
         error = (high.astype(np.float64) - total) + low
-        return _step(total, -np.sign(error), rounding, reverse=True).view(np.uint64)
+        return _directed(total, -np.sign(error), rounding, reverse=True).view(np.uint64)
 
 
 def _round_bf16(x: Array) -> Array:
@@ -267,10 +267,10 @@ def _exact_sign(x: Array, q: Array, y: Array) -> Array:
 
 def _direct(nearest: Array, side: Any, rounding: str) -> Array:
     """The nearest result moved to a directed rounding; `side(q)` is the sign of (exact - q)."""
-    return nearest if rounding == "rn" else _step(nearest, side(nearest), rounding)
+    return nearest if rounding == "rn" else _directed(nearest, side(nearest), rounding)
 
 
-def _step(nearest: Array, side: Array, rounding: str, reverse: bool = False) -> Array:
+def _directed(nearest: Array, side: Array, rounding: str, reverse: bool = False) -> Array:
     side = -side if reverse else side
     if rounding == "rn":
         return nearest
@@ -303,7 +303,7 @@ def _directed_fma_f64(x: Array, y: Array, z: Array, rounding: str, saturate: boo
             side = -1 if near > 0 else 1
         else:
             side = (exact > Fraction(near)) - (exact < Fraction(near))
-        result[index] = _step(np.float64(near).reshape(1), np.array([float(side)]), rounding)[0]
+        result[index] = _directed(np.float64(near).reshape(1), np.array([float(side)]), rounding)[0]
         cancelled = values[0] * values[1] != 0 or math.copysign(1, values[2]) < 0
         if exact == 0 and rounding == "rm" and not product and math.copysign(1, near) > 0 and cancelled:
             result[index] = -0.0

@@ -84,7 +84,7 @@ class ShadowLanes:
             where = np.zeros((1, 1, 1), dtype=np.bool_)
             for mark in marks:
                 where = where | mark
-            return _spread(result, self._across(name, where))
+            return _poisoned(result, self._across(name, where))
 
         return call
 
@@ -357,7 +357,7 @@ class ShadowLanes:
         self.base.require(p.bits, message)
 
 
-def _spread(result: Any, where: Array) -> Any:
+def _poisoned(result: Any, where: Array) -> Any:
     if isinstance(result, tuple):
         return tuple(Shadowed(r, _filled(where, r)) for r in result)
     return Shadowed(result, _filled(where, result))

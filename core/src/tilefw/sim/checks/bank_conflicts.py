@@ -22,10 +22,10 @@ class BankConflicts(Check):
 
     def access(self, lanes: NumpyLanes, access: Access) -> None:
         if access.space in ("shared", "generic"):
-            _count(lanes, access.pieces, access.size)
+            _count_conflicts(lanes, access.pieces, access.size)
 
 
-def _count(lanes: NumpyLanes, pieces: list[Piece], size: int) -> None:
+def _count_conflicts(lanes: NumpyLanes, pieces: list[Piece], size: int) -> None:
     """Add this access's conflicts to the counter `bank_conflicts`."""
     banks = lanes.launch.chip.shared_banks
     words = max(1, size // _BANK_BYTES)

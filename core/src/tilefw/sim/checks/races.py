@@ -404,11 +404,11 @@ class Races(Check):
         for slot, wave in zip(slots.tolist(), waves.tolist(), strict=True):
             group = int(batch.workgroups[slot])
             if order in _ACQUIRES:
-                _join(self._known.setdefault(group, {}), self._seen.get(group, {}))
+                _join_clocks(self._known.setdefault(group, {}), self._seen.get(group, {}))
             if order in _RELEASES:
                 fenced = self._fenced.setdefault(group, {})
-                _join(fenced, self._known.get(group, {}))
-                _join(fenced, {group: batch.clocks[slot, wave].copy()})
+                _join_clocks(fenced, self._known.get(group, {}))
+                _join_clocks(fenced, {group: batch.clocks[slot, wave].copy()})
                 batch.clocks[slot, wave, wave] += 1
 
     def accessed(self, lanes: NumpyLanes, access: Access) -> None:
@@ -428,14 +428,14 @@ class Races(Check):
         group = int(batch.workgroups[slot])
         released = self._released.get(key)
         if released is not None and kind != "write":
-            _join((self._known if order in _ACQUIRES else self._seen).setdefault(group, {}), released)
+            _join_clocks((self._known if order in _ACQUIRES else self._seen).setdefault(group, {}), released)
         if kind == "read":
             return
         knowledge = self._released.setdefault(key, {})
-        _join(knowledge, self._fenced.get(group, {}))
+        _join_clocks(knowledge, self._fenced.get(group, {}))
         if order in _RELEASES:
-            _join(knowledge, self._known.get(group, {}))
-            _join(knowledge, {group: batch.clocks[slot, wave].copy()})
+            _join_clocks(knowledge, self._known.get(group, {}))
+            _join_clocks(knowledge, {group: batch.clocks[slot, wave].copy()})
             batch.clocks[slot, wave, wave] += 1
 
 
@@ -447,7 +447,7 @@ def _covers(knowledge: Knowledge, group: int, wave: int, clock: int) -> bool:
     return bool((clocks.min() if wave == SEVERAL_WAVES else clocks[wave]) >= clock)
 
 
-def _join(into: Knowledge, other: Knowledge) -> None:
+def _join_clocks(into: Knowledge, other: Knowledge) -> None:
     for group, clocks in other.items():
         known = into.get(group)
         into[group] = clocks.copy() if known is None else np.maximum(known, clocks)

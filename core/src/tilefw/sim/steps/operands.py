@@ -24,7 +24,7 @@ def fetch(before: Sequence[Placed]) -> Step:
             if isinstance(operand, Special):
                 frame.registers[slot], frame.poison[slot] = operand.meaning(lanes), None
             else:
-                _join(lanes, frame, slot, operand)
+                _join_registers(lanes, frame, slot, operand)
 
     return step
 
@@ -38,15 +38,15 @@ def around(step: Step, before: Sequence[Placed], after: Sequence[Placed]) -> Ste
         if frame.merge is not None:
             # Lanes that do not act keep what the parts hold.
             for slot, operand in after:
-                _join(lanes, frame, slot, operand)
+                _join_registers(lanes, frame, slot, operand)
         step(lanes, frame)
         for slot, operand in after:
-            _split(lanes, frame, slot, operand)
+            _split_registers(lanes, frame, slot, operand)
 
     return whole
 
 
-def _join(lanes: NumpyLanes, frame: Frame, slot: int, operand: Registers) -> None:
+def _join_registers(lanes: NumpyLanes, frame: Frame, slot: int, operand: Registers) -> None:
     parts = [frame.registers[p.index] for p in operand.parts]
     marks = [frame.poison[p.index] for p in operand.parts]
     frame.registers[slot], frame.poison[slot] = lanes.join(parts), None
@@ -55,7 +55,7 @@ def _join(lanes: NumpyLanes, frame: Frame, slot: int, operand: Registers) -> Non
         frame.poison[slot] = lanes.join(clean)
 
 
-def _split(lanes: NumpyLanes, frame: Frame, slot: int, operand: Registers) -> None:
+def _split_registers(lanes: NumpyLanes, frame: Frame, slot: int, operand: Registers) -> None:
     bits = operand.parts[0].bits
     values = lanes.split(frame.registers[slot], bits)
     mark = frame.poison[slot]

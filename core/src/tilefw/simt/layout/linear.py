@@ -43,7 +43,7 @@ class LinearLayout:
         Elements come before registers in the order of what a lane holds.
         """
         basis = {name: 1 << (i + len(columns)) for i, name in enumerate(rows)} | {name: 1 << i for i, name in enumerate(columns)}
-        of = {kind: tuple(basis[name] for name in sorted((n for n in basis if n[0] == kind), key=_number)) for kind in "erl"}
+        of = {kind: tuple(basis[name] for name in sorted((n for n in basis if n[0] == kind), key=_bit_number)) for kind in "erl"}
         return LinearLayout((1 << len(rows), 1 << len(columns)), of["e"] + of["r"], of["l"], ())
 
     def __hash__(self) -> int:
@@ -315,6 +315,6 @@ def blocked(shape: Shape, order: Sequence[int], width: int, lanes: int, waves: i
     return LinearLayout(shape, (*inner, *take), lane, wave)
 
 
-def _number(bit: str) -> int:
+def _bit_number(bit: str) -> int:
     """The 3 of "r3"."""
     return int(bit[1:])

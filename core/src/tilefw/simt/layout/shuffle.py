@@ -52,10 +52,10 @@ class Shuffle:
 
     def instructions(self, bits: int) -> int:
         """How many shuffles of registers there are."""
-        return sum(_words(len(r.given), bits) for r in self.rounds if self.moves(r))
+        return sum(_shuffled_words(len(r.given), bits) for r in self.rounds if self.moves(r))
 
 
-def _words(elements: int, bits: int) -> int:
+def _shuffled_words(elements: int, bits: int) -> int:
     return ceil_div(elements * bits, _WORD)
 
 
@@ -136,7 +136,7 @@ def _threads(
             return None
         step = (0, place)
         if place.lane in lanes:
-            chosen = _copy(elements, element, found, len(target.register)) or _free(place, bit, lanes, places, registers)
+            chosen = _copied(elements, element, found, len(target.register)) or _free(place, bit, lanes, places, registers)
             if chosen is None:
                 return None
             step = chosen
@@ -147,7 +147,7 @@ def _threads(
     return receive, found
 
 
-def _copy(elements: f2.Subspace, element: int, found: list[_HardwareIndex], registers: int) -> tuple[int, _HardwareIndex] | None:
+def _copied(elements: f2.Subspace, element: int, found: list[_HardwareIndex], registers: int) -> tuple[int, _HardwareIndex] | None:
     """A lane bit that repeats what registers and lower lane bits have takes it from where these do."""
     used = elements.solve(element)
     if used is None:
@@ -212,6 +212,6 @@ def _cost(plan: Shuffle, bits: int) -> float:
     """Shuffles, selects (small elements are taken apart for them) and what packs small elements anew."""
     registers = sum(len(r.taken) for r in plan.rounds)
     selects = len(stages(plan.receive)) * registers + len(stages(plan.send)) * sum(len(r.given) for r in plan.rounds)
-    packing = _words(registers, bits) if bits < _WORD else 0
+    packing = _shuffled_words(registers, bits) if bits < _WORD else 0
     words = max(1, bits // _WORD)
     return plan.instructions(bits) * (1 + CYCLE_SLOTS) + selects * (2 if bits < _WORD else words) + packing

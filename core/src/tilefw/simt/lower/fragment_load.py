@@ -54,7 +54,7 @@ def match(shared: SharedLayout, layout: LinearLayout, bits: int, chip: ChipDescr
         for rule in (_straight, _crosswise) if load.transposed else (_straight,):
             places = rule(load, bits, registers, lanes)
             if places is not None:
-                found = _read(load, rule is _crosswise, places, registers, waves, start)
+                found = _fragment_read(load, rule is _crosswise, places, registers, waves, start)
                 if found is not None:
                     return found
     return None
@@ -92,7 +92,7 @@ def _crosswise(load: FragmentLoad, bits: int, registers: Sequence[int], lanes: S
     return [*held, *moving[:over]], [*(registers[i] for i in moving[:over]), *lanes[:rows]]
 
 
-def _read(
+def _fragment_read(
     load: FragmentLoad, transposed: bool, places: _Places, registers: Sequence[int], waves: Sequence[int], start: int
 ) -> FragmentRead | None:
     """The series of accesses, if everything but the place within a matrix moves whole rows."""

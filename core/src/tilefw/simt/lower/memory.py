@@ -35,7 +35,7 @@ def load(context: LoweringContext, op: ops.LoadOp) -> None:
             placed = Placed(scalar_address(context, op), mask, 1, range(1), [0])
         else:
             placed = _computed(context, op, layout, None, _is_fill(other))
-        context.put(op.results[0], layout, _load(context, op, layout, placed, other, op.pointer))
+        context.put(op.results[0], layout, _load_placed(context, op, layout, placed, other, op.pointer))
 
 
 def load_block(context: LoweringContext, op: ops.LoadBlockOp) -> None:
@@ -43,8 +43,8 @@ def load_block(context: LoweringContext, op: ops.LoadBlockOp) -> None:
     for layout in context.layouts(op.results[0]):
         assert layout is not None
         other = None if op.other is None else context.get(op.other, layout)
-        placed = _block(context, op, layout, None, _is_fill(other))
-        context.put(op.results[0], layout, _load(context, op, layout, placed, other, op.base))
+        placed = _placed_block(context, op, layout, None, _is_fill(other))
+        context.put(op.results[0], layout, _load_placed(context, op, layout, placed, other, op.base))
 
 
 def store(context: LoweringContext, op: ops.StoreOp) -> None:
@@ -69,7 +69,7 @@ def store(context: LoweringContext, op: ops.StoreOp) -> None:
 def store_block(context: LoweringContext, op: ops.StoreBlockOp) -> None:
     """One of the threads that hold an element stores it."""
     layout = context.assignment.layouts[op]
-    placed = _block(context, op, layout, context.address.only_copy(layout), False)
+    placed = _placed_block(context, op, layout, context.address.only_copy(layout), False)
     _store(context, op, layout, placed, context.get(op.value, layout), op.base)
 
 
@@ -80,10 +80,10 @@ def barrier(context: LoweringContext, op: ops.BarrierOp) -> None:
 
 def computed(context: LoweringContext, op: PointerOp, layout: LinearLayout) -> Placed:
     """The accesses of a tile access, each at an address of its own."""
-    return context.address.computed(op, layout, *_operands(context, op, layout))
+    return context.address.computed(op, layout, *_lane_operands(context, op, layout))
 
 
-def _operands(
+def _lane_operands(
     context: LoweringContext, op: PointerOp, layout: LinearLayout
 ) -> tuple[SSAValue, SSAValue | None, SSAValue | None]:
     """Pointer, offsets and mask of a tile access, once an access."""
@@ -98,11 +98,11 @@ def _computed(
     """The accesses of a tile access that `also` does not mask off, from a uniform base where that can be."""
     placed = None
     if context.offsets is not None:
-        placed = context.offsets.computed(op, layout, *_operands(context, op, layout), also, filled)
+        placed = context.offsets.computed(op, layout, *_lane_operands(context, op, layout), also, filled)
     return placed or _masked(context, computed(context, op, layout), also)
 
 
-def _block(context: LoweringContext, op: BlockAccess, layout: LinearLayout, also: SSAValue | None, filled: bool) -> Placed:
+def _placed_block(context: LoweringContext, op: BlockAccess, layout: LinearLayout, also: SSAValue | None, filled: bool) -> Placed:
     """The same for a block."""
     placed = None if context.offsets is None else context.offsets.block(op, layout, also, filled)
     return placed or _masked(context, context.address.block(op, layout), also)
@@ -128,7 +128,7 @@ def scalar_address(context: LoweringContext, op: ops.LoadOp | ops.StoreOp | Atom
     return context.builder.op("addi", pointer, context.address.scaled(context.scalars[op.offsets], size))
 
 
-def _load(
+def _load_placed(
     context: LoweringContext, op: Any, layout: LinearLayout | None, placed: Placed, other: SSAValue | None, base: SSAValue
 ) -> SSAValue:
     beyond = other
@@ -189,13 +189,13 @@ def _origins(value: SSAValue, seen: set[SSAValue]) -> set[int]:
         around = value.block.parent_op()
         if isinstance(around, FuncOp):
             return {value.index}
-        return _carried(around, value.index - 1, seen) if isinstance(around, ForOp) and value.index else {-1}
+        return _carried_buffers(around, value.index - 1, seen) if isinstance(around, ForOp) and value.index else {-1}
     if isinstance(value.owner, _THROUGH):
         return _origins(value.owner.operands[0], seen)
-    return _carried(value.owner, value.owner.results.index(value), seen) if isinstance(value.owner, ForOp) else {-1}
+    return _carried_buffers(value.owner, value.owner.results.index(value), seen) if isinstance(value.owner, ForOp) else {-1}
 
 
-def _carried(loop: ForOp, index: int, seen: set[SSAValue]) -> set[int]:
+def _carried_buffers(loop: ForOp, index: int, seen: set[SSAValue]) -> set[int]:
     """Where what a loop carries comes from: its start and every step."""
     last = loop.body.block.last_op
     assert last is not None

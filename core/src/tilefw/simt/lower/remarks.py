@@ -29,16 +29,16 @@ def of_dots(dots: Iterable[tuple[DotOp, DotLayouts]], chip: ChipDescription) -> 
     """The attribute for a function with these dots; none where all is as a user expects."""
     found = (_of_dot(op, layouts, chip) for op, layouts in dots)
     once = dict.fromkeys(remark for remark in found if remark is not None)  # an unrolled loop has the same dot many times
-    return {_ATTRIBUTE: ArrayAttr([_written(remark) for remark in once])} if once else {}
+    return {_ATTRIBUTE: ArrayAttr([_attribute_of(remark) for remark in once])} if once else {}
 
 
 def remarks_of(function: FuncOp) -> tuple[Remark, ...]:
     """The remarks on a lane function."""
     attribute = function.attributes.get(_ATTRIBUTE)
-    return tuple(map(_read, attribute.data)) if isinstance(attribute, ArrayAttr) else ()
+    return tuple(map(_remark_of, attribute.data)) if isinstance(attribute, ArrayAttr) else ()
 
 
-def _written(remark: Remark) -> DictionaryAttr:
+def _attribute_of(remark: Remark) -> DictionaryAttr:
     """Texts by name; of a place its file, line and column."""
     found: dict[str, Attribute] = {name: string_attr(getattr(remark, name)) for name in ("code", "message", "help")}
     if (place := remark.place) is not None:
@@ -46,7 +46,7 @@ def _written(remark: Remark) -> DictionaryAttr:
     return DictionaryAttr(found)
 
 
-def _read(attribute: Any) -> Remark:
+def _remark_of(attribute: Any) -> Remark:
     members = attribute.data
     texts = {name: each.data for name, each in members.items() if isinstance(each, StringAttr)}
     numbers = {name: each.value.data for name, each in members.items() if isinstance(each, IntegerAttr)}

@@ -42,10 +42,10 @@ def join(context: LoweringContext, op: JoinOp) -> None:
     """Registers of both, picked; where it depends on the thread which operand an element is of, chosen by the thread."""
     for layout in context.layouts(op.result):
         assert layout is not None
-        context.put(op.result, layout, _joined(context, op, layout))
+        context.put(op.result, layout, _lowered_join(context, op, layout))
 
 
-def _joined(context: LoweringContext, op: JoinOp, layout: LinearLayout) -> SSAValue:
+def _lowered_join(context: LoweringContext, op: JoinOp, layout: LinearLayout) -> SSAValue:
     builder = context.builder
     half, source = layout.slice(len(layout.shape) - 1)
     assert half == joined_half(layout)

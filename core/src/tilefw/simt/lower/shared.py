@@ -46,14 +46,14 @@ def read(context: LoweringContext, op: LoadSharedOp) -> None:
     dot = dot_of(op)
     if dot is not None:
         steps = steps_of(op, dot, context.assignment.dots[dot])
-        context.steps[op.results[0]] = lambda step: _read(context, op, steps.layout, steps.offsets[step])
+        context.steps[op.results[0]] = lambda step: _load_from_shared(context, op, steps.layout, steps.offsets[step])
         return
     for layout in context.layouts(op.results[0]):
         assert layout is not None
-        context.put(op.results[0], layout, _read(context, op, layout))
+        context.put(op.results[0], layout, _load_from_shared(context, op, layout))
 
 
-def _read(context: LoweringContext, op: LoadSharedOp, layout: LinearLayout, flip: int = 0) -> SSAValue:
+def _load_from_shared(context: LoweringContext, op: LoadSharedOp, layout: LinearLayout, flip: int = 0) -> SSAValue:
     view, here = context.views[op.view], context.builder.location
     context.builder.location = op.location
     value = shared_access.read(
@@ -76,16 +76,16 @@ def write(context: LoweringContext, op: StoreSharedOp) -> None:
 def copy_block(context: LoweringContext, op: CopyBlockOp) -> None:
     """A block, straight to its place in the buffer."""
     layout = context.assignment.layouts[op]
-    _copy(context, op, layout, context.address.block(op, layout), op.base)
+    _start_copy(context, op, layout, context.address.block(op, layout), op.base)
 
 
 def copy(context: LoweringContext, op: CopyOp) -> None:
     """Elements at computed addresses."""
     layout = context.assignment.layouts[op]
-    _copy(context, op, layout, computed(context, op, layout), op.pointer)
+    _start_copy(context, op, layout, computed(context, op, layout), op.pointer)
 
 
-def _copy(context: LoweringContext, op: CopyOp | CopyBlockOp, layout: LinearLayout, source: Placed, base: SSAValue) -> None:
+def _start_copy(context: LoweringContext, op: CopyOp | CopyBlockOp, layout: LinearLayout, source: Placed, base: SSAValue) -> None:
     builder, view = context.builder, context.views[op.view]
     bits = shared_access.storage_bits(op.view.type.element)  # type: ignore[attr-defined]
     address, slots, immediates = shared_access.copy_addresses(context, view.address, view.layout, layout, source.width, bits)

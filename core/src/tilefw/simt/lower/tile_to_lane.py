@@ -44,7 +44,7 @@ class TileToLane(ModulePass):
     def from_pass_spec(cls, spec: ArgSpec) -> TileToLane:
         """The pass of a textual pipeline; raises ValueError for options that a plain chip does not have."""
         given = dict(spec.normalize_parameter_names().parameters)
-        facts = {name: _number(given.pop(name, (default,)), name) for name, default in _PLAIN.items()}
+        facts = {name: _single_int(given.pop(name, (default,)), name) for name, default in _PLAIN.items()}
         if given:
             raise ValueError(f"tile-to-lane has no option {', '.join(sorted(given))}; it has {', '.join(_PLAIN)}")
         waves = facts.pop("waves")
@@ -63,7 +63,7 @@ class TileToLane(ModulePass):
 _PLAIN = {"lanes": 32, "waves": 4, "access_bytes": 16, "pointer_bits": 64, "shared_bytes": 49152, "shuffles": 1, "copies": 0}
 
 
-def _number(values: Sequence[object], name: str) -> int:
+def _single_int(values: Sequence[object], name: str) -> int:
     if len(values) != 1 or not isinstance(values[0], int):
         raise ValueError(f"the option {name} of tile-to-lane is one integer")
     return values[0]

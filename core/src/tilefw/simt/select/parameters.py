@@ -14,7 +14,7 @@ from tilefw.tile import types
 
 def parameters(function: FuncOp, pointer_bits: int) -> tuple[Parameter, ...]:
     """All of them, in order, naturally aligned as in C; `readonly` pointers are those no store can reach."""
-    written = _written(function)
+    written = _written_arguments(function)
     result: list[Parameter] = []
     offset = 0
     names = function.arg_attrs.data if function.arg_attrs is not None else [None] * len(function.body.block.args)
@@ -37,7 +37,7 @@ def parameters(function: FuncOp, pointer_bits: int) -> tuple[Parameter, ...]:
     return tuple(result)
 
 
-def _written(function: FuncOp) -> set[int] | None:
+def _written_arguments(function: FuncOp) -> set[int] | None:
     """The arguments that stores and atomics go through; None when one's argument is unknown."""
     found: set[int] = set()
     for op in function.walk():

@@ -280,14 +280,14 @@ def _wrap(value: int | float, name: str) -> int:
     return int(value) & ((1 << bits_of(name)) - 1)
 
 
-def _joined(op: Operation, n: int) -> Sequence[tuple[SSAValue, int]]:
+def _joined_elements(op: Operation, n: int) -> Sequence[tuple[SSAValue, int]]:
     return [(v, i) for v in op.operands for i in range(size_of(v.type))]
 
 
 _ORIGINS: dict[type, Callable[[Any, int], Sequence[tuple[SSAValue, int]]]] = {
     lane.SplatOp: lambda op, n: [(op.source, 0)] * n,
     lane.PickOp: lambda op, n: [(op.operands[0], i) for i in op.indices],
-    lane.JoinOp: _joined,
+    lane.JoinOp: _joined_elements,
 }
 _MAKERS: dict[type, Callable[[Values, Any, LaneVector, int], RegisterPiece]] = {
     lane.ConstantOp: Values._constant, lane.ConstantsOp: Values._constants, lane.UniformOp: Values._uniform,

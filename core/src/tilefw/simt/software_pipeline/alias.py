@@ -31,7 +31,7 @@ class LoopWrites:
                 self._add(op)
 
     def _add(self, op: Operation) -> None:
-        pointer = _written(op)
+        pointer = _written_pointer(op)
         roots = None if pointer is None else arguments_of(pointer)
         if roots is None:
             self._anything = True
@@ -48,7 +48,7 @@ class LoopWrites:
         return roots is None or not self._disjoint or not roots.isdisjoint(self._written)
 
 
-def _written(op: Operation) -> SSAValue | None:
+def _written_pointer(op: Operation) -> SSAValue | None:
     """The pointer through which an op writes; None for one that may change anything."""
     if isinstance(op, ops.StoreBlockOp):
         return op.base

@@ -100,7 +100,7 @@ class _SharedBudget:
 
     def __init__(self, function: FuncOp, limit: int) -> None:
         taken = [op.type for op in function.walk() if isinstance(op, AllocSharedOp)]
-        self.left = limit - sum(_bytes(type) * max(1, type.slots) for type in taken)
+        self.left = limit - sum(_buffer_bytes(type) * max(1, type.slots) for type in taken)
         self.views: dict[tuple[SSAValue, Block], SSAValue] = {}
 
     def store(self, value: SSAValue, loop: ForOp) -> bool:
@@ -110,9 +110,9 @@ class _SharedBudget:
         view = self.views.get((value, block))
         if view is None:
             type = shared(0, types.shape_of(value.type), types.element_of(value.type))
-            if _bytes(type) > self.left:
+            if _buffer_bytes(type) > self.left:
                 return False
-            self.left -= _bytes(type)
+            self.left -= _buffer_bytes(type)
             alloc = AllocSharedOp(type)
             view = self.views[value, block] = alloc.results[0]
             view.name_hint = value.name_hint
@@ -143,7 +143,7 @@ def _before(place: Operation, op: Operation) -> None:
     place.parent.insert_op_before(op, place)
 
 
-def _bytes(type: SharedType) -> int:
+def _buffer_bytes(type: SharedType) -> int:
     total = bits_of(types.dtype_of(type.element).ir) // 8
     for extent in type.shape:
         total *= extent

@@ -33,18 +33,18 @@ def stage(loop: ForOp, loads: Collection[Load], machine: LaneMachine) -> None:
     outside = Emitter(loop)
     for dot in [op for op in loop.body.block.ops if isinstance(op, DotOp)]:
         place = Emitter(dot, outside)
-        mine = sorted((load for load in loads if _factor_of(load, loop) is dot), key=_bytes)
+        mine = sorted((load for load in loads if _factor_of(load, loop) is dot), key=_load_bytes)
         if len(mine) > 1 and _crowds(dot, mine, machine):
             for load in mine:
-                _read(load, _stored(load, place), dot, place)
+                _read_from_shared(load, _stored(load, place), dot, place)
             continue
         for load, view in [(load, _stored(load, place)) for load in mine]:
-            _read(load, view, dot, place)
+            _read_from_shared(load, view, dot, place)
 
 
 def _crowds(dot: DotOp, loads: Sequence[Load], machine: LaneMachine) -> bool:
     """Whether fewer workgroups have room in shared memory, side by side, than in the registers."""
-    chip, total = machine.chip, sum(map(_bytes, loads))
+    chip, total = machine.chip, sum(map(_load_bytes, loads))
     sums = types.dtype_of(dot.acc.type).storage_bits // 8 * math.prod(types.shape_of(dot.acc.type))
     registers = (sums + total) // 4 / SHARE
     return chip.shared_bytes // total < min(chip.processor_registers // registers, chip.processor_threads // machine.threads)
@@ -66,12 +66,12 @@ def _stored(load: Load, place: Emitter) -> SSAValue:
     return buffer
 
 
-def _read(load: Load, buffer: SSAValue, dot: DotOp, place: Emitter) -> None:
+def _read_from_shared(load: Load, buffer: SSAValue, dot: DotOp, place: Emitter) -> None:
     """Have the dot read from a buffer what it read from a load."""
     read = place.insert(LoadSharedOp(buffer)).results[0]
     read.name_hint = load.result.name_hint
     dot.operands = [read if operand is load.result else operand for operand in dot.operands]
 
 
-def _bytes(load: Load) -> int:
+def _load_bytes(load: Load) -> int:
     return types.dtype_of(load.result.type).storage_bits // 8 * math.prod(types.shape_of(load.result.type))

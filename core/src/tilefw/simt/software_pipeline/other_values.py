@@ -19,7 +19,7 @@ def with_other_values(load: Load, value: SSAValue, emitter: Emitter) -> SSAValue
     """`value`, which was copied for `load`, as the load itself would give it; made at the load's place."""
     if load.other is None or _is_zero(load.other):
         return value
-    mask = load.mask if isinstance(load, ops.LoadOp) else _inside(load, emitter)
+    mask = load.mask if isinstance(load, ops.LoadOp) else _within_bounds(load, emitter)
     return value if mask is None else emitter.row("select", mask, value, load.other)
 
 
@@ -28,7 +28,7 @@ def _is_zero(value: SSAValue) -> bool:
     return literal is not None and literal == 0 and math.copysign(1, literal) > 0
 
 
-def _inside(load: ops.LoadBlockOp, emitter: Emitter) -> SSAValue | None:
+def _within_bounds(load: ops.LoadBlockOp, emitter: Emitter) -> SSAValue | None:
     """Which elements of a block are within its bounds; what does not change in the loop is compared before it."""
     mask: SSAValue | None = None
     for dim, (offset, bound, check) in enumerate(zip(load.offsets, load.shape, load.checks, strict=True)):
@@ -41,7 +41,7 @@ def _inside(load: ops.LoadBlockOp, emitter: Emitter) -> SSAValue | None:
         if check == "both" and not _is_natural(offset):
             begin = _limit(place, place.constant(0, offset.type), offset, size)
             part = place.row("andi", part, place.row("ges", index, place.value(ops.SplatOp(begin, (size,)))))
-        mask = emitter.both(mask, _spread(place, part, dim, load.block))
+        mask = emitter.both(mask, _broadcast_row(place, part, dim, load.block))
     return mask
 
 
@@ -65,7 +65,7 @@ def _limit(place: Emitter, bound: SSAValue, offset: SSAValue, size: int) -> SSAV
     return place.value(build("trunci", place.row("mins", rest, place.constant(size, types.i64)), result=types.i32))
 
 
-def _spread(place: Emitter, part: SSAValue, dim: int, shape: tuple[int, ...]) -> SSAValue:
+def _broadcast_row(place: Emitter, part: SSAValue, dim: int, shape: tuple[int, ...]) -> SSAValue:
     """A row of one dim over a whole block."""
     for axis in range(len(shape)):
         if axis != dim:

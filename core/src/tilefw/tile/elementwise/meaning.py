@@ -183,11 +183,11 @@ def fused_wide(x: Array, y: Array, z: Array) -> Array:
 def two_product(x: Array, y: Array) -> tuple[Array, Array]:
     """x * y in f64 and its exact rounding error (Dekker, with Veltkamp's split)."""
     product = x * y
-    (xh, xl), (yh, yl) = _split(x), _split(y)
+    (xh, xl), (yh, yl) = _split_double(x), _split_double(y)
     return product, ((xh * yh - product) + xh * yl + xl * yh) + xl * yl
 
 
-def _split(x: Array) -> tuple[Array, Array]:
+def _split_double(x: Array) -> tuple[Array, Array]:
     scaled = 134217729.0 * x  # 2^27 + 1
     high = scaled - (scaled - x)
     return high, x - high

@@ -47,7 +47,7 @@ def compare(actual: Array, expected: EvaluatedValue) -> Comparison:
     A NaN equals any NaN; infinities equal themselves; zeros of either sign are equal where there is a bound, and must
     agree in sign where the reference is exact.
     """
-    got = _plain(actual)
+    got = _as_f64(actual)
     shape = got.shape
     want = np.broadcast_to(expected.x.reshape(-1)[: got.size], (got.size,)).reshape(shape)
     err = None if expected.err is None else expected.err.reshape(-1)[: got.size].reshape(shape)
@@ -67,7 +67,7 @@ def compare(actual: Array, expected: EvaluatedValue) -> Comparison:
     )
 
 
-def _plain(array: Any) -> Array:
+def _as_f64(array: Any) -> Array:
     """Floats of any format as f64, the rest as it is."""
     array = np.asarray(array)
     if array.dtype.kind in "fV" or array.dtype.name.startswith(("bfloat", "float")):

@@ -113,7 +113,7 @@ def _float(
     assert function is not None
     exact = function(*[o.x for o in operands])
     errors = [_flushed(o, dtype) if row.error.flush else o.err for o in operands]
-    spread, lost = _spread(row.error, function, operands, errors, exact)
+    spread, lost = _error_spread(row.error, function, operands, errors, exact)
     free = either(_any_free(operands), lost)
     if row.error.kind == "ulp":
         value = _approximate(row.error, operands, exact, spread, dtype)
@@ -136,7 +136,7 @@ def _flushed(operand: EvaluatedValue, dtype: DType) -> Array | None:
     return np.where(tiny, np.maximum(magnitude, err), err)
 
 
-def _spread(
+def _error_spread(
     rule: ErrorRule, function: Callable[..., Array], operands: Sequence[EvaluatedValue], errors: Sequence[Array | None],
     exact: Array,
 ) -> tuple[Array | None, Array | None]:

@@ -40,12 +40,12 @@ def _forward(launch: Any, op: ScanOp, values: list[EvaluatedValue], axis: int) -
     first = cut(values, axis, 0, 1)
     second = function_of(op.combine, launch.fusion, keep_rounding=False)(first, cut(values, axis, 1, 2))
     if op.extent == 2:
-        return _joined([first, second], axis)
+        return _concatenated([first, second], axis)
     results = combined(op, values, AxisCombiner(axis, running=True), launch.fusion, scan_by_function)
-    return _joined([first, second, cut(results, axis, 2, None)], axis)
+    return _concatenated([first, second, cut(results, axis, 2, None)], axis)
 
 
-def _joined(groups: Sequence[Sequence[EvaluatedValue]], axis: int) -> list[EvaluatedValue]:
+def _concatenated(groups: Sequence[Sequence[EvaluatedValue]], axis: int) -> list[EvaluatedValue]:
     """Pieces along the axis, one after the other, of each of the scanned values."""
     return [concatenated(pieces, axis) for pieces in zip(*groups, strict=True)]
 
@@ -69,7 +69,7 @@ def _halves(function: Function, values: list[EvaluatedValue], axis: int) -> list
         return values
     half = 1 << (length - 1).bit_length() - 1
     left, right = (_halves(function, cut(values, axis, *bounds), axis) for bounds in ((0, half), (half, None)))
-    return _joined([left, function(cut(left, axis, half - 1, half), right)], axis)
+    return _concatenated([left, function(cut(left, axis, half - 1, half), right)], axis)
 
 
 def _windows(function: Function, values: list[EvaluatedValue], axis: int) -> list[EvaluatedValue]:
@@ -77,7 +77,7 @@ def _windows(function: Function, values: list[EvaluatedValue], axis: int) -> lis
     length, distance = _length(values, axis), 1
     while distance < length:
         reached = function(cut(values, axis, 0, length - distance), cut(values, axis, distance, None))
-        values = _joined([cut(values, axis, 0, distance), reached], axis)
+        values = _concatenated([cut(values, axis, 0, distance), reached], axis)
         distance *= 2
     return values
 
@@ -90,11 +90,11 @@ def _runs(function: Function, values: list[EvaluatedValue], axis: int) -> list[E
     done = [pieces[0]]
     for piece in pieces[1:]:
         done.append(function(cut(done[-1], axis, -1, None), piece))
-    return _joined(done, axis)
+    return _concatenated(done, axis)
 
 
 def _one_by_one(function: Function, values: list[EvaluatedValue], axis: int) -> list[EvaluatedValue]:
     found = [cut(values, axis, 0, 1)]
     for at in range(1, _length(values, axis)):
         found.append(function(found[-1], cut(values, axis, at, at + 1)))
-    return _joined(found, axis)
+    return _concatenated(found, axis)

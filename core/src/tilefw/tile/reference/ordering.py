@@ -133,7 +133,7 @@ class Ordering:
         if not self._left:
             return
         for clock in self._found(addresses):
-            _join(self._clocks.setdefault(program, {program: 0}), clock)
+            _join_clocks(self._clocks.setdefault(program, {program: 0}), clock)
 
     def release(self, program: int, addresses: Array) -> None:
         """Whoever acquires one of these elements has seen what the program did up to here."""
@@ -145,7 +145,7 @@ class Ordering:
             key = 0 if before is None else id(before)
             if key not in joined:
                 clock = dict(own)
-                _join(clock, before or {})
+                _join_clocks(clock, before or {})
                 joined[key] = clock
             self._left[address] = joined[key]
 
@@ -160,7 +160,7 @@ def _by_pair(a: Array, b: Array, function: Callable[[int, int], int]) -> Array:
     return np.array([function(int(x), int(y)) for x, y in pairs.T], np.int64)[inverse.reshape(-1)].reshape(a.shape)
 
 
-def _join(clock: Clock, other: Clock) -> None:
+def _join_clocks(clock: Clock, other: Clock) -> None:
     for program, count in other.items():
         if clock.get(program, 0) < count:
             clock[program] = count

@@ -168,7 +168,7 @@ class Origins:
         """An element depends on a row of the left operand, on a column of the right one, and on one element of the sum."""
         a, b, acc = (_full(frame[operand], types.shape_of(operand.type)) for operand in op.operands)
         rows, columns = (lambda x: x.max(-1, keepdims=True)), (lambda x: x.max(-2, keepdims=True))
-        marks = _union([_spread(a, rows), _spread(b, columns), acc])
+        marks = _union([_marks_spread(a, rows), _marks_spread(b, columns), acc])
         known = _known([a], rows) | _known([b], columns) | _known([acc])
         results[0].marks = self._not_finite(op, known, results[0], marks)
 
@@ -237,7 +237,7 @@ def _known(operands: Sequence[EvaluatedValue], spread: Callable[[Array], Array] 
     return spread(found)
 
 
-def _spread(value: EvaluatedValue, spread: Callable[[Array], Array]) -> EvaluatedValue:
+def _marks_spread(value: EvaluatedValue, spread: Callable[[Array], Array]) -> EvaluatedValue:
     """A value for its marks alone, each taken to all results that depend on it."""
     marks = {check: spread(np.broadcast_to(part, value.x.shape)) for check, part in (value.marks or {}).items()}
     return EvaluatedValue(value.x, marks=marks or None)
