@@ -7,18 +7,7 @@ from __future__ import annotations
 
 from tilefw_amd.chips import Chip
 
-_CONVERTED = ("f32", "f16", "bf16")
-_OF_CHIP = {
-    "gfx950": frozenset({
-        *(f"v_cvt_scalef32_pk_{to}_fp4" for to in _CONVERTED),
-        *(f"v_cvt_scalef32_pk_fp4_{of}" for of in _CONVERTED),
-        *(f"v_cvt_scalef32_pk32_{to}_{t}" for to in _CONVERTED for t in ("fp6", "bf6")),
-        *(f"v_cvt_scalef32_pk32_{t}_{of}" for of in ("f16", "bf16") for t in ("fp6", "bf6")),
-        *(f"v_cvt_scalef32_2xpk16_{t}_f32" for t in ("fp6", "bf6")),
-        *(f"v_cvt_scalef32_sr_pk_fp4_{of}" for of in _CONVERTED),
-        *(f"v_cvt_scalef32_sr_pk32_{t}_{of}" for of in _CONVERTED for t in ("fp6", "bf6")),
-    }),
-}
+_OF_CHIP: dict[str, frozenset[str]] = {}
 _ENCODINGS = ("_e32", "_e64", "_sdwa", "_dpp")
 
 

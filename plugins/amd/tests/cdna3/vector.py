@@ -20,10 +20,14 @@ VECTOR = {
 """The vector rows of all chips, those of the first where several have one; packed and matrix instructions aside."""
 
 
-def run(name: str, *columns: np.ndarray, mode: Mode | None = None, chip: Chip | None = None, **modifiers: Any) -> Any:
-    """The results for columns of unsigned patterns (or bool): one column, or a tuple of them."""
+Column = np.ndarray | tuple[np.ndarray, ...]
+"""Unsigned patterns or bool, and for a wide operand a tuple of its registers."""
+
+
+def run(name: str, *columns: Column, mode: Mode | None = None, chip: Chip | None = None, **modifiers: Any) -> Any:
+    """The results for columns of patterns: one column, or a tuple of them."""
     function = meaning(name, mode, chip, **modifiers)
-    count = len(columns[0])
+    count = len(columns[0][0] if isinstance(columns[0], tuple) else columns[0])
     waves = ceil_div(count, WAVE)
     with np.errstate(all="ignore"):
         found = function(lanes(waves), *(_waves(c, waves) for c in columns))

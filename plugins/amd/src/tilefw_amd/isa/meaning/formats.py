@@ -22,7 +22,8 @@ from tilefw_amd.isa.types import MATRIX_FORMATS
 HELD = 32
 """Elements of an operand in a lane, and elements that share a scale."""
 SCALE = "f8E8M0FNU"
-_FORMATS = {"fp6": "f6E2M3FN", "bf6": "f6E3M2FN", "fp4": "f4E2M1FN"}  # fp8 and bf8 are the chip's
+SMALL_FORMATS = {"fp6": "f6E2M3FN", "bf6": "f6E3M2FN", "fp4": "f4E2M1FN"}
+"""Formats of fewer than 8 bits, which have no NaN and no infinities (OCP MX 1.0). Which fp8 and bf8 are is the chip's."""
 _BITS = {"fp8": 8, "bf8": 8, "fp6": 6, "bf6": 6, "fp4": 4}
 
 
@@ -77,7 +78,7 @@ def _side(element: str, shape: FormatShape, chip: Chip) -> tuple[str, tuple[str,
             inner, register = (*_names("e", 5), *further), 6 * 32
         case _:
             inner, register = (*_names("e", 3), *_names("r", 2), *further), 32
-    return _FORMATS.get(element) or chip.float8[element], _names("l", along), inner, register
+    return SMALL_FORMATS.get(element) or chip.float8[element], _names("l", along), inner, register
 
 
 def operand_a(shape: FormatShape, chip: Chip) -> Fragment:

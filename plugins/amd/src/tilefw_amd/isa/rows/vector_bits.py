@@ -61,16 +61,17 @@ row(f"v_bitop3_b16 {_TERNARY.replace('b32', 'b16')}", vop3=0x233, since=4, modif
 )
 
 
+def next_random(lanes, a):
+    """The next number of a linear feedback register: a << 1, xor 0xC5 where the bit that leaves is set."""
+    left = lanes.compare(a, lanes.const(0, 32), "lt", True)
+    moved = lanes.shl(a, lanes.const(1, 32))
+    return lanes.select(left, lanes.xor(moved, lanes.const(0xC5, 32)), moved)
+
+
 @row("v_prng_b32 d:b32, a:b32", vop1=88, since=4, **VOP1)
 def v_prng_b32(m):
-    """The next number of a linear feedback register: a << 1, xor 0xC5 where the bit that leaves is set."""
-
-    def meaning(lanes, a):
-        left = lanes.compare(a, lanes.const(0, 32), "lt", True)
-        moved = lanes.shl(a, lanes.const(1, 32))
-        return lanes.select(left, lanes.xor(moved, lanes.const(0xC5, 32)), moved)
-
-    return meaning
+    """d = the number that follows a in a linear feedback register."""
+    return next_random
 
 
 for _pattern, _opcodes, _formula, _meaning in _LOGIC:

@@ -22,7 +22,7 @@ _BIAS, _NOT_A_NUMBER = 127, 255
 _QUIET = {"f32": 0x7FC00000, "f16": 0x7E00, "bf16": 0x7FC0}
 
 
-def _power(lanes, scale, up):
+def power_of(lanes, scale, up):
     """(The power of two to multiply with, as a signed number; whether the scale is NaN)."""
     field = exponent(lanes, scale, "f32")
     bias = lanes.const(_BIAS, 32)
@@ -30,22 +30,22 @@ def _power(lanes, scale, up):
     return power, lanes.compare(field, lanes.const(_NOT_A_NUMBER, 32), "eq", False)
 
 
-def _rescaled(lanes, a, source, power):
+def rescaled(lanes, a, source, power):
     """a * 2**power in f64, which holds it exactly."""
     return scaled(lanes, lanes.fconvert(a, source, "f64"), power, "f64", "rn", False)
 
 
-def _widened(lanes, byte, scale, source, to):
-    """An 8-bit float times the scale, rounded once."""
-    power, lost = _power(lanes, scale, True)
-    found = lanes.fconvert(_rescaled(lanes, byte, source, power), "f64", to)
+def widened(lanes, code, scale, source, to):
+    """A float of at most 8 bits times the scale, rounded once."""
+    power, lost = power_of(lanes, scale, up=True)
+    found = lanes.fconvert(rescaled(lanes, code, source, power), "f64", to)
     return lanes.select(lost, lanes.const(_QUIET[to], 32 if to == "f32" else 16), found)
 
 
 def _narrowed(lanes, a, scale, source, to, saturate):
     """`a` over the scale as an 8-bit float, rounded to nearest even."""
-    power, lost = _power(lanes, scale, False)
-    found = lanes.fconvert(_rescaled(lanes, a, source, power), "f64", to, saturate=saturate)
+    power, lost = power_of(lanes, scale, up=False)
+    found = lanes.fconvert(rescaled(lanes, a, source, power), "f64", to, saturate=saturate)
     return lanes.select(lost, lanes.fconvert(lanes.const(_QUIET["f32"], 32), "f32", to), found)
 
 
@@ -55,15 +55,15 @@ def _one(name, to, m):
     low, middle, high = (*(m.op_sel or (0, 0, 0)),)[:3]
     index = low + 2 * middle
 
-    def widened(lanes, a, scale):
-        return _widened(lanes, lanes.split(a, 8)[index], scale, fmt, to)
+    def one(lanes, a, scale):
+        return widened(lanes, lanes.split(a, 8)[index], scale, fmt, to)
 
     if to == "f32":
-        return widened
+        return one
 
     def into_half(lanes, a, scale, old):
         bottom, top = lanes.split(old, 16)
-        value = widened(lanes, a, scale)
+        value = one(lanes, a, scale)
         return lanes.join((bottom, value) if high else (value, top))
 
     return into_half
@@ -74,7 +74,7 @@ def _pair(name, to, m):
     fmt, first = m.chip.float8[name], 2 * (m.op_sel or (0,))[0]
 
     def meaning(lanes, a, scale):
-        return lanes.join([_widened(lanes, byte, scale, fmt, to) for byte in lanes.split(a, 8)[first : first + 2]])
+        return lanes.join([widened(lanes, byte, scale, fmt, to) for byte in lanes.split(a, 8)[first : first + 2]])
 
     return meaning
 
@@ -113,8 +113,8 @@ def _stochastic(name, source, m):
     fmt, saturate, cut = m.chip.float8[name], limit(m), 23 - MANTISSA[name]
 
     def meaning(lanes, a, b, scale, old):
-        power, lost = _power(lanes, scale, False)
-        value = lanes.fconvert(_rescaled(lanes, a, source, power), "f64", "f32")
+        power, lost = power_of(lanes, scale, up=False)
+        value = lanes.fconvert(rescaled(lanes, a, source, power), "f64", "f32")
         byte = cut_off(lanes, nudged(lanes, value, b, cut), fmt, saturate)
         parts = list(lanes.split(old, 8))
         parts[low_bit + 2 * high_bit] = lanes.select(lost, lanes.fconvert(lanes.const(_QUIET["f32"], 32), "f32", fmt), byte)
