@@ -17,6 +17,7 @@ from tilefw.api.timeline import Utilisation
 from tilefw.kernels.instance import instance
 from tilefw.kernels.reference import Reference
 from tilefw.kernels.spec import KernelSpec, Launch, Parameters
+from tilefw.kernels.stages import STAGE_OF, STAGES
 from tilefw.passes.requirements import required
 from tilefw.runtime import config
 from tilefw.runtime.arguments.binding import bind
@@ -28,16 +29,6 @@ from tilefw.runtime.launch import execute, facts_of
 from tilefw.runtime.plugins.loader import Target, find
 from tilefw.runtime.stage_clock import StageClock
 from tilefw.tile.reference.accuracy import Comparison
-
-STAGES = ("verify", "lower", "emit", "assemble", "simulate", "compare")
-
-# By the names under which steps are timed (`tilefw.runtime.stage_clock`).
-STAGE_OF = {
-    "requirements": "verify", "cache": "verify", "front end": "verify",
-    "passes": "lower", "lowering": "lower", "emit": "emit", "assemble": "assemble",
-    "load": "simulate", "copy in": "simulate", "execute": "simulate", "copy back": "simulate",
-    "reference": "compare",
-}
 
 
 @dataclass(frozen=True, slots=True)
