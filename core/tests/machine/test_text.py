@@ -56,7 +56,9 @@ def functions(draw):
                 tied=draw(st.sampled_from([(), ((0, 1),)])), implicit_uses=[piece() for _ in range(draw(st.integers(0, 1)))],
                 targets=draw(st.sampled_from([(), ("next",)])), buffer=draw(st.sampled_from([None, -1, 2])),
                 volatile=draw(st.booleans()), place=draw(st.sampled_from([None, Place("a b.py", 3, 4)])),
+                no_wrap=draw(st.sampled_from(["", "exact", "proven", "lost"])),
             ))
+            block.insts[-1].wide = draw(st.sampled_from([(), ((0, 2), (1, 0))]))
     return function
 
 

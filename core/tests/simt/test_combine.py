@@ -34,6 +34,25 @@ def test_a_product_read_once_goes_into_the_sum_from_either_side():
         assert lines[4] == "%4 = fma %0, %1, %2"
 
 
+def test_a_promise_of_exact_integers_holds_for_what_is_fused_if_both_made_it():
+    """A product that was a number of its own may have wrapped: nothing is known of the sum then."""
+    for outer, inner, fused in (
+        ("no_wrap", "no_wrap", " {no_wrap}"), ("no_wrap", "no_wrap=proven", " {no_wrap}"), ("no_wrap", "", " {no_wrap=lost}"),
+        ("no_wrap=proven", "no_wrap", " {no_wrap=proven}"), ("", "no_wrap", ""),
+    ):
+        product, total = (f" {{{said}}}" if said else "" for said in (inner, outer))
+        lines = combined("entry:", "%0 = in", "%1 = in", "%2 = in", f"%3 = mul %0, %1{product}", f"%4 = add %3, %2{total}")
+        assert lines[4] == f"%4 = fma %0, %1, %2{fused}"
+
+
+def test_what_only_decides_leaves_the_promise_of_the_others():
+    row = Fusion("choose", "compare", "choose_if", at=(0,), single=False, condition=True)
+    text = "%3 = compare %0, %1\n  %4 = choose %3, %1, %2 {no_wrap}"
+    (function,) = parse_functions(f'func @f target "t"\n  regs r: 0-9\nentry:\n  {text}\n', "test")
+    combine(function, Combiner({"choose": [row]}))
+    assert print_inst(list(function.insts())[1]).strip() == "%4 = choose_if %0, %1, %1, %2 {no_wrap}"
+
+
 def test_a_product_that_others_read_is_not_computed_twice():
     lines = ["%3 = mul %0, %1", "%4 = add %3, %2", "%5 = add %3, %0"]
     assert combined("entry:", "%0 = in", "%1 = in", "%2 = in", *lines)[3:] == lines

@@ -14,6 +14,8 @@ from test_tile_to_lane import agree
 
 from tilefw.simt import lane
 from tilefw.simt.description import LaneMachine
+from tilefw.simt.lane.promises import promise_of
+from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 
 OFFSETS = replace(PLAIN, name="offsets", offsets=True, shared_bytes=1 << 18)
 BOUNDED = replace(WIDE, name="bounded", offsets=True, bounded=True, bound_bytes=4, alignment=4, shared_bytes=1 << 18)
@@ -96,3 +98,44 @@ def test_a_bound_is_compared_once_for_all_that_its_divisor_holds_together(column
     function, *_ = lowered("matmul", {"n": columns}, BOUNDED, True)
     constants = [op for op in function.walk() if isinstance(op, lane.ConstantsOp)]
     assert [len(op.values) for op in constants] == [compared]
+
+
+# --- what is promised of the integers -----------------------------------------------------------------------------------------
+
+
+def promised(name: str, chip, small: bool = True) -> list[str]:
+    """What is promised of the ops that accesses with a base get their offsets from, the last ones."""
+    function, *_ = lowered(name, {}, chip, small)
+    found = []
+    for op in function.walk():
+        if isinstance(op, lane.MemoryOp) and op.part("base") is not None:
+            found += [promise_of(made) for made in makers(op.part("address"))]
+    return found
+
+
+def makers(value):
+    """The ops that compute the elements of a value, through those that only move them."""
+    owner = value.owner
+    if isinstance(owner, lane.JoinOp | lane.PickOp | lane.SplatOp):
+        return [made for operand in owner.operands for made in makers(operand)]
+    return [owner] if isinstance(owner, ElementwiseOp) else []
+
+
+def test_offsets_by_strides_that_are_known_never_wrap():
+    assert set(promised("vector_add", BOUNDED)) == {"proven"}
+
+
+def test_offsets_by_strides_of_the_launch_are_promised():
+    assert set(promised("strided_copy", BOUNDED)) == {"exact"}
+
+
+def test_the_kernels_own_offset_arithmetic_is_promised_on_every_chip():
+    function, *_ = lowered("embedding", {}, PLAIN, False)
+    marked = {op.name for op in function.walk() if promise_of(op) == "exact"}
+    assert {"lane.muli", "lane.addi"} <= marked
+    assert not {op.name for op in function.walk() if promise_of(op)} & {"lane.lts", "lane.andi"}
+
+
+def test_a_promise_is_part_of_the_text():
+    text = text_of("strided_copy", BOUNDED)
+    assert "{no_wrap}" in text and 'no_wrap = "proven"' in text_of("vector_add", BOUNDED)

@@ -9,6 +9,7 @@ from tilefw.api.artifact import Artifact, Entry, Resources
 from tilefw.api.backend import Backend, CompileOptions
 from tilefw.api.errors import CodeError, UnsupportedError
 from tilefw.machine.inst import Function
+from tilefw.machine.promises import Promises, promises_of
 from tilefw.machine.spill_model import SpillModel
 from tilefw.machine.table import InstructionTable
 from tilefw.machine.text import parse_functions, print_function
@@ -50,7 +51,11 @@ class MachineBackend(Backend):
         except UnicodeDecodeError as error:
             raise CodeError(f"{name} is not text: {error}", code="TFW0702") from None
         functions = self.parse_functions(text, name)
-        return Artifact(self.target.name, self.format, text, tuple(entry_of(f) for f in functions), None, _resources(functions))
+        promised = _promises(functions)
+        return Artifact(
+            self.target.name, self.format, text, tuple(entry_of(f) for f in functions), None, _resources(functions),
+            metadata={"offsets": promised} if promised else {},
+        )
 
     def emit(self, module: ModuleOp, options: CompileOptions) -> Artifact:
         """The artifact around what `emit_functions` prints."""
@@ -60,6 +65,7 @@ class MachineBackend(Backend):
         text = self.emit_functions(functions, options)
         return Artifact(
             self.target.name, self.format, text, tuple(entry_of(f) for f in functions), None, self.resources(functions),
+            metadata={"offsets": promised} if (promised := _promises(functions)) else {},
             remarks=tuple(remark for function in functions for remark in function.attributes.remarks),
         )
 
@@ -82,6 +88,11 @@ def entry_of(function: Function) -> Entry:
     if attributes.workgroup is None:
         raise CodeError(f"the attributes of {function.name} do not give its workgroup", code="TFW0702")
     return Entry(function.name, attributes.parameters, attributes.workgroup, shared_bytes=attributes.shared_bytes)
+
+
+def _promises(functions: Sequence[Function]) -> dict[str, Promises]:
+    """What is promised of offsets, by function."""
+    return {function.name: promises for function in functions if (promises := promises_of(function))}
 
 
 def _resources(functions: Sequence[Function]) -> Resources:

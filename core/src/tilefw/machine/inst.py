@@ -8,6 +8,7 @@ thing: a `Slice` (register, first, count), counted in the class's smallest regis
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from tilefw.api.errors import Place
 from tilefw.machine.function_attributes import FunctionAttributes
@@ -66,6 +67,13 @@ class Slice:
         return str(self.reg) if self is self.reg.whole else f"{self.reg}[{self.first}:{self.count}]"
 
 
+NoWrap = Literal["", "exact", "proven", "lost"]
+"""What is promised of the integers that an instruction gives.
+
+"exact": an access whose offset is made of them means its sums, products and choices as exact integers, of operands that are so too.
+"proven": they never wrap around. "lost": such an integer, of which nothing is known here. "": a number of its own, as an index that
+was loaded, or nothing that offsets are made of."""
+
 Operand = Slice | int | str
 """A source operand: registers, an immediate's bits, or a name (special register, symbol) or literal in the chip's spelling."""
 
@@ -79,11 +87,13 @@ class Inst:
     `targets` are the labels that it may branch to; `buffer` names the memory that it accesses (an argument's index,
     a shared allocation), -1 for unknown; a `volatile` access is made once, where it stands among the others; `place` is
     the user's source line. `line` is where the instruction stands in the text that it was parsed from, 0 for none.
+    `no_wrap` is a promise (`NoWrap`); `wide` are the definitions, as (index, first register), that are the low half of an integer
+    whose high half stands behind it.
     """
 
     __slots__ = (
-        "buffer", "defs", "implicit_defs", "implicit_uses", "line", "opcode", "place", "predicate", "predicate_not", "targets",
-        "tied", "uses", "volatile",
+        "buffer", "defs", "implicit_defs", "implicit_uses", "line", "no_wrap", "opcode", "place", "predicate", "predicate_not",
+        "targets", "tied", "uses", "volatile", "wide",
     )
 
     def __init__(
@@ -101,6 +111,7 @@ class Inst:
         buffer: int | None = None,
         volatile: bool = False,
         place: Place | None = None,
+        no_wrap: NoWrap = "",
     ) -> None:
         self.opcode = opcode
         self.defs = tuple(defs)
@@ -114,6 +125,8 @@ class Inst:
         self.buffer = buffer
         self.volatile = volatile
         self.place = place
+        self.no_wrap: NoWrap = no_wrap
+        self.wide: tuple[tuple[int, int], ...] = ()
         self.line = 0
 
     def reads(self) -> Iterator[Slice]:

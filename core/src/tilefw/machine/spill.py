@@ -8,7 +8,7 @@ it. An instruction that can take the slot's own register as operand does so, and
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import gcd
 
@@ -145,8 +145,10 @@ class _Rewriting:
         self.gone = {id(place.choice.again) for place in places.values() if place.choice.again is not None}
         self.in_place = {(id(t.inst), place.choice.reg) for place in places.values() for t in place.choice.in_place}
         self.new: list[Inst] = []
+        self.promised: set[Reg] = set()
 
     def run(self, function: Function, starts: list[int]) -> None:
+        self.promised = {piece.reg for inst in function.insts() if inst.no_wrap in ("exact", "lost") for piece in inst.defs}
         for block, start in zip(function.blocks, starts, strict=False):
             self._block(block, start)
 
@@ -208,9 +210,17 @@ class _Rewriting:
     def _load(self, place: _SpillSlot, piece: Slice, held: Reg) -> None:
         again, slot_class = place.choice.again, place.choice.slot_class
         if again is not None:
-            self.new.append(Inst(again.opcode, [held.whole], again.uses, place=again.place))
+            self.new.append(Inst(again.opcode, [held.whole], again.uses, place=again.place, no_wrap=again.no_wrap))
         elif slot_class is not None:
-            self._transferred(slot_class.load, held.whole, *self._transfer(place, slot_class, piece))
+            made = self._transferred(slot_class.load, held.whole, *self._transfer(place, slot_class, piece))
+            if piece.reg in self.promised:
+                self._lose(made)
+
+    def _lose(self, loads: Sequence[Inst]) -> None:
+        """What is promised of integers is lost on their way through a slot, but for that of copies."""
+        for load in loads:
+            if not self.spiller.table.traits(load.opcode).move:
+                load.no_wrap = "lost"
 
     def _store(self, inst: Inst, piece: Slice, held: Slice) -> None:
         place = self.places[piece.reg]
@@ -218,10 +228,11 @@ class _Rewriting:
         if slot_class is not None and (id(inst), piece.reg) not in self.in_place:
             self._transferred(slot_class.store, held, *self._transfer(place, slot_class, piece))
 
-    def _transferred(self, transfer: Transfer, held: Slice, holder: Slice | None, index: int) -> None:
+    def _transferred(self, transfer: Transfer, held: Slice, holder: Slice | None, index: int) -> Sequence[Inst]:
         made = transfer(held, holder, index)
         check_opcodes(made, self.spiller.table, transfer)
         self.new += made
+        return made
 
     def _transfer(self, place: _SpillSlot, slot_class: SpillSlotClass, piece: Slice) -> tuple[Slice | None, int]:
         """The holder and the index that `SpillSlotClass.load` and `SpillSlotClass.store` take."""

@@ -73,6 +73,10 @@ def _extras(inst: Inst) -> list[str]:
         extras.append("reads=" + "+".join(map(_slice, inst.implicit_uses)))
     if inst.targets:
         extras.append("targets=" + "+".join(inst.targets))
+    if inst.no_wrap:
+        extras.append("no_wrap" if inst.no_wrap == "exact" else f"no_wrap={inst.no_wrap}")
+    if inst.wide:
+        extras.append("wide=" + "+".join(f"{d}:{r}" for d, r in inst.wide))
     return extras
 
 
@@ -211,8 +215,12 @@ class _Parser:
             inst.volatile = True
         elif key == "targets":
             inst.targets = tuple(parts)
-        elif key == "tied" and all(re.fullmatch(r"\d+:\d+", p) for p in parts):
-            inst.tied = tuple((int(p.split(":")[0]), int(p.split(":")[1])) for p in parts)
+        elif text == "no_wrap":
+            inst.no_wrap = "exact"
+        elif key == "no_wrap" and (value == "proven" or value == "lost"):
+            inst.no_wrap = value
+        elif key in ("tied", "wide") and all(re.fullmatch(r"\d+:\d+", p) for p in parts):
+            setattr(inst, key, tuple((int(p.split(":")[0]), int(p.split(":")[1])) for p in parts))
         elif key == "writes":
             inst.implicit_defs = tuple(self.piece(function, p) for p in parts)
         elif key == "reads":

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from tilefw.machine.inst import NoWrap
 from tilefw.simt import lane
+from tilefw.simt.lane.promises import promise
 from tilefw.tile import types
 from tilefw.tile.dialect.base import dense_i64, integer_attr, string_attr
 
@@ -20,6 +23,7 @@ _FOLDS: dict[str, Callable[[int, int], int]] = {
 }
 _COMMUTATIVE = {"addi", "muli", "andi", "ori", "xori"}
 _LOW_BITS = frozenset(_FOLDS)  # the low bits of whose results are made of the operands' low bits alone
+_OFFSETS = frozenset({"addi", "subi", "muli", "shl", "select", "exts", "trunci"})  # what makes the exact integer of an offset
 _LOW_DEPTH = 8  # how deep sums and products are narrowed, as their terms may meet again at every step
 
 
@@ -35,6 +39,7 @@ class LaneBuilder:
         self.location = location
         self.scopes: list[dict[object, SSAValue]] = [{}]
         self.allocations = 0
+        self._promised: NoWrap = ""
         self._outer: list[tuple[Block, bool]] = []  # the blocks around, and whether the region in them is a loop's
 
     def insert(self, op: Operation) -> Operation:
@@ -48,6 +53,15 @@ class LaneBuilder:
         self._outer.append((outer, loop))
         self.scopes.append({})
         return outer
+
+    @contextmanager
+    def promising(self, promised: NoWrap = "exact") -> Iterator[None]:
+        """What is built meanwhile computes offsets of accesses, of whose integers this is promised (`lane/promises.py`)."""
+        before, self._promised = self._promised, promised
+        try:
+            yield
+        finally:
+            self._promised = before
 
     @property
     def in_loop(self) -> bool:
@@ -113,10 +127,13 @@ class LaneBuilder:
             folded = _REARRANGED[name](self, *operands)
         if folded is not None:
             return folded
-        return self.numbered(
+        made = self.numbered(
             (name, operands, result, rounding),
             lambda: lane.ELEMENTWISE[name](*operands, result=result, rounding=rounding),  # type: ignore[arg-type]
         )
+        if self._promised and name in _OFFSETS:
+            promise(made.owner, self._promised)  # type: ignore[arg-type]
+        return made
 
     def _gathered(self, a: SSAValue, b: SSAValue) -> SSAValue | None:
         """(x + constants) + y of a thread's x and y as (x + y) + constants: one register for what is the same in all elements,

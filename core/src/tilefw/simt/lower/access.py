@@ -109,8 +109,9 @@ class Addressing:
     def scaled(self, offset: SSAValue, size: int) -> SSAValue:
         """An offset in elements as bytes, in the pointer's width."""
         b = self.builder
-        wide = b.extend(offset, self.pointer)
-        return b.op("muli", wide, b.constant(size, wide.type))
+        with b.promising():
+            wide = b.extend(offset, self.pointer)
+            return b.op("muli", wide, b.constant(size, wide.type))
 
     def advance(self, pointer: SSAValue, offset: SSAValue, size: int) -> SSAValue:
         """A pointer and an offset in elements. Of a sum, which must not wrap, the terms that loops change least are added first."""
@@ -121,10 +122,11 @@ class Addressing:
             depth = b.depth(terms[at])
             total = terms[at]
             at += 1
-            while at < len(terms) and (b.depth(terms[at]) == depth):
-                total = b.op("addi", total, terms[at])
-                at += 1
-            pointer = b.op("addi", pointer, self.scaled(total, size))
+            with b.promising():
+                while at < len(terms) and (b.depth(terms[at]) == depth):
+                    total = b.op("addi", total, terms[at])
+                    at += 1
+                pointer = b.op("addi", pointer, self.scaled(total, size))
         return pointer
 
     # Blocks.
@@ -133,7 +135,8 @@ class Addressing:
         """The accesses of a block, each at an address of its own."""
         width = self.accesses.access_width(op, layout)
         indices = self.indices(op, layout, width)
-        address, slots, immediates = self._registers(op, indices)
+        with self.builder.promising():
+            address, slots, immediates = self._registers(op, indices)
         return Placed(address, self.bounds(op, indices), width, slots, immediates)
 
     def indices(self, op: BlockAccess, layout: LinearLayout, width: int) -> Indices:
@@ -324,9 +327,10 @@ class Addressing:
             size = types.dtype_of(types.pointee_of(op.pointer.type)).storage_bits // 8
             # Element by element in loops: what a loop does not change (most often the offsets) is then scaled before it.
             groups = [[k] for k in range(n)] if b.in_loop and n <= APART else [list(range(n))]
-            address = b.join(
-                [b.op("addi", b.splat(pointer, len(g)), self.scaled(b.pick(offsets, g), size)) for g in groups]
-            )
+            with b.promising():
+                address = b.join(
+                    [b.op("addi", b.splat(pointer, len(g)), self.scaled(b.pick(offsets, g), size)) for g in groups]
+                )
         return Placed(address, mask, width, range(n), [0] * n)
 
 

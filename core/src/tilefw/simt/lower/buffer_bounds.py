@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from xdsl.dialects.scf import ForOp
 from xdsl.ir import BlockArgument, SSAValue
 
+from tilefw.machine.inst import NoWrap
 from tilefw.simt import lane
 from tilefw.simt.lower.access import APART, Addressing, Indices
 from tilefw.tile import types
@@ -115,7 +116,7 @@ class BufferBounds:
 
     def chosen(
         self, op: BlockAccess, indices: Indices, accesses: Sequence[int], masked: Sequence[int], also: SSAValue | None,
-        offsets: Sequence[SSAValue],
+        offsets: Sequence[SSAValue], promised: NoWrap,
     ) -> list[SSAValue]:
         """The offsets of these accesses, and `OUTSIDE` where a mask of the dims `masked` or `also` is false.
 
@@ -129,7 +130,8 @@ class BufferBounds:
             part = Indices(indices.parts, [indices.xors[k] for k in own], [indices.adds[k] for k in own])
             mask = a.both(a.bounds(op, part, masked), also)
             assert mask is not None
-            result.append(self.choose(mask, b.join([offsets[k] for k in group])))
+            with b.promising(promised):
+                result.append(self.choose(mask, b.join([offsets[k] for k in group])))
         return result
 
     def parted(self, mask: SSAValue) -> tuple[SSAValue, SSAValue | None]:

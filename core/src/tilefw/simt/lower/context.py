@@ -2,7 +2,7 @@
 
 `builder` makes lane IR, `address` indices and addresses, `offsets` accesses from uniform bases (None for a chip without them);
 `scalars` maps tile-level scalars to lane values, `tiles` pairs of a tile and a layout; `steps` reads an operand of a dot k step by
-k step. `views` has each shared buffer or slot by its tile-level value.
+k step. `views` has each shared buffer or slot by its tile-level value. `offset_ops` are the tile ops that compute offsets.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from tilefw.simt.lower.access import Addressing
 from tilefw.simt.lower.offsets import Offsets
 from tilefw.tile import types
 from tilefw.tile.dialect.base import integer_attr, string_attr
+from tilefw.tile.offset_arithmetic import offset_arithmetic
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ class LoweringContext:
         self.function = function
         self.machine = machine
         self.pointer: Attribute = types.i64 if machine.chip.pointer_bits == 64 else types.i32
+        self.offset_ops = offset_arithmetic(function)
         if analysed is None:
             self.facts = LaneFacts(function, machine)
             self.assignment = Assignment(function, machine, self.facts)

@@ -15,6 +15,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilefw.simt import lane
 from tilefw.simt.lane.builder import LaneBuilder
+from tilefw.simt.lane.promises import promise
 from tilefw.simt.lower.buffer_bounds import OUTSIDE, literal
 from tilefw.tile import types
 
@@ -96,12 +97,14 @@ def _move(
     start: SSAValue, step: SSAValue, moved: Moved,
 ) -> None:
     """Carry each of `places`, the invariant offsets of these accesses, and have them access from `start`."""
-    last, carried, low = body.last_op, {}, builder.extend(step, types.i32)
+    with builder.promising():
+        last, carried, low = body.last_op, {}, builder.extend(step, types.i32)
     assert last is not None
     for place in dict.fromkeys(places):
         carried[place] = body.insert_arg(place.type, len(body.args))
         moved.starts.append(place)
         following = _Add(carried[place], builder.splat(low, types.shape_of(place.type)[0]))
+        promise(following, "exact")
         _insert(following, last)
         last.operands = [*last.operands, following.results[0]]
     for access in accesses:
@@ -144,7 +147,9 @@ def _with(offset: SSAValue, carried: dict[SSAValue, SSAValue], place: Operation)
         return _insert(lane.JoinOp.create(operands=parts, result_types=[offset.type]), place)
     assert isinstance(owner, _Select)
     mask, inside, outside = owner.operands
-    return _insert(_Select(mask, _with(inside, carried, place), outside), place)
+    chosen = _Select(mask, _with(inside, carried, place), outside)
+    promise(chosen, "exact")
+    return _insert(chosen, place)
 
 
 def _insert(op: Operation, place: Operation) -> SSAValue:

@@ -125,7 +125,8 @@ def scalar_address(context: LoweringContext, op: ops.LoadOp | ops.StoreOp | Atom
     if op.offsets is None:
         return pointer
     size = types.dtype_of(types.pointee_of(op.pointer.type)).storage_bits // 8
-    return context.builder.op("addi", pointer, context.address.scaled(context.scalars[op.offsets], size))
+    with context.builder.promising():
+        return context.builder.op("addi", pointer, context.address.scaled(context.scalars[op.offsets], size))
 
 
 def _load_placed(

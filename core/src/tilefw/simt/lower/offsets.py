@@ -16,6 +16,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, SSAValue
 
 from tilefw.api.target import UNDER_2_GIB
+from tilefw.machine.inst import NoWrap
 from tilefw.simt import lane
 from tilefw.simt.assign.accesses import PointerOp, covering
 from tilefw.simt.description import LaneMachine
@@ -68,7 +69,8 @@ class Offsets:
         least = min(0, *(place.immediate for place in places))
         places = [_BlockOffsets(p.xor, p.add, p.immediate - least) for p in places]
         own = None if self.limits is None else covering(op, self.facts)
-        base, shift, moves = self._start(op, len({(p.xor, p.add) for p in places}), bias, least, own)
+        with b.promising():
+            base, shift, moves = self._start(op, len({(p.xor, p.add) for p in places}), bias, least, own)
         if bias >= UNDER_2_GIB:
             self.centered.add(base)
         limit, masked = (None, []) if self.limits is None else self.limits.of(op, own, moves, also)
@@ -84,14 +86,22 @@ class Offsets:
             firsts.setdefault(key, k)
             immediates.append(place.immediate - far)
         made: _Made = {}
-        offsets = [self._far(op, indices, places[k], shift, chosen, made) for k in firsts.values()]
+        promised = self._promised(op, shift)
+        with b.promising(promised):
+            offsets = [self._far(op, indices, places[k], shift, chosen, made) for k in firsts.values()]
         if chosen:
             assert self.limits is not None
-            offsets = self.limits.chosen(op, indices, list(firsts.values()), masked, also, offsets)
+            offsets = self.limits.chosen(op, indices, list(firsts.values()), masked, also, offsets, promised)
         placed = Placed(b.join(offsets), None, width, slots, immediates, base, limit)
         if filled and width > a.accesses.access_width(op, layout):
             return replace(placed, inside=a.both(a.bounds(op, a.indices(op, layout, 1)), also))
         return replace(placed, mask=a.both(a.bounds(op, indices), also)) if filled or limit is None else placed
+
+    def _promised(self, op: BlockAccess, shift: SSAValue) -> NoWrap:
+        """What is promised of the offsets of a block's lanes: where strides are constant, and nothing else is added to the thread's
+        part, `_bias` has made sure of them."""
+        strides = [self.facts.constant(stride) for stride, extent in zip(op.strides, op.block, strict=True) if extent > 1]
+        return "proven" if None not in strides and isinstance(shift.owner, lane.ConstantOp) else "exact"
 
     def _start(
         self, op: BlockAccess, addresses: int, bias: int, least: int, own: int | None
@@ -335,21 +345,25 @@ class Offsets:
         also: SSAValue | None, filled: bool,
     ) -> Placed | None:
         """The accesses at offsets from one pointer, which come once an access, as the mask does."""
-        start = None if offsets is None else self._computed_from(op, pointer, self.builder.depth(offsets))
+        a, b, size = self.addressing, self.builder, self._pointee_bytes(op)
+        with b.promising():
+            start = None if offsets is None else self._computed_from(op, pointer, b.depth(offsets))
         if offsets is None or start is None:
             return None
-        base, shift = start
-        a, b, size = self.addressing, self.builder, self._pointee_bytes(op)
+        base, shift, surely = start
+        promised: NoWrap = "proven" if surely and len(_terms(offsets)) == 1 else "exact"
         width = a.accesses.access_width(op, layout)
         n = layout.registers // width
         groups = [[k] for k in range(n)] if b.in_loop and n <= APART else [list(range(n))]
-        parts = [self._scaled(b.pick(offsets, group), size, shift) for group in groups]
+        with b.promising(promised):
+            parts = [self._scaled(b.pick(offsets, group), size, shift) for group in groups]
         masked, limit = a.both(mask, also), None
         if self.limits is not None and masked is not None:
             limit, chosen = self.limits.parted(masked)
             if chosen is not None:
                 masks = [chosen if types.shape_of(chosen.type) in ((), (1,)) else b.pick(chosen, group) for group in groups]
-                parts = [self.limits.choose(m, part) for m, part in zip(masks, parts, strict=True)]
+                with b.promising(promised):
+                    parts = [self.limits.choose(m, part) for m, part in zip(masks, parts, strict=True)]
         return Placed(b.join(parts), masked if filled or limit is None else None, width, range(n), [0] * n, base, limit)
 
     def scalar(self, address: SSAValue, mask: SSAValue | None) -> Placed:
@@ -361,8 +375,9 @@ class Offsets:
             offset = offset if chosen is None else self.limits.choose(chosen, offset)
         return Placed(offset, mask, 1, range(1), [0], address, limit)
 
-    def _computed_from(self, op: PointerOp, pointer: SSAValue, depth: int) -> tuple[SSAValue, SSAValue] | None:
-        """The base, and what makes offsets from it positive, in bytes; None where 32 bits may not hold them.
+    def _computed_from(self, op: PointerOp, pointer: SSAValue, depth: int) -> tuple[SSAValue, SSAValue, bool] | None:
+        """The base, what makes offsets from it positive, in bytes, and whether all of them surely fit 32 bits, not only those that
+        are accessed; None where 32 bits may not hold them.
 
         Of a small buffer no accessed byte is further from the argument than 32 bits tell, wherever the pointer is; what it is away
         from there goes to the offsets, unless these stay while loops move it.
@@ -372,7 +387,7 @@ class Offsets:
         low, high = self.facts.bounds(op.offsets)
         if low is not None and high is not None and (high + 1 - min(0, low)) * size <= I32_LIMIT:
             bias = -min(0, low) * size
-            return b.op("addi", pointer, b.constant(-bias, pointer.type)), b.constant(literal(bias), types.i32)
+            return b.op("addi", pointer, b.constant(-bias, pointer.type)), b.constant(literal(bias), types.i32), True
         if not self._in_small(op.pointer):
             return None
         argument, terms = _behind(op.pointer)
@@ -384,7 +399,7 @@ class Offsets:
         base = b.op("addi", pointer, b.constant(-bias, pointer.type))
         if bias:
             self.centered.add(base)
-        return base, shift
+        return base, shift, False
 
     def _sum(self, terms: list[SSAValue], size: int, shift: SSAValue) -> SSAValue:
         """Offsets in elements as bytes, and `shift`: the low 32 bits of their sum."""

@@ -15,8 +15,9 @@ from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 
 def elementwise(context: LoweringContext, op: ElementwiseOp) -> None:
     """A row of the table, in each layout."""
-    for layout in context.layouts(op.result):
-        context.put(op.result, layout, _row(context, op, layout))
+    with context.builder.promising("exact" if op in context.offset_ops else ""):
+        for layout in context.layouts(op.result):
+            context.put(op.result, layout, _row(context, op, layout))
 
 
 def _row(context: LoweringContext, op: ElementwiseOp, layout: LinearLayout | None) -> SSAValue:

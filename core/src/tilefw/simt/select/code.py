@@ -7,13 +7,15 @@ An element is a register slice or a `Const`. Row keys are `row.type` or, for cas
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from tilefw.api.errors import Place, UnsupportedError
-from tilefw.machine.inst import Block, Function, Inst, Operand, Slice
+from tilefw.machine.inst import Block, Function, Inst, NoWrap, Operand, Slice
 from tilefw.machine.opcodes import place_of_source, unknown_opcode
+from tilefw.machine.promises import drop_idle_promises, note_halves
 from tilefw.machine.table import InstructionTable
 from tilefw.tile.text.source_location import place_of_location
 
@@ -90,6 +92,10 @@ _NEUTRAL = {
 _EITHER_WAY = frozenset(f"{row}.i{bits}" for row in ("addi", "ori", "xori", "muli") for bits in (32, 64))
 
 
+# Rows that make the exact integers of offsets.
+_OFFSETS = frozenset({
+    *(f"{row}.i{bits}" for row in ("addi", "subi", "muli", "shl", "select") for bits in (32, 64)), "exts.i32.i64", "trunci.i64.i32",
+})
 _TWO_WORDS = ("i64", "f64")  # types whose literals take two registers of a tuple
 
 
@@ -134,9 +140,41 @@ class Code:
         self._extended: dict[Slice, Element] = {}  # i64 that were i32 with a sign
         self._masked: dict[Element, tuple[Element, int]] = {}  # values that are others, of which only some bits are left
         self._labels = 0
+        self._promised: NoWrap = ""
+        self._makers: dict[Slice, Inst] = {}  # of what pure instructions give
+        self._truncated: dict[Slice, None] = {}  # 64 bits of whose exact integers only the low half is taken
+
+    @contextmanager
+    def promising(self, promised: NoWrap = "exact") -> Iterator[None]:
+        """Rows of integers that are selected meanwhile compute offsets, of whose integers this is promised (`Inst.no_wrap`)."""
+        before, self._promised = self._promised, promised
+        try:
+            yield
+        finally:
+            self._promised = before
 
     def __call__(self, key: str, *operands: Element) -> Any:
         """The element that row `key` gives for `operands`, by the chip's rule or core's expansion."""
+        found = self._selected(key, operands)
+        if self._promised and key in _OFFSETS:
+            self._promise(found, operands[0])
+        return found
+
+    def _promise(self, found: Element, operand: Element) -> None:
+        maker = self._makers.get(found)  # type: ignore[arg-type]
+        if maker is not None:
+            # Of 64 bits in two registers there are several instructions, none of which gives the integer.
+            if maker.no_wrap != "proven" and maker.defs[0].count == 1:
+                maker.no_wrap = self._promised
+        elif isinstance(operand, Slice) and isinstance(found, Slice) and found.reg is operand.reg and found.count < operand.count:
+            self._truncated[operand] = None
+
+    def finish(self) -> None:
+        """All is selected: what is left to say of promises."""
+        note_halves(self.function, self.chip.table, list(self._truncated))
+        drop_idle_promises(self.function, self.chip.table)
+
+    def _selected(self, key: str, operands: tuple[Element, ...]) -> Any:
         if key in _FOLDED and all(isinstance(o, Const) for o in operands):
             fold, bits = _FOLDED[key]
             return Const(f"i{bits}", fold(operands[0].bits, operands[1].bits) & (1 << bits) - 1)  # type: ignore[union-attr]
@@ -264,7 +302,8 @@ class Code:
             if key in scope:
                 return scope[key]
         defs = tuple(self.new_register(form) for form in forms)
-        self._append(Inst(opcode, defs, uses, place=self.place, **extra))
+        inst = self._makers[defs[0]] = Inst(opcode, defs, uses, place=self.place, **extra)
+        self._append(inst)
         self.scopes[-1][key] = defs
         return defs
 

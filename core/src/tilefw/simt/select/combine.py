@@ -26,7 +26,8 @@ class Fusion:
     `fits` says whether the inner's and the others' operands suit the new instruction. One of its operands `negated` goes in with
     the other sign: a literal where there is one, else what the instruction `negation` makes of the last of them. `both`: the
     outer's other operand was made by an `inner` as well, and both inners' operands are the new instruction's. The new operands
-    stand in their `order` where one is given, and the `words` behind them.
+    stand in their `order` where one is given, and the `words` behind them. `condition`: what the inner one made only decides, so
+    that the exact integer of the outer one (`Inst.no_wrap`) is still its other operands'.
     """
 
     outer: str
@@ -40,6 +41,7 @@ class Fusion:
     both: bool = False
     order: tuple[int, ...] = ()
     words: tuple[str, ...] = ()
+    condition: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +154,8 @@ class _Combining:
                 if others is not None and fusion.fits(inner.uses, others):
                     uses = self.signed(inst, fusion, [*inner.uses, *others])
                     ordered = tuple(uses[i] for i in fusion.order) if fusion.order else uses
+                    if inst.no_wrap == "exact" and inner.no_wrap not in ("exact", "proven") and not fusion.condition:
+                        inst.no_wrap = "lost"  # what the inner instruction gave was a number of its own, which may have wrapped
                     self.replace(inst, fusion.fused, (*ordered, *fusion.words))
                     return True
         return False

@@ -23,7 +23,7 @@ _MOVED = "passes may move it over stores and barriers"
 
 def load(chip: LaneChip, code: Code, access: LaneAccess) -> None:
     """Have the chip load. Raises PluginError (TFW0515) where what loads is pure by the table, or reads another memory."""
-    made = _emitted(code, lambda: chip.load(code, access))
+    made = _accessing(code, access, lambda: chip.load(code, access))
     space = access.space or "global"
     traits = [chip.table.traits(inst.opcode) for inst in made]
     if any(_orders(its, space) for its in traits):
@@ -42,7 +42,7 @@ def load(chip: LaneChip, code: Code, access: LaneAccess) -> None:
 
 def store(chip: LaneChip, code: Code, access: LaneAccess) -> None:
     """Have the chip store. Raises PluginError (TFW0515) where what stores has no effect by the table, or on another memory."""
-    made = _emitted(code, lambda: chip.store(code, access))
+    made = _accessing(code, access, lambda: chip.store(code, access))
     space = access.space or "global"
     traits = [chip.table.traits(inst.opcode) for inst in made]
     if not made or any(its.effects and _orders(its, space) for its in traits):
@@ -76,6 +76,12 @@ def end(chip: LaneChip, code: Code) -> None:
             chip, f"ends programs with '{made[-1].opcode}', behind which control goes on by the instruction table",
             "passes remove it, or take what stands behind it for its successor", "give it the traits JUMP",
         )
+
+
+def _accessing(code: Code, access: LaneAccess, emit: Callable[[], None]) -> Sequence[Inst]:
+    """What `emit` appended; what it adds to an offset beside a base is an offset as well."""
+    with code.promising("exact" if access.base is not None else ""):
+        return _emitted(code, emit)
 
 
 def _emitted(code: Code, emit: Callable[[], None]) -> Sequence[Inst]:

@@ -67,7 +67,9 @@ def select(function: FuncOp, chip: LaneChip, target: str) -> Function:
         acquires=any(isinstance(op, lane.AtomicOp) and op.acquires for op in function.walk()),
     )
     machine = Function(function.sym_name.data, target, attributes)
-    Selector(machine, chip).function(function)
+    selector = Selector(machine, chip)
+    selector.function(function)
+    selector.code.finish()
     return machine
 
 

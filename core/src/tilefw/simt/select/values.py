@@ -17,6 +17,7 @@ from tilefw.api.integers import ceil_div
 from tilefw.machine.inst import Slice
 from tilefw.simt import lane
 from tilefw.simt.chip import LaneChip
+from tilefw.simt.lane.promises import promise_of
 from tilefw.simt.lane.registers import CHUNK, LaneVector, RegisterPiece, bits_of, size_of, type_name
 from tilefw.simt.select.code import Code, Const, Element
 from tilefw.simt.select.literals import float_bits
@@ -256,7 +257,8 @@ class Values:
         to = vector.per_register
         if row.is_cast and to > 1 and count % to == 0 and f"{key}x{to}" in self.chip.rules:
             return RegisterPiece(packed=[code(f"{key}x{to}", *columns[0][i : i + to]) for i in range(0, count, to)])
-        return RegisterPiece(elements=[code(key, *elements) for elements in zip(*columns, strict=True)])
+        with code.promising(promise_of(op)):
+            return RegisterPiece(elements=[code(key, *elements) for elements in zip(*columns, strict=True)])
 
     def _by_pairs(self, key: str, columns: Sequence[Sequence[Element]]) -> list[Element]:
         """Elements of whole registers two at a time, where the chip has an instruction for those that stand so."""

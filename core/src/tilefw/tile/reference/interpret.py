@@ -23,12 +23,12 @@ from tilefw.tile import numbers, types
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.dialect.kernel_info import may_store
 from tilefw.tile.dialect.structural_op import StructuralOp
+from tilefw.tile.offset_arithmetic import offset_arithmetic
 from tilefw.tile.reference.access import BufferAccess
 from tilefw.tile.reference.findings import FindingCollector
 from tilefw.tile.reference.interpret_ops import HANDLERS, Handler, elementwise, structural
 from tilefw.tile.reference.interpret_shared import SHARED_HANDLERS, SharedBuffers
 from tilefw.tile.reference.memory import RefBuffer, RefMemory
-from tilefw.tile.reference.offsets import offset_arithmetic
 from tilefw.tile.reference.origins import CHECKS, Origins
 from tilefw.tile.reference.scheduling import Results, Run, order_matters, run_round_robin, to_end
 from tilefw.tile.reference.value import Array, EvaluatedValue, constant, merge

@@ -103,7 +103,8 @@ def _instruction(inst: Inst, step: _Step, bits: str) -> Inst:
         else:
             uses.append(found)
     targets = inst.targets if step.branches else ()
-    return Inst(step.opcode.replace("{bits}", bits), defs, uses, targets=targets, place=inst.place)
+    no_wrap = inst.no_wrap if defs else ""
+    return Inst(step.opcode.replace("{bits}", bits), defs, uses, targets=targets, place=inst.place, no_wrap=no_wrap)
 
 
 def _operand(inst: Inst, name: str) -> Operand:

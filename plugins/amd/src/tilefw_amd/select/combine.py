@@ -22,7 +22,10 @@ def _conditions(isa: InstructionSet) -> list[Fusion]:
         for name in isa.rows if name.startswith("s_cmp_")
         for fusion in (
             *(Fusion(f"{way}.mask", f"compare.{name}", f"{way}.{name}", at=(0,), single=False) for way in ("branch", "branch_not")),
-            *(Fusion(f"s_select_{bits}", f"compare.{name}", f"select.{name}", at=(0,), single=False) for bits in ("b32", "b64")),
+            *(
+                Fusion(f"s_select_{bits}", f"compare.{name}", f"select.{name}", at=(0,), single=False, condition=True)
+                for bits in ("b32", "b64")
+            ),
         )
     ]
 

@@ -1,0 +1,90 @@
+"""Promises of integers (`Inst.no_wrap`): which of them an access needs, and what an artifact tells simulators of them.
+
+An artifact names instructions by their number in the function, and their opcodes, by which a simulator sees that it counts alike:
+
+    {"exact": [[3, "mul"], [4, "add"]], "lost": [[9, "ld.local"]], "wide": [[7, "ld64", 0]]}
+
+`wide` has besides which of the registers that the instruction writes holds the low half of an integer. The promises are in
+`Artifact.metadata`, beside the code: text and bytes stay what other assemblers and the chip take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tilefw.machine.inst import Function, Inst, Reg, Slice
+from tilefw.machine.table import InstructionTable
+
+Promises = dict[str, list[list[Any]]]
+
+
+def promises_of(function: Function) -> Promises:
+    """The promises of a function; empty where it has none."""
+    found: Promises = {"exact": [], "lost": [], "wide": []}
+    for number, inst in enumerate(function.insts()):
+        if inst.no_wrap in ("exact", "lost"):  # what is proven is a number like any other
+            found[inst.no_wrap].append([number, inst.opcode])
+        found["wide"] += ([number, inst.opcode, register] for register in _low_halves(inst))
+    return found if found["exact"] else {}
+
+
+def note_halves(function: Function, table: InstructionTable, halved: Sequence[Slice]) -> None:
+    """Of integers in two registers, of which offsets take the low half, note the instructions that give both (`Inst.wide`). Where
+    others write the low half, the integer is not known to who takes it."""
+    for wide in halved:
+        low, makers = wide.part(0), []
+        for inst in function.insts():
+            for index, piece in enumerate(inst.defs):
+                if piece.reg is wide.reg and piece.first <= low.first < piece.first + piece.count:
+                    makers.append((inst, index, piece))
+        if all(wide.first + wide.count <= piece.first + piece.count for _, _, piece in makers):
+            for inst, index, piece in makers:
+                inst.wide += ((index, wide.first - piece.first),)
+        else:
+            _lose(function, table, low)
+
+
+def _lose(function: Function, table: InstructionTable, unknown: Slice) -> None:
+    """Nothing is known of what is made of a register, be it through copies."""
+    lost, count = {unknown}, 0
+    while count < len(lost):
+        count = len(lost)
+        for inst in function.insts():
+            if table.traits(inst.opcode).move and not lost.isdisjoint(u for u in inst.uses if isinstance(u, Slice)):
+                lost.update(inst.defs)
+    for inst in function.insts():
+        if inst.no_wrap == "exact" and not lost.isdisjoint(use for use in inst.uses if isinstance(use, Slice)):
+            inst.no_wrap = "lost"
+
+
+def drop_idle_promises(function: Function, table: InstructionTable) -> None:
+    """Forget promises of integers that no access takes, be it through copies: simulators need not follow them."""
+    writers: dict[Reg, list[Inst]] = {}
+    work: list[Inst] = []
+    for inst in function.insts():
+        for piece in inst.defs:
+            writers.setdefault(piece.reg, []).append(inst)
+        traits = table.traits(inst.opcode)
+        if traits.memory or traits.effects:
+            work.append(inst)
+    taken: set[Inst] = set()
+    while work:
+        for use in work.pop().uses:
+            for writer in writers.pop(use.reg, ()) if isinstance(use, Slice) else ():
+                if writer.no_wrap or writer.wide or _may_copy(writer):
+                    taken.add(writer)
+                    work.append(writer)
+    for inst in function.insts():
+        if inst.no_wrap in ("exact", "lost") and inst not in taken:
+            inst.no_wrap = ""
+
+
+def _may_copy(inst: Inst) -> bool:
+    """Whether an instruction has one result and one register that it may be copied from."""
+    return len(inst.defs) == 1 and sum(isinstance(use, Slice) for use in inst.uses) == 1
+
+
+def _low_halves(inst: Inst) -> Iterator[int]:
+    for index, first in inst.wide:
+        yield sum(piece.count for piece in inst.defs[:index]) + first
