@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from tilefw.api.device import ALL_CHECKS, LaunchOptions, LaunchReport
 from tilefw.sim.engine.load import load_program
 from tilefw.sim.engine.run import launch
 from tilefw.sim.memory.regions import GlobalMemory
-from tilefw.sim.program import SimulatedChip
+from tilefw.sim.program import OffsetPromises, SimulatedChip
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Outcome:
 
 def run(
     text: str, *arrays: np.ndarray | int, grid: int = 1, block: int = 8, chip: SimulatedChip = CHIP, shared: int = 0,
-    dynamic: int = 0, local: int = 0, pad: int = 0, readonly: bool = False, **options: Any,
+    dynamic: int = 0, local: int = 0, pad: int = 0, readonly: bool = False, promises: OffsetPromises | None = None, **options: Any,
 ) -> Outcome:
     """Arrays become arguments in order; an int is an uninitialised array of so many bytes."""
     memory = GlobalMemory()
@@ -44,7 +44,7 @@ def run(
             memory.region(handle).initialise(0, array.tobytes())
         handles.append(handle)
     program = assemble(text, parameters=len(arrays), shared=shared, dynamic=bool(dynamic), local=local, pad=pad)
-    loaded = load_program(program, chip, memory)
+    loaded = load_program(replace(program, promises=promises), chip, memory)
     block_bytes = np.array([memory.region(h).base for h in handles], dtype=np.uint64).tobytes()
     options.setdefault("checks", ALL_CHECKS)
     report = launch(loaded, memory, (grid,), (block, 1, 1), block_bytes, LaunchOptions(dynamic_shared=dynamic or None, **options))

@@ -61,11 +61,11 @@ def test_a_check_of_steps_sees_what_was_read_although_the_result_overwrites_it()
 def test_without_checks_only_what_ends_a_launch_is_observed() -> None:
     observers = observers_of([check(None) for check in active_checks(LaunchOptions(checks=frozenset()))])  # type: ignore[arg-type]
     assert {event for event in EVENTS if getattr(observers, event)} == {"out_of_bounds", "write_to_readonly"}
-    assert not (observers.follows_undefined or observers.orders_accesses or observers.bytes_per_byte)
+    assert not (observers.follows_undefined or observers.follows_offsets or observers.orders_accesses or observers.bytes_per_byte)
 
 
 def test_every_event_is_a_method_of_a_check() -> None:
-    facts = {"follows_undefined", "orders_accesses", "bytes_per_byte"}
+    facts = {"follows_undefined", "follows_offsets", "orders_accesses", "bytes_per_byte"}
     assert {f.name for f in fields(Observers)} == {*EVENTS, *facts}
 
 

@@ -11,7 +11,7 @@ import tilefw
 import tilefw.language as tl
 from tilefw.api.machine import Function, parse_functions
 from tilefw.cli.main import main
-from tilefw.testing import contention
+from tilefw.testing import contention, wrapped_offsets
 from tilefw_rook.isa import ROWS
 
 KERNELS = (
@@ -84,3 +84,18 @@ def test_atomics_are_right_in_any_order_of_programs_and_lanes(seed: int) -> None
         contention.check_tickets(4)
         contention.check_swaps("int16")
         contention.check_swaps("int64")
+
+
+# Of integers of 64 bits, in two registers each, only the values of the registers are known.
+FOUND = [name for name in wrapped_offsets.WRONG if "64 bits" not in name]
+
+
+@pytest.mark.parametrize("name", [*FOUND, *wrapped_offsets.WRONG_IN_ELEMENTS])
+def test_an_offset_that_wraps_around_32_bits_is_found(name: str) -> None:
+    case = {**wrapped_offsets.WRONG, **wrapped_offsets.WRONG_IN_ELEMENTS}[name]
+    assert wrapped_offsets.codes(case, "rook-r1") == {"TFW0817"}
+
+
+@pytest.mark.parametrize("name", wrapped_offsets.RIGHT)
+def test_an_offset_that_is_right_where_it_is_used_is_none(name: str) -> None:
+    assert wrapped_offsets.codes(wrapped_offsets.RIGHT[name], "rook-r1", "all") == set()

@@ -27,7 +27,10 @@ def _core(name: str, summary: str, *classes: str, default: bool = True) -> Check
 
 
 BUILTIN_CHECKS: tuple[CheckInfo, ...] = (
-    _core("bounds", "every access is inside an allocation, and read-only memory is not written"),
+    _core(
+        "bounds", "every access is inside an allocation and at the exact offset, and read-only memory is not written",
+        "wrapped_offsets:WrappedOffsets",
+    ),
     _core("alignment", "every access is aligned to its size", "alignment:Alignment"),
     _core(
         "initialisation", "undefined bits reach no address, condition, atomic operand or global memory",

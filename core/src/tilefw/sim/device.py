@@ -17,7 +17,7 @@ from tilefw.sim.engine.load import LoadedProgram, load_program
 from tilefw.sim.engine.run import launch
 from tilefw.sim.memory.buffers import SimulatedBuffers
 from tilefw.sim.memory.regions import GlobalMemory
-from tilefw.sim.program import Program, SimulatedChip
+from tilefw.sim.program import OffsetPromises, Program, SimulatedChip
 
 Decoders = Mapping[str, Callable[[], Program]]
 """For each entry, by name, what decodes it; asked when the entry is first launched."""
@@ -78,6 +78,7 @@ class SimulatorDevice(SimulatedBuffers, ABC):
                 raise LaunchError(f"no entry {entry!r}", code="TFW0346", note=note)
             with paused():
                 program = module.decoders[entry]()
+                program = replace(program, promises=_promises(module.artifact, program))
                 loaded = module.entries[entry] = load_program(program, self.chip, self._memory, module.globals)
         return loaded
 
@@ -92,6 +93,28 @@ class SimulatorDevice(SimulatedBuffers, ABC):
 
     def _address(self, view: BufferView) -> int:
         return self._memory.region(view.handle).base + view.offset
+
+
+def _promises(artifact: Artifact, program: Program) -> OffsetPromises | None:
+    """What the artifact of one of our compilers tells of an entry's offsets (`tilefw.machine.promises`); None where the program has
+    other instructions at these numbers, as after an emitter that makes several of one."""
+    instructions = program.instructions
+    try:
+        told = artifact.metadata.get("offsets", {}).get(program.name)
+        if told is None or not all(
+            0 <= number < len(instructions) and instructions[number].mnemonic.startswith(opcode)
+            for named in told.values() for number, opcode, *_ in named
+        ):
+            return None
+        wide: dict[int, tuple[int, ...]] = {}
+        for number, _, destination in told["wide"]:
+            if not 0 <= destination < len(instructions[number].destinations) - 1:
+                raise ValueError(f"{instructions[number].text} has no pair of destinations {destination}")
+            wide[number] = (*wide.get(number, ()), destination)
+        exact, lost = (frozenset(number for number, _ in told[kind]) for kind in ("exact", "lost"))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise CodeError(f"what the artifact tells of {program.name}'s offsets cannot be read: {error}", "TFW0780") from None
+    return OffsetPromises(exact, lost, wide)
 
 
 def _workgroup_size(loaded: LoadedProgram, declared: Entry | None, options: LaunchOptions) -> tuple[int, int, int]:

@@ -310,6 +310,21 @@ class ProgramParameter:
 
 
 @dataclass(frozen=True, slots=True)
+class OffsetPromises:
+    """What a compiler promises of the offsets that its code computes, by the numbers of instructions.
+
+    An access means the sums, products and choices that instructions in `exact` make as exact integers, of operands that are so too.
+    Copies stand for what they copy. All else gives numbers of its own, with a sign, but for `lost`: exact integers of which nothing
+    is known. `wide` tells, of an instruction's destinations, which hold the low half of an integer; the next one holds the high
+    half.
+    """
+
+    exact: frozenset[int] = frozenset()
+    lost: frozenset[int] = frozenset()
+    wide: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """One entry, decoded. `registers` are the widths in bits by register number, `register_names` as the code spells them.
 
@@ -322,8 +337,9 @@ class Program:
     the start, of their width (an Immediate, a Special or a Symbol); all others are undefined then.
 
     `arguments_in_memory`: the argument block is a read-only allocation, made for the launch (`Algebra.argument_address`), and
-    parameters are not symbols. `code` is (variable that holds the machine code, {byte offset: instruction}): where a `Jump`
-    may go. Each of these instructions begins a block where the program has a `Jump`, so fewer offsets run faster.
+    parameters are not symbols. `code` is (variable that holds the machine code, {byte offset: instruction}): where a `Jump` may go.
+    Each of these instructions begins a block where the program has a `Jump`, so fewer offsets run faster. `promises` tells what
+    accesses mean; None: the code tells it, as that of other compilers does.
     """
 
     name: str
@@ -339,6 +355,7 @@ class Program:
     arguments_in_memory: bool = False
     code: tuple[str, Mapping[int, int]] | None = None
     hazards: Hazards | None = None
+    promises: OffsetPromises | None = None
 
 
 SpaceOwner = Literal["workgroup", "wave", "lane"]

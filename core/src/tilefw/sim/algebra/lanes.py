@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from tilefw.sim.algebra.copying import CopyingLanes
 from tilefw.sim.algebra.cross_lane import CrossLanes
+from tilefw.sim.algebra.exact import ExactLanes
 from tilefw.sim.algebra.floating import FloatLanes
 from tilefw.sim.algebra.integer import IntegerLanes
 from tilefw.sim.algebra.shadow import ShadowLanes
@@ -41,6 +44,19 @@ class NumpyLanes(IntegerLanes, FloatLanes, CrossLanes, CopyingLanes):
         for name in ("batch", "frame"):
             self.__dict__.pop(name, None)
         self.shadow.__dict__.clear()
+        for name in ("exact", "exact_addresses"):
+            if name in self.__dict__:
+                self.__dict__.pop(name).__dict__.clear()
+
+    @cached_property
+    def exact(self) -> ExactLanes:
+        """The algebra with exact integers, for what computes offsets."""
+        return ExactLanes(self, False)
+
+    @cached_property
+    def exact_addresses(self) -> ExactLanes:
+        """The same for accesses."""
+        return ExactLanes(self, True)
 
     def locate(self, a: int, b: int, lane: int) -> tuple[tuple[int, int, int], int, int]:
         """(workgroup, wave, lane) of a position in the running frame."""

@@ -289,6 +289,13 @@ class MemoryLanes(Algebra):
         for observe in self.observers.undefined:
             observe(self, what, bad)
 
+    def report_wrapped(
+        self, space: str, address: Array, integers: Array, size: int, kind: AccessKind, bad: Array
+    ) -> None:
+        """Lanes `bad` make an access elsewhere than at the integers that are meant."""
+        for observe in self.observers.wrapped:
+            observe(self, space, address, integers, size, kind, bad)
+
     # --- atomics -----------------------------------------------------------------------------------------------------
 
     def atomic(

@@ -52,6 +52,7 @@ def observers_of(checks: Sequence[Check]) -> Observers:
             called[event] = (*called.get(event, ()), getattr(check, event))
     return Observers(
         **called, follows_undefined=any(c.follows_undefined for c in checks),
+        follows_offsets=any(c.follows_offsets for c in checks),
         orders_accesses=any(c.orders_accesses for c in checks), bytes_per_byte=sum(c.bytes_per_byte for c in checks),
     )
 

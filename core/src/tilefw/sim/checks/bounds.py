@@ -14,6 +14,8 @@ from tilefw.sim.memory.access import AccessKind
 from tilefw.sim.memory.regions import Region
 from tilefw.sim.report import first_true
 
+VERBS: dict[AccessKind, str] = {"read": "load of", "write": "store of", "atomic": "atomic access to"}
+
 
 class Bounds(Check):
     """Reports which lane is out of bounds, and how far."""
@@ -31,9 +33,8 @@ class Bounds(Check):
             bad = np.broadcast_to(np.True_ if mask is None else mask, lanes.frame.shape)
         a, b, lane = first_true(bad)
         where = int(np.broadcast_to(address, lanes.frame.shape)[a, b, lane])
-        verb = {"read": "load of", "write": "store of", "atomic": "atomic access to"}[kind]
         self.launch.diagnostics.reporter.add(
-            self.name, "TFW0801", f"{verb} {size} bytes out of bounds, {_location(lanes, space, where)}", lanes.instruction,
+            self.name, "TFW0801", f"{VERBS[kind]} {size} bytes out of bounds, {location(lanes, space, where)}", lanes.instruction,
             count=int(bad.sum()), where=lanes.locate(a, b, lane), address=where,
         )
 
@@ -64,7 +65,8 @@ def _outside_all(lanes: NumpyLanes, address: Array, size: int) -> Array:
     return outside
 
 
-def _location(lanes: NumpyLanes, space: str, address: int) -> str:
+def location(lanes: NumpyLanes, space: str, address: int) -> str:
+    """Where an address lies, in words: "at address 0x…, offset 4096 of x, which has 4096 bytes"."""
     if space != "global":
         region = lanes.batch.memory.region(space)
         return f"at {space} address {address:#x}; the block has {region.size} bytes"

@@ -39,6 +39,9 @@ class Check:
     """The check's name, as findings carry it."""
     follows_undefined: ClassVar[bool] = False
     """Whether registers and memory carry undefined bits beside their values in a launch with this check."""
+    follows_offsets: ClassVar[bool] = False
+    """Whether registers that offsets are made of carry their exact integers beside their values, as far as the program has promises
+    (`Program.promises`)."""
     orders_accesses: ClassVar[bool] = False
     """Whether waves keep the clocks that say which of their accesses are ordered (`Batch.clocks`)."""
     bytes_per_byte: ClassVar[int] = 0
@@ -97,6 +100,11 @@ class Check:
 
     def address(self, lanes: NumpyLanes, address: Array, flat: Array, multiple: int, size: int, mask: Array | None) -> None:
         """An access of `size` bytes at `address` wants multiples of `multiple`; `flat` are the addresses of lanes that act."""
+
+    def wrapped(
+        self, lanes: NumpyLanes, space: str, address: Array, integers: Array, size: int, kind: AccessKind, bad: Array
+    ) -> None:
+        """Lanes `bad` access `size` bytes at `address`, where other `integers` are meant: the offset has wrapped around."""
 
     def access(self, lanes: NumpyLanes, access: Access) -> None:
         """A load, store or atomic, before it happens."""

@@ -94,6 +94,7 @@ class Batch:
         self.memory.close()
         self.frame.registers.clear()
         self.frame.poison.clear()
+        self.frame.held.clear()
         self.copies.close()
 
     def workgroup(self, slot: int) -> tuple[int, int, int]:

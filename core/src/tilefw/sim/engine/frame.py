@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from tilefw.sim.floats import UNSIGNED, Array
+from tilefw.sim.tracking.integers import Held, merged, own
 
 
 def zeros(bits: int) -> Array:
@@ -32,21 +33,26 @@ class Frame:
     `active`: lanes that execute, None for all; `merge`: lanes whose registers change, None for all (they differ where the other
     lanes have ended: nobody reads those any more). `wave_merge` is `merge` without the guard of the instruction that runs: what
     changes registers of a wave. `group`, `wave`, `lane` are index arrays that broadcast to `shape`. `view` is this
-    frame with one lane, over the same registers, for instructions that execute once for the wave.
+    frame with one lane, over the same registers, for instructions that execute once for the wave; its `whole` is this frame.
+    `held`: the exact integers that registers stand for, as far as they are followed (steps/exact.py).
     """
 
-    __slots__ = ("active", "group", "lane", "merge", "poison", "registers", "shape", "threads", "view", "wave", "wave_merge")
+    __slots__ = (
+        "active", "group", "held", "lane", "merge", "poison", "registers", "shape", "threads", "view", "wave",
+        "wave_merge", "whole",
+    )
 
     def __init__(self, shape: tuple[int, int, int], group: Array, wave: Array, lane: Array) -> None:
         self.shape = shape
         self.group, self.wave, self.lane = group, wave, lane
         self.registers: list[Array] = []
         self.poison: list[Array | None] = []
+        self.held: dict[int, Held] = {}
         self.active: Array | None = None
         self.merge: Array | None = None
         self.wave_merge: Array | None = None
         self.threads = shape[0] * shape[1] * shape[2]
-        self.view = self
+        self.view = self.whole = self
 
     def select(self, active: Array | None, merge: Array | None, threads: int) -> None:
         """What executes from now on."""
@@ -56,7 +62,8 @@ class Frame:
         """`select` for masks with one lane: `view` is ready then."""
         if self.view is self:
             self.view = Frame((*self.shape[:2], 1), self.group, self.wave, np.zeros((1, 1, 1), dtype=np.int64))
-            self.view.registers, self.view.poison = self.registers, self.poison
+            self.view.registers, self.view.poison, self.view.held = self.registers, self.poison, self.held
+            self.view.whole = self
         self.select(active, merge, waves * self.shape[2])
         self.view.select(active, merge, waves)
 
@@ -65,6 +72,22 @@ class Frame:
 
     def finish(self) -> None:
         """Called when another group takes over."""
+
+    def integers(self, register: int) -> Held:
+        """What a register stands for: an exact integer that is followed, or else its own number."""
+        held = self.followed(register)
+        if held is None:
+            held = self.held[register] = own(self.registers[register])
+        return held
+
+    def followed(self, register: int) -> Held | None:
+        """The same; None where nobody has asked what its own number is."""
+        value = self.registers[register]
+        held = self.held.get(register)
+        return held if held is not None and held.value is value else self.whole._inherited(register, value)
+
+    def _inherited(self, register: int, value: Array) -> Held | None:
+        return None
 
     @staticmethod
     def of_batch(groups: int, waves: int, lanes: int) -> Frame:
@@ -113,7 +136,10 @@ class CompactFrame(Frame):
         for index in self._held:
             value, poison = self._taken[index]
             if self.registers[index] is not value:
+                before, after = parent.followed(index), self.followed(index)
                 parent.registers[index] = self._spread(parent.registers[index], self.registers[index])
+                if after is not None and not after.leaf:
+                    parent.held[index] = self._merged(parent.registers[index], before, after)
             if self.poison[index] is not poison:
                 old = parent.poison[index]
                 new = self.poison[index]
@@ -122,6 +148,25 @@ class CompactFrame(Frame):
                 parent.poison[index] = merged if merged.view(np.uint8).any() else None
         self._held.clear()
         self._taken.clear()
+        self.held.clear()
+
+    def _inherited(self, register: int, value: Array) -> Held | None:
+        """What the parent's register stands for, as long as it is unchanged here."""
+        taken = self._taken.get(register)
+        held = None if taken is None or taken[0] is not value else self._parent.followed(register)
+        if held is not None:
+            held = self.held[register] = held.of(None).moved(value, self._rows_of)
+        return held
+
+    def _merged(self, value: Array, before: Held | None, after: Held) -> Held:
+        """What a register of the parent stands for whose rows here stand for `after`."""
+        rows = np.zeros((*self._parent.shape[:2], 1), dtype=np.bool_)
+        rows[self._groups, self._waves] = True
+
+        def spread(of: Array) -> Array:
+            return self._spread(np.zeros((1, 1, 1), dtype=of.dtype), of)
+
+        return merged(before, after.of(None).moved(value, spread), rows)
 
     def _spread(self, old: Array, new: Array) -> Array:
         groups, waves, _ = self._parent.shape

@@ -52,7 +52,7 @@ def make_launch(
     _check_size(chip, program, geometry)
     _check_memory(chip, own)
     classes = active_checks(options)
-    prepared = loaded.steps(any(c.step is not Check.step for c in classes))
+    prepared = loaded.steps(any(c.step is not Check.step for c in classes), any(c.follows_offsets for c in classes))
     diagnostics = Diagnostics()
     schedule = ExecutionOrder(prepared.blocks, options, diagnostics)
     state = LaunchState(chip, program, options, geometry, own, schedule, diagnostics)

@@ -16,29 +16,28 @@ from tilefw.sim.tracking.history import History
 class LoadedProgram:
     """A program with its variables laid out at `symbols`. `shared`, `local` and `spaces` (by name) are bytes of static variables.
 
-    `watched` is the program with steps that show their instructions, made when a check first asks for it. `histories` keeps what
-    trackers have found, by the checks that they belong to.
+    `variants` is the program with steps that show their instructions or not, and follow offsets or not; those of most launches come
+    first, the others are made when a check asks for them. `histories` keeps what trackers have found, by the checks that they
+    belong to.
     """
 
     program: Program
     chip: SimulatedChip
-    prepared: Prepared
     shared: int
     shared_alignment: int
     local: int
     constants: Region
     symbols: Mapping[str, int]
     spaces: Mapping[str, int] = field(default_factory=dict)
-    watched: Prepared | None = None
+    variants: dict[tuple[bool, bool], Prepared] = field(default_factory=dict)
     histories: dict[tuple[str, ...], History | None] = field(default_factory=dict)
 
-    def steps(self, watch: bool) -> Prepared:
-        """The steps; with `watch` those that show their instructions."""
-        if not watch:
-            return self.prepared
-        if self.watched is None:
-            self.watched = prepare(self.program, self.symbols, watch=True)
-        return self.watched
+    def steps(self, watch: bool, follow: bool) -> Prepared:
+        """The steps; with `watch` those that show their instructions, with `follow` those that follow offsets."""
+        kind = watch, follow and self.program.promises is not None
+        if kind not in self.variants:
+            self.variants[kind] = prepare(self.program, self.symbols, *kind)
+        return self.variants[kind]
 
 
 def load_program(
@@ -80,7 +79,9 @@ def load_program(
     for start, data in initial:
         constants.initialise(start, data)
     spaces = {space.name: ends[space.name] for space in chip.spaces}
-    return LoadedProgram(program, chip, prepare(program, symbols), shared, alignment, ends["local"], constants, symbols, spaces)
+    loaded = LoadedProgram(program, chip, shared, alignment, ends["local"], constants, symbols, spaces)
+    loaded.steps(False, True)  # which says what is wrong with the program
+    return loaded
 
 
 def _allocate(variable: Variable, memory: GlobalMemory) -> int:

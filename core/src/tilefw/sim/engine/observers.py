@@ -13,8 +13,9 @@ Called = tuple[Observer, ...]
 class Observers:
     """The events of a launch; each is a method of `tilefw.sim.checks.check.Check` with the same name, which has its parameters.
 
-    `follows_undefined`: registers and memory carry undefined bits beside their values. `orders_accesses`: waves keep the clocks
-    that order their accesses. `bytes_per_byte` is what the checks keep for each byte of a workgroup's memory.
+    `follows_undefined`: registers and memory carry undefined bits beside their values. `follows_offsets`: registers carry the exact
+    integers that offsets are made of. `orders_accesses`: waves keep the clocks that order their accesses. `bytes_per_byte` is what
+    the checks keep for each byte of a workgroup's memory.
     """
 
     begin: Called = ()
@@ -27,6 +28,7 @@ class Observers:
     out_of_bounds: Called = ()
     write_to_readonly: Called = ()
     address: Called = ()
+    wrapped: Called = ()
     access: Called = ()
     access_in_flight: Called = ()
     accessed: Called = ()
@@ -39,5 +41,6 @@ class Observers:
     barrier: Called = ()
     barrier_all: Called = ()
     follows_undefined: bool = False
+    follows_offsets: bool = False
     orders_accesses: bool = False
     bytes_per_byte: int = 0

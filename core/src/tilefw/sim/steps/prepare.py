@@ -32,6 +32,7 @@ from tilefw.sim.program import (
 )
 from tilefw.sim.steps.block_order import block_order
 from tilefw.sim.steps.careful import Step, guarded, once_a_wave, slow_step
+from tilefw.sim.steps.exact import follow, followed
 from tilefw.sim.steps.observed import counted, watched
 from tilefw.sim.steps.operands import Placed, around, fetch
 from tilefw.sim.tracking.events import settling_kinds
@@ -127,9 +128,10 @@ class Prepared:
 
 
 class _Preparation:
-    def __init__(self, program: Program, symbols: Mapping[str, int], watch: bool) -> None:
+    def __init__(self, program: Program, symbols: Mapping[str, int], watch: bool, follow: bool) -> None:
         self.program = program
         self.watch = watch
+        self.followed = followed(program) if follow else None
         self.symbols = symbols
         self.bits = list(program.registers)
         self.constants: dict[int, Array] = {}
@@ -185,10 +187,10 @@ class _Preparation:
         return constant(value, operand.bits)
 
 
-def prepare(program: Program, symbols: Mapping[str, int], watch: bool = False) -> Prepared:
+def prepare(program: Program, symbols: Mapping[str, int], watch: bool = False, follow: bool = False) -> Prepared:
     """Steps and blocks of a program whose variables and parameters have the addresses `symbols`; with `watch` each step shows its
-    instruction to the checks that observe steps. Raises CodeError."""
-    work = _Preparation(program, symbols, watch)
+    instruction to the checks that observe steps, with `follow` steps follow what offsets are meant to be. Raises CodeError."""
+    work = _Preparation(program, symbols, watch, follow)
     instructions = program.instructions
     leaders = _leaders(program)
     blocks: list[PreparedBlock] = []
@@ -279,7 +281,7 @@ def _append(work: _Preparation, block: PreparedBlock, instruction: Instruction) 
         if before or instruction.issues or instruction.waits is not None:
             block.steps.append(counted(fetch(before), instruction, work.settling))
         return
-    step = _step(instruction, sources, destinations, for_wave, before, after, work.watch)
+    step = _step(work, instruction, sources, destinations, for_wave, before, after)
     block.steps.append(counted(step, instruction, work.settling))
 
 
@@ -294,13 +296,15 @@ def _decision(work: _Preparation, block: PreparedBlock, instruction: Instruction
 
 
 def _step(
-    instruction: Instruction, sources: tuple[int, ...], destinations: tuple[int, ...], for_wave: tuple[bool, ...],
-    before: Sequence[Placed], after: Sequence[Placed], watch: bool,
+    work: _Preparation, instruction: Instruction, sources: tuple[int, ...], destinations: tuple[int, ...],
+    for_wave: tuple[bool, ...], before: Sequence[Placed], after: Sequence[Placed],
 ) -> Step:
     slow = slow_step(instruction, sources, destinations, for_wave)
     step = _factory(len(sources), len(destinations))(instruction, instruction.meaning, slow, sources, destinations)
-    if watch:
+    if work.watch:
         step = watched(step, instruction, sources, destinations)
+    if work.followed is not None and instruction in work.followed:
+        step = follow(step, instruction, sources, destinations, for_wave, work.followed)
     if before or after:
         step = around(step, tuple(before), tuple(after))
     if instruction.guard is not None and instruction.flow is None:
