@@ -5,6 +5,7 @@ The basis of all passes:
     inst          registers, slices of them, instructions, blocks, functions: slots classes in plain lists
     function_attributes  the typed attributes of a function besides its instructions
     table         a plugin's description of its instructions and registers
+    promises      which instructions give the exact integers of offsets, for simulators
     function_pass a pass over each machine function: the base class of those below
     opcodes       what a plugin's passes and functions wrote, held against its table
     text          the text form, printed and parsed; `function_op` carries a function through the pass manager
