@@ -17,22 +17,24 @@ hookimpl = pluggy.HookimplMarker("tilefw")
 
 @hookspec
 def tilefw_targets() -> Sequence[TargetInfo]:  # type: ignore[empty-body]
-    """The targets of this plugin."""
+    """The targets of this plugin, each with a name that no other plugin's target has."""
 
 
 @hookspec
 def tilefw_passes() -> Mapping[str, str]:  # type: ignore[empty-body]
-    """Passes for `tilefw opt`: name to `"module:Class"`."""
+    """Passes for `tilefw opt`: the name of each to `"module:Class"`, a subclass of xDSL's `ModulePass`, which is imported when a
+    pipeline names it."""
 
 
 @hookspec
 def tilefw_dialects() -> Mapping[str, str]:  # type: ignore[empty-body]
-    """Dialects for parsing: name to `"module:attribute"`."""
+    """Dialects for parsing: the name of each to `"module:attribute"`, an xDSL `Dialect`."""
 
 
 @hookspec
 def tilefw_register_kernels() -> Mapping[str, str]:  # type: ignore[empty-body]
-    """Library kernels: name to `"module:attribute"` of a KernelSpec."""
+    """Library kernels: the name of each to `"module:attribute"`, a `tilefw.api.kernels.KernelSpec`. `tilefw run NAME` and the
+    conformance suite then find them."""
 
 
 @hookspec
@@ -43,14 +45,18 @@ def tilefw_checks() -> Mapping[str, CheckInfo]:  # type: ignore[empty-body]
 
 @hookspec
 def tilefw_conformance() -> Mapping[str, Any]:  # type: ignore[empty-body]
-    """What the suite must know: `{"expectations": "package:file.yaml", "cases": ["package:folder"]}`."""
+    """What the conformance suite reads of this plugin: `{"expectations": "package:file.yaml", "cases": ["package:folder"]}`."""
 
 
 @hookspec
 def tilefw_before_pass(target: str, pass_name: str, index: int, module: Any) -> None:
-    """Observe a module before a pass."""
+    """Called before each pass of a compilation for `target`.
+
+    `index` is the number of the pass in its pipeline, from 0; `module` is xDSL's `ModuleOp`, which must not be changed. A hook that
+    raises is reported as a warning and is not called again.
+    """
 
 
 @hookspec
 def tilefw_after_pass(target: str, pass_name: str, index: int, module: Any, seconds: float) -> None:
-    """Observe a module after a pass."""
+    """Called after each pass, as `tilefw_before_pass`; the pass took `seconds`."""

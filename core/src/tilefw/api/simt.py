@@ -76,7 +76,8 @@ class SimtBackend(MachineBackend):
 
 
 def selection_passes(chip: LaneChip, target: str) -> Sequence[ModulePass]:
-    """The passes from lane IR to machine code of `chip` with virtual registers: selection, then what cleans up behind it."""
+    """The passes from lane IR to machine code of `chip` with virtual registers: instruction selection, then dead-code elimination,
+    combining and their like. `target` is the target's name, for messages."""
     from tilefw.simt import passes
 
     return passes.selection_passes(chip, target)

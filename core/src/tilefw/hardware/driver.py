@@ -32,7 +32,7 @@ class Driver(ABC):
 
     @abstractmethod
     def cards(self) -> Sequence[CardInfo]:
-        """All cards that the driver has, by number."""
+        """All cards that the driver has, in order of their numbers, from 0."""
 
     @abstractmethod
     def current(self) -> int:
@@ -57,7 +57,7 @@ class Driver(ABC):
 
     @abstractmethod
     def allocate(self, nbytes: int) -> int:
-        """The address of new memory on the card."""
+        """The address of `nbytes` new bytes on the current card. Raises DriverError where there are too few."""
 
     @abstractmethod
     def free(self, address: int) -> None:
@@ -65,7 +65,7 @@ class Driver(ABC):
 
     @abstractmethod
     def memory(self) -> tuple[int, int]:
-        """(Free, all) bytes of the card's memory."""
+        """(Free, total) bytes of the current card's memory."""
 
     @abstractmethod
     def copy_in(self, address: int, host: int, nbytes: int, stream: int | None = None) -> None:
@@ -86,7 +86,7 @@ class Driver(ABC):
 
     @abstractmethod
     def load(self, image: bytes) -> int:
-        """A module of machine code."""
+        """The handle of a module of machine code, loaded on the current card from `image`, a whole file. Raises DriverError."""
 
     @abstractmethod
     def unload(self, module: int) -> None:
@@ -94,7 +94,7 @@ class Driver(ABC):
 
     @abstractmethod
     def function(self, module: int, name: str) -> int:
-        """An entry of a module."""
+        """The handle of a module's entry `name`. Raises DriverError where there is none."""
 
     @abstractmethod
     def launch(
@@ -104,7 +104,7 @@ class Driver(ABC):
 
     @abstractmethod
     def new_stream(self) -> int:
-        """A stream that runs beside the default stream."""
+        """The handle of a stream on the current card that runs beside the default stream."""
 
     @abstractmethod
     def end_stream(self, stream: int) -> None:
@@ -120,7 +120,7 @@ class Driver(ABC):
 
     @abstractmethod
     def new_event(self) -> int:
-        """An event that knows the time."""
+        """The handle of an event that records when it happens."""
 
     @abstractmethod
     def end_event(self, event: int) -> None:
@@ -144,7 +144,7 @@ class Driver(ABC):
 
     @abstractmethod
     def seconds(self, start: int, end: int) -> float:
-        """The time from one event to another, both of which have happened."""
+        """The seconds from one event to another by the card's clock. Both must have happened."""
 
     @abstractmethod
     def reaches(self, number: int, peer: int) -> bool:

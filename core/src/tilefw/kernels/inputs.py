@@ -13,13 +13,16 @@ _FILL = 0xA5
 
 
 def draw(rng: np.random.Generator, kind: str, shape: tuple[int, ...], name: str) -> Buffer:
-    """An array of element type `name`; `kind` is one of `index.INPUTS`."""
+    """Random inputs of this shape, of element type `name` (`fp16`, `int32`). `kind` selects their range: one of `INPUTS`,
+    `FINITE` or `ROWS` of `tilefw.kernels.index`, any other one is `normal`. Raises KeyError for a name that is no type.
+    """
     values = (_floats if dtype(name).is_float else _integers)(rng, kind, shape, name)
     return Buffer(formats.store(values, name), name)
 
 
 def empty(shape: tuple[int, ...], name: str) -> Buffer:
-    """An output array, filled with a byte pattern rather than zeros so that an element never written shows."""
+    """An output array of this shape, of element type `name`. It is filled with a byte pattern, not with zeros, so that an
+    element that the kernel never writes is found. Raises KeyError for a name that is no type."""
     dtype_ = formats.array_dtype(name)
     raw = np.full((*shape, dtype_.itemsize), _FILL & ((1 << min(8, dtype(name).bits)) - 1), np.uint8)
     return Buffer(raw.view(dtype_).reshape(shape), name)

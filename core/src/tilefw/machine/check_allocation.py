@@ -40,7 +40,7 @@ class Snapshot(NamedTuple):
 
 
 def snapshot(function: Function) -> Snapshot:
-    """What `check_allocation` compares with; allocation changes instructions in place."""
+    """A copy of the code before allocation, for `check_allocation`. Take it first: allocation changes instructions in place."""
     blocks = [(block.label, [(inst, _clone(inst)) for inst in block.insts]) for block in function.blocks]
     return Snapshot(blocks, written_once(function))
 
@@ -54,7 +54,10 @@ def _clone(inst: Inst) -> Inst:
 
 
 def check_allocation(before: Snapshot, after: Function, table: InstructionTable, spills: SpillModel | None = None) -> None:
-    """Raises InternalError with the instruction at fault. `before` is the code that allocation was given, `after` what it made."""
+    """Check that every operand of `after` finds the value that it has in `before`, the `snapshot` from before allocation.
+
+    `spills` is the model that allocation used, None where it spilled nothing. Raises InternalError with the instruction at fault.
+    """
     blocks = _paired(before, after)
     for pairs in blocks:
         for virtual, physical in pairs:

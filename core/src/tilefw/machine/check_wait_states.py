@@ -31,7 +31,10 @@ class PairRules:
 
 
 def check_wait_states(function: Function, table: InstructionTable, rules: PairRules) -> None:
-    """Raises InternalError with the two instructions that stand too close."""
+    """Check that every two instructions are at least as many wait states apart as `rules` ask.
+
+    Raises InternalError with the first two that are not, and both numbers.
+    """
     edges = exits(function, table)
     before = _before(function, edges)
     for block in reached(edges):

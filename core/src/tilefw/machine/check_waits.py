@@ -44,7 +44,10 @@ class Seen:
 
 
 def check_waits(function: Function, table: InstructionTable, seen: Callable[[Inst], Seen]) -> None:
-    """Raises InternalError with the instruction that comes too early and the one that it comes too early for."""
+    """Check that no instruction uses a register before the event that it depends on is finished; `seen` gives what each one does.
+
+    Raises InternalError with the instruction that comes too early, and the one that it must wait for.
+    """
     code = [[(inst, seen(inst)) for inst in block.insts] for block in function.blocks]
     edges = exits(function, table)
     follower = _Follower(function.name, code, edges)

@@ -45,7 +45,11 @@ class ScheduleInstructions(FunctionPass):
 
 
 def schedule(function: Function, table: InstructionTable, steps: Steps, disjoint: bool = False, verify: bool = False) -> None:
-    """Order the instructions of one function, block by block; raises InternalError when the checker disagrees."""
+    """Order the instructions of one function anew, each block for itself, in place.
+
+    `steps` are, by register file, the numbers of registers that are worth staying at. `disjoint`: different buffers never overlap.
+    With `verify`, a checker compares each block's old and new order; it raises InternalError.
+    """
     regions = _regions(function, table)
     limits = _limits(regions, table, steps)
     known = aliasing(function.insts(), table, disjoint)

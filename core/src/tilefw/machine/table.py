@@ -88,5 +88,5 @@ def from_dict(
     name: str, rows: dict[str, InstructionTraits], classes: list[RegisterClass],
     reserved: dict[str, frozenset[int]] | None = None,
 ) -> InstructionTable:
-    """A table from explicit rows: the form for a small instruction set."""
+    """A table from explicit rows by opcode, for a small instruction set. `reserved` registers, by class, are never allocated."""
     return InstructionTable(name, rows.__getitem__, {c.name: c for c in classes}, reserved or {})

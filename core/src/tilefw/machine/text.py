@@ -26,7 +26,7 @@ from tilefw.machine.inst import Block, Function, Inst, Operand, Reg, Slice
 
 
 def print_function(function: Function) -> str:
-    """The function as text, ending in a newline."""
+    """The function as text, which `parse_function` reads back; it ends in a newline."""
     lines = [f'func @{function.name} target "{function.target}"']
     if attributes := function.attributes.to_json():
         lines.append("  attributes " + json.dumps(attributes))
@@ -39,7 +39,7 @@ def print_function(function: Function) -> str:
 
 
 def print_inst(inst: Inst) -> str:
-    """One instruction as a line."""
+    """One instruction as the line that `print_function` has for it: indented by two spaces, without a newline."""
     text = "  "
     if inst.predicate is not None:
         text += f"@{'!' if inst.predicate_not else ''}{_slice(inst.predicate)} "
@@ -262,7 +262,10 @@ class _Parser:
 
 
 def parse_functions(text: str, file: str = "<machine>") -> list[Function]:
-    """All functions of a text, one after the other. Raises IRError (TFW0620) with the line of the first fault."""
+    """The functions of a text in the form of `print_function`, in order; none in an empty text. `file` is its name in messages.
+
+    Raises IRError (TFW0620) with the line of the first fault.
+    """
     starts = [m.start() for m in re.finditer(r"^func @", text, re.MULTILINE)]
     # What precedes the first one is not a function, and so the first error.
     starts[:1] = [0]
@@ -271,5 +274,8 @@ def parse_functions(text: str, file: str = "<machine>") -> list[Function]:
 
 
 def parse_function(text: str, file: str = "<machine>", first_line: int = 1) -> Function:
-    """The function that `text` spells. Raises IRError (TFW0620) with the line of the first fault."""
+    """The one function of a text in the form of `print_function`. `file` and `first_line` (from 1) are for messages.
+
+    Raises IRError (TFW0620) with the line of the first fault.
+    """
     return _Parser(text, file, first_line).function()

@@ -32,7 +32,10 @@ class TieOperands(FunctionPass):
 
 
 def tie_operands(function: Function, copy: Copy) -> int:
-    """Rewrite one function; how many operands were copied."""
+    """Make every tied operand the register of its result, by a copy before the instruction. Returns the number of copies.
+
+    `copy` makes one. Raises InternalError where an instruction reads its result's register by another operand too.
+    """
     copied = 0
     for block in function.blocks:
         if not any(inst.tied for inst in block.insts):

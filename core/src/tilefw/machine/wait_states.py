@@ -90,7 +90,10 @@ class FillWaitStates(FunctionPass):
 
 
 def fill_wait_states(function: Function, table: InstructionTable, model: WaitStateModel) -> int:
-    """Put the pauses in; how many instructions that were."""
+    """Insert pauses where two instructions would follow each other too closely.
+
+    Returns the number of instructions inserted.
+    """
     walk = _WaitStateAnalysis(function, model)
     if not walk.concerned:
         return 0

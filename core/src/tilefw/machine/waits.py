@@ -100,7 +100,10 @@ class InsertWaits(FunctionPass):
 
 
 def insert_waits(function: Function, table: InstructionTable, model: WaitModel) -> int:
-    """Put the waits in; how many instructions that were. Waits that stand there already are kept and counted on."""
+    """Insert waits before instructions that use results still on their way. Waits that the code has already are kept and relied on.
+
+    Returns the number of instructions inserted.
+    """
     walk = _WaitAnalysis(function, model)
     added = 0
     for block, entry in zip(function.blocks, entries(function, table, {}, walk.states, meet), strict=True):

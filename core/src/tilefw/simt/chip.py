@@ -288,7 +288,7 @@ class LaneChip(ABC):
 
 
 def template(opcode: str, form: str) -> Rule:
-    """A rule that is one instruction on its operands in order."""
+    """A rule that emits the instruction `opcode` on its operands in order; the result is a new register of `form`."""
 
     def rule(code: Code, *operands: Element) -> Element:
         return code.inst(opcode, form, *(code.chip.operand(code, o) for o in operands))
@@ -297,5 +297,5 @@ def template(opcode: str, form: str) -> Rule:
 
 
 def alias(code: Code, x: Element) -> Element:
-    """The same register under another type: for narrow elements, whose upper bits nobody reads."""
+    """A rule that emits nothing: the result is the operand's register, for casts to a type whose upper bits are not read."""
     return x

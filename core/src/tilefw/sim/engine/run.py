@@ -38,7 +38,11 @@ def launch(
     loaded: LoadedProgram, memory: GlobalMemory, grid: Sequence[int], block: tuple[int, int, int], arguments: bytes,
     options: LaunchOptions,
 ) -> LaunchReport:
-    """Run `grid` workgroups (1 to 3 axes) of `block` threads with a packed argument block; raises LaunchError."""
+    """Run a grid of workgroups to its end. `grid` counts workgroups along one to three axes, `block` threads along x, y and z.
+
+    `arguments` is the argument block (`pack`), `memory` what its pointers lead to. Raises LaunchError for a grid, a block or an
+    argument block that the program or the chip does not take; faults of the program itself are findings of the report.
+    """
     axes = [int(n) for n in grid] + [1] * (3 - len(grid))
     if len(axes) != 3:
         raise LaunchError(f"a grid of {len(grid)} axes", code="TFW0343", help="give one to three")
@@ -46,7 +50,7 @@ def launch(
 
 
 def pack(values: Mapping[int, bytes], size: int) -> bytes:
-    """An argument block of `size` bytes with `values` at their offsets."""
+    """An argument block of `size` bytes: each of `values` at its offset in bytes, zeros elsewhere."""
     block = bytearray(size)
     for offset, data in values.items():
         block[offset : offset + len(data)] = data

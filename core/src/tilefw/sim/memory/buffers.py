@@ -16,17 +16,21 @@ class SimulatedBuffers:
         self._memory = memory or GlobalMemory()
 
     def allocate(self, nbytes: int, *, label: str = "", readonly: bool = False, element: str = "") -> int:
+        """As `Device.allocate`: the handle of `nbytes` uninitialised bytes. Raises LaunchError (TFW0340)."""
         return self._memory.allocate(nbytes, label=label, readonly=readonly, element=element)
 
     def free(self, handle: int) -> None:
+        """As `Device.free`. Raises LaunchError (TFW0341) for a handle without an allocation."""
         self._memory.free(handle)
 
     def write(self, handle: int, data: Any, offset: int = 0) -> None:
+        """As `Device.write`. Raises LaunchError: TFW0341 for the handle, TFW0345 for bytes beyond the allocation."""
         view = memoryview(data).cast("B")
         self._check_range(handle, len(view), offset)
         self._memory.region(handle).initialise(offset, view)
 
     def read(self, handle: int, nbytes: int, offset: int = 0) -> bytes:
+        """As `Device.read`. Raises LaunchError: TFW0341 for the handle, TFW0345 for bytes beyond the allocation."""
         self._check_range(handle, nbytes, offset)
         return self._memory.region(handle).data[offset : offset + nbytes].tobytes()
 
@@ -36,4 +40,5 @@ class SimulatedBuffers:
             raise LaunchError(f"a copy of {nbytes} bytes at offset {offset} of an allocation of {size}", code="TFW0345")
 
     def memory_info(self) -> Mapping[str, int]:
+        """As `Device.memory_info`: the bytes that are `total`, `used` and `free`."""
         return {"total": self._memory.limit, "used": self._memory.used, "free": self._memory.limit - self._memory.used}

@@ -149,7 +149,10 @@ class GlobalMemory:
         return self._limit
 
     def allocate(self, size: int, *, label: str = "", readonly: bool = False, element: str = "") -> int:
-        """A new region; raises LaunchError when size is negative or memory is spent."""
+        """The handle of a new region of `size` uninitialised bytes; reports use its `label` and element type.
+
+        Raises LaunchError (TFW0340) for a negative size, and where too little memory is left.
+        """
         if size < 0:
             raise LaunchError(f"an allocation of {size} bytes", code="TFW0340", help="sizes are not negative")
         if self.used + size > self._limit:
@@ -187,12 +190,14 @@ class GlobalMemory:
         )
 
     def free(self, handle: int) -> None:
+        """End an allocation. Raises LaunchError (TFW0341) for a handle that has none."""
         region = self.region(handle)
         place = bisect.bisect_left(self._bases, region.base)
         del self._bases[place], self._regions[place], self._by_handle[handle]
         self.used -= region.size
 
     def region(self, handle: int) -> Region:
+        """The live region of a handle. Raises LaunchError (TFW0341) for a handle that has none."""
         region = self._by_handle.get(handle)
         if region is None:
             raise LaunchError(f"no live allocation has handle {handle}", code="TFW0341", help="was it freed?")

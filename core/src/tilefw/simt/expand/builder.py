@@ -20,7 +20,8 @@ CASTS = frozenset({"exts", "extu", "trunci", "castf", "castf_rtz", "s2f", "u2f",
 
 
 def key(row: str, type_: str, to: str | None = None) -> str:
-    """How a row at a type is spelled in a chip's list: `addi.i32`, `s2f.i32.f32`; rounding towards zero is `castf_rtz`."""
+    """The key of a row at a type in `ExpansionBuilder.rows` and in rules: `addi.i32`. Casts have their result's type as well:
+    `s2f.i32.f32`; a `castf` that rounds towards zero is `castf_rtz`."""
     return f"{row}.{type_}" if to is None else f"{row}.{type_}.{to}"
 
 
@@ -33,17 +34,41 @@ class ExpansionBuilder(Protocol):
 
     rows: Container[str]
 
-    def op(self, row: str, operands: tuple[Value, ...], result: str) -> Value: ...
-    def const(self, pattern: int, type_: str) -> Value: ...
-    def type_of(self, value: Value) -> str: ...
-    def bits(self, value: Value) -> Value: ...
-    def narrow(self, value: Value, type_: str) -> Value: ...
-    def split(self, value: Value) -> tuple[Value, Value]: ...
-    def join(self, low: Value, high: Value, type_: str) -> Value: ...
+    def op(self, row: str, operands: tuple[Value, ...], result: str) -> Value:
+        """A row that is in `rows` at the operands' type, with a result of type `result`."""
+        ...
+
+    def const(self, pattern: int, type_: str) -> Value:
+        """The constant of `type_` whose bits, read without a sign, are `pattern`."""
+        ...
+
+    def type_of(self, value: Value) -> str:
+        """The value's element type: `i32`, `f16`."""
+        ...
+
+    def bits(self, value: Value) -> Value:
+        """The code of a value of at most 32 bits, zero-extended to an i32."""
+        ...
+
+    def narrow(self, value: Value, type_: str) -> Value:
+        """The value of `type_` whose code is in the low bits of an i32: the inverse of `bits`."""
+        ...
+
+    def split(self, value: Value) -> tuple[Value, Value]:
+        """The (low, high) halves of a 64-bit value, as i32."""
+        ...
+
+    def join(self, low: Value, high: Value, type_: str) -> Value:
+        """The 64-bit value of `type_` with these i32 halves: the inverse of `split`."""
+        ...
 
 
 class Legal:
-    """Call it with a row's name and operands; casts name their result in `to`."""
+    """Builds rows on a chip: call it with a row's name and operands, and of a cast with its result's type as `to`.
+
+    The row is the chip's own where `chip.rows` has it, else what its rule in `rules` makes of others. Raises UnsupportedError
+    (TFW0610) for a row that neither has.
+    """
 
     def __init__(self, chip: ExpansionBuilder, rules: Mapping[str, Rule]) -> None:
         self.chip = chip
@@ -65,35 +90,44 @@ class Legal:
         return spelled in self.chip.rows or spelled in self.rules
 
     def type_of(self, value: Value) -> str:
+        """The value's element type: `i32`, `f16`."""
         return self.chip.type_of(value)
 
     def i32(self, value: int) -> Value:
+        """A constant of i32; a value beyond 32 bits is taken modulo 2**32."""
         return self.chip.const(value & 0xFFFFFFFF, "i32")
 
     def integer(self, value: int, type_: str) -> Value:
+        """A constant of an integer type, modulo 2**width."""
         return self.chip.const(value & ((1 << TYPES[type_].bits) - 1), type_)
 
     def real(self, value: float, type_: str) -> Value:
-        """A constant of f32 or f64; other formats are made of f32."""
+        """A constant of f64 or f32, rounded to nearest even. Other formats are made of f32 (`castf`)."""
         code, word = ("<d", "<Q") if type_ == "f64" else ("<f", "<I")
         return self.chip.const(struct.unpack(word, struct.pack(code, value))[0], type_)
 
     def true(self) -> Value:
+        """The i1 that is true."""
         return self.chip.const(1, "i1")
 
     def not_(self, condition: Value) -> Value:
+        """The negation of an i1."""
         return self("xori", condition, self.true())
 
     def bits(self, value: Value) -> Value:
+        """The code of a value of at most 32 bits, zero-extended to an i32; an i32 as it is."""
         return value if self.chip.type_of(value) == "i32" else self.chip.bits(value)
 
     def narrow(self, value: Value, type_: str) -> Value:
+        """The value of `type_` whose code is in the low bits of an i32: the inverse of `bits`."""
         return value if type_ == "i32" else self.chip.narrow(value, type_)
 
     def split(self, value: Value) -> tuple[Value, Value]:
+        """The (low, high) halves of a 64-bit value, as i32."""
         return self.chip.split(value)
 
     def join(self, low: Value, high: Value, type_: str = "i64") -> Value:
+        """The 64-bit value of `type_` with these i32 halves: the inverse of `split`."""
         return self.chip.join(low, high, type_)
 
 

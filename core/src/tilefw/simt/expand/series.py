@@ -81,9 +81,9 @@ def complement_exponent(limit: float, terms: int) -> tuple[float, ...]:
 
 
 def interpolated(function: Callable[[float], float], low: float, high: float, terms: int) -> tuple[float, ...]:
-    """The polynomial through a function's values at Chebyshev's nodes, lowest coefficient first, by Newton's divided differences.
+    """The polynomial of `terms` coefficients, lowest first, that equals `function` at Chebyshev's nodes between `low` and `high`.
 
-    In floats of Python: good to f32's precision, not to f64's.
+    By Newton's divided differences in floats of Python: good to f32's precision, not to f64's.
     """
     middle, half = (low + high) / 2, (high - low) / 2
     nodes = [middle + half * math.cos(math.pi * (2 * k + 1) / (2 * terms)) for k in range(terms)]

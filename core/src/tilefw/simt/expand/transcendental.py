@@ -18,7 +18,7 @@ from tilefw.simt.expand.series import PRECISIONS
 
 
 def polynomial(b: Legal, coefficients: Sequence[float], x: Value) -> Value:
-    """Horner's rule, lowest coefficient first."""
+    """The polynomial of `x`, an f32 or f64, by Horner's rule with `fma`. `coefficients`: lowest first, at least one."""
     t = b.type_of(x)
     total = b.real(coefficients[-1], t)
     for coefficient in reversed(coefficients[:-1]):

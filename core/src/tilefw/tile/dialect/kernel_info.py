@@ -22,7 +22,7 @@ _KEEPS_POINTER = (AddPtrOp, StructuralOp)
 
 
 def argument_attributes(function: func.FuncOp, index: int) -> Mapping[str, Attribute]:
-    """The attributes of one parameter (`tile.name`, `tile.divisible`, `tile.dtype`, …)."""
+    """The attributes of parameter number `index`, from 0 (`tile.name`, `tile.divisible`, …); empty where it has none."""
     if function.arg_attrs is None:
         return {}
     entry = function.arg_attrs.data[index]
@@ -30,7 +30,11 @@ def argument_attributes(function: func.FuncOp, index: int) -> Mapping[str, Attri
 
 
 def entry_of(function: func.FuncOp, workgroup: tuple[int, int, int] = (1, 1, 1)) -> Entry:
-    """The entry of a kernel: its parameters in order, naturally aligned in the argument block."""
+    """The entry of a kernel in tile IR, with `workgroup` threads along x, y and z.
+
+    Its parameters are in order, each aligned to its own size in the argument block. Offsets and sizes are in bytes; a pointer
+    has 8.
+    """
     parameters: list[Parameter] = []
     offset = 0
     for index, argument in enumerate(function.body.block.args):
