@@ -9,11 +9,11 @@ before all others then, and these once more in their order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from tilefw.api.errors import CapacityError, InternalError
-from tilefw.machine.inst import Function, Operand, Reg, Slice
+from tilefw.machine.inst import Function, Reg, Slice
 from tilefw.machine.live_ranges import LivePart, LiveRanges
 from tilefw.machine.register_file import RegisterFile
 from tilefw.machine.table import InstructionTable
@@ -45,39 +45,55 @@ def first_registers(
     function: Function, ranges: LiveRanges, table: InstructionTable, limits: Mapping[str, int]
 ) -> dict[Reg, int] | Failure:
     """The first physical register of each virtual one, or one that found none."""
-    firsts = {reg: min(part.segments[0][0] for part in parts) for reg, parts in ranges.parts.items()}
-    in_order = sorted(firsts, key=lambda reg: (firsts[reg], reg.id))
+    firsts = {
+        reg: parts[0].segments[0][0] if len(parts) == 1 else min(part.segments[0][0] for part in parts)
+        for reg, parts in ranges.parts.items()
+    }
+    in_order = [(reg, firsts[reg]) for reg in sorted(firsts, key=lambda reg: (firsts[reg], reg.id))]
     hints = _hints(function, table)
     urgent: dict[Reg, None] = {}
-    found = _assign_all([], in_order, ranges, hints, table, limits)
+    found = _assign_all(in_order, ranges, hints, table, limits)
     for _ in range(_ATTEMPTS):
         if not isinstance(found, Failure) or found.reg in urgent or found.reg.width == 1:
             break
+        if not urgent and _too_many(found, ranges, table, limits):
+            break
         urgent[found.reg] = None
-        found = _assign_all(sorted(urgent, key=lambda reg: -reg.width), in_order, ranges, hints, table, limits)
+        first_of_all = [(reg, None) for reg in sorted(urgent, key=lambda reg: -reg.width)]
+        found = _assign_all([*first_of_all, *in_order], ranges, hints, table, limits)
     return found
 
 
+def _too_many(failure: Failure, ranges: LiveRanges, table: InstructionTable, limits: Mapping[str, int]) -> bool:
+    """Whether more registers of the file live at once than there are, so that no order of placing them helps."""
+    count = table.classes[failure.reg.cls].count or 0
+    available = count - len(unusable(table, limits, failure.file, count))
+    return most_at_once(ranges.parts, lambda reg: table.file(reg.cls) == failure.file)[0] > available
+
+
 def _assign_all(
-    urgent: Sequence[Reg], in_order: Sequence[Reg], ranges: LiveRanges, hints: dict[Reg, list[tuple[Reg, int]]],
+    order: Iterable[tuple[Reg, int | None]], ranges: LiveRanges, hints: dict[Reg, list[tuple[Reg, int]]],
     table: InstructionTable, limits: Mapping[str, int],
 ) -> dict[Reg, int] | Failure:
+    """Place registers in the given order; those with a point begin there, and come in the order of these points."""
     files = _files(table, limits)
     for reg, parts in ranges.fixed.items():
         if reg.cls in files:
             files[reg.cls].take(0, parts)
+    of_class = {cls: files.get(table.file(cls)) for cls in table.classes}
     chosen: dict[Reg, int] = {}
-    for i, reg in enumerate((*urgent, *in_order)):
-        name = table.file(reg.cls)
-        file = files.get(name)
+    for reg, position in order:
+        file = of_class[reg.cls]
         if file is None or reg in chosen:
             continue
-        preferred = [at for h, away in hints.get(reg, ()) if (at := _hinted(h, away, chosen)) is not None]
-        first = file.find_free(reg.width, reg.align, ranges.parts[reg], preferred, i >= len(urgent))
+        hinted = hints.get(reg)
+        preferred = [at for h, away in hinted if (at := _hinted(h, away, chosen)) is not None] if hinted else ()
+        parts = ranges.parts[reg]
+        first = file.find_free(reg.width, reg.align, parts, preferred, position)
         if first is None:
-            return Failure(reg, name)
+            return Failure(reg, table.file(reg.cls))
         chosen[reg] = first
-        file.take(first, ranges.parts[reg])
+        file.take(first, parts, position)
     return chosen
 
 
@@ -170,31 +186,33 @@ def rewrite(function: Function, table: InstructionTable, chosen: Mapping[Reg, in
         file = table.file(reg.cls)
         places[reg] = function.file(file, sizes[file]), first
         used[file] = max(used.get(file, 0), first + reg.width)
-    pieces: dict[Slice, Slice] = {}
-
-    def piece(s: Slice) -> Slice:
-        found = pieces.get(s)
-        if found is None:
-            file, first = places.get(s.reg, (s.reg, 0))
-            found = pieces[s] = file.slice(first + s.first, s.count)
-        return found
-
-    def operand(o: Operand) -> Operand:
-        return piece(o) if isinstance(o, Slice) else o
-
+    pieces = _Placed(places)
     for inst in function.insts():
         for d, u in inst.tied:
             if inst.defs[d] != inst.uses[u]:
                 raise InternalError(f"{inst.opcode}: tied operands {inst.defs[d]} and {inst.uses[u]} are two registers")
-        inst.defs = tuple(map(piece, inst.defs))
-        inst.uses = tuple(map(operand, inst.uses))
+        inst.defs = tuple([pieces[d] for d in inst.defs])
+        inst.uses = tuple([pieces[u] if u.__class__ is Slice else u for u in inst.uses])  # type: ignore[index]
         if inst.implicit_defs or inst.implicit_uses:
-            inst.implicit_defs = tuple(map(piece, inst.implicit_defs))
-            inst.implicit_uses = tuple(map(piece, inst.implicit_uses))
+            inst.implicit_defs = tuple([pieces[d] for d in inst.implicit_defs])
+            inst.implicit_uses = tuple([pieces[u] for u in inst.implicit_uses])
         if inst.predicate is not None:
-            inst.predicate = piece(inst.predicate)
+            inst.predicate = pieces[inst.predicate]
     function.registers = [reg for reg in function.registers if reg not in chosen]
     return used
+
+
+class _Placed(dict[Slice, Slice]):
+    """Slices of virtual registers to slices of the files that these were placed in, each made when first asked for."""
+
+    def __init__(self, places: Mapping[Reg, tuple[Reg, int]]) -> None:
+        super().__init__()
+        self._places = places
+
+    def __missing__(self, piece: Slice) -> Slice:
+        file, first = self._places.get(piece.reg, (piece.reg, 0))
+        found = self[piece] = file.slice(first + piece.first, piece.count)
+        return found
 
 
 def drop_identities(function: Function, table: InstructionTable) -> int:

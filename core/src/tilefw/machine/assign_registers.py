@@ -92,13 +92,15 @@ def _fit(
     spare: dict[str, int] = {}
     for _ in range(_ROUNDS):
         try:
-            relieved = spiller.relieve(ranges, found.file, spare.get(found.file, 0))
+            relieved = spiller.relieve(ranges, spare)
         except MemoryFull as full:
             note = f"{full.bytes} bytes of a lane would wait in memory, where spill code reaches {spills.memory_bytes}"
             raise too_few(function, found, ranges, table, limits, limited_by, note) from None
         if not relieved:
             # Fewer live at once than there are, and yet a tuple finds no room among the others.
             spare[found.file] = spare.get(found.file, 0) + found.reg.width
+            continue
+        del ranges  # large, as the next ones are
         ranges = LiveRanges(function, table)
         found = first_registers(function, ranges, table, limits)
         if not isinstance(found, Failure):

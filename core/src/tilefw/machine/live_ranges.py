@@ -6,7 +6,7 @@ writes early (see `InstructionTraits`) writes at 2n as well. Segments are half o
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from tilefw.machine.inst import Function, Inst, Reg
 from tilefw.machine.subregisters import BlockAccesses, Subregisters, block_accesses, live_out
@@ -15,20 +15,24 @@ from tilefw.machine.table import InstructionTable
 Segment = tuple[int, int]
 
 
-class LivePart(NamedTuple):
-    """`width` registers of one, from `first`, that live and die together; `points` are the segments as bits, the lowest bit for
-    the point at which the first segment begins: most values live shortly, so that these are few bits."""
+@dataclass(slots=True)
+class LivePart:
+    """`width` registers of one, from `first`, that live and die together, in `segments`, which are in order and apart, at least
+    one."""
 
     first: int
     width: int
     segments: list[Segment]
-    points: int
+    _points: int = 0
 
-    @classmethod
-    def of(cls, first: int, width: int, segments: list[Segment]) -> LivePart:
-        """The part that lives in `segments`, which are in order and apart, at least one."""
-        begin = segments[0][0]
-        return cls(first, width, segments, sum((1 << end - begin) - (1 << start - begin) for start, end in segments))
+    @property
+    def points(self) -> int:
+        """The segments as bits, the lowest bit for the point at which the first segment begins: most values live shortly, so that
+        these are few bits. They are made when first asked for, as functions that spill need none."""
+        if not self._points:
+            begin = self.segments[0][0]
+            self._points = sum((1 << end - begin) - (1 << start - begin) for start, end in self.segments)
+        return self._points
 
 
 class LiveRanges:
@@ -41,7 +45,8 @@ class LiveRanges:
         self.subregisters = subregisters = Subregisters(function, table)
         self.accesses = block_accesses(function, subregisters)
         self.starts = [0]
-        early = {opcode for opcode in {inst.opcode for inst in function.insts()} if table.traits(opcode).early}
+        opcodes = {inst.opcode for block in function.blocks for inst in block.insts}
+        early = {opcode for opcode in opcodes if table.traits(opcode).early}
         segments: list[list[Segment]] = [[] for _ in subregisters.pieces]
         for block, its, alive in zip(function.blocks, self.accesses, live_out(function, table, self.accesses), strict=True):
             _scan_block(block.insts, its, alive, self.starts[-1], early, segments)
@@ -51,7 +56,12 @@ class LiveRanges:
         for piece, found in zip(subregisters.pieces, segments, strict=True):
             if found:
                 where = self.fixed if piece.reg.physical else self.parts
-                where.setdefault(piece.reg, []).append(LivePart.of(piece.first, piece.count, merged(found)))
+                part = LivePart(piece.first, piece.count, found if len(found) == 1 else merged(found))
+                parts = where.get(piece.reg)
+                if parts is None:
+                    where[piece.reg] = [part]
+                else:
+                    parts.append(part)
 
 
 def _scan_block(

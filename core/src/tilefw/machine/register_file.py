@@ -7,12 +7,13 @@ too, so that only those are looked at which may do: with files of hundreds of re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from heapq import heappop, heappush
 
 from tilefw.machine.live_ranges import LivePart
 
 _END, _START = 0, 1  # of two at one point the end comes first
+_STRIDE = 2048  # points
 
 
 class RegisterFile:
@@ -22,9 +23,11 @@ class RegisterFile:
         self.count = count
         self._usable = ((1 << count) - 1) & ~sum(1 << k for k in reserved)
         self._taken = [0] * count
+        self._origin = 0  # the point that the lowest bit of `_taken` stands for: nobody asks about those before it any more
         self._busy = 0
-        self._reached = 0  # behind the highest register that is taken at any time
+        self._reached = 0  # the registers up to the highest that is taken at any time
         self._changes: list[tuple[int, int, int]] = []
+        self._firsts: dict[tuple[int, int], int] = {}
         self._multiples: dict[int, int] = {}
 
     @property
@@ -32,50 +35,65 @@ class RegisterFile:
         """How many registers there are for values."""
         return self._usable.bit_count()
 
-    def take(self, first: int, parts: Sequence[LivePart]) -> None:
-        """Put a register's parts at `first` and behind."""
+    def take(self, first: int, parts: Sequence[LivePart], position: int | None = None) -> None:
+        """Put a register's parts at `first` and behind; `position` as it was for `find_free`."""
         for part in parts:
-            start = first + part.first
-            self._reached = max(self._reached, start + part.width)
+            start, begin = first + part.first, part.segments[0][0]
+            points = part.points << begin - self._origin
             for i in range(start, start + part.width):
-                self._taken[i] |= part.points << part.segments[0][0]
+                self._taken[i] |= points
             registers = ((1 << part.width) - 1) << start
-            for begin, end in part.segments:
+            self._reached |= (1 << start + part.width) - 1
+            if begin != position:
+                heappush(self._changes, (begin, _START, registers))
+            else:  # `find_free` has come to this point already
+                self._busy |= registers
+            heappush(self._changes, (part.segments[0][1], _END, registers))
+            for begin, end in part.segments[1:]:
                 heappush(self._changes, (begin, _START, registers))
                 heappush(self._changes, (end, _END, registers))
 
-    def find_free(self, width: int, align: int, parts: Sequence[LivePart], preferred: Sequence[int], in_order: bool) -> int | None:
+    def find_free(
+        self, width: int, align: int, parts: Sequence[LivePart], preferred: Sequence[int], position: int | None = None
+    ) -> int | None:
         """Where `width` registers in a row, the first at a multiple of `align`, are free for `parts`: at `preferred`, or as low as
-        can be; None where nowhere. `in_order`: calls come in the order of the first beginning in `parts`."""
-        allowed = self._multiples_of(align) & ((1 << max(0, self.count - width + 1)) - 1)
-        usable = allowed & _runs(self._usable, width)
+        can be; None where nowhere. `position`: the first point of `parts`, where calls come in the order of these points."""
+        usable = self._firsts_of(width, align)
+        if position is not None:
+            self._advance(position)
         for first in preferred:
             if first >= 0 and usable >> first & 1 and self._fits(first, parts):
                 return first
-        if in_order:
-            position = min(part.segments[0][0] for part in parts)
-            self._advance(position)
+        if position is not None:
             free = ~self._busy
             for part in parts:
                 if part.segments[0][0] == position:
-                    usable &= _runs(free, part.width) >> part.first
+                    usable &= (free if part.width == 1 else _runs(free, part.width)) >> part.first
             if width < 4:  # narrow values fill up what is left beside others, so that places for wide ones stay whole
                 whole = _runs(free & self._usable, 2 * width) & self._multiples_of(2 * width)
-                beside = usable & ~(whole | whole << width) & ((1 << self._reached) - 1)
-                for first in _members(beside):
-                    if self._fits(first, parts):
-                        return first
+                beside = usable & ~(whole | whole << width) & self._reached
+                first = self._lowest(beside, parts)
+                if first is not None:
+                    return first
                 usable ^= beside
-        for first in _members(usable):
+        return self._lowest(usable, parts)
+
+    def _lowest(self, firsts: int, parts: Sequence[LivePart]) -> int | None:
+        """The lowest of these registers from which the parts are free."""
+        while firsts:
+            lowest = firsts & -firsts
+            first = lowest.bit_length() - 1
             if self._fits(first, parts):
                 return first
+            firsts ^= lowest
         return None
 
     def _fits(self, first: int, parts: Sequence[LivePart]) -> bool:
+        taken, origin = self._taken, self._origin
         for part in parts:
-            start, begin = first + part.first, part.segments[0][0]
-            for i in range(start, start + part.width):
-                if self._taken[i] >> begin & part.points:
+            start, shift, points = first + part.first, part.segments[0][0] - origin, part.points
+            for register in range(start, start + part.width):
+                if taken[register] >> shift & points:
                     return False
         return True
 
@@ -84,6 +102,17 @@ class RegisterFile:
         while changes and changes[0][0] <= position:
             _, kind, registers = heappop(changes)
             self._busy = self._busy | registers if kind == _START else self._busy & ~registers
+        if position - self._origin > _STRIDE:
+            self._taken = [taken >> position - self._origin for taken in self._taken]
+            self._origin = position
+
+    def _firsts_of(self, width: int, align: int) -> int:
+        """Where a value may begin, whatever is taken."""
+        found = self._firsts.get((width, align))
+        if found is None:
+            found = self._multiples_of(align) & ((1 << max(0, self.count - width + 1)) - 1) & _runs(self._usable, width)
+            self._firsts[width, align] = found
+        return found
 
     def _multiples_of(self, align: int) -> int:
         if align not in self._multiples:
@@ -93,16 +122,11 @@ class RegisterFile:
 
 def _runs(registers: int, width: int) -> int:
     """The registers from which `width` in a row are in the set."""
+    if width == 2:
+        return registers & registers >> 1
     have = 1
     while have < width:
         step = min(have, width - have)
         registers &= registers >> step
         have += step
     return registers
-
-
-def _members(registers: int) -> Iterator[int]:
-    while registers:
-        lowest = registers & -registers
-        yield lowest.bit_length() - 1
-        registers ^= lowest

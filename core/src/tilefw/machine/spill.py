@@ -8,20 +8,19 @@ it. An instruction that can take the slot's own register as operand does so, and
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import gcd
 
 from tilefw.api.integers import ceil_div, round_up
 from tilefw.machine.allocate import most_at_once, unusable
 from tilefw.machine.inst import Block, Function, Inst, Reg, Slice
-from tilefw.machine.live_ranges import LivePart, LiveRanges
+from tilefw.machine.live_ranges import LiveRanges
 from tilefw.machine.opcodes import check_opcodes
-from tilefw.machine.spill_choice import Choice, Chooser, SpillPressure, as_wholes, made_again
+from tilefw.machine.spill_choice import Choice, Chooser, as_wholes, made_again
 from tilefw.machine.spill_model import MEMORY, SpillModel, SpillSlotClass, Transfer
+from tilefw.machine.spill_pressure import UNLIMITED, SpillPressure, pressures
 from tilefw.machine.table import InstructionTable
-
-_UNLIMITED = 1 << 30  # registers of a file that stays virtual
 
 
 @dataclass(slots=True)
@@ -45,7 +44,6 @@ class _SpillSlot:
     choice: Choice
     holder: Reg | None = None
     index: int = 0
-    stays: list[_Stay] = field(default_factory=list)
 
 
 class MemoryFull(Exception):
@@ -66,44 +64,67 @@ class Spiller:
         self.spilled: Counter[str] = Counter()
         self._stay: set[Reg] = set()
         self._lanes: dict[str, tuple[Reg, int]] = {}  # by class of the holder: the one that has lanes left, and how many are used
+        self._files = list(_slots_last(table, model))
+        self._checked: set[str] = set()  # files that are known not to be beyond all slots together
 
-    def relieve(self, ranges: LiveRanges, file: str, spare: int) -> bool:
-        """Take registers out until at most as many of `file` live at once as it has, less `spare`; whether any left.
+    def relieve(self, ranges: LiveRanges, spare: Mapping[str, int]) -> bool:
+        """Take registers out until at most as many of each file live at once as it has, less what is to `spare`; whether any left.
 
-        With something to `spare`, tuples found no free run of registers: each counts as a whole then. Raises MemoryFull.
+        With something to spare in a file, tuples found no free run of its registers: each counts as a whole then. Raises
+        MemoryFull.
         """
-        self._refuse_by_far(ranges, file)
-        parts = as_wholes(ranges.parts) if spare else ranges.parts
-        room = {name: self._room(ranges, parts, name) for name in {self.table.file(cls) for cls in self.table.classes}}
-        pressure, available = room[file]
-        chosen = Chooser(self.function, parts, self.table, self.model, self._stay, room).choose(file, available - spare)
-        places = {choice.reg: self._settle(choice) for choice in chosen}
-        if places:
-            _Rewriting(self, places, pressure, available - spare).run(self.function, ranges.starts)
-        return bool(places)
+        parts = dict(ranges.parts)
+        if spare:
+            parts |= as_wholes({reg: its for reg, its in parts.items() if self.table.file(reg.cls) in spare})
+        usable = {file: self._usable(file) for file in self._files}
+        now = pressures(ranges, parts, self.table, usable)
+        chooser = Chooser(self.function, ranges, self.table, self.model, now)
+        slots: dict[Reg, _SpillSlot] = {}
+        most = {file: pressure.available - spare.get(file, 0) for file, pressure in now.items()}
+        for file in self._files:
+            self._refuse_by_far(ranges, file, now)
+            its = {reg: of for reg, of in parts.items() if self.table.file(reg.cls) == file and reg not in self._stay}
+            found = {choice.reg: self._settle(choice) for choice in chooser.choose(file, most[file], its)}
+            self._count_lanes(found, ranges, now)
+            slots |= found
+        if slots:
+            _Rewriting(self, slots, now, most).run(self.function, ranges.starts)
+        return bool(slots)
 
-    def _refuse_by_far(self, ranges: LiveRanges, file: str) -> None:
+    def _refuse_by_far(self, ranges: LiveRanges, file: str, now: Mapping[str, SpillPressure]) -> None:
         """Refuse at once, instead of after thousands of choices, where all slots together are too few at the point of highest
         pressure."""
         classes = [cls for cls in self.table.classes if self.table.file(cls) == file]
         slot_classes = {slot_class for cls in classes for slot_class in self.model.slot_classes.get(cls, ())}
-        if self.model.memory_bytes is None or any(slot_class.units > 1 for slot_class in slot_classes):
+        memory = self.model.memory_bytes
+        if file in self._checked or memory is None or any(slot_class.units > 1 for slot_class in slot_classes):
             return
+        self._checked.add(file)
         counts = {self.table.file(name): cls.count for name, cls in self.table.classes.items()}
         holders = {self.table.file(slot_class.holder) for slot_class in slot_classes if slot_class.holder != MEMORY}
-        room = sum(counts[name] or _UNLIMITED for name in (file, *holders))
+        room = sum(counts[name] or UNLIMITED for name in (file, *holders)) + memory * 8 // self.table.classes[classes[0]].bits
+        if int(now[file].at.max()) <= room:
+            return
         again = made_again(self.function, self.table)
         pressure, _ = most_at_once(ranges.parts, lambda reg: self.table.file(reg.cls) == file and reg not in again)
-        beyond = (pressure - room) * self.table.classes[classes[0]].bits // 8
-        if beyond > self.model.memory_bytes:
-            raise MemoryFull(beyond)
+        if pressure > room:
+            raise MemoryFull(memory + (pressure - room) * self.table.classes[classes[0]].bits // 8)
 
-    def _room(self, ranges: LiveRanges, parts: dict[Reg, list[LivePart]], file: str) -> tuple[SpillPressure, int]:
+    def _usable(self, file: str) -> frozenset[int] | None:
         count = next(cls.count for name, cls in self.table.classes.items() if self.table.file(name) == file)
-        if count is None:
-            return SpillPressure(ranges, parts, self.table, file, frozenset()), _UNLIMITED
-        usable = frozenset(range(count)) - unusable(self.table, self.limits, file, count)
-        return SpillPressure(ranges, parts, self.table, file, usable), len(usable)
+        return None if count is None else frozenset(range(count)) - unusable(self.table, self.limits, file, count)
+
+    def _count_lanes(self, slots: Mapping[Reg, _SpillSlot], ranges: LiveRanges, now: Mapping[str, SpillPressure]) -> None:
+        """Count new registers whose lanes are slots: they live from the entry, as each store keeps the other lanes, to where the
+        last of the values in them ends."""
+        ends: dict[Reg, int] = {}
+        for reg, slot in slots.items():
+            slot_class = slot.choice.slot_class
+            if slot_class is not None and slot_class.units > 1 and slot.holder is not None and slot.holder not in ranges.parts:
+                end = max(part.segments[-1][1] for part in ranges.parts[reg])
+                ends[slot.holder] = max(end, ends.get(slot.holder, 0))
+        for holder, end in ends.items():
+            now[self.table.file(holder.cls)].add([(0, end)], holder.width)
 
     def fresh(self, like: Slice) -> Reg:
         """A register for a piece of one that left; it stays."""
@@ -138,81 +159,90 @@ class Spiller:
 
 
 class _Rewriting:
-    """One round's changes of the code."""
+    """One round's changes of the code; `most` registers of each file may be live at once, where `pressures` says how many are."""
 
-    def __init__(self, spiller: Spiller, places: dict[Reg, _SpillSlot], pressure: SpillPressure, most: int) -> None:
-        self.spiller, self.places, self.pressure, self.most = spiller, places, pressure, most
-        self.gone = {id(place.choice.again) for place in places.values() if place.choice.again is not None}
-        self.in_place = {(id(t.inst), place.choice.reg) for place in places.values() for t in place.choice.in_place}
+    def __init__(
+        self, spiller: Spiller, slots: Mapping[Reg, _SpillSlot], pressures: Mapping[str, SpillPressure], most: Mapping[str, int]
+    ) -> None:
+        self.spiller, self.slots, self.pressures, self.most = spiller, slots, pressures, most
+        choices = [slot.choice for slot in slots.values()]
+        self.gone = {id(choice.again) for choice in choices if choice.again is not None}
+        self.in_place = {(access.number, choice.reg) for choice in choices for access in choice.in_place}
+        self.accessing = {id(inst) for choice in choices for inst in choice.insts()}
+        self.stays: dict[Reg, list[_Stay]] = {}
         self.new: list[Inst] = []
         self.promised: set[Reg] = set()
 
-    def run(self, function: Function, starts: list[int]) -> None:
+    def run(self, function: Function, starts: Sequence[int]) -> None:
         self.promised = {piece.reg for inst in function.insts() if inst.no_wrap in ("exact", "lost") for piece in inst.defs}
         for block, start in zip(function.blocks, starts, strict=False):
             self._block(block, start)
 
     def _block(self, block: Block, start: int) -> None:
-        for place in self.places.values():
-            place.stays = []
-        self.new = []
+        self.stays, self.new = {}, []
         for number, inst in enumerate(block.insts, start):
-            if id(inst) not in self.gone:
+            if id(inst) not in self.accessing:
+                self.new.append(inst)
+            elif id(inst) not in self.gone:
                 self._inst(inst, number)
         block.insts = self.new
 
     def _inst(self, inst: Inst, number: int) -> None:
-        reads = {use: self._read(inst, use, number) for use in dict.fromkeys(inst.reads()) if use.reg in self.places}
-        writes = [piece for piece in dict.fromkeys(inst.writes()) if piece.reg in self.places]
-        written = {piece: self._write(inst, piece, number) for piece in writes}
+        reads = {use: self._read(use, number) for use in dict.fromkeys(inst.reads()) if use.reg in self.slots}
+        writes = [piece for piece in dict.fromkeys(inst.writes()) if piece.reg in self.slots]
+        written = {piece: self._write(piece, number) for piece in writes}
         if reads or written:
             _replace(inst, reads, written)
         self.new.append(inst)
         for piece in writes:
-            self._store(inst, piece, written[piece])
+            if (number, piece.reg) not in self.in_place:
+                self._store(piece, written[piece])
 
-    def _read(self, inst: Inst, piece: Slice, number: int) -> Slice:
-        """Where an instruction finds `piece`; loads it if nowhere yet."""
-        place = self.places[piece.reg]
-        if (id(inst), piece.reg) in self.in_place:
-            return _in_slot(place, piece)
-        for stay in place.stays:
-            if stay.offers(piece) and self._kept(stay, number):
+    def _read(self, piece: Slice, number: int) -> Slice:
+        """Where instruction `number` finds `piece`; loads it if nowhere yet."""
+        slot = self.slots[piece.reg]
+        if (number, piece.reg) in self.in_place:
+            return _in_slot(slot, piece)
+        stays = self.stays.setdefault(piece.reg, [])
+        for stay in [stay for stay in stays if stay.offers(piece)]:
+            if self._kept(stay, number):
                 return stay.held.slice(piece.first - stay.piece.first, piece.count)
-        whole = piece.reg.whole if place.choice.again is not None else piece
+            stays.remove(stay)  # until a later instruction the pressure is no lower
+        whole = piece.reg.whole if slot.choice.again is not None else piece
         held = self.spiller.fresh(whole)
-        self._load(place, whole, held)
-        place.stays.append(_Stay(whole, held, number))
+        self._load(slot, whole, held)
+        stays.append(_Stay(whole, held, number))
         return held.slice(piece.first - whole.first, piece.count)
 
     def _kept(self, stay: _Stay, number: int) -> bool:
-        """Whether what stays may stand in its register until this instruction; it does so then."""
-        between = self.pressure.at[2 * stay.last + 1 : 2 * number]
-        if len(between) and int(between.max()) + stay.held.width > self.most:
+        """Whether what stays may be in its register until this instruction; it is so then."""
+        file = self.spiller.table.file(stay.held.cls)
+        between = self.pressures[file].at[2 * stay.last + 1 : 2 * number]
+        if len(between) and int(between.max()) + stay.held.width > self.most[file]:
             return False
         between += stay.held.width
         stay.last = number
         return True
 
-    def _write(self, inst: Inst, piece: Slice, number: int) -> Slice:
-        """Where an instruction puts `piece`: into what stays and was just read, or a register of its own."""
-        place = self.places[piece.reg]
-        if (id(inst), piece.reg) in self.in_place:
-            place.stays = [stay for stay in place.stays if not _meet(stay.piece, piece)]
-            return _in_slot(place, piece)
-        kept = next((stay for stay in place.stays if stay.offers(piece) and stay.last == number), None)
-        place.stays = [stay for stay in place.stays if stay is kept or not _meet(stay.piece, piece)]
+    def _write(self, piece: Slice, number: int) -> Slice:
+        """Where instruction `number` puts `piece`: into what stays and was just read, or a register of its own."""
+        slot, stays = self.slots[piece.reg], self.stays.get(piece.reg, [])
+        if (number, piece.reg) in self.in_place:
+            self.stays[piece.reg] = [stay for stay in stays if not _meet(stay.piece, piece)]
+            return _in_slot(slot, piece)
+        kept = next((stay for stay in stays if stay.offers(piece) and stay.last == number), None)
+        stays = self.stays[piece.reg] = [stay for stay in stays if stay is kept or not _meet(stay.piece, piece)]
         if kept is None:
             kept = _Stay(piece, self.spiller.fresh(piece), number)
-            place.stays.append(kept)
+            stays.append(kept)
         return kept.held.slice(piece.first - kept.piece.first, piece.count)
 
-    def _load(self, place: _SpillSlot, piece: Slice, held: Reg) -> None:
-        again, slot_class = place.choice.again, place.choice.slot_class
+    def _load(self, slot: _SpillSlot, piece: Slice, held: Reg) -> None:
+        again, slot_class = slot.choice.again, slot.choice.slot_class
         if again is not None:
             self.new.append(Inst(again.opcode, [held.whole], again.uses, place=again.place, no_wrap=again.no_wrap))
         elif slot_class is not None:
-            made = self._transferred(slot_class.load, held.whole, *self._transfer(place, slot_class, piece))
+            made = self._transferred(slot_class.load, held.whole, *self._transfer(slot, slot_class, piece))
             if piece.reg in self.promised:
                 self._lose(made)
 
@@ -222,11 +252,11 @@ class _Rewriting:
             if not self.spiller.table.traits(load.opcode).move:
                 load.no_wrap = "lost"
 
-    def _store(self, inst: Inst, piece: Slice, held: Slice) -> None:
-        place = self.places[piece.reg]
-        slot_class = place.choice.slot_class
-        if slot_class is not None and (id(inst), piece.reg) not in self.in_place:
-            self._transferred(slot_class.store, held, *self._transfer(place, slot_class, piece))
+    def _store(self, piece: Slice, held: Slice) -> None:
+        slot = self.slots[piece.reg]
+        slot_class = slot.choice.slot_class
+        if slot_class is not None:
+            self._transferred(slot_class.store, held, *self._transfer(slot, slot_class, piece))
 
     def _transferred(self, transfer: Transfer, held: Slice, holder: Slice | None, index: int) -> Sequence[Inst]:
         made = transfer(held, holder, index)
@@ -234,18 +264,31 @@ class _Rewriting:
         self.new += made
         return made
 
-    def _transfer(self, place: _SpillSlot, slot_class: SpillSlotClass, piece: Slice) -> tuple[Slice | None, int]:
+    def _transfer(self, slot: _SpillSlot, slot_class: SpillSlotClass, piece: Slice) -> tuple[Slice | None, int]:
         """The holder and the index that `SpillSlotClass.load` and `SpillSlotClass.store` take."""
-        if place.holder is None:
-            return None, place.index + self.spiller.table.classes[piece.reg.cls].bits // 8 * piece.first
+        if slot.holder is None:
+            return None, slot.index + self.spiller.table.classes[piece.reg.cls].bits // 8 * piece.first
         if slot_class.units == 1:
-            return _in_slot(place, piece), 0
-        return place.holder.whole, place.index + piece.first
+            return _in_slot(slot, piece), 0
+        return slot.holder.whole, slot.index + piece.first
 
 
-def _in_slot(place: _SpillSlot, piece: Slice) -> Slice:
-    assert place.holder is not None
-    return place.holder.slice(piece.first, piece.count)
+def _slots_last(table: InstructionTable, model: SpillModel) -> Iterator[str]:
+    """The files, each before those whose registers hold its slots, as far as that goes: their pressure is then known."""
+    holders: dict[str, list[str]] = {table.file(cls): [] for cls in table.classes}
+    for cls, slot_classes in model.slot_classes.items():
+        holders[table.file(cls)] += [table.file(each.holder) for each in slot_classes if each.holder != MEMORY]
+    waiting = list(holders)
+    while waiting:
+        free = [file for file in waiting if not any(file in holders[other] for other in waiting if other != file)]
+        file = free[0] if free else waiting[0]
+        waiting.remove(file)
+        yield file
+
+
+def _in_slot(slot: _SpillSlot, piece: Slice) -> Slice:
+    assert slot.holder is not None
+    return slot.holder.slice(piece.first, piece.count)
 
 
 def _alignment(piece: Slice) -> int:

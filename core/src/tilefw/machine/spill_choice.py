@@ -3,23 +3,30 @@
 A spilled register occupies its file only around the instructions that access it. Its cost is the loads and stores there, weighted
 by loop depth; accesses in one block share a load where the pressure between them is low. Its gain is the points of high pressure at
 which it is live and not accessed: a value whose next use is far away gains most.
+
+The registers that are live at the point of the highest pressure are scored together, as sums over arrays. The best of them are
+spilled until a share of the excess at that point is gone; then the pressure has changed, and the next scores are computed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tilefw.api.integers import ceil_div
 from tilefw.machine.flow import depths, successors
 from tilefw.machine.inst import Function, Inst, Reg, Slice
 from tilefw.machine.live_ranges import LivePart, LiveRanges, Segment, merged
 from tilefw.machine.spill_model import MEMORY, SpillModel, SpillSlotClass
+from tilefw.machine.spill_pressure import RUN, Excess, Points, SpillPressure
 from tilefw.machine.table import InstructionTable
 
 _LOOP = 8  # how often a loop is taken to run, in estimates of cost
+_SHARES = 16  # of the excess at a point: one look at the scores lets one of them go, at least one register
 
 
 @dataclass(slots=True)
@@ -37,8 +44,7 @@ class RegisterAccess:
 class Choice:
     """A register to spill: to a slot, or (`again`) to be rematerialised by its one instruction wherever it is read.
 
-    Of the instructions that access it, `in_place` take it from its slot; for the others, `accesses`, it is in its file, at the
-    points `kept`, which are some of those at which it is live.
+    Of the instructions that access it, `in_place` take it from its slot; for the others, `accesses`, it is in its file.
     """
 
     reg: Reg
@@ -46,187 +52,254 @@ class Choice:
     again: Inst | None
     accesses: list[RegisterAccess]
     in_place: list[RegisterAccess] = field(default_factory=list)
-    kept: set[int] = field(init=False)
-    cost: float = 0.0
 
-    def __post_init__(self) -> None:
-        reads = {2 * t.number for t in self.accesses if t.reads}
-        self.kept = reads | {2 * t.number + 1 for t in self.accesses if t.writes}
-
-
-class SpillPressure:
-    """How many registers of a file live at each point."""
-
-    def __init__(
-        self, ranges: LiveRanges, live: dict[Reg, list[LivePart]], table: InstructionTable, file: str, usable: frozenset[int]
-    ) -> None:
-        self.at = np.zeros(2 * ranges.starts[-1] + 3, np.int32)
-        for reg, parts in live.items():
-            if table.file(reg.cls) == file:
-                for part in parts:
-                    self.add(part, part.width)
-        for reg, parts in ranges.fixed.items():
-            if reg.cls == file:
-                for part in parts:
-                    self.add(part, len(usable.intersection(range(part.first, part.first + part.width))))
-
-    def add(self, part: LivePart, count: int) -> None:
-        for start, end in part.segments:
-            self.at[start:end] += count
-
-    def crowding(self, most: int) -> Crowding | None:
-        """Where more than `most` live; None where that is nowhere."""
-        crowded = self.at > most
-        return Crowding(np.concatenate(([0], np.cumsum(crowded, dtype=np.int32)))) if crowded.any() else None
+    def insts(self) -> Iterator[Inst]:
+        """Every instruction that names the register."""
+        yield from (access.inst for access in (*self.accesses, *self.in_place))
+        if self.again is not None:
+            yield self.again
 
 
-class Crowding:
-    """The crowded points of a file, counted in any stretch of points in constant time."""
+@dataclass(slots=True)
+class _Option:
+    """A choice with what its score is computed from.
 
-    def __init__(self, before: NDArray[np.int32]) -> None:
-        """`before`: of each point, how many before it are crowded."""
-        self._before = before
+    `kept`: the points at which the register is in its file although it is spilled. `relieved`: columns of start, end and sign, the
+    segments of the register, less these points. `gaps`: columns of start, end and weight, each from an access to the next one of
+    its block if that reads; where the pressure in a gap is too high, the value is loaded at its end. `always`: the weights of all
+    other loads and of the stores. `price`: what a load or a store of weight 1 costs.
+    """
 
-    def between(self, start: int, end: int) -> int:
-        """How many of the points from `start` up to `end` are crowded."""
-        return int(self._before[end] - self._before[start]) if end > start else 0
+    choice: Choice
+    kept: frozenset[int]
+    relieved: Points
+    gaps: Points
+    always: int
+    price: int
 
-    def gain(self, segments: Sequence[Segment], kept: Iterable[int]) -> int:
-        """How many crowded points lie in the segments of a register, but for those at which it is kept."""
-        return sum(self.between(start, end) for start, end in segments) - sum(self.between(point, point + 1) for point in kept)
 
+@dataclass(slots=True)
+class _Candidate:
+    """A register that may be spilled, and the points at which instructions read and write it, some of them twice.
 
-class _Living:
-    """Which of some registers live at a point, in the order in which they are given."""
+    `option` is the cheapest way to spill it that is not known to have no room, None for none, and `tried` how many slot classes it
+    is not. Options are made when they are needed, as asking the model is slow and most candidates are never looked at; until then
+    `accesses` is None."""
 
-    def __init__(self, segments: Mapping[Reg, Sequence[Segment]]) -> None:
-        self._regs = list(segments)
-        flat = np.array([(*segment, i) for i, reg in enumerate(self._regs) for segment in segments[reg]], np.int64).reshape(-1, 3)
-        self._starts, self._ends, self._owners = flat.T.copy()
-
-    def at(self, point: int) -> list[Reg]:
-        """The registers that live at `point`."""
-        return [self._regs[i] for i in self._owners[(self._starts <= point) & (point < self._ends)].tolist()]
+    reg: Reg
+    segments: list[Segment]
+    points: list[int] = field(default_factory=list)
+    accesses: list[RegisterAccess] | None = None
+    option: _Option | None = None
+    tried: int = 0
 
 
 class Chooser:
-    """Chooses among the registers of one function and one file."""
+    """Chooses among the registers of one function, one file after the other."""
 
     def __init__(
-        self, function: Function, parts: dict[Reg, list[LivePart]], table: InstructionTable, model: SpillModel, stay: set[Reg],
-        room: dict[str, tuple[SpillPressure, int]],
+        self, function: Function, ranges: LiveRanges, table: InstructionTable, model: SpillModel,
+        pressures: Mapping[str, SpillPressure],
     ) -> None:
-        """`stay`: registers that must not leave. `room`: of each file its pressure, and how many registers it has for values."""
-        self.function, self.parts, self.table, self.model, self.stay, self.room = function, parts, table, model, stay, room
+        """`pressures`: of each file; they follow the choices."""
+        self.ranges, self.table, self.model, self.pressures = ranges, table, model, pressures
+        self.insts = [inst for block in function.blocks for inst in block.insts]
         self.weights = [_LOOP**depth for depth in depths(successors(function, table))]
-        self.accesses: dict[Reg, list[RegisterAccess]] = {}
-        self._options: dict[Reg, list[Choice]] = {}
-        number = 0
-        for b, block in enumerate(function.blocks):
-            for inst in block.insts:
-                self._note(inst, number, b)
-                number += 1
 
-    def _note(self, inst: Inst, number: int, block: int) -> None:
-        read = {use.reg for use in inst.reads()}
-        written = {piece.reg for piece in inst.writes()}
-        for reg in read | written:
-            if not reg.physical:
-                self.accesses.setdefault(reg, []).append(RegisterAccess(inst, number, block, reg in read, reg in written))
-
-    def choose(self, file: str, most: int) -> list[Choice]:
-        """Registers to take out so that at most `most` of `file` live at once; fewer where no more can leave."""
-        pressure, _ = self.room[file]
-        waiting = [reg for reg in self.parts if self.table.file(reg.cls) == file and reg not in self.stay]
-        segments = {reg: merged([segment for part in self.parts[reg] for segment in part.segments]) for reg in waiting}
-        living = _Living(segments)
+    def choose(self, file: str, most: int, parts: Mapping[Reg, Sequence[LivePart]]) -> list[Choice]:
+        """Registers to spill, among those of `file` in `parts`, so that at most `most` of it are live at once; fewer where no more
+        can be spilled."""
+        pressure = self.pressures[file]
+        excess = Excess(pressure, most)
+        if excess.worst() is None:
+            return []
+        candidates = _candidates(parts, excess)
+        self._find_accesses(candidates)
+        living = _Living(candidates)
         chosen: list[Choice] = []
-        gone: set[Reg] = set()
-        while (crowding := pressure.crowding(most)) is not None:
-            worst = int(pressure.at.argmax())
-            best: Choice | None = None
-            score = float("inf")
-            for reg in living.at(worst):
-                if reg in gone:
-                    continue
-                choice = self._option(reg, crowding)
-                if choice is None or worst in choice.kept:
-                    continue
-                gain = reg.width * crowding.gain(segments[reg], choice.kept)
-                if choice.cost / gain < score:
-                    best, score = choice, choice.cost / gain
-            if best is None:
+        while (worst := excess.worst()) is not None:
+            options = list(self._options_at(worst, living))
+            if not options:
                 break
-            gone.add(best.reg)
-            chosen.append(best)
-            self._leave(best, pressure)
+            beyond = int(pressure.at[worst]) - most
+            until = most + beyond - ceil_div(beyond, _SHARES)
+            for index, option in _best_first(options, excess):
+                if int(pressure.at[worst]) <= until:
+                    break
+                if self._has_room(option, living.candidates[index].segments):
+                    self._spill(option, parts[option.choice.reg], pressure)
+                    living.remove(index)
+                    chosen.append(option.choice)
+            excess.update()
         return chosen
 
-    def _leave(self, choice: Choice, pressure: SpillPressure) -> None:
-        """Count a register as out of its file, except where it is accessed, and as in its slot."""
-        parts = self.parts[choice.reg]
+    def _find_accesses(self, candidates: Mapping[Reg, _Candidate]) -> None:
+        """The points of each candidate."""
+        points = {reg: candidate.points for reg, candidate in candidates.items()}
+        of = [points.get(piece.reg) for piece in self.ranges.subregisters.pieces]
+        insts = iter(self.insts)
+        read = 0
+        for its in self.ranges.accesses:
+            for reads, writes, inst in zip(its.reads, its.writes, insts, strict=False):
+                for subregister in reads:
+                    if (found := of[subregister]) is not None:
+                        found.append(read)
+                for subregister in writes:
+                    if (found := of[subregister]) is not None:
+                        found.append(read + 1)
+                        if inst.predicate is not None:  # spill code loads what a false one keeps
+                            found.append(read)
+                read += 2
+
+    def _accesses(self, candidate: _Candidate) -> list[RegisterAccess]:
+        """What the points of a candidate stand for, in order."""
+        points = set(candidate.points)
+        numbers = sorted({point // 2 for point in points})
+        blocks = [bisect_right(self.ranges.starts, number) - 1 for number in numbers]
+        return [
+            RegisterAccess(self.insts[number], number, block, 2 * number in points, 2 * number + 1 in points)
+            for number, block in zip(numbers, blocks, strict=True)
+        ]
+
+    def _options_at(self, point: int, living: _Living) -> Iterator[tuple[int, _Option]]:
+        """The cheapest way to spill each candidate that is live at a point, if it is not kept there, with its index."""
+        for index in living.at(point):
+            candidate = living.candidates[index]
+            if candidate.accesses is None:
+                candidate.accesses = self._accesses(candidate)
+                candidate.option = self._rematerialised(candidate) or self._next_option(candidate)
+            # The pressure of the files that hold slots only rises, so that what has no room once never has.
+            while candidate.option is not None and not self._has_room(candidate.option, candidate.segments, point):
+                candidate.option = self._next_option(candidate)
+            if candidate.option is not None and point not in candidate.option.kept:
+                yield index, candidate.option
+
+    def _has_room(self, option: _Option, segments: Sequence[Segment], first: int = -1) -> bool:
+        """Whether there is room for the slot; `first` is a point of the segments at which to look first."""
+        slot_class, width = option.choice.slot_class, option.choice.reg.width
+        if slot_class is None or slot_class.holder == MEMORY or slot_class.units > 1:
+            return True
+        pressure = self.pressures[self.table.file(slot_class.holder)]
+        return int(pressure.at[first]) + width <= pressure.available and pressure.has_room(segments, width)
+
+    def _spill(self, option: _Option, parts: Sequence[LivePart], pressure: SpillPressure) -> None:
+        """Count a register as out of its file, except where it is kept, and as in its slot."""
+        slot_class, reg = option.choice.slot_class, option.choice.reg
         for part in parts:
-            pressure.add(part, -part.width)
-        for point in choice.kept:
-            pressure.at[point] += choice.reg.width
-        if choice.slot_class is not None and choice.slot_class.holder != MEMORY and choice.slot_class.units == 1:
+            pressure.add(part.segments, -part.width)
+        pressure.at[list(option.kept)] += reg.width  # where it was live: these runs have changed already
+        if slot_class is not None and slot_class.holder != MEMORY and slot_class.units == 1:
             for part in parts:
-                self.room[self.table.file(choice.slot_class.holder)][0].add(part, part.width)
+                self.pressures[self.table.file(slot_class.holder)].add(part.segments, part.width)
 
-    def _option(self, reg: Reg, crowding: Crowding) -> Choice | None:
-        """The cheapest way to spill a register."""
-        for choice in self._options_of(reg):
-            slot_class = choice.slot_class
-            if slot_class is None:
-                choice.cost = self._loads(choice, crowding)
-                return choice
-            if slot_class.holder == MEMORY or slot_class.units > 1 or self._has_room(reg, slot_class.holder):
-                stores = sum(self.weights[t.block] for t in choice.accesses if t.writes)
-                choice.cost = slot_class.cost * reg.width * (self._loads(choice, crowding) + stores)
-                return choice
-        return None
+    def _rematerialised(self, candidate: _Candidate) -> _Option | None:
+        """The spilling of a register whose one writer may be repeated anywhere."""
+        accesses = candidate.accesses or []
+        writers = [access.inst for access in accesses if access.writes]
+        if len(writers) != 1 or not _accepted_anywhere(writers[0], candidate.reg, self.table):
+            return None
+        readers = [access for access in accesses if access.inst is not writers[0]]
+        return self._option(Choice(candidate.reg, None, writers[0], readers), candidate)
 
-    def _options_of(self, reg: Reg) -> list[Choice]:
-        """All ways to spill a register, the cheapest first; found once, as asking the model is slow."""
-        if reg not in self._options:
-            accesses = self.accesses[reg]
-            again = self._made_again(reg, accesses)
-            if again is not None:
-                self._options[reg] = [Choice(reg, None, again, [t for t in accesses if t.inst is not again])]
-            else:
-                self._options[reg] = [self._to_slot(reg, accesses, slot_class) for slot_class in
-                self.model.slot_classes.get(reg.cls, ())]
-        return self._options[reg]
-
-    def _to_slot(self, reg: Reg, accesses: list[RegisterAccess], slot_class: SpillSlotClass) -> Choice:
+    def _next_option(self, candidate: _Candidate) -> _Option | None:
+        """The way to spill a register to the next slot class, the cheapest first; None behind the last."""
+        reg, accesses = candidate.reg, candidate.accesses or []
+        slot_classes = self.model.slot_classes.get(reg.cls, ())
+        if candidate.tried == len(slot_classes):
+            return None
+        slot_class = slot_classes[candidate.tried]
+        candidate.tried += 1
         in_place = self._in_place(reg, accesses, slot_class)
-        return Choice(reg, slot_class, None, [t for t in accesses if t not in in_place], in_place)
+        numbers = {access.number for access in in_place}
+        others = [access for access in accesses if access.number not in numbers]
+        return self._option(Choice(reg, slot_class, None, others, in_place), candidate)
 
-    def _made_again(self, reg: Reg, accesses: list[RegisterAccess]) -> Inst | None:
-        """The one instruction that writes a register, if it may be repeated anywhere."""
-        writers = [t.inst for t in accesses if t.writes]
-        return writers[0] if len(writers) == 1 and _accepted_anywhere(writers[0], reg, self.table) else None
+    def _option(self, choice: Choice, candidate: _Candidate) -> _Option:
+        accesses, slot_class = choice.accesses, choice.slot_class
+        kept = {2 * a.number for a in accesses if a.reads} | {2 * a.number + 1 for a in accesses if a.writes}
+        relieved = [(*segment, 1) for segment in candidate.segments] + [(point, point + 1, -1) for point in kept]
+        gaps: list[tuple[int, int, int]] = []
+        always = 0
+        last: RegisterAccess | None = None
+        for access in accesses:
+            weight = self.weights[access.block]
+            if access.reads and last is not None and last.block == access.block:
+                gaps.append((2 * last.number + 1, 2 * access.number, weight))
+            elif access.reads:
+                always += weight
+            if access.writes and slot_class is not None:
+                always += weight
+            last = access
+        price = 1 if slot_class is None else slot_class.cost * choice.reg.width
+        return _Option(choice, frozenset(kept), _columns(relieved), _columns(gaps), always, price)
 
-    def _in_place(self, reg: Reg, accesses: list[RegisterAccess], slot_class: SpillSlotClass) -> list[RegisterAccess]:
+    def _in_place(self, reg: Reg, accesses: Sequence[RegisterAccess], slot_class: SpillSlotClass) -> list[RegisterAccess]:
         if slot_class.holder == MEMORY or slot_class.units != 1:
             return []
-        return [t for t in accesses if self.model.accepts(t.inst, reg, slot_class.holder)]
+        return [access for access in accesses if self.model.accepts(access.inst, reg, slot_class.holder)]
 
-    def _has_room(self, reg: Reg, holder: str) -> bool:
-        pressure, most = self.room[self.table.file(holder)]
-        segments = [segment for part in self.parts[reg] for segment in part.segments]
-        return all(int(pressure.at[a:b].max()) + reg.width <= most for a, b in segments)
 
-    def _loads(self, choice: Choice, crowding: Crowding) -> float:
-        """How often the register comes back, weighted by loops."""
-        loads = 0.0
-        last: RegisterAccess | None = None
-        for access in choice.accesses:
-            kept = last is not None and last.block == access.block and not crowding.between(2 * last.number + 1, 2 * access.number)
-            if access.reads and not kept:
-                loads += self.weights[access.block]
-            last = access
-        return loads
+class _Living:
+    """Which of the candidates are live at a point, by index. Segments are listed by the runs of points that they reach into."""
+
+    __slots__ = ("_ends", "_first", "_of_run", "_owners", "_starts", "candidates")
+
+    def __init__(self, candidates: Mapping[Reg, _Candidate]) -> None:
+        self.candidates = list(candidates.values())
+        flat = [(*segment, i) for i, candidate in enumerate(self.candidates) for segment in candidate.segments]
+        self._starts, self._ends, self._owners = _columns(flat)
+        first, last = self._starts // RUN, (self._ends - 1) // RUN
+        counts = last - first + 1
+        segments = np.repeat(np.arange(len(counts)), counts)
+        runs = np.arange(len(segments)) - np.repeat(np.cumsum(counts) - counts - first, counts)
+        self._of_run = segments[np.argsort(runs, kind="stable")]
+        self._first = np.concatenate(([0], np.cumsum(np.bincount(runs))))
+
+    def at(self, point: int) -> list[int]:
+        """The candidates that are live at `point`, ascending."""
+        run = point // RUN
+        if run + 1 >= len(self._first):
+            return []  # behind all candidates
+        near = self._of_run[self._first[run] : self._first[run + 1]]
+        return self._owners[near[(self._starts[near] <= point) & (point < self._ends[near])]].tolist()
+
+    def remove(self, index: int) -> None:
+        """Take a candidate out: from now on it is live nowhere."""
+        first, last = np.searchsorted(self._owners, (index, index + 1))
+        self._ends[first:last] = 0
+
+
+def _candidates(parts: Mapping[Reg, Sequence[LivePart]], excess: Excess) -> dict[Reg, _Candidate]:
+    """The registers that are live where the pressure is too high, but for the result of an instruction that the next one reads."""
+    flat = [(*segment, i) for i, its in enumerate(parts.values()) for part in its for segment in part.segments]
+    starts, ends, owners = _columns(flat)
+    waits = (starts % 2 == 0) | (ends - starts > 2)
+    owners = set(owners[waits & (excess.within(starts, ends) > 0)].tolist())
+    found = [(reg, its) for i, (reg, its) in enumerate(parts.items()) if i in owners]
+    return {reg: _Candidate(reg, merged([segment for part in its for segment in part.segments])) for reg, its in found}
+
+
+def _best_first(options: Sequence[tuple[int, _Option]], excess: Excess) -> list[tuple[int, _Option]]:
+    """The options with the least cost for what they relieve first; of equal ones those that are given first."""
+    count = len(options)
+    gains, gaps = [option.relieved for _, option in options], [option.gaps for _, option in options]
+    starts, ends, signs = np.concatenate(gains, axis=1)
+    gain = np.bincount(_owners(gains), excess.within(starts, ends) * signs, count)
+    starts, ends, weights = np.concatenate(gaps, axis=1)
+    loads = np.bincount(_owners(gaps), (excess.within(starts, ends) > 0) * weights, count)
+    always, prices, widths = np.array([(option.always, option.price, option.choice.reg.width) for _, option in options]).T
+    scores: NDArray[np.float64] = (loads + always) * prices / (widths * gain)
+    return [options[i] for i in np.argsort(scores, kind="stable").tolist()]
+
+
+def _owners(columns: Sequence[Points]) -> Points:
+    """The index of the array that each column of all arrays together comes from."""
+    return np.repeat(np.arange(len(columns)), [each.shape[1] for each in columns])
+
+
+def _columns(rows: Sequence[tuple[int, int, int]]) -> Points:
+    """Three rows as an array, from tuples of three."""
+    return np.array(rows, np.int64).reshape(-1, 3).T
 
 
 def made_again(function: Function, table: InstructionTable) -> set[Reg]:
@@ -245,10 +318,9 @@ def _accepted_anywhere(inst: Inst, reg: Reg, table: InstructionTable) -> bool:
     return not (inst.implicit_defs or inst.implicit_uses or any(isinstance(use, Slice) for use in inst.uses))
 
 
-def as_wholes(parts: dict[Reg, list[LivePart]]) -> dict[Reg, list[LivePart]]:
+def as_wholes(parts: Mapping[Reg, Sequence[LivePart]]) -> dict[Reg, list[LivePart]]:
     """Every register as one part, that lives while any of its parts does: what is dead of a tuple may be of no use to another."""
     wholes: dict[Reg, list[LivePart]] = {}
     for reg, its in parts.items():
-        segments = merged([segment for part in its for segment in part.segments])
-        wholes[reg] = [LivePart.of(0, reg.width, segments)]
+        wholes[reg] = [LivePart(0, reg.width, merged([segment for part in its for segment in part.segments]))]
     return wholes

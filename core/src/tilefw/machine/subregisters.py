@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from tilefw.machine.flow import predecessors, successors
 from tilefw.machine.inst import Function, Inst, Reg, Slice
@@ -28,38 +28,42 @@ class Subregisters:
 
     def __init__(self, function: Function, table: InstructionTable) -> None:
         self.of: dict[Slice, tuple[int, ...]] = {}
-        self.weights: list[int] = []
-        self.files: list[str] = []
         self.pieces: list[Slice] = []
-        of: dict[Reg, list[Slice]] = {}
+        several: dict[Reg, list[Slice]] = {}
+        first: dict[Reg, Slice] = {}
         for piece in _slices_of(function):
-            of.setdefault(piece.reg, []).append(piece)
-        for reg, pieces in of.items():
-            self._divide(reg, pieces, table.file(reg.cls))
+            known = first.setdefault(piece.reg, piece)
+            if known is not piece:
+                several.setdefault(piece.reg, [known]).append(piece)
+        for reg, piece in first.items():
+            if reg in several:
+                self._divide(reg, several[reg])
+            else:  # most are used in one way alone
+                self.of[piece] = (len(self.pieces),)
+                self.pieces.append(piece)
+        files = {cls: table.file(cls) for cls in table.classes}
+        self.weights = [0 if piece.reg.physical else piece.count for piece in self.pieces]
+        self.files = [files[piece.reg.cls] if piece.reg.cls in files else table.file(piece.reg.cls) for piece in self.pieces]
         self._once = self._written_once(function)
 
-    def _divide(self, reg: Reg, pieces: list[Slice], file: str) -> None:
-        if len(pieces) == 1:
-            self.of[pieces[0]] = (len(self.weights),)
-            self.weights.append(0 if reg.physical else pieces[0].count)
-            self.files.append(file)
-            self.pieces.append(pieces[0])
-            return
+    def _divide(self, reg: Reg, pieces: list[Slice]) -> None:
+        first = len(self.pieces)
         edges = sorted({edge for piece in pieces for edge in (piece.first, piece.first + piece.count)})
-        number = {edge: len(self.weights) + i for i, edge in enumerate(edges)}
+        number = {edge: first + i for i, edge in enumerate(edges)}
         for piece in pieces:
             self.of[piece] = tuple(range(number[piece.first], number[piece.first + piece.count]))
-        self.weights += [0 if reg.physical else end - start for start, end in pairwise(edges)]
-        self.files += [file] * (len(edges) - 1)
         self.pieces += [reg.slice(start, end - start) for start, end in pairwise(edges)]
 
     def _written_once(self, function: Function) -> frozenset[int]:
         """The subregisters that exactly one instruction writes, under a predicate."""
-        insts = (inst for inst in function.insts() if inst.predicate is not None)
-        guarded = {subregister for inst in insts for piece in inst.writes() for subregister in self.of[piece]}
+        of = self.of
+        insts = [inst for block in function.blocks for inst in block.insts if inst.predicate is not None]
+        guarded = {subregister for inst in insts for piece in inst.writes() for subregister in of[piece]}
         if not guarded:
             return frozenset()
-        writers = Counter(subregister for inst in function.insts() for piece in inst.writes() for subregister in self.of[piece])
+        written = [piece for block in function.blocks for inst in block.insts for piece in inst.defs]
+        written += [piece for block in function.blocks for inst in block.insts for piece in inst.implicit_defs]
+        writers = Counter([subregister for piece in written for subregister in of[piece]])
         return frozenset(
             subregister for subregister in guarded if writers[subregister] == 1 and not self.pieces[subregister].reg.physical
         )
@@ -67,40 +71,45 @@ class Subregisters:
     def reads(self, inst: Inst) -> tuple[int, ...]:
         """The subregisters that an instruction may read, with those whose old value a false predicate keeps; some occur twice."""
         of = self.of
-        pieces = [use for use in inst.uses if use.__class__ is Slice]
+        found: tuple[int, ...] = ()
+        for use in inst.uses:
+            if use.__class__ is Slice:
+                found += of[use]  # type: ignore[index]
+        for use in inst.implicit_uses:
+            found += of[use]
         if inst.predicate is not None:
-            kept = [subregister for piece in inst.writes() for subregister in of[piece] if subregister not in self._once]
-            return (*kept, *(subregister for piece in (*pieces, *inst.implicit_uses, inst.predicate) for subregister in of[piece]))  # type: ignore[index]
-        pieces += inst.implicit_uses
-        if len(pieces) == 1:
-            return of[pieces[0]]  # type: ignore[index]
-        return tuple([subregister for piece in pieces for subregister in of[piece]])  # type: ignore[index]
-
-    def kills(self, inst: Inst) -> tuple[int, ...]:
-        """The subregisters whose old value is gone after an instruction."""
-        if inst.predicate is None:
-            return self.writes(inst)
-        return tuple([subregister for subregister in self.writes(inst) if subregister in self._once])
+            kept = [subregister for subregister in self.writes(inst) if subregister not in self._once]
+            return (*kept, *found, *of[inst.predicate])
+        return found
 
     def writes(self, inst: Inst) -> tuple[int, ...]:
         """The subregisters that an instruction writes, or may write under a predicate."""
-        if len(inst.defs) == 1 and not inst.implicit_defs:
-            return self.of[inst.defs[0]]
-        return tuple([subregister for piece in inst.writes() for subregister in self.of[piece]])
+        of = self.of
+        found: tuple[int, ...] = ()
+        for piece in inst.defs:
+            found += of[piece]
+        for piece in inst.implicit_defs:
+            found += of[piece]
+        return found
+
+    def kills(self, inst: Inst, writes: tuple[int, ...]) -> tuple[int, ...]:
+        """The subregisters whose old value is gone after an instruction, of those that it writes."""
+        return writes if inst.predicate is None else tuple([written for written in writes if written in self._once])
 
 
 def _slices_of(function: Function) -> dict[Slice, None]:
     """Every slice that is an operand in the function, once, in order."""
     found: dict[Slice, None] = {}
-    for inst in function.insts():
-        for piece in inst.defs:
-            found[piece] = None
-        for use in inst.uses:
-            if use.__class__ is Slice:
-                found[use] = None  # type: ignore[index]
-        if inst.predicate is not None or inst.implicit_uses or inst.implicit_defs:
-            for piece in (*inst.reads(), *inst.writes()):
+    for block in function.blocks:
+        for inst in block.insts:
+            for piece in inst.defs:
                 found[piece] = None
+            for use in inst.uses:
+                if use.__class__ is Slice:
+                    found[use] = None  # type: ignore[index]
+            if inst.predicate is not None or inst.implicit_uses or inst.implicit_defs:
+                for piece in (*inst.reads(), *inst.writes()):
+                    found[piece] = None
     return found
 
 
@@ -117,48 +126,37 @@ def block_accesses(function: Function, subregisters: Subregisters) -> list[Block
     """Of every block."""
     found: list[BlockAccesses] = []
     for block in function.blocks:
-        writes = [subregisters.writes(inst) for inst in block.insts]
-        guarded = any(inst.predicate is not None for inst in block.insts)
-        kills = [subregisters.kills(inst) for inst in block.insts] if guarded else writes
-        found.append(BlockAccesses([subregisters.reads(inst) for inst in block.insts], writes, kills))
+        writes = list(map(subregisters.writes, block.insts))
+        guarded = any([inst.predicate is not None for inst in block.insts])
+        kills = list(map(subregisters.kills, block.insts, writes)) if guarded else writes
+        found.append(BlockAccesses(list(map(subregisters.reads, block.insts)), writes, kills))
     return found
 
 
 def live_out(function: Function, table: InstructionTable, blocks: list[BlockAccesses]) -> list[set[int]]:
     """The subregisters whose values are still read after each block: the textbook analysis of `liveness`, on subregisters as
     bits."""
-    bits = _crossing(blocks)
-    uses, defs = [], []
-    for its in blocks:
-        used = defined = 0
-        for reads, kills in zip(its.reads, its.kills, strict=True):
-            for subregister in reads:
-                if subregister in bits:
-                    used |= bits[subregister] & ~defined
-            for subregister in kills:
-                if subregister in bits:
-                    defined |= bits[subregister]
-        uses.append(used)
-        defs.append(defined)
-    following = successors(function, table)
-    out = _backward(uses, defs, following)
+    exposed = [_exposed(block) for block in blocks]
+    # Only what some block reads before it writes it is live between blocks.
+    bits = {subregister: 1 << i for i, subregister in enumerate(set().union(*exposed))}
+    uses = [sum([bits[subregister] for subregister in used]) for used in exposed]
+    defs = [
+        sum([bits[subregister] for subregister in bits.keys() & set(chain.from_iterable(block.kills))]) for block in blocks
+    ]
+    out = _backward(uses, defs, successors(function, table))
     return [{subregister for subregister, bit in bits.items() if live & bit} for live in out]
 
 
-def _crossing(blocks: list[BlockAccesses]) -> dict[int, int]:
-    """A bit for each subregister that may be live between blocks: those that several blocks access, or that one block reads before
-    it writes them."""
-    first_block: dict[int, int] = {}
-    bits: dict[int, int] = {}
-    for i, block in enumerate(blocks):
-        for reads, writes in zip(block.reads, block.writes, strict=True):
-            for subregister in reads:
-                if first_block.get(subregister) != i and subregister not in bits:
-                    bits[subregister] = 1 << len(bits)
-            for subregister in writes:
-                if first_block.setdefault(subregister, i) != i and subregister not in bits:
-                    bits[subregister] = 1 << len(bits)
-    return bits
+def _exposed(block: BlockAccesses) -> set[int]:
+    """The subregisters that a block reads before it certainly writes them."""
+    exposed: set[int] = set()
+    written: set[int] = set()
+    for reads, kills in zip(block.reads, block.kills, strict=True):
+        for subregister in reads:
+            if subregister not in written:
+                exposed.add(subregister)
+        written.update(kills)
+    return exposed
 
 
 def _backward(uses: list[int], defs: list[int], following: list[list[int]]) -> list[int]:

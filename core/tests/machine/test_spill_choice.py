@@ -1,0 +1,125 @@
+"""What is chosen to be spilled: the pressure is kept exactly, comes down to what a file has, and costs no more than one choice at a
+time would."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Mapping
+
+import machine_programs as programs
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tilefw.machine import spill_choice
+from tilefw.machine.inst import Function, Inst, Reg
+from tilefw.machine.live_ranges import LivePart, LiveRanges
+from tilefw.machine.spill_choice import Choice, Chooser
+from tilefw.machine.spill_pressure import Excess, SpillPressure, pressures
+
+LENGTH = 1024  # points, in several runs
+CHANGES = st.lists(st.tuples(st.integers(0, LENGTH - 1), st.integers(1, 400), st.integers(-2, 3)), max_size=12)
+
+
+@settings(deadline=None)
+@given(st.lists(CHANGES, min_size=1, max_size=4), st.integers(0, 5), st.lists(st.integers(0, LENGTH - 1), min_size=2, max_size=20))
+def test_excess_follows_the_pressure(rounds: list[list[tuple[int, int, int]]], most: int, points: list[int]) -> None:
+    plain = np.zeros(LENGTH, np.int32)
+    pressure = SpillPressure(np.zeros(LENGTH, np.int32), most)
+    excess = Excess(pressure, most)
+    for changes in rounds:
+        for start, length, count in changes:
+            pressure.add([(start, min(start + length, LENGTH))], count)
+            plain[start : start + length] += count
+        excess.update()
+        beyond = plain > most
+        assert excess.worst() == (int(plain.argmax()) if beyond.any() else None)
+        starts, ends = np.sort(np.array([points[:-1], points[1:]], np.int64), axis=0)
+        counted = [int(beyond[a:b].sum()) for a, b in zip(starts, ends, strict=True)]
+        assert excess.within(starts, ends).tolist() == counted
+
+
+def crowded(seed: int, registers: int = 24) -> tuple[Function, LiveRanges, dict[str, SpillPressure]]:
+    """A long random function, and the pressure of a chip that has few of its registers."""
+    function = programs.Drawing(random.Random(seed), registers, length=40).draw()
+    table = programs.chip()
+    ranges = LiveRanges(function, table)
+    usable = {"v": frozenset(range(16)), "s": frozenset(range(12)), "a": frozenset(range(12))}
+    return function, ranges, pressures(ranges, ranges.parts, table, usable)
+
+
+def chosen(function: Function, ranges: LiveRanges, now: Mapping[str, SpillPressure], file: str) -> list[Choice]:
+    parts = {reg: its for reg, its in ranges.parts.items() if programs.chip().file(reg.cls) == file}
+    return Chooser(function, ranges, programs.chip(), programs.SPILLS, now).choose(file, now[file].available, parts)
+
+
+def kept(choice: Choice) -> set[int]:
+    """The points at which a spilled register is in its file all the same."""
+    reads = {2 * access.number for access in choice.accesses if access.reads}
+    return reads | {2 * access.number + 1 for access in choice.accesses if access.writes}
+
+
+def counted(parts: Mapping[Reg, list[LivePart]], choices: list[Choice], length: int) -> np.ndarray:
+    """The pressure point by point: of registers that stay, and of others where they are kept."""
+    at = np.zeros(length, np.int32)
+    left = {choice.reg for choice in choices}
+    for reg, its in parts.items():
+        for part in its if reg not in left else ():
+            for start, end in part.segments:
+                at[start:end] += part.width
+    for choice in choices:
+        at[list(kept(choice))] += choice.reg.width
+    return at
+
+
+@pytest.mark.parametrize("file", ["v", "s", "a"])
+def test_choices_bring_the_pressure_down_and_it_is_as_counted_anew(file: str) -> None:
+    relieved = 0
+    for seed in range(30):
+        function, ranges, now = crowded(seed)
+        limit, before = now[file].available, now[file].at.copy()
+        choices = chosen(function, ranges, now, file)
+        parts = {reg: its for reg, its in ranges.parts.items() if programs.chip().file(reg.cls) == file}
+        fixed = before - counted(parts, [], len(before))  # physical registers that the code names
+        assert (now[file].at == fixed + counted(parts, choices, len(before))).all()
+        if now[file].at.max() > limit:  # what is live at the worst point is then accessed there, or gone already
+            worst = int(now[file].at.argmax())
+            inst = list(function.insts())[worst // 2]
+            live = {reg for reg, its in parts.items() if any(a <= worst < b for part in its for a, b in part.segments)}
+            assert live <= {piece.reg for piece in (*inst.reads(), *inst.writes())} | {choice.reg for choice in choices}
+        relieved += int(before.max()) > limit >= int(now[file].at.max())
+    assert relieved >= 10
+
+
+def test_choices_by_shares_cost_no_more_than_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The greedy choice that scores all anew after each register is the measure: over many functions no more registers leave, and
+    no more accesses need spill code."""
+    totals: list[np.ndarray] = []
+    for steps in (spill_choice._SHARES, 1 << 20):
+        monkeypatch.setattr(spill_choice, "_SHARES", steps)
+        totals.append(np.zeros(2, np.int64))
+        for seed in range(60):
+            function, ranges, now = crowded(seed, registers=100)
+            for choice in chosen(function, ranges, now, "v"):
+                totals[-1] += choice.reg.width, len(choice.accesses)
+    shares, one_at_a_time = totals
+    assert one_at_a_time.min() > 100 and (shares != one_at_a_time).any()
+    assert (shares <= 1.02 * one_at_a_time).all(), totals
+
+
+def test_the_model_is_asked_of_an_access_once() -> None:
+    """Plugins encode an instruction to answer, however often a register is looked at."""
+    function, ranges, now = crowded(3)
+    asked: list[tuple[int, Reg]] = []
+
+    def accepts(inst: Inst, reg: Reg, cls: str) -> bool:
+        asked.append((id(inst), reg))
+        return programs.SPILLS.accepts(inst, reg, cls)
+
+    parts = {reg: its for reg, its in ranges.parts.items() if reg.cls == "v"}
+    model = dataclasses.replace(programs.SPILLS, accepts=accepts)
+    choices = Chooser(function, ranges, programs.chip(), model, now).choose("v", now["v"].available, parts)
+    assert len(choices) > 3 and len(asked) > 10
+    assert len(asked) == len(set(asked))
