@@ -20,7 +20,8 @@ executes the allocated code in the same way; `src/checker.rs` there.)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from math import gcd
 from typing import NamedTuple
 
@@ -156,67 +157,63 @@ def _check_early(virtual: Inst, physical: Inst) -> None:
 # -- which value is where
 
 
+Held = Mapping[Location, AbstractSet[int]]
+
+
 class _LocationContents:
-    """Which virtual units each location holds, as bits; which nobody has written; and where each stands."""
+    """Which virtual units each location holds, by their numbers; which nobody has written; and where each stands."""
 
     __slots__ = ("held", "lanes", "unwritten", "where")
 
-    def __init__(self, held: dict[Location, int], unwritten: int) -> None:
-        self.held = dict(held)
-        self.unwritten = unwritten
+    def __init__(self, held: Held, unwritten: AbstractSet[int]) -> None:
+        self.held = {location: set(values) for location, values in held.items()}
+        self.unwritten = set(unwritten)
         self.where: dict[int, set[Location]] = {}
         self.lanes: dict[tuple[str, int], set[Location]] = {}
         for location, values in held.items():
             self._note(location, values)
 
     def holds(self, location: Location, value: int) -> bool:
-        return bool((self.held.get(location, 0) | self.unwritten) >> value & 1)
+        return value in self.unwritten or value in self.held.get(location, ())
 
     def both(self, a: int, b: int) -> set[Location]:
         """The locations that hold either value."""
         return {at for at in self.where.get(a, set()) | self.where.get(b, set()) if self.holds(at, a) and self.holds(at, b)}
 
-    def at(self, location: Location) -> int:
-        return self.held.get(location, 0)
+    def at(self, location: Location) -> frozenset[int]:
+        return frozenset(self.held.get(location, ()))
 
-    def write(self, value: int, location: Location, beside: int = 0) -> None:
+    def write(self, value: int, location: Location, beside: AbstractSet[int]) -> None:
         """`value` is new, and stands at `location` alone, with what is `beside` it."""
         self.forget(value)
-        self.put(location, beside | 1 << value)
+        self.put(location, {value, *beside})
 
     def add(self, value: int, location: Location) -> None:
         """`value` stands at `location` as well."""
-        self.held[location] = self.held.get(location, 0) | 1 << value
-        self._note(location, 1 << value)
+        self.held.setdefault(location, set()).add(value)
+        self._note(location, (value,))
 
-    def put(self, location: Location, values: int) -> None:
+    def put(self, location: Location, values: AbstractSet[int]) -> None:
         """What stood at `location`, or at lanes of it, is overwritten."""
         file, number, lane = location
         over = self.lanes.get((file, number), set()) if lane == WHOLE else {(file, number, WHOLE)}
         for gone in (location, *over):
-            for value in _bits(self.held.pop(gone, 0)):
+            for value in self.held.pop(gone, ()):
                 self.where[value].discard(gone)
-        self.held[location] = values
+        self.held[location] = set(values)
         self._note(location, values)
 
     def forget(self, value: int) -> None:
         """What the unit held is gone."""
-        self.unwritten &= ~(1 << value)
+        self.unwritten.discard(value)
         for place in self.where.pop(value, ()):
-            self.held[place] &= ~(1 << value)
+            self.held[place].discard(value)
 
-    def _note(self, location: Location, values: int) -> None:
-        for value in _bits(values):
+    def _note(self, location: Location, values: Iterable[int]) -> None:
+        for value in values:
             self.where.setdefault(value, set()).add(location)
         if isinstance(location[1], int) and location[2] != WHOLE:
             self.lanes.setdefault((location[0], location[1]), set()).add(location)
-
-
-def _bits(values: int) -> Iterator[int]:
-    while values:
-        lowest = values & -values
-        yield lowest.bit_length() - 1
-        values ^= lowest
 
 
 class _AllocationReplay:
@@ -230,12 +227,12 @@ class _AllocationReplay:
         self.once = {self.number(unit) for unit in before.once}
 
     def number(self, unit: Unit) -> int:
-        """A virtual unit as a bit. Files are named, not objects: a physical register is a value of its own."""
+        """The number of a virtual unit. Files are named, not objects: a physical register is a value of its own."""
         reg, index = unit
         return self.numbers.setdefault((reg.cls if reg.physical else reg, index), len(self.numbers))
 
     def run(self, after: Function, following: list[list[int]]) -> None:
-        entry: list[tuple[dict[Location, int], int] | None] = [None] * len(self.blocks)
+        entry: list[tuple[Held, AbstractSet[int]] | None] = [None] * len(self.blocks)
         entry[0] = self._beginning()
         work = [0]
         while work:
@@ -247,9 +244,9 @@ class _AllocationReplay:
                 self._step(state, pair, None)
             for j in following[i]:
                 known = entry[j]
-                met = (state.held, state.unwritten) if known is None else _meet(*known, state.held, state.unwritten)
+                met = _saved(state) if known is None else _meet(*known, state.held, state.unwritten)
                 if met != known:
-                    entry[j] = (dict(met[0]), met[1])
+                    entry[j] = met
                     work.append(j)
         for block, pairs, start in zip(after.blocks, self.blocks, entry, strict=True):
             if start is not None:  # else it is never reached
@@ -257,15 +254,15 @@ class _AllocationReplay:
                 for pair in pairs:
                     self._step(state, pair, block.label)
 
-    def _beginning(self) -> tuple[dict[Location, int], int]:
+    def _beginning(self) -> tuple[Held, AbstractSet[int]]:
         """Physical registers hold themselves; nobody has written any other value."""
         for pairs in self.blocks:
             for virtual, _ in pairs:
                 for piece in _register_operands(virtual) if virtual is not None else ():
                     for unit in units(piece):
                         self.number(unit)
-        held = {(name, i, WHOLE): 1 << bit for (name, i), bit in self.numbers.items() if isinstance(name, str)}
-        unwritten = sum(1 << bit for (name, _), bit in self.numbers.items() if isinstance(name, Reg))
+        held = {(name, i, WHOLE): {number} for (name, i), number in self.numbers.items() if isinstance(name, str)}
+        unwritten = {number for (name, _), number in self.numbers.items() if isinstance(name, Reg)}
         return held, unwritten
 
     def _step(self, state: _LocationContents, pair: Pair, block: str | None) -> None:
@@ -285,7 +282,7 @@ class _AllocationReplay:
         constant = self._constant(inst)
         if constant is not None:
             for to, (place, itself) in zip(_locations(inst.defs), constant, strict=True):
-                state.put(to, state.at(place) | 1 << itself)
+                state.put(to, state.at(place) | {itself})
             return
         found = self._copied(inst)
         if found is None or inst.predicate is not None:
@@ -319,34 +316,36 @@ class _AllocationReplay:
         source = inst.uses[0] if len(inst.uses) == 1 else None
         if constant is not None:
             places = [{place, *state.where.get(itself, ())} for place, itself in constant]
-            unwritten = [0] * len(results)
+            unwritten = [False] * len(results)
         elif self.table.traits(inst.opcode).move and isinstance(source, Slice):
             olds = [self.number(unit) for unit in units(source)]
             places = [set(state.where.get(old, ())) for old in olds]
-            unwritten = [state.unwritten >> old & 1 for old in olds]
+            unwritten = [old in state.unwritten for old in olds]
             for i, (old, value) in enumerate(zip(olds, results, strict=True)):
                 if inst.predicate is not None and value not in self.once:  # the one value or the other: what holds both
                     places[i] = state.both(old, value)
-                    unwritten[i] &= state.unwritten >> value & 1
+                    unwritten[i] &= value in state.unwritten
         else:
             raise InternalError(f"allocation lost '{inst}'")
         for value, where, unknown in zip(results, places, unwritten, strict=True):
             state.forget(value)
-            state.unwritten |= unknown << value
+            if unknown:
+                state.unwritten.add(value)
             for place in where:
                 state.add(value, place)
 
     def _kept(self, state: _LocationContents, virtual: Inst, physical: Inst) -> None:
         results = [self.number(unit) for piece in virtual.writes() for unit in units(piece)]
+        changed = set(results)
         source = physical.uses[0] if len(physical.uses) == 1 else None
         constant = self._constant(virtual)
-        beside = [0] * len(results)
+        beside: list[AbstractSet[int]] = [frozenset()] * len(results)
         if constant is not None:
-            beside = [state.at(place) | 1 << itself for place, itself in constant]
+            beside = [state.at(place) | {itself} for place, itself in constant]
         elif self.table.traits(virtual.opcode).move and virtual.predicate is None and isinstance(source, Slice):
             beside = [state.at(place) for place in _locations([source])]
         for value, place, others in zip(results, _locations(physical.writes()), beside, strict=True):
-            state.write(value, place, others & ~(1 << value))
+            state.write(value, place, others - changed)
         for value, (place, itself) in zip(results, constant or (), strict=constant is not None):
             for at in {place, *state.where.get(itself, ())}:
                 state.add(value, at)
@@ -375,12 +374,17 @@ def _read_operands(virtual: Inst, physical: Inst) -> Iterator[tuple[Slice, Slice
             yield a, b, True
 
 
-def _meet(a: dict[Location, int], free_a: int, b: dict[Location, int], free_b: int) -> tuple[dict[Location, int], int]:
+def _saved(state: _LocationContents) -> tuple[Held, AbstractSet[int]]:
+    """What a state says, by itself."""
+    return {location: frozenset(values) for location, values in state.held.items() if values}, frozenset(state.unwritten)
+
+
+def _meet(a: Held, free_a: AbstractSet[int], b: Held, free_b: AbstractSet[int]) -> tuple[Held, AbstractSet[int]]:
     """What holds in both: a value that one side has not written stands where the other has it."""
     both = free_a & free_b
-    met: dict[Location, int] = {}
+    met: dict[Location, AbstractSet[int]] = {}
     for location in a.keys() | b.keys():
-        values = (a.get(location, 0) | free_a) & (b.get(location, 0) | free_b) & ~both
-        if values:
+        of_a, of_b = a.get(location, frozenset()), b.get(location, frozenset())
+        if values := (of_a & of_b | of_a & free_b | of_b & free_a) - both:
             met[location] = values
     return met, both
