@@ -41,7 +41,11 @@ class Coalesce(FunctionPass):
 
 def coalesce(function: Function, table: InstructionTable) -> int:
     """Merge the two sides of moves that do not interfere, and drop the moves; how many were dropped."""
-    found = [(block, inst, copy) for block in function.blocks for inst in block.insts if (copy := _copy_of(inst, table))]
+    moves = {opcode for opcode in {inst.opcode for block in function.blocks for inst in block.insts} if table.traits(opcode).move}
+    found = [
+        (block, inst, copy)
+        for block in function.blocks for inst in block.insts if inst.opcode in moves and (copy := _copy_of(inst, table))
+    ]
     if not found:
         return 0
     following = successors(function, table)
@@ -65,7 +69,8 @@ class _RegisterMove(NamedTuple):
 
 
 def _copy_of(inst: Inst, table: InstructionTable) -> _RegisterMove | None:
-    if len(inst.uses) != 1 or len(inst.defs) != 1 or inst.predicate is not None or not table.traits(inst.opcode).move:
+    """What a move copies, if it may go away."""
+    if len(inst.uses) != 1 or len(inst.defs) != 1 or inst.predicate is not None:
         return None
     source, dest = inst.uses[0], inst.defs[0]
     if not isinstance(source, Slice) or source.count != dest.count or source.reg.physical or dest.reg.physical:
@@ -159,7 +164,9 @@ class _UnitLiveness:
         named = dict.fromkeys(side.reg for copy in copies.values() for side in copy)
         self.groups = {reg: _Group(reg) for reg in named}
         self.units = {reg: group.units for reg, group in self.groups.items()}
-        self._known: dict[Slice, list[_RegisterUnit]] = {}
+        self._known = {
+            piece: units[piece.first : piece.first + piece.count] for reg, units in self.units.items() for piece in reg.slices()
+        }
         self._copies = copies
         self._early = {opcode for opcode in {inst.opcode for inst in function.insts()} if table.traits(opcode).early}
         self.accesses: list[list[_Access]] = []  # by block
@@ -198,8 +205,11 @@ class _UnitLiveness:
 
     def _accesses(self, block: Block, number: int) -> list[_Access]:
         accesses: list[_Access] = []
+        names_none = self._known.keys().isdisjoint
         for at, inst in enumerate(block.insts, number):
             plain = inst.predicate is None and not inst.implicit_uses
+            if plain and names_none(inst.uses) and names_none(inst.defs) and not inst.implicit_defs:
+                continue  # most instructions have nothing to do with moves
             read = self._named(inst.uses if plain else inst.reads())
             written = self._named((*inst.defs, *inst.implicit_defs) if inst.implicit_defs else inst.defs)
             if read or written:
@@ -211,12 +221,8 @@ class _UnitLiveness:
         known = self._known
         found: list[_RegisterUnit] = []
         for operand in operands:
-            if isinstance(operand, Slice):
-                units = known.get(operand)
-                if units is None:
-                    row = self.units.get(operand.reg, [])
-                    units = known[operand] = row[operand.first : operand.first + operand.count]
-                found += units
+            if operand.__class__ is Slice:
+                found += known.get(operand, ())  # type: ignore[call-overload]
         return found
 
     def _live_out(self, following: list[list[int]]) -> list[set[_RegisterUnit]]:

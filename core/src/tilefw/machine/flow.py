@@ -25,16 +25,20 @@ def exits(function: Function, table: InstructionTable) -> list[list[BlockExit]]:
     """The edges out of each block, in order. Raises InternalError for a label that is not there, PluginError (TFW0513) for a jump
     to one target that reads a register: it would never fall through, whatever the register holds."""
     index = {block.label: number for number, block in enumerate(function.blocks)}
+    opcodes = {inst.opcode for block in function.blocks for inst in block.insts}
+    terminators = {opcode for opcode in opcodes if table.traits(opcode).terminator}
     found: list[list[BlockExit]] = []
     for number, block in enumerate(function.blocks):
         edges: list[BlockExit] = []
         falls = True
         for place, inst in enumerate(block.insts):
+            if not inst.targets and inst.opcode not in terminators:
+                continue
             for target in inst.targets:
                 if target not in index:
                     raise InternalError(f"{function.name}: branch to unknown label {target}")
                 edges.append(BlockExit(place, index[target]))
-            if inst.predicate is None and table.traits(inst.opcode).terminator:
+            if inst.predicate is None and inst.opcode in terminators:
                 falls = False
                 if len(inst.targets) == 1 and any(True for _ in inst.reads()):
                     raise _conditional_jump(inst, function, table)

@@ -42,6 +42,11 @@ class Reg:
             found = self.parts[first, count] = Slice(self, first, count)
         return found
 
+    def slices(self) -> Iterator[Slice]:
+        """Every slice of this register that anybody asked for."""
+        yield self.whole
+        yield from (self.parts or {}).values()
+
     def __repr__(self) -> str:
         return f"${self.cls}" if self.physical else f"%{self.id}:{self.cls}"
 

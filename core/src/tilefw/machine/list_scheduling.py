@@ -174,9 +174,11 @@ class _Scheduler:
                 heappop(keys)  # placed as it was written
             if not keys or (best is not None and best.keys[0] < keys[0]):
                 continue
+            free = self.free[queue.unit]
+            if free > clock and 0 <= later <= free:
+                continue  # whether it fits makes no difference
             if queue.file >= 0 and not self._fits(keys[0] % count):
                 continue
-            free = self.free[queue.unit]
             if free <= clock:
                 best = queue
             elif later < 0 or free < later:

@@ -32,24 +32,36 @@ def print_function(function: Function) -> str:
         lines.append("  attributes " + json.dumps(attributes))
     lines += _register_lines(function)
     lines += [f"  file {file.cls}: {file.width}" for file in function.files.values()]
+    texts = _OperandTexts()
     for block in function.blocks:
         lines.append(f"{block.label}:")
-        lines += [print_inst(inst) for inst in block.insts]
+        lines += [_printed(inst, texts) for inst in block.insts]
     return "\n".join(lines) + "\n"
 
 
 def print_inst(inst: Inst) -> str:
     """One instruction as the line that `print_function` has for it: indented by two spaces, without a newline."""
+    return _printed(inst, _OperandTexts())
+
+
+class _OperandTexts(dict[Operand, str]):
+    """The text of each operand of a function, made once: the same ones occur again and again."""
+
+    def __missing__(self, operand: Operand) -> str:
+        text = self[operand] = _operand(operand)
+        return text
+
+
+def _printed(inst: Inst, texts: _OperandTexts) -> str:
     text = "  "
     if inst.predicate is not None:
-        text += f"@{'!' if inst.predicate_not else ''}{_slice(inst.predicate)} "
+        text += f"@{'!' if inst.predicate_not else ''}{texts[inst.predicate]} "
     if inst.defs:
-        text += ", ".join(map(_slice, inst.defs)) + " = "
+        text += ", ".join([texts[piece] for piece in inst.defs]) + " = "
     text += inst.opcode
     if inst.uses:
-        text += " " + ", ".join(map(_operand, inst.uses))
-    extras = _extras(inst)
-    if extras:
+        text += " " + ", ".join([texts[use] for use in inst.uses])
+    if extras := _extras(inst, texts):
         text += " {" + ", ".join(extras) + "}"
     if inst.place is not None:
         text += f" // {_quoted(inst.place.file)}:{inst.place.line}:{inst.place.column}"
@@ -59,7 +71,7 @@ def print_inst(inst: Inst) -> str:
 _quoted = lru_cache(64)(json.dumps)  # few names of files, each at thousands of instructions
 
 
-def _extras(inst: Inst) -> list[str]:
+def _extras(inst: Inst, texts: _OperandTexts) -> list[str]:
     extras: list[str] = []
     if inst.buffer is not None:
         extras.append(f"buffer={inst.buffer}")
@@ -68,9 +80,9 @@ def _extras(inst: Inst) -> list[str]:
     if inst.tied:
         extras.append("tied=" + "+".join(f"{d}:{u}" for d, u in inst.tied))
     if inst.implicit_defs:
-        extras.append("writes=" + "+".join(map(_slice, inst.implicit_defs)))
+        extras.append("writes=" + "+".join([texts[piece] for piece in inst.implicit_defs]))
     if inst.implicit_uses:
-        extras.append("reads=" + "+".join(map(_slice, inst.implicit_uses)))
+        extras.append("reads=" + "+".join([texts[piece] for piece in inst.implicit_uses]))
     if inst.targets:
         extras.append("targets=" + "+".join(inst.targets))
     if inst.no_wrap:
@@ -80,17 +92,13 @@ def _extras(inst: Inst) -> list[str]:
     return extras
 
 
-def _slice(piece: Slice) -> str:
-    reg = piece.reg
-    if reg.physical:
-        return f"${reg.cls}[{piece.first}:{piece.count}]"
-    return f"%{reg.id}" if piece.first == 0 and piece.count == reg.width else f"%{reg.id}[{piece.first}:{piece.count}]"
-
-
 def _operand(operand: Operand) -> str:
-    if isinstance(operand, Slice):
-        return _slice(operand)
-    return str(operand) if isinstance(operand, int) else json.dumps(operand)
+    if not isinstance(operand, Slice):
+        return str(operand) if isinstance(operand, int) else json.dumps(operand)
+    reg = operand.reg
+    if reg.physical:
+        return f"${reg.cls}[{operand.first}:{operand.count}]"
+    return f"%{reg.id}" if operand.first == 0 and operand.count == reg.width else f"%{reg.id}[{operand.first}:{operand.count}]"
 
 
 def _register_lines(function: Function) -> Iterator[str]:
