@@ -24,9 +24,9 @@ def artifact(body: str, parameters: str = "[]") -> Artifact:
 @pytest.mark.parametrize("body, message", [
     ("  $x[0:1] = frobnicate $x[1:1]\n", "no instruction 'frobnicate'"),
     ("  $x[0:1] = add $x[1:1]\n", "has 1 results and 2 operands"),
-    ("  $x[0:1] = add $f[1:1], 1\n", "no operand of the kind 'x'"),
-    ("  $x[0:1] = add $x[1:1], 2048\n", "no operand of the kind 'c'"),
-    ("  $x[0:1] = lr.d $x[2:1]\n", "no operand of the kind 'd'"),
+    ("  $x[0:1] = add $f[1:1], 1\n", "not an operand of the kind 'x'"),
+    ("  $x[0:1] = add $x[1:1], 2048\n", "not an operand of the kind 'c'"),
+    ("  $x[0:1] = lr.d $x[2:1]\n", "not an operand of the kind 'd'"),
     ("  @$x[0:1] $x[1:1] = mv $x[2:1]\n", "no predicates"),
     ("  bnez $x[0:1] {targets=away}\n", "a branch to away"),
 ])
