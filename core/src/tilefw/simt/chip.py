@@ -151,11 +151,13 @@ class LaneChip(ABC):
     def rule(self, key: str) -> Rule | None:
         """The rule for a row key: the chip's own, else core's expansion; None where there is neither."""
         found = self.rules.get(key)
-        if found is None:
-            from tilefw.simt.expand.elements import expansion
+        return self.expansion(key) if found is None else found
 
-            found = expansion(key)
-        return found
+    def expansion(self, key: str) -> Rule | None:
+        """Core's rule for a row key, made of other rows; None where it has none."""
+        from tilefw.simt.expand.elements import expansion
+
+        return expansion(key)
 
     def form(self, type: str, uniform: bool) -> str:
         """The form of one element that several places write, as loops and branches do; `uniform` for a scalar of lane IR, which is

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
-from tilefw.api.errors import InternalError
+from tilefw.api.errors import PluginError
 from tilefw.api.machine import Function, Inst, Operand, Slice, entry_of
 from tilefw_nvidia.chips import Chip
 from tilefw_nvidia.chips.chip import Version
@@ -17,6 +17,7 @@ from tilefw_nvidia.isa.set import instruction_set
 from tilefw_nvidia.select.lanes import SHARED
 
 _CLASSES = {"p": ".pred", "rs": ".b16", "r": ".b32", "rd": ".b64"}
+_REGISTERS = 255  # of a thread, beyond which ptxas never goes (CUDA C++ Programming Guide, "Technical Specifications")
 _PARAMETER = {"pointer": ".u64", 1: ".u8", 2: ".u16", 4: ".u32", 8: ".u64"}
 
 
@@ -25,6 +26,8 @@ def emit(functions: Sequence[Function], chip: Chip, maxnreg: int | None) -> str:
     launch (CUDA C++ Programming Guide, "Compute Capability 8.x")."""
     files: dict[str, int] = {}
     most = max((f.attributes.shared_bytes for f in functions), default=0)
+    if chip.registers_per_thread < _REGISTERS:
+        maxnreg = min(maxnreg or _REGISTERS, chip.registers_per_thread)
     bodies = [_entry(function, files, maxnreg, most <= chip.static_shared_bytes) for function in functions]
     version = lowest_version({inst.opcode for function in functions for inst in function.insts()}, chip)
     lines = [f".version {version[0]}.{version[1]}", f".target {chip.name}", ".address_size 64", ""]
@@ -36,7 +39,7 @@ def emit(functions: Sequence[Function], chip: Chip, maxnreg: int | None) -> str:
 
 
 def lowest_version(opcodes: Iterable[str], chip: Chip) -> Version:
-    """The lowest `.version` that has the chip and all opcodes; raises InternalError for one that the chip does not have."""
+    """The lowest `.version` that has the chip and all opcodes; raises PluginError (TFW0512) for one that the chip does not have."""
     return max([chip.first_version, *(_needs(opcode, chip) for opcode in opcodes)])
 
 
@@ -45,7 +48,7 @@ def _needs(opcode: str, chip: Chip) -> Version:
     """The table's answer, asked once an opcode."""
     spec = instruction_set(chip).opcode(opcode)
     if not spec.exists:
-        raise InternalError(f"the rules for {chip.name} emit {opcode}: {spec.problem}")
+        raise PluginError(f"the rules for {chip.name} emit {opcode}: {spec.problem}", code="TFW0512")
     return spec.version
 
 

@@ -7,7 +7,8 @@ hints: LLVM's AMDGPUUsage, "Memory Model gfx942": volatile accesses are of the s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from tilefw.api.integers import ceil_div
 from tilefw.api.machine import Operand, Slice
 from tilefw.api.simt import Code, Const, Element, LaneAccess
 from tilefw_amd import abi
+from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.select.operands import in_vector, scalar, scalar_constant, vector_constant
 
 # How wide an access is, in bits, to how opcodes say it.
@@ -26,6 +28,8 @@ _LOCAL_STORES = _LOCAL_LOADS | {8: "b8", 16: "b16"}
 _SCALAR_LOADS = {32: "dword", 64: "dwordx2", 128: "dwordx4", 256: "dwordx8", 512: "dwordx16"}
 
 _WORD = 32
+_WIDTHS = (32, 64, 128)
+_GLOBAL_VERBS = tuple(f"{kind}_{verb}_" for kind in ("global", "buffer") for verb in ("load", "store"))
 _HINTS = {".cs": ("nt",), ".cv": ("sc0", "sc1"), ".wt": ("sc0", "sc1"), "evict_first": ("nt",)}
 
 
@@ -50,6 +54,21 @@ _GLOBAL, _BUFFER, _LOCAL, _SCALAR = _Offsets(-4096, 4096), _Offsets(0, 4096), _O
 _RAW_BUFFER = 0x00027000
 _HIGH_ADDRESS = 0xFFFF  # of a descriptor's second word, below the stride
 _ALL = Const("i32", (1 << _WORD) - 1)  # a limit that no offset reaches
+
+
+def global_bytes(isa: InstructionSet) -> int:
+    """How wide an access of global memory is at most: as far as the chip has every load and store."""
+    return _widest(isa, _GLOBAL_LOADS, *_GLOBAL_VERBS)
+
+
+def shared_bytes(isa: InstructionSet) -> int:
+    """The same of LDS."""
+    return _widest(isa, _LOCAL_LOADS, "ds_read_", "ds_write_")
+
+
+def _widest(isa: InstructionSet, words: Mapping[int, str], *verbs: str) -> int:
+    served = itertools.takewhile(lambda bits: all(f"{verb}{words[bits]}" in isa.rows for verb in verbs), _WIDTHS)
+    return min(max(served, default=_WORD) // 8, isa.chip.access_bytes)
 
 
 def load(code: Code, access: LaneAccess) -> None:

@@ -21,6 +21,7 @@ from tilefw.api.simt import (
     LaneChip,
     MatrixAtom,
     Registers,
+    Rule,
 )
 from tilefw_amd import abi
 from tilefw_amd.chips import WAVE, Chip, occupancy
@@ -31,6 +32,7 @@ from tilefw_amd.select import atomics, operands, packing, program_order, shuffle
 from tilefw_amd.select.combine import combiner
 from tilefw_amd.select.matrix import multiply, of_rows
 from tilefw_amd.select.rules import integers, rules, uniform_rules
+from tilefw_amd.select.rules.removed import with_expansion
 
 
 @cache
@@ -43,13 +45,12 @@ def description(chip: Chip, rows: int = 0) -> ChipDescription:
     are as fast at any dword (LLVM, SIISelLowering.cpp, `allowsMisalignedMemoryAccessesImpl`). A barrier does not wait for waves
     that have ended (section "Program Control", S_BARRIER).
     """
-    limits = chip.limits
+    limits, isa = chip.limits, instruction_set(chip)
     return ChipDescription(
-        name=chip.name, lanes=WAVE, pointer_bits=chip.pointer_bits, access_bytes=chip.access_bytes, alignment=4,
-        threads=limits["threads_per_workgroup"], shared_bytes=limits["shared_bytes"], shared_access_bytes=chip.access_bytes,
-        banks=limits["shared_banks"], bank_bytes=chip.bank_bytes, shuffles=True, exchanges=shuffles.EXCHANGES,
-        scan_shuffles=("lower", "upper"),
-        atoms=of_rows(instruction_set(chip), rows),
+        name=chip.name, lanes=WAVE, pointer_bits=chip.pointer_bits, access_bytes=accesses.global_bytes(isa), alignment=4,
+        threads=limits["threads_per_workgroup"], shared_bytes=limits["shared_bytes"],
+        shared_access_bytes=accesses.shared_bytes(isa), banks=limits["shared_banks"], bank_bytes=chip.bank_bytes,
+        **shuffles.described(isa), atoms=of_rows(isa, rows),
         registers=limits["registers_per_thread"] // 2, processor_registers=limits["registers_per_processor"],
         processor_threads=limits["waves_per_simd"] * limits["simds_per_processor"] * WAVE, issue_cycles=chip.rates.vector_cycles,
         store_bytes=16, offsets=True, bounded=True, bound_bytes=4,
@@ -90,6 +91,11 @@ class AmdLanes(LaneChip):
     @property
     def description(self) -> ChipDescription:
         return self._description
+
+    def rule(self, key: str) -> Rule | None:
+        """The row's rule, or core's expansion; both where the chip was made without instructions of its generation."""
+        own = self.rules.get(key)
+        return super().rule(key) if own is None or not self.isa.chip.removed else with_expansion(own, self.expansion(key))
 
     # -- operands of rules
 

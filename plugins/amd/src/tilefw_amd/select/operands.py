@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, cast
 
+from tilefw.api import PluginError
 from tilefw.api.machine import Inst, Operand, Slice
 from tilefw.api.simt import Code, Const, Element
 from tilefw_amd.isa import constants
@@ -66,6 +67,8 @@ class _Shape:
 
 @functools.cache
 def _shape(isa: InstructionSet, opcode: str) -> _Shape:
+    if opcode not in isa.forms_by_mnemonic:
+        raise PluginError(f"{isa.chip.name} has no {opcode}", code="TFW0512")
     forms = [form for form in isa.forms_by_mnemonic[opcode] if not form.encoding.endswith(("sdwa", "dpp"))]
     short, long = forms[0], forms[-1]
     sources = tuple(_source(o) for o in long.operands if o.role == "source")

@@ -8,10 +8,12 @@ has patterns of 32 lanes, DS_BPERMUTE_B32 takes any lane; neither touches memory
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from tilefw.api.machine import Slice
 from tilefw.api.simt import Code, Const, Element
 from tilefw_amd.chips import WAVE
+from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.select.operands import in_vector, vector_constant
 
 _ROW, _HALF_ROW, _QUAD = 16, 8, 4
@@ -20,7 +22,6 @@ _CONTROLS = {
     **{d: f"quad_perm:[{','.join(str(lane ^ d) for lane in range(_QUAD))}]" for d in range(1, _QUAD)},
     _HALF_ROW - 1: "row_half_mirror", _ROW - 1: "row_mirror", _HALF_ROW: f"row_ror:{_HALF_ROW}",
 }
-EXCHANGES = tuple(_CONTROLS)
 # From the last lane of a lower half, and from the first lane of an upper half, by the size of the half.
 _HALVES = {
     "lower": {
@@ -34,6 +35,13 @@ _HALVES = {
 }
 # DS_SWIZZLE_B32, offset: within 32 lanes, ((lane & bits 4:0) | bits 9:5) ^ bits 14:10.
 _KEEP_LANE, _SWIZZLED_LANES, _EXCHANGED = 0x1F, 32, 10
+
+
+def described(isa: InstructionSet) -> dict[str, Any]:
+    """What `ChipDescription` says of shuffles. A chip without the instructions that take any lane has none."""
+    if not {"ds_bpermute_b32", "ds_swizzle_b32"} <= isa.rows.keys():
+        return {}
+    return {"shuffles": True, "exchanges": tuple(_CONTROLS), "scan_shuffles": ("lower", "upper")}
 
 
 def shuffle(code: Code, mode: str, value: Element, lanes: Element) -> Element:

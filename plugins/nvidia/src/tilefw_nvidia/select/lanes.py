@@ -51,14 +51,17 @@ TABLE = InstructionTable("ptx", traits, {c.name: c for c in _CLASSES})
 
 @cache
 def description(chip: Chip) -> ChipDescription:
-    """The facts of a chip that layouts and lowering read. A chip without ldmatrix or cp.async has none of them here."""
+    """The facts of a chip that layouts and lowering read. A chip without ldmatrix, cp.async or shfl has none of them
+    here."""
     instructions = instruction_set(chip)
     loads = tuple(load for load in FRAGMENT_LOADS if instructions.opcode(f"{load.name}.sync.aligned.m8n8.x4.shared.b16").exists)
     copies = chip.copy_bytes if instructions.opcode("cp.async.ca.shared.global").exists else ()
+    shuffles = all(instructions.opcode(f"shfl.sync.{mode}.b32").exists for mode in _SHUFFLES.values())
     return ChipDescription(
         name="PTX", lanes=chip.lanes, pointer_bits=chip.pointer_bits, access_bytes=chip.access_bytes,
         threads=chip.threads_per_workgroup, shared_bytes=chip.shared_bytes, shared_access_bytes=chip.access_bytes,
-        banks=chip.banks, bank_bytes=chip.bank_bytes, shuffles=True, scan_shuffles=("up", "down"), copy_bytes=copies,
+        banks=chip.banks, bank_bytes=chip.bank_bytes, shuffles=shuffles,
+        scan_shuffles=("up", "down") if shuffles else (), copy_bytes=copies,
         atoms=atoms(chip), fragment_loads=loads, registers=chip.registers_per_thread,
     )
 
