@@ -11,17 +11,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from assembled import BACKEND, text
-from served import instruction, lanes_chip
+from assembled import text
+from served import CHIP
 
 from tilefw.api import ALL_CHECKS, BufferView, LaunchOptions
 from tilefw.api.integers import ceil_div
 from tilefw.api.machine import Function, Inst, Reg, Slice
 from tilefw.api.simt import Code, Const, Element
 from tilefw.simt.lane import registers
+from tilefw_amd.backend import AmdBackend
+from tilefw_amd.chips import Chip
+from tilefw_amd.chips.targets import target
+from tilefw_amd.isa.set import instruction_set
 from tilefw_amd.isa.text import printer
+from tilefw_amd.machine import machine_inst
 from tilefw_amd.machine.expand import expand_pseudos
 from tilefw_amd.machine.traits import SCALARS
+from tilefw_amd.select.lanes import AmdLanes
 
 WAVE = 64
 _FILE = {"v": ("v", 512), "s": ("s", SCALARS), "m": ("s", SCALARS)}
@@ -55,57 +61,62 @@ def _form(type_: str) -> str:
     return "w32" if type_ == "packed" else registers.form_of(type_)
 
 
-def selected(key: str, columns: Sequence[Column], uniform: bool = False) -> tuple[Function, list[Element], Element]:
+def started(chip: Chip = CHIP) -> Code:
+    """An empty function for the chip."""
+    return Code(Function("kernel", chip.target), AmdLanes(instruction_set(chip), True))
+
+
+def selected(
+    key: str, columns: Sequence[Column], uniform: bool = False, chip: Chip = CHIP
+) -> tuple[Function, list[Element], Element]:
     """The machine code of row `key`, its operands and its result: what selection makes of it."""
-    chip = lanes_chip(True)
-    function = Function("kernel", "amd-cdna3")
-    code = Code(function, chip)
+    code = started(chip)
     operands: list[Element] = []
     for column in columns:
         if column.constant:
             operands.append(Const(column.type, int(column.patterns[0])))
         else:
-            operands.append(code.new_register(chip.form(column.type, uniform) if uniform else _form(column.type)))
-    return function, operands, code(key, *operands)
+            operands.append(code.new_register(code.chip.form(column.type, uniform) if uniform else _form(column.type)))
+    return code.function, operands, code(key, *operands)
 
 
-def run(key: str, result: str, columns: Sequence[Column], uniform: bool = False) -> np.ndarray:
+def run(key: str, result: str, columns: Sequence[Column], uniform: bool = False, chip: Chip = CHIP) -> np.ndarray:
     """The row's results as unsigned patterns; with `uniform` a wave computes one element, in scalar registers."""
-    return run_selected(*selected(key, columns, uniform), result, columns, uniform)
+    return run_selected(*selected(key, columns, uniform, chip), result, columns, uniform, chip)
 
 
 def run_from_packed(key: str, result: str, packed: np.ndarray, bits: int, index: int, then: str = "") -> np.ndarray:
     """The row on element `index` of packed registers, taken apart as selection does it; and the row `then` on that, if any."""
-    function = Function("kernel", "amd-cdna3")
-    code = Code(function, lanes_chip(True))
+    code = started()
     register = code.new_register("w32")
     elements = code.chip.unpack(code, bits, register, 32 // bits)
     code.parts.update(((e, bits), (register, i)) for i, e in enumerate(elements) if isinstance(e, Slice))
     found = code(key, elements[index])
-    return run_selected(function, [register], code(then, found) if then else found, result, [Column("i32", packed)])
+    return run_selected(code.function, [register], code(then, found) if then else found, result, [Column("i32", packed)])
 
 
 def run_on_pairs(key: str, columns: Sequence[Column]) -> np.ndarray:
     """The rule for two elements of f32 on pairs of registers, given and returned as patterns of 64 bits, the first element low;
     a constant is one element, for both."""
-    function = Function("kernel", "amd-cdna3")
-    code = Code(function, lanes_chip(True))
+    code = started()
     operands: list[Element] = [Const("f32", int(c.patterns[0])) if c.constant else code.new_register("w64") for c in columns]
     elements = [half for o in operands for half in ((o.part(0), o.part(1)) if isinstance(o, Slice) else (o, o))]
-    return run_selected(function, operands, code.chip.pack(code, 32, code(key, *elements)), "i64", columns, False)
+    return run_selected(code.function, operands, code.chip.pack(code, 32, code(key, *elements)), "i64", columns, False)
 
 
 def run_selected(
-    function: Function, operands: list[Element], found: Element, result: str, columns: Sequence[Column], uniform: bool = False
+    function: Function, operands: list[Element], found: Element, result: str, columns: Sequence[Column], uniform: bool = False,
+    chip: Chip = CHIP,
 ) -> np.ndarray:
     """What the machine code of `function` makes of the operands: `found`, as unsigned patterns."""
     count = max(len(c.patterns) for c in columns if not c.constant)
     groups = count if uniform else ceil_div(count, WAVE)
     planes = [plane for c in columns if not c.constant for plane in _planes(c, groups, uniform)]
-    body = _PROLOGUE + _body(function, operands, found, columns, result, groups, uniform)
-    artifact = BACKEND.parse(_roomy(text(body)), "kernel.s")
+    body = _PROLOGUE + _body(chip, function, operands, found, columns, result, groups, uniform)
+    backend = AmdBackend(target(chip))
+    artifact = backend.parse(_roomy(text(body)).replace(CHIP.triple, chip.triple), "kernel.s")
     words = np.concatenate([*planes, np.zeros(2 * groups * WAVE, np.uint32)])
-    device = BACKEND.simulator()
+    device = backend.simulator()
     buffer = device.allocate(words.nbytes, label="buffer")
     device.write(buffer, words.tobytes())
     options = LaunchOptions(block=(WAVE, 1, 1), dynamic_shared=0, checks=ALL_CHECKS)
@@ -136,7 +147,8 @@ def _planes(column: Column, groups: int, uniform: bool) -> list[np.ndarray]:
 
 
 def _body(
-    function: Function, operands: list[Element], found: Element, columns: Sequence[Column], result: str, groups: int, uniform: bool
+    chip: Chip, function: Function, operands: list[Element], found: Element, columns: Sequence[Column], result: str, groups: int,
+    uniform: bool,
 ) -> str:
     placed = _Places(function, found)
     lines: list[str] = []
@@ -145,7 +157,7 @@ def _body(
         if not column.constant:
             assert isinstance(operand, Slice)
             plane += _load(lines, placed(operand), operand.reg.cls, plane, groups, _bits(column.type))
-    copied = Function("kernel", "amd-cdna3")
+    copied = Function("kernel", chip.target)
     copied.files = function.files
     block = copied.block("entry")
     for inst in function.insts():
@@ -153,7 +165,7 @@ def _body(
         placed.passed(inst)
     expand_pseudos(copied)
     for inst in copied.insts():
-        lines += [f"  {printer.text(instruction(inst))}", _WAIT]
+        lines += [f"  {printer.text(machine_inst.instruction(instruction_set(chip), inst))}", _WAIT]
     _store(lines, placed(found) if isinstance(found, Slice) else found, found, plane, groups, _bits(result))
     return "\n".join(lines)
 

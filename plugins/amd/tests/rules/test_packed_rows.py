@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from served import CHIP
+from served import CHIP, on_each
 
 from rules.expected import ROWS, patterns_of, verdict
 from rules.one_row import Column, run, run_from_packed, run_on_pairs, selected
 from tilefw.simt.expand.builder import TYPES
 from tilefw.simt.lane.registers import bits_of
-from tilefw_amd.select.rules import rules
+from tilefw_amd.chips import Chip
+from tilefw_amd.select.rules import rules, single
 
 _COUNT = 256
-PACKED = sorted(key for key in rules(CHIP) if key.endswith(("x2", "x4")) and not key.endswith(".f32x2"))
 PAIRS = sorted(
     key for key in rules(CHIP) if key.endswith(".f32x2") and not ROWS[key.partition(".")[0].removesuffix("_rtz")].is_cast
 )
+
+
+def _packed_rows(chip: Chip) -> list[str]:
+    """All of the first chip's, of the others what they do otherwise."""
+    keys = rules(CHIP) if chip is CHIP else {*single.rules(chip), *(rules(chip).keys() - rules(CHIP).keys())}
+    return sorted(key for key in keys if key.endswith(("x2", "x4")) and not key.endswith(".f32x2"))
 
 
 def _row(key: str) -> str:
@@ -39,9 +45,9 @@ def _elements(packed: np.ndarray, bits: int, count: int) -> list[np.ndarray]:
     return [packed >> np.uint64(bits * i) & np.uint64((1 << bits) - 1) for i in range(count)]
 
 
-@pytest.mark.parametrize("key", [key for key in PACKED if not ROWS[_row(key)].is_cast])
+@pytest.mark.parametrize("chip, key", on_each(lambda chip: [key for key in _packed_rows(chip) if not ROWS[_row(key)].is_cast]))
 @pytest.mark.parametrize("constant", [None, 0, 1])
-def test_rows_on_packed_registers(key: str, constant: int | None) -> None:
+def test_rows_on_packed_registers(chip: Chip, key: str, constant: int | None) -> None:
     source, result = _types(key)
     operands, per, bits = len(ROWS[_row(key)].operands), int(key[-1]), bits_of(source)
     if constant is not None and operands == 1:
@@ -51,7 +57,7 @@ def test_rows_on_packed_registers(key: str, constant: int | None) -> None:
     if constant is not None:
         columns[constant] = Column("packed", columns[constant].patterns[:1], constant=True)
         given[constant] = [np.repeat(e[:1], _COUNT) for e in given[constant]]
-    found = run(key, "packed", columns)
+    found = run(key, "packed", columns, chip=chip)
     for i, element in enumerate(_elements(found, bits, per)):
         outcome = verdict(key[:-2], result, [(source, elements[i]) for elements in given], element)
         assert not outcome.wrong, (key, i, str(outcome))
@@ -78,12 +84,12 @@ def test_elements_that_stand_apart_are_not_moved_together(key: str) -> None:
     assert selected(key, [Column("f32", one)] * 2 * len(ROWS[_row(key)].operands))[2] is None
 
 
-@pytest.mark.parametrize("key", [key for key in PACKED if ROWS[_row(key)].is_cast])
-def test_casts_to_packed_registers(key: str) -> None:
+@pytest.mark.parametrize("chip, key", on_each(lambda chip: [key for key in _packed_rows(chip) if ROWS[_row(key)].is_cast]))
+def test_casts_to_packed_registers(chip: Chip, key: str) -> None:
     source, result = _types(key)
     per = int(key[-1])
     given = [patterns_of(source, _COUNT, i) for i in range(per)]
-    found = run(key, "packed", [Column(source, g) for g in given])
+    found = run(key, "packed", [Column(source, g) for g in given], chip=chip)
     for i, element in enumerate(_elements(found, bits_of(result), per)):
         outcome = verdict(key[:-2], result, [(source, given[i])], element)
         assert not outcome.wrong, (key, i, str(outcome))

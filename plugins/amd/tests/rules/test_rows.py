@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from served import CHIP
+from served import CHIP, CHIPS, on_each
 
 from rules.expected import ROWS, keys, patterns_of, verdict
 from rules.one_row import Column, run
 from tilefw.simt.expand.elements import expansion
-from tilefw_amd.select.rules import rules, uniform_rules
+from tilefw_amd.chips import Chip
+from tilefw_amd.select.rules import rules, single, uniform_rules
 
 # Formats that are stored, not computed in: the front end widens them first.
 _COMPUTED = ("i1", "i4", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")
@@ -38,9 +39,9 @@ def columns_of(key: str, types: tuple[str, ...], count: int) -> list[Column]:
     return [Column(t, patterns_of(t, count, seed, ranges[seed])) for seed, t in enumerate(types)]
 
 
-def check(key: str, columns: list[Column], uniform: bool = False) -> None:
+def check(key: str, columns: list[Column], uniform: bool = False, chip: Chip = CHIP) -> None:
     result = KEYS[key][1]
-    found = run(key, result, columns, uniform)
+    found = run(key, result, columns, uniform, chip)
     wave = len(found)
     operands = [(c.type, np.resize(c.patterns, wave)) for c in columns]
     outcome = verdict(key, result, operands, found)
@@ -52,6 +53,16 @@ def test_values_of_lanes(row: str) -> None:
     for key, (types, _) in KEYS.items():
         if key.partition(".")[0] == row:
             check(key, columns_of(key, types, _COUNT))
+
+
+def _of_its_own(chip: Chip) -> list[str]:
+    """What the chip does otherwise than the first one."""
+    return sorted(key for key in {*single.rules(chip), *(rules(chip).keys() - rules(CHIP).keys())} if key in KEYS)
+
+
+@pytest.mark.parametrize("chip, key", on_each(_of_its_own, chips=CHIPS[1:]))
+def test_values_of_lanes_where_a_chip_has_a_rule_of_its_own(chip: Chip, key: str) -> None:
+    check(key, columns_of(key, KEYS[key][0], _COUNT), chip=chip)
 
 
 @pytest.mark.parametrize("row", sorted({key.partition(".")[0] for key in uniform_rules()}))

@@ -9,6 +9,7 @@
 | `pairs` | arithmetic of two f32 in neighbouring registers |
 | `eight_bits` | casts of 8-bit floats |
 | `masks` | predicates of lanes |
+| `single` | what a chip has as one instruction and others have not |
 | `uniform` | integers and predicates that are equal in all lanes |
 
 Rows that are not listed are expanded by core.
@@ -21,16 +22,27 @@ from functools import cache
 
 from tilefw.api.simt import Rule
 from tilefw_amd.chips import Chip
-from tilefw_amd.select.rules import casts, division, eight_bits, floats, integer_division, integers, masks, pairs, uniform
+from tilefw_amd.select.rules import (
+    casts,
+    division,
+    eight_bits,
+    floats,
+    integer_division,
+    integers,
+    masks,
+    pairs,
+    single,
+    uniform,
+)
 
 
 @cache
 def rules(chip: Chip) -> Mapping[str, Rule]:
-    """The rules for values of lanes. No two modules list one row."""
+    """The rules for values of lanes. No two modules list one row, but `single` goes before the others."""
     table = eight_bits.rules(chip)
     for subject in (integers, floats, division, integer_division, casts, pairs, masks):
         table |= subject.rules()
-    return table
+    return table | single.rules(chip)
 
 
 @cache
