@@ -47,3 +47,17 @@ def test_ptxas_agrees(target: str, tmp_path: Path) -> None:
         command = [str(ptxas()), "-arch", NEWEST.name, "-c", str(source), "-o", str(tmp_path / "k.cubin")]
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
         assert (done.returncode == 0) == (version == first), done.stderr
+
+
+@pytest.mark.parametrize("version", ["4.4", "5.2", "6.6", "7.9", "8.9", "9.5", "10.0", "99.0", "0.9"])
+def test_a_version_that_was_never_released_is_refused(version: str) -> None:
+    """As ptxas says `Unsupported .version`."""
+    with pytest.raises(CodeError) as error:
+        artifact(TEXT.format(version, "sm_80"), "k.ptx", NEWEST)
+    assert error.value.code == "TFW0715" and f".version {version}" in error.value.message
+    assert error.value.place is not None and error.value.place.line == 1
+
+
+def test_versions_later_than_the_chips_are_served() -> None:
+    for version in ("8.8", "9.0", "9.4"):
+        artifact(TEXT.format(version, "sm_80"), "k.ptx", NEWEST)

@@ -1,4 +1,5 @@
-"""The first `.version` that has a `.target`, for targets without a page: older chips, whose code later ones run.
+"""The releases of PTX, and the first `.version` that has a `.target`, for targets without a page: older chips, whose code later
+ones run.
 
 PTX ISA, "Release Notes", "PTX Release History".
 """
@@ -13,3 +14,11 @@ from tilefw_nvidia.chips.chip import Version
 FIRST_VERSIONS: Mapping[int, Version] = MappingProxyType({
     50: (4, 0), 52: (4, 1), 53: (4, 2), 60: (5, 0), 61: (5, 0), 62: (5, 0), 70: (6, 0), 72: (6, 1), 75: (6, 3), 87: (7, 4),
 })
+
+LAST_RELEASES: Mapping[int, int] = MappingProxyType({1: 5, 2: 3, 3: 2, 4: 3, 5: 1, 6: 5, 7: 8, 8: 8, 9: 4})
+"""By the major number of a `.version` the last minor one: what the ptxas of CUDA 13.4 accepts."""
+
+
+def is_release(version: Version) -> bool:
+    major, minor = version
+    return 0 <= minor <= LAST_RELEASES.get(major, -1)

@@ -9,6 +9,7 @@ from typing import Any
 from tilefw.api.errors import CodeError, Place
 from tilefw.api.sim import Guard, Instruction, Program, ProgramParameter, Variable
 from tilefw_nvidia.chips import first_version
+from tilefw_nvidia.chips.versions import LAST_RELEASES, is_release
 from tilefw_nvidia.isa.meaning.binding import Binding, MismatchError, adapted
 from tilefw_nvidia.isa.meaning.calls import inlined
 from tilefw_nvidia.isa.meaning.names import Names
@@ -28,9 +29,10 @@ def program(module: PtxModule, entry: str, instructions: InstructionSet) -> Prog
 
 
 def check_target(module: PtxModule, instructions: InstructionSet) -> None:
-    """Raise CodeError (TFW0715) where the chip does not run code for the module's `.target`, and where the module's `.version` has
-    no such target (PTX ISA, ".target")."""
+    """Raise CodeError (TFW0715) where the module's `.version` is no release of PTX, where the chip does not run code for its
+    `.target`, and where the `.version` has no such target (PTX ISA, ".version", ".target")."""
     chip, target = instructions.chip, module.target
+    _check_release(module)
     first = first_version(module.architecture)
     start = module.source.code.find(target, module.source.code.find(".target"))
     if not module.architecture.runs_on(chip.architecture):
@@ -43,6 +45,19 @@ def check_target(module: PtxModule, instructions: InstructionSet) -> None:
         need, have = (".".join(map(str, version)) for version in (first, module.version))
         message = f".target {target} needs .version {need}; this module has {have}"
         raise module.source.refusal(message, start, start + len(target), code=VERSION)
+
+
+def _check_release(module: PtxModule) -> None:
+    if is_release(module.version):
+        return
+    major, minor = module.version
+    written = f"{major}.{minor}"
+    start = module.source.code.find(written)
+    newest = max(LAST_RELEASES)
+    raise module.source.refusal(
+        f".version {written} is not a release of PTX that this plugin knows", start, start + len(written), code=VERSION,
+        note=f"the newest that it knows is {newest}.{LAST_RELEASES[newest]}",
+    )
 
 
 class _Decoder:
