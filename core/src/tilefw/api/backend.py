@@ -46,6 +46,8 @@ class Backend(ABC):
     """How the name of a file that `to_binary` makes ends."""
     program_steps: ClassVar[tuple[tuple[str, str], ...]] = (("emit", "Writes the artifact."), ("assemble", "Adds the binary."))
     """The steps behind `pipeline`, by name with a sentence each, for listings: what `emit` and `assemble` do."""
+    scaled_dots: ClassVar[bool] = False
+    """Whether the backend lowers `DotScaledOp`. Where it does not, the default passes write it as products without scales."""
     toolchain_variables: ClassVar[tuple[str, ...]] = ("PATH",)
     """The environment variables by which outside tools are found: when one changes, `toolchain_digest` is asked again."""
 

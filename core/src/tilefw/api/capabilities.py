@@ -100,10 +100,12 @@ _ATOMIC: tuple[tuple[str, tuple[str, ...], str], ...] = (
 
 _FP8 = ("fp8e5", "fp8e4nv", "fp8e5b16", "fp8e4b8", "fp8e4b15")  # which mix with each other as operands of a product
 _PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")  # how fp32 operands are multiplied (Triton's `input_precision`)
+_SCALED = ("fp4e2m1", "fp6e2m3", "fp6e3m2", "fp8e4nv", "fp8e5", "fp16", "bf16")  # operands of products with scales
 _DOT = (
     "fp64.fp64.fp64", *(f"fp32.fp32.fp32.{precision}" for precision in _PRECISIONS),
     "bf16.bf16.fp32", "fp16.fp16.fp32", "fp16.fp16.fp16", "int8.int8.int32",
     "uint8.uint8.int32", *(f"{a}.{b}.{sums}" for a in _FP8 for b in _FP8 for sums in ("fp32", "fp16")),
+    *(f"scaled.{a}.{b}.fp32" for a in _SCALED for b in _SCALED),
 )
 
 GROUPS: tuple[Group, ...] = (

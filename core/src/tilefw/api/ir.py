@@ -44,6 +44,7 @@ from tilefw.tile.dialect.ops import (
     BroadcastOp,
     ConstantOp,
     DotOp,
+    DotScaledOp,
     ExpandDimsOp,
     FlipOp,
     IotaOp,
@@ -70,7 +71,7 @@ from tilefw.tile.types import Fp8E4B15Type, PtrType
 __all__ = [
     "AddPtrOp", "ArrayAttr", "AtomicCasOp", "AtomicOp", "AtomicRmwOp", "Attribute", "BarrierOp", "Block", "BlockAccess",
     "BlockArgument", "BroadcastOp", "Builder", "CombineOp", "ConditionOp", "ConstantOp", "Context", "DenseArrayBase", "Dialect",
-    "DotOp", "ElementwiseOp", "ElementwiseRow", "ExpandDimsOp", "FileLineColLoc", "FlipOp", "FloatAttr", "ForOp", "Fp8E4B15Type",
+    "DotOp", "DotScaledOp", "ElementwiseOp", "ElementwiseRow", "ExpandDimsOp", "FileLineColLoc", "FlipOp", "FloatAttr", "ForOp", "Fp8E4B15Type",
     "FuncOp", "FunctionType", "IfOp", "ImplicitBuilder", "InsertPoint", "IntegerAttr", "IntegerType", "IotaOp", "JoinOp",
     "LoadBlockOp", "LoadOp", "ModuleOp", "ModulePass", "NumProgramsOp", "OpResult", "Operation", "PatternRewriteWalker",
     "PatternRewriter", "PointerAccess", "ProgramIdOp", "PtrType", "ROWS", "ReduceOp", "Region", "ReshapeOp", "ReturnOp",

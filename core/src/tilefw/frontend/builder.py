@@ -125,6 +125,14 @@ class Builder:
     def dot(self, left: RuntimeValue, right: RuntimeValue, acc: RuntimeValue, precision: str, unsigned: bool) -> RuntimeValue:
         return self.value(ops.DotOp(left.ssa, right.ssa, acc.ssa, precision, unsigned), acc.type)
 
+    def dot_scaled(
+        self, left: RuntimeValue, right: RuntimeValue, acc: RuntimeValue, scales: Sequence[RuntimeValue | None],
+        packings: Sequence[str],
+    ) -> RuntimeValue:
+        """`scales` and `packings` are those of the left operand and of the right one."""
+        found = [None if scale is None else scale.ssa for scale in scales]
+        return self.value(ops.DotScaledOp(left.ssa, right.ssa, acc.ssa, *found, *packings), acc.type)
+
     def iota(self, start: int, end: int) -> RuntimeValue:
         return self.value(ops.IotaOp(start, end), tile_type(tl.int32, (end - start,)))
 

@@ -40,6 +40,8 @@ VIEWS = (
 )
 VOLUME_ORDERS = tuple("_".join(order) for order in permutations(("depth", "rows", "columns")))
 LOOPS = ("for", "backward", "nested", "while", "chain", "launched")
+SCALED_FORMATS = ("e2m1", "e2m3", "e3m2", "e4m3", "e5m2", "bf16", "fp16")
+SCALES = ("near", "ends", "nan", "e4m3")  # of groups: near one, from the least to the largest, with NaN among them; of NVFP4
 DOT_OPERANDS = ("fp64", "fp32", "bf16", "fp16", "int8", "uint8", "fp8e5", "fp8e4nv", "fp8e5b16", "fp8e4b8")
 
 
@@ -340,6 +342,16 @@ _TABLE = (
         ),
         ParameterInfo("batch", 0, "products of a three-dimensional dot, a power of two; 0 for a plain one", (0, 1, 2, 4, 8)),
         _block(32, "m", "rows of a"), _block(32, "n", "columns of b"), _block(32, "k", "columns of a"),
+        _NUM_WARPS, _inputs(*ROWS),
+    )),
+    KernelInfo("dot_scaled_tile", "one product of tiles in formats with scales, any formats, scales and shape", (
+        ParameterInfo("a_format", "e4m3", "format of a", SCALED_FORMATS), ParameterInfo("b_format", "e4m3", "format of b", SCALED_FORMATS),
+        ParameterInfo("scaled", "both", "which operands have scales", ("both", "a", "b", "none")),
+        ParameterInfo("scales", "near", "how scales are drawn; e4m3 is their type in NVFP4, all else is e8m0", SCALES),
+        ParameterInfo("group", 32, "elements of one scale", (32, 16)),
+        ParameterInfo("packing", "k", "along which dim the two elements of a byte of e2m1 are neighbours", ("k", "outer")),
+        ParameterInfo("batch", 0, "products of three-dimensional operands, a power of two; 0 for a plain one", (0, 1, 2, 4, 8)),
+        _block(32, "m", "rows of a"), _block(32, "n", "columns of b"), _block(64, "k", "columns of a"),
         _NUM_WARPS, _inputs(*ROWS),
     )),
     KernelInfo("rearrange", "one operation that only moves elements of a tile", (

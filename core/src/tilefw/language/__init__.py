@@ -89,7 +89,7 @@ from tilefw.language.math import (
     umulhi,
     where,
 )
-from tilefw.language.matrix import dot
+from tilefw.language.matrix import dot, dot_scaled
 from tilefw.language.memory import debug_barrier, load, store
 from tilefw.language.rearrange import cat, flip, interleave, join, split
 from tilefw.language.reduction import argmax, argmin, max, min, reduce, reduce_or, softmax, sum, xor_sum
@@ -117,7 +117,7 @@ __all__ = [
     "TRITON_MAX_TENSOR_NUMEL", "PropagateNan", "abs", "add", "arange", "argmax", "argmin", "associative_scan", "assume",
     "atomic_add", "atomic_and", "atomic_cas", "atomic_max", "atomic_min", "atomic_or", "atomic_xchg", "atomic_xor", "bfloat16",
     "block_type", "broadcast", "broadcast_to", "cast", "cat", "cdiv", "ceil", "clamp", "condition", "const", "constexpr",
-    "constexpr_type", "cos", "cumprod", "cumsum", "debug_barrier", "device_assert", "div_rn", "dot", "dtype", "erf", "exp",
+    "constexpr_type", "cos", "cumprod", "cumsum", "debug_barrier", "device_assert", "div_rn", "dot", "dot_scaled", "dtype", "erf", "exp",
     "exp2", "expand_dims", "expect_zero", "extra", "fdiv", "flip", "float16", "float32", "float4e2m1", "float64", "float6e2m3",
     "float6e3m2", "float8e4b15", "float8e4b8", "float8e4nv", "float8e5", "float8e5b16", "floor", "fma", "full", "int1", "int16",
     "int32", "int4", "int64", "int8", "interleave", "join", "load", "log", "log2", "math", "max", "max_constancy",

@@ -3,8 +3,9 @@
 An operation needs the group of its row in the elementwise table with its element type (`math.exp.fp32`, `int.div.int32`), or
 `memory.load`, `memory.store`, `atomic.<kind>`; control flow has `control.for`, `control.if`, `control.while`. Operations that
 combine or move elements across a tile have `reduce.<type>` and `scan.<type>` for each tile (the function that combines needs its
-own rows too), `dot.<a>.<b>.<accumulator>` with the input precision behind for fp32 operands (`dot.fp32.fp32.fp32.tf32`), and
-`shape.<operation>.<type>`; tiles of several dims need `shape.dims`.
+own rows too), `dot.<a>.<b>.<accumulator>` with the input precision behind for fp32 operands (`dot.fp32.fp32.fp32.tf32`),
+`dot.scaled.<a>.<b>.fp32` where a target takes products with scales, and `shape.<operation>.<type>`; tiles of several dims need
+`shape.dims`.
 
 What depends on data that the kernel loads needs more: `cf.dynamic` a loop's trip count, `cf.branch` a branch, `memory.gather` and
 `memory.scatter` an address; `memory.reload` is a load, or an atomic whose old value is used, of what the kernel may have written.
@@ -33,6 +34,7 @@ from tilefw.tile.dialect.atomic_ops import KINDS, AtomicCasOp, AtomicOp, AtomicR
 from tilefw.tile.dialect.block_ops import BlockAccess, StoreBlockOp
 from tilefw.tile.dialect.combine_op import CombineOp
 from tilefw.tile.dialect.dot_op import DotOp
+from tilefw.tile.dialect.dot_scaled_op import DotScaledOp
 from tilefw.tile.dialect.kernel_info import argument_attributes
 from tilefw.tile.dialect.memory_ops import PointerAccess, StoreOp
 from tilefw.tile.dialect.structural_op import StructuralOp
@@ -226,6 +228,8 @@ def _computed(operation: Operation) -> Iterator[str]:
         yield from (f"{_COMBINE[operation.name]}.{_element(value.type)}" for value in operation.operands)
     elif isinstance(operation, DotOp):
         yield _dot(operation)
+    elif isinstance(operation, DotScaledOp):
+        yield f"dot.scaled.{operation.a.format.name}.{operation.b.format.name}.fp32"
     elif (row := ROWS.get(operation.name.removeprefix("tile."))) is not None:
         typed = [operation.operands[row.typed_by], *(operation.results if row.is_cast else ())]
         for value in typed:

@@ -7,12 +7,26 @@ language file that documents it. `test_builtins.py` holds that the two agree.
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tilefw.frontend.builtins import atomics, creation, hints, library, math, matrix, memory, rearrange, reduction, scan, shape
+from tilefw.frontend.builtins import (
+    atomics,
+    creation,
+    hints,
+    library,
+    math,
+    matrix,
+    memory,
+    rearrange,
+    reduction,
+    scaled_matrix,
+    scan,
+    shape,
+)
 from tilefw.frontend.builtins.registry import Meaning
 
-_FILES = (atomics, creation, hints, library, math, matrix, memory, rearrange, reduction, scan, shape)
+_FILES = (atomics, creation, hints, library, math, matrix, memory, rearrange, reduction, scaled_matrix, scan, shape)
 MEANINGS: Mapping[str, Meaning] = MappingProxyType({name: given for file in _FILES for name, given in file.meaning.of.items()})
 
 __all__ = [
-    "MEANINGS", "atomics", "creation", "hints", "library", "math", "matrix", "memory", "rearrange", "reduction", "scan", "shape",
+    "MEANINGS", "atomics", "creation", "hints", "library", "math", "matrix", "memory", "rearrange", "reduction", "scaled_matrix",
+    "scan", "shape",
 ]

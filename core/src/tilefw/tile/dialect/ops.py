@@ -19,12 +19,13 @@ from tilefw.tile.dialect.block_ops import LoadBlockOp, StoreBlockOp
 from tilefw.tile.dialect.combine_op import ReduceOp, ReduceReturnOp, ScanOp, ScanReturnOp
 from tilefw.tile.dialect.constant_op import ConstantOp
 from tilefw.tile.dialect.dot_op import DotOp
+from tilefw.tile.dialect.dot_scaled_op import DotScaledOp
 from tilefw.tile.dialect.memory_ops import BarrierOp, LoadOp, StoreOp
 from tilefw.tile.dialect.op_text import parse_type_at_end, print_types
 from tilefw.tile.dialect.shape_ops import SHAPE_OPS, BroadcastOp, ExpandDimsOp, FlipOp, JoinOp, ReshapeOp, SplatOp, SplitOp, TransOp
 
 __all__ = [
-    "AddPtrOp", "AtomicCasOp", "AtomicRmwOp", "BarrierOp", "BroadcastOp", "ConstantOp", "DotOp", "ExpandDimsOp", "FlipOp",
+    "AddPtrOp", "AtomicCasOp", "AtomicRmwOp", "BarrierOp", "BroadcastOp", "ConstantOp", "DotOp", "DotScaledOp", "ExpandDimsOp", "FlipOp",
     "IotaOp", "JoinOp", "LoadBlockOp", "LoadOp", "NumProgramsOp", "OPS", "ProgramIdOp", "ReduceOp", "ReduceReturnOp",
     "ReshapeOp", "ScanOp", "ScanReturnOp", "SplatOp", "SplitOp", "StoreBlockOp", "StoreOp", "TransOp",
 ]
@@ -177,5 +178,5 @@ class AddPtrOp(TileOp):
 
 OPS: tuple[type[TileOp], ...] = (
     ConstantOp, *SHAPE_OPS, IotaOp, ProgramIdOp, NumProgramsOp, AddPtrOp, ReduceOp, ReduceReturnOp, ScanOp, ScanReturnOp,
-    DotOp, LoadOp, StoreOp, LoadBlockOp, StoreBlockOp, *ATOMIC_OPS, BarrierOp,
+    DotOp, DotScaledOp, LoadOp, StoreOp, LoadBlockOp, StoreBlockOp, *ATOMIC_OPS, BarrierOp,
 )

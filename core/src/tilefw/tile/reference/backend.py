@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 class ReferenceBackend(Backend):
     """Lowers nothing: what the tile passes leave is what runs."""
 
+    scaled_dots = True
+
     def pipeline(self, options: CompileOptions) -> Sequence[ModulePass]:
         return ()
 

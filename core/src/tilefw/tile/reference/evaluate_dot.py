@@ -45,12 +45,16 @@ _SPLITS = {
 
 def dot(
     a: EvaluatedValue, b: EvaluatedValue, acc: EvaluatedValue, result: DType, *, unsigned: bool = False, precision: str = "ieee",
+    extra_steps: int = 0,
 ) -> EvaluatedValue:
-    """`a` · `b` + `acc` for `acc` of element type `result`; floats are f64 arrays, i8 its NumPy type."""
+    """`a` · `b` + `acc` for `acc` of element type `result`; floats are f64 arrays, i8 its NumPy type.
+
+    `extra_steps` are roundings that a sum may take besides those of its additions.
+    """
     with np.errstate(all="ignore"):
         if not result.is_float:
             return _integers(a, b, acc, result, unsigned)
-        return _floats(a, b, acc, result, _SPLITS.get(precision))
+        return _floats(a, b, acc, result, _SPLITS.get(precision), extra_steps)
 
 
 def _integers(a: EvaluatedValue, b: EvaluatedValue, acc: EvaluatedValue, result: DType, unsigned: bool) -> EvaluatedValue:
@@ -64,7 +68,9 @@ def _integers(a: EvaluatedValue, b: EvaluatedValue, acc: EvaluatedValue, result:
     return EvaluatedValue(x, free=None if free is None else np.broadcast_to(free, x.shape))
 
 
-def _floats(a: EvaluatedValue, b: EvaluatedValue, acc: EvaluatedValue, result: DType, split: _Split | None) -> EvaluatedValue:
+def _floats(
+    a: EvaluatedValue, b: EvaluatedValue, acc: EvaluatedValue, result: DType, split: _Split | None, extra_steps: int,
+) -> EvaluatedValue:
     size = a.x.shape[-1]
     total = np.matmul(a.x, b.x) + acc.x
     left, right = (np.abs(without_infinities(v.x)) for v in (a, b))
@@ -77,7 +83,7 @@ def _floats(a: EvaluatedValue, b: EvaluatedValue, acc: EvaluatedValue, result: D
         carried = carried + np.where(reach > magnitude, reach - magnitude + growth(size, F64_UNIT) * reach, 0.0)
         carried = _unbounded(_unbounded(carried, off_left, -1), off_right, -2)
     reach = reach + np.abs(without_infinities(acc.x)) + (0.0 if acc.err is None else acc.err)
-    steps = size * (1 if split is None else split.products) + 1
+    steps = size * (1 if split is None else split.products) + 1 + extra_steps
     rounding = (growth(steps, 2.0**-result.mantissa_bits) + growth(size + 1, F64_UNIT)) * reach
     rounding = rounding + steps * numbers.ulp(np.zeros(()), result)  # products may underflow, each on its own
     if not carried.all():

@@ -20,6 +20,7 @@ from tilefw.tile.reference.access import BufferAccess
 from tilefw.tile.reference.atomic_access import atomic
 from tilefw.tile.reference.evaluate import evaluate
 from tilefw.tile.reference.evaluate_dot import dot
+from tilefw.tile.reference.evaluate_dot_scaled import dot_scaled
 from tilefw.tile.reference.interpret_reduce import reduce
 from tilefw.tile.reference.interpret_scan import scan
 from tilefw.tile.reference.value import Array, EvaluatedValue, constant, either
@@ -97,6 +98,11 @@ def _dot(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Evaluate
     a, b, acc = (frame[operand] for operand in op.operands)
     result = types.dtype_of(op.acc.type)
     return [dot(a, b, acc, result, unsigned=op.unsigned, precision=op.input_precision)]
+
+
+def _dot_scaled(launch: InterpreterState, op: Any, frame: FrameValues) -> list[EvaluatedValue]:
+    operands = (op.a.value, op.b.value, op.acc, op.a.scale, op.b.scale)
+    return [dot_scaled(op, *(None if v is None else _whole(frame[v], types.shape_of(v.type)) for v in operands))]
 
 
 def _iota(launch: InterpreterState, op: Any, frame: FrameValues) -> list[EvaluatedValue]:
@@ -215,6 +221,7 @@ HANDLERS: dict[type[Operation], Handler] = {
     ops.ReduceOp: reduce,
     ops.ScanOp: scan,
     ops.DotOp: _dot,
+    ops.DotScaledOp: _dot_scaled,
     ops.IotaOp: _iota,
     ops.ProgramIdOp: _program_id,
     ops.NumProgramsOp: _num_programs,

@@ -20,10 +20,12 @@ from tilefw.tile.dialect.atomic_ops import AtomicCasOp, AtomicRmwOp
 from tilefw.tile.dialect.block_ops import LoadBlockOp, StoreBlockOp
 from tilefw.tile.dialect.combine_op import ReduceOp, ScanOp
 from tilefw.tile.dialect.dot_op import DotOp
+from tilefw.tile.dialect.dot_scaled_op import DotScaledOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.dialect.memory_ops import LoadOp, StoreOp
 from tilefw.tile.dialect.ops import AddPtrOp
 from tilefw.tile.dialect.structural_op import StructuralOp
+from tilefw.tile.reference.evaluate_dot_scaled import scaled
 from tilefw.tile.reference.findings import FindingCollector
 from tilefw.tile.reference.interpret_ops import FrameValues, block_address
 from tilefw.tile.reference.value import Array, EvaluatedValue, Marks
@@ -172,6 +174,21 @@ class Origins:
         known = _known([a], rows) | _known([b], columns) | _known([acc])
         results[0].marks = self._not_finite(op, known, results[0], marks)
 
+    def dot_scaled(self, op: DotScaledOp, frame: FrameValues, results: Sequence[EvaluatedValue]) -> None:
+        """As `dot`: the elements of an operand and their scales belong to a row of the left one, or a column of the right one."""
+        parts, known = [frame[op.acc]], _known([_full(frame[op.acc], types.shape_of(op.acc.type))])
+        for operand in (op.a, op.b):
+            value = _full(frame[operand.value], types.shape_of(operand.value.type))
+            scale = None if operand.scale is None else _full(frame[operand.scale], types.shape_of(operand.scale.type))
+            k = -1 if operand.left else -2
+            twice = 2 if operand.packed and operand.packing == "outer" else 1
+            parts.append(_spread(value, lambda x, k=k, twice=twice: np.repeat(x.max(k, keepdims=True), twice, -3 - k)))
+            if scale is not None:
+                turned = (lambda x: x.max(-1, keepdims=True)) if operand.left else (lambda x: x.max(-1)[..., None, :])
+                parts.append(_spread(scale, turned))
+            known = known | _known([scaled(operand, value, scale)], lambda x, k=k: x.max(k, keepdims=True))
+        results[0].marks = self._not_finite(op, known, results[0], _union(parts))
+
     # --- uses ------------------------------------------------------------------------------------------------------------
 
     def _uses_address(self, op: Operation, address: EvaluatedValue, mask: EvaluatedValue | None, programs: Array) -> None:
@@ -294,6 +311,6 @@ _Rule = Callable[[Origins, Any, FrameValues, Sequence[EvaluatedValue]], None]
 _RULES: dict[type[Operation], _Rule] = {
     LoadOp: Origins.load, LoadBlockOp: Origins.load, StoreOp: Origins.store, StoreBlockOp: Origins.store,
     AtomicRmwOp: Origins.atomic, AtomicCasOp: Origins.atomic, AddPtrOp: Origins.add_pointer, ReduceOp: Origins.reduce,
-    ScanOp: Origins.scan, DotOp: Origins.dot,
+    ScanOp: Origins.scan, DotOp: Origins.dot, DotScaledOp: Origins.dot_scaled,
 }
 _FAMILIES: tuple[tuple[type, _Rule], ...] = ((ElementwiseOp, Origins.elementwise), (StructuralOp, Origins.structural))
