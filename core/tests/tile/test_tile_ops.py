@@ -37,6 +37,13 @@ GOOD = """builtin.module {
     }
     %d = tile.dot %a, %a, %a tf32x3 : tensor<2x8x8xf32>, tensor<2x8x8xf32>, tensor<2x8x8xf32>
     %e = tile.dot %c, %c, %s unsigned : tensor<16x16xi8>, tensor<16x16xi8>, tensor<16x16xi32>
+    %z = tile.constant 0.0 : tensor<32x32xf32>
+    %k = tile.constant 127 : tensor<16x1xi8>
+    %l = tile.constant 1.0 : tensor<16x32xf16>
+    %p = tile.constant 2.0 : tensor<16x16xf32>
+    %q = tile.trans %l [1, 0] : tensor<16x32xf16>
+    %y = tile.dot_scaled %c by %k, %q, %p : tensor<16x16xi8>, tensor<32x16xf16>, tensor<16x16xf32>, tensor<16x1xi8>
+    %y2 = tile.dot_scaled %c outer, %l, %z : tensor<16x16xi8>, tensor<16x32xf16>, tensor<32x32xf32>
     %j = tile.join %e, %s : tensor<16x16xi32>
     %h, %h2 = tile.split %j : tensor<16x16x2xi32>
     %f = tile.flip %h axis 1 {tile.hint} : tensor<16x16xi32>
@@ -90,6 +97,22 @@ MISTAKES = {
     "an accumulator that does not add up": (
         "%f = tile.flip", "%g = tile.dot %c, %c, %c : tensor<16x16xi8>, tensor<16x16xi8>, tensor<16x16xi8>\n    %f = tile.flip",
         "products of i8 do not add up in i8",
+    ),
+    "packed elements of two bytes": (
+        "%f = tile.flip",
+        "%g = tile.dot_scaled %l outer, %q, %p : tensor<16x32xf16>, tensor<32x16xf16>, tensor<16x16xf32>\n    %f = tile.flip",
+        "only bytes of two elements have a packing",
+    ),
+    "scales of groups of another size": (
+        "%f = tile.flip",
+        "%g = tile.dot_scaled %l by %c, %q, %p : tensor<16x32xf16>, tensor<32x16xf16>, tensor<16x16xf32>, tensor<16x16xi8>\n"
+        "    %f = tile.flip",
+        "a scale is for 16 or 32 elements along K",
+    ),
+    "a scaled product in f16": (
+        "%f = tile.flip",
+        "%g = tile.dot_scaled %l, %q, %h : tensor<16x32xf16>, tensor<32x16xf16>, tensor<16x16xi32>\n    %f = tile.flip",
+        "adds up in f32",
     ),
     "a join of two types": ("%j = tile.join %e, %s", "%j = tile.join %e, %c", "previously used or defined with type"),
     "a split of no pair": (

@@ -71,9 +71,9 @@ from tilefw.tile.types import Fp8E4B15Type, PtrType
 __all__ = [
     "AddPtrOp", "ArrayAttr", "AtomicCasOp", "AtomicOp", "AtomicRmwOp", "Attribute", "BarrierOp", "Block", "BlockAccess",
     "BlockArgument", "BroadcastOp", "Builder", "CombineOp", "ConditionOp", "ConstantOp", "Context", "DenseArrayBase", "Dialect",
-    "DotOp", "DotScaledOp", "ElementwiseOp", "ElementwiseRow", "ExpandDimsOp", "FileLineColLoc", "FlipOp", "FloatAttr", "ForOp", "Fp8E4B15Type",
-    "FuncOp", "FunctionType", "IfOp", "ImplicitBuilder", "InsertPoint", "IntegerAttr", "IntegerType", "IotaOp", "JoinOp",
-    "LoadBlockOp", "LoadOp", "ModuleOp", "ModulePass", "NumProgramsOp", "OpResult", "Operation", "PatternRewriteWalker",
+    "DotOp", "DotScaledOp", "ElementwiseOp", "ElementwiseRow", "ExpandDimsOp", "FileLineColLoc", "FlipOp", "FloatAttr", "ForOp",
+    "Fp8E4B15Type", "FuncOp", "FunctionType", "IfOp", "ImplicitBuilder", "InsertPoint", "IntegerAttr", "IntegerType", "IotaOp",
+    "JoinOp", "LoadBlockOp", "LoadOp", "ModuleOp", "ModulePass", "NumProgramsOp", "OpResult", "Operation", "PatternRewriteWalker",
     "PatternRewriter", "PointerAccess", "ProgramIdOp", "PtrType", "ROWS", "ReduceOp", "Region", "ReshapeOp", "ReturnOp",
     "RewritePattern", "Rewriter", "SSAValue", "ScanOp", "SplatOp", "SplitOp", "StoreBlockOp", "StoreOp", "StringAttr",
     "StructuralOp", "TensorType", "Tile", "TransOp", "UnitAttr", "VectorType", "VerifyException", "WhileOp", "YieldOp",

@@ -131,7 +131,7 @@ class Builder:
     ) -> RuntimeValue:
         """`scales` and `packings` are those of the left operand and of the right one."""
         found = [None if scale is None else scale.ssa for scale in scales]
-        return self.value(ops.DotScaledOp(left.ssa, right.ssa, acc.ssa, *found, *packings), acc.type)
+        return self.value(ops.DotScaledOp(left.ssa, right.ssa, acc.ssa, found[0], found[1], *packings), acc.type)
 
     def iota(self, start: int, end: int) -> RuntimeValue:
         return self.value(ops.IotaOp(start, end), tile_type(tl.int32, (end - start,)))

@@ -27,12 +27,12 @@ def dot_scaled_tile(
     A_K_PACK: tl.constexpr, B_K_PACK: tl.constexpr, A_PACKED: tl.constexpr, B_PACKED: tl.constexpr,
     BATCH: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, GROUPS: tl.constexpr,
 ):
-    A_M: tl.constexpr = M if A_K_PACK else M // A_PACKED
-    A_K: tl.constexpr = K // A_PACKED if A_K_PACK else K
-    B_N: tl.constexpr = N if B_K_PACK else N // B_PACKED
-    B_K: tl.constexpr = K // B_PACKED if B_K_PACK else K
-    a = load_tile(a_ptr, BATCH, A_M, A_K)
-    b = load_tile(b_ptr, BATCH, B_K, B_N)
+    a_rows: tl.constexpr = M if A_K_PACK else M // A_PACKED
+    a_columns: tl.constexpr = K // A_PACKED if A_K_PACK else K
+    b_columns: tl.constexpr = N if B_K_PACK else N // B_PACKED
+    b_rows: tl.constexpr = K // B_PACKED if B_K_PACK else K
+    a = load_tile(a_ptr, BATCH, a_rows, a_columns)
+    b = load_tile(b_ptr, BATCH, b_rows, b_columns)
     a_scale = None
     b_scale = None
     if a_scale_ptr is not None:

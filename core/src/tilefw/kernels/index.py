@@ -345,7 +345,8 @@ _TABLE = (
         _NUM_WARPS, _inputs(*ROWS),
     )),
     KernelInfo("dot_scaled_tile", "one product of tiles in formats with scales, any formats, scales and shape", (
-        ParameterInfo("a_format", "e4m3", "format of a", SCALED_FORMATS), ParameterInfo("b_format", "e4m3", "format of b", SCALED_FORMATS),
+        ParameterInfo("a_format", "e4m3", "format of a", SCALED_FORMATS),
+        ParameterInfo("b_format", "e4m3", "format of b", SCALED_FORMATS),
         ParameterInfo("scaled", "both", "which operands have scales", ("both", "a", "b", "none")),
         ParameterInfo("scales", "near", "how scales are drawn; e4m3 is their type in NVFP4, all else is e8m0", SCALES),
         ParameterInfo("group", 32, "elements of one scale", (32, 16)),

@@ -46,8 +46,11 @@ def decode(buffer: Buffer, format: str, axis: int) -> np.ndarray:
 
 
 def scales(rng: np.random.Generator, kind: str, shape: tuple[int, ...], high: np.ndarray | None) -> Buffer:
-    """Scales of one of `index.SCALES`. Those at the ends of the range are near the largest in the groups that `high` tells, and near
-    the least in others, so that the other operand's can be at the other end; None stands for an operand whose scales are alone."""
+    """Scales of one of `index.SCALES`.
+
+    Those at the ends of the range are near the largest in the groups that `high` tells, and near the least in others, so that the
+    other operand's can be at the other end; None stands for an operand whose scales are alone.
+    """
     if kind == "e4m3":
         found = np.abs(formats.decode(inputs.draw(rng, "edges", shape, "fp8e4nv").array, "fp8e4nv"))
         return Buffer(formats.store(found, "fp8e4nv"), "fp8e4nv")

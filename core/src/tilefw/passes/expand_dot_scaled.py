@@ -1,9 +1,9 @@
 """Products with scales for targets that lack them: products of the bare elements, group by group, whose sums are scaled.
 
-For K elements in G groups, `acc + Σ_k a·s·b·t` is `acc + Σ_g (Σ_k∈g a·b)·s_g·t_g`. That is exact where scaling the elements first is
-not: an element of e4m3 times 2^127 or 2^-127 leaves the range of bf16 and f32, although its product with an element at the other
-end of the range is an ordinary number. The sum of a group's bare products, in contrast, has few places: at most 2^38 and multiples
-of 2^-36 for the 8-bit formats, so f32 neither overflows nor underflows, and the scale adds to its exponent.
+For K elements in G groups, `acc + Σ_k a·s·b·t` is `acc + Σ_g (Σ_k∈g a·b)·s_g·t_g`. That is exact where scaling the elements first
+is not: an element of e4m3 times 2^127 or 2^-127 leaves the range of bf16 and f32, although its product with an element at the
+other end of the range is an ordinary number. The sum of a group's bare products, in contrast, has few places: it is at most 2^38
+and a multiple of 2^-48 for all formats but bf16, so f32 neither overflows nor underflows, and the scale adds to its exponent.
 
 Cheap on matrix units: the elements are multiplied as they are (`tile.dot` of 8-bit floats, natively where a chip has it, else of
 f16), without one operation on each element; e2m1 becomes e4m3 by shifting its bits, which divides it by 2^6. Each group then costs
@@ -264,8 +264,10 @@ class _Expansion:
         return (value if wanted in (None, element) else self.at.row("castf", value, element=wanted)), shift
 
     def _scaled_elements(self, operand: ScaledOperand, value: SSAValue, shift: int) -> _Factor:
-        """Elements in bf16 times what they can take of their scales, the rest for the sums. Scales of e4m3 they take whole: products
-        of two numbers of four bits."""
+        """Elements in bf16 times what they can take of their scales, and the rest for the sums.
+
+        Scales of e4m3 they take whole: products of two numbers of at most four bits have eight, as bf16 has.
+        """
         assert operand.scale is not None
         if types.is_float(operand.scale.type):
             scales = self.at.row("castf", operand.scale, element=types.bf16)

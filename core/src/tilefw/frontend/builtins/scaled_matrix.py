@@ -65,7 +65,9 @@ def dot_scaled(
 ) -> RuntimeValue:
     checked_flag(fast_math, "fast_math")
     if out_dtype != tl.float32:
-        raise CompileError(f"tl.dot_scaled gives float32, not {describe(out_dtype)}", "TFW0217", help="cast the result")
+        raise CompileError(
+            f"tl.dot_scaled gives float32, not {describe(out_dtype).removeprefix('constexpr ')}", "TFW0217", help="cast the result",
+        )
     left = _operand(b, "lhs", lhs, lhs_scale, lhs_format, lhs_k_pack)
     right = _operand(b, "rhs", rhs, rhs_scale, rhs_format, rhs_k_pack)
     shape = _product_shape(left, right)
@@ -85,7 +87,7 @@ def _operand(b: Builder, side: str, value: Any, scale: Any, format: Any, k_pack:
             f"`{side}` has format {format}, but elements of {value.dtype}", "TFW0217",
             note=f"{format} is given as {' or '.join(map(str, _FORMATS[format]))}"
             + ("; a byte of uint8 holds two elements" if format == "e2m1" else ""),
-            help="read signed bytes as unsigned ones: `x.to(tl.uint8, bitcast=True)`" if value.dtype.is_int_signed() else None,
+            help="read signed bytes as unsigned ones: `x.to(tl.uint8, bitcast=True)`" if value.dtype == tl.int8 else None,
         )
     if not packs and (format != "e2m1" or not value.dtype.is_int()):
         raise CompileError(
@@ -134,7 +136,8 @@ def _product_shape(left: _Operand, right: _Operand) -> tuple[int, ...]:
         raise CompileError(f"the batches of tl.dot_scaled differ: {batches}", "TFW0202", note=note)
     if left.size_of_k != right.size_of_k:
         raise CompileError(
-            f"tl.dot_scaled cannot multiply rows of {left.size_of_k} elements with columns of {right.size_of_k}", "TFW0202", note=note,
+            f"tl.dot_scaled cannot multiply rows of {left.size_of_k} elements with columns of {right.size_of_k}", "TFW0202",
+            note=note,
             help="an operand of e2m1 as uint8 has half as many bytes along K as elements, unless its k_pack is False"
             if left.packed or right.packed else None,
         )

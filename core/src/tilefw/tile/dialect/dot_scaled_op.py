@@ -132,7 +132,8 @@ class DotScaledOp(TileOp):
 
     def problem(self) -> str | None:
         sizes = self.integers("operandSegmentSizes")
-        if len(sizes) != 5 or sizes[:3] != (1, 1, 1) or any(size not in (0, 1) for size in sizes) or sum(sizes) != len(self._operands):
+        fits = len(sizes) == 5 and sizes[:3] == (1, 1, 1) and all(size in (0, 1) for size in sizes[3:])
+        if not fits or sum(sizes) != len(self._operands):
             return f"the operands are {', '.join(_PARTS)}, of which scales may be absent; got {len(self._operands)}"
         return (
             self.result_problem(self.acc.type) or self._elements_problem() or self._shapes_problem()

@@ -101,8 +101,9 @@ def _dot(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Evaluate
 
 
 def _dot_scaled(launch: InterpreterState, op: Any, frame: FrameValues) -> list[EvaluatedValue]:
-    operands = (op.a.value, op.b.value, op.acc, op.a.scale, op.b.scale)
-    return [dot_scaled(op, *(None if v is None else _whole(frame[v], types.shape_of(v.type)) for v in operands))]
+    a, b, acc = (_whole(frame[v], types.shape_of(v.type)) for v in (op.a.value, op.b.value, op.acc))
+    scales = [None if v is None else _whole(frame[v], types.shape_of(v.type)) for v in (op.a.scale, op.b.scale)]
+    return [dot_scaled(op, a, b, acc, scales[0], scales[1])]
 
 
 def _iota(launch: InterpreterState, op: Any, frame: FrameValues) -> list[EvaluatedValue]:
