@@ -182,10 +182,10 @@ class Origins:
             scale = None if operand.scale is None else _full(frame[operand.scale], types.shape_of(operand.scale.type))
             k = -1 if operand.left else -2
             twice = 2 if operand.packed and operand.packing == "outer" else 1
-            parts.append(_spread(value, lambda x, k=k, twice=twice: np.repeat(x.max(k, keepdims=True), twice, -3 - k)))
+            parts.append(_marks_spread(value, lambda x, k=k, twice=twice: np.repeat(x.max(k, keepdims=True), twice, -3 - k)))
             if scale is not None:
                 turned = (lambda x: x.max(-1, keepdims=True)) if operand.left else (lambda x: x.max(-1)[..., None, :])
-                parts.append(_spread(scale, turned))
+                parts.append(_marks_spread(scale, turned))
             known = known | _known([scaled(operand, value, scale)], lambda x, k=k: x.max(k, keepdims=True))
         results[0].marks = self._not_finite(op, known, results[0], _union(parts))
 
