@@ -11,7 +11,7 @@ from running import run
 
 from tilefw.api.errors import LaunchError
 from tilefw.sim.memory.atomics import perform
-from tilefw.sim.memory.regions import GUARD_BYTES, GlobalMemory, Region, gather, gather_poison, scatter
+from tilefw.sim.memory.regions import ALIGNMENT, GUARD_BYTES, GlobalMemory, Region, gather, gather_poison, scatter
 
 WIDTHS = [1, 2, 4, 8, 16]
 
@@ -240,3 +240,10 @@ def test_more_than_a_small_address_space_is_refused():
         memory.allocate(1 << 28)
     with pytest.raises(LaunchError, match="out of simulated memory"):
         memory.allocate(1 << 30)
+
+
+@pytest.mark.parametrize("first", [0, 1, 7, 511, 512, 4097, 0xF0000001])
+def test_allocations_are_aligned_wherever_memory_begins_and_never_null(first: int) -> None:
+    memory = GlobalMemory(first=first, end=1 << 32)
+    bases = [memory.region(memory.allocate(size)).base for size in (3, 0, 700)]
+    assert len(bases) == 3 and min(bases) >= max(first, 1) and not any(base % ALIGNMENT for base in bases)

@@ -380,10 +380,10 @@ class SimulatedChip:
     whole wave and its condition must be uniform; masks are then the code's business). `max_threads_along` are the most threads of
     a launch along an axis, 0 where `max_grid` says all. `windows` are the address
     ranges in which generic addresses mean another space. `resident_workgroups` may wait for one another. `shared_banks` are
-    banks of 4 bytes. Global memory is allocated from `first_address` up, below 2**`address_bits`; a pointer parameter has as many
-    bits. `mask_stack` is how many masks a wave with one program counter can push (`Algebra.push_mask`), 0 to 62: lanes that sleep
-    are then the simulator's business, and instructions need no guard. `spaces` are memory spaces beside those that every chip may
-    have ("global", "shared", "local", "param", "const").
+    banks of 4 bytes. Global memory is allocated from `first_address` up, aligned and never at 0, below 2**`address_bits`; a pointer
+    parameter has as many bits. `mask_stack` is how many masks a wave with one program counter can push (`Algebra.push_mask`), 0 to
+    62: lanes that sleep are then the simulator's business, and instructions need no guard. `spaces` are memory spaces beside those
+    that every chip may have ("global", "shared", "local", "param", "const").
     """
 
     name: str

@@ -129,10 +129,12 @@ def scatter(data: Array, view: Array, index: Array, values: Array, width: int) -
 class GlobalMemory:
     """Every live allocation of a device, found by address. Handles are positive integers; 0 is null.
 
-    Addresses begin at `first` and end below `end`. None is given twice as long as there are new ones.
+    Addresses begin at `first`, aligned, and end below `end`; none is 0, the null pointer. None is given twice as long as there are
+    new ones.
     """
 
     def __init__(self, limit: int = MEMORY_LIMIT, first: int = 1 << 36, end: int = 1 << 64) -> None:
+        first = max(first + -first % ALIGNMENT, ALIGNMENT)
         self._by_handle: dict[int, Region] = {}
         self._bases: list[int] = []
         self._regions: list[Region] = []
