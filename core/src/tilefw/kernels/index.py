@@ -271,6 +271,16 @@ _TABLE = (
         _layout("a_layout", "a"), _layout("b_layout", "b"),
         *_blocks(64, 64, 64), _NUM_WARPS, _stages(3), _inputs("uniform", "ints", "specials"),
     )),
+    KernelInfo("block_scaled_matmul", "out = a @ bᵀ for operands in formats with scales, rows along k", (
+        ParameterInfo("m", 100, "rows of a and out", least=1), ParameterInfo("n", 96, "rows of b, columns of out", least=1),
+        ParameterInfo("k", 224, "columns of a and b, a multiple of the group", least=1),
+        ParameterInfo("a_format", "e5m2", "format of a", SCALED_FORMATS[:5]),
+        ParameterInfo("b_format", "e2m1", "format of b", SCALED_FORMATS[:5]),
+        ParameterInfo("scales", "near", "how scales are drawn; e4m3 is their type in NVFP4, all else is e8m0", SCALES),
+        ParameterInfo("group", 32, "elements of one scale", (32, 16)),
+        ParameterInfo("result", "fp32", "element type of out", ("fp32", "bf16", "fp16")),
+        *_blocks(64, 64, 64), _GROUP_M, _NUM_WARPS, _stages(2), _inputs(*ROWS),
+    )),
     KernelInfo("attention", "softmax(q @ kᵀ · scale) @ v by heads, causal or not, and its log-sum-exp", (
         ParameterInfo("batch", 1, "sequences", least=1), ParameterInfo("heads", 2, "heads of queries", least=1),
         ParameterInfo("kv_heads", 1, "heads of keys and values, each for as many heads of queries", least=1),
@@ -345,8 +355,8 @@ _TABLE = (
         _NUM_WARPS, _inputs(*ROWS),
     )),
     KernelInfo("dot_scaled_tile", "one product of tiles in formats with scales, any formats, scales and shape", (
-        ParameterInfo("a_format", "e4m3", "format of a", SCALED_FORMATS),
-        ParameterInfo("b_format", "e4m3", "format of b", SCALED_FORMATS),
+        ParameterInfo("a_format", "e5m2", "format of a", SCALED_FORMATS),
+        ParameterInfo("b_format", "e2m1", "format of b", SCALED_FORMATS),
         ParameterInfo("scaled", "both", "which operands have scales", ("both", "a", "b", "none")),
         ParameterInfo("scales", "near", "how scales are drawn; e4m3 is their type in NVFP4, all else is e8m0", SCALES),
         ParameterInfo("group", 32, "elements of one scale", (32, 16)),
