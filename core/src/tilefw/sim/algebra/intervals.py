@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from tilefw.sim.floats import SIGNED, Array
 
 
@@ -43,6 +45,11 @@ class UnknownParts:
 Known = Interval | None
 
 
+def largest(value: Array) -> int:
+    """The largest number of a register, without a sign."""
+    return int(np.maximum.reduce(value, axis=None))
+
+
 def bounds_of(value: Array) -> tuple[int, int] | None:
     """Bounds of a register's own numbers; None where it holds no integers of up to 64 bits."""
     if value.dtype.kind != "u":
@@ -52,7 +59,7 @@ def bounds_of(value: Array) -> tuple[int, int] | None:
         number = int(value.flat[0])
         number -= number >> bits - 1 << bits
         return number, number
-    high = int(value.max())
+    high = largest(value)
     if high >> bits - 1:  # some have a sign
         signed = value.view(SIGNED[bits])
         return int(signed.min()), int(signed.max())

@@ -23,7 +23,8 @@ from tilefw.sim.report import LaunchStopped, first_true
 
 
 class NumpyLanes(IntegerLanes, FloatLanes, CrossLanes, CopyingLanes):
-    """One per launch; `frame`, `mask` and `batch` change as the engine moves on, `instruction` with each step."""
+    """One per launch; `frame`, `mask` and `batch` change as the engine moves on, `instruction` with each step. `strayed`: a
+    register stands for another integer than it holds, as far as that is followed."""
 
     def __init__(self, launch: LaunchState, matrix_unit: MatrixUnit) -> None:
         self.launch = launch
@@ -35,6 +36,7 @@ class NumpyLanes(IntegerLanes, FloatLanes, CrossLanes, CopyingLanes):
         self.tainted = False
         self.polls = 0
         self.quiet = False
+        self.strayed = False
         self.frame: Frame
         self.batch: Batch
         self.shadow = ShadowLanes(self)

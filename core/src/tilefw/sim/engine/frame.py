@@ -136,7 +136,8 @@ class CompactFrame(Frame):
         for index in self._held:
             value, poison = self._taken[index]
             if self.registers[index] is not value:
-                before, after = parent.followed(index), self.followed(index)
+                after = self.followed(index) if self.held else None
+                before = parent.followed(index) if after is not None else None
                 parent.registers[index] = self._spread(parent.registers[index], self.registers[index])
                 if after is not None and not after.leaf:
                     parent.held[index] = self._merged(parent.registers[index], before, after)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tilefw.api.garbage_collection import paused
 from tilefw.sim.memory.regions import GlobalMemory, Region
 from tilefw.sim.memory.spaces import no_space, owners_of
 from tilefw.sim.program import Program, SimulatedChip, Variable
@@ -16,9 +17,8 @@ from tilefw.sim.tracking.history import History
 class LoadedProgram:
     """A program with its variables laid out at `symbols`. `shared`, `local` and `spaces` (by name) are bytes of static variables.
 
-    `variants` is the program with steps that show their instructions or not, and follow offsets or not; those of most launches come
-    first, the others are made when a check asks for them. `histories` keeps what trackers have found, by the checks that they
-    belong to.
+    `variants` is the program with steps that show their instructions or not, and follow offsets or not, each made when a launch's
+    checks first ask for it. `histories` keeps what trackers have found, by the checks that they belong to.
     """
 
     program: Program
@@ -33,17 +33,18 @@ class LoadedProgram:
     histories: dict[tuple[str, ...], History | None] = field(default_factory=dict)
 
     def steps(self, watch: bool, follow: bool) -> Prepared:
-        """The steps; with `watch` those that show their instructions, with `follow` those that follow offsets."""
+        """The steps; with `watch` those that show their instructions, with `follow` those that follow offsets. Raises CodeError."""
         kind = watch, follow and self.program.promises is not None
         if kind not in self.variants:
-            self.variants[kind] = prepare(self.program, self.symbols, *kind)
+            with paused():
+                self.variants[kind] = prepare(self.program, self.symbols, *kind)
         return self.variants[kind]
 
 
 def load_program(
     program: Program, chip: SimulatedChip, memory: GlobalMemory, placed: dict[str, int] | None = None
 ) -> LoadedProgram:
-    """Lay out the variables and prepare the steps. Raises CodeError, LaunchError (memory), PluginError (TFW0516).
+    """Lay out the variables. Raises CodeError, LaunchError (memory), PluginError (TFW0516).
 
     `placed` keeps the addresses of global variables that entries of one module share; new ones are added to it.
     """
@@ -79,9 +80,7 @@ def load_program(
     for start, data in initial:
         constants.initialise(start, data)
     spaces = {space.name: ends[space.name] for space in chip.spaces}
-    loaded = LoadedProgram(program, chip, shared, alignment, ends["local"], constants, symbols, spaces)
-    loaded.steps(False, True)  # which says what is wrong with the program
-    return loaded
+    return LoadedProgram(program, chip, shared, alignment, ends["local"], constants, symbols, spaces)
 
 
 def _allocate(variable: Variable, memory: GlobalMemory) -> int:

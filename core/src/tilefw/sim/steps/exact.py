@@ -6,7 +6,7 @@ intervals; where those do not tell the integers of the lanes, the instruction is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tilefw.sim.algebra.exact import Exact
-from tilefw.sim.algebra.intervals import INTERVALS, Interval
+from tilefw.sim.algebra.intervals import INTERVALS, Interval, largest
 from tilefw.sim.algebra.lanes import NumpyLanes
 from tilefw.sim.engine.frame import Frame
 from tilefw.sim.floats import Array
@@ -28,18 +28,18 @@ from tilefw.sim.tracking.integers import TOLD, Held, bounded, merged, of_lanes, 
 class Followed:
     """What is followed of a program, by instruction: those that give exact integers, what copies them (its sources by destination),
     where they are lost, the low halves of wide ones among destinations, and the sources that make addresses, with whether these are
-    taken without a sign."""
+    taken without a sign. Integers from `plain[0]` up to `plain[1]` are what any access takes their registers for."""
 
     exact: frozenset[int]
     lost: frozenset[int]
+    plain: tuple[int, int] = (0, 0)
     copies: dict[int, dict[int, int]] = field(default_factory=dict)
     wide: dict[int, tuple[int, ...]] = field(default_factory=dict)
     addresses: dict[int, tuple[tuple[int, bool], ...]] = field(default_factory=dict)
 
-    def __contains__(self, instruction: Instruction) -> bool:
-        """Whether something is followed of an instruction."""
-        index = instruction.index
-        return any(index in of for of in (self.exact, self.addresses, self.copies, self.lost, self.wide))
+    def instructions(self) -> frozenset[int]:
+        """Of which instructions something is followed."""
+        return frozenset((*self.exact, *self.lost, *self.addresses, *self.copies, *self.wide))
 
 
 def followed(program: Program) -> Followed | None:
@@ -55,9 +55,13 @@ def followed(program: Program) -> Followed | None:
         holds |= _registers(instructions[i].destinations)
     for i, destinations in promises.wide.items():
         holds |= {_register(instructions[i].destinations[d]) for d in destinations}
-    rest = [i for i in instructions if i.meaning is not None and i.index not in promises.exact | promises.lost]
+    promised = promises.exact | promises.lost
+    rest = [(i, _registers(i.sources)) for i in instructions if i.meaning is not None and i.index not in promised]
     _follow_copies(found, rest, holds)
     _follow_addresses(found, rest, holds)
+    unsigned = {unsigned for uses in found.addresses.values() for _, unsigned in uses}
+    signed = False in unsigned or any(instructions[i].destinations[0].bits > 32 for i in exact)
+    found.plain = (0 if True in unsigned else -(1 << 31), 1 << 31 if signed else 1 << 32)
     return found
 
 
@@ -69,13 +73,13 @@ def follow(
     that hold one value for the wave."""
     index = instruction.index
     if index in of.exact:
-        return _exact(step, instruction, tuple(sources), destinations[0], for_wave[0])
+        return _exact(step, instruction, tuple(sources), destinations[0], for_wave[0], of.plain)
     if index in of.lost:
         return _lost(step, tuple(destinations))
     for destination, source in of.copies.get(index, {}).items():
         step = _copying(step, destinations[destination], sources[source], for_wave[destination])
     for low in of.wide.get(index, ()):
-        step = _wide(step, destinations[low], destinations[low + 1], for_wave[low])
+        step = _wide(step, destinations[low], destinations[low + 1], for_wave[low], of.plain)
     if index in of.addresses:
         step = _accessing(step, instruction, tuple(sources), tuple((sources[s], u) for s, u in of.addresses[index]))
     return step
@@ -88,33 +92,61 @@ class _Accessed(Exception):
     """The meaning has come to its access: what it gives is of no interest."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A value of a meaning, by the numbers of the sources that it is made of."""
+
+    sources: frozenset[int] = frozenset()
+
+
 class _Uses:
-    """Finds out how the meaning of an access makes its address: `unsigned` are what it extends with zeros."""
+    """Finds out of which sources the meaning of an access makes its addresses; `unsigned` are those that it extends with zeros."""
 
     wave_size = 0
 
     def __init__(self) -> None:
         self.accesses = False
-        self.unsigned: list[Interval] = []
+        self.address: frozenset[int] = frozenset()
+        self.unsigned: frozenset[int] = frozenset()
 
     def __getattr__(self, name: str) -> Any:
-        return lambda *_, **__: Interval(0, 0)
+        return lambda *operands, **keywords: _made_of((*operands, *keywords.values()))
 
-    def split(self, a: Interval, bits: int) -> tuple[Interval, ...]:
-        return (Interval(0, 0),) * (64 // bits)
+    def join(self, parts: Sequence[_Made]) -> _Made:
+        """Of an integer in two registers what is meant is not followed."""
+        return _Made()
 
-    def zero_extend(self, a: Interval, bits: int) -> Interval:
-        self.unsigned.append(a)
-        return Interval(0, 0)
+    def add_carry(self, *operands: _Made) -> tuple[_Made, _Made]:
+        made = _made_of(operands)
+        return made, made
 
-    def _access(self, space: str, *_: Any, **__: Any) -> Any:
-        self.accesses = space in ("global", "generic")
+    sub_borrow = add_carry
+
+    def split(self, a: _Made, bits: int) -> tuple[_Made, ...]:
+        return (a,) * (64 // bits)
+
+    def zero_extend(self, a: _Made, bits: int) -> _Made:
+        self.unsigned |= a.sources
+        return a
+
+    def _access(self, space: str, address: _Made, *_: Any, **__: Any) -> Any:
+        self.accesses, self.address = space in ("global", "generic"), address.sources
         raise _Accessed
 
     load = store = atomic = load_reserved = store_conditional = _access
 
-    def copy_async(self, to: str, destination: Interval, space: str, *_: Any) -> None:
-        self._access(space)
+    def copy_async(self, to: str, destination: _Made, space: str, source: _Made, *_: Any, **__: Any) -> None:
+        self._access(space, _made_of((destination, source)))
+
+
+def _made_of(values: Iterable[Any]) -> _Made:
+    sources: frozenset[int] = frozenset()
+    for value in values:
+        if isinstance(value, _Made):
+            sources |= value.sources
+        elif isinstance(value, (list, tuple)):
+            sources |= _made_of(value).sources
+    return _Made(sources)
 
 
 def _probes(instruction: Instruction) -> list[Interval]:
@@ -141,14 +173,18 @@ def _gives_integers(instruction: Instruction) -> bool:
     return found is not None and isinstance(found[0], Interval)
 
 
-def _follow_copies(found: Followed, rest: Sequence[Instruction], holds: set[int]) -> None:
+_Reading = tuple[Instruction, set[int]]
+"""An instruction, and the registers that it reads."""
+
+
+def _follow_copies(found: Followed, rest: Sequence[_Reading], holds: set[int]) -> None:
     """Copies of what registers `holds` have, and copies of these."""
     no_copies: set[str] = set()
     changed = True
     while changed:
         changed = False
-        for instruction in rest:
-            if instruction.index in found.copies or instruction.mnemonic in no_copies or not _reads(instruction, holds):
+        for instruction, read in rest:
+            if read.isdisjoint(holds) or instruction.index in found.copies or instruction.mnemonic in no_copies:
                 continue
             copies = _copies(instruction)
             if not copies:
@@ -171,34 +207,29 @@ def _copies(instruction: Instruction) -> dict[int, int]:
     }
 
 
-def _follow_addresses(found: Followed, rest: Sequence[Instruction], holds: set[int]) -> None:
+def _follow_addresses(found: Followed, rest: Sequence[_Reading], holds: set[int]) -> None:
     """Accesses of global memory by what registers `holds` have."""
-    known: dict[tuple[str, int], frozenset[int] | None] = {}
-    for instruction in rest:
-        if not _reads(instruction, holds):
+    idle: set[str] = set()
+    for instruction, read in rest:
+        if read.isdisjoint(holds) or instruction.mnemonic in idle:
             continue
-        kind = instruction.mnemonic, len(instruction.sources)
-        if kind not in known:
-            known[kind] = _unsigned_sources(instruction)
-        unsigned = known[kind]
-        if unsigned is not None:
-            found.addresses[instruction.index] = tuple(
-                (s, s in unsigned) for s, operand in enumerate(instruction.sources) if _registers((operand,)) & holds
-            )
+        made_of = _address_sources(instruction)
+        if made_of is None:
+            idle.add(instruction.mnemonic)
+            continue
+        uses = tuple((s, unsigned) for s, unsigned in made_of.items() if _registers((instruction.sources[s],)) & holds)
+        if uses:
+            found.addresses[instruction.index] = uses
 
 
-def _unsigned_sources(instruction: Instruction) -> frozenset[int] | None:
-    """Which sources an access extends with zeros to an address; None for an instruction that does not access global memory."""
+def _address_sources(instruction: Instruction) -> Mapping[int, bool] | None:
+    """The sources that an access of global memory makes its address of, with whether it extends them with zeros; None for another
+    instruction."""
     assert instruction.meaning is not None
-    uses, probes = _Uses(), _probes(instruction)
+    uses = _Uses()
     with suppress(_Accessed, TypeError, ValueError):
-        instruction.meaning(uses, *probes)
-    extended = {id(each) for each in uses.unsigned}
-    return frozenset(s for s, probe in enumerate(probes) if id(probe) in extended) if uses.accesses else None
-
-
-def _reads(instruction: Instruction, registers: set[int]) -> bool:
-    return not registers.isdisjoint(_registers(instruction.sources))
+        instruction.meaning(uses, *(_Made(frozenset((s,))) for s in range(len(instruction.sources))))
+    return {s: s in uses.unsigned for s in sorted(uses.address)} if uses.accesses else None
 
 
 def _registers(operands: Iterable[Source | Destination]) -> set[int]:
@@ -212,7 +243,9 @@ def _register(operand: Destination) -> int:
 # --- the steps -----------------------------------------------------------------------------------------------------------------
 
 
-def _exact(step: Step, instruction: Instruction, sources: tuple[int, ...], to: int, for_wave: bool) -> Step:
+def _exact(
+    step: Step, instruction: Instruction, sources: tuple[int, ...], to: int, for_wave: bool, plain: tuple[int, int]
+) -> Step:
     """The first destination stands for what the meaning gives as an exact integer."""
     meaning = instruction.meaning
     assert meaning is not None
@@ -226,11 +259,18 @@ def _exact(step: Step, instruction: Instruction, sources: tuple[int, ...], to: i
         for each in held:
             if each.where is not None and (merge is None or (merge & ~each.where).any()):
                 after = after.only(each.where)
+        _watch(lanes, after, plain)
         frame.held[to] = after if merge is None else merged(before, after, merge)
 
     if instruction.destinations[0].bits > 32:
         return _passing(step, whole, sources)
-    return simple_step(step, whole, meaning, instruction.sources, sources, to, for_wave) or whole
+    return simple_step(step, whole, meaning, instruction.sources, sources, to, for_wave, plain) or whole
+
+
+def _watch(lanes: NumpyLanes, held: Held, plain: tuple[int, int]) -> None:
+    """From now on registers are looked at wherever they are used, if this one stands for other than what it holds."""
+    if not (held.known and held.sure and (held.leaf or (plain[0] <= held.low and held.high < plain[1]))):
+        lanes.strayed = True
 
 
 def _passing(step: Step, careful: Step, sources: tuple[int, ...]) -> Step:
@@ -238,6 +278,9 @@ def _passing(step: Step, careful: Step, sources: tuple[int, ...]) -> Step:
     integer than its register holds."""
 
     def whole(lanes: NumpyLanes, frame: Frame) -> None:
+        if not lanes.strayed:
+            step(lanes, frame)
+            return
         for slot in sources:
             held = frame.followed(slot)
             if held is not None and not held.leaf and not (held.known and held.true):
@@ -269,6 +312,7 @@ def _lanes_of(held: Held) -> Exact:
 
 def _lost(step: Step, destinations: tuple[int, ...]) -> Step:
     def whole(lanes: NumpyLanes, frame: Frame) -> None:
+        lanes.strayed = True
         step(lanes, frame)
         for slot in destinations:
             frame.held[slot] = unknown(frame.registers[slot])
@@ -293,15 +337,19 @@ def _copying(step: Step, to: int, source: int, for_wave: bool) -> Step:
     return whole
 
 
-def _wide(step: Step, low: int, high: int, for_wave: bool) -> Step:
+def _wide(step: Step, low: int, high: int, for_wave: bool, plain: tuple[int, int]) -> Step:
     """The low half of an integer stands for all of it."""
 
     def whole(lanes: NumpyLanes, frame: Frame) -> None:
         merge = frame.wave_merge if for_wave else frame.merge
         before = None if merge is None else frame.followed(low)
         step(lanes, frame)
-        value = frame.registers[low]
-        after = of_lanes(value, lanes.join((value, frame.registers[high])).view(np.int64), 32)
+        value, above = frame.registers[low], frame.registers[high]
+        if largest(above) == 0:
+            after = Held(value, 0, largest(value), False)
+        else:
+            after = of_lanes(value, lanes.join((value, above)).view(np.int64), 32)
+        _watch(lanes, after, plain)
         frame.held[low] = after if merge is None else merged(before, after, merge)
 
     return whole
@@ -317,7 +365,7 @@ def _accessing(step: Step, instruction: Instruction, sources: tuple[int, ...], u
     assert meaning is not None
 
     def whole(lanes: NumpyLanes, frame: Frame) -> None:
-        for slot, unsigned in uses:
+        for slot, unsigned in uses if lanes.strayed else ():
             held = frame.followed(slot)
             if held is None or not held.meant:
                 continue

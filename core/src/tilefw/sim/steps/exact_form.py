@@ -22,8 +22,10 @@ def factory(step, careful, slots, to):
         registers, held, mask = frame.registers, frame.held, frame.{mask}
 {reads}
 {lines}
-        if {high} - {low} >= {told}:
-            return careful(lanes, frame)
+        if {low} < {least} or {high} >= {most}:
+            if {high} - {low} >= {told}:
+                return careful(lanes, frame)
+            lanes.strayed = lanes.strayed or not {own}
         if mask is None:
             step(lanes, frame)
             held[to] = Held(registers[to], {low}, {high}, {own})
@@ -53,6 +55,7 @@ class _Named(NamedTuple):
 
 
 _Maybe = _Named | None
+_LOW = re.compile(r"\bl(\d+)\b")
 
 
 class _Lines:
@@ -135,10 +138,10 @@ def _number(a: _Maybe) -> int | None:
 
 def simple_step(
     step: Step, careful: Step, meaning: Callable[..., Any], sources: Sequence[Source], slots: Sequence[int], to: int,
-    for_wave: bool,
+    for_wave: bool, plain: tuple[int, int],
 ) -> Step | None:
     """A step after which the slot `to` stands for what the meaning gives; None where that takes more than lines. The `sources` are
-    in `slots`. `careful` is the step for all that the lines leave out."""
+    in `slots`. `careful` is the step for all that the lines leave out, `plain` bounds what needs no further look."""
     if any(operand.bits > 32 for operand in sources):
         return None
     named = [
@@ -153,16 +156,16 @@ def simple_step(
     result = result[0] if isinstance(result, tuple) and not isinstance(result, _Named) else result
     if not isinstance(result, _Named) or not result.lines or result.bits != 32:
         return None
-    read = tuple(i for i in range(len(slots)) if any(re.search(rf"\bl{i}\b", line) for line in result.lines))
+    read = tuple(sorted({int(i) for line in result.lines for i in _LOW.findall(line)}))
     mask = "wave_merge" if for_wave else "merge"
-    return _factory(read, result, mask)(step, careful, [slots[i] for i in read], to)
+    return _factory(read, result, mask, plain)(step, careful, [slots[i] for i in read], to)
 
 
 @cache
-def _factory(read: tuple[int, ...], result: _Named, mask: str) -> Callable[..., Step]:
+def _factory(read: tuple[int, ...], result: _Named, mask: str, plain: tuple[int, int]) -> Callable[..., Step]:
     source = _TEMPLATE.format(
         slots=", ".join(f"s{i}" for i in read) + ("," if read else "()"), told=TOLD, mask=mask, low=result.low,
-        high=result.high, own=result.own, reads="\n".join(_READ.format(i=i) for i in read),
+        high=result.high, own=result.own, least=plain[0], most=plain[1], reads="\n".join(_READ.format(i=i) for i in read),
         lines="\n".join(f"        {line}" for line in result.lines),
     )
     scope: dict[str, Any] = {"Held": Held, "merged": merged, "product": product, "chosen": chosen}

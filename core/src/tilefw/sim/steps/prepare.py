@@ -132,6 +132,7 @@ class _Preparation:
         self.program = program
         self.watch = watch
         self.followed = followed(program) if follow else None
+        self.following = frozenset[int]() if self.followed is None else self.followed.instructions()
         self.symbols = symbols
         self.bits = list(program.registers)
         self.constants: dict[int, Array] = {}
@@ -303,7 +304,7 @@ def _step(
     step = _factory(len(sources), len(destinations))(instruction, instruction.meaning, slow, sources, destinations)
     if work.watch:
         step = watched(step, instruction, sources, destinations)
-    if work.followed is not None and instruction in work.followed:
+    if work.followed is not None and instruction.index in work.following:
         step = follow(step, instruction, sources, destinations, for_wave, work.followed)
     if before or after:
         step = around(step, tuple(before), tuple(after))

@@ -102,7 +102,10 @@ def unknown(value: Array) -> Held:
 def own(value: Array) -> Held:
     """A register's own number."""
     bounds = bounds_of(value)
-    return unknown(value) if bounds is None else OtherHeld(value, *bounds, True, value.dtype.itemsize * 8)
+    if bounds is None:
+        return unknown(value)
+    bits = value.dtype.itemsize * 8
+    return Held(value, *bounds, True) if bits == 32 else OtherHeld(value, *bounds, True, bits)
 
 
 def told(interval: Interval | Held) -> bool:
