@@ -11,6 +11,7 @@ import pytest
 from tilefw.passes.listing import by_name
 from tilefw.passes.manager import PassManager
 from tilefw.passes.opt import opt, printed
+from tilefw.passes.pipeline import default_passes
 from tilefw.runtime.plugins.loader import registry
 from tilefw.simt.lane import Lane
 from tilefw.tile.text.module import parse
@@ -46,6 +47,12 @@ def test_passes_that_run_one_by_one_on_text_give_what_they_give_together(tilefw,
         text = opt(text, each.name, target_passes={each.name: each})
     assert LOCATION.sub("", text) == LOCATION.sub("", printed(together))
     assert set(by_name(listed)) == {each.name for each in passes}
+
+
+def test_every_pass_of_the_pipeline_has_its_name_in_opt_without_a_target() -> None:
+    text = "func.func @f() {\n  func.return\n}\n"
+    named = [each.name for each in default_passes()]
+    assert len(named) > 5 and all(opt(text, name) == opt(text, "") for name in named)
 
 
 def test_a_pass_of_a_target_is_named_on_the_command_line(tilefw, tmp_path) -> None:

@@ -19,19 +19,14 @@ from xdsl.utils.exceptions import ArgSpecParseError
 from tilefw.api.errors import InternalError, IRError, KernelError, Place, UsageError
 from tilefw.api.signals import from_signal_handler
 from tilefw.passes.manager import PassManager
+from tilefw.passes.pipeline import default_passes
 from tilefw.tile.text.module import parse
 
-# What core itself has: the passes of this room, and the dialects of the levels below, which this room must not import.
-PASSES: Mapping[str, str] = {
-    "canonicalize": "tilefw.passes.canonicalize:CanonicalizePass",
-    "cse": "tilefw.passes.cse:CsePass",
-    "dce": "tilefw.passes.dce:DcePass",
+# Core's passes and dialects of the levels below, which this room must not import; its own passes are those of the pipeline.
+LOWER_PASSES: Mapping[str, str] = {
     "insert-barriers": "tilefw.simt.shared_memory.barriers:InsertBarriers",
-    "licm": "tilefw.passes.licm:LicmPass",
     "pipeline-loops": "tilefw.simt.software_pipeline.loops:PipelineLoops",
     "place-shared": "tilefw.simt.shared_memory.placement:PlaceShared",
-    "scalarize-carried": "tilefw.passes.scalarize_carried:ScalarizeCarriedPass",
-    "structured-access": "tilefw.passes.structured_access:StructuredAccessPass",
     "tile-to-lane": "tilefw.simt.lower.tile_to_lane:TileToLane",
 }
 DIALECTS: Mapping[str, str] = {
@@ -53,7 +48,7 @@ def opt(
     The module is verified before and after every pass. Raises IRError for text that is wrong (TFW0401, TFW0402) or that a
     pass broke (TFW0403), UsageError for an unknown pass or a malformed pipeline (TFW0404).
     """
-    known = {**PASSES, **(passes or {})}
+    known = {**_tile_passes(), **LOWER_PASSES, **(passes or {})}
     chosen = parse_pipeline(pipeline, known, target_passes or {})
     module = parse(text, name, _dialects_of(text, {**DIALECTS, **(dialects or {})}))
     manager = PassManager(chosen, verify_each=True, dump=print_after)
@@ -66,6 +61,11 @@ def opt(
             raise
         raise InternalError(f"a pass of `{pipeline}` failed on {name}: {type(error).__name__}: {error}") from error
     return printed(module, generic)
+
+
+def _tile_passes() -> Mapping[str, str]:
+    """The passes of the default pipeline by their names."""
+    return {each.name: f"{type(each).__module__}:{type(each).__qualname__}" for each in default_passes()}
 
 
 def parse_pipeline(
@@ -89,8 +89,6 @@ def parse_pipeline(
 
 def _passes_of(spec: Any, passes: Mapping[str, str], target_passes: Mapping[str, ModulePass]) -> list[ModulePass]:
     if spec.name == DEFAULT:
-        from tilefw.passes.pipeline import default_passes
-
         return default_passes()
     if spec.name in target_passes:
         if spec.parameters and spec.name not in passes:
