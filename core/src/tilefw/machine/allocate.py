@@ -186,7 +186,7 @@ def rewrite(function: Function, table: InstructionTable, chosen: Mapping[Reg, in
         file = table.file(reg.cls)
         places[reg] = function.file(file, sizes[file]), first
         used[file] = max(used.get(file, 0), first + reg.width)
-    pieces = _Placed(places)
+    pieces = _PlacedSlices(places)
     for inst in function.insts():
         for d, u in inst.tied:
             if inst.defs[d] != inst.uses[u]:
@@ -202,7 +202,7 @@ def rewrite(function: Function, table: InstructionTable, chosen: Mapping[Reg, in
     return used
 
 
-class _Placed(dict[Slice, Slice]):
+class _PlacedSlices(dict[Slice, Slice]):
     """Slices of virtual registers to slices of the files that these were placed in, each made when first asked for."""
 
     def __init__(self, places: Mapping[Reg, tuple[Reg, int]]) -> None:
