@@ -82,9 +82,9 @@ def _library(name: str, parameters: dict[str, str], target: str):
     from tilefw.runtime.compilation import compiler, kernel_source, options, pass_run
     from tilefw.runtime.jit import specialize
     from tilefw.runtime.launch import facts_of
-    from tilefw.runtime.plugins.loader import find
+    from tilefw.runtime.plugins.loader import find_target
 
-    spec, chosen = load(name), find(target)
+    spec, chosen = load(name), find_target(target)
     launch = spec.prepare(spec.resolve(parameters), np.random.default_rng(0))
     given = {**{key: typed(value) for key, value in launch.arguments.items()}, **launch.constexprs}
     signature, constexprs, values = specialize(spec.kernel, {p.name: given[p.name] for p in spec.kernel.params})

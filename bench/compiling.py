@@ -112,7 +112,7 @@ def _ours(chip: Chip, module: types.ModuleType, name: str, assemble: bool) -> No
     from tilefw.runtime.plugins import loader
 
     signature, constexprs = module.COMPILES[name]
-    target = loader.find(config.resolve(config.settings(chip.target)).target)
+    target = loader.find_target(config.resolve(config.settings(chip.target)).target)
     request = options.resolve({}, target.info, facts=facts(chip, target.info), keep_levels=False)
     source = kernel_source.from_jit(getattr(module, name), kernel_source.ahead_of_time(signature), constexprs)
     compiled = compiler.compile_source(source, target, request, assemble=assemble)

@@ -81,7 +81,7 @@ class Work:
 def tilefw_artifact(work: Work, assemble: bool = False, chip: Chip = SM80) -> compiler.CompiledArtifact:
     """Compiled anew by tilefw, without its cache."""
     signature, constexprs, _, launch = work.bound
-    target = loader.find(config.resolve(config.settings(chip.target)).target)
+    target = loader.find_target(config.resolve(config.settings(chip.target)).target)
     source = kernel_source.from_jit(work.spec.kernel, signature, constexprs)
     request = options.resolve(launch.keywords, target.info, facts=facts(chip, target.info, work), keep_levels=False)
     compiled = compiler.compile_source(source, target, request, assemble=assemble)

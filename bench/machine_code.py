@@ -68,11 +68,11 @@ def _instructions() -> list[str]:
 
 
 def _instruction_set() -> InstructionSet:
-    from tilefw.runtime.plugins.loader import find
+    from tilefw.runtime.plugins.loader import find_target
     from tilefw_amd.chips import chip_of
     from tilefw_amd.isa.set import instruction_set
 
-    return instruction_set(chip_of(find(GFX942.target).info))
+    return instruction_set(chip_of(find_target(GFX942.target).info))
 
 
 def _assemble(source: Path) -> bytes:

@@ -27,7 +27,7 @@ from tilefw.api import UnsupportedError
 from tilefw.api.hardware import Card
 from tilefw.runtime.executor import executor_for
 from tilefw.runtime.plugins.listings import targets
-from tilefw.runtime.plugins.loader import find
+from tilefw.runtime.plugins.loader import find_target
 
 HERE = Path(__file__).parent
 VENDORS = {"amd": "AMD"}
@@ -111,7 +111,7 @@ def _asked(said: argparse.Namespace, vendor: str) -> Asked:
     problems = []
     for name in names:
         try:
-            device = executor_for(find(name), "hw").device
+            device = executor_for(find_target(name), "hw").device
         except UnsupportedError as error:
             problems.append(error)
             continue
@@ -131,7 +131,7 @@ def _head(asked: Asked, vendor: str) -> list[str]:
             versions.append(f"{name} {metadata.version(name)}")
         except metadata.PackageNotFoundError:
             versions.append(f"no {name}")
-    needed = "; ".join(one.text for one in find(asked.target).backend.device_requirements() if one.met)
+    needed = "; ".join(one.text for one in find_target(asked.target).backend.device_requirements() if one.met)
     return [
         f"# On {vendor}'s card: {info.name}", "",
         f"`{asked.target}` on card {info.number} ({info.chip}, {info.memory_bytes >> 30} GiB). Driver and cards: {needed}.",

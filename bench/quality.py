@@ -102,9 +102,9 @@ def _line(*cells: object) -> str:
 
 def ours(work: Work) -> Figures:
     from tilefw.runtime.module import Module
-    from tilefw.runtime.plugins.loader import find
+    from tilefw.runtime.plugins.loader import find_target
 
-    return figures(work, Module(tilefw_artifact(work).artifact, find(TARGET)), {}, 0)
+    return figures(work, Module(tilefw_artifact(work).artifact, find_target(TARGET)), {}, 0)
 
 
 def theirs(work: Work) -> Figures:

@@ -87,10 +87,10 @@ def _or_reason(compiler: Callable[[Work], Figures], work: Work) -> Figures | str
 
 def ours(work: Work) -> Figures:
     from tilefw.runtime.module import Module
-    from tilefw.runtime.plugins.loader import find
+    from tilefw.runtime.plugins.loader import find_target
 
     artifact = tilefw_artifact(work, assemble=True, chip=GFX942).artifact
-    return figures(work, Module(artifact, find(GFX942.target)), {}, 0)
+    return figures(work, Module(artifact, find_target(GFX942.target)), {}, 0)
 
 
 def theirs(work: Work) -> Figures:
@@ -172,12 +172,12 @@ def _line(*cells: object) -> str:
 
 def _save(folder: Path, work: Work, sides: dict[str, Figures | str]) -> None:
     """Listings, and main loops with llvm-mca's summary and timeline."""
-    from tilefw.runtime.plugins.loader import find
+    from tilefw.runtime.plugins.loader import find_target
     from tilefw_amd.assembler.disassemble import disassemble
     from tilefw_amd.chips import chip_of
     from tilefw_amd.isa.set import instruction_set
 
-    isa = instruction_set(chip_of(find(GFX942.target).info))
+    isa = instruction_set(chip_of(find_target(GFX942.target).info))
     folder.mkdir(parents=True, exist_ok=True)
     name = "".join(c if c.isalnum() else "_" for c in work.shown)
     for side, found in sides.items():

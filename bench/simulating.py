@@ -75,13 +75,13 @@ def _foreign(item: corpus.Item, artifact: object, checks: Set[str]) -> int:
 def _our_code(chip: Chip) -> Iterator[Side]:
     from tilefw.kernels.verify import verify
     from tilefw.runtime.module import Module
-    from tilefw.runtime.plugins.loader import find
+    from tilefw.runtime.plugins.loader import find_target
 
     for name, (work, goal) in workloads.LIBRARY.items():
         verdict = verify(work.spec, dict(work.parameters), chip.target)
         if not verdict.ok:
             raise SystemExit(f"{name} is wrong on the simulator of {chip.target}: {verdict.failed}")
-        target = find(chip.target)
+        target = find_target(chip.target)
         artifact = tilefw_artifact(work, assemble=chip is GFX942, chip=chip).artifact
         yield Side(name, f"{work.shown}, our {FORMS[chip.target]}", goal, partial(_own, work, Module(artifact, target)))
 

@@ -24,7 +24,7 @@ from tilefw.machine.function_op import FuncOp
 from tilefw.machine.inst import Function
 from tilefw.passes.pipeline import default_passes
 from tilefw.runtime.compilation.pass_run import Watch, run_passes
-from tilefw.runtime.plugins.loader import find
+from tilefw.runtime.plugins.loader import find_target
 
 JUDGED = f"judged by the checker of allocations, and by execution with a token for each value on {tokens.PATHS} paths or more"
 _VALUES = "does not hold"  # how the checker says that a value is not where it is read
@@ -57,7 +57,7 @@ class AllocatedKernel:
 
 def allocated(name: str, configuration: Configuration, target: str, limits: Mapping[str, int] | None = None) -> AllocatedKernel:
     """The kernel compiled up to allocation, and allocated without the pass's own check. `limits`: fewer registers, by file."""
-    chosen, launch = find(target), configuration.launch(None)
+    chosen, launch = find_target(target), configuration.launch(None)
     _, _, source = specialized(library.load(configuration.kernel).kernel, launch)
     module = source.build()
     passes = list(chosen.backend.pipeline(requested(launch, chosen)))

@@ -23,7 +23,7 @@ from tilefw.runtime.compilation.kernel_source import ModuleSource
 from tilefw.runtime.jit import specialize
 from tilefw.runtime.launch import facts_of
 from tilefw.runtime.module import Module
-from tilefw.runtime.plugins.loader import Target, find
+from tilefw.runtime.plugins.loader import Target, find_target
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class _Prepared:
         self.before = [store.view().copy() for store in self.reference.stores]
 
     def artifact(self, name: str) -> Artifact:
-        target = find(name)
+        target = find_target(name)
         return compiler.compile_source(self.source, target, requested(self.launch, target), assemble=False).artifact
 
     def restore(self) -> None:
@@ -140,14 +140,14 @@ class LibrarySubject:
 
     def parse(self, text: str) -> Any:
         """The same artifact with the changed text, and with what that assembles to where the simulator executes bytes."""
-        binary = find(self._judged.target).backend.parse(text, self.name).binary
+        binary = find_target(self._judged.target).backend.parse(text, self.name).binary
         return replace(self._artifact, text=text, binary=binary)
 
     def run(self, launch: int, code: Any, seed: int, budget: int | None) -> Run:
         prepared = self._prepared[launch]
         prepared.restore()
         try:
-            result = Module(code, find(self._judged.target)).only().launch(
+            result = Module(code, find_target(self._judged.target)).only().launch(
                 prepared.launch.grid, list(prepared.passed.values()), checks="all", seed=seed, budget=budget,
             )
         except CheckError as error:

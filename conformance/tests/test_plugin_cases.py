@@ -11,7 +11,7 @@ import pytest
 from tilefw.api.errors import CodeError, KernelError, PluginError, UsageError
 from tilefw.kernels.spec import load
 from tilefw.runtime.plugins import entry_points, loader
-from tilefw.runtime.plugins.loader import Target, find
+from tilefw.runtime.plugins.loader import Target, find_target
 from tilefw_conformance import runner, suite
 from tilefw_conformance.case_files import collect
 from tilefw_conformance.subject import contradiction, spec_of
@@ -75,7 +75,7 @@ def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renamed_reference: Ca
         monkeypatch.syspath_prepend(str(tmp_path))
         monkeypatch.setattr(loader, "_registry", loader.Registry())
         entry_points._scan_distributions.cache_clear()
-        return find("bringer-x")
+        return find_target("bringer-x")
 
     return make
 
@@ -125,6 +125,6 @@ def test_a_kernel_that_cannot_be_had_is_told(bring: Callable[[str], Target], nam
 def test_a_case_that_does_not_need_what_its_file_says_is_an_error() -> None:
     text = CASES.replace('"bringer:twice"', "vector_add").replace("bringer_twice", "sums")
     (case, _) = collect([("a.yaml", text)])
-    result = runner.run(case, find("reference"))
+    result = runner.run(case, find_target("reference"))
     assert result.outcome == "error" and "does not need float.mul.fp32" in result.message()
     assert contradiction(case, {"float.mul.fp32", "memory.load.fp32"}) is None

@@ -13,7 +13,7 @@ import pytest
 from tilefw.api.errors import CapacityError, InternalError, UnsupportedError, UsageError
 from tilefw.cli.main import main
 from tilefw.kernels.spec import load
-from tilefw.runtime.plugins.loader import Target, find
+from tilefw.runtime.plugins.loader import Target, find_target
 from tilefw_conformance import runner
 from tilefw_conformance.case import Case
 from tilefw_conformance.case_files import bundled
@@ -28,12 +28,12 @@ def case(name: str = "vector_add/ragged/n=33") -> Case:
 
 def claiming(*capabilities: str) -> Target:
     """The reference with other claims; a target of its own, so that nothing is shared."""
-    info = find("reference").info
+    info = find_target("reference").info
     return Target(replace(info, capabilities=frozenset(capabilities)), None)
 
 
 def test_a_right_result_passes() -> None:
-    result = runner.run(case(), find("reference"))
+    result = runner.run(case(), find_target("reference"))
     assert result.outcome == "pass", result.message()
     assert result.verdict is not None and result.verdict.comparisons["out_ptr"].elements == 33
     assert [s.outcome for s in result.verdict.stages] == ["pass", "pass", "pass", "skipped", "pass", "pass"]
@@ -49,7 +49,7 @@ def test_a_wrong_result_fails(monkeypatch: pytest.MonkeyPatch) -> None:
         return values
 
     monkeypatch.setattr(runner, "spec_of", lambda case: replace(spec, expected=wrong))
-    result = runner.run(case(), find("reference"))
+    result = runner.run(case(), find_target("reference"))
     assert result.outcome == "fail"
     assert result.verdict is not None and result.verdict.worst == ("out_ptr (NumPy)", (7,))
     assert "tilefw run vector_add --target reference" in result.message()
@@ -90,7 +90,7 @@ def test_an_audit_runs_what_is_not_claimed() -> None:
     ("emit", {"front end", "passes", "requirements", "cache", "lowering", "emit"}),
 ])
 def test_a_run_stops_after_its_stage(stage: str, steps: set[str]) -> None:
-    verdict = runner.run(case(), find("reference"), stage=stage).verdict
+    verdict = runner.run(case(), find_target("reference"), stage=stage).verdict
     assert verdict is not None and verdict.ok and [s.name for s in verdict.stages][-1] == stage
     assert set(verdict.times) == steps
 
@@ -101,14 +101,14 @@ def test_a_run_stops_after_its_stage(stage: str, steps: set[str]) -> None:
 ])
 def test_an_expected_failure_is_strict(raw: str, judged: str) -> None:
     known = Expectation("vector_add/*", "*", "known", "https://example.org/1", "9.9")
-    record = {**runner.run(case(), find("reference")).record(), "outcome": raw}
+    record = {**runner.run(case(), find_target("reference")).record(), "outcome": raw}
     found = expected(record, [known])
     assert found["outcome"] == judged and ("known" in found["reason"]) == (raw != judged)
     assert expected(record, [replace(known, targets="other-*")]) == record
 
 
 def test_a_spent_budget_ends_a_case() -> None:
-    result = runner.run(replace(case(), budget=1), find("reference"))
+    result = runner.run(replace(case(), budget=1), find_target("reference"))
     assert result.outcome == "timeout", result.message()
 
 

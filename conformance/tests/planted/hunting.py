@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tilefw.api.device import DEFAULT_CHECKS
-from tilefw.runtime.plugins.loader import find
+from tilefw.runtime.plugins.loader import find_target
 from tilefw.testing import distribution
 from tilefw_conformance.case import Case
 from tilefw_conformance.case_files import bundled
@@ -60,7 +60,7 @@ def core_cases(kernels: Iterable[str] = ()) -> Mapping[str, Sequence[Case]]:
 
 def clean(case: Case) -> Clean:
     """Run a case without a bug; raises AssertionError where it does not pass, as then it shows nothing."""
-    result = run(case, find("planted-nothing"))
+    result = run(case, find_target("planted-nothing"))
     assert result.outcome == "pass" and result.verdict is not None and result.verdict.artifact is not None, result.message()
     sites = frozenset(result.verdict.artifact.metadata["sites"])
     return Clean(case, sites, result.verdict.error_over_bound or 0.0)
@@ -70,7 +70,7 @@ def hunt(bug: str, kernel: str, cases: Iterable[Case]) -> Hunt:
     """Run the cases on the target with the bug until one fails."""
     from tilefw_planted.table import BUGS  # once the plugin is installed
 
-    target, tried = find(f"planted-{bug}"), 0
+    target, tried = find_target(f"planted-{bug}"), 0
     checks = DEFAULT_CHECKS | BUGS[bug].checks
     for case in cases:
         result = run(case, target, checks=checks)

@@ -47,7 +47,7 @@ def test_the_table_of_targets_has_their_numbers(text: str) -> None:
     names, *rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in table.splitlines() if row.startswith("|")]
     said = {row[0]: row[1:] for row in rows}
     for column, name in enumerate(names[1:]):
-        info = loader.find(name.strip("`")).info
+        info = loader.find_target(name.strip("`")).info
         limits, stages = info.limits, info.default_options.get("num_stages", CompileOptions().num_stages)
         numbers = {
             "threads of a program at most": limits["threads_per_workgroup"],

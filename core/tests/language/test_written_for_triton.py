@@ -14,13 +14,13 @@ import pytest
 import tilefw as triton
 import tilefw.language as tl
 from tilefw.api.errors import KernelError
-from tilefw.runtime.plugins.loader import find
+from tilefw.runtime.plugins.loader import find_target
 
 
 @pytest.fixture(autouse=True, params=["reference", "nvidia-sm80", "amd-cdna3"])
 def _on_each_target(request: Any) -> Any:
     try:
-        find(request.param)
+        find_target(request.param)
     except KernelError:
         pytest.skip(f"{request.param} is not installed")
     with triton.target(request.param):

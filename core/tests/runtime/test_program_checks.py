@@ -274,8 +274,8 @@ def test_all_stands_for_what_devices_make_and_program_for_the_rest() -> None:
 
 def test_a_check_of_programs_is_refused_for_machine_code() -> None:
     from tilefw.runtime.executor import executor_for
-    from tilefw.runtime.plugins.loader import find
+    from tilefw.runtime.plugins.loader import find_target
 
     with pytest.raises(UsageError) as raised:
-        made_by(executor_for(find("reference"), "sim").device, frozenset({"nonfinite"}))
+        made_by(executor_for(find_target("reference"), "sim").device, frozenset({"nonfinite"}))
     assert raised.value.code == "TFW0903"

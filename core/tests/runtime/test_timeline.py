@@ -12,7 +12,7 @@ from tilefw.api import LaunchError, LaunchReport, Span, Timeline, Track, Unsuppo
 from tilefw.runtime import config, launch
 from tilefw.runtime.compilation import compiler, kernel_source, options
 from tilefw.runtime.diagnostics import render_utilisation, utilisation_to_json
-from tilefw.runtime.plugins.loader import find
+from tilefw.runtime.plugins.loader import find_target
 from tilefw.runtime.timeline_svg import LEFT, PALETTE, PLOT, picture
 from tilefw.runtime.timeline_trace import trace_events
 
@@ -86,12 +86,12 @@ def test_figures_are_shares_of_cycles_and_amounts_of_other_things() -> None:
 
 def test_a_target_that_makes_none_is_told_by_name() -> None:
     with pytest.raises(UnsupportedError, match="reference makes no timeline") as caught:
-        launch.require_timeline(find("reference").info)
+        launch.require_timeline(find_target("reference").info)
     assert caught.value.code == "TFW0645"
 
 
 def test_an_empty_grid_has_no_timeline(monkeypatch: pytest.MonkeyPatch) -> None:
-    target = find("reference")
+    target = find_target("reference")
     monkeypatch.setattr(launch, "require_timeline", lambda info: None)
     module = "func.func public @k() {\n  func.return\n}\n"
     source = kernel_source.from_text(module, "k.mlir")

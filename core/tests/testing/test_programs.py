@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from xdsl.dialects.builtin import ModuleOp
 
 from tilefw.runtime.config import Resolved
-from tilefw.runtime.plugins.loader import Target, find
+from tilefw.runtime.plugins.loader import Target, find_target
 from tilefw.testing.programs import COUNTED, ProgramCampaign, narrowed, numbered, operations, part, parts, programs, run, run_on
 from tilefw.testing.random_program import OPERATIONS, RandomProgram, generate
 from tilefw.tile.text.module import parse
@@ -124,7 +124,7 @@ def test_each_target_starts_from_the_same_arguments(monkeypatch: pytest.MonkeyPa
 
     program = next(p for p in (numbered(9, i) for i in range(200)) if run(p, "reference").free == 0)
     monkeypatch.setattr(module, "_launch", spoiled)
-    monkeypatch.setattr(module, "find", lambda _: find("reference"))
+    monkeypatch.setattr(module, "find_target", lambda _: find_target("reference"))
     found = run_on(program, ("spoiled", "second"))
     assert [outcome.status for outcome in found.values()] == ["differs", "pass"], found
     assert all(map(np.array_equal, *seen))

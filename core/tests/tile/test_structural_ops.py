@@ -26,7 +26,7 @@ from tilefw.runtime.arguments.bound_launch import launch_of
 from tilefw.runtime.compilation import compiler, kernel_source, options, pass_run
 from tilefw.runtime.executor import executor_for
 from tilefw.runtime.launch import execute
-from tilefw.runtime.plugins.loader import find
+from tilefw.runtime.plugins.loader import find_target
 from tilefw.simt.description import ChipDescription, LaneMachine
 from tilefw.testing import lane_interpreter
 from tilefw.testing.lane_target import lower
@@ -118,7 +118,7 @@ def test_the_reference_and_lanes_execute_it(op, axis, meaning) -> None:
 @pytest.mark.parametrize("target", ["nvidia-sm80", "amd-cdna3", "spatial-sdm1"])
 @pytest.mark.parametrize("op, axis, meaning", CASES)
 def test_machine_code_moves_the_same_elements(op, axis, meaning, target) -> None:
-    chosen = find(target)
+    chosen = find_target(target)
     x, found = np.arange(1024, dtype=np.float32).reshape(16, 64), np.zeros(1024, np.float32)
     values: dict[str, Any] = {"x": typed(Buffer(x, "fp32")), "y": typed(Buffer(found, "fp32"))}
     resolved = config.resolve(config.settings(target))

@@ -12,7 +12,7 @@ import tilefw
 import tilefw.language as tl
 from tilefw.api import CheckError
 from tilefw.runtime.module import Module
-from tilefw.runtime.plugins.loader import find
+from tilefw.runtime.plugins.loader import find_target
 
 TARGET = "amd-cdna3"
 
@@ -38,7 +38,7 @@ def test_an_artifact_without_bytes_is_assembled_when_it_is_loaded() -> None:
     artifact = tilefw.compile(scale, TARGET, signature, {"BLOCK": 256})
     x = np.arange(300, dtype=np.float32)
     out = np.zeros_like(x)
-    Module(replace(artifact, binary=None), find(TARGET)).only().launch((2, 1, 1), [x, out, 2.0, x.size])
+    Module(replace(artifact, binary=None), find_target(TARGET)).only().launch((2, 1, 1), [x, out, 2.0, x.size])
     assert np.array_equal(out, 2 * x)
 
 
@@ -75,7 +75,7 @@ def store_at(address, BLOCK: tl.constexpr):
 def test_a_store_into_the_code_is_reported() -> None:
     """A wild pointer that meets the code object finds no variable there that anybody may write."""
     signature = {"address": "i64"}
-    entry = Module(tilefw.compile(store_at, TARGET, signature, {"BLOCK": 1}), find(TARGET)).only()
+    entry = Module(tilefw.compile(store_at, TARGET, signature, {"BLOCK": 1}), find_target(TARGET)).only()
     with pytest.raises(CheckError) as caught:
         entry.launch((1, 1, 1), [0x10_0000_0000])
     wild = re.search(r"address 0x1000000000, (\d+) bytes before code object", str(caught.value))

@@ -78,7 +78,7 @@ def compiled(chip: Chip, name: str, parameters: Mapping[str, object]) -> Artifac
         return None
     given = {**{key: typed(value) for key, value in launch.arguments.items()}, **launch.constexprs}
     signature, constexprs, _ = specialize(chosen.kernel, {p.name: given[p.name] for p in chosen.kernel.params})
-    target = loader.find(chip.target)
+    target = loader.find_target(chip.target)
     request = options.resolve(launch.keywords, target.info, facts=("under_2_gib", "disjoint"))
     source = kernel_source.from_jit(chosen.kernel, signature, constexprs)
     return compiler.compile_source(source, target, request, assemble=True).artifact

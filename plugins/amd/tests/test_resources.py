@@ -56,7 +56,7 @@ def test_occupancy_by_lds(chip: Chip) -> None:
 
 
 def compiled(name: str, parameters: dict[str, object], target_name: str = TARGET, **keywords: object) -> Artifact:
-    chosen, target = spec.load(name), loader.find(target_name)
+    chosen, target = spec.load(name), loader.find_target(target_name)
     launch = chosen.prepare(chosen.resolve(parameters), np.random.default_rng(0))
     given = {**{key: typed(value) for key, value in launch.arguments.items()}, **launch.constexprs}
     signature, constexprs, _ = specialize(chosen.kernel, {p.name: given[p.name] for p in chosen.kernel.params})

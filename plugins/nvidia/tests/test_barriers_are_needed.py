@@ -37,7 +37,7 @@ class Case:
         launch = self.launch()
         given = {**{key: typed(value) for key, value in launch.arguments.items()}, **launch.constexprs}
         self.signature, constexprs, _ = specialize(self.spec.kernel, {p.name: given[p.name] for p in self.spec.kernel.params})
-        self.target = loader.find(config.resolve(config.settings(target)).target)
+        self.target = loader.find_target(config.resolve(config.settings(target)).target)
         source = kernel_source.from_jit(self.spec.kernel, self.signature, constexprs)
         request = options.resolve(launch.keywords, self.target.info, facts=("disjoint",), keep_levels=False)
         self.artifact = compiler.compile_source(source, self.target, request, assemble=False).artifact

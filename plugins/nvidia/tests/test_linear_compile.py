@@ -13,7 +13,7 @@ from tilefw.kernels.reference import typed
 from tilefw.kernels.spec import load
 from tilefw.runtime.compilation import compiler, kernel_source, options
 from tilefw.runtime.jit import specialize
-from tilefw.runtime.plugins.loader import Target, find
+from tilefw.runtime.plugins.loader import Target, find_target
 from tilefw.testing.work import lines_run
 
 # Kernels on one warp, whose threads hold all of a tile, with the parameter that grows and where it begins.
@@ -41,7 +41,7 @@ def request(name: str, parameters: dict[str, Any], target: Target) -> tuple[kern
 
 def work(name: str, parameters: dict[str, Any]) -> tuple[int, int]:
     """Lines of Python that the compile runs, and the instructions of the PTX."""
-    target = find("nvidia-sm80")
+    target = find_target("nvidia-sm80")
     source, wanted = request(name, parameters, target)
 
     def compile() -> compiler.CompiledArtifact:

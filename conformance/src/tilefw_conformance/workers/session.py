@@ -10,7 +10,7 @@ from tilefw.cli.arguments import refuse_unknown
 from tilefw.kernels.stages import STAGES
 from tilefw.runtime import config
 from tilefw.runtime.executor import executor_for
-from tilefw.runtime.plugins.loader import Target, find
+from tilefw.runtime.plugins.loader import Target, find_target
 from tilefw_conformance.case import Case
 from tilefw_conformance.report import records
 from tilefw_conformance.report.records import Record
@@ -37,7 +37,7 @@ class WorkerSession:
 def opened(opening: OpenSession) -> WorkerSession | Refused:
     """The session, or why there is none: no such target, or a plugin that does not load."""
     try:
-        target = find(opening.target)
+        target = find_target(opening.target)
         target.backend  # noqa: B018 (made now, so that what fails in it is the target's fault and no case's)
         return WorkerSession(opening, target, _ready(opening, target))
     except KernelError as error:

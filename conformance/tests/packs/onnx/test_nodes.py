@@ -17,7 +17,7 @@ pytest.importorskip("onnx", reason="the ONNX pack is an extra")
 from tilefw.api.errors import UnsupportedError, UsageError
 from tilefw.kernels.verify import verify
 from tilefw.runtime.jit import JITFunction
-from tilefw.runtime.plugins.loader import find
+from tilefw.runtime.plugins.loader import find_target
 from tilefw_conformance import runner
 from tilefw_conformance.packs import onnx as pack
 from tilefw_conformance.packs.onnx import elementwise, functions, normalize, reductions
@@ -61,7 +61,7 @@ def test_a_node_of_each_kind_passes(name: str, target: str) -> None:
 
 def test_a_case_names_its_command() -> None:
     case = next(case for case in pack.cases() if case.id == "onnx/Abs/abs")
-    result = runner.run(case, find("reference"))
+    result = runner.run(case, find_target("reference"))
     assert result.outcome == "pass"
     assert result.record()["reproduce"].startswith("tilefw conformance --target reference --pack onnx --level core -k onnx/Abs/abs")
 
@@ -72,7 +72,7 @@ def test_a_node_that_is_not_lowered_is_unsupported(monkeypatch: pytest.MonkeyPat
 
     case = next(case for case in pack.cases() if case.id == "onnx/Abs/abs")
     monkeypatch.setattr(runner, "spec_of", lambda case: refused(nodes()["abs"]))
-    result = runner.run(case, find("reference"))
+    result = runner.run(case, find_target("reference"))
     assert result.outcome == "unsupported" and result.error is not None and "Abs of this kind" in str(result.error)
 
 

@@ -139,11 +139,11 @@ def _spelled_out(argv: Sequence[str], known: Collection[str]) -> list[str]:
 def keywords(args: argparse.Namespace) -> dict[str, Any]:
     """The launch keywords of `--option`. Raises UsageError for what the target of `--target` does not take."""
     from tilefw.runtime import config
-    from tilefw.runtime.plugins.loader import find
+    from tilefw.runtime.plugins.loader import find_target
 
     given = literals(args.option)
     if given:
-        refuse_unknown(given, find(config.resolve(config.settings(args.target)).target).info)
+        refuse_unknown(given, find_target(config.resolve(config.settings(args.target)).target).info)
     return given
 
 

@@ -28,9 +28,9 @@ def main(summary: str, argv: list[str]) -> int:
     from tilefw.runtime import config
     from tilefw.runtime.compilation import compiler, pass_run
     from tilefw.runtime.diagnostics import render_remarks
-    from tilefw.runtime.plugins.loader import find
+    from tilefw.runtime.plugins.loader import find_target
 
-    target = find(config.resolve(config.settings(args.target)).target)
+    target = find_target(config.resolve(config.settings(args.target)).target)
     source, keywords, facts, launch = _source(args, target.info)
     keywords |= literals(args.option)
     request = _request(args, keywords, facts, launch, target.info)

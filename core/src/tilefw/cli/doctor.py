@@ -75,10 +75,10 @@ def _plugins() -> Iterator[Line]:
 def _tools(name: str) -> Iterator[Line]:
     """What the target's backend says of the outside tools that it uses, and of what its chip's executor needs."""
     from tilefw.api.errors import KernelError
-    from tilefw.runtime.plugins.loader import find
+    from tilefw.runtime.plugins.loader import find_target
 
     try:
-        backend = find(name).backend
+        backend = find_target(name).backend
         digest, needed = backend.toolchain_digest(), backend.device_requirements()
     except KernelError as error:
         yield f"target {name}", False, error.message

@@ -32,7 +32,7 @@ def convert(path: str, target: str | None, made: Callable[[Backend, bytes], Made
     from tilefw.runtime import config, reproducer
     from tilefw.runtime.bug_guard import is_bug
     from tilefw.runtime.module import FILE_LIMIT, load, read_bounded
-    from tilefw.runtime.plugins.loader import find
+    from tilefw.runtime.plugins.loader import find_target
 
     data = read_bounded(path, FILE_LIMIT, "a machine-code file")
     if is_artifact(data):
@@ -41,7 +41,7 @@ def convert(path: str, target: str | None, made: Callable[[Backend, bytes], Made
             raise CodeError(f"{path} holds no assembled code", code="TFW0702", help="`tilefw simulate` runs it as it is")
         chosen, data = saved.target, saved.artifact.binary
     else:
-        chosen = find(config.resolve(config.settings(target)).target)
+        chosen = find_target(config.resolve(config.settings(target)).target)
     try:
         return chosen.name, made(chosen.backend, data)
     except (KernelError, InternalError):

@@ -20,11 +20,11 @@ def main(summary: str, argv: list[str]) -> int:
     args = parse.parse_all(argv)
 
     from tilefw.runtime.plugins.entry_points import candidates
-    from tilefw.scaffold.project import project, write
+    from tilefw.scaffold.project import project, write_project
 
     made = project(args.name, args.kind)
     folder = Path(args.out)
-    write(made, folder)
+    write_project(made, folder)
     if any(candidate.name == args.name for candidate in candidates()):
         warn(f"a plugin called '{args.name}' is installed already: of two, only one is used")
     if args.json:

@@ -32,7 +32,7 @@ def target_steps(target: str | None) -> tuple[str, list[PipelineStep]]:
     from tilefw.passes.listing import steps
     from tilefw.runtime import config
     from tilefw.runtime.compilation import options
-    from tilefw.runtime.plugins.loader import find
+    from tilefw.runtime.plugins.loader import find_target
 
-    found = find(config.resolve(config.settings(target)).target)
+    found = find_target(config.resolve(config.settings(target)).target)
     return found.name, steps(found.backend, options.resolve({}, found.info))

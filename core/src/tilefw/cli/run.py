@@ -62,10 +62,10 @@ def _script(args: argparse.Namespace, rest: list[str]) -> int:
     from tilefw.cli.scripts import run_program
     from tilefw.runtime import config
     from tilefw.runtime.arguments.unwritten import in_place_of_numpys
-    from tilefw.runtime.plugins.loader import find
+    from tilefw.runtime.plugins.loader import find_target
 
     if args.target is not None:
-        find(args.target)  # a name that does not exist is told before the script starts
+        find_target(args.target)  # a name that does not exist is told before the script starts
     options = execution(args)
     asked = config.parse_checks(options.get("checks") or ())
     marked = in_place_of_numpys() if "uninitialised_host" in asked else nullcontext()

@@ -15,7 +15,7 @@ from tilefw.runtime.arguments.bound_launch import launch_of
 from tilefw.runtime.compilation import compiler, options
 from tilefw.runtime.executor import executor_for
 from tilefw.runtime.launch import LaunchResult, execute, facts_of, require_timeline
-from tilefw.runtime.plugins.loader import find
+from tilefw.runtime.plugins.loader import find_target
 
 
 def traced(
@@ -26,7 +26,7 @@ def traced(
 
     Raises UnsupportedError TFW0645, before anything is compiled, for a target that makes no timelines; and what a launch raises."""
     resolved = config.resolve(config.settings(target, **execution))
-    chosen = find(resolved.target)
+    chosen = find_target(resolved.target)
     require_timeline(chosen.info)
     launch = spec.prepare(spec.resolve(parameters), np.random.default_rng(resolved.seed))
     made = instance(spec, launch)

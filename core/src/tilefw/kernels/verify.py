@@ -26,7 +26,7 @@ from tilefw.runtime.checks.program_checks import check_program
 from tilefw.runtime.compilation import options
 from tilefw.runtime.compilation.compiler import Compilation
 from tilefw.runtime.launch import execute, facts_of
-from tilefw.runtime.plugins.loader import Target, find
+from tilefw.runtime.plugins.loader import Target, find_target
 from tilefw.runtime.stage_clock import StageClock
 from tilefw.tile.reference.accuracy import Comparison
 
@@ -99,7 +99,7 @@ def verify(
     in a stage is in the verdict.
     """
     resolved = config.resolve(config.settings(target, **execution))
-    chosen = find(resolved.target)
+    chosen = find_target(resolved.target)
     given = spec.resolve(parameters)
     launch = spec.prepare(given, np.random.default_rng(resolved.seed))
     late = STAGES.index(stop_after) >= STAGES.index("assemble")

@@ -24,7 +24,7 @@ from tilefw.runtime.compilation.kernel_source import from_jit
 from tilefw.runtime.device_times import EXECUTE, DeviceTimes
 from tilefw.runtime.diagnostics import render_counters, render_findings, render_remarks, render_utilisation
 from tilefw.runtime.executor import executor_for, run
-from tilefw.runtime.plugins.loader import Target, find
+from tilefw.runtime.plugins.loader import Target, find_target
 from tilefw.runtime.stage_clock import StageClock
 
 _FOUND = {"": "compiled now", "memory": "from the memory cache", "disk": "from the disk cache", "file": "machine code from a file"}
@@ -98,7 +98,7 @@ def launch(
     """
     execution, shaping = options.split(keywords)
     resolved = config.resolve(config.settings(**execution))
-    target = find(resolved.target)
+    target = find_target(resolved.target)
     extents = grid_of(grid)
     values = {
         name: array_argument(value, f"argument '{name}' of {fn.__name__}") if is_array(value) else value

@@ -16,7 +16,7 @@ from tilefw.runtime.bug_guard import guarded
 from tilefw.runtime.compilation.compiler import CompiledArtifact
 from tilefw.runtime.launch import LaunchResult, execute
 from tilefw.runtime.names import suggest
-from tilefw.runtime.plugins.loader import Target, find
+from tilefw.runtime.plugins.loader import Target, find_target
 
 FILE_LIMIT = 256 << 20  # bytes
 
@@ -91,14 +91,14 @@ def load(source: str | PathLike[str] | bytes, target: str | None = None, name: s
     shown = name or shown
     if is_artifact(data):
         return _saved(decode(data, shown), target, shown)
-    chosen = find(config.resolve(config.settings(target)).target)
+    chosen = find_target(config.resolve(config.settings(target)).target)
     with guarded(f"reading {shown} for {chosen.name}", chosen.facts, lambda: data.decode("utf-8", "backslashreplace")):
         artifact = chosen.backend.parse(data, shown)
     return Module(replace(artifact, metadata={**artifact.metadata, "source_name": shown}), chosen)
 
 
 def _saved(artifact: Artifact, target: str | None, shown: str) -> Module:
-    chosen = find(target or artifact.target)
+    chosen = find_target(target or artifact.target)
     if chosen.name != artifact.target:
         message = f"{shown} is machine code for {artifact.target}, not for {chosen.name}"
         raise CodeError(message, code="TFW0781", help=f"load it with target='{artifact.target}'")

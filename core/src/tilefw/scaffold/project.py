@@ -51,7 +51,7 @@ def project(name: str, kind: str) -> Project:
     })
 
 
-def write(made: Project, folder: Path) -> None:
+def write_project(made: Project, folder: Path) -> None:
     """Write the files into `folder`, which is new or empty; raises UsageError TFW0986 where it is not, or cannot be written."""
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

@@ -298,7 +298,7 @@ class _Workgroup:
 
     def atom(self, op: lane.AtomOp) -> None:
         try:
-            found = atoms.find(self.machine.chip, op.atom)
+            found = atoms.find_atom(self.machine.chip, op.atom)
         except KeyError:
             raise LaneFault(f"the chip has no atom {op.atom}") from None
         a, b, c = (self.threads(self.values[v]) for v in op.operands)

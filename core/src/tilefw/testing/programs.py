@@ -34,7 +34,7 @@ from tilefw.runtime.arguments.bound_launch import launch_of
 from tilefw.runtime.compilation import compiler, kernel_source, options, pass_run
 from tilefw.runtime.executor import executor_for
 from tilefw.runtime.launch import execute, facts_of
-from tilefw.runtime.plugins.loader import Target, find
+from tilefw.runtime.plugins.loader import Target, find_target
 from tilefw.testing.random_program import OPERATIONS, RandomProgram, fresh, generate
 from tilefw.tile.dialect.shape_ops import SHAPE_OPS
 from tilefw.tile.elementwise import ROWS
@@ -120,7 +120,7 @@ def _outcome(
     program: RandomProgram, module: ModuleOp, target: str, used: frozenset[str], values: Mapping[str, Any], reference: Reference,
     execution: Mapping[str, Any],
 ) -> ProgramOutcome:
-    chosen = find(target)
+    chosen = find_target(target)
     resolved = config.resolve(config.settings(chosen.name, **{"budget": BUDGET, **execution}))
     try:
         _launch(program, module, chosen, resolved, values)
@@ -151,7 +151,7 @@ def _launch(
 
 def compiled(program: RandomProgram, target: str) -> Artifact:
     """The program's machine code for `target`, as text and as bytes. Raises CompileError, UnsupportedError."""
-    chosen = find(target)
+    chosen = find_target(target)
     values = {name: typed(value) for name, value in fresh(program).items()}
     return _compiled(program, parse(program.text), chosen, values, True).artifact
 
@@ -307,7 +307,7 @@ def parts(
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 0 when every program passed on every target and every operation occurred often enough."""
     args = _arguments(argv)
-    targets = tuple(find(name).name for name in args.target)
+    targets = tuple(find_target(name).name for name in args.target)
     campaign = ProgramCampaign(targets, args.seed)
     if args.only is not None:
         print(numbered(args.seed, args.only).text)

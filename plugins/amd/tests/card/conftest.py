@@ -12,7 +12,7 @@ from served import TARGET
 
 from standin import COMPILER, StandIn, built
 from tilefw.api.hardware import Card
-from tilefw.runtime.plugins.loader import find
+from tilefw.runtime.plugins.loader import find_target
 
 VARIABLE = "TILEFW_HIP_LIBRARY"
 
@@ -28,7 +28,7 @@ def library_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def machine(library_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., StandIn]]:
     """`machine(cards, …)` starts a stand-in (StandIn's parameters) with a library of its own, which nobody has opened."""
     started: list[StandIn] = []
-    fresh = find(TARGET.name)
+    fresh = find_target(TARGET.name)
     before = dict(fresh.executors)
 
     def make(*args: Any, defines: tuple[str, ...] = (), **keywords: Any) -> StandIn:
@@ -53,7 +53,7 @@ def machine(library_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.fixture
 def card(standin: StandIn) -> Card:
     """The card of `standin`, beside the one that launches use."""
-    device = find(TARGET.name).backend.device()
+    device = find_target(TARGET.name).backend.device()
     assert isinstance(device, Card)
     return device
 

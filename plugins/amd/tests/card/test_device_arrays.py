@@ -15,7 +15,7 @@ from standin import CardModel, StandIn
 from standin.arrays import OnCard, Stream, Tensor, pretend_torch
 from tilefw.api.hardware import Card
 from tilefw.runtime.executor import executor_for
-from tilefw.runtime.plugins.loader import find
+from tilefw.runtime.plugins.loader import find_target
 
 
 @tilefw.jit
@@ -34,7 +34,7 @@ X = np.arange(300, dtype=np.float32)
 
 
 def card(number: int | None = None) -> Card:
-    found = executor_for(find(TARGET.name), "hw", number).device
+    found = executor_for(find_target(TARGET.name), "hw", number).device
     assert isinstance(found, Card)
     return found
 

@@ -10,11 +10,11 @@ from served import CHIP, TARGET
 
 from standin import CardModel, StandIn
 from tilefw.api import Requirement
-from tilefw.runtime.plugins.loader import find
+from tilefw.runtime.plugins.loader import find_target
 
 
 def told() -> tuple[Requirement, ...]:
-    return tuple(find(TARGET.name).backend.device_requirements())
+    return tuple(find_target(TARGET.name).backend.device_requirements())
 
 
 def test_a_card_that_fits_is_told_with_library_and_version(machine: Callable[..., StandIn]) -> None:

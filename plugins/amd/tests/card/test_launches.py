@@ -19,7 +19,7 @@ from standin import CardModel, StandIn
 from tilefw.api import TargetInfo
 from tilefw.api.hardware import Card
 from tilefw.runtime.module import Module
-from tilefw.runtime.plugins.loader import find
+from tilefw.runtime.plugins.loader import find_target
 from tilefw_amd.chips import chip_of
 
 
@@ -53,11 +53,11 @@ def test_a_command_with_the_executor_in_its_environment_runs_on_the_card(standin
 def test_each_chip_of_the_plugin_has_its_card(target: TargetInfo, machine: Callable[..., StandIn]) -> None:
     cards = [CardModel(f"{chip_of(other).name}:sramecc+:xnack-") for other in TARGETS]
     made = machine(cards, (*chip_of(target).first_hip, 0), simulated=chip_of(target))
-    find(target.name).executors.clear()
+    find_target(target.name).executors.clear()
     x, out = np.arange(777, dtype=np.float32), np.zeros(777, np.float32)
     result = scale[(4,)](x, out, 3.0, x.size, BLOCK=256, target=target.name, executor="hw")
     assert np.array_equal(out, 3 * x) and result.executor == "hw" and made.problems == []
-    find(target.name).executors.clear()
+    find_target(target.name).executors.clear()
 
 
 @pytest.mark.parametrize("words", [
@@ -106,7 +106,7 @@ def test_a_second_launch_uses_the_module_of_the_first(standin: StandIn) -> None:
 
 def test_modules_that_nobody_holds_are_unloaded_when_the_card_is_done(standin: StandIn) -> None:
     signature = {"x_ptr": "*fp32", "out_ptr": "*fp32", "factor": "fp32", "n": "i32"}
-    device = find(TARGET.name).backend.device()
+    device = find_target(TARGET.name).backend.device()
     module = device.load(tilefw.compile(scale, TARGET.name, signature, {"BLOCK": 256}))
     assert "hipModuleUnload" not in standin.names()
     del module
@@ -135,7 +135,7 @@ def test_the_executor_auto_is_the_card_where_there_is_one(machine: Callable[...,
 
 
 def test_copies_to_and_from_the_card_stay_inside_its_allocations(standin: StandIn) -> None:
-    device = find(TARGET.name).backend.device()
+    device = find_target(TARGET.name).backend.device()
     handle = device.allocate(64)
     device.write(handle, bytes(range(64)))
     device.write(handle, b"", 64)
@@ -151,7 +151,7 @@ def test_copies_to_and_from_the_card_stay_inside_its_allocations(standin: StandI
 
 
 def test_memory_info_is_the_cards(standin: StandIn) -> None:
-    device = find(TARGET.name).backend.device()
+    device = find_target(TARGET.name).backend.device()
     before = device.memory_info()
     handle = device.allocate(1 << 20)
     after = device.memory_info()
@@ -166,7 +166,7 @@ def test_saved_artifacts_without_bytes_are_assembled_for_the_card(standin: Stand
     signature = {"x_ptr": "*fp32", "out_ptr": "*fp32", "factor": "fp32", "n": "i32"}
     artifact = tilefw.compile(scale, TARGET.name, signature, {"BLOCK": 256})
     x, out = np.arange(300, dtype=np.float32), np.zeros(300, np.float32)
-    Module(replace(artifact, binary=None), find(TARGET.name)).only().launch((2,), [x, out, 2.0, x.size], executor="hw")
+    Module(replace(artifact, binary=None), find_target(TARGET.name)).only().launch((2,), [x, out, 2.0, x.size], executor="hw")
     assert np.array_equal(out, 2 * x)
 
 

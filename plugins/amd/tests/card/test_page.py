@@ -21,7 +21,7 @@ from standin import StandIn
 from standin.arrays import OnCard, Stream, pretend_torch
 from tilefw.api.hardware import Card
 from tilefw.runtime.executor import executor_for
-from tilefw.runtime.plugins.loader import find
+from tilefw.runtime.plugins.loader import find_target
 from tilefw_amd.device.interface import HIP
 
 ROOT = next(parent for parent in Path(__file__).parents if (parent / "docs" / "amd-card.md").is_file())
@@ -100,7 +100,7 @@ def test_the_python_of_the_page_runs(standin: StandIn, monkeypatch: pytest.Monke
     names: dict[str, Any] = {"tilefw": tilefw, "add": add, "x": x, "y": y, "out": np.zeros_like(x), "n": 5000}
     exec(first, names)
     assert np.array_equal(names["out"], x + 1)
-    card = executor_for(find(TARGET.name), "hw").device
+    card = executor_for(find_target(TARGET.name), "hw").device
     assert isinstance(card, Card)
     stream = card.new_stream()
     pretend_torch(monkeypatch, 0)

@@ -19,7 +19,7 @@ from standin import CardModel, StandIn
 from tilefw.api import Artifact, Entry
 from tilefw.api.hardware import Card, DriverError
 from tilefw.runtime.executor import executor_for
-from tilefw.runtime.plugins.loader import find
+from tilefw.runtime.plugins.loader import find_target
 
 FIT = CardModel(CHIP.name, name="A card that fits")
 OTHER = CardModel("gfx90a:sramecc+:xnack-", name="Another card")
@@ -52,7 +52,7 @@ def refused(code: str, does: Callable[[], object] = launch) -> tilefw.KernelErro
 
 def test_a_library_that_is_not_there_is_told_with_its_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TILEFW_HIP_LIBRARY", str(tmp_path / "none.so"))
-    find(TARGET.name).executors.clear()
+    find_target(TARGET.name).executors.clear()
     error = refused("TFW0604")
     assert "HIP runtime library" in error.message and "none.so" in str(error.note) and "TILEFW_HIP_LIBRARY" in str(error.help)
 
@@ -60,7 +60,7 @@ def test_a_library_that_is_not_there_is_told_with_its_variable(monkeypatch: pyte
 def test_a_file_that_is_no_library_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "text.so").write_text("no library")
     monkeypatch.setenv("TILEFW_HIP_LIBRARY", str(tmp_path / "text.so"))
-    find(TARGET.name).executors.clear()
+    find_target(TARGET.name).executors.clear()
     assert "text.so" in str(refused("TFW0604").note)
 
 
@@ -126,7 +126,7 @@ def test_of_several_cards_the_first_of_the_chip_is_taken(machine: Callable[..., 
 
 def test_a_number_without_a_card_is_refused(machine: Callable[..., StandIn]) -> None:
     machine([FIT])
-    error = refused("TFW0606", lambda: find(TARGET.name).backend.device(3))
+    error = refused("TFW0606", lambda: find_target(TARGET.name).backend.device(3))
     assert "no card 3" in error.message and "A card that fits" in str(error.note)
 
 
@@ -165,7 +165,7 @@ def test_code_for_another_chip_is_refused_by_name_before_that(standin: StandIn) 
     image = bytearray(artifact.binary or b"")
     image[48] ^= 0x0F
     other = Artifact(artifact.target, artifact.format, "", artifact.entries, bytes(image))
-    error = refused("TFW0724", lambda: find(TARGET.name).backend.device().load(other))
+    error = refused("TFW0724", lambda: find_target(TARGET.name).backend.device().load(other))
     assert CHIP.name in str(error)
 
 
@@ -184,13 +184,13 @@ def test_a_function_that_the_module_lacks_is_told(status: int, machine: Callable
 
 def test_an_entry_that_the_artifact_lacks_is_told(standin: StandIn) -> None:
     signature = {"x_ptr": "*fp32", "out_ptr": "*fp32", "n": "i32"}
-    device = find(TARGET.name).backend.device()
+    device = find_target(TARGET.name).backend.device()
     module = device.load(tilefw.compile(double, TARGET.name, signature, {"BLOCK": 256}))
     assert refused("TFW0346", lambda: module.entry("triple")).note == "entries: double"
 
 
 def test_code_of_another_format_is_told(standin: StandIn) -> None:
-    device = find(TARGET.name).backend.device()
+    device = find_target(TARGET.name).backend.device()
     refused("TFW0702", lambda: device.load(Artifact(TARGET.name, "ptx", "", (Entry("k", (), (1, 1, 1)),))))
 
 
@@ -242,4 +242,4 @@ def test_checks_that_a_card_does_not_make_are_refused_by_name(standin: StandIn) 
 
 def test_a_simulator_is_there_whatever_the_card_says(machine: Callable[..., StandIn]) -> None:
     machine([OTHER])
-    assert executor_for(find(TARGET.name), "auto").device.executor == "sim"
+    assert executor_for(find_target(TARGET.name), "auto").device.executor == "sim"

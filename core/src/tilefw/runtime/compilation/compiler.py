@@ -19,7 +19,7 @@ from tilefw.runtime.compilation import artifact_cache, options
 from tilefw.runtime.compilation.kernel_source import ModuleSource, ahead_of_time, from_jit
 from tilefw.runtime.compilation.pass_run import Watch, run_passes
 from tilefw.runtime.diagnostics import with_text
-from tilefw.runtime.plugins.loader import Target, find
+from tilefw.runtime.plugins.loader import Target, find_target
 from tilefw.runtime.stage_clock import StageClock
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def compile(
     and the target's own options. `grid`, `scalars` by name and `extents` (bytes behind each pointer) describe the launch to a
     target that compiles for one launch; others do not use them. Raises CompileError, LaunchError, UsageError, PluginError.
     """
-    chosen = find(config.resolve(config.settings(target)).target)
+    chosen = find_target(config.resolve(config.settings(target)).target)
     types = ahead_of_time(signature or {})
     launch = stated_launch(chosen.info, types, grid, scalars or {}, extents or {})
     request = options.resolve(keywords, chosen.info, launch=launch, keep_levels=True)

@@ -21,7 +21,7 @@ from tilefw.runtime.bug_guard import is_bug
 from tilefw.runtime.names import suggest
 from tilefw.runtime.plugins.entry_points import PluginCandidate, candidates
 from tilefw.runtime.plugins.local_plugins import local_plugins
-from tilefw.runtime.plugins.plugin import Plugin, load
+from tilefw.runtime.plugins.plugin import Plugin, load_plugin
 from tilefw.runtime.plugins.probe import load_warily, probe_all
 
 REFERENCE = TargetInfo(
@@ -177,7 +177,7 @@ class Registry:
     def _load(self, candidate: PluginCandidate) -> Plugin:
         disabled = config.disabled_plugins()
         if candidate.name in disabled or "*" in disabled:
-            return load(candidate, disabled)  # not kept: the switch is read at each use
+            return load_plugin(candidate, disabled)  # not kept: the switch is read at each use
         if candidate not in self._plugins:
             self._plugins[candidate] = load_warily(candidate, disabled)
         return self._plugins[candidate]
@@ -237,6 +237,6 @@ def registry() -> Registry:
     return _registry
 
 
-def find(name: str) -> Target:
+def find_target(name: str) -> Target:
     """See `Registry.find`."""
     return _registry.find(name)

@@ -49,7 +49,7 @@ class Plugin:
         return self.status not in ("ok", "disabled")
 
 
-def load(candidate: PluginCandidate, disabled: frozenset[str]) -> Plugin:
+def load_plugin(candidate: PluginCandidate, disabled: frozenset[str]) -> Plugin:
     """Load a plugin; what comes back always has a status, and targets only when that is `ok`."""
     known = seen(candidate, disabled)
     return _run_hooks(known, candidate) if known.status == "ok" else known

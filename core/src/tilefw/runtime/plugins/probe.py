@@ -20,7 +20,7 @@ from pathlib import Path
 from tilefw.api.version import TILEFW_API
 from tilefw.runtime import atomic_write, config
 from tilefw.runtime.plugins.entry_points import PluginCandidate, VersionNotStated, candidates, source_file
-from tilefw.runtime.plugins.plugin import Plugin, from_json, load, seen, to_json
+from tilefw.runtime.plugins.plugin import Plugin, from_json, load_plugin, seen, to_json
 from tilefw.runtime.plugins.target_check import BadTarget
 
 START_SECONDS = 60.0  # for a child to come to its plugin: a busy machine is not plugin's fault
@@ -39,7 +39,7 @@ def load_warily(candidate: PluginCandidate, disabled: frozenset[str]) -> Plugin:
         (answer,) = probe_all([candidate], disabled)
         if answer.status in ("hung", "crashed"):
             return answer
-    return load(candidate, disabled)
+    return load_plugin(candidate, disabled)
 
 
 def probe_all(asked: Sequence[PluginCandidate], disabled: frozenset[str], seconds: float | None = None) -> list[Plugin]:
@@ -155,7 +155,7 @@ def main(name: str, seconds: float) -> None:
         import tilefw.api.hooks  # noqa: F401
 
         signal.setitimer(signal.ITIMER_REAL, seconds)  # its default action ends code that never comes back to Python too
-    answer.write(json.dumps(to_json(load(chosen, frozenset()))))
+    answer.write(json.dumps(to_json(load_plugin(chosen, frozenset()))))
     answer.flush()
     os._exit(0)  # threads and exit handlers of a plugin cannot hold us up
 

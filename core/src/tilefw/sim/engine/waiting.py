@@ -14,7 +14,7 @@ from tilefw.sim.engine.divergence import DivergentPath
 from tilefw.sim.engine.frame import Frame
 from tilefw.sim.floats import Array
 from tilefw.sim.program import Barrier, Instruction
-from tilefw.sim.steps.careful import write
+from tilefw.sim.steps.careful import write_register
 from tilefw.sim.steps.prepare import PreparedBlock
 
 
@@ -160,7 +160,7 @@ class Waiting:
         value = {"popc": ones.astype(np.uint32), "and": ones == count, "or": ones > 0}[flow.reduce]
         frame = self._batch.frame
         assert arrival.destination is not None
-        write(frame, arrival.destination, value, None, freed)
+        write_register(frame, arrival.destination, value, None, freed)
 
     def _free(self, arrival: _Arrival, freed: Array) -> None:
         self._batch.paths.append(DivergentPath(arrival.following, None if freed.all() else freed, arrival.stack))

@@ -16,7 +16,7 @@ from tilefw.sim.program import Instruction
 Step = Callable[[NumpyLanes, Frame], None]
 
 
-def write(frame: Frame, slot: int, value: Array, poison: Array | None, merge: Array | None) -> None:
+def write_register(frame: Frame, slot: int, value: Array, poison: Array | None, merge: Array | None) -> None:
     """Put a result into a register, in the lanes of `merge` (None: all)."""
     if poison is not None and not np.ascontiguousarray(poison).view(np.uint8).any():
         poison = None
@@ -64,9 +64,9 @@ def slow_step(
         for slot, result, whole in zip(destinations, results, for_wave, strict=True):
             merge = frame.wave_merge if whole else frame.merge
             if isinstance(result, Shadowed):
-                write(frame, slot, result.bits, result.poison, merge)
+                write_register(frame, slot, result.bits, result.poison, merge)
             else:
-                write(frame, slot, result, None, merge)
+                write_register(frame, slot, result, None, merge)
 
     return step
 

@@ -76,7 +76,7 @@ class LaneVector:
         return min(CHUNK, self.n - chunk * CHUNK)
 
 
-def whole(name: str, n: int, registers: Sequence[Element], packed: bool) -> LaneVector:
+def vector_in(name: str, n: int, registers: Sequence[Element], packed: bool) -> LaneVector:
     """A vector that stands in these registers, each one element or, `packed`, as many as fit."""
     per = per_register(name) if packed else 1
     step = CHUNK // per

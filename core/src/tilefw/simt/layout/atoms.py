@@ -13,7 +13,7 @@ from tilefw.simt.layout import LinearLayout
 from tilefw.simt.layout.atom_layouts import AtomChain, DotLayouts, idle, with_lanes, with_waves
 from tilefw.simt.layout.atom_recipes import F32_RECIPES, DotTypes, Recipe, recipes
 
-__all__ = ["LANE_ATOM", "AtomChain", "DotLayouts", "DotTypes", "choose", "find", "lane_atom"]
+__all__ = ["LANE_ATOM", "AtomChain", "DotLayouts", "DotTypes", "choose", "find_atom", "lane_atom"]
 
 LANE_ATOM = "lane."
 # The type that lane atoms multiply and add in, for each accumulator; f16 sums are kept wider and rounded once, at the end.
@@ -26,7 +26,7 @@ def lane_atom(element: str) -> MatrixAtom:
     return MatrixAtom(f"{LANE_ATOM}{element}", 1, 1, 1, element, element, element, one, one, one, cost=1.0)
 
 
-def find(chip: ChipDescription, name: str) -> MatrixAtom:
+def find_atom(chip: ChipDescription, name: str) -> MatrixAtom:
     """The atom of the chip, or of the kit, by its name; raises KeyError."""
     if name.startswith(LANE_ATOM) and name.removeprefix(LANE_ATOM) in LANE_TYPES.values():
         return lane_atom(name.removeprefix(LANE_ATOM))

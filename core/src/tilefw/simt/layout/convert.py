@@ -16,7 +16,7 @@ from tilefw.simt.layout import LinearLayout, f2, swizzle
 from tilefw.simt.layout.pattern import CYCLE_SLOTS, Banks, banks_of, side
 from tilefw.simt.layout.shared import SharedLayout
 from tilefw.simt.layout.shuffle import Shuffle, shuffle
-from tilefw.simt.lower.exchange_parts import Parts, split
+from tilefw.simt.lower.exchange_parts import Parts, split_conversion
 
 if TYPE_CHECKING:
     from tilefw.simt.description import ChipDescription
@@ -116,7 +116,7 @@ def through_shared(
 ) -> ThroughShared:
     """The way through shared memory, in parts of at most `part_bytes` (a power of two) if the layouts allow."""
     size = bits // 8 << source.bits
-    parts = split(source, target, flip, log2(max(1, size // part_bytes)))
+    parts = split_conversion(source, target, flip, log2(max(1, size // part_bytes)))
     shared = swizzle.choose_for(parts.source.shape, bits, (parts.source,), (parts.target,), banks)
     accesses = sum(
         side(layout, bits, banks, reads).best(shared, banks)[0] for layout, reads in ((parts.source, False), (parts.target, True))

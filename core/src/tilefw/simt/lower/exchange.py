@@ -9,7 +9,7 @@ from tilefw.simt.layout import LinearLayout
 from tilefw.simt.layout.convert import Plan, RegisterMove, ThroughShared
 from tilefw.simt.layout.shuffle import Round, Shuffle
 from tilefw.simt.lower import shared_access
-from tilefw.simt.lower.shared_address import SharedAccessContext, permuted
+from tilefw.simt.lower.shared_address import SharedAccessContext, xor_permuted
 from tilefw.tile import types
 
 
@@ -43,11 +43,11 @@ def _shuffled(context: SharedAccessContext, value: SSAValue, plan: Shuffle) -> S
     if types.is_bool(value.type):
         small = _shuffled(context, b.op("extu", value, result=types.i8), plan)
         return b.op("nei", small, b.constant(0, small.type))
-    value = permuted(context, value, plan.send)
+    value = xor_permuted(context, value, plan.send)
     parts = [_round(context, b.pick(value, r.given), r, plan) for r in plan.rounds]
     order = [register for r in plan.rounds for register in r.taken]
     place = sorted(range(len(order)), key=order.__getitem__)
-    return permuted(context, b.pick(b.join(parts), place), plan.receive)
+    return xor_permuted(context, b.pick(b.join(parts), place), plan.receive)
 
 
 def _round(context: SharedAccessContext, given: SSAValue, round: Round, plan: Shuffle) -> SSAValue:

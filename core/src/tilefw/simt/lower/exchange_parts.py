@@ -25,16 +25,16 @@ class Parts:
     registers: tuple[tuple[Registers, Registers], ...]
 
 
-def whole(source: LinearLayout, target: LinearLayout, flip: int) -> Parts:
+def whole_conversion(source: LinearLayout, target: LinearLayout, flip: int) -> Parts:
     """The conversion in one part."""
     return Parts(source, target, flip, ((tuple(range(source.registers)), tuple(range(target.registers))),))
 
 
-def split(source: LinearLayout, target: LinearLayout, flip: int, most: int) -> Parts:
+def split_conversion(source: LinearLayout, target: LinearLayout, flip: int, most: int) -> Parts:
     """The conversion in up to 2^most parts."""
     common = _common(source, target, most)
     if not common:
-        return whole(source, target, flip)
+        return whole_conversion(source, target, flip)
     elements = [element for element, _ in common]
     index = [bit for _, bit in common]
     part = _rest(source.bits, common)

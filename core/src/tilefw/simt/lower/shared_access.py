@@ -21,7 +21,7 @@ from tilefw.simt.layout import LinearLayout, f2
 from tilefw.simt.layout.pattern import Banks, banks_of, side
 from tilefw.simt.layout.shared import SharedLayout
 from tilefw.simt.lower import fragment_load
-from tilefw.simt.lower.shared_address import SharedAccessContext, addresses, permuted
+from tilefw.simt.lower.shared_address import SharedAccessContext, addresses, xor_permuted
 from tilefw.tile import types
 
 
@@ -94,7 +94,7 @@ def write(
     first = layout.copies & -1 << len(layout.lane)
     if first:
         predicate = context.address.both(predicate, _clear(context, first))
-    operands = [where, permuted(context, b.pick(value, how.order), how.moves)]
+    operands = [where, xor_permuted(context, b.pick(value, how.order), how.moves)]
     parts = "address,value"
     if predicate is not None:
         operands.append(predicate)
@@ -123,7 +123,7 @@ def read(
         properties = _properties("address", how, slots, immediates, buffer, ring, phase)
         type = lane.vector(layout.registers, stored)
         loaded = b.insert(lane.LoadOp.create(operands=[where], result_types=[type], properties=properties)).results[0]
-        value = b.pick(permuted(context, loaded, how.moves), how.positions)
+        value = b.pick(xor_permuted(context, loaded, how.moves), how.positions)
     return b.op("nei", value, b.constant(0, value.type)) if stored is not element_type else value
 
 

@@ -95,7 +95,7 @@ def odd(context: SharedAccessContext, mask: int) -> SSAValue:
     return b.op("nei", bits, b.constant(0, bits.type))
 
 
-def permuted(context: SharedAccessContext, value: SSAValue, moves: Sequence[int]) -> SSAValue:
+def xor_permuted(context: SharedAccessContext, value: SSAValue, moves: Sequence[int]) -> SSAValue:
     """Element i of the result is element i XOR moves(thread): the XOR of `moves` over the thread's bits, by selects."""
     b = context.builder
     n = types.shape_of(value.type)[0]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from tilefw.machine.inst import Slice
 from tilefw.simt import lane
 from tilefw.simt.chip import AtomicAccess
-from tilefw.simt.lane.registers import bits_of, form_of, type_name, whole
+from tilefw.simt.lane.registers import bits_of, form_of, type_name, vector_in
 from tilefw.simt.select import declared
 from tilefw.simt.select.code import Const, Element
 from tilefw.simt.select.exchanged_word import BY_SIGN, ExchangedWord, HalfWord, RequestedAtomic, half_of, word_of
@@ -118,7 +118,7 @@ class AtomicSelection:
         name = type_name(op.accessed)
         nothing = Const(f"i{op.width * bits_of(name)}", 0)
         registers = [found.get(k) or nothing for k in range(len(op.slots))]
-        self.values.vectors[op.results[0]] = whole(name, len(op.slots) * op.width, registers, op.width > 1)
+        self.values.vectors[op.results[0]] = vector_in(name, len(op.slots) * op.width, registers, op.width > 1)
 
     # -- accesses
 

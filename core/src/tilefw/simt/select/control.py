@@ -12,7 +12,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilefw.machine.inst import Slice
 from tilefw.simt.lane import ConstantOp, LeaveOp
-from tilefw.simt.lane.registers import carried_packed, per_register, size_of, type_name, whole
+from tilefw.simt.lane.registers import carried_packed, per_register, size_of, type_name, vector_in
 from tilefw.simt.select import declared
 from tilefw.simt.select.code import Const, Element, in_order
 from tilefw.simt.select.matrix import is_zero, sums_together
@@ -69,7 +69,7 @@ class ControlSelection:
         form, count = ("w32", n // per_register(name)) if packed else (self.chip.form(name, scalar), n)
         group = sums_together(self.chip, value)
         registers = [r for first in range(0, count, group) for r in self.code.new_registers(form, min(group, count - first))]
-        self.values.vectors[value] = whole(name, n, registers, packed)
+        self.values.vectors[value] = vector_in(name, n, registers, packed)
         return registers
 
     def gather(self, values: Sequence[SSAValue]) -> list[Element]:

@@ -11,8 +11,8 @@ from tilefw.machine.inst import Slice
 from tilefw.simt import lane
 from tilefw.simt.chip import FragmentAccess, LaneChip
 from tilefw.simt.description import MatrixAtom
-from tilefw.simt.lane.registers import per_register, size_of, type_name, whole
-from tilefw.simt.layout.atoms import LANE_ATOM, find
+from tilefw.simt.lane.registers import per_register, size_of, type_name, vector_in
+from tilefw.simt.layout.atoms import LANE_ATOM, find_atom
 from tilefw.simt.select.code import Const, Element, in_order
 from tilefw.simt.select.memory import MemorySelection, address_of, address_slots
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
@@ -27,7 +27,7 @@ def sums_together(chip: LaneChip, value: SSAValue) -> int:
         for use in one.uses:
             op = use.operation
             if isinstance(op, lane.AtomOp) and use.index == 2 and not op.atom.startswith(LANE_ATOM):
-                return find(chip.description, op.atom).d_layout.registers // per_register(name)
+                return find_atom(chip.description, op.atom).d_layout.registers // per_register(name)
             if isinstance(op, ElementwiseOp) and op.results[0].type == value.type and op.results[0] not in seen:
                 seen.add(op.results[0])
                 todo.append(op.results[0])
@@ -59,21 +59,21 @@ class MatrixSelection:
             self.chip.fragment_load(self.code, FragmentAccess(name, loaded, address, immediate, transposed, buffer))
             registers += loaded
         result = op.results[0]
-        self.values.vectors[result] = whole(type_name(result.type), size_of(result.type), registers, True)
+        self.values.vectors[result] = vector_in(type_name(result.type), size_of(result.type), registers, True)
 
     def atom(self, op: lane.AtomOp) -> None:
-        atom = find(self.description, op.atom)
+        atom = find_atom(self.description, op.atom)
         a, b, c = op.operands
         firsts = list(zip(*(op.firsts(name) for name in "abd"), strict=True))
         name, n = type_name(c.type), size_of(c.type)
         if op.atom.startswith(LANE_ATOM):
             sums = self._multiply_add(atom.d, a, b, c, firsts)
-            self.values.vectors[op.results[0]] = whole(name, n, sums, False)
+            self.values.vectors[op.results[0]] = vector_in(name, n, sums, False)
             return
         sums, own = self._multiply(atom, a, b, c, firsts, self._owned(op))
         if own:
             self._sums.add(op.results[0])
-        self.values.vectors[op.results[0]] = whole(name, n, sums, True)
+        self.values.vectors[op.results[0]] = vector_in(name, n, sums, True)
 
     def _multiply_add(
         self, element: str, a: SSAValue, b: SSAValue, c: SSAValue, firsts: Sequence[tuple[int, ...]]

@@ -13,7 +13,7 @@ from tilefw.machine.inst import Slice
 from tilefw.simt import lane
 from tilefw.simt.chip import AsyncCopy, LaneAccess
 from tilefw.simt.lane.memory import AccessOp
-from tilefw.simt.lane.registers import CHUNK, LaneVector, RegisterPiece, bits_of, form_of, size_of, type_name, whole
+from tilefw.simt.lane.registers import CHUNK, LaneVector, RegisterPiece, bits_of, form_of, size_of, type_name, vector_in
 from tilefw.simt.select import declared
 from tilefw.simt.select.code import Const, Element
 from tilefw.simt.select.values import Values
@@ -115,7 +115,7 @@ class MemorySelection:
         return name if name in self.chip.forms and bits_of(name) == bits else f"i{bits}"
 
     def _loaded(self, name: str, stored: str, n: int, registers: list[Element], narrow: bool) -> LaneVector:
-        vector = whole(stored, n, registers, not narrow)
+        vector = vector_in(stored, n, registers, not narrow)
         if name != "i1":
             return vector
         loaded = LaneVector("i1", n, [])
