@@ -55,15 +55,6 @@ def _store(space: Any, bits: int) -> Meaning:
     return lambda x, base, offset, value: x.store(space, x.add(base, offset), [x.truncate(value, bits)])
 
 
-def _argument(bits: int) -> Meaning:
-    return lambda x, offset: x.zero_extend(x.load("param", offset, bits)[0], 32)
-
-
-def _any(x: Algebra, a: Any) -> Any:
-    """Whether a condition holds in any lane of the wave that is awake."""
-    return _word(x, holds(x, x.or_(*x.ballot(holds(x, a)))))
-
-
 def _alu(meaning: Meaning, latency: int = 1) -> Row:
     return Row("x", "xc", "alu", latency, meaning)
 
@@ -93,7 +84,7 @@ _INTEGER: dict[str, Row] = {
     "slt": _alu(lambda x, a, b: _word(x, x.compare(a, b, "lt", True))),
     "sltu": _alu(lambda x, a, b: _word(x, x.compare(a, b, "lt", False))),
     "sel": Row("x", "xxc", "alu", 1, lambda x, p, a, b: x.select(holds(x, p), a, b)),
-    "any": Row("x", "x", "alu", 2, _any),
+    "any": Row("x", "x", "alu", 2, lambda x, a: _word(x, holds(x, x.or_(*x.ballot(holds(x, a)))))),  # in a lane that is awake
 }
 _FLOAT: dict[str, Row] = {
     "fadd": Row("f", "ff", "fpu", 4, lambda x, a, b: x.fadd(a, b, "f32")),
@@ -125,25 +116,21 @@ def _memory() -> dict[str, Row]:
         rows[f"{prefix}lw.p"] = Row(kind, "i", "memory", 20, lambda x, at: x.load("private", at, 32)[0], reads)
         rows[f"{prefix}sw.p"] = Row("", f"i{kind}", "memory", 1, lambda x, at, value: x.store("private", at, [value]), writes)
     for letter, bits in (("b", 8), ("h", 16), ("w", 32)):
-        rows[f"l{letter}.a"] = Row("x", "i", "memory", 4, _argument(bits))
+        rows[f"l{letter}.a"] = Row("x", "i", "memory", 4, lambda x, at, n=bits: x.zero_extend(x.load("param", at, n)[0], 32))
     return rows
-
-
-def _load_reserved(bits: int) -> Meaning:
-    return lambda x, base: x.load_reserved("global", base, bits, order="acquire")
 
 
 def _store_conditional(x: Algebra, base: Any, value: Any) -> Any:
     return _word(x, x.store_conditional("global", base, value, order="acq_rel"))
 
 
-def _reserved() -> dict[str, Row]:
-    """Load-reserved, and store-conditional, whose result is 1 where it stored. All of them keep accesses in order around them."""
-    rows: dict[str, Row] = {}
-    for suffix, kind, bits in (("w", "x", 32), ("d", "d", 64)):
-        rows[f"lr.{suffix}"] = Row(kind, "x", "memory", 40, _load_reserved(bits), EFFECT)
-        rows[f"sc.{suffix}"] = Row("x", f"x{kind}", "memory", 40, _store_conditional, EFFECT)
-    return rows
+# Load-reserved, and store-conditional, whose result is 1 where it stored. All of them keep accesses in order around them.
+_RESERVED: dict[str, Row] = {
+    "lr.w": Row("x", "x", "memory", 40, lambda x, a: x.load_reserved("global", a, 32, order="acquire"), EFFECT),
+    "lr.d": Row("d", "x", "memory", 40, lambda x, a: x.load_reserved("global", a, 64, order="acquire"), EFFECT),
+    "sc.w": Row("x", "xx", "memory", 40, _store_conditional, EFFECT),
+    "sc.d": Row("x", "xd", "memory", 40, _store_conditional, EFFECT),
+}
 
 
 def _ids() -> dict[str, Row]:
@@ -166,7 +153,7 @@ _CONTROL: dict[str, Row] = {
     "end": Row("", "", "control", 1, traits=JUMP, control="end"),
 }
 
-ROWS: dict[str, Row] = _MOVES | _INTEGER | _FLOAT | _memory() | _reserved() | _ids() | _CONTROL
+ROWS: dict[str, Row] = _MOVES | _INTEGER | _FLOAT | _memory() | _RESERVED | _ids() | _CONTROL
 CLASSES = tuple(RegisterClass(file, 32, R1.limits[f"{kind}_registers"]) for file, kind in (("x", "integer"), ("f", "float")))
 
 
