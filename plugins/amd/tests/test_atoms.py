@@ -12,11 +12,12 @@ from cdna3.lanes import WAVE, lanes, meaning, registers, stacked
 from cdna3.matrices import numpy_types
 from tilefw.api.simt import LinearLayout, MatrixAtom
 from tilefw_amd.chips import Chip
+from tilefw_amd.isa.meaning import formats
 from tilefw_amd.isa.meaning.fragments import SHAPES
 from tilefw_amd.isa.set import instruction_set
 from tilefw_amd.select.matrix import atoms
 
-BY_NAME = {shape.name: shape for shape in SHAPES}
+BY_NAME = {shape.name: shape for shape in (*SHAPES, *formats.SHAPES)}
 
 
 def served(chip: Chip) -> tuple[MatrixAtom, ...]:

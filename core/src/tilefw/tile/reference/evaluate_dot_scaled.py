@@ -44,6 +44,7 @@ def scaled(operand: ScaledOperand, value: EvaluatedValue, scale: EvaluatedValue 
         if found.err is None and factors.err is None:
             return EvaluatedValue(x)
         err = np.zeros(()) if found.err is None else found.err * np.abs(factors.x)
+        err = np.where(np.isnan(err), np.inf, err)
         err = np.where(np.isnan(factors.x), 0.0, err)  # whatever the element is, their product is NaN
         if factors.err is not None:
             err = np.where(factors.err > 0, np.inf, err)

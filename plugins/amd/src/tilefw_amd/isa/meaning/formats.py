@@ -17,6 +17,7 @@ from tilefw.api.integers import log2
 from tilefw.api.sim import Accumulation, Fragment, Stages
 from tilefw_amd.chips import Chip
 from tilefw_amd.chips.chip import LANE_BITS
+from tilefw_amd.isa.row import serves
 from tilefw_amd.isa.types import MATRIX_FORMATS
 
 HELD = 32
@@ -45,6 +46,15 @@ class FormatShape:
     @property
     def name(self) -> str:
         return f"{self.mnemonic}_{self.a}_{self.b}"
+
+    @property
+    def d(self) -> str:
+        """The type of the sums."""
+        return "f32"
+
+    def serves(self, chip: Chip) -> bool:
+        """Whether the chip has the instruction."""
+        return serves(chip, self.name, 4, None)
 
     @property
     def codes(self) -> tuple[int, int]:
