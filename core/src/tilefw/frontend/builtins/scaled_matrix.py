@@ -26,7 +26,7 @@ _GROUPS = (32, 16)
 
 
 @dataclass(frozen=True, slots=True)
-class _Operand:
+class _GivenOperand:
     """One operand as it was given: `side` is lhs or rhs, in the names of the parameters."""
 
     side: str
@@ -77,7 +77,7 @@ def dot_scaled(
     return b.dot_scaled(left.value, right.value, start, (left.scale, right.scale), packings)
 
 
-def _operand(b: Builder, side: str, value: Any, scale: Any, format: Any, k_pack: Any) -> _Operand:
+def _operand(b: Builder, side: str, value: Any, scale: Any, format: Any, k_pack: Any) -> _GivenOperand:
     if not isinstance(value, RuntimeValue) or len(value.shape) not in (2, 3):
         raise CompileError(f"tl.dot_scaled multiplies tiles of two or three axes, but `{side}` is {named(value)}", "TFW0202")
     format = _format(side, format)
@@ -96,7 +96,7 @@ def _operand(b: Builder, side: str, value: Any, scale: Any, format: Any, k_pack:
         )
     own = _FORMATS[format][0]
     kept = value.dtype if format == "e2m1" else own
-    return _Operand(side, bitcast(b, value, kept), _scale(side, scale), format, packs)
+    return _GivenOperand(side, bitcast(b, value, kept), _scale(side, scale), format, packs)
 
 
 def _format(side: str, format: Any) -> str:
@@ -123,7 +123,7 @@ def _scale(side: str, scale: Any) -> RuntimeValue | None:
     return scale
 
 
-def _product_shape(left: _Operand, right: _Operand) -> tuple[int, ...]:
+def _product_shape(left: _GivenOperand, right: _GivenOperand) -> tuple[int, ...]:
     note = f"`lhs` has shape {list(left.value.shape)}, `rhs` {list(right.value.shape)}" + "".join(
         f"; in elements, `{operand.side}` has {list(operand.shape)}" for operand in (left, right) if operand.packed
     )
@@ -144,7 +144,7 @@ def _product_shape(left: _Operand, right: _Operand) -> tuple[int, ...]:
     return (*left.shape[:-1], right.shape[-1])
 
 
-def _check_scales(left: _Operand, right: _Operand) -> None:
+def _check_scales(left: _GivenOperand, right: _GivenOperand) -> None:
     scaled = [operand for operand in (left, right) if operand.scale is not None]
     for operand in scaled:
         assert operand.scale is not None
