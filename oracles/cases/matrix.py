@@ -10,7 +10,7 @@ import numpy as np
 
 from oracles import bounded as bd
 from oracles.case import Case, Input, Number, Output, Problem, Variant
-from oracles.chips import AMD, GFX942, NVIDIA, SM89
+from oracles.chips import AMD, GFX942, GFX950, NVIDIA, SM89
 
 Make = Callable[[np.random.Generator], Problem]
 
@@ -132,6 +132,33 @@ def _grouped(rng: np.random.Generator, n: int = 32, k: int = 64) -> Problem:
 def _dot_3d(rng: np.random.Generator, batch: int = 4, m: int = 16, n: int = 32, k: int = 32) -> Problem:
     a, b = _random(rng, np.float16, batch, m, k), _random(rng, np.float16, batch, k, n)
     return Problem({"a_ptr": Input(a), "b_ptr": Input(b), "c_ptr": Output((batch, m, n), np.float32)}, {"c_ptr": bd.dot(a, b)})
+
+
+_SCALED = {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2, "e2m1": ml_dtypes.float4_e2m1fn}
+
+
+def _dot_scaled(a: str, b: str, m: int, n: int, k: int) -> Make:
+    """Elements of two formats, those of e2m1 two in a byte, and scales of e8m0 over most of their range: those of b are for the
+    same k as far from one as those of a, on the other side."""
+
+    def side(rng: np.random.Generator, format: str, rows: int, middle: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        elements = rng.standard_normal((rows, k)).astype(_SCALED[format])
+        codes = elements.view(np.uint8)
+        packed = codes[:, ::2] | codes[:, 1::2] << 4 if format == "e2m1" else codes
+        scales = (middle + rng.integers(-7, 8, (rows, k // 32))).astype(np.uint8)
+        return packed, scales, elements.astype(np.float64) * np.repeat(2.0 ** (scales - 127.0), 32, axis=1)
+
+    def problem(rng: np.random.Generator) -> Problem:
+        away = rng.integers(-100, 101, k // 32)
+        left, left_scales, left_values = side(rng, a, m, 127 + away)
+        right, right_scales, right_values = side(rng, b, n, 127 - away)
+        arguments = {
+            "a_ptr": Input(left), "b_ptr": Input(right), "a_scale_ptr": Input(left_scales), "b_scale_ptr": Input(right_scales),
+            "c_ptr": Output((m, n), np.float32),
+        }
+        return Problem(arguments, {"c_ptr": bd.dot(left_values, right_values.T)})
+
+    return problem
 
 
 def _attention(heads: int, length: int, head: int, causal: bool, dtype: object) -> Make:
@@ -355,6 +382,21 @@ CASES = [
         {"BATCH": 4, "M": 16, "N": 32, "K": 32},
         (1,),
         _dot_3d,
+    ),
+    *(
+        Case(
+            f"dot_scaled_{a}_{b}",
+            "matrix.dot_scaled",
+            dict.fromkeys(("a_ptr", "b_ptr", "a_scale_ptr", "b_scale_ptr"), "*u8:16") | {"c_ptr": "*fp32:16"},
+            {
+                "A": a, "B": b, "A_BYTES": 256 // (1 + (a == "e2m1")), "B_BYTES": 256 // (1 + (b == "e2m1")), "M": m, "N": n,
+                "K": 256,
+            },
+            (1,),
+            _dot_scaled(a, b, m, n, 256),
+            chips=(GFX950,),
+        )
+        for a, b, m, n in (("e4m3", "e5m2", 32, 32), ("e2m1", "e2m1", 32, 64), ("e5m2", "e2m1", 64, 16))
     ),
     Case(
         "attention",

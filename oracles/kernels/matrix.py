@@ -105,6 +105,23 @@ def dot_3d(a_ptr, b_ptr, c_ptr, BATCH: tl.constexpr, M: tl.constexpr, N: tl.cons
 
 
 @triton.jit
+def dot_scaled(
+    a_ptr, b_ptr, a_scale_ptr, b_scale_ptr, c_ptr, A: tl.constexpr, B: tl.constexpr, A_BYTES: tl.constexpr, B_BYTES: tl.constexpr,
+    M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
+):
+    m = tl.arange(0, M)
+    n = tl.arange(0, N)
+    a_k = tl.arange(0, A_BYTES)
+    b_k = tl.arange(0, B_BYTES)
+    group = tl.arange(0, K // 32)
+    a = tl.load(a_ptr + m[:, None] * A_BYTES + a_k[None, :])
+    b = tl.load(b_ptr + n[None, :] * B_BYTES + b_k[:, None])
+    a_scale = tl.load(a_scale_ptr + m[:, None] * (K // 32) + group[None, :])
+    b_scale = tl.load(b_scale_ptr + n[:, None] * (K // 32) + group[None, :])
+    tl.store(c_ptr + m[:, None] * N + n[None, :], tl.dot_scaled(a, a_scale, A, b, b_scale, B))
+
+
+@triton.jit
 def attention(
     q_ptr,
     k_ptr,
