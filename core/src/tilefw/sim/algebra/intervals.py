@@ -66,7 +66,7 @@ def bounds_of(value: Array) -> tuple[int, int] | None:
     return 0, high
 
 
-class Intervals:
+class IntervalAlgebra:
     """The primitives; those that are not here give what is not known."""
 
     wave_size = 0
@@ -157,7 +157,7 @@ def product(a_low: int, a_high: int, b_low: int, b_high: int) -> tuple[int, int]
 
 
 def chosen(a_low: int, a_high: int, a_leaf: bool, b_low: int, b_high: int, b_leaf: bool, modulus: int) -> tuple[int, int]:
-    """Bounds of what is chosen between two registers; see `Intervals.select`."""
+    """Bounds of what is chosen between two registers; see `IntervalAlgebra.select`."""
     if b_leaf and not a_leaf and b_high < 0 <= a_low:
         b_low, b_high = b_low + modulus, b_high + modulus
     elif a_leaf and not b_leaf and a_high < 0 <= b_low:
@@ -178,4 +178,4 @@ def _is(a: Known, number: int) -> bool:
     return a is not None and a.low == a.high == number
 
 
-INTERVALS = Intervals()
+INTERVALS = IntervalAlgebra()
