@@ -120,6 +120,11 @@ def summed_line(add: Add, value: SSAValue) -> SSAValue:
     return add(ops.SplatOp(summed(add, value), types.tile((1,), types.f32)))
 
 
+def half_square(add: Add, value: SSAValue) -> SSAValue:
+    found = large_square(add, value)
+    return add(build("castf", found, result=types.with_element(found.type, types.f16)))
+
+
 def stored(add: Add, value: SSAValue, pointer: SSAValue) -> SSAValue:
     """Indices, once the tile is in memory."""
     index = add(ops.IotaOp(0, 4))
@@ -152,6 +157,7 @@ OPS: dict[type[Operation], Callable[[Add, SSAValue, SSAValue], SSAValue]] = {
     ops.ReduceOp: lambda add, a, p: summed(add, a),
     ops.ScanOp: lambda add, a, p: add(ops.ScanOp([a], 0, adding(ops.ScanReturnOp))),
     ops.DotOp: lambda add, a, p: add(ops.DotOp(large_square(add, a), large_square(add, a), large_square(add, a))),
+    ops.DotScaledOp: lambda add, a, p: add(ops.DotScaledOp(half_square(add, a), half_square(add, a), large_square(add, a))),
     ops.LoadOp: lambda add, a, p: add(ops.LoadOp(p, stored(add, a, p))),
     ops.LoadBlockOp: block_loaded,
     ops.AtomicRmwOp: lambda add, a, p: add(ops.AtomicRmwOp("add", p, a, stored(add, a, p))),
