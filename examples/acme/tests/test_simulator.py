@@ -61,9 +61,9 @@ def decode(body: str) -> None:
 @pytest.mark.parametrize("body, message", [
     ("  $v[0:1] = frobnicate $v[1:1]\n", "no instruction 'frobnicate'"),
     ("  $v[0:1] = add $v[1:1]\n", "has 1 results and 2 operands"),
-    ("  $v[0:1] = add $p[1:1], 1\n", "no register of the kind 'v'"),
-    ("  $v[1:2] = pair 1, 2\n", "no register of the kind 'd'"),
-    ("  $v[0:1] = ld32 64, 0\n", "no operand of the kind 'd'"),
+    ("  $v[0:1] = add $p[1:1], 1\n", "not a register of the kind 'v'"),
+    ("  $v[1:2] = pair 1, 2\n", "not a register of the kind 'd'"),
+    ("  $v[0:1] = ld32 64, 0\n", "not an operand of the kind 'd'"),
     ("  jump {targets=away}\n", "a jump to away"),
 ])
 def test_what_the_machine_does_not_have_is_refused_with_its_line(body: str, message: str) -> None:
