@@ -41,6 +41,7 @@ class Chip:
 
 SM80 = Chip("nvidia-sm80", ("cuda", 80, 32), "ptx", "cubin")
 GFX942 = Chip("amd-cdna3", ("hip", "gfx942", 64), "amdgcn", "hsaco", (("tt.pointer_range", 32),))
+GFX950 = Chip("amd-cdna4", ("hip", "gfx950", 64), "amdgcn", "hsaco", (("tt.pointer_range", 32),))
 TARGET = SM80.target
 
 

@@ -1,4 +1,4 @@
-"""The main loop of a gfx942 code object, and the cycles that llvm-mca takes for it.
+"""The main loop of a code object of AMD's, and the cycles that llvm-mca takes for it.
 
 The main loop is the one without another inside that has the most matrix instructions, and of those the longest. llvm-mca knows the
 units and latencies of LLVM's scheduling model and waits for counters; it knows no bank conflicts and guesses latencies of memory.
@@ -23,34 +23,33 @@ from tilefw_amd.simulate.kernel import Word, words
 ITERATIONS = 100
 _CYCLES = re.compile(r"^Total Cycles:\s+(\d+)", re.MULTILINE)
 
-CHIP = "gfx942"
-
 
 @dataclass(frozen=True)
 class Loop:
-    """`lines` are the instructions of one turn, its branch last; `matrix` counts the matrix instructions among them."""
+    """`lines` are the instructions of one turn for `chip`, its branch last; `matrix` counts the matrix instructions among them."""
 
+    chip: str
     lines: tuple[str, ...]
     matrix: int
 
     @functools.cached_property
     def cycles(self) -> float | None:
         """Of llvm-mca for one turn, in the long run; None where it is not installed."""
-        return mca(self.lines)
+        return mca(self.chip, self.lines)
 
 
-def main_loop(data: bytes, name: str) -> Loop | None:
-    """The main loop of the only kernel of a code object; None when it has no loop."""
-    isa = instruction_set(named(CHIP))
+def main_loop(data: bytes, name: str, chip: str) -> Loop | None:
+    """The main loop of the only kernel of a code object for a chip (`gfx942`); None when it has no loop."""
+    isa = instruction_set(named(chip))
     found = code_object.read(data, name, isa.chip)
     code = words(isa, found, found.kernels[0])
-    loops = [_loop(code[first:last]) for first, last in _spans(code)]
+    loops = [_loop(chip, code[first:last]) for first, last in _spans(code)]
     return max(loops, key=lambda loop: (loop.matrix, len(loop.lines)), default=None)
 
 
-def _loop(code: tuple[Word, ...]) -> Loop:
+def _loop(chip: str, code: tuple[Word, ...]) -> Loop:
     found = [word.inst for word in code if word.inst]
-    return Loop(tuple(map(text, found)), sum(inst.form.row.passes > 0 for inst in found))
+    return Loop(chip, tuple(map(text, found)), sum(inst.form.row.passes > 0 for inst in found))
 
 
 def _spans(code: tuple[Word, ...]) -> Iterator[tuple[int, int]]:
@@ -68,17 +67,17 @@ def llvm_mca() -> str | None:
     return os.environ.get("TILEFW_LLVM_MCA") or shutil.which("llvm-mca-22")
 
 
-def mca(lines: tuple[str, ...]) -> float | None:
+def mca(chip: str, lines: tuple[str, ...]) -> float | None:
     """Cycles a turn."""
-    printed = report(lines, "-all-views=false", "-summary-view")
+    printed = report(chip, lines, "-all-views=false", "-summary-view")
     return None if printed is None else int(_CYCLES.search(printed)[1]) / ITERATIONS
 
 
-def report(lines: tuple[str, ...], *options: str) -> str | None:
+def report(chip: str, lines: tuple[str, ...], *options: str) -> str | None:
     """What llvm-mca prints of ITERATIONS turns; None where it is not installed."""
     path = llvm_mca()
     if path is None:
         return None
-    command = [path, "-mtriple=amdgcn-amd-amdhsa", f"-mcpu={CHIP}", f"-iterations={ITERATIONS}", *options]
+    command = [path, "-mtriple=amdgcn-amd-amdhsa", f"-mcpu={chip}", f"-iterations={ITERATIONS}", *options]
     done = subprocess.run(command, input="\n".join(lines) + "\n", capture_output=True, text=True, check=True)
     return done.stdout

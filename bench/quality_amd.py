@@ -1,4 +1,4 @@
-"""The machine code itself for the second target: what tilefw's and Triton's gfx942 code of one kernel execute and take.
+"""The machine code itself for AMD's chips: what tilefw's and Triton's code of one kernel for gfx942 or gfx950 execute and take.
 
 Both compile the library's one source with the same options; Triton is told of every pointer what its own launcher would tell it
 (`tt.pointer_range`: less than 2 GiB), as tilefw is. Instructions are those of waves in a workgroup, counted on tilefw's simulator,
@@ -8,8 +8,8 @@ conflicts are cycles of LDS accesses beyond the first, over the whole run. Loop 
 their ratio is of as many turns as execute all matrix instructions that a wave executes. Goals: instructions and loop cycles at most
 1.05 of Triton's, occupancy not lower, no spills where Triton has none.
 
-`python bench/quality_amd.py WORD …` prints the rows whose names have all the words; `--save DIR` also writes both listings and
-both main loops with llvm-mca's timelines there.
+`python bench/quality_amd.py WORD …` prints the rows whose names have all the words, `--chip gfx950` those of the other chip;
+`--save DIR` also writes both listings and both main loops with llvm-mca's timelines there.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any
 
 import loops
-from library import GFX942, Work, tilefw_artifact, triton_compiled
+from library import GFX942, GFX950, Chip, Work, tilefw_artifact, triton_compiled
 from measure import verdict
 from quality import HIDDEN_POINTERS, run
-from works import gfx942_works
+from works import amd_works
 
 from tilefw.api.errors import InternalError, KernelError
 
@@ -36,6 +36,7 @@ COLUMNS = (
     "kernel", "instructions", "Triton", "ratio", "registers", "Triton", "spills", "Triton", "occupancy", "Triton", "conflicts",
     "Triton", "LDS bytes", "Triton", "loop cycles", "Triton", "ratio", "goals",
 )
+CHIPS = {str(chip.triton[1]): chip for chip in (GFX942, GFX950)}
 CHECKS = "bounds,initialisation,bank_conflicts"
 
 
@@ -54,30 +55,34 @@ class Figures:
     binary: bytes
 
 
-def measure(works: Iterable[Work] | None = None, save: Path | None = None) -> str:
+def measure() -> str:
+    return "\n\n".join(table(chip, amd_works()) for chip in CHIPS.values())
+
+
+def table(chip: Chip, works: Iterable[Work], save: Path | None = None) -> str:
     os.environ.setdefault("TRITON_CACHE_DIR", tempfile.mkdtemp(prefix="tilefw-bench-"))
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
     os.environ["TILEFW_CACHE"] = "0"
-    chosen = gfx942_works() if works is None else tuple(works)
+    chosen = tuple(works)
     lines = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
     print(lines[0], file=sys.stderr)
     missed = 0
     for work in chosen:
-        mine, peer = _or_reason(ours, work), _or_reason(theirs, work)
+        mine, peer = _or_reason(ours, work, chip), _or_reason(theirs, work, chip)
         lines.append(row(work, mine, peer))
         missed += verdict(False) in lines[-1]
         print(lines[-1], file=sys.stderr, flush=True)
         if save is not None:
-            _save(save, work, {"tilefw": mine, "triton": peer})
+            _save(save, work, chip, {"tilefw": mine, "triton": peer})
     text = (__doc__ or "").split("\n\n")[1].strip().replace("\n", " ")
     head = f"{text} Rows that miss a goal: {missed} of {len(chosen)}."
-    return "\n".join(["## Quality of the machine code for gfx942", "", head, "", *lines])
+    return "\n".join([f"## Quality of the machine code for {chip.triton[1]}", "", head, "", *lines])
 
 
-def _or_reason(compiler: Callable[[Work], Figures], work: Work) -> Figures | str:
+def _or_reason(compiler: Callable[[Work, Chip], Figures], work: Work, chip: Chip) -> Figures | str:
     """The figures, or in a line why there are none: neither compiler takes every kernel."""
     try:
-        return compiler(work)
+        return compiler(work, chip)
     except (InternalError, KernelError, RuntimeError) as error:
         return str(error).strip().partition("\n")[0].replace("|", "/")
 
@@ -85,19 +90,19 @@ def _or_reason(compiler: Callable[[Work], Figures], work: Work) -> Figures | str
 # --- figures -----------------------------------------------------------------------------------------------------------------
 
 
-def ours(work: Work) -> Figures:
+def ours(work: Work, chip: Chip) -> Figures:
     from tilefw.runtime.module import Module
     from tilefw.runtime.plugins.loader import find_target
 
-    artifact = tilefw_artifact(work, assemble=True, chip=GFX942).artifact
-    return figures(work, Module(artifact, find_target(GFX942.target)), {}, 0)
+    artifact = tilefw_artifact(work, assemble=True, chip=chip).artifact
+    return figures(work, Module(artifact, find_target(chip.target)), {}, 0)
 
 
-def theirs(work: Work) -> Figures:
+def theirs(work: Work, chip: Chip) -> Figures:
     import tilefw
 
-    compiled = triton_compiled(work, assemble=True, chip=GFX942)
-    module = tilefw.load(compiled.asm["hsaco"], GFX942.target, f"{work.name}.hsaco")
+    compiled = triton_compiled(work, assemble=True, chip=chip)
+    module = tilefw.load(compiled.asm["hsaco"], chip.target, f"{work.name}.hsaco")
     names = {"block": (64 * compiled.metadata.num_warps, 1, 1), "dynamic_shared": compiled.metadata.shared}
     return figures(work, module, names, HIDDEN_POINTERS)
 
@@ -119,7 +124,7 @@ def figures(work: Work, module: Any, names: dict[str, Any], hidden: int) -> Figu
     return Figures(
         executed, matrix, said.vgprs or 0, (said.vgpr_spills or 0) + (said.sgpr_spills or 0),
         occupancy(chip, threads, said.vgprs or 0, shared), counters.get("bank_conflicts", 0), shared,
-        loops.main_loop(binary, work.name), binary,
+        loops.main_loop(binary, work.name, chip.name), binary,
     )
 
 
@@ -170,14 +175,14 @@ def _line(*cells: object) -> str:
     return f"| {' | '.join(map(str, cells))} |"
 
 
-def _save(folder: Path, work: Work, sides: dict[str, Figures | str]) -> None:
+def _save(folder: Path, work: Work, of: Chip, sides: dict[str, Figures | str]) -> None:
     """Listings, and main loops with llvm-mca's summary and timeline."""
     from tilefw.runtime.plugins.loader import find_target
     from tilefw_amd.assembler.disassemble import disassemble
     from tilefw_amd.chips import chip_of
     from tilefw_amd.isa.set import instruction_set
 
-    isa = instruction_set(chip_of(find_target(GFX942.target).info))
+    isa = instruction_set(chip_of(find_target(of.target).info))
     folder.mkdir(parents=True, exist_ok=True)
     name = "".join(c if c.isalnum() else "_" for c in work.shown)
     for side, found in sides.items():
@@ -185,7 +190,7 @@ def _save(folder: Path, work: Work, sides: dict[str, Figures | str]) -> None:
             continue
         (folder / f"{name}.{side}.s").write_text(disassemble(isa, found.binary, work.name))
         if found.loop is not None:
-            printed = loops.report(found.loop.lines, "-timeline", "-timeline-max-iterations=2") or ""
+            printed = loops.report(found.loop.chip, found.loop.lines, "-timeline", "-timeline-max-iterations=2") or ""
             (folder / f"{name}.{side}.loop").write_text("\n".join([*found.loop.lines, "", printed]))
 
 
@@ -193,8 +198,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*", metavar="WORD", help="parts of a row's name; all rows when none is given")
     parser.add_argument("--save", type=Path, metavar="DIR", help="write listings and loops there")
+    parser.add_argument("--chip", choices=CHIPS, default="gfx942")
     args = parser.parse_args()
-    print(measure([w for w in gfx942_works() if all(word in w.shown for word in args.words)], args.save))
+    works = [w for w in amd_works() if all(word in w.shown for word in args.words)]
+    print(table(CHIPS[args.chip], works, args.save))
 
 
 if __name__ == "__main__":

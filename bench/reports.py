@@ -11,7 +11,7 @@ from pathlib import Path
 from tilefw_conformance.report.headroom import is_tight
 from tilefw_conformance.report.records import Record
 
-TARGETS = ("reference", "nvidia-sm80", "amd-cdna3", "spatial-sdm1")
+TARGETS = ("reference", "nvidia-sm80", "amd-cdna3", "amd-cdna4", "spatial-sdm1")
 REFUSED = ("unsupported", "over-capacity")
 
 

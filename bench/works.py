@@ -72,7 +72,7 @@ def every_kernel() -> Iterator[Work]:
         yield Work(name, {}, label=f"{name}, defaults")
 
 
-def gfx942_matmuls() -> Iterator[Work]:
+def amd_matmuls() -> Iterator[Work]:
     """Tiles up to 256x256, and few stages, as loads go through registers there."""
     for block, stages in product(((256, 256, 64), *MATMUL_BLOCKS), (1, 2, 3)):
         yield matmul(block, 8 if block[0] == 256 else 4, stages)
@@ -88,8 +88,8 @@ def gfx942_matmuls() -> Iterator[Work]:
     yield matmul((64, 64, 32), 4, 2, dtype="fp64")
 
 
-def gfx942_works() -> tuple[Work, ...]:
-    return (*gfx942_matmuls(), *attentions(), *rows(), *every_kernel())
+def amd_works() -> tuple[Work, ...]:
+    return (*amd_matmuls(), *attentions(), *rows(), *every_kernel())
 
 
 def all_works() -> tuple[Work, ...]:
