@@ -81,8 +81,12 @@ def table(chip: Chip, works: Iterable[Work], save: Path | None = None) -> str:
 
 def _or_reason(compiler: Callable[[Work, Chip], Figures], work: Work, chip: Chip) -> Figures | str:
     """The figures, or in a line why there are none: neither compiler takes every kernel."""
+    from triton.compiler.errors import CompilationError
+
     try:
         return compiler(work, chip)
+    except CompilationError as error:
+        return str(error).strip().splitlines()[-1].replace("|", "/")  # the lines above show the source
     except (InternalError, KernelError, RuntimeError) as error:
         return str(error).strip().partition("\n")[0].replace("|", "/")
 
