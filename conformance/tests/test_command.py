@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from tilefw.cli.main import main
+from tilefw.runtime.plugins.loader import registry
 from tilefw_conformance.report.reading import read
+from tilefw_conformance.running import targets
 
 ONE = ("-k", "vector_add/ragged/n=33")
 
@@ -39,9 +41,14 @@ def test_launch_keywords_of_the_whole_run_stand_in_its_report(tmp_path: Path) ->
     assert "--option num_warps=2 --option debug=True" in result["reproduce"]
 
 
-def test_a_list_names_a_case_once_however_many_targets_there_are(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["conformance", "--target", "all", "--target", "reference", *ONE, "--list", "--json"]) == 0
+def test_a_list_of_two_targets_names_a_case_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["conformance", "--target", "reference", "--target", "nvidia-sm80", *ONE, "--list", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["cases"] == ["vector_add/ragged/n=33"]
+
+
+def test_all_is_every_target_that_executes_each_once() -> None:
+    named = targets(["all", "reference", "nvidia-a100"])
+    assert named == [info.name for info in registry().infos() if "simulate" in info.provides] and len(named) == len(set(named)) > 5
 
 
 def test_who_selects_nothing_is_told_the_level_that_has_something(capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,7 +38,9 @@ def fill():
 
 
 def answer_garbage():
-    for end in range(3, 64):
+    for end in sorted(int(name) for name in os.listdir("/dev/fd")):
+        if end <= 2:
+            continue
         try:
             os.write(end, b'{"say": "done", "case": "somebody/else", "record": {}}\n')
         except OSError:

@@ -202,7 +202,7 @@ def test_missing_wait_states_are_counted() -> None:
     body = PROLOGUE + "  v_mov_b32 v1, v0\n  v_mov_b32_dpp v2, v1 row_shr:1 row_mask:0xf bank_mask:0xf bound_ctrl:1\n" + store("v2")
     (finding,) = run(body).findings
     assert finding.code == "TFW0821"
-    assert "v1 is touched 0 wait states after" in finding.message and "2 are needed" in finding.message
+    assert "v1 is accessed 0 wait states after" in finding.message and "2 are needed" in finding.message
 
 
 def test_a_wild_access_names_wave_lane_and_address() -> None:

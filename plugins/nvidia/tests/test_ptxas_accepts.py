@@ -133,6 +133,8 @@ def _products() -> Iterator[Combination]:
     for activation in ("relu", "gelu", "silu"):
         yield "matmul", {"bias": True, "activation": activation}
     yield "matmul", {"accumulator": "fp16"}
+    for name in ("e4m3", "e2m1"):
+        yield "block_scaled_matmul", {"a_format": name, "b_format": name}
     yield "batched_matmul", {"shared_b": True, "b_layout": "columns"}
 
 
@@ -194,6 +196,8 @@ def _single_operations() -> Iterator[Combination]:
         yield "rearrange", {"operation": operation, "dtype": "fp16"}
     for name in index.DOT_OPERANDS:
         yield "dot_tile", {"a_dtype": name, "b_dtype": name}
+    for name in index.SCALED_FORMATS:
+        yield "dot_scaled_tile", {"a_format": name, "b_format": "e4m3", "m": 16, "n": 16}
     yield "dot_tile", {"batch": 4, "m": 16, "n": 16, "k": 16}
     yield "dot_tile", {"a_dtype": "fp8e5", "b_dtype": "fp8e4nv", "accumulator": "fp16"}
 

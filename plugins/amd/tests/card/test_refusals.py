@@ -68,7 +68,7 @@ def test_the_command_line_tells_it_without_a_traceback(tmp_path: Path, monkeypat
     monkeypatch.setenv("TILEFW_HIP_LIBRARY", str(tmp_path / "none.so"))
     command = [sys.executable, "-m", "tilefw", "run", "vector_add", "--target", TARGET.name, "--executor", "hw"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 1 and "error[TFW0604]" in done.stdout and "Traceback" not in done.stdout + done.stderr
+    assert done.returncode == 1 and "error[TFW0604]" in done.stderr and "Traceback" not in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(("defines", "lacking"), [

@@ -196,7 +196,7 @@ def test_a_scalar_buffer_load_gives_zero_out_of_range() -> None:
     ("line", "words"),
     [
         ("s_trap 2", "s_trap 2: the kernel gave up"),
-        ("s_sendmsg sendmsg(MSG_INTERRUPT)", "nobody who takes messages"),
+        ("s_sendmsg sendmsg(MSG_INTERRUPT)", "no receiver of messages"),
         ("s_movrels_b32 s8, s9", "does not choose registers by a number"),
         ("s_set_gpr_idx_on s9, gpr_idx(SRC0)", "does not choose registers by a number"),
         ("s_setvskip s9, 1", "does not skip vector instructions"),
