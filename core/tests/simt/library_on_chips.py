@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from tilefw.kernels.reference import Reference
 from tilefw.passes.manager import PassManager
 from tilefw.passes.pipeline import default_passes
 from tilefw.simt.description import ChipDescription, LaneMachine
+from tilefw.simt.lower.dot import takes_scaled_dot
 from tilefw.simt.passes import lane_passes
 from tilefw.testing.lane_interpreter import run
 
@@ -39,7 +41,8 @@ def lowered(name: str, parameters: dict[str, Any], chip: ChipDescription, small:
     module = made.source.build()
     machine = LaneMachine(chip, launch.keywords.get("num_warps", 4), small)
     stages = launch.keywords.get("num_stages", 3)
-    PassManager([*default_passes(), *lane_passes(machine, stages, disjoint=True)], verify_each=True).run(module)
+    tile_passes = default_passes(takes_scaled_dot=partial(takes_scaled_dot, chip=chip))
+    PassManager([*tile_passes, *lane_passes(machine, stages, disjoint=True)], verify_each=True).run(module)
     (function,) = [op for op in module.body.block.ops if isinstance(op, FuncOp)]
     return function, launch, made.passed, (made.source.build(), machine)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,9 @@ from tilefw_amd.isa.meaning.fragments import SHAPES
 from tilefw_amd.isa.set import instruction_set
 from tilefw_amd.select.matrix import atoms
 
-BY_NAME = {shape.name: shape for shape in (*SHAPES, *formats.SHAPES)}
+BY_NAME = {shape.name: shape for shape in (*SHAPES, *formats.SHAPES, *formats.SCALED_SHAPES)}
+ONE = 127  # the code of the scale 2^0
+SMALL = "f4E2M1FN"
 
 
 def served(chip: Chip) -> tuple[MatrixAtom, ...]:
@@ -40,14 +43,35 @@ def words(layout: LinearLayout, matrix: np.ndarray) -> np.ndarray:
     return held.view(np.uint32).reshape(WAVE, -1).T[None]
 
 
-def run(chip: Chip, atom: MatrixAtom, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """d in the shape of c. The instruction's A is the atom's B."""
+def pairs(matrix: np.ndarray, k: int) -> np.ndarray:
+    """Elements of four bits by twos, neighbours along the axis `k`, the first in the low bits."""
+    codes = np.moveaxis(matrix.view(np.uint8), k, -1)
+    return np.ascontiguousarray(np.moveaxis(codes[..., 0::2] | codes[..., 1::2] << 4, -1, k))
+
+
+def scale_words(layout: LinearLayout, codes: np.ndarray, byte: int) -> np.ndarray:
+    """Scales in one byte of a register of each lane, whose others are anything."""
+    held = codes.reshape(-1)[elements(layout)].astype(np.uint32)
+    others = np.random.default_rng(5).integers(0, 1 << 32, held.shape, np.uint64).astype(np.uint32)
+    word = others & ~np.uint32(0xFF << 8 * byte) | held << np.uint32(8 * byte)
+    return word.reshape(1, WAVE)
+
+
+def run(
+    chip: Chip, atom: MatrixAtom, a: np.ndarray, b: np.ndarray, c: np.ndarray, scales: Sequence[np.ndarray] = ()
+) -> np.ndarray:
+    """d in the shape of c. The instruction's A is the atom's B, and so are the scales."""
     shape = BY_NAME[atom.name]
     operands: list[Any] = []
     for layout, matrix in ((atom.b_layout, b), (atom.a_layout, a), (atom.d_layout, c)):
         parts = registers(words(layout, matrix))
         operands.append(parts[0] if shape.a == "f32" and layout is not atom.d_layout else parts)
-    result = np.ascontiguousarray(stacked(meaning(atom.name, chip=chip)(lanes(), *operands))[0].T, np.uint32).view(c.dtype)
+    modifiers: dict[str, Any] = {}
+    if atom.scales is not None:
+        operands += [scale_words(atom.scales.b_layout, scales[1], 2), scale_words(atom.scales.a_layout, scales[0], 1)]
+        modifiers = {"op_sel": (0, 1), "op_sel_hi": (1, 0)}
+    result = stacked(meaning(atom.name, chip=chip, **modifiers)(lanes(), *operands))
+    result = np.ascontiguousarray(result[0].T, np.uint32).view(c.dtype)
     found = np.empty(c.size, c.dtype)
     found[elements(atom.d_layout)] = result
     return found.reshape(c.shape)
@@ -59,8 +83,18 @@ def test_an_atom_multiplies_what_its_layouts_hold(chip: Chip, atom: MatrixAtom) 
     a = rng.integers(-4, 5, (atom.m, atom.k)).astype(types[shape.b])
     b = rng.integers(-4, 5, (atom.k, atom.n)).astype(types[shape.a])
     c = rng.integers(-9, 9, (atom.m, atom.n)).astype(types[shape.d])
-    expected = a.astype(np.float64) @ b.astype(np.float64) + c
-    assert np.array_equal(run(chip, atom, a, b, c), expected.astype(c.dtype))
+    left, right, scales = a.astype(np.float64), b.astype(np.float64), ()
+    if atom.scales is not None:
+        scales = tuple(rng.integers(ONE - 3, ONE + 4, (rows, atom.k // atom.scales.group), np.uint8) for rows in (atom.m, atom.n))
+        left, right = left * powers(atom, scales[0]), right * powers(atom, scales[1]).T
+    a, b = pairs(a, 1) if atom.a == SMALL else a, pairs(b, 0) if atom.b == SMALL else b
+    assert np.array_equal(run(chip, atom, a, b, c, scales), (left @ right + c).astype(c.dtype))
+
+
+def powers(atom: MatrixAtom, codes: np.ndarray) -> np.ndarray:
+    """What scales multiply the elements of their groups by."""
+    assert atom.scales is not None
+    return np.ldexp(1.0, np.repeat(codes.astype(np.int64) - ONE, atom.scales.group, axis=1))
 
 
 @pytest.mark.parametrize(("chip", "atom"), ATOMS)
@@ -87,6 +121,10 @@ def test_every_dense_type_of_the_chip_has_atoms_of_both_sizes(chip: Chip) -> Non
     for atom in served(chip):
         found.setdefault((atom.a, atom.b, atom.precision), set()).add(atom.m)
     assert {types for types, sizes in found.items() if sizes != {16, 32}} == {("f64", "f64", "")}
+    small = {SMALL} if any(shape.serves(chip) for shape in formats.SCALED_SHAPES) else set()
+    narrow = {*chip.float8.values()} | small
     assert set(found) == {(t, t, "") for t in ("f16", "bf16", "f32", "f64", "i8")} | TF32[chip.name] | {
-        (a, b, "") for a in chip.float8.values() for b in chip.float8.values()
+        (a, b, "") for a in narrow for b in narrow
     }
+    scaled = {(atom.a, atom.b) for atom in served(chip) if atom.scales is not None}
+    assert scaled == ({(a, b) for a in narrow for b in narrow} if small else set())

@@ -14,7 +14,7 @@ from tilefw.api.launch import LaunchArguments
 from tilefw.api.target import TargetInfo
 
 if TYPE_CHECKING:
-    from tilefw.api.ir import ModuleOp, ModulePass
+    from tilefw.api.ir import DotScaledOp, ModuleOp, ModulePass
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,10 @@ class Backend(ABC):
     def capabilities(self) -> frozenset[str]:
         """What is served, natively or by expansion."""
         return self.target.capabilities
+
+    def takes_scaled_dot(self, op: DotScaledOp) -> bool:
+        """Whether the backend lowers this product with scales; all or none (`scaled_dots`) where a backend does not say."""
+        return self.scaled_dots
 
     @abstractmethod
     def pipeline(self, options: CompileOptions) -> Sequence[ModulePass]:

@@ -17,27 +17,38 @@ from tilefw.api.backend import CompileOptions
 from tilefw.api.machine_backend import MachineBackend, assign_registers, entry_of
 
 if TYPE_CHECKING:
-    from tilefw.api.ir import ModulePass
-    from tilefw.simt.chip import AsyncCopy, AtomicAccess, FragmentAccess, LaneAccess, LaneChip, Registers, Rule, alias, template
-    from tilefw.simt.description import ChipDescription, FragmentLoad, LaneMachine, MatrixAtom
+    from tilefw.api.ir import DotScaledOp, ModulePass
+    from tilefw.simt.chip import (
+        AsyncCopy,
+        AtomicAccess,
+        FragmentAccess,
+        LaneAccess,
+        LaneChip,
+        Registers,
+        Rule,
+        Scale,
+        alias,
+        template,
+    )
+    from tilefw.simt.description import AtomScales, ChipDescription, FragmentLoad, LaneMachine, MatrixAtom
     from tilefw.simt.layout import LinearLayout
     from tilefw.simt.select.code import Code, Const, Element
     from tilefw.simt.select.combine import Addresses, Combiner, Fusion
 
 __all__ = [
-    "Addresses", "AsyncCopy", "AtomicAccess", "ChipDescription", "Code", "Combiner", "Const", "Element", "FragmentAccess",
-    "FragmentLoad", "Fusion", "LaneAccess", "LaneChip", "LaneMachine", "LinearLayout", "MatrixAtom", "Registers", "Rule",
-    "SimtBackend", "alias", "assign_registers", "entry_of", "selection_passes", "template",
+    "Addresses", "AsyncCopy", "AtomScales", "AtomicAccess", "ChipDescription", "Code", "Combiner", "Const", "Element",
+    "FragmentAccess", "FragmentLoad", "Fusion", "LaneAccess", "LaneChip", "LaneMachine", "LinearLayout", "MatrixAtom", "Registers",
+    "Rule", "Scale", "SimtBackend", "alias", "assign_registers", "entry_of", "selection_passes", "template",
 ]
 
 _KIT = {
     **dict.fromkeys(
-        ("LaneAccess", "AsyncCopy", "AtomicAccess", "FragmentAccess", "LaneChip", "Registers", "Rule", "alias", "template"),
-        "tilefw.simt.chip",
+        ("LaneAccess", "AsyncCopy", "AtomicAccess", "FragmentAccess", "LaneChip", "Registers"), "tilefw.simt.chip",
     ),
+    **dict.fromkeys(("Rule", "Scale", "alias", "template"), "tilefw.simt.chip"),
     **dict.fromkeys(("Code", "Const", "Element"), "tilefw.simt.select.code"),
     **dict.fromkeys(("Addresses", "Combiner", "Fusion"), "tilefw.simt.select.combine"),
-    **dict.fromkeys(("ChipDescription", "FragmentLoad", "LaneMachine", "MatrixAtom"), "tilefw.simt.description"),
+    **dict.fromkeys(("AtomScales", "ChipDescription", "FragmentLoad", "LaneMachine", "MatrixAtom"), "tilefw.simt.description"),
     "LinearLayout": "tilefw.simt.layout",
 }
 
@@ -60,6 +71,12 @@ class SimtBackend(MachineBackend):
     def machine_passes(self, options: CompileOptions) -> Sequence[ModulePass]:
         """Passes on machine code after selection (`assign_registers`, hazards); none for virtual instruction sets."""
         return ()
+
+    def takes_scaled_dot(self, op: DotScaledOp) -> bool:
+        """Whether a matrix atom of the chip has scales and serves the formats and sizes."""
+        from tilefw.simt.lower.dot import takes_scaled_dot
+
+        return takes_scaled_dot(op, self.chip(CompileOptions()).description)
 
     def pipeline(self, options: CompileOptions) -> Sequence[ModulePass]:
         """The kit's passes to lane IR (`tilefw.simt.passes`), lane to machine, then the chip's own `machine_passes`."""

@@ -19,7 +19,7 @@ the sums. Scaled elements of bf16, and bf16 by f16, are multiplied in f64, where
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import nan
 
@@ -27,6 +27,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.utils.arg_spec import ArgSpec
 
 from tilefw.api.dtypes import DTYPES
 from tilefw.passes.rewriting import insert, place_before, replace
@@ -44,19 +45,30 @@ _FP8 = ("fp8e4nv", "fp8e5")
 _E4M3 = types.ir_type(DTYPES["fp8e4nv"])
 
 
-class ExpandDotScaledPass(ModulePass):
-    """Writes products with scales as products of groups, for targets without such products."""
+Takes = Callable[[DotScaledOp], bool]
 
+
+@dataclass(frozen=True)
+class ExpandDotScaledPass(ModulePass):
+    """Writes products with scales as products of groups, but for those that the backend `takes`."""
+
+    takes: Takes | None = None
     name = "expand-dot-scaled"
+
+    @classmethod
+    def from_pass_spec(cls, spec: ArgSpec) -> ExpandDotScaledPass:
+        """The pass of a textual pipeline, which leaves no product with scales."""
+        return cls()
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for found in [inner for inner in op.walk() if isinstance(inner, DotScaledOp)]:
-            expand(found)
+            if self.takes is None or not self.takes(found):
+                expand(found)
 
 
 def expand(op: DotScaledOp) -> None:
     """Put ops without scales in the place of `op`."""
-    a, b = op.a, op.b
+    a, b = op.left, op.right
     formats = {a.format.name, b.format.name}
     scaled_bf16 = any(operand.format.name == "bf16" and operand.scale is not None for operand in (a, b))
     if scaled_bf16 or formats == {"bf16", "fp16"}:
@@ -185,7 +197,7 @@ class _Expansion:
 
     def sum(self) -> SSAValue:
         """The result of the product."""
-        a, b = (self._factor(operand) for operand in (self.op.a, self.op.b))
+        a, b = (self._factor(operand) for operand in (self.op.left, self.op.right))
         groups = self.op.groups if any(f.first is not None for f in (a, b)) else 1
         a, b = self._with_shift(a, b)
         vectors = [[self._vectors(f, f.first, left), self._vectors(f, f.second, left)] for f, left in ((a, True), (b, False))]
@@ -283,7 +295,7 @@ class _Expansion:
 def _wide(op: DotScaledOp) -> SSAValue:
     """The product of elements and scales in f64, which is rounded and added."""
     at = _Places(op)
-    a, b = (_wide_elements(at, operand) for operand in (op.a, op.b))
+    a, b = (_wide_elements(at, operand) for operand in (op.left, op.right))
     zero = insert(ops.ConstantOp(0.0, types.with_element(op.acc.type, types.f64)), op)
     product = at.row("castf", insert(ops.DotOp(a, b, zero), op), element=types.f32)
     return at.row("addf", product, op.acc)

@@ -31,7 +31,7 @@ def steps(backend: Backend, options: CompileOptions) -> list[PipelineStep]:
     """Every step from the front end's tile IR to bytes, in order."""
     found: list[PipelineStep] = []
     level = "tile"
-    for each in (*default_passes(scaled_dots=backend.scaled_dots), *backend.pipeline(options)):
+    for each in (*default_passes(takes_scaled_dot=backend.takes_scaled_dot), *backend.pipeline(options)):
         level = getattr(each, "level", level)
         found.append(PipelineStep(each.name, level, summary_of(type(each)), each))
     found += [PipelineStep(name, "program", summary) for name, summary in backend.program_steps]

@@ -9,20 +9,20 @@ from tilefw.passes.bind_launch import BindLaunchPass
 from tilefw.passes.canonicalize import CanonicalizePass
 from tilefw.passes.cse import CsePass
 from tilefw.passes.dce import DcePass
-from tilefw.passes.expand_dot_scaled import ExpandDotScaledPass
+from tilefw.passes.expand_dot_scaled import ExpandDotScaledPass, Takes
 from tilefw.passes.licm import LicmPass
 from tilefw.passes.scalarize_carried import ScalarizeCarriedPass
 from tilefw.passes.structured_access import StructuredAccessPass
 
 
-def default_passes(launch: LaunchArguments | None = None, scaled_dots: bool = False) -> list[ModulePass]:
+def default_passes(launch: LaunchArguments | None = None, takes_scaled_dot: Takes | None = None) -> list[ModulePass]:
     """From the front end's tile IR to simplified tile IR, the form that backends take; for one `launch` only where it is given.
 
-    `scaled_dots`: the backend takes products with scales as they are (`Backend.scaled_dots`).
+    `takes_scaled_dot`: which products with scales the backend takes as they are (`Backend.takes_scaled_dot`); none without it.
     """
     return [
         *([] if launch is None else [BindLaunchPass(launch)]),  # before all that folds
-        *([] if scaled_dots else [ExpandDotScaledPass()]),  # first, so that what it makes is simplified as all else is
+        ExpandDotScaledPass(takes_scaled_dot),  # first, so that what it makes is simplified as all else is
         CanonicalizePass(),  # the front end folds little: constants and identities first, so that equal things look equal
         CsePass(),  # each use of `offsets` was expanded anew; one value a meaning is what the access analysis compares
         ScalarizeCarriedPass(),  # loops then carry one scalar, and pointers in the body have a base that can be seen

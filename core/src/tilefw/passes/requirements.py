@@ -226,10 +226,10 @@ def _computed(operation: Operation) -> Iterator[str]:
             yield f"{operation.capability}.{_element(operation.operands[0].type)}"
     elif operation.name in _COMBINE:
         yield from (f"{_COMBINE[operation.name]}.{_element(value.type)}" for value in operation.operands)
+    elif isinstance(operation, DotScaledOp):
+        yield f"dot.scaled.{operation.left.format.name}.{operation.right.format.name}.fp32"
     elif isinstance(operation, DotOp):
         yield _dot(operation)
-    elif isinstance(operation, DotScaledOp):
-        yield f"dot.scaled.{operation.a.format.name}.{operation.b.format.name}.fp32"
     elif (row := ROWS.get(operation.name.removeprefix("tile."))) is not None:
         typed = [operation.operands[row.typed_by], *(operation.results if row.is_cast else ())]
         for value in typed:

@@ -95,7 +95,7 @@ def add_into_dot(op: ElementwiseOp) -> bool:
     for product, other in (op._operands, op._operands[::-1]):
         if _is_lone_product(product, op):
             dot: Any = product.owner
-            replace(op, insert(ops.DotOp(dot.a, dot.b, other, dot.input_precision, dot.unsigned), op))
+            replace(op, insert(dot.onto(other), op))
             return True
     return False
 

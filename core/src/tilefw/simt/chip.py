@@ -107,6 +107,14 @@ class FragmentAccess:
     buffer: int
 
 
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A scale of a matrix atom: byte `byte` of a register of 32 bits, or of a literal; the others may be anything."""
+
+    register: Element
+    byte: int
+
+
 class LaneChip(ABC):
     """The description of a chip with lanes.
 
@@ -270,6 +278,13 @@ class LaneChip(ABC):
     def atom(self, code: Code, atom: MatrixAtom, a: Registers, b: Registers, c: Registers, d: Sequence[Slice]) -> None:
         """d = a · b + c on packed registers; `d` may be `c`."""
         raise self._absent("matrix atoms", "atom")
+
+    def scaled_atom(
+        self, code: Code, atom: MatrixAtom, a: Registers, b: Registers, c: Registers, d: Sequence[Slice], a_scale: Scale,
+        b_scale: Scale,
+    ) -> None:
+        """`atom` for an atom with scales (`MatrixAtom.scales`)."""
+        raise self._absent("matrix atoms with scales", "scaled_atom")
 
     def _absent(self, feature: str, method: str) -> PluginError:
         return PluginError(

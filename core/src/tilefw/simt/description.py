@@ -13,6 +13,19 @@ from tilefw.simt.layout import LinearLayout
 
 
 @dataclass(frozen=True)
+class AtomScales:
+    """Further operands of an atom: a power of two for each `group` consecutive k of a row of a and of a column of b.
+
+    Codes are e8m0 (2^(code - 127), 255 for NaN), a byte of a register for each atom. The layouts have shapes (m, k / group) and
+    (n, k / group); a lane holds one code of each.
+    """
+
+    group: int
+    a_layout: LinearLayout
+    b_layout: LinearLayout
+
+
+@dataclass(frozen=True)
 class MatrixAtom:
     """One matrix instruction: d[m, n] = a[m, k] · b[k, n] + c[m, n], c and d in the same registers.
 
@@ -20,6 +33,9 @@ class MatrixAtom:
     (`tf32`); it is empty where products are exact. `unsigned` says how i8 is read. The layouts have shapes (m, k), (k, n) and
     (m, n), and bases for `waves` waves (1, or more where waves work together; a wave bit that holds copies has a zero basis).
     `cost` is in issue cycles of a wave. With `asynchronous` the result may be touched only after a wait.
+
+    Two elements of e2m1 are a byte: the layout of such an operand has half as many k, each two neighbours, the even one in the low
+    bits. With `scales` the product is of elements times the powers of two of their groups.
     """
 
     name: str
@@ -37,6 +53,7 @@ class MatrixAtom:
     unsigned: bool = False
     waves: int = 1
     asynchronous: bool = False
+    scales: AtomScales | None = None
 
 
 @dataclass(frozen=True)

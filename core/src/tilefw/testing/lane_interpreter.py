@@ -17,7 +17,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from tilefw.api.dtypes import DType
+from tilefw.api.dtypes import DTYPES, DType
 from tilefw.api.integers import round_up
 from tilefw.simt import lane
 from tilefw.simt.description import LaneMachine, MatrixAtom
@@ -301,10 +301,11 @@ class _Workgroup:
             found = atoms.find_atom(self.machine.chip, op.atom)
         except KeyError:
             raise LaneFault(f"the chip has no atom {op.atom}") from None
-        a, b, c = (self.threads(self.values[v]) for v in op.operands)
+        a, b, c, *scales = (self.threads(self.values[v]) for v in op.operands)
         result = np.array(c)
-        for firsts in zip(op.firsts("a"), op.firsts("b"), op.firsts("d"), strict=True):
-            _multiply(found, 1 << len(found.d_layout.lane), a, b, result, firsts)
+        names = ("a", "b", "d", *op.SCALES[: len(scales)])
+        for firsts in zip(*(op.firsts(name) for name in names), strict=True):
+            _multiply(found, 1 << len(found.d_layout.lane), (a, b, *scales), result, firsts)
         self.values[op.results[0]] = result
 
     def fragment_load(self, op: lane.FragmentLoadOp) -> None:
@@ -371,10 +372,11 @@ def _grown(shared: LaneSharedMemory, size: int) -> LaneSharedMemory:
     return larger
 
 
-def _multiply(atom: MatrixAtom, lanes: int, a: Array, b: Array, d: Array, firsts: tuple[int, int, int]) -> None:
-    """One matrix instruction of every group of waves, on fragments that begin at these elements; `d` is updated."""
+def _multiply(atom: MatrixAtom, lanes: int, operands: Sequence[Array], d: Array, firsts: Sequence[int]) -> None:
+    """One matrix instruction of every group of waves, on fragments of a, b and maybe their scales that begin at these elements
+    (the third is that of `d`, which is updated)."""
     threads = lanes * atom.waves
-    groups = len(a) // threads
+    groups = len(d) // threads
 
     def gather(fragments: Array, first: int, layout: Any) -> Array:
         matrix = np.zeros((groups, int(np.prod(layout.shape))), np.float64 if atom.d[0] != "i" else np.int64)
@@ -382,12 +384,29 @@ def _multiply(atom: MatrixAtom, lanes: int, a: Array, b: Array, d: Array, firsts
         matrix[:, _elements(layout, threads)] = grouped[:, :, first : first + layout.registers]
         return matrix.reshape(groups, *layout.shape)
 
-    left, right = (_taken(gather(v, f, l), atom) for v, f, l in ((a, firsts[0], atom.a_layout), (b, firsts[1], atom.b_layout)))
+    left, right = (
+        _taken(gather(v, f, l), atom) for v, f, l in zip(operands, firsts, (atom.a_layout, atom.b_layout), strict=False)
+    )
+    if atom.scales is not None:
+        left, right = _elements_of(left, atom.a, 2), _elements_of(right, atom.b, 1)
+        lie = (atom.scales.a_layout, atom.scales.b_layout)
+        factors = [gather(v, f, l) for v, f, l in zip(operands[2:], firsts[3:], lie, strict=True)]
+        of_a, of_b = (np.repeat(np.ldexp(1.0, codes.astype(np.int64) % 256 - 127), atom.scales.group, 2) for codes in factors)
+        left, right = left * of_a, right * of_b.swapaxes(1, 2)
     total = gather(d, firsts[2], atom.d_layout) + left @ right
     dtype = next(t for t in _result_types() if t.ir == atom.d)
     rounded = numbers.round_to(total, dtype) if dtype.is_float else numbers.wrap(total, dtype.bits)
     flat = rounded.reshape(groups, -1)[:, _elements(atom.d_layout, threads)]
     d[:, firsts[2] : firsts[2] + atom.d_layout.registers] = flat.reshape(len(d), -1)
+
+
+def _elements_of(matrix: Array, element: str, k: int) -> Array:
+    """The elements of an operand along axis `k`; of e2m1, two of each byte."""
+    if element != DTYPES["fp4e2m1"].ir:
+        return matrix
+    codes = np.moveaxis(matrix.astype(np.int64) % 256, k, -1)
+    both = np.stack([codes & 15, codes >> 4], axis=-1).reshape(*codes.shape[:-1], -1)
+    return np.moveaxis(numbers.decode(both.astype(np.uint8), DTYPES["fp4e2m1"]), -1, k)
 
 
 def _result_types() -> list[DType]:

@@ -96,7 +96,7 @@ class Compilation:
         with self.clock.stage("passes"), self._guarded("a pass", module):
             from tilefw.passes.pipeline import default_passes
 
-            run_passes(module, default_passes(launch, self.target.backend.scaled_dots), self.target.name, self.watch)
+            run_passes(module, default_passes(launch, self.target.backend.takes_scaled_dot), self.target.name, self.watch)
         return module
 
     def lower(self, module: ModuleOp, request: CompileOptions) -> dict[str, str]:

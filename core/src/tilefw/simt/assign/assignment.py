@@ -32,6 +32,7 @@ from tilefw.simt.description import LaneMachine
 from tilefw.simt.facts import LaneFacts
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.layout.atoms import DotLayouts
+from tilefw.simt.lower.dot import scales_of
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.atomic_ops import AtomicOp
@@ -147,8 +148,10 @@ class Assignment:
     def _dot(self, op: DotOp) -> None:
         layouts = self.dots[op]
         self._settle([op.results[0]], [layouts.d], self.wanted(op.results[0]))
-        for operand, layout in ((op.a, layouts.a), (op.b, layouts.b), (op.acc, layouts.d)):
-            self._want(operand, layout)
+        operands = (*scales_of(op, layouts), (op.a, layouts.a), (op.b, layouts.b), (op.acc, layouts.d))
+        for operand, layout in operands:
+            if operand is not None:
+                self._want(operand, layout)
 
     def _choose(self, op: Operation, value: SSAValue, wanted: Sequence[LinearLayout]) -> list[LinearLayout]:
         """The layouts that a repeatable op is computed in: the others are cheaper to convert from its natural one."""

@@ -25,9 +25,8 @@ class Steps:
 
 def dot_of(op: LoadSharedOp) -> DotOp | None:
     """The dot that may make this read: in the same block, the only user, and nothing between them can write what is read."""
-    value = op.results[0]
-    uses = list(value.uses)
-    if len(uses) != 1 or not isinstance(uses[0].operation, DotOp) or uses[0].operation.acc is value:
+    uses = list(op.results[0].uses)
+    if len(uses) != 1 or not isinstance(uses[0].operation, DotOp) or uses[0].index > 1:
         return None
     user: Operation = uses[0].operation
     between = op.next_op

@@ -5,6 +5,8 @@ All lanes of the wave take part: they stand only where control flow is uniform.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from xdsl.dialects.builtin import StringAttr
 
 from tilefw.simt.lane.base import GenericOp
@@ -88,13 +90,15 @@ class UniformOp(GenericOp):
 class AtomOp(GenericOp):
     """The chip's matrix atom called `atom`, once for each repeat: acc += A · B on fragments.
 
-    Operands A, B, acc; the result is the accumulator, in acc's registers. Repeat j takes the atom's elements from A[a[j]] and
-    B[b[j]] on and adds to those from acc[d[j]] on. Repeats that share an accumulator are added in order.
+    Operands A, B, acc and, of an atom with scales, those of A and of B, bytes; the result is the accumulator, in acc's registers.
+    Repeat j takes the atom's elements from A[a[j]] and B[b[j]] on and adds to those from acc[d[j]] on; its scales are element
+    `a_scale[j]` and element `b_scale[j]`. Repeats that share an accumulator are added in order.
     """
 
+    SCALES: ClassVar = ("a_scale", "b_scale")
     name = "lane.atom"
-    operand_count = 3
-    property_names = frozenset({"atom", "a", "b", "d"})
+    operand_count = None
+    property_names = frozenset({"atom", "a", "b", "d", *SCALES})
     traits = PURE
 
     @property
@@ -103,17 +107,20 @@ class AtomOp(GenericOp):
         return attribute.data if isinstance(attribute, StringAttr) else ""
 
     def firsts(self, name: str) -> tuple[int, ...]:
-        """The first element of each repeat, of operand `a`, `b` or `d`."""
+        """The first element of each repeat, of operand `a`, `b`, `d`, `a_scale` or `b_scale`."""
         return tuple(self.properties[name].get_values())  # type: ignore[attr-defined]
 
     def problem(self) -> str | None:
+        names = ("a", "b", "d", *self.SCALES)[: len(self._operands)]
         if not self.atom:
             return "the atom has no name"
+        if len(self._operands) not in (3, 5):
+            return f"takes A, B, acc and maybe the scales of A and B, got {len(self._operands)} operands"
         if self.result.type != self._operands[2].type:
             return "the result has the accumulator's type"
-        if len({len(self.firsts(name)) for name in "abd"}) != 1:
-            return "a, b and d need one first element for each repeat"
-        for name, operand in zip("abd", self._operands, strict=True):
+        if len({len(self.firsts(name)) for name in names}) != 1:
+            return f"{', '.join(names)} need one first element for each repeat"
+        for name, operand in zip(names, self._operands, strict=True):
             size = types.shape_of(operand.type)
             if len(size) != 1 or not all(0 <= first < size[0] for first in self.firsts(name)):
                 return f"{name}: a first element is out of the range of {operand.type}"

@@ -18,6 +18,7 @@ from tilefw.simt.layout import LinearLayout
 from tilefw.simt.layout.atom_recipes import DotTypes, Recipe
 
 _BITS = {dtype.ir: dtype.storage_bits for dtype in DTYPES.values()}
+_PAIRS = ("f4E2M1FN",)  # of which a byte holds two, neighbours along k
 # Lane atoms take up to this many k a step, so that a row of A gives a wide read as a row of B does: 16 bytes of f32.
 LANE_DEPTH = 4
 
@@ -31,6 +32,16 @@ class AtomChain(Enum):
 
 
 Bit = tuple[str, int]  # a dim of the dot (b, m, n or k) and a bit of its index
+
+
+@dataclass(frozen=True)
+class ScaleLayouts:
+    """Where the scales of a dot lie, all k steps of them: [b,] m, k / group, and [b,] n, k / group. `repeats` has for each atom of
+    the first step its scales; the highest register bits are the steps, as those of A and B are."""
+
+    a: LinearLayout
+    b: LinearLayout
+    repeats: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -50,6 +61,7 @@ class DotLayouts:
     b: LinearLayout
     steps: int
     repeats: tuple[tuple[int, int, int], ...]
+    scales: ScaleLayouts | None = None
 
     @cached_property
     def a_step(self) -> LinearLayout:
@@ -100,23 +112,24 @@ class _Depth:
 
 def _layout(
     dims: str, sizes: dict[str, int], atom: LinearLayout, depth: Sequence[Bit], registers: Sequence[Bit],
-    lanes: Sequence[Bit | None], waves: Sequence[Bit | None],
+    lanes: Sequence[Bit | None], waves: Sequence[Bit | None], run: int = 0,
 ) -> LinearLayout:
     """The layout of an operand with `dims`, slowest first: the atom's bits, those of its k at `depth`, and of the others those of
-    its dims."""
+    its dims. One element stands for 2^`run` neighbours along k."""
     stride: dict[str, int] = {}
     total = 1
+    sizes = {dim: size >> run if dim == "k" else size for dim, size in sizes.items()}
     for dim in reversed(dims):
         stride[dim] = total
         total *= sizes[dim]
 
     def basis(bit: Bit | None) -> int:
-        return stride[bit[0]] << bit[1] if bit and bit[0] in dims else 0
+        return 0 if not bit or bit[0] not in dims else stride[bit[0]] << bit[1] >> (run if bit[0] == "k" else 0)
 
     def place(dim: str, index: int) -> int:
         if dim != "k":
             return index * stride[dim]
-        return sum(basis(bit) for i, bit in enumerate(depth) if index >> i & 1)
+        return sum(basis(bit) for i, bit in enumerate(depth[run:]) if index >> i & 1)
 
     def inside(flat: int) -> int:
         row, column = atom.coordinates(flat)
@@ -138,9 +151,14 @@ def _finish(
     further k, which come first in the registers."""
     batch = "b" if "b" in sizes else ""
     held, run = (*depth.further, *repeats), (*repeats, *depth.further)
-    d, a, b = (
-        _layout(batch + dims, sizes, layout, depth.atom, (*held, *steps), lanes, waves)
-        for dims, layout in (("mn", atom.d_layout), ("mk", atom.a_layout), ("kn", atom.b_layout))
+
+    def whole(dims: str, layout: LinearLayout, run: int = 0) -> LinearLayout:
+        return _layout(batch + dims, sizes, layout, depth.atom, (*held, *steps), lanes, waves, run)
+
+    d = whole("mn", atom.d_layout)
+    a, b = (
+        whole(dims, layout, int(element in _PAIRS))
+        for dims, layout, element in (("mk", atom.a_layout, atom.a), ("kn", atom.b_layout, atom.b))
     )
     order = [run.index(bit) for bit in held]
 
@@ -155,7 +173,13 @@ def _finish(
     operands = (("bmk", atom.a_layout), ("bkn", atom.b_layout), ("bmn", atom.d_layout))
     columns = ([first(r, dims, layout.registers) for r in range(1 << len(run))] for dims, layout in operands)
     firsts = tuple(zip(*columns, strict=True))
-    return DotLayouts(types, atom, recipe, d, a, b, 1 << len(steps), firsts)
+    scales = None
+    if atom.scales is not None:
+        group = log2(atom.scales.group)
+        along = [[first(r, dims, 1) for r in range(1 << len(run))] for dims in ("bmk", "bkn")]
+        lie = whole("mk", atom.scales.a_layout, group), whole("nk", atom.scales.b_layout, group)
+        scales = ScaleLayouts(*lie, tuple(zip(*along, strict=True)))
+    return DotLayouts(types, atom, recipe, d, a, b, 1 << len(steps), firsts, scales)
 
 
 def with_waves(
@@ -186,7 +210,8 @@ def _depth(deal: _Deal, atom: MatrixAtom, machine: LaneMachine, chain: AtomChain
     held = len(atom.a_layout.register)
     rows = tuple(1 << i for i in range(held))
     together = atom.a_layout.register == rows and atom.b_layout.register == tuple(atom.n * bit for bit in rows)
-    if chip.fragment_loads or not together:  # a fragment load reads whole atoms at once
+    if chip.fragment_loads or not together or atom.scales is not None:
+        # A fragment load reads whole atoms at once; a scale is for neighbours.
         return _Depth(tuple(deal.take("k", own)))
     size = _BITS[atom.a] // 8
     further = min(log2(max(1, chip.shared_access_bytes // (size << held))), len(deal.left["k"]) - own)

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+_E4M3 = "f8E4M3FN"
+_SIX_BITS = ("f6E2M3FN", "f6E3M2FN")  # of which every number is one of e4m3
 _FP8 = ("f8E5M2", "f8E4M3FN", "f8E5M2FNUZ", "f8E4M3FNUZ", "!tile.fp8e4b15")
 
 
 @dataclass(frozen=True)
 class DotTypes:
-    """Element types of a dot as tile IR names them, and how it is to be computed (`tile.dot`)."""
+    """Element types of a dot as tile IR names them, and how it is to be computed (`tile.dot`).
+
+    `group` elements along k share a scale (`tile.dot_scaled`); 0 without scales.
+    """
 
     a: str
     b: str
     acc: str
     precision: str = "ieee"
     unsigned: bool = False
+    group: int = 0
 
 
 @dataclass(frozen=True)
@@ -48,5 +54,8 @@ def recipes(types: DotTypes) -> tuple[Recipe, ...]:
     if types.a == types.b == "f32":
         return F32_RECIPES[types.precision]
     own = Recipe(types.a, types.b)
+    if types.group:
+        a, b = (_E4M3 if name in _SIX_BITS else name for name in (types.a, types.b))
+        return own, Recipe(a, b)
     # Every 8-bit float is a value of f16.
     return (own, Recipe("f16", "f16")) if types.a in _FP8 else (own,)

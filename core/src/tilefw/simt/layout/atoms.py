@@ -50,12 +50,30 @@ def choose(
         _serving(sizes, types, machine.chip),
         key=lambda pair: (_price(*pair, types.acc)[0] * idle(pair[0], sizes, machine, chain), _price(*pair, types.acc)),
     )
+    if types.group:
+        return with_waves(*_scaled(found, types, place), sizes, types, machine, chain)
     own = lane_atom(LANE_TYPES[types.acc])
     if atom is not None and atom != own.name:
         found = [pair for pair in found if pair[0].name == atom] or _refuse(atom, sizes, types, machine.chip, place)
     if not found or atom == own.name:
         return with_lanes(own, sizes, types, machine)
     return with_waves(*found[0], sizes, types, machine, chain)
+
+
+def serves_scaled(shape: Sequence[int], types: DotTypes, chip: ChipDescription) -> bool:
+    """Whether the chip has an atom for a dot of `shape` with scales: lanes alone do none."""
+    sizes = dict(zip("bmnk" if len(shape) == 4 else "mnk", shape, strict=True))
+    return next(_serving(sizes, types, chip), None) is not None
+
+
+def _scaled(
+    found: Sequence[tuple[MatrixAtom, Recipe]], types: DotTypes, place: Place | None
+) -> tuple[MatrixAtom, Recipe]:
+    if not found:
+        raise UnsupportedError(
+            f"no atom multiplies {types.a} by {types.b} with scales of groups of {types.group}", code="TFW0621", place=place
+        )
+    return found[0]
 
 
 def of_types(types: DotTypes, chip: ChipDescription) -> tuple[MatrixAtom, ...]:
@@ -77,6 +95,8 @@ def _multiplies(atom: MatrixAtom, recipe: Recipe, types: DotTypes) -> bool:
     operands = (atom.a, atom.b, atom.precision) == (recipe.a, recipe.b, recipe.precision)
     # A wider accumulator is a better one: it is rounded once.
     sums = atom.d == types.acc or (types.acc == "f16" and atom.d == "f32")
+    if types.group != (0 if atom.scales is None else atom.scales.group):
+        return False
     return operands and sums and atom.unsigned == types.unsigned and atom.waves == 1 and not atom.asynchronous
 
 

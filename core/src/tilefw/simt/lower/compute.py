@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from tilefw.simt.lower import dot, reduce, scan
 from tilefw.simt.lower.context import LoweringContext
+from tilefw.simt.lower.dot import scales_of
 from tilefw.tile import types
 from tilefw.tile.dialect.combine_op import ReduceOp, ScanOp
 from tilefw.tile.dialect.dot_op import DotOp
+from tilefw.tile.dialect.dot_scaled_op import DotScaledOp
 
 
 def reduction(context: LoweringContext, op: ReduceOp) -> None:
@@ -35,7 +37,8 @@ def product(context: LoweringContext, op: DotOp) -> None:
         return
     layouts = context.assignment.dots[op]
     a, b = (context.steps.get(v) or context.tiles[v, l] for v, l in ((op.a, layouts.a), (op.b, layouts.b)))
-    context.put(op.result, layouts.d, dot.lower(context, a, b, context.tiles[op.acc, layouts.d], layouts))
+    scales = [None if v is None else context.tiles[v, layout] for v, layout in scales_of(op, layouts)]
+    context.put(op.result, layouts.d, dot.lower(context, a, b, context.tiles[op.acc, layouts.d], layouts, scales))
 
 
-HANDLERS = {ReduceOp: reduction, ScanOp: running, DotOp: product}
+HANDLERS = {ReduceOp: reduction, ScanOp: running, DotOp: product, DotScaledOp: product}

@@ -9,9 +9,9 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilefw.machine.inst import Slice
 from tilefw.simt import lane
-from tilefw.simt.chip import FragmentAccess, LaneChip
+from tilefw.simt.chip import FragmentAccess, LaneChip, Scale
 from tilefw.simt.description import MatrixAtom
-from tilefw.simt.lane.registers import per_register, size_of, type_name, vector_in
+from tilefw.simt.lane.registers import CHUNK, per_register, size_of, type_name, vector_in
 from tilefw.simt.layout.atoms import LANE_ATOM, find_atom
 from tilefw.simt.select.code import Const, Element, in_order
 from tilefw.simt.select.memory import MemorySelection, address_of, address_slots
@@ -63,14 +63,14 @@ class MatrixSelection:
 
     def atom(self, op: lane.AtomOp) -> None:
         atom = find_atom(self.description, op.atom)
-        a, b, c = op.operands
+        a, b, c = op.operands[:3]
         firsts = list(zip(*(op.firsts(name) for name in "abd"), strict=True))
         name, n = type_name(c.type), size_of(c.type)
         if op.atom.startswith(LANE_ATOM):
             sums = self._multiply_add(atom.d, a, b, c, firsts)
             self.values.vectors[op.results[0]] = vector_in(name, n, sums, False)
             return
-        sums, own = self._multiply(atom, a, b, c, firsts, self._owned(op))
+        sums, own = self._multiply(atom, a, b, c, firsts, self._owned(op), self._scales(op))
         if own:
             self._sums.add(op.results[0])
         self.values.vectors[op.results[0]] = vector_in(name, n, sums, True)
@@ -89,7 +89,8 @@ class MatrixSelection:
         return sums
 
     def _multiply(
-        self, atom: MatrixAtom, a: SSAValue, b: SSAValue, c: SSAValue, firsts: Sequence[tuple[int, ...]], owned: bool
+        self, atom: MatrixAtom, a: SSAValue, b: SSAValue, c: SSAValue, firsts: Sequence[tuple[int, ...]], owned: bool,
+        scales: Sequence[tuple[Scale, Scale]],
     ) -> tuple[list[Element], bool]:
         """The chip's atom on packed registers. A sum is written where it stands if nobody else reads that, else anew, once.
 
@@ -101,13 +102,33 @@ class MatrixSelection:
         sizes = [layout.registers // per for layout, per in zip((atom.a_layout, atom.b_layout, atom.d_layout), pers, strict=True)]
         form = self.chip.form(type_name(c.type), False) if pers[2] == 1 else "w32"
         mine = [isinstance(s, Slice) and owned for s in sums]
-        for i, j, d in ((i // pers[0], j // pers[1], d // pers[2]) for i, j, d in firsts):
+        for repeat, (i, j, d) in enumerate((i // pers[0], j // pers[1], d // pers[2]) for i, j, d in firsts):
             source = sums[d : d + sizes[2]]
             if not all(mine[d : d + sizes[2]]) or (self.chip.consecutive and not in_order(source)):
                 source = self._fresh(form, sums, mine, d, sizes[2])
             targets: list[Slice] = sums[d : d + sizes[2]]  # type: ignore[assignment]
-            self.chip.atom(code, atom, left[i : i + sizes[0]], right[j : j + sizes[1]], source, targets)
+            factors = left[i : i + sizes[0]], right[j : j + sizes[1]]
+            if scales:
+                self.chip.scaled_atom(code, atom, *factors, source, targets, *scales[repeat])
+            else:
+                self.chip.atom(code, atom, *factors, source, targets)
         return sums, all(mine)
+
+    def _scales(self, op: lane.AtomOp) -> list[tuple[Scale, Scale]]:
+        """The scales of A and of B for each repeat; none of an atom without."""
+        columns = [
+            [self._scale(value, index) for index in op.firsts(name)]
+            for name, value in zip(op.SCALES, op.operands[3:], strict=False)
+        ]
+        return list(zip(*columns, strict=True)) if columns else []
+
+    def _scale(self, value: SSAValue, index: int) -> Scale:
+        """An element where it is: by itself, or as a byte of a packed register."""
+        piece = self.values.piece(value, index // CHUNK)
+        if piece.packed is None:
+            return Scale(self.values.element(value, index), 0)
+        per = per_register(type_name(value.type))
+        return Scale(piece.packed[index % CHUNK // per], index % per)
 
     def _fresh(self, form: str, sums: list[Element], mine: list[bool], first: int, count: int) -> list[Element]:
         """Registers that are this op's own in the place of those of an atom's sums that are not; what the atom adds to.

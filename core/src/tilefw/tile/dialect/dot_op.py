@@ -79,6 +79,10 @@ class DotOp(TileOp):
         a, b = types.shape_of(self.a.type), types.shape_of(self.b.type)
         return (a[0] if len(a) == 3 else 1), a[-2], b[-1], a[-1]
 
+    def onto(self, acc: SSAValue) -> DotOp:
+        """The same product added to something else."""
+        return DotOp(self.a, self.b, acc, self.input_precision, self.unsigned)
+
     def problem(self) -> str | None:
         a, b, acc = self.operand_types
         return self.result_problem(acc) or shapes_problem(a, b, acc) or elements_problem(a, b, acc) or self._words_problem()

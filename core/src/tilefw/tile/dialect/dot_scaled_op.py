@@ -16,6 +16,7 @@ from xdsl.printer import Printer
 from tilefw.api.dtypes import DTYPES, DType
 from tilefw.tile import types
 from tilefw.tile.dialect.base import PURE, TileOp, Value, dense_i32, string_attr
+from tilefw.tile.dialect.dot_op import DotOp
 from tilefw.tile.dialect.op_text import parse_optional_after, parse_types_at_end, print_types
 
 # Element types of the operands by their names in tile IR; i8 holds two elements of e2m1 a byte, the first in the low bits.
@@ -78,7 +79,7 @@ class ScaledOperand:
         return shape[:-1] if self.left else (*shape[:-2], shape[-1])
 
 
-class DotScaledOp(TileOp):
+class DotScaledOp(DotOp):
     """`a` · `b` + `acc` in f32, where groups of elements along K share a scale: [M, K] · [K, N] + [M, N], or a batch of them.
 
     `a` and `b` are floats of `FORMATS`, or i8 with two elements of e2m1 in a byte: neighbours along K or, where `a_packing` or
@@ -103,7 +104,7 @@ class DotScaledOp(TileOp):
             if packing != "k":
                 properties[name] = string_attr(packing)
         present = [scale for scale in scales if scale is not None]
-        super().__init__(operands=[*values, *present], result_types=[values[2].type], properties=properties)
+        TileOp.__init__(self, operands=[*values, *present], result_types=[values[2].type], properties=properties)
 
     def _part(self, name: str) -> SSAValue | None:
         index = _PARTS.index(name)
@@ -111,24 +112,30 @@ class DotScaledOp(TileOp):
         return self._operands[sum(sizes[:index])] if sizes[index] else None
 
     @property
-    def a(self) -> ScaledOperand:
-        """The left factor."""
+    def left(self) -> ScaledOperand:
+        """The left factor: `a`, its scales and its shape in elements."""
         return ScaledOperand(self._operands[0], self._part("a_scale"), self.word("a_packing", "k"), True)
 
     @property
-    def b(self) -> ScaledOperand:
-        """The right factor."""
+    def right(self) -> ScaledOperand:
+        """The right factor: `b`, its scales and its shape in elements."""
         return ScaledOperand(self._operands[1], self._part("b_scale"), self.word("b_packing", "k"), False)
 
     @property
-    def acc(self) -> SSAValue:
-        """What is added, [M, N] or [B, M, N]."""
-        return self._operands[2]
+    def sizes(self) -> tuple[int, int, int, int]:
+        """Batch (1 without a batch dim), M, N and K in elements."""
+        a, b = self.left.shape, self.right.shape
+        return (a[0] if len(a) == 3 else 1), a[-2], b[-1], a[-1]
+
+    def onto(self, acc: SSAValue) -> DotScaledOp:
+        """The same product added to something else."""
+        a, b = self.left, self.right
+        return DotScaledOp(a.value, b.value, acc, a.scale, b.scale, a.packing, b.packing)
 
     @property
     def groups(self) -> int:
         """Into how many groups K is divided; 1 when neither operand has scales."""
-        return max(self.a.groups, self.b.groups)
+        return max(self.left.groups, self.right.groups)
 
     def problem(self) -> str | None:
         sizes = self.integers("operandSegmentSizes")
@@ -137,13 +144,13 @@ class DotScaledOp(TileOp):
             return f"the operands are {', '.join(_PARTS)}, of which scales may be absent; got {len(self._operands)}"
         return (
             self.result_problem(self.acc.type) or self._elements_problem() or self._shapes_problem()
-            or self._scale_problem(self.a) or self._scale_problem(self.b) or self._groups_problem()
+            or self._scale_problem(self.left) or self._scale_problem(self.right) or self._groups_problem()
         )
 
     def _elements_problem(self) -> str | None:
         if types.element_of(self.acc.type) != types.f32:
             return f"adds up in f32, got {self.acc.type}"
-        for operand in (self.a, self.b):
+        for operand in (self.left, self.right):
             type = operand.value.type
             if operand.packing not in PACKINGS:
                 return f"packing is {' or '.join(PACKINGS)}, got {operand.packing}"
@@ -154,11 +161,11 @@ class DotScaledOp(TileOp):
         return None
 
     def _shapes_problem(self) -> str | None:
-        found = f"got {self.a.value.type}, {self.b.value.type} and {self.acc.type}"
+        found = f"got {self.a.type}, {self.b.type} and {self.acc.type}"
         shapes = [types.shape_of(value.type) for value in self._operands[:3]]
         if not len(shapes[0]) == len(shapes[1]) == len(shapes[2]) or len(shapes[0]) not in (2, 3):
             return f"takes matrices, or batches of matrices, {found}"
-        left, right = self.a.shape, self.b.shape
+        left, right = self.left.shape, self.right.shape
         if left[:-2] != right[:-2] or left[-1] != right[-2] or shapes[2] != (*left[:-1], right[-1]):
             return f"[M, K] times [K, N] gives [M, N], {found}"
         return None
@@ -175,12 +182,13 @@ class DotScaledOp(TileOp):
         return None
 
     def _groups_problem(self) -> str | None:
-        if self.a.scale is None or self.b.scale is None or self.a.groups == self.b.groups:
+        left, right = self.left, self.right
+        if left.scale is None or right.scale is None or left.groups == right.groups:
             return None
-        return f"both operands have as many scales along K, got {self.a.groups} and {self.b.groups}"
+        return f"both operands have as many scales along K, got {left.groups} and {right.groups}"
 
     def print(self, printer: Printer) -> None:
-        for operand in (self.a, self.b):
+        for operand in (self.left, self.right):
             printer.print_string(" ")
             printer.print_operand(operand.value)
             if operand.packing != "k":

@@ -24,8 +24,8 @@ def dot_scaled(
     b_scale: EvaluatedValue | None,
 ) -> EvaluatedValue:
     """The value of `op` for values of its operands at their full shapes."""
-    left, right = scaled(op.a, a, a_scale), scaled(op.b, b, b_scale)
-    rounded = any(p.scale is not None and types.is_float(p.scale.type) for p in (op.a, op.b))
+    left, right = scaled(op.left, a, a_scale), scaled(op.right, b, b_scale)
+    rounded = any(p.scale is not None and types.is_float(p.scale.type) for p in (op.left, op.right))
     return dot(left, right, acc, DTYPES["fp32"], extra_steps=_SCALE_ROUNDINGS if rounded else 0)
 
 

@@ -101,8 +101,8 @@ def _dot(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Evaluate
 
 
 def _dot_scaled(launch: InterpreterState, op: Any, frame: FrameValues) -> list[EvaluatedValue]:
-    a, b, acc = (_whole(frame[v], types.shape_of(v.type)) for v in (op.a.value, op.b.value, op.acc))
-    scales = [None if v is None else _whole(frame[v], types.shape_of(v.type)) for v in (op.a.scale, op.b.scale)]
+    a, b, acc = (_whole(frame[v], types.shape_of(v.type)) for v in (op.a, op.b, op.acc))
+    scales = [None if v is None else _whole(frame[v], types.shape_of(v.type)) for v in (op.left.scale, op.right.scale)]
     return [dot_scaled(op, a, b, acc, scales[0], scales[1])]
 
 

@@ -177,7 +177,7 @@ class Origins:
     def dot_scaled(self, op: DotScaledOp, frame: FrameValues, results: Sequence[EvaluatedValue]) -> None:
         """As `dot`: the elements of an operand and their scales belong to a row of the left one, or a column of the right one."""
         parts, known = [frame[op.acc]], _known([_full(frame[op.acc], types.shape_of(op.acc.type))])
-        for operand in (op.a, op.b):
+        for operand in (op.left, op.right):
             value = _full(frame[operand.value], types.shape_of(operand.value.type))
             scale = None if operand.scale is None else _full(frame[operand.scale], types.shape_of(operand.scale.type))
             k = -1 if operand.left else -2

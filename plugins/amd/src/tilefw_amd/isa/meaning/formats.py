@@ -73,22 +73,27 @@ class FormatShape:
         return self.m * self.m >> LANE_BITS
 
 
+def element(name: str, chip: Chip) -> str:
+    """The element type that a format is on the chip."""
+    return SMALL_FORMATS.get(name) or chip.float8[name]
+
+
 def _names(kind: str, count: int, first: int = 0) -> tuple[str, ...]:
     return tuple(f"{kind}{first + i}" for i in range(count))
 
 
-def _side(element: str, shape: FormatShape, chip: Chip) -> tuple[str, tuple[str, ...], tuple[str, ...], int]:
+def _side(name: str, shape: FormatShape, chip: Chip) -> tuple[str, tuple[str, ...], tuple[str, ...], int]:
     """Format, index bits of the row of A or column of B, of k, and the bits of what the simulator takes for a register."""
     along = log2(shape.m)
     further = _names("l", LANE_BITS - along, along)
-    match _BITS[element]:
+    match _BITS[name]:
         case 8:
             inner, register = (*_names("e", 2), *_names("r", 2), *further, "r2"), 32
         case 6:  # no register of 32 bits holds whole elements: the six are one
             inner, register = (*_names("e", 5), *further), 6 * 32
         case _:
             inner, register = (*_names("e", 3), *_names("r", 2), *further), 32
-    return SMALL_FORMATS.get(element) or chip.float8[element], _names("l", along), inner, register
+    return element(name, chip), _names("l", along), inner, register
 
 
 def operand_a(shape: FormatShape, chip: Chip) -> Fragment:
