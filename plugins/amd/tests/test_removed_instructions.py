@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-import tilefw
-import tilefw.language as tl
 from tilefw.api import ALL_CHECKS, Artifact, BufferView, CompileOptions, LaunchOptions, PluginError
-from tilefw.api.ir import context, parse
+from tilefw.kernels.spec import load
+from tilefw.kernels.verify import verify
+from tilefw.testing import one_row_softmax
 from tilefw_amd import chips as pages
 from tilefw_amd.backend import AmdBackend
 from tilefw_amd.chips import Chip
@@ -22,14 +24,11 @@ SIZE = 512
 FIRST = next(iter(pages.chips().values()))
 # What the kernel below uses on the whole chip, and the compiler can do without.
 SPARE = ("ds_bpermute_b32", "v_exp_f32", "global_load_dwordx2", "global_store_dwordx2", "v_max_f32")
-
-
-@tilefw.jit
-def softmax(x_ptr, o_ptr, N: tl.constexpr):
-    offsets = tl.arange(0, N)
-    x = tl.load(x_ptr + offsets)
-    e = tl.exp2(x - tl.max(x, 0))
-    tl.store(o_ptr + offsets, e / tl.sum(e, 0))
+# The same of a matrix product: of values that are equal in all lanes, of combined instructions, of accesses.
+OF_MATMUL = (
+    "s_mul_i32", "s_mul_hi_u32", "s_and_b32", "s_lshl_b32", "s_min_i32", "s_add_u32", "s_addc_u32", "s_cselect_b32",
+    "s_cselect_b64", "s_lshl1_add_u32", "v_lshl_add_u32", "v_subrev_u32", "s_load_dwordx16", "buffer_store_short_d16_hi",
+)
 
 
 @pytest.fixture
@@ -56,9 +55,8 @@ def without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
 
 
 def compiled(chip: Chip) -> tuple[AmdBackend, Artifact]:
-    tiles = tilefw.compile(softmax, target="reference", signature={"x_ptr": "*fp32", "o_ptr": "*fp32"}, constexprs={"N": SIZE})
     backend, options = AmdBackend(target(chip)), CompileOptions(verify=True)
-    module, ctx = parse(tiles.text), context()
+    module, ctx = one_row_softmax.tile_module(SIZE)
     for step in backend.pipeline(options):
         step.apply(ctx, module)
     return backend, backend.assemble(backend.emit(module, options), options)
@@ -72,22 +70,35 @@ def launched(chip: Chip, x: np.ndarray) -> tuple[str, np.ndarray]:
     for buffer in buffers:
         device.write(buffer, x.tobytes())
     options = LaunchOptions(block=artifact.entries[0].workgroup, checks=ALL_CHECKS)
-    report = device.launch(device.load(artifact), "softmax", (1,), [BufferView(b) for b in buffers], options)
+    report = device.launch(device.load(artifact), one_row_softmax.NAME, (1,), [BufferView(b) for b in buffers], options)
     assert report.findings == ()
     return artifact.text, np.frombuffer(device.read(buffers[1], x.nbytes), np.float32)
 
 
 @pytest.mark.parametrize("removed", SPARE)
 def test_code_for_the_chip_does_without_the_instruction(removed: str, without: Callable[[str], Chip]) -> None:
-    x = np.random.default_rng(3).standard_normal(SIZE).astype(np.float32)
-    exact = np.exp2(x.astype(np.float64) - x.max())
+    x = one_row_softmax.operand(SIZE)
     for chip in (FIRST, without(removed)):
         text, found = launched(chip, x)
         assert (removed in text) == (chip is FIRST)
-        np.testing.assert_allclose(found, exact / exact.sum(), rtol=1e-5)
+        np.testing.assert_allclose(found, one_row_softmax.expected(x), rtol=1e-5)
 
 
-def test_an_instruction_that_nothing_replaces_is_refused_by_name(without: Callable[[str], Chip]) -> None:
-    with pytest.raises(PluginError, match="gfx9short has no v_add_f32") as caught:
-        compiled(without("v_add_f32"))
+@pytest.mark.parametrize("removed", OF_MATMUL)
+def test_a_matrix_product_does_without_the_instruction(removed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"m": 70, "n": 50, "k": 40, "bias": True}
+    texts = []
+    for chip in (FIRST, replace(FIRST, removed=frozenset({removed}))):
+        monkeypatch.setattr(pages, "chips", lambda chip=chip: {chip.name: chip})
+        found = verify(load("matmul"), given, FIRST.target, checks="all")
+        assert found.ok and found.artifact is not None, found.failed
+        texts.append(found.artifact.text)
+    whole, short = (re.search(rf"^\s+{removed}(_e32|_e64)? ", text, re.MULTILINE) for text in texts)
+    assert whole and not short
+
+
+@pytest.mark.parametrize("removed", ["v_add_f32", "s_endpgm", "s_barrier", "s_waitcnt", "s_mov_b32", "ds_write_b32"])
+def test_an_instruction_that_nothing_replaces_is_refused_by_name(removed: str, without: Callable[[str], Chip]) -> None:
+    with pytest.raises(PluginError, match=f"has no '?{removed}\\b") as caught:
+        compiled(without(removed))
     assert caught.value.code == "TFW0512"

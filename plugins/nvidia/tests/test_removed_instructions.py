@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -9,10 +10,8 @@ import pytest
 from chips_here import OLDEST
 from isa.machine import launch
 
-import tilefw
-import tilefw.language as tl
 from tilefw.api import ALL_CHECKS, Artifact, CompileOptions, PluginError
-from tilefw.api.ir import context, parse
+from tilefw.testing import one_row_softmax
 from tilefw_nvidia import chips as pages
 from tilefw_nvidia.backend import NvidiaBackend
 from tilefw_nvidia.chips import Chip
@@ -21,48 +20,39 @@ from tilefw_nvidia.ptxas import assemble, find_ptxas
 
 SIZE = 512
 # What the kernel below uses on the whole chip, and the compiler can do without.
-SPARE = ("shfl.sync", "ex2.approx", "max.f32")
-
-
-@tilefw.jit
-def softmax(x_ptr, o_ptr, N: tl.constexpr):
-    offsets = tl.arange(0, N)
-    x = tl.load(x_ptr + offsets)
-    e = tl.exp2(x - tl.max(x, 0))
-    tl.store(o_ptr + offsets, e / tl.sum(e, 0))
+SPARE = ("shfl.sync", "ex2.approx", "max.f32", "div.full.f32", "mad.wide.s32", "ld.shared.v4.b32")
 
 
 def compiled(chip: Chip, size: int, monkeypatch: pytest.MonkeyPatch) -> Artifact:
     """The kernel for a chip that no page has."""
-    tiles = tilefw.compile(softmax, target="reference", signature={"x_ptr": "*fp32", "o_ptr": "*fp32"}, constexprs={"N": size})
     info, options = target(OLDEST), CompileOptions(num_warps=4)
     monkeypatch.setattr(pages, "chips", lambda: {OLDEST.name: chip})
     backend = NvidiaBackend(info)
-    module, ctx = parse(tiles.text), context()
+    module, ctx = one_row_softmax.tile_module(size)
     for step in backend.pipeline(options):
         step.apply(ctx, module)
     return backend.emit(module, options)
 
 
 def result(text: str, chip: Chip, x: np.ndarray) -> np.ndarray:
-    (_, found), findings = launch(text.replace("softmax", "k"), [x, x * 0], 1, 128, chip, checks=ALL_CHECKS)
+    (_, found), findings = launch(text.replace(one_row_softmax.NAME, "k"), [x, x * 0], 1, 128, chip, checks=ALL_CHECKS)
     assert findings == ()
     return np.frombuffer(found, np.float32)
 
 
 @pytest.mark.parametrize("removed", SPARE)
 def test_code_for_the_chip_does_without_the_instruction(removed: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    x = np.random.default_rng(3).standard_normal(SIZE).astype(np.float32)
-    exact = np.exp2(x.astype(np.float64) - x.max())
+    x = one_row_softmax.operand(SIZE)
     for chip in (OLDEST, replace(OLDEST, removed=frozenset({removed}))):
         text = compiled(chip, SIZE, monkeypatch).text
         assert (f"{removed}." in text or f"{removed} " in text) == (chip is OLDEST)
-        np.testing.assert_allclose(result(text, chip, x), exact / exact.sum(), rtol=1e-5)
+        np.testing.assert_allclose(result(text, chip, x), one_row_softmax.expected(x), rtol=1e-5)
 
 
-def test_an_instruction_that_nothing_replaces_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(PluginError, match=r"bar\.sync") as caught:
-        compiled(replace(OLDEST, removed=frozenset({"bar.sync"})), SIZE, monkeypatch)
+@pytest.mark.parametrize("removed", ["bar.sync", "add.f32", "ld.param.u64", "st.shared.b32"])
+def test_an_instruction_that_nothing_replaces_is_refused_by_name(removed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(PluginError, match=f"has no {re.escape(removed)}") as caught:
+        compiled(replace(OLDEST, removed=frozenset({removed})), SIZE, monkeypatch)
     assert caught.value.code == "TFW0512"
 
 
@@ -73,4 +63,4 @@ def test_the_code_says_how_many_registers_a_thread_has(monkeypatch: pytest.Monke
     assert ".maxnreg 40\n" in artifact.text
     if find_ptxas() is not None:
         used = assemble(artifact, few, ours=True).resources.registers
-        assert used is not None and used["softmax"] <= 40
+        assert used is not None and used[one_row_softmax.NAME] <= 40

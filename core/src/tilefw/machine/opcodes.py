@@ -24,14 +24,16 @@ def check_opcodes(insts: Iterable[Inst], table: InstructionTable, writer: Any) -
             seen.add(inst.opcode)
             try:
                 table.traits(inst.opcode)
-            except KeyError:
-                raise unknown_opcode(table.name, inst, place_of_source(writer)) from None
+            except KeyError as missing:
+                raise unknown_opcode(table.name, inst, place_of_source(writer), missing) from None
 
 
-def unknown_opcode(table: str, inst: Inst, place: Place | None) -> PluginError:
-    """The error for an opcode that a chip's table does not have; `place` is the plugin's."""
+def unknown_opcode(table: str, inst: Inst, place: Place | None, missing: KeyError) -> PluginError:
+    """The error for an opcode that a chip's table does not have, as the table said by `missing`; `place` is the plugin's."""
+    part = missing.args[0] if missing.args else inst.opcode
+    needed = "" if part == inst.opcode else f", which '{inst.opcode}' is made of"
     return PluginError(
-        f"the instruction table of {table} has no '{inst.opcode}'", code="TFW0512", place=place,
+        f"the instruction table of {table} has no '{part}'{needed}", code="TFW0512", place=place,
         note=f"for the kernel's line {inst.place}" if inst.place else None,
         help="correct the opcode, or add the instruction to the table",
     )

@@ -67,9 +67,9 @@ class InstructionTable:
     """The instructions and register classes of one instruction set.
 
     `traits` maps an opcode as it stands in `Inst.opcode` to what passes must know; it raises KeyError for an opcode that the set
-    does not have. `reserved` are physical registers per file that allocation must not hand out. `issue_interval`: cycles from one
-    instruction of a wave to its next. `apart`: cycles on top of a latency for who reads a register of a file, by the pipes of its
-    writer and its reader and the file.
+    does not have, with that opcode or, of a pseudo-instruction, the instruction that is missing. `reserved` are physical registers
+    per file that allocation must not hand out. `issue_interval`: cycles from one instruction of a wave to its next. `apart`: cycles
+    on top of a latency for who reads a register of a file, by the pipes of its writer and its reader and the file.
     """
 
     name: str
@@ -78,6 +78,14 @@ class InstructionTable:
     reserved: dict[str, frozenset[int]] = field(default_factory=dict)
     issue_interval: int = 1
     apart: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
+
+    def has(self, opcode: str) -> bool:
+        """Whether the set has an opcode."""
+        try:
+            self.traits(opcode)
+        except KeyError:
+            return False
+        return True
 
     def file(self, cls: str) -> str:
         """The file that registers of a class stand in; raises KeyError for no class."""

@@ -314,8 +314,8 @@ class Code:
     def _append(self, inst: Inst) -> None:
         try:
             self._traits(inst.opcode)
-        except KeyError:
-            raise unknown_opcode(self.chip.name, inst, _line_of(type(self.chip))) from None
+        except KeyError as missing:
+            raise unknown_opcode(self.chip.name, inst, _line_of(type(self.chip)), missing) from None
         self.block.insts.append(inst)
 
     def insert_at(self, op: Operation) -> None:

@@ -153,8 +153,8 @@ class Row:
     fixed: Mapping[str, int] = field(default_factory=dict)
 
     def serves(self, chip: Chip) -> bool:
-        """Whether the chip has the instruction."""
-        return serves(chip, self.name, self.since, self.until, self.only)
+        """Whether the chip has the instruction; one that was made without a mnemonic has none of its rows."""
+        return serves(chip, self.name, self.since, self.until, self.only) and self.mnemonic not in chip.removed
 
     @property
     def doc(self) -> str:

@@ -63,6 +63,11 @@ def steps(opcode: str) -> tuple[_Step, ...]:
     return tuple(_Step(first, tuple(rest)) for first, *rest in (text.split() for text in texts or ()))
 
 
+def opcodes(opcode: str) -> tuple[str, ...]:
+    """The mnemonics of those instructions; the shorter one where it depends on the operands."""
+    return tuple(step.opcode.replace("{bits}", "32") for step in steps(opcode))
+
+
 @functools.cache
 def widths(isa: InstructionSet, opcode: str) -> tuple[int, ...]:
     """How many bits each use of a pseudo-instruction has."""

@@ -68,9 +68,9 @@ def traits(isa: InstructionSet, opcode: str) -> InstructionTraits:
     if kind == "move":
         row = isa.row(MOVES[file])
         return InstructionTraits(move=True, latency=isa.latency(row), unit=row.unit, issue=isa.chip.rates.vector_cycles)
-    steps = pseudo.steps(opcode)
+    steps = pseudo.opcodes(opcode)
     if steps:
-        rows = [isa.row(step.opcode.replace("{bits}", "32")) for step in steps]
+        rows = [isa.row(step) for step in steps]
         cycles = sum(isa.latency(row) for row in rows)
         return InstructionTraits(effects=pseudo.is_branch(opcode), latency=cycles, unit=rows[0].unit, issue=cycles)
     return _traits(isa, isa.row(opcode))

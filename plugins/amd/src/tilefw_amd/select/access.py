@@ -18,7 +18,7 @@ from tilefw.api.machine import Operand, Slice
 from tilefw.api.simt import Code, Const, Element, LaneAccess
 from tilefw_amd import abi
 from tilefw_amd.isa.set import InstructionSet
-from tilefw_amd.select.operands import in_vector, scalar, scalar_constant, vector_constant
+from tilefw_amd.select.operands import in_vector, instruction_set_of, scalar, scalar_constant, vector_constant
 
 # How wide an access is, in bits, to how opcodes say it.
 _GLOBAL_LOADS = {8: "ubyte", 16: "ushort", 32: "dword", 64: "dwordx2", 96: "dwordx3", 128: "dwordx4"}
@@ -66,6 +66,12 @@ def shared_bytes(isa: InstructionSet) -> int:
     return _widest(isa, _LOCAL_LOADS, "ds_read_", "ds_write_")
 
 
+def scalar_words(isa: InstructionSet) -> int:
+    """How many words a scalar load has at most."""
+    served = itertools.takewhile(lambda bits: f"s_load_{_SCALAR_LOADS[bits]}" in isa.rows, _SCALAR_LOADS)
+    return max(served, default=_WORD) // _WORD
+
+
 def _widest(isa: InstructionSet, words: Mapping[int, str], *verbs: str) -> int:
     served = itertools.takewhile(lambda bits: all(f"{verb}{words[bits]}" in isa.rows for verb in verbs), _WIDTHS)
     return min(max(served, default=_WORD) // 8, isa.chip.access_bytes)
@@ -104,9 +110,15 @@ def _stored(code: Code, access: LaneAccess) -> tuple[Slice, str]:
     first, *more = access.registers
     if not more and isinstance(first, Slice) and first.reg.cls == "v":
         register, index = code.parts.get((first, access.bits), (first, 0))
-        if index * access.bits == _WORD // 2:
+        if index * access.bits == _WORD // 2 and _stores_high_halves(instruction_set_of(code), access):
             return register, "_d16_hi"
     return code.tuple(access.registers, "v"), ""
+
+
+def _stores_high_halves(isa: InstructionSet, access: LaneAccess) -> bool:
+    if access.space == "shared":
+        return f"ds_write_{_LOCAL_STORES[access.bits]}_d16_hi" in isa.rows
+    return all(f"{kind}_store_{_GLOBAL_STORES[access.bits]}_d16_hi" in isa.rows for kind in ("global", "buffer"))
 
 
 def _load(code: Code, access: LaneAccess, registers: Slice) -> None:
@@ -216,10 +228,12 @@ def _scalar_pair(code: Code, base: Element) -> Slice:
 
 def _by_scalars(code: Code, access: LaneAccess) -> bool:
     """Whether the scalar cache may serve a load: whole words at one address, of memory that nobody writes, or not before it."""
+    isa = instruction_set_of(code)
     plain = not access.space and not _volatile(access) and access.predicate is None and access.limit is None
     at = access.address if access.base is None else access.base
     uniform = isinstance(at, Const) or code.uniform(at)
-    words = _bits(access) in _SCALAR_LOADS and access.bits >= _WORD and _whole(code, access)
+    bits = _bits(access)
+    words = bits in _SCALAR_LOADS and bits <= _WORD * scalar_words(isa) and access.bits >= _WORD and _whole(code, access)
     return plain and uniform and words and (access.early or _unwritten(code, access.buffer))
 
 
@@ -256,7 +270,8 @@ def parameter(code: Code, arguments: Slice, index: int, type: str) -> Element:
     listed = code.function.attributes.parameters
     offset, size = listed[index].offset, listed[index].size
     word, words = offset // 4, max(1, size // 4)
-    first, count = next((f, c) for f, c in _runs(abi.argument_bytes(listed) // 4, _end(listed)) if f <= word < f + c)
+    most = scalar_words(instruction_set_of(code))
+    first, count = next((f, c) for f, c in _runs(abi.argument_bytes(listed) // 4, _end(listed), most) if f <= word < f + c)
     forms = {1: "uw32", 2: "uw64"}
     if count in forms:
         loaded = code.inst(f"s_load_{_SCALAR_LOADS[_WORD * count]}", forms[count], arguments, 4 * first)
@@ -286,14 +301,14 @@ def _end(listed: Sequence[Parameter]) -> int:
     return max((ceil_div(p.offset + p.size, 4) for p in listed), default=0)
 
 
-def _runs(block: int, words: int) -> list[tuple[int, int]]:
-    """How `words` words at the beginning of a block are read: (first, count) of loads of a power of two of words."""
+def _runs(block: int, words: int, most: int) -> list[tuple[int, int]]:
+    """How `words` words at the beginning of a block are read: (first, count) of loads of a power of two of words, up to `most`."""
     runs, first = [], 0
     while first < words:
         left = words - first
-        count = min(16, 1 << (left - 1).bit_length())
+        count = min(most, 1 << (left - 1).bit_length())
         if first + count > block:
             count = 1 << left.bit_length() - 1
-        runs.append((first, min(16, count)))
+        runs.append((first, min(most, count)))
         first += runs[-1][1]
     return runs

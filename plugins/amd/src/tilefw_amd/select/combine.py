@@ -13,6 +13,7 @@ from tilefw.api.machine import Operand, Slice
 from tilefw.api.simt import Combiner, Fusion
 from tilefw_amd.isa.constants import is_inline
 from tilefw_amd.isa.set import InstructionSet
+from tilefw_amd.machine.traits import instructions
 
 
 def _conditions(isa: InstructionSet) -> list[Fusion]:
@@ -219,9 +220,11 @@ _MIXED = (
 
 @cache
 def combiner(isa: InstructionSet, fusion: bool) -> Combiner:
-    """The table; without `fusion` every product and sum of floats is rounded by itself."""
+    """The table, as far as the chip has what it makes; without `fusion` every product and sum of floats is rounded by itself."""
     table: dict[str, list[Fusion]] = {}
+    has = instructions(isa).has
     contractions = (*_CONTRACTIONS, *_MIXED_CONTRACTIONS)
     for rewrite in (*_conditions(isa), *_LANES, *_LONGER, *_MIXED, *(contractions if fusion else ())):
-        table.setdefault(rewrite.outer, []).append(rewrite)
+        if has(rewrite.fused):
+            table.setdefault(rewrite.outer, []).append(rewrite)
     return Combiner(table, opposite=_opposite)

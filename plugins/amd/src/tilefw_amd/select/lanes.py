@@ -33,7 +33,7 @@ from tilefw_amd.select import atomics, operands, packing, program_order, shuffle
 from tilefw_amd.select.combine import combiner
 from tilefw_amd.select.matrix import multiply, of_rows
 from tilefw_amd.select.rules import integers, rules, uniform_rules
-from tilefw_amd.select.rules.removed import with_expansion
+from tilefw_amd.select.rules.preference import first_served
 
 
 @cache
@@ -86,7 +86,7 @@ class AmdLanes(LaneChip):
         self.steps = occupancy.steps(isa.chip)
         self.table = instructions(isa)
         self.rules = rules(isa.chip)
-        self.uniform_rules = uniform_rules()
+        self.uniform_rules = uniform_rules(isa.chip)
         self.combiner = combiner(isa, fusion)
 
     @property
@@ -96,7 +96,7 @@ class AmdLanes(LaneChip):
     def rule(self, key: str) -> Rule | None:
         """The row's rule, or core's expansion; both where the chip was made without instructions of its generation."""
         own = self.rules.get(key)
-        return super().rule(key) if own is None or not self.isa.chip.removed else with_expansion(own, self.expansion(key))
+        return super().rule(key) if own is None or not self.isa.chip.removed else first_served(own, self.expansion(key))
 
     # -- operands of rules
 
@@ -132,7 +132,8 @@ class AmdLanes(LaneChip):
         return packing.pack(code, bits, elements)
 
     def wide_product(self, code: Code, x: Element, y: Element) -> Element | None:
-        return integers.signed_product(code, x, y)
+        has = self.table.has("v_mad_i64_i32") or code.uniform(x, y)
+        return integers.signed_product(code, x, y) if has else None
 
     # -- what the launch leaves in registers and in the block of arguments
 

@@ -65,10 +65,15 @@ class _Shape:
     vcc: bool
 
 
+def _check_served(isa: InstructionSet, *opcodes: str) -> None:
+    for opcode in opcodes:
+        if opcode not in isa.forms_by_mnemonic:
+            raise PluginError(f"{isa.chip.name} has no {opcode}", code="TFW0512")
+
+
 @functools.cache
 def _shape(isa: InstructionSet, opcode: str) -> _Shape:
-    if opcode not in isa.forms_by_mnemonic:
-        raise PluginError(f"{isa.chip.name} has no {opcode}", code="TFW0512")
+    _check_served(isa, opcode)
     forms = [form for form in isa.forms_by_mnemonic[opcode] if not form.encoding.endswith(("sdwa", "dpp"))]
     short, long = forms[0], forms[-1]
     sources = tuple(_source(o) for o in long.operands if o.role == "source")
@@ -202,6 +207,7 @@ def scalar_operands(code: Code, opcode: str, operands: Sequence[Element | int]) 
 @functools.cache
 def _scalar_widths(isa: InstructionSet, opcode: str, count: int) -> tuple[int, ...]:
     """How many bits each operand of a scalar instruction or pseudo-instruction has."""
+    _check_served(isa, *(pseudo.opcodes(opcode) or (opcode,)))
     widths = pseudo.widths(isa, opcode)
     if widths:
         return widths

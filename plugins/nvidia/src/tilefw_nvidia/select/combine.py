@@ -12,6 +12,8 @@ from functools import cache
 
 from tilefw.api.machine import Operand
 from tilefw.api.simt import Addresses, Combiner, Fusion
+from tilefw_nvidia.chips import Chip
+from tilefw_nvidia.isa.set import instruction_set
 from tilefw_nvidia.select.rules import COMPARES
 
 _CONTRACTED = ("f32", "f64", "f16", "f16x2")
@@ -49,12 +51,14 @@ _ADDRESSES = Addresses("add.s64", ("ld.global", "st.global", "ld.volatile", "st.
 
 
 @cache
-def combiner(fusion: bool) -> Combiner:
-    """The table; without `fusion` every product and sum of floats is rounded by itself."""
+def combiner(chip: Chip, fusion: bool) -> Combiner:
+    """The table, as far as the chip has what it makes; without `fusion` every product and sum of floats is rounded by itself."""
+    instructions = instruction_set(chip)
     fused = [f for t in _CONTRACTED for f in _contractions(t)] if fusion else []
     table: dict[str, list[Fusion]] = {}
     for rewrite in (*_INTEGER, *_CONDITIONS, *fused):
-        table.setdefault(rewrite.outer, []).append(rewrite)
+        if instructions.opcode(rewrite.fused).exists:
+            table.setdefault(rewrite.outer, []).append(rewrite)
     return Combiner(table, _ADDRESSES, _opposite)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from functools import cache
 from typing import ClassVar
@@ -58,12 +59,20 @@ def description(chip: Chip) -> ChipDescription:
     copies = chip.copy_bytes if instructions.opcode("cp.async.ca.shared.global").exists else ()
     shuffles = all(instructions.opcode(f"shfl.sync.{mode}.b32").exists for mode in _SHUFFLES.values())
     return ChipDescription(
-        name="PTX", lanes=chip.lanes, pointer_bits=chip.pointer_bits, access_bytes=chip.access_bytes,
-        threads=chip.threads_per_workgroup, shared_bytes=chip.shared_bytes, shared_access_bytes=chip.access_bytes,
+        name="PTX", lanes=chip.lanes, pointer_bits=chip.pointer_bits, access_bytes=_widest(chip, "global"),
+        threads=chip.threads_per_workgroup, shared_bytes=chip.shared_bytes, shared_access_bytes=_widest(chip, "shared"),
         banks=chip.banks, bank_bytes=chip.bank_bytes, shuffles=shuffles,
         scan_shuffles=("up", "down") if shuffles else (), copy_bytes=copies,
         atoms=atoms(chip), fragment_loads=loads, registers=chip.registers_per_thread,
     )
+
+
+def _widest(chip: Chip, space: str) -> int:
+    """How many bytes an access of a space has at most: as far as the chip has every load and store of so many words."""
+    instructions, words = instruction_set(chip), chip.access_bytes // 4
+    opcodes = {count: [f"{verb}.{space}.v{count}.b32" for verb in ("ld", "st")] for count in (2, 4) if count <= words}
+    served = itertools.takewhile(lambda count: all(instructions.opcode(each).exists for each in opcodes[count]), opcodes)
+    return 4 * max(served, default=1)
 
 
 # The name by which emit declares the workgroup's shared memory.
@@ -85,7 +94,7 @@ class PtxChip(LaneChip):
         self.pointer_bits, self.access_bytes = facts.pointer_bits, facts.access_bytes
         self.atomics = atomics.served(chip)
         self.rules = rules(chip, fusion)
-        self.combiner = combiner(fusion)
+        self.combiner = combiner(chip, fusion)
 
     @property
     def description(self) -> ChipDescription:

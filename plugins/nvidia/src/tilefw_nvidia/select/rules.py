@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
+from tilefw.api.expand import BASE_ROWS
 from tilefw.api.simt import Code, Const, Element, Rule, alias, template
 from tilefw_nvidia.chips import Chip
 from tilefw_nvidia.isa.set import instruction_set
@@ -85,14 +86,25 @@ def _one(opcode: str, form: str) -> Emits:
     return Emits((opcode,), template(opcode, form))
 
 
+# By row: what serves where the chip lacks the preferred instruction.
+_OTHERWISE = {"divf.f32": (_one("div.rn.f32", "w32"),), "sqrt.f32": (_one("sqrt.rn.f32", "w32"),)}
+
+
 @cache
 def rules(chip: Chip, fusion: bool) -> Mapping[str, Rule]:
-    """The chip's rules; without `fusion` adds and multiplications are `.rn`, which ptxas never contracts to fma."""
+    """The chip's rules; without `fusion` adds and multiplications are `.rn`, which ptxas never contracts to fma.
+
+    A row of the base set stays in any case, as core has no expansion of it: what the chip lacks is then told as it is emitted.
+    """
     instructions = instruction_set(chip)
     table = _arithmetic(fusion) | _selects() | _casts() | _small_casts()
-    return {
-        row: emits.rule for row, emits in table.items() if all(instructions.opcode(opcode).exists for opcode in emits.opcodes)
-    }
+    found: dict[str, Rule] = {}
+    for row, preferred in table.items():
+        listed = (preferred, *_OTHERWISE.get(row, ()))
+        served = next((each for each in listed if all(instructions.opcode(opcode).exists for opcode in each.opcodes)), None)
+        if served is not None or row in BASE_ROWS:
+            found[row] = (served or preferred).rule
+    return found
 
 
 def _arithmetic(fusion: bool) -> Table:

@@ -46,6 +46,6 @@ def rules(chip: Chip) -> Mapping[str, Rule]:
 
 
 @cache
-def uniform_rules() -> Mapping[str, Rule]:
+def uniform_rules(chip: Chip) -> Mapping[str, Rule]:
     """The rules for values in scalar registers alone."""
-    return uniform.rules()
+    return uniform.rules(chip)

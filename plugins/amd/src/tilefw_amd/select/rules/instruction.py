@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tilefw.api.machine import Slice
 from tilefw.api.simt import Code, Const, Element, Rule
+from tilefw_amd.select.operands import instruction_set_of
 from tilefw_amd.select.operands import scalar as emit_scalar
 from tilefw_amd.select.operands import vector as emit
 
@@ -32,10 +33,12 @@ def is_single(code: Code, element: Element) -> bool:
 
 
 def either_order(opcode: str, other: str, form: str) -> Rule:
-    """`other` is the instruction with its sources exchanged."""
+    """`other` is the instruction with its sources exchanged; a chip that was made without one of the two takes the other."""
 
     def rule(code: Code, x: Element, y: Element) -> Slice:
-        if is_single(code, y) and not is_single(code, x):
+        served = instruction_set_of(code).forms_by_mnemonic
+        wanted = is_single(code, y) and not is_single(code, x)
+        if other in served if wanted else opcode not in served:
             return emit(code, other, form, y, x)
         return emit(code, opcode, form, x, y)
 

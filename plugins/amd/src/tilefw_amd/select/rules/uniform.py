@@ -3,6 +3,8 @@
 CDNA3 ISA, "SOP1", "SOP2", "SOPC". Comparisons leave their result in SCC; as a value it is a lane mask of 64 bits, 0 or -1
 (`machine.pseudo`). Scalars of 8 and 16 bits leave the bits above undefined, as those of lanes do. There is no scalar float
 arithmetic: floats of scalars are values of lanes.
+
+Where a chip was made without an instruction, lanes compute the value, all of them alike, and the first lane's is read back.
 """
 
 from __future__ import annotations
@@ -11,8 +13,10 @@ from functools import partial
 
 from tilefw.api.machine import Slice
 from tilefw.api.simt import Code, Const, Element, Rule, alias
+from tilefw_amd.chips import Chip
 from tilefw_amd.select.operands import scalar as emit
 from tilefw_amd.select.rules.instruction import BITS, halves, i32, joined, scalar
+from tilefw_amd.select.rules.preference import first_served
 
 _FORM = {"i1": "ui1", "i8": "ue8", "i16": "ue16", "i32": "uw32", "i64": "uw64"}
 _WORDS = {
@@ -39,7 +43,20 @@ _SHIFTS = {
 }
 
 
-def rules() -> dict[str, Rule]:
+def rules(chip: Chip) -> dict[str, Rule]:
+    """The rules; on a chip that was made without instructions of its generation with those of lanes behind them."""
+    table = _scalar_rules()
+    return {key: first_served(rule, partial(_by_lanes, key)) for key, rule in table.items()} if chip.removed else table
+
+
+def _by_lanes(key: str, code: Code, *operands: Element) -> Element:
+    """What the row's rule for lanes makes of values that are equal in all lanes, in scalar registers."""
+    rule = code.chip.rule(key)
+    assert rule is not None  # every row of this table is a row of lanes
+    return code.chip.uniform(code, "", rule(code, *operands))
+
+
+def _scalar_rules() -> dict[str, Rule]:
     table: dict[str, Rule] = {f"{row}.i32": scalar(opcode, "uw32") for row, opcode in _WORDS.items()}
     table |= {f"{row}.{t}": scalar(_WORDS[row], _FORM[t]) for row in _LOW_BITS for t in ("i8", "i16")}
     table |= {f"{row}.i64": scalar(opcode, "uw64") for row, opcode in _WIDE.items()}
