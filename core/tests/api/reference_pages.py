@@ -138,8 +138,8 @@ def _member(owner: Any, name: str, kind: str) -> str:
     """A line for a method, property, annotated attribute or function of a module, with all that is said of it."""
     kind = kind.removeprefix("abstract ")
     form = {"property": "", "(": kind}.get(kind if kind == "property" else kind[:1], f": {kind}")
-    said = inspect.getdoc(inspect.getattr_static(owner, name, None)) if form != f": {kind}" and name != "__init__" else ""
-    body = (said or "").replace("\n", "\n  ").replace("\n  \n", "\n\n")
+    said = surface.member_documentation(owner, name) if form != f": {kind}" and name != "__init__" else ""
+    body = said.replace("\n", "\n  ").replace("\n  \n", "\n\n")
     return f"- `{name}{form}`" + (f": {body}" if body else "")
 
 

@@ -117,13 +117,26 @@ def _field(field: dataclasses.Field[Any]) -> str:
     return f"{_plain(str(field.type))}{default}{made}"
 
 
+def member_documentation(owner: Any, name: str) -> str:
+    """The docstring of a class's or module's member; of one without the one that it overrides has; "" for none."""
+    listed = owner.__mro__ if inspect.isclass(owner) else (owner,)
+    said = (inspect.getdoc(vars(each)[name]) for each in listed if name in vars(each))
+    return next(filter(None, said), "")
+
+
+def is_callable_or_property(kind: str) -> bool:
+    """Whether a member, as `members_of` tells it, is a method or a property, and no annotated attribute."""
+    return kind == "property" or kind.removeprefix("abstract ").startswith("(")
+
+
 def _members(cls: type, fields: Facts) -> Iterator[tuple[str, str]]:
     """Public methods, properties and annotated attributes that a class itself has; the constructor of one without fields."""
     for name, value in vars(cls).items():
         constructor = name == "__init__" and not dataclasses.is_dataclass(cls)
-        if name in fields or name == "get_irdl_definition" or (name.startswith("_") and not constructor):
-            continue
         raw = value.__func__ if isinstance(value, classmethod | staticmethod) else value
+        made = str(getattr(raw, "__module__", "")).partition(".")[0] == "xdsl"  # put into the class by its decorator
+        if made or name in fields or (name.startswith("_") and not constructor):
+            continue
         if inspect.isfunction(raw):
             abstract = "abstract " if getattr(raw, "__isabstractmethod__", False) else ""
             yield name, abstract + signature(raw)

@@ -6,6 +6,7 @@ import copy
 import inspect
 import json
 import sys
+from importlib import import_module
 from pathlib import Path
 
 from tilefw.api.machine import InstructionTraits, SpillModel
@@ -63,6 +64,19 @@ def test_every_name_is_documented() -> None:
         f"{module}.{name}" for module in surface.MODULES for name in surface.names_of(module)
         if recorded.get(module, {}).get(name, {}).get("kind") != "xdsl" and not surface.documentation(module, name)
     ] == []
+
+
+def test_every_method_and_property_is_documented() -> None:
+    classes = {
+        value for module in surface.MODULES for name in surface.names_of(module)
+        if inspect.isclass(value := getattr(import_module(module), name)) and value.__module__.partition(".")[0] == "tilefw"
+    }
+    members = [
+        (cls, name) for cls in classes for name, kind in surface.members_of(cls).items()
+        if name != "__init__" and surface.is_callable_or_property(kind)
+    ]
+    assert len(members) > 500
+    assert sorted(f"{cls.__name__}.{name}" for cls, name in members if not surface.member_documentation(cls, name)) == []
 
 
 def test_each_kind_of_change_is_seen() -> None:

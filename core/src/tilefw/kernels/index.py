@@ -66,6 +66,7 @@ class KernelInfo:
 
     @property
     def defaults(self) -> dict[str, Any]:
+        """The default of every parameter, by name, in the order of a listing."""
         return {p.name: p.default for p in self.parameters}
 
 

@@ -43,6 +43,7 @@ class Launch:
     keywords: Mapping[str, Any] = field(default_factory=dict)
 
     def buffer(self, name: str) -> Buffer:
+        """The argument of that name, which is a buffer; raises KeyError where there is no such argument."""
         buffer = self.arguments[name]
         assert isinstance(buffer, Buffer), f"argument {name!r} is not a buffer"
         return buffer
@@ -68,6 +69,7 @@ class KernelSpec:
 
     @property
     def info(self) -> KernelInfo:
+        """The kernel's `own` description where it has one, else its row in the library's table."""
         return KERNELS[self.name] if self.own is None else self.own
 
     def resolve(self, given: Parameters) -> dict[str, Any]:

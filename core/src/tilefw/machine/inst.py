@@ -201,5 +201,6 @@ class Function:
         return block
 
     def insts(self) -> Iterator[Inst]:
+        """Every instruction, block by block, in order."""
         for block in self.blocks:
             yield from block.insts

@@ -58,6 +58,7 @@ class Registers:
 
     @property
     def bits(self) -> int:
+        """The width of all parts together."""
         return sum(part.bits for part in self.parts)
 
 

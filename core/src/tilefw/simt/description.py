@@ -140,10 +140,12 @@ class LaneMachine:
 
     @property
     def lanes(self) -> int:
+        """Lanes of a wave."""
         return self.chip.lanes
 
     @property
     def threads(self) -> int:
+        """Lanes of all waves of the workgroup."""
         return self.chip.lanes * self.waves
 
     @property
@@ -154,4 +156,5 @@ class LaneMachine:
 
     @property
     def access_bytes(self) -> int:
+        """Bytes of the widest access of a lane to global memory."""
         return self.chip.access_bytes

@@ -45,6 +45,7 @@ class PtrType(ParametrizedAttribute, TypeAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        """Read `<element>` or `<element, space>` behind the type's name."""
         with parser.in_angle_brackets():
             element = parser.parse_type()
             space = cls._GLOBAL

@@ -35,6 +35,7 @@ class Fragment:
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Rows and columns of one block, in elements."""
         return 1 << len(self.rows), 1 << len(self.columns)
 
     @property
@@ -56,10 +57,12 @@ class BitMap:
 
     @staticmethod
     def of(**bits: str) -> BitMap:
+        """The map with an input bit for each output bit: `l0="r0"` takes lane bit 0 of the output from register bit 0."""
         return BitMap(tuple(sorted(bits.items())))
 
     @property
     def output_register_bits(self) -> int:
+        """How many bits the index of an output register has: 2 for four registers."""
         return sum(1 for output, _ in self.bits if output[0] == "r")
 
 

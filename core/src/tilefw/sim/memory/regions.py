@@ -148,6 +148,7 @@ class GlobalMemory:
 
     @property
     def limit(self) -> int:
+        """How many bytes all regions may have together."""
         return self._limit
 
     def allocate(self, size: int, *, label: str = "", readonly: bool = False, element: str = "") -> int:

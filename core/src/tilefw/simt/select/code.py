@@ -334,4 +334,5 @@ class Code:
         return self.block
 
     def i32(self, value: int) -> Const:
+        """A literal of 32 bits: `value` modulo 2^32."""
         return Const("i32", value & _MASK32)

@@ -147,6 +147,7 @@ class AtomicOp(Ordered, PointerAccess):
         raise NotImplementedError
 
     def print(self, printer: Printer) -> None:
+        """Write the operands, properties and types behind the op's name."""
         printer.print_string("".join(f" {word}" for word in self._words()))
         self._print_address(printer)
         for value in self.values:
@@ -244,6 +245,7 @@ class AtomicRmwOp(AtomicOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Read what `print` writes; the parser raises its ParseError where the text is something else."""
         kind = _parse_word(parser, "kind", tuple(KINDS))
         order = _parse_word(parser, "order", ORDERS)
         scope = _parse_word(parser, "scope", SCOPES)
@@ -293,6 +295,7 @@ class AtomicCasOp(AtomicOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Read what `print` writes; the parser raises its ParseError where the text is something else."""
         order = _parse_word(parser, "order", ORDERS)
         scope = _parse_word(parser, "scope", SCOPES)
         (pointer, offsets, compare, value, mask), attributes = _parse_access(parser, 2)

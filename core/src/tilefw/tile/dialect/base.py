@@ -34,6 +34,7 @@ class TileOp(Operation):
         return self.results[0]
 
     def verify_(self) -> None:
+        """Raise VerifyException for a wrong number of operands or results, an unknown property, or a `problem`."""
         if self.operand_count is not None and len(self._operands) != self.operand_count:
             raise VerifyException(f"{self.name} takes {self.operand_count} operands, got {len(self._operands)}")
         if self.result_count is not None and len(self.results) != self.result_count:

@@ -164,6 +164,7 @@ class LoadBlockOp(BlockAccess):
         return f"other is {tail[0].type}, expected {self.block_type}" if tail and tail[0].type != self.block_type else None
 
     def print(self, printer: Printer) -> None:
+        """Write the operands, properties and types behind the op's name."""
         printer.print_string(" ")
         printer.print_operand(self.base)
         self._print_block(printer)
@@ -174,6 +175,7 @@ class LoadBlockOp(BlockAccess):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Read what `print` writes; the parser raises its ParseError where the text is something else."""
         base = parser.parse_unresolved_operand()
         offsets, strides, bounds, checks = parse_block(parser)
         other = parse_optional_after(parser, "other")
@@ -221,6 +223,7 @@ class StoreBlockOp(BlockAccess):
         return None if len(self._tail()) == 1 else f"has one value after the indices, got {len(self._tail())}"
 
     def print(self, printer: Printer) -> None:
+        """Write the operands, properties and types behind the op's name."""
         printer.print_string(" ")
         printer.print_list((self.base, self.value), printer.print_operand)
         self._print_block(printer)
@@ -228,6 +231,7 @@ class StoreBlockOp(BlockAccess):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Read what `print` writes; the parser raises its ParseError where the text is something else."""
         base = parser.parse_unresolved_operand()
         parser.parse_punctuation(",")
         value = parser.parse_unresolved_operand()

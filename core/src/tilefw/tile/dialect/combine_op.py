@@ -49,12 +49,14 @@ class CombineReturnOp(TileOp):
         return None if fits else f"ends the function of a {self.name.removesuffix('_return')} only"
 
     def print(self, printer: Printer) -> None:
+        """Write the operands, properties and types behind the op's name."""
         printer.print_string(" ")
         printer.print_list(self._operands, printer.print_operand)
         print_types(printer, self.attributes, self.operand_types)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Read what `print` writes; the parser raises its ParseError where the text is something else."""
         position = parser.pos
         unresolved = parse_operands(parser)
         attributes, found = parse_types_at_end(parser)
@@ -149,6 +151,7 @@ class CombineOp(TileOp):
         return None if found == wanted else f"the results are {_listed(wanted)}, got {_listed(found)}"
 
     def print(self, printer: Printer) -> None:
+        """Write the operands, properties and types behind the op's name."""
         printer.print_string(" ")
         printer.print_list(self._operands, printer.print_operand)
         printer.print_string(f" axis {self.axis}")
@@ -167,6 +170,7 @@ class CombineOp(TileOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Read what `print` writes; the parser raises its ParseError where the text is something else."""
         position = parser.pos
         unresolved = parse_operands(parser)
         parser.parse_keyword("axis")

@@ -60,12 +60,14 @@ class ConstantOp(TileOp):
         return None
 
     def print(self, printer: Printer) -> None:
+        """Write the operands, properties and types behind the op's name."""
         type = self.results[0].type
         printer.print_string(f" {literal_text(self.literal, type)}")
         print_types(printer, self.attributes, [type])
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Read what `print` writes; the parser raises its ParseError where the text is something else."""
         position = parser.pos
         value = parse_literal(parser)
         attributes, type = parse_type_at_end(parser)

@@ -77,6 +77,7 @@ class CopyBlockOp(BlockAccess):
         return view_problem(tail[0], ring=False) or _when_problem(self.when)
 
     def print(self, printer: Printer) -> None:
+        """Write the operands, properties and types behind the op's name."""
         printer.print_string(" ")
         printer.print_operand(self.base)
         printer.print_string(" to ")
@@ -87,6 +88,7 @@ class CopyBlockOp(BlockAccess):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Read what `print` writes; the parser raises its ParseError where the text is something else."""
         base = parser.parse_unresolved_operand()
         parser.parse_keyword("to")
         view = parser.parse_unresolved_operand()
@@ -148,6 +150,7 @@ class CopyOp(PointerAccess):
         return None if held == value_type else f"the buffer holds {held}, expected {value_type}"
 
     def print(self, printer: Printer) -> None:
+        """Write the operands, properties and types behind the op's name."""
         self._print_address(printer)
         printer.print_string(" to ")
         printer.print_operand(self.view)
@@ -161,6 +164,7 @@ class CopyOp(PointerAccess):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Read what `print` writes; the parser raises its ParseError where the text is something else."""
         pointer, offsets = parse_address(parser)
         parser.parse_keyword("to")
         view = parser.parse_unresolved_operand()

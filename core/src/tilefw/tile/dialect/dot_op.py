@@ -96,6 +96,7 @@ class DotOp(TileOp):
         return "unsigned operands are i8" if self.unsigned and element != types.i8 else None
 
     def print(self, printer: Printer) -> None:
+        """Write the operands, properties and types behind the op's name."""
         printer.print_string(" ")
         printer.print_list(self._operands, printer.print_operand)
         if self.input_precision != "ieee":
@@ -106,6 +107,7 @@ class DotOp(TileOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Read what `print` writes; the parser raises its ParseError where the text is something else."""
         position = parser.pos
         unresolved = parse_operands(parser)
         precision = next((word for word in INPUT_PRECISIONS if parser.parse_optional_keyword(word)), "ieee")

@@ -188,6 +188,7 @@ class DotScaledOp(DotOp):
         return f"both operands have as many scales along K, got {left.groups} and {right.groups}"
 
     def print(self, printer: Printer) -> None:
+        """Write the operands, properties and types behind the op's name."""
         for operand in (self.left, self.right):
             printer.print_string(" ")
             printer.print_operand(operand.value)
@@ -203,6 +204,7 @@ class DotScaledOp(DotOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Read what `print` writes; the parser raises its ParseError where the text is something else."""
         position = parser.pos
         a, b = _parse_factor(parser), _parse_factor(parser)
         acc = parser.parse_unresolved_operand()

@@ -52,6 +52,7 @@ class ElementwiseOp(Operation):
         return "rtz" if self.properties.get("rounding") == _ROUNDINGS["rtz"] else "rtne"
 
     def print(self, printer: Printer) -> None:
+        """Write the operands, properties and types behind the op's name."""
         printer.print_string(" ")
         printer.print_list(self.operands, printer.print_operand)
         if self.rounding != "rtne":
@@ -65,6 +66,7 @@ class ElementwiseOp(Operation):
 
     @classmethod
     def parse(cls, parser: Parser) -> ElementwiseOp:
+        """Read what `print` writes; the parser raises its ParseError where the text is something else."""
         unresolved = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
         row = cls.row
         rounding = parser.parse_optional_keyword("rtz") if row.rounding else None
@@ -87,6 +89,7 @@ class ElementwiseOp(Operation):
         return cls.create(operands=values, result_types=[result], properties=properties, attributes=attributes)
 
     def verify_(self) -> None:
+        """Raise VerifyException for operands, a result or properties that the row does not have."""
         row = self.row
         operands = self._operands
         if len(operands) != len(row.operands):

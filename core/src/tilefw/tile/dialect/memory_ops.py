@@ -216,6 +216,7 @@ class LoadOp(PointerAccess):
         return self.result_problem(value_type)
 
     def print(self, printer: Printer) -> None:
+        """Write the operands, properties and types behind the op's name."""
         self._print_address(printer)
         for word, value in (("mask", self.mask), ("other", self.other)):
             if value is not None:
@@ -225,6 +226,7 @@ class LoadOp(PointerAccess):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Read what `print` writes; the parser raises its ParseError where the text is something else."""
         pointer, offsets = parse_address(parser)
         mask = parse_optional_after(parser, "mask")
         other = parse_optional_after(parser, "other")
@@ -273,6 +275,7 @@ class StoreOp(PointerAccess):
         return None if self.value.type == value_type else f"the value is {self.value.type}, expected {value_type}"
 
     def print(self, printer: Printer) -> None:
+        """Write the operands, properties and types behind the op's name."""
         self._print_address(printer)
         printer.print_string(", ")
         printer.print_operand(self.value)
@@ -283,6 +286,7 @@ class StoreOp(PointerAccess):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Read what `print` writes; the parser raises its ParseError where the text is something else."""
         pointer, offsets = parse_address(parser)
         parser.parse_punctuation(",")
         value = parser.parse_unresolved_operand()
@@ -314,9 +318,11 @@ class BarrierOp(TileOp):
         super().__init__()
 
     def print(self, printer: Printer) -> None:
+        """Write the operands, properties and types behind the op's name."""
         printer.print_op_attributes(self.attributes)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Read what `print` writes; the parser raises its ParseError where the text is something else."""
         return cls.create(attributes=parser.parse_optional_attr_dict())
 

@@ -64,11 +64,13 @@ class IotaOp(TileOp):
         return self.result_problem(types.tile((end - start,), types.i32))
 
     def print(self, printer: Printer) -> None:
+        """Write the operands, properties and types behind the op's name."""
         printer.print_string(f" {self.start} to {self.end}")
         printer.print_op_attributes(self.attributes)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Read what `print` writes; the parser raises its ParseError where the text is something else."""
         position = parser.pos
         start = parser.parse_integer(allow_boolean=False)
         parser.parse_keyword("to")
@@ -101,11 +103,13 @@ class _GridOp(TileOp):
         return self.result_problem(types.i32)
 
     def print(self, printer: Printer) -> None:
+        """Write the operands, properties and types behind the op's name."""
         printer.print_string(f" {self.axis}")
         printer.print_op_attributes(self.attributes)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Read what `print` writes; the parser raises its ParseError where the text is something else."""
         position = parser.pos
         axis = parser.parse_integer(allow_boolean=False)
         if not 0 <= axis < AXES:
@@ -161,12 +165,14 @@ class AddPtrOp(TileOp):
         return self.result_problem(pointer)
 
     def print(self, printer: Printer) -> None:
+        """Write the operands, properties and types behind the op's name."""
         printer.print_string(" ")
         printer.print_list(self._operands, printer.print_operand)
         print_types(printer, self.attributes, self.operand_types)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Read what `print` writes; the parser raises its ParseError where the text is something else."""
         pointer = parser.parse_unresolved_operand()
         parser.parse_punctuation(",")
         offset = parser.parse_unresolved_operand()

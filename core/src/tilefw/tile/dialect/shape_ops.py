@@ -47,12 +47,14 @@ class _ShapeOp(_OneSourceOp):
         super().__init__(operands=[value], result_types=[result])
 
     def print(self, printer: Printer) -> None:
+        """Write the operands, properties and types behind the op's name."""
         self._print_source(printer)
         printer.print_string(" to ")
         printer.print_attribute(self.results[0].type)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Read what `print` writes; the parser raises its ParseError where the text is something else."""
         source = parser.parse_unresolved_operand()
         attributes, type = parse_type_at_end(parser)
         value = parser.resolve_operand(source, type)
@@ -180,10 +182,12 @@ class AxisOp(_OneSourceOp):
         return self.result_problem(self.result_type(self.source.type, self.axis))
 
     def print(self, printer: Printer) -> None:
+        """Write the operands, properties and types behind the op's name."""
         self._print_source(printer, f" axis {self.axis}")
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Read what `print` writes; the parser raises its ParseError where the text is something else."""
         source = parser.parse_unresolved_operand()
         parser.parse_keyword("axis")
         axis = parser.parse_integer(allow_negative=False)
@@ -276,10 +280,12 @@ class TransOp(_OneSourceOp):
         return self.result_problem(self._result(self.source.type, self.order))
 
     def print(self, printer: Printer) -> None:
+        """Write the operands, properties and types behind the op's name."""
         self._print_source(printer, f" {list(self.order)}")
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Read what `print` writes; the parser raises its ParseError where the text is something else."""
         source = parser.parse_unresolved_operand()
         position = parser.pos
         order = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
@@ -329,12 +335,14 @@ class JoinOp(StructuralOp):
         return self.result_problem(self._result(left))
 
     def print(self, printer: Printer) -> None:
+        """Write the operands, properties and types behind the op's name."""
         printer.print_string(" ")
         printer.print_list(self._operands, printer.print_operand)
         print_types(printer, self.attributes, [self._operands[0].type])
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Read what `print` writes; the parser raises its ParseError where the text is something else."""
         left = parser.parse_unresolved_operand()
         parser.parse_punctuation(",")
         right = parser.parse_unresolved_operand()
@@ -381,10 +389,12 @@ class SplitOp(_OneSourceOp):
         return None if found == wanted else f"the results are {wanted}, got {found}"
 
     def print(self, printer: Printer) -> None:
+        """Write the operands, properties and types behind the op's name."""
         self._print_source(printer)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Read what `print` writes; the parser raises its ParseError where the text is something else."""
         source = parser.parse_unresolved_operand()
         attributes, type = parse_type_at_end(parser)
         op = cls(parser.resolve_operand(source, type))

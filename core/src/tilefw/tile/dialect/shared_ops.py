@@ -47,10 +47,12 @@ class AllocSharedOp(TileOp):
         return None if isinstance(type, SharedType) else f"gives a shared buffer, got {type}"
 
     def print(self, printer: Printer) -> None:
+        """Write the operands, properties and types behind the op's name."""
         print_types(printer, self.attributes, [self.results[0].type])
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Read what `print` writes; the parser raises its ParseError where the text is something else."""
         attributes, type = parse_type_at_end(parser)
         return cls.create(result_types=[type], attributes=attributes)
 
@@ -99,6 +101,7 @@ class SlotOp(TileOp):
         return self.result_problem(shared_type_of(self.ring).view)
 
     def print(self, printer: Printer) -> None:
+        """Write the operands, properties and types behind the op's name."""
         printer.print_string(" ")
         printer.print_operand(self.ring)
         printer.print_string("[")
@@ -108,6 +111,7 @@ class SlotOp(TileOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Read what `print` writes; the parser raises its ParseError where the text is something else."""
         ring = parser.parse_unresolved_operand()
         parser.parse_punctuation("[")
         index = parser.resolve_operand(parser.parse_unresolved_operand(), types.i32)
@@ -133,10 +137,12 @@ class CommitOp(TileOp):
         super().__init__()
 
     def print(self, printer: Printer) -> None:
+        """Write the operands, properties and types behind the op's name."""
         printer.print_op_attributes(self.attributes)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Read what `print` writes; the parser raises its ParseError where the text is something else."""
         return cls.create(attributes=parser.parse_optional_attr_dict())
 
 
@@ -161,11 +167,13 @@ class WaitOp(TileOp):
         return None if self.pending >= 0 else f"waits for all but a number of groups of at least 0, got {self.pending}"
 
     def print(self, printer: Printer) -> None:
+        """Write the operands, properties and types behind the op's name."""
         printer.print_string(f" {self.pending}")
         printer.print_op_attributes(self.attributes)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Read what `print` writes; the parser raises its ParseError where the text is something else."""
         op = cls(parser.parse_integer(allow_negative=False))
         op.attributes = parser.parse_optional_attr_dict()
         return op
@@ -191,12 +199,14 @@ class LoadSharedOp(TileOp):
         return view_problem(self.view, ring=False) or self.result_problem(shared_type_of(self.view).tile)
 
     def print(self, printer: Printer) -> None:
+        """Write the operands, properties and types behind the op's name."""
         printer.print_string(" ")
         printer.print_operand(self.view)
         print_types(printer, self.attributes, [self.view.type])
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Read what `print` writes; the parser raises its ParseError where the text is something else."""
         view = parser.parse_unresolved_operand()
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
@@ -234,12 +244,14 @@ class StoreSharedOp(TileOp):
         return None if self.value.type == held else f"the value is {self.value.type}, expected {held}"
 
     def print(self, printer: Printer) -> None:
+        """Write the operands, properties and types behind the op's name."""
         printer.print_string(" ")
         printer.print_list((self.view, self.value), printer.print_operand)
         print_types(printer, self.attributes, [self.view.type])
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Read what `print` writes; the parser raises its ParseError where the text is something else."""
         view = parser.parse_unresolved_operand()
         parser.parse_punctuation(",")
         value = parser.parse_unresolved_operand()

@@ -198,11 +198,7 @@ class AmdLanes(LaneChip):
         return shuffles.shuffle(code, mode, value, lanes)
 
     def uniform(self, code: Code, form: str, value: Element) -> Element:
-        if isinstance(value, Const) or value.reg.cls == "s":
-            return value
-        if value.reg.cls == "m":  # all lanes or none
-            return code.inst("move.s", "ui1", value)
-        return packing.joined(code, [code.inst("v_readfirstlane_b32", "uw32", value.part(i)) for i in range(value.count)])
+        return packing.in_scalars(code, value)
 
     def atom(self, code: Code, atom: MatrixAtom, a: Registers, b: Registers, c: Registers, d: Sequence[Slice]) -> None:
         multiply(code, atom, a, b, c, d)

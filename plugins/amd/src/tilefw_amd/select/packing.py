@@ -57,6 +57,15 @@ def joined(code: Code, words: Sequence[Element]) -> Slice:
     return code.tuple(words, "s" if code.uniform(*words) else "v")
 
 
+def in_scalars(code: Code, value: Element) -> Element:
+    """A value that is equal in all lanes, in scalar registers."""
+    if isinstance(value, Const) or value.reg.cls == "s":
+        return value
+    if value.reg.cls == "m":  # all lanes or none
+        return code.inst("move.s", "ui1", value)
+    return joined(code, [code.inst("v_readfirstlane_b32", "uw32", value.part(i)) for i in range(value.count)])
+
+
 _Part = tuple[Element, int]  # a register and which of its bytes or halves
 
 

@@ -15,6 +15,7 @@ from tilefw.api.machine import Slice
 from tilefw.api.simt import Code, Const, Element, Rule, alias
 from tilefw_amd.chips import Chip
 from tilefw_amd.select.operands import scalar as emit
+from tilefw_amd.select.packing import in_scalars
 from tilefw_amd.select.rules.instruction import BITS, halves, i32, joined, scalar
 from tilefw_amd.select.rules.preference import first_served
 
@@ -53,7 +54,7 @@ def _by_lanes(key: str, code: Code, *operands: Element) -> Element:
     """What the row's rule for lanes makes of values that are equal in all lanes, in scalar registers."""
     rule = code.chip.rule(key)
     assert rule is not None  # every row of this table is a row of lanes
-    return code.chip.uniform(code, "", rule(code, *operands))
+    return in_scalars(code, rule(code, *operands))
 
 
 def _scalar_rules() -> dict[str, Rule]:
