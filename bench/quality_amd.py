@@ -27,7 +27,7 @@ import loops
 from library import GFX942, GFX950, Chip, Work, tilefw_artifact, triton_compiled
 from measure import verdict
 from quality import HIDDEN_POINTERS, run
-from works import amd_works
+from works import amd_works, scaled_matmuls
 
 from tilefw.api.errors import InternalError, KernelError
 
@@ -56,7 +56,12 @@ class Figures:
 
 
 def measure() -> str:
-    return "\n\n".join(table(chip, amd_works()) for chip in CHIPS.values())
+    return "\n\n".join(table(chip, works_of(chip)) for chip in CHIPS.values())
+
+
+def works_of(chip: Chip) -> tuple[Work, ...]:
+    """The works of a chip: products with scales only where it has instructions for them."""
+    return (*amd_works(), *(scaled_matmuls() if chip is GFX950 else ()))
 
 
 def table(chip: Chip, works: Iterable[Work], save: Path | None = None) -> str:
@@ -204,7 +209,7 @@ def main() -> None:
     parser.add_argument("--save", type=Path, metavar="DIR", help="write listings and loops there")
     parser.add_argument("--chip", choices=CHIPS, default="gfx942")
     args = parser.parse_args()
-    works = [w for w in amd_works() if all(word in w.shown for word in args.words)]
+    works = [w for w in works_of(CHIPS[args.chip]) if all(word in w.shown for word in args.words)]
     print(table(CHIPS[args.chip], works, args.save))
 
 

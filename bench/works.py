@@ -36,6 +36,14 @@ def attention(head: int, block: tuple[int, int], warps: int, causal: bool, queri
     return Work("attention", {"heads": 1, "queries": queries, "keys": keys, **options}, label=label)
 
 
+def scaled_matmul(block: Block, formats: tuple[str, str], warps: int, stages: int = 2) -> Work:
+    """Two blocks by two and four steps of elements in formats with scales."""
+    m, n, k = block
+    (a, b), label = formats, f"{m}x{n}x{k}, {warps} warps, {stages} stages, {' by '.join(formats)}"
+    options = {"a_format": a, "b_format": b, "block_m": m, "block_n": n, "block_k": k, "num_warps": warps, "num_stages": stages}
+    return Work("block_scaled_matmul", {"m": 2 * m, "n": 2 * n, "k": 4 * k, **options}, label=f"block_scaled_matmul {label}")
+
+
 def matmuls() -> Iterator[Work]:
     for block, stages in product(MATMUL_BLOCKS, (1, 2, 3, 4)):
         yield matmul(block, 4, stages)
@@ -86,6 +94,16 @@ def amd_matmuls() -> Iterator[Work]:
         yield matmul((128, 128, 32), 4, 2, **more)
     yield matmul((64, 64, 32), 4, 2, dtype="fp32", input_precision="ieee")
     yield matmul((64, 64, 32), 4, 2, dtype="fp64")
+
+
+def scaled_matmuls() -> Iterator[Work]:
+    """MXFP4, MXFP8 and both, where they have instructions of their own."""
+    for formats in (("e2m1", "e2m1"), ("e4m3", "e4m3"), ("e4m3", "e2m1")):
+        yield scaled_matmul((256, 256, 64), formats, 8)
+        yield scaled_matmul((128, 128, 64), formats, 4)
+        yield scaled_matmul((128, 128, 128), formats, 4)
+        yield scaled_matmul((64, 64, 256), formats, 4)
+    yield scaled_matmul((256, 256, 256), ("e2m1", "e2m1"), 8)
 
 
 def amd_works() -> tuple[Work, ...]:
