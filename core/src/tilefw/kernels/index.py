@@ -292,6 +292,16 @@ _TABLE = (
         _block(64, "block_m", "queries of one program"), _block(32, "block_n", "keys of one tile"),
         _NUM_WARPS, _stages(2), _inputs(*ROWS),
     )),
+    KernelInfo("fp8_attention", "softmax(q @ kᵀ · scales) @ v of 8-bit floats with a scale for each head, and its log-sum-exp", (
+        ParameterInfo("batch", 1, "sequences", least=1), ParameterInfo("heads", 2, "heads of queries", least=1),
+        ParameterInfo("kv_heads", 1, "heads of keys and values, each for as many heads of queries", least=1),
+        ParameterInfo("queries", 150, "queries", least=1), ParameterInfo("keys", 160, "keys", least=1),
+        ParameterInfo("head_size", 64, "elements of a head", tuple(range(16, 129, 8))),
+        ParameterInfo("causal", True, "a query sees no later key"), _dtype("fp8e4nv", ("fp8e4nv", "fp8e5")),
+        ParameterInfo("result", "fp16", "element type of out", ("fp16", "bf16", "fp32")),
+        _block(64, "block_m", "queries of one program"), _block(64, "block_n", "keys of one tile"),
+        _NUM_WARPS, _stages(2), _inputs(*ROWS),
+    )),
     KernelInfo("cross_entropy", "loss and log-sum-exp of logits by label, with smoothing; ignored labels give 0", (
         ParameterInfo("rows", 30, "rows", least=1), ParameterInfo("classes", 1000, "logits of a row", least=1), _dtype("fp32"),
         _dtype("int64", ("int32", "int64"), "label_dtype", "element type of the labels"),
