@@ -297,7 +297,7 @@ _TABLE = (
         ParameterInfo("kv_heads", 1, "heads of keys and values, each for as many heads of queries", least=1),
         ParameterInfo("queries", 150, "queries", least=1), ParameterInfo("keys", 160, "keys", least=1),
         ParameterInfo("head_size", 64, "elements of a head", tuple(range(16, 129, 8))),
-        ParameterInfo("causal", True, "a query sees no later key"), _dtype("fp8e4nv", ("fp8e4nv", "fp8e5")),
+        ParameterInfo("causal", True, "a query sees no later key"), _dtype("fp8e5", ("fp8e4nv", "fp8e5")),
         ParameterInfo("result", "fp16", "element type of out", ("fp16", "bf16", "fp32")),
         _block(64, "block_m", "queries of one program"), _block(64, "block_n", "keys of one tile"),
         _NUM_WARPS, _stages(2), _inputs(*ROWS),
