@@ -54,11 +54,14 @@ class SourceText:
 
     def place(self, start: int, end: int | None = None) -> Place:
         """The place of text[start:end], of one character without `end`; at least a character, cut at the end of its first line."""
-        line = self.line(start)
-        begin = self._line_starts[line - 1]
-        stop = self._line_starts[line] - 1 if line < len(self._line_starts) else len(self.text)
-        last = min(max(start + 1 if end is None else end, start + 1), max(stop, start + 1))
-        return Place(self.filename, line, start - begin + 1, last - begin + 1, self.text[begin:stop])
+        starts, text = self._line_starts, self.text
+        line = bisect.bisect_right(starts, start)
+        begin = starts[line - 1]
+        stop = starts[line] - 1 if line < len(starts) else len(text)
+        last = start + 1 if end is None or end <= start else end
+        if last > stop:
+            last = max(stop, start + 1)
+        return Place(self.filename, line, start - begin + 1, last - begin + 1, text[begin:stop])
 
     def error(self, fault: TextFault, offset: int = 0) -> CodeError:
         """The error to raise for a fault of the piece that begins at `offset`."""

@@ -27,24 +27,27 @@ class EliminateDead(FunctionPass):
 
 def eliminate_dead(function: Function, table: InstructionTable) -> int:
     """Remove them; how many went away."""
-    traits = table.traits
-    writers: dict[Reg, list[Inst]] = {}
-    work: list[Inst] = []
-    for inst in function.insts():
-        if traits(inst.opcode).effects or inst.targets or inst.volatile:
-            work.append(inst)
-            continue
-        for piece in (*inst.defs, *inst.implicit_defs):
-            writers.setdefault(piece.reg, []).append(inst)
+    insts = list(function.insts())
+    lasting = {opcode for opcode in {inst.opcode for inst in insts} if table.traits(opcode).effects}
+    work = [inst for inst in insts if inst.opcode in lasting or inst.targets or inst.volatile]
     needed = set(work)
+    writers: dict[Reg, list[Inst]] = {}
+    for inst in insts:
+        if inst not in needed:
+            for piece in inst.defs + inst.implicit_defs if inst.implicit_defs else inst.defs:
+                if piece.reg in writers:
+                    writers[piece.reg].append(inst)
+                else:
+                    writers[piece.reg] = [inst]
     while work:
         inst = work.pop()
         plain = inst.predicate is None and not inst.implicit_uses
         for piece in inst.uses if plain else inst.reads():
-            for writer in writers.pop(piece.reg, ()) if isinstance(piece, Slice) else ():
-                if writer not in needed:
-                    needed.add(writer)
-                    work.append(writer)
+            if isinstance(piece, Slice) and piece.reg in writers:
+                for writer in writers.pop(piece.reg):
+                    if writer not in needed:
+                        needed.add(writer)
+                        work.append(writer)
     removed = 0
     for block in function.blocks:
         kept = [inst for inst in block.insts if inst in needed]

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tilefw.machine.inst import Function, Inst, Reg, Slice
-from tilefw.machine.table import InstructionTable
+from tilefw.machine.table import InstructionTable, InstructionTraits
 
 Promises = dict[str, list[list[Any]]]
 
@@ -25,7 +25,8 @@ def promises_of(function: Function) -> Promises:
     for number, inst in enumerate(function.insts()):
         if inst.no_wrap in ("exact", "lost"):  # what is proven is a number like any other
             found[inst.no_wrap].append([number, inst.opcode])
-        found["wide"] += ([number, inst.opcode, register] for register in _low_halves(inst))
+        if inst.wide:
+            found["wide"] += ([number, inst.opcode, register] for register in _low_halves(inst))
     return found if found["exact"] else {}
 
 
@@ -60,24 +61,34 @@ def _lose(function: Function, table: InstructionTable, unknown: Slice) -> None:
 
 def drop_idle_promises(function: Function, table: InstructionTable) -> None:
     """Forget promises of integers that no access takes, be it through copies: simulators need not follow them."""
+    insts = list(function.insts())
+    promised = [inst for inst in insts if inst.no_wrap in ("exact", "lost")]
+    if not promised:
+        return
+    accessing = {opcode for opcode in {inst.opcode for inst in insts} if _accesses(table.traits(opcode))}
+    work = [inst for inst in insts if inst.opcode in accessing]
     writers: dict[Reg, list[Inst]] = {}
-    work: list[Inst] = []
-    for inst in function.insts():
+    for inst in insts:
         for piece in inst.defs:
-            writers.setdefault(piece.reg, []).append(inst)
-        traits = table.traits(inst.opcode)
-        if traits.memory or traits.effects:
-            work.append(inst)
+            if piece.reg in writers:
+                writers[piece.reg].append(inst)
+            else:
+                writers[piece.reg] = [inst]
     taken: set[Inst] = set()
     while work:
         for use in work.pop().uses:
-            for writer in writers.pop(use.reg, ()) if isinstance(use, Slice) else ():
-                if writer.no_wrap or writer.wide or _may_copy(writer):
-                    taken.add(writer)
-                    work.append(writer)
-    for inst in function.insts():
-        if inst.no_wrap in ("exact", "lost") and inst not in taken:
+            if isinstance(use, Slice) and use.reg in writers:
+                for writer in writers.pop(use.reg):
+                    if writer.no_wrap or writer.wide or _may_copy(writer):
+                        taken.add(writer)
+                        work.append(writer)
+    for inst in promised:
+        if inst not in taken:
             inst.no_wrap = ""
+
+
+def _accesses(traits: InstructionTraits) -> bool:
+    return bool(traits.memory) or traits.effects
 
 
 def _may_copy(inst: Inst) -> bool:

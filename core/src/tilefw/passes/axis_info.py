@@ -118,6 +118,8 @@ class AxisInfoAnalysis:
 
 def _hinted(facts: AxisInfo, attributes: Any) -> AxisInfo:
     """The facts with what `multiple_of`, `max_contiguous`, `max_constancy` and the launch say."""
+    if not attributes:
+        return facts
     for name, field in (("tile.divisible", "divisibility"), ("tile.contiguous", "contiguity"), ("tile.constant", "constancy")):
         stated = attributes.get(name)
         known = getattr(facts, field)

@@ -273,10 +273,15 @@ class HazardRule:
 
 @dataclass(frozen=True, slots=True)
 class Hazards:
-    """The rules of a chip, and how many wait states an instruction gives to those around it (1 for most, more for a pause)."""
+    """The rules of a chip, and how many wait states an instruction gives to those around it (1 for most, more for a pause).
+
+    `producing` gives the numbers of the rules under which an instruction may produce something, ascending: the others are not
+    asked. None: any of them.
+    """
 
     rules: tuple[HazardRule, ...]
     wait_states: Callable[[Instruction], int]
+    producing: Callable[[Instruction], Sequence[int]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

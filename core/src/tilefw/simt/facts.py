@@ -30,7 +30,8 @@ class LaneFacts:
 
     def runs(self, op: PointerAccess, dim: int) -> tuple[int, int]:
         """How many neighbours along `dim` have consecutive addresses, and how many the same one."""
-        where = self._known[op.pointer if op.offsets is None else op.offsets]
+        offsets = op.offsets
+        where = self._known[op.pointer if offsets is None else offsets]
         return where.contiguity[dim], where.constancy[dim]
 
     def alike(self, value: SSAValue) -> tuple[int, ...]:
@@ -53,15 +54,16 @@ class LaneFacts:
 
         A run of n consecutive elements begins at a multiple of n along the dim, so a power of two that divides n is one too.
         """
-        where = self._known[op.pointer if op.offsets is None else op.offsets]
-        size = types.dtype_of(types.pointee_of(types.element_of(op.pointer.type))).storage_bits // 8
-        if op.offsets is None:
+        pointer, offsets, mask = op.pointer, op.offsets, op.mask
+        where = self._known[pointer if offsets is None else offsets]
+        size = types.dtype_of(types.pointee_of(pointer.type)).storage_bits // 8
+        if offsets is None:
             aligned = where.divisibility[dim]
         else:
-            aligned = min(where.divisibility[dim] * size, self.divisor(op.pointer))
+            aligned = min(where.divisibility[dim] * size, self.divisor(pointer))
         enough = max(aligned, size) >= (alignment or access_bytes)
         width = min(where.contiguity[dim], (access_bytes if enough else aligned) // size)
-        alike = width if op.mask is None else self._known[op.mask].constancy[dim]
+        alike = width if mask is None else self._known[mask].constancy[dim]
         return max(1, _power(where.contiguity[dim], alike, width))
 
 

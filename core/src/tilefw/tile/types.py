@@ -119,7 +119,7 @@ def element_of(type: Attribute) -> Attribute:
 
 def shape_of(type: Attribute) -> tuple[int, ...]:
     """The shape of a tile or vector; `()` for a scalar."""
-    return type.get_shape() if type.__class__ in _SHAPED else ()  # type: ignore[attr-defined]
+    return tuple([dim.data for dim in type.shape.data]) if type.__class__ in _SHAPED else ()  # type: ignore[attr-defined]
 
 
 def with_element(type: Attribute, element: Attribute) -> Attribute:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tilefw.api import Remark, Resources
 from tilefw.api.integers import round_up
-from tilefw.api.machine import Function, Slice, entry_of
+from tilefw.api.machine import Function, Operand, Slice, entry_of
 from tilefw_amd.abi import SGPRS_AT_START
 from tilefw_amd.chips.occupancy import occupancy
 from tilefw_amd.isa.registers import SGPRS
@@ -56,14 +56,17 @@ class KernelResources:
 def kernel_resources(isa: InstructionSet, function: Function) -> KernelResources:
     """Counted from the instructions; spills, scratch and shared memory as register assignment and selection set them."""
     highest = {"v": 1, "a": 0, "s": SGPRS_AT_START}
-    kinds: Counter[str] = Counter()
+    operands: set[Operand] = set()
     for inst in function.insts():
-        kinds[_kind(isa, inst.opcode)] += 1
-        for operand in (*inst.defs, *inst.uses):
-            if isinstance(operand, Slice):
-                file, end = FILES[operand.reg.cls], operand.first + operand.count
-                if end > highest[file] and (file != "s" or end <= SGPRS):
-                    highest[file] = end
+        operands.update(inst.defs, inst.uses)
+    for operand in operands:
+        if isinstance(operand, Slice):
+            file, end = FILES[operand.reg.cls], operand.first + operand.count
+            if end > highest[file] and (file != "s" or end <= SGPRS):
+                highest[file] = end
+    kinds: Counter[str] = Counter()
+    for opcode, count in Counter([inst.opcode for inst in function.insts()]).items():
+        kinds[_kind(isa, opcode)] += count
     known = function.attributes
     return KernelResources(
         highest["v"], highest["a"], highest["s"], sum(known.spills.values()), known.spills.get("s", 0), known.shared_bytes,

@@ -88,8 +88,8 @@ def _names(function: Function) -> tuple[dict[int, str], list[str]]:
     counts = dict.fromkeys(_CLASSES, 0)
     names: dict[int, str] = {}
     for inst in function.insts():
-        for piece in (*inst.defs, *(u for u in inst.uses if isinstance(u, Slice)), *((inst.predicate,) if inst.predicate else ())):
-            if piece.reg.id not in names:
+        for piece in (*inst.defs, *inst.uses, inst.predicate):
+            if isinstance(piece, Slice) and piece.reg.id not in names:
                 counts[piece.reg.cls] += 1
                 names[piece.reg.id] = f"%{piece.reg.cls}{counts[piece.reg.cls]}"
     return names, [f"\t.reg {_CLASSES[cls]} %{cls}<{n + 1}>;" for cls, n in counts.items() if n]

@@ -38,10 +38,11 @@ class HazardTracker:
     def __init__(self, hazards: Hazards, instructions: Sequence[Instruction], register_names: Sequence[str]) -> None:
         self._rules = hazards.rules
         self._wait_states = hazards.wait_states
+        self._producing = hazards.producing or (lambda instruction: range(len(hazards.rules)))
         self._instructions = instructions
         self._names = register_names
         self._produced: dict[int, tuple[tuple[int, frozenset[int]], ...]] = {}
-        self._consumed: dict[int, dict[int, frozenset[int]]] = {}
+        self._consumed: dict[tuple[int, int], frozenset[int]] = {}
 
     def through(self, instructions: Sequence[Instruction], past: Past) -> tuple[Past, list[Found]]:
         ages = dict(past)
@@ -66,16 +67,15 @@ class HazardTracker:
         known = self._produced.get(instruction.index)
         if known is None:
             known = self._produced[instruction.index] = tuple(
-                (number, registers) for number, rule in enumerate(self._rules)
-                if (registers := frozenset(rule.produces(instruction)))
+                (number, registers) for number in self._producing(instruction)
+                if (registers := frozenset(self._rules[number].produces(instruction)))
             )
         return known
 
     def _consumption(self, rule: int, instruction: Instruction) -> frozenset[int]:
-        by_rule = self._consumed.setdefault(instruction.index, {})
-        known = by_rule.get(rule)
+        known = self._consumed.get((rule, instruction.index))
         if known is None:
-            known = by_rule[rule] = frozenset(self._rules[rule].consumes(instruction))
+            known = self._consumed[rule, instruction.index] = frozenset(self._rules[rule].consumes(instruction))
         return known
 
     def _faults(self, instruction: Instruction, ages: dict[Production, int]) -> list[Found]:

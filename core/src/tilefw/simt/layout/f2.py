@@ -27,7 +27,7 @@ def table(columns: Columns) -> tuple[int, ...]:
 
 def compose(outer: Columns, inner: Columns) -> tuple[int, ...]:
     """The matrix product outer · inner."""
-    return tuple(apply(outer, column) for column in inner)
+    return tuple([apply(outer, column) for column in inner])
 
 
 def identity(size: int) -> tuple[int, ...]:
@@ -52,16 +52,17 @@ class Subspace:
 
     def reduce(self, vector: int) -> tuple[int, int]:
         """What is left of `vector` after elimination (0 when it lies in the span), and the columns that were taken, as a mask."""
-        used, rest = 0, 0
+        used, rest, pivots = 0, 0, self._pivots
         while vector:
             top = vector.bit_length()
-            pivot = self._pivots.get(top)
-            if pivot is None:
-                rest |= 1 << (top - 1)
-                vector ^= 1 << (top - 1)
+            if top in pivots:
+                column, taken = pivots[top]
+                vector ^= column
+                used ^= taken
             else:
-                vector ^= pivot[0]
-                used ^= pivot[1]
+                bit = 1 << (top - 1)
+                rest |= bit
+                vector ^= bit
         return rest, used
 
     def add(self, column: int) -> bool:
@@ -94,12 +95,14 @@ class Subspace:
 
 def rank(columns: Columns) -> int:
     """The dimension of the span of the columns."""
-    basis: list[int] = []  # later vectors lack the leading bits of earlier ones
+    basis: dict[int, int] = {}  # by the number of their leading bit
     for column in columns:
-        for vector in basis:
-            column = min(column, column ^ vector)
-        if column:
-            basis.append(column)
+        while column:
+            top = column.bit_length()
+            if top not in basis:
+                basis[top] = column
+                break
+            column ^= basis[top]
     return len(basis)
 
 

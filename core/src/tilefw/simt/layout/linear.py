@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from tilefw.api.integers import log2
 from tilefw.simt.layout import f2
@@ -184,16 +184,7 @@ class LinearLayout:
 
         The second part is, for each register of this layout, the register of the projected one that holds its element.
         """
-        span, kept, source = f2.Subspace(), [], []
-        for basis in f2.compose(matrix, self.register):
-            used = span.solve(basis)
-            if used is None:
-                used = 1 << len(kept)
-                kept.append(basis)
-                span.add(basis)
-            source.append(used)
-        lane, wave = f2.compose(matrix, self.lane), f2.compose(matrix, self.wave)
-        return LinearLayout(shape, tuple(kept), lane, wave), f2.table(source)
+        return _projected(self, shape, tuple(matrix))
 
     def mapped(self, shape: Shape, matrix: f2.Columns) -> LinearLayout:
         """The layout of `matrix` · elements, register for register; the matrix is invertible."""
@@ -299,6 +290,21 @@ class LinearLayout:
     @staticmethod
     def _halves(count: int) -> tuple[Registers, Registers]:
         return tuple(range(0, 2 * count, 2)), tuple(range(1, 2 * count, 2))
+
+
+@lru_cache(maxsize=4096)
+def _projected(layout: LinearLayout, shape: Shape, matrix: tuple[int, ...]) -> tuple[LinearLayout, Registers]:
+    """`LinearLayout.projected`: assignment asks the same again each time that it tries another layout nearby."""
+    span, kept, source = f2.Subspace(), [], []
+    for basis in f2.compose(matrix, layout.register):
+        used = span.solve(basis)
+        if used is None:
+            used = 1 << len(kept)
+            kept.append(basis)
+            span.add(basis)
+        source.append(used)
+    lane, wave = f2.compose(matrix, layout.lane), f2.compose(matrix, layout.wave)
+    return LinearLayout(shape, tuple(kept), lane, wave), f2.table(source)
 
 
 def blocked(shape: Shape, order: Sequence[int], width: int, lanes: int, waves: int) -> LinearLayout:

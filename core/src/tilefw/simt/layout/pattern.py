@@ -68,14 +68,19 @@ class Pattern:
 
     def conflicts(self, shared: SharedLayout, bits: int, banks: Banks) -> int:
         """The logarithm of the cycles that the places of one cycle take: words that differ while their banks are the same."""
-        size = bits // 8
-        words = [offset * size // banks.bytes for offset in shared.offsets(self.together)]
-        words += f2.identity(log2(max(1, (size << self.width) // banks.bytes)))
-        return f2.rank(words) - f2.rank([w & (banks.count - 1) for w in words])
+        return _conflicts(self.together, (bits // 8) << self.width, shared, bits // 8, banks.bytes, banks.count)
 
     def slots(self, conflicts: int = 0) -> float:
         """Issue slots of a thread for all accesses."""
         return self.times * (1 + self.cycle_slots * max(self.least, self.cycles << conflicts)) + self.packing
+
+
+@lru_cache(maxsize=4096)
+def _conflicts(together: tuple[int, ...], access: int, shared: SharedLayout, size: int, bank_bytes: int, banks: int) -> int:
+    """`Pattern.conflicts` of accesses of `access` bytes and elements of `size`: layouts are tried in many combinations of few."""
+    words = [offset * size // bank_bytes for offset in shared.offsets(together)]
+    words += f2.identity(log2(max(1, access // bank_bytes)))
+    return f2.rank(words) - f2.rank([w & (banks - 1) for w in words])
 
 
 @dataclass(frozen=True)

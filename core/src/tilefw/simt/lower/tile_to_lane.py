@@ -56,7 +56,6 @@ class TileToLane(ModulePass):
             lowered = lowered_function(function, self.machine)
             op.body.block.insert_op_before(lowered, function)
             function.detach()
-            function.erase()
 
 
 # The options of the textual form, with their defaults: `ChipDescription`'s, and the waves of the launch.

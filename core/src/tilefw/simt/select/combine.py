@@ -12,7 +12,7 @@ long as nobody writes them between.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tilefw.machine.function_pass import FunctionPass
@@ -86,6 +86,10 @@ def _registers_written(inst: Inst) -> Collection[Reg]:
     return {piece.reg for piece in inst.writes()}
 
 
+def _operands_read(inst: Inst) -> Iterable[Operand]:
+    return inst.uses if inst.predicate is None and not inst.implicit_uses else inst.reads()
+
+
 class _Combining:
     def __init__(self, function: Function, table: Combiner) -> None:
         self.function = function
@@ -95,14 +99,8 @@ class _Combining:
             for fusion in listed:
                 self.fusions.setdefault(outer, {}).setdefault(fusion.inner, []).append(fusion)
         self.made: dict[Reg, tuple[Inst, Block]] = {}
-        self.reads: Counter[Reg] = Counter()
-        writes: Counter[Reg] = Counter()
-        for inst in function.insts():
-            for reg in _registers_written(inst):
-                writes[reg] = writes.get(reg, 0) + 1
-            for use in inst.uses if inst.predicate is None and not inst.implicit_uses else inst.reads():
-                if isinstance(use, Slice):
-                    self.reads[use.reg] = self.reads.get(use.reg, 0) + 1
+        self.reads = Counter([use.reg for inst in function.insts() for use in _operands_read(inst) if isinstance(use, Slice)])
+        writes = Counter([reg for inst in function.insts() for reg in _registers_written(inst)])
         for block in function.blocks:
             for inst in block.insts:
                 if len(inst.defs) == 1 and inst.predicate is None and writes[inst.defs[0].reg] == 1:

@@ -53,7 +53,6 @@ class SelectInstructions(ModulePass):
             machine = select(function, self.chip, self.target)
             op.body.block.insert_op_before(MachineFuncOp.of(machine), function)
             function.detach()
-            function.erase()
 
 
 def select(function: FuncOp, chip: LaneChip, target: str) -> Function:

@@ -5,9 +5,10 @@ IRDL's verifier costs some 20 µs an op and its constructor three times `Operati
 
 from __future__ import annotations
 
-from functools import cache
+from abc import ABCMeta
+from functools import cache, lru_cache
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, FloatAttr, IntegerAttr, IntegerType, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, FloatAttr, IntegerAttr, IntegerType, Signedness, StringAttr
 from xdsl.ir import Attribute, Operation, OpTraits, SSAValue
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
@@ -20,7 +21,22 @@ Value = SSAValue | Operation
 PURE = OpTraits(lambda: (Pure(),))
 
 
-class TileOp(Operation):
+@lru_cache(maxsize=4096)
+def _unpacked(packed: bytes, width: int, unsigned: bool) -> tuple[int, ...]:
+    """The elements of a dense array of integers. xDSL takes a hundred steps to unpack one, and accesses ask for theirs often."""
+    kind = IntegerType(width, Signedness.UNSIGNED if unsigned else Signedness.SIGNLESS)
+    return tuple(kind.unpack(packed, len(packed) // kind.size))
+
+
+class OpClass(ABCMeta):
+    """Classes of ops: none is another's by registration, so `isinstance` need not go through ABCMeta's, which takes eight times as
+    long, and passes ask it some twenty thousand times for one kernel."""
+
+    __instancecheck__ = type.__instancecheck__
+    __subclasscheck__ = type.__subclasscheck__
+
+
+class TileOp(Operation, metaclass=OpClass):
     """An op of the tile dialect. Subclasses say how many operands and results they have and verify the rest."""
 
     operand_count: int | None = None
@@ -70,7 +86,8 @@ class TileOp(Operation):
         attribute = self.properties.get(name)
         if not isinstance(attribute, DenseArrayBase) or not isinstance(attribute.elt_type, IntegerType):
             raise VerifyException(f"{self.name} needs the property {name}, an array of integers")
-        return tuple(attribute.elt_type.unpack(attribute.data.data, len(attribute)))
+        kind = attribute.elt_type
+        return _unpacked(attribute.data.data, kind.width.data, kind.signedness.data is Signedness.UNSIGNED)
 
     def word(self, name: str, default: str = "") -> str:
         """A string property, `default` when it is missing; raises VerifyException when it is not a string."""

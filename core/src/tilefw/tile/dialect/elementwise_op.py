@@ -16,7 +16,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from tilefw.tile import types
-from tilefw.tile.dialect.base import PURE
+from tilefw.tile.dialect.base import PURE, OpClass
 from tilefw.tile.elementwise import ROWS, ElementwiseRow
 
 Rounding = Literal["rtne", "rtz"]
@@ -30,7 +30,7 @@ _KIND_TESTS = {
 }
 
 
-class ElementwiseOp(Operation):
+class ElementwiseOp(Operation, metaclass=OpClass):
     """An op of the table; `row` is its row. Written without IRDL, whose verifier and constructor cost five times ours."""
 
     row: ClassVar[ElementwiseRow]
@@ -49,7 +49,7 @@ class ElementwiseOp(Operation):
     @property
     def rounding(self) -> Rounding:
         """How a cast to a narrower float rounds; nearest, ties to even, unless said otherwise."""
-        return "rtz" if self.properties.get("rounding") == _ROUNDINGS["rtz"] else "rtne"
+        return "rtz" if self.properties and self.properties.get("rounding") == _ROUNDINGS["rtz"] else "rtne"
 
     def print(self, printer: Printer) -> None:
         """Write the operands, properties and types behind the op's name."""

@@ -76,7 +76,8 @@ def index_map(op: Operation) -> IndexMap | None:
     """
     if not isinstance(op, StructuralOp) or len(op._operands) != 1 or len(op.results) != 1:
         return None
-    source, result = op._operands[0].type, op.results[0].type
+    (operand,), (made,) = op._operands, op.results
+    source, result = operand.type, made.type
     if not types.is_tile(source) or not types.is_tile(result):
         return None
     return _derived(op.__class__, types.shape_of(source), types.shape_of(result), tuple(op.properties.items()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 from tilefw.tile.elementwise.error import EXACT, ErrorRule
@@ -26,7 +27,7 @@ class Draw:
 ANY = Draw()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ElementwiseRow:
     """One elementwise operation, `tile.<name>`; it takes scalars, or tiles of one shape.
 
@@ -53,12 +54,12 @@ class ElementwiseRow:
     rounding: bool = False
     draw: Draw = field(default=ANY)
 
-    @property
+    @cached_property
     def is_cast(self) -> bool:
         """Whether the result type must be named."""
         return self.result.startswith("to:")
 
-    @property
+    @cached_property
     def typed_by(self) -> int:
         """The operand whose type is T."""
         return next(i for i, kind in enumerate(self.operands) if kind != "bool")

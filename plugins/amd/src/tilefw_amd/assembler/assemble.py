@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from tilefw.api import CodeError, Place
 from tilefw_amd.assembler.directives import DIRECTIVES
@@ -105,7 +104,7 @@ class _Linker:
         for name, said in rows.items():
             base = self.addresses.get(name, 0)
             end = base + len(self.file.sections[name].data)
-            sequences.append((end, [replace(row, address=base + row.address) for row in said]))
+            sequences.append((end, [LineRow(base + row.address, row.file, row.line, row.column) for row in said]))
         return line_program.encode(sequences)
 
     def patch_all(self) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilefw.api.sim import HazardRule, Hazards, Instruction
 from tilefw_amd.chips import Chip
@@ -220,7 +220,16 @@ def wait_states(instruction: Instruction) -> int:
 @functools.cache
 def straight_hazards(chip: Chip) -> Hazards:
     """The hazards of a program without pairs of branches."""
-    return Hazards(tuple(rule.for_kit(chip) for rule in (*MATRIX_RULES, *RULES)), wait_states)
+    rules = (*MATRIX_RULES, *RULES)
+
+    @functools.cache
+    def of_form(form: Form) -> tuple[int, ...]:
+        return tuple(number for number, rule in enumerate(rules) if rule.first(form))
+
+    def producing(instruction: Instruction) -> tuple[int, ...]:
+        return () if instruction.row is None else of_form(instruction.row.form)
+
+    return Hazards(tuple(rule.for_kit(chip) for rule in rules), wait_states, producing)
 
 
 def hazards(chip: Chip, pairs: frozenset[int]) -> Hazards:
@@ -233,4 +242,4 @@ def hazards(chip: Chip, pairs: frozenset[int]) -> Hazards:
     straight = straight_hazards(chip)
     if not pairs:
         return straight
-    return Hazards(straight.rules, lambda instruction: 2 if instruction.index in pairs else wait_states(instruction))
+    return replace(straight, wait_states=lambda instruction: 2 if instruction.index in pairs else wait_states(instruction))

@@ -68,7 +68,7 @@ class _Decoder:
         self.source = module.source
         self.function = function
         self.names = Names(module, function, instructions.specials)
-        self.places: dict[Location, Place] = {}
+        self.places: dict[Location, Place | None] = {}
 
     def program(self) -> Program:
         self._check_one_name_a_variable()
@@ -142,12 +142,9 @@ class _Decoder:
         """The row's meaning for these constants, made once for each set of them, and what flow it has instead."""
         if (message := statement.stops) is not None:
             return (lambda lanes: lanes.trap(message)), None
-        modifiers = binding.modifiers
-        key = tuple(
-            sorted(
-                (k, v if not isinstance(v, dict) else tuple(v.items())) for k, v in modifiers.items() if v != match.modifiers.get(k)
-            )
-        )
+        modifiers, written = binding.modifiers, match.modifiers
+        changed = [item for item in modifiers.items() if item[0] not in written or item[1] != written[item[0]]]
+        key = tuple(sorted((k, v if not isinstance(v, dict) else tuple(v.items())) for k, v in changed))
         made = match.meanings.get(key) if not match.form.flow else None
         if made is None:
             try:
@@ -198,15 +195,15 @@ class _Decoder:
         """The user's own line, with the calls that it was inlined through."""
         if location is None or location.line == 0:
             return None
-        if location not in self.places:
+        place = self.places.get(location)
+        if place is None:
             chain = [location]
             while (outer := chain[-1].inlined_at) is not None and len(chain) < _MAX_INLINED:
                 chain.append(outer)
-            place = self._own_place(chain[-1], None)
-            for each in chain[-2::-1]:
+            for each in chain[::-1]:
                 place = self._own_place(each, place)
             self.places[location] = place
-        return self.places[location]
+        return place
 
     def _own_place(self, location: Location, caller: Place | None) -> Place:
         file = self.module.files.get(location.file, f"file {location.file}")

@@ -8,7 +8,7 @@ which guards vector instructions as a predicate that is renewed whenever the reg
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from tilefw.api.errors import KernelError, Place
@@ -103,17 +103,18 @@ class _Binder:
     # --- the whole ---------------------------------------------------------------------------------------------------
 
     def instruction(self) -> Instruction:
-        row = self.row
-        plain = Instruction(
-            self.site.index, self.text, self.form.mnemonic, row.unit, code=self.site.code, source=self.site.source, row=self.inst
-        )
         try:
-            built = row.build(self._row_modifiers())
-            return self._bound(plain, built)
+            return self._bound(self.row.build(self._row_modifiers()))
         except ModeError as error:
-            return replace(plain, meaning=_raising(error))
+            return self._decoded(meaning=_raising(error))
         except (KernelError, ValueError) as error:
-            return replace(plain, meaning=stopping(error.message if isinstance(error, KernelError) else str(error)))
+            return self._decoded(meaning=stopping(error.message if isinstance(error, KernelError) else str(error)))
+
+    def _decoded(self, **found: Any) -> Instruction:
+        site = self.site
+        return Instruction(
+            site.index, self.text, self.form.mnemonic, self.row.unit, code=site.code, source=site.source, row=self.inst, **found
+        )
 
     def _row_modifiers(self) -> Modifiers:
         found = Modifiers({**self.form.fixed, **self.inst.modifiers})
@@ -128,9 +129,9 @@ class _Binder:
                 found[operand.name] = self.site.target
         return found
 
-    def _bound(self, plain: Instruction, built: Any) -> Instruction:
+    def _bound(self, built: Any) -> Instruction:
         if isinstance(built, Wait):
-            return replace(plain, meaning=_nothing, waits=built, wave=True)
+            return self._decoded(meaning=_nothing, waits=built, wave=True)
         flow = None
         if self.row.flow:
             flow, built = built if isinstance(built, tuple) else (built, None)
@@ -141,8 +142,8 @@ class _Binder:
             self.reader.read(_ONLY_BARRIER)
         whole = dpp.control(self.reader.modifiers) if "dpp_ctrl" in self.reader.modifiers else None
         meaning = None if built is None else _Meaning(self, built, whole).function(leading=1 if flow is not None else 0)
-        return replace(
-            plain, meaning=meaning, flow=flow, sources=tuple(self.reader.sources), destinations=tuple(self.destinations),
+        return self._decoded(
+            meaning=meaning, flow=flow, sources=tuple(self.reader.sources), destinations=tuple(self.destinations),
             guard=self._guard(), wave=self.row.wave and flow is None and EXEC_LANES not in self.destinations, issues=self._issues(),
             needs=needs(self.inst),
         )
@@ -199,8 +200,9 @@ class _Binder:
 
     def _renew_exec(self) -> None:
         """EXEC's predicate follows what the instruction writes into its halves."""
+        written = {d.index: place for place, d in enumerate(self.destinations) if isinstance(d, Register)}
         halves = slots(EXEC)
-        places = [self.destinations.index(half) if half in self.destinations else None for half in halves]
+        places = [written.get(half.index) for half in halves]
         if places != [None, None]:
             kept = [self.reader.read(half)[0] if place is None else None for place, half in zip(places, halves, strict=True)]
             self.destinations.append(EXEC_LANES)

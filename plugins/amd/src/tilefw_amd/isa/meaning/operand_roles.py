@@ -111,8 +111,9 @@ def _unwritten(form: Form, role: str) -> Numbers:
 
 def _numbers(inst: MCInst, places: tuple[int, ...], files: str) -> Numbers:
     found: list[int] = []
+    operands = inst.operands
     for place in places:
-        operand = inst.operands[place]
+        operand = operands[place]
         if isinstance(operand, RegisterTuple) and operand.file in files and (operand.file != "s" or operand.index < 128):
             found += number(operand)
     return tuple(found)

@@ -27,11 +27,14 @@ class SourceCollector:
 
     def read(self, *wanted: Any) -> tuple[int, ...]:
         """Places among the sources where these are read."""
+        found: list[int] = []
         for source in wanted:
-            if source not in self._places:
-                self._places[source] = len(self.sources)
+            place = self._places.get(source)
+            if place is None:
+                place = self._places[source] = len(self.sources)
                 self.sources.append(source)
-        return tuple(self._places[source] for source in wanted)
+            found.append(place)
+        return tuple(found)
 
     def read_apart(self, *wanted: Any) -> tuple[int, ...]:
         """Places of these as sources of their own, whoever else reads them."""

@@ -91,10 +91,9 @@ def _operand_writer(of: FormOperand) -> Callable[[Operand], str]:
     if of.kinds == "l":
         return _number if of.immediate == "literal" else _bare_literal
     kind = of.constants or of.type
-    return lambda operand: _text(operand, kind)
+    return functools.lru_cache(maxsize=1024)(lambda operand: _text(operand, kind))
 
 
-@functools.lru_cache(maxsize=65536)
 def _text(operand: Operand, kind: Type | None) -> str:
     if isinstance(operand, RegisterTuple):
         return name(operand)
