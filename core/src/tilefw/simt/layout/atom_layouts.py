@@ -18,6 +18,7 @@ from tilefw.simt.layout import LinearLayout
 from tilefw.simt.layout.atom_recipes import DotTypes, Recipe
 
 _BITS = {dtype.ir: dtype.storage_bits for dtype in DTYPES.values()}
+_SCALES_IN_REGISTER = 4
 _PAIRS = ("f4E2M1FN",)  # of which a byte holds two, neighbours along k
 # Lane atoms take up to this many k a step, so that a row of A gives a wide read as a row of B does: 16 bytes of f32.
 LANE_DEPTH = 4
@@ -206,12 +207,13 @@ def _depth(deal: _Deal, atom: MatrixAtom, machine: LaneMachine, chain: AtomChain
     A sum may take its products in any order that A and B share. So the k of further atoms stand between those of a lane's
     registers and those that other lanes have, but where A is the sums of another dot, which lie as they do.
     """
+    if atom.scales is not None:
+        return _scaled_depth(deal, atom, log2(atom.scales.group))
     own, chip = log2(atom.k), machine.chip
     held = len(atom.a_layout.register)
     rows = tuple(1 << i for i in range(held))
     together = atom.a_layout.register == rows and atom.b_layout.register == tuple(atom.n * bit for bit in rows)
-    if chip.fragment_loads or not together or atom.scales is not None:
-        # A fragment load reads whole atoms at once; a scale is for neighbours.
+    if chip.fragment_loads or not together:  # a fragment load reads whole atoms at once
         return _Depth(tuple(deal.take("k", own)))
     size = _BITS[atom.a] // 8
     further = min(log2(max(1, chip.shared_access_bytes // (size << held))), len(deal.left["k"]) - own)
@@ -220,6 +222,21 @@ def _depth(deal: _Deal, atom: MatrixAtom, machine: LaneMachine, chain: AtomChain
         return _Depth(tuple(lanes), tuple(deal.take("k", further)))
     low, between = deal.take("k", held), deal.take("k", further)
     return _Depth((*low, *deal.take("k", own - held)), tuple(between))
+
+
+def _scaled_depth(deal: _Deal, atom: MatrixAtom, group: int) -> _Depth:
+    """Which k an atom with scales takes in one step: whole groups, each of neighbours.
+
+    The groups of the next steps stand between an atom's own, so that a lane's scales for four steps are neighbours too: it reads
+    them at once, into one register.
+    """
+    own = log2(atom.k)
+    low = deal.take("k", group)
+    further = min(log2(_SCALES_IN_REGISTER), len(deal.left["k"]) - (own - group))
+    between = deal.take("k", further)
+    taken = deal.take("k", own - group)
+    deal.left["k"] = [*(bit for _, bit in between), *deal.left["k"]]
+    return _Depth((*low, *taken))
 
 
 def idle(atom: MatrixAtom, sizes: dict[str, int], machine: LaneMachine, chain: AtomChain) -> int:
