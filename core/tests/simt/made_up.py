@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tilefw.simt.description import ChipDescription, FragmentLoad, MatrixAtom
+from dataclasses import replace
+
+from tilefw.simt.description import ChipDescription, FragmentLoad, MatrixAtom, TransposedLoad
 from tilefw.simt.layout import LinearLayout
 
 
@@ -89,3 +91,9 @@ RUNS = ChipDescription(
     ),
 )
 CHIPS = (PLAIN, WIDE, BLOCKS, RUNS)
+
+# What a wave copies lands in one piece, and reads transpose.
+PIECES = replace(
+    RUNS, name="pieces", shared_bytes=1 << 17, banks=64, offsets=True, bounded=True, copy_bytes=(16,), copies_consecutive=True,
+    transposed_loads=(TransposedLoad("columns", 4, 8, 16), TransposedLoad("byte_columns", 4, 8, 8)),
+)

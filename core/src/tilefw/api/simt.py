@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         alias,
         template,
     )
-    from tilefw.simt.description import AtomScales, ChipDescription, FragmentLoad, LaneMachine, MatrixAtom
+    from tilefw.simt.description import AtomScales, ChipDescription, FragmentLoad, LaneMachine, MatrixAtom, TransposedLoad
     from tilefw.simt.layout import LinearLayout
     from tilefw.simt.select.code import Code, Const, Element
     from tilefw.simt.select.combine import Addresses, Combiner, Fusion
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Addresses", "AsyncCopy", "AtomScales", "AtomicAccess", "ChipDescription", "Code", "Combiner", "Const", "Element",
     "FragmentAccess", "FragmentLoad", "Fusion", "LaneAccess", "LaneChip", "LaneMachine", "LinearLayout", "MatrixAtom", "Registers",
-    "Rule", "Scale", "SimtBackend", "alias", "assign_registers", "entry_of", "selection_passes", "template",
+    "Rule", "Scale", "SimtBackend", "TransposedLoad", "alias", "assign_registers", "entry_of", "selection_passes",
+    "template",
 ]
 
 _KIT = {
@@ -48,7 +49,8 @@ _KIT = {
     **dict.fromkeys(("Rule", "Scale", "alias", "template"), "tilefw.simt.chip"),
     **dict.fromkeys(("Code", "Const", "Element"), "tilefw.simt.select.code"),
     **dict.fromkeys(("Addresses", "Combiner", "Fusion"), "tilefw.simt.select.combine"),
-    **dict.fromkeys(("AtomScales", "ChipDescription", "FragmentLoad", "LaneMachine", "MatrixAtom"), "tilefw.simt.description"),
+    **dict.fromkeys(("AtomScales", "ChipDescription", "FragmentLoad", "LaneMachine"), "tilefw.simt.description"),
+    **dict.fromkeys(("MatrixAtom", "TransposedLoad"), "tilefw.simt.description"),
     "LinearLayout": "tilefw.simt.layout",
 }
 

@@ -34,13 +34,14 @@ class Begun:
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What an encoded instruction does, registers by number. `limits` are the counts that it waits for itself, before it does
-    anything else."""
+    anything else; `renames` gives effects that have not happened yet other numbers, once it is done."""
 
     reads: Numbers = _NONE
     writes: Numbers = _NONE
     needs: Numbers = _NONE
     events: tuple[Begun, ...] = ()
     limits: Mapping[str, int] = field(default_factory=dict)
+    renames: Mapping[int, int] = field(default_factory=dict)
 
 
 def check_waits(function: Function, table: InstructionTable, seen: Callable[[Inst], Seen]) -> None:
@@ -91,6 +92,8 @@ class _Follower:
             later += len(own)
             if not pending:
                 return found
+            if facts.renames:
+                pending = frozenset(facts.renames.get(number, number) for number in pending)
             found += [(edge.block, later, pending) for edge in edges if edge.place == place]
         return found + [(edge.block, later, pending) for edge in edges if edge.place < 0]
 

@@ -30,6 +30,8 @@ Bracket = dict[Kind, tuple[int, ...]]
 """By kind, the registers still to come: entry n of those whose event has n later ones of its kind. Of no order, one entry."""
 Limits = dict[str, int]
 """Counts to wait for, by queue."""
+Renames = Sequence[tuple[int, int]]
+"""Effects, as bits, and those that they are called from then on; one after the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,8 @@ class WaitModel:
     `most`: by queue, the most unfinished events that a wait can leave (a longer distance takes that count, too). `first` and
     `names`: see `RegisterSets`. `concern` classifies an opcode. Of a special instruction, `events` are what it begins, `needs` the
     effects that must have happened when it is issued, and `limits` the counts that it waits for itself, by queue, empty if it is
-    no wait. `wait` makes the instruction that waits until at most so many events of each queue named are unfinished.
+    no wait. `wait` makes the instruction that waits until at most so many events of each queue named are unfinished. `renames` are
+    the effects that are called otherwise behind an instruction, as those of the last group of copies once another begins.
     """
 
     most: Mapping[str, int]
@@ -78,6 +81,7 @@ class WaitModel:
     needs: Callable[[Inst], int]
     limits: Callable[[Inst], Mapping[str, int]]
     wait: Callable[[Mapping[str, int]], Inst]
+    renames: Callable[[Inst], Renames] = lambda inst: ()
 
 
 @dataclass(frozen=True)
@@ -146,6 +150,7 @@ class _Facts:
     in_order: Mapping[Kind, int] = field(default_factory=dict)
     limits: Mapping[str, int] = field(default_factory=dict)
     events: tuple[Event, ...] = ()
+    renames: Renames = ()
 
 
 class _WaitAnalysis(ForwardAnalysis[Bracket, Limits]):
@@ -165,7 +170,7 @@ class _WaitAnalysis(ForwardAnalysis[Bracket, Limits]):
         model = self._model
         events = model.events(inst, self._sets)
         wanted = concern.accessed | accessed | model.needs(inst)
-        return _Facts(wanted, self._in_order(inst, concern, events), model.limits(inst), events)
+        return _Facts(wanted, self._in_order(inst, concern, events), model.limits(inst), events, model.renames(inst))
 
     def _in_order(self, inst: Inst, concern: Concern, events: tuple[Event, ...]) -> dict[Kind, int]:
         kept = {use for _, use in inst.tied}
@@ -188,6 +193,8 @@ class _WaitAnalysis(ForwardAnalysis[Bracket, Limits]):
                 open_.wait(facts.limits)
             for event in facts.events:
                 open_.begin(event)
+            if facts.renames:
+                open_.rename(facts.renames)
             if inst.targets:
                 brackets[place] = open_.closed()
         brackets[-1] = open_.closed()
@@ -221,6 +228,16 @@ class _Open:
             oldest = events.pop(0)
             events[0] |= oldest
         self.arriving |= event.arriving
+
+    def rename(self, renames: Renames) -> None:
+        """What is still to come is called otherwise from now on."""
+        for events in self._events.values():
+            for place, registers in enumerate(events):
+                for old, new in renames:
+                    if registers & old:
+                        registers = registers & ~old | new
+                events[place] = registers
+        self._gather()
 
     def limits(self, accessed: int, in_order: Mapping[Kind, int]) -> Limits:
         """The counts that must be waited for before the registers may be accessed; `in_order` are exempt from their own kind."""

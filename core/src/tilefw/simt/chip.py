@@ -59,7 +59,10 @@ class LaneAccess:
 @dataclass(frozen=True, slots=True)
 class AsyncCopy:
     """One asynchronous copy of `bytes` from global to shared memory. Where `mask` is false zeros are written, where `predicate`
-    is false nothing happens."""
+    is false nothing happens.
+
+    `base` and `limit` are those of `LaneAccess`. Of `ChipDescription.copies_consecutive`, `address` and `wave`, where
+    that is not None, are equal in all lanes of a wave: from their sum on stands what the lanes of the wave copy."""
 
     bytes: int
     address: Slice
@@ -71,6 +74,9 @@ class AsyncCopy:
     buffer: int
     cache: str
     eviction: str
+    base: Element | None = None
+    limit: Element | None = None
+    wave: Slice | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,20 @@ class FragmentLoad:
 
 
 @dataclass(frozen=True)
+class TransposedLoad:
+    """An instruction by which groups of 2^`group` lanes read shared memory and exchange rows for columns on the way.
+
+    Each lane reads `bytes` bytes at its own address, a row of c elements of `cell_bits` bits. Lane j of a group receives element
+    j mod c of every row that a lane i of its group read with i mod (2^`group` / c) = j div c, in the order of these lanes.
+    """
+
+    name: str
+    group: int
+    bytes: int
+    cell_bits: int
+
+
+@dataclass(frozen=True)
 class ChipDescription:
     """The facts. Sizes in bytes; `lanes` a power of two.
 
@@ -90,6 +104,10 @@ class ChipDescription:
     `scan_shuffles`: the modes of `lane.shuffle`, of `up`, `down`, `lower` and `upper`, that the chip has without a lane's index.
 
     `grid` has the most programs of a launch along each axis, `grid_threads` the most threads along the first, 0 where that is said.
+
+    `copies_consecutive`: an asynchronous copy puts what a wave's lanes copy one behind the other, from one address of the wave on.
+    Their order is then chosen by which lane reads what. Each of them writes: where a mask or `when` is false, zeros.
+    `transposed_loads` serve readers to whom a row of a buffer is not a run of registers.
 
     `offsets`: accesses to global memory add 32 bits of the lane, without a sign, to an address that is equal in all lanes.
     `waves_leave`: a wave may end early, and barriers wait for the others alone.
@@ -111,8 +129,10 @@ class ChipDescription:
     exchanges: tuple[int, ...] = ()
     scan_shuffles: tuple[str, ...] = ()
     copy_bytes: tuple[int, ...] = ()
+    copies_consecutive: bool = False
     atoms: tuple[MatrixAtom, ...] = ()
     fragment_loads: tuple[FragmentLoad, ...] = ()
+    transposed_loads: tuple[TransposedLoad, ...] = ()
     registers: int = 0
     processor_registers: int = 0
     processor_threads: int = 0

@@ -20,7 +20,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from tilefw.api.dtypes import DTYPES, DType
 from tilefw.api.integers import round_up
 from tilefw.simt import lane
-from tilefw.simt.description import LaneMachine, MatrixAtom
+from tilefw.simt.description import LaneMachine, MatrixAtom, TransposedLoad
 from tilefw.simt.lane.memory import AccessOp
 from tilefw.simt.layout import atoms
 from tilefw.testing import lane_atomics
@@ -249,13 +249,31 @@ class _Workgroup:
             return
         places = zip(op.slots, op.immediates, op.source_slots, op.source_immediates, strict=True)
         for k, (slot, immediate, source_slot, source_immediate) in enumerate(places):
-            active = self.mask(op, k) & here
-            data = np.zeros((self.machine.threads, op.bytes), np.uint8)
-            if active.any():
-                data[active] = self.memory.read(self.addresses(source, source_slot, source_immediate)[active], op.bytes)
-            at, waves = self.addresses(target, slot, immediate)[here], self.waves[here]
+            data = self.copied(op, source, source_slot, source_immediate, self.mask(op, k) & here)
+            at, waves = self.addresses(target, slot, immediate) + self.piece(op), self.waves
+            at, waves = at[here], waves[here]
             self.shared.begin_copy(at, op.bytes, waves)
             self.groups[-1].append(_AsyncCopy(at, data[here], waves))
+
+    def copied(self, op: lane.CopyAsyncOp, source: SSAValue, slot: int, immediate: int, active: Array) -> Array:
+        """The bytes that each thread copies: zeros where it is not active or reaches beyond a limit."""
+        data, limit = np.zeros((self.machine.threads, op.bytes), np.uint8), op.part("limit")
+        if limit is not None:
+            end = (self.addresses(source, slot, 0) & _WORD) + immediate + op.bytes
+            active = active & (end <= int(self.uniform(self.values[limit])) & _WORD)
+        if active.any():
+            data[active] = self.memory.read(self.addresses(source, slot, immediate, op.part("base"))[active], op.bytes)
+        return data
+
+    def piece(self, op: lane.CopyAsyncOp) -> Array:
+        """What a thread's place adds to the address of a copy, where those of a wave land one behind the other."""
+        place = np.zeros(self.machine.threads, np.int64)
+        if not op.consecutive:
+            return place
+        wave = op.part("wave")
+        if wave is not None:
+            place += self.threads(self.values[wave])[:, 0]
+        return place + np.arange(self.machine.threads) % self.machine.lanes * op.bytes
 
     def commit(self, op: lane.CommitOp) -> None:
         self.groups.append([])
@@ -309,6 +327,10 @@ class _Workgroup:
         self.values[op.results[0]] = result
 
     def fragment_load(self, op: lane.FragmentLoadOp) -> None:
+        transposed = next((f for f in self.machine.chip.transposed_loads if f.name == op.load), None)
+        if transposed is not None:
+            self.transposed_load(op, transposed)
+            return
         load = next(f for f in self.machine.chip.fragment_loads if f.name == op.load)
         address = op.part("address")
         assert address is not None
@@ -326,6 +348,21 @@ class _Workgroup:
         raw = np.ascontiguousarray(np.concatenate(registers, axis=1))
         dtype = types.dtype_of(op.results[0].type)
         self.values[op.results[0]] = numbers.from_bytes(raw.reshape(-1), dtype).reshape(waves * lanes, -1)
+
+    def transposed_load(self, op: lane.FragmentLoadOp, load: TransposedLoad) -> None:
+        """Each thread reads a row; cell j mod c of the rows of lanes i with i mod (group / c) = j div c goes to lane j."""
+        address, size, threads = op.part("address"), load.cell_bits // 8, self.machine.threads
+        assert address is not None
+        cells, group = load.bytes // size, 1 << load.group
+        registers = []
+        for slot, immediate in zip(op.slots, op.immediates, strict=True):
+            rows = self.shared.read(self.addresses(address, slot, immediate), load.bytes, self.waves)
+            # group, which of its runs of rows, which row of a run, cell: lanes count rows of a run first.
+            rows = rows.reshape(threads // group, cells, group // cells, cells, size)
+            registers.append(rows.transpose(0, 2, 3, 1, 4).reshape(threads, load.bytes))
+        raw = np.ascontiguousarray(np.concatenate(registers, axis=1))
+        dtype = types.dtype_of(op.results[0].type)
+        self.values[op.results[0]] = numbers.from_bytes(raw.reshape(-1), dtype).reshape(threads, -1)
 
     # -- control flow
 

@@ -18,6 +18,7 @@ from tilefw.api.simt import assign_registers, selection_passes
 from tilefw_amd.chips import Chip, chips, named, occupancy
 from tilefw_amd.isa.set import instruction_set
 from tilefw_amd.machine import spill, verify, wait_states, waits
+from tilefw_amd.machine.copies import RemoveMarkers
 from tilefw_amd.machine.expand import ExpandPseudos
 from tilefw_amd.machine.traits import instructions
 from tilefw_amd.options import chosen
@@ -41,6 +42,7 @@ def machine_passes(chip: Chip, options: CompileOptions) -> Sequence[ModulePass]:
         assign_registers(table, registers, spill.model(isa), options.verify, why, occupancy.steps(chip)),
         ExpandPseudos(),
         InsertWaits(table, waits.model(isa), partial(verify.seen, isa) if options.verify else None),
+        RemoveMarkers(),
         FillWaitStates(table, wait_states.model(isa), verify.rules(isa) if options.verify else None),
     )
 

@@ -50,6 +50,13 @@ class Accesses:
             self._coalesced[op] = self.blocked(shape, order, width)
         return self._coalesced[op]
 
+    def pieces(self, op: AccessOp) -> LinearLayout:
+        """The same with accesses as wide as can be, though not every wave may have one."""
+        order, width = self.preference(op)
+        shape = types.shape_of(accessed_type(op))
+        check_shape(shape, op)
+        return blocked(shape, order, width, self.machine.lanes, self.machine.waves)
+
     def better(self, op: AccessOp, encoding: LinearLayout) -> LinearLayout:
         """The encoding of the accessed value, unless the coalesced layout makes the access cheaper."""
         own = self.coalesced(op)

@@ -5,8 +5,8 @@
 3. Demands run backward through the program. Effects make the first: a store wants its operands in the encoding of what it stores,
   or
    coalesced where that, with the conversion, is cheaper (a matrix accumulator's narrow rows fill no sectors). An atomic does so
-   too, and gives its old values in that layout. An asynchronous copy takes its coalesced layout; a store to shared memory the
-   encoding of its value, or what `staging` finds for a load.
+   too, and gives its old values in that layout. An asynchronous copy takes its coalesced layout, or what `copies` finds; a store to
+   shared memory the encoding of its value, or what `staging` finds for a load.
 4. When the walk comes to a value, all that is wanted of it is known. In each layout it is computed anew, or converted from its
    encoding, whichever is cheaper (`costs`); a dot, a reduction, a scan, an atomic and a volatile load are never repeated. What the
    op needs for each layout that it is computed in is then wanted of its operands. So a conversion stands where the type is
@@ -25,6 +25,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilefw.simt.assign.accesses import Accesses, AccessOp
 from tilefw.simt.assign.classes import CarriedValues, Classes, carried
+from tilefw.simt.assign.copies import ConsecutiveCopies
 from tilefw.simt.assign.costs import Costs, fixed
 from tilefw.simt.assign.encodings import Encodings
 from tilefw.simt.assign.staging import staged_layout
@@ -64,6 +65,7 @@ class Assignment:
         self.accesses = Accesses(machine, facts)
         self.encodings = Encodings(function, Classes(function), self.accesses, machine)
         self.costs = Costs(self.encodings, self.accesses, self.wanted)
+        self.copies = ConsecutiveCopies(self.accesses, self.dots)
         self._demand(function.body.block)
 
     @property
@@ -95,7 +97,7 @@ class Assignment:
                 self._access(op, self._store_layout(op))
                 self._settle(list(op.results), [self.layouts[op]], self.wanted(op.results[0]))
         elif isinstance(op, CopyOp | CopyBlockOp):
-            self._access(op, self.accesses.coalesced(op))
+            self._access(op, self.copies.layout(op))
         elif isinstance(op, StoreSharedOp):
             self.layouts[op] = staged_layout(op, self.accesses, self.dots) or self.encodings.of(op.value)
             self._want(op.value, self.layouts[op])

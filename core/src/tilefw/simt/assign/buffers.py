@@ -42,7 +42,8 @@ def shared_layouts(function: FuncOp, assignment: Assignment, machine: LaneMachin
         elif isinstance(op, CopyOp | CopyBlockOp):
             layout = assignment.layouts[op]
             uses[buffer_of(op.view, op)].copies.append((layout, assignment.accesses.access_width(op, layout)))
-    return {buffer: _chosen(buffer, use, machine) for buffer, use in uses.items()}
+    filled = assignment.copies.buffers
+    return {buffer: filled[buffer] if buffer in filled else _chosen(buffer, use, machine) for buffer, use in uses.items()}
 
 
 def _readers(op: LoadSharedOp, assignment: Assignment, chip: ChipDescription) -> Sequence[LinearLayout]:

@@ -32,7 +32,7 @@ def staged_layout(op: StoreSharedOp, accesses: Accesses, dots: dict[DotOp, DotLa
     chip = accesses.machine.chip
     if chip.fragment_loads or not isinstance(load, _Load) or op.value.has_more_than_one_use():
         return None
-    readers = list(_readers(op.view, dots, chip))
+    readers = list(readers_of(op.view, dots, chip))
     bits = bits_of(types.dtype_of(op.value.type).ir)
     if not readers or bits < 8:
         return None
@@ -72,9 +72,9 @@ def _dealt(own: LinearLayout, held: list[int], rest: list[int]) -> LinearLayout:
     return LinearLayout(own.shape, tuple(held), lane, tuple(next(left) if basis else 0 for basis in own.wave))
 
 
-def _readers(view: SSAValue, dots: dict[DotOp, DotLayouts], chip: ChipDescription) -> Iterator[LinearLayout]:
+def readers_of(view: SSAValue, dots: dict[DotOp, DotLayouts], chip: ChipDescription) -> Iterator[LinearLayout]:
     """The layouts in which dots read the buffer of a view."""
-    views: list[SSAValue] = [_buffer(view)]
+    views: list[SSAValue] = [buffer_of_view(view)]
     while views:
         for use in views.pop().uses:
             if isinstance(use.operation, SlotOp):
@@ -100,6 +100,7 @@ def _reading(op: LoadSharedOp, dots: dict[DotOp, DotLayouts], chip: ChipDescript
                 yield whole if order is None else whole.before_trans(order)[0]
 
 
-def _buffer(view: SSAValue) -> SSAValue:
+def buffer_of_view(view: SSAValue) -> SSAValue:
+    """The buffer that a view is of, or a slot of."""
     owner = view.owner
-    return _buffer(owner.ring) if isinstance(owner, SlotOp) else view
+    return buffer_of_view(owner.ring) if isinstance(owner, SlotOp) else view

@@ -8,6 +8,7 @@ is in, so that accesses of one iteration overlap only where their phases are equ
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, OpTraits, SSAValue
@@ -67,6 +68,9 @@ class AllocOp(GenericOp):
 class AccessOp(GenericOp):
     """Access k is at address[slots[k]] + immediates[k] bytes. `parts` names the operands that are there, in order."""
 
+    global_part: ClassVar[str] = "address"  # what a base is added to
+    global_immediates: ClassVar[str] = "immediates"
+
     def part(self, name: str) -> SSAValue | None:
         names = self.properties["parts"].data.split(",")  # type: ignore[attr-defined]
         return self._operands[names.index(name)] if name in names else None
@@ -113,6 +117,19 @@ class AccessOp(GenericOp):
             return f"{slots}: the address has {count} elements"
         return None
 
+    def base_problem(self) -> str | None:
+        """Whether base, limit and offsets fit."""
+        base, limit, address = self.part("base"), self.part("limit"), self.part(self.global_part)
+        if base is None:
+            return None if limit is None else "a limit is one of offsets from a base"
+        if types.shape_of(base.type) or not types.is_int(base.type):
+            return f"the base is {base.type}, no scalar"
+        if limit is not None and limit.type != types.i32:
+            return f"the limit is {limit.type}, no i32"
+        if address is not None and types.element_of(address.type) != types.i32:
+            return f"offsets from a base are i32, not {address.type}"
+        return "an immediate is negative" if min(self.numbers(self.global_immediates), default=0) < 0 else None
+
     def mask_problem(self, name: str, counts: tuple[int, ...]) -> str | None:
         mask = self.part(name)
         if mask is None or (types.is_bool(mask.type) and (types.shape_of(mask.type) or (1,))[0] in counts):
@@ -154,19 +171,6 @@ class MemoryOp(AccessOp):
     def repeated(self) -> bool:
         return "repeated" in self.properties
 
-    def _base_problem(self) -> str | None:
-        """Whether base, limit and offsets fit."""
-        base, limit, address = self.part("base"), self.part("limit"), self.part("address")
-        if base is None:
-            return None if limit is None else "a limit is one of offsets from a base"
-        if types.shape_of(base.type) or not types.is_int(base.type):
-            return f"the base is {base.type}, no scalar"
-        if limit is not None and limit.type != types.i32:
-            return f"the limit is {limit.type}, no i32"
-        if address is not None and types.element_of(address.type) != types.i32:
-            return f"offsets from a base are i32, not {address.type}"
-        return "an immediate is negative" if min(self.immediates, default=0) < 0 else None
-
     @property
     def accessed(self) -> Attribute:
         """The type of the loaded or stored elements."""
@@ -180,7 +184,7 @@ class MemoryOp(AccessOp):
             return f"there is no memory called {self.word('space')}"
         if count * self.width != n or len(self.immediates) != count:
             return f"{count} accesses of {self.width} elements are not the {n} elements"
-        problem = self._base_problem() or self.address_problem("address", "slots", "immediates")
+        problem = self.base_problem() or self.address_problem("address", "slots", "immediates")
         return problem or self.mask_problem("mask", (1, count))
 
 
@@ -218,6 +222,8 @@ class StoreOp(MemoryOp):
 class FragmentLoadOp(AccessOp):
     """A wave reads matrices of shared memory by the chip's fragment load called `load`, `count` matrices an access.
 
+    Also by a transposing load, of one access as many registers of 4 bytes as `count` says.
+
     Every lane gives the address of the row that is its to give. A matrix is 4 bytes in every lane: the result has the accesses'
     matrices one after the other, and the elements of 4 bytes each. `transposed` exchanges a matrix's rows and columns.
     """
@@ -251,18 +257,28 @@ class FragmentLoadOp(AccessOp):
 class CopyAsyncOp(AccessOp):
     """`bytes` an access from global to shared memory, without registers, landing at the `lane.wait` that covers them.
 
-    Operands: address (shared), source (global), mask?, when?. A masked-off access writes zeros; the mask has one i1 an access or
-    one for all. Where `when`, one i1 a thread, is false, the thread copies nothing at all. `argument` is the kernel argument that
-    is read, -1 for unknown; `deal` as a load has it. Each thread's copies since its last `lane.commit` are one group.
+    Operands: address (shared), wave?, source (global), base?, limit?, mask?, when?. A masked-off access writes zeros; the mask has
+    one i1 an access or one for all. Where `when`, one i1 a thread, is false, the thread copies nothing at all. `argument` is the
+    kernel argument that is read, -1 for unknown; `deal` as a load has it. Each thread's copies since its last `lane.commit` are one
+    group. Base and limit are those of `MemoryOp`: beyond the limit zeros are read.
+
+    `consecutive` copies of a wave land one behind the other, lane i's i times `bytes` behind the address. That is equal in all
+    lanes of the workgroup then, `wave`, which is added to it, in those of a wave.
     """
 
     name = "lane.copy_async"
+    global_part = "source"
+    global_immediates = "source_immediates"
     property_names = frozenset({
         "parts", "bytes", "slots", "immediates", "source_slots", "source_immediates", "buffer", "argument", "cache", "eviction",
-        "phase", "ring", "deal",
+        "phase", "ring", "deal", "consecutive",
     })
     result_count = 0
     traits = ORDERS
+
+    @property
+    def consecutive(self) -> bool:
+        return "consecutive" in self.properties
 
     @property
     def bytes(self) -> int:
@@ -288,7 +304,7 @@ class CopyAsyncOp(AccessOp):
             return f"{count} places for {len(self.source_slots)} sources"
         return (
             self.address_problem("address", "slots", "immediates")
-            or self.address_problem("source", "source_slots", "source_immediates")
+            or self.address_problem("source", "source_slots", "source_immediates") or self.base_problem()
             or self.mask_problem("mask", (1, count)) or self.mask_problem("when", (1,))
         )
 

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from tilefw.api.integers import log2
 from tilefw.simt.layout import LinearLayout, f2
 from tilefw.simt.layout.shared import SharedLayout
+from tilefw.simt.layout.transposed import TransposedRead, transposed_reads
 
 if TYPE_CHECKING:
-    from tilefw.simt.description import ChipDescription, FragmentLoad
+    from tilefw.simt.description import ChipDescription, FragmentLoad, TransposedLoad
 
 # A cycle of shared memory serves one wave of a core whose (usually four) schedulers issue an instruction each in that time, or in
 # the `issue_cycles` that a wave of the chip takes for one.
@@ -34,6 +35,7 @@ class Banks:
     access: int
     loads: tuple[FragmentLoad, ...]
     cycle_slots: float = CYCLE_SLOTS
+    transposed: tuple[TransposedLoad, ...] = ()
 
     @property
     def row(self) -> int:
@@ -42,10 +44,10 @@ class Banks:
 
 
 def banks_of(description: ChipDescription) -> Banks:
-    """The banks of a chip, and its fragment loads."""
+    """The banks of a chip, and its fragment and transposing loads."""
     return Banks(
         description.banks, description.bank_bytes, description.shared_access_bytes, description.fragment_loads,
-        CYCLE_SLOTS / description.issue_cycles,
+        CYCLE_SLOTS / description.issue_cycles, description.transposed_loads,
     )
 
 
@@ -55,7 +57,7 @@ class Pattern:
 
     The sums of the elements `together` are the places served in one cycle; an access takes `cycles` of them. `packing` are the
     issue slots that bring the elements to the registers' order. However narrow, an access takes `least` cycles: one serves no more
-    lanes than there are banks.
+    lanes than there are banks. `columns` is said of transposing loads.
     """
 
     width: int
@@ -65,6 +67,7 @@ class Pattern:
     packing: float = 0.0
     cycle_slots: float = CYCLE_SLOTS
     least: int = 1
+    columns: TransposedRead | None = None
 
     def conflicts(self, shared: SharedLayout, bits: int, banks: Banks) -> int:
         """The logarithm of the cycles that the places of one cycle take: words that differ while their banks are the same."""
@@ -117,18 +120,20 @@ class LayoutSide:
     """A writer or reader of elements of `bits` bits.
 
     `fixed` registers (a logarithm; 0 for none) must stand together in the buffer in their order; `rows` are fragment loads
-    that it may use.
+    that it may use, `columns` transposing loads.
     """
 
     layout: LinearLayout
     bits: int
     fixed: int = 0
     rows: tuple[BankRows, ...] = ()
+    columns: tuple[TransposedRead, ...] = ()
 
     def pattern(self, vector: Sequence[int], banks: Banks) -> Pattern:
         """The best pattern where the low offset bits hold the elements `vector`, if there are no bank conflicts."""
         plain = self._plain(vector, self._widest(vector, banks), banks)
-        return min([*self._fragments(vector, banks), plain], key=Pattern.slots) if self.rows else plain
+        others = [*self._fragments(vector, banks), *self._transposed(vector, banks)]
+        return min([*others, plain], key=Pattern.slots) if others else plain
 
     def best(self, shared: SharedLayout, banks: Banks) -> tuple[float, Pattern, int]:
         """Of the patterns that the buffer allows the one that takes the fewest issue slots: slots, pattern, conflicts.
@@ -139,10 +144,10 @@ class LayoutSide:
         return min(((p.slots(c), p, c) for p, c in found), key=lambda entry: entry[0])
 
     def patterns(self, vector: Sequence[int], banks: Banks) -> list[Pattern]:
-        """Fragment loads, then plain accesses from the widest; a copy has its one width."""
+        """Fragment and transposing loads, then plain accesses from the widest; a copy has its one width."""
         widest = self._widest(vector, banks)
         plain = [self._plain(vector, width, banks) for width in ([widest] if self.fixed else range(widest, -1, -1))]
-        return [*self._fragments(vector, banks), *plain]
+        return [*self._fragments(vector, banks), *self._transposed(vector, banks), *plain]
 
     def _widest(self, vector: Sequence[int], banks: Banks) -> int:
         if self.fixed:
@@ -191,7 +196,19 @@ class LayoutSide:
                 found.append(Pattern(length, rows.rows, matrices / at_once, cycles, 0.0, banks.cycle_slots))
         return found
 
+    def _transposed(self, vector: Sequence[int], banks: Banks) -> list[Pattern]:
+        found = []
+        for read in self.columns:
+            if tuple(vector[: read.width]) == read.cells:
+                served = min(len(read.lanes), log2(max(1, banks.row // read.load.bytes)))
+                cycles = 1 << (len(read.lanes) - served)
+                times = self.layout.registers >> read.width
+                found.append(Pattern(read.width, read.lanes[:served], times, cycles, 0.0, banks.cycle_slots, columns=read))
+        return found
+
 
 def side(layout: LinearLayout, bits: int, banks: Banks, reads: bool = False) -> LayoutSide:
-    """A plain writer, or a reader that may use fragment loads."""
-    return LayoutSide(layout, bits, 0, rows_of(layout, bits, banks.loads) if reads else ())
+    """A plain writer, or a reader that may use fragment loads and transposing ones."""
+    if not reads:
+        return LayoutSide(layout, bits)
+    return LayoutSide(layout, bits, 0, rows_of(layout, bits, banks.loads), transposed_reads(layout, bits, banks.transposed))

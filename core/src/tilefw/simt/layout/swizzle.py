@@ -115,7 +115,7 @@ def _vectors(sides: Sequence[LayoutSide], forced: tuple[int, ...], most: int) ->
     for a, b in combinations(spans, 2):
         both = common if len(spans) == 2 else (*common, *f2.intersection(a, b))
         found += [(*both, *a), (*both, *b)]
-    found += [*spans, *(rows.vector for s in sides for rows in s.rows)]
+    found += [*spans, *(rows.vector for s in sides for rows in s.rows), *(read.cells for s in sides for read in s.columns)]
     kept: dict[tuple[int, ...], None] = {}
     for vector in found:
         span = f2.Subspace()

@@ -15,6 +15,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilefw.simt import lane
 from tilefw.simt.lane.builder import LaneBuilder
+from tilefw.simt.lane.memory import AccessOp
 from tilefw.simt.lane.promises import promise
 from tilefw.simt.lower.buffer_bounds import OUTSIDE, literal
 from tilefw.tile import types
@@ -76,9 +77,10 @@ def move_offsets(
             continue
         step, accesses = _other(advance, argument), _accesses(argument, advance)
         grows = isinstance(step.owner, lane.ConstantOp) and step.owner.value >= 0
-        if not accesses or not is_before(step, body) or not (grows or argument in centered) or any(a.buffer < 0 for a in accesses):
+        known = all(_argument(access) >= 0 for access in accesses)
+        if not accesses or not known or not is_before(step, body) or not (grows or argument in centered):
             continue
-        places = [_invariants(access.operands[0], body) for access in accesses]
+        places = [_invariants(_lane_part(access), body) for access in accesses]
         if None in places or sum(types.shape_of(v.type)[0] for v in {v for p in places for v in p or ()}) > _FEW:
             continue
         _move(builder, body, accesses, [v for p in places for v in p or ()], argument, start, step, moved)
@@ -93,7 +95,7 @@ def move_offsets(
 
 
 def _move(
-    builder: LaneBuilder, body: Block, accesses: Sequence[lane.MemoryOp], places: Sequence[SSAValue], argument: SSAValue,
+    builder: LaneBuilder, body: Block, accesses: Sequence[AccessOp], places: Sequence[SSAValue], argument: SSAValue,
     start: SSAValue, step: SSAValue, moved: Moved,
 ) -> None:
     """Carry each of `places`, the invariant offsets of these accesses, and have them access from `start`."""
@@ -108,20 +110,41 @@ def _move(
         _insert(following, last)
         last.operands = [*last.operands, following.results[0]]
     for access in accesses:
-        operands = [start if operand is argument else operand for operand in access.operands]
-        access.operands = [_with(operands[0], carried, access), *operands[1:]]
+        replaced = {argument: start, _lane_part(access): _with(_lane_part(access), carried, access)}
+        access.operands = [replaced.get(operand, operand) for operand in access.operands]
 
 
-def _accesses(base: SSAValue, advance: Operation) -> list[lane.MemoryOp]:
+def _argument(access: AccessOp) -> int:
+    """The kernel argument that is accessed."""
+    return access.argument if isinstance(access, lane.CopyAsyncOp) else access.buffer
+
+
+def _lane_part(access: AccessOp) -> SSAValue:
+    """What lanes add to a base."""
+    part = access.part(access.global_part)
+    assert part is not None
+    return part
+
+
+def _accesses(base: SSAValue, advance: Operation) -> list[AccessOp]:
     """The accesses from a carried base, if it is taken for nothing but these and to advance, and no limit moves with it."""
     users = {use.operation: None for use in base.uses if use.operation is not advance}
     for op in users:
-        if not isinstance(op, lane.MemoryOp) or op.part("base") is not base or sum(o is base for o in op.operands) > 1:
+        copies = isinstance(op, lane.CopyAsyncOp)
+        if not copies and not isinstance(op, lane.MemoryOp):
+            return []
+        if op.part("base") is not base or sum(o is base for o in op.operands) > 1:
             return []
         limit = op.part("limit")
-        if limit is not None and not _is_literal(limit, OUTSIDE):
+        if limit is not None and not _is_literal(limit, OUTSIDE) and not (copies and _is_all_or_none(limit)):
             return []
     return list(users)  # type: ignore[arg-type]
+
+
+def _is_all_or_none(limit: SSAValue) -> bool:
+    """Whether a limit lets everything be accessed, or nothing."""
+    owner = limit.owner
+    return isinstance(owner, _Select) and _is_literal(owner.operands[1], OUTSIDE) and _is_literal(owner.operands[2], 0)
 
 
 def _invariants(offset: SSAValue, body: Block) -> list[SSAValue] | None:

@@ -21,6 +21,7 @@ from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.atomic_ops import AtomicOp
 from tilefw.tile.dialect.base import integer_attr
 from tilefw.tile.dialect.block_ops import BlockAccess
+from tilefw.tile.dialect.copy_ops import CopyOp
 
 _THROUGH = (ops.AddPtrOp, ops.SplatOp, ops.BroadcastOp, ops.ExpandDimsOp, ops.ReshapeOp, ops.TransOp)
 _HINTS = ("cache", "eviction", "volatile")
@@ -34,7 +35,7 @@ def load(context: LoweringContext, op: ops.LoadOp) -> None:
             mask = None if op.mask is None else context.scalars[op.mask]
             placed = Placed(scalar_address(context, op), mask, 1, range(1), [0])
         else:
-            placed = _computed(context, op, layout, None, _is_fill(other))
+            placed = place_computed(context, op, layout, None, _is_fill(other))
         context.put(op.results[0], layout, _load_placed(context, op, layout, placed, other, op.pointer))
 
 
@@ -43,7 +44,7 @@ def load_block(context: LoweringContext, op: ops.LoadBlockOp) -> None:
     for layout in context.layouts(op.results[0]):
         assert layout is not None
         other = None if op.other is None else context.get(op.other, layout)
-        placed = _placed_block(context, op, layout, None, _is_fill(other))
+        placed = place_block(context, op, layout, None, _is_fill(other))
         context.put(op.results[0], layout, _load_placed(context, op, layout, placed, other, op.base))
 
 
@@ -52,7 +53,7 @@ def store(context: LoweringContext, op: ops.StoreOp) -> None:
     if types.is_tile(op.value.type):
         layout = context.assignment.layouts[op]
         only = context.address.only_copy(layout)
-        placed, value = _computed(context, op, layout, only, False), context.get(op.value, layout)
+        placed, value = place_computed(context, op, layout, only, False), context.get(op.value, layout)
     else:
         builder, machine = context.builder, context.machine
         layout = LinearLayout((), (), (0,) * log2(machine.lanes), (0,) * log2(machine.waves))
@@ -69,7 +70,7 @@ def store(context: LoweringContext, op: ops.StoreOp) -> None:
 def store_block(context: LoweringContext, op: ops.StoreBlockOp) -> None:
     """One of the threads that hold an element stores it."""
     layout = context.assignment.layouts[op]
-    placed = _placed_block(context, op, layout, context.address.only_copy(layout), False)
+    placed = place_block(context, op, layout, context.address.only_copy(layout), False)
     _store(context, op, layout, placed, context.get(op.value, layout), op.base)
 
 
@@ -92,20 +93,20 @@ def _lane_operands(
     return context.get(op.pointer, firsts), offsets, mask
 
 
-def _computed(
-    context: LoweringContext, op: ops.LoadOp | ops.StoreOp, layout: LinearLayout, also: SSAValue | None, filled: bool
+def place_computed(
+    context: LoweringContext, op: ops.LoadOp | ops.StoreOp | CopyOp, layout: LinearLayout, also: SSAValue | None, filled: bool
 ) -> Placed:
     """The accesses of a tile access that `also` does not mask off, from a uniform base where that can be."""
-    placed = None
+    found = None
     if context.offsets is not None:
-        placed = context.offsets.computed(op, layout, *_lane_operands(context, op, layout), also, filled)
-    return placed or _masked(context, computed(context, op, layout), also)
+        found = context.offsets.computed(op, layout, *_lane_operands(context, op, layout), also, filled)
+    return found or _masked(context, computed(context, op, layout), also)
 
 
-def _placed_block(context: LoweringContext, op: BlockAccess, layout: LinearLayout, also: SSAValue | None, filled: bool) -> Placed:
+def place_block(context: LoweringContext, op: BlockAccess, layout: LinearLayout, also: SSAValue | None, filled: bool) -> Placed:
     """The same for a block."""
-    placed = None if context.offsets is None else context.offsets.block(op, layout, also, filled)
-    return placed or _masked(context, context.address.block(op, layout), also)
+    found = None if context.offsets is None else context.offsets.block(op, layout, also, filled)
+    return found or _masked(context, context.address.block(op, layout), also)
 
 
 def _masked(context: LoweringContext, placed: Placed, also: SSAValue | None) -> Placed:

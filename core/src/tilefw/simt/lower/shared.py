@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, SSAValue
 
+from tilefw.api.errors import InternalError
+from tilefw.api.integers import log2
 from tilefw.simt import lane
 from tilefw.simt.assign.k_steps import dot_of, steps_of
-from tilefw.simt.layout import LinearLayout
+from tilefw.simt.layout import LinearLayout, f2
 from tilefw.simt.lower import shared_access
 from tilefw.simt.lower.access import Placed
 from tilefw.simt.lower.context import LoweringContext, SharedView
-from tilefw.simt.lower.memory import argument_of, computed, hints, say_deal
+from tilefw.simt.lower.memory import argument_of, computed, hints, place_block, place_computed, say_deal
 from tilefw.tile import types
 from tilefw.tile.dialect.base import dense_i64, integer_attr, string_attr
 from tilefw.tile.dialect.copy_ops import CopyBlockOp, CopyOp
@@ -75,32 +78,62 @@ def write(context: LoweringContext, op: StoreSharedOp) -> None:
 
 def copy_block(context: LoweringContext, op: CopyBlockOp) -> None:
     """A block, straight to its place in the buffer."""
-    layout = context.assignment.layouts[op]
-    _start_copy(context, op, layout, context.address.block(op, layout), op.base)
+    layout, when = context.assignment.layouts[op], _when(context, op)
+    if context.machine.chip.copies_consecutive:
+        _start_copy(context, op, layout, place_block(context, op, layout, when, False), None, op.base)
+    else:
+        _start_copy(context, op, layout, context.address.block(op, layout), when, op.base)
 
 
 def copy(context: LoweringContext, op: CopyOp) -> None:
     """Elements at computed addresses."""
-    layout = context.assignment.layouts[op]
-    _start_copy(context, op, layout, computed(context, op, layout), op.pointer)
+    layout, when = context.assignment.layouts[op], _when(context, op)
+    if context.machine.chip.copies_consecutive:
+        _start_copy(context, op, layout, place_computed(context, op, layout, when, False), None, op.pointer)
+    else:
+        _start_copy(context, op, layout, computed(context, op, layout), when, op.pointer)
 
 
-def _start_copy(context: LoweringContext, op: CopyOp | CopyBlockOp, layout: LinearLayout, source: Placed, base: SSAValue) -> None:
+def _when(context: LoweringContext, op: CopyOp | CopyBlockOp) -> SSAValue | None:
+    return None if op.when is None else context.builder.splat(context.scalars[op.when], 1)
+
+
+def _start_copy(
+    context: LoweringContext, op: CopyOp | CopyBlockOp, layout: LinearLayout, source: Placed, when: SSAValue | None, base: SSAValue
+) -> None:
     builder, view = context.builder, context.views[op.view]
     bits = shared_access.storage_bits(op.view.type.element)  # type: ignore[attr-defined]
-    address, slots, immediates = shared_access.copy_addresses(context, view.address, view.layout, layout, source.width, bits)
     # A masked-off copy writes zeros, so threads that hold copies of others are kept out by the condition, not by the mask.
-    when = None if op.when is None else builder.splat(context.scalars[op.when], 1)
     when = context.address.both(when, context.address.only_copy(layout))
-    parts = {"address": address, "source": source.address, "mask": source.mask, "when": when}
+    where, properties = _target(context, view, layout, source.width, bits)
+    parts = {
+        **where, "source": source.address, "base": source.base, "limit": source.limit, "mask": source.mask, "when": when,
+    }
     present = {name: value for name, value in parts.items() if value is not None}
-    properties: dict[str, Attribute] = {
+    properties |= {
         "parts": string_attr(",".join(present)), "bytes": integer_attr(source.width * bits // 8),
-        "slots": dense_i64(tuple(slots)), "immediates": dense_i64(tuple(immediates)),
         "source_slots": dense_i64(tuple(source.slots)), "source_immediates": dense_i64(tuple(source.immediates)),
         "argument": integer_attr(argument_of(base)), **lane.shared_properties(view.buffer, view.slots, view.phase), **hints(op),
     }
     say_deal(context, builder.insert(lane.CopyAsyncOp.create(operands=list(present.values()), properties=properties)), layout)
+
+
+def _target(
+    context: LoweringContext, view: SharedView, layout: LinearLayout, width: int, bits: int
+) -> tuple[dict[str, SSAValue | None], dict[str, Attribute]]:
+    """Where copies of `width` elements land: for each lane, or from where on for a wave."""
+    if not context.machine.chip.copies_consecutive:
+        address, slots, immediates = shared_access.copy_addresses(context, view.address, view.layout, layout, width, bits)
+        return {"address": address}, {"slots": dense_i64(tuple(slots)), "immediates": dense_i64(tuple(immediates))}
+    size, shared, within = bits // 8, view.layout, log2(width)
+    pieces = f2.table(shared.offsets(layout.register[within:]))
+    piece = tuple(width << i for i in range(len(layout.lane)))
+    if shared.offsets(layout.register[:within]) != f2.identity(within) or shared.offsets(layout.lane) != piece:
+        raise InternalError(f"a buffer of {shared} does not keep what a wave copies in {layout} in one piece")
+    wave = [0] * len(layout.lane) + [offset * size for offset in shared.offsets(layout.wave)]
+    where = {"address": context.builder.splat(view.address, 1), "wave": context.address.thread_part(wave)}
+    immediates = dense_i64(tuple(offset * size for offset in pieces))
+    return where, {"slots": dense_i64((0,) * len(pieces)), "immediates": immediates, "consecutive": UnitAttr()}
 
 
 def commit(context: LoweringContext, op: CommitOp) -> None:

@@ -20,7 +20,8 @@ from tilefw.simt.lane.registers import bits_of, type_name
 from tilefw.simt.layout import LinearLayout, f2
 from tilefw.simt.layout.pattern import Banks, banks_of, side
 from tilefw.simt.layout.shared import SharedLayout
-from tilefw.simt.lower import fragment_load
+from tilefw.simt.layout.transposed import TransposedRead
+from tilefw.simt.lower import fragment_load, transposed_load
 from tilefw.simt.lower.shared_address import SharedAccessContext, addresses, xor_permuted
 from tilefw.tile import types
 
@@ -57,6 +58,11 @@ def storage_bits(element: Attribute) -> int:
 def plan(shared: SharedLayout, layout: LinearLayout, bits: int, banks: Banks, flip: int) -> SharedAccesses:
     """The accesses of a layout whose elements are XORed with `flip`, with the cheapest width."""
     return _accesses(shared, layout, side(layout, bits, banks).best(shared, banks)[1].width, flip)
+
+
+def _columns(shared: SharedLayout, layout: LinearLayout, bits: int, banks: Banks) -> TransposedRead | None:
+    """The transposing load that reads a layout in the fewest issue slots; None where plain reads do."""
+    return side(layout, bits, banks, reads=True).best(shared, banks)[1].columns if banks.transposed else None
 
 
 def _accesses(shared: SharedLayout, layout: LinearLayout, width: int, flip: int) -> SharedAccesses:
@@ -106,7 +112,7 @@ def read(
     context: SharedAccessContext, address: SSAValue, shared: SharedLayout, layout: LinearLayout, element_type: Attribute,
     *, buffer: int, phase: int = 0, ring: int = 0, flip: int = 0,
 ) -> SSAValue:
-    """The tile in the buffer at `address` in `layout`: by fragment loads where one fits, else by the widest reads.
+    """The tile in the buffer at `address` in `layout`: by fragment loads where one fits, by transposing loads or the widest reads.
 
     `flip` is XORed to the flat index of every element that is read, so that one layout serves for all k steps of a dot.
     """
@@ -117,6 +123,9 @@ def read(
     if fragments is not None:
         properties = lane.shared_properties(buffer, ring, phase)
         value = fragment_load.emit(context, address, fragments, stored, properties)
+    elif (columns := _columns(shared, layout, bits, banks_of(context.machine.chip))) is not None:
+        properties = lane.shared_properties(buffer, ring, phase)
+        value = transposed_load.emit(context, address, shared, layout, columns, flip, stored, properties)
     else:
         how = plan(shared, layout, bits, banks_of(context.machine.chip), flip)
         where, slots, immediates = _addresses(context, address, how, bits)

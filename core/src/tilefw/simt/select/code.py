@@ -30,6 +30,10 @@ class Const(NamedTuple):
     bits: int
 
 
+class PlacedConst(Const):
+    """A literal that is where a buffer stands in shared memory: sums with it keep it outermost (`Code.displaced`)."""
+
+
 Element = Slice | Const
 """One selected element: registers, or a literal that no register holds yet."""
 
@@ -182,8 +186,10 @@ class Code:
             return operands[0]
         if key in _EITHER_WAY and isinstance(operands[0], Const) and operands[0].bits == _NEUTRAL[key]:
             return operands[1]
-        if key == "addi.i32" and self._displaced:
+        if key == "addi.i32":
             x, y = operands
+            if isinstance(x, PlacedConst) and isinstance(y, Slice):
+                return self.displaced(y, x.bits)
             if x in self._displaced:
                 return self._add_displaced(x, y)
             if y in self._displaced:

@@ -172,11 +172,15 @@ class MemorySelection:
             return
         address, source, mask = address_of(op), op.part("source"), op.part("mask")
         assert source is not None
-        facts = (op.buffer, op.word("cache"), op.word("eviction"))
+        base, limit = (None if v is None else self.values.element(v) for v in map(op.part, ("base", "limit")))
+        facts = (op.buffer, op.word("cache"), op.word("eviction"), base, limit)
         size, sources = op.bytes, zip(op.source_slots, op.source_immediates, strict=True)
         for k, (place, (slot, immediate)) in enumerate(zip(address_slots(op), sources, strict=True)):
-            to, offset = self.address(address, place)
-            copy = AsyncCopy(size, to, offset, self.register(source, slot), immediate, self.guard(mask, k), when, *facts)
+            if op.consecutive:
+                to, offset, wave = self.wave_address(address, op.part("wave"), place)
+            else:
+                (to, offset), wave = self.address(address, place), None
+            copy = AsyncCopy(size, to, offset, self.register(source, slot), immediate, self.guard(mask, k), when, *facts, wave)
             declared.act(self.chip, self.code, "asynchronous copies", partial(self.chip.copy_async, self.code, copy))
 
     # -- guards and addresses
@@ -193,6 +197,16 @@ class MemorySelection:
         slot, immediate = place
         base, offset = self.code.displacement(self.register(addresses, slot))
         return base, offset + immediate
+
+    def wave_address(
+        self, addresses: SSAValue, wave: SSAValue | None, place: tuple[int, int]
+    ) -> tuple[Slice, int, Slice | None]:
+        """An address equal in all lanes, the constant on top, and what those of a wave add; of a literal the latter alone."""
+        more = None if wave is None else self.register(wave, 0)
+        where = self.values.element(addresses, place[0])
+        if more is not None and isinstance(where, Const):
+            return more, where.bits + place[1], None
+        return *self.address(addresses, place), more
 
     def register(self, value: SSAValue, index: int) -> Slice:
         """An element of an address as a register."""

@@ -19,7 +19,7 @@ from tilefw.simt import lane
 from tilefw.simt.chip import LaneChip
 from tilefw.simt.lane.promises import promise_of
 from tilefw.simt.lane.registers import CHUNK, LaneVector, RegisterPiece, bits_of, size_of, type_name
-from tilefw.simt.select.code import Code, Const, Element
+from tilefw.simt.select.code import Code, Const, Element, PlacedConst
 from tilefw.simt.select.literals import float_bits
 from tilefw.tile import types
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
@@ -207,7 +207,10 @@ class Values:
             raise IRError(
                 f"{op.label} has no offset in shared memory", "TFW0402", place_of(op), help="run the pass place-shared first"
             )
-        return RegisterPiece(elements=[self.code.displaced(self.chip.shared_base(self.code), op.offset)])
+        place = self.code.displaced(self.chip.shared_base(self.code), op.offset)
+        if isinstance(place, Const) and self.chip.description.copies_consecutive:  # which need it without what lanes add
+            place = PlacedConst(*place)
+        return RegisterPiece(elements=[place])
 
     def _shuffle(self, op: lane.ShuffleOp, vector: LaneVector, chunk: int) -> RegisterPiece:
         amount, per, count = op.amount, vector.per_register, vector.count(chunk)

@@ -17,10 +17,16 @@ from tilefw.tile.dialect.elementwise_op import build
 
 def with_other_values(load: Load, value: SSAValue, emitter: Emitter) -> SSAValue:
     """`value`, which was copied for `load`, as the load itself would give it; made at the load's place."""
-    if load.other is None or _is_zero(load.other):
+    if not fills(load):
         return value
+    assert load.other is not None
     mask = load.mask if isinstance(load, ops.LoadOp) else _within_bounds(load, emitter)
     return value if mask is None else emitter.row("select", mask, value, load.other)
+
+
+def fills(load: Load) -> bool:
+    """Whether masked-off elements have values other than zero."""
+    return load.other is not None and not _is_zero(load.other)
 
 
 def _is_zero(value: SSAValue) -> bool:

@@ -13,12 +13,12 @@ from xdsl.ir import Block, Operation
 from tilefw.simt.assign.accesses import Accesses
 from tilefw.simt.software_pipeline.address_slice import AddressSlice, Load, slice_of
 from tilefw.simt.software_pipeline.alias import LoopWrites
+from tilefw.simt.software_pipeline.copied import copied
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.dot_op import DotOp
 
 STAGES = "tile.num_stages"  # the author's wish for one loop, `tl.range(…, num_stages=n)`
-_NARROWEST = 4  # bytes of an access below which a copy is not a gain: no chip copies less, and a load can be of any width
 # What a loop's carried tiles may take of a lane's registers where loads wait there too: narrow loads need an address an element.
 # (128x128x32 blocks of f16 on 4 waves with 255 registers a lane carry half of them; two tiles more spilled.)
 _CARRIED_SHARE = 0.5
@@ -127,7 +127,7 @@ def plan(loop: ForOp, stages: int, accesses: Accesses, disjoint: bool) -> Plan:
         return ()
     writes = LoopWrites(loop, disjoint)
     loads = [load for load in candidates(loop) if _reaches(loop, load, writes, ())]
-    ringed = [load for load in loads if _copies(load, accesses)]
+    ringed = copied(loads, accesses)
     chains: list[LoadChain] = []
     if ringed:
         compact = stages * _size(ringed, accesses) > accesses.machine.chip.shared_bytes
@@ -148,10 +148,11 @@ def _size(loads: Sequence[Load], accesses: Accesses) -> int:
 
 
 def stored(loads: Sequence[Load], accesses: Accesses) -> list[Load]:
-    """The loads that a chip without asynchronous copies has in shared memory: matrices, which dots read from there in any case."""
+    """The loads that a chip without asynchronous copies has in shared memory, or without copies for these: matrices, which dots
+    read from there in any case."""
     chip = accesses.machine.chip
     matrices = [load for load in loads if len(types.shape_of(load.result.type)) > 1]
-    return matrices if not chip.copy_bytes and _size(matrices, accesses) <= chip.shared_bytes else []
+    return matrices if (chip.copies_consecutive or not chip.copy_bytes) and _size(matrices, accesses) <= chip.shared_bytes else []
 
 
 def _levels(loop: ForOp, first: Sequence[Load], distance: int) -> tuple[Level, ...]:
@@ -203,13 +204,3 @@ def _reaches(loop: ForOp, load: Load, writes: LoopWrites, above: tuple[Load, ...
         return False
     found = slice_of(loop, load.operands)
     return found is not None and all(_reaches(loop, inner, writes, (*above, load)) for inner in found.loads)
-
-
-def _copies(load: Load, accesses: Accesses) -> bool:
-    """Whether copies can take the load's place: each takes a few bytes at least."""
-    chip = accesses.machine.chip
-    if not chip.copy_bytes:
-        return False
-    width = accesses.best_width(load, accesses.coalesced(load))
-    size = types.dtype_of(load.result.type).storage_bits // 8
-    return width * size >= max(_NARROWEST, min(chip.copy_bytes))

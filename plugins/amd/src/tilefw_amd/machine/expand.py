@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tilefw.api.machine import Block, Function, FunctionPass, Inst, Operand, Slice
+from tilefw.api.machine import Block, Function, FunctionPass, Inst, Operand, Reg, Slice
 from tilefw_amd.isa.constants import is_inline
 from tilefw_amd.isa.registers import EXEC
-from tilefw_amd.machine.pseudo import expand, part, steps
+from tilefw_amd.machine.copies import expand_copy, spread
+from tilefw_amd.machine.pseudo import COPY, expand, part, steps
 from tilefw_amd.machine.redundant import remove_redundant
 from tilefw_amd.machine.traits import SCALARS
 
@@ -40,21 +41,24 @@ class ExpandPseudos(FunctionPass):
 
 def expand_pseudos(function: Function) -> None:
     """Rewrite one function, whose registers are physical."""
-    exec_mask = function.file("s", SCALARS).slice(EXEC.index, EXEC.count)
+    scalars = function.file("s", SCALARS)
     for block in function.blocks:
-        block.insts = list(_masked(block, exec_mask))
+        block.insts = list(_masked(block, scalars))
     remove_redundant(function)
+    for block in function.blocks:
+        block.insts = spread(block.insts)
 
 
-def _masked(block: Block, exec_mask: Slice) -> Iterator[Inst]:
+def _masked(block: Block, scalars: Reg) -> Iterator[Inst]:
     """The block's instructions, each under its lanes."""
+    exec_mask = scalars.slice(EXEC.index, EXEC.count)
     current: tuple[Slice, bool] | None = None  # the mask that EXEC holds, and whether it is inverted; None: all lanes
     for inst in block.insts:
         wanted = None if inst.predicate is None else (inst.predicate, inst.predicate_not)
         if wanted != current and not (wanted is None and is_scalar(inst) and not inst.targets):
             yield _set(exec_mask, wanted, inst)
             current = wanted
-        yield from instructions(inst)
+        yield from instructions(inst, scalars)
         if current is not None and any(_overlap(piece, current[0]) for piece in inst.defs):
             current = (exec_mask, False)  # a mask that nothing wants: EXEC is made anew
     if current is not None and block.insts[-1].opcode != "s_endpgm":
@@ -83,10 +87,12 @@ def is_scalar(inst: Inst) -> bool:
     return bool(steps(inst.opcode)) or inst.opcode.startswith("s_")
 
 
-def instructions(inst: Inst) -> Iterator[Inst]:
-    """The chip's instructions for one of the machine layer, without its predicate."""
+def instructions(inst: Inst, scalars: Reg) -> Iterator[Inst]:
+    """The chip's instructions for one of the machine layer, without its predicate; `scalars` is the file of scalar registers."""
     if inst.opcode.startswith("move.") or _is_wide_constant(inst):
         yield from _copy(inst, inst.defs[0], inst.uses[0])
+    elif inst.opcode.startswith(COPY):
+        yield from expand_copy(inst, scalars)
     elif steps(inst.opcode):
         yield from expand(inst)
     else:

@@ -22,6 +22,11 @@ from dataclasses import dataclass
 from tilefw.api.machine import Inst, Operand, Slice
 from tilefw_amd.isa.set import InstructionSet
 
+# Of asynchronous copies, see `copies`: a load to LDS with what M0 is for it, and what marks groups and waits.
+COPY = "copy."
+COMMIT, WAIT = "copies.commit", "copies.wait"
+MARKERS = frozenset({COMMIT, WAIT})
+
 # A step is an instruction on `d` and the uses `a`, `b`, `x`, `y` in order, or on their halves; `{bits}` are those of `d`.
 _NAMES = ("a", "b", "x", "y")
 _HALVES = {"lo": 0, "hi": 1}

@@ -68,6 +68,10 @@ def traits(isa: InstructionSet, opcode: str) -> InstructionTraits:
     if kind == "move":
         row = isa.row(MOVES[file])
         return InstructionTraits(move=True, latency=isa.latency(row), unit=row.unit, issue=isa.chip.rates.vector_cycles)
+    if opcode in pseudo.MARKERS:
+        return InstructionTraits(effects=True, issue=0)
+    if kind == pseudo.COPY.rstrip("."):
+        return _copy(isa, file)
     steps = pseudo.opcodes(opcode)
     if steps:
         rows = [isa.row(step) for step in steps]
@@ -84,6 +88,14 @@ def _traits(isa: InstructionSet, row: Row) -> InstructionTraits:
         effects=row.flow or _acts(row), latency=isa.latency(row) or 1, cheap=row.name in _CONSTANTS, memory=_memory(row),
         unit=_PIPES.get(row.unit, row.unit), issue=timed.issue * _SHARED_BY.get(row.unit, 1), early=_is_early(row),
     )
+
+
+def _copy(isa: InstructionSet, opcode: str) -> InstructionTraits:
+    """A load to LDS, with what sets M0: it keeps its place among all accesses."""
+    if opcode not in isa.forms_by_mnemonic:
+        raise KeyError(opcode)
+    cycles = isa.chip.rates.vector_cycles
+    return InstructionTraits(effects=True, latency=cycles, unit="vmem", issue=2 * cycles)
 
 
 def _is_early(row: Row) -> bool:

@@ -19,16 +19,23 @@ from tilefw_amd.isa.rows.control import wait_limits
 from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.machine import machine_inst
 from tilefw_amd.machine.hazards import MATRIX_RULES, RULES, Kind, WaitStateRule, wait_states
+from tilefw_amd.machine.pseudo import COMMIT, WAIT
 
 _RULES = {rule.name: rule for rule in (*MATRIX_RULES, *RULES)}
 # Effects beyond the simulator's: its race check and its fences see these in other ways.
 _LDS = COUNT + len(NAMES_BEHIND)
 _VOLATILE = _LDS + 1  # an access that is to be over before the next of its kind
+_COPIES = _VOLATILE + 1  # and the numbers behind it: copies to LDS, by how many groups have begun since theirs
+_OLDEST = 64  # from here on groups are one: nobody waits for all but so many
 _LANES_ONLY = "crossbar"  # goes through the LDS unit and leaves its memory alone
 
 
 def seen(isa: InstructionSet, inst: Inst) -> Seen:
     """What waits must know of an instruction."""
+    if inst.opcode == COMMIT:
+        return Seen(renames={_COPIES + age: _COPIES + age + 1 for age in range(_OLDEST)})
+    if inst.opcode == WAIT:
+        return Seen(needs=frozenset(range(_COPIES + int(str(inst.uses[0])) + 1, _COPIES + _OLDEST + 1)))
     encoded = machine_inst.instruction(isa, inst)
     name = encoded.form.row.name
     if name == "s_waitcnt":
@@ -48,6 +55,7 @@ def _events(encoded: MCInst, kept: tuple[int, ...]) -> tuple[Begun, ...]:
     found: list[Begun] = []
     for issue in issues(encoded, results, merged):
         lds = (_LDS,) if issue.settles and _LANES_ONLY not in row.facts else ()
+        lds = (_COPIES,) if "lds dma" in row.facts else lds
         found.append(Begun(issue.queue, issue.order, frozenset((*issue.pending, *lds, *kept)), frozenset(issue.merged)))
     return tuple(found)
 

@@ -10,6 +10,7 @@ without an encoding. Effects that no register shows are bits behind those of the
 - an access that acquires, which the invalidation behind it needs;
 - a volatile access, which the next one needs: memory may serve two of them in another order (AMDGPUUsage, "Memory Model gfx942":
   "Ensures that volatile operations to different addresses will not be reordered by hardware");
+- the copies to LDS of a group, by how many groups have begun behind it, which the wait for that group needs; no barrier does;
 - a scalar load of a buffer, which stores behind it need, this wave's and those of others behind a barrier: it takes another way to
   memory than they do.
 """
@@ -17,6 +18,7 @@ without an encoding. Effects that no register shows are bits behind those of the
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +30,7 @@ from tilefw_amd.isa.registers import PAIRS, SCC, VECTORS, named, number
 from tilefw_amd.isa.row import Row
 from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.machine.hazards import WAIT_RANGES
+from tilefw_amd.machine.pseudo import COMMIT, MARKERS
 
 # Registers as bits: the numbers that the simulator has for them.
 FIRST = {"v": 0, "a": VECTORS, "s": 2 * VECTORS, "m": 2 * VECTORS}
@@ -49,6 +52,10 @@ _IMPLICIT = {name: NAMES[name] for name in ("vcc", "exec", "m0")} | {"scc": 1 <<
 
 _WRITE_BACK, _EXCHANGE = 1 << roles.WRITE_BACK, 1 << roles.EXCHANGE
 _LDS, _VOLATILE, _SCALAR = 1 << roles.STORED + 1, 1 << roles.STORED + 2, 1 << roles.STORED + 3
+# By how many groups have begun behind a copy's own; the last stands for so many or more.
+_GROUPS = 9
+_COPIES = tuple(1 << roles.STORED + 4 + age for age in range(_GROUPS))
+_NEXT_GROUP = tuple(zip(_COPIES[-2::-1], _COPIES[:0:-1], strict=True))  # the oldest first
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +86,8 @@ def _of(isa: InstructionSet, inst: Inst) -> tuple[Row, _OpcodeEvents]:
 @functools.lru_cache(maxsize=4096)
 def concern(isa: InstructionSet, opcode: str) -> Concern:
     """Registers that the opcode touches unwritten, and whether waits have to do with it."""
+    if opcode in MARKERS:
+        return Concern(special=True)
     row, queue = _of_opcode(isa, opcode, False)
     implicit = (o.name for o in row.operands if o.role.startswith("implicit"))
     special = bool(queue.queues) or row.name in ("s_waitcnt", "s_barrier", "buffer_inv")
@@ -87,6 +96,8 @@ def concern(isa: InstructionSet, opcode: str) -> Concern:
 
 def events(isa: InstructionSet, inst: Inst, sets: RegisterSets) -> tuple[Event, ...]:
     """What the instruction begins: its results are still to come then."""
+    if inst.opcode in MARKERS:
+        return ()
     row, found = _of(isa, inst)
     if not found.queues:
         return ()
@@ -100,6 +111,8 @@ def events(isa: InstructionSet, inst: Inst, sets: RegisterSets) -> tuple[Event, 
 
 def needs(isa: InstructionSet, inst: Inst) -> int:
     """Effects that must be there when the instruction is issued."""
+    if inst.opcode in MARKERS:
+        return _not_among_the_last(inst)
     row, _ = _of(isa, inst)
     if row.name == "s_barrier":
         return _LDS | _SCALAR
@@ -108,6 +121,18 @@ def needs(isa: InstructionSet, inst: Inst) -> int:
     writes = row.unit == "vmem" and ("store" in row.facts or "atomic" in row.facts)
     written = (_WRITE_BACK if _shared(row, inst, "store") else 0) | (_SCALAR if writes else 0)
     return written | (_VOLATILE if inst.volatile else 0)
+
+
+def _not_among_the_last(inst: Inst) -> int:
+    """What a marker waits for: copies of groups behind which so many have begun."""
+    if inst.opcode == COMMIT:
+        return 0
+    return functools.reduce(operator.or_, _COPIES[min(int(str(inst.uses[0])) + 1, _GROUPS - 1) :])
+
+
+def renames(inst: Inst) -> tuple[tuple[int, int], ...]:
+    """Another group begins."""
+    return _NEXT_GROUP if inst.opcode == COMMIT else ()
 
 
 def limits(inst: Inst) -> dict[str, int]:
@@ -126,7 +151,7 @@ def wait(counts: Mapping[str, int]) -> Inst:
 def model(isa: InstructionSet) -> WaitModel:
     """What the pass asks, of one instruction set."""
     most = {queue: highest - 1 for queue, highest in WAIT_RANGES.items()}  # the highest count waits for nothing
-    return WaitModel(most, FIRST, NAMES, partial(concern, isa), partial(events, isa), partial(needs, isa), limits, wait)
+    return WaitModel(most, FIRST, NAMES, partial(concern, isa), partial(events, isa), partial(needs, isa), limits, wait, renames)
 
 
 # --- rows --------------------------------------------------------------------------------------------------------------------
@@ -152,7 +177,7 @@ def _vector_memory(row: Row) -> _OpcodeEvents:
         return _OpcodeEvents((VMCNT, LGKMCNT), "", _LDS, merged=_keeps(row))
     if row.name == "buffer_wbl2":
         return _OpcodeEvents((VMCNT,), "vmem", _WRITE_BACK)
-    return _OpcodeEvents((VMCNT,), "vmem", _LDS if "lds dma" in facts else 0, merged=_keeps(row))
+    return _OpcodeEvents((VMCNT,), "vmem", _COPIES[0] if "lds dma" in facts else 0, merged=_keeps(row))
 
 
 def _keeps(row: Row) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 from tilefw.api import Parameter
 from tilefw.api.integers import ceil_div
 from tilefw.api.machine import Operand, Slice
-from tilefw.api.simt import Code, Const, Element, LaneAccess
+from tilefw.api.simt import Code, Const, Element, FragmentAccess, LaneAccess
 from tilefw_amd import abi
 from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.select.operands import in_vector, instruction_set_of, scalar, scalar_constant, vector_constant
@@ -132,6 +132,13 @@ def _load(code: Code, access: LaneAccess, registers: Slice) -> None:
     code.effect(opcode, [registers], uses, predicate=access.predicate, buffer=access.buffer, volatile=_volatile(access))
 
 
+def load_transposed(code: Code, access: FragmentAccess) -> None:
+    """A read of LDS that transposes."""
+    more, offset = _LOCAL.split(access.immediate)
+    place = _vector(code, code("addi.i32", access.address, code.i32(more)))
+    code.effect(access.load, [_together(access.registers)], [place, *_offset(offset)], buffer=access.buffer)
+
+
 def _load_for_all(code: Code, access: LaneAccess) -> None:
     """What every lane reads alike, read by the vector unit and taken from the first lane."""
     listed = access.registers
@@ -161,7 +168,12 @@ def _volatile(access: LaneAccess) -> bool:
 
 
 def _hints(access: LaneAccess) -> tuple[str, ...]:
-    return ("sc0", "sc1") if access.volatile else _HINTS.get(access.cache, _HINTS.get(access.eviction, ()))
+    return ("sc0", "sc1") if access.volatile else hints(access.cache, access.eviction)
+
+
+def hints(cache: str, eviction: str) -> tuple[str, ...]:
+    """The modifiers for what a kernel says of caches."""
+    return _HINTS.get(cache, _HINTS.get(eviction, ()))
 
 
 # --- addresses -----------------------------------------------------------------------------------------------------------------
@@ -180,7 +192,7 @@ def _global_address(code: Code, access: LaneAccess) -> tuple[str, list[Operand],
     models of gfx9 have what waits for LDS wait for global loads too (FLAT's LGKM_CNT); LLVM's tools then show loops as they run.
     """
     if access.limit is not None or (access.base is not None and len(code.scopes) > 1):
-        return _buffer_address(code, access)
+        return buffer_address(code, access)
     if access.base is None:
         return "global", *flat_address(code, access.address, access.immediate)
     more, offset = _GLOBAL.split(access.immediate)
@@ -198,14 +210,18 @@ def flat_address(code: Code, address: Slice, immediate: int) -> tuple[list[Opera
     return [address, "off"], _offset(offset)
 
 
-def _buffer_address(code: Code, access: LaneAccess) -> tuple[str, list[Operand], list[Operand]]:
+def buffer_address(code: Code, access: LaneAccess) -> tuple[str, list[Operand], list[Operand]]:
     assert access.base is not None
     more, offset = _BUFFER.split(access.immediate)
-    low, high = code.chip.unpack(code, _WORD, access.base, 2)
-    words: list[Element] = [low, code("andi.i32", high, code.i32(_HIGH_ADDRESS)), access.limit or _ALL, code.i32(_RAW_BUFFER)]
+    return "buffer", through_descriptor(code, access.base, access.limit, access.address, more), ["offen", *_offset(offset)]
+
+
+def through_descriptor(code: Code, base: Element, limit: Element | None, address: Slice, immediate: int) -> list[Operand]:
+    """The operands of an offset from a base; those beyond a limit are out of bounds. `immediate` is added to the offset."""
+    low, high = code.chip.unpack(code, _WORD, base, 2)
+    words: list[Element] = [low, code("andi.i32", high, code.i32(_HIGH_ADDRESS)), limit or _ALL, code.i32(_RAW_BUFFER)]
     descriptor = code.tuple(words, "s")
-    address = code("addi.i32", access.address, code.i32(more))
-    return "buffer", [_vector(code, address), descriptor, 0], ["offen", *_offset(offset)]
+    return [_vector(code, code("addi.i32", address, code.i32(immediate))), descriptor, 0]
 
 
 def _offset(offset: int) -> list[Operand]:

@@ -12,11 +12,13 @@ from typing import ClassVar
 
 from tilefw.api.machine import Operand, Slice
 from tilefw.api.simt import (
+    AsyncCopy,
     AtomicAccess,
     ChipDescription,
     Code,
     Const,
     Element,
+    FragmentAccess,
     LaneAccess,
     LaneChip,
     MatrixAtom,
@@ -29,7 +31,7 @@ from tilefw_amd.chips import WAVE, Chip, occupancy
 from tilefw_amd.isa.set import InstructionSet, instruction_set
 from tilefw_amd.machine.traits import SCALARS, instructions
 from tilefw_amd.select import access as accesses
-from tilefw_amd.select import atomics, operands, packing, program_order, shuffles
+from tilefw_amd.select import atomics, copies, operands, packing, program_order, shuffles
 from tilefw_amd.select.combine import combiner
 from tilefw_amd.select.matrix import multiply, of_rows
 from tilefw_amd.select.rules import integers, rules, uniform_rules
@@ -47,11 +49,13 @@ def description(chip: Chip, rows: int = 0) -> ChipDescription:
     that have ended (section "Program Control", S_BARRIER).
     """
     limits, isa = chip.limits, instruction_set(chip)
+    copied = copies.copy_bytes(isa)
     return ChipDescription(
         name=chip.name, lanes=WAVE, pointer_bits=chip.pointer_bits, access_bytes=accesses.global_bytes(isa), alignment=4,
         threads=limits["threads_per_workgroup"], shared_bytes=limits["shared_bytes"],
         shared_access_bytes=accesses.shared_bytes(isa), banks=limits["shared_banks"], bank_bytes=chip.bank_bytes,
-        **shuffles.described(isa), atoms=of_rows(isa, rows),
+        **shuffles.described(isa), atoms=of_rows(isa, rows), copy_bytes=copied, copies_consecutive=bool(copied),
+        transposed_loads=copies.transposed_loads(isa),
         registers=limits["registers_per_thread"] // 2, processor_registers=limits["registers_per_processor"],
         processor_threads=limits["waves_per_simd"] * limits["simds_per_processor"] * WAVE, issue_cycles=chip.rates.vector_cycles,
         store_bytes=16, offsets=True, bounded=True, bound_bytes=4,
@@ -191,6 +195,18 @@ class AmdLanes(LaneChip):
 
     def barrier(self, code: Code) -> None:
         code.effect("s_barrier")
+
+    def copy_async(self, code: Code, copy: AsyncCopy) -> None:
+        copies.copy_async(code, copy)
+
+    def commit(self, code: Code) -> None:
+        copies.commit(code)
+
+    def wait(self, code: Code, pending: int) -> None:
+        copies.wait(code, pending)
+
+    def fragment_load(self, code: Code, access: FragmentAccess) -> None:
+        accesses.load_transposed(code, access)
 
     # -- lanes
 

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from tilefw.api.sim import Algebra, Value
 
 SECTION = "Data share"
-_GROUP = 16
+GROUP = 16
 
 
 def _exchange(count: int) -> BitMap:
     """The bits of lane and element after the exchange, by those before it, for rows of `count` elements, one a register."""
-    within, across = log2(count), log2(_GROUP // count)
+    within, across = log2(count), log2(GROUP // count)
     bits = {f"l{i}": f"r{i}" for i in range(within)} | {f"l{within + i}": f"l{i}" for i in range(across)}
     bits |= {f"r{i}": f"l{across + i}" for i in range(within)} | {"l4": "l4", "l5": "l5"}
     return BitMap.of(**bits)
@@ -56,8 +56,8 @@ def _require_group(lanes: Algebra) -> None:
     low, high = lanes.active()
     lane = lanes.lane_id()
     half = lanes.select(lanes.compare(lane, lanes.const(32, 32), "lt", False), low, high)
-    group = lanes.shr(half, lanes.and_(lane, lanes.const(_GROUP, 32)), False)
-    all_on = lanes.const((1 << _GROUP) - 1, 32)
+    group = lanes.shr(half, lanes.and_(lane, lanes.const(GROUP, 32)), False)
+    all_on = lanes.const((1 << GROUP) - 1, 32)
     whole = lanes.compare(lanes.and_(group, all_on), all_on, "eq", False)
     lanes.require(whole, "a transposing read with an inactive lane in its group of 16")
 
@@ -85,9 +85,9 @@ def _words(lanes: Algebra, elements: tuple[Value, ...], bits: int, registers: in
     return tuple(words)
 
 
-for _name, _opcode, _bits, _registers in (
-    ("b64_tr_b16", 0xE3, 16, 2), ("b64_tr_b8", 0xE2, 8, 2), ("b96_tr_b6", 0xE1, 6, 3), ("b64_tr_b4", 0xE0, 4, 2),
-):
+# End of the mnemonic, opcode, bits of an element, registers.
+TRANSPOSING = (("b64_tr_b16", 0xE3, 16, 2), ("b64_tr_b8", 0xE2, 8, 2), ("b96_tr_b6", 0xE1, 6, 3), ("b64_tr_b4", 0xE0, 4, 2))
+for _name, _opcode, _bits, _registers in TRANSPOSING:
     row(f"ds_read_{_name} d:b{32 * _registers}, [addr]", ds=_opcode, unit="lds", section=SECTION, facts="load", since=4)(
         partial(_transposed, _bits, _registers)
     )
