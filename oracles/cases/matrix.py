@@ -317,7 +317,7 @@ CASES = [
         )
         for name, dtype, chips in (
             ("fp8e4b8", ml_dtypes.float8_e4m3fnuz, AMD), ("fp8e5b16", ml_dtypes.float8_e5m2fnuz, AMD),
-            ("fp8e4nv", ml_dtypes.float8_e4m3fn, (SM89,)), ("fp8e5", ml_dtypes.float8_e5m2, NVIDIA),
+            ("fp8e4nv", ml_dtypes.float8_e4m3fn, (SM89, GFX950)), ("fp8e5", ml_dtypes.float8_e5m2, (*NVIDIA, GFX950)),
         )
     ),
     Case(

@@ -1,1 +1,1 @@
-"""Machine code of other compilers for gfx942, and code broken on purpose: what the shared `oracles` need to know of it."""
+"""Machine code of other compilers for AMD's chips, and code broken on purpose: what the shared `oracles` need to know of it."""

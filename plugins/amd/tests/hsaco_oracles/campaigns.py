@@ -1,8 +1,9 @@
-"""The campaigns over gfx942 code: Triton's, of every case of the corpus, and tilefw's own of the library, text and registers.
+"""The campaigns over each chip's code: Triton's, of every case of the corpus, and tilefw's own of the library, text and registers.
 
-    python -m hsaco_oracles.campaigns                   # every site of every kernel of Triton's, writes bench/mutations-gfx942.md
-    python -m hsaco_oracles.campaigns --of library      # the same of tilefw's own code, writes bench/mutations-own-gfx942.md
-    python -m hsaco_oracles.campaigns --of registers    # of how its registers are assigned, writes bench/mutations-registers.md
+    python -m hsaco_oracles.campaigns                             # every site of Triton's kernels, writes bench/mutations-gfx942.md
+    python -m hsaco_oracles.campaigns --of library-gfx942         # of tilefw's own code, writes bench/mutations-own-gfx942.md
+    python -m hsaco_oracles.campaigns --of registers-gfx942       # of its registers, writes bench/mutations-registers-gfx942.md
+    python -m hsaco_oracles.campaigns --of triton-gfx950          # and so on for each chip
     python -m hsaco_oracles.campaigns --sample 60 --seed 7 --kernels softmax matmul_f16
 
 (with plugins/amd/tests and the root of the repository on PYTHONPATH).
@@ -12,27 +13,21 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from hsaco_oracles import equivalence
 from hsaco_oracles.sites import shorter, sites
 from hsaco_oracles.subject import HsacoSubject
 from oracles import allocated_kernel, library_cases
 from oracles.allocated_kernel import AllocatedKernel
-from oracles.chips import GFX942
+from oracles.chips import AMD, Chip
 from oracles.corpus import Corpus
 from oracles.library_subject import Judged, LibrarySubject
 from oracles.mutations import Campaign, Verdict, main, score
 from oracles.site import Site
 
-TRITON = Corpus(GFX942)
-KERNELS = tuple(case.name for case in TRITON.cases())
+TRITON = {chip: Corpus(chip) for chip in AMD}
 ORDERS = 3  # a survivor is tried on all launches under each
-
-
-@functools.cache
-def subject(name: str) -> HsacoSubject:
-    return HsacoSubject(TRITON, name, _sites, equivalence.proof)
 
 
 def _sites(text: str) -> list[Site]:
@@ -43,7 +38,7 @@ def _own_sites(text: str) -> list[Site]:
     return [*sites(text), *shorter(text)]
 
 
-OURS = Judged("amd-cdna3", "library-gfx942", _own_sites, equivalence.proof)
+OURS = {chip: Judged(chip.target, f"library-{chip.triton[1]}", _own_sites, equivalence.proof) for chip in AMD}
 
 
 LIBRARY = {**library_cases.LARGE, **library_cases.CONFIGURATIONS, **library_cases.OTHERS}  # what takes longest first
@@ -59,14 +54,19 @@ CROWDED = {
 
 
 @functools.cache
-def library(name: str) -> LibrarySubject:
-    return LibrarySubject(name, LIBRARY[name], OURS)
+def subject(chip: Chip, name: str) -> HsacoSubject:
+    return HsacoSubject(TRITON[chip], name, _sites, equivalence.proof)
 
 
 @functools.cache
-def registers(name: str) -> AllocatedKernel:
+def library(chip: Chip, name: str) -> LibrarySubject:
+    return LibrarySubject(name, LIBRARY[name], OURS[chip])
+
+
+@functools.cache
+def registers(chip: Chip, name: str) -> AllocatedKernel:
     kernel, limits = CROWDED.get(name, (name, None))
-    return allocated_kernel.allocated(name, ALLOCATED[kernel], OURS.target, limits)
+    return allocated_kernel.allocated(name, ALLOCATED[kernel], chip.target, limits)
 
 
 def accepted(results: Sequence[Verdict]) -> bool:
@@ -76,20 +76,25 @@ def accepted(results: Sequence[Verdict]) -> bool:
     return min(reported) >= 0.98 and score(results)[1] <= 0.10
 
 
-CAMPAIGNS = {
-    "triton": Campaign(
-        KERNELS, subject, ORDERS, "mutations-gfx942.md", "Mutations of Triton's gfx942 code, and what the simulator says", accepted
-    ),
-    "library": Campaign(
-        tuple(LIBRARY), library, ORDERS, "mutations-own-gfx942.md",
-        "Mutations of tilefw's own gfx942 code, and what the simulator says", accepted,
-    ),
-    "registers": Campaign(
-        (*ALLOCATED, *CROWDED), registers, 0, "mutations-registers.md",
-        "Mutations of the registers of tilefw's own gfx942 code, and what the checker of allocations says", accepted,
+def _campaigns(chip: Chip) -> Iterator[tuple[str, Campaign]]:
+    """By whose code and what of it is broken."""
+    name = chip.triton[1]
+    yield f"triton-{name}", Campaign(
+        tuple(case.name for case in TRITON[chip].cases()), functools.partial(subject, chip), ORDERS, f"mutations-{name}.md",
+        f"Mutations of Triton's {name} code, and what the simulator says", accepted,
+    )
+    yield f"library-{name}", Campaign(
+        tuple(LIBRARY), functools.partial(library, chip), ORDERS, f"mutations-own-{name}.md",
+        f"Mutations of tilefw's own {name} code, and what the simulator says", accepted,
+    )
+    yield f"registers-{name}", Campaign(
+        (*ALLOCATED, *CROWDED), functools.partial(registers, chip), 0, f"mutations-registers-{name}.md",
+        f"Mutations of the registers of tilefw's own {name} code, and what the checker of allocations says", accepted,
         allocated_kernel.verdicts, allocated_kernel.JUDGED,
-    ),
-}
+    )
+
+
+CAMPAIGNS = {name: campaign for chip in AMD for name, campaign in _campaigns(chip)}
 
 if __name__ == "__main__":
     sys.exit(main(CAMPAIGNS))

@@ -1,10 +1,14 @@
-"""Proofs that a change of gfx942 code changes nothing that can be seen, from the code alone.
+"""Proofs that a change of AMD's code changes nothing that can be seen, from the code alone.
 
 A barrier is idle when what it alone orders cannot conflict. That is, on its one side, everything since the barriers before it, and
 on the other everything up to the barriers behind it: at most reads of a space on both sides together, or accesses on one side
 alone. For LDS a barrier before it counts only where a wait for lgkmcnt(0) stands right before that, as accesses that are still
 under way pass a barrier; those of global memory are made in the order of their issue within a workgroup (AMDGPUUsage, "Memory
-Model gfx942"). Atomics on memory count as writes, and so does anything that this file does not know.
+Model gfx942", which is gfx950's too). Atomics on memory count as writes, and so does anything that this file does not know.
+
+A wait is idle when on no way to it more is under way than its count lets through. A write-back is idle when no store comes before
+it, and so is a wait that lets that write-back alone through; an invalidation is idle when no vector load comes behind it. Atomics
+need neither: they are made where all that their scope names meet.
 """
 
 from __future__ import annotations
@@ -22,6 +26,10 @@ _COMPUTED = ("s_setpc", "s_swappc", "s_call", "s_cbranch_g_fork", "s_cbranch_i_f
 # LDS instructions that move lanes through the LDS unit without touching its memory (CDNA3 ISA 12.1, "LDS lane permute").
 _LANES_ONLY = ("ds_bpermute", "ds_permute", "ds_swizzle", "ds_nop")
 _NO_ACCESS = ("buffer_wbl2", "buffer_inv")
+# What counts in lgkmcnt besides LDS and flat accesses (CDNA3 ISA 4.4, "Manually Inserted Wait States (NOPs)", S_WAITCNT).
+_SCALAR_MEMORY = ("s_load", "s_buffer", "s_store", "s_scratch", "s_atomic", "s_dcache", "s_memtime", "s_memrealtime", "s_sendmsg")
+_COUNT = re.compile(r"\b(?P<counter>vmcnt|lgkmcnt)\((?P<count>\d+)\)")
+_MOST = 64  # of any counter
 
 Effect = tuple[str, str]
 _ANYTHING: frozenset[Effect] = frozenset({("shared", "write"), ("global", "write")})
@@ -52,6 +60,18 @@ class _Node:
             return _ANYTHING
         reads = rest.startswith(("load", "read"))
         return frozenset({("shared" if family == "ds" else "global", "read" if reads else "write")})
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """By counter, how many may be under way behind it."""
+        waits = self.opcode == "s_waitcnt"
+        return {match["counter"]: int(match["count"]) for match in _COUNT.finditer(self.operands)} if waits else {}
+
+    def begins(self, counter: str) -> int:
+        """How much it adds to a counter at most: scalar loads of several words count twice."""
+        if counter == "vmcnt":
+            return int(self.opcode.startswith(("global_", "buffer_", "tbuffer_", "flat_", "scratch_")))
+        return 2 if self.opcode.startswith(_SCALAR_MEMORY) else int(self.opcode.startswith(("ds_", "flat_")))
 
 
 class Flow:
@@ -102,15 +122,54 @@ class Flow:
                 open_ends += edges[index]
 
 
+    def most(self, counter: str) -> list[int]:
+        """Before each instruction, how many may be under way at most; below zero where nothing leads."""
+        found = [0, *[-1] * (len(self.nodes) - 1)]
+        work = [0]
+        while work:
+            index = work.pop()
+            node = self.nodes[index]
+            behind = min(found[index] + node.begins(counter), node.limits.get(counter, _MOST), _MOST)
+            for following in self.after[index]:
+                if found[following] < behind:
+                    found[following] = behind
+                    work.append(following)
+        return found
+
+
 def proof(text: str, site: Site) -> str:
     """Why the change at `site` cannot be seen; empty when this does not prove it."""
-    if site.kind != "barrier":
+    if site.kind not in _PROOFS:
         return ""
     flow = Flow(text)
-    return "" if flow.computed else _idle(flow, flow.at(site.line))
+    return "" if flow.computed else _PROOFS[site.kind](flow, flow.at(site.line), site)
 
 
-def _idle(flow: Flow, index: int) -> str:
+def _idle_wait(flow: Flow, index: int, site: Site) -> str:
+    changed = Flow(site.after).nodes[0].limits
+    weaker = ((name, count) for name, count in flow.nodes[index].limits.items() if changed[name] != count)
+    counter, count = next(weaker, ("expcnt", 0))
+    if counter == "expcnt":
+        return ""
+    if flow.most(counter)[index] <= count:
+        return f"proved: on no way here are more than {count} of {counter} under way"
+    behind = index > 0 and flow.before[index] == [index - 1] and flow.nodes[index - 1].opcode == "buffer_wbl2"
+    if counter == "vmcnt" and changed[counter] == 1 and behind:
+        return _idle_cache(flow, index - 1, site)
+    return ""
+
+
+def _idle_cache(flow: Flow, index: int, _: Site) -> str:
+    if flow.nodes[index].opcode == "buffer_wbl2":
+        stores = (flow.nodes[i] for i in flow.walk(index, flow.before, lambda _: False))
+        idle = all("_atomic_" in node.opcode or ("global", "write") not in node.effects for node in stores)
+        return "proved: on no way here is anything stored that would be written back" if idle else ""
+    behind = (flow.nodes[i] for i in flow.walk(index, flow.after, lambda _: False))
+    idle = all(not node.effects & {("global", "read")} and node.effects != _ANYTHING for node in behind)
+    return "proved: on no way from here is anything loaded that a cache may hold" if idle else ""
+
+
+def _idle_barrier(flow: Flow, index: int, _: Site) -> str:
     earlier, later = set[Effect](), set[Effect]()
     for space in ("shared", "global"):
         sides = _sides(flow, index, space)
@@ -134,3 +193,6 @@ def _effects(flow: Flow, space: str, met: Iterator[int]) -> set[Effect]:
 
 def _words(effects: set[Effect]) -> str:
     return ", ".join(f"{kind}s of {space} memory" for space, kind in sorted(effects)) or "none"
+
+
+_PROOFS: dict[str, Callable[[Flow, int, Site], str]] = {"barrier": _idle_barrier, "weaken": _idle_wait, "cache": _idle_cache}

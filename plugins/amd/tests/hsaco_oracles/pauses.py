@@ -17,6 +17,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from tilefw_amd.chips import chips
+
 _LABEL = re.compile(r"^(?!\.Ltmp|\.Lfunc)[.\w$]+:")  # those two are for debuggers alone
 _INSTRUCTION = re.compile(r"^\s*(?P<opcode>[a-z]\w*)(?:\s+(?P<operands>.*))?$")
 _VECTOR_MEMORY = re.compile(r"^(global|buffer|flat|scratch)_(load|store)_")
@@ -24,9 +26,10 @@ _SCALAR_LOAD = re.compile(r"^s_(buffer_)?load_")
 _PRODUCTS = ("v_mfma", "v_smfmac")
 _PACKED = re.compile(r"^v_(pk_|fma_mix|mad_mix)")
 _SPAN = re.compile(r"\b(?P<file>[vas])(?:\[(?P<low>\d+):(?P<high>\d+)\]|(?P<only>\d+))|\b(?P<named>vcc|exec|m0)")
-# Who waits longer than one state for a vector result, or for other things than vector results (CDNA3 ISA 4.5, 7.5).
-_PATIENT = re.compile(r"^v_(mfma|smfmac|readlane|readfirstlane|writelane|div_fmas|cmpx)|_dpp\b|_sdwa\b")
-_LONGEST = 19  # wait states: no hazard reaches further (a product of 16 passes, CDNA3 ISA 7.5)
+# Who waits longer than one state for a vector result, or for other things than vector results (CDNA3 ISA 4.5, 7.5; of exchanges
+# between lanes LLVM, checkPermlaneHazards).
+_PATIENT = re.compile(r"^v_(mfma|smfmac|readlane|readfirstlane|writelane|permlane|div_fmas|cmpx)|_dpp\b|_sdwa\b")
+_LONGEST = max(chip.matrix_hazards.most for chip in chips().values())  # wait states: no hazard of any chip reaches further
 _SCALAR_REACH = 5  # of a scalar register that vector arithmetic writes (CDNA3 ISA 4.5, cases 5, 6, 7, 10)
 
 

@@ -1,4 +1,4 @@
-"""Where gfx942 code can be broken on purpose: one count of a wait made weaker; one barrier, s_nop, cache action removed at a time.
+"""Where AMD's code can be broken on purpose: one count of a wait made weaker; one barrier, s_nop, cache action removed at a time.
 
 Pauses that nothing asks for are not sites: `pauses` says which. Works on text alone, so that a mutant is exactly what a buggy
 compiler would have written.

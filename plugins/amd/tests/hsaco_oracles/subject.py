@@ -1,4 +1,4 @@
-"""Triton's gfx942 code as the subject of a campaign: every launch of its case, and one as firmware without preloading makes it.
+"""Triton's code for a chip as the subject of a campaign: every launch of its case, and one as firmware without preloading makes it.
 
 Such firmware begins at the entry itself, where a prologue loads the arguments that newer firmware has in SGPRs (AMDGPUUsage,
 "Preloaded Kernel Arguments"). The same code under a descriptor that asks for no preloading runs that way.
@@ -33,9 +33,9 @@ class HsacoSubject:
     def __init__(
         self, triton: Corpus, name: str, sites: Callable[[str], list[Site]], proof: Callable[[str, Site], str]
     ) -> None:
-        self._plain = TritonSubject(triton, name, "triton-gfx942", sites, proof)
+        self._plain = TritonSubject(triton, name, f"triton-{triton.chip.triton[1]}", sites, proof)
         self.name, self.corpus, self.text = name, self._plain.corpus, self._plain.text
-        self._chip = self._plain.items[0].chip
+        self._chip = triton.chip
         self.launches = self._plain.launches + (_PRELOAD.search(self.text) is not None)
 
     def sites(self) -> list[Site]:

@@ -54,6 +54,55 @@ def test_barriers_that_may_order_something(name: str) -> None:
     assert _proof(_BUSY[name]) == ""
 
 
-def test_only_barriers_are_proved() -> None:
-    text = "ds_read_b32 v0, v1\n s_waitcnt lgkmcnt(0)\n s_endpgm"
+_IDLE_WAITS = {
+    "nothing under way": "v_mov_b32_e32 v0, 0\n s_waitcnt vmcnt(0) ; here\n s_endpgm",
+    "another counter": "ds_read_b32 v0, v1\n s_waitcnt vmcnt(0) ; here\n s_endpgm",
+    "fewer than it lets through": "ds_read_b32 v0, v1\n s_waitcnt lgkmcnt(1) ; here\n s_endpgm",
+    "waited for on both ways":
+        "global_load_dword v0, v1, s[0:1]\n s_cbranch_scc0 .LBB0_1\n s_waitcnt vmcnt(0)\n s_branch .LBB0_2\n.LBB0_1:\n"
+        " s_waitcnt vmcnt(0)\n.LBB0_2:\n s_waitcnt vmcnt(0) ; here\n s_endpgm",
+    "a write-back of nothing": "global_load_dword v0, v1, s[0:1]\n buffer_wbl2 sc1\n s_waitcnt vmcnt(0) ; here\n"
+                               " global_atomic_add v2, v3, s[0:1]\n s_endpgm",
+}
+_NEEDED_WAITS = {
+    "one under way": "v_mov_b32_e32 v0, 0\n ds_read_b32 v0, v1\n s_waitcnt lgkmcnt(0) ; here\n s_endpgm",
+    "one of two": "ds_read_b32 v0, v1\n ds_read_b32 v2, v1\n s_waitcnt lgkmcnt(1) ; here\n s_endpgm",
+    "a scalar load of two words": "s_load_dwordx2 s[0:1], s[2:3], 0x0\n s_waitcnt lgkmcnt(1) ; here\n s_endpgm",
+    "a flat load": "flat_load_dword v0, v[2:3]\n s_waitcnt vmcnt(0) ; here\n s_endpgm",
+    "a load straight to LDS": "global_load_lds_dwordx4 v[0:1], off\n s_waitcnt vmcnt(0) ; here\n s_endpgm",
+    "waited for on one of two ways":
+        "global_load_dword v0, v1, s[0:1]\n s_cbranch_scc0 .LBB0_1\n s_waitcnt vmcnt(0)\n.LBB0_1:\n s_waitcnt vmcnt(0) ; here\n"
+        " s_endpgm",
+    "from the turn before": ".LBB0_1:\n s_waitcnt vmcnt(0) ; here\n global_load_dword v0, v1, s[0:1]\n s_cbranch_scc1 .LBB0_1\n"
+                            " s_endpgm",
+    "a write-back of a store": "global_store_dword v0, v1, s[0:1]\n buffer_wbl2 sc1\n s_waitcnt vmcnt(0) ; here\n"
+                               " global_atomic_add v2, v3, s[0:1]\n s_endpgm",
+}
+_IDLE_CACHES = {
+    "nothing stored": "global_load_dword v0, v1, s[0:1]\n buffer_wbl2 sc1 ; here\n global_store_dword v0, v1, s[0:1]\n s_endpgm",
+    "atomics before it": "global_atomic_add v2, v3, s[0:1]\n buffer_wbl2 sc1 ; here\n s_endpgm",
+    "nothing loaded": "global_load_dword v0, v1, s[0:1]\n buffer_inv sc1 ; here\n global_store_dword v0, v1, s[0:1]\n s_endpgm",
+}
+_NEEDED_CACHES = {
+    "a store": "global_store_dword v0, v1, s[0:1]\n s_barrier\n buffer_wbl2 sc1 ; here\n s_endpgm",
+    "a store of the turn before":
+        ".LBB0_1:\n buffer_wbl2 sc1 ; here\n global_store_dword v0, v1, s[0:1]\n s_cbranch_scc1 .LBB0_1\n s_endpgm",
+    "a load": "buffer_inv sc1 ; here\n s_barrier\n global_load_dword v0, v1, s[0:1]\n s_endpgm",
+    "a flat load": "buffer_inv sc1 ; here\n flat_load_dword v0, v[2:3]\n s_endpgm",
+    "a load straight to LDS": "buffer_inv sc1 ; here\n global_load_lds_dword v[0:1], off\n s_endpgm",
+}
+
+
+@pytest.mark.parametrize("text", [*_IDLE_WAITS.values(), *_IDLE_CACHES.values()], ids=[*_IDLE_WAITS, *_IDLE_CACHES])
+def test_idle_waits_and_cache_actions(text: str) -> None:
+    assert _proof(text).startswith("proved")
+
+
+@pytest.mark.parametrize("text", [*_NEEDED_WAITS.values(), *_NEEDED_CACHES.values()], ids=[*_NEEDED_WAITS, *_NEEDED_CACHES])
+def test_waits_and_cache_actions_that_may_matter(text: str) -> None:
+    assert _proof(text) == ""
+
+
+def test_pauses_are_not_proved() -> None:
+    text = "v_mov_b32_e32 v0, v1\n s_nop 0\n s_endpgm"
     assert [proof(text, site) for site in sites(text)] == [""]

@@ -1,4 +1,4 @@
-"""A weaker wait, a missing barrier or pause, or a wrong register in tilefw's own gfx942 code is reported (acceptance: 98 %)."""
+"""A weaker wait, a missing barrier or pause, or a wrong register in tilefw's own code for each chip is reported (acceptance: 98 %)."""
 
 from __future__ import annotations
 
@@ -7,20 +7,24 @@ import pytest
 from hsaco_oracles import campaigns
 from oracles import allocated_kernel, mutation_report, mutations
 from oracles.allocated_kernel import AllocatedKernel
+from oracles.chips import AMD, GFX942, Chip
 from oracles.register_sites import RegisterSite
 
-SAMPLE = 40
+SAMPLE = 25
 SAMPLE_KERNELS = (
     "vector_add", "softmax", "layernorm_backward", "reduce_tile", "matmul_f16", "int8_matmul", "attention_causal", "transpose",
     "cross_entropy",
 )
-REGISTERS = 150
+REGISTERS = 100
 REGISTER_KERNELS = ("softmax", "matmul_f16", "attention_lanes", "matmul_scratch")
+on_each_chip = pytest.mark.parametrize("chip", AMD, ids=lambda chip: chip.triton[1])
 
 
-def test_a_sample_of_waits_barriers_and_pauses_is_reported() -> None:
+@on_each_chip
+def test_a_sample_of_waits_barriers_and_pauses_is_reported(chip: Chip) -> None:
     results = []
-    for subject, chosen in mutations.sample(map(campaigns.library, SAMPLE_KERNELS), SAMPLE, seed=1):
+    subjects = [campaigns.library(chip, name) for name in SAMPLE_KERNELS]
+    for subject, chosen in mutations.sample(subjects, SAMPLE, seed=1):
         results += mutations.verdicts(subject, chosen, orders=1)
     assert campaigns.accepted(results), mutation_report.table(results)
 
@@ -30,15 +34,16 @@ def _sample(subjects: list[AllocatedKernel]) -> list[mutations.Verdict]:
     return [verdict for subject, chosen in drawn for verdict in allocated_kernel.verdicts(subject, chosen)]
 
 
-def test_a_sample_of_wrong_registers_is_reported() -> None:
-    results = _sample([campaigns.registers(name) for name in REGISTER_KERNELS])
+@on_each_chip
+def test_a_sample_of_wrong_registers_is_reported(chip: Chip) -> None:
+    results = _sample([campaigns.registers(chip, name) for name in REGISTER_KERNELS])
     assert {v.site.kind for v in results} == {"read", "written", "shifted", "exchanged", "swapped", "lost", "early", "slot"}
     assert campaigns.accepted(results), mutation_report.table(results)
 
 
 def test_a_checker_that_sees_nothing_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Execution shows by itself what is wrong: else what a blind checker accepts would count as equivalent."""
-    subject = campaigns.registers("matmul_scratch")
+    subject = campaigns.registers(GFX942, "matmul_scratch")
     reported = [v.site for v in allocated_kernel.verdicts(subject, _every_tenth(subject)) if v.detail.startswith("values")]
     monkeypatch.setattr(allocated_kernel, "check_allocation", lambda *_: None)
     results = list(allocated_kernel.verdicts(subject, _every_tenth(subject)))
@@ -50,7 +55,7 @@ def _every_tenth(subject: AllocatedKernel) -> list[RegisterSite]:
 
 
 def test_a_change_of_registers_is_undone() -> None:
-    subject = campaigns.registers("matmul_scratch")
+    subject = campaigns.registers(GFX942, "matmul_scratch")
     before = [str(inst) for inst in subject.after.insts()]
     for site in _every_tenth(subject):
         changed, _ = site.on(lambda: (" ".join(map(str, subject.after.insts())), ""))
@@ -59,6 +64,7 @@ def test_a_change_of_registers_is_undone() -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("name", ["library", "registers"])
-def test_every_site_of_every_kernel(name: str) -> None:
-    assert mutations.main(campaigns.CAMPAIGNS, ["--of", name]) == 0
+@pytest.mark.parametrize("of", ["library", "registers"])
+@on_each_chip
+def test_every_site_of_every_kernel(chip: Chip, of: str) -> None:
+    assert mutations.main(campaigns.CAMPAIGNS, ["--of", f"{of}-{chip.triton[1]}"]) == 0

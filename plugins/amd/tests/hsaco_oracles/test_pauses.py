@@ -27,6 +27,7 @@ _NEEDED = {
     "an address that a lane gave": "v_readfirstlane_b32 s4, v9\n global_load_dword v0, v1, s[2:3]\n s_nop 3\n"
                                    " global_load_dword v4, v1, s[4:5]",
     "a packed sum through DPP": "v_pk_add_f32 v[0:1], v[2:3], v[4:5]\n s_nop 0\n v_mov_b32_dpp v6, v1 row_shr:1",
+    "a packed sum exchanged between lanes": "v_pk_add_f32 v[0:1], v[2:3], v[4:5]\n s_nop 0\n v_permlane32_swap_b32_e32 v1, v6",
     "a packed sum read by a lane": "v_pk_add_f32 v[0:1], v[2:3], v[4:5]\n s_nop 0\n v_readlane_b32 s0, v1, 3",
     "a packed sum of a product": "v_mfma_f32_4x4x1_16b_f32 v[0:3], v8, v9, v[0:3]\n v_pk_add_f32 v[4:5], v[4:5], v[6:7]\n s_nop 0\n"
                                  " v_pk_add_f32 v[0:1], v[4:5], v[2:3]",

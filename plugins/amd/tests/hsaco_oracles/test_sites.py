@@ -1,4 +1,4 @@
-"""Which sites a mutation campaign finds in gfx942 code, and what it makes of each."""
+"""Which sites a mutation campaign finds in AMD's code, and what it makes of each."""
 
 from __future__ import annotations
 
