@@ -1,4 +1,4 @@
-"""A weaker wait, a missing barrier or needed pause in Triton's code for each chip is reported with its instruction (acceptance: 98 %)."""
+"""A weaker wait, a missing barrier or needed pause in Triton's code is reported with its instruction (acceptance: 98 %)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A weaker wait, a missing barrier or pause, or a wrong register in tilefw's own code for each chip is reported (acceptance: 98 %)."""
+"""A weaker wait, a missing barrier or pause, or a wrong register in tilefw's own code for a chip is reported (acceptance: 98 %)."""
 
 from __future__ import annotations
 

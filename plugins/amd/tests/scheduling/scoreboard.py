@@ -8,22 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from served import ISA
-
 from tilefw.api.machine import Inst
+from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.machine.timing import timing
 
 TURNS = 8
 
 
-def cycles(insts: Sequence[Inst]) -> float:
+def cycles(isa: InstructionSet, insts: Sequence[Inst]) -> float:
     """Of one turn of a loop, in the long run."""
     arrived: dict[tuple[str, int], int] = {}
     free: dict[str, int] = {}
     now, shared, ends = 0, 0, []
     for _ in range(TURNS):
         for inst in insts:
-            its = timing(ISA)[inst.opcode]
+            its = timing(isa)[isa.row(inst.opcode).name]
             begin = max([now, free.get(its.unit, 0), *(arrived.get(register, 0) for register in _registers(inst))])
             if inst.opcode == "s_barrier":
                 begin = max(begin, shared)
@@ -32,7 +31,7 @@ def cycles(insts: Sequence[Inst]) -> float:
                 arrived.update(dict.fromkeys(((piece.reg.cls, i) for i in range(piece.first, piece.first + piece.count)), end))
             free[its.unit] = begin + its.issue
             shared = max(shared, end) if its.unit == "lds" else shared
-            now = begin + ISA.chip.rates.vector_cycles * (1 + int(inst.uses[0]) if inst.opcode == "s_nop" else 1)
+            now = begin + isa.chip.rates.vector_cycles * (1 + int(inst.uses[0]) if inst.opcode == "s_nop" else 1)
         ends.append(now)
     return (ends[-1] - ends[0]) / (TURNS - 1)
 

@@ -1,4 +1,4 @@
-"""Random control flow of gfx942 code, and what the simulator's own trackers say of all its paths.
+"""Random control flow of a chip's code, and what the simulator's own trackers say of all its paths.
 
 The pasts that a tracker knows are finitely many, so that going through every block with every past that may come to it is going
 along all paths.
@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
-from served import CHIP, TABLE, instruction
 
+from tilefw.api import CodeError
 from tilefw.api.machine import Function, Inst
 from tilefw.api.sim import Instruction
 from tilefw.machine.flow import successors
@@ -21,7 +21,11 @@ from tilefw.sim.checks.pending import ResultTracker
 from tilefw.sim.tracking.history import Found
 from tilefw_amd.isa.meaning.binding import Site, bind
 from tilefw_amd.isa.row import Mode
+from tilefw_amd.isa.set import InstructionSet
+from tilefw_amd.isa.text.parser import parse
 from tilefw_amd.machine.hazards import straight_hazards
+from tilefw_amd.machine.machine_inst import instruction
+from tilefw_amd.machine.traits import instructions
 from waiting import listing
 
 # {v}, {w}: vector registers, {p}: a pair of them, {q}: four, {s}: a scalar register.
@@ -34,7 +38,8 @@ MEMORY = (
     "ds_bpermute_b32 v{v}, v{w}, v{v}", "ds_read_b128 v[{q}:{q}+3], v{v}", "s_load_dword s{s}, s[8:9], 0x0",
     "s_load_dwordx2 vcc, s[8:9], 0x8", "s_load_dwordx4 s[4:7], s[8:9], 0x0",
     "buffer_load_dword v{v}, v{w}, s[4:7], 0 offen", "buffer_atomic_add v{v}, v{w}, s[4:7], 0 offen sc0",
-    "buffer_wbl2 sc1", "buffer_inv sc1", "global_store_dword v[{p}:{p}+1], v{v}, off sc1",
+    "buffer_wbl2 sc1", "buffer_inv sc1", "global_store_dword v[{p}:{p}+1], v{v}, off sc1", "ds_read_b64_tr_b16 v[{p}:{p}+1], v{w}",
+    "buffer_load_dwordx3 v[{q}:{q}+2], v{w}, s[4:7], 0 offen",
 )
 ARITHMETIC = (
     "v_mov_b32_e32 v{v}, v{w}", "v_add_u32_e32 v{v}, s{s}, v{w}", "v_readfirstlane_b32 s{s}, v{v}",
@@ -48,6 +53,12 @@ ARITHMETIC = (
     "v_mfma_f64_16x16x4_f64 v[16:23], v[{p}:{p}+1], v[{p}:{p}+1], v[16:23]", "s_add_u32 s{s}, s{s}, s5", "s_mov_b32 s4, 0",
     "v_dot4_i32_i8 v{v}, v{w}, v{w}, v{v}", "s_load_dword s{s}, s[8:9], 0x0",
     "global_store_dwordx4 v[{p}:{p}+1], v[{q}:{q}+3], off",
+    "v_permlane32_swap_b32_e32 v{v}, v{w}", "v_permlane16_swap_b32_e32 v{v}, v{w}",
+    "v_cvt_scalef32_pk_f32_fp8 v[{p}:{p}+1], v{v}, v{w}", "v_cvt_scalef32_pk_fp8_f32 v{v}, v{w}, v{v}, v{w} op_sel:[0,0,0,1]",
+    "v_mfma_f32_16x16x32_f16 v[{q}:{q}+3], v[{q}:{q}+3], v[{q}:{q}+3], v[{q}:{q}+3]",
+    "v_bitop3_b32 v{v}, v{w}, v{v}, v20 bitop3:0x6c",
+    "v_mfma_f32_16x16x128_f8f6f4 v[{q}:{q}+3], v[0:7], v[16:23], v[{q}:{q}+3]", "global_load_lds_dword v[{p}:{p}+1], off",
+    "v_mfma_scale_f32_16x16x128_f8f6f4 v[{q}:{q}+3], v[0:7], v[16:23], v[{q}:{q}+3], v{v}, v{w}",
 )
 BRANCHES = ("s_cbranch_scc0", "s_cbranch_vccz")
 
@@ -58,6 +69,21 @@ class Shape:
 
     blocks: tuple[tuple[str, ...], ...]
     ends: tuple[tuple[bool, int] | None, ...]
+
+
+def served(isa: InstructionSet, menu: Sequence[str]) -> tuple[str, ...]:
+    """The statements of the menu that the chip has."""
+    return tuple(statement for statement in menu if _has(isa, _statement((statement, 0, 1, 0, 1, 0))))
+
+
+@functools.cache
+def _has(isa: InstructionSet, statement: str) -> bool:
+    try:
+        parse(isa, statement)
+    except CodeError as error:
+        assert error.code == "TFW0720", error  # another mistake than an unknown mnemonic is one of the menu
+        return False
+    return True
 
 
 def shapes(menu: Sequence[str], most: int = 8) -> st.SearchStrategy[Shape]:
@@ -77,18 +103,18 @@ def shapes(menu: Sequence[str], most: int = 8) -> st.SearchStrategy[Shape]:
 def _statement(drawn: tuple[str, int, int, int, int, int]) -> str:
     """Registers v0 to v7 and s0 to s3 only, so that they often meet."""
     text, v, w, p, q, s = drawn
-    sums = {f"{{{name}}}+{more}": str(value + more) for name, value in (("p", 2 * p), ("q", 4 * q)) for more in (1, 3)}
+    sums = {f"{{{name}}}+{more}": str(value + more) for name, value in (("p", 2 * p), ("q", 4 * q)) for more in (1, 2, 3)}
     for written, value in sums.items():
         text = text.replace(written, value)
     return text.format(v=v, w=w, p=2 * p, q=4 * q, s=s)
 
 
-def function(shape: Shape) -> Function:
+def function(isa: InstructionSet, shape: Shape) -> Function:
     """Machine code of the shape; behind the last block the program ends."""
-    made = Function("random", "amd-cdna3")
+    made = Function("random", isa.chip.target)
     for number, (statements, end) in enumerate(zip(shape.blocks, shape.ends, strict=True)):
         block = made.block(f"L{number}")
-        block.insts += [listing.machine(made, statement) for statement in statements]
+        block.insts += [listing.machine(isa, made, statement) for statement in statements]
         if end is not None:
             conditional, target = end
             opcode = BRANCHES[target % 2] if conditional else "s_branch"
@@ -97,16 +123,16 @@ def function(shape: Shape) -> Function:
     return made
 
 
-def faults(code: Function) -> list[Found]:
+def faults(isa: InstructionSet, code: Function) -> list[Found]:
     """What the simulator finds on any path: results touched too early, and too few wait states."""
-    following = successors(code, TABLE)
+    following = successors(code, instructions(isa))
     numbered: list[list[Instruction]] = []
     for block in code.blocks:
         first = sum(map(len, numbered))
-        numbered.append([_bound(inst, first + n) for n, inst in enumerate(block.insts)])
+        numbered.append([_bound(isa, inst, first + n) for n, inst in enumerate(block.insts)])
     flat = [instruction for block in numbered for instruction in block]
     found: list[Found] = []
-    for tracker in (ResultTracker(flat, ()), HazardTracker(straight_hazards(CHIP), flat, ())):
+    for tracker in (ResultTracker(flat, ()), HazardTracker(straight_hazards(isa.chip), flat, ())):
         known = {(0, tracker.start)}
         work = [(0, tracker.start)]
         while work:
@@ -120,8 +146,8 @@ def faults(code: Function) -> list[Found]:
     return found
 
 
-def _bound(inst: Inst, index: int) -> Instruction:
-    return bind(instruction(inst), _mode(), Site(index, target=0), inst.opcode)
+def _bound(isa: InstructionSet, inst: Inst, index: int) -> Instruction:
+    return bind(instruction(isa, inst), _mode(), Site(index, target=0), inst.opcode)
 
 
 @functools.cache

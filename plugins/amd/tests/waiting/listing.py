@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from served import instruction, parse
-
 from tilefw.api.machine import Function, Inst, Operand, Slice
 from tilefw_amd.isa.model import BranchTarget, MCInst, RegisterTuple
 from tilefw_amd.isa.registers import VECTORS
+from tilefw_amd.isa.set import InstructionSet
+from tilefw_amd.isa.text.parser import parse
 from tilefw_amd.isa.text.printer import text as printed
+from tilefw_amd.machine.machine_inst import instruction
 
 _LABEL = re.compile(r"^(?P<name>[.\w$]+):")
 _INSTRUCTION = re.compile(r"^\s+(?P<text>(?:s|v|ds|global|buffer|flat|scratch)_\w+\b[^;]*)")
@@ -27,6 +28,7 @@ FILES = {"v": VECTORS, "a": VECTORS, "s": 128}
 class Listing:
     """A listing, and its code between the kernel's label and its end as a machine function."""
 
+    isa: InstructionSet
     function: Function
     lines: list[str]
     body: range
@@ -41,7 +43,7 @@ class Listing:
         for inst in self.function.insts():
             line = self.line_of.get(inst)
             if line is None:
-                new.append("\t" + printed(instruction(inst)))
+                new.append("\t" + printed(instruction(self.isa, inst)))
             else:
                 before[line] = new
                 new = []
@@ -54,12 +56,12 @@ class Listing:
         return "\n".join(out) + "\n"
 
 
-def read(text: str, entry: str, stripped: bool = True) -> Listing | None:
+def read(isa: InstructionSet, text: str, entry: str, stripped: bool = True) -> Listing | None:
     """The kernel `entry` of a listing, `stripped` or as it is; None where it calls functions or goes to computed addresses."""
     lines = text.splitlines()
     start = next(n for n, line in enumerate(lines) if line.startswith(f"{entry}:"))
     end = next(n for n in range(start, len(lines)) if lines[n].startswith((".Lfunc_end", f".L{entry}_end:")))
-    listing = Listing(Function(entry, "amd-cdna3"), lines, range(start, end))
+    listing = Listing(isa, Function(entry, isa.chip.target), lines, range(start, end))
     block = listing.function.block(entry)
     for number in listing.body:
         if (label := _LABEL.match(lines[number])) and label["name"] != entry:
@@ -70,8 +72,8 @@ def read(text: str, entry: str, stripped: bool = True) -> Listing | None:
                 return None
             if stripped and statement.startswith(_WAITING):
                 continue
-            inst = machine(listing.function, statement)
-            listing.line_of[inst], listing.encoded[inst] = number, parse(statement)
+            inst = machine(isa, listing.function, statement)
+            listing.line_of[inst], listing.encoded[inst] = number, parse(isa, statement)
             block.insts.append(inst)
     return listing
 
@@ -83,11 +85,11 @@ def counts(text: str) -> dict[str, int]:
     return {"waits": sum(words[0] == "s_waitcnt" for words in statements), "pauses": len(pauses), "states": sum(pauses)}
 
 
-def machine(function: Function, statement: str) -> Inst:
+def machine(isa: InstructionSet, function: Function, statement: str) -> Inst:
     """One instruction for the machine layer; signs of operands are left out, as they change no register."""
     if statement.startswith("s_waitcnt"):
         return Inst("s_waitcnt", (), statement.split()[1:])
-    encoded = parse(statement)
+    encoded = parse(isa, statement)
     written = [item.strip() for item in _COMMA.split(statement.partition(" ")[2])]
     defs: list[Slice] = []
     uses: list[Operand] = []

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from served import ISAS
 
+from tilefw_amd.isa.set import InstructionSet
 from waiting.flow import Shape, faults, function
-from waiting.test_random_flow import checked
+from waiting.passes import Passes
+
+on_each_chip = pytest.mark.parametrize("isa", ISAS, ids=str)
 
 _UNNEEDED = {
     "two halves": ("global_load_short_d16 v4, v[0:1], off", "global_load_short_d16_hi v4, v[0:1], off"),
@@ -22,15 +26,17 @@ _NEEDED = {
 }
 
 
+@on_each_chip
 @pytest.mark.parametrize("statements", _UNNEEDED.values(), ids=_UNNEEDED)
-def test_halves_need_no_wait_between(statements: tuple[str, ...]) -> None:
-    code = function(Shape((statements,), (None,)))
-    assert checked(code) == ""
-    assert faults(code) == []
+def test_halves_need_no_wait_between(isa: InstructionSet, statements: tuple[str, ...]) -> None:
+    code = function(isa, Shape((statements,), (None,)))
+    assert Passes(isa).complaint(code) == ""
+    assert faults(isa, code) == []
 
 
+@on_each_chip
 @pytest.mark.parametrize("statements", _NEEDED.values(), ids=_NEEDED)
-def test_what_is_read_at_the_issue_must_be_there(statements: tuple[str, ...]) -> None:
-    code = function(Shape((statements,), (None,)))
-    assert checked(code)
-    assert [fault.check for fault in faults(code)] == ["pending"]
+def test_what_is_read_at_the_issue_must_be_there(isa: InstructionSet, statements: tuple[str, ...]) -> None:
+    code = function(isa, Shape((statements,), (None,)))
+    assert Passes(isa).complaint(code)
+    assert [fault.check for fault in faults(isa, code)] == ["pending"]

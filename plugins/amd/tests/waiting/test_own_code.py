@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import pytest
-from served import CHIP, seen, wait_rules
+from served import ISAS
 from test_llvm_accepts import compiled
 
-from tilefw.api.errors import InternalError
-from tilefw.api.machine import Function, Inst, check_wait_states, check_waits
+from tilefw.api.machine import Inst
 from tilefw.kernels import index
+from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.machine import wait_states, waits
 from waiting import listing
-from waiting.flow import TABLE
+from waiting.passes import Passes
 
-FAST = ("softmax", "matmul", "attention")
-NAMES = [pytest.param(name, marks=() if name in FAST else pytest.mark.campaign) for name in index.KERNELS]
-
-
-def clean(function: Function) -> bool:
-    try:
-        check_waits(function, TABLE, seen)
-        check_wait_states(function, TABLE, wait_rules())
-    except InternalError:
-        return False
-    return True
+FAST = (("softmax", "matmul", "attention"), ("matmul", "rmsnorm"))
+KERNELS = [
+    pytest.param(isa, name, id=f"{isa.chip.name}-{name}", marks=() if name in names else pytest.mark.campaign)
+    for isa, names in zip(ISAS, FAST, strict=True) for name in index.KERNELS
+]
 
 
 def weaker(inst: Inst) -> list[list[Inst]]:
@@ -34,20 +28,20 @@ def weaker(inst: Inst) -> list[list[Inst]]:
     return [[waits.wait({**limits, queue: count + 1})] for queue, count in limits.items()]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_each_is_needed(name: str) -> None:
-    artifact = compiled(CHIP, name, {})
+@pytest.mark.parametrize(("isa", "name"), KERNELS)
+def test_each_is_needed(isa: InstructionSet, name: str) -> None:
+    artifact, passes = compiled(isa.chip, name, {}), Passes(isa)
     assert artifact is not None
-    code = listing.read(artifact.text, artifact.entries[0].name, stripped=False)
+    code = listing.read(isa, artifact.text, artifact.entries[0].name, stripped=False)
     assert code is not None
-    assert clean(code.function)
+    assert passes.complaint(code.function) == ""
     spare = []
     for block in code.function.blocks:
         whole = block.insts
         for place, inst in enumerate(whole):
             for instead in weaker(inst):
                 block.insts = [*whole[:place], *instead, *whole[place + 1 :]]
-                if clean(code.function):
+                if not passes.complaint(code.function):
                     spare.append((block.label, str(inst), str(whole[place + 1])))
         block.insts = whole
     assert spare == []

@@ -5,48 +5,52 @@ Each wait made weaker and each pause taken away is reported by the checker exact
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pytest
 from hypothesis import HealthCheck, given, settings
-from served import WAITS, seen, wait_rules, wait_state_model
+from hypothesis import strategies as st
+from served import ISAS
 
-from tilefw.api.errors import InternalError
-from tilefw.api.machine import Function, Inst, check_wait_states, check_waits, fill_wait_states, insert_waits
+from tilefw.api.machine import Function, Inst
+from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.machine import waits
-from waiting.flow import ARITHMETIC, MEMORY, TABLE, Shape, faults, function, shapes
+from waiting.flow import ARITHMETIC, MEMORY, Shape, faults, function, served, shapes
+from waiting.passes import Passes
 
-_EXAMPLES = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+_EXAMPLES = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+PASSES = tuple(map(Passes, ISAS))
+on_each_chip = pytest.mark.parametrize("passes", PASSES, ids=lambda passes: passes.isa.chip.name)
 
 
-def finished(shape: Shape) -> Function:
-    made = function(shape)
-    insert_waits(made, TABLE, WAITS)
-    fill_wait_states(made, TABLE, wait_state_model())
+def drawn(data: st.DataObject, passes: Passes, menu: Sequence[str], most: int = 8) -> Shape:
+    """A shape of what the chip has of the menu."""
+    return data.draw(shapes(served(passes.isa, menu), most))
+
+
+def finished(passes: Passes, shape: Shape) -> Function:
+    made = function(passes.isa, shape)
+    passes.insert(made)
+    passes.fill(made)
     return made
 
 
-def checked(made: Function) -> str:
-    """What the checkers complain of; empty when of nothing."""
-    try:
-        check_waits(made, TABLE, seen)
-        check_wait_states(made, TABLE, wait_rules())
-    except InternalError as error:
-        return str(error)
-    return ""
-
-
+@on_each_chip
 @_EXAMPLES
-@given(shapes(MEMORY + ARITHMETIC[:8]))
-def test_nothing_is_touched_before_it_arrives(shape: Shape) -> None:
-    made = finished(shape)
-    assert checked(made) == ""
-    assert faults(made) == []
+@given(st.data())
+def test_nothing_is_touched_before_it_arrives(passes: Passes, data: st.DataObject) -> None:
+    made = finished(passes, drawn(data, passes, MEMORY + ARITHMETIC[:8]))
+    assert passes.complaint(made) == ""
+    assert faults(passes.isa, made) == []
 
 
+@on_each_chip
 @_EXAMPLES
-@given(shapes(ARITHMETIC))
-def test_nothing_comes_too_soon_behind_what_made_it(shape: Shape) -> None:
-    made = finished(shape)
-    assert checked(made) == ""
-    assert faults(made) == []
+@given(st.data())
+def test_nothing_comes_too_soon_behind_what_made_it(passes: Passes, data: st.DataObject) -> None:
+    made = finished(passes, drawn(data, passes, ARITHMETIC))
+    assert passes.complaint(made) == ""
+    assert faults(passes.isa, made) == []
 
 
 # A release is waited for whatever stands before it; the simulator, which has no caches, asks for it only behind a store of the
@@ -54,29 +58,32 @@ def test_nothing_comes_too_soon_behind_what_made_it(shape: Shape) -> None:
 _WITHOUT_RELEASES = tuple(statement for statement in MEMORY + ARITHMETIC if "wbl2" not in statement)
 
 
+@on_each_chip
 @_EXAMPLES
-@given(shapes(_WITHOUT_RELEASES, most=5))
-def test_checkers_agree_with_the_simulator_on_code_without_waits(shape: Shape) -> None:
-    made = function(shape)
-    assert bool(checked(made)) == bool(faults(made))
+@given(st.data())
+def test_checkers_agree_with_the_simulator_on_code_without_waits(passes: Passes, data: st.DataObject) -> None:
+    made = function(passes.isa, drawn(data, passes, _WITHOUT_RELEASES, most=5))
+    assert bool(passes.complaint(made)) == bool(faults(passes.isa, made))
 
 
+@on_each_chip
 @_EXAMPLES
-@given(shapes(MEMORY + ARITHMETIC, most=5))
-def test_checkers_report_what_the_simulator_reports(shape: Shape) -> None:
-    made = function(shape)
-    assert checked(made) or not faults(made)
+@given(st.data())
+def test_checkers_report_what_the_simulator_reports(passes: Passes, data: st.DataObject) -> None:
+    made = function(passes.isa, drawn(data, passes, MEMORY + ARITHMETIC, most=5))
+    assert passes.complaint(made) or not faults(passes.isa, made)
 
 
-@settings(_EXAMPLES, max_examples=60)
-@given(shapes(_WITHOUT_RELEASES, most=5))
-def test_weaker_waits_are_reported_by_both_or_by_neither(shape: Shape) -> None:
-    made = finished(shape)
+@on_each_chip
+@settings(_EXAMPLES, max_examples=30)
+@given(st.data())
+def test_weaker_waits_are_reported_by_both_or_by_neither(passes: Passes, data: st.DataObject) -> None:
+    made = finished(passes, drawn(data, passes, _WITHOUT_RELEASES, most=5))
     for block in made.blocks:
         for place, inst in enumerate(block.insts):
             for weaker in _weaker(inst):
                 block.insts[place] = weaker
-                assert bool(checked(made)) == bool(faults(made)), (str(inst), str(weaker))
+                assert bool(passes.complaint(made)) == bool(faults(passes.isa, made)), (str(inst), str(weaker))
             block.insts[place] = inst
 
 
@@ -86,3 +93,10 @@ def _weaker(inst: Inst) -> list[Inst]:
         return [Inst("s_nop", (), (inst.uses[0] - 1,)) if inst.uses[0] else Inst("s_setprio", (), (0,))][: inst.uses[0] != 0]
     limits = waits.limits(inst)
     return [waits.wait({**limits, queue: count + 1}) for queue, count in limits.items()]
+
+
+def test_each_chip_has_statements_of_its_own() -> None:
+    """What one chip alone has is drawn for it."""
+    menus: dict[InstructionSet, set[str]] = {passes.isa: set(served(passes.isa, MEMORY + ARITHMETIC)) for passes in PASSES}
+    assert set().union(*menus.values()) == {*MEMORY, *ARITHMETIC}
+    assert len({frozenset(menu) for menu in menus.values()}) == len(ISAS)
