@@ -104,11 +104,15 @@ def _arguments() -> list[dict[str, Any]]:
     return entries
 
 
+def _listed(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value
+
+
 def _argument(subject: Subject, site: Site) -> str:
     """The written argument for an equivalent: matched by kernel, kind and patterns on the instruction before the change, on the
     changed one, on the one that follows, and on all that follow (`behind`, as far as the pattern goes)."""
     for entry in _arguments():
-        if entry["corpus"] != subject.corpus or subject.name not in entry["kernels"] or entry["kind"] != site.kind:
+        if subject.corpus not in _listed(entry["corpus"]) or subject.name not in entry["kernels"] or entry["kind"] != site.kind:
             continue
         texts = {"pattern": site.before, "after": site.after, "following": site.following}
         if all(re.fullmatch(entry.get(key, ".*"), text) for key, text in texts.items()) and (

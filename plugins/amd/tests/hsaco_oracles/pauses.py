@@ -76,8 +76,8 @@ def _breaks_a_clause(first: tuple[str, str], after: tuple[str, str]) -> bool:
 def _waited_for(product: str, first: tuple[str, str], after: tuple[str, str]) -> bool:
     """Whether the pause is not there for the product's sake: `after` touches none of its registers, or `first`, which stands right
     before the pause, touches its result, for which any memory instruction waits equally long (CDNA3 ISA 7.5)."""
-    concerned = not _registers(product).isdisjoint(_registers(after[1]))
-    return not concerned or not _registers(_result(product)).isdisjoint(_registers(first[1]))
+    concerned = not registers(product).isdisjoint(registers(after[1]))
+    return not concerned or not registers(_result(product)).isdisjoint(registers(first[1]))
 
 
 def _has_products(lines: Sequence[str]) -> bool:
@@ -88,21 +88,21 @@ def _follows_packed(first: tuple[str, str], after: tuple[str, str]) -> bool:
     opcode, operands = first
     if not _PACKED.match(opcode) or _PATIENT.search(after[0]) or not after[0].startswith("v_"):
         return False
-    return not _registers(_result(operands)).isdisjoint(_registers(after[1]))
+    return not registers(_result(operands)).isdisjoint(registers(after[1]))
 
 
 def _spans_a_scalar(before: Sequence[tuple[str, str]], after: tuple[str, str]) -> bool:
     """Whether the pause may also stand between vector arithmetic that writes a scalar register and its reader."""
     if ("label", "") in before[:_SCALAR_REACH]:
-        return any(register[0] not in "va" for register in _registers(after[1]))
+        return any(register[0] not in "va" for register in registers(after[1]))
     written = {
         register
         for opcode, operands in before[:_SCALAR_REACH]
         if opcode.startswith("v_")
-        for register in _registers(_scalar_result(opcode, operands))
+        for register in registers(_scalar_result(opcode, operands))
         if register[0] not in "va"
     }
-    return not written.isdisjoint(_registers(after[1]))
+    return not written.isdisjoint(registers(after[1]))
 
 
 def _result(operands: str) -> str:
@@ -115,7 +115,8 @@ def _scalar_result(opcode: str, operands: str) -> str:
     return ",".join(operands.split(",")[: 2 if carries else 1])
 
 
-def _registers(operands: str) -> set[tuple[str, int]]:
+def registers(operands: str) -> set[tuple[str, int]]:
+    """Those that are written out in the operands, each of 32 bits: (file, number)."""
     found: set[tuple[str, int]] = set()
     for match in _SPAN.finditer(operands):
         if match["named"]:

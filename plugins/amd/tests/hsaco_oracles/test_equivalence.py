@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hsaco_oracles.equivalence import proof
+from hsaco_oracles.flow import Flow
 from hsaco_oracles.sites import sites
 
 _IDLE = {
@@ -64,10 +65,34 @@ _IDLE_WAITS = {
     "a write-back of nothing": "global_load_dword v0, v1, s[0:1]\n buffer_wbl2 sc1\n s_waitcnt vmcnt(0) ; here\n"
                                " global_atomic_add v2, v3, s[0:1]\n s_endpgm",
 }
+_IDLE_WAITS |= {
+    "waited for before it is touched":
+        "ds_read_b32 v0, v1\n s_waitcnt lgkmcnt(0) ; here\n v_mov_b32_e32 v2, 0\n s_waitcnt lgkmcnt(0)\n"
+        " v_mov_b32_e32 v3, v0\n s_endpgm",
+    "overwritten in order": "ds_read_b32 v0, v1\n s_waitcnt lgkmcnt(0) ; here\n ds_read_b32 v0, v2\n s_waitcnt lgkmcnt(0)\n"
+                            " v_mov_b32_e32 v3, v0\n s_endpgm",
+    "the older of two is used": "ds_read_b32 v0, v1\n ds_read_b32 v2, v1\n s_waitcnt lgkmcnt(0) ; here\n v_mov_b32_e32 v3, v0\n"
+                                " s_waitcnt lgkmcnt(0)\n v_mov_b32_e32 v3, v2\n s_endpgm",
+    "a scalar load waited for before it is used": "s_load_dword s0, s[2:3], 0x0\n s_waitcnt lgkmcnt(0) ; here\n s_mov_b32 s4, 0\n"
+                                                  " s_waitcnt lgkmcnt(0)\n s_mov_b32 s5, s0\n s_endpgm",
+}
 _NEEDED_WAITS = {
-    "one under way": "v_mov_b32_e32 v0, 0\n ds_read_b32 v0, v1\n s_waitcnt lgkmcnt(0) ; here\n s_endpgm",
-    "one of two": "ds_read_b32 v0, v1\n ds_read_b32 v2, v1\n s_waitcnt lgkmcnt(1) ; here\n s_endpgm",
-    "a scalar load of two words": "s_load_dwordx2 s[0:1], s[2:3], 0x0\n s_waitcnt lgkmcnt(1) ; here\n s_endpgm",
+    "used on one of two ways": "ds_read_b32 v0, v1\n s_waitcnt lgkmcnt(0) ; here\n s_cbranch_scc0 .LBB0_1\n s_waitcnt lgkmcnt(0)\n"
+                               ".LBB0_1:\n v_mov_b32_e32 v3, v0\n s_endpgm",
+    "an address that is read":
+        "ds_read_b32 v0, v1\n s_waitcnt lgkmcnt(0) ; here\n ds_read_b32 v2, v0\n s_waitcnt lgkmcnt(0)\n s_endpgm",
+    "data that is written":
+        "ds_read_b32 v0, v1\n s_waitcnt lgkmcnt(0) ; here\n ds_write_b32 v0, v2\n s_waitcnt lgkmcnt(0)\n s_endpgm",
+    "overwritten by arithmetic":
+        "ds_read_b32 v0, v1\n s_waitcnt lgkmcnt(0) ; here\n v_mov_b32_e32 v0, 0\n s_waitcnt lgkmcnt(0)\n s_endpgm",
+    "a scalar load that a count does not tell from another":
+        "s_load_dword s0, s[2:3], 0x0\n s_load_dword s1, s[2:3], 0x4\n s_waitcnt lgkmcnt(0) ; here\n s_mov_b32 s5, s0\n"
+        " s_waitcnt lgkmcnt(0)\n s_endpgm",
+    "a write before a barrier": "ds_write_b32 v0, v1\n s_waitcnt lgkmcnt(0) ; here\n s_barrier\n s_waitcnt lgkmcnt(0)\n s_endpgm",
+    "a read of what a load to LDS overwrites":
+        "ds_read_b32 v0, v1\n s_waitcnt lgkmcnt(0) ; here\n global_load_lds_dword v[2:3], off\n s_waitcnt lgkmcnt(0)\n s_endpgm",
+    "one under way": "v_mov_b32_e32 v3, 0\n ds_read_b32 v0, v1\n s_waitcnt lgkmcnt(0) ; here\n v_mov_b32_e32 v3, v0\n s_endpgm",
+    "one of two": "ds_read_b32 v0, v1\n ds_read_b32 v2, v1\n s_waitcnt lgkmcnt(1) ; here\n v_mov_b32_e32 v3, v0\n s_endpgm",
     "a flat load": "flat_load_dword v0, v[2:3]\n s_waitcnt vmcnt(0) ; here\n s_endpgm",
     "a load straight to LDS": "global_load_lds_dwordx4 v[0:1], off\n s_waitcnt vmcnt(0) ; here\n s_endpgm",
     "waited for on one of two ways":
@@ -101,6 +126,11 @@ def test_idle_waits_and_cache_actions(text: str) -> None:
 @pytest.mark.parametrize("text", [*_NEEDED_WAITS.values(), *_NEEDED_CACHES.values()], ids=[*_NEEDED_WAITS, *_NEEDED_CACHES])
 def test_waits_and_cache_actions_that_may_matter(text: str) -> None:
     assert _proof(text) == ""
+
+
+def test_a_scalar_load_of_two_words_counts_twice() -> None:
+    flow = Flow("s_load_dwordx2 s[0:1], s[2:3], 0x0\n s_waitcnt lgkmcnt(1)\n s_endpgm")
+    assert flow.most("lgkmcnt") == [0, 2, 1]
 
 
 def test_pauses_are_not_proved() -> None:

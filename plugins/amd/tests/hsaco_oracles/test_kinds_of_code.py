@@ -17,8 +17,9 @@ KINDS = [
     (GFX950, "sort_rows", r"v_permlane(16|32)_swap"), (GFX950, "matmul_f16_1_warp", r"v_permlane(16|32)_swap"),
     (GFX950, "dot_scaled_e2m1_e2m1", r"v_mfma_scale_f32_\w+_f8f6f4 .*cbsz:4.* blgp:4"),
     (GFX950, "dot_scaled_e4m3_e5m2", r"v_mfma_scale_f32_\w+_f8f6f4 .*(cbsz|blgp):1"),
-    (GFX950, "matmul_fp8e4nv", r"v_mfma_f32_\w+_f8f6f4"), (GFX950, "matmul_fp8e5", r"v_mfma_f32_\w+_f8f6f4"), (GFX950, "casts", r"v_cvt_scalef32_"),
-    (GFX950, "bf16_arithmetic", r"v_cvt_pk_bf16_f32"), (GFX950, "integer_mix", r"v_bitop3_b32"),
+    (GFX950, "matmul_fp8e4nv", r"v_mfma_f32_\w+_f8f6f4"), (GFX950, "matmul_fp8e5", r"v_mfma_f32_\w+_f8f6f4"),
+    (GFX950, "casts", r"v_cvt_scalef32_"), (GFX950, "bf16_arithmetic", r"v_cvt_pk_bf16_f32"),
+    (GFX950, "integer_mix", r"v_bitop3_b32"),
 ]
 
 

@@ -1,0 +1,66 @@
+"""Which instructions touch what LDS and scalar loads have still to bring, on any way through a program, from its text alone.
+
+Accesses of LDS end in the order of their issue, scalar loads in any (CDNA3 ISA 4.4, S_WAITCNT). Besides registers LDS itself is
+touched, at a barrier and by a load straight to it, which is in another queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hsaco_oracles.flow import Flow, Node
+from hsaco_oracles.pauses import registers
+
+_COUNTER = "lgkmcnt"
+_WITHOUT_RESULT = ("ds_write", "ds_store", "ds_nop", "s_dcache", "s_sendmsg")
+_MOST = 200_000  # pairs of an instruction and what is under way there, behind which nothing is said
+
+Touch = tuple[int, int]
+EVERYTHING: frozenset[Touch] = frozenset({(-1, -1)})
+
+
+def touched(flow: Flow, limits: Mapping[int, int]) -> frozenset[Touch]:
+    """(instruction, earlier instruction whose work it meets unfinished); `limits` are other counts of waits, by instruction.
+
+    A set with EVERYTHING in it where this does not know.
+    """
+    results = [_results(node) for node in flow.nodes]
+    found: set[Touch] = set()
+    start: tuple[int, tuple[int, ...]] = (0, ())
+    seen, work = {start}, [start]
+    while work:
+        index, under = work.pop()
+        node = flow.nodes[index]
+        if node.opcode.startswith("flat_") or len(seen) > _MOST:
+            return EVERYTHING
+        found |= {(index, earlier) for earlier in under if _meets(flow, index, earlier, results[earlier])}
+        behind = _behind(flow, index, under, limits.get(index, node.limits.get(_COUNTER)))
+        for following in flow.after[index]:
+            if (following, behind) not in seen:
+                seen.add((following, behind))
+                work.append((following, behind))
+    return frozenset(found)
+
+
+def _results(node: Node) -> set[tuple[str, int]]:
+    if not node.begins(_COUNTER) or node.opcode.startswith(_WITHOUT_RESULT):
+        return set()
+    return registers(node.operands.split(",")[0])
+
+
+def _meets(flow: Flow, index: int, earlier: int, results: set[tuple[str, int]]) -> bool:
+    node, its = flow.nodes[index], flow.nodes[earlier]
+    shared = bool(its.effects) and its.opcode.startswith("ds_")
+    if shared and (node.barrier or node.to_lds):
+        return True
+    written, _, read = node.operands.partition(",")
+    if node.opcode.startswith("ds_") and its.opcode.startswith("ds_") and not node.opcode.startswith(_WITHOUT_RESULT):
+        return not results.isdisjoint(registers(read))  # it ends behind the earlier one, whose result it may overwrite
+    return not results.isdisjoint(registers(f"{written},{read}"))
+
+
+def _behind(flow: Flow, index: int, under: tuple[int, ...], limit: int | None) -> tuple[int, ...]:
+    if limit is not None:
+        ordered = all(flow.nodes[earlier].opcode.startswith("ds_") for earlier in under)
+        return under[len(under) - min(limit, len(under)) :] if ordered or not limit else under
+    return (*under, index) if flow.nodes[index].begins(_COUNTER) else under
