@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 
 import numpy as np
-from served import TARGET, emit
+import pytest
+from served import CHIPS, TARGETS
 
 from cdna3.llvm import llvm_mc, needs_llvm
 from tilefw.api import ALL_CHECKS, Artifact, BufferView, CompileOptions, LaunchOptions, Parameter, Place, Scalar
@@ -13,8 +14,10 @@ from tilefw.api.machine import Function, FunctionAttributes, Inst
 from tilefw.api.simt import entry_of
 from tilefw_amd import abi
 from tilefw_amd.backend import AmdBackend
+from tilefw_amd.emit import emit
 
-BACKEND = AmdBackend(TARGET)
+BACKENDS = tuple(map(AmdBackend, TARGETS))
+on_each_chip = pytest.mark.parametrize("backend", BACKENDS, ids=map(str, CHIPS))
 PARAMETERS = (
     Parameter("x", "pointer", "fp32", offset=0, size=8, alignment=8, readonly=True),
     Parameter("out", "pointer", "fp32", offset=8, size=8, alignment=8, readonly=False),
@@ -22,9 +25,9 @@ PARAMETERS = (
 )
 
 
-def scaled() -> Function:
+def scaled(target: str) -> Function:
     """out[i] = by * x[i] + the number of workgroups, 64 elements a workgroup, in a loop of one turn."""
-    function = Function("scaled", "amd-cdna3", FunctionAttributes((64, 1, 1), PARAMETERS))
+    function = Function("scaled", target, FunctionAttributes((64, 1, 1), PARAMETERS))
     v, s = function.file("v", 256), function.file("s", 128)
     counts = abi.workgroup_count_offset(PARAMETERS, 0)
     place = Place("/tmp/scaled.py", 7, 3)
@@ -52,15 +55,17 @@ def scaled() -> Function:
     return function
 
 
-def artifact(function: Function) -> Artifact:
-    text = emit([function])
-    made = Artifact("amd-cdna3", "hsaco", text, (entry_of(function),), resources=BACKEND.resources([function]))
-    return BACKEND.assemble(made, CompileOptions())
+def artifact(backend: AmdBackend) -> Artifact:
+    function = scaled(backend.target.name)
+    text = emit([function], isa=backend.isa)
+    made = Artifact(backend.target.name, "hsaco", text, (entry_of(function),), resources=backend.resources([function]))
+    return backend.assemble(made, CompileOptions())
 
 
-def test_the_code_object_runs_with_the_kernel_arguments():
-    made = artifact(scaled())
-    device = BACKEND.simulator()
+@on_each_chip
+def test_the_code_object_runs_with_the_kernel_arguments(backend):
+    made = artifact(backend)
+    device = backend.simulator()
     x = np.arange(192, dtype=np.float32)
     buffers = [device.allocate(x.nbytes) for _ in range(2)]
     device.write(buffers[0], x)
@@ -71,10 +76,11 @@ def test_the_code_object_runs_with_the_kernel_arguments():
     assert np.array_equal(np.frombuffer(device.read(buffers[1], x.nbytes), np.float32), 0.5 * x + 3)
 
 
-def test_findings_name_the_source_line():
-    device = BACKEND.simulator()
+@on_each_chip
+def test_findings_name_the_source_line(backend):
+    device = backend.simulator()
     buffers = [device.allocate(256) for _ in range(2)]
-    module = device.load(artifact(scaled()))
+    module = device.load(artifact(backend))
     arguments = [*map(BufferView, buffers), Scalar(0.5, "fp32")]
     report = device.launch(module, "scaled", [2], arguments, LaunchOptions(checks=ALL_CHECKS))
     out_of_bounds = next(f for f in report.findings if f.check == "bounds")
@@ -82,8 +88,9 @@ def test_findings_name_the_source_line():
     assert (out_of_bounds.source.file, out_of_bounds.source.line) == ("/tmp/scaled.py", 9)
 
 
-def test_resources_are_counted_from_the_code():
-    used = BACKEND.resources([scaled()])
+@on_each_chip
+def test_resources_are_counted_from_the_code(backend):
+    used = backend.resources([scaled(backend.target.name)])
     assert used.registers == {"vector": 4, "accumulation": 0, "scalar": 15}
     assert used.instructions == {
         "matrix": 0, "vector": 4, "scalar": 3, "scalar memory": 3, "memory": 2, "lds": 0, "control": 2, "barriers": 0, "waits": 2,
@@ -93,8 +100,9 @@ def test_resources_are_counted_from_the_code():
 
 
 @needs_llvm
-def test_llvm_takes_the_text():
-    made = artifact(scaled())
-    command = [llvm_mc(), "-triple=amdgcn-amd-amdhsa", "-mcpu=gfx942", "-filetype=obj", "-o", "/dev/null"]
+@on_each_chip
+def test_llvm_takes_the_text(backend):
+    made = artifact(backend)
+    command = [llvm_mc(), "-triple=amdgcn-amd-amdhsa", f"-mcpu={backend.isa.chip.name}", "-filetype=obj", "-o", "/dev/null"]
     done = subprocess.run(command, input=made.text, capture_output=True, text=True)
     assert done.returncode == 0 and not done.stderr

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from served import CHIPS
 
 import tilefw
 import tilefw.language as tl
@@ -14,7 +15,7 @@ from tilefw.api import CheckError
 from tilefw.runtime.module import Module
 from tilefw.runtime.plugins.loader import find_target
 
-TARGET = "amd-cdna3"
+on_each_chip = pytest.mark.parametrize("target", [chip.target for chip in CHIPS])
 
 
 @tilefw.jit
@@ -24,21 +25,23 @@ def scale(x_ptr, out_ptr, factor, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, inside) * factor, inside)
 
 
-def test_a_call_runs_the_code_object() -> None:
+@on_each_chip
+def test_a_call_runs_the_code_object(target: str) -> None:
     x = np.arange(777, dtype=np.float32)
     out = np.zeros_like(x)
-    with tilefw.target(TARGET):
+    with tilefw.target(target):
         result = scale[(tilefw.cdiv(x.size, 256),)](x, out, 3.0, x.size, BLOCK=256, checks="all")
     assert np.array_equal(out, 3 * x)
     assert result.diagnostics == ()
 
 
-def test_an_artifact_without_bytes_is_assembled_when_it_is_loaded() -> None:
+@on_each_chip
+def test_an_artifact_without_bytes_is_assembled_when_it_is_loaded(target: str) -> None:
     signature = {"x_ptr": "*fp32", "out_ptr": "*fp32", "factor": "fp32", "n": "i32"}
-    artifact = tilefw.compile(scale, TARGET, signature, {"BLOCK": 256})
+    artifact = tilefw.compile(scale, target, signature, {"BLOCK": 256})
     x = np.arange(300, dtype=np.float32)
     out = np.zeros_like(x)
-    Module(replace(artifact, binary=None), find_target(TARGET)).only().launch((2, 1, 1), [x, out, 2.0, x.size])
+    Module(replace(artifact, binary=None), find_target(target)).only().launch((2, 1, 1), [x, out, 2.0, x.size])
     assert np.array_equal(out, 2 * x)
 
 
@@ -56,10 +59,11 @@ def scale_in_place(x_ptr, factor, BLOCK: tl.constexpr):
     tl.store(x_ptr + offsets, tl.load(x_ptr + offsets) * factor)
 
 
-def test_what_waves_load_together_is_not_stored_to_before_all_have_it() -> None:
+@on_each_chip
+def test_what_waves_load_together_is_not_stored_to_before_all_have_it(target: str) -> None:
     counters, out = np.arange(3, dtype=np.int32), np.zeros((3, 512), np.int32)
     x = np.arange(32, dtype=np.float32)
-    with tilefw.target(TARGET, checks="all"):
+    with tilefw.target(target, checks="all"):
         count[(3,)](counters, out, BLOCK=512, num_warps=4)
         scale_in_place[(1,)](x, 3.0, BLOCK=32, num_warps=4)
     assert np.array_equal(counters, [1, 2, 3])
@@ -72,10 +76,11 @@ def store_at(address, BLOCK: tl.constexpr):
     tl.store(address.to(tl.pointer_type(tl.int32)) + tl.arange(0, BLOCK), 1)
 
 
-def test_a_store_into_the_code_is_reported() -> None:
+@on_each_chip
+def test_a_store_into_the_code_is_reported(target: str) -> None:
     """A wild pointer that meets the code object finds no variable there that anybody may write."""
     signature = {"address": "i64"}
-    entry = Module(tilefw.compile(store_at, TARGET, signature, {"BLOCK": 1}), find_target(TARGET)).only()
+    entry = Module(tilefw.compile(store_at, target, signature, {"BLOCK": 1}), find_target(target)).only()
     with pytest.raises(CheckError) as caught:
         entry.launch((1, 1, 1), [0x10_0000_0000])
     wild = re.search(r"address 0x1000000000, (\d+) bytes before code object", str(caught.value))

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from served import CHIPS
 
+from tilefw_amd.chips import Chip
 from tilefw_amd.code_object import descriptor, directives, elf
 from tilefw_amd.code_object.descriptor import FIELD
 from tilefw_amd.code_object.directives import DirectiveError
@@ -32,14 +34,15 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: ", ".join(case) or "defaults")
-def test_directives_make_what_llvm_makes_of_them(case: dict[str, int], tmp_path: Path) -> None:
+@pytest.mark.parametrize("chip", CHIPS, ids=str)
+def test_directives_make_what_llvm_makes_of_them(chip: Chip, case: dict[str, int], tmp_path: Path) -> None:
     if MC is None:
         pytest.skip("LLVM 22 (llvm-mc-22) is not installed")
     said = {**REQUIRED, **case}
     block = "".join(f".amdhsa_{name} {value}\n" for name, value in said.items())
     code = ".text\n.globl k\n.p2align 8\n.type k,@function\nk:\ns_endpgm\n.rodata\n.p2align 6\n"
     (tmp_path / "k.s").write_text(f"{code}.amdhsa_kernel k\n{block}.end_amdhsa_kernel\n")
-    command = [MC, "-triple=amdgcn-amd-amdhsa", "-mcpu=gfx942", "-filetype=obj", "-o", "k.o", "k.s"]
+    command = [MC, "-triple=amdgcn-amd-amdhsa", f"-mcpu={chip.name}", "-filetype=obj", "-o", "k.o", "k.s"]
     subprocess.run(command, cwd=tmp_path, check=True)
     section = elf.Elf((tmp_path / "k.o").read_bytes(), "k.o").section(".rodata")
     assert section is not None

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from served import CHIP
+from served import CHIP, CHIPS
 
 from tilefw_amd.code_object import elf, line_program, line_table
 from tilefw_amd.code_object.writer import CodeObjectWriter, OutputSection
@@ -39,13 +39,14 @@ s_endpgm
 _LINE = re.compile(r"^0x(\w{16}) +(\d+) +(\d+) +\d+ +\d+ +\d+ +\d+ *(.*)$", re.MULTILINE)
 
 
-@pytest.fixture(params=["3", "4", "5"])
+@pytest.fixture(params=[(chip, version) for chip in CHIPS for version in "345" if chip is CHIP or version == "5"], ids=str)
 def linked(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     if None in TOOLS:
         pytest.skip("LLVM 22 (llvm-mc-22, ld.lld-22, llvm-dwarfdump-22) is not installed")
-    unit = '.file 0 "/kernels" "unit.py"\n' if request.param == "5" else ""  # version 5 alone has a file 0
+    chip, version = request.param
+    unit = '.file 0 "/kernels" "unit.py"\n' if version == "5" else ""  # version 5 alone has a file 0
     (tmp_path / "a.s").write_text(unit + _SOURCE)
-    flags = ["-triple=amdgcn-amd-amdhsa", "-mcpu=gfx942", "-filetype=obj", f"-dwarf-version={request.param}"]
+    flags = ["-triple=amdgcn-amd-amdhsa", f"-mcpu={chip.name}", "-filetype=obj", f"-dwarf-version={version}"]
     subprocess.run([TOOLS[0], *flags, "-o", "a.o", "a.s"], cwd=tmp_path, check=True)
     subprocess.run([TOOLS[1], "-shared", "-o", "a.hsaco", "a.o"], cwd=tmp_path, check=True)
     return tmp_path / "a.hsaco"

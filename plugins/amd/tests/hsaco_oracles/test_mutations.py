@@ -9,11 +9,15 @@ from oracles import corpus, mutation_report, mutations
 from oracles.chips import AMD, GFX942, GFX950, Chip
 from oracles.site import changed
 
-SAMPLE = 40
-SAMPLE_KERNELS = (
+SAMPLE = 30
+COMMON = (
     "vector_add", "softmax", "arg_extremes", "gather_rows", "atomic_histogram", "ticket", "row_sums", "sort_rows", "column_sums",
-    "matmul_f16", "matmul_f16_1_warp", "matmul_f16_128",
+    "matmul_f16_1_warp",
 )
+SAMPLE_KERNELS = {
+    GFX942: (*COMMON, "matmul_f16", "matmul_f16_128"),
+    GFX950: (*COMMON, "matmul_f16_stages1", "dot_scaled_e4m3_e5m2", "dot_scaled_e2m1_e2m1"),
+}
 # Kernels in whose code LLVM pauses without the manual's asking.
 PAUSING = {
     GFX942: ("softmax_aligned", "gelu_tanh", "vector_add_wide", "linear_recurrence", "row_sums"),
@@ -31,11 +35,11 @@ def subject(chip: Chip, name: str) -> campaigns.HsacoSubject:
 
 @on_each_chip
 def test_a_sample_of_sites_is_reported(chip: Chip) -> None:
-    subjects = [subject(chip, name) for name in SAMPLE_KERNELS]
+    subjects = [subject(chip, name) for name in SAMPLE_KERNELS[chip]]
     results = [
         v for subject, chosen in mutations.sample(subjects, SAMPLE, seed=1) for v in mutations.verdicts(subject, chosen, orders=1)
     ]
-    assert campaigns.accepted(results), mutation_report.table(results)
+    assert campaigns.found(results), mutation_report.table(results)
 
 
 @pytest.mark.parametrize(("chip", "name"), [

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import pytest
-from served import ISA, TABLE, instruction
+from served import ISAS
 
 from tilefw.api.machine import Inst, parse_function
+from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.isa.text import printer
 from tilefw_amd.machine import pseudo
 from tilefw_amd.machine.expand import expand_pseudos
+from tilefw_amd.machine.machine_inst import instruction
+from tilefw_amd.machine.traits import instructions
 
 HEAD = "func @f target \"amd-cdna3\"\n  file a: 256\n  file s: 128\n  file v: 256\n"
 
 
-def finished(*lines: str) -> list[str]:
+on_each_chip = pytest.mark.parametrize("isa", ISAS, ids=str)
+
+
+def finished(*lines: str, isa: InstructionSet = ISAS[0]) -> list[str]:
     function = parse_function(HEAD + "entry:\n" + "".join(f"  {line}\n" for line in lines), "f")
     expand_pseudos(function)
-    return [_shown(inst) for block in function.blocks for inst in block.insts]
+    return [_shown(isa, inst) for block in function.blocks for inst in block.insts]
 
 
-def _shown(inst: Inst) -> str:
-    return printer.text(instruction(inst)).replace("_e32", "").replace("_e64", "")
+def _shown(isa: InstructionSet, inst: Inst) -> str:
+    return printer.text(instruction(isa, inst)).replace("_e32", "").replace("_e64", "")
 
 
 @pytest.mark.parametrize(("line", "expected"), [
@@ -39,8 +45,9 @@ def _shown(inst: Inst) -> str:
     ("$v[2:2] = v_mov_b64 4294967301", ["v_mov_b32 v2, 5", "v_mov_b32 v3, 1"]),
     ("$s[2:2] = s_mov_b64 7", ["s_mov_b64 s[2:3], 7"]),
 ])
-def test_one_instruction(line: str, expected: list[str]) -> None:
-    assert finished(line) == expected
+@on_each_chip
+def test_one_instruction(line: str, expected: list[str], isa: InstructionSet) -> None:
+    assert finished(line, isa=isa) == expected
 
 
 STORE = "global_store_dword $v[2:2], $v[0:1], \"off\""
@@ -68,10 +75,12 @@ def test_the_block_ends_with_all_lanes() -> None:
     ]
 
 
-def test_every_scalar_comparison_has_its_pseudo_instructions() -> None:
-    comparisons = [name for name in ISA.rows if name.startswith("s_cmp_")]
+@on_each_chip
+def test_every_scalar_comparison_has_its_pseudo_instructions(isa: InstructionSet) -> None:
+    table = instructions(isa)
+    comparisons = [name for name in isa.rows if name.startswith("s_cmp_")]
     assert len(comparisons) >= 14
     for comparison in comparisons:
         assert [step.opcode for step in pseudo.steps(f"compare.{comparison}")] == [comparison, "s_cselect_b64"]
-        assert TABLE.traits(f"branch.{comparison}").effects and not TABLE.traits(f"compare.{comparison}").effects
+        assert table.traits(f"branch.{comparison}").effects and not table.traits(f"compare.{comparison}").effects
     assert not pseudo.steps("compare.s_add_u32x") and not pseudo.steps("v_add_f32")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from served import CHIPS
 
 import tilefw
 import tilefw.language as tl
@@ -17,10 +18,11 @@ def halve(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + at, (x * 0.5).to(out_ptr.dtype.element_ty), mask=at < n)
 
 
-@pytest.mark.parametrize("n", [1, 127, 255, 256])
-def test_what_is_packed_on_the_way_is_not_taken_apart_for_a_store(n: int) -> None:
+@pytest.mark.parametrize("target", [chip.target for chip in CHIPS])
+@pytest.mark.parametrize("n", [1, 127, 256])
+def test_what_is_packed_on_the_way_is_not_taken_apart_for_a_store(n: int, target: str) -> None:
     x, out = np.arange(256, dtype=np.float32), np.full(256, 7.0, np.float16)
-    result = halve[(1,)](x, out, n, BLOCK=256, target="amd-cdna3", checks="all", num_warps=1)
+    result = halve[(1,)](x, out, n, BLOCK=256, target=target, checks="all", num_warps=1)
     assert np.array_equal(out, np.where(np.arange(256) < n, x * 0.5, 7.0).astype(np.float16))
     opcodes = [line.split()[0] for line in result.artifact.text.splitlines() if line.strip()]
     if n < 255:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from served import CHIPS
 
 import tilefw
 import tilefw.language as tl
@@ -52,14 +53,20 @@ def halves(rng: np.random.Generator) -> np.ndarray:
 ROWS = ("x + z", "x - z", "z - x", "x * z", "x * y", "x - y", "x * y + z", "x * y - z", "z - x * y", "fma")
 
 
-@pytest.mark.parametrize("packed", [False, True], ids=["alone", "packed"])
-@pytest.mark.parametrize("row", ROWS)
-def test_results_are_those_of_conversions_and_single_precision(row: str, packed: bool) -> None:
+# The rules are each chip's own, of one table: a second chip tries every other pair.
+PAIRS = [
+    pytest.param(chip.target, row, packed, id=f"{chip.name}-{row}-{'packed' if packed else 'alone'}")
+    for chip in CHIPS for number, row in enumerate(ROWS) for packed in (False, True) if chip is CHIPS[0] or packed == number % 2
+]
+
+
+@pytest.mark.parametrize(("target", "row", "packed"), PAIRS)
+def test_results_are_those_of_conversions_and_single_precision(target: str, row: str, packed: bool) -> None:
     rng = np.random.default_rng(N)
     x, y = halves(rng), halves(rng)
     z = np.where(rng.random(N) < 0.5, rng.standard_normal(N).astype(np.float32), y[::-1].astype(np.float32))
     out, warps = np.zeros(N, np.float32), 4 if packed else 16
-    result = compute[(1,)](x, y, z, out, ROW=row, SIZE=N, target="amd-cdna3", checks="all", num_warps=warps)
+    result = compute[(1,)](x, y, z, out, ROW=row, SIZE=N, target=target, checks="all", num_warps=warps)
     with np.errstate(all="ignore"):
         names = {"x": x.astype(np.float32), "y": y.astype(np.float32), "z": z}
         expected = eval("x * y + z" if row == "fma" else row, names)  # a product of two f16 is exact in f32
@@ -75,11 +82,12 @@ def test_results_are_those_of_conversions_and_single_precision(row: str, packed:
         assert set(arithmetic) <= {"v_fma_mix_f32"} and len(arithmetic) <= 2 * each
 
 
+@pytest.mark.parametrize("target", [chip.target for chip in CHIPS])
 @pytest.mark.parametrize("row", ["x * z * y", "x * z - y * z"])
-def test_products_are_not_taken_for_conversions(row: str) -> None:
+def test_products_are_not_taken_for_conversions(row: str, target: str) -> None:
     """With numbers whose products are exact, whatever is contracted."""
     rng = np.random.default_rng(N)
     x, y, z = (rng.integers(-64, 65, N).astype(t) for t in (np.float16, np.float16, np.float32))
     out = np.zeros(N, np.float32)
-    compute[(1,)](x, y, z, out, ROW=row, SIZE=N, target="amd-cdna3", checks="all", num_warps=16)
+    compute[(1,)](x, y, z, out, ROW=row, SIZE=N, target=target, checks="all", num_warps=16)
     assert np.array_equal(out, eval(row, {k: v.astype(np.float32) for k, v in (("x", x), ("y", y), ("z", z))}))

@@ -5,13 +5,16 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from served import instruction, lanes_chip
+from served import ISAS
 
 from tilefw.api.integers import ceil_div
 from tilefw.api.machine import Function, Inst, Slice
 from tilefw.api.simt import Code, Const
 from tilefw_amd.isa.constants import is_inline
+from tilefw_amd.isa.set import InstructionSet
+from tilefw_amd.machine.machine_inst import instruction
 from tilefw_amd.machine.traits import CLASSES, SCALARS
+from tilefw_amd.select.lanes import AmdLanes
 from tilefw_amd.select.operands import legal, scalar_operands
 
 # Opcodes by the widths of their sources.
@@ -23,7 +26,7 @@ VECTOR = {
 SCALAR = {"s_add_u32": (32, 32), "s_lshl_b64": (64, 32), "s_and_b64": (64, 64), "s_cselect_b32": (32, 32), "s_cmp_eq_u64": (64, 64)}
 RESULTS = {"v_cmp_lt_i32": ("i1",), "v_mad_u64_u32": ("w64", "i1"), "v_add_f64": ("w64",), "v_fma_f64": ("w64",),
            "v_lshl_add_u64": ("w64",)}
-CHIP = lanes_chip(True)
+LANES = {isa: AmdLanes(isa, True) for isa in ISAS}
 
 constants = st.one_of(st.integers(0, 2**64 - 1), st.sampled_from([0, 1, 64, 65, 2**32 - 16, 0x3F800000, 0x3FF0 << 48, 0x3C00]))
 
@@ -46,8 +49,8 @@ def _physical(inst: Inst, function: Function) -> Inst:
     return Inst(inst.opcode, [place(d) for d in inst.defs], [place(u) for u in inst.uses])  # type: ignore[misc]
 
 
-def _code() -> Code:
-    return Code(Function("f", "amd-cdna3"), CHIP)
+def _code(isa: InstructionSet = ISAS[0]) -> Code:
+    return Code(Function("f", isa.chip.target), LANES[isa])
 
 
 def _drawn(data: st.DataObject, code: Code, width: int, kinds: str, pool: list[Slice]) -> Slice | Const:
@@ -63,25 +66,25 @@ def _drawn(data: st.DataObject, code: Code, width: int, kinds: str, pool: list[S
 
 
 @settings(deadline=None)  # the first call assembles the instruction table
-@given(st.data(), st.sampled_from(sorted(VECTOR)))
-def test_vector_instructions_have_an_encoding(data: st.DataObject, opcode: str) -> None:
-    code = _code()
+@given(st.data(), st.sampled_from(sorted(VECTOR)), st.sampled_from(ISAS))
+def test_vector_instructions_have_an_encoding(data: st.DataObject, opcode: str, isa: InstructionSet) -> None:
+    code = _code(isa)
     pool: list[Slice] = []
     sources = [_drawn(data, code, width, "vsc", pool) for width in VECTOR[opcode]]
     uses = legal(code, opcode, sources)
     defs = [code.new_register(form) for form in RESULTS.get(opcode, ("w32",))]
-    assert instruction(_physical(Inst(opcode, defs, uses), code.function)).form.row.name == opcode
+    assert instruction(isa, _physical(Inst(opcode, defs, uses), code.function)).form.row.name == opcode
 
 
 @settings(deadline=None)  # the first call assembles the instruction table
-@given(st.data(), st.sampled_from(sorted(SCALAR)))
-def test_scalar_instructions_have_an_encoding(data: st.DataObject, opcode: str) -> None:
-    code = _code()
+@given(st.data(), st.sampled_from(sorted(SCALAR)), st.sampled_from(ISAS))
+def test_scalar_instructions_have_an_encoding(data: st.DataObject, opcode: str, isa: InstructionSet) -> None:
+    code = _code(isa)
     pool: list[Slice] = []
     sources = [_drawn(data, code, width, "sc", pool) for width in SCALAR[opcode]]
     uses = scalar_operands(code, opcode, sources)
     defs = [] if opcode.startswith("s_cmp") else [code.new_register("uw64" if opcode.endswith("64") else "uw32")]
-    assert instruction(_physical(Inst(opcode, defs, uses), code.function)).form.row.name == opcode
+    assert instruction(isa, _physical(Inst(opcode, defs, uses), code.function)).form.row.name == opcode
 
 
 def test_a_mask_keeps_its_place() -> None:
@@ -104,7 +107,7 @@ def test_inline_constants() -> None:
 ])
 def test_a_literal_is_one_where_every_instruction_takes_it_else_a_register(const: Const, expected: int | None) -> None:
     code = _code()
-    literal = CHIP.operand(code, const)
+    literal = LANES[ISAS[0]].operand(code, const)
     if expected is not None:
         assert literal == expected
     else:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+from served import CHIPS
 
 import tilefw
 import tilefw.language as tl
@@ -30,24 +32,29 @@ def scale_between(a_ptr, b_ptr, out_ptr, n, factor, M: tl.constexpr, K: tl.const
     tl.store(out_ptr + rows[:, None] * M + rows[None, :], sums)
 
 
+on_each_chip = pytest.mark.parametrize("target", [chip.target for chip in CHIPS])
+
+
 def opcodes(artifact: tilefw.Artifact) -> list[str]:
     return [line.split()[0] for line in artifact.text.splitlines() if line.strip()]
 
 
-def test_sums_that_a_loop_carries_are_added_in_pairs() -> None:
+@on_each_chip
+def test_sums_that_a_loop_carries_are_added_in_pairs(target: str) -> None:
     x, sums = np.arange(1024, dtype=np.float32), np.zeros(256, np.float32)
-    result = add_up[(1,)](x, sums, 1024, BLOCK=256, target="amd-cdna3", checks="all", num_warps=1)
+    result = add_up[(1,)](x, sums, 1024, BLOCK=256, target=target, checks="all", num_warps=1)
     assert np.array_equal(sums, x.reshape(4, 256).sum(0))
     found = opcodes(result.artifact)
     assert "v_pk_add_f32" in found and not any(opcode.startswith("v_add_f32") for opcode in found)
 
 
-def test_sums_of_a_dot_are_scaled_in_pairs_where_they_stand() -> None:
+@on_each_chip
+def test_sums_of_a_dot_are_scaled_in_pairs_where_they_stand(target: str) -> None:
     m, k, n = 32, 16, 64
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-3, 4, shape).astype(np.float16) for shape in ((m, n), (n, m)))
     out = np.zeros((m, m), np.float32)
-    result = scale_between[(1,)](a, b, out, n, 0.5, M=m, K=k, target="amd-cdna3", checks="all", num_warps=1)
+    result = scale_between[(1,)](a, b, out, n, 0.5, M=m, K=k, target=target, checks="all", num_warps=1)
     parts = [a[:, i : i + k].astype(np.float32) @ b[i : i + k].astype(np.float32) for i in range(0, n, k)]
     expected = np.zeros_like(out)
     for part in parts:

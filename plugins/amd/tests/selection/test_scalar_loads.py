@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from served import CHIPS
 
 import tilefw
 import tilefw.language as tl
@@ -24,15 +25,20 @@ def scalar_loads(artifact: tilefw.Artifact) -> int:
     return sum(line.split()[0].startswith("s_load") for line in artifact.text.splitlines() if line.strip()) - 1
 
 
+on_each_chip = pytest.mark.parametrize("target", [chip.target for chip in CHIPS])
+
+
+@on_each_chip
 @pytest.mark.parametrize("overlapping", [False, True])
-def test_stores_through_an_overlapping_argument_are_seen(overlapping: bool) -> None:
+def test_stores_through_an_overlapping_argument_are_seen(overlapping: bool, target: str) -> None:
     x, seen = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
     y = x if overlapping else np.zeros_like(x)
-    result = bump_and_look[(1,)](x, y, seen, 8, target="amd-cdna3", checks="all", num_warps=1)
+    result = bump_and_look[(1,)](x, y, seen, 8, target=target, checks="all", num_warps=1)
     assert np.array_equal(seen, np.arange(8) + overlapping)
     assert (scalar_loads(result.artifact) == 0) == overlapping
 
 
-def test_nothing_is_taken_for_granted_without_a_launch() -> None:
+@on_each_chip
+def test_nothing_is_taken_for_granted_without_a_launch(target: str) -> None:
     signature = {"x_ptr": "*fp32", "y_ptr": "*fp32", "seen_ptr": "*fp32", "n": "i32"}
-    assert scalar_loads(tilefw.compile(bump_and_look, target="amd-cdna3", signature=signature)) == 0
+    assert scalar_loads(tilefw.compile(bump_and_look, target=target, signature=signature)) == 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+from served import CHIPS
 
 import tilefw
 import tilefw.language as tl
@@ -18,8 +20,9 @@ def two_places(x_ptr, out_ptr, n, N: tl.constexpr):
     tl.store(out_ptr + i, found)
 
 
-def test_an_offset_of_scalars_and_literals() -> None:
+@pytest.mark.parametrize("target", [chip.target for chip in CHIPS])
+def test_an_offset_of_scalars_and_literals(target: str) -> None:
     x, i, n = np.arange(2000, dtype=np.int16), np.arange(64), 3
     out = np.zeros(64, np.int64)
-    two_places[(1,)](x, out, n, 64, target="amd-cdna3", checks="all", num_warps=1)
+    two_places[(1,)](x, out, n, 64, target=target, checks="all", num_warps=1)
     assert np.array_equal(out, x[i + 1023 + n * 64] + sum(np.where(i % 2 == k % 2, x[i + 1023], 5) for k in range(n)))
