@@ -73,3 +73,25 @@ def test_a_mode_in_a_loop_is_that_of_every_round() -> None:
     with pytest.raises(CodeError):
         run(body, directives="float_denorm_mode_32 0")
     assert np.all(clean(body, directives="float_denorm_mode_32 3") == 2 * SUBNORMAL)
+
+
+LIMITED = "  s_setreg_imm32_b32 hwreg(HW_REG_MODE, 23, 1), 1\n"
+PRODUCT = """
+  v_mov_b32 v4, {a}
+  v_mov_b32 v5, v4
+  v_mov_b32 v8, {c}
+  v_mov_b32 v9, v8
+  v_mov_b32 v10, v8
+  v_mov_b32 v11, v8
+  s_nop 1
+  v_mfma_f32_16x16x16_f16 v[8:11], v[4:5], v[4:5], v[8:11]
+  s_nop 15
+"""
+
+
+def test_where_the_mode_limits_sums_of_products_finite_ones_are_as_ever_and_infinite_ones_stop_the_launch() -> None:
+    ones = PRODUCT.format(a="0x3c003c00", c="1.0")
+    assert (clean(PROLOGUE + LIMITED + ones + store("v9")).view(np.float32) == 17.0).all()
+    assert np.isinf(clean(PROLOGUE + PRODUCT.format(a="0x3c003c00", c="0x7f800000") + store("v9")).view(np.float32)).all()
+    outcome = run(PROLOGUE + LIMITED + PRODUCT.format(a="0x3c003c00", c="0x7f800000") + store("v9"))
+    assert ["infinite sum" in finding.message for finding in outcome.findings] == [True]

@@ -19,7 +19,7 @@ PRODUCT = re.compile(r"v_mfma_scale_f32_(\S+)_f8f6f4 .*")
 def products(parameters: dict[str, Any], kernel: str = "dot_scaled_tile", target: str = TARGET) -> list[str]:
     """The scaled instructions of the kernel's code, which is also run with all checks and compared with the reference."""
     verdict = verify(load(kernel), parameters, target, checks="all")
-    assert verdict.ok, verdict
+    assert verdict.ok and verdict.artifact is not None, verdict
     return [found.group() for found in PRODUCT.finditer(str(verdict.artifact.text))]
 
 

@@ -17,15 +17,18 @@ from tilefw_amd.isa.text.parser import parse
 
 CHIP = next(chip for chip in CHIPS if chip.generation >= 4)
 ISA = instruction_set(CHIP)
+LIMITED = Mode(fp16_overflow=True)
 
 
 def by_name(shape: FormatShape) -> str:
     return shape.name
 
 
-def multiply(shape: FormatShape, a: np.ndarray, b: np.ndarray, c: np.ndarray, hardware: bool = False) -> np.ndarray:
+def multiply(
+    shape: FormatShape, a: np.ndarray, b: np.ndarray, c: np.ndarray, hardware: bool = False, mode: Mode | None = None
+) -> np.ndarray:
     words = map(registers, (spread(shape.a, a), spread(shape.b, b), spread_sums(c)))
-    result = meaning(shape.name, chip=CHIP)(lanes(WAVES, hardware), *words)
+    result = meaning(shape.name, mode, CHIP)(lanes(WAVES, hardware), *words)
     return gather_sums(stacked(result), shape.m)
 
 
@@ -66,9 +69,10 @@ def test_hardware_numerics_are_refused_where_no_model_is_public() -> None:
             multiply(shape, a, b, c, hardware=True)
 
 
-def test_a_mode_that_the_sums_model_leaves_out_is_refused() -> None:
-    with pytest.raises(ValueError, match="FP16_OVFL"):
-        meaning(SHAPES[0].name, Mode(fp16_overflow=True), CHIP)
+def test_where_the_mode_limits_sums_finite_ones_are_as_ever() -> None:
+    shape = next(s for s in SHAPES if (s.a, s.b, s.m) == ("fp8", "bf8", 16))
+    a, b, c = operands(shape)
+    assert np.array_equal(multiply(shape, a, b, c, mode=LIMITED), multiply(shape, a, b, c))
 
 
 def test_passes_double_when_an_operand_has_eight_bits() -> None:

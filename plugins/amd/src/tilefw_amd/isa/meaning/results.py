@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from tilefw_amd.isa.encoding.modifiers import DWORD
 from tilefw_amd.isa.meaning import operand_modifiers, sdwa
 from tilefw_amd.isa.meaning.reader import SourceCollector
-from tilefw_amd.isa.row import Operand
+from tilefw_amd.isa.row import Mode, Operand
 from tilefw_amd.isa.types import Type
 
 Finish = Callable[[Any, Any, Any], tuple[Any, ...]]
@@ -64,6 +64,22 @@ def _without_overflow(lanes: Any, a: Any) -> Any:
     infinite = lanes.fclass(a, "infinite", "f16")
     lanes.require(lanes.not_(infinite), "an infinite f16 result while MODE.FP16_OVFL is set: this case is not supported")
     return a
+
+
+def limited_sums(mode: Mode, name: str, multiply: Callable[..., Any]) -> Callable[..., Any]:
+    """A product into sums of f32. FP16_OVFL limits them (CDNA3 ISA 7.3, the table of dense products); what then becomes of an
+    infinite operand is not said, so that a sum that is infinite stops the launch."""
+    if not mode.fp16_overflow:
+        return multiply
+
+    def meaning(lanes: Any, *operands: Any) -> Any:
+        sums = multiply(lanes, *operands)
+        for value in sums if isinstance(sums, tuple) else (sums,):
+            finite = lanes.not_(lanes.fclass(value, "infinite", "f32"))
+            lanes.require(finite, f"an infinite sum of {name} while MODE.FP16_OVFL is set: this case is not supported")
+        return sums
+
+    return meaning
 
 
 def _words(kind: Type) -> Callable[[Any, Any], tuple[Any, ...]] | None:

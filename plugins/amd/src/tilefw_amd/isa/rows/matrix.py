@@ -12,6 +12,7 @@ from typing import Any
 
 from tilefw.api.integers import log2
 from tilefw_amd.isa.meaning.fragments import SHAPES, MatrixShape, accumulation, accumulator, operand_a, operand_b, sparse_index
+from tilefw_amd.isa.meaning.results import limited_sums
 from tilefw_amd.isa.row import Chapter, Modifiers
 
 CHAPTER = Chapter()
@@ -75,12 +76,14 @@ def _moved(lanes: Any, registers: Any, move: Move | None) -> tuple[Any, ...]:
 
 
 def _need_modelled(m: Modifiers, shape: MatrixShape) -> None:
-    """ValueError in a mode that the models of the sums leave out: CDNA3 ISA 7.3 lets products of f32 follow MODE's subnormals, its
-    table of dense products lets FP16_OVFL limit sums in f32. All other products round to nearest and keep subnormals."""
+    """ValueError in a mode that the models of the sums leave out: CDNA3 ISA 7.3 lets products of f32 follow MODE's subnormals. All
+    other products round to nearest and keep subnormals."""
     if shape.a == "f32" and m.mode.flush32:
         raise ValueError(f"{shape.name} in a mode that flushes subnormals of f32 is not simulated")
-    if shape.d == "f32" and m.mode.fp16_overflow:
-        raise ValueError(f"{shape.name} while MODE.FP16_OVFL is set is not simulated")
+
+
+def _limited(m: Modifiers, shape: MatrixShape, multiply: Callable[..., Any]) -> Callable[..., Any]:
+    return limited_sums(m.mode, shape.name, multiply) if shape.d == "f32" else multiply
 
 
 _PARTS = (operand_a, operand_b, accumulator, accumulation)
@@ -96,7 +99,7 @@ def _multiply(m: Modifiers, shape: MatrixShape):
         a, b = _moved(lanes, a, broadcast), _moved(lanes, b, swizzle)
         return lanes.matrix_multiply(a, b, c, a_map, b_map, c_map, rule)
 
-    return meaning
+    return _limited(m, shape, meaning)
 
 
 def _multiply_doubles(m: Modifiers, shape: MatrixShape):
@@ -133,7 +136,7 @@ def _multiply_sparse(m: Modifiers, shape: MatrixShape):
         index = lanes.truncate(lanes.shr(index, lanes.const(chosen * bits, 32), False), bits)
         return lanes.sparse_matrix_multiply(a, index, b, old, a_map, index_map, b_map, c_map, rule)
 
-    return meaning
+    return _limited(m, shape, meaning)
 
 
 def _kind(shape: MatrixShape) -> str:

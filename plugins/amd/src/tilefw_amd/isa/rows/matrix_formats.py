@@ -11,6 +11,7 @@ from typing import Any
 
 from tilefw_amd.isa.meaning import formats
 from tilefw_amd.isa.meaning.formats import FormatShape
+from tilefw_amd.isa.meaning.results import limited_sums
 from tilefw_amd.isa.row import Chapter, Modifiers, RowFacts
 
 CHAPTER = Chapter()
@@ -19,23 +20,16 @@ row = CHAPTER.row
 SECTION = "VOP3P-MAI"
 
 
-def _need_modelled(m: Modifiers, shape: FormatShape) -> None:
-    if m.mode.fp16_overflow:
-        raise ValueError(f"{shape.name} while MODE.FP16_OVFL is set is not simulated")
-
-
 def _multiply(m: Modifiers, shape: FormatShape):
     """D = A x B + C; A has the format that cbsz names, B that of blgp."""
-    _need_modelled(m, shape)
     a_map, b_map = formats.operand_a(shape, m.chip), formats.operand_b(shape, m.chip)
     c_map, rule = formats.accumulator(shape), formats.accumulation(shape, m.chip)
-    return lambda lanes, a, b, c: lanes.matrix_multiply(a, b, c, a_map, b_map, c_map, rule)
+    return limited_sums(m.mode, shape.name, lambda lanes, a, b, c: lanes.matrix_multiply(a, b, c, a_map, b_map, c_map, rule))
 
 
 def _multiply_scaled(m: Modifiers, shape: FormatShape):
     """D = A x B + C; each 32 k of a row of A and of a column of B are multiplied by a power of two. op_sel + 2 op_sel_hi is the
     number of its byte in the scale's register."""
-    _need_modelled(m, shape)
     a_map, b_map = formats.operand_a(shape, m.chip), formats.operand_b(shape, m.chip)
     scale_maps, c_map = (formats.scales_a(shape), formats.scales_b(shape)), formats.accumulator(shape)
     rule = formats.accumulation(shape, m.chip)
@@ -46,7 +40,7 @@ def _multiply_scaled(m: Modifiers, shape: FormatShape):
         rows, columns = _byte(lanes, scale_a, byte_a), _byte(lanes, scale_b, byte_b)
         return lanes.scaled_matrix_multiply(a, rows, b, columns, c, a_map, scale_maps[0], b_map, scale_maps[1], c_map, rule)
 
-    return meaning
+    return limited_sums(m.mode, shape.name, meaning)
 
 
 def _byte(lanes: Any, word: Any, number: int) -> Any:
