@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -27,6 +27,7 @@ def unsigned(a: Array) -> Array:
 
 
 @cache
+@lru_cache(maxsize=65536)
 def constant(value: int, bits: int) -> Array:
     """A value with one element, shared by all users (arrays of values are never written in place)."""
     dtype = UNSIGNED.get(bits)

@@ -16,7 +16,7 @@ from tilefw.sim.floats import Array
 from tilefw.sim.matrix.unit import MatrixUnit
 from tilefw.sim.memory.regions import GlobalMemory, Region
 from tilefw.sim.program import Program, SimulatedChip
-from tilefw.sim.steps.prepare import Prepared
+from tilefw.sim.steps.prepare import FirstRegisters, Prepared
 from tilefw.sim.tracking.history import History
 
 
@@ -64,7 +64,14 @@ def make_launch(
     return RunningLaunch(state, prepared, history, lanes, arguments, values, poison)
 
 
-def _first_registers(prepared: Prepared, undefined: bool) -> tuple[list[Array], list[Array | None]]:
+def _first_registers(prepared: Prepared, undefined: bool) -> FirstRegisters:
+    found = prepared.first_registers.get(undefined)
+    if found is None:
+        found = prepared.first_registers[undefined] = _made_registers(prepared, undefined)
+    return found
+
+
+def _made_registers(prepared: Prepared, undefined: bool) -> FirstRegisters:
     constants, declared = prepared.constants, len(prepared.program.registers)
     widths = set(prepared.slot_bits)
     empty = {bits: zeros(bits) for bits in widths}

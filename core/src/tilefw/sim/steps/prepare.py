@@ -107,13 +107,17 @@ class PreparedBlock:
     instructions: list[Instruction] = field(default_factory=list)
 
 
+FirstRegisters = tuple[list[Array], list[Array | None]]
+"""What each slot holds as a launch begins, and which lanes of it are undefined (None: none)."""
+
+
 @dataclass(slots=True)
 class Prepared:
     """A program ready to run. `constants` are the values of the slots behind the registers; `block_at` finds a block by PC.
 
     `initial` are the registers that hold a value at the start; `code` is (address of the machine code, block by byte offset);
     `settling` are the kinds of events that are counted (events.py); `order` numbers the blocks in the scheduling order of divergent
-    paths (block_order.py).
+    paths (block_order.py). `first_registers` are kept from launch to launch, by whether undefined values are followed.
     """
 
     program: Program
@@ -125,6 +129,7 @@ class Prepared:
     code: tuple[int, dict[int, int]]
     settling: tuple[Kind, ...]
     order: list[int]
+    first_registers: dict[bool, FirstRegisters] = field(default_factory=dict)
 
 
 class _Preparation:
