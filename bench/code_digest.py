@@ -19,7 +19,7 @@ from pathlib import Path
 
 TARGETS = ("nvidia-sm80", "amd-cdna3", "amd-cdna4", "spatial-sdm1")
 DTYPES = ("fp16", "bf16", "fp32")
-_PLACES = re.compile(r'^\s*\.(loc|file)\b.*$|"[^"]*\.py"|[\w./-]+\.py(:\d+)*', re.MULTILINE)
+_PLACES = re.compile(r'^\s*\.(loc|file)\b.*\n|"[^"]*\.py"|[\w./-]+\.py(:\d+)*', re.MULTILINE)
 
 
 def main(argv: Sequence[str]) -> int:

@@ -23,7 +23,7 @@ RECORD = Path(__file__).with_name("surface.json")
 PAGE = ROOT / "docs" / "api.md"
 LANGUAGE = "tilefw.language"  # Triton's names, documented by the kernel author's guide
 OPERATIONS_PAGE = ROOT / "docs" / "operations.md"
-_FACADES = ("hooks", "ir", "simt", "expand", "machine", "sim", "hardware", "kernels", "source_text", "integers")
+_FACADES = ("hooks", "ir", "simt", "expand", "machine", "sim", "hardware", "kernels", "source_text", "integers", "floats")
 MODULES = ("tilefw.api", *(f"tilefw.api.{facade}" for facade in _FACADES))
 Facts = dict[str, Any]
 

@@ -24,6 +24,7 @@ from tilefw_amd.isa.text import parser
 from tilefw_amd.machine import machine_inst, verify, wait_states, waits
 from tilefw_amd.machine.traits import instructions
 from tilefw_amd.select.lanes import AmdLanes
+from tilefw_amd.select.rules import rules, single
 
 CHIPS: tuple[Chip, ...] = tuple(chips().values())
 TARGETS: tuple[TargetInfo, ...] = tuple(map(target, CHIPS))
@@ -40,6 +41,11 @@ ISAS: tuple[InstructionSet, ...] = tuple(map(instruction_set, CHIPS))
 def having(name: str) -> Chip:
     """The first chip that has a row of that name."""
     return next(isa.chip for isa in ISAS if name in isa.rows)
+
+
+def rules_of_its_own(chip: Chip) -> set[str]:
+    """Row keys that a chip serves by another rule than the first chip, or that the first one has no rule for."""
+    return {*single.rules(chip), *(rules(chip).keys() - rules(CHIP).keys())}
 
 
 CHIP = CHIPS[0]

@@ -11,6 +11,7 @@ import tilefw.language as tl
 from tilefw.api.errors import UsageError
 from tilefw.api.integers import ceil_div
 from tilefw.kernels import inputs, scaled_formats
+from tilefw.kernels.grouped_blocks import grouped_block
 from tilefw.kernels.spec import KernelSpec, Launch, Parameters
 
 
@@ -20,16 +21,7 @@ def block_scaled_matmul(
     A_FORMAT: tl.constexpr, B_FORMAT: tl.constexpr, A_PACKED: tl.constexpr, B_PACKED: tl.constexpr, GROUP: tl.constexpr,
     EVEN_K: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):
-    # Neighbouring programs share a group of GROUP_M rows of blocks, so that what they read of a and b is still in the cache.
-    program = tl.program_id(0)
-    blocks_m = tl.cdiv(M, BLOCK_M)
-    blocks_n = tl.cdiv(N, BLOCK_N)
-    group = program // (GROUP_M * blocks_n)
-    first_m = group * GROUP_M
-    group_m = min(blocks_m - first_m, GROUP_M)
-    block_m = first_m + (program % (GROUP_M * blocks_n)) % group_m
-    block_n = (program % (GROUP_M * blocks_n)) // group_m
-
+    block_m, block_n = grouped_block(M, N, BLOCK_M, BLOCK_N, GROUP_M)
     # Rows and columns past the end wrap around: they are computed and never stored, and their loads need no mask.
     m = (block_m * BLOCK_M + tl.arange(0, BLOCK_M)) % M
     n = (block_n * BLOCK_N + tl.arange(0, BLOCK_N)) % N

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from served import CHIP, on_each
+from served import CHIP, on_each, rules_of_its_own
 
 from rules.expected import ROWS, patterns_of, verdict
 from rules.one_row import Column, run, run_from_packed, run_on_pairs, selected
 from tilefw.simt.expand.builder import TYPES
 from tilefw.simt.lane.registers import bits_of
 from tilefw_amd.chips import Chip
-from tilefw_amd.select.rules import rules, single
+from tilefw_amd.select.rules import rules
 
 _COUNT = 256
 PAIRS = sorted(
@@ -21,7 +21,7 @@ PAIRS = sorted(
 
 def _packed_rows(chip: Chip) -> list[str]:
     """All of the first chip's, of the others what they do otherwise."""
-    keys = rules(CHIP) if chip is CHIP else {*single.rules(chip), *(rules(chip).keys() - rules(CHIP).keys())}
+    keys = rules(CHIP) if chip is CHIP else rules_of_its_own(chip)
     return sorted(key for key in keys if key.endswith(("x2", "x4")) and not key.endswith(".f32x2"))
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from served import CHIP, CHIPS, on_each
+from served import CHIP, CHIPS, on_each, rules_of_its_own
 
 from rules.expected import ROWS, keys, patterns_of, verdict
 from rules.one_row import Column, run
 from tilefw.simt.expand.elements import expansion
 from tilefw_amd.chips import Chip
-from tilefw_amd.select.rules import rules, single, uniform_rules
+from tilefw_amd.select.rules import rules, uniform_rules
 
 # Formats that are stored, not computed in: the front end widens them first.
 _COMPUTED = ("i1", "i4", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")
@@ -57,7 +57,7 @@ def test_values_of_lanes(row: str) -> None:
 
 def _of_its_own(chip: Chip) -> list[str]:
     """What the chip does otherwise than the first one."""
-    return sorted(key for key in {*single.rules(chip), *(rules(chip).keys() - rules(CHIP).keys())} if key in KEYS)
+    return sorted(key for key in rules_of_its_own(chip) if key in KEYS)
 
 
 @pytest.mark.parametrize("chip, key", on_each(_of_its_own, chips=CHIPS[1:]))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Container, Mapping
 from typing import Any, Protocol
 
 from tilefw.api.dtypes import DTYPES, DType
 from tilefw.api.errors import UnsupportedError
+from tilefw.api.floats import float_bits
 
 Value = Any  # what a row is made on; the expansions never look into it
 # A rule gets the builder, the operands and, for casts, the result type; it returns the result.
@@ -103,8 +103,7 @@ class Legal:
 
     def real(self, value: float, type_: str) -> Value:
         """A constant of f64 or f32, rounded to nearest even. Other formats are made of f32 (`castf`)."""
-        code, word = ("<d", "<Q") if type_ == "f64" else ("<f", "<I")
-        return self.chip.const(struct.unpack(word, struct.pack(code, value))[0], type_)
+        return self.chip.const(float_bits(value, type_), type_)
 
     def true(self) -> Value:
         """The i1 that is true."""

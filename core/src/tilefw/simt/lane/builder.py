@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from tilefw.machine.inst import NoWrap
 from tilefw.simt import lane
-from tilefw.simt.lane.promises import promise
+from tilefw.simt.lane.promises import Promising, promise
 from tilefw.tile import types
 from tilefw.tile.dialect.base import dense_i64, integer_attr, string_attr
 
@@ -27,7 +25,7 @@ _OFFSETS = frozenset({"addi", "subi", "muli", "shl", "select", "exts", "trunci"}
 _LOW_DEPTH = 8  # how deep sums and products are narrowed, as their terms may meet again at every step
 
 
-class LaneBuilder:
+class LaneBuilder(Promising):
     """Appends to `block`. `scopes` are the value-numbering tables of the open regions, innermost last.
 
     What a thread computes once (one register of a pure op) stands before the loops that do not change it; whole vectors stay
@@ -39,7 +37,6 @@ class LaneBuilder:
         self.location = location
         self.scopes: list[dict[object, SSAValue]] = [{}]
         self.allocations = 0
-        self._promised: NoWrap = ""
         self._outer: list[tuple[Block, bool]] = []  # the blocks around, and whether the region in them is a loop's
 
     def insert(self, op: Operation) -> Operation:
@@ -53,15 +50,6 @@ class LaneBuilder:
         self._outer.append((outer, loop))
         self.scopes.append({})
         return outer
-
-    @contextmanager
-    def promising(self, promised: NoWrap = "exact") -> Iterator[None]:
-        """What is built meanwhile computes offsets of accesses, of whose integers this is promised (`lane/promises.py`)."""
-        before, self._promised = self._promised, promised
-        try:
-            yield
-        finally:
-            self._promised = before
 
     @property
     def in_loop(self) -> bool:

@@ -11,6 +11,9 @@ What is `proven` never wraps around, in whatever lane and launch.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from xdsl.dialects.builtin import StringAttr, UnitAttr
 from xdsl.ir import Operation
 
@@ -30,3 +33,18 @@ def promise_of(op: Operation) -> NoWrap:
     """What is promised of an op's integers."""
     found = op.attributes.get(NO_WRAP)
     return "" if found is None else "proven" if found == _PROVEN else "exact"
+
+
+class Promising:
+    """What makes ops or instructions, and knows what is promised of the integers that it computes at the moment."""
+
+    _promised: NoWrap = ""
+
+    @contextmanager
+    def promising(self, promised: NoWrap = "exact") -> Iterator[None]:
+        """Integers that are computed meanwhile are of offsets of accesses, of which this is promised ("" for nothing)."""
+        before, self._promised = self._promised, promised
+        try:
+            yield
+        finally:
+            self._promised = before

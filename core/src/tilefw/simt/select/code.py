@@ -7,16 +7,16 @@ An element is a register slice or a `Const`. Row keys are `row.type` or, for cas
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from tilefw.api.errors import Place, UnsupportedError
-from tilefw.machine.inst import Block, Function, Inst, NoWrap, Operand, Slice
+from tilefw.machine.inst import Block, Function, Inst, Operand, Slice
 from tilefw.machine.opcodes import place_of_source, unknown_opcode
 from tilefw.machine.promises import drop_idle_promises, note_halves
 from tilefw.machine.table import InstructionTable
+from tilefw.simt.lane.promises import Promising
 from tilefw.tile.text.source_location import place_of_location
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _line_of(chip: type) -> Place | None:
     return place_of_source(chip)
 
 
-class Code:
+class Code(Promising):
     """The machine function under construction and the place in it where instructions go."""
 
     def __init__(self, function: Function, chip: ChipRules) -> None:
@@ -144,18 +144,8 @@ class Code:
         self._extended: dict[Slice, Element] = {}  # i64 that were i32 with a sign
         self._masked: dict[Element, tuple[Element, int]] = {}  # values that are others, of which only some bits are left
         self._labels = 0
-        self._promised: NoWrap = ""
         self._makers: dict[Slice, Inst] = {}  # of what pure instructions give
         self._truncated: dict[Slice, None] = {}  # 64 bits of whose exact integers only the low half is taken
-
-    @contextmanager
-    def promising(self, promised: NoWrap = "exact") -> Iterator[None]:
-        """Rows of integers that are selected meanwhile compute offsets, of whose integers this is promised (`Inst.no_wrap`)."""
-        before, self._promised = self._promised, promised
-        try:
-            yield
-        finally:
-            self._promised = before
 
     def __call__(self, key: str, *operands: Element) -> Any:
         """The element that row `key` gives for `operands`, by the chip's rule or core's expansion."""

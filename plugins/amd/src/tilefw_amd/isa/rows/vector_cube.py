@@ -5,8 +5,7 @@ a, b, c are x, y, z. The face is that of the largest magnitude; z wins over y, a
 
 from __future__ import annotations
 
-import struct
-
+from tilefw.api.floats import float_bits
 from tilefw_amd.isa.row import Chapter
 from tilefw_amd.isa.rows.precision import flush_of, flushed, rounding_of
 
@@ -39,7 +38,7 @@ def _cube(choose):
 
 
 def _number(lanes, value):
-    return lanes.const(struct.unpack("<I", struct.pack("<f", value))[0], 32)
+    return lanes.const(float_bits(value, "f32"), 32)
 
 
 def _face(lanes, a, b, c, z_major, y_major, x_negative, y_negative, z_negative):

@@ -7,9 +7,9 @@ where the format has no infinities, or the largest number where MODE.FP16_OVFL i
 
 from __future__ import annotations
 
-import struct
 from functools import partial
 
+from tilefw.api.floats import float_bits
 from tilefw_amd.isa.row import Chapter, RowFacts
 from tilefw_amd.isa.rows.precision import nudged
 
@@ -19,7 +19,7 @@ row = CHAPTER.row
 MANTISSA = {"fp8": 3, "bf8": 2}
 # One step further than the largest numbers, which are 240, 57344, 448 and 57344, as patterns of f32.
 _ABOVE = {
-    name: struct.unpack("<I", struct.pack("<f", value))[0]
+    name: float_bits(value, "f32")
     for name, value in (("f8E4M3FNUZ", 256.0), ("f8E5M2FNUZ", 65536.0), ("f8E4M3FN", 480.0), ("f8E5M2", 65536.0))
 }
 VOP1: RowFacts = {"unit": "valu", "section": "VOP1"}
@@ -37,6 +37,18 @@ def _pair(name, m):
     """The two low bytes (SDWA: those of the selected word), exactly."""
     fmt = m.chip.float8[name]
     return lambda lanes, a: lanes.join([lanes.fconvert(byte, fmt, "f32") for byte in lanes.split(a, 8)[:2]])
+
+
+def byte_of_source(m):
+    """The byte of a source that op_sel's first two bits name, the low bit first."""
+    low, high = (*(m.op_sel or (0, 0)), 0)[:2]
+    return low + 2 * high
+
+
+def byte_of_destination(m):
+    """The byte of the destination that op_sel's last two bits name, the low bit first."""
+    low, high = destination(m)
+    return low + 2 * high
 
 
 def destination(m):
@@ -68,8 +80,7 @@ def _stochastic(name, m):
 
     The high bits of b, as many as are cut off the mantissa, are added below the last bit that is kept; the rest is cut off.
     """
-    low_bit, high_bit = destination(m)
-    place = low_bit + 2 * high_bit
+    place = byte_of_destination(m)
     cut, saturate, fmt = 23 - MANTISSA[name], limit(m), m.chip.float8[name]
 
     def meaning(lanes, a, b, old):

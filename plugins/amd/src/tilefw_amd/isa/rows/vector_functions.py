@@ -9,9 +9,9 @@ and `LowerFLOG2` ("does not handle denormals").
 from __future__ import annotations
 
 import math
-import struct
 from functools import partial
 
+from tilefw.api.floats import float_bits
 from tilefw_amd.isa.row import Chapter
 from tilefw_amd.isa.rows.precision import SHAPES, exponent, flush_of, flushed, is_nan, rounding_of, scaled, unit_of
 
@@ -45,7 +45,7 @@ for _name, _function, _opcodes in _FUNCTIONS:
 
 # --- sine and cosine of revolutions -----------------------------------------------------------------------------------
 
-_TURN = struct.unpack("<Q", struct.pack("<d", 2 * math.pi))[0]
+_TURN = float_bits(2 * math.pi, "f64")
 _QUARTER, _HALF = SHAPES["f64"].power(-2), SHAPES["f64"].power(-1)
 # Beyond so many revolutions the instructions give what they give for 0 (Vega ISA, V_SIN_F32, V_COS_F32: "valid input domain").
 _DOMAIN = SHAPES["f64"].power(8)

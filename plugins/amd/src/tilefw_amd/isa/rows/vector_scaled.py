@@ -12,7 +12,7 @@ from functools import partial
 from tilefw_amd.isa.row import Chapter, RowFacts
 from tilefw_amd.isa.rows.mixed import no_signs
 from tilefw_amd.isa.rows.precision import exponent, nudged, scaled
-from tilefw_amd.isa.rows.vector_fp8 import MANTISSA, cut_off, destination, limit
+from tilefw_amd.isa.rows.vector_fp8 import MANTISSA, byte_of_destination, byte_of_source, cut_off, destination, limit
 
 CHAPTER = Chapter()
 row = CHAPTER.row
@@ -52,8 +52,7 @@ def _narrowed(lanes, a, scale, source, to, saturate):
 def _one(name, to, m):
     """The byte of a that op_sel's first two bits name, times the scale; f16 goes to the half of d that the last bit names."""
     fmt = m.chip.float8[name]
-    low, middle, high = (*(m.op_sel or (0, 0, 0)),)[:3]
-    index = low + 2 * middle
+    index, high = byte_of_source(m), (*(m.op_sel or ()), 0, 0, 0)[2]
 
     def one(lanes, a, scale):
         return widened(lanes, lanes.split(a, 8)[index], scale, fmt, to)
@@ -109,7 +108,7 @@ def _halves_to_pair(name, source, m):
 
 def _stochastic(name, source, m):
     """a over the scale, rounded up or down by chance, in the byte of d that op_sel's last two bits name; the other bytes stay."""
-    low_bit, high_bit = destination(m)
+    place = byte_of_destination(m)
     fmt, saturate, cut = m.chip.float8[name], limit(m), 23 - MANTISSA[name]
 
     def meaning(lanes, a, b, scale, old):
@@ -117,7 +116,7 @@ def _stochastic(name, source, m):
         value = lanes.fconvert(rescaled(lanes, a, source, power), "f64", "f32")
         byte = cut_off(lanes, nudged(lanes, value, b, cut), fmt, saturate)
         parts = list(lanes.split(old, 8))
-        parts[low_bit + 2 * high_bit] = lanes.select(lost, lanes.fconvert(lanes.const(_QUIET["f32"], 32), "f32", fmt), byte)
+        parts[place] = lanes.select(lost, lanes.fconvert(lanes.const(_QUIET["f32"], 32), "f32", fmt), byte)
         return lanes.join(parts)
 
     return meaning

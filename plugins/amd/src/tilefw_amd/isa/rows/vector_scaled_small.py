@@ -9,17 +9,17 @@ that open, and AMD's manual does not say.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tilefw.api.floats import float_bits
 from tilefw_amd.isa.meaning.formats import SMALL_FORMATS
 from tilefw_amd.isa.row import Chapter, Modifiers, RowFacts
 from tilefw_amd.isa.rows.mixed import no_signs
 from tilefw_amd.isa.rows.precision import is_nan, nudged
 from tilefw_amd.isa.rows.vector_bits import next_random
-from tilefw_amd.isa.rows.vector_fp8 import destination
+from tilefw_amd.isa.rows.vector_fp8 import byte_of_destination, byte_of_source
 from tilefw_amd.isa.rows.vector_scaled import VOP3, power_of, rescaled, widened
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def _by_chance(lanes: Any, a: Value, chance: Value, scale: Value, source: str, n
     """
     power, lost = power_of(lanes, scale, up=False)
     value = lanes.fconvert(rescaled(lanes, a, source, power), "f64", "f32")
-    magnitude, least = lanes.fabs(value, "f32"), lanes.const(_pattern(_LEAST_NORMAL[name]), 32)
+    magnitude, least = lanes.fabs(value, "f32"), lanes.const(float_bits(_LEAST_NORMAL[name], "f32"), 32)
     small = lanes.fcompare(magnitude, least, "lt", "f32")
     lifted = lanes.select(small, lanes.fadd(magnitude, least, "f32", "rz"), magnitude)
     moved = nudged(lanes, lifted, chance, 23 - _MANTISSA[name])
@@ -66,10 +66,6 @@ def _by_chance(lanes: Any, a: Value, chance: Value, scale: Value, source: str, n
     return lanes.select(lost, lanes.const(_LARGEST[name], 8), lanes.or_(code, sign))
 
 
-def _pattern(value: float) -> int:
-    return struct.unpack("<I", struct.pack("<f", value))[0]
-
-
 # --- two fp4 in a byte ------------------------------------------------------------------------------------------------
 
 
@@ -79,8 +75,7 @@ def _nibbles(lanes: Any, byte: Value) -> tuple[Value, Value]:
 
 def _fp4_widened(to: str, m: Modifiers) -> Any:
     """The two fp4 of the byte of a that op_sel's first two bits name, times the scale; the low one first."""
-    low, middle = (*(m.op_sel or (0, 0)),)[:2]
-    index = low + 2 * middle
+    index = byte_of_source(m)
 
     def meaning(lanes: Any, a: Value, scale: Value) -> Value:
         pair = _nibbles(lanes, lanes.split(a, 8)[index])
@@ -96,14 +91,9 @@ def _byte_replaced(lanes: Any, old: Value, codes: Sequence[Value], place: int) -
     return lanes.join(parts)
 
 
-def _byte_of(m: Modifiers) -> int:
-    low, high = destination(m)
-    return low + 2 * high
-
-
 def _two_to_fp4(m: Modifiers) -> Any:
     """a and b over the scale, in the byte of d that op_sel's last two bits name; the other bytes stay."""
-    place = _byte_of(m)
+    place = byte_of_destination(m)
 
     def meaning(lanes: Any, a: Value, b: Value, scale: Value, old: Value) -> Value:
         return _byte_replaced(lanes, old, [_narrowed(lanes, x, scale, "f32", "fp4") for x in (a, b)], place)
@@ -114,7 +104,7 @@ def _two_to_fp4(m: Modifiers) -> Any:
 def _halves_to_fp4(source: str, m: Modifiers) -> Any:
     """Both halves of a over the scale, in the byte of d that op_sel's last two bits name; the other bytes stay."""
     no_signs(m, f"v_cvt_scalef32_pk_fp4_{source}")
-    place = _byte_of(m)
+    place = byte_of_destination(m)
 
     def meaning(lanes: Any, a: Value, scale: Value, old: Value) -> Value:
         return _byte_replaced(lanes, old, [_narrowed(lanes, x, scale, source, "fp4") for x in lanes.split(a, 16)], place)
@@ -126,7 +116,7 @@ def _fp4_by_chance(source: str, m: Modifiers) -> Any:
     """Both elements of a over the scale, each rounded by chance, in the byte of d that op_sel's last two bits name; the other
     bytes stay. The second element's random number is the one that v_prng_b32 makes of b, the first one's."""
     no_signs(m, f"v_cvt_scalef32_sr_pk_fp4_{source}")
-    place, width = _byte_of(m), 32 if source == "f32" else 16
+    place, width = byte_of_destination(m), 32 if source == "f32" else 16
 
     def meaning(lanes: Any, a: Value, b: Value, scale: Value, old: Value) -> Value:
         return _byte_replaced(lanes, old, _each_by_chance(lanes, lanes.split(a, width), b, scale, source, "fp4"), place)

@@ -15,25 +15,21 @@ is the bits of the value and a number with a point is converted to the type:
 from __future__ import annotations
 
 import math
-import struct
 
+from tilefw.api import floats
 from tilefw_amd.isa.constants import FLOATS, INVERSE_2PI, of_bits
 from tilefw_amd.isa.model import InlineConstant, Literal32
 from tilefw_amd.isa.types import Type
 
-_PACK = {16: ("<e", "<H"), 32: ("<f", "<I"), 64: ("<d", "<Q")}
-
 
 def float_bits(value: float, width: int) -> int | None:
     """The bits of `value`, rounded to a float of `width` bits; None when it overflows, or underflows inexactly, as in LLVM."""
-    pack, unpack = _PACK[width]
+    format = f"f{width}"
     try:
-        data = struct.pack(pack, value)
+        bits = floats.float_bits(value, format)
     except OverflowError:
         return None
-    if width < 64 and _underflows(value, struct.unpack(pack, data)[0], width):
-        return None
-    return struct.unpack(unpack, data)[0]
+    return None if width < 64 and _underflows(value, floats.float_value(bits, format), width) else bits
 
 
 def _underflows(value: float, rounded: float, width: int) -> bool:

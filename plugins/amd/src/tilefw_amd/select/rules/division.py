@@ -7,7 +7,6 @@ Functions", 2000, ch. 8, 9): a residual is exact as a fused product, so that the
 
 from __future__ import annotations
 
-import struct
 from functools import partial
 
 from tilefw.api.machine import Slice
@@ -18,7 +17,7 @@ from tilefw_amd.select.operands import legal
 from tilefw_amd.select.operands import vector as emit
 from tilefw_amd.select.operands import vectors as emit_several
 from tilefw_amd.select.rules.floats import ONE
-from tilefw_amd.select.rules.instruction import FORM, i32
+from tilefw_amd.select.rules.instruction import FORM, i32, real
 
 
 def rules() -> dict[str, Rule]:
@@ -27,11 +26,6 @@ def rules() -> dict[str, Rule]:
     table |= {"divf.f64": lambda code, x, y: code("div_rn.f64", x, y), "sqrt.f64": lambda code, x: code("sqrt_rn.f64", x)}
     table |= {"sqrt_rn.f32": _root, "sqrt_rn.f64": _wide_root, "sqrt_rn.f16": _root_of_half, "rsqrt.f64": _wide_reciprocal_root}
     return table
-
-
-def real(value: float, t: str = "f32") -> Const:
-    code, word = {"f16": ("<e", "<H"), "f32": ("<f", "<I"), "f64": ("<d", "<Q")}[t]
-    return Const(t, struct.unpack(word, struct.pack(code, value))[0])
 
 
 def negated_fma(code: Code, t: str, x: Element, y: Element, z: Element) -> Slice:

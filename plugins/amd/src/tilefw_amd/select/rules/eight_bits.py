@@ -7,17 +7,16 @@ number: V_MED3 clamps, and NaN, which it does not keep, is put back. Formats of 
 
 from __future__ import annotations
 
-import struct
 from functools import partial
 from typing import NamedTuple
 
 from tilefw.api.machine import Slice
-from tilefw.api.simt import Code, Const, Element, Rule
+from tilefw.api.simt import Code, Element, Rule
 from tilefw_amd.chips import Chip
 from tilefw_amd.select.operands import legal
 from tilefw_amd.select.operands import vector as emit
 from tilefw_amd.select.rules.casts import packed_position
-from tilefw_amd.select.rules.instruction import i32
+from tilefw_amd.select.rules.instruction import i32, real
 
 
 class _Format(NamedTuple):
@@ -77,7 +76,7 @@ def _upper_byte(code: Code, x: Element) -> Element:
 
 
 def _clamped(form: _Format, code: Code, x: Element) -> Element:
-    low, high = (Const("f32", struct.unpack("<I", struct.pack("<f", sign * form.largest))[0]) for sign in (-1, 1))
+    low, high = (real(sign * form.largest) for sign in (-1, 1))
     return code("clampf_nan.f32", x, low, high)
 
 

@@ -11,14 +11,14 @@ core's, rounded once.
 from __future__ import annotations
 
 import math
-import struct
 from functools import partial
 
+from tilefw.api.floats import float_value
 from tilefw.api.machine import Slice
 from tilefw.api.simt import Code, Const, Element, Rule
 from tilefw_amd.isa.constants import is_inline
 from tilefw_amd.select.operands import vector as emit
-from tilefw_amd.select.rules.instruction import FORM, commuting, either_order, halves, i32, joined, vector
+from tilefw_amd.select.rules.instruction import FORM, commuting, either_order, halves, i32, joined, real, vector
 
 _WIDTH = {"f16": 16, "f32": 32, "f64": 64}
 NAN = {"f16": 0x7E00, "f32": 0x7FC00000, "f64": 0x7FF8 << 48}
@@ -116,8 +116,7 @@ def _clamp_nan(t: str, code: Code, x: Element, low: Element, high: Element) -> E
 
 
 def _number(t: str, const: Const) -> float:
-    code, size = {"f16": ("<e", 2), "f32": ("<f", 4)}[t]
-    return struct.unpack(code, const.bits.to_bytes(size, "little"))[0]
+    return float_value(const.bits, t)
 
 
 def _exactly(row: str, code: Code, *operands: Element) -> Element:
@@ -138,14 +137,10 @@ def _fused(code: Code, x: Element, y: Element, z: Element) -> Slice:
     return emit(code, "v_fma_f32", "w32", x, y, z)
 
 
-def _f32(value: float) -> Const:
-    return Const("f32", struct.unpack("<I", struct.pack("<f", value))[0])
-
-
 def _exponential(code: Code, x: Element) -> Element:
     """2**(x·log2 e): the product's rounding costs |x| ulp, within the row's 3 + 2|x|."""
-    return code("exp2.f32", code("mulf.f32", x, _f32(1 / math.log(2))))
+    return code("exp2.f32", code("mulf.f32", x, real(1 / math.log(2))))
 
 
 def _logarithm(code: Code, x: Element) -> Element:
-    return code("mulf.f32", code("log2.f32", x), _f32(math.log(2)))
+    return code("mulf.f32", code("log2.f32", x), real(math.log(2)))

@@ -6,6 +6,7 @@ or has an instruction for the other order, put them there, so that the short enc
 
 from __future__ import annotations
 
+from tilefw.api.floats import float_bits
 from tilefw.api.machine import Slice
 from tilefw.api.simt import Code, Const, Element, Rule
 from tilefw_amd.select.operands import instruction_set_of
@@ -52,6 +53,10 @@ def commuting(opcode: str, form: str) -> Rule:
 
 def i32(value: int) -> Const:
     return Const("i32", value & MASK)
+
+
+def real(value: float, t: str = "f32") -> Const:
+    return Const(t, float_bits(value, t))
 
 
 def halves(element: Element) -> tuple[Element, Element]:

@@ -14,8 +14,8 @@ from tilefw.api.simt import Code, Const, Element, Rule
 from tilefw_amd.select.operands import vector as emit
 from tilefw_amd.select.rules import by_constant
 from tilefw_amd.select.rules.casts import in_words
-from tilefw_amd.select.rules.division import negated_fma, real
-from tilefw_amd.select.rules.instruction import BITS, MASK, i32, joined
+from tilefw_amd.select.rules.division import negated_fma
+from tilefw_amd.select.rules.instruction import BITS, MASK, i32, joined, real
 
 
 def rules() -> dict[str, Rule]:

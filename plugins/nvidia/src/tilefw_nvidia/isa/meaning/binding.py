@@ -6,10 +6,11 @@ once, here; a row's meaning always sees values of exactly the widths that its pa
 
 from __future__ import annotations
 
-import struct
+import math
 from collections.abc import Callable
 from typing import Any
 
+from tilefw.api.floats import float_bits, float_value
 from tilefw.api.sim import Immediate, Sink, Symbol
 from tilefw_nvidia.isa.meaning.names import Names
 from tilefw_nvidia.isa.model import Form, Modifiers, OperandItem
@@ -264,12 +265,11 @@ class Binding:
             raise self._mismatch(f"a float constant does not fit .{kind.name}")
         if kind.bits == operand.bits:
             return operand.pattern
-        value = struct.unpack("<d" if operand.bits == 64 else "<f", operand.pattern.to_bytes(operand.bits // 8, "little"))[0]
+        value = float_value(operand.pattern, f"f{operand.bits}")
         try:
-            packed = struct.pack("<f" if kind.bits == 32 else "<d", value)
+            return float_bits(value, kind.name)
         except OverflowError:
-            packed = struct.pack("<f", float("inf") if value > 0 else float("-inf"))
-        return int.from_bytes(packed, "little")
+            return float_bits(math.copysign(math.inf, value), kind.name)
 
 
 def adapted(meaning: Callable[..., Any], sources: dict[int, Adapter], destinations: dict[int, Adapter]) -> Callable[..., Any]:

@@ -6,8 +6,8 @@ Each distinct operand text is parsed once a module: registers and constants come
 from __future__ import annotations
 
 import re
-import struct
 
+from tilefw.api.floats import float_bits
 from tilefw_nvidia.isa.text.cursor import integer
 from tilefw_nvidia.isa.text.syntax import AddressOperand, Float, Integer, Name, Operand, PairOperand, SinkOperand, VectorOperand
 
@@ -86,7 +86,7 @@ class OperandReader:
             pattern = int(match[1] or match[2], 16)
             return Float(pattern ^ (1 << (bits - 1)) if sign == "-" else pattern, bits)
         if _DECIMAL.match(text):
-            return Float(int.from_bytes(struct.pack("<d", float(text)), "little"), 64, decimal=True)
+            return Float(float_bits(float(text), "f64"), 64, decimal=True)
         raise OperandError(f"{text!r} is not an operand", text)
 
     def _address(self, text: str) -> AddressOperand:
