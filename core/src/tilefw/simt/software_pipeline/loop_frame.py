@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from xdsl.dialects.scf import ForOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
@@ -16,12 +17,14 @@ from tilefw.tile import types
 class LoopFrame:
     """`outside` is the place before the loop, `top` and `end` are those of its body; the op is replaced by `close`.
 
-    `epilogue`: the copy of the body that becomes the last iteration, where that is peeled.
+    `epilogues`: the copies of the body that become the last iterations, where those are peeled, in order. `slot`: the slot of an
+    iteration's loads, where the loop carries it already.
     """
 
-    def __init__(self, loop: ForOp, original_yield: Epilogue | None = None) -> None:
+    def __init__(self, loop: ForOp, epilogues: Sequence[Epilogue] = (), slot: SSAValue | None = None) -> None:
         self.loop = loop
-        self.epilogue = original_yield
+        self.epilogues = epilogues
+        self.slot = slot
         self.body = loop.body.block
         assert self.body.first_op is not None and self.body.last_op is not None
         self.original_yield: Operation = self.body.last_op
@@ -54,7 +57,7 @@ class LoopFrame:
 
     def _ahead(self, emitter: Emitter, induction: SSAValue, count: int) -> tuple[SSAValue, SSAValue]:
         later = emitter.ahead(induction, self.loop.step, count)
-        if self.epilogue is not None and emitter is not self.outside and count == 1:
+        if emitter is not self.outside and 0 < count <= len(self.epilogues):
             return later, emitter.constant(1, types.i1)
         key = (emitter, "exists", count)
         if key not in self._known:
@@ -69,41 +72,51 @@ class LoopFrame:
         return self._known[key]
 
     def _before_last(self) -> SSAValue:
-        """The bound of a loop without its last iteration; no difference wraps around, as it is cut short before."""
+        """The bound of a loop without its last iterations; no difference wraps around, as it is cut short before."""
         emitter, loop = self.outside, self.loop
         span = emitter.row("subi", emitter.row("maxs", loop.ub, loop.lb), loop.lb)
-        less = emitter.row("subi", span, emitter.row("minu", span, loop.step))
-        return emitter.row("addi", loop.lb, less)
+        for _ in self.epilogues:
+            span = emitter.row("subi", span, emitter.row("minu", span, loop.step))
+        return emitter.row("addi", loop.lb, span)
 
-    def _last(self) -> SSAValue:
-        """The induction variable in the last iteration, if there is one."""
+    def _last(self, following: int) -> SSAValue:
+        """The induction variable in the iteration with `following` more behind it, if there is one."""
         emitter, loop = self.outside, self.loop
         reach = emitter.row("subi", emitter.row("subi", loop.ub, loop.lb), emitter.constant(1, loop.lb.type))
-        return emitter.row("addi", loop.lb, emitter.row("subi", reach, emitter.row("remu", reach, loop.step)))
+        last = emitter.row("addi", loop.lb, emitter.row("subi", reach, emitter.row("remu", reach, loop.step)))
+        return emitter.before(last, loop.step, following)
 
     def close(self, dropped: frozenset[str], taken: Mapping[Load, Taken], *after: Operation) -> None:
         """Put the loop that carries all of it in the place of the old one, without the `dropped` attributes, and ops after it.
 
-        taken: what the loads that were issued early give in the last iteration, where that is peeled.
+        taken: what the loads that were issued early give in the last iterations, where those are peeled.
         """
         loop, original_yield = self.loop, self.original_yield
         original_yield.operands = [*original_yield.operands, *self._following]
-        upper = loop.ub if self.epilogue is None else self._before_last()
+        upper = self._before_last() if self.epilogues else loop.ub
         new = ForOp(loop.lb, upper, loop.step, [*loop.iter_args, *self._initial], loop.detach_region(loop.body))
         new.attributes = {name: value for name, value in loop.attributes.items() if name not in dropped}
-        for op in (new, *after):
-            self.outside.insert(op, loop.location)
+        self.outside.insert(new, loop.location)
         self._results = new.results
         own = list(new.results[: len(loop.results)])
         for old, result in zip(loop.results, own, strict=True):
             result.name_hint = old.name_hint
-        if self.epilogue is None:
-            for old, result in zip(loop.results, own, strict=True):
-                old.replace_all_uses_with(result)
-        else:
-            self.epilogue.insert(self.outside, self.first(0)[1], self._last, own, taken)
+        for old, result in zip(loop.results, self._behind_epilogues(own, taken), strict=True):
+            old.replace_all_uses_with(result)
+        for op in after:
+            self.outside.insert(op, loop.location)
         loop.detach()
         loop.erase()
+
+    def _behind_epilogues(self, carried: list[SSAValue], taken: Mapping[Load, Taken]) -> list[SSAValue]:
+        """What the loop carries behind the iterations that were peeled off it, which are put here."""
+        wanted = [index for index, result in enumerate(self.loop.results) if result.first_use is not None]
+        for epilogue in reversed(self.epilogues):
+            wanted = epilogue.prepare(self.outside, wanted, taken)
+        for epilogue in self.epilogues:
+            following = epilogue.following
+            carried = epilogue.insert(self.outside, self.first(following)[1], partial(self._last, following), carried)
+        return carried
 
     def after(self, carried: SSAValue) -> SSAValue:
         """What a carried value is behind the loop."""

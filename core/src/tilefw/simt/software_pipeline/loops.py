@@ -10,6 +10,9 @@ With S stages the copies of iteration i + S - 1 are issued in iteration i, into 
 Each iteration commits one group, with copies in it or not, so that one counted wait is right to the end. Carried values that
 addresses need run ahead too, as values of their own; uses that are then dead are erased.
 
+Where copies are made whether an iteration wants them or not (`ChipDescription.copies_consecutive`), the last S - 1 iterations are
+peeled into epilogues.
+
 Without asynchronous copies the loads of iteration i + 1 are issued at the top of iteration i and stored at its end, into the one
 slot there is (with a barrier before that) or, with S > 2, into the other one. The last iteration, which loads nothing, is then
 peeled into an epilogue.
@@ -23,6 +26,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp
+from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import ArgSpec
 
@@ -30,11 +34,13 @@ from tilefw.passes.dce import erase_dead
 from tilefw.simt.assign.accesses import Accesses
 from tilefw.simt.description import ChipDescription, LaneMachine
 from tilefw.simt.facts import LaneFacts
-from tilefw.simt.software_pipeline.epilogue import Epilogue, peels_last_iteration
+from tilefw.simt.software_pipeline.emitter import Emitter
+from tilefw.simt.software_pipeline.epilogue import Epilogue, peeled_iterations
 from tilefw.simt.software_pipeline.loop_frame import LoopFrame
 from tilefw.simt.software_pipeline.operand_staging import operands_of, stage
 from tilefw.simt.software_pipeline.plan import STAGES, Plan, PrefetchStorage, candidates, plan, stages_of, stored
-from tilefw.simt.software_pipeline.prefetch import AsyncCopies, LoadedRegisters, PrefetchedLoads, StagedStores
+from tilefw.simt.software_pipeline.prefetch import AsyncCopies, LoadedRegisters, PrefetchedLoads, StagedStores, next_slot
+from tilefw.tile import types
 from tilefw.tile.dialect.shared_ops import WaitOp
 
 _KINDS: dict[PrefetchStorage, type[PrefetchedLoads]] = {
@@ -85,14 +91,18 @@ class PipelineLoops(ModulePass):
             if late:
                 stage(loop, late, self.machine)
             if found:
-                _rewrite(loop, found)
+                _rewrite(loop, found, self.machine.chip)
         while erase_dead(function):
             pass
 
 
-def _rewrite(loop: ForOp, plan: Plan) -> None:
-    """Prologue, steady loop, and the loop op that carries what iterations hand on."""
-    frame = LoopFrame(loop, Epilogue(loop) if peels_last_iteration(plan) else None)
+def _rewrite(loop: ForOp, plan: Plan, chip: ChipDescription) -> None:
+    """Prologue, steady loop, epilogues, and the loop op that carries what iterations hand on."""
+    peeled = peeled_iterations(plan, chip.copies_consecutive)
+    slot = None
+    if peeled and plan[0].storage is PrefetchStorage.COPIES and plan[0].slots > 1:
+        loop, slot = _with_slot(loop, plan[0].slots)
+    frame = LoopFrame(loop, [Epilogue(loop, following) for following in reversed(range(peeled))], slot)
     parts = [_KINDS[chain.storage](frame, chain) for chain in plan]
     for part in parts:
         part.prologue()
@@ -101,3 +111,22 @@ def _rewrite(loop: ForOp, plan: Plan) -> None:
     # All groups that are left are empty; after this wait their buffers are known to be free for others.
     taken = {load: part.in_epilogue for part in parts for load in part.chain.loads}
     frame.close(frozenset({STAGES}), taken, *(WaitOp(0) for part in parts if isinstance(part, AsyncCopies)))
+
+
+def _with_slot(loop: ForOp, count: int) -> tuple[ForOp, SSAValue]:
+    """The loop with the slot of an iteration's loads among what it carries, so that peeled iterations know theirs."""
+    body, before = loop.body.block, Emitter(loop)
+    end = body.last_op
+    assert end is not None
+    slot, zero = body.insert_arg(types.i32, len(body.args)), before.constant(0, types.i32)
+    slot.name_hint = "read_slot"
+    end.operands = [*end.operands, next_slot(Emitter(end, before), slot, zero, count)]
+    new = ForOp(loop.lb, loop.ub, loop.step, [*loop.iter_args, zero], loop.detach_region(loop.body))
+    new.attributes = dict(loop.attributes)
+    before.insert(new, loop.location)
+    for old, result in zip(loop.results, new.results, strict=False):
+        result.name_hint = old.name_hint
+        old.replace_all_uses_with(result)
+    loop.detach()
+    loop.erase()
+    return new, slot

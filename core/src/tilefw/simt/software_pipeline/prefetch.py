@@ -9,6 +9,7 @@ from xdsl.ir import SSAValue
 from tilefw.simt.software_pipeline.address_slice import Load
 from tilefw.simt.software_pipeline.early_load import Values, copy, guarded
 from tilefw.simt.software_pipeline.emitter import Emitter, always
+from tilefw.simt.software_pipeline.epilogue import Epilogue
 from tilefw.simt.software_pipeline.loop_frame import LoopFrame
 from tilefw.simt.software_pipeline.other_values import with_other_values
 from tilefw.simt.software_pipeline.plan import LoadChain
@@ -39,8 +40,8 @@ class PrefetchedLoads(ABC):
         """Have the body read the loaded values from where they wait, and yield what the next iteration needs."""
 
     @abstractmethod
-    def in_epilogue(self, load: Load, emitter: Emitter) -> SSAValue:
-        """The value of a load in the last iteration, where that is peeled."""
+    def in_epilogue(self, load: Load, emitter: Emitter, epilogue: Epilogue) -> SSAValue:
+        """The value of a load in one of the last iterations, where those are peeled."""
 
     @property
     def issue_point(self) -> Emitter:
@@ -114,8 +115,9 @@ class Rings(PrefetchedLoads):
             emitter = Emitter(load, self.frame.outside)
             load.result.replace_all_uses_with(self.taken(load, self._landed(load, emitter, self.read, 0), emitter))
 
-    def in_epilogue(self, load: Load, emitter: Emitter) -> SSAValue:
-        return self.taken(load, self._landed(load, emitter, self.frame.after(self.read), None), emitter)
+    def in_epilogue(self, load: Load, emitter: Emitter, epilogue: Epilogue) -> SSAValue:
+        slot = self.frame.after(self.read) if self.frame.slot is None else epilogue.value(self.frame.slot)
+        return self.taken(load, self._landed(load, emitter, slot, None), emitter)
 
     def _landed(self, load: Load, emitter: Emitter, slot: SSAValue, phase: int | None) -> SSAValue:
         """What a slot holds for a load."""
@@ -140,12 +142,16 @@ class AsyncCopies(Rings):
     def begin_iteration(self) -> None:
         self.frame.top.insert(WaitOp(self.chain.distance - 1))
         frame, zero, count = self.frame, self.read, self.chain.slots
+        for epilogue in frame.epilogues:
+            epilogue.begin_with(WaitOp(epilogue.following))
         if count == 1:
             return
-        self.read = self.write = frame.carry(zero, "read_slot")
-        more = frame.end.row("addi", self.read, frame.end.constant(1, types.i32))
-        wraps = frame.end.row("eqi", more, frame.end.constant(count, types.i32))
-        frame.yield_next(frame.end.row("select", wraps, zero, more))
+        if frame.slot is None:
+            self.read = frame.carry(zero, "read_slot")
+            frame.yield_next(next_slot(frame.end, self.read, zero, count))
+        else:
+            self.read = frame.slot
+        self.write = self.read
         if not self.chain.compact:  # the slot to fill is the one that was read last
             self.write = frame.carry(frame.outside.constant(count - 1, types.i32), "write_slot")
             frame.yield_next(self.read)
@@ -198,8 +204,14 @@ class LoadedRegisters(PrefetchedLoads):
         for load, value in self.waiting[0].items():
             load.result.replace_all_uses_with(value)
 
-    def in_epilogue(self, load: Load, emitter: Emitter) -> SSAValue:
+    def in_epilogue(self, load: Load, emitter: Emitter, epilogue: Epilogue) -> SSAValue:
         return self.frame.after(self.waiting[0][load])
+
+
+def next_slot(emitter: Emitter, slot: SSAValue, zero: SSAValue, count: int) -> SSAValue:
+    """The slot behind one of a ring of so many."""
+    more = emitter.row("addi", slot, emitter.constant(1, types.i32))
+    return emitter.row("select", emitter.row("eqi", more, emitter.constant(count, types.i32)), zero, more)
 
 
 def named(load: Load, what: str) -> str | None:
