@@ -20,10 +20,10 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from tilefw.api.dtypes import DTYPES, DType
 from tilefw.api.integers import round_up
 from tilefw.simt import lane
-from tilefw.simt.description import LaneMachine, MatrixAtom, TransposedLoad
+from tilefw.simt.description import LaneMachine, MatrixAtom
 from tilefw.simt.lane.memory import AccessOp
 from tilefw.simt.layout import atoms
-from tilefw.testing import lane_atomics
+from tilefw.testing import lane_atomics, lane_fragments
 from tilefw.testing.lane_memory import LaneFault, LaneGlobalMemory, LaneSharedMemory
 from tilefw.tile import numbers, types
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
@@ -327,42 +327,24 @@ class _Workgroup:
         self.values[op.results[0]] = result
 
     def fragment_load(self, op: lane.FragmentLoadOp) -> None:
-        transposed = next((f for f in self.machine.chip.transposed_loads if f.name == op.load), None)
-        if transposed is not None:
-            self.transposed_load(op, transposed)
-            return
-        load = next(f for f in self.machine.chip.fragment_loads if f.name == op.load)
-        address = op.part("address")
+        address, chip = op.part("address"), self.machine.chip
         assert address is not None
-        waves, lanes, rows = self.machine.waves, self.machine.lanes, load.rows * op.count
+        turned = next((f for f in chip.transposed_loads if f.name == op.load), None)
+        load = None if turned is not None else next(f for f in chip.fragment_loads if f.name == op.load)
+        waves, lanes = self.machine.waves, self.machine.lanes
         registers = []
         for slot, immediate in zip(op.slots, op.immediates, strict=True):
-            at = self.addresses(address, slot, immediate).reshape(waves, lanes)[:, :rows]
-            cells = self.shared.read(at.reshape(-1), load.row_bytes, np.repeat(np.arange(waves), rows))
-            cells = cells.reshape(waves, op.count, load.rows, load.row_bytes)
-            if op.transposed:
-                cell = load.cell_bits // 8
-                cells = cells.reshape(*cells.shape[:3], -1, cell).transpose(0, 1, 3, 2, 4)
-            words = np.ascontiguousarray(cells).reshape(waves, op.count, lanes, 4)
-            registers.append(words.transpose(0, 2, 1, 3).reshape(waves * lanes, op.count * 4))
+            at = self.addresses(address, slot, immediate)
+            if turned is not None:
+                registers.append(lane_fragments.columns(self.shared.read(at, turned.bytes, self.waves), turned))
+            elif load is not None:
+                at, rows = at.reshape(waves, lanes), load.rows * op.count
+                found = self.shared.read(at[:, :rows].reshape(-1), load.row_bytes, np.repeat(np.arange(waves), rows))
+                found = found.reshape(waves, op.count, load.rows, load.row_bytes)
+                registers.append(lane_fragments.fragments(found, load, op.transposed))
         raw = np.ascontiguousarray(np.concatenate(registers, axis=1))
         dtype = types.dtype_of(op.results[0].type)
         self.values[op.results[0]] = numbers.from_bytes(raw.reshape(-1), dtype).reshape(waves * lanes, -1)
-
-    def transposed_load(self, op: lane.FragmentLoadOp, load: TransposedLoad) -> None:
-        """Each thread reads a row; cell j mod c of the rows of lanes i with i mod (group / c) = j div c goes to lane j."""
-        address, size, threads = op.part("address"), load.cell_bits // 8, self.machine.threads
-        assert address is not None
-        cells, group = load.bytes // size, 1 << load.group
-        registers = []
-        for slot, immediate in zip(op.slots, op.immediates, strict=True):
-            rows = self.shared.read(self.addresses(address, slot, immediate), load.bytes, self.waves)
-            # group, which of its runs of rows, which row of a run, cell: lanes count rows of a run first.
-            rows = rows.reshape(threads // group, cells, group // cells, cells, size)
-            registers.append(rows.transpose(0, 2, 3, 1, 4).reshape(threads, load.bytes))
-        raw = np.ascontiguousarray(np.concatenate(registers, axis=1))
-        dtype = types.dtype_of(op.results[0].type)
-        self.values[op.results[0]] = numbers.from_bytes(raw.reshape(-1), dtype).reshape(threads, -1)
 
     # -- control flow
 

@@ -108,7 +108,7 @@ class LoopFrame:
         loop.detach()
         loop.erase()
 
-    def _behind_epilogues(self, carried: list[SSAValue], taken: Mapping[Load, Taken]) -> list[SSAValue]:
+    def _behind_epilogues(self, carried: Sequence[SSAValue], taken: Mapping[Load, Taken]) -> Sequence[SSAValue]:
         """What the loop carries behind the iterations that were peeled off it, which are put here."""
         wanted = [index for index, result in enumerate(self.loop.results) if result.first_use is not None]
         for epilogue in reversed(self.epilogues):
