@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from served import CHIPS
 
 import tilefw
 import tilefw.language as tl
+from cdna3.llc import tools
 from tilefw.api import Artifact, CapacityError
 from tilefw.kernels import spec
 from tilefw.kernels.reference import typed
@@ -53,6 +55,35 @@ ROOM = {
 def test_occupancy_by_lds(chip: Chip) -> None:
     found = {size: occupancy(chip, 256, 64, size) * 8 for size in ROOM[chip.name]}
     assert found == ROOM[chip.name]
+
+
+_LLC, _ = tools()
+_HOLDS_LDS = """
+@lds{size} = internal addrspace(3) global [{size} x i8] poison, align 16
+define amdgpu_kernel void @k{size}(i32 %i) #0 {{
+  %place = getelementptr i8, ptr addrspace(3) @lds{size}, i32 %i
+  store volatile i8 1, ptr addrspace(3) %place
+  ret void
+}}
+"""
+
+
+@on_each_chip
+@pytest.mark.skipif(_LLC is None, reason="no llc-22 (apt-get install llvm-22)")
+def test_occupancy_by_lds_is_that_of_llc(chip: Chip) -> None:
+    """Around each size up to which one workgroup more has room. llc divides by the bytes that it is told, so that it is asked for
+    whole granules, which are what the chip gives out."""
+    whole, granule = chip.limits["shared_bytes"], chip.shared_granule
+    edges = {whole // count // granule * granule for count in range(1, 9)} | {granule, 2 * granule}
+    sizes = sorted(size for edge in edges for size in (edge, edge + granule) if size <= whole)
+    module = 'target triple = "amdgcn-amd-amdhsa"\n' + "".join(_HOLDS_LDS.format(size=size) for size in dict.fromkeys(sizes))
+    module += 'attributes #0 = { "amdgpu-flat-work-group-size"="256,256" }\n'
+    command = [str(_LLC), f"-mcpu={chip.name}", "-o", "-"]
+    printed = subprocess.run(command, input=module, capture_output=True, text=True, check=True).stdout
+    theirs = dict(zip(dict.fromkeys(sizes), map(int, re.findall(r"^; Occupancy: (\d+)", printed, re.MULTILINE)), strict=True))
+    for size, waves in theirs.items():
+        for less in (0, 1, granule - 1):
+            assert occupancy(chip, 256, 64, size - less) * 8 == waves, (size, less)
 
 
 def compiled(name: str, parameters: dict[str, object], target_name: str = TARGET, **keywords: object) -> Artifact:
