@@ -50,7 +50,9 @@ class _Meanwhile(AbstractContextManager[None]):
     __slots__ = ("_before", "_its", "_maker")
 
     def __init__(self, maker: Promising, promised: NoWrap) -> None:
-        self._maker, self._its, self._before = maker, promised, maker._promised
+        self._maker = maker
+        self._its: NoWrap = promised
+        self._before: NoWrap = ""
 
     def __enter__(self) -> None:
         self._before, self._maker._promised = self._maker._promised, self._its
