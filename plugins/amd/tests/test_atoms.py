@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from served import CHIP, CHIPS, on_each
@@ -21,6 +22,7 @@ from tilefw_amd.select.matrix import atoms
 BY_NAME = {shape.name: shape for shape in (*SHAPES, *formats.SHAPES, *formats.SCALED_SHAPES)}
 ONE = 127  # the code of the scale 2^0
 SMALL = "f4E2M1FN"
+SIX_BITS = (ml_dtypes.float6_e2m3fn, ml_dtypes.float6_e3m2fn)
 
 
 def served(chip: Chip) -> tuple[MatrixAtom, ...]:
@@ -40,6 +42,9 @@ def elements(layout: LinearLayout) -> np.ndarray:
 def words(layout: LinearLayout, matrix: np.ndarray) -> np.ndarray:
     """A matrix in the registers of one wave: 32-bit words [1, registers, lanes], small elements packed from the low end."""
     held = np.ascontiguousarray(matrix.reshape(-1)[elements(layout)])
+    if matrix.dtype in SIX_BITS:
+        bits = held.view(np.uint8)[..., None] >> np.arange(6, dtype=np.uint8) & 1
+        held = np.packbits(bits.reshape(WAVE, -1), axis=1, bitorder="little")
     return held.view(np.uint32).reshape(WAVE, -1).T[None]
 
 
@@ -121,10 +126,10 @@ def test_every_dense_type_of_the_chip_has_atoms_of_both_sizes(chip: Chip) -> Non
     for atom in served(chip):
         found.setdefault((atom.a, atom.b, atom.precision), set()).add(atom.m)
     assert {types for types, sizes in found.items() if sizes != {16, 32}} == {("f64", "f64", "")}
-    small = {SMALL} if any(shape.serves(chip) for shape in formats.SCALED_SHAPES) else set()
-    narrow = {*chip.float8.values()} | small
-    assert set(found) == {(t, t, "") for t in ("f16", "bf16", "f32", "f64", "i8")} | TF32[chip.name] | {
-        (a, b, "") for a in narrow for b in narrow
-    }
-    scaled = {(atom.a, atom.b) for atom in served(chip) if atom.scales is not None}
-    assert scaled == ({(a, b) for a in narrow for b in narrow} if small else set())
+    small = {*formats.SMALL_FORMATS.values()} if any(shape.serves(chip) for shape in formats.SCALED_SHAPES) else set()
+    eight, narrow = {*chip.float8.values()}, {*chip.float8.values()} | small
+    scaled = {(atom.a, atom.b, "") for atom in served(chip) if atom.scales is not None}
+    assert scaled == ({(a, b, "") for a in narrow for b in narrow} if small else set())
+    assert set(found) - scaled | {(a, b, "") for a in eight for b in eight} == TF32[chip.name] | {
+        (t, t, "") for t in ("f16", "bf16", "f32", "f64", "i8")
+    } | {(a, b, "") for a in eight for b in eight}

@@ -11,7 +11,7 @@ from tilefw.kernels.spec import load
 from tilefw.kernels.verify import verify
 
 TARGET = "amd-cdna4"
-CODES = {"e4m3": 0, "e5m2": 1, "e2m1": 4}  # of cbsz and blgp
+CODES = {"e4m3": 0, "e5m2": 1, "e2m3": 2, "e3m2": 3, "e2m1": 4}  # of cbsz and blgp
 TILE: dict[str, Any] = {"m": 32, "n": 32, "k": 128}
 PRODUCT = re.compile(r"v_mfma_scale_f32_(\S+)_f8f6f4 .*")
 

@@ -26,7 +26,8 @@ def numpy_types(chip: Chip) -> dict[str, Any]:
     """NumPy's type of each type of element."""
     return {
         "f16": np.float16, "bf16": ml_dtypes.bfloat16, "xf32": np.float32, "f32": np.float32, "f64": np.float64, "i8": np.int8,
-        "i32": np.int32, "fp4": ml_dtypes.float4_e2m1fn, **{name: _FLOAT8[form] for name, form in chip.float8.items()},
+        "i32": np.int32, "fp4": ml_dtypes.float4_e2m1fn, "fp6": ml_dtypes.float6_e2m3fn,
+        "bf6": ml_dtypes.float6_e3m2fn, **{name: _FLOAT8[form] for name, form in chip.float8.items()},
     }  # fmt: skip
 
 

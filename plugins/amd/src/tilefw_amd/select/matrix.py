@@ -21,6 +21,7 @@ from tilefw_amd.isa.meaning import formats, fragments
 from tilefw_amd.isa.meaning.formats import FormatShape
 from tilefw_amd.isa.meaning.fragments import MatrixShape
 from tilefw_amd.isa.set import InstructionSet
+from tilefw_amd.select import six_bits
 
 # Tile IR's name of an element type, and what f32 is taken for; fp8 and bf8 are the chip's.
 _ELEMENTS = {
@@ -30,6 +31,7 @@ _ELEMENTS = {
 
 _OF_FORMATS = {shape.name: shape for shape in (*formats.SHAPES, *formats.SCALED_SHAPES)}
 _PACKED = "fp4"  # a byte of tile IR holds two
+_SIX_BITS = ("fp6", "bf6")
 _NIBBLE = "e0"  # the index bit that says which of the two
 
 
@@ -80,7 +82,7 @@ def atoms(isa: InstructionSet) -> tuple[MatrixAtom, ...]:
 
 def _served(isa: InstructionSet) -> tuple[MatrixAtom, ...]:
     shapes = (shape for shape in fragments.SHAPES if shape.serves(isa.chip) and shape.blocks == 1 and not shape.sparse)
-    tables = ((formats.SHAPES, {*isa.chip.float8}), (formats.SCALED_SHAPES, {*isa.chip.float8, _PACKED}))
+    tables = ((formats.SHAPES, {*isa.chip.float8}), (formats.SCALED_SHAPES, {*isa.chip.float8, *formats.SMALL_FORMATS}))
     of_formats = (
         shape for table, served in tables for shape in table if shape.serves(isa.chip) and {shape.a, shape.b} <= served
     )
@@ -109,10 +111,17 @@ def multiply(
     sums = 0 if zero else code.tuple(c, "v")
     shape = _OF_FORMATS.get(atom.name)
     opcode = atom.name if shape is None else shape.mnemonic
-    factors, modifiers = (code.tuple(b, "v"), code.tuple(a, "v")), _format_modifiers(shape)
+    of_a, of_b = ("", "") if shape is None else (shape.a, shape.b)
+    factors = [code.tuple(_registers(code, *operand), "v") for operand in ((of_a, b), (of_b, a))]
+    modifiers = _format_modifiers(shape)
     turned = tuple(reversed(scales))
     registers = [code.tuple([scale.register], "v") for scale in turned]
     code.effect(opcode, [code.tuple(d, "v")], [*factors, sums, *registers, *_bytes(turned), *modifiers])
+
+
+def _registers(code: Code, format: str, registers: Registers) -> Registers:
+    """An operand of a format as the instruction takes it: elements of six bits have no byte each."""
+    return six_bits.packed(code, registers) if format in _SIX_BITS else registers
 
 
 def _bytes(scales: Sequence[Scale]) -> list[str]:
