@@ -50,6 +50,8 @@ def scaled_atoms(name: str, parameters: dict[str, Any]) -> int:
     {"a_format": "e2m1", "b_format": "e2m1"}, {"a_format": "e4m3", "b_format": "e2m1"}, {"a_format": "e2m1", "b_format": "e4m3"},
     {"a_format": "e5m2", "b_format": "e4m3", "k": 256}, {"a_format": "e2m3", "b_format": "e3m2", "m": 16},
     {"a_format": "e4m3", "b_format": "e2m1", "scaled": "a"}, {"a_format": "e2m1", "b_format": "e2m1", "scaled": "b", "k": 512},
+    {"a_format": "e2m1", "b_format": "e2m1", "packing": "outer"},
+    {"a_format": "e4m3", "b_format": "e2m1", "packing": "outer", "batch": 2},
     {"a_format": "e2m1", "b_format": "e4m3", "batch": 2}, {"a_format": "e4m3", "b_format": "e4m3", "scales": "ends"},
 ], ids=lambda p: ",".join(map(str, p.values())))
 def test_atoms_with_scales_serve_products_of_their_formats(parameters: dict[str, Any]) -> None:
@@ -60,6 +62,7 @@ def test_atoms_with_scales_serve_products_of_their_formats(parameters: dict[str,
 @pytest.mark.parametrize("parameters", [
     {"a_format": "e2m1", "b_format": "e2m1", "scales": "e4m3", "group": 16}, {"a_format": "bf16", "b_format": "e2m1"},
     {"a_format": "e4m3", "b_format": "e4m3", "k": 64}, {"a_format": "e4m3", "b_format": "e4m3", "m": 8},
+    {"a_format": "e2m1", "b_format": "e2m1", "packing": "outer", "scales": "e4m3"},
     {"a_format": "e4m3", "b_format": "e4m3", "scaled": "none"}, {"a_format": "e4m3", "b_format": "e5m2"},
 ], ids=lambda p: ",".join(map(str, p.values())))
 def test_what_no_atom_serves_is_expanded(parameters: dict[str, Any]) -> None:

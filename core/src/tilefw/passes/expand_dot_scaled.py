@@ -30,7 +30,8 @@ from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import ArgSpec
 
 from tilefw.api.dtypes import DTYPES
-from tilefw.passes.rewriting import insert, place_before, replace
+from tilefw.passes.pack_along_k import packed_along_k
+from tilefw.passes.rewriting import erase, insert, place_before, replace
 from tilefw.tile import types
 from tilefw.tile.dialect import elementwise_op, ops
 from tilefw.tile.dialect.dot_scaled_op import DotScaledOp, ScaledOperand
@@ -62,8 +63,22 @@ class ExpandDotScaledPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for found in [inner for inner in op.walk() if isinstance(inner, DotScaledOp)]:
-            if self.takes is None or not self.takes(found):
+            if self.takes is None or not _kept(found, self.takes):
                 expand(found)
+
+
+def _kept(op: DotScaledOp, takes: Takes) -> bool:
+    """Whether the backend takes a product as it is, or packed along K, which then is in its place."""
+    if takes(op):
+        return True
+    before = op.prev_op
+    packed = packed_along_k(op)
+    if packed is not None and takes(packed):
+        replace(op, packed.results[0])
+        return True
+    while (made := op.prev_op) is not before and made is not None:
+        erase(made)
+    return False
 
 
 def expand(op: DotScaledOp) -> None:
