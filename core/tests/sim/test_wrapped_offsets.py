@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 from running import Outcome, run
 
+from tilefw.sim.algebra.intervals import Interval
 from tilefw.sim.checks.wrapped_offsets import CODE
 from tilefw.sim.program import OffsetPromises
+from tilefw.sim.tracking.integers import bounded, merged, of_lanes
 
 FAR = 1 << 30
 FIRST_OF_FOUR = "param a0, arg0\nand r0, tid, 3\neq p0, r0, 0\n"  # lanes 0 and 4
@@ -119,3 +121,14 @@ def test_waves_of_several_workgroups_are_told_apart() -> None:
 
 def test_a_run_with_steps_that_are_watched_finds_the_same() -> None:
     assert lanes_found(offsets(FIRST_OF_FOUR + PRODUCT + LOAD, observers=("test_check_protocol:BigSums",))) == 1
+
+
+def test_what_is_overwritten_by_something_unknown_is_not_followed_any_more() -> None:
+    """Lanes 0 to 2 get a new number, which is followed in lanes 0 and 1 alone: of lane 2 nothing is known then."""
+    held, new = np.zeros((1, 1, 4), np.uint32), np.arange(4, dtype=np.uint32).reshape(1, 1, 4)
+    written, known = (np.arange(4).reshape(1, 1, 4) < count for count in (3, 2))
+    old = of_lanes(held, np.full((1, 1, 4), 1 << 33), 32)
+    after = merged(old, bounded(new, Interval(0, 3, 32, False)).only(known), written).of(None)
+    assert after.where is not None
+    assert after.where.tolist() == [[[True, True, False, True]]]
+    assert after.integers()[after.where].tolist() == [0, 1, 1 << 33]

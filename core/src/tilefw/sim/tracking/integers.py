@@ -132,5 +132,7 @@ def merged(old: Held | None, new: Held, mask: Array) -> Held:
     if new.where is None:
         found.where = mask  # the mask itself, as instructions under the same one look for it
     if old is not None and old.meant and new.known:
-        found.others = old.others if old.where is mask else old.of(None)
+        others = old.others if old.where is mask else old.of(None)
+        # A lane of the mask of which nothing new is known stands for what it held no longer.
+        found.others = others if new.where is None or others is None else others.only(~mask)
     return found
