@@ -50,6 +50,20 @@ def test_a_damaged_or_foreign_entry_is_a_miss_and_can_be_written_anew(tmp_path, 
         assert cache.put(KEY, b"new") and cache.get(KEY) == b"new"
 
 
+def test_looking_for_an_entry_leaves_no_file_open(tmp_path):
+    cache = DiskCache(tmp_path)
+    cache._path(KEY).mkdir(parents=True)
+    assert cache.get(KEY) is None  # what Python itself opens once is open from here on
+    free = _lowest_free_descriptor()
+    assert cache.get(KEY) is None and _lowest_free_descriptor() == free
+
+
+def _lowest_free_descriptor() -> int:
+    found = os.dup(2)
+    os.close(found)
+    return found
+
+
 def test_a_folder_that_cannot_be_written_is_no_error(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")

@@ -36,16 +36,21 @@ class ReportWriter:
         self._content = hashlib.sha256()
         self._file = _locked(folder, self.path)
         try:
+            self._begin(header, cases, resume)
+        except BaseException:
+            self.close()  # which gives the lock back as well
+            raise
+
+    def _begin(self, header: Record, cases: Iterable[Record], resume: bool) -> None:
+        """Take over what an older run left, cut off the rest, and say what this one is about."""
+        try:
             kept = _kept(self.path, self._file.read(), header) if resume else []
             for line, record in kept:
                 self._keep(line, record)
             self._file.seek(sum(len(line) for line, _ in kept))
             self._file.truncate()
         except OSError as error:
-            raise _unwritable(folder, error) from None
-        except CodeError:
-            self.close()
-            raise
+            raise _unwritable(self.folder, error) from None
         self.done = frozenset(_key(one) for one in self.results)
         known = {record["case"] for _, record in kept if record["kind"] == "case"}
         if not kept:
@@ -93,11 +98,16 @@ def encode(record: Mapping[str, Any]) -> bytes:
     return text.encode("utf-8", "backslashreplace") + b"\n"
 
 
+def _made(path: str, flags: int) -> int:
+    """Open a file, which is made where there is none."""
+    return os.open(path, flags | os.O_CREAT, 0o666)
+
+
 def _locked(folder: str, path: str) -> BinaryIO:
     """The file at `path`, made where there is none, for this run alone; two would write through each other."""
     try:
         os.makedirs(folder, exist_ok=True)
-        file = open(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")  # noqa: SIM115 (closed by `ReportWriter.close`)
+        file = open(path, "r+b", opener=_made)  # noqa: SIM115 (closed by `ReportWriter.close`)
     except OSError as error:
         raise _unwritable(folder, error) from None
     try:

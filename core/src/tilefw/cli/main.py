@@ -22,7 +22,8 @@ def main(argv: list[str] | None = None) -> int:
         return code
     except BrokenPipeError:
         # The reader went away (`tilefw … | head`); what Python still holds must not be written at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), 1)
         return 0
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

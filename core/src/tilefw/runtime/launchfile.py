@@ -211,6 +211,7 @@ class _LaunchFileReader:
         except (OSError, ValueError, EOFError, MemoryError, SyntaxError) as error:
             self._fail(node, f"{path} cannot be read as a NumPy array: {getattr(error, 'strerror', None) or error}", "TFW0935")
         if not isinstance(loaded, np.ndarray):
+            loaded.close()
             self._fail(node, f"{path} is an archive of several arrays", "TFW0935", help="save one array with np.save")
         return np.ascontiguousarray(loaded)
 

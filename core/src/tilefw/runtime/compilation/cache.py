@@ -24,6 +24,11 @@ PRUNE_EVERY = 16  # one write in so many looks at the whole folder
 TOUCH_SECONDS = 3600  # how stale an entry's time of use may be
 
 
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file; a pipe in an entry's place would hold us for ever."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
 @dataclass(frozen=True, slots=True)
 class DiskCache:
     """Entries below one folder; `limit` bounds their bytes."""
@@ -35,8 +40,7 @@ class DiskCache:
         """What was put under `key`, or None."""
         path = self._path(key)
         try:
-            # Without O_NONBLOCK a pipe in an entry's place would hold us for ever.
-            with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            with open(path, "rb", opener=_without_waiting) as file:
                 facts = os.fstat(file.fileno())
                 if not stat.S_ISREG(facts.st_mode) or facts.st_size > ENTRY_LIMIT:
                     return None
