@@ -83,7 +83,7 @@ RIGHT = [
     (barrier, EFFECT), (barrier, GLOBAL), (loop_of_two_blocks, EFFECT), (declared.end, JUMP),
 ]
 WRONG = [
-    (load, PURE, "which reads no memory"), (load, InstructionTraits(latency=20), "reads no memory"),
+    (load, PURE, "loads with 'op', 'clear', none of which reads memory"), (load, InstructionTraits(latency=20), "reads memory"),
     (load, SHARED, "loads from global memory with 'op', which accesses 'shared'"), (load_shared, GLOBAL, "from shared memory"),
     (store, PURE, "stores with 'op', which has no effect"), (store, GLOBAL, "stores with 'op', which has no effect"),
     (store, STORE_SHARED, "stores to global memory with 'op', which accesses 'shared'"), (store_shared, STORE, "to shared memory"),

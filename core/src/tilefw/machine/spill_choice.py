@@ -288,8 +288,8 @@ def _best_first(options: Sequence[tuple[int, _Option]], excess: Excess) -> list[
     starts, ends, weights = np.concatenate(gaps, axis=1)
     loads = np.bincount(_owners(gaps), (excess.within(starts, ends) > 0) * weights, count)
     always, prices, widths = np.array([(option.always, option.price, option.choice.reg.width) for _, option in options]).T
-    with np.errstate(divide="ignore", invalid="ignore"):  # what relieves nothing comes last
-        scores: NDArray[np.float64] = (loads + always) * prices / (widths * gain)
+    scores: NDArray[np.float64] = np.full(count, np.inf)  # of what relieves nothing, or adds more than it relieves: it comes last
+    np.divide((loads + always) * prices, widths * gain, out=scores, where=gain > 0)
     return [options[i] for i in np.argsort(scores, kind="stable").tolist()]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tilefw.api.errors import PluginError
-from tilefw.machine.inst import Inst, Slice
+from tilefw.machine.inst import Inst, Reg, Slice
 from tilefw.machine.opcodes import place_of_source
 from tilefw.machine.table import InstructionTraits
 from tilefw.simt.select.code import Code
@@ -31,13 +31,25 @@ def load(chip: LaneChip, code: Code, access: LaneAccess) -> None:
     other = _elsewhere(made, traits)
     if other is not None:
         raise _wrong(chip, f"loads from {space} memory with", *other)
-    loaded = {r.reg for r in access.registers if isinstance(r, Slice)}
-    opcode = next((inst.opcode for inst in reversed(made) if any(d.reg in loaded for d in inst.defs)), None)
-    if opcode is not None:
+    opcodes = _makers(made, {r.reg for r in access.registers if isinstance(r, Slice)})
+    if opcodes:
+        named = ", ".join(f"'{opcode}'" for opcode in opcodes)
+        which = "which reads no" if len(opcodes) == 1 else "none of which reads"
         raise _refused(
-            chip, f"loads with '{opcode}', which reads no memory by the instruction table", _MOVED,
-            'give its `InstructionTraits` a `memory`: "global" or "shared"',
+            chip, f"loads with {named}, {which} memory by the instruction table", _MOVED,
+            'give the `InstructionTraits` of what loads a `memory`: "global" or "shared"',
         )
+
+
+def _makers(made: Sequence[Inst], registers: set[Reg]) -> list[str]:
+    """The opcodes that had a part in what stands in `registers`, in order, each once."""
+    found: list[str] = []
+    wanted = set(registers)
+    for inst in reversed(made):
+        if any(d.reg in wanted for d in inst.defs):
+            found.append(inst.opcode)
+            wanted |= {use.reg for use in inst.uses if isinstance(use, Slice)}
+    return list(dict.fromkeys(reversed(found)))
 
 
 def store(chip: LaneChip, code: Code, access: LaneAccess) -> None:
