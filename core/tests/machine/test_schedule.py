@@ -16,7 +16,7 @@ from tilefw.machine.dependences import aliasing, dependences
 from tilefw.machine.headroom import RegisterHeadroom
 from tilefw.machine.inst import Function, Inst
 from tilefw.machine.list_scheduling import list_schedule
-from tilefw.machine.liveness import analyse, units
+from tilefw.machine.liveness import analyse
 from tilefw.machine.schedule import _limits, _regions, schedule
 from tilefw.machine.subregisters import Subregisters, block_accesses, live_out
 from tilefw.machine.table import EFFECT, JUMP, PURE, InstructionTable, InstructionTraits, RegisterClass, from_dict
@@ -79,8 +79,8 @@ def test_the_checker_takes_every_schedule(rng: random.Random, disjoint: bool) ->
 def ordered(a: Inst, b: Inst, changing: set[int | None] | None) -> bool:
     """Whether two neighbours must keep their order, by the words of the rules; `changing` are the global buffers that are written,
     where buffers do not overlap."""
-    read_a, read_b = ({u for piece in inst.reads() for u in units(piece)} for inst in (a, b))
-    written_a, written_b = ({u for piece in inst.writes() for u in units(piece)} for inst in (a, b))
+    read_a, read_b = ({u for piece in inst.reads() for u in piece.units} for inst in (a, b))
+    written_a, written_b = ({u for piece in inst.writes() for u in piece.units} for inst in (a, b))
     if written_a & read_b or read_a & written_b:
         return True
     assume(not written_a & written_b)  # that is an order only if somebody reads what the second one left
@@ -219,7 +219,7 @@ def test_cells_live_behind_blocks_are_the_units_of_liveness(rng: random.Random) 
     found = live_out(f, machine_programs.chip(), block_accesses(f, subregisters))
     of: dict[int, list] = {}
     for piece, numbers in subregisters.of.items():
-        its = list(units(piece))
+        its = list(piece.units)
         for number in numbers:
             of[number], its = its[: subregisters.weights[number]], its[subregisters.weights[number] :]
     for live, wanted in zip(found, analyse(f, machine_programs.chip()).live_out, strict=True):

@@ -28,7 +28,7 @@ from typing import NamedTuple
 from tilefw.api.errors import InternalError
 from tilefw.machine.flow import successors
 from tilefw.machine.inst import Function, Inst, Reg, Slice
-from tilefw.machine.liveness import Unit, units, written_once
+from tilefw.machine.liveness import Unit, written_once
 from tilefw.machine.spill_model import WHOLE, Location, SpillModel
 from tilefw.machine.table import InstructionTable
 
@@ -102,7 +102,7 @@ def _check_instruction(virtual: Inst, physical: Inst, table: InstructionTable, s
     for a, b in zip(_register_operands(virtual), _register_operands(physical), strict=True):
         if not _fits(a, b, table) and not (spills is not None and _accepted(virtual, a, b, table, spills)):
             raise InternalError(f"allocation puts {a} at {b} in '{physical}'")
-    written = [unit for piece in physical.writes() for unit in units(piece)]
+    written = [unit for piece in physical.writes() for unit in piece.units]
     if len(written) != len(set(written)):
         raise InternalError(f"allocation gives two results of '{physical}' one register")
     for d, u in physical.tied:
@@ -146,10 +146,10 @@ def _accepted(inst: Inst, a: Slice, b: Slice, table: InstructionTable, spills: S
 
 
 def _check_early(virtual: Inst, physical: Inst) -> None:
-    same = [{unit for piece in inst.writes() for unit in units(piece)} for inst in (virtual, physical)]
+    same = [{unit for piece in inst.writes() for unit in piece.units} for inst in (virtual, physical)]
     reads = [[u for u in (*inst.uses, *inst.implicit_uses) if isinstance(u, Slice)] for inst in (virtual, physical)]
     for a, b in zip(*reads, strict=True):
-        for v, p in zip(units(a), units(b), strict=True):
+        for v, p in zip(a.units, b.units, strict=True):
             if p in same[1] and v not in same[0]:
                 raise InternalError(f"allocation gives a result of '{physical}', which comes early, the register of an operand")
 
@@ -259,7 +259,7 @@ class _AllocationReplay:
         for pairs in self.blocks:
             for virtual, _ in pairs:
                 for piece in _register_operands(virtual) if virtual is not None else ():
-                    for unit in units(piece):
+                    for unit in piece.units:
                         self.number(unit)
         held = {(name, i, WHOLE): {number} for (name, i), number in self.numbers.items() if isinstance(name, str)}
         unwritten = {number for (name, _), number in self.numbers.items() if isinstance(name, Reg)}
@@ -311,14 +311,14 @@ class _AllocationReplay:
 
     def _gone(self, state: _LocationContents, inst: Inst) -> None:
         """A copy or a constant of the virtual code that stands nowhere any more."""
-        results = [self.number(unit) for piece in inst.defs for unit in units(piece)]
+        results = [self.number(unit) for piece in inst.defs for unit in piece.units]
         constant = self._constant(inst)
         source = inst.uses[0] if len(inst.uses) == 1 else None
         if constant is not None:
             places = [{place, *state.where.get(itself, ())} for place, itself in constant]
             unwritten = [False] * len(results)
         elif self.table.traits(inst.opcode).move and isinstance(source, Slice):
-            olds = [self.number(unit) for unit in units(source)]
+            olds = [self.number(unit) for unit in source.units]
             places = [set(state.where.get(old, ())) for old in olds]
             unwritten = [old in state.unwritten for old in olds]
             for i, (old, value) in enumerate(zip(olds, results, strict=True)):
@@ -335,7 +335,7 @@ class _AllocationReplay:
                 state.add(value, place)
 
     def _kept(self, state: _LocationContents, virtual: Inst, physical: Inst) -> None:
-        results = [self.number(unit) for piece in virtual.writes() for unit in units(piece)]
+        results = [self.number(unit) for piece in virtual.writes() for unit in piece.units]
         changed = set(results)
         source = physical.uses[0] if len(physical.uses) == 1 else None
         constant = self._constant(virtual)
@@ -352,7 +352,7 @@ class _AllocationReplay:
 
     def _check_reads(self, state: _LocationContents, virtual: Inst, physical: Inst, block: str) -> None:
         for a, b, kept in _read_operands(virtual, physical):
-            for v, place in zip(units(a), _locations([b]), strict=True):
+            for v, place in zip(a.units, _locations([b]), strict=True):
                 value = self.number(v)
                 if not state.holds(place, value) and not (kept and value in self.once):
                     where = f"{place[0]}[{place[1]}]"
@@ -360,7 +360,7 @@ class _AllocationReplay:
 
 
 def _locations(pieces: Iterable[Slice]) -> list[Location]:
-    return [(reg.cls if reg.physical else f"%{reg.id}", i, WHOLE) for piece in pieces for reg, i in units(piece)]
+    return [(reg.cls if reg.physical else f"%{reg.id}", i, WHOLE) for piece in pieces for reg, i in piece.units]
 
 
 def _read_operands(virtual: Inst, physical: Inst) -> Iterator[tuple[Slice, Slice, bool]]:

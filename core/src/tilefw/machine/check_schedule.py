@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Sequence
 
 from tilefw.api.errors import InternalError
 from tilefw.machine.inst import Inst
-from tilefw.machine.liveness import Unit, units
+from tilefw.machine.liveness import Unit
 from tilefw.machine.table import InstructionTable
 
 SHARED = "shared"
@@ -55,12 +55,12 @@ class _ScheduleReplay:
 
     def step(self, inst: Inst) -> Hashable:
         """What an instruction sees; the state goes on."""
-        registers = tuple(self.writers.get(unit, _START) for piece in inst.reads() for unit in units(piece))
+        registers = tuple(self.writers.get(unit, _START) for piece in inst.reads() for unit in piece.units)
         memory = self._memory(inst)
         branches = self._branches
         volatile = self._volatile if inst.volatile else None
         for piece in inst.writes():
-            for unit in units(piece):
+            for unit in piece.units:
                 self.writers[unit] = id(inst)
         self._branches += bool(inst.targets or self._table.traits(inst.opcode).terminator)
         if inst.volatile:

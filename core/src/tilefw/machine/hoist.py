@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from tilefw.machine.flow import predecessors, successors
 from tilefw.machine.function_pass import FunctionPass
 from tilefw.machine.inst import Function, Inst, Slice
-from tilefw.machine.liveness import Liveness, Unit, analyse, effects, units, written_once
+from tilefw.machine.liveness import Liveness, Unit, analyse, effects, written_once
 from tilefw.machine.table import InstructionTable
 
 
@@ -73,7 +73,7 @@ class _Loop:
     ) -> None:
         self.function, self.table, self.steps, self.inside, self.once = function, table, steps, inside, once
         self.blocks = [function.blocks[i] for i in inside]
-        self.written = {unit for block in self.blocks for inst in block.insts for piece in inst.writes() for unit in units(piece)}
+        self.written = {unit for block in self.blocks for inst in block.insts for piece in inst.writes() for unit in piece.units}
 
     def move(self, candidates: list[Inst], lives: Liveness) -> int:
         """Move as many candidates as there is room for; how many."""
@@ -95,7 +95,7 @@ class _Loop:
             for inst in block.insts:
                 if self._is_invariant(inst):
                     found.append(inst)
-                    self.written.difference_update(unit for piece in inst.defs for unit in units(piece))
+                    self.written.difference_update(unit for piece in inst.defs for unit in piece.units)
         return found
 
     def _is_invariant(self, inst: Inst) -> bool:
@@ -104,10 +104,10 @@ class _Loop:
         traits = self.table.traits(inst.opcode)
         if traits.effects or traits.memory or inst.buffer is not None:
             return False
-        if any(unit not in self.once for piece in inst.defs for unit in units(piece)):
+        if any(unit not in self.once for piece in inst.defs for unit in piece.units):
             return False
         read = [use for use in inst.uses if isinstance(use, Slice)]
-        return not any(use.reg.physical or unit in self.written for use in read for unit in units(use))
+        return not any(use.reg.physical or unit in self.written for use in read for unit in use.units)
 
     def _chosen(self, candidates: list[Inst], lives: Liveness) -> list[Inst]:
         """As many of them as there is room for, those that read others' results only with these."""
@@ -115,14 +115,14 @@ class _Loop:
         headroom = self._headroom(candidates, lives)
         moving = set(candidates)
         kept = {unit for block in self.blocks for inst in block.insts if inst not in moving for unit in _units_read(inst)}
-        made = {unit: inst for inst in candidates for piece in inst.defs for unit in units(piece)}
+        made = {unit: inst for inst in candidates for piece in inst.defs for unit in piece.units}
         chosen: dict[Inst, None] = {}
         for inst in candidates:
             if any(unit in made and made[unit] not in chosen for unit in _units_read(inst)):
                 continue
-            if any(unit in entering for piece in inst.defs for unit in units(piece)):
+            if any(unit in entering for piece in inst.defs for unit in piece.units):
                 continue  # what an outer loop's iteration before this one left there is read again
-            cost = Counter(self.table.file(u[0].cls) for piece in inst.defs for u in units(piece) if u in kept)
+            cost = Counter(self.table.file(u[0].cls) for piece in inst.defs for u in piece.units if u in kept)
             if all(headroom[file] >= count for file, count in cost.items()):
                 headroom.subtract(cost)
                 chosen[inst] = None
@@ -139,7 +139,7 @@ class _Loop:
 
 
 def _units_read(inst: Inst) -> list[Unit]:
-    return [unit for piece in inst.reads() for unit in units(piece)]
+    return [unit for piece in inst.reads() for unit in piece.units]
 
 
 def _pressure(

@@ -57,12 +57,22 @@ class Slice:
     `Reg.slice` makes one object of each, so that slices are compared and hashed by identity: selection looks up little else.
     """
 
-    __slots__ = ("count", "first", "reg")
+    __slots__ = ("_units", "count", "first", "reg")
 
     def __init__(self, reg: Reg, first: int, count: int) -> None:
         self.reg = reg
         self.first = first
         self.count = count
+        self._units: tuple[tuple[Reg, int], ...] | None = None
+
+    @property
+    def units(self) -> tuple[tuple[Reg, int], ...]:
+        """The smallest registers that it covers, each as (register, index)."""
+        found = self._units
+        if found is None:
+            reg, first = self.reg, self.first
+            found = self._units = ((reg, first),) if self.count == 1 else tuple([(reg, first + i) for i in range(self.count)])
+        return found
 
     def part(self, first: int, count: int = 1) -> Slice:
         """The slice of this slice."""

@@ -17,12 +17,6 @@ from tilefw.machine.table import InstructionTable
 Unit = tuple[Reg, int]
 
 
-def units(piece: Slice) -> list[Unit]:
-    """The units that a slice covers."""
-    reg, first = piece.reg, piece.first
-    return [(reg, first)] if piece.count == 1 else [(reg, i) for i in range(first, first + piece.count)]
-
-
 def written_once(function: Function) -> frozenset[Unit]:
     """The virtual units that one instruction alone writes: a false predicate keeps nothing there (see
     `subregisters`)."""
@@ -31,7 +25,7 @@ def written_once(function: Function) -> frozenset[Unit]:
     for inst in function.insts():
         for piece in inst.writes():
             if not piece.reg.physical:
-                written = set(units(piece))
+                written = set(piece.units)
                 again |= written & found
                 found |= written
     return frozenset(found - again)
@@ -39,12 +33,12 @@ def written_once(function: Function) -> frozenset[Unit]:
 
 def effects(inst: Inst, once: Collection[Unit]) -> tuple[set[Unit], set[Unit]]:
     """The units that an instruction reads, and those whose old value is surely gone after it."""
-    read = {unit for piece in (*inst.uses, *inst.implicit_uses) if isinstance(piece, Slice) for unit in units(piece)}
-    written = {unit for piece in inst.writes() for unit in units(piece)}
+    read = {unit for piece in (*inst.uses, *inst.implicit_uses) if isinstance(piece, Slice) for unit in piece.units}
+    written = {unit for piece in inst.writes() for unit in piece.units}
     if inst.predicate is None:
         return read, written
     kept = {unit for unit in written if unit not in once}
-    return read | kept | set(units(inst.predicate)), written - kept
+    return read | kept | set(inst.predicate.units), written - kept
 
 
 @dataclass(slots=True)
