@@ -218,8 +218,10 @@ def _depth(deal: _Deal, atom: MatrixAtom, machine: LaneMachine, chain: AtomChain
     size = _BITS[atom.a] // 8
     further = min(log2(max(1, chip.shared_access_bytes // (size << held))), len(deal.left["k"]) - own)
     if chain is AtomChain.FOLLOWS:
-        lanes = deal.take("k", own)
-        return _Depth(tuple(lanes), tuple(deal.take("k", further)))
+        depth = deal.take("k", own)
+        if chip.transposed_loads:
+            depth = _as_sums_lie(depth, held, atom)
+        return _Depth(tuple(depth), tuple(deal.take("k", further)))
     low, between = deal.take("k", held), deal.take("k", further)
     return _Depth((*low, *deal.take("k", own - held)), tuple(between))
 
@@ -237,6 +239,15 @@ def _scaled_depth(deal: _Deal, atom: MatrixAtom, group: int) -> _Depth:
     taken = deal.take("k", own - group)
     deal.left["k"] = [*(bit for _, bit in between), *deal.left["k"]]
     return _Depth((*low, *taken))
+
+
+def _as_sums_lie(depth: list[Bit], held: int, atom: MatrixAtom) -> list[Bit]:
+    """The k of an atom whose A is the sums of another: its lanes have the k that lanes have of sums, where these are as many. Reads
+    that transpose give B any k in a lane's registers at the same price."""
+    columns = [log2(column) for _, column in map(atom.d_layout.coordinates, atom.d_layout.lane) if column]
+    if len(columns) != len(depth) - held or max(columns, default=0) >= len(depth):
+        return depth
+    return [*(bit for i, bit in enumerate(depth) if i not in columns), *(depth[i] for i in columns)]
 
 
 def idle(atom: MatrixAtom, sizes: dict[str, int], machine: LaneMachine, chain: AtomChain) -> int:
