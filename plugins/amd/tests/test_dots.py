@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from served import CHIPS
+from test_llvm_accepts import compiled as compiled_kernel
 from xdsl.dialects.builtin import ModuleOp
 
 from tilefw.api import ALL_CHECKS, Artifact, BufferView, CompileOptions, LaunchOptions
@@ -118,3 +119,11 @@ def test_small_tiles_take_the_small_atom_or_lanes(chip: Chip) -> None:
         artifact = compiled(chip, small, shape, 1)
         assert atom in artifact.text
         check(chip, small, shape, 1, artifact)
+
+
+@pytest.mark.parametrize("chip", CHIPS, ids=str)
+def test_attention_exchanges_nothing_between_its_dots(chip: Chip) -> None:
+    """The sums of one are the other's A, of which lanes have the k that they have of the sums: what is left are reductions."""
+    artifact = compiled_kernel(chip, "attention", {})
+    assert artifact is not None
+    assert artifact.text.count("ds_bpermute_b32") < artifact.text.count("v_exp_f32") / 2

@@ -37,6 +37,17 @@ def product_elsewhere(a_ptr, b_ptr, table_ptr, out_ptr, K, M: tl.constexpr, N: t
     tl.store(out_ptr + m[:, None] * N + n[None, :], acc)
 
 
+@tilefw.jit
+def product_of_bytes(a_ptr, b_ptr, out_ptr, K, M: tl.constexpr, N: tl.constexpr, STEP: tl.constexpr):
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, STEP)
+    acc = tl.zeros((M, N), dtype=tl.int32)
+    for start in range(0, K, STEP):
+        a = tl.load(a_ptr + m[:, None] * K + (start + k[None, :]))
+        b = tl.load(b_ptr + (start + k[:, None]) * N + n[None, :])
+        acc = tl.dot(a, b, acc)
+    tl.store(out_ptr + m[:, None] * N + n[None, :], acc)
+
+
 BLOCKS = {"M": 64, "N": 64, "STEP": 32, "target": "amd-cdna4", "num_warps": 4}
 
 
@@ -71,3 +82,12 @@ def test_lanes_that_a_mask_keeps_out_store_zeros_where_no_limit_does(k: int) -> 
     result = product_elsewhere[(1,)](a, b, np.zeros(2, np.int64), out, k, **BLOCKS, checks="all", num_stages=3)
     assert np.array_equal(out, a.astype(np.float32) @ b.astype(np.float32))
     assert "global_load_lds_dwordx4" in result.artifact.text
+
+
+def test_operands_of_bytes_are_read_by_columns() -> None:
+    rng = np.random.default_rng(8)
+    a, b = (rng.integers(-9, 10, shape).astype(np.int8) for shape in ((64, 192), (192, 64)))
+    out = np.zeros((64, 64), np.int32)
+    result = product_of_bytes[(1,)](a, b, out, 192, **{**BLOCKS, "STEP": 64}, checks="all", num_stages=3)
+    assert np.array_equal(out, a.astype(np.int32) @ b.astype(np.int32))
+    assert "offen lds" in result.artifact.text and "ds_read_b64_tr_b8" in result.artifact.text
