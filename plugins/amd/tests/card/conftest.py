@@ -3,6 +3,7 @@ over."""
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ def library_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def machine(library_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., StandIn]]:
     """`machine(cards, …)` starts a stand-in (StandIn's parameters) with a library of its own, which nobody has opened."""
     started: list[StandIn] = []
+    libraries: list[Path] = []
     fresh = find_target(TARGET.name)
     before = dict(fresh.executors)
 
@@ -38,6 +40,7 @@ def machine(library_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         # A copy, since the process keeps a connection for each file that it has opened.
         path = tmp_path / f"libamdhip64-{len(started)}.so"
         path.write_bytes(Path(built(library_folder, *defines)).read_bytes())
+        libraries.append(path)
         monkeypatch.setenv(VARIABLE, str(path))
         fresh.executors.clear()
         return made
@@ -46,6 +49,8 @@ def machine(library_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     yield make
     fresh.executors.clear()
     fresh.executors.update(before)
+    for library in libraries:
+        ctypes.CDLL(str(library)).standinDisconnect()
     for one in reversed(started):
         one.__exit__()
 

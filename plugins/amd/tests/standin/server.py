@@ -111,6 +111,8 @@ class StandIn:
                 name, thread, count, *words = _REQUEST.unpack(process.receive(_REQUEST.size))
                 process.end(self._answer(runtime, name.rstrip(b"\0").decode(), thread, words[:count]))
         except (ConnectionError, OSError):
+            pass
+        finally:
             connection.close()
 
     def _answer(self, runtime: Runtime, name: str, thread: int, words: list[int]) -> int:
