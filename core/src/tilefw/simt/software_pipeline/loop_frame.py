@@ -89,6 +89,8 @@ class LoopFrame:
     def close(self, dropped: frozenset[str], taken: Mapping[Load, Taken], *after: Operation) -> None:
         """Put the loop that carries all of it in the place of the old one, without the `dropped` attributes, and ops after it.
 
+        They stand before the last iteration, where that is peeled: what it gives may be put where copies land.
+
         taken: what the loads that were issued early give in the last iterations, where those are peeled.
         """
         loop, original_yield = self.loop, self.original_yield
@@ -101,22 +103,30 @@ class LoopFrame:
         own = list(new.results[: len(loop.results)])
         for old, result in zip(loop.results, own, strict=True):
             result.name_hint = old.name_hint
-        for old, result in zip(loop.results, self._behind_epilogues(own, taken), strict=True):
+        for old, result in zip(loop.results, self._behind_epilogues(own, taken, after), strict=True):
             old.replace_all_uses_with(result)
-        for op in after:
-            self.outside.insert(op, loop.location)
         loop.detach()
         loop.erase()
 
-    def _behind_epilogues(self, carried: Sequence[SSAValue], taken: Mapping[Load, Taken]) -> Sequence[SSAValue]:
-        """What the loop carries behind the iterations that were peeled off it, which are put here."""
+    def _behind_epilogues(
+        self, carried: Sequence[SSAValue], taken: Mapping[Load, Taken], after: Sequence[Operation]
+    ) -> Sequence[SSAValue]:
+        """What the loop carries behind the iterations that were peeled off it, which are put here, as are the ops after it."""
         wanted = [index for index, result in enumerate(self.loop.results) if result.first_use is not None]
         for epilogue in reversed(self.epilogues):
             wanted = epilogue.prepare(self.outside, wanted, taken)
+        if not self.epilogues:
+            self._insert(after)
         for epilogue in self.epilogues:
             following = epilogue.following
+            if not following:
+                self._insert(after)
             carried = epilogue.insert(self.outside, self.first(following)[1], partial(self._last, following), carried)
         return carried
+
+    def _insert(self, ops: Sequence[Operation]) -> None:
+        for op in ops:
+            self.outside.insert(op, self.loop.location)
 
     def after(self, carried: SSAValue) -> SSAValue:
         """What a carried value is behind the loop."""

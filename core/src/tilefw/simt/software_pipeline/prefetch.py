@@ -143,7 +143,8 @@ class AsyncCopies(Rings):
         self.frame.top.insert(WaitOp(self.chain.distance - 1))
         frame, zero, count = self.frame, self.read, self.chain.slots
         for epilogue in frame.epilogues:
-            epilogue.begin_with(WaitOp(epilogue.following))
+            if epilogue.following:  # before the last one stands a wait for all, whether there is an iteration or not
+                epilogue.begin_with(WaitOp(epilogue.following))
         if count == 1:
             return
         if frame.slot is None:
