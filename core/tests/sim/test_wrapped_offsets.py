@@ -14,6 +14,7 @@ from running import Outcome, run
 
 from tilefw.sim.algebra.intervals import Interval
 from tilefw.sim.checks.wrapped_offsets import CODE
+from tilefw.sim.engine.frame import CompactFrame, Frame
 from tilefw.sim.program import OffsetPromises
 from tilefw.sim.tracking.integers import bounded, merged, of_lanes
 
@@ -132,3 +133,18 @@ def test_what_is_overwritten_by_something_unknown_is_not_followed_any_more() -> 
     assert after.where is not None
     assert after.where.tolist() == [[[True, True, False, True]]]
     assert after.integers()[after.where].tolist() == [0, 1, 1 << 33]
+
+
+def test_waves_that_run_apart_leave_what_registers_of_others_stand_for() -> None:
+    """Of three waves two write numbers of their own, one after the other, as adversarial orders have it; the third goes on."""
+    frame = Frame.of_batch(3, 1, 2)
+    frame.registers, frame.poison = [np.zeros((3, 1, 2), np.uint32)], [None]
+    frame.held[0] = of_lanes(frame.registers[0], np.full((3, 1, 2), 1 << 33), 32)
+    for group in range(2):
+        apart = CompactFrame(frame, np.arange(3).reshape(3, 1) == group)
+        apart.prepare([0])
+        apart.registers[0] = np.full((1, 1, 2), 7, np.uint32)
+        apart.finish()
+    left = frame.followed(0)
+    assert left is not None
+    assert left.of(None).integers()[:, 0, 0].tolist() == [7, 7, 1 << 33]

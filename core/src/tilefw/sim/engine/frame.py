@@ -137,9 +137,11 @@ class CompactFrame(Frame):
             value, poison = self._taken[index]
             if self.registers[index] is not value:
                 after = self.followed(index) if self.held else None
-                before = parent.followed(index) if after is not None else None
+                before = parent.followed(index) if parent.held else None
                 parent.registers[index] = self._spread(parent.registers[index], self.registers[index])
-                if after is not None and not after.leaf:
+                # Rows that are not here go on to stand for what they did.
+                if (after is not None and not after.leaf) or (before is not None and before.follows):
+                    after = own(self.registers[index]) if after is None else after
                     parent.held[index] = self._merged(parent.registers[index], before, after)
             if self.poison[index] is not poison:
                 old = parent.poison[index]

@@ -21,7 +21,7 @@ from tilefw.sim.floats import Array
 from tilefw.sim.program import Destination, Immediate, Instruction, Program, Register, Source
 from tilefw.sim.steps.careful import Step
 from tilefw.sim.steps.exact_form import simple_step
-from tilefw.sim.tracking.integers import TOLD, Held, bounded, merged, of_lanes, told, unknown
+from tilefw.sim.tracking.integers import TOLD, Held, bounded, merged, of_lanes, own, told, unknown
 
 
 @dataclass(slots=True)
@@ -325,12 +325,13 @@ def _copying(step: Step, to: int, source: int, for_wave: bool) -> Step:
 
     def whole(lanes: NumpyLanes, frame: Frame) -> None:
         held = frame.followed(source)
-        if held is None:
-            step(lanes, frame)
-            return
         merge = frame.wave_merge if for_wave else frame.merge
         before = None if merge is None else frame.followed(to)
         step(lanes, frame)
+        if held is None:
+            if before is not None and before.follows and merge is not None:
+                frame.held[to] = merged(before, own(frame.registers[to]), merge)
+            return
         after = held.of(merge).moved(frame.registers[to], _whole)
         frame.held[to] = after if merge is None else merged(before, after, merge)
 

@@ -46,6 +46,11 @@ class Held:
         """Whether it is known to stand for more than the register's own number."""
         return self.known and not self.leaf
 
+    @property
+    def follows(self) -> bool:
+        """Whether that is known of some lane, maybe of one outside of the mask."""
+        return self.meant or (self.others is not None and self.others.follows)
+
     def integers(self) -> Array:
         """The integer of each lane of `where`."""
         assert self.known, "what is not known has no integers"
@@ -131,7 +136,7 @@ def merged(old: Held | None, new: Held, mask: Array) -> Held:
     found = new.only(mask)
     if new.where is None:
         found.where = mask  # the mask itself, as instructions under the same one look for it
-    if old is not None and old.meant and new.known:
+    if old is not None and old.follows and new.known:
         others = old.others if old.where is mask else old.of(None)
         # A lane of the mask of which nothing new is known stands for what it held no longer.
         found.others = others if new.where is None or others is None else others.only(~mask)
