@@ -27,6 +27,7 @@ ONLY = {
         "isa/row": "one row with several encodings",
         "isa/units": "units that rows name",
         "select/access": "three kinds of address, each with offsets of its own",
+        "select/six_bits": "elements of six bits, of which registers hold sixteen in three",
         "select/copies": "copies that land where a register of the wave says",
         "select/operands": "what fits an operand: scalar registers, constants",
         "select/packing": "elements smaller or larger than a register, which PTX has registers for",
