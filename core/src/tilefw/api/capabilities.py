@@ -1,7 +1,7 @@
 """The closed registry of capabilities: what a kernel may need of a target, and what a target may claim.
 
 A capability is `<group>.<element type>`, the type in Triton's spelling (`math.exp.fp32`); integers are signless, as in tile IR.
-A claim may hold `*`, which stands for any words (`int.*`, `*.fp32`, `*`). What belongs to one vendor alone is `x-<vendor>.…` and
+A claim may hold `*`, which matches any words (`int.*`, `*.fp32`, `*`). What belongs to one vendor alone is `x-<vendor>.…` and
 stands in no table. Every other name is in `GROUPS`, so that a mistyped one is an error rather than a claim of nothing.
 """
 
@@ -216,5 +216,5 @@ def _cover(claimed: frozenset[str]) -> re.Pattern[str]:
 
 
 def _expression(pattern: str) -> str:
-    """`*` stands for any words; nothing else is special."""
+    """`*` matches any words; nothing else is special."""
     return "[^\n]*".join(re.escape(part) for part in pattern.split("*"))

@@ -24,7 +24,7 @@ __all__ = [
 class Finding:
     """One fault that a check saw, reported once a site: `count` says how often it happened there.
 
-    `instruction` is the machine instruction as text, `code_place` where it stands in the machine code, `source` the
+    `instruction` is the machine instruction as text, `code_place` its position in the machine code, `source` the
     user's own line when the code carries line information. `other` describes the second side of a race.
     """
 

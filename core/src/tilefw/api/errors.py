@@ -69,7 +69,7 @@ class CompileError(KernelError):
 
 
 class UnsupportedError(CompileError):
-    """A right program that this target, or tilefw as it stands, does not serve; says which part."""
+    """A right program that this target, or today's tilefw, does not serve; says which part."""
 
 
 @dataclass(eq=False)

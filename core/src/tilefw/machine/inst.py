@@ -100,10 +100,10 @@ class Inst:
     registers that the text does not spell (condition codes, execution masks). An instruction under a `predicate`
     (negated by `predicate_not`) leaves its definitions unchanged where the predicate is false, so it also reads them.
     `targets` are the labels that it may branch to; `buffer` names the memory that it accesses (an argument's index,
-    a shared allocation), -1 for unknown; a `volatile` access is made once, where it stands among the others; `place` is
-    the user's source line. `line` is where the instruction stands in the text that it was parsed from, 0 for none.
+    a shared allocation), -1 for unknown; a `volatile` access is made once, in its order among the others; `place` is
+    the user's source line. `line` is the line of the text that the instruction was parsed from, 0 for none.
     `no_wrap` is a promise (`NoWrap`); `wide` are the definitions, as (index, first register), that are the low half of an integer
-    whose high half stands behind it.
+    whose high half follows it.
     """
 
     __slots__ = (

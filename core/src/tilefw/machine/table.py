@@ -66,7 +66,7 @@ class RegisterClass:
 class InstructionTable:
     """The instructions and register classes of one instruction set.
 
-    `traits` maps an opcode as it stands in `Inst.opcode` to what passes must know; it raises KeyError for an opcode that the set
+    `traits` maps an opcode, as in `Inst.opcode`, to what passes must know; it raises KeyError for an opcode that the set
     does not have, with that opcode or, of a pseudo-instruction, the instruction that is missing. `reserved` are physical registers
     per file that allocation must not hand out. `issue_interval`: cycles from one instruction of a wave to its next. `apart`: cycles
     on top of a latency for who reads a register of a file, by the pipes of its writer and its reader and the file.
@@ -88,7 +88,7 @@ class InstructionTable:
         return True
 
     def file(self, cls: str) -> str:
-        """The file that registers of a class stand in; raises KeyError for no class."""
+        """The file that holds registers of a class; raises KeyError for no class."""
         return self.classes[cls].file or cls
 
 

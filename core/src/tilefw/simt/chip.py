@@ -62,7 +62,7 @@ class AsyncCopy:
     is false nothing happens.
 
     `base` and `limit` are those of `LaneAccess`. Of `ChipDescription.copies_consecutive`, `address` and `wave`, where
-    that is not None, are equal in all lanes of a wave: from their sum on stands what the lanes of the wave copy."""
+    that is not None, are equal in all lanes of a wave: the lanes of the wave copy to consecutive places from their sum on."""
 
     bytes: int
     address: Slice
@@ -127,17 +127,17 @@ class LaneChip(ABC):
     `lanes` a wave (a power of two), `pointer_bits`, `access_bytes` of the widest memory access of a lane. `forms`
     gives for each register form its (class, width, alignment): `i1` a predicate, `e8` and `e16` one small element,
     `w32` a 32-bit element or packed small ones, `w64` a 64-bit element. The name of an element type may be a form too: elements of
-    that type then stand there, ahead of the form of their bits, where they are loaded, carried by loops and branches, or summed up
+    that type are kept there, ahead of the form of their bits, where they are loaded, carried by loops and branches, or summed up
     by atoms. So `"f32": ("f", 1, 1)` is a register file for floats; packed elements and results of atomic accesses stay in those
     of bits, operands of rules come from either file, and `move` copies from each to each. `combiner` holds the chip's rewrites over
     selected code, if it has any. What only some chips have (shared memory, shuffles, …) raises PluginError (TFW0511) until a
     chip whose description promises it brings it.
 
     A chip that computes what is equal in all lanes of a wave once for all of them, in registers of its own, names their classes in
-    `uniform_classes`, and in `uniform_rules` the rows that it serves on them; `form` says which scalars stand there. Rules for
+    `uniform_classes`, and in `uniform_rules` the rows that it serves on them; `form` says which scalars are kept there. Rules for
     lanes take such registers as operands as well. With `consecutive` the registers of one memory access or matrix operand are
     parts of one register, aligned by `alignment`. `steps` are, by file, the numbers of registers that are worth staying below:
-    where there are any, what a loop computes alike in every iteration stands before it (`machine.hoist`).
+    where there are any, what a loop computes alike in every iteration is moved before it (`machine.hoist`).
 
     `atomics` are the accesses that one call of `atomic` makes, as `kind.type`. With `cas.i32` (and `cas.i64`) alone a chip has
     all kinds of that width and narrower: the kit makes a loop of them, which goes on as long as `any_lane` has one to repeat.

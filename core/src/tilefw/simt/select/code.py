@@ -218,7 +218,7 @@ class Code(Promising):
         return result
 
     def known(self, key: str, *operands: Element) -> Any:
-        """The element that a row gave for operands and that stands here; None where it was not asked for."""
+        """The element that a row gave for operands, where it is available here; None where it was not asked for."""
         return next((scope[key, operands] for scope in reversed(self.scopes) if (key, operands) in scope), None)
 
     def modulo(self, element: Element, bits: int) -> Element | None:
@@ -247,7 +247,7 @@ class Code(Promising):
         return self.displaced(self._numbered("addi.i32", (y, base)), offset)
 
     def uniform(self, *elements: Element) -> bool:
-        """Whether all of these are literals or stand in registers that are equal in all lanes, and not all are literals."""
+        """Whether all of these are literals or registers that are equal in all lanes, and not all are literals."""
         slices = [e for e in elements if isinstance(e, Slice)]
         return bool(slices) and all(s.reg.cls in self._uniform_classes for s in slices)
 
@@ -265,7 +265,7 @@ class Code(Promising):
         return [together.slice(k * width, width) for k in range(count)]
 
     def tuple(self, elements: Sequence[Element], cls: str) -> Slice:
-        """These elements in order as one slice of class `cls`: where they stand, or else copied into a register of their own.
+        """These elements in order as one slice of class `cls`: in place, or else copied into a register of their own.
 
         The copies are value-numbered, as if they were one pure instruction.
         """
@@ -304,7 +304,7 @@ class Code(Promising):
         return defs
 
     def effect(self, opcode: str, defs: Sequence[Slice] = (), uses: Sequence[Operand] = (), **keywords: Any) -> None:
-        """An instruction that is emitted as it stands: memory, control, a write to a register that others write too."""
+        """An instruction that is emitted as it is: memory, control, a write to a register that others write too."""
         self._append(Inst(opcode, defs, uses, place=self.place, **keywords))
 
     def _append(self, inst: Inst) -> None:
