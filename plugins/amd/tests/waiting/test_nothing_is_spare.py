@@ -16,7 +16,7 @@ FAST = ("vector_add", "softmax", "layer_norm", "matmul_f16", "atomic_mix_of_natu
 SLOW = ("matmul_f16_256",)  # 3,700 instructions: what is changed takes a second each time
 CASES = [
     pytest.param(chip, case.name, id=f"{chip.triton[1]}-{case.name}", marks=() if case.name in names else pytest.mark.campaign)
-    for chip, names in zip(AMD, (FAST, ("matmul_f16", "dot_scaled_e4m3_e5m2")), strict=True)
+    for chip, names in zip(AMD, (FAST, ("matmul_f16_stages1", "dot_scaled_e4m3_e5m2")), strict=True)
     for case in TRITON[chip].cases() if case.name not in SLOW
 ]
 

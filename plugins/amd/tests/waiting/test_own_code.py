@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pytest
 from served import ISAS
 from test_llvm_accepts import compiled
@@ -20,12 +22,12 @@ KERNELS = [
 ]
 
 
-def weaker(inst: Inst) -> list[list[Inst]]:
-    """What may stand in place of a wait or a pause if it were written by a mistaken compiler."""
+def weaker(inst: Inst, told: Collection[str]) -> list[list[Inst]]:
+    """What may stand in place of a wait or a pause if it were written by a mistaken compiler; not in the queues `told`."""
     if inst.opcode == "s_nop":
         return [wait_states.pause(int(str(inst.uses[0])))]  # its immediate is one less than its wait states
     limits = waits.limits(inst)
-    return [[waits.wait({**limits, queue: count + 1})] for queue, count in limits.items()]
+    return [[waits.wait({**limits, queue: count + 1})] for queue, count in limits.items() if queue not in told]
 
 
 @pytest.mark.parametrize(("isa", "name"), KERNELS)
@@ -35,11 +37,13 @@ def test_each_is_needed(isa: InstructionSet, name: str) -> None:
     code = listing.read(isa, artifact.text, artifact.entries[0].name, stripped=False)
     assert code is not None
     assert passes.complaint(code.function) == ""
+    # A pipeline says itself when its copies to LDS must be there: the simulator judges that (`hsaco_oracles`), not the checkers.
+    told = ("vmcnt",) if any("lds" in inst.uses for inst in code.function.insts()) else ()
     spare = []
     for block in code.function.blocks:
         whole = block.insts
         for place, inst in enumerate(whole):
-            for instead in weaker(inst):
+            for instead in weaker(inst, told):
                 block.insts = [*whole[:place], *instead, *whole[place + 1 :]]
                 if not passes.complaint(code.function):
                     spare.append((block.label, str(inst), str(whole[place + 1])))
