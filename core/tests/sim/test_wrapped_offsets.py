@@ -147,4 +147,7 @@ def test_waves_that_run_apart_leave_what_registers_of_others_stand_for() -> None
         apart.finish()
     left = frame.followed(0)
     assert left is not None
-    assert left.of(None).integers()[:, 0, 0].tolist() == [7, 7, 1 << 33]
+    left = left.of(None)
+    assert left.meant and left.where is not None
+    assert np.broadcast_to(left.where, (3, 1, 2))[:, 0, 0].tolist() == [False, False, True]
+    assert left.integers()[2, 0, 0] == 1 << 33

@@ -63,6 +63,10 @@ class Held:
         others, where = self.others, self.where
         if others is None or where is None or where is mask or (mask is not None and not (mask & ~where).any()):
             return self
+        if self.leaf:  # a register tells its own number by itself
+            found = others.only(~where)
+            found.value = self.value
+            return found
         found = OtherHeld(
             self.value, min(self.low, others.low), max(self.high, others.high), False, self.bits, self.sure and others.sure,
             where=None if others.where is None else where | others.where,
