@@ -27,18 +27,19 @@ class EliminateDead(FunctionPass):
 
 def eliminate_dead(function: Function, table: InstructionTable) -> int:
     """Remove them; how many went away."""
-    insts = list(function.insts())
-    lasting = {opcode for opcode in {inst.opcode for inst in insts} if table.traits(opcode).effects}
-    work = [inst for inst in insts if inst.opcode in lasting or inst.targets or inst.volatile]
-    needed = set(work)
+    traits = table.traits
     writers: dict[Reg, list[Inst]] = {}
-    for inst in insts:
-        if inst not in needed:
-            for piece in inst.defs + inst.implicit_defs if inst.implicit_defs else inst.defs:
-                if piece.reg in writers:
-                    writers[piece.reg].append(inst)
-                else:
-                    writers[piece.reg] = [inst]
+    work: list[Inst] = []
+    for inst in function.insts():
+        if traits(inst.opcode).effects or inst.targets or inst.volatile:
+            work.append(inst)
+            continue
+        for piece in inst.defs + inst.implicit_defs if inst.implicit_defs else inst.defs:
+            if piece.reg in writers:
+                writers[piece.reg].append(inst)
+            else:
+                writers[piece.reg] = [inst]
+    needed = set(work)
     while work:
         inst = work.pop()
         plain = inst.predicate is None and not inst.implicit_uses

@@ -122,6 +122,11 @@ def shape_of(type: Attribute) -> tuple[int, ...]:
     return tuple([dim.data for dim in type.shape.data]) if type.__class__ in _SHAPED else ()  # type: ignore[attr-defined]
 
 
+def rank_of(type: Attribute) -> int:
+    """The number of dims of a tile or vector; 0 for a scalar."""
+    return len(type.shape.data) if type.__class__ in _SHAPED else 0  # type: ignore[attr-defined]
+
+
 def with_element(type: Attribute, element: Attribute) -> Attribute:
     """`type` with its elements replaced: the same container (tile with its layout, vector) or scalar."""
     if isinstance(type, TensorType):

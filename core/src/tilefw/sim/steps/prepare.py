@@ -135,6 +135,7 @@ class Prepared:
 class _Preparation:
     def __init__(self, program: Program, symbols: Mapping[str, int], watch: bool, follow: bool) -> None:
         self.program = program
+        self.has_wave_registers = bool(program.wave_registers)
         self.watch = watch
         self.followed = followed(program) if follow else None
         self.following = frozenset[int]() if self.followed is None else self.followed.instructions()
@@ -265,9 +266,9 @@ def _leaders(program: Program) -> set[int]:
 def _append(work: _Preparation, block: PreparedBlock, instruction: Instruction) -> None:
     before: list[Placed] = []
     after: list[Placed] = []
-    sources = tuple(work.source(o, before, instruction) for o in instruction.sources)
-    destinations = tuple(work.destination(o, after) for o in instruction.destinations)
-    for_wave = tuple(map(work.for_wave, instruction.destinations))
+    sources = tuple([o.index if o.__class__ is Register else work.source(o, before, instruction) for o in instruction.sources])
+    destinations = tuple([o.index if o.__class__ is Register else work.destination(o, after) for o in instruction.destinations])
+    for_wave = tuple(map(work.for_wave, instruction.destinations)) if work.has_wave_registers else (False,) * len(destinations)
     block.size += 1
     block.units[instruction.unit] = block.units.get(instruction.unit, 0) + 1
     block.instructions.append(instruction)
@@ -278,10 +279,11 @@ def _append(work: _Preparation, block: PreparedBlock, instruction: Instruction) 
             destinations, for_wave = (_decision(work, block, instruction), *destinations), (True, *for_wave)
         elif isinstance(instruction.flow, Jump):
             block.address = sources[0]
-    parts = [p.index for _, o in (*before, *after) if isinstance(o, Registers) for p in o.parts]
-    condition = () if guard is None else guard[:1]
     # Slots of constants are the same in every frame, but a compact frame starts empty and must be given them too.
-    block.touched.update(sources, destinations, parts, condition, (slot for slot, _ in (*before, *after)))
+    block.touched.update(sources, destinations, () if guard is None else guard[:1])
+    if before or after:
+        block.touched.update(slot for slot, _ in (*before, *after))
+        block.touched.update(p.index for _, o in (*before, *after) if isinstance(o, Registers) for p in o.parts)
     if instruction.meaning is None:
         assert instruction.flow is not None, f"{instruction.text} has neither meaning nor flow"
         if before or instruction.issues or instruction.waits is not None:

@@ -71,8 +71,9 @@ class LaneBuilder(Promising):
         depth = self._depth(op)
         # A loop's op is added behind its body is made: what is added to the block around it now stands before it.
         (self.block if depth == len(self._outer) else self._outer[depth][0]).add_op(op)
-        self.scopes[depth][key] = op.results[0]
-        return op.results[0]
+        (result,) = op.results
+        self.scopes[depth][key] = result
+        return result
 
     def _depth(self, op: Operation) -> int:
         """How many regions deep a pure op must stand: out of every loop that defines none of its operands."""
@@ -260,6 +261,8 @@ class LaneBuilder(Promising):
 
     def extend(self, value: SSAValue, element: Attribute, depth: int = _LOW_DEPTH) -> SSAValue:
         """A signed integer as the integer type `element`, whichever is wider; a sum or product is made anew of narrower parts."""
+        if types.element_of(value.type) is element:
+            return value
         have, want = types.dtype_of(value.type).bits, types.dtype_of(element).bits
         if have == want:
             return value

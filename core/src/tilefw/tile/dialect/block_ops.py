@@ -41,6 +41,11 @@ class BlockAccess(CacheHinted):
         return types.shape_of(self.block_type)
 
     @property
+    def rank(self) -> int:
+        """How many dims the block has."""
+        return types.rank_of(self.block_type)
+
+    @property
     def checks(self) -> tuple[str, ...]:
         """How each dim is bounds-checked: one of `CHECKS`."""
         return self.words("checks")
@@ -53,22 +58,22 @@ class BlockAccess(CacheHinted):
     @property
     def offsets(self) -> tuple[SSAValue, ...]:
         """Where the block begins, in elements, one a dim."""
-        return tuple(self._operands[1 : 1 + len(self.block)])
+        return tuple(self._operands[1 : 1 + self.rank])
 
     @property
     def strides(self) -> tuple[SSAValue, ...]:
         """The distance of neighbours in elements, one a dim."""
-        rank = len(self.block)
+        rank = self.rank
         return tuple(self._operands[1 + rank : 1 + 2 * rank])
 
     @property
     def shape(self) -> tuple[SSAValue | None, ...]:
         """The upper bound of each dim; None for an unchecked one."""
-        bounds = iter(self._operands[1 + 2 * len(self.block) :])
+        bounds = iter(self._operands[1 + 2 * self.rank :])
         return tuple(None if check == "none" else next(bounds) for check in self.checks)
 
     def _tail(self) -> tuple[SSAValue, ...]:
-        used = 1 + 2 * len(self.block) + sum(c != "none" for c in self.checks)
+        used = 1 + 2 * self.rank + sum(c != "none" for c in self.checks)
         return tuple(self._operands[used:])
 
     def problem(self) -> str | None:
@@ -149,7 +154,8 @@ class LoadBlockOp(BlockAccess):
 
     @property
     def block_type(self) -> Attribute:
-        return self.results[0].type
+        (loaded,) = self.results
+        return loaded.type
 
     @property
     def other(self) -> SSAValue | None:

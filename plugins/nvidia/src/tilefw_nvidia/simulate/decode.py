@@ -142,9 +142,9 @@ class _Decoder:
         """The row's meaning for these constants, made once for each set of them, and what flow it has instead."""
         if (message := statement.stops) is not None:
             return (lambda lanes: lanes.trap(message)), None
-        modifiers, written = binding.modifiers, match.modifiers
-        changed = [item for item in modifiers.items() if item[0] not in written or item[1] != written[item[0]]]
-        key = tuple(sorted((k, v if not isinstance(v, dict) else tuple(v.items())) for k, v in changed))
+        modifiers, known = binding.modifiers, match.modifiers.get
+        changed = [(k, v if v.__class__ is not dict else tuple(v.items())) for k, v in modifiers.items() if v != known(k)]
+        key = tuple(sorted(changed))
         made = match.meanings.get(key) if not match.form.flow else None
         if made is None:
             try:
