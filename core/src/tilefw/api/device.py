@@ -117,7 +117,7 @@ class Completion(Protocol):
 class LaunchReport:
     """What one launch did: findings of checks, counters by name, and seconds spent in the executor; for an executor that knows
     cycles, how far each resource of the chip was used and, where it was asked for, what happened when. `completion` is there where
-    the launch may still run; its seconds then stand for `seconds`."""
+    the launch may still run; its seconds then replace `seconds`."""
 
     findings: tuple[Finding, ...] = ()
     counters: Mapping[str, int] = field(default_factory=dict)

@@ -44,7 +44,7 @@ class Span:
 class Track:
     """One queue of the machine and what stood in it: spans by `begin`, none of which begins before the one before it has ended.
 
-    Rows of one `group` (a unit, a chip) stand together, in the order of the timeline."""
+    Rows of one `group` (a unit, a chip) are shown together, in the order of the timeline."""
 
     name: str
     group: str

@@ -29,7 +29,7 @@ class CardProgram:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """Memory of the card that a handle stands for."""
+    """Memory of the card that a handle names."""
 
     address: int
     nbytes: int

@@ -13,7 +13,7 @@ from tilefw.machine.inst import Inst, Operand, Slice
 
 
 class RegisterSets:
-    """The sets of one function's operands. `names` are operands that are written as text and stand for registers ("vcc")."""
+    """The sets of one function's operands. `names` are operands that are written as text and name registers ("vcc")."""
 
     __slots__ = ("_first", "_known")
 

@@ -59,7 +59,7 @@ class WaitStateModel:
 
     `horizons`: for each rule the most wait states that any pair of instructions needs under it. `first` and `names`: see
     `RegisterSets`. `profile` gives what an instruction leaves and accesses, `needed(rule, producer, consumer)` how many wait states
-    must stand between two that share a register. `pause` makes the instructions that give so many.
+    must be between two that share a register. `pause` makes the instructions that give so many.
     """
 
     horizons: Sequence[int]

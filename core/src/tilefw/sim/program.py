@@ -192,7 +192,7 @@ class Issue:
     later event of the same queue and order, is a finding of the check "pending". `merged` are those of them that the
     event changes only in part: the instruction's last sources are their old values, which the event combines with its own when it
     finishes, so that an earlier event of the same queue and order may be pending on them. Numbers behind those of registers may
-    stand for effects that no register shows, for `Instruction.needs` to ask for. `behind`: the event has something to do, so
+    be effects that no register shows, for `Instruction.needs` to ask for. `behind`: the event has something to do, so
     that its `pending` counts, only when it begins while one of these is pending.
 
     `settles`: what the instruction does in shared memory is finished only with the event. Before that a barrier does not order it
@@ -256,7 +256,7 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True)
 class HazardRule:
-    """A consumer must stand at least `needed(producer, consumer)` wait states behind a producer that shares a register with it.
+    """A consumer must come at least `needed(producer, consumer)` wait states after a producer that shares a register with it.
 
     `produces` and `consumes` give registers (numbers) of an instruction, none where the rule does not concern it; they are asked
     once an instruction. Wait states are those of the instructions between the two: none when they are neighbours. `section`
@@ -336,7 +336,7 @@ class Program:
 
     Shared and local variables get addresses in order, each at its alignment; `Symbol`s refer to variables and
     parameters by name. `required_workgroup` is the only block size that the code allows, `max_workgroup` the most
-    threads. Instructions of functions that the entry calls stand behind its own.
+    threads. Instructions of functions that the entry calls follow its own.
 
     `wave_registers` hold one value for the wave: a result for one is written whenever the wave executes the instruction, whatever
     the guard says (lanes without the guard still take no part in its primitives). `initial` are registers that hold a value at
@@ -382,7 +382,7 @@ class MemorySpace:
 class SimulatedChip:
     """What the engine must know of a chip beyond its instructions.
 
-    `pc_per_lane`: lanes of a wave may stand at different instructions, rejoining at the lowest (else a branch takes the
+    `pc_per_lane`: lanes of a wave may be at different instructions, rejoining at the lowest (else a branch takes the
     whole wave and its condition must be uniform; masks are then the code's business). `max_threads_along` are the most threads of
     a launch along an axis, 0 where `max_grid` says all. `windows` are the address
     ranges in which generic addresses mean another space. `resident_workgroups` may wait for one another. `shared_banks` are

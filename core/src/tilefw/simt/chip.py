@@ -30,7 +30,7 @@ class LaneAccess:
     """One memory access of a lane: registers of `bits` bits each, the address, a constant added to it in bytes, hints, guard.
 
     A load's registers are slices (of one register, in order, on a chip of `consecutive` ones), a store's may be literals and
-    stand anywhere (`Code.tuple`), in any register file: a slice has its class, a literal its type. Loaded elements that fill a
+    be anywhere (`Code.tuple`), in any register file: a slice has its class, a literal its type. Loaded elements that fill a
     register are in the form of their type, where the chip has one (`LaneChip.forms`). Registers of 8 or 16 bits come alone. `space`
     is empty for global memory, else `shared`; `buffer` is then the allocation. The instruction is told the `buffer`, and whether it
     is `volatile` (see `Inst`). Where all is uniform (`Code.uniform` of a load's registers), one value is read for all lanes.

@@ -264,7 +264,7 @@ class Algebra:
         """Between float formats, rounded once. `saturate` "unit" clamps to [0, 1], "finite" overflow and infinities to the largest
         finite value; else overflow follows the mode to infinity, or NaN in a format without infinities. A NaN stays
         NaN. `relu` turns negative results into +0; NaN stays NaN. `ftz` flushes f32 subnormals on either side.
-        Formats narrower than 8 bits stand in the low bits of 8."""
+        Formats narrower than 8 bits use the low bits of 8."""
 
     @primitive(lambda a, fmt, bits, *_, **__: bits)
     def float_to_int(self, a: Value, fmt: str, bits: int, signed: bool, rounding: Rounding = "rz", ftz: bool = False) -> Value:

@@ -16,7 +16,7 @@ class Fragment:
     """A matrix of 2**len(rows) by 2**len(columns) elements of format `fmt` over the registers of a wave.
 
     `rows[i]` names the index bit that is bit i of the row number, `columns` likewise; each bit of (element, register, lane)
-    stands exactly once. Registers have `register_bits` bits; elements, `element_bits` wide, fill them from the low end. Those of
+    appears exactly once. Registers have `register_bits` bits; elements, `element_bits` wide, fill them from the low end. Those of
     64 bits may be given as halves, lowest first; a product's result then is, as its addend. Elements of 6 bits lie one behind the
     other through registers that are taken for one, of a multiple of 96 bits, and are given in parts of 32.
     `fmt` is a float format of `algebra` ("tf32" reads f32 registers and drops the low 13 bits) or "s8" "u8" "s4" "u4" "u2"

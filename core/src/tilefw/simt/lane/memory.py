@@ -27,7 +27,7 @@ ORDERS = OpTraits(lambda: (MemoryReadEffect(), MemoryWriteEffect()))  # of what 
 class AllocOp(GenericOp):
     """`bytes` of shared memory at a multiple of `align`; the result is its address. `id` is what accesses call `buffer`.
 
-    `label` is the author's word for it in messages. `place-shared` adds `offset`, where it stands in the workgroup's memory.
+    `label` is the author's word for it in messages. `place-shared` adds `offset`, its place in the workgroup's memory.
     """
 
     name = "lane.alloc"

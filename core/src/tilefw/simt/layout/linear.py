@@ -27,7 +27,7 @@ class LinearLayout:
     """A map from (register, lane, wave) bits to elements of a tile of `shape` (powers of two).
 
     A zero basis marks a copy: both values of that bit hold the same elements. Register bases are independent, so a lane holds
-    an element once; lane and wave bases may be any, and an element may stand in several threads.
+    an element once; lane and wave bases may be any, and an element may be in several threads.
     """
 
     shape: Shape
@@ -119,7 +119,7 @@ class LinearLayout:
 
     @cached_property
     def canonical(self) -> LinearLayout:
-        """The layout of the same elements in the same threads whose registers stand in the one reduced order.
+        """The layout of the same elements in the same threads whose registers are in the one reduced order.
 
         Two layouts differ by an order of registers, alike in all threads, exactly when their canonical forms are equal.
         """

@@ -26,7 +26,7 @@ class Fusion:
     `fits` says whether the inner's and the others' operands suit the new instruction. One of its operands `negated` goes in with
     the other sign: a literal where there is one, else what the instruction `negation` makes of the last of them. `both`: the
     outer's other operand was made by an `inner` as well, and both inners' operands are the new instruction's. The new operands
-    stand in their `order` where one is given, and the `words` behind them. `condition`: what the inner one made only decides, so
+    are in the given `order` where there is one, and the `words` behind them. `condition`: what the inner one made only decides, so
     that the exact integer of the outer one (`Inst.no_wrap`) is still its other operands'.
     """
 

@@ -161,7 +161,7 @@ class CombineOp(TileOp):
         printer.print_region(self.regions[0])
 
     def print_words(self, printer: Printer) -> None:
-        """What stands behind the axis."""
+        """Prints what follows the axis."""
 
     @classmethod
     def parse_words(cls, parser: Parser) -> dict[str, Attribute]:

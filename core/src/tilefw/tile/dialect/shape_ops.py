@@ -147,7 +147,7 @@ class ReshapeOp(_ShapeOp):
         return AxisInfo(tuple(divisibility), tuple(contiguity), tuple(constancy), inner.low, inner.high)
 
     def merged(self) -> Operation | None:
-        """A reshape keeps the order of elements: what stands before it and keeps it too is one op with it."""
+        """A reshape keeps the order of elements: a reshape or other op before it that keeps the order too is one op with it."""
         inner = self.source.owner
         return ReshapeOp(inner.source, self.results[0].type) if isinstance(inner, ReshapeOp | ExpandDimsOp) else None
 
@@ -198,7 +198,7 @@ class AxisOp(_OneSourceOp):
 
 
 class ExpandDimsOp(AxisOp):
-    """A tile with a new dim of size 1, which stands at `axis` of the result: `tile.expand_dims %x axis 1 : tensor<128xf32>`."""
+    """A tile with a new dim of size 1, at `axis` of the result: `tile.expand_dims %x axis 1 : tensor<128xf32>`."""
 
     name = "tile.expand_dims"
 
