@@ -84,6 +84,8 @@ def test_a_store_into_the_code_is_reported(target: str) -> None:
     with pytest.raises(CheckError) as caught:
         entry.launch((1, 1, 1), [0x10_0000_0000])
     wild = re.search(r"address 0x1000000000, (\d+) bytes before code object", str(caught.value))
-    place = 0x10_0000_0000 if wild is None else 0x10_0000_0000 + int(wild[1])
+    if wild is None:  # another test's code object is there
+        assert "write to code object, which is read-only" in str(caught.value)
+        return
     with pytest.raises(CheckError, match="write to code object, which is read-only"):
-        entry.launch((1, 1, 1), [place + 4096])
+        entry.launch((1, 1, 1), [0x10_0000_0000 + int(wild[1])])

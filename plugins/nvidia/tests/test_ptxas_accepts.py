@@ -147,6 +147,8 @@ def _attentions() -> Iterator[Combination]:
     yield "attention", {"dtype": "bf16", "heads": 4, "kv_heads": 2, "layout": "positions_first"}
     yield "attention", {"dtype": "fp32", "head_size": 32, "block_m": 32}
     yield "attention", {"block_m": 128, "block_n": 64, "num_warps": 8, "num_stages": 3}
+    for size, warps in ((32, 4), (64, 4), (128, 8)):
+        yield "fp8_attention", {"head_size": size, "num_warps": warps}
 
 
 def _atomics() -> Iterator[Combination]:
