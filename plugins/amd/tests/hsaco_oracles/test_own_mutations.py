@@ -10,7 +10,7 @@ from oracles.allocated_kernel import AllocatedKernel
 from oracles.chips import AMD, GFX942, Chip
 from oracles.register_sites import RegisterSite
 
-SAMPLE = 25
+SAMPLE = 14
 SAMPLE_KERNELS = (
     "vector_add", "softmax", "layernorm_backward", "reduce_tile", "matmul_f16", "int8_matmul", "attention_causal", "transpose",
     "cross_entropy",
