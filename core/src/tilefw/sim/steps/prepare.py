@@ -266,8 +266,8 @@ def _leaders(program: Program) -> set[int]:
 def _append(work: _Preparation, block: PreparedBlock, instruction: Instruction) -> None:
     before: list[Placed] = []
     after: list[Placed] = []
-    sources = tuple([o.index if o.__class__ is Register else work.source(o, before, instruction) for o in instruction.sources])
-    destinations = tuple([o.index if o.__class__ is Register else work.destination(o, after) for o in instruction.destinations])
+    sources = tuple([o.index if isinstance(o, Register) else work.source(o, before, instruction) for o in instruction.sources])
+    destinations = tuple([o.index if isinstance(o, Register) else work.destination(o, after) for o in instruction.destinations])
     for_wave = tuple(map(work.for_wave, instruction.destinations)) if work.has_wave_registers else (False,) * len(destinations)
     block.size += 1
     block.units[instruction.unit] = block.units.get(instruction.unit, 0) + 1
