@@ -7,6 +7,7 @@ writers all stay.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 
 from tilefw.machine.function_pass import FunctionPass
@@ -28,17 +29,14 @@ class EliminateDead(FunctionPass):
 def eliminate_dead(function: Function, table: InstructionTable) -> int:
     """Remove them; how many went away."""
     traits = table.traits
-    writers: dict[Reg, list[Inst]] = {}
+    writers: defaultdict[Reg, list[Inst]] = defaultdict(list)
     work: list[Inst] = []
     for inst in function.insts():
         if traits(inst.opcode).effects or inst.targets or inst.volatile:
             work.append(inst)
             continue
         for piece in inst.defs + inst.implicit_defs if inst.implicit_defs else inst.defs:
-            if piece.reg in writers:
-                writers[piece.reg].append(inst)
-            else:
-                writers[piece.reg] = [inst]
+            writers[piece.reg].append(inst)
     needed = set(work)
     while work:
         inst = work.pop()

@@ -10,6 +10,7 @@ An artifact names instructions by their number in the function, and their opcode
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -67,13 +68,10 @@ def drop_idle_promises(function: Function, table: InstructionTable) -> None:
         return
     accessing = {opcode for opcode in {inst.opcode for inst in insts} if _accesses(table.traits(opcode))}
     work = [inst for inst in insts if inst.opcode in accessing]
-    writers: dict[Reg, list[Inst]] = {}
+    writers: defaultdict[Reg, list[Inst]] = defaultdict(list)
     for inst in insts:
         for piece in inst.defs:
-            if piece.reg in writers:
-                writers[piece.reg].append(inst)
-            else:
-                writers[piece.reg] = [inst]
+            writers[piece.reg].append(inst)
     taken: set[Inst] = set()
     while work:
         for use in work.pop().uses:

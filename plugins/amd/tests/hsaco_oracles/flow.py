@@ -113,7 +113,6 @@ class Flow:
             if not stop(index):
                 open_ends += edges[index]
 
-
     def most(self, counter: str) -> list[int]:
         """Before each instruction, how many may be under way at most; below zero where nothing leads."""
         found = [0, *[-1] * (len(self.nodes) - 1)]

@@ -28,13 +28,7 @@ def product_elsewhere(a_ptr, b_ptr, table_ptr, out_ptr, K, M: tl.constexpr, N: t
     tl.debug_barrier()
     a_ptr = tl.multiple_of(tl.load(table_ptr).to(tl.pointer_type(tl.float16)), 16)
     b_ptr = tl.multiple_of(tl.load(table_ptr + 1).to(tl.pointer_type(tl.float16)), 16)
-    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, STEP)
-    acc = tl.zeros((M, N), dtype=tl.float32)
-    for start in range(0, K, STEP):
-        a = tl.load(a_ptr + m[:, None] * K + (start + k[None, :]), mask=start + k[None, :] < K, other=0.0)
-        b = tl.load(b_ptr + (start + k[:, None]) * N + n[None, :], mask=start + k[:, None] < K, other=0.0)
-        acc = tl.dot(a, b, acc)
-    tl.store(out_ptr + m[:, None] * N + n[None, :], acc)
+    product(a_ptr, b_ptr, out_ptr, K, M, N, STEP)
 
 
 @tilefw.jit
