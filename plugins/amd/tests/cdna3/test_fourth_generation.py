@@ -14,7 +14,12 @@ from served import CHIPS
 from cdna3.lanes import lanes, meaning
 from cdna3.memory_machine import BASE, LDS_BYTES, Outcome, inst, run, s, v
 from cdna3.vector import run as on_columns
+from tilefw.api.errors import CodeError
+from tilefw_amd.isa.encoding.decode import decode
+from tilefw_amd.isa.encoding.encode import encode
 from tilefw_amd.isa.set import instruction_set
+from tilefw_amd.isa.text.parser import parse
+from tilefw_amd.isa.text.printer import text
 
 CHIP = next(chip for chip in CHIPS if chip.generation >= 4)
 ISA = instruction_set(CHIP)
@@ -89,6 +94,32 @@ def test_a_group_of_lanes_reads_rows_and_gets_columns(name: str, bits: int, regi
         for r in range(count):
             row = rows[group + r * 16 // count + j // count]
             assert got >> bits * r & (1 << bits) - 1 == row >> bits * (j % count) & (1 << bits) - 1, (lane, r)
+
+
+@pytest.mark.parametrize("first", [3, 4])
+def test_three_registers_of_columns_begin_at_any(first: int) -> None:
+    """What arrives does not depend on where it goes; text and bytes name the registers either way, of both files."""
+    outcomes = []
+    for at in (first, 8):
+        read = of("ds_read_b96_tr_b6", {"d": v(at, 3), "addr": v(2)})
+        outcomes.append(clean(run(read, {v(2): LANES * 16}, tuple(v(at + i) for i in range(3)), lds=WORDS)))
+    assert all((one == other).all() for one, other in zip(outcomes[0].registers, outcomes[1].registers, strict=True))
+    for file in "va":
+        written = f"ds_read_b96_tr_b6 {file}[{first}:{first + 2}], v2 offset:16"
+        assert text(decode(ISA, encode(parse(ISA, written)))) == written
+
+
+@pytest.mark.parametrize("written", ["ds_read_b96 v[1:3], v0", "ds_read_b64_tr_b8 v[1:2], v0", "ds_write_b96 v0, v[1:3]"])
+def test_other_tuples_of_vectors_begin_at_even_registers(written: str) -> None:
+    with pytest.raises(CodeError, match="must begin at an even number") as caught:
+        parse(ISA, written)
+    assert caught.value.code == "TFW0721"
+    bytes_of = bytearray(encode(parse(ISA, written.replace("[1:", "[2:").replace(":3]", ":4]").replace(":2]", ":3]"))))
+    place = 7 if "read" in written else 5  # VDST, DATA0
+    bytes_of[place] = 1
+    with pytest.raises(CodeError) as refused:
+        decode(ISA, bytes(bytes_of))
+    assert "must begin at an even number" in (refused.value.note or "")
 
 
 def test_a_column_of_a_matrix_of_halves_in_row_order_is_one_lanes() -> None:

@@ -1,8 +1,8 @@
 """The registers of the family: their names in LLVM's syntax, the rules of tuples, and their numbers in a program of the simulator.
 
 Codes: CDNA3 ISA, table "Scalar operands". Names: LLVM's `AMDGPUUsage.rst` and `SIRegisterInfo.td`. Tuples: 64 bits and wider of
-vector and accumulation registers begin at an even register; pairs of scalar registers at an even one,
-wider tuples at a multiple of four.
+vector and accumulation registers begin at an even register, unless the instruction takes any (`any first register` of its row);
+pairs of scalar registers begin at an even one, wider tuples at a multiple of four.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _tuple(letter: str, index: int, count: int) -> str:
 
 
 def named(text: str) -> RegisterTuple | None:
-    """The register that `text` names, or None when it is not a name; whether it exists and is aligned says `problem`."""
+    """The register that `text` names, or None when it is not a name; `missing` and `misaligned` say whether it exists."""
     found = _SPECIAL.get(text)
     if found is not None:
         return found
@@ -98,12 +98,16 @@ def named(text: str) -> RegisterTuple | None:
     return RegisterTuple(file, first, last - first + 1)
 
 
-def problem(register: RegisterTuple) -> str:
-    """Why there is no such register or tuple, or ""."""
+def missing(register: RegisterTuple) -> str:
+    """Why there is no such register or tuple, wherever it begins, or ""."""
     file, index, count = register
     end = VECTORS if file != "s" else _end_of_run(index)
-    if index + count > end:
-        return f"{name(register)} goes beyond the last register"
+    return f"{name(register)} goes beyond the last register" if index + count > end else ""
+
+
+def misaligned(register: RegisterTuple) -> str:
+    """What is wrong with the first register of a tuple where it must be aligned, or ""."""
+    file, index, count = register
     if file == "s" and index in READ_ONLY:
         return ""
     step = alignment(file, count)

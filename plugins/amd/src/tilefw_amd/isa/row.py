@@ -24,7 +24,8 @@ GCNHazardRecognizer.cpp sorts them. Of memory rows: `load`, `store`, `atomic`; w
 `buffer`); `two offsets`, counted in elements or, with `dword64 stride`, in 64 of them; `returns`: with sc0 (glc) an atomic has
 a result; `compares`: half of its data is compared; `lds dma`: to LDS without a register
 (of `three dwords` or `four dwords`); `crossbar`: between lanes, without
-memory; `swizzle`: the offset is a pattern; `no event`: no counter counts it.
+memory; `swizzle`: the offset is a pattern; `no event`: no counter counts it; `any first register`: its tuples may begin at odd
+registers too.
 
 | pattern | means |
 |---|---|

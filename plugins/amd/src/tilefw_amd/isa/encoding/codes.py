@@ -11,17 +11,19 @@ from dataclasses import dataclass
 
 from tilefw_amd.isa.constants import INLINE
 from tilefw_amd.isa.model import CodeMeaning, Codes, File, InlineConstant, Operand, RegisterTuple
-from tilefw_amd.isa.registers import EXEC, M0, READ_ONLY, SGPRS, TTMP0, VCC, VECTORS, name, problem
+from tilefw_amd.isa.registers import EXEC, M0, READ_ONLY, SGPRS, TTMP0, VCC, VECTORS, misaligned, missing, name
 
 LITERAL = 255  # in the fields of sources: 32 bits follow the instruction
 OFF = 127  # in saddr: no register (CDNA3 ISA, section "Flat memory instructions")
 FIRST_VECTOR = 256  # in the 9-bit fields of sources
 
+
 @functools.cache
-def codes(space: str, kinds: str, registers: int) -> Codes:
-    """The codes of a field `space` for an operand of those kinds (of v, a, s, c, l, o), `registers` wide."""
+def codes(space: str, kinds: str, registers: int, aligned: bool = True) -> Codes:
+    """The codes of a field `space` for an operand of those kinds (of v, a, s, c, l, o), `registers` wide, which begins at a
+    register that tuples may begin at, or where it is not `aligned` at any."""
     size, meaning = _SPACES[space]
-    wanted = _Wanted(kinds, registers)
+    wanted = _Wanted(kinds, registers, aligned)
     decode = tuple(meaning(code, wanted) for code in range(size))
     encode: dict[Operand, int] = {}
     for code, operand in enumerate(decode):
@@ -36,13 +38,14 @@ def codes(space: str, kinds: str, registers: int) -> Codes:
 class _Wanted:
     kinds: str
     registers: int
+    aligned: bool
 
     def tuple(self, file: File, index: int) -> CodeMeaning:
         """The tuple of that first register, if it may stand here."""
         found = RegisterTuple(file, index, self.registers)
         if file not in self.kinds:
             return f"{name(found)} is not allowed here"
-        return problem(found) or found
+        return missing(found) or (misaligned(found) if self.aligned else "") or found
 
 
 def _scalar(code: int, wanted: _Wanted) -> CodeMeaning:

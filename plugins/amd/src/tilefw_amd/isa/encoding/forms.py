@@ -120,7 +120,7 @@ class _Fields:
         kinds = self._kinds(operand, field)
         source = self._count() if operand.role == "source" and operand.type.kind != "mask" else -1
         space = f"accumulator of {field.space}" if kinds == "a" and "a" not in field.kinds else field.space
-        table = codes(space, kinds, operand.type.registers)
+        table = codes(space, kinds, operand.type.registers, "any first register" not in self.row.facts)
         width = operand.type.registers
         return FormOperand(
             operand.name, operand.role, name, field.pieces, kinds, operand.type, width, source, operand.read, table,

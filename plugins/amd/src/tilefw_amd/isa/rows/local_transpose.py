@@ -88,6 +88,8 @@ def _words(lanes: Algebra, elements: tuple[Value, ...], bits: int, registers: in
 # End of the mnemonic, opcode, bits of an element, registers.
 TRANSPOSING = (("b64_tr_b16", 0xE3, 16, 2), ("b64_tr_b8", 0xE2, 8, 2), ("b96_tr_b6", 0xE1, 6, 3), ("b64_tr_b4", 0xE0, 4, 2))
 for _name, _opcode, _bits, _registers in TRANSPOSING:
-    row(f"ds_read_{_name} d:b{32 * _registers}, [addr]", ds=_opcode, unit="lds", section=SECTION, facts="load", since=4)(
+    # The triple of 6-bit elements is LLVM's AV_96, which begins anywhere, as no other tuple of the chip (DSInstructions.td).
+    _facts = "load, any first register" if _registers == 3 else "load"
+    row(f"ds_read_{_name} d:b{32 * _registers}, [addr]", ds=_opcode, unit="lds", section=SECTION, facts=_facts, since=4)(
         partial(_transposed, _bits, _registers)
     )

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tilefw_amd.isa.encoding.modifiers import MODIFIERS
 from tilefw_amd.isa.model import Form, FormOperand, RegisterTuple
-from tilefw_amd.isa.registers import name
+from tilefw_amd.isa.registers import misaligned, name
 from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.isa.text import immediate_syntax
 from tilefw_amd.isa.text.matching import UNFIT, candidate, convert, may_fit, modifier_value, optional, words_of
@@ -97,6 +97,9 @@ def _operand_fault(span: Spanned, operand: FormOperand, form: Form) -> Fault | N
     written, start, end = span
     if may_fit(written.key, operand, form) and convert(written, operand) is not UNFIT:
         return None
+    if written.kind == "register" and may_fit(written.key, operand, form) and misaligned(written.value):
+        note = f"{form.mnemonic} takes tuples of vector and accumulation registers that begin at an even one"
+        return Fault(misaligned(written.value), start, end, code=OPERANDS, note=note)
     if operand.immediate and written.kind in ("integer", "call"):
         message, (first, last) = immediate_syntax.objection(operand, written)
         inner = (first, last) if last else (start, end)

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from tilefw_amd.isa.encoding.modifiers import MODIFIERS
 from tilefw_amd.isa.model import RegisterTuple
-from tilefw_amd.isa.registers import named, problem
+from tilefw_amd.isa.registers import misaligned, missing, named
 from tilefw_amd.isa.text import expression as ex
 from tilefw_amd.isa.text.cursor import Cursor, Token
 from tilefw_amd.isa.text.expression import Expression
@@ -144,10 +144,13 @@ class OperandParser(Cursor):
         first = self.next
         register = self._list() if first.text == "[" else self._single()
         last = self.last
-        wrong = problem(register)
-        if wrong:
-            note = "a tuple of scalar registers begins at an even one, from four registers on at a multiple of four; of vector"
-            raise Fault(wrong, first.start, last.end, code=OPERANDS, note=f"{note} registers at an even one")
+        absent = missing(register)
+        if absent:
+            raise Fault(absent, first.start, last.end, code=OPERANDS)
+        odd = misaligned(register) if register.file == "s" else ""  # where vector registers begin the instruction says
+        if odd:
+            note = "a tuple of scalar registers begins at an even one, from four registers on at a multiple of four"
+            raise Fault(odd, first.start, last.end, code=OPERANDS, note=note)
         return register_written(register, sign)
 
     def _single(self) -> RegisterTuple:
