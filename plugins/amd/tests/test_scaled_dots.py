@@ -16,11 +16,15 @@ TILE: dict[str, Any] = {"m": 32, "n": 32, "k": 128}
 PRODUCT = re.compile(r"v_mfma_scale_f32_(\S+)_f8f6f4 .*")
 
 
-def products(parameters: dict[str, Any], kernel: str = "dot_scaled_tile", target: str = TARGET) -> list[str]:
+def products(parameters: dict[str, Any], kernel: str = "dot_scaled_tile", target: str = TARGET, **keywords: Any) -> list[str]:
     """The scaled instructions of the kernel's code, which is also run with all checks and compared with the reference."""
-    verdict = verify(load(kernel), parameters, target, checks="all")
+    verdict = verify(load(kernel), parameters, target, checks="all", keywords=keywords)
     assert verdict.ok and verdict.artifact is not None, verdict
     return [found.group() for found in PRODUCT.finditer(str(verdict.artifact.text))]
+
+
+def shapes(found: list[str]) -> set[str]:
+    return {shape for product in found for shape in PRODUCT.findall(product)}
 
 
 @pytest.mark.parametrize("a", CODES)
@@ -36,7 +40,18 @@ def test_each_pair_of_formats_is_named_by_its_codes(a: str, b: str) -> None:
     ({"m": 64, "n": 16, "k": 256}, "16x16x128"),
 ])  # fmt: skip
 def test_the_instruction_follows_from_the_sizes(sizes: dict[str, Any], shape: str) -> None:
-    assert {PRODUCT.match(found)[1] for found in products(sizes | {"a_format": "e4m3", "b_format": "e2m1"})} == {shape}  # type: ignore[index]
+    assert shapes(products(sizes | {"a_format": "e4m3", "b_format": "e2m1"})) == {shape}
+
+
+@pytest.mark.parametrize(("rows", "shape"), [(16, "16x16x128"), (32, "32x32x64")])
+@pytest.mark.parametrize("side", [32, 64])  # of which 16x16x128 and 32x32x64 cost least
+def test_the_instruction_has_the_rows_that_were_asked_for(side: int, rows: int, shape: str) -> None:
+    found = products({"m": side, "n": side, "k": 128}, matrix_instr_nonkdim=rows)
+    assert shapes(found) == {shape}
+
+
+def test_a_tile_with_fewer_rows_than_were_asked_for_has_no_such_instruction() -> None:
+    assert products({"m": 16, "n": 16, "k": 128}, matrix_instr_nonkdim=32) == []
 
 
 @pytest.mark.parametrize("parameters", [

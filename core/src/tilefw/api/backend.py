@@ -59,8 +59,9 @@ class Backend(ABC):
         """What is served, natively or by expansion."""
         return self.target.capabilities
 
-    def takes_scaled_dot(self, op: DotScaledOp) -> bool:
-        """Whether the backend lowers this product with scales; all or none (`scaled_dots`) where a backend does not say."""
+    def takes_scaled_dot(self, op: DotScaledOp, options: CompileOptions) -> bool:
+        """Whether the backend lowers this product with scales under these options; all or none (`scaled_dots`) where a backend does
+        not say."""
         return self.scaled_dots
 
     @abstractmethod

@@ -74,11 +74,11 @@ class SimtBackend(MachineBackend):
         """Passes on machine code after selection (`assign_registers`, hazards); none for virtual instruction sets."""
         return ()
 
-    def takes_scaled_dot(self, op: DotScaledOp) -> bool:
+    def takes_scaled_dot(self, op: DotScaledOp, options: CompileOptions) -> bool:
         """Whether a matrix atom of the chip has scales and serves the formats and sizes."""
         from tilefw.simt.lower.dot import takes_scaled_dot
 
-        return takes_scaled_dot(op, self.chip(CompileOptions()).description)
+        return takes_scaled_dot(op, self.chip(options).description)
 
     def pipeline(self, options: CompileOptions) -> Sequence[ModulePass]:
         """The kit's passes to lane IR (`tilefw.simt.passes`), lane to machine, then the chip's own `machine_passes`."""

@@ -209,14 +209,14 @@ class _Run:
         work = Compilation(self.source, self.target, clock=self.clock)
         self.module = work.build()  # which stays as it is, for the reference
         bound = launch_of(info, self.instance.values, self.launch.grid)
-        simple = work.simplify(self.module.clone(), bound)
+        request = options.resolve(
+            self.asked.keywords, info, facts=facts_of(info, self.instance.values), launch=bound, keep_levels=self.asked.keep_levels
+        )
+        simple = work.simplify(self.module.clone(), request)
         with self.clock.stage("requirements"):
             self.fields["required"] = required(simple, bound) | self.spec.requires(self.parameters)
         if self.asked.admit is not None:
             self.asked.admit(self.fields["required"])
-        request = options.resolve(
-            self.asked.keywords, info, facts=facts_of(info, self.instance.values), launch=bound, keep_levels=self.asked.keep_levels
-        )
         if self.asked.stop_after == "lower":
             work.lower(simple, request)
         if self.asked.stop_after in ("verify", "lower"):

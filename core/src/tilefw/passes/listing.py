@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from xdsl.passes import ModulePass
@@ -31,7 +32,8 @@ def steps(backend: Backend, options: CompileOptions) -> list[PipelineStep]:
     """Every step from the front end's tile IR to bytes, in order."""
     found: list[PipelineStep] = []
     level = "tile"
-    for each in (*default_passes(takes_scaled_dot=backend.takes_scaled_dot), *backend.pipeline(options)):
+    takes = partial(backend.takes_scaled_dot, options=options)
+    for each in (*default_passes(takes_scaled_dot=takes), *backend.pipeline(options)):
         level = getattr(each, "level", level)
         found.append(PipelineStep(each.name, level, summary_of(type(each)), each))
     found += [PipelineStep(name, "program", summary) for name, summary in backend.program_steps]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tilefw.api.artifact import Artifact
 from tilefw.api.backend import CompileOptions
 from tilefw.api.errors import KernelError
 from tilefw.api.garbage_collection import paused
-from tilefw.api.launch import LaunchArguments
 from tilefw.runtime import config
 from tilefw.runtime.arguments.bound_launch import stated_launch
 from tilefw.runtime.bug_guard import guarded
@@ -71,7 +71,7 @@ def compile_source(
         if found is not None:
             return CompiledArtifact(found[0], work.clock.seconds, found[1])
     with paused():
-        return work.finish(work.simplify(work.build(), request.launch), request, assemble)
+        return work.finish(work.simplify(work.build(), request), request, assemble)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +91,14 @@ class Compilation:
         with self.clock.stage("front end"), self._guarded("the front end"):
             return self.source.build()
 
-    def simplify(self, module: ModuleOp, launch: LaunchArguments | None) -> ModuleOp:
-        """The same module as the default passes leave it, for one `launch` only where it is given; nothing of the target's runs."""
+    def simplify(self, module: ModuleOp, request: CompileOptions) -> ModuleOp:
+        """The same module as the default passes leave it, for one launch only where the request has it; no pass of the target's
+        runs."""
         with self.clock.stage("passes"), self._guarded("a pass", module):
             from tilefw.passes.pipeline import default_passes
 
-            run_passes(module, default_passes(launch, self.target.backend.takes_scaled_dot), self.target.name, self.watch)
+            takes = partial(self.target.backend.takes_scaled_dot, options=request)
+            run_passes(module, default_passes(request.launch, takes), self.target.name, self.watch)
         return module
 
     def lower(self, module: ModuleOp, request: CompileOptions) -> dict[str, str]:

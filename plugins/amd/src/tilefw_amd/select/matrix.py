@@ -90,16 +90,15 @@ def _served(isa: InstructionSet) -> tuple[MatrixAtom, ...]:
 
 
 def of_rows(isa: InstructionSet, rows: int) -> tuple[MatrixAtom, ...]:
-    """The atoms with so many rows, those of the types for which there is no such one, and those with scales, which nothing else
-    would serve; all of them for 0."""
+    """The atoms with so many rows, and those of the types for which there is no such one; all of them for 0."""
     if not rows:
         return atoms(isa)
     served = {_types(atom) for atom in atoms(isa) if atom.m == rows}
-    return tuple(atom for atom in atoms(isa) if atom.m == rows or atom.scales or _types(atom) not in served)
+    return tuple(atom for atom in atoms(isa) if atom.m == rows or _types(atom) not in served)
 
 
 def _types(atom: MatrixAtom) -> tuple[str, ...]:
-    return atom.a, atom.b, atom.d, atom.precision
+    return atom.a, atom.b, atom.d, atom.precision, "scales" if atom.scales else ""
 
 
 def multiply(
