@@ -1,7 +1,8 @@
 """A test that passes has asserted something: one whose assertions are all in loops that did not run is a failure.
 
-Which tests that may happen to is found in their text. Only those are watched while they run, and only until the first of their
-assertions is reached.
+Which tests that may happen to is found in their text. Where pytest rewrites the assertions of a file, those tests also get marks
+(oracles/assertion_marks.py), which cost nothing. Where a file was not rewritten, a trace looks for the first assertion; under it
+all code runs four times slower.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import sys
 from collections.abc import Generator, Iterator
 from functools import cache
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
+
+from oracles import assertion_marks
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -21,17 +24,25 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _CHECKS = ("assert", "raises", "warns", "fail", "check")
 
 
-@cache
-def looped(path: str) -> dict[str, frozenset[int]]:
-    """The tests of a file whose assertions are all in loops, by name, with the lines of those assertions."""
-    with open(path, encoding="utf-8") as file:
-        module = ast.parse(file.read(), path)
+def _looped(module: ast.Module) -> dict[str, tuple[ast.stmt, list[ast.stmt | ast.expr]]]:
+    """The tests of a file whose assertions are all in loops, by name: the function, and those assertions."""
     functions = {node.name: node for node in ast.walk(module) if isinstance(node, _FUNCTIONS)}
     asserting = {name for name, node in functions.items() if not name.startswith("test_") and _raises(node)}
     tests = {name: list(_assertions(node, asserting, False)) for name, node in functions.items() if name.startswith("test_")}
     return {
-        name: frozenset(line for node, _ in found for line in range(node.lineno, (node.end_lineno or node.lineno) + 1))
+        name: (functions[name], [node for node, _ in found])
         for name, found in tests.items() if found and all(in_loop for _, in_loop in found)
+    }
+
+
+@cache
+def looped(path: str) -> dict[str, frozenset[int]]:
+    """The tests of a file whose assertions are all in loops, by name, with the lines of those assertions."""
+    with open(path, encoding="utf-8") as file:
+        found = _looped(ast.parse(file.read(), path))
+    return {
+        name: frozenset(line for node in nodes for line in range(node.lineno, (node.end_lineno or node.lineno) + 1))
+        for name, (_, nodes) in found.items()
     }
 
 
@@ -52,36 +63,79 @@ def _checks(call: ast.Call, asserting: set[str]) -> bool:
     return name in asserting or name.lstrip("_").startswith(_CHECKS)
 
 
-class _Watch:
-    """Whether one of `lines` of a function is reached, by a trace that ends there."""
+class _Watch(Protocol):
+    """Whether one of the assertions of a test is reached from `start` to `stop`."""
+
+    reached: bool
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+class _Marks:
+    """Told by the marks in the function."""
+
+    def __init__(self, module: dict[str, Any]) -> None:
+        self._module = module
+        self.reached = False
+
+    def start(self) -> None:
+        self._module[assertion_marks.REACHED] = False
+
+    def stop(self) -> None:
+        self.reached = self._module[assertion_marks.REACHED]
+
+
+class _Trace:
+    """Told by a trace of the function's lines, which ends at the first assertion."""
 
     def __init__(self, path: str, name: str, lines: frozenset[int]) -> None:
         self._function, self._lines = (path, name), lines
         self.reached = False
 
-    def call(self, frame: FrameType, event: str, argument: Any) -> Any:
-        return self.line if (frame.f_code.co_filename, frame.f_code.co_name) == self._function else None
+    def start(self) -> None:
+        sys.settrace(self._call)
 
-    def line(self, frame: FrameType, event: str, argument: Any) -> Any:
+    def stop(self) -> None:
+        sys.settrace(None)
+
+    def _call(self, frame: FrameType, event: str, argument: Any) -> Any:
+        return self._line if (frame.f_code.co_filename, frame.f_code.co_name) == self._function else None
+
+    def _line(self, frame: FrameType, event: str, argument: Any) -> Any:
         if event == "line" and frame.f_lineno in self._lines:
             self.reached = True
             sys.settrace(None)
             return None
-        return self.line
+        return self._line
+
+
+def _watch(test: pytest.Function) -> _Watch | None:
+    """None for a test that cannot but assert, and where a debugger or a measurement of coverage has the trace."""
+    path, name = str(test.path), test.originalname
+    lines = looped(path).get(name)
+    if lines is None:
+        return None
+    if name in vars(test.module).get(assertion_marks.MARKED, ()):
+        return _Marks(vars(test.module))
+    return _Trace(path, name, lines) if sys.gettrace() is None else None
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, None]:
-    path, name = str(pyfuncitem.path), pyfuncitem.originalname
-    lines = looped(path).get(name)
-    if lines is None or sys.gettrace() is not None:  # a debugger or a measurement of coverage has the trace
+    watch = _watch(pyfuncitem)
+    if watch is None:
         yield
         return
-    watch = _Watch(path, name, lines)
-    sys.settrace(watch.call)
+    watch.start()
     try:
         outcome = yield
     finally:
-        sys.settrace(None)
+        watch.stop()
     if outcome.excinfo is None and not watch.reached:
+        name = pyfuncitem.originalname
         outcome.force_exception(AssertionError(f"{name} asserted nothing: all its assertions are in loops, and none of them ran"))
+
+
+assertion_marks.install(_looped)

@@ -6,8 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tree import ROOT
 
+from oracles import assertion_marks
 from oracles.asserting import looped
 
 TESTS = '''
@@ -47,6 +49,18 @@ def test_raises():
         with pytest.raises(error):
             raise error
 
+def test_in_a_block():
+    """The assertion stands below an else, a handler and a with."""
+    for item in (0, 1):
+        if item:
+            pass
+        else:
+            try:
+                raise KeyError
+            except KeyError:
+                with pytest.raises(ZeroDivisionError):
+                    1 / item
+
 def test_sure(items=()):
     assert items == ()
     for item in items:
@@ -55,11 +69,21 @@ def test_sure(items=()):
 FAIL = {"test_items[items0]", "test_calls[items0]", "test_while", "test_raises"}
 
 
-def test_tests_whose_loops_did_not_run_fail(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["rewrite", "plain"], ids=["marked", "traced"])
+def test_tests_whose_loops_did_not_run_fail(way: str, tmp_path: Path) -> None:
     file = tmp_path / "test_loops.py"
     file.write_text(TESTS)
-    assert looped(str(file)).keys() == {"test_items", "test_calls", "test_drawn", "test_while", "test_raises"}
-    command = [sys.executable, "-m", "pytest", "-q", "-rf", "-p", "no:cacheprovider", "-p", "oracles.asserting", str(file)]
+    assert looped(str(file)).keys() == {
+        "test_items", "test_calls", "test_drawn", "test_while", "test_raises", "test_in_a_block",
+    }
+    options = ["-q", "-rf", "-p", "no:cacheprovider", "-p", "oracles.asserting", f"--assert={way}"]
+    command = [sys.executable, "-m", "pytest", *options, str(file)]
     done = subprocess.run(command, capture_output=True, text=True, env={"PATH": "", "PYTHONPATH": str(ROOT)}, cwd=tmp_path)
     failed = {line.partition("::")[2].partition(" ")[0] for line in done.stdout.splitlines() if line.startswith("FAILED")}
-    assert failed == FAIL and f"{len(FAIL)} failed, 4 passed" in done.stdout, done.stdout
+    assert failed == FAIL and f"{len(FAIL)} failed, 5 passed" in done.stdout, done.stdout
+
+
+def test_the_tests_of_this_tree_are_marked_and_not_traced() -> None:
+    for name in ("this test itself",):
+        assert name and "test_the_tests_of_this_tree_are_marked_and_not_traced" in globals()[assertion_marks.MARKED]
+        assert globals()[assertion_marks.REACHED] and sys.gettrace() is None
