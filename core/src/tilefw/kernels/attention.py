@@ -13,9 +13,9 @@ import numpy as np
 
 import tilefw
 import tilefw.language as tl
-from tilefw.api.errors import UsageError
 from tilefw.api.integers import ceil_div
 from tilefw.kernels import formats, inputs, operands
+from tilefw.kernels.attention_sight import keys_in_sight, refuse_bad_heads
 from tilefw.kernels.spec import Buffer, KernelSpec, Launch, Parameters
 
 LOG2_E = tl.constexpr(1.4426950408889634)
@@ -84,11 +84,7 @@ def attention(
     total = tl.zeros([BLOCK_M], dtype=tl.float32)
     acc = tl.zeros([BLOCK_M, BLOCK_D], dtype=tl.float32)
     past = keys - queries
-    full = keys // BLOCK_N * BLOCK_N  # keys of whole blocks
-    end = keys
-    if CAUSAL:
-        full = min(full, (first + past + 1) // BLOCK_N * BLOCK_N)
-        end = min(end, first + BLOCK_M + past)
+    full, end = keys_in_sight(first, past, keys, CAUSAL, BLOCK_M, BLOCK_N)
     base2 = scale * LOG2_E  # powers of two are what chips have
     acc, peak, total = attend(
         q, k_base, v_base, acc, peak, total, query, stride_kn, stride_vn, head_size, keys, past, base2, 0, full,
@@ -103,18 +99,6 @@ def attention(
     tl.store(lse_ptr + tl.program_id(1) * queries + query, (peak + tl.log2(total)) * LN_2, mask=query < queries)
 
 
-def _refuse_bad_heads(p: Parameters) -> None:
-    if p["heads"] % p["kv_heads"]:
-        raise UsageError(
-            f"attention: {p['heads']} heads share {p['kv_heads']} of keys", code="TFW0942", note="kv_heads divides heads",
-        )
-    if p["causal"] and p["queries"] > p["keys"]:
-        raise UsageError(
-            f"attention: {p['queries']} queries over {p['keys']} keys", code="TFW0942",
-            note="causal queries are the last of the keys, so there cannot be more queries than keys",
-        )
-
-
 def _operand(p: Parameters, rng: np.random.Generator, heads: int, length: int) -> Buffer:
     """(batch, heads, length, head size), with heads or positions further out in memory."""
     batch, size = p["batch"], p["head_size"]
@@ -125,7 +109,7 @@ def _operand(p: Parameters, rng: np.random.Generator, heads: int, length: int) -
 
 
 def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
-    _refuse_bad_heads(p)
+    refuse_bad_heads("attention", p)
     q = _operand(p, rng, p["heads"], p["queries"])
     k, v = (_operand(p, rng, p["kv_heads"], p["keys"]) for _ in range(2))
     out = inputs.empty((p["batch"], p["heads"], p["queries"], p["head_size"]), p["dtype"])

@@ -14,9 +14,9 @@ import numpy as np
 
 import tilefw
 import tilefw.language as tl
-from tilefw.api.errors import UsageError
 from tilefw.api.integers import ceil_div
 from tilefw.kernels import formats, inputs
+from tilefw.kernels.attention_sight import keys_in_sight, refuse_bad_heads
 from tilefw.kernels.spec import Buffer, KernelSpec, Launch, Parameters
 
 LOG2_E = tl.constexpr(1.4426950408889634)
@@ -80,11 +80,7 @@ def fp8_attention(
     total = tl.zeros([BLOCK_M], dtype=tl.float32)
     acc = tl.zeros([BLOCK_M, BLOCK_D], dtype=tl.float32)
     past = keys - queries
-    full = keys // BLOCK_N * BLOCK_N  # keys of whole blocks
-    end = keys
-    if CAUSAL:
-        full = min(full, (first + past + 1) // BLOCK_N * BLOCK_N)
-        end = min(end, first + BLOCK_M + past)
+    full, end = keys_in_sight(first, past, keys, CAUSAL, BLOCK_M, BLOCK_N)
     base2 = scale * LOG2_E * (tl.load(q_scale_ptr + head) * tl.load(k_scale_ptr + shared))  # powers of two are what chips have
     acc, peak, total = attend(
         q, k_base, v_base, acc, peak, total, query, keys, head_size, past, base2, 0, full,
@@ -99,20 +95,8 @@ def fp8_attention(
     tl.store(lse_ptr + head * queries + query, (peak - LIFT + tl.log2(total)) * LN_2, mask=query < queries)
 
 
-def _refuse_bad_heads(p: Parameters) -> None:
-    if p["heads"] % p["kv_heads"]:
-        raise UsageError(
-            f"fp8_attention: {p['heads']} heads share {p['kv_heads']} of keys", code="TFW0942", note="kv_heads divides heads",
-        )
-    if p["causal"] and p["queries"] > p["keys"]:
-        raise UsageError(
-            f"fp8_attention: {p['queries']} queries over {p['keys']} keys", code="TFW0942",
-            note="causal queries are the last of the keys, so there cannot be more queries than keys",
-        )
-
-
 def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
-    _refuse_bad_heads(p)
+    refuse_bad_heads("fp8_attention", p)
     few, many, size = (p["batch"], p["kv_heads"]), (p["batch"], p["heads"]), p["head_size"]
     shapes = {"q": (*many, p["queries"], size), "k": (*few, p["keys"], size), "v": (*few, size, p["keys"])}
     arguments = {f"{name}_ptr": inputs.draw(rng, p["inputs"], shape, p["dtype"]) for name, shape in shapes.items()}
