@@ -227,7 +227,7 @@ CASES = [
         _tile(32, 32, 32),
         (2, 2),
         _matmul(50, 48, 96, F16, F16, pad=16),
-        variants=_edges(((17, 16, 16), (32, 32, 32), (32, 16, 64), (9, 32, 160)), F16, F16),
+        variants=_edges(((17, 16, 16), (32, 32, 32), (32, 16, 64), (9, 32, 160), (9, 16, 0)), F16, F16),
     ),
     *(
         Case(
@@ -239,6 +239,8 @@ CASES = [
             _matmul(64, 64, 160, F16, F16),
             num_stages=stages,
             fast=stages == 4,
+            # waves without a row for some of their loads, fewer blocks of k than stages, and no term of a sum
+            variants=_edges(((9, 64, 160), (17, 16, 16), (9, 32, 48), (32, 64, 64), (5, 16, 0)), F16, F16),
         )
         for stages in (1, 2, 4)
     ),

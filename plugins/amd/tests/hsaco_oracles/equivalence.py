@@ -2,9 +2,10 @@
 
 A barrier is idle when what it alone orders cannot conflict. That is, on its one side, everything since the barriers before it, and
 on the other everything up to the barriers behind it: at most reads of a space on both sides together, or accesses on one side
-alone. For LDS a barrier before it counts only where a wait for lgkmcnt(0) stands right before that, as accesses that are still
-under way pass a barrier; those of global memory are made in the order of their issue within a workgroup (AMDGPUUsage, "Memory
-Model gfx942", which is gfx950's too). Atomics on memory count as writes, and so does anything that this file does not know.
+alone. For LDS a barrier before it counts only where waits have left none of its accesses under way (lgkmcnt(0), and vmcnt(0) in
+code that loads straight to LDS), as those pass a barrier; those of global memory are made in the order of their issue within a
+workgroup (AMDGPUUsage, "Memory Model gfx942", which is gfx950's too). Atomics on memory count as writes, and so does anything that
+this file does not know.
 
 A wait is idle when on no way to it more is under way than its count lets through, or when what a weaker one lets through besides is
 waited for elsewhere before anything touches it (`under_way`). A write-back is idle when no store comes before

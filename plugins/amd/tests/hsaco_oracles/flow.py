@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+
+from tilefw.testing.control_flow import ControlFlowGraph
 
 _LINE = re.compile(r"^\s*(?P<opcode>(?:s|v|ds|global|t?buffer|flat|scratch)_\w+)\s*(?P<operands>[^;]*?)\s*(?:;.*)?$")
 _LABEL = re.compile(r"^(?P<name>[.\w$]+):")
@@ -31,11 +34,6 @@ class Node:
     @property
     def barrier(self) -> bool:
         return self.opcode == "s_barrier"
-
-    @property
-    def drains(self) -> bool:
-        """Whether it waits for all LDS accesses of the wave."""
-        return self.opcode == "s_waitcnt" and "lgkmcnt(0)" in self.operands
 
     @property
     def effects(self) -> frozenset[Effect]:
@@ -66,52 +64,39 @@ class Node:
         return 2 if self.opcode.startswith(_SCALAR_MEMORY) else int(self.opcode.startswith(("ds_", "flat_")))
 
 
-class Flow:
+class Flow(ControlFlowGraph[Node]):
     """The instructions of a file with one entry, and which follow which."""
 
     def __init__(self, text: str) -> None:
-        self.nodes: list[Node] = []
+        nodes: list[Node] = []
         labels: dict[str, int] = {}
         for number, line in enumerate(text.splitlines(), 1):
             if label := _LABEL.match(line):
-                labels[label["name"]] = len(self.nodes)
+                labels[label["name"]] = len(nodes)
             elif match := _LINE.match(line):
-                self.nodes.append(Node(number, match["opcode"], match["operands"]))
-        self.computed = any(node.opcode.startswith(_COMPUTED) for node in self.nodes)
-        self.after = [self._following(i, labels) for i in range(len(self.nodes))]
-        self.before: list[list[int]] = [[] for _ in self.nodes]
-        for i, following in enumerate(self.after):
-            for j in following:
-                self.before[j].append(i)
-
-    def _following(self, index: int, labels: dict[str, int]) -> list[int]:
-        node = self.nodes[index]
-        targets = [labels[node.operands]] if node.opcode.startswith(("s_branch", "s_cbranch")) else []
-        if node.opcode not in (*_ENDS, "s_branch") and index + 1 < len(self.nodes):
-            targets.append(index + 1)
-        return [t for t in targets if t < len(self.nodes)]
-
-    def at(self, line: int) -> int:
-        return next(i for i, node in enumerate(self.nodes) if node.line == line)
+                nodes.append(Node(number, match["opcode"], match["operands"]))
+        self.computed = any(node.opcode.startswith(_COMPUTED) for node in nodes)
+        super().__init__(nodes, lambda place: _following(nodes[place], place, labels))
 
     def orders(self, index: int, space: str) -> bool:
-        """Whether it is a barrier that orders all earlier accesses to the space: of LDS, with a wait for them right before it."""
-        if not self.nodes[index].barrier or space == "global":
-            return self.nodes[index].barrier
-        return index > 0 and self.before[index] == [index - 1] and self.nodes[index - 1].drains
+        """Whether it is a barrier that orders all earlier accesses to the space: of LDS, with waits for them before it."""
+        barrier = self.nodes[index].barrier
+        return barrier and (space == "global" or all(self.drained(index, counter) for counter in self._counters_of_lds))
 
-    def walk(self, start: int, edges: list[list[int]], stop: Callable[[int], bool]) -> Iterator[int]:
-        """Every instruction met from `start` (left out) along `edges`, up to and with those where `stop` holds."""
-        seen: set[int] = set()
-        open_ends = list(edges[start])
-        while open_ends:
-            index = open_ends.pop()
-            if index in seen:
-                continue
-            seen.add(index)
-            yield index
-            if not stop(index):
-                open_ends += edges[index]
+    @cached_property
+    def _counters_of_lds(self) -> tuple[str, ...]:
+        """The counters of accesses of LDS: loads straight to it are in that of global memory."""
+        return ("lgkmcnt", "vmcnt") if any(node.to_lds for node in self.nodes) else ("lgkmcnt",)
+
+    def drained(self, index: int, counter: str) -> bool:
+        """Whether a wait right before it, or with nothing between that the counter counts, has left none under way."""
+        while self.before[index] == [index - 1]:
+            index -= 1
+            if self.nodes[index].limits.get(counter) == 0:
+                return True
+            if self.nodes[index].begins(counter):
+                return False
+        return False
 
     def most(self, counter: str) -> list[int]:
         """Before each instruction, how many may be under way at most; below zero where nothing leads."""
@@ -126,3 +111,10 @@ class Flow:
                     found[following] = behind
                     work.append(following)
         return found
+
+
+def _following(node: Node, place: int, labels: dict[str, int]) -> Iterator[int]:
+    if node.opcode.startswith(("s_branch", "s_cbranch")):
+        yield labels[node.operands]
+    if node.opcode not in (*_ENDS, "s_branch"):
+        yield place + 1

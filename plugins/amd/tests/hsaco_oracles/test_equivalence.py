@@ -18,6 +18,12 @@ _IDLE = {
     "two in a row behind a store":
         "global_store_dword v0, v1, s[0:1]\n s_or_b64 exec, exec, s[2:3]\n s_barrier\n s_barrier ; here\n"
         " global_atomic_add v2, v3, s[0:1]\n s_endpgm",
+    "an older access, waited for some instructions before the barrier that orders it":
+        "ds_write_b32 v0, v1\n s_waitcnt lgkmcnt(0)\n v_mov_b32_e32 v2, 0\n s_barrier\n s_barrier ; here\n ds_read_b32 v4, v5\n"
+        " s_endpgm",
+    "a load to shared memory that a barrier has ordered":
+        "global_load_lds_dword v[0:1], off\n s_waitcnt vmcnt(0) lgkmcnt(0)\n s_barrier\n s_barrier ; here\n ds_read_b32 v2, v3\n"
+        " s_endpgm",
     "an older access that a barrier has ordered":
         "ds_write_b32 v0, v1\n s_waitcnt lgkmcnt(0)\n s_barrier\n global_load_dword v2, v3, s[0:1]\n s_barrier ; here\n"
         " ds_read_b32 v4, v5\n s_endpgm",
@@ -30,6 +36,11 @@ _BUSY = {
     "global memory": "global_store_dword v0, v1, s[0:1]\n s_barrier ; here\n global_load_dword v2, v3, s[0:1]\n s_endpgm",
     "an atomic behind a load": "global_load_dword v0, v1, s[0:1]\n s_barrier ; here\n global_atomic_add v2, v3, s[0:1]\n s_endpgm",
     "a load to shared memory": "global_load_lds_dword v[0:1], off\n s_barrier ; here\n ds_read_b32 v2, v3\n s_endpgm",
+    "a load to shared memory that passes a barrier":
+        "global_load_lds_dword v[0:1], off\n s_waitcnt lgkmcnt(0)\n s_barrier\n s_waitcnt vmcnt(0)\n s_barrier ; here\n"
+        " ds_read_b32 v2, v3\n s_endpgm",
+    "a write behind the wait for others":
+        "s_waitcnt lgkmcnt(0)\n ds_write_b32 v0, v1\n s_barrier\n s_barrier ; here\n ds_read_b32 v2, v3\n s_endpgm",
     "a flat store": "flat_store_dword v[0:1], v2\n s_barrier ; here\n ds_read_b32 v2, v3\n s_endpgm",
     "around a loop":
         ".LBB0_1:\n ds_read_b32 v0, v1\n s_waitcnt lgkmcnt(0)\n s_barrier ; here\n s_cbranch_scc1 .LBB0_2\n ds_write_b32 v2, v3\n"

@@ -8,12 +8,13 @@ the barriers behind it cannot conflict: at most reads of a space on both sides o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from oracles.site import Site
 from ptx_oracles.known_bits import same_value
 from ptx_oracles.thread_bits import repeated_store
+from tilefw.testing.control_flow import ControlFlowGraph
 
 _LINE = re.compile(r"^\s*(?:@(?P<guard>!?%\w+)\s+)?(?P<opcode>[a-z][\w.:]*)\s*(?P<operands>[^;]*);\s*$")
 _LABEL = re.compile(r"^\s*(?P<name>\$?\w+):\s*$")
@@ -36,51 +37,27 @@ class _Node:
         return self.opcode.startswith(("bar.sync", "barrier.sync"))
 
 
-class Flow:
+Flow = ControlFlowGraph[_Node]
+
+
+def flow_of(ptx: str) -> Flow:
     """The instructions of a file with one entry, and which follow which."""
+    nodes: list[_Node] = []
+    labels: dict[str, int] = {}
+    for number, text in enumerate(ptx.splitlines(), 1):
+        line = text.split("//")[0]
+        if label := _LABEL.match(line):
+            labels[label["name"]] = len(nodes)
+        elif (match := _LINE.match(line)) and not match["opcode"].startswith("ld.param"):
+            nodes.append(_Node(number, match["guard"] is not None, match["opcode"], match["operands"].strip()))
+    return ControlFlowGraph(nodes, lambda place: _following(nodes[place], place, labels))
 
-    def __init__(self, ptx: str) -> None:
-        self.nodes: list[_Node] = []
-        labels: dict[str, int] = {}
-        for number, text in enumerate(ptx.splitlines(), 1):
-            line = text.split("//")[0]
-            if label := _LABEL.match(line):
-                labels[label["name"]] = len(self.nodes)
-            elif (match := _LINE.match(line)) and not match["opcode"].startswith("ld.param"):
-                self.nodes.append(_Node(number, match["guard"] is not None, match["opcode"], match["operands"].strip()))
-        self.after = [self._following(i, labels) for i in range(len(self.nodes))]
-        self.before: list[list[int]] = [[] for _ in self.nodes]
-        for i, following in enumerate(self.after):
-            for j in following:
-                self.before[j].append(i)
 
-    def _following(self, index: int, labels: dict[str, int]) -> list[int]:
-        node = self.nodes[index]
-        leaves = node.opcode.split(".")[0] in ("bra", "ret", "exit")
-        targets = [labels[node.operands]] if node.opcode.startswith("bra") else []
-        if (not leaves or node.guard) and index + 1 < len(self.nodes):
-            targets.append(index + 1)
-        return [t for t in targets if t < len(self.nodes)]
-
-    def at(self, line: int) -> int:
-        return next(i for i, node in enumerate(self.nodes) if node.line == line)
-
-    def walk(self, start: int, edges: list[list[int]], stop: Callable[[_Node], bool]) -> Iterator[int | None]:
-        """Every instruction met from `start` (left out) along `edges`, up to and with those where `stop` holds; None at an end."""
-        seen: set[int] = set()
-        open_ends = list(edges[start])
-        if not open_ends:
-            yield None
-        while open_ends:
-            index = open_ends.pop()
-            if index in seen:
-                continue
-            seen.add(index)
-            yield index
-            if not stop(self.nodes[index]):
-                if not edges[index]:
-                    yield None
-                open_ends += edges[index]
+def _following(node: _Node, place: int, labels: dict[str, int]) -> Iterator[int]:
+    if node.opcode.startswith("bra"):
+        yield labels[node.operands]
+    if node.guard or node.opcode.split(".")[0] not in ("bra", "ret", "exit"):
+        yield place + 1
 
 
 def proof(ptx: str, site: Site) -> str:
@@ -91,7 +68,7 @@ def proof(ptx: str, site: Site) -> str:
         return repeated_store(ptx, site)
     if site.kind not in ("wait", "weaken", "barrier"):
         return ""
-    flow = Flow(ptx)
+    flow = flow_of(ptx)
     index = flow.at(site.line)
     if site.kind == "barrier":
         return _idle_barrier(flow, index)
@@ -103,38 +80,38 @@ def proof(ptx: str, site: Site) -> str:
 
 
 def _covered_before(flow: Flow, index: int) -> bool:
-    count = flow.nodes[index].wait
-
-    def strict(node: _Node) -> bool:
-        return node.wait is not None and not node.guard and node.wait <= count
-
-    def stops(node: _Node) -> bool:
-        return strict(node) or node.opcode == "cp.async.commit_group"
-
-    met = list(flow.walk(index, flow.before, stops))
-    return all(i is not None and (strict(flow.nodes[i]) or not stops(flow.nodes[i])) for i in met)
+    return _covered(flow, index, flow.before, lambda node: node.opcode == "cp.async.commit_group")
 
 
 def _covered_after(flow: Flow, index: int) -> bool:
-    count = flow.nodes[index].wait
+    return _covered(
+        flow, index, flow.after,
+        lambda node: node.barrier or _effect(node) is not None or node.opcode.startswith("cp.async.commit"),
+    )
 
-    def strict(node: _Node) -> bool:
+
+def _covered(flow: Flow, index: int, edges: Sequence[Sequence[int]], ends: Callable[[_Node], bool]) -> bool:
+    """Whether every way from a wait along `edges` meets one at least as strict, with nothing before it that `ends` the search."""
+    count = flow.nodes[index].wait
+    assert count is not None
+
+    def strict(i: int) -> bool:
+        node = flow.nodes[i]
         return node.wait is not None and not node.guard and node.wait <= count
 
-    def stops(node: _Node) -> bool:
-        return strict(node) or node.barrier or _effect(node) is not None or node.opcode.startswith("cp.async.commit")
+    def stops(i: int) -> bool:
+        return strict(i) or ends(flow.nodes[i])
 
-    met = list(flow.walk(index, flow.after, stops))
-    return all(i is not None and (strict(flow.nodes[i]) or not stops(flow.nodes[i])) for i in met)
+    met = flow.walk(index, edges, stops)
+    return not flow.reaches_end(index, edges, stops) and all(strict(i) or not stops(i) for i in met)
 
 
 def _idle_barrier(flow: Flow, index: int) -> str:
     sides = []
     for edges in (flow.before, flow.after):
         effects = set()
-        for i in flow.walk(index, edges, lambda node: node.barrier):
-            if i is not None:
-                effects |= _effects(flow, i)
+        for i in flow.walk(index, edges, lambda i: flow.nodes[i].barrier):
+            effects |= _effects(flow, i)
         sides.append(effects)
     earlier, later = sides
     for space in ("shared", "global"):
