@@ -29,11 +29,13 @@ def matmul(block: Block, warps: int, stages: int = 3, ragged: bool = False, **mo
     return Work("matmul", {"m": 2 * m + over, "n": 2 * n, "k": 8 * k + over, **options}, label=f"matmul {name}")
 
 
-def attention(head: int, block: tuple[int, int], warps: int, causal: bool, queries: int = 256, keys: int = 512) -> Work:
+def attention(
+    head: int, block: tuple[int, int], warps: int, causal: bool, queries: int = 256, keys: int = 512, kernel: str = "attention"
+) -> Work:
     m, n = block
     options = {"head_size": head, "causal": causal, "block_m": m, "block_n": n, "num_warps": warps}
-    label = f"attention head {head}, {m}x{n}, {warps} warps{', causal' if causal else ''}"
-    return Work("attention", {"heads": 1, "queries": queries, "keys": keys, **options}, label=label)
+    label = f"{kernel} head {head}, {m}x{n}, {warps} warps{', causal' if causal else ''}"
+    return Work(kernel, {"heads": 1, "queries": queries, "keys": keys, **options}, label=label)
 
 
 def scaled_matmul(block: Block, formats: tuple[str, str], warps: int, stages: int = 2) -> Work:
@@ -56,13 +58,13 @@ def matmuls() -> Iterator[Work]:
     yield matmul((64, 64, 32), 4, dtype="fp32", input_precision="ieee")
 
 
-def attentions() -> Iterator[Work]:
+def attentions(kernel: str = "attention") -> Iterator[Work]:
     for head, block in product((32, 64, 128), ATTENTION_BLOCKS):
-        yield attention(head, block, 4, causal=False)
+        yield attention(head, block, 4, causal=False, kernel=kernel)
     for block in ATTENTION_BLOCKS:
-        yield attention(64, block, 8, causal=False)
+        yield attention(64, block, 8, causal=False, kernel=kernel)
     for head in (32, 64, 128):
-        yield attention(head, (128, 64), 4, causal=True)
+        yield attention(head, (128, 64), 4, causal=True, kernel=kernel)
 
 
 def rows() -> Iterator[Work]:
@@ -111,4 +113,4 @@ def amd_works() -> tuple[Work, ...]:
 
 
 def all_works() -> tuple[Work, ...]:
-    return (*matmuls(), *attentions(), *rows(), *every_kernel())
+    return (*matmuls(), *attentions(), *attentions("fp8_attention"), *rows(), *every_kernel())

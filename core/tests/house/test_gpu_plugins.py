@@ -43,6 +43,8 @@ ONLY = {
         "ptxas": "the vendor's assembler",
         "isa/known": "opcodes of other chips, to refuse them by name",
         "chips/latencies": "latencies that several chips share",
+        "select/eight_bits": "older chips have no conversions of 8-bit floats",
+        "select/emits": "rules name their instructions, which chips have or lack",
         "chips/versions": "the versions of PTX that targets without a page came with",
     },
 }

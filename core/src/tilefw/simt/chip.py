@@ -31,7 +31,8 @@ class LaneAccess:
 
     A load's registers are slices (of one register, in order, on a chip of `consecutive` ones), a store's may be literals and
     be anywhere (`Code.tuple`), in any register file: a slice has its class, a literal its type. Loaded elements that fill a
-    register are in the form of their type, where the chip has one (`LaneChip.forms`). Registers of 8 or 16 bits come alone. `space`
+    register are in the form of their type, where the chip has one (`LaneChip.forms`). Registers of 8 or 16 bits come alone; one of
+    16 bits in the form `w32` is two elements of 8 bits (`LaneChip.byte_pairs`). `space`
     is empty for global memory, else `shared`; `buffer` is then the allocation. The instruction is told the `buffer`, and whether it
     is `volatile` (see `Inst`). Where all is uniform (`Code.uniform` of a load's registers), one value is read for all lanes.
 
@@ -139,6 +140,8 @@ class LaneChip(ABC):
     parts of one register, aligned by `alignment`. `steps` are, by file, the numbers of registers that are worth staying below:
     where there are any, what a loop computes alike in every iteration is moved before it (`machine.hoist`).
 
+    With `byte_pairs` two consecutive elements of 8 bits are loaded at once, into the lowest bits of a packed register.
+
     `atomics` are the accesses that one call of `atomic` makes, as `kind.type`. With `cas.i32` (and `cas.i64`) alone a chip has
     all kinds of that width and narrower: the kit makes a loop of them, which goes on as long as `any_lane` has one to repeat.
     """
@@ -154,6 +157,7 @@ class LaneChip(ABC):
     uniform_classes: frozenset[str] = frozenset()
     uniform_rules: Mapping[str, Rule] = MappingProxyType({})
     consecutive: bool = False
+    byte_pairs: bool = False
     steps: Mapping[str, Sequence[int]] = MappingProxyType({})
     atomics: frozenset[str] = frozenset()
 

@@ -71,12 +71,17 @@ class MemorySelection:
         name, n = type_name(op.accessed), size_of(op.accessed)
         stored = "i8" if name == "i1" else name
         bits, width = bits_of(stored), op.width
-        narrow = bits * width < 32
+        narrow, pairs = bits * width < 32, self.chip.byte_pairs and (bits, width) == (8, 2)
         accesses, other = _Accesses.of(op, op in self.early), op.part("other")
         registers: list[Element] = []
         type = self._register_type(stored, bits if narrow else max(bits, 32))
         form = self.chip.form(type, not types.shape_of(op.accessed))
         for k in range(n // width):
+            if pairs:
+                fills = [None if other is None else self._stored(other, name, 2 * k + i) for i in range(2)]
+                fill = None if None in fills else self.chip.pack(self.code, 8, fills)  # type: ignore[arg-type]
+                registers += self.values.apart(8, self._load(accesses, k, "i32", "w32", [fill], 16, 0)[0], 2)
+                continue
             if narrow:
                 for i in range(width):
                     fill = None if other is None else self._stored(other, name, k * width + i)

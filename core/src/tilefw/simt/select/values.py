@@ -91,9 +91,9 @@ class Values:
         vector = self.vectors[value]
         bits, per = bits_of(vector.type), vector.per_register
         count = vector.count(chunk)
-        return [e for k, r in enumerate(piece.packed) for e in self._apart(bits, r, min(per, count - k * per))]
+        return [e for k, r in enumerate(piece.packed) for e in self.apart(bits, r, min(per, count - k * per))]
 
-    def _apart(self, bits: int, register: Element, count: int) -> Sequence[Element]:
+    def apart(self, bits: int, register: Element, count: int) -> Sequence[Element]:
         """A packed register's elements. Packed anew with others, they may be taken from where they are."""
         elements = self.chip.unpack(self.code, bits, register, count)
         if isinstance(register, Slice):

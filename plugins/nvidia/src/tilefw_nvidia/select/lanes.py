@@ -86,6 +86,7 @@ class PtxChip(LaneChip):
     """One chip; `fusion` lets ptxas contract multiply and add."""
 
     table = TABLE
+    byte_pairs = True
     forms: ClassVar = {"i1": ("p", 1, 1), "e8": ("r", 1, 1), "e16": ("rs", 1, 1), "w32": ("r", 1, 1), "w64": ("rd", 1, 1)}
 
     def __init__(self, chip: Chip, fusion: bool) -> None:
@@ -171,8 +172,9 @@ class PtxChip(LaneChip):
         count = len(access.registers)
         space = f".{access.space or 'global'}"
         hints = f".volatile{space}" if access.volatile else space + (access.cache or _eviction(access.eviction))
-        # An 8-bit access uses a wider register; PTX ISA, "Operand Size Exceeding Instruction-Type Size".
-        return f"{base}{hints}{f'.v{count}' if count > 1 else ''}.{'u8' if access.bits == 8 else f'b{access.bits}'}"
+        # An access of bytes uses a wider register; PTX ISA, "Operand Size Exceeding Instruction-Type Size".
+        wider = access.bits == 8 or (access.bits == 16 and isinstance(of := access.registers[0], Slice) and of.reg.cls == "r")
+        return f"{base}{hints}{f'.v{count}' if count > 1 else ''}.{'u' if wider else 'b'}{access.bits}"
 
     def load(self, code: Code, access: LaneAccess) -> None:
         code.effect(

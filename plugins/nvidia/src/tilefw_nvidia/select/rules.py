@@ -8,14 +8,14 @@ a chip's where the chip has all of them. Rows without a rule are expanded by cor
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 
 from tilefw.api.expand import BASE_ROWS
 from tilefw.api.simt import Code, Const, Element, Rule, alias, template
 from tilefw_nvidia.chips import Chip
 from tilefw_nvidia.isa.set import instruction_set
-from tilefw_nvidia.isa.types import FORMATS
+from tilefw_nvidia.select import eight_bits
+from tilefw_nvidia.select.emits import Emits, Table
 
 FORM = {"i1": "i1", "i8": "e8", "i16": "e16", "i32": "w32", "i64": "w64", "f16": "e16", "bf16": "e16", "f32": "w32", "f64": "w64"}
 SMALL = ("f8E5M2", "f8E4M3FN", "f8E5M2FNUZ", "f8E4M3FNUZ", "!tile.fp8e4b15", "f6E3M2FN", "f6E2M3FN", "f4E2M1FN", "i4")
@@ -70,24 +70,16 @@ _BF16 = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Emits:
-    """A rule with the instructions that it emits beside moves."""
-
-    opcodes: tuple[str, ...]
-    rule: Rule
-
-
-Table = dict[str, Emits]
-
-
 def _one(opcode: str, form: str) -> Emits:
     """One instruction on its operands in order."""
     return Emits((opcode,), template(opcode, form))
 
 
 # By row: what serves where the chip lacks the preferred instruction.
-_OTHERWISE = {"divf.f32": (_one("div.rn.f32", "w32"),), "sqrt.f32": (_one("sqrt.rn.f32", "w32"),)}
+_OTHERWISE = {
+    "divf.f32": (_one("div.rn.f32", "w32"),), "sqrt.f32": (_one("sqrt.rn.f32", "w32"),),
+    **{row: (emits,) for row, emits in eight_bits.E5M2.items()},
+}
 
 
 @cache
@@ -97,7 +89,7 @@ def rules(chip: Chip, fusion: bool) -> Mapping[str, Rule]:
     A row of the base set stays in any case, as core has no expansion of it: what the chip lacks is then told as it is emitted.
     """
     instructions = instruction_set(chip)
-    table = _arithmetic(fusion) | _selects() | _casts() | _small_casts()
+    table = _arithmetic(fusion) | _selects() | _casts() | eight_bits.conversions()
     found: dict[str, Rule] = {}
     for row, preferred in table.items():
         listed = (preferred, *_OTHERWISE.get(row, ()))
@@ -297,64 +289,3 @@ def _to_int(opcode: str, source: str, to: str) -> Emits:
         return code.inst(f"selp.b{_bits(FORM[to])}", FORM[to], 0, value, nan)
 
     return Emits((opcode,), rule)
-
-
-# --- floats of 8 bits --------------------------------------------------------------------------------------------------------
-
-
-def _small_casts() -> Table:
-    """Conversions of two elements at once (PTX ISA, cvt: `.e4m3x2`, `.e5m2x2`); other formats are core's."""
-    table: Table = {}
-    for name, t in FORMATS.items():
-        narrow, widen = f"cvt.rn.satfinite.{name}x2.f32", f"cvt.rn.f16x2.{name}x2"
-        table[f"castf.f32.{t}"] = Emits((narrow,), _narrowed(narrow))
-        table[f"castf.f32.{t}x4"] = Emits((narrow,), _four_narrowed(narrow))
-        table[f"castf.{t}.f16"] = Emits((widen,), _widened(widen))
-        table[f"castf.{t}.f16x2"] = Emits((widen,), _two_widened(widen))
-        table[f"castf.{t}.f32"] = Emits((widen, "cvt.f32.f16"), _widened_twice(t))
-    return table
-
-
-def _narrowed(opcode: str) -> Rule:
-    def rule(code: Code, x: Element) -> Element:
-        zero = code.chip.operand(code, Const("f32", 0))
-        return code.inst("cvt.u32.u16", "e8", code.inst(opcode, "e16", zero, code.chip.operand(code, x)))
-
-    return rule
-
-
-def _four_narrowed(opcode: str) -> Rule:
-    def rule(code: Code, first: Element, second: Element, third: Element, fourth: Element) -> Element:
-        a, b, c, d = (code.chip.operand(code, x) for x in (first, second, third, fourth))
-        return code.inst("mov.b32", "w32", code.inst(opcode, "e16", b, a), code.inst(opcode, "e16", d, c))
-
-    return rule
-
-
-def _widened(opcode: str) -> Rule:
-    """The upper byte is whatever stands above the element: its half is thrown away."""
-
-    def rule(code: Code, x: Element) -> Element:
-        pair = code.inst(opcode, "w32", code.inst("cvt.u16.u32", "e16", code.chip.operand(code, x)))
-        return code.insts("mov.b32", ("e16", "e16"), pair)[0]
-
-    return rule
-
-
-def _two_widened(opcode: str) -> Rule:
-    def rule(code: Code, low: Element, high: Element) -> Element:
-        both = code.inst("prmt.b32", "w32", code.chip.operand(code, low), code.chip.operand(code, high), 0x0040)
-        return code.inst(opcode, "w32", code.inst("cvt.u16.u32", "e16", both))
-
-    return rule
-
-
-def _widened_twice(t: str) -> Rule:
-    """An f16 holds every value of the format."""
-
-    def rule(code: Code, x: Element) -> Element:
-        return code("castf.f16.f32", code(f"castf.{t}.f16", x))
-
-    return rule
-
-
