@@ -81,22 +81,19 @@ class Flow(ControlFlowGraph[Node]):
     def orders(self, index: int, space: str) -> bool:
         """Whether it is a barrier that orders all earlier accesses to the space: of LDS, with waits for them before it."""
         barrier = self.nodes[index].barrier
-        return barrier and (space == "global" or all(self.drained(index, counter) for counter in self._counters_of_lds))
+        return barrier and (space == "global" or all(most[index] <= 0 for most in self._under_way_in_lds))
 
     @cached_property
-    def _counters_of_lds(self) -> tuple[str, ...]:
-        """The counters of accesses of LDS: loads straight to it are in that of global memory."""
-        return ("lgkmcnt", "vmcnt") if any(node.to_lds for node in self.nodes) else ("lgkmcnt",)
+    def _under_way_in_lds(self) -> tuple[list[int], ...]:
+        """`most` of the counters of accesses of LDS: loads straight to it are in that of global memory."""
+        loads = any(node.to_lds for node in self.nodes)
+        return tuple(self.most(counter) for counter in ("lgkmcnt", "vmcnt")[: 1 + loads])
 
-    def drained(self, index: int, counter: str) -> bool:
-        """Whether a wait right before it, or with nothing between that the counter counts, has left none under way."""
-        while self.before[index] == [index - 1]:
-            index -= 1
-            if self.nodes[index].limits.get(counter) == 0:
-                return True
-            if self.nodes[index].begins(counter):
-                return False
-        return False
+    @cached_property
+    def before_lds_writes(self) -> frozenset[int]:
+        """The instructions from which on some way LDS is written."""
+        writes = [i for i, node in enumerate(self.nodes) if ("shared", "write") in node.effects]
+        return frozenset(i for write in writes for i in self.walk(write, self.before, lambda _: False))
 
     def most(self, counter: str) -> list[int]:
         """Before each instruction, how many may be under way at most; below zero where nothing leads."""

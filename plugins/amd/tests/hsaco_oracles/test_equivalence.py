@@ -21,6 +21,9 @@ _IDLE = {
     "an older access, waited for some instructions before the barrier that orders it":
         "ds_write_b32 v0, v1\n s_waitcnt lgkmcnt(0)\n v_mov_b32_e32 v2, 0\n s_barrier\n s_barrier ; here\n ds_read_b32 v4, v5\n"
         " s_endpgm",
+    "an access waited for on both ways to the barrier that orders it":
+        "ds_write_b32 v0, v1\n s_cbranch_scc0 .LBB0_1\n s_waitcnt lgkmcnt(0)\n s_branch .LBB0_2\n.LBB0_1:\n"
+        " s_waitcnt lgkmcnt(0)\n.LBB0_2:\n s_barrier\n s_barrier ; here\n ds_read_b32 v2, v3\n s_endpgm",
     "a load to shared memory that a barrier has ordered":
         "global_load_lds_dword v[0:1], off\n s_waitcnt vmcnt(0) lgkmcnt(0)\n s_barrier\n s_barrier ; here\n ds_read_b32 v2, v3\n"
         " s_endpgm",
@@ -84,12 +87,24 @@ _IDLE_WAITS |= {
                             " v_mov_b32_e32 v3, v0\n s_endpgm",
     "the older of two is used": "ds_read_b32 v0, v1\n ds_read_b32 v2, v1\n s_waitcnt lgkmcnt(0) ; here\n v_mov_b32_e32 v3, v0\n"
                                 " s_waitcnt lgkmcnt(0)\n v_mov_b32_e32 v3, v2\n s_endpgm",
+    "a read at a barrier behind which nothing is written":
+        "ds_read_b32 v0, v1\n s_waitcnt lgkmcnt(0) ; here\n s_barrier\n ds_read_b32 v2, v1\n s_waitcnt lgkmcnt(0)\n"
+        " v_mov_b32_e32 v3, v0\n s_endpgm",
+    "an older one than a scalar load and the newest of LDS":
+        "ds_read_b32 v0, v1\n ds_read_b32 v2, v1\n s_load_dword s0, s[2:3], 0x0\n s_waitcnt lgkmcnt(0) ; here\n"
+        " v_mov_b32_e32 v3, v0\n s_waitcnt lgkmcnt(0)\n v_mov_b32_e32 v3, v2\n s_endpgm",
     "a scalar load waited for before it is used": "s_load_dword s0, s[2:3], 0x0\n s_waitcnt lgkmcnt(0) ; here\n s_mov_b32 s4, 0\n"
                                                   " s_waitcnt lgkmcnt(0)\n s_mov_b32 s5, s0\n s_endpgm",
 }
 _NEEDED_WAITS = {
     "used on one of two ways": "ds_read_b32 v0, v1\n s_waitcnt lgkmcnt(0) ; here\n s_cbranch_scc0 .LBB0_1\n s_waitcnt lgkmcnt(0)\n"
                                ".LBB0_1:\n v_mov_b32_e32 v3, v0\n s_endpgm",
+    "a read at a barrier behind which its place may be written":
+        "ds_read_b32 v0, v1\n s_waitcnt lgkmcnt(0) ; here\n s_barrier\n ds_write_b32 v1, v2\n s_waitcnt lgkmcnt(0)\n"
+        " v_mov_b32_e32 v3, v0\n s_endpgm",
+    "a scalar load beside one of LDS":
+        "ds_read_b32 v0, v1\n s_load_dword s0, s[2:3], 0x0\n s_waitcnt lgkmcnt(0) ; here\n s_mov_b32 s1, s0\n"
+        " s_waitcnt lgkmcnt(0)\n v_mov_b32_e32 v3, v0\n s_endpgm",
     "an address that is read":
         "ds_read_b32 v0, v1\n s_waitcnt lgkmcnt(0) ; here\n ds_read_b32 v2, v0\n s_waitcnt lgkmcnt(0)\n s_endpgm",
     "data that is written":

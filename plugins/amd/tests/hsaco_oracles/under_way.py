@@ -1,7 +1,7 @@
 """Which instructions touch what LDS and scalar loads have still to bring, on any way through a program, from its text alone.
 
 Accesses of LDS end in the order of their issue, scalar loads in any (CDNA3 ISA 4.4, S_WAITCNT). Besides registers LDS itself is
-touched, at a barrier and by a load straight to it, which is in another queue.
+touched: by a load straight to it, which is in another queue, and at a barrier, by others; reads only where it is written behind.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ _COUNTER = "lgkmcnt"
 _WITHOUT_RESULT = ("ds_write", "ds_store", "ds_nop", "s_dcache", "s_sendmsg")
 _MOST = 200_000  # pairs of an instruction and what is under way there, behind which nothing is said
 
+_State = tuple[int, tuple[int, ...]]  # an instruction and what is under way there
 Touch = tuple[int, int]
 EVERYTHING: frozenset[Touch] = frozenset({(-1, -1)})
 
@@ -26,8 +27,8 @@ def touched(flow: Flow, limits: Mapping[int, int]) -> frozenset[Touch]:
     """
     results = [_results(node) for node in flow.nodes]
     found: set[Touch] = set()
-    start: tuple[int, tuple[int, ...]] = (0, ())
-    seen, work = {start}, [start]
+    seen: set[_State] = {(0, ())}
+    work: list[_State] = [(0, ())]
     while work:
         index, under = work.pop()
         node = flow.nodes[index]
@@ -51,7 +52,9 @@ def _results(node: Node) -> set[tuple[str, int]]:
 def _meets(flow: Flow, index: int, earlier: int, results: set[tuple[str, int]]) -> bool:
     node, its = flow.nodes[index], flow.nodes[earlier]
     shared = bool(its.effects) and its.opcode.startswith("ds_")
-    if shared and (node.barrier or node.to_lds):
+    if shared and node.to_lds:
+        return True
+    if shared and node.barrier and (("shared", "write") in its.effects or index in flow.before_lds_writes):
         return True
     written, _, read = node.operands.partition(",")
     if node.opcode.startswith("ds_") and its.opcode.startswith("ds_") and not node.opcode.startswith(_WITHOUT_RESULT):
@@ -60,7 +63,11 @@ def _meets(flow: Flow, index: int, earlier: int, results: set[tuple[str, int]]) 
 
 
 def _behind(flow: Flow, index: int, under: tuple[int, ...], limit: int | None) -> tuple[int, ...]:
-    if limit is not None:
-        ordered = all(flow.nodes[earlier].opcode.startswith("ds_") for earlier in under)
-        return under[len(under) - min(limit, len(under)) :] if ordered or not limit else under
-    return (*under, index) if flow.nodes[index].begins(_COUNTER) else under
+    """What is under way behind an instruction. Of what a count lets through, accesses of LDS are the newest, scalar loads any."""
+    if limit is None:
+        return (*under, index) if flow.nodes[index].begins(_COUNTER) else under
+    if not limit:
+        return ()
+    shared = [place for place, earlier in enumerate(under) if flow.nodes[earlier].opcode.startswith("ds_")]
+    landed = frozenset(shared[: len(shared) - min(limit, len(shared))])
+    return tuple(earlier for place, earlier in enumerate(under) if place not in landed)
