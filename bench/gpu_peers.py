@@ -1,13 +1,14 @@
-"""What a product and an attention are measured against on AMD's cards: the libraries that PyTorch for ROCm calls, AITER, and
-Triton.
+"""What our kernels are measured against on a card: the libraries that PyTorch calls, AITER, and Triton.
 
 Each peer is a function of the launch's arrays that gives what to call, or raises `Absent` with the reason why it is not there.
 """
 
 from __future__ import annotations
 
+import os
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from library import in_triton, in_triton_value
 from tilefw.kernels.spec import Buffer, KernelSpec, Launch
 
 Call = Callable[[], Any]
+Made = Callable[[Mapping[str, Any]], Call]
 
 
 class Absent(Exception):
@@ -68,7 +70,7 @@ def seconds(call: Call, flush: Flush, rounds: int) -> float:
 # -- products: a, b and the result are `a_ptr`, `b_ptr`, `out_ptr` ----------------------------------------------------------------
 
 
-def blas(library: str) -> Callable[[Mapping[str, Any]], Call]:
+def blas(library: str) -> Made:
     """torch.matmul by one of the libraries that PyTorch can be told to prefer."""
 
     def made(tensors: Mapping[str, Any]) -> Call:
@@ -86,7 +88,7 @@ def blas(library: str) -> Callable[[Mapping[str, Any]], Call]:
 # -- attention: `q_ptr`, `k_ptr`, `v_ptr` are (batch, heads, length, head size) ---------------------------------------------------
 
 
-def flash(library: str, causal: bool) -> Callable[[Mapping[str, Any]], Call]:
+def rocm_flash(library: str, causal: bool) -> Made:
     """PyTorch's scaled dot product by one of its flash-attention libraries for ROCm."""
 
     def made(tensors: Mapping[str, Any]) -> Call:
@@ -101,7 +103,26 @@ def flash(library: str, causal: bool) -> Callable[[Mapping[str, Any]], Call]:
     return made
 
 
-def aiter(causal: bool) -> Callable[[Mapping[str, Any]], Call]:
+def attention_by(backend: str, causal: bool) -> Made:
+    """PyTorch's scaled dot product by one backend of its own (torch.nn.attention.SDPBackend)."""
+
+    def made(tensors: Mapping[str, Any]) -> Call:
+        torch = pytorch()
+        from torch.nn.attention import SDPBackend, sdpa_kernel  # type: ignore[import-not-found]
+
+        chosen = getattr(SDPBackend, backend)
+        q, k, v = (tensors[name] for name in ("q_ptr", "k_ptr", "v_ptr"))
+
+        def call() -> None:
+            with sdpa_kernel(chosen):
+                torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+        return call
+
+    return made
+
+
+def aiter(causal: bool) -> Made:
     """AITER's flash attention, which is CK's or written by hand."""
 
     def made(tensors: Mapping[str, Any]) -> Call:
@@ -118,8 +139,9 @@ def aiter(causal: bool) -> Callable[[Mapping[str, Any]], Call]:
 # -- Triton, with our kernel's own source -----------------------------------------------------------------------------------------
 
 
-def triton(spec: KernelSpec, launch: Launch, tensors: Mapping[str, Any]) -> Call:
-    """The kernel of the library, compiled and launched by Triton with the same tile and options."""
+def triton(spec: KernelSpec, launch: Launch, tensors: Mapping[str, Any], chip: str | None = None) -> Call:
+    """The kernel of the library, compiled and launched by Triton with the same tile and options: for the card's chip, or for an
+    earlier `chip` whose code it runs (`sm80`)."""
     pytorch()
     try:
         import triton as installed  # noqa: F401
@@ -127,4 +149,24 @@ def triton(spec: KernelSpec, launch: Launch, tensors: Mapping[str, Any]) -> Call
         raise Absent("Triton is not installed") from None
     kernel = in_triton(spec.kernel, {})
     constexprs = {name: in_triton_value(value, {}) for name, value in launch.constexprs.items()}
-    return lambda: kernel[launch.grid](**tensors, **constexprs, **launch.keywords)
+
+    def call() -> None:
+        with _compiling_for(chip):
+            kernel[launch.grid](**tensors, **constexprs, **launch.keywords)
+
+    return call
+
+
+@contextmanager
+def _compiling_for(chip: str | None) -> Iterator[None]:
+    """Triton reads the variable when it compiles (`knobs.runtime.override_arch`)."""
+    name = "TRITON_OVERRIDE_ARCH"
+    before = os.environ.pop(name, None)
+    if chip is not None:
+        os.environ[name] = chip
+    try:
+        yield
+    finally:
+        os.environ.pop(name, None)
+        if before is not None:
+            os.environ[name] = before

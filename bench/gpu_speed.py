@@ -16,6 +16,7 @@ import gpu_peers as peers
 import numpy as np
 from gpu_arrays import Flush, OnCard
 from gpu_peers import Absent
+from gpu_vendors import VENDORS
 from library import Work
 from reports import table
 
@@ -24,11 +25,8 @@ from tilefw.api.dtypes import dtype
 from tilefw.kernels import formats
 from tilefw.kernels.spec import Launch
 
-PRODUCT_TILES = ("256x256x64/8", "256x128x64/8", "128x256x64/8", "128x128x64/8", "128x128x64/4", "128x128x32/4", "64x128x64/4")
-ATTENTION_TILES = ("128x64/4", "128x128/8", "128x32/4", "64x64/4")
 _HEAD = 128
 _ROWS = 4  # of a result that are checked
-Made = Callable[[Mapping[str, Any]], peers.Call]
 
 
 class SameDraws:
@@ -59,53 +57,59 @@ class Subject:
     shown: str
     works: tuple[Work, ...]
     operations: float
-    peers: Mapping[str, Made]
+    peers: Mapping[str, peers.Made]
     check: Callable[[Launch, np.ndarray], float]
 
 
 def products(asked: Any) -> tuple[list[str], bool]:
-    tiles = [tile for tile in asked.tiles if tile.count("x") == 2] or PRODUCT_TILES
+    vendor = VENDORS[asked.vendor]
+    tiles = [tile for tile in asked.tiles if tile.count("x") == 2] or vendor.product_tiles
     subjects = [
         Subject(
-            f"{name}, {size}³", tuple(_product(size, name, tile) for tile in tiles), 2.0 * size**3,
-            {"hipBLASLt": peers.blas("hipblaslt"), "CK": peers.blas("ck")}, product_error,
+            f"{name}, {size}³", tuple(_product(size, name, tile) for tile in tiles), 2.0 * size**3, vendor.products(),
+            product_error,
         )
         for name in ("fp16", "bf16") for size in asked.sizes
     ]  # fmt: skip
-    return _compared(asked, subjects, ("hipBLASLt", "CK"))
+    return _compared(asked, subjects)
 
 
 def _product(size: int, name: str, tile: str) -> Work:
-    shape, _, warps = tile.partition("/")
-    m, n, k = map(int, shape.split("x"))
-    options = {"block_m": m, "block_n": n, "block_k": k, "num_warps": int(warps or 4), "num_stages": 2}
-    return Work("matmul", {"m": size, "n": size, "k": size, "dtype": name, **options}, label=tile)
+    (m, n, k), options = _tile(tile)
+    sizes = {"m": size, "n": size, "k": size, "dtype": name}
+    return Work("matmul", {**sizes, "block_m": m, "block_n": n, "block_k": k, **options}, label=tile)
+
+
+def _tile(text: str) -> tuple[list[int], dict[str, int]]:
+    """`MxNxK/warps/stages`: the extents, and the launch's options."""
+    shape, warps, stages = (*text.split("/"), "", "")[:3]
+    return [int(extent) for extent in shape.split("x")], {"num_warps": int(warps or 4), "num_stages": int(stages or 2)}
 
 
 def attention(asked: Any) -> tuple[list[str], bool]:
+    vendor = VENDORS[asked.vendor]
     subjects = []
-    tiles = [tile for tile in asked.tiles if tile.count("x") == 1] or ATTENTION_TILES
+    tiles = [tile for tile in asked.tiles if tile.count("x") == 1] or vendor.attention_tiles
     for length in asked.lengths:
         for causal in (False, True):
             made = tuple(_attention(asked.heads, length, causal, tile) for tile in tiles)
             work = 4.0 * asked.heads * _HEAD * length**2 * (0.5 if causal else 1.0)
-            others = {"PyTorch, AOTriton": peers.flash("aotriton", causal), "PyTorch, CK": peers.flash("ck", causal)}
             shown = f"{asked.heads} heads of {_HEAD}, {length} keys" + (", causal" if causal else "")
-            subjects.append(Subject(shown, made, work, {**others, "AITER": peers.aiter(causal)}, attention_error))
-    return _compared(asked, subjects, ("PyTorch, AOTriton", "PyTorch, CK", "AITER"))
+            subjects.append(Subject(shown, made, work, vendor.attention(causal), attention_error))
+    return _compared(asked, subjects)
 
 
 def _attention(heads: int, length: int, causal: bool, tile: str) -> Work:
-    shape, _, warps = tile.partition("/")
-    m, n = map(int, shape.split("x"))
-    options = {"block_m": m, "block_n": n, "num_warps": int(warps or 4), "num_stages": 2}
+    (m, n), options = _tile(tile)
     sizes = {"heads": heads, "kv_heads": heads, "queries": length, "keys": length, "head_size": _HEAD}
-    return Work("attention", {**sizes, "causal": causal, **options}, label=tile)
+    return Work("attention", {**sizes, "causal": causal, "block_m": m, "block_n": n, **options}, label=tile)
 
 
-def _compared(asked: Any, subjects: Sequence[Subject], names: Sequence[str]) -> tuple[list[str], bool]:
+def _compared(asked: Any, subjects: Sequence[Subject]) -> tuple[list[str], bool]:
     flush = Flush(asked.card, asked.target, asked.flush_bytes)
     rows, notes, well = [], dict[str, str](), True
+    names = list(subjects[0].peers)
+    tritons = triton_columns(asked.vendor)
     try:
         for subject in subjects:
             print(f"  {subject.shown}", file=sys.stderr)
@@ -113,15 +117,22 @@ def _compared(asked: Any, subjects: Sequence[Subject], names: Sequence[str]) -> 
             ours = _ours(asked, subject, draws, flush)
             well = well and ours.error is not None and ours.error <= 1
             theirs = {name: _peer(subject, name, draws, flush, asked.rounds, notes) for name in names}
-            theirs["Triton"] = _triton(subject, draws, flush, asked.rounds, notes)
+            for name, chip in tritons.items():
+                theirs[name] = _triton(subject, name, chip, draws, flush, asked.rounds, notes)
             rows.append([subject.shown, *_cells(subject, ours, theirs)])
     finally:
         flush.free()
-    heading = ["problem", "tilefw", "tile", "error over bound", *(f"{name}" for name in (*names, "Triton")), "of the best"]
+    heading = ["problem", "tilefw", "tile", "error over bound", *names, *tritons, "of the best"]
     lines = ["TFLOP/s by medians of the card's clock; the last column is ours over the fastest peer.", "", *table(heading, rows)]
     if notes:
         lines += ["", *(f"- {name}: {reason}" for name, reason in notes.items())]
     return lines, well
+
+
+def triton_columns(vendor: str) -> dict[str, str | None]:
+    """What Triton is asked for, by the column's name: code for the card, and for an earlier chip where that is another matter."""
+    chip = VENDORS[vendor].triton_chip
+    return {"Triton": None, **({f"Triton for {chip}": chip} if chip else {})}
 
 
 @dataclass(frozen=True)
@@ -173,19 +184,21 @@ def _peer(
     return None
 
 
-def _triton(subject: Subject, draws: SameDraws, flush: Flush, rounds: int, notes: dict[str, str]) -> float | None:
+def _triton(
+    subject: Subject, name: str, chip: str | None, draws: SameDraws, flush: Flush, rounds: int, notes: dict[str, str]
+) -> float | None:
     """The best of the same tilings."""
     found = []
     for work in subject.works:
         try:
             peers.pytorch()
             launch = draws.launch(work)
-            found.append(peers.seconds(peers.triton(work.spec, launch, peers.tensors(launch)), flush, rounds))
+            found.append(peers.seconds(peers.triton(work.spec, launch, peers.tensors(launch), chip), flush, rounds))
         except Absent as error:
-            notes["Triton"] = str(error)
+            notes[name] = str(error)
             break
         except Exception as error:
-            notes[f"Triton, {work.shown}"] = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+            notes[f"{name}, {work.shown}"] = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
     return min(found, default=None)
 
 

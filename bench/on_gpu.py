@@ -2,11 +2,13 @@
 against the vendor's libraries and Triton; writes a page.
 
     python bench/on_gpu.py --amd                          # all of it, for the first AMD target that a card fits; gpu-amd.md
+    python bench/on_gpu.py --nvidia                       # for the first of NVIDIA's targets whose code a card runs; gpu.md
     python bench/on_gpu.py --amd --part agreement         # one part: suite, agreement, products, attention
     python bench/on_gpu.py --amd --target amd-cdna4 --out page.md
 
 Nothing but the vendor's driver library and tilefw with its plugins is needed. Peers that are not installed are told as such:
-PyTorch for ROCm brings hipBLASLt and, where it was built with it, CK; Triton is the one beside it. Exit code 1 where a part fails.
+PyTorch brings the vendor's libraries (cuBLASLt, cuDNN; hipBLASLt and, where it was built with it, CK); Triton is the one beside
+it. Exit code 1 where a part fails.
 """
 
 from __future__ import annotations
@@ -20,8 +22,10 @@ from importlib import metadata
 from pathlib import Path
 
 from gpu_agreement import agreement
+from gpu_kernels import kernels
 from gpu_speed import attention, products
 from gpu_suite import suite
+from gpu_vendors import VENDORS, Vendor
 
 from tilefw.api import UnsupportedError
 from tilefw.api.hardware import Card
@@ -30,14 +34,14 @@ from tilefw.runtime.plugins.listings import targets
 from tilefw.runtime.plugins.loader import find_target
 
 HERE = Path(__file__).parent
-VENDORS = {"amd": "AMD"}
-VERSIONS = ("tilefw-core", "tilefw-amd", "numpy", "torch", "triton")
+VERSIONS = ("tilefw-core", "tilefw-{vendor}", "numpy", "torch", "triton")
 
 
 @dataclass(frozen=True)
 class Asked:
     """What a run is to do: on which target and card, which cases of the suite, which kernels and sizes, how often each is timed."""
 
+    vendor: str
     target: str
     card: Card
     level: str = "core"
@@ -57,6 +61,7 @@ PARTS: dict[str, tuple[str, Callable[[Asked], tuple[list[str], bool]]]] = {
     "agreement": ("The simulator and the card, bit by bit", agreement),
     "products": ("Matrix products", products),
     "attention": ("Attention", attention),
+    "kernels": ("Kernels that memory bounds", kernels),
 }
 
 
@@ -79,7 +84,7 @@ def main(argv: Sequence[str]) -> int:
         failed += [] if well else [part]
         page += ["", f"## {title}", "", *lines]
         print(f"{part}: {'passed' if well else 'FAILED'}, {time.perf_counter() - began:.0f} s", file=sys.stderr)
-    out = Path(said.out or HERE / f"gpu-{vendor}.md")
+    out = Path(said.out or HERE / VENDORS[vendor].page)
     out.write_text("\n".join(page) + "\n", "utf-8")
     print(f"{out} is written" + (f"; failed: {', '.join(failed)}" if failed else ""))
     return 1 if failed else 0
@@ -87,8 +92,8 @@ def main(argv: Sequence[str]) -> int:
 
 def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for vendor, name in VENDORS.items():
-        parser.add_argument(f"--{vendor}", action="store_true", help=f"a card of {name}")
+    for vendor, facts in VENDORS.items():
+        parser.add_argument(f"--{vendor}", action="store_true", help=f"a card of {facts.name}")
     parser.add_argument("--target", help="by default the first of the vendor's that a card fits")
     parser.add_argument("--part", action="append", choices=PARTS, help="only this part; may be given again")
     parser.add_argument("--out", help="the page")
@@ -99,7 +104,7 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--size", action="append", type=int, default=[], help="of the products")
     parser.add_argument("--length", action="append", type=int, default=[], help="of the attention's sequences")
     parser.add_argument("--heads", type=int, default=Asked.heads, help="of the attention")
-    parser.add_argument("--tile", action="append", default=[], help="MxNxK/warps of the products, MxN/warps of attention")
+    parser.add_argument("--tile", action="append", default=[], help="MxNxK/warps/stages of products, MxN/warps/stages of attention")
     parser.add_argument("--rounds", type=int, default=Asked.rounds, help="how often each launch is timed")
     parser.add_argument("--flush", type=int, default=Asked.flush_bytes, help="bytes that are written before each, to empty caches")
     return parser.parse_args(argv)
@@ -116,24 +121,24 @@ def _asked(said: argparse.Namespace, vendor: str) -> Asked:
             problems.append(error)
             continue
         assert isinstance(device, Card)
-        asked = Asked(name, device, said.level, said.selection, said.jobs, tuple(said.kernel))
+        asked = Asked(vendor, name, device, said.level, said.selection, said.jobs, tuple(said.kernel))
         chosen = {"sizes": tuple(said.size), "lengths": tuple(said.length), "tiles": tuple(said.tile)}
         chosen = {field: value for field, value in chosen.items() if value}
         return replace(asked, heads=said.heads, rounds=said.rounds, flush_bytes=said.flush, **chosen)
     raise problems[0]
 
 
-def _head(asked: Asked, vendor: str) -> list[str]:
+def _head(asked: Asked, vendor: Vendor) -> list[str]:
     info = asked.card.info
     versions = []
-    for name in VERSIONS:
+    for name in (word.format(vendor=asked.vendor) for word in VERSIONS):
         try:
             versions.append(f"{name} {metadata.version(name)}")
         except metadata.PackageNotFoundError:
             versions.append(f"no {name}")
     needed = "; ".join(one.text for one in find_target(asked.target).backend.device_requirements() if one.met)
     return [
-        f"# On {vendor}'s card: {info.name}", "",
+        f"# On {vendor.name}'s card: {info.name}", "",
         f"`{asked.target}` on card {info.number} ({info.chip}, {info.memory_bytes >> 30} GiB). Driver and cards: {needed}.",
         f"{', '.join(versions)}. Made by `python bench/on_gpu.py`.",
     ]

@@ -17,8 +17,9 @@ class Interface:
     """What is asked of a library.
 
     `product` is what people call it, `variable` the environment variable that names its file, `functions` its functions that give a
-    status (0: success) with the types of their parameters, `texts` those that give the text of a status. `failures` says what a
-    status means for a launch; any other one is `other`.
+    status (0: success) with the types of their parameters, `texts` those that give the text of a status: they return it, or
+    with `text_through_pointer` write its address to their second parameter. `failures` says what a status means for a launch; any
+    other one is `other`.
     """
 
     product: str
@@ -26,6 +27,7 @@ class Interface:
     functions: Mapping[str, Sequence[Any]]
     texts: Sequence[str]
     failures: Mapping[int, Failure]
+    text_through_pointer: bool = False
 
 
 class DriverLibrary:
@@ -53,9 +55,18 @@ class DriverLibrary:
 
     def _text_function(self, name: str) -> Callable[[int], bytes | None] | None:
         found = getattr(self._library, name, None)
-        if found is not None:
+        if found is None:
+            return None
+        if not self.interface.text_through_pointer:
             found.argtypes, found.restype = [ctypes.c_int], ctypes.c_char_p
-        return found
+            return found
+        found.argtypes, found.restype = [ctypes.c_int, ctypes.POINTER(ctypes.c_char_p)], ctypes.c_int
+
+        def text(status: int) -> bytes | None:
+            words = ctypes.c_char_p()
+            return None if found(status, ctypes.byref(words)) else words.value
+
+        return text
 
     def status(self, name: str, *args: Any) -> int:
         """The status that the function gives."""

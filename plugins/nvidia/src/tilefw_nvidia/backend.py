@@ -1,11 +1,11 @@
-"""The NVIDIA backend: tile IR through the SIMT kit to PTX, ptxas where there is one, the PTX simulator."""
+"""The NVIDIA backend: tile IR through the SIMT kit to PTX, ptxas where there is one, the PTX simulator, and cards."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tilefw.api import Artifact, CompileOptions, Device, TargetInfo
+from tilefw.api import Artifact, CompileOptions, Device, Requirement, TargetInfo
 from tilefw.api.simt import LaneChip, SimtBackend
 from tilefw_nvidia.chips import chip_of
 
@@ -46,6 +46,16 @@ class NvidiaBackend(SimtBackend):
         from tilefw_nvidia.simulate.device import Simulator
 
         return Simulator(self.described)
+
+    def device(self, number: int | None = None) -> Device:
+        from tilefw_nvidia.device.card import card
+
+        return card(self.target, number)
+
+    def device_requirements(self) -> Sequence[Requirement]:
+        from tilefw_nvidia.device.requirements import requirements
+
+        return tuple(requirements(self.target))
 
     toolchain_variables = ("PATH", "TILEFW_PTXAS", "CUDA_HOME", "CUDA_PATH")
 

@@ -1,0 +1,100 @@
+"""Kernels that memory bounds, on the card: ours and Triton's of the same source and options, at sizes that fill the card."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import gpu_peers as peers
+import numpy as np
+from gpu_arrays import Flush, OnCard
+from gpu_peers import Absent
+from gpu_speed import triton_columns
+from library import Work
+from reports import table
+
+from tilefw.api import KernelError
+from tilefw.kernels.spec import Buffer, Launch
+
+WORKS = (
+    Work("vector_add", {"n": 1 << 25}),
+    Work("softmax", {"rows": 8192, "columns": 4096, "programs": 1056, "num_warps": 8}),
+    Work("layernorm", {"rows": 8192, "columns": 4096, "block": 4096, "num_warps": 8}),
+    Work("rmsnorm", {"rows": 8192, "columns": 4096}),
+    Work("swiglu", {"rows": 8192, "columns": 4096, "block": 1024}),
+    Work("rope", {"tokens": 8192, "heads": 32, "head_size": 128, "rotary_size": 128}),
+    Work("transpose", {"rows": 8192, "columns": 8192}),
+    Work("cross_entropy", {"rows": 4096, "classes": 32000}),
+    Work("quantize", {"rows": 8192, "columns": 4096, "block": 4096}),
+    Work("welford", {"rows": 4096, "columns": 4096}),
+    Work("matvec", {"m": 8192, "k": 8192}),
+    Work("column_sum", {"rows": 8192, "columns": 4096}),
+)
+
+
+def kernels(asked: Any) -> tuple[list[str], bool]:
+    """The lines of the page, and whether every kernel ran and gave what its reference says."""
+    flush = Flush(asked.card, asked.target, asked.flush_bytes)
+    tritons = triton_columns(asked.vendor)
+    rows, notes, well = [], dict[str, str](), True
+    try:
+        for work in WORKS:
+            if asked.kernels and work.name not in asked.kernels:
+                continue
+            print(f"  {work.shown}", file=sys.stderr)
+            launch = work.launch()
+            mine = ours(asked, work, launch, flush, notes)
+            theirs = {name: _theirs(work, chip, flush, asked.rounds, name, notes) for name, chip in tritons.items()}
+            well = well and mine is not None
+            rows.append([work.shown, *_cells(launch, mine, theirs)])
+    finally:
+        flush.free()
+    lines = [
+        "Microseconds by medians of the card's clock after the caches were emptied, and what that is in gigabytes a second of",
+        "arrays that are read or written once; the last column is Triton's best over ours.", "",
+        *table(["launch", "tilefw", "GB/s", *tritons, "Triton's over ours"], rows),
+    ]
+    return lines + (["", *(f"- {name}: {why}" for name, why in notes.items())] if notes else []), well
+
+
+def ours(asked: Any, work: Work, launch: Launch, flush: Flush, notes: dict[str, str]) -> float | None:
+    """The median seconds of our kernel; None, with the reason, where it does not run."""
+    on_card = OnCard(asked.card, launch)
+    keywords = {**launch.constexprs, **launch.keywords, "target": asked.target, "executor": "hw"}
+    try:
+        return statistics.median(_times(work, launch, on_card, keywords, flush, asked.rounds))
+    except KernelError as failure:
+        notes[work.shown] = failure.message
+        return None
+    finally:
+        on_card.free()
+
+
+def _times(work: Work, launch: Launch, on_card: OnCard, keywords: dict[str, Any], flush: Flush, rounds: int) -> Iterator[float]:
+    work.spec.kernel[launch.grid](**on_card.arguments, **keywords).wait()
+    for _ in range(rounds):
+        flush()
+        yield work.spec.kernel[launch.grid](**on_card.arguments, **keywords).times["execute"]
+
+
+def _theirs(work: Work, chip: str | None, flush: Flush, rounds: int, name: str, notes: dict[str, str]) -> float | None:
+    try:
+        peers.pytorch()
+        launch = work.launch()
+        return peers.seconds(peers.triton(work.spec, launch, peers.tensors(launch), chip), flush, rounds)
+    except Absent as error:
+        notes[name] = str(error)
+    except Exception as error:  # another project's code: what it says is told
+        notes[f"{name}, {work.shown}"] = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+    return None
+
+
+def _cells(launch: Launch, mine: float | None, theirs: dict[str, float | None]) -> Iterator[str]:
+    moved = sum(np.asarray(value.array).nbytes for value in launch.arguments.values() if isinstance(value, Buffer))
+    yield from ("", "") if mine is None else (f"{1e6 * mine:.1f}", f"{moved / mine / 1e9:.0f}")
+    for seconds in theirs.values():
+        yield "" if seconds is None else f"{1e6 * seconds:.1f}"
+    best = min((seconds for seconds in theirs.values() if seconds), default=None)
+    yield f"{best / mine:.2f}" if best and mine else ""
