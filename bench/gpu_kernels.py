@@ -11,7 +11,7 @@ import gpu_peers as peers
 import numpy as np
 from gpu_arrays import Flush, OnCard
 from gpu_peers import Absent
-from gpu_speed import triton_columns
+from gpu_speed import SameDraws, triton_columns
 from library import Work
 from reports import table
 
@@ -44,9 +44,9 @@ def kernels(asked: Any) -> tuple[list[str], bool]:
             if asked.kernels and work.name not in asked.kernels:
                 continue
             print(f"  {work.shown}", file=sys.stderr)
-            launch = work.launch()
+            launch = SameDraws().launch(work)
             mine = ours(asked, work, launch, flush, notes)
-            theirs = {name: _theirs(work, chip, flush, asked.rounds, name, notes) for name, chip in tritons.items()}
+            theirs = {name: _theirs(work, launch, chip, flush, asked.rounds, name, notes) for name, chip in tritons.items()}
             well = well and mine is not None
             rows.append([work.shown, *_cells(launch, mine, theirs)])
     finally:
@@ -79,10 +79,11 @@ def _times(work: Work, launch: Launch, on_card: OnCard, keywords: dict[str, Any]
         yield work.spec.kernel[launch.grid](**on_card.arguments, **keywords).times["execute"]
 
 
-def _theirs(work: Work, chip: str | None, flush: Flush, rounds: int, name: str, notes: dict[str, str]) -> float | None:
+def _theirs(
+    work: Work, launch: Launch, chip: str | None, flush: Flush, rounds: int, name: str, notes: dict[str, str]
+) -> float | None:
     try:
         peers.pytorch()
-        launch = work.launch()
         return peers.seconds(peers.triton(work.spec, launch, peers.tensors(launch), chip), flush, rounds)
     except Absent as error:
         notes[name] = str(error)
