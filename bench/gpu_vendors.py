@@ -59,7 +59,7 @@ def _with_sums_of(target: str, chip: str) -> CardSimulator | None:
 
 def _ptx_approximations(text: str) -> str:
     """PTX ISA tells the largest error of an approximation, and a chip's own value is within it."""
-    found = sorted(set(re.findall(r"\b(\w+\.approx)", text)))
+    found = sorted(set(re.findall(r"\b(\w+\.approx|div\.full)", text)))
     return "approximations of the chip: " + ", ".join(found) if found else ""
 
 

@@ -91,3 +91,16 @@ def test_the_rules_name_rows() -> None:
     for key in (*rules(CHIP), *uniform_rules(CHIP)):
         plain = key[:-2] if key.endswith(packed) else key
         assert plain in KEYS or expansion(plain) is not None or plain.startswith("select."), key
+
+
+def test_a_quotient_is_right_where_its_divisors_reciprocal_is_subnormal() -> None:
+    """What a row's definition leaves open; a large number by a larger one is neither zero nor, of an infinity, a NaN."""
+    large = np.float32(np.finfo(np.float32).max)
+    x = np.resize(np.array([np.inf, -np.inf, large, 1.0, 2.0**126, -large], np.float32), _COUNT)
+    y = np.resize(np.array([large, 2.0**127, -large, 2.0**126, 1.5 * 2.0**126], np.float32), _COUNT)
+    found = run("divf.f32", "f32", [Column("f32", one.view(np.uint32)) for one in (x, y)], False, CHIP)
+    quotients = found.astype(np.uint32).view(np.float32)
+    exact = np.resize(x, found.size).astype(np.float64) / np.resize(y, found.size)
+    finite = np.isfinite(exact)
+    assert np.array_equal(quotients[~finite], exact[~finite])
+    assert np.abs(quotients[finite] / exact[finite] - 1).max() < 4 * 2.0**-23

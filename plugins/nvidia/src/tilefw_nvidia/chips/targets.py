@@ -12,8 +12,8 @@ def target(chip: Chip) -> TargetInfo:
     """What core must know of a chip. A launch's fact `disjoint` lets the loads of a pipeline move over stores to other buffers."""
     return TargetInfo(
         name=chip.target, vendor="nvidia", chip=chip.name, summary=chip.summary, backend="tilefw_nvidia.backend:NvidiaBackend",
-        provides=frozenset({"lower", "emit", "assemble", "simulate", "device"}), aliases=chip.aliases, capabilities=SIMT_CAPABILITIES,
-        limits=chip.limits, wants=frozenset({"disjoint"}),
+        provides=frozenset({"lower", "emit", "assemble", "simulate", "device"}), aliases=chip.aliases,
+        capabilities=SIMT_CAPABILITIES, limits=chip.limits, wants=frozenset({"disjoint"}),
     )
 
 

@@ -38,7 +38,8 @@ def requirements(target: TargetInfo) -> Iterator[Requirement]:
 
 def _card(one: CardInfo, chip: Chip) -> Requirement:
     fits = runs(chip, one)
-    return Requirement(f"card {one.number}", fits, f"{one.name}, {one.chip}" + ("" if fits else f", which does not run {chip.name}"))
+    text = f"{one.name}, {one.chip}" + ("" if fits else f", which does not run {chip.name}")
+    return Requirement(f"card {one.number}", fits, text)
 
 
 def _told(error: UnsupportedError) -> str:

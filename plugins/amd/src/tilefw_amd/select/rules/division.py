@@ -21,7 +21,7 @@ from tilefw_amd.select.rules.instruction import FORM, i32, real
 
 
 def rules() -> dict[str, Rule]:
-    table: dict[str, Rule] = {"divf.f32": partial(_by_reciprocal, "f32"), "divf.f16": partial(_by_reciprocal, "f16")}
+    table: dict[str, Rule] = {"divf.f32": _by_reciprocal, "divf.f16": _by_reciprocal_of_half}
     table |= {"div_rn.f32": partial(_quotient, "f32"), "div_rn.f64": partial(_quotient, "f64"), "div_rn.f16": _quotient_of_halves}
     table |= {"divf.f64": lambda code, x, y: code("div_rn.f64", x, y), "sqrt.f64": lambda code, x: code("sqrt_rn.f64", x)}
     table |= {"sqrt_rn.f32": _root, "sqrt_rn.f64": _wide_root, "sqrt_rn.f16": _root_of_half, "rsqrt.f64": _wide_reciprocal_root}
@@ -40,12 +40,32 @@ def _class(code: Code, t: str, x: Element, classes: int) -> Slice:
 
 _ZEROS, _POSITIVE_INFINITY = 1 << 5 | 1 << 6, 1 << 9
 
+# Patterns of f32: all but the sign; 2**-126; 2**126, from which on reciprocals are subnormal.
+_MAGNITUDE, _LEAST_NORMAL, _SUBNORMAL_RECIPROCAL = 0x7FFFFFFF, 0x00800000, 0x7E800000
+
 # --- quotients ---------------------------------------------------------------------------------------------------------------
 
 
-def _by_reciprocal(t: str, code: Code, x: Element, y: Element) -> Element:
-    """Within 2.5 ulp wherever 1/y is normal: the reciprocal's ulp counts twice at most, and the product is rounded."""
-    reciprocal = emit(code, f"v_rcp_{t}", FORM[t], y)
+def _by_reciprocal(code: Code, x: Element, y: Element) -> Element:
+    """Within 2.5 ulp wherever 1/y is normal: the reciprocal's ulp counts twice at most, and the product is rounded.
+
+    V_RCP_F32 makes a subnormal reciprocal zero, which would make a large number's quotient by a larger one zero, and an infinity's
+    NaN. So it gets the fraction of y, and the exponent comes back after it, as LLVM has it (AMDGPUCodeGenPrepare,
+    emitRcpIEEE1ULP).
+    """
+    if isinstance(y, Const) and _LEAST_NORMAL <= y.bits & _MAGNITUDE < _SUBNORMAL_RECIPROCAL:
+        return _times(code, "f32", x, emit(code, "v_rcp_f32", "w32", y))
+    fraction, exponent = emit(code, "v_frexp_mant_f32", "w32", y), emit(code, "v_frexp_exp_i32_f32", "w32", y)
+    of_fraction = emit(code, "v_rcp_f32", "w32", fraction)
+    return _times(code, "f32", x, emit(code, "v_ldexp_f32", "w32", of_fraction, code("subi.i32", i32(0), exponent)))
+
+
+def _by_reciprocal_of_half(code: Code, x: Element, y: Element) -> Element:
+    """V_RCP_F16 knows subnormals."""
+    return _times(code, "f16", x, emit(code, "v_rcp_f16", FORM["f16"], y))
+
+
+def _times(code: Code, t: str, x: Element, reciprocal: Element) -> Element:
     return reciprocal if x == Const(t, ONE[t]) else code(f"mulf.{t}", x, reciprocal)
 
 
