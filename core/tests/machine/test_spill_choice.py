@@ -17,7 +17,10 @@ from tilefw.machine import spill_choice
 from tilefw.machine.inst import Function, Inst, Reg
 from tilefw.machine.live_ranges import LivePart, LiveRanges
 from tilefw.machine.spill_choice import Choice, Chooser
+from tilefw.machine.spill_model import MEMORY, SpillModel, SpillSlotClass
 from tilefw.machine.spill_pressure import Excess, SpillPressure, pressures
+from tilefw.machine.table import EFFECT, JUMP, InstructionTraits, RegisterClass, from_dict
+from tilefw.machine.text import parse_function
 
 LENGTH = 1024  # points, in several runs
 CHANGES = st.lists(st.tuples(st.integers(0, LENGTH - 1), st.integers(1, 400), st.integers(-2, 3)), max_size=12)
@@ -101,7 +104,7 @@ def test_choices_by_shares_cost_no_more_than_one_at_a_time(monkeypatch: pytest.M
         monkeypatch.setattr(spill_choice, "_SHARES", steps)
         totals.append(np.zeros(2, np.int64))
         for seed in range(60):
-            function, ranges, now = crowded(seed, registers=100)
+            function, ranges, now = crowded(seed, registers=160)
             for choice in chosen(function, ranges, now, "v"):
                 totals[-1] += choice.reg.width, len(choice.accesses)
     shares, one_at_a_time = totals
@@ -123,3 +126,36 @@ def test_the_model_is_asked_of_an_access_once() -> None:
     choices = Chooser(function, ranges, programs.chip(), model, now).choose("v", now["v"].available, parts)
     assert len(choices) > 3 and len(asked) > 10
     assert len(asked) == len(set(asked))
+
+
+def test_an_access_costs_what_it_names_of_a_register() -> None:
+    """Of two tuples of four that wait equally long the one that is read in parts is no dearer than the one that is read whole."""
+    text = """func @f target "toy"
+  regs v x4 a4: 0-1
+entry:
+  %0 = ld 0
+  %1 = ld 0
+  st %1
+  st %0[0:1]
+  st %0[1:1]
+  st %0[2:1]
+  st %0[3:1]
+  ret
+"""
+    load = InstructionTraits(memory="global")
+    table = from_dict("toy", {"ld": load, "st": EFFECT, "ret": JUMP}, [RegisterClass("v", 32, 8)])
+    function = parse_function(text)
+    ranges = LiveRanges(function, table)
+    slot = SpillSlotClass(MEMORY, 1, 9, lambda v, a, i: [], lambda v, a, i: [])
+    model = SpillModel({"v": (slot,)}, lambda *_: False, lambda inst: None)
+    now = pressures(ranges, ranges.parts, table, {"v": frozenset(range(8))})
+    chooser = Chooser(function, ranges, table, model, now)
+    costs = {}
+    for reg, its in ranges.parts.items():
+        candidate = spill_choice._Candidate(reg, [segment for part in its for segment in part.segments])
+        chooser._find_accesses({reg: candidate})
+        candidate.accesses = chooser._accesses(candidate)
+        option = chooser._next_option(candidate)
+        assert option is not None
+        costs[reg.id] = (option.always + int(option.gaps[2].sum())) * option.price
+    assert costs == {0: 9 * 8, 1: 9 * 8}  # four are stored and four loaded

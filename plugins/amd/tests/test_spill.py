@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 from served import CHIP, ISA, instruction
 
-from tilefw.api.machine import MEMORY, WHOLE, Inst, Reg
+from tilefw.api.machine import MEMORY, WHOLE, Inst, Reg, Slice, parse_function
+from tilefw.machine.assign_registers import assign
+from tilefw_amd.isa.text import printer
+from tilefw_amd.machine.expand import instructions
 from tilefw_amd.machine.spill import SLOT_CLASSES, copied, limits, model
+from tilefw_amd.machine.traits import instructions as table_of
 
 V, S = Reg(-1, "v", 256, 1, physical=True), Reg(-1, "s", 128, 1, physical=True)
 
@@ -50,3 +54,42 @@ def test_waves_of_a_workgroup_share_the_registers_of_a_simd() -> None:
     assert limits(CHIP, 4) == {"v": 256, "a": 256}
     assert limits(CHIP, 8) == {"v": 256, "a": 0}
     assert limits(CHIP, 16) == {"v": 128, "a": 0}
+
+
+def test_accumulation_registers_take_the_constants_that_need_no_literal() -> None:
+    pair, word = Reg(0, "v", 2, 2), Reg(1, "v", 1, 1)
+    accepts = model(ISA).accepts
+    assert accepts(Inst("v_mov_b64", [pair.whole], [0]), pair, "a") and accepts(Inst("move.v", [pair.whole], [0]), pair, "a")
+    assert not accepts(Inst("v_mov_b32", [word.whole], [0x12345678]), word, "a")
+    assert not accepts(Inst("v_mov_b64", [pair.whole], [0x3FF0000000000001]), pair, "a")
+    made = Inst("v_mov_b64", [Reg(-1, "a", 256, 1, physical=True).slice(4, 2)], [0])
+    assert [printer.text(instruction(inst)) for inst in instructions(made, S)] == [
+        "v_accvgpr_write_b32 a4, 0", "v_accvgpr_write_b32 a5, 0"]
+
+
+SUMS = """func @f target "amd-cdna3"
+  regs v x16 a2: 0-17
+  regs v x2 a2: 18
+  regs v: 19
+entry:
+  %18 = v_mov_b64 0
+ZEROS
+PRODUCTS
+READS
+  s_endpgm
+"""
+
+
+def test_sums_that_only_ever_stand_in_accumulation_registers_are_not_spilled() -> None:
+    """288 registers of sums: some begin, stay and end there, and are copied out where arithmetic reads them."""
+    zeros = "\n".join(f"  %{i}[{2 * j}:2] = v_mov_b64 0" for i in range(18) for j in range(8))
+    products = "\n".join(f"  %{i} = v_mfma_f32_32x32x8_f16 %18, %18, %{i}" for i in range(18))
+    reads = "\n".join(f"  global_store_dword %18, %19, \"off\"\n  %19 = v_add_f32 %{i}[{j}:1], %{i}[{j}:1]"
+                      for i in range(18) for j in range(16))
+    text = SUMS.replace("ZEROS", zeros).replace("PRODUCTS", products).replace("READS", reads)
+    function = parse_function(text)
+    table = table_of(ISA)
+    assign(function, table, {"v": 256, "a": 256}, model(ISA))
+    assert function.attributes.spills.get("v", 0) == 0 and function.attributes.scratch_bytes == 0
+    copies = [i for i in function.insts() if i.opcode == "move.v" and isinstance(i.uses[0], Slice) and i.uses[0].reg.cls == "a"]
+    assert 32 <= sum(i.defs[0].count for i in copies) <= 80

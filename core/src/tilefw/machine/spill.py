@@ -55,8 +55,8 @@ class MemoryFull(Exception):
 
 
 class Spiller:
-    """Spills of one function, over as many rounds as it takes. `spilled` counts the smallest registers that go
-    to and fro, by file."""
+    """Spills of one function, over as many rounds as it takes. `spilled` counts the smallest registers that
+    are stored, by file."""
 
     def __init__(self, function: Function, table: InstructionTable, model: SpillModel, limits: Mapping[str, int]) -> None:
         self.function, self.table, self.model, self.limits = function, table, model, limits
@@ -136,7 +136,7 @@ class Spiller:
         slot_class, reg = choice.slot_class, choice.reg
         if slot_class is None:
             return _SpillSlot(choice)
-        if choice.accesses:
+        if choice.stored(self.table):
             self.spilled[self.table.file(reg.cls)] += reg.width
         if slot_class.holder == MEMORY:
             size = ceil_div(self.table.classes[reg.cls].bits, 8)  # a predicate takes a byte

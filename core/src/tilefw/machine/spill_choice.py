@@ -11,7 +11,7 @@ spilled until a share of the excess at that point is gone; then the pressure has
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,13 +31,13 @@ _SHARES = 16  # of the excess at a point: one look at the scores lets one of the
 
 @dataclass(slots=True)
 class RegisterAccess:
-    """One instruction that names a register: its number, its block, and what it does there."""
+    """One instruction that names a register: its number, its block, and how many smallest registers of it are read and written."""
 
     inst: Inst
     number: int
     block: int
-    reads: bool
-    writes: bool
+    reads: int
+    writes: int
 
 
 @dataclass(slots=True)
@@ -53,6 +53,12 @@ class Choice:
     accesses: list[RegisterAccess]
     in_place: list[RegisterAccess] = field(default_factory=list)
 
+    def stored(self, table: InstructionTable) -> bool:
+        """Whether the value comes to its slot from its file: by a store, or by a copy that wrote the file and now writes the slot.
+        What is only made in the slot's file, as a product is in its accumulator, and copied out of it, is not."""
+        copied = any(_is_copy(access.inst, table) for access in self.in_place if access.writes)
+        return copied or any(access.writes for access in self.accesses)
+
     def insts(self) -> Iterator[Inst]:
         """Every instruction that names the register."""
         yield from (access.inst for access in (*self.accesses, *self.in_place))
@@ -67,7 +73,8 @@ class _Option:
     `kept`: the points at which the register is in its file although it is spilled. `relieved`: columns of start, end and sign, the
     segments of the register, less these points. `gaps`: columns of start, end and weight, each from an access to the next one of
     its block if that reads; where the pressure in a gap is too high, the value is loaded at its end. `always`: the weights of all
-    other loads and of the stores. `price`: what a load or a store of weight 1 costs.
+    other loads and of the stores. `price`: what a load or a store of weight 1 costs. A weight is that of the block, for each
+    smallest register that is loaded or stored: of a tuple only the part that an instruction names is.
     """
 
     choice: Choice
@@ -154,12 +161,13 @@ class Chooser:
     def _accesses(self, candidate: _Candidate) -> list[RegisterAccess]:
         """What the points of a candidate stand for, in order."""
         points = set(candidate.points)
-        numbers = sorted({point // 2 for point in points})
-        blocks = [bisect_right(self.ranges.starts, number) - 1 for number in numbers]
-        return [
-            RegisterAccess(self.insts[number], number, block, 2 * number in points, 2 * number + 1 in points)
-            for number, block in zip(numbers, blocks, strict=True)
-        ]
+        found: list[RegisterAccess] = []
+        for number in sorted({point // 2 for point in points}):
+            inst, block = self.insts[number], bisect_right(self.ranges.starts, number) - 1
+            reads = _named(inst.reads(), candidate.reg) if 2 * number in points else 0
+            writes = _named(inst.writes(), candidate.reg) if 2 * number + 1 in points else 0
+            found.append(RegisterAccess(inst, number, block, reads, writes))
+        return found
 
     def _options_at(self, point: int, living: _Living) -> Iterator[tuple[int, _Option]]:
         """The cheapest way to spill each candidate that is live at a point, if it is not kept there, with its index."""
@@ -223,14 +231,15 @@ class Chooser:
         last: RegisterAccess | None = None
         for access in accesses:
             weight = self.weights[access.block]
+            loaded = weight * (min(access.reads, 1) if slot_class is None else access.reads)  # made again it is a whole
             if access.reads and last is not None and last.block == access.block:
-                gaps.append((2 * last.number + 1, 2 * access.number, weight))
+                gaps.append((2 * last.number + 1, 2 * access.number, loaded))
             elif access.reads:
-                always += weight
-            if access.writes and slot_class is not None:
-                always += weight
+                always += loaded
+            if slot_class is not None:
+                always += weight * access.writes
             last = access
-        price = 1 if slot_class is None else slot_class.cost * choice.reg.width
+        price = 1 if slot_class is None else slot_class.cost
         return _Option(choice, frozenset(kept), _columns(relieved), _columns(gaps), always, price)
 
     def _in_place(self, reg: Reg, accesses: Sequence[RegisterAccess], slot_class: SpillSlotClass) -> list[RegisterAccess]:
@@ -277,6 +286,15 @@ def _candidates(parts: Mapping[Reg, Sequence[LivePart]], excess: Excess) -> dict
     owners = set(owners[waits & (excess.within(starts, ends) > 0)].tolist())
     found = [(reg, its) for i, (reg, its) in enumerate(parts.items()) if i in owners]
     return {reg: _Candidate(reg, merged([segment for part in its for segment in part.segments])) for reg, its in found}
+
+
+def _is_copy(inst: Inst, table: InstructionTable) -> bool:
+    return table.traits(inst.opcode).move and any(isinstance(use, Slice) for use in inst.uses)
+
+
+def _named(pieces: Iterable[Slice], reg: Reg) -> int:
+    """How many smallest registers of a register the pieces name."""
+    return sum(piece.count for piece in set(pieces) if piece.reg is reg)
 
 
 def _best_first(options: Sequence[tuple[int, _Option]], excess: Excess) -> list[tuple[int, _Option]]:

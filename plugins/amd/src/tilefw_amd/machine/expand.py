@@ -26,6 +26,7 @@ COPIES = {
 }
 _CONSTANTS = {"v": ("v_mov_b32", "v_mov_b64"), "s": ("s_mov_b32", "s_mov_b64"), "a": ("v_accvgpr_write_b32", "")}
 _FILE = {"m": "s"}
+_VECTOR_CONSTANTS = ("move.v", "v_mov_b32", "v_mov_b64")
 _WIDE_CONSTANTS = ("v_mov_b64", "s_mov_b64")
 
 
@@ -89,7 +90,7 @@ def is_scalar(inst: Inst) -> bool:
 
 def instructions(inst: Inst, scalars: Reg) -> Iterator[Inst]:
     """The chip's instructions for one of the machine layer, without its predicate; `scalars` is the file of scalar registers."""
-    if inst.opcode.startswith("move.") or _is_wide_constant(inst):
+    if inst.opcode.startswith("move.") or _is_wide_constant(inst) or (is_constant(inst) and _file(inst.defs[0]) == "a"):
         yield from _copy(inst, inst.defs[0], inst.uses[0])
     elif inst.opcode.startswith(COPY):
         yield from expand_copy(inst, scalars)
@@ -98,6 +99,17 @@ def instructions(inst: Inst, scalars: Reg) -> Iterator[Inst]:
     else:
         inst.predicate = None
         yield inst
+
+
+def is_constant(inst: Inst) -> bool:
+    """Whether an instruction brings nothing but a constant into a vector register."""
+    return inst.opcode in _VECTOR_CONSTANTS and isinstance(inst.uses[0], int)
+
+
+def made_in_accumulation(constant: Inst) -> bool:
+    """Whether an accumulation register takes the constant: `v_accvgpr_write_b32` has no literal (CDNA3 ISA, section "VOP3P")."""
+    (to,) = constant.defs
+    return all(is_inline(_bits(constant.uses[0], i, 1), 32) for i in range(to.count))
 
 
 def _is_wide_constant(inst: Inst) -> bool:

@@ -18,7 +18,7 @@ from tilefw.api.integers import ceil_div, round_up
 from tilefw.api.machine import MEMORY, WHOLE, Inst, Location, Operand, Reg, Slice, SpillModel, SpillSlotClass
 from tilefw_amd.chips import WAVE, Chip
 from tilefw_amd.isa.set import InstructionSet
-from tilefw_amd.machine.expand import COPIES
+from tilefw_amd.machine.expand import COPIES, is_constant, made_in_accumulation
 from tilefw_amd.machine.machine_inst import instruction
 from tilefw_amd.machine.pseudo import steps
 from tilefw_amd.machine.traits import CLASSES
@@ -118,6 +118,8 @@ def accepts(isa: InstructionSet, inst: Inst, reg: Reg, cls: str) -> bool:
     operands = (*inst.defs, *inst.uses, *inst.implicit_defs, *inst.implicit_uses)
     if any(isinstance(o, Slice) and o.reg is reg for o in operands[len(inst.defs) + len(inst.uses) :]):
         return False
+    if is_constant(inst):
+        return cls == "a" and made_in_accumulation(inst)
     if inst.opcode.startswith("move."):
         files = [_file_of(operand, reg, cls) for operand in (inst.defs[0], inst.uses[0])]
         return tuple(files) in COPIES
