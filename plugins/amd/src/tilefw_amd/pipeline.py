@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from tilefw.api import CompileOptions, UsageError
 from tilefw.api.ir import Context, ModuleOp, ModulePass
-from tilefw.api.machine import FillWaitStates, InsertWaits, Inst, Operand, ScheduleInstructions, Slice, TieOperands
+from tilefw.api.machine import FillWaitStates, InsertWaits, Inst, Operand, ScheduleInstructions, Sink, Slice, TieOperands
 from tilefw.api.simt import assign_registers, selection_passes
 from tilefw_amd.chips import Chip, chips, named, occupancy
 from tilefw_amd.isa.set import instruction_set
@@ -37,6 +37,7 @@ def machine_passes(chip: Chip, options: CompileOptions) -> Sequence[ModulePass]:
     asked = chip, options.num_warps, options.maxnreg, chosen(options)["waves_per_eu"]
     registers, why = spill.limits(*asked), spill.limited_by(*asked)
     return (
+        Sink(table),
         ScheduleInstructions(table, occupancy.steps(chip), "disjoint" in options.facts, options.verify),
         TieOperands(copy),
         assign_registers(table, registers, spill.model(isa), options.verify, why, occupancy.steps(chip)),
