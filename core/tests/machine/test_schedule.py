@@ -191,6 +191,17 @@ def test_a_block_that_cannot_have_its_own_order_is_not_left_as_it_was() -> None:
     assert _regions(f, table(3))[0].pressure.peak == [3]
 
 
+def test_a_function_little_above_a_step_is_scheduled_below_it_where_another_order_is() -> None:
+    """As written 17 registers are live at once; with the second half of the operands behind the first products 16 suffice."""
+    loads = "".join(f"  %{i} = get {i} {{buffer={i}}}\n" for i in range(17))
+    products = "".join(f"  %{17 + i} = mul %{i}, %{i}\n  put %{17 + i} {{buffer={30 + i}}}\n" for i in range(17))
+    steps = {"v": (8, 16, 32)}
+    f = function(loads + products + "  ret\n", 40)
+    assert _regions(f, table())[0].pressure.peak == [17]
+    schedule(f, table(), steps, verify=True)
+    assert _regions(f, table())[0].pressure.peak[0] <= 16
+
+
 def test_a_load_passes_a_store_only_where_buffers_do_not_overlap() -> None:
     body = "  %0 = op 1\n  st %0 {buffer=0}\n  %1 = ld 2 {buffer=1}\n  st %1 {buffer=0}\n  ret\n"
     assert scheduled(body)[1].startswith("st")

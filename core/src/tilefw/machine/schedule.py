@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tilefw.machine.check_schedule import check_schedule
-from tilefw.machine.dependences import Aliasing, aliasing, dependences
+from tilefw.machine.dependences import Aliasing, Dependences, aliasing, dependences
 from tilefw.machine.function_pass import FunctionPass
 from tilefw.machine.headroom import RegisterHeadroom
 from tilefw.machine.inst import Block, Function
@@ -24,6 +24,7 @@ Steps = Mapping[str, Sequence[int]]
 """By register file, ascending, how many registers a wave may take before the next step costs something."""
 
 _UNBOUNDED = 1 << 30
+_NEAR = 16  # the part of a step that a function may need more and is still scheduled for that step, if it can be
 _RESERVE = 16  # the part of the registers that is left to assignment, which finds no place for tuples in the last holes
 
 
@@ -51,8 +52,8 @@ def schedule(function: Function, table: InstructionTable, steps: Steps, disjoint
     With `verify`, a checker compares each block's old and new order; it raises InternalError.
     """
     regions = _regions(function, table)
-    limits = _limits(regions, table, steps)
     known = aliasing(function.insts(), table, disjoint)
+    limits = _lowered(regions, table, steps, known) or _limits(regions, table, steps)
     for region in regions:
         before = region.block.insts
         _schedule(region, table, limits, known)
@@ -110,6 +111,29 @@ def _limits(regions: Sequence[_Region], table: InstructionTable, steps: Steps) -
     return limits
 
 
+def _lowered(regions: Sequence[_Region], table: InstructionTable, steps: Steps, known: Aliasing) -> list[int] | None:
+    """The limits one step lower where the order as it was given is so little above it that another order may stay below, and does
+    in every block; None where there is no such order."""
+    limits = _limits(regions, table, steps)
+    over: list[_Region] = []
+    for file, number in regions[0].pressure.files.items() if regions else ():
+        needed = max(region.pressure.peak[number] for region in regions)
+        lower = max((step for step in steps.get(file, ()) if step < needed), default=0)
+        if lower and needed - lower <= lower // _NEAR:
+            limits[number] = lower
+            over += [region for region in regions if region.pressure.peak[number] > lower]
+    if not over:
+        return None
+    for region in over:
+        given = list(region.pressure.peak)
+        _ordered(region, table, limits, known)
+        fits = all(peak <= limit for peak, limit in zip(region.pressure.peak, limits, strict=True))
+        region.pressure.peak[:] = given
+        if not fits:
+            return None
+    return limits
+
+
 def _allocatable(file: str, table: InstructionTable) -> int:
     counts = [cls.count for cls in table.classes.values() if (cls.file or cls.name) == file]
     if None in counts:
@@ -117,15 +141,23 @@ def _allocatable(file: str, table: InstructionTable) -> int:
     return max(count for count in counts if count is not None) - len(table.reserved.get(file, ()))
 
 
+def _ordered(
+    region: _Region, table: InstructionTable, limits: Sequence[int], known: Aliasing
+) -> tuple[Dependences, list[object], list[int]]:
+    """Dependences and predicates of a block, and an order of it that cares for the limits as far as it goes."""
+    count = len(region.traits)
+    order = dependences(region.block.insts[:count], region.traits, region.accesses, region.files, known, table.apart)
+    region.pressure.restart()
+    guards: list[object] = [inst.predicate for inst in region.block.insts[:count]]
+    return order, guards, list_schedule(order, region.traits, guards, region.pressure, limits, table.issue_interval)
+
+
 def _schedule(region: _Region, table: InstructionTable, limits: Sequence[int], known: Aliasing) -> None:
     count = len(region.traits)
     if count < 2:
         return
     given = list(region.pressure.peak)
-    order = dependences(region.block.insts[:count], region.traits, region.accesses, region.files, known, table.apart)
-    region.pressure.restart()
-    guards = [inst.predicate for inst in region.block.insts[:count]]
-    found = list_schedule(order, region.traits, guards, region.pressure, limits, table.issue_interval)
+    order, guards, found = _ordered(region, table, limits, known)
     if any(peak > limit and peak > had for peak, limit, had in zip(region.pressure.peak, limits, given, strict=True)):
         region.pressure.restart()
         headroom = RegisterHeadroom(region.pressure, limits)
