@@ -221,6 +221,10 @@ class Code(Promising):
         """The element that a row gave for operands, where it is available here; None where it was not asked for."""
         return next((scope[key, operands] for scope in reversed(self.scopes) if (key, operands) in scope), None)
 
+    def maker(self, element: Slice) -> Inst | None:
+        """The pure instruction whose first result a register is; None for all others, such as what a loop carries."""
+        return self._makers.get(element)
+
     def modulo(self, element: Element, bits: int) -> Element | None:
         """An integer that is `element` in its lowest `bits` bits, if all others of `element` surely are 0."""
         source, mask = self._masked.get(element, (element, -1))

@@ -7,6 +7,7 @@ They keep SCC inside: a comparison and what reads it are never apart, so that ne
 |---|---|---|
 | `compare.s_cmp_lt_i32` (or another scalar comparison) | d: b64; a, b | d = -1 where it holds, else 0 |
 | `select.s_cmp_lt_i32` | d: 32 or 64 bits; a, b, x, y | d = x where it holds, else y |
+| `carry.s_cmp_lt_i32` | d: b32; a, b, x, y | d = x + y, and 1 more where it holds |
 | `branch.s_cmp_lt_i32`, `branch_not.s_cmp_lt_i32` | a, b; a target | go there where it holds, or does not |
 | `branch.mask`, `branch_not.mask` | c: b64; a target | go there where c is not zero, or is |
 | `s_select_b32`, `s_select_b64` | d; c: b64, x, y | d = x where c is not zero, else y |
@@ -35,6 +36,7 @@ _HALVES = {"lo": 0, "hi": 1}
 _WITH_COMPARISON = {
     "compare": "s_cselect_b64 d -1 0",
     "select": "s_cselect_b{bits} d x y",
+    "carry": "s_addc_u32 d x y",
     "branch": "s_cbranch_scc1",
     "branch_not": "s_cbranch_scc0",
 }

@@ -11,7 +11,9 @@ from collections.abc import Callable
 from functools import partial
 
 from tilefw.api.simt import Code, Const, Element, Rule
+from tilefw_amd.select.operands import scalar as emit_scalar
 from tilefw_amd.select.operands import vector as emit
+from tilefw_amd.select.operands import vectors as emit_several
 from tilefw_amd.select.rules import by_constant
 from tilefw_amd.select.rules.casts import in_words
 from tilefw_amd.select.rules.division import negated_fma
@@ -41,17 +43,29 @@ def _unsigned(part: int, t: str, code: Code, n: Element, d: Element) -> Element:
     short by 2 at most."""
     if isinstance(d, Const) and d.bits:
         return by_constant.remainder(code, t, n, d.bits, False) if part else by_constant.unsigned_quotient(code, t, n, d.bits)
-    zero, one = Const(t, 0), Const(t, 1)
+    zero = Const(t, 0)
     y = _ESTIMATES[t](code, n, d)
     shortfall = code(f"muli.{t}", code(f"subi.{t}", zero, d), y)
     y = code(f"addi.{t}", y, code(f"mulhu.{t}", y, shortfall))
     quotient = code(f"mulhu.{t}", n, y)
     rest = code(f"subi.{t}", n, code(f"muli.{t}", quotient, d))
     for _ in range(2):
-        enough = code(f"geu.{t}", rest, d)
-        quotient = code(f"select.{t}", enough, code(f"addi.{t}", quotient, one), quotient)
-        rest = code(f"select.{t}", enough, code(f"subi.{t}", rest, d), rest)
+        quotient, rest = _mended(code, t, quotient, rest, d)
     return (quotient, rest)[part]
+
+
+def _mended(code: Code, t: str, quotient: Element, rest: Element, d: Element) -> tuple[Element, Element]:
+    """The quotient and one more, the rest and one divisor less, where the rest is not below the divisor. A word's rest is the
+    lesser of both: what is taken from too little wraps to more. Few ask for both, and dead code goes."""
+    less = code(f"subi.{t}", rest, d)
+    if t == "i32" and code.uniform(rest, d):
+        return emit_scalar(code, "carry.s_cmp_ge_u32", "uw32", rest, d, quotient, i32(0)), code("minu.i32", rest, less)
+    enough = code(f"geu.{t}", rest, d)
+    if t == "i32":
+        with_carry, _ = emit_several(code, "v_addc_co_u32", ("w32", "i1"), i32(0), quotient, enough)
+        return with_carry, code("minu.i32", rest, less)
+    more = code(f"select.{t}", enough, code(f"addi.{t}", quotient, Const(t, 1)), quotient)
+    return more, code(f"select.{t}", enough, less, rest)
 
 
 def _estimate_of_word(code: Code, n: Element, d: Element) -> Element:

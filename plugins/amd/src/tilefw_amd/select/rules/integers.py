@@ -13,6 +13,7 @@ from tilefw.api.machine import Slice
 from tilefw.api.simt import Code, Const, Element, Rule
 from tilefw_amd.select.operands import vector as emit
 from tilefw_amd.select.operands import vectors as emit_several
+from tilefw_amd.select.possible_bits import disjoint
 from tilefw_amd.select.rules.instruction import FORM, commuting, either_order, halves, i32, is_single, joined, vector
 
 _LOGIC = {"andi": "v_and_b32", "ori": "v_or_b32", "xori": "v_xor_b32"}
@@ -76,6 +77,8 @@ def _exclusive_or(code: Code, x: Element, y: Element) -> Slice:
     for flipped, other in ((x, y), (y, x)):
         if flipped == i32(-1):
             return emit(code, "v_not_b32", "w32", other)
+    if disjoint(code, x, y):
+        return commuting("v_add_u32", "w32")(code, x, y)
     return commuting("v_xor_b32", "w32")(code, x, y)
 
 
