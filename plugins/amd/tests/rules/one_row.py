@@ -95,13 +95,15 @@ def run_from_packed(key: str, result: str, packed: np.ndarray, bits: int, index:
     return run_selected(code.function, [register], code(then, found) if then else found, result, [Column("i32", packed)])
 
 
-def run_on_pairs(key: str, columns: Sequence[Column]) -> np.ndarray:
-    """The rule for two elements of f32 on pairs of registers, given and returned as patterns of 64 bits, the first element low;
-    a constant is one element, for both."""
+def run_on_pairs(key: str, columns: Sequence[Column], conditions: Sequence[Column] = ()) -> np.ndarray:
+    """The rule for two elements of 32 bits on pairs of registers, given and returned as patterns of 64 bits, the first element low;
+    a constant is one element, for both. `conditions`, one of each element, stand first."""
     code = started()
+    masks: list[Element] = [code.new_register("i1") for _ in conditions]
     operands: list[Element] = [Const("f32", int(c.patterns[0])) if c.constant else code.new_register("w64") for c in columns]
     elements = [half for o in operands for half in ((o.part(0), o.part(1)) if isinstance(o, Slice) else (o, o))]
-    return run_selected(code.function, operands, code.chip.pack(code, 32, code(key, *elements)), "i64", columns, False)
+    found = code.chip.pack(code, 32, code(key, *masks, *elements))
+    return run_selected(code.function, [*masks, *operands], found, "i64", [*conditions, *columns], False)
 
 
 def run_selected(

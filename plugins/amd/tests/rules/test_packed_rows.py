@@ -14,9 +14,9 @@ from tilefw_amd.chips import Chip
 from tilefw_amd.select.rules import rules
 
 _COUNT = 256
-PAIRS = sorted(
-    key for key in rules(CHIP) if key.endswith(".f32x2") and not ROWS[key.partition(".")[0].removesuffix("_rtz")].is_cast
-)
+_ON_PAIRS = sorted(key for key in rules(CHIP) if key.endswith(".f32x2"))
+PAIRS = [key for key in _ON_PAIRS if not ROWS[key.partition(".")[0]].is_cast and not key.startswith("select.")]
+CASTS_OF_PAIRS = [key for key in _ON_PAIRS if ROWS[key.partition(".")[0]].is_cast]
 
 
 def _packed_rows(chip: Chip) -> list[str]:
@@ -67,6 +67,8 @@ def test_rows_on_packed_registers(chip: Chip, key: str, constant: int | None) ->
 @pytest.mark.parametrize("constant", [None, 0, 1])
 def test_rows_on_pairs_of_registers(key: str, constant: int | None) -> None:
     operands = len(ROWS[_row(key)].operands)
+    if constant is not None and operands == 1:
+        pytest.skip("nothing but constants")
     given = [[patterns_of("f32", _COUNT, 10 * o + i) for i in range(2)] for o in range(operands)]
     columns = [Column("i64", _packed(elements, 32)) for elements in given]
     if constant is not None:
@@ -78,7 +80,26 @@ def test_rows_on_pairs_of_registers(key: str, constant: int | None) -> None:
         assert not outcome.wrong, (key, i, str(outcome))
 
 
-@pytest.mark.parametrize("key", PAIRS)
+def test_a_selection_between_pairs_goes_by_the_condition_of_each_element() -> None:
+    given = [[patterns_of("f32", _COUNT, 10 * o + i) for i in range(2)] for o in range(2)]
+    conditions = [patterns_of("i1", _COUNT, 40 + i) for i in range(2)]
+    columns = [Column("i64", _packed(elements, 32)) for elements in given]
+    found = run_on_pairs("select.f32x2", columns, [Column("i1", c) for c in conditions])
+    for i, element in enumerate(_elements(found, 32, 2)):
+        assert (element == np.where(conditions[i] & np.uint64(1), given[0][i], given[1][i])).all()
+
+
+@pytest.mark.parametrize("key", CASTS_OF_PAIRS)
+def test_casts_of_pairs_of_registers(key: str) -> None:
+    source = key.split(".")[1]
+    given = [patterns_of(source, _COUNT, i) for i in range(2)]
+    found = run_on_pairs(key, [Column("i64", _packed(given, 32))])
+    for i, element in enumerate(_elements(found, 32, 2)):
+        outcome = verdict(key[:-2], "f32", [(source, given[i])], element)
+        assert not outcome.wrong, (key, i, str(outcome))
+
+
+@pytest.mark.parametrize("key", _ON_PAIRS)
 def test_elements_that_stand_apart_are_not_moved_together(key: str) -> None:
     one = np.zeros(1, np.uint64)
     assert selected(key, [Column("f32", one)] * 2 * len(ROWS[_row(key)].operands))[2] is None

@@ -31,7 +31,18 @@ def sums_together(chip: LaneChip, value: SSAValue) -> int:
             if isinstance(op, ElementwiseOp) and op.results[0].type == value.type and op.results[0] not in seen:
                 seen.add(op.results[0])
                 todo.append(op.results[0])
-    return 2 if per_register(name) == 1 and f"addf.{name}x2" in chip.rules else 1
+    return 2 if per_register(name) == 1 and (f"addf.{name}x2" in chip.rules or _is_converted(chip, value, name)) else 1
+
+
+def _is_converted(chip: LaneChip, value: SSAValue, name: str) -> bool:
+    """Whether a value is read by a cast of which the chip makes two whole registers from two that stand together."""
+    for use in value.uses:
+        op = use.operation
+        if isinstance(op, ElementwiseOp) and op.row.is_cast:
+            to = type_name(op.results[0].type)
+            if per_register(to) == 1 and f"{op.row.name}.{name}.{to}x2" in chip.rules:
+                return True
+    return False
 
 
 def is_zero(elements: Sequence[Element]) -> bool:

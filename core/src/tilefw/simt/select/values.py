@@ -255,9 +255,9 @@ class Values:
                 columns = [self.packed(v, chunk) for v in operands]
                 return RegisterPiece(packed=[code(pairs, *registers) for registers in zip(*columns, strict=True)])
         columns = [self.elements(v, chunk) for v in operands]
-        if packs and per == 1 and count % 2 == 0 and f"{key}x2" in self.chip.rules:
-            return RegisterPiece(elements=self._by_pairs(key, columns))
         to = vector.per_register
+        if (row.result == "same" or row.is_cast) and per == to == 1 and count % 2 == 0 and f"{key}x2" in self.chip.rules:
+            return RegisterPiece(elements=self._by_pairs(key, columns))
         if row.is_cast and to > 1 and count % to == 0 and f"{key}x{to}" in self.chip.rules:
             return RegisterPiece(packed=[code(f"{key}x{to}", *columns[0][i : i + to]) for i in range(0, count, to)])
         with code.promising(promise_of(op)):

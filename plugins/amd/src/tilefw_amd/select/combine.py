@@ -97,6 +97,16 @@ def _opposite(literal: Operand) -> int | None:
     return literal ^ 1 << 31 if isinstance(literal, int) else None
 
 
+# A difference of pairs is a sum whose second operand has the other sign.
+_MINUS_SECONDS = ("neg_lo:[0,1]", "neg_hi:[0,1]")
+_MINUS_THIRDS = ("neg_lo:[0,0,1]", "neg_hi:[0,0,1]")
+_MINUS_FIRSTS = ("neg_lo:[1,0,0]", "neg_hi:[1,0,0]")
+
+
+def _fits_difference(inner: Sequence[Operand], others: Sequence[Operand]) -> bool:
+    return tuple(others[1:]) == _MINUS_SECONDS and _fits(inner, others[:1])
+
+
 # x·y + z; x·y - z; z - x·y: of both differences, which have their operands in one order and the other.
 _DIFFERENCES = (("sub", 0, 1), ("subrev", 1, 0))
 _CONTRACTIONS = (
@@ -126,6 +136,10 @@ _CONTRACTIONS = (
     Fusion("v_add_f64", "v_mul_f64", "v_fma_f64", fits=_fits_wide),
     Fusion("v_pk_add_f16", "v_pk_mul_f16", "v_pk_fma_f16", fits=_fits),
     Fusion("v_pk_add_f32", "v_pk_mul_f32", "v_pk_fma_f32", fits=_fits),
+    *(
+        Fusion("v_pk_add_f32", "v_pk_mul_f32", "v_pk_fma_f32", at=(at,), fits=_fits_difference, order=(0, 1, 2), words=signs)
+        for at, signs in enumerate((_MINUS_THIRDS, _MINUS_FIRSTS))
+    ),
 )
 
 

@@ -20,8 +20,23 @@ _ROWS = {
 }
 
 
+# Rows without such an instruction whose results stand together where an operand's elements do, for what is computed with them.
+_ONE_BY_ONE = ("s2f.i32.f32", "u2f.i32.f32", "exp2.f32", "select.f32")
+
+
 def rules() -> dict[str, Rule]:
-    return {f"{row}.f32x2": partial(_both, opcode, names) for row, (opcode, *names) in _ROWS.items()}
+    packed = {f"{row}.f32x2": partial(_both, opcode, names) for row, (opcode, *names) in _ROWS.items()}
+    return packed | {f"{key}x2": partial(_one_by_one, key) for key in _ONE_BY_ONE}
+
+
+def _one_by_one(key: str, code: Code, *elements: Element) -> Sequence[Slice] | None:
+    """Both results into neighbouring registers, where two elements of an operand are in such."""
+    operands = list(zip(elements[::2], elements[1::2], strict=True))
+    if not any(_together(*operand) for operand in operands):
+        return None
+    first, second = (code(key, *(operand[i] for operand in operands)) for i in (0, 1))
+    pair = code.tuple([first, second], "v")
+    return pair.part(0), pair.part(1)
 
 
 def _both(opcode: str, names: Sequence[str], code: Code, *elements: Element) -> Sequence[Slice] | None:
