@@ -193,7 +193,9 @@ def with_waves(
     depth = _depth(deal, atom, machine, chain)
     total = log2(machine.waves)
     over_batch = deal.take("b", total) if "b" in sizes else []
-    m, n = _grid({dim: len(deal.left[dim]) for dim in "mn"}, sizes, total - len(over_batch), chain is not AtomChain.NONE)
+    transposed = any(load.cell_bits == _BITS[atom.b] for load in machine.chip.transposed_loads)
+    left = {dim: len(deal.left[dim]) for dim in "mn"}
+    m, n = _grid(left, sizes, total - len(over_batch), chain is not AtomChain.NONE, transposed)
     repeats = [*deal.take("n", len(deal.left["n"]) - n), *deal.take("m", len(deal.left["m"]) - m)]
     waves: list[Bit | None] = [*deal.rest("m"), *deal.rest("n"), *over_batch]
     waves += [None] * (total - len(waves))
@@ -256,8 +258,9 @@ def idle(atom: MatrixAtom, sizes: dict[str, int], machine: LaneMachine, chain: A
     return 1 << max(0, log2(machine.waves) - log2(sizes.get("b", 1)) - sum(along.values()))
 
 
-def _grid(left: dict[str, int], sizes: dict[str, int], waves: int, chained: bool) -> tuple[int, int]:
-    """How many wave bits go along m and along n: all to m when chained, else so that a wave reads least of A and B."""
+def _grid(left: dict[str, int], sizes: dict[str, int], waves: int, chained: bool, transposed: bool) -> tuple[int, int]:
+    """How many wave bits go along m and along n: all to m when chained, else so that a wave reads least of A and B. Of equal ones
+    more along m, but more along n where loads that transpose bring B, which are narrower than those of a row of A."""
     splits = [(m, n) for m in range(left["m"] + 1) for n in range(left["n"] + 1) if m + n <= waves]
     most = max(m + n for m, n in splits)
 
@@ -265,7 +268,7 @@ def _grid(left: dict[str, int], sizes: dict[str, int], waves: int, chained: bool
         return (sizes["m"] >> split[0]) + (sizes["n"] >> split[1])
 
     full = [split for split in splits if sum(split) == most]
-    return max(full) if chained else min(full, key=lambda split: (read(split), -split[0]))
+    return max(full) if chained else min(full, key=lambda split: (read(split), -split[transposed]))
 
 
 def with_lanes(atom: MatrixAtom, sizes: dict[str, int], types: DotTypes, machine: LaneMachine) -> DotLayouts:
