@@ -11,8 +11,8 @@ from served import CHIP, TARGET
 
 import tilefw
 import tilefw.language as tl
-from standin import CardModel, StandIn
-from standin.arrays import OnCard, Stream, Tensor, pretend_torch
+from hip_standin import CardModel, HipStandIn
+from oracles.standin.arrays import OnCard, Stream, Tensor, pretend_torch
 from tilefw.api.hardware import Card
 from tilefw.runtime.executor import executor_for
 from tilefw.runtime.plugins.loader import find_target
@@ -43,7 +43,7 @@ def launch(x, out, **keywords) -> tilefw.LaunchResult:
     return double[(2,)](x, out, X.size, BLOCK=256, target=TARGET.name, executor="hw", **keywords)
 
 
-def test_arrays_on_the_card_are_not_copied(standin: StandIn) -> None:
+def test_arrays_on_the_card_are_not_copied(standin: HipStandIn) -> None:
     x, out = OnCard(card(), X), OnCard(card(), np.zeros_like(X))
     before = len(standin.calls)
     launch(x, out).wait()
@@ -51,7 +51,7 @@ def test_arrays_on_the_card_are_not_copied(standin: StandIn) -> None:
     assert np.array_equal(out.get(), 2 * X)
 
 
-def test_the_launch_returns_before_the_kernel_has_run(standin: StandIn) -> None:
+def test_the_launch_returns_before_the_kernel_has_run(standin: HipStandIn) -> None:
     x, out = OnCard(card(), X), OnCard(card(), np.zeros_like(X))
     stream = card().new_stream()
     result = launch(x, out, stream=stream)
@@ -61,7 +61,7 @@ def test_the_launch_returns_before_the_kernel_has_run(standin: StandIn) -> None:
     assert np.array_equal(out.get(), 2 * X)
 
 
-def test_who_looks_up_the_seconds_waits_for_them(standin: StandIn) -> None:
+def test_who_looks_up_the_seconds_waits_for_them(standin: HipStandIn) -> None:
     host = double[(2,)](X, np.zeros_like(X), X.size, BLOCK=256, target=TARGET.name)
     x, out = OnCard(card(), X), OnCard(card(), np.zeros_like(X))
     result = launch(x, out, stream=card().new_stream())
@@ -71,14 +71,14 @@ def test_who_looks_up_the_seconds_waits_for_them(standin: StandIn) -> None:
     assert np.array_equal(out.get(), 2 * X)
 
 
-def test_a_launch_without_a_stream_goes_to_the_default_one(standin: StandIn) -> None:
+def test_a_launch_without_a_stream_goes_to_the_default_one(standin: HipStandIn) -> None:
     x, out = OnCard(card(), X), OnCard(card(), np.zeros_like(X))
     launch(x, out)
     assert [args[8] for name, args in standin.calls if name == "hipModuleLaunchKernel"] == [0]
     assert np.array_equal(out.get(), 2 * X)  # the copy waits
 
 
-def test_a_tensor_of_pytorch_goes_in_on_its_current_stream(standin: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tensor_of_pytorch_goes_in_on_its_current_stream(standin: HipStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = card().new_stream()
     pretend_torch(monkeypatch, stream)
     x, out = OnCard(card(), X), OnCard(card(), np.zeros_like(X))
@@ -88,7 +88,7 @@ def test_a_tensor_of_pytorch_goes_in_on_its_current_stream(standin: StandIn, mon
     assert np.array_equal(out.get(), 2 * X)
 
 
-def test_a_view_begins_where_the_tensor_says(standin: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_view_begins_where_the_tensor_says(standin: HipStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     pretend_torch(monkeypatch, 0)
     x, out = OnCard(card(), np.arange(301, dtype=np.float32)), OnCard(card(), np.zeros(301, np.float32))
     launch(Tensor(x, 1), Tensor(out, 1))
@@ -96,7 +96,7 @@ def test_a_view_begins_where_the_tensor_says(standin: StandIn, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("wrap", [int, Stream])
-def test_a_stream_that_is_said_wins(wrap: Callable[[int], object], standin: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_that_is_said_wins(wrap: Callable[[int], object], standin: HipStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = card().new_stream(), card().new_stream()
     pretend_torch(monkeypatch, first)
     x, out = OnCard(card(), X), OnCard(card(), np.zeros_like(X))
@@ -106,7 +106,7 @@ def test_a_stream_that_is_said_wins(wrap: Callable[[int], object], standin: Stan
     assert np.array_equal(out.get(), 2 * X)
 
 
-def test_what_an_arrays_library_has_under_way_comes_first(standin: StandIn) -> None:
+def test_what_an_arrays_library_has_under_way_comes_first(standin: HipStandIn) -> None:
     """The array says that its stream still fills it; the kernel runs on another one, and waits."""
     device = card()
     filling, running = device.new_stream(), device.new_stream()
@@ -117,7 +117,7 @@ def test_what_an_arrays_library_has_under_way_comes_first(standin: StandIn) -> N
     assert np.array_equal(out.get(), 2 * X)
 
 
-def test_without_that_word_nothing_waits(standin: StandIn) -> None:
+def test_without_that_word_nothing_waits(standin: HipStandIn) -> None:
     """The stand-in's streams are apart: without the order of the test above, the kernel reads what was there before."""
     device = card()
     filling, running = device.new_stream(), device.new_stream()
@@ -128,19 +128,19 @@ def test_without_that_word_nothing_waits(standin: StandIn) -> None:
     assert not out.get().any()
 
 
-def test_the_default_stream_of_the_protocol_is_the_drivers(standin: StandIn) -> None:
+def test_the_default_stream_of_the_protocol_is_the_drivers(standin: HipStandIn) -> None:
     x, out = OnCard(card(), X, stream=1), OnCard(card(), np.zeros_like(X), stream=1)
     launch(x, out)
     assert [args[8] for name, args in standin.calls if name == "hipModuleLaunchKernel"] == [0]
 
 
-def test_arrays_of_the_host_beside_those_of_the_card_make_the_launch_wait(standin: StandIn) -> None:
+def test_arrays_of_the_host_beside_those_of_the_card_make_the_launch_wait(standin: HipStandIn) -> None:
     x, out = OnCard(card(), X), np.zeros_like(X)
     result = launch(x, out, stream=card().new_stream())
     assert result.completion is None and np.array_equal(out, 2 * X)
 
 
-def test_an_array_of_no_card_is_refused_by_name(standin: StandIn) -> None:
+def test_an_array_of_no_card_is_refused_by_name(standin: HipStandIn) -> None:
     class Elsewhere(OnCard):
         @property
         def address(self) -> int:
@@ -152,20 +152,20 @@ def test_an_array_of_no_card_is_refused_by_name(standin: StandIn) -> None:
     assert caught.value.code == "TFW0333" and "x_ptr" in caught.value.message
 
 
-def test_an_array_on_the_card_is_refused_by_a_simulator(standin: StandIn) -> None:
+def test_an_array_on_the_card_is_refused_by_a_simulator(standin: HipStandIn) -> None:
     x, out = OnCard(card(), X), OnCard(card(), np.zeros_like(X))
     with pytest.raises(tilefw.KernelError, match="executor runs on the host") as caught:
         double[(2,)](x, out, X.size, BLOCK=256, target=TARGET.name)
     assert caught.value.code == "TFW0333"
 
 
-def test_an_empty_array_on_the_card_is_let_through(standin: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_array_on_the_card_is_let_through(standin: HipStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     pretend_torch(monkeypatch, 0)
     tensor = Tensor(OnCard(card(), np.zeros(0, np.float32)))
     double[(1,)](tensor, tensor, 0, BLOCK=256, target=TARGET.name, executor="hw").wait()
 
 
-def test_a_failure_is_told_to_who_waits(machine: Callable[..., StandIn]) -> None:
+def test_a_failure_is_told_to_who_waits(machine: Callable[..., HipStandIn]) -> None:
     machine()
     out = OnCard(card(), np.zeros(16, np.float32))
     result = far[(1,)](out, 1 << 24, target=TARGET.name, executor="hw")
@@ -177,18 +177,18 @@ def test_a_failure_is_told_to_who_waits(machine: Callable[..., StandIn]) -> None
     assert result.completion.done()
 
 
-def test_a_stream_is_a_stream(standin: StandIn) -> None:
+def test_a_stream_is_a_stream(standin: HipStandIn) -> None:
     with pytest.raises(tilefw.KernelError) as caught:
         launch(X, np.zeros_like(X), stream="first")
     assert caught.value.code == "TFW0902"
 
 
 @pytest.fixture
-def pair(machine: Callable[..., StandIn]) -> StandIn:
+def pair(machine: Callable[..., HipStandIn]) -> HipStandIn:
     return machine([CardModel(CHIP.name, "First", peers=frozenset({1})), CardModel(CHIP.name, "Second", peers=frozenset({0}))])
 
 
-def test_a_launch_runs_on_the_card_of_its_arrays(pair: StandIn) -> None:
+def test_a_launch_runs_on_the_card_of_its_arrays(pair: HipStandIn) -> None:
     x, out = OnCard(card(1), X), OnCard(card(1), np.zeros_like(X))
     launch(x, out).wait()
     assert np.array_equal(out.get(), 2 * X)
@@ -197,7 +197,7 @@ def test_a_launch_runs_on_the_card_of_its_arrays(pair: StandIn) -> None:
     assert loads == [("hipSetDevice", (1,))]
 
 
-def test_the_memory_of_a_peer_is_made_accessible_once(pair: StandIn) -> None:
+def test_the_memory_of_a_peer_is_made_accessible_once(pair: HipStandIn) -> None:
     x, out = OnCard(card(0), X), OnCard(card(1), np.zeros_like(X))
     for _ in range(2):
         launch(x, out).wait()
@@ -205,14 +205,14 @@ def test_the_memory_of_a_peer_is_made_accessible_once(pair: StandIn) -> None:
     assert [args for name, args in pair.calls if name == "hipDeviceEnablePeerAccess"] == [(1, 0)]
 
 
-def test_access_that_somebody_else_enabled_is_no_error(pair: StandIn) -> None:
+def test_access_that_somebody_else_enabled_is_no_error(pair: HipStandIn) -> None:
     card(0).driver.enable_peer(1)
     x, out = OnCard(card(0), X), OnCard(card(1), np.zeros_like(X))
     launch(x, out).wait()
     assert np.array_equal(out.get(), 2 * X) and pair.names().count("hipGetLastError") == 1
 
 
-def test_a_card_that_is_no_peer_is_told(machine: Callable[..., StandIn]) -> None:
+def test_a_card_that_is_no_peer_is_told(machine: Callable[..., HipStandIn]) -> None:
     machine([CardModel(CHIP.name, "First"), CardModel(CHIP.name, "Second")])
     x, out = OnCard(card(0), X), OnCard(card(1), np.zeros_like(X))
     with pytest.raises(tilefw.KernelError, match=r"card 0 \(First\) cannot access the memory of card 1") as caught:
@@ -220,7 +220,7 @@ def test_a_card_that_is_no_peer_is_told(machine: Callable[..., StandIn]) -> None
     assert caught.value.code == "TFW0335"
 
 
-def test_the_card_that_was_current_stays_current(pair: StandIn) -> None:
+def test_the_card_that_was_current_stays_current(pair: HipStandIn) -> None:
     """Other libraries rely on theirs."""
     x, out = OnCard(card(1), X), OnCard(card(1), np.zeros_like(X))
     launch(x, out).wait()
@@ -228,7 +228,7 @@ def test_the_card_that_was_current_stays_current(pair: StandIn) -> None:
     assert [args for name, args in pair.calls if name == "hipSetDevice"][-1] == (0,)
 
 
-def test_copies_on_a_stream_happen_when_it_is_waited_for(standin: StandIn) -> None:
+def test_copies_on_a_stream_happen_when_it_is_waited_for(standin: HipStandIn) -> None:
     device = card()
     stream, handle = device.new_stream(), device.allocate(16)
     given, filled = bytes(range(16)), bytearray(16)
@@ -242,7 +242,7 @@ def test_copies_on_a_stream_happen_when_it_is_waited_for(standin: StandIn) -> No
         device.synchronize(stream)
 
 
-def test_streams_follow_one_another(standin: StandIn) -> None:
+def test_streams_follow_one_another(standin: HipStandIn) -> None:
     device = card()
     first, second = device.new_stream(), device.new_stream()
     handle, seen = device.allocate(4), bytearray(4)
@@ -254,7 +254,7 @@ def test_streams_follow_one_another(standin: StandIn) -> None:
     assert seen == word
 
 
-def test_threads_launch_on_cards_of_their_own(pair: StandIn) -> None:
+def test_threads_launch_on_cards_of_their_own(pair: HipStandIn) -> None:
     """Which card is current is each thread's own."""
     first, second = card(0), card(1)
     cards = enumerate((first, second, first, second), 1)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from served import CHIP, TARGET
 
-from standin import CardModel, StandIn
+from hip_standin import CardModel, HipStandIn
 from tilefw.api import Requirement
 from tilefw.runtime.plugins.loader import find_target
 
@@ -17,21 +17,21 @@ def told() -> tuple[Requirement, ...]:
     return tuple(find_target(TARGET.name).backend.device_requirements())
 
 
-def test_a_card_that_fits_is_told_with_library_and_version(machine: Callable[..., StandIn]) -> None:
+def test_a_card_that_fits_is_told_with_library_and_version(machine: Callable[..., HipStandIn]) -> None:
     machine([CardModel(f"{CHIP.name}:sramecc+:xnack-", name="AMD Instinct")])
     library, card = told()
     assert library.met and library.subject == "HIP runtime" and library.text.startswith("6.4.43482 at /")
     assert card == Requirement("card 0", True, f"AMD Instinct, {CHIP.name}")
 
 
-def test_each_card_of_another_chip_is_told(machine: Callable[..., StandIn]) -> None:
+def test_each_card_of_another_chip_is_told(machine: Callable[..., HipStandIn]) -> None:
     machine([CardModel("gfx90a", name="First"), CardModel(CHIP.name, name="Second")])
     assert [(one.met, one.text) for one in told()[1:]] == [
         (False, f"First, gfx90a, which is not {CHIP.name}"), (True, f"Second, {CHIP.name}"),
     ]
 
 
-def test_no_card_is_told_with_what_hides_cards(machine: Callable[..., StandIn], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_card_is_told_with_what_hides_cards(machine: Callable[..., HipStandIn], monkeypatch: pytest.MonkeyPatch) -> None:
     machine([])
     assert told()[0].met and not told()[1].met and told()[1].text.startswith("none; /dev/kfd is not there")
     monkeypatch.setattr("os.path.exists", lambda path: True)
@@ -45,13 +45,13 @@ def test_no_card_is_told_with_what_hides_cards(machine: Callable[..., StandIn], 
 @pytest.mark.parametrize(("keywords", "words"), [
     ({"version": (5, 7, 0)}, "too old"), ({"defines": ("BEFORE_6_0",)}, "it lacks hipGetDevicePropertiesR0600"),
 ])  # fmt: skip
-def test_a_library_that_is_too_old_is_told(keywords: dict, words: str, machine: Callable[..., StandIn]) -> None:
+def test_a_library_that_is_too_old_is_told(keywords: dict, words: str, machine: Callable[..., HipStandIn]) -> None:
     machine(**keywords)
     (library,) = told()
     assert not library.met and words in library.text
 
 
-def test_a_library_that_is_older_than_the_chip_is_told(machine: Callable[..., StandIn], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_that_is_older_than_the_chip_is_told(machine: Callable[..., HipStandIn], monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
     from tilefw_amd.device import requirements
@@ -62,7 +62,7 @@ def test_a_library_that_is_older_than_the_chip_is_told(machine: Callable[..., St
     assert not library.met and f"{CHIP.name} needs 7.0 or newer" in library.text
 
 
-def test_the_command_prints_it(machine: Callable[..., StandIn], monkeypatch: pytest.MonkeyPatch, capsys, tmp_path: Path) -> None:
+def test_the_command_prints_it(machine: Callable[..., HipStandIn], monkeypatch: pytest.MonkeyPatch, capsys, tmp_path: Path) -> None:
     from tilefw.cli.main import main
 
     machine()

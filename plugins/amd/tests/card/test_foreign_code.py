@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from assembled import BACKEND, PROLOGUE, store, text
 
+from hip_standin import HipStandIn
 from oracles import corpus, execute
 from oracles.case import Case
 from oracles.chips import GFX942
 from oracles.corpus import Corpus
-from standin import StandIn
 from tilefw.api import BufferView, LaunchOptions
 from tilefw.api.hardware import Card
 
@@ -23,7 +23,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_tritons_code_runs_on_the_card(case: Case, standin: StandIn, card: Card) -> None:
+def test_tritons_code_runs_on_the_card(case: Case, standin: HipStandIn, card: Card) -> None:
     try:
         item = TRITON.item(case, 0, 0)
     except corpus.TritonAbsentError as absent:
@@ -42,7 +42,7 @@ def launched(body: str, card: Card, dynamic_shared: int, **how: object) -> np.nd
     return np.frombuffer(card.read(buffer, 256), np.uint32)
 
 
-def test_shared_memory_is_as_much_as_the_launch_says(standin: StandIn, card: Card) -> None:
+def test_shared_memory_is_as_much_as_the_launch_says(standin: HipStandIn, card: Card) -> None:
     body = """
   v_xor_b32 v1, 0xfc, v40
   ds_write_b32 v40, v0
@@ -55,7 +55,7 @@ def test_shared_memory_is_as_much_as_the_launch_says(standin: StandIn, card: Car
     assert [args[7] for name, args in standin.calls if name == "hipModuleLaunchKernel"] == [256]
 
 
-def test_the_runtime_fills_in_hidden_arguments(standin: StandIn, card: Card) -> None:
+def test_the_runtime_fills_in_hidden_arguments(standin: HipStandIn, card: Card) -> None:
     body = "  s_load_dword s6, s[0:1], 0x10\n  s_waitcnt lgkmcnt(0)\n" + store("s6")
     hidden = [("hidden_block_count_x", 16, 4), ("hidden_group_size_x", 20, 2)]
     assert launched(body, card, 0, hidden=hidden).tolist() == [5] * 64

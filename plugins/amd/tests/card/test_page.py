@@ -17,8 +17,8 @@ from served import TARGET
 
 import tilefw
 import tilefw.language as tl
-from standin import StandIn
-from standin.arrays import OnCard, Stream, pretend_torch
+from hip_standin import HipStandIn
+from oracles.standin.arrays import OnCard, Stream, pretend_torch
 from tilefw.api.hardware import Card
 from tilefw.runtime.executor import executor_for
 from tilefw.runtime.plugins.loader import find_target
@@ -62,13 +62,13 @@ def called(command: str, folder: Path) -> str:
 
 
 @pytest.mark.parametrize(("command", "lines"), commands(), ids=lambda value: value if isinstance(value, str) else "")
-def test_a_command_of_the_page_runs(command: str, lines: list[str], standin: StandIn, tmp_path: Path) -> None:
+def test_a_command_of_the_page_runs(command: str, lines: list[str], standin: HipStandIn, tmp_path: Path) -> None:
     done = subprocess.run(called(command, tmp_path), shell=True, capture_output=True, text=True, cwd=tmp_path, timeout=600)
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
     assert [line for line in lines if not is_shown(line, done.stdout + done.stderr)] == [], done.stdout
 
 
-def test_the_script_for_a_card_writes_its_page(standin: StandIn, tmp_path: Path) -> None:
+def test_the_script_for_a_card_writes_its_page(standin: HipStandIn, tmp_path: Path) -> None:
     """Without PyTorch each peer is told as absent, and what is ours is measured on the card, checked and written down."""
     command = called("python bench/on_gpu.py --amd --part products --part agreement", tmp_path)
     done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=600)
@@ -82,13 +82,13 @@ def test_the_script_for_a_card_writes_its_page(standin: StandIn, tmp_path: Path)
         assert "- hipBLASLt: PyTorch is not installed" in page and "- Triton: PyTorch is not installed" in page
 
 
-def test_the_script_tells_that_there_is_no_card(machine: Callable[..., StandIn], tmp_path: Path) -> None:
+def test_the_script_tells_that_there_is_no_card(machine: Callable[..., HipStandIn], tmp_path: Path) -> None:
     machine([])
     done = subprocess.run(called("python bench/on_gpu.py --amd", tmp_path), shell=True, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1 and done.stderr.startswith("error[TFW0606]") and not (tmp_path / "page.md").exists()
 
 
-def test_the_python_of_the_page_runs(standin: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_python_of_the_page_runs(standin: HipStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     @tilefw.jit
     def add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
         offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

@@ -1,4 +1,4 @@
-"""The server behind the stand-in library: for each process that calls it a runtime of its own, which answers call by call."""
+"""The server behind a stand-in library: for each process that calls it a runtime of its own, which answers call by call."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ import socket
 import struct
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from standin.runtime import Runtime
-from standin.streams import CardModel, HipError
-from tilefw_amd.chips import Chip, chips
+from oracles.standin.streams import CardModel, StatusError
 
 _REQUEST = struct.Struct("<40s Q Q 12Q")
 _REPLY = struct.Struct("<QQQ")
@@ -54,23 +52,20 @@ class Process:
 
 
 class StandIn:
-    """Cards and a runtime for the processes that load the library while the `with` block lasts.
+    """Cards and a library for the processes that load it while the `with` block lasts.
 
-    `cards` are those of the machine, by default one of the plugin's first chip; `version` is HIP's; `failing` gives the status that
-    a function has instead of working, by its name. `simulated` is the chip whose code runs, by default the first of the cards' that
-    the plugin has. `calls` gathers (function, arguments), `problems` what broke a rule of the
-    interface or of the simulator.
+    `runtime` makes what answers the calls of one process: an object with a method for each function, and the number of the calling
+    `thread`. `cards` are those of the machine; `version` is the library's; `failing` gives the status that a function has instead
+    of working, by its name. `calls` gathers (function, arguments), `problems` what broke a rule of the interface or of the
+    simulator.
     """
 
     def __init__(
-        self, cards: Sequence[CardModel] | None = None, version: tuple[int, int, int] = (6, 4, 43482),
-        failing: dict[str, int] | None = None, simulated: Chip | None = None,
+        self, runtime: Callable[[StandIn, Process], Any], cards: Sequence[CardModel], version: tuple[int, ...],
+        failing: dict[str, int] | None = None,
     ) -> None:
-        chip: Chip = next(iter(chips().values()))
-        self.cards = tuple(cards) if cards is not None else (CardModel(f"{chip.name}:sramecc+:xnack-"),)
-        self.version, self.failing = version, dict(failing or {})
-        present = [one.architecture.partition(":")[0] for one in self.cards]
-        self.simulated = simulated or next((chips()[name] for name in present if name in chips()), None)
+        self._runtime = runtime
+        self.cards, self.version, self.failing = tuple(cards), version, dict(failing or {})
         self.calls: list[tuple[str, tuple[int, ...]]] = []
         self.problems: list[str] = []
 
@@ -105,7 +100,7 @@ class StandIn:
 
     def _serve(self, connection: socket.socket) -> None:
         process = Process(connection)
-        runtime = Runtime(self, process)
+        runtime = self._runtime(self, process)
         try:
             while True:
                 name, thread, count, *words = _REQUEST.unpack(process.receive(_REQUEST.size))
@@ -115,7 +110,7 @@ class StandIn:
         finally:
             connection.close()
 
-    def _answer(self, runtime: Runtime, name: str, thread: int, words: list[int]) -> int:
+    def _answer(self, runtime: Any, name: str, thread: int, words: list[int]) -> int:
         self.calls.append((name, tuple(words)))
         if name in self.failing:
             return self.failing[name]
@@ -123,7 +118,7 @@ class StandIn:
         runtime.thread = thread
         try:
             return function(*words) or 0
-        except HipError as error:
+        except StatusError as error:
             return error.status
         except (ConnectionError, OSError):
             raise

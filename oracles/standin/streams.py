@@ -1,4 +1,4 @@
-"""The stand-in's cards and streams: what is put on a stream is done when somebody waits for it, and not before."""
+"""A stand-in's cards and streams: what is put on a stream is done when somebody waits for it, and not before."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class CardModel:
-    """A card of the stand-in; `architecture` is what the runtime says, with features behind the chip's name."""
+    """A card of the stand-in; `architecture` is what the library says of its chip."""
 
     architecture: str
     name: str = "Stand-in"
@@ -16,7 +16,7 @@ class CardModel:
     peers: frozenset[int] = frozenset()
 
 
-class HipError(Exception):
+class StatusError(Exception):
     """A function gives this status."""
 
     def __init__(self, status: int) -> None:

@@ -1,4 +1,4 @@
-"""Arrays in the stand-in card's memory, as other libraries have them: with the interface of CuPy, and as PyTorch's tensors."""
+"""Arrays in a stand-in card's memory, as other libraries have them: with the interface of CuPy, and as PyTorch's tensors."""
 
 from __future__ import annotations
 
