@@ -256,6 +256,7 @@ CASES = [
         _tile(32, 32, 32),
         (1, 2),
         _matmul(30, 37, 41, F16, F32, pad=2),
+        variants=_edges(((30, 30, 137), (9, 7, 100), (17, 5, 0)), F16, F32),
     ),
     Case(
         "matmul_bf16",
@@ -264,7 +265,7 @@ CASES = [
         _tile(32, 64, 32),
         (1, 1),
         _matmul(32, 64, 96, BF16, BF16, pad=16),
-        variants=_edges(((17, 16, 16), (32, 48, 32), (32, 64, 64), (9, 32, 160)), BF16, BF16),
+        variants=_edges(((17, 16, 16), (32, 48, 32), (32, 64, 64), (9, 32, 160), (9, 64, 144), (9, 16, 0)), BF16, BF16),
     ),
     Case(
         "matmul_tf32",
@@ -295,7 +296,7 @@ CASES = [
         _tile(32, 32, 64, "int32"),
         (1, 1),
         _matmul(32, 32, 128, np.int8, np.int32, pad=16),
-        variants=_edges(((17, 16, 32), (8, 32, 64), (16, 16, 192), (25, 32, 320)), np.int8, np.int32),
+        variants=_edges(((17, 16, 32), (8, 32, 64), (16, 16, 192), (25, 32, 320), (8, 32, 208), (9, 16, 0)), np.int8, np.int32),
     ),
     Case(
         "matmul_f64",
@@ -315,7 +316,8 @@ CASES = [
             _tile(32, 32, 64),
             (1, 2),
             _matmul(30, 64, 128, dtype, F32, pad=16),
-            variants=_edges(((17, 16, 32), (8, 32, 64), (16, 16, 192)), dtype, F32),
+            # (8, 32, 208): some waves load nothing of the last terms
+            variants=_edges(((17, 16, 32), (8, 32, 64), (16, 16, 192), (25, 32, 320), (8, 32, 208), (9, 16, 0)), dtype, F32),
             chips=chips,
         )
         for name, dtype, chips in (
