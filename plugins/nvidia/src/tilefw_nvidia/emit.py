@@ -5,6 +5,7 @@ Source: PTX ISA, "Syntax", "Directives" (kernel parameters, performance-tuning a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
@@ -12,6 +13,7 @@ from tilefw.api.errors import PluginError
 from tilefw.api.machine import Function, Inst, Operand, Slice, entry_of
 from tilefw_nvidia.chips import Chip
 from tilefw_nvidia.chips.chip import Version
+from tilefw_nvidia.chips.occupancy import occupancy
 from tilefw_nvidia.isa.meaning.fragments import OPERAND_COUNTS
 from tilefw_nvidia.isa.set import instruction_set
 from tilefw_nvidia.select.lanes import SHARED
@@ -28,7 +30,10 @@ def emit(functions: Sequence[Function], chip: Chip, maxnreg: int | None) -> str:
     most = max((f.attributes.shared_bytes for f in functions), default=0)
     if chip.registers_per_thread < _REGISTERS:
         maxnreg = min(maxnreg or _REGISTERS, chip.registers_per_thread)
-    bodies = [_entry(function, files, maxnreg, most <= chip.static_shared_bytes) for function in functions]
+    static = most <= chip.static_shared_bytes
+    bodies = [
+        _entry(function, files, maxnreg, static, None if static or maxnreg else _together(function, chip)) for function in functions
+    ]
     version = lowest_version({inst.opcode for function in functions for inst in function.insts()}, chip)
     lines = [f".version {version[0]}.{version[1]}", f".target {chip.name}", ".address_size 64", ""]
     if most > chip.static_shared_bytes:
@@ -56,7 +61,16 @@ def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def _entry(function: Function, files: dict[str, int], maxnreg: int | None, static: bool) -> list[str]:
+def _together(function: Function, chip: Chip) -> int:
+    """How many workgroups of a kernel a processor holds by their threads and shared memory. ptxas does not see what is dynamic: it
+    spills for the sake of more of them."""
+    threads, shared = math.prod(entry_of(function).workgroup), function.attributes.shared_bytes
+    return max(1, int(occupancy(chip, threads, 0, shared) * chip.threads_per_processor / threads))
+
+
+def _entry(
+    function: Function, files: dict[str, int], maxnreg: int | None, static: bool, together: int | None = None
+) -> list[str]:
     entry = entry_of(function)
     parameters, shared = entry.parameters, function.attributes.shared_bytes
     lines = [f".visible .entry {function.name}("]
@@ -66,6 +80,8 @@ def _entry(function: Function, files: dict[str, int], maxnreg: int | None, stati
     lines += [")", f".reqntid {', '.join(map(str, entry.workgroup))}"]
     if maxnreg is not None:
         lines.append(f".maxnreg {maxnreg}")
+    if together is not None:
+        lines.append(f".minnctapersm {together}")
     names, declarations = _names(function)
     if static and shared:
         declarations.append(f"\t.shared .align {function.attributes.shared_align} .b8 {SHARED}[{shared}];")

@@ -86,7 +86,7 @@ class PtxChip(LaneChip):
     """One chip; `fusion` lets ptxas contract multiply and add."""
 
     table = TABLE
-    byte_pairs = True
+    byte_pairs = early_ends = True
     forms: ClassVar = {"i1": ("p", 1, 1), "e8": ("r", 1, 1), "e16": ("rs", 1, 1), "w32": ("r", 1, 1), "w64": ("rd", 1, 1)}
 
     def __init__(self, chip: Chip, fusion: bool) -> None:
