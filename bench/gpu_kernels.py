@@ -40,9 +40,10 @@ def kernels(asked: Any) -> tuple[list[str], bool]:
     tritons = triton_columns(asked.vendor)
     rows, notes, well = [], dict[str, str](), True
     try:
-        for work in WORKS:
-            if asked.kernels and work.name not in asked.kernels:
+        for full in WORKS:
+            if asked.kernels and full.name not in asked.kernels:
                 continue
+            work = Work(full.name, {}, label=f"{full.name}, defaults") if asked.small else full
             print(f"  {work.shown}", file=sys.stderr)
             launch = SameDraws().launch(work)
             mine = ours(asked, work, launch, flush, notes)

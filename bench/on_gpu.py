@@ -53,6 +53,7 @@ class Asked:
     heads: int = 32
     tiles: tuple[str, ...] = ()
     rounds: int = 20
+    small: bool = False
     flush_bytes: int = 512 << 20
 
 
@@ -106,6 +107,7 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--heads", type=int, default=Asked.heads, help="of the attention")
     parser.add_argument("--tile", action="append", default=[], help="MxNxK/warps/stages of products, MxN/warps/stages of attention")
     parser.add_argument("--rounds", type=int, default=Asked.rounds, help="how often each launch is timed")
+    parser.add_argument("--small", action="store_true", help="memory-bound kernels at their small default sizes")
     parser.add_argument("--flush", type=int, default=Asked.flush_bytes, help="bytes that are written before each, to empty caches")
     return parser.parse_args(argv)
 
@@ -124,7 +126,7 @@ def _asked(said: argparse.Namespace, vendor: str) -> Asked:
         asked = Asked(vendor, name, device, said.level, said.selection, said.jobs, tuple(said.kernel))
         chosen = {"sizes": tuple(said.size), "lengths": tuple(said.length), "tiles": tuple(said.tile)}
         chosen = {field: value for field, value in chosen.items() if value}
-        return replace(asked, heads=said.heads, rounds=said.rounds, flush_bytes=said.flush, **chosen)
+        return replace(asked, heads=said.heads, rounds=said.rounds, small=said.small, flush_bytes=said.flush, **chosen)
     raise problems[0]
 
 

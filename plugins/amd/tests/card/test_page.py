@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,6 +18,7 @@ import tilefw
 import tilefw.language as tl
 from hip_standin import HipStandIn
 from oracles.standin.arrays import OnCard, Stream, pretend_torch
+from oracles.standin.page import called, commands, is_shown
 from tilefw.api.hardware import Card
 from tilefw.runtime.executor import executor_for
 from tilefw.runtime.plugins.loader import find_target
@@ -28,49 +28,16 @@ ROOT = next(parent for parent in Path(__file__).parents if (parent / "docs" / "a
 PAGE = (ROOT / "docs" / "amd-card.md").read_text(encoding="utf-8")
 
 
-def commands() -> list[tuple[str, list[str]]]:
-    """Each command of the page with the lines of output below it."""
-    found: list[tuple[str, list[str]]] = []
-    for block in re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL):
-        for line in block.splitlines():
-            if line.startswith("$ "):
-                found.append((line[2:], []))
-            else:
-                found[-1][1].append(line)
-    return found
-
-
-def is_shown(line: str, output: str) -> bool:
-    words = [re.escape(word) for word in re.split(r"…|\s+", line.strip()) if word]
-    return re.search(r".*?".join(words), output) is not None
-
-
-# Sizes that the stand-in's card is fast enough for.
-SMALL = [
-    "--level", "core", "-k", "vector_add/warps", "--jobs", "1", "--kernel", "vector_add", "--kernel", "integer_mix",
-    "--size", "64", "--tile", "64x64x32/4", "--length", "32", "--tile", "64x32/4", "--heads", "1", "--rounds", "2",
-    "--flush", "65536",
-]
-
-
-def called(command: str, folder: Path) -> str:
-    """The command of the page with this Python, the page that a benchmark writes in a folder of the test's."""
-    python = shlex.quote(sys.executable)
-    if command.startswith("python bench/on_gpu.py"):
-        return f"{python} {ROOT}/{command.removeprefix('python ')} {shlex.join(SMALL)} --out {folder}/page.md"
-    return re.sub(r"^((?:\w+=\S+ )*)tilefw", rf"\1{python} -m tilefw", command)
-
-
-@pytest.mark.parametrize(("command", "lines"), commands(), ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(("command", "lines"), commands(PAGE), ids=lambda value: value if isinstance(value, str) else "")
 def test_a_command_of_the_page_runs(command: str, lines: list[str], standin: HipStandIn, tmp_path: Path) -> None:
-    done = subprocess.run(called(command, tmp_path), shell=True, capture_output=True, text=True, cwd=tmp_path, timeout=600)
+    done = subprocess.run(called(command, ROOT, tmp_path), shell=True, capture_output=True, text=True, cwd=tmp_path, timeout=600)
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
     assert [line for line in lines if not is_shown(line, done.stdout + done.stderr)] == [], done.stdout
 
 
 def test_the_script_for_a_card_writes_its_page(standin: HipStandIn, tmp_path: Path) -> None:
     """Without PyTorch each peer is told as absent, and what is ours is measured on the card, checked and written down."""
-    command = called("python bench/on_gpu.py --amd --part products --part agreement", tmp_path)
+    command = called("python bench/on_gpu.py --amd --part products --part agreement", ROOT, tmp_path)
     done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     page = (tmp_path / "page.md").read_text(encoding="utf-8")
@@ -84,7 +51,8 @@ def test_the_script_for_a_card_writes_its_page(standin: HipStandIn, tmp_path: Pa
 
 def test_the_script_tells_that_there_is_no_card(machine: Callable[..., HipStandIn], tmp_path: Path) -> None:
     machine([])
-    done = subprocess.run(called("python bench/on_gpu.py --amd", tmp_path), shell=True, capture_output=True, text=True, timeout=120)
+    command = called("python bench/on_gpu.py --amd", ROOT, tmp_path)
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1 and done.stderr.startswith("error[TFW0606]") and not (tmp_path / "page.md").exists()
 
 
