@@ -135,12 +135,18 @@ def test_a_column_of_a_matrix_of_halves_in_row_order_is_one_lanes() -> None:
         assert got.tolist() == tile[:, lane].tolist()
 
 
-def test_a_transposing_read_wants_its_group_of_lanes_whole() -> None:
+@pytest.mark.parametrize("on", [LANES < 48, LANES != 3], ids=["a group is off", "a lane is off"])
+def test_a_transposing_read_wants_all_lanes(on: np.ndarray) -> None:
     read = of("ds_read_b64_tr_b8", {"d": v(4, 2), "addr": v(2)})
-    group_off, one_off = LANES < 48, LANES != 3
-    clean(run(read, {v(2): LANES * 8}, (v(4), v(5)), exec_lanes=group_off, lds=WORDS))
-    out = run(read, {v(2): LANES * 8}, exec_lanes=one_off, lds=WORDS)
-    assert any("inactive lane in its group" in str(f.message) for f in out.findings)
+    out = run(read, {v(2): LANES * 8}, exec_lanes=on, lds=WORDS)
+    assert any("EXEC must be all ones" in str(f.message) for f in out.findings)
+
+
+@pytest.mark.parametrize(("name", "registers", "step"), [("ds_read_b64_tr_b4", 2, 8), ("ds_read_b96_tr_b6", 3, 16)])
+def test_a_transposing_read_wants_aligned_addresses(name: str, registers: int, step: int) -> None:
+    read = of(name, {"d": v(4, registers), "addr": v(2)})
+    clean(run(read, {v(2): LANES * step}, lds=WORDS))
+    assert [f.check for f in run(read, {v(2): LANES * step + step // 2}, lds=WORDS).findings] == ["alignment"]
 
 
 @pytest.mark.parametrize(("name", "size"), [("dwordx3", 12), ("dwordx4", 16)])

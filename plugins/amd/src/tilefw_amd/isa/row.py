@@ -216,7 +216,8 @@ class Chapter:
         fixed: Mapping[str, int] | None = None,
         **opcodes: int,
     ) -> Callable[[Callable[[Modifiers], Any]], Callable[[Modifiers], Any]]:
-        """Add a row. `section` is the CDNA3 ISA document's; `modifiers` names those beyond its encodings' own; `facts` are phrases
+        """Add a row. `section` is that of the ISA document, CDNA3's or of rows `since` the fourth generation CDNA4's, which has its
+        opcode and meaning; `modifiers` names those beyond its encodings' own; `facts` are phrases
         with commas between ("global, returns"); `only` are features of chips, with spaces between; `fixed` contents of fields."""
 
         def add(build: Callable[[Modifiers], Any]) -> Callable[[Modifiers], Any]:

@@ -4,8 +4,10 @@ Each group of 16 lanes reads 16 rows of `count` elements, one at each lane's own
 
     ds_read_b64_tr_b16: element r of lane j is element j % 4 of what lane 4 * r + j / 4 of the group read
 
-Modular's documentation describes the exchange of 16-bit elements ("a 4x16 tile, a lane gets a column"), and the addresses that
-Triton 3.9 computes for 16 and 8 bits agree with the rule. For 4 and 6 bits no public text gives one: they follow the same.
+The CDNA4 ISA document, section "MFMA Transpose Load from LDS", says which k the instructions are for, that EXEC must be all ones,
+that addresses must be aligned to the size of the data, and that the triple of ds_read_b96_tr_b6 may begin at an odd register. The
+exchange for each size of elements is what AMD's rocRoller expects of the chip (`TransposeLoadsTest.cpp`, which wants 16 bytes'
+alignment for ds_read_b96_tr_b6); the addresses that Triton 3.9 computes for 16 and 8 bits agree.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tilefw.api.integers import log2
 from tilefw.api.sim import BitMap
 from tilefw_amd.isa.row import Chapter, Modifiers
-from tilefw_amd.isa.rows.accesses import SHARED, visibility
+from tilefw_amd.isa.rows.accesses import SHARED, Visibility, further, visibility
 
 CHAPTER = Chapter()
 row = CHAPTER.row
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 SECTION = "Data share"
 GROUP = 16
+ALIGNMENT = {2: 8, 3: 16}  # of addresses in bytes, by registers
 
 
 def _exchange(count: int) -> BitMap:
@@ -42,8 +45,8 @@ def _transposed(element_bits: int, registers: int, m: Modifiers) -> Any:
     how, exchange = visibility(m), _exchange(count)
 
     def run(lanes: Algebra, at: Any) -> Any:
-        _require_group(lanes)
-        words = SHARED.read(lanes, at, 32, registers, how)
+        _require_all_lanes(lanes)
+        words = _row(lanes, at, registers, how)
         moved = lanes.rearrange(_elements(lanes, words, element_bits, count), 32, exchange)
         words = _words(lanes, moved, element_bits, registers)
         return words if registers > 2 else lanes.join(words)
@@ -51,15 +54,18 @@ def _transposed(element_bits: int, registers: int, m: Modifiers) -> Any:
     return run
 
 
-def _require_group(lanes: Algebra) -> None:
-    """All lanes of the group are on: what an inactive one gives is not documented."""
+def _row(lanes: Algebra, at: Value, registers: int, how: Visibility) -> tuple[Value, ...]:
+    """What a lane reads: a row of 64 bits, or of 96 bits from a multiple of 128 on."""
+    pair = lanes.load(SHARED.name, at, 32, 2, alignment=ALIGNMENT[registers], **how)
+    return pair if registers == 2 else (*pair, *SHARED.read(lanes, further(lanes, at, SHARED.width, 8), 32, 1, how))
+
+
+def _require_all_lanes(lanes: Algebra) -> None:
+    """EXEC is all ones (CDNA4 ISA, "MFMA Transpose Load from LDS")."""
     low, high = lanes.active()
-    lane = lanes.lane_id()
-    half = lanes.select(lanes.compare(lane, lanes.const(32, 32), "lt", False), low, high)
-    group = lanes.shr(half, lanes.and_(lane, lanes.const(GROUP, 32)), False)
-    all_on = lanes.const((1 << GROUP) - 1, 32)
-    whole = lanes.compare(lanes.and_(group, all_on), all_on, "eq", False)
-    lanes.require(whole, "a transposing read with an inactive lane in its group of 16")
+    ones = lanes.const(0xFFFFFFFF, 32)
+    whole = lanes.compare(lanes.and_(low, high), ones, "eq", False)
+    lanes.require(whole, "a transposing read with an inactive lane: EXEC must be all ones")
 
 
 def _elements(lanes: Algebra, words: tuple[Value, ...], bits: int, count: int) -> tuple[Value, ...]:
@@ -88,7 +94,7 @@ def _words(lanes: Algebra, elements: tuple[Value, ...], bits: int, registers: in
 # End of the mnemonic, opcode, bits of an element, registers.
 TRANSPOSING = (("b64_tr_b16", 0xE3, 16, 2), ("b64_tr_b8", 0xE2, 8, 2), ("b96_tr_b6", 0xE1, 6, 3), ("b64_tr_b4", 0xE0, 4, 2))
 for _name, _opcode, _bits, _registers in TRANSPOSING:
-    # The triple of 6-bit elements is LLVM's AV_96, which begins anywhere, as no other tuple of the chip (DSInstructions.td).
+    # LLVM's class of the triple is AV_96, which begins anywhere, as that of no other tuple of the chip (DSInstructions.td).
     _facts = "load, any first register" if _registers == 3 else "load"
     row(f"ds_read_{_name} d:b{32 * _registers}, [addr]", ds=_opcode, unit="lds", section=SECTION, facts=_facts, since=4)(
         partial(_transposed, _bits, _registers)

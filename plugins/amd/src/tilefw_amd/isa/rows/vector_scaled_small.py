@@ -4,7 +4,8 @@
 
 The scale counts as in `vector_scaled`. The formats have neither NaN nor infinities: what overflows, and infinity, becomes the
 largest number of its sign. NaN, and everything under a scale that is NaN, becomes the largest positive number: OCP MX 1.0 leaves
-that open, and AMD's manual does not say.
+that open, and AMD's manual does not say. Stochastic rounding takes a new random number for each element after the first, the one
+that V_PRNG_B32 makes of the number before (CDNA4 ISA, conversions of "multiple passes").
 """
 
 from __future__ import annotations
