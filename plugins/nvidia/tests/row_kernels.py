@@ -120,8 +120,8 @@ def draw(case: RowCase, index: int, rng: np.random.Generator) -> np.ndarray:
     return codes
 
 
-def check(case: RowCase, chip: Chip = OLDEST, seed: int = 0) -> Comparison:
-    """Run on the simulator with every check on, and compare with the reference interpreter."""
+def check(case: RowCase, chip: Chip = OLDEST, seed: int = 0, code: Artifact | None = None) -> Comparison:
+    """Run on the simulator with every check on, and compare with the reference interpreter; `code` is the case's for the chip."""
     rng = np.random.default_rng(seed)
     inputs = [draw(case, i, rng) for i in range(len(case.operands))]
     dtype = BY_IR[case.result]
@@ -137,7 +137,8 @@ def check(case: RowCase, chip: Chip = OLDEST, seed: int = 0) -> Comparison:
         buffers.append(memory.allocate(codes.nbytes))
         buffers[-1].write_bytes(codes.tobytes())
     out = device.allocate(nbytes)
-    report = device.launch(device.load(compile_text(text, chip)), "row", (1, 1, 1), [*arguments, BufferView(out)], LaunchOptions())
+    code = code or compile_text(text, chip)
+    report = device.launch(device.load(code), "row", (1, 1, 1), [*arguments, BufferView(out)], LaunchOptions())
     assert not report.errors, [f.message for f in report.errors]
     expected = memory.allocate(nbytes)
     run(text, "row", (1,), [*buffers, expected], memory=memory)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from chips_here import OLDEST, body
 
 from tilefw.api import Artifact, CheckError
 from tilefw.kernels import spec as library
@@ -59,6 +60,8 @@ class Case:
 @pytest.mark.parametrize("name", KERNELS)
 def test_without_any_one_there_is_a_race(name: str, chip: Chip) -> None:
     case = Case(name, chip.target)
+    if chip is not OLDEST and body(case.artifact) == body(Case(name, OLDEST.target).artifact):
+        return  # the oldest chip's test speaks for this one
     assert case.findings(case.artifact) == []
     text = case.artifact.text
     places = [match.span() for match in BARRIER.finditer(text)]
