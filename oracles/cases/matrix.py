@@ -32,6 +32,11 @@ def _padded(array: np.ndarray, extra: int) -> tuple[np.ndarray, np.ndarray]:
     return wide, np.broadcast_to(np.arange(wide.shape[1]) < array.shape[1], wide.shape)
 
 
+def _factor(array: np.ndarray) -> Input:
+    """A factor as an argument; one without any element, of a sum without terms, as a buffer that nothing reads."""
+    return Input(array if array.size else np.zeros(16, array.dtype))
+
+
 def _product(a: np.ndarray, b: np.ndarray, tf32: bool) -> bd.Bounded | np.ndarray:
     if np.issubdtype(a.dtype, np.integer):
         return a.astype(np.int32) @ b.astype(np.int32)
@@ -83,8 +88,8 @@ def _transposed(rng: np.random.Generator, m: int = 96, n: int = 64, k: int = 128
     c = bd.stored(bd.dot(a, b.T), np.float16)
     return Problem(
         {
-            "a_ptr": Input(a),
-            "b_ptr": Input(b),
+            "a_ptr": _factor(a),
+            "b_ptr": _factor(b),
             "c_ptr": Output((m, n), np.float16),
             "M": Number(m, "i32"),
             "N": Number(n, "i32"),
@@ -98,8 +103,8 @@ def _batched(rng: np.random.Generator, batch: int = 3, m: int = 32, n: int = 64,
     a, b = _random(rng, np.float16, batch, m, k), _random(rng, np.float16, batch, k, n)
     return Problem(
         {
-            "a_ptr": Input(a),
-            "b_ptr": Input(b),
+            "a_ptr": _factor(a),
+            "b_ptr": _factor(b),
             "c_ptr": Output((batch, m, n), np.float16),
             "M": Number(m, "i32"),
             "N": Number(n, "i32"),
@@ -117,8 +122,8 @@ def _grouped(rng: np.random.Generator, n: int = 32, k: int = 64) -> Problem:
     c = bd.Bounded(np.concatenate([p.value for p in parts]), np.concatenate([p.error for p in parts]))
     return Problem(
         {
-            "a_ptr": Input(a),
-            "b_ptr": Input(b),
+            "a_ptr": _factor(a),
+            "b_ptr": _factor(b),
             "c_ptr": Output((rows, n), np.float16),
             "starts_ptr": Input(starts),
             "groups": Number(groups, "i32"),
@@ -288,7 +293,7 @@ CASES = [
         chips=NVIDIA,  # Triton has no tf32x3 for gfx942
     ),
     Case("matmul_f32", M, _signature("fp32", "fp32"), _tile(32, 32, 16), (1, 1), _matmul(32, 32, 48, F32, F32), fast=False,
-         variants=_edges(((17, 16, 16), (32, 32, 32), (32, 16, 64), (25, 32, 80), (32, 32, 96)), F32, F32)),
+         variants=_edges(((17, 16, 16), (32, 32, 32), (32, 16, 64), (25, 32, 80), (32, 32, 96), (9, 16, 0)), F32, F32)),
     Case(
         "matmul_i8",
         M,
@@ -305,7 +310,7 @@ CASES = [
         _tile(32, 32, 16, "fp64"),
         (1, 1),
         _matmul(25, 32, 48, np.float64, np.float64, pad=16),
-        variants=_edges(((17, 16, 16), (32, 32, 32), (32, 16, 64), (25, 32, 80), (32, 32, 96)), np.float64, np.float64),
+        variants=_edges(((17, 16, 16), (32, 32, 32), (32, 16, 64), (25, 32, 80), (32, 32, 96), (9, 16, 0)), np.float64, np.float64),
         chips=AMD,
     ),
     *(
@@ -353,6 +358,7 @@ CASES = [
         SMALL,
         (6,),
         _transposed,
+        variants=tuple(Variant((1,), partial(_transposed, m=32, n=32, k=k)) for k in (0, 32, 64, 160)),
     ),
     Case(
         "batched_matmul",
@@ -361,7 +367,7 @@ CASES = [
         SMALL,
         (1, 2, 3),
         _batched,
-        variants=tuple(Variant((1, 1, 1), partial(_batched, batch=1, m=32, n=32, k=k)) for k in (32, 96, 128, 160)),
+        variants=tuple(Variant((1, 1, 1), partial(_batched, batch=1, m=32, n=32, k=k)) for k in (0, 32, 96, 128, 160)),
     ),
     Case(
         "grouped_matmul",
@@ -378,7 +384,7 @@ CASES = [
         {"TILE_M": 16, "TILE_N": 32, "TILE_K": 32},
         (2, 1),
         _grouped,
-        variants=tuple(Variant((2, 1), partial(_grouped, k=k)) for k in (32, 96, 128, 160)),
+        variants=tuple(Variant((2, 1), partial(_grouped, k=k)) for k in (0, 32, 96, 128, 160)),
     ),
     Case(
         "dot_3d",
