@@ -27,7 +27,7 @@ import loops
 from library import GFX942, GFX950, Chip, Work, tilefw_artifact, triton_compiled
 from measure import verdict
 from quality import HIDDEN_POINTERS, run
-from works import amd_works, scaled_matmuls
+from works import amd_works, fp8_matmuls, scaled_matmuls
 
 from tilefw.api.errors import InternalError, KernelError
 
@@ -60,8 +60,8 @@ def measure() -> str:
 
 
 def works_of(chip: Chip) -> tuple[Work, ...]:
-    """The works of a chip: products with scales only where it has instructions for them."""
-    return (*amd_works(), *(scaled_matmuls() if chip is GFX950 else ()))
+    """The works of a chip: products with scales, and of OCP's fp8, only where it has instructions for them."""
+    return (*amd_works(), *((*fp8_matmuls(), *scaled_matmuls()) if chip is GFX950 else ()))
 
 
 def table(chip: Chip, works: Iterable[Work], save: Path | None = None) -> str:

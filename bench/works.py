@@ -6,16 +6,21 @@ The lists are made by rule, not by result: whoever adds a size adds it for all o
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
+import numpy as np
 from library import Work
 
+from tilefw.kernels import operands
 from tilefw.kernels.index import KERNELS
+from tilefw.kernels.spec import Launch
 
 Block = tuple[int, int, int]
 MATMUL_BLOCKS: tuple[Block, ...] = ((128, 128, 32), (128, 128, 64), (64, 64, 32))
 ATTENTION_BLOCKS = ((64, 64), (128, 64), (128, 32))
+FP8 = "fp8e4nv"
 ROW_KERNELS = ("layernorm", "layernorm_backward", "rmsnorm")
 
 
@@ -96,6 +101,22 @@ def amd_matmuls() -> Iterator[Work]:
         yield matmul((128, 128, 32), 4, 2, **more)
     yield matmul((64, 64, 32), 4, 2, dtype="fp32", input_precision="ieee")
     yield matmul((64, 64, 32), 4, 2, dtype="fp64")
+
+
+@dataclass(frozen=True)
+class Fp8Matmul(Work):
+    """The library's product on operands of an 8-bit float, whose sums stay fp32: the kernel's own parameters name wider types."""
+
+    def launch(self) -> Launch:
+        found, rng = super().launch(), np.random.default_rng(self.seed)
+        a, b = (operands.matrix(rng, "normal", found.buffer(name).array.shape, FP8, "rows") for name in ("a_ptr", "b_ptr"))
+        return replace(found, arguments={**found.arguments, "a_ptr": a, "b_ptr": b})
+
+
+def fp8_matmuls() -> Iterator[Work]:
+    for block, warps in (((256, 256, 64), 8), ((128, 128, 64), 4), ((128, 128, 32), 4)):
+        of = matmul(block, warps, 2, result="fp32")
+        yield Fp8Matmul(of.name, of.parameters, label=of.label.replace("result fp32", FP8))
 
 
 def scaled_matmuls() -> Iterator[Work]:

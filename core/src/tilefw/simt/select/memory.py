@@ -218,6 +218,8 @@ class MemorySelection:
         where = self.values.elements(value, index // CHUNK)[index % CHUNK]
         if isinstance(where, Slice):
             return where
+        if self.chip.consecutive:  # which keeps what it has made
+            return self.code.tuple([where], self.chip.forms[form_of(where.type)][0])
         register = self.code.new_register(form_of(where.type))
         self.chip.move(self.code, register, where)
         return register
