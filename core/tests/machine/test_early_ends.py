@@ -18,7 +18,7 @@ def moved(body: str) -> list[str]:
     """The entry block's instructions after the pass, as opcode and result."""
     lines = "\n".join(f"  {line.strip()}" for line in body.strip().splitlines())
     function = parse_function(f'func @f target "toy"\n  regs v: 0-9\nentry:\n{lines}\n  ret\n')
-    early_ends(function, TABLE)
+    early_ends(function, TABLE, apart=1)
     return [f"{i.opcode} {i.defs[0].reg.id}" if i.defs else i.opcode for i in function.blocks[0].insts]
 
 
@@ -68,6 +68,16 @@ def test_loads_from_global_memory_start_before_anything_waits_for_one():
     assert found == ["ld 0", "ld 1", "ld 2", "ld 3", "add 4", "st", "st", "st", "ret"]
 
 
+def test_what_stands_near_stays():
+    def body(between: int) -> str:
+        return "\n  ".join(["%0 = set 1", "%1 = set 2", *["st 0"] * between, "%2 = add %0, %1", "st %2"])
+
+    for between, found in ((31, 33), (32, 2)):
+        function = parse_function(f'func @f target "toy"\n  regs v: 0-9\nentry:\n  {body(between)}\n  ret\n')
+        early_ends(function, TABLE)
+        assert [inst.opcode for inst in function.blocks[0].insts].index("add") == found
+
+
 def test_what_is_read_in_a_later_block_does_not_end():
     text = """func @f target "toy"
   regs v: 0-9
@@ -84,7 +94,7 @@ end:
   ret
 """
     function = parse_function(text)
-    assert early_ends(function, TABLE) == 0
+    assert early_ends(function, TABLE, apart=1) == 0
 
 
 def stored(insts: list[Inst]) -> list[object]:
@@ -112,6 +122,6 @@ def test_blocks_store_what_they_did():
         body = "\n".join(lines)
         function = parse_function(f'func @f target "toy"\n  regs v: 0-39\nentry:\n  {body}\n  ret\n')
         before = stored(function.blocks[0].insts)
-        moves += early_ends(function, TABLE)
+        moves += early_ends(function, TABLE, apart=1)
         assert stored(function.blocks[0].insts) == before, body
     assert moves > 200

@@ -3,7 +3,8 @@
 Selection makes a value where it is first asked for. So the sum of weights that two products come between, each weight long rounded
 for them, holds all weights until it is made, where a running sum holds one register. An instruction moves up within its block, if
 it has no effects, reads no memory, and the values that it reads for the last time are more than those that it makes. It moves to
-behind the last of what it reads, but over no load from global memory: those should be under way before anything waits for one.
+behind the last of what it reads, but over no load from global memory: those should be under way before anything waits for one. What
+stands near is left to who orders the code.
 """
 
 from __future__ import annotations
@@ -28,14 +29,17 @@ class EarlyEnds(FunctionPass):
         early_ends(function, self.table)
 
 
-def early_ends(function: Function, table: InstructionTable) -> int:
-    """Move what can be; how many instructions moved."""
+_APART = 32  # instructions; schedulers look so far by themselves
+
+
+def early_ends(function: Function, table: InstructionTable, apart: int = _APART) -> int:
+    """Move what can be and stands more than `apart` instructions behind where it could; how many moved."""
     once = written_once(function)
     lives = analyse(function, table, once)
-    return sum(_reorder(block, table, once, lives.live_out[i]) for i, block in enumerate(function.blocks))
+    return sum(_reorder(block, table, once, lives.live_out[i], apart) for i, block in enumerate(function.blocks))
 
 
-def _reorder(block: Block, table: InstructionTable, once: Collection[Unit], live_out: Collection[Unit]) -> int:
+def _reorder(block: Block, table: InstructionTable, once: Collection[Unit], live_out: Collection[Unit], apart: int) -> int:
     last = _last_reads(block, live_out)
     # Where each instruction stands: behind which one, and as which of those behind it. A unit's place is its writer's.
     order: list[tuple[int, int]] = []
@@ -47,7 +51,7 @@ def _reorder(block: Block, table: InstructionTable, once: Collection[Unit], live
             loaded = at
         elif _may_move(inst, table, once) and _ends(inst, at, last) > sum(piece.count for piece in inst.defs):
             behind = max([loaded, *(made[unit][0] for unit in _read(inst) if unit in made)])
-            if behind < at - 1:
+            if at - behind > apart:
                 place = (behind, at)
                 moved += 1
         order.append(place)
