@@ -416,7 +416,7 @@ CASES = [
         {"HEAD": 32, "TILE_Q": 32, "TILE_K": 32, "CAUSAL": False},
         (2, 2),
         _attention(2, 61, 32, False, F16),
-        variants=tuple(Variant((-(-n // 32), 1), _attention(1, n, 32, False, F16)) for n in (1, 32, 90, 128, 160)),
+        variants=tuple(Variant((-(-n // 32), 1), _attention(1, n, 32, False, F16)) for n in (1, 32, 90, 100, 128, 160)),
     ),
     Case(
         "attention_causal",
