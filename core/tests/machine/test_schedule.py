@@ -198,7 +198,7 @@ def test_a_function_little_above_a_step_is_scheduled_below_it_where_another_orde
     steps = {"v": (8, 16, 32)}
     f = function(loads + products + "  ret\n", 40)
     assert _regions(f, table())[0].pressure.peak == [17]
-    schedule(f, table(), steps, verify=True)
+    schedule(f, table(), steps, verify=True, lower=steps)
     assert _regions(f, table())[0].pressure.peak[0] <= 16
 
 

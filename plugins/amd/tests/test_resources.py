@@ -19,7 +19,7 @@ from tilefw.runtime.compilation import compiler, kernel_source, options
 from tilefw.runtime.jit import specialize
 from tilefw.runtime.plugins import loader
 from tilefw_amd.chips import Chip
-from tilefw_amd.chips.occupancy import occupancy, waves_per_simd
+from tilefw_amd.chips.occupancy import occupancy, reachable, steps, waves_per_simd
 
 on_each_chip = pytest.mark.parametrize("chip", CHIPS, ids=str)
 TARGET = "amd-cdna3"
@@ -66,6 +66,20 @@ define amdgpu_kernel void @k{size}(i32 %i) #0 {{
   ret void
 }}
 """
+
+
+@on_each_chip
+@pytest.mark.parametrize("threads", [64, 256, 512])
+@pytest.mark.parametrize("shared", [0, 4096, 16384, 32768, 65536])
+def test_fewer_registers_are_worth_it_up_to_what_lds_has_room_for(chip: Chip, threads: int, shared: int) -> None:
+    """One step is reached by each occupancy that LDS allows, none beyond."""
+    of = steps(chip)["v"]
+    worth = reachable(chip, threads, shared)["v"]
+    most = occupancy(chip, threads, of[0], shared)
+    assert worth == of[len(of) - len(worth) :]
+    assert occupancy(chip, threads, worth[0], shared) == most
+    if not shared:
+        assert worth == of
 
 
 @on_each_chip

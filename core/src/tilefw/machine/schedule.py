@@ -7,7 +7,7 @@ with an eye on the order as it was given.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tilefw.machine.check_schedule import check_schedule
@@ -32,7 +32,9 @@ _RESERVE = 16  # the part of the registers that is left to assignment, which fin
 class ScheduleInstructions(FunctionPass):
     """Orders the instructions of every block.
 
-    `disjoint`: buffers of different arguments do not overlap. `verify`: the result is checked by `check_schedule`.
+    `lower`: the steps of a function that are worth another order where the one given is little above them: none without it, none
+    for more waves than something else, such as shared memory, has room for. `disjoint`: buffers of different arguments do not
+    overlap. `verify`: the result is checked by `check_schedule`.
     """
 
     name = "schedule-instructions"
@@ -40,20 +42,26 @@ class ScheduleInstructions(FunctionPass):
     steps: Steps = field(default_factory=dict)
     disjoint: bool = False
     verify: bool = False
+    lower: Callable[[Function], Steps] | None = None
 
     def run(self, function: Function) -> None:
-        schedule(function, self.table, self.steps, self.disjoint, self.verify)
+        lower = {} if self.lower is None else self.lower(function)
+        schedule(function, self.table, self.steps, self.disjoint, self.verify, lower)
 
 
-def schedule(function: Function, table: InstructionTable, steps: Steps, disjoint: bool = False, verify: bool = False) -> None:
+def schedule(
+    function: Function, table: InstructionTable, steps: Steps, disjoint: bool = False, verify: bool = False,
+    lower: Steps | None = None,
+) -> None:
     """Order the instructions of one function anew, each block for itself, in place.
 
-    `steps` are, by register file, the numbers of registers that are worth staying at. `disjoint`: different buffers never overlap.
+    `steps` are, by register file, the numbers of registers that are worth staying at, `lower` those worth going down to.
+    `disjoint`: different buffers never overlap.
     With `verify`, a checker compares each block's old and new order; it raises InternalError.
     """
     regions = _regions(function, table)
     known = aliasing(function.insts(), table, disjoint)
-    limits = _lowered(regions, table, steps, known) or _limits(regions, table, steps)
+    limits = _lowered(regions, table, steps, lower or {}, known) or _limits(regions, table, steps)
     for region in regions:
         before = region.block.insts
         _schedule(region, table, limits, known)
@@ -111,17 +119,19 @@ def _limits(regions: Sequence[_Region], table: InstructionTable, steps: Steps) -
     return limits
 
 
-def _lowered(regions: Sequence[_Region], table: InstructionTable, steps: Steps, known: Aliasing) -> list[int] | None:
+def _lowered(
+    regions: Sequence[_Region], table: InstructionTable, steps: Steps, lower: Steps, known: Aliasing
+) -> list[int] | None:
     """The limits one step lower where the order as it was given is so little above it that another order may stay below, and does
     in every block; None where there is no such order."""
     limits = _limits(regions, table, steps)
     over: list[_Region] = []
     for file, number in regions[0].pressure.files.items() if regions else ():
         needed = max(region.pressure.peak[number] for region in regions)
-        lower = max((step for step in steps.get(file, ()) if step < needed), default=0)
-        if lower and needed - lower <= lower // _NEAR:
-            limits[number] = lower
-            over += [region for region in regions if region.pressure.peak[number] > lower]
+        below = max((step for step in lower.get(file, ()) if step < needed), default=0)
+        if below and needed - below <= below // _NEAR:
+            limits[number] = below
+            over += [region for region in regions if region.pressure.peak[number] > below]
     if not over:
         return None
     for region in over:

@@ -6,6 +6,7 @@ makes finished code of what was selected.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +14,18 @@ from typing import Any, ClassVar
 
 from tilefw.api import CompileOptions, UsageError
 from tilefw.api.ir import Context, ModuleOp, ModulePass
-from tilefw.api.machine import FillWaitStates, InsertWaits, Inst, Operand, ScheduleInstructions, Sink, Slice, TieOperands
+from tilefw.api.machine import (
+    FillWaitStates,
+    Function,
+    InsertWaits,
+    Inst,
+    Operand,
+    ScheduleInstructions,
+    Sink,
+    Slice,
+    Steps,
+    TieOperands,
+)
 from tilefw.api.simt import assign_registers, selection_passes
 from tilefw_amd.chips import Chip, chips, named, occupancy
 from tilefw_amd.isa.set import instruction_set
@@ -30,6 +42,11 @@ def copy(to: Slice, source: Operand) -> Inst:
     return Inst(f"move.{to.reg.cls}", [to], [source])
 
 
+def _worth_going_down_to(chip: Chip, function: Function) -> Steps:
+    known = function.attributes
+    return {} if known.workgroup is None else occupancy.reachable(chip, math.prod(known.workgroup), known.shared_bytes)
+
+
 def machine_passes(chip: Chip, options: CompileOptions) -> Sequence[ModulePass]:
     """Schedule, registers, real instructions, waits, wait states."""
     isa = instruction_set(chip)
@@ -38,7 +55,9 @@ def machine_passes(chip: Chip, options: CompileOptions) -> Sequence[ModulePass]:
     registers, why = spill.limits(*asked), spill.limited_by(*asked)
     return (
         Sink(table),
-        ScheduleInstructions(table, occupancy.steps(chip), "disjoint" in options.facts, options.verify),
+        ScheduleInstructions(
+            table, occupancy.steps(chip), "disjoint" in options.facts, options.verify, partial(_worth_going_down_to, chip)
+        ),
         TieOperands(copy),
         assign_registers(table, registers, spill.model(isa), options.verify, why, occupancy.steps(chip)),
         ExpandPseudos(),
