@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import statistics
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import gpu_peers as peers
+import gpu_timing
 import numpy as np
 from gpu_arrays import Flush, OnCard
-from gpu_peers import Absent
 from gpu_speed import SameDraws, triton_columns
+from gpu_timing import BETWEEN
 from library import Work
 from reports import table
 
-from tilefw.api import KernelError
 from tilefw.kernels.spec import Buffer, Launch
 
 WORKS = (
@@ -46,8 +44,12 @@ def kernels(asked: Any) -> tuple[list[str], bool]:
             work = Work(full.name, {}, label=f"{full.name}, defaults") if asked.small else full
             print(f"  {work.shown}", file=sys.stderr)
             launch = SameDraws().launch(work)
-            mine = ours(asked, work, launch, flush, notes)
-            theirs = {name: _theirs(work, launch, chip, flush, asked.rounds, name, notes) for name, chip in tritons.items()}
+            on_card = OnCard(asked.card, launch)
+            candidates = {f"tilefw{BETWEEN}{work.name}": gpu_timing.ours(work, launch, on_card, asked.target)}
+            candidates |= {f"{name}{BETWEEN}{work.name}": gpu_timing.triton(work, launch, chip) for name, chip in tritons.items()}
+            found = gpu_timing.medians(candidates, flush, asked.rounds, notes)
+            on_card.free()
+            mine, *theirs = (found.get(name) for name in candidates)
             well = well and mine is not None
             rows.append([work.shown, *_cells(launch, mine, theirs)])
     finally:
@@ -60,43 +62,10 @@ def kernels(asked: Any) -> tuple[list[str], bool]:
     return lines + (["", *(f"- {name}: {why}" for name, why in notes.items())] if notes else []), well
 
 
-def ours(asked: Any, work: Work, launch: Launch, flush: Flush, notes: dict[str, str]) -> float | None:
-    """The median seconds of our kernel; None, with the reason, where it does not run."""
-    on_card = OnCard(asked.card, launch)
-    keywords = {**launch.constexprs, **launch.keywords, "target": asked.target, "executor": "hw"}
-    try:
-        return statistics.median(_times(work, launch, on_card, keywords, flush, asked.rounds))
-    except KernelError as failure:
-        notes[work.shown] = failure.message
-        return None
-    finally:
-        on_card.free()
-
-
-def _times(work: Work, launch: Launch, on_card: OnCard, keywords: dict[str, Any], flush: Flush, rounds: int) -> Iterator[float]:
-    work.spec.kernel[launch.grid](**on_card.arguments, **keywords).wait()
-    for _ in range(rounds):
-        flush()
-        yield work.spec.kernel[launch.grid](**on_card.arguments, **keywords).times["execute"]
-
-
-def _theirs(
-    work: Work, launch: Launch, chip: str | None, flush: Flush, rounds: int, name: str, notes: dict[str, str]
-) -> float | None:
-    try:
-        peers.pytorch()
-        return peers.seconds(peers.triton(work.spec, launch, peers.tensors(launch), chip), flush, rounds)
-    except Absent as error:
-        notes[name] = str(error)
-    except Exception as error:  # another project's code: what it says is told
-        notes[f"{name}, {work.shown}"] = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-    return None
-
-
-def _cells(launch: Launch, mine: float | None, theirs: dict[str, float | None]) -> Iterator[str]:
+def _cells(launch: Launch, mine: float | None, theirs: Sequence[float | None]) -> Iterator[str]:
     moved = sum(np.asarray(value.array).nbytes for value in launch.arguments.values() if isinstance(value, Buffer))
     yield from ("", "") if mine is None else (f"{1e6 * mine:.1f}", f"{moved / mine / 1e9:.0f}")
-    for seconds in theirs.values():
+    for seconds in theirs:
         yield "" if seconds is None else f"{1e6 * seconds:.1f}"
-    best = min((seconds for seconds in theirs.values() if seconds), default=None)
+    best = min((seconds for seconds in theirs if seconds), default=None)
     yield f"{best / mine:.2f}" if best and mine else ""

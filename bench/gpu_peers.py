@@ -6,13 +6,11 @@ Each peer is a function of the launch's arrays that gives what to call, or raise
 from __future__ import annotations
 
 import os
-import statistics
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from gpu_arrays import Flush
 from library import in_triton, in_triton_value
 
 from tilefw.kernels.spec import Buffer, KernelSpec, Launch
@@ -49,22 +47,6 @@ def _tensor(torch: Any, buffer: Buffer) -> Any:
         raise Absent(f"no tensor of {buffer.dtype} is made here")
     width = {1: np.uint8, 2: np.int16, 4: np.int32, 8: np.int64}[array.dtype.itemsize]
     return torch.from_numpy(array.view(width).copy()).cuda().view(getattr(torch, plain))
-
-
-def seconds(call: Call, flush: Flush, rounds: int) -> float:
-    """The median time of a call between two events, after one that is not counted."""
-    torch = pytorch()
-    call()
-    taken = []
-    for _ in range(rounds):
-        flush()
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        call()
-        end.record()
-        end.synchronize()
-        taken.append(start.elapsed_time(end) / 1000)
-    return statistics.median(taken)
 
 
 # -- products: a, b and the result are `a_ptr`, `b_ptr`, `out_ptr` ----------------------------------------------------------------

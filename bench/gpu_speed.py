@@ -6,7 +6,6 @@ result of ours is checked: rows drawn at random against NumPy in double precisio
 
 from __future__ import annotations
 
-import statistics
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,14 +15,14 @@ from typing import Any
 from unittest import mock
 
 import gpu_peers as peers
+import gpu_timing
 import numpy as np
 from gpu_arrays import Flush, OnCard
-from gpu_peers import Absent
+from gpu_timing import BETWEEN
 from gpu_vendors import VENDORS
 from library import Work
 from reports import table
 
-from tilefw.api import KernelError
 from tilefw.api.dtypes import dtype
 from tilefw.kernels import formats
 from tilefw.kernels.spec import Launch
@@ -126,21 +125,21 @@ def _attention(heads: int, length: int, causal: bool, tile: str) -> Work:
 def _compared(asked: Any, subjects: Sequence[Subject]) -> tuple[list[str], bool]:
     flush = Flush(asked.card, asked.target, asked.flush_bytes)
     rows, notes, well = [], dict[str, str](), True
-    names = list(subjects[0].peers)
-    tritons = triton_columns(asked.vendor)
+    columns = [*subjects[0].peers, *triton_columns(asked.vendor)]
     try:
         for subject in subjects:
             print(f"  {subject.shown}", file=sys.stderr)
-            draws = SameDraws()
-            ours = _ours(asked, subject, draws, flush)
-            well = well and ours.error is not None and ours.error <= 1
-            theirs = {name: _peer(subject, name, draws, flush, asked.rounds, notes) for name in names}
-            for name, chip in tritons.items():
-                theirs[name] = _triton(subject, name, chip, draws, flush, asked.rounds, notes)
-            rows.append([subject.shown, *_cells(subject, ours, theirs)])
+            on_card: list[OnCard] = []
+            try:
+                error, best = _measured(asked, subject, on_card, flush, notes)
+            finally:
+                for arrays in on_card:
+                    arrays.free()
+            well = well and error is not None and error <= 1
+            rows.append([subject.shown, *_cells(subject, error, best, columns)])
     finally:
         flush.free()
-    heading = ["problem", "tilefw", "tile", "error over bound", *names, *tritons, "of the best"]
+    heading = ["problem", "tilefw", "tile", "error over bound", *columns, "of the best"]
     lines = ["TFLOP/s by medians of the card's clock; the last column is ours over the fastest peer.", "", *table(heading, rows)]
     if notes:
         lines += ["", *(f"- {name}: {reason}" for name, reason in notes.items())]
@@ -155,79 +154,52 @@ def triton_columns(vendor: str) -> dict[str, str | None]:
 
 @dataclass(frozen=True)
 class Best:
-    """Our fastest tiling: seconds, which one, and how large its error is over its bound; None where none ran."""
+    """The fastest tiling of one side, and its seconds."""
 
-    seconds: float | None
+    seconds: float
     tile: str
-    error: float | None
 
 
-def _ours(asked: Any, subject: Subject, draws: SameDraws, flush: Flush) -> Best:
-    best, worst = Best(None, "", None), None
-    for work in subject.works:
-        launch = draws.launch(work)
-        on_card = OnCard(asked.card, launch)
-        keywords = {**launch.constexprs, **launch.keywords, "target": asked.target, "executor": "hw"}
-        try:
-            work.spec.kernel[launch.grid](**on_card.arguments, **keywords).wait()
-            error = subject.check(launch, on_card.arrays["out_ptr"].get())
-            taken = [_once(work, launch, on_card, keywords, flush) for _ in range(asked.rounds)]
-        except KernelError as failure:
-            print(f"    {work.shown}: {failure.message}", file=sys.stderr)
-            continue
-        finally:
-            on_card.free()
-        worst = error if worst is None else max(worst, error)
-        seconds = statistics.median(taken)
-        if best.seconds is None or seconds < best.seconds:
-            best = Best(seconds, work.shown, None)
-    return Best(best.seconds, best.tile, worst)
+def _measured(
+    asked: Any, subject: Subject, on_card: list[OnCard], flush: Flush, notes: dict[str, str]
+) -> tuple[float | None, dict[str, Best]]:
+    """The largest error of ours over its bound, None where none of ours ran; and of each side the best of its tilings."""
+    draws, worst = SameDraws(), None
+    launches = [(work, draws.launch(work)) for work in subject.works]
+    candidates: dict[str, gpu_timing.Timed] = {}
+    for name, make in subject.peers.items():
+        candidates[name] = gpu_timing.theirs(partial(_peer, make, launches[0][1]))
+    for work, launch in launches:
+        on_card.append(OnCard(asked.card, launch))
+        candidates[f"tilefw{BETWEEN}{work.shown}"] = gpu_timing.ours(work, launch, on_card[-1], asked.target)
+        for name, chip in triton_columns(asked.vendor).items():
+            candidates[f"{name}{BETWEEN}{work.shown}"] = gpu_timing.triton(work, launch, chip)
+    found = gpu_timing.medians(candidates, flush, asked.rounds, notes)
+    for (work, launch), arrays in zip(launches, on_card, strict=True):
+        if f"tilefw{BETWEEN}{work.shown}" in found:
+            error = subject.check(launch, arrays.arrays["out_ptr"].get())
+            worst = error if worst is None else max(worst, error)
+    best: dict[str, Best] = {}
+    for candidate, seconds in found.items():
+        side, _, tile = candidate.partition(BETWEEN)
+        if side not in best or seconds < best[side].seconds:
+            best[side] = Best(seconds, tile)
+    return worst, best
 
 
-def _once(work: Work, launch: Launch, on_card: OnCard, keywords: Mapping[str, Any], flush: Flush) -> float:
-    flush()
-    return work.spec.kernel[launch.grid](**on_card.arguments, **keywords).times["execute"]
+def _peer(make: peers.Made, launch: Launch) -> peers.Call:
+    return make(peers.tensors(launch))
 
 
-def _peer(
-    subject: Subject, name: str, draws: SameDraws, flush: Flush, rounds: int, notes: dict[str, str]
-) -> float | None:
-    try:
-        peers.pytorch()  # before arrays are made
-        return peers.seconds(subject.peers[name](peers.tensors(draws.launch(subject.works[0]))), flush, rounds)
-    except Absent as error:
-        notes[name] = str(error)
-    except Exception as error:  # another project's code: what it says is told
-        notes[name] = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-    return None
+def _cells(subject: Subject, error: float | None, best: Mapping[str, Best], columns: Sequence[str]) -> Iterator[str]:
+    def rate(side: str) -> str:
+        return f"{subject.operations / best[side].seconds / 1e12:.4g}" if side in best else ""
 
-
-def _triton(
-    subject: Subject, name: str, chip: str | None, draws: SameDraws, flush: Flush, rounds: int, notes: dict[str, str]
-) -> float | None:
-    """The best of the same tilings."""
-    found = []
-    for work in subject.works:
-        try:
-            peers.pytorch()
-            launch = draws.launch(work)
-            found.append(peers.seconds(peers.triton(work.spec, launch, peers.tensors(launch), chip), flush, rounds))
-        except Absent as error:
-            notes[name] = str(error)
-            break
-        except Exception as error:
-            notes[f"{name}, {work.shown}"] = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-    return min(found, default=None)
-
-
-def _cells(subject: Subject, ours: Best, theirs: Mapping[str, float | None]) -> Iterator[str]:
-    def rate(seconds: float | None) -> str:
-        return "" if not seconds else f"{subject.operations / seconds / 1e12:.4g}"
-
-    yield from (rate(ours.seconds), ours.tile, "" if ours.error is None else f"{ours.error:.2f}")
-    yield from map(rate, theirs.values())
-    fastest = min((seconds for seconds in theirs.values() if seconds), default=None)
-    yield f"{fastest / ours.seconds:.2f}" if fastest and ours.seconds else ""
+    ours = best.get("tilefw")
+    yield from (rate("tilefw"), "" if ours is None else ours.tile, "" if error is None else f"{error:.2f}")
+    yield from map(rate, columns)
+    fastest = min((one.seconds for side, one in best.items() if side != "tilefw"), default=None)
+    yield f"{fastest / ours.seconds:.2f}" if fastest is not None and ours is not None else ""
 
 
 # -- is it right? -----------------------------------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ class Asked:
     tiles: tuple[str, ...] = ()
     rounds: int = 20
     small: bool = False
-    flush_bytes: int = 512 << 20
+    flush_bytes: int = 2 << 30  # what takes longer than a launch takes the host: events then have no gap between them
 
 
 PARTS: dict[str, tuple[str, Callable[[Asked], tuple[list[str], bool]]]] = {
