@@ -3,7 +3,7 @@ against the vendor's libraries and Triton; writes a page.
 
     python bench/on_gpu.py --amd                          # all of it, for the first AMD target that a card fits; gpu-amd.md
     python bench/on_gpu.py --nvidia                       # for the first of NVIDIA's targets whose code a card runs; gpu.md
-    python bench/on_gpu.py --amd --part agreement         # one part: suite, agreement, products, attention
+    python bench/on_gpu.py --amd --part agreement         # one part: suite, programs, agreement, …
     python bench/on_gpu.py --amd --target amd-cdna4 --out page.md
 
 Nothing but the vendor's driver library and tilefw with its plugins is needed. Peers that are not installed are told as such:
@@ -20,11 +20,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from gpu_agreement import agreement
 from gpu_kernels import kernels
 from gpu_speed import attention, products
-from gpu_suite import suite
+from gpu_suite import programs, suite
 from gpu_vendors import VENDORS, Vendor
 
 from tilefw.api import UnsupportedError
@@ -47,6 +48,7 @@ class Asked:
     level: str = "core"
     selection: str | None = None
     jobs: int = 8
+    programs: int = 500
     kernels: tuple[str, ...] = ()
     sizes: tuple[int, ...] = (4096, 8192)
     lengths: tuple[int, ...] = (4096, 16384)
@@ -59,6 +61,7 @@ class Asked:
 
 PARTS: dict[str, tuple[str, Callable[[Asked], tuple[list[str], bool]]]] = {
     "suite": ("The conformance suite on the card", suite),
+    "programs": ("Random programs on the card", programs),
     "agreement": ("The simulator and the card, bit by bit", agreement),
     "products": ("Matrix products", products),
     "attention": ("Attention", attention),
@@ -101,6 +104,7 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--level", default=Asked.level, help="of the suite")
     parser.add_argument("-k", dest="selection", help="which cases of the suite")
     parser.add_argument("--jobs", type=int, default=Asked.jobs, help="processes of the suite")
+    parser.add_argument("--programs", type=int, default=Asked.programs, help="how many random programs")
     parser.add_argument("--kernel", action="append", default=[], help="of the library, for the agreement; by default every one")
     parser.add_argument("--size", action="append", type=int, default=[], help="of the products")
     parser.add_argument("--length", action="append", type=int, default=[], help="of the attention's sequences")
@@ -123,10 +127,11 @@ def _asked(said: argparse.Namespace, vendor: str) -> Asked:
             problems.append(error)
             continue
         assert isinstance(device, Card)
-        asked = Asked(vendor, name, device, said.level, said.selection, said.jobs, tuple(said.kernel))
-        chosen = {"sizes": tuple(said.size), "lengths": tuple(said.length), "tiles": tuple(said.tile)}
+        asked = Asked(vendor, name, device, said.level, said.selection, said.jobs, kernels=tuple(said.kernel))
+        chosen: dict[str, Any] = {"sizes": tuple(said.size), "lengths": tuple(said.length), "tiles": tuple(said.tile)}
         chosen = {field: value for field, value in chosen.items() if value}
-        return replace(asked, heads=said.heads, rounds=said.rounds, small=said.small, flush_bytes=said.flush, **chosen)
+        chosen |= {"programs": said.programs, "heads": said.heads, "rounds": said.rounds, "small": said.small}
+        return replace(asked, flush_bytes=said.flush, **chosen)
     raise problems[0]
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 # Sizes that a stand-in's card is fast enough for.
 SMALL = [
-    "--level", "core", "-k", "vector_add/warps", "--jobs", "1", "--kernel", "vector_add", "--kernel", "integer_mix",
-    "--size", "64", "--tile", "64x64x32/4", "--length", "32", "--tile", "64x32/4", "--heads", "1", "--rounds", "2",
-    "--flush", "65536", "--small",
+    "--level", "core", "-k", "vector_add/warps", "--jobs", "1", "--programs", "2", "--kernel", "vector_add",
+    "--kernel", "integer_mix", "--size", "64", "--tile", "64x64x32/4", "--length", "32", "--tile", "64x32/4", "--heads", "1",
+    "--rounds", "2", "--flush", "65536", "--small",
 ]
 
 

@@ -19,7 +19,7 @@ BENCH = next(parent / "bench" for parent in Path(__file__).parents if (parent / 
 def on_path(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.syspath_prepend(str(BENCH))
     yield
-    for name in ("gpu_agreement", "gpu_speed", "gpu_arrays", "gpu_peers", "gpu_timing", "gpu_vendors", "library", "works", "reports"):
+    for name in [name for name in sys.modules if name.startswith("gpu_") or name in ("library", "works", "reports")]:
         sys.modules.pop(name, None)
 
 
