@@ -131,7 +131,8 @@ class CardRuntime:
     ) -> None:
         """Put a launch on a stream; its argument block has pointers at these offsets."""
         card = self.card
-        options = LaunchOptions(block=tuple(block), dynamic_shared=shared, checks=DEFAULT_CHECKS, numerics="hw")
+        x, y, z = block
+        options = LaunchOptions(block=(x, y, z), dynamic_shared=shared, checks=DEFAULT_CHECKS, numerics="hw")
         addresses = [int.from_bytes(given[offset : offset + 8], "little") for offset in pointers]
         self.stream(stream).put(lambda: self._execute(loaded, entry, grid, options, given, addresses, card))
 
