@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tilefw.machine.function_op import FuncOp as FunctionOp
     from tilefw.machine.function_pass import FunctionPass
     from tilefw.machine.schedule import ScheduleInstructions, Steps, schedule
-    from tilefw.machine.sink import Sink
+    from tilefw.machine.sink import SinkIntoLoops
     from tilefw.machine.ties import TieOperands, tie_operands
     from tilefw.machine.wait_states import FillWaitStates, Profile, Share, WaitStateModel, fill_wait_states
     from tilefw.machine.waits import Concern, Event, InsertWaits, WaitModel, insert_waits
@@ -33,7 +33,8 @@ __all__ = [
     "BRANCH", "EFFECT", "JUMP", "MEMORY", "MOVE", "PURE", "WHOLE", "Begun", "Block", "Concern", "Event", "FillWaitStates",
     "Function", "FunctionAttributes", "FunctionOp", "FunctionPass", "InsertWaits", "Inst", "InstructionTable", "InstructionTraits",
     "Location", "MachineBackend", "Operand", "PairRules", "Profile", "Reg", "RegisterClass", "RegisterSets", "ScheduleInstructions",
-    "Seen", "Share", "Sink", "Slice", "SpillModel", "SpillSlotClass", "Steps", "TieOperands", "WaitModel", "WaitStateModel",
+    "Seen", "Share", "SinkIntoLoops", "Slice", "SpillModel", "SpillSlotClass", "Steps", "TieOperands", "WaitModel",
+    "WaitStateModel",
     "allocate", "assign_registers", "check_allocation", "check_wait_states", "check_waits", "drop_identities", "entry_of",
     "fill_wait_states", "from_dict", "insert_waits", "parse_function", "parse_functions", "print_function", "print_inst",
     "schedule", "snapshot", "tie_operands",
@@ -44,7 +45,7 @@ _PASSES = {
     **dict.fromkeys(("PairRules", "check_wait_states"), "tilefw.machine.check_wait_states"),
     **dict.fromkeys(("Begun", "Seen", "check_waits"), "tilefw.machine.check_waits"),
     **dict.fromkeys(("ScheduleInstructions", "Steps", "schedule"), "tilefw.machine.schedule"),
-    "Sink": "tilefw.machine.sink",
+    "SinkIntoLoops": "tilefw.machine.sink",
     **dict.fromkeys(("TieOperands", "tie_operands"), "tilefw.machine.ties"),
     **dict.fromkeys(("FillWaitStates", "Profile", "Share", "WaitStateModel", "fill_wait_states"), "tilefw.machine.wait_states"),
     **dict.fromkeys(("Concern", "Event", "InsertWaits", "WaitModel", "insert_waits"), "tilefw.machine.waits"),

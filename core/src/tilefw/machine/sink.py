@@ -19,7 +19,7 @@ from tilefw.machine.table import InstructionTable
 
 
 @dataclass(frozen=True)
-class Sink(FunctionPass):
+class SinkIntoLoops(FunctionPass):
     """Moves instructions whose results a loop alone reads from before the loop's guard to behind it."""
 
     name = "sink"

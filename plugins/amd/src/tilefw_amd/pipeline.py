@@ -21,7 +21,7 @@ from tilefw.api.machine import (
     Inst,
     Operand,
     ScheduleInstructions,
-    Sink,
+    SinkIntoLoops,
     Slice,
     Steps,
     TieOperands,
@@ -54,7 +54,7 @@ def machine_passes(chip: Chip, options: CompileOptions) -> Sequence[ModulePass]:
     asked = chip, options.num_warps, options.maxnreg, chosen(options)["waves_per_eu"]
     registers, why = spill.limits(*asked), spill.limited_by(*asked)
     return (
-        Sink(table),
+        SinkIntoLoops(table),
         ScheduleInstructions(
             table, occupancy.steps(chip), "disjoint" in options.facts, options.verify, partial(_worth_going_down_to, chip)
         ),
