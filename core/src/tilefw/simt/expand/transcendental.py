@@ -89,7 +89,17 @@ def _tanh(b: Legal, x: Value) -> Value:
     t = b.type_of(x)
     size = _within(b, b("absf", x), float(PRECISIONS[t].mantissa))
     e = b("expm1", b("addf", size, size))
-    return with_sign_of(b, b("divf", e, b("addf", e, b.real(2.0, t))), x)
+    return with_sign_of(b, _near_quotient(b, e, b("addf", e, b.real(2.0, t))), x)
+
+
+def _near_quotient(b: Legal, x: Value, y: Value) -> Value:
+    """x / y within an ulp, for y whose reciprocal is normal: an approximate quotient and what it left over."""
+    t = b.type_of(x)
+    if t != "f32":
+        return b("divf", x, y)
+    reciprocal = b("divf", b.real(1.0, t), y)
+    quotient = b("mulf", x, reciprocal)
+    return b("fma", b("fma", b("negf", quotient), y, x), reciprocal, quotient)
 
 
 # --- logarithms -------------------------------------------------------------------------------------------------------------
@@ -140,16 +150,21 @@ def _log2(b: Legal, x: Value) -> Value:
 
 
 def _log1p(b: Legal, x: Value) -> Value:
-    """ln(u) + c/u, where u = 1 + x as rounded and c is what the rounding lost."""
+    """ln(u) + c/u, where u = 1 + x as rounded and c is what the rounding lost.
+
+    The logarithm is the one above: a chip's own may be off by 2**-21 near 1 (the table's `log`), which is most of a small result.
+    """
     t = b.type_of(x)
     one = b.real(1.0, t)
     u = b("addf", x, one)
     large = b("ltf", one, x)
     lost = b("select", large, b("subf", one, b("subf", u, x)), b("subf", x, b("subf", u, one)))
-    result = b("addf", b("log", u), b("divf", lost, u))
+    log = _log(b, u)
+    result = b("addf", log, b("divf", lost, u))
     edge = b("ori", b("eqf", u, b.real(math.inf, t)), b("lef", u, b.real(0.0, t)))
-    result = b("select", edge, b("log", u), result)
-    tiny = b("ltf", b("absf", x), b.real(2.0 ** -(PRECISIONS[t].mantissa + 2), t))
+    result = b("select", edge, log, result)
+    # Below half an ulp of 1 the result is x to a quarter of an ulp, and the quotient above is all of it.
+    tiny = b("ltf", b("absf", x), b.real(2.0 ** -(PRECISIONS[t].mantissa + 1), t))
     return b("select", tiny, x, result)
 
 
