@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -32,6 +33,8 @@ def _method(name: str, makes: bool, answer: Any = None) -> Any:
             raise DriverError(name, 1, ["broken"], "fault")
         if name == "make_current":
             self.number = args[0]
+        if name == "prepare":
+            return partial(_method("launch", False), self, *args)
         return self.number if name == "current" else self._make() if makes else answer
 
     return method
@@ -71,7 +74,7 @@ def launch(card: Toy, module: Any, **options: Any):
 def test_a_launch_is_between_two_events_on_its_stream(card: Toy, driver: Recorder) -> None:
     module = card.load(ARTIFACT)
     launch(card, module, stream=7)
-    assert names(driver) == ["load", "function", "new_event", "new_event", "record", "launch", "record"]
+    assert names(driver) == ["load", "function", "prepare", "new_event", "new_event", "record", "launch", "record"]
     function, *shape, arguments = dict(driver.log)["launch"]
     assert (function, shape) == (102, [(2, 1, 1), (64, 1, 1), 0, 7])
     assert arguments == (0x1234).to_bytes(8, "little") + (5).to_bytes(4, "little")

@@ -194,11 +194,11 @@ class Card(ABC):
         stream = options.stream or 0
         doing = f"{entry} over a grid of {x}x{y}x{z} workgroups of {block[0]}x{block[1]}x{block[2]} threads"
         with told(doing, self.described), self.driver.on(self.number):
-            function = module.function(entry)
+            go = self.driver.prepare(module.function(entry), (x, y, z), block, shared, stream, arguments)
             start, end = self._events.take(), self._events.take()
             try:
                 self.driver.record(start, stream)
-                self.driver.launch(function, (x, y, z), block, shared, stream, arguments)
+                go()
                 self.driver.record(end, stream)
             except DriverError:
                 self._events.give_back(start, end)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -97,10 +97,11 @@ class Driver(ABC):
         """The handle of a module's entry `name`. Raises DriverError where there is none."""
 
     @abstractmethod
-    def launch(
+    def prepare(
         self, function: int, grid: tuple[int, int, int], block: tuple[int, int, int], shared: int, stream: int, arguments: bytes
-    ) -> None:
-        """Launch workgroups of `block` threads over `grid`, with `shared` bytes of shared memory beside the code's own."""
+    ) -> Callable[[], None]:
+        """A call that launches workgroups of `block` threads over `grid`, with `shared` bytes of shared memory beside the code's
+        own. All that can be done before it is done here: the call stands between two events that tell its time."""
 
     @abstractmethod
     def new_stream(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilefw.api.hardware import CardInfo, Driver, DriverError, DriverLibrary
@@ -103,18 +103,22 @@ class HipDriver(Driver):
     def function(self, module: int, name: str) -> int:
         return self._asked("hipModuleGetFunction", ctypes.c_void_p, module, name.encode())
 
-    def launch(
+    def prepare(
         self, function: int, grid: tuple[int, int, int], block: tuple[int, int, int], shared: int, stream: int, arguments: bytes
-    ) -> None:
+    ) -> Callable[[], None]:
         size = ctypes.c_size_t(len(arguments))
         data = ctypes.create_string_buffer(arguments, max(1, len(arguments)))
-        extra = (ctypes.c_void_p * 5)(_BLOCK, ctypes.addressof(data), _BLOCK_SIZE, ctypes.addressof(size), _END)
-        name = "hipModuleLaunchKernel"
-        status = self.library.status(name, function, *grid, *block, shared, stream, None, ctypes.addressof(extra))
-        if status:
-            error = self.library.error(name, status)
-            # With a function, a stream and a block that are right, a value that is invalid is an extent.
-            raise DriverError(name, status, error.words, "shape") if status == hip.INVALID_VALUE else error
+
+        def go() -> None:
+            extra = (ctypes.c_void_p * 5)(_BLOCK, ctypes.addressof(data), _BLOCK_SIZE, ctypes.addressof(size), _END)
+            name = "hipModuleLaunchKernel"
+            status = self.library.status(name, function, *grid, *block, shared, stream, None, ctypes.addressof(extra))
+            if status:
+                error = self.library.error(name, status)
+                # With a function, a stream and a block that are right, a value that is invalid is an extent.
+                raise DriverError(name, status, error.words, "shape") if status == hip.INVALID_VALUE else error
+
+        return go
 
     # -- streams, events, peers -----------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -168,16 +168,20 @@ class CudaDriver(Driver):
         self._shared[found] = _ALWAYS_SHARED  # a handle may be one that an unloaded module had
         return found
 
-    def launch(
+    def prepare(
         self, function: int, grid: tuple[int, int, int], block: tuple[int, int, int], shared: int, stream: int, arguments: bytes
-    ) -> None:
+    ) -> Callable[[], None]:
         size = ctypes.c_size_t(len(arguments))
         data = ctypes.create_string_buffer(arguments, max(1, len(arguments)))
-        extra = (ctypes.c_void_p * 5)(_BLOCK, ctypes.addressof(data), _BLOCK_SIZE, ctypes.addressof(size), _END)
         if shared > self._shared.get(function, _ALWAYS_SHARED):
             self._launched("cuFuncSetAttribute", function, cuda.MAX_DYNAMIC_SHARED, shared)
             self._shared[function] = shared
-        self._launched("cuLaunchKernel", function, *grid, *block, shared, stream, None, ctypes.addressof(extra))
+
+        def go() -> None:
+            extra = (ctypes.c_void_p * 5)(_BLOCK, ctypes.addressof(data), _BLOCK_SIZE, ctypes.addressof(size), _END)
+            self._launched("cuLaunchKernel", function, *grid, *block, shared, stream, None, ctypes.addressof(extra))
+
+        return go
 
     def _launched(self, name: str, *args: Any) -> None:
         """A call whose values are right but for extents and sizes: one that is invalid is such a one."""
