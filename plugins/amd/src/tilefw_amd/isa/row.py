@@ -216,9 +216,9 @@ class Chapter:
         fixed: Mapping[str, int] | None = None,
         **opcodes: int,
     ) -> Callable[[Callable[[Modifiers], Any]], Callable[[Modifiers], Any]]:
-        """Add a row. `section` is that of the ISA document, CDNA3's or of rows `since` the fourth generation CDNA4's, which has its
-        opcode and meaning; `modifiers` names those beyond its encodings' own; `facts` are phrases
-        with commas between ("global, returns"); `only` are features of chips, with spaces between; `fixed` contents of fields."""
+        """Add a row. `section` is that of the ISA document of the generation that the row is `since`, or else of the first one: it
+        has the opcode and the meaning. `modifiers` names those beyond its encodings' own; `facts` are phrases with commas between
+        ("global, returns"); `only` are features of chips, with spaces between; `fixed` contents of fields."""
 
         def add(build: Callable[[Modifiers], Any]) -> Callable[[Modifiers], Any]:
             name, _, tail = pattern.partition(" ")
