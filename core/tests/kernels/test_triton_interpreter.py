@@ -1,4 +1,4 @@
-"""What Triton's own interpreter makes of our kernels with atomics and scans is what the reference says, within its bounds."""
+"""What Triton's own interpreter makes of kernels with atomics, scans and random numbers is what the reference says."""
 
 from __future__ import annotations
 
@@ -37,8 +37,15 @@ SCANS = [
     ("selective_scan", {"states": 4, "length": 40, "block": 16}), ("selective_scan", {"states": 1, "length": 5, "block": 8}),
 ]
 
+RANDOM = [
+    *(("random_numbers", {"kind": kind, "seed": seed, "offset": offset, "n": 40, "block": 32, "inputs": "specials"})
+      for kind in ("bits", "words", "uniform") for seed in WORDS for offset in WORDS),
+    *(("random_numbers", {"kind": kind, "rounds": rounds, "n": 40, "block": 32})
+      for kind in ("bits", "normal") for rounds in (0, 7)),
+]
 
-@pytest.mark.parametrize("requests", [ATOMICS, SCANS], ids=["atomics", "scans"])
+
+@pytest.mark.parametrize("requests", [ATOMICS, SCANS, RANDOM], ids=["atomics", "scans", "random numbers"])
 def test_kernels_are_tritons(requests: list[tuple[str, dict[str, object]]]) -> None:
     for package in ("triton", "torch"):
         if importlib.util.find_spec(package) is None:

@@ -25,6 +25,7 @@ REARRANGEMENTS = (
     "trans", "permute", "reshape", "broadcast", "join", "split", "interleave", "cat", "flip_rows", "flip_columns",
 )
 ATOMICS = ("add", "max", "min", "and", "or", "xor", "xchg", "cas")
+RANDOM_KINDS = ("bits", "words", "uniform", "normal")
 WORDS = ("int32", "uint32", "int64", "uint64")  # the integers of every atomic
 ELEMENTWISE = (
     "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tanh", "erf", "sqrt", "rsqrt", "sqrt_rn", "pow", "sigmoid",
@@ -380,6 +381,13 @@ _TABLE = (
         ParameterInfo("operation", "trans", "which one", REARRANGEMENTS), _dtype("fp32", FLOATS + NARROW_FLOATS + INTEGERS),
         _block(16, "rows", "rows of the tile, at least 2"), _block(64, "columns", "columns of the tile, at least 2"),
         _NUM_WARPS, _inputs(*INPUTS),
+    )),
+    KernelInfo("random_numbers", "random numbers of a seed and of counters", (
+        ParameterInfo("kind", "bits", "uint32 for each counter, words of its own width, or fp32", RANDOM_KINDS),
+        _dtype("int32", WORDS, "seed", "element type of the seed"),
+        _dtype("int32", WORDS, "offset", "element type of the counters"),
+        ParameterInfo("n", 700, "counters", least=1), ParameterInfo("rounds", 10, "rounds of Philox"),
+        _block(256), _NUM_WARPS, _inputs("uniform", "ints", "specials"),
     )),
     KernelInfo("histogram", "out[x[i]] += 1, by atomic additions", (
         _SIZE, ParameterInfo("bins", 64, "counters", least=1),

@@ -91,6 +91,18 @@ from tilefw.language.math import (
 )
 from tilefw.language.matrix import dot, dot_scaled
 from tilefw.language.memory import debug_barrier, load, store
+from tilefw.language.random import (
+    pair_uniform_to_normal,
+    philox,
+    philox_impl,
+    rand,
+    rand4x,
+    randint,
+    randint4x,
+    randn,
+    randn4x,
+    uint_to_uniform_float,
+)
 from tilefw.language.rearrange import cat, flip, interleave, join, split
 from tilefw.language.reduction import argmax, argmin, max, min, reduce, reduce_or, softmax, sum, xor_sum
 from tilefw.language.scan import associative_scan, cumprod, cumsum
@@ -121,11 +133,12 @@ __all__ = [
     "exp", "exp2", "expand_dims", "expect_zero", "extra", "fdiv", "flip", "float16", "float32", "float4e2m1", "float64",
     "float6e2m3", "float6e3m2", "float8e4b15", "float8e4b8", "float8e4nv", "float8e5", "float8e5b16", "floor", "fma", "full",
     "int1", "int16", "int32", "int4", "int64", "int8", "interleave", "join", "load", "log", "log2", "math", "max",
-    "max_constancy", "max_contiguous", "maximum", "min", "minimum", "mul", "multiple_of", "num_programs", "permute", "pi32_t",
-    "pointer_type", "program_id", "range", "ravel", "reduce", "reduce_or", "reshape", "rsqrt", "sigmoid", "sin", "slice",
+    "max_constancy", "max_contiguous", "maximum", "min", "minimum", "mul", "multiple_of", "num_programs", "pair_uniform_to_normal",
+    "permute", "philox", "philox_impl", "pi32_t", "pointer_type", "program_id", "rand", "rand4x", "randint", "randint4x", "randn",
+    "randn4x", "range", "ravel", "reduce", "reduce_or", "reshape", "rsqrt", "sigmoid", "sin", "slice",
     "softmax", "split", "sqrt", "sqrt_rn", "squeeze", "static_assert", "static_print", "static_range", "store", "sub", "sum",
-    "swizzle2d", "tensor", "to_tensor", "trans", "tuple", "uint16", "uint32", "uint4", "uint64", "uint8", "umulhi", "unsqueeze",
-    "view", "void", "where", "xor_sum", "zeros", "zeros_like",
+    "swizzle2d", "tensor", "to_tensor", "trans", "tuple", "uint16", "uint32", "uint4", "uint64", "uint8", "uint_to_uniform_float",
+    "umulhi", "unsqueeze", "view", "void", "where", "xor_sum", "zeros", "zeros_like",
 ]
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 FUNCTIONS = (
     "advance", "aggregate_replace", "atomic_load", "atomic_poll", "atomic_store", "bitonic_merge", "device_print",
     "gather", "histogram", "inline_asm_elementwise", "load_tensor_descriptor", "make_block_ptr", "make_tensor_descriptor",
-    "map_elementwise", "pair_uniform_to_normal", "philox", "philox_impl", "rand", "rand4x", "randint", "randint4x", "randn",
-    "randn4x", "sort", "store_tensor_descriptor", "target_info", "tensor_descriptor", "tensor_descriptor_type", "topk",
-    "uint_to_uniform_float",
+    "map_elementwise", "sort", "store_tensor_descriptor", "target_info", "tensor_descriptor", "tensor_descriptor_type", "topk",
 )
 
 # Methods of `tl.tensor` in Triton 3.9 that stand for such functions.

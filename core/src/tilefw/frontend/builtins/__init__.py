@@ -15,6 +15,7 @@ from tilefw.frontend.builtins import (
     math,
     matrix,
     memory,
+    random,
     rearrange,
     reduction,
     scaled_matrix,
@@ -23,10 +24,10 @@ from tilefw.frontend.builtins import (
 )
 from tilefw.frontend.builtins.registry import Meaning
 
-_FILES = (atomics, creation, hints, library, math, matrix, memory, rearrange, reduction, scaled_matrix, scan, shape)
+_FILES = (atomics, creation, hints, library, math, matrix, memory, random, rearrange, reduction, scaled_matrix, scan, shape)
 MEANINGS: Mapping[str, Meaning] = MappingProxyType({name: given for file in _FILES for name, given in file.meaning.of.items()})
 
 __all__ = [
-    "MEANINGS", "atomics", "creation", "hints", "library", "math", "matrix", "memory", "rearrange", "reduction", "scaled_matrix",
-    "scan", "shape",
+    "MEANINGS", "atomics", "creation", "hints", "library", "math", "matrix", "memory", "random", "rearrange", "reduction",
+    "scaled_matrix", "scan", "shape",
 ]
