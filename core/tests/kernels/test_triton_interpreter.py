@@ -1,4 +1,4 @@
-"""What Triton's own interpreter makes of kernels with atomics, scans and random numbers is what the reference says."""
+"""What Triton's own interpreter makes of kernels with atomics, scans, random numbers and sorts is the reference's result."""
 
 from __future__ import annotations
 
@@ -44,8 +44,15 @@ RANDOM = [
       for kind in ("bits", "normal") for rounds in (0, 7)),
 ]
 
+SORTS = [
+    *(("sort_tile", {"operation": operation, "descending": descending, "rows": 2, "columns": 16, "k": 4})
+      for operation in ("sort", "merge", "topk") for descending in (False, True)),
+    *(("sort_tile", {"operation": operation, "dtype": t, "rows": 2, "columns": 8, "k": k})
+      for operation, k in (("sort", 1), ("topk", 1), ("topk", 8)) for t in ("fp64", "fp16", "int8", "uint8", "uint32", "int64")),
+]
 
-@pytest.mark.parametrize("requests", [ATOMICS, SCANS, RANDOM], ids=["atomics", "scans", "random numbers"])
+
+@pytest.mark.parametrize("requests", [ATOMICS, SCANS, RANDOM, SORTS], ids=["atomics", "scans", "random numbers", "sorts"])
 def test_kernels_are_tritons(requests: list[tuple[str, dict[str, object]]]) -> None:
     for package in ("triton", "torch"):
         if importlib.util.find_spec(package) is None:

@@ -389,6 +389,12 @@ _TABLE = (
         ParameterInfo("n", 700, "counters", least=1), ParameterInfo("rounds", 10, "rounds of Philox"),
         _block(256), _NUM_WARPS, _inputs("uniform", "ints", "specials"),
     )),
+    KernelInfo("sort_tile", "each row of a tile sorted, merged of two sorted halves, or its largest elements", (
+        ParameterInfo("operation", "sort", "which one", ("sort", "merge", "topk")),
+        ParameterInfo("descending", False, "the largest come first"),
+        _dtype("fp32", FLOATS + INTEGERS), _block(4, "rows", "rows of the tile"), _block(64, "columns", "columns of the tile"),
+        _block(8, "k", "elements of a row that topk gives, not above columns"), _NUM_WARPS, _inputs(*FINITE),
+    )),
     KernelInfo("histogram", "out[x[i]] += 1, by atomic additions", (
         _SIZE, ParameterInfo("bins", 64, "counters", least=1),
         _dtype("int32", (*WORDS, "fp32", "fp64"), doc="element type of the counters"),

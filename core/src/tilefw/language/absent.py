@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 FUNCTIONS = (
-    "advance", "aggregate_replace", "atomic_load", "atomic_poll", "atomic_store", "bitonic_merge", "device_print",
+    "advance", "aggregate_replace", "atomic_load", "atomic_poll", "atomic_store", "device_print",
     "gather", "histogram", "inline_asm_elementwise", "load_tensor_descriptor", "make_block_ptr", "make_tensor_descriptor",
-    "map_elementwise", "sort", "store_tensor_descriptor", "target_info", "tensor_descriptor", "tensor_descriptor_type", "topk",
+    "map_elementwise", "store_tensor_descriptor", "target_info", "tensor_descriptor", "tensor_descriptor_type",
 )
 
 # Methods of `tl.tensor` in Triton 3.9 that stand for such functions.
 METHODS = frozenset({
-    "advance", "atomic_load", "atomic_poll", "atomic_store", "gather", "histogram", "sort",
+    "advance", "atomic_load", "atomic_poll", "atomic_store", "gather", "histogram",
 })
 
 LIBDEVICE = (

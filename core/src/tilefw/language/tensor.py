@@ -268,3 +268,7 @@ class tensor:  # noqa: N801  (Triton's spelling)
     def flip(self, dim: int | None = None) -> tensor:
         """See `tl.flip`."""
         ...
+
+    def sort(self, dim: int | None = None, descending: bool = False) -> tensor:
+        """See `tl.sort`."""
+        ...

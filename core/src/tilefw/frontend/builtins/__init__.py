@@ -21,13 +21,16 @@ from tilefw.frontend.builtins import (
     scaled_matrix,
     scan,
     shape,
+    sorting,
 )
 from tilefw.frontend.builtins.registry import Meaning
 
-_FILES = (atomics, creation, hints, library, math, matrix, memory, random, rearrange, reduction, scaled_matrix, scan, shape)
+_FILES = (
+    atomics, creation, hints, library, math, matrix, memory, random, rearrange, reduction, scaled_matrix, scan, shape, sorting,
+)
 MEANINGS: Mapping[str, Meaning] = MappingProxyType({name: given for file in _FILES for name, given in file.meaning.of.items()})
 
 __all__ = [
     "MEANINGS", "atomics", "creation", "hints", "library", "math", "matrix", "memory", "random", "rearrange", "reduction",
-    "scaled_matrix", "scan", "shape",
+    "scaled_matrix", "scan", "shape", "sorting",
 ]
