@@ -1,5 +1,5 @@
-"""Every library kernel is Triton's as well: its front end takes the functions as they stand, over a namespace in which only the
-language is exchanged. Skipped where Triton is not installed.
+"""Every library kernel is Triton's as well, but for block pointers, which Triton 3.9 has no more: its front end takes the functions
+as they stand, over a namespace in which only the language is exchanged. Skipped where Triton is not installed.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def source_of(spec: KernelSpec) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     )
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", [name for name in KERNELS if name != "block_pointer_matmul"])
 def test_tritons_front_end_takes_the_kernel(name: str) -> None:
     pytest.importorskip("triton", reason="Triton is not installed")
     from triton._C.libtriton import ir

@@ -122,8 +122,10 @@ def test_every_name_of_tritons_language_is_known() -> None:
 
 def test_parameters_are_named_as_in_triton() -> None:
     language = pytest.importorskip("triton.language", reason="Triton is not installed")
-    block_pointers = {"boundary_check", "padding_option"}
+    block_pointers = {"boundary_check", "padding_option"}  # of load and store: Triton 3.9 has them no more
     for name, function in BUILTINS.items():
+        if name == "advance":
+            continue  # a method alone in Triton 3.9
         theirs = getattr(language, name)
         wanted = [p for p in inspect.signature(getattr(theirs, "fn", theirs)).parameters if not p.startswith("_")]
         found = [p for p in inspect.signature(function).parameters if p not in block_pointers]

@@ -11,7 +11,8 @@ import tilefw.language as tl
 from tilefw.api.errors import CompileError, UnsupportedError
 from tilefw.frontend.builder import Builder
 from tilefw.frontend.builtins.shape import permute
-from tilefw.frontend.values import RuntimeValue, describe, named
+from tilefw.frontend.scope import is_builtin
+from tilefw.frontend.values import CompositeValue, RuntimeValue, describe, named
 from tilefw.language.absent import METHODS
 from tilefw.language.markers import NotYet
 from tilefw.language.shape import item
@@ -21,11 +22,11 @@ _FACTS = ("dtype", "shape", "type", "numel")
 _METHODS = {
     name: getattr(tl, name)
     for name in (
-        "abs", "argmax", "argmin", "associative_scan", "atomic_add", "atomic_and", "atomic_cas", "atomic_max", "atomic_min",
-        "atomic_or", "atomic_xchg", "atomic_xor", "broadcast_to", "cast", "cdiv", "ceil", "cos", "cumprod", "cumsum", "erf",
-        "exp", "exp2", "expand_dims", "flip", "floor", "log", "log2", "max", "min", "permute", "ravel", "reduce", "reduce_or",
-        "reshape", "rsqrt", "sigmoid", "sin", "softmax", "sort", "split", "sqrt", "sqrt_rn", "store", "sum", "trans", "view",
-        "xor_sum",
+        "abs", "advance", "argmax", "argmin", "associative_scan", "atomic_add", "atomic_and", "atomic_cas", "atomic_max",
+        "atomic_min", "atomic_or", "atomic_xchg", "atomic_xor", "broadcast_to", "cast", "cdiv", "ceil", "cos", "cumprod",
+        "cumsum", "erf", "exp", "exp2", "expand_dims", "flip", "floor", "log", "log2", "max", "min", "permute", "ravel",
+        "reduce", "reduce_or", "reshape", "rsqrt", "sigmoid", "sin", "softmax", "sort", "split", "sqrt", "sqrt_rn", "store",
+        "sum", "trans", "view", "xor_sum",
     )
 } | {"to": tl.cast, "item": item}
 
@@ -35,7 +36,7 @@ class BoundMethod:
     """A function of the language with its first argument: `x.to`, `x.exp`."""
 
     function: Any
-    value: RuntimeValue
+    value: RuntimeValue | CompositeValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,8 @@ def attribute(b: Builder, value: Any, name: str) -> Any:
     """The value of `value.name`; raises CompileError for what is not there, with the nearest name."""
     if isinstance(value, RuntimeValue):
         return _of_tensor(b, value, name)
+    if isinstance(value, CompositeValue):
+        return _of_composite(value, name)
     if isinstance(value, NotYet):
         raise value.refusal() if name != "__name__" else CompileError(f"{value!r} has no attribute", "TFW0117")
     if name == "value" and not hasattr(value, "value"):
@@ -77,9 +80,18 @@ def _of_tensor(b: Builder, value: RuntimeValue, name: str) -> Any:
     raise _missing(value, name)
 
 
+def _of_composite(value: CompositeValue, name: str) -> Any:
+    known = value.attributes()
+    if name not in known:
+        raise _missing(value, name)
+    return BoundMethod(known[name], value) if is_builtin(known[name]) else known[name]
+
+
 def _missing(value: Any, name: str) -> CompileError:
     if isinstance(value, RuntimeValue):
         known, words = [*_FACTS, "T", *_METHODS, *METHODS], f"{named(value)}"
+    elif isinstance(value, CompositeValue):
+        known, words = list(value.attributes()), named(value)
     elif isinstance(value, types.ModuleType):
         known, words = [n for n in dir(value) if not n.startswith("_")], f"module `{value.__name__}`"
     else:

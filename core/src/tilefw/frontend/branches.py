@@ -13,7 +13,7 @@ from tilefw.frontend.calls import Calls
 from tilefw.frontend.casts import to_value
 from tilefw.frontend.continuation import FELL_THROUGH, Continuation, NeedsContinuation, PathOutcome
 from tilefw.frontend.scope import Names
-from tilefw.frontend.values import RuntimeValue, describe, flatten, is_number, named, rebuild, same_type
+from tilefw.frontend.values import CompositeValue, RuntimeValue, describe, flatten, is_number, named, rebuild, same_type
 
 _ABSENT = object()
 
@@ -116,12 +116,12 @@ class Branches(Calls):
         lines = [side.end[1].get(name, node.lineno) for side in sides]
         if left is _ABSENT or right is _ABSENT:
             return f"it is assigned in one branch of the `if` in line {node.lineno} only (line {lines[left is _ABSENT]})"
-        if isinstance(left, RuntimeValue) and isinstance(right, RuntimeValue):
+        if isinstance(left, RuntimeValue | CompositeValue) and isinstance(right, RuntimeValue | CompositeValue):
             raise CompileError(
                 f"the branches of this `if` give `{name}` different types",
                 "TFW0110",
                 note=f"{_after(left, 'then', lines[0], node)}; {_after(right, 'else', lines[1], node)}",
-                help=f"cast one to the other's type, e.g. `{name}.to(…)`",
+                help=f"cast one to the other's type, e.g. `{name}.to(…)`" if isinstance(left, RuntimeValue) else None,
             )
         return f"the branches of the `if` in line {node.lineno} leave it as {describe(left)} and as {describe(right)}"
 
@@ -134,6 +134,8 @@ class Branches(Calls):
 
     def _common(self, left: Any, right: Any, sides: list[BranchSide], pairs: list[tuple[RuntimeValue, RuntimeValue]]) -> Any:
         """One value for two returns; equal constexprs stay, numbers become run-time scalars, types must agree."""
+        if isinstance(left, CompositeValue) and same_type(left, right):
+            return left.with_parts(self._common(left.parts, right.parts, sides, pairs))
         if isinstance(left, tuple) and isinstance(right, tuple) and len(left) == len(right):
             return tuple(self._common(a, b, sides, pairs) for a, b in zip(left, right, strict=True))
         if not isinstance(left, RuntimeValue) and not isinstance(right, RuntimeValue) and same_type(left, right):

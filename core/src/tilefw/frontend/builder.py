@@ -162,6 +162,24 @@ class Builder:
     def store(self, pointer: RuntimeValue, value: RuntimeValue, mask: RuntimeValue | None, cache: str, eviction: str) -> None:
         self.insert(ops.StoreOp(pointer.ssa, value.ssa, mask=mask and mask.ssa, cache=cache, eviction=eviction))
 
+    def load_block(
+        self, base: RuntimeValue, offsets: Sequence[RuntimeValue], strides: Sequence[RuntimeValue],
+        bounds: Sequence[RuntimeValue | None], block: tuple[int, ...], other: RuntimeValue | None, **hints: Any,
+    ) -> RuntimeValue:
+        """A block of a strided array; an axis with a bound is checked against it and against 0."""
+        op = ops.LoadBlockOp(
+            base.ssa, _values(bounds), [s.ssa for s in strides], [o.ssa for o in offsets], block, other and other.ssa, **hints
+        )
+        return self.value(op, tile_type(element_of(base), block))
+
+    def store_block(
+        self, base: RuntimeValue, value: RuntimeValue, offsets: Sequence[RuntimeValue], strides: Sequence[RuntimeValue],
+        bounds: Sequence[RuntimeValue | None], **hints: Any,
+    ) -> None:
+        """The counterpart of `load_block`."""
+        strided, begin = [s.ssa for s in strides], [o.ssa for o in offsets]
+        self.insert(ops.StoreBlockOp(base.ssa, value.ssa, _values(bounds), strided, begin, **hints))
+
     def atomic_rmw(
         self, kind: str, pointer: RuntimeValue, value: RuntimeValue, mask: RuntimeValue | None, order: str, scope: str
     ) -> RuntimeValue:
@@ -194,6 +212,10 @@ class Builder:
                 self.insert(scf.YieldOp(*[pair[side].ssa for pair in results]))
         op = scf.IfOp(condition.ssa, [lowered(pair[0].type) for pair in results], [then], [otherwise])
         return list(self.insert(op).results)
+
+
+def _values(bounds: Sequence[RuntimeValue | None]) -> list[SSAValue | None]:
+    return [bound and bound.ssa for bound in bounds]
 
 
 def name_value(value: SSAValue, name: str) -> None:

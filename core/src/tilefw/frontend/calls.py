@@ -22,7 +22,7 @@ from tilefw.frontend.combine import UserCombine
 from tilefw.frontend.constructs import unsupported
 from tilefw.frontend.expressions import Expressions, as_tuple, evaluate
 from tilefw.frontend.scope import PYTHON_BUILTINS, is_builtin, is_constexpr_function, is_jit_function
-from tilefw.frontend.values import RuntimeValue, describe, is_number, leaves, named
+from tilefw.frontend.values import CompositeValue, RuntimeValue, describe, is_number, leaves, named
 from tilefw.language.constants import unwrap
 from tilefw.language.markers import NotYet
 
@@ -185,7 +185,7 @@ class Calls(Expressions):
 def _is_instance(value: Any, classes: Any) -> bool:
     """`isinstance`, where nothing is of a type that is not there yet, and whatever is known at compile time is a constexpr."""
     kinds = [kind for kind in leaves(classes) if not isinstance(kind, NotYet)]
-    if tl.constexpr in kinds and not isinstance(value, RuntimeValue | tuple):
+    if tl.constexpr in kinds and not isinstance(value, RuntimeValue | CompositeValue | tuple):
         return True
     return evaluate(isinstance, value, tuple(kinds))
 
@@ -228,6 +228,6 @@ def _is_named_tuple(function: Any) -> bool:
 
 
 def _print(bound: dict[str, Any]) -> None:
-    values = [str(value) if isinstance(value, RuntimeValue | tuple) else value for value in bound["values"]]
+    values = [str(value) if isinstance(value, RuntimeValue | CompositeValue | tuple) else value for value in bound["values"]]
     options: dict[str, Callable[..., Any] | Any] = {name: bound[name] for name in ("sep", "end", "file", "flush")}
     evaluate(print, *values, **options)

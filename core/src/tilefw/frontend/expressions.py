@@ -19,7 +19,7 @@ from tilefw.frontend.attributes import attribute
 from tilefw.frontend.builtins.shape import inserted_axis
 from tilefw.frontend.casts import cast, to_value
 from tilefw.frontend.constructs import unsupported
-from tilefw.frontend.values import RuntimeValue, describe, flatten, is_number, named, rebuild, same_type, transform
+from tilefw.frontend.values import CompositeValue, RuntimeValue, describe, flatten, is_number, named, rebuild, same_type, transform
 from tilefw.language.constants import unwrap
 
 _BINARY: dict[type[ast.AST], tuple[str, Callable[[Any, Any], Any]]] = {
@@ -91,6 +91,8 @@ class Expressions:
         if type(op) not in _BINARY:
             raise unsupported(op, f"the operator `{type(op).__name__}`")
         symbol, function = _BINARY[type(op)]
+        if isinstance(left, CompositeValue) or isinstance(right, CompositeValue):
+            raise CompileError(f"`{symbol}` does not take {describe(left)} and {describe(right)}", "TFW0201")
         if isinstance(left, RuntimeValue) or isinstance(right, RuntimeValue):
             build = arithmetic.BINARY.get(symbol)
             if build is None:

@@ -24,7 +24,7 @@ from tilefw.frontend.casts import cast, to_value
 from tilefw.frontend.constructs import unsupported
 from tilefw.frontend.continuation import assigned_names
 from tilefw.frontend.semantics import not_constexpr, promote_integers
-from tilefw.frontend.values import RuntimeValue, describe, flatten, leaves, lowered, named, rebuild, same_type
+from tilefw.frontend.values import CompositeValue, RuntimeValue, describe, flatten, leaves, lowered, named, rebuild, same_type
 from tilefw.language.constants import unwrap
 
 UNROLL_LIMIT = 65536
@@ -217,8 +217,7 @@ class LoopStatements(Calls):
             "TFW0109" if runtime else "TFW0115",
             place,
             note=f"before the loop in line {node.lineno} it is {named(before)}; line {line} leaves it as {named(after)}",
-            help=f"start with the type that the loop computes, or cast back: `{name} = (…).to(…)`" if runtime
-            else "make it a run-time value before the loop, or unroll the loop with tl.static_range",
+            help=_help_with_type(name, before, runtime),
         )
 
     def _after(
@@ -237,6 +236,14 @@ class LoopStatements(Calls):
             scope.lines[name] = line
             if name not in carried.before:
                 scope.gone[name] = f"it is assigned only by the loop in line {node.lineno}, which may run zero times"
+
+
+def _help_with_type(name: str, before: Any, runtime: bool) -> str:
+    if isinstance(before, CompositeValue):
+        return "move it with tl.advance, or give another name to another one"
+    if runtime:
+        return f"start with the type that the loop computes, or cast back: `{name} = (…).to(…)`"
+    return "make it a run-time value before the loop, or unroll the loop with tl.static_range"
 
 
 def _wish(name: str, value: Any) -> Attribute | None:

@@ -1,12 +1,13 @@
 """What a kernel's names stand for while it is compiled: run-time values with a type, or plain Python objects.
 
-A compile-time value (a constexpr) is the Python object itself, never IR. A Python tuple holds any mix of both; `flatten`
-and `rebuild` take its run-time leaves apart and put them together again, for loops, branches and returns.
+A compile-time value (a constexpr) is the Python object itself, never IR. A Python tuple holds any mix of both, and a
+`CompositeValue` (a block pointer, a tensor descriptor) has run-time parts; `flatten` and `rebuild` take the run-time leaves apart
+and put them together again, for loops, branches and returns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -39,6 +40,30 @@ class RuntimeValue(tl.tensor):
     __repr__ = __str__
 
 
+class CompositeValue:
+    """A value of several run-time parts that is no tuple: kernels hand it on as one thing and read its attributes."""
+
+    __slots__ = ()
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The run-time values of which it is made, in tuples as need be."""
+        raise NotImplementedError
+
+    @property
+    def kind(self) -> object:
+        """What is known of it at compile time: values of one class and equal kinds have one type if their parts have."""
+        raise NotImplementedError
+
+    def with_parts(self, parts: tuple[Any, ...]) -> CompositeValue:
+        """The same kind of value, made of these parts."""
+        raise NotImplementedError
+
+    def attributes(self) -> Mapping[str, Any]:
+        """What `value.name` is for the names that kernels may read; functions are its methods."""
+        raise NotImplementedError
+
+
 def tile_type(element: tl.dtype, shape: tuple[int, ...]) -> tl.dtype:
     """The language's type of a tile; the element type itself for the shape ()."""
     return tl.block_type(element, shape) if shape else element
@@ -60,8 +85,10 @@ def is_number(value: object) -> bool:
 
 
 def leaves(value: Any) -> Iterator[Any]:
-    """The leaves of nested tuples, left to right; a value that is not a tuple is its own leaf."""
-    if isinstance(value, tuple):
+    """The leaves of nested tuples and composite values, left to right; any other value is its own leaf."""
+    if isinstance(value, CompositeValue):
+        yield from leaves(value.parts)
+    elif isinstance(value, tuple):
         for item in value:
             yield from leaves(item)
     else:
@@ -74,7 +101,9 @@ def flatten(value: Any) -> list[RuntimeValue]:
 
 
 def transform(value: Any, function: Callable[[Any], Any]) -> Any:
-    """The value with every leaf replaced; tuples keep their class, named ones too."""
+    """The value with every leaf replaced; tuples keep their class, named ones too, and composite values theirs."""
+    if isinstance(value, CompositeValue):
+        return value.with_parts(transform(value.parts, function))
     if not isinstance(value, tuple):
         return function(value)
     items = [transform(item, function) for item in value]
@@ -90,6 +119,8 @@ def describe(value: Any) -> str:
     """A value in words of the language, for messages: its type when it is a run-time value, itself when it is not."""
     if isinstance(value, RuntimeValue):
         return f"{value.dtype} tile of shape {list(value.shape)}" if value.is_tile else f"{value.dtype} scalar"
+    if isinstance(value, CompositeValue):
+        return str(value)
     if isinstance(value, tuple):
         return "(" + ", ".join(describe(item) for item in value) + ")"
     return f"constexpr {value!r}"
@@ -103,10 +134,12 @@ def named(value: Any) -> str:
 
 def same_type(left: Any, right: Any) -> bool:
     """Whether two values may share one name after a branch or round a loop: equal types, equal compile-time parts."""
+    if isinstance(left, CompositeValue) and isinstance(right, CompositeValue):
+        return type(left) is type(right) and left.kind == right.kind and same_type(left.parts, right.parts)
     if isinstance(left, tuple) and isinstance(right, tuple):
         return len(left) == len(right) and all(map(same_type, left, right))
     if isinstance(left, RuntimeValue) and isinstance(right, RuntimeValue):
         return left.type == right.type
-    if isinstance(left, RuntimeValue | tuple) or isinstance(right, RuntimeValue | tuple):
+    if isinstance(left, RuntimeValue | CompositeValue | tuple) or isinstance(right, RuntimeValue | CompositeValue | tuple):
         return False
     return left is right or (type(left) is type(right) and left == right)

@@ -261,6 +261,11 @@ _TABLE = (
         ParameterInfo("shared_b", False, "one b for the whole batch"),
         *_blocks(64, 64, 32), _NUM_WARPS, _stages(3), _inputs(*ROWS),
     )),
+    KernelInfo("block_pointer_matmul", "out = a @ b through block pointers", (
+        *_extents(70, 80, 96), _dtype("fp16"), _PRECISION, _RESULT,
+        _layout("a_layout", "a"), _layout("b_layout", "b"), _layout("out_layout", "out"),
+        *_blocks(64, 64, 32), _NUM_WARPS, _stages(3), _inputs(*ROWS),
+    )),
     KernelInfo("grouped_matmul", "rows in groups of different sizes, each group times its own matrix", (
         ParameterInfo("rows", 180, "rows of all groups", least=1), ParameterInfo("groups", 5, "groups; some may be empty", least=1),
         ParameterInfo("n", 96, "columns of out", least=1), ParameterInfo("k", 64, "columns of a", least=1),

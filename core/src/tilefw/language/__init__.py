@@ -21,6 +21,7 @@ from tilefw.language.atomics import (
     atomic_xchg,
     atomic_xor,
 )
+from tilefw.language.block_pointers import advance, make_block_ptr
 from tilefw.language.constants import constexpr, constexpr_type
 from tilefw.language.control import condition, range, static_range
 from tilefw.language.creation import arange, full, num_programs, program_id, to_tensor, zeros, zeros_like
@@ -127,19 +128,20 @@ tuple = builtins.tuple
 slice = builtins.slice
 
 __all__ = [
-    "TRITON_MAX_TENSOR_NUMEL", "PropagateNan", "abs", "add", "arange", "argmax", "argmin", "associative_scan", "assume",
-    "atomic_add", "atomic_and", "atomic_cas", "atomic_max", "atomic_min", "atomic_or", "atomic_xchg", "atomic_xor", "bfloat16",
-    "bitonic_merge", "block_type", "broadcast", "broadcast_to", "cast", "cat", "cdiv", "ceil", "clamp", "condition", "const",
-    "constexpr", "constexpr_type", "cos", "cumprod", "cumsum", "debug_barrier", "device_assert", "div_rn", "dot", "dot_scaled",
-    "dtype", "erf", "exp", "exp2", "expand_dims", "expect_zero", "extra", "fdiv", "flip", "float16", "float32", "float4e2m1",
-    "float64", "float6e2m3", "float6e3m2", "float8e4b15", "float8e4b8", "float8e4nv", "float8e5", "float8e5b16", "floor", "fma",
-    "full", "int1", "int16", "int32", "int4", "int64", "int8", "interleave", "join", "load", "log", "log2", "math", "max",
-    "max_constancy", "max_contiguous", "maximum", "min", "minimum", "mul", "multiple_of", "num_programs",
-    "pair_uniform_to_normal", "permute", "philox", "philox_impl", "pi32_t", "pointer_type", "program_id", "rand", "rand4x",
-    "randint", "randint4x", "randn", "randn4x", "range", "ravel", "reduce", "reduce_or", "reshape", "rsqrt", "sigmoid", "sin",
-    "slice", "softmax", "sort", "split", "sqrt", "sqrt_rn", "squeeze", "static_assert", "static_print", "static_range", "store",
-    "sub", "sum", "swizzle2d", "tensor", "to_tensor", "topk", "trans", "tuple", "uint16", "uint32", "uint4", "uint64", "uint8",
-    "uint_to_uniform_float", "umulhi", "unsqueeze", "view", "void", "where", "xor_sum", "zeros", "zeros_like",
+    "PropagateNan", "TRITON_MAX_TENSOR_NUMEL", "abs", "add", "advance", "arange", "argmax", "argmin", "associative_scan",
+    "assume", "atomic_add", "atomic_and", "atomic_cas", "atomic_max", "atomic_min", "atomic_or", "atomic_xchg", "atomic_xor",
+    "bfloat16", "bitonic_merge", "block_type", "broadcast", "broadcast_to", "cast", "cat", "cdiv", "ceil", "clamp",
+    "condition", "const", "constexpr", "constexpr_type", "cos", "cumprod", "cumsum", "debug_barrier", "device_assert",
+    "div_rn", "dot", "dot_scaled", "dtype", "erf", "exp", "exp2", "expand_dims", "expect_zero", "extra", "fdiv", "flip",
+    "float16", "float32", "float4e2m1", "float64", "float6e2m3", "float6e3m2", "float8e4b15", "float8e4b8", "float8e4nv",
+    "float8e5", "float8e5b16", "floor", "fma", "full", "int1", "int16", "int32", "int4", "int64", "int8", "interleave",
+    "join", "load", "log", "log2", "make_block_ptr", "math", "max", "max_constancy", "max_contiguous", "maximum", "min",
+    "minimum", "mul", "multiple_of", "num_programs", "pair_uniform_to_normal", "permute", "philox", "philox_impl", "pi32_t",
+    "pointer_type", "program_id", "rand", "rand4x", "randint", "randint4x", "randn", "randn4x", "range", "ravel", "reduce",
+    "reduce_or", "reshape", "rsqrt", "sigmoid", "sin", "slice", "softmax", "sort", "split", "sqrt", "sqrt_rn", "squeeze",
+    "static_assert", "static_print", "static_range", "store", "sub", "sum", "swizzle2d", "tensor", "to_tensor", "topk",
+    "trans", "tuple", "uint16", "uint32", "uint4", "uint64", "uint8", "uint_to_uniform_float", "umulhi", "unsqueeze", "view",
+    "void", "where", "xor_sum", "zeros", "zeros_like",
 ]
 
 

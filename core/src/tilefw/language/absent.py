@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 FUNCTIONS = (
-    "advance", "aggregate_replace", "atomic_load", "atomic_poll", "atomic_store", "device_print",
-    "gather", "histogram", "inline_asm_elementwise", "load_tensor_descriptor", "make_block_ptr", "make_tensor_descriptor",
+    "aggregate_replace", "atomic_load", "atomic_poll", "atomic_store", "device_print",
+    "gather", "histogram", "inline_asm_elementwise", "load_tensor_descriptor", "make_tensor_descriptor",
     "map_elementwise", "store_tensor_descriptor", "target_info", "tensor_descriptor", "tensor_descriptor_type",
 )
 
 # Methods of `tl.tensor` in Triton 3.9 that stand for such functions.
 METHODS = frozenset({
-    "advance", "atomic_load", "atomic_poll", "atomic_store", "gather", "histogram",
+    "atomic_load", "atomic_poll", "atomic_store", "gather", "histogram",
 })
 
 LIBDEVICE = (

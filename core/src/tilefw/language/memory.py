@@ -25,8 +25,10 @@ def load(
     `mask` (int1) and `other` broadcast to the pointer's shape; for a scalar pointer they are scalars. Where `mask` is
     false nothing is read and the result is `other`, cast to the element type (undefined without `other`, which needs a
     mask). `cache_modifier` is one of "", ".ca", ".cg", ".cs", ".cv", `eviction_policy` one of "", "evict_first",
-    "evict_last"; they and `volatile` reach the target, which may ignore the first two. `boundary_check` and
-    `padding_option` belong to block pointers, which are not there yet, and are refused.
+    "evict_last"; they and `volatile` reach the target, which may ignore the first two.
+
+    A block pointer takes no mask: `boundary_check` names the axes along which elements below 0 or from the array's extent on are
+    not read, and `padding_option` what they are instead: "zero" (also where nothing is said) or, of floats, "nan".
     """
     ...
 
@@ -44,8 +46,10 @@ def store(
     """Write `value`, broadcast to the shape of `pointer` and cast to its element type, where `mask` is true.
 
     For a scalar pointer value and mask are scalars. `cache_modifier` is one of "", ".wb", ".cg", ".cs", ".wt",
-    `eviction_policy` as in `load`. `boundary_check` belongs to block pointers and is refused. Two elements of one tile
-    stored to one address leave one of the values.
+    `eviction_policy` as in `load`. Two elements of one tile stored to one address leave one of the values.
+
+    A block pointer takes a tile of its block's shape and element type, or a number, and no mask: nothing is written out of the
+    array along the axes that `boundary_check` names.
     """
     ...
 

@@ -83,6 +83,10 @@ class tensor:  # noqa: N801  (Triton's spelling)
         """See `tl.store`; `self` holds the pointers."""
         ...
 
+    def advance(self, offsets: Any) -> Any:
+        """See `tl.advance`; `self` is a block pointer."""
+        ...
+
     def atomic_add(self, val: Any, mask: Any = None, sem: str | None = None, scope: str | None = None) -> tensor:
         """See `tl.atomic_add`; `self` holds the pointers."""
         ...

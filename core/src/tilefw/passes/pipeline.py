@@ -11,6 +11,7 @@ from tilefw.passes.cse import CsePass
 from tilefw.passes.dce import DcePass
 from tilefw.passes.expand_dot_scaled import ExpandDotScaledPass, Takes
 from tilefw.passes.licm import LicmPass
+from tilefw.passes.lower_bounds import LowerBoundsPass
 from tilefw.passes.scalarize_carried import ScalarizeCarriedPass
 from tilefw.passes.structured_access import StructuredAccessPass
 
@@ -28,6 +29,7 @@ def default_passes(launch: LaunchArguments | None = None, takes_scaled_dot: Take
         ScalarizeCarriedPass(),  # loops then carry one scalar, and pointers in the body have a base that can be seen
         StructuredAccessPass(),  # while masks and offsets still stand side by side as the author wrote them
         CanonicalizePass(),  # what the rewrite left: offsets of zero, casts of casts
+        LowerBoundsPass(),  # constants and sums are plain to see now
         CsePass(),  # accesses of one block made their scalars each for themselves
         LicmPass(),  # last but one: uniform address parts leave loops only once they are scalars
         DcePass(),

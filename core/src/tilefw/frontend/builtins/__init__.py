@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from tilefw.frontend.builtins import (
     atomics,
+    block_pointers,
     creation,
     hints,
     library,
@@ -26,11 +27,12 @@ from tilefw.frontend.builtins import (
 from tilefw.frontend.builtins.registry import Meaning
 
 _FILES = (
-    atomics, creation, hints, library, math, matrix, memory, random, rearrange, reduction, scaled_matrix, scan, shape, sorting,
+    atomics, block_pointers, creation, hints, library, math, matrix, memory, random, rearrange, reduction, scaled_matrix,
+    scan, shape, sorting,
 )
 MEANINGS: Mapping[str, Meaning] = MappingProxyType({name: given for file in _FILES for name, given in file.meaning.of.items()})
 
 __all__ = [
-    "MEANINGS", "atomics", "creation", "hints", "library", "math", "matrix", "memory", "random", "rearrange", "reduction",
-    "scaled_matrix", "scan", "shape", "sorting",
+    "MEANINGS", "atomics", "block_pointers", "creation", "hints", "library", "math", "matrix", "memory", "random",
+    "rearrange", "reduction", "scaled_matrix", "scan", "shape", "sorting",
 ]

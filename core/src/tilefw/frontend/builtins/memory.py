@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import tilefw.language as tl
-from tilefw.api.errors import CompileError, UnsupportedError
+from tilefw.api.errors import CompileError
+from tilefw.frontend import block_pointers
 from tilefw.frontend.arithmetic import stretched
+from tilefw.frontend.block_pointers import BlockPointer
 from tilefw.frontend.builder import Builder, element_of
 from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import cast, constant, to_value
@@ -34,12 +36,15 @@ def load(
     boundary_check: Any,
     padding_option: Any,
 ) -> RuntimeValue:
-    _refuse_block_pointers(boundary_check, padding_option)
-    pointer = checked_pointer(pointer, "load")
     cache = _one_of("cache_modifier", cache_modifier, _LOAD_CACHE)
     eviction = _one_of("eviction_policy", eviction_policy, _EVICTION)
     if isinstance(volatile, RuntimeValue):
         raise not_constexpr("volatile")
+    if isinstance(pointer, BlockPointer):
+        hints = {"cache": cache, "eviction": eviction, "volatile": bool(volatile)}
+        return block_pointers.load(b, pointer, mask, other, boundary_check, padding_option, hints)
+    block_pointers.refuse_checks(boundary_check, padding_option)
+    pointer = checked_pointer(pointer, "load")
     if other is not None and mask is None:
         raise CompileError(
             "`other` has no meaning without `mask`", "TFW0207", help="give a mask, or leave `other` out: every element is loaded"
@@ -58,10 +63,15 @@ def load(
 def store(
     b: Builder, pointer: Any, value: Any, mask: Any, cache_modifier: Any, eviction_policy: Any, boundary_check: Any
 ) -> None:
-    _refuse_block_pointers(boundary_check, None)
-    pointer = checked_pointer(pointer, "store")
     cache = _one_of("cache_modifier", cache_modifier, _STORE_CACHE)
     eviction = _one_of("eviction_policy", eviction_policy, _EVICTION)
+    if isinstance(pointer, BlockPointer):
+        if pointer.base.dtype.is_const():
+            raise read_only(pointer.base)
+        block_pointers.store(b, pointer, value, mask, boundary_check, {"cache": cache, "eviction": eviction})
+        return
+    block_pointers.refuse_checks(boundary_check, None)
+    pointer = checked_pointer(pointer, "store")
     if pointer.dtype.is_const():
         raise read_only(pointer)
     shape = shape_of_access(pointer, (("value", value), ("mask", mask)))
@@ -151,11 +161,3 @@ def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     if isinstance(value, RuntimeValue) or value not in allowed:
         raise CompileError(f"{name} is one of {', '.join(map(repr, allowed))}, not {describe(value)}", "TFW0212")
     return str(value)
-
-
-def _refuse_block_pointers(boundary_check: Any, padding_option: Any) -> None:
-    for name, value in (("boundary_check", boundary_check), ("padding_option", padding_option)):
-        if value:
-            raise UnsupportedError(
-                f"{name} is not there yet: it belongs to block pointers", "TFW0103", help="use a mask: `mask=offsets < n`"
-            )
