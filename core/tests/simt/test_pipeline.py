@@ -17,6 +17,8 @@ from tilefw.simt.description import LaneMachine
 from tilefw.tile.text.module import parse
 
 SHORT = LaneMachine(replace(STORING.chip, shared_bytes=12 << 10), 4)  # room for one tile
+# Registers for two workgroups of four waves, and shared memory for two that have two slots of the ring each, not three.
+BESIDE = replace(COPYING.chip, registers=255, processor_registers=1 << 16, processor_shared_bytes=48 << 10, system_shared_bytes=1)
 MACHINES = st.sampled_from([COPYING, TIGHT, PLAIN, STORING])
 
 
@@ -89,6 +91,11 @@ def ways(stages: int = 3, machine: LaneMachine = COPYING, disjoint: bool = False
         ((2, 0, 1), {"stages": 5, "attribute": " {tile.num_stages = 2 : i32}"}),  # the author's wish comes first
         ((0, 0, 0), {"attribute": " {tile.num_stages = 1 : i32}"}),
         ((2, 0, 1), {"machine": TIGHT}),  # a slot less where shared memory is short
+        ((2, 0, 1), {"machine": LaneMachine(BESIDE, 4)}),  # or where it lets another workgroup run beside
+        ((1, 0, 1), {"machine": LaneMachine(replace(BESIDE, processor_shared_bytes=24 << 10), 4), "stages": 2}),
+        ((3, 0, 1), {"machine": LaneMachine(replace(BESIDE, system_shared_bytes=0), 4)}),
+        ((3, 0, 1), {"machine": LaneMachine(replace(BESIDE, processor_shared_bytes=32 << 10), 4)}),  # none has room either way
+        ((3, 0, 1), {"machine": LaneMachine(BESIDE, 8)}),  # whose registers are not there
         ((0, 1, 0), {"machine": PLAIN}),  # no copies: registers
         ((0, 1, 0), {"machine": PLAIN, "stages": 5}),
         ((0, 1, 0), {"machine": FEW}),
@@ -111,6 +118,20 @@ def ways(stages: int = 3, machine: LaneMachine = COPYING, disjoint: bool = False
 )
 def test_each_load_goes_the_way_that_is_open_to_it(expected: tuple[int, int, int], given: dict) -> None:
     assert ways(**given) == expected
+
+
+INVARIANT = """%q = tile.load_block %o at (%c0, %c0 : i32, i32) strides (%c16, %c1 : i32, i32) : !tile.ptr<f16>, tensor<64x64xf16>
+  %sum = scf.for"""
+
+
+@pytest.mark.parametrize(("registers", "slots"), [(64, 2), (1 << 12, 3)])
+def test_an_operand_that_will_be_spilled_to_shared_memory_counts_in_its_loops_room(registers: int, slots: int) -> None:
+    chip = replace(
+        BESIDE, registers=registers, processor_registers=2 * 128 * registers, processor_shared_bytes=60 << 10, system_shared_bytes=0
+    )
+    text = KERNEL.replace("%sum = scf.for", INVARIANT).replace("dot %a, %a", "dot %q, %a")
+    module = pipeline(text.format(hint=ALIGNED, other="0.0", words="", inside="", attribute=""), 3, LaneMachine(chip, 4))
+    assert f"!tile.shared<{slots} x 64x64xf16>" in str(module)
 
 
 @pytest.mark.parametrize(("other", "selects"), [("0.0", 0), ("-0.0", 1), ("1.0", 1)])

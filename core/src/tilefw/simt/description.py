@@ -96,7 +96,9 @@ class ChipDescription:
     workgroup may have, 0 for none. A lane reads one of `banks` banks of `bank_bytes` a cycle. `copy_bytes` the sizes of
     asynchronous copies from global to shared memory, empty for none. `threads` the most threads of a workgroup. `registers` of 32
     bits are what a lane can have, 0 where nobody minds. A wave's instruction is issued in `issue_cycles`. Workgroups run side by
-    side as long as `shared_bytes`, `processor_registers` and `processor_threads` last, 0 where that does not matter.
+    side as long as `shared_bytes`, `processor_registers` and `processor_threads` last, 0 where that does not matter. Where they
+    have more shared memory together than one may have, that is `processor_shared_bytes`, of which each takes `system_shared_bytes`
+    beside its own.
     `store_bytes` are what a store to global memory moves at least, from each place: less where the cache puts the parts of a line
     together that several instructions store.
 
@@ -136,6 +138,8 @@ class ChipDescription:
     registers: int = 0
     processor_registers: int = 0
     processor_threads: int = 0
+    processor_shared_bytes: int = 0
+    system_shared_bytes: int = 0
     issue_cycles: int = 1
     store_bytes: int = 32
     offsets: bool = False
@@ -178,3 +182,12 @@ class LaneMachine:
     def access_bytes(self) -> int:
         """Bytes of the widest access of a lane to global memory."""
         return self.chip.access_bytes
+
+    def side_by_side(self, shared_bytes: int) -> int:
+        """How many workgroups of so much shared memory run side by side, whatever registers they take; 0 where the chip does not
+        say."""
+        chip = self.chip
+        if not (chip.registers and chip.processor_registers and chip.processor_shared_bytes):
+            return 0
+        by_registers = chip.processor_registers // (chip.registers * self.threads)
+        return min(by_registers, chip.processor_shared_bytes // (shared_bytes + chip.system_shared_bytes))

@@ -52,8 +52,32 @@ class InvariantsToShared(ModulePass):
                 _relieve(loop, self.machine, lot)
 
 
+def bytes_wanted(loop: ForOp, machine: LaneMachine) -> int:
+    """The shared memory that operands of a loop's dots will be spilled to, where there is room."""
+    chip, total = machine.chip, 0
+    if not chip.registers or not chip.shared_bytes:
+        return 0
+    invariant, need = _demand(loop, machine)
+    for value, size in invariant:
+        if need <= SHARE * chip.registers:
+            break
+        total += _buffer_bytes(_buffer(value))
+        need -= size
+    return total
+
+
 def _relieve(loop: ForOp, machine: LaneMachine, lot: _SharedBudget) -> None:
     """Spill operands that the loop does not change, the largest first, until the rest fits."""
+    invariant, need = _demand(loop, machine)
+    for value, size in invariant:
+        if need <= SHARE * machine.chip.registers:
+            return
+        if lot.store(value, loop):
+            need -= size
+
+
+def _demand(loop: ForOp, machine: LaneMachine) -> tuple[list[tuple[SSAValue, int]], int]:
+    """The operands of a loop's dots that it does not change, the largest first, with their registers; and all that it needs."""
     dots = [op for op in loop.body.block.ops if isinstance(op, DotOp)]
     chain = AtomChain.LEADS if len(dots) > 1 else AtomChain.NONE
     chosen = {op: atoms.choose(dot.shape_of(op), dot.types_of(op), machine, chain) for op in dots}
@@ -63,11 +87,7 @@ def _relieve(loop: ForOp, machine: LaneMachine, lot: _SharedBudget) -> None:
             if _is_outside(value, loop):
                 invariant[value] = max(invariant.get(value, 0), _registers(layout, value))
     need = sum(invariant.values()) + _working_set(chosen)
-    for value, size in sorted(invariant.items(), key=lambda item: -item[1]):
-        if need <= SHARE * machine.chip.registers:
-            return
-        if lot.store(value, loop):
-            need -= size
+    return sorted(invariant.items(), key=lambda item: -item[1]), need
 
 
 def _working_set(chosen: dict[DotOp, DotLayouts]) -> int:
@@ -109,7 +129,7 @@ class _SharedBudget:
         assert block is not None
         view = self.views.get((value, block))
         if view is None:
-            type = shared(0, types.shape_of(value.type), types.element_of(value.type))
+            type = _buffer(value)
             if _buffer_bytes(type) > self.left:
                 return False
             self.left -= _buffer_bytes(type)
@@ -141,6 +161,10 @@ def _before(place: Operation, op: Operation) -> None:
     op.location = place.location
     assert place.parent is not None
     place.parent.insert_op_before(op, place)
+
+
+def _buffer(value: SSAValue) -> SharedType:
+    return shared(0, types.shape_of(value.type), types.element_of(value.type))
 
 
 def _buffer_bytes(type: SharedType) -> int:

@@ -11,9 +11,11 @@ from xdsl.dialects.scf import ForOp, WhileOp
 from xdsl.ir import Block, Operation
 
 from tilefw.simt.assign.accesses import Accesses
+from tilefw.simt.description import LaneMachine
 from tilefw.simt.software_pipeline.address_slice import AddressSlice, Load, slice_of
 from tilefw.simt.software_pipeline.alias import LoopWrites
 from tilefw.simt.software_pipeline.copied import copied
+from tilefw.simt.software_pipeline.invariants_to_shared import bytes_wanted
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.dot_op import DotOp
@@ -51,8 +53,8 @@ class LoadChain:
     """The levels of some loads of a loop, which all wait in one kind of storage.
 
     A ring has one slot more than there are iterations ahead, so that the slot to fill is not the one being read. Where that
-    is more shared memory than the chip has, a slot less will do (`compact`), for a second barrier: what fills it then follows the
-    reads.
+    is more shared memory than the chip has, or keeps another workgroup from running beside, a slot less will do (`compact`), for a
+    second barrier: what fills it then follows the reads. The other workgroup hides what the copies then no longer do.
     """
 
     levels: tuple[Level, ...]
@@ -130,7 +132,7 @@ def plan(loop: ForOp, stages: int, accesses: Accesses, disjoint: bool) -> Plan:
     ringed = copied(loads, accesses)
     chains: list[LoadChain] = []
     if ringed:
-        compact = stages * _size(ringed, accesses) > accesses.machine.chip.shared_bytes
+        compact = _crowded(loop, stages, _size(ringed, accesses), accesses.machine)
         chains.append(LoadChain(_levels(loop, ringed, stages - 1), PrefetchStorage.COPIES, compact))
     through = stored([load for load in loads if load not in ringed], accesses)
     if through:
@@ -141,6 +143,13 @@ def plan(loop: ForOp, stages: int, accesses: Accesses, disjoint: bool) -> Plan:
     if held:
         chains.append(LoadChain(_levels(loop, held, distance), PrefetchStorage.REGISTERS))
     return chains
+
+
+def _crowded(loop: ForOp, slots: int, size: int, machine: LaneMachine) -> bool:
+    """Whether a slot less, of `size` bytes, is needed, or makes room for a workgroup more."""
+    rings, others = slots * size, bytes_wanted(loop, machine)
+    more = machine.side_by_side(rings - size + others) > machine.side_by_side(rings + others)
+    return rings > machine.chip.shared_bytes or more
 
 
 def _size(loads: Sequence[Load], accesses: Accesses) -> int:

@@ -64,6 +64,8 @@ def description(chip: Chip) -> ChipDescription:
         banks=chip.banks, bank_bytes=chip.bank_bytes, shuffles=shuffles,
         scan_shuffles=("up", "down") if shuffles else (), copy_bytes=copies,
         atoms=atoms(chip), fragment_loads=loads, registers=chip.registers_per_thread,
+        processor_registers=chip.registers_per_processor, processor_shared_bytes=chip.shared_bytes_per_processor,
+        system_shared_bytes=chip.system_shared_bytes,
     )
 
 
