@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -327,6 +328,32 @@ def test_functions_keep_their_bound_on_a_chip_whose_own_are_rough(row: str, dire
     x = np.concatenate([some_f32(10000), np.random.default_rng(1).uniform(-0.5, 2.0, 10000).astype(np.float32)])
     got = legal(RoughChip(len(x), direction))(row, Lanes(x, "f32")).data
     assert ulps_off(got, meaning(x.astype(np.float64))) <= bound
+
+
+def _near_multiples(width: int, count: int) -> tuple[Any, Any]:
+    """Dividends at, just below and just above multiples of divisors, which are of every length and near powers of two."""
+    rng, most = random.Random(width), (1 << width) - 1
+    pairs: list[tuple[int, int]] = []
+    for _ in range(count):
+        some = rng.getrandbits(rng.randint(1, width))
+        near_power = (1 << rng.randrange(width)) + rng.randint(-2, 2)
+        divisor = rng.choice([some, near_power, most - some, most // max(some, 1)]) & most or 1
+        times = rng.choice([rng.getrandbits(rng.randint(1, width)), most // divisor - rng.randint(0, 3)])
+        dividend = rng.choice([times * divisor + rng.choice([-1, 0, 1, divisor - 1]), rng.getrandbits(width), most]) & most
+        pairs.append((dividend, divisor))
+    dividends, divisors = zip(*pairs, strict=True)
+    return np.array(dividends, f"u{width // 8}"), np.array(divisors, f"u{width // 8}")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("direction", [-0.99, 0.0, 0.99])
+@pytest.mark.parametrize("width", [32, 64])
+def test_integers_divide_exactly_however_rough_the_reciprocal_is(width: int, direction: float) -> None:
+    n, d = _near_multiples(width, 20000)
+    build = legal(RoughChip(len(n), direction))
+    operands = Lanes(n, f"i{width}"), Lanes(d, f"i{width}")
+    assert (build("divu", *operands).data == n // d).all()
+    assert (build("remu", *operands).data == n % d).all()
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -6,6 +6,7 @@ What its instructions do together in time is not judged here: the simulators and
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from tilefw.api import DTYPES
 from tilefw.api.integers import ceil_div
@@ -82,7 +83,7 @@ def map_fault(machine: Machine, lanes: Sequence[int]) -> str | None:
 def inst_fault(machine: Machine, queue: str, insts: Sequence[QueueInst], index: int, maps: Sequence[Sequence[int]]) -> str | None:
     """The first thing that is wrong with an instruction in its queue, or None."""
     inst = insts[index]
-    found = next(faults(machine, inst), None) or misplaced(machine.queues[queue], inst)
+    found = _first_fault(machine, inst) or misplaced(machine.queues[queue], inst)
     if found:
         return found
     if inst.op == "REP":
@@ -90,6 +91,12 @@ def inst_fault(machine: Machine, queue: str, insts: Sequence[QueueInst], index: 
     if any(field.use is Use.LANES for field in OPS[inst.op][0].fields):
         return _lanes_fault(machine, inst, maps)
     return None
+
+
+@lru_cache(maxsize=1 << 16)
+def _first_fault(machine: Machine, inst: QueueInst) -> str | None:
+    """Kept, as a program is judged when it is checked, written and read, and many of its instructions are equal."""
+    return next(faults(machine, inst), None)
 
 
 def _repeat_fault(inst: QueueInst, before: QueueInst | None) -> str | None:
