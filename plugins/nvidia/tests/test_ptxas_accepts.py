@@ -1,6 +1,7 @@
 """NVIDIA's assembler accepts every listing of the kernel library for each chip, and spills no register.
 
-The oracle is run here, not through the backend: what the backend says of its own output is not evidence.
+The oracle is run here, not through the backend: what the backend says of its own output is not evidence. Chips after the oldest
+have its listings but for their first lines and what they do with 8-bit floats: they take all of those, and every third of the rest.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from chips_here import CHIPS, OLDEST
 
 import tilefw
 from tilefw.kernels import elementwise_table, index, spec
@@ -205,6 +207,15 @@ def _single_operations() -> Iterator[Combination]:
 
 
 COMBINATIONS = list(combinations())
+EIGHT_BITS = ("fp8", "e4m3", "e5m2")
+
+
+def of_chip(chip: Chip) -> Iterator[Combination]:
+    """The combinations that a chip's listings are made of."""
+    for number, (name, parameters) in enumerate(COMBINATIONS):
+        named = " ".join([name, *map(str, parameters.values())])
+        if chip is OLDEST or number % 3 == CHIPS.index(chip) % 3 or any(kind in named for kind in EIGHT_BITS):
+            yield name, parameters
 
 
 def signature_of(kernel: JITFunction, launch: Launch) -> tuple[dict[str, str], dict[str, object]]:
@@ -245,11 +256,12 @@ def test_the_matrix_is_as_wide_as_promised() -> None:
     assert {name for name, _ in COMBINATIONS} == set(index.KERNELS)
 
 
-@pytest.mark.parametrize(
-    ("name", "parameters"), [pytest.param(n, p, id=f"{n}-" + "-".join(map(str, p.values()))) for n, p in COMBINATIONS]
-)
+@pytest.mark.parametrize(("chip", "name", "parameters"), [
+    pytest.param(chip, name, parameters, id=f"{chip}-{name}-" + "-".join(map(str, parameters.values())))
+    for chip in CHIPS for name, parameters in of_chip(chip)
+])
 def test_the_assembler_accepts_the_listing_without_spills(
-    name: str, parameters: dict[str, object], chip: Chip, assembler: str, tmp_path: Path
+    chip: Chip, name: str, parameters: dict[str, object], assembler: str, tmp_path: Path
 ) -> None:
     listing = tmp_path / "kernel.ptx"
     listing.write_text(compiled(name, parameters, chip).text)
