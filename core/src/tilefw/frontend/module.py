@@ -12,10 +12,11 @@ from xdsl.ir import Attribute, Block, Region
 from tilefw.api.errors import CompileError, UnsupportedError
 from tilefw.frontend.activation import Activation
 from tilefw.frontend.builder import Builder, name_value
-from tilefw.frontend.parameters import bound_parameters, is_runtime
+from tilefw.frontend.parameters import DescriptorParameter, bound_parameters, is_runtime
 from tilefw.frontend.source import KernelSource
 from tilefw.frontend.specialize import Specialization
 from tilefw.frontend.statements import Statements
+from tilefw.frontend.tensor_descriptors import made
 from tilefw.frontend.values import RuntimeValue, lowered, transform
 from tilefw.tile.dialect.base import integer_attr, string_attr
 
@@ -31,10 +32,10 @@ def build(kernel: Any, signature: Mapping[str, str], constexprs: Mapping[str, An
     for argument, (name, fact) in zip(block.args, runtime.items(), strict=True):
         name_value(argument, name.replace(".", "_"))
         values[name] = RuntimeValue(argument, fact.type)
-    for name, structure in structures.items():
-        frame.scope.locals[name] = transform(structure, values.__getitem__)
-        frame.scope.lines[name] = frame.source.tree.lineno
     frame.at(frame.source.tree)
+    for name, structure in structures.items():
+        frame.scope.locals[name] = _argument(frame, transform(structure, values.__getitem__))
+        frame.scope.lines[name] = frame.source.tree.lineno
     try:
         Statements(frame).body()
     except RecursionError:
@@ -47,6 +48,21 @@ def build(kernel: Any, signature: Mapping[str, str], constexprs: Mapping[str, An
     frame.at(frame.source.tree)
     builder.insert(func.ReturnOp())
     return ModuleOp([_function(kernel.__name__, frame, block, runtime)])
+
+
+def _argument(frame: Activation, value: Any) -> Any:
+    """An argument as kernels see it: a tensor descriptor is made of its pieces, in tuples too."""
+    if not isinstance(value, tuple):
+        return value
+    if not isinstance(value, DescriptorParameter):
+        items = [_argument(frame, item) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    base, shape, strides, block, padding, rounds = value
+    try:
+        return made(frame.b, base, shape, strides, block, padding, rounds=bool(rounds))
+    except CompileError as error:
+        error.place = error.place or frame.place(frame.source.tree)
+        raise
 
 
 def _function(name: str, frame: Activation, block: Block, runtime: dict[str, Specialization]) -> func.FuncOp:

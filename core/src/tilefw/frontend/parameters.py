@@ -1,7 +1,8 @@
 """A kernel's parameters, bound: run-time ones by their types, the others by their values, tuples item by item.
 
 An item of a tuple has a dotted name of its own, `pair.0` or `pair.0.1`; for a tuple with named fields `pair.*` holds the names
-of the fields, and the items are `pair.left` and `pair.right`. `tilefw.runtime.jit.specialize` writes such names.
+of the fields, and the items are `pair.left` and `pair.right`. Of a tensor descriptor that the host made `x.*` is the word
+"tensor_descriptor", and the items are the fields of `DescriptorParameter`. `tilefw.runtime.jit.specialize` writes such names.
 """
 
 from __future__ import annotations
@@ -9,12 +10,23 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Mapping
 from itertools import accumulate, count, takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilefw.api.errors import CompileError
 from tilefw.frontend.specialize import Specialization, parse
 from tilefw.frontend.values import leaves
 from tilefw.language.constants import unwrap
+
+
+class DescriptorParameter(NamedTuple):
+    """The pieces of a tensor descriptor that is an argument."""
+
+    base: Any
+    shape: Any
+    strides: Any
+    block_shape: Any
+    padding: Any
+    round_f32_to_tf32: Any
 
 
 def bound_parameters(
@@ -47,6 +59,8 @@ def bound_parameters(
 def _structure(name: str, names: set[str], constexprs: Mapping[str, Any]) -> Any:
     """The name itself when a value is bound to it, else the tuple of what is bound under it."""
     fields = constexprs.get(f"{name}.*")
+    if fields == "tensor_descriptor":
+        return DescriptorParameter(*(_structure(f"{name}.{field}", names, constexprs) for field in DescriptorParameter._fields))
     if fields is not None:
         items = [_structure(f"{name}.{field}", names, constexprs) for field in fields]
         return namedtuple("arguments", fields)(*items)

@@ -83,6 +83,10 @@ def _layout(name: str, operand: str) -> ParameterInfo:
     return ParameterInfo(name, "rows", f"memory order of {operand}: rows or columns lie together, or padded rows", MEMORY_ORDERS)
 
 
+def _row_layout(name: str, operand: str) -> ParameterInfo:
+    return ParameterInfo(name, "rows", f"memory order of {operand}: rows lie together, or padded rows", ("rows", "padded"))
+
+
 def _dtype(default: str, choices: tuple[str, ...] = FLOATS, name: str = "dtype", doc: str = "element type") -> ParameterInfo:
     return ParameterInfo(name, default, doc, choices)
 
@@ -169,6 +173,13 @@ _TABLE = (
         ParameterInfo("padding_index", 3, "the index whose row is zeros; -1 for none", least=-1),
         _block(16, "block_tokens", "tokens of one program"), _block(64, "block_columns", "columns of one program"),
         _NUM_WARPS, _inputs(*INPUTS),
+    )),
+    KernelInfo("descriptor_rows", "out[target[i]] = x[source[i]] through tensor descriptors, and the sum over programs", (
+        ParameterInfo("moves", 40, "rows that are moved, at most all", least=1), ParameterInfo("rows", 50, "rows of x", least=1),
+        ParameterInfo("columns", 70, "columns of x", least=1),
+        ParameterInfo("dtype", "fp32", "element type of x", ("fp32", "int32", "uint32", "uint64")),
+        ParameterInfo("block_rows", 16, "moves of one program", (8, 16, 32)),
+        ParameterInfo("block_columns", 32, "columns of one program", (32, 64, 128)), _NUM_WARPS,
     )),
     KernelInfo("strided_copy", "out = x for two-dimensional x of any strides", (
         ParameterInfo("rows", 70, "rows"), ParameterInfo("columns", 90, "columns"),
@@ -265,6 +276,13 @@ _TABLE = (
         *_extents(70, 80, 96), _dtype("fp16"), _PRECISION, _RESULT,
         _layout("a_layout", "a"), _layout("b_layout", "b"), _layout("out_layout", "out"),
         *_blocks(64, 64, 32), _NUM_WARPS, _stages(3), _inputs(*ROWS),
+    )),
+    KernelInfo("descriptor_matmul", "out = a @ b through tensor descriptors", (
+        *_extents(70, 80, 96), _dtype("fp16"), _PRECISION, _RESULT,
+        _row_layout("a_layout", "a"), _row_layout("b_layout", "b"),
+        ParameterInfo("block_m", 64, "rows of one program", (16, 32, 64, 128)),
+        ParameterInfo("block_n", 64, "columns of one program", (16, 32, 64, 128)),
+        ParameterInfo("block_k", 32, "terms of one step", (16, 32, 64)), _NUM_WARPS, _stages(3), _inputs(*ROWS),
     )),
     KernelInfo("grouped_matmul", "rows in groups of different sizes, each group times its own matrix", (
         ParameterInfo("rows", 180, "rows of all groups", least=1), ParameterInfo("groups", 5, "groups; some may be empty", least=1),

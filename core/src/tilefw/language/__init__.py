@@ -122,6 +122,13 @@ from tilefw.language.shape import (
 )
 from tilefw.language.sorting import bitonic_merge, sort, topk
 from tilefw.language.tensor import tensor
+from tilefw.language.tensor_descriptors import (
+    load_tensor_descriptor,
+    make_tensor_descriptor,
+    store_tensor_descriptor,
+    tensor_descriptor,
+    tensor_descriptor_type,
+)
 
 # Tuples and slices of a kernel are Python's own.
 tuple = builtins.tuple
@@ -135,13 +142,14 @@ __all__ = [
     "div_rn", "dot", "dot_scaled", "dtype", "erf", "exp", "exp2", "expand_dims", "expect_zero", "extra", "fdiv", "flip",
     "float16", "float32", "float4e2m1", "float64", "float6e2m3", "float6e3m2", "float8e4b15", "float8e4b8", "float8e4nv",
     "float8e5", "float8e5b16", "floor", "fma", "full", "int1", "int16", "int32", "int4", "int64", "int8", "interleave",
-    "join", "load", "log", "log2", "make_block_ptr", "math", "max", "max_constancy", "max_contiguous", "maximum", "min",
-    "minimum", "mul", "multiple_of", "num_programs", "pair_uniform_to_normal", "permute", "philox", "philox_impl", "pi32_t",
-    "pointer_type", "program_id", "rand", "rand4x", "randint", "randint4x", "randn", "randn4x", "range", "ravel", "reduce",
-    "reduce_or", "reshape", "rsqrt", "sigmoid", "sin", "slice", "softmax", "sort", "split", "sqrt", "sqrt_rn", "squeeze",
-    "static_assert", "static_print", "static_range", "store", "sub", "sum", "swizzle2d", "tensor", "to_tensor", "topk",
-    "trans", "tuple", "uint16", "uint32", "uint4", "uint64", "uint8", "uint_to_uniform_float", "umulhi", "unsqueeze", "view",
-    "void", "where", "xor_sum", "zeros", "zeros_like",
+    "join", "load", "load_tensor_descriptor", "log", "log2", "make_block_ptr", "make_tensor_descriptor", "math", "max",
+    "max_constancy", "max_contiguous", "maximum", "min", "minimum", "mul", "multiple_of", "num_programs",
+    "pair_uniform_to_normal", "permute", "philox", "philox_impl", "pi32_t", "pointer_type", "program_id", "rand", "rand4x",
+    "randint", "randint4x", "randn", "randn4x", "range", "ravel", "reduce", "reduce_or", "reshape", "rsqrt", "sigmoid",
+    "sin", "slice", "softmax", "sort", "split", "sqrt", "sqrt_rn", "squeeze", "static_assert", "static_print",
+    "static_range", "store", "store_tensor_descriptor", "sub", "sum", "swizzle2d", "tensor", "tensor_descriptor",
+    "tensor_descriptor_type", "to_tensor", "topk", "trans", "tuple", "uint16", "uint32", "uint4", "uint64", "uint8",
+    "uint_to_uniform_float", "umulhi", "unsqueeze", "view", "void", "where", "xor_sum", "zeros", "zeros_like",
 ]
 
 

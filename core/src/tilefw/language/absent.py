@@ -4,8 +4,8 @@ from __future__ import annotations
 
 FUNCTIONS = (
     "aggregate_replace", "atomic_load", "atomic_poll", "atomic_store", "device_print",
-    "gather", "histogram", "inline_asm_elementwise", "load_tensor_descriptor", "make_tensor_descriptor",
-    "map_elementwise", "store_tensor_descriptor", "target_info", "tensor_descriptor", "tensor_descriptor_type",
+    "gather", "histogram", "inline_asm_elementwise",
+    "map_elementwise", "target_info",
 )
 
 # Methods of `tl.tensor` in Triton 3.9 that stand for such functions.

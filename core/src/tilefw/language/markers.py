@@ -25,6 +25,11 @@ def library(function: F) -> F:
     return _named(function, f"libdevice.{function.__name__}")
 
 
+def method(owner: str) -> Callable[[F], F]:
+    """Mark a method of a class of the language, whose values the front end has; its name is the class's and its own."""
+    return lambda function: _named(function, f"{owner}.{function.__name__}")
+
+
 def _named(function: F, name: str) -> F:
     @functools.wraps(function)
     def outside(*args: Any, **keywords: Any) -> NoReturn:

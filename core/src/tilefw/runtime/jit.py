@@ -288,7 +288,12 @@ def specialize(kernel: JITFunction, bound: Mapping[str, Any]) -> tuple[dict[str,
 
 
 def items_of(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """An argument under its parameter's name; a tuple item by item, each under a dotted name of its own."""
+    """An argument under its parameter's name; a tuple item by item, each under a dotted name of its own, and so a descriptor."""
+    if type(value).__name__ == "TensorDescriptor":  # Triton's own serves as well
+        yield f"{name}.*", constexpr("tensor_descriptor")
+        for field, item in _fields_of_descriptor(value):
+            yield from items_of(f"{name}.{field}", item)
+        return
     if not isinstance(value, tuple) or not value:
         yield name, value
         return
@@ -297,6 +302,16 @@ def items_of(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield f"{name}.*", tuple(fields)
     for field, item in zip(fields or range(len(value)), value, strict=True):
         yield from items_of(f"{name}.{field}", item)
+
+
+def _fields_of_descriptor(value: Any) -> Iterator[tuple[str, Any]]:
+    """What the parts of a host's tensor descriptor are: run-time values, and compile-time values wrapped as such."""
+    yield "base", value.base
+    yield "shape", tuple(map(int, value.shape))
+    yield "strides", (*map(int, value.strides[:-1]), constexpr(1))
+    yield "block_shape", constexpr(tuple(map(int, value.block_shape)))
+    yield "padding", constexpr(value.padding)
+    yield "round_f32_to_tf32", constexpr(bool(value.round_f32_to_tf32))
 
 
 def argument_type(kernel: JITFunction, parameter: KernelParameter, value: Any) -> str | None:

@@ -23,16 +23,17 @@ from tilefw.frontend.builtins import (
     scan,
     shape,
     sorting,
+    tensor_descriptors,
 )
 from tilefw.frontend.builtins.registry import Meaning
 
 _FILES = (
     atomics, block_pointers, creation, hints, library, math, matrix, memory, random, rearrange, reduction, scaled_matrix,
-    scan, shape, sorting,
+    scan, shape, sorting, tensor_descriptors,
 )
 MEANINGS: Mapping[str, Meaning] = MappingProxyType({name: given for file in _FILES for name, given in file.meaning.of.items()})
 
 __all__ = [
     "MEANINGS", "atomics", "block_pointers", "creation", "hints", "library", "math", "matrix", "memory", "random",
-    "rearrange", "reduction", "scaled_matrix", "scan", "shape", "sorting",
+    "rearrange", "reduction", "scaled_matrix", "scan", "shape", "sorting", "tensor_descriptors",
 ]

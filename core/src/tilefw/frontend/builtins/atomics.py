@@ -36,7 +36,7 @@ _BY_TYPE: dict[str, tuple[str, str, str | None]] = {
 def _rmw(function: str) -> Callable[..., RuntimeValue]:
     def build(b: Builder, pointer: Any, val: Any, mask: Any, sem: Any, scope: Any) -> RuntimeValue:
         pointer = _writable(pointer, function)
-        kind = _kind(function, element_of(pointer))
+        kind = kind_of(function, element_of(pointer))
         order, reach = _word("sem", sem, _ORDERS, _DEFAULT_ORDER), _word("scope", scope, _SCOPES, _DEFAULT_SCOPE)
         shape = shape_of_access(pointer, (("val", val), ("mask", mask)))
         value = fitted(b, val, element_of(pointer), shape)
@@ -67,7 +67,7 @@ def _writable(pointer: Any, function: str) -> RuntimeValue:
     return pointer
 
 
-def _kind(function: str, element: tl.dtype) -> str:
+def kind_of(function: str, element: tl.dtype) -> str:
     """The kind of tile IR that a function is for an element type. Raises CompileError (TFW0220) where there is none."""
     signed, unsigned, floating = _BY_TYPE[function]
     kind = floating if element.is_floating() else signed if element.is_int_signed() else unsigned

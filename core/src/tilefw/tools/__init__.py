@@ -1,0 +1,1 @@
+"""What host code makes for launches, under the names that Triton has in `triton.tools`."""
