@@ -1,7 +1,9 @@
 """LLVM 22 takes the listing of every library kernel and of random programs for each chip, makes the same code of it, and reads the
 same instructions back.
 
-The oracle is run here, not through the backend: what the backend says of its own output is not evidence.
+The oracle is run here, not through the backend: what the backend says of its own output is not evidence. The oldest chip takes all
+combinations; later ones, whose listings are of the same kind, those of products and small formats, where their own instructions
+are, and every third of the rest.
 """
 
 from __future__ import annotations
@@ -122,12 +124,22 @@ def _without_target(line: str) -> str:
 
 
 COMBINATIONS = list(combinations())
+OWN = ("matmul", "attention", "dot", "fp8", "e4m3", "e5m2", "e2m1", "e2m3", "e3m2", "bf16")
+"""What names the combinations in which chips after the oldest have most instructions of their own."""
 
 
-@pytest.mark.parametrize(
-    ("name", "parameters"), [pytest.param(n, p, id="-".join([n, *(f"{k}={v}" for k, v in p.items())])) for n, p in COMBINATIONS]
-)
-@pytest.mark.parametrize("chip", CHIPS, ids=str)
+def of_chip(chip: Chip) -> Iterator[Combination]:
+    """The combinations that a chip's listings are made of."""
+    for number, (name, parameters) in enumerate(COMBINATIONS):
+        named = " ".join([name, *map(str, parameters.values())])
+        if chip is CHIPS[0] or number % 3 == CHIPS.index(chip) % 3 or any(kind in named for kind in OWN):
+            yield name, parameters
+
+
+@pytest.mark.parametrize(("chip", "name", "parameters"), [
+    pytest.param(chip, name, parameters, id="-".join([str(chip), name, *(f"{k}={v}" for k, v in parameters.items())]))
+    for chip in CHIPS for name, parameters in of_chip(chip)
+])
 def test_llvm_makes_the_same_code_and_reads_it_back(
     chip: Chip, name: str, parameters: Mapping[str, object], llvm: dict[str, str], tmp_path: Path
 ) -> None:
