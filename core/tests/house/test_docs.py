@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from tree import CORE, PACKAGES, PLUGINS, ROOT
 
+from tilefw.cli.main import main
+
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 # What a page may call beside tilefw: it edits files as a reader would.
 _OTHERS = {"sed"}
@@ -38,20 +40,32 @@ def is_shown(line: str, output: str) -> bool:
 
 
 @pytest.mark.parametrize("page", [page for page in DOCS if shown(page)], ids=lambda page: page.name)
-def test_the_commands_of_a_page_run_in_order(page, tmp_path, monkeypatch):
-    """In one folder, which holds the files of examples/ that are called as the page; a command fails where an error is shown."""
+def test_the_commands_of_a_page_run_in_order(page, tmp_path, monkeypatch, capsysbinary):
+    """In one folder, which holds the files of examples/ that are called as the page; a command fails where an error is shown. The
+    first command has a process of its own, as a reader's has, and so have the others' programs; the rest run in this one."""
     monkeypatch.setenv("TILEFW_CACHE_DIR", str(tmp_path / "cache"))
     folder = tmp_path / "here"
     examples = ROOT / "examples" / page.stem
     shutil.copytree(examples, folder) if examples.exists() else folder.mkdir()
-    for command, lines in shown(page):
+    monkeypatch.chdir(folder)
+    for number, (command, lines) in enumerate(shown(page)):
         program, _, rest = command.partition(" ")
         assert program == "tilefw" or program in _OTHERS, f"{page.name} shows a command that is not ours: {command}"
-        called = f"{shlex.quote(sys.executable)} -m tilefw {rest}" if program == "tilefw" else command
-        done = subprocess.run(called, shell=True, capture_output=True, text=True, cwd=folder, timeout=300)
-        output = done.stdout + done.stderr
-        assert done.returncode == any(line.startswith("error[") for line in lines), f"{command}\n{output}"
+        code, output = _here(rest, capsysbinary) if program == "tilefw" and number else _apart(program, rest, folder)
+        assert code == any(line.startswith("error[") for line in lines), f"{command}\n{output}"
         assert [line for line in lines if not is_shown(line, output)] == [], f"{command}\n{output}"
+
+
+def _apart(program: str, rest: str, folder: Path) -> tuple[int, str]:
+    called = f"{shlex.quote(sys.executable)} -m tilefw {rest}" if program == "tilefw" else f"{program} {rest}"
+    done = subprocess.run(called, shell=True, capture_output=True, text=True, cwd=folder, timeout=300)
+    return done.returncode, done.stdout + done.stderr
+
+
+def _here(words: str, capsysbinary: pytest.CaptureFixture[bytes]) -> tuple[int, str]:
+    code = main(shlex.split(words))
+    out, err = capsysbinary.readouterr()
+    return code, (out + err).decode()
 
 
 def in_prose() -> list[str]:
