@@ -42,7 +42,7 @@ def is_shown(line: str, output: str) -> bool:
 @pytest.mark.parametrize("page", [page for page in DOCS if shown(page)], ids=lambda page: page.name)
 def test_the_commands_of_a_page_run_in_order(page, tmp_path, monkeypatch, capsysbinary):
     """In one folder, which holds the files of examples/ that are called as the page; a command fails where an error is shown. The
-    first command has a process of its own, as a reader's has, and so have the others' programs; the rest run in this one."""
+    first command has a process of its own, as a reader's have; the rest of ours run in this one."""
     monkeypatch.setenv("TILEFW_CACHE_DIR", str(tmp_path / "cache"))
     folder = tmp_path / "here"
     examples = ROOT / "examples" / page.stem
