@@ -136,6 +136,19 @@ def test_rows_of_a_dot_depend_on_their_own_rows_and_sums_of_a_scan_on_earlier_on
 
 
 @tilefw.jit
+def picked(a, b, out, n, m):
+    i = tl.arange(0, 8)
+    x = tl.load(a + i, i < n)
+    tl.store(out + i, tl.gather(x, tl.load(b + i, i < m), 0), i < 6)
+
+
+@pytest.mark.parametrize(("n", "m", "found"), [(4, 6, {"TFW0454"}), (5, 6, set()), (5, 5, {"TFW0454"})])
+def test_undefined_elements_are_found_where_they_are_gathered_and_where_they_are_indices(n: int, m: int, found: set[str]) -> None:
+    args = np.ones(8, np.float32), ints(0, 1, 2, 3, 4, 0, 7, 7), floats(*range(8)), n, m
+    assert codes(picked, *args, checks="undefined_elements") == found
+
+
+@tilefw.jit
 def carried(a, out, n, steps):
     i = tl.arange(0, 4)
     acc = tl.zeros((4,), tl.float32)

@@ -120,6 +120,7 @@ GROUPS: tuple[Group, ...] = (
     *_of_kind("shape", _ANY, _SHAPE),
     Group("reduce", "a dim of a tile combined away, whatever combines", _ANY),
     Group("scan", "each prefix along a dim of a tile combined, whatever combines", _ANY),
+    Group("gather", "elements of a tile picked along a dim by a tile of indices", _ANY),
     Group("dot", "matrix products of tiles plus an accumulator: `<a>.<b>.<accumulator>[.<precision>]`", _DOT),
     *(Group(f"atomic.{kind}", f"{doc} in memory, atomically", types) for kind, types, doc in _ATOMIC),
 )
@@ -154,7 +155,7 @@ PROFILES: Mapping[str, tuple[str, ...]] = MappingProxyType({
 _COMPUTED_INTEGERS = ("int1", "int4", "int8", "int16", "int32", "int64")
 _COMPUTED_FLOATS = ("fp16", "bf16", "fp32", "fp64")
 SIMT_CAPABILITIES = frozenset((
-    "control.*", "cf.*", "atomic.*", "memory.*", "cast.*", "select.*", "shape.*", "dot.*",
+    "control.*", "cf.*", "atomic.*", "memory.*", "cast.*", "select.*", "shape.*", "gather.*", "dot.*",
     *_each(("int.*",), *_COMPUTED_INTEGERS), *_each(("float.*", "math.*"), *_COMPUTED_FLOATS),
     *_each(("reduce", "scan"), *_COMPUTED_INTEGERS, *_COMPUTED_FLOATS),
 ))

@@ -103,6 +103,9 @@ class Builder:
     def flip(self, value: RuntimeValue, axis: int) -> RuntimeValue:
         return self.value(ops.FlipOp(value.ssa, axis), value.type)
 
+    def gather(self, source: RuntimeValue, index: RuntimeValue, axis: int) -> RuntimeValue:
+        return self.value(ops.GatherOp(source.ssa, index.ssa, axis), tile_type(source.dtype, index.shape))
+
     def reduce(
         self, tiles: Sequence[RuntimeValue], axis: int, combine: Block, results: Sequence[RuntimeValue]
     ) -> list[RuntimeValue]:

@@ -412,6 +412,13 @@ _TABLE = (
         ParameterInfo("n", 700, "counters", least=1), ParameterInfo("rounds", 10, "rounds of Philox"),
         _block(256), _NUM_WARPS, _inputs("uniform", "ints", "specials"),
     )),
+    KernelInfo("gather_tile", "elements of a tile, picked along one axis by a tile of indices", (
+        ParameterInfo("axis", "1", "along which axis", ("0", "1")), _dtype("fp32", FLOATS + NARROW_FLOATS + INTEGERS),
+        _dtype("int32", INTEGERS, "index", "element type of the indices"),
+        ParameterInfo("spread", "inside", "indices within the axis, or any, which count modulo its extent", ("inside", "any")),
+        _block(8, "rows", "rows of the tile"), _block(64, "columns", "columns of the tile"),
+        _block(32, "count", "elements picked along the axis"), _NUM_WARPS, _inputs(*INPUTS),
+    )),
     KernelInfo("sort_tile", "each row of a tile sorted, merged of two sorted halves, or its largest elements", (
         ParameterInfo("operation", "sort", "which one", ("sort", "merge", "topk")),
         ParameterInfo("descending", False, "the largest come first"),

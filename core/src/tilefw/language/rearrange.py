@@ -1,4 +1,4 @@
-"""Putting tiles together, taking them apart, and reversing them."""
+"""Putting tiles together, taking them apart, reversing them, and picking their elements."""
 
 from __future__ import annotations
 
@@ -38,4 +38,14 @@ def cat(input: tensor, other: tensor, can_reorder: bool = False, dim: int = 0) -
 @builtin
 def flip(x: tensor, dim: int | None = None) -> tensor:
     """`x` with its elements along axis `dim`, by default the last, in reverse order."""
+    ...
+
+
+@builtin
+def gather(src: tensor, index: tensor, axis: int) -> tensor:
+    """The elements of `src` that `index` names along `axis`: `result[i][j] = src[index[i][j]][j]` for axis 0 of two.
+
+    `index` is a tile of integers whose shape is that of `src` but for `axis`; the result has its shape. Indices count modulo the
+    extent of the axis (Triton leaves those beyond it undefined).
+    """
     ...

@@ -276,3 +276,7 @@ class tensor:  # noqa: N801  (Triton's spelling)
     def sort(self, dim: int | None = None, descending: bool = False) -> tensor:
         """See `tl.sort`."""
         ...
+
+    def gather(self, index: Any, axis: int) -> tensor:
+        """See `tl.gather`; `self` is the source."""
+        ...

@@ -141,7 +141,18 @@ def _flip(program: ProgramValues) -> None:
     program.define(value.element, value.shape, f"tile.flip {value.name} axis {axis} : {value.type}", value)
 
 
+def _gather(program: ProgramValues) -> None:
+    """Elements picked along one dim; any integer is an index."""
+    value = source(program)
+    axis = program.rng.randrange(len(value.shape))
+    others = prod(value.shape) // value.shape[axis]
+    extent = min(program.rng.choice((1, 4, 16, value.shape[axis])), max(1, MOST_ELEMENTS // others))
+    index = program.need("int32", (*value.shape[:axis], extent, *value.shape[axis + 1 :]), whole=True)
+    text = f"tile.gather {value.name}[{index.name}] axis {axis} : {value.type}, {index.type}"
+    program.define(value.element, index.shape, text, value, index)
+
+
 MOVES: dict[str, Callable[[ProgramValues], None]] = {
     "reshape": _reshape, "trans": _trans, "broadcast": _broadcast, "join": _join, "split": _split, "interleave": _interleave,
-    "cat": _cat, "flip": _flip,
+    "cat": _cat, "flip": _flip, "gather": _gather,
 }

@@ -46,7 +46,7 @@ def _sources(value: SSAValue, found: set[Operation]) -> list[SSAValue]:
         found.add(op)
         return list(op.operands)
     if isinstance(op, StructuralOp):
-        return list(op.operands)
+        return list(op.moved_operands)
     if isinstance(op, scf.ForOp):
         last = op.body.block.last_op
         return [op.iter_args[value.index], *([last.operands[value.index]] if last is not None else [])]

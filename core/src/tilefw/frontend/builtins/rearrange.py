@@ -1,14 +1,15 @@
-"""join, split, interleave, cat, flip."""
+"""join, split, interleave, cat, flip, gather."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import tilefw.language as tl
 from tilefw.api.errors import CompileError
 from tilefw.frontend.builder import Builder
 from tilefw.frontend.builtins import shape
 from tilefw.frontend.builtins.registry import Meanings
-from tilefw.frontend.casts import to_value
+from tilefw.frontend.casts import cast, to_value
 from tilefw.frontend.semantics import checked_axis, checked_flag
 from tilefw.frontend.values import RuntimeValue, named
 
@@ -87,6 +88,25 @@ def cat(b: Builder, input: Any, other: Any, can_reorder: Any, dim: Any) -> Runti
 def flip(b: Builder, x: Any, dim: Any) -> RuntimeValue:
     tile = _tile("flip", x)
     return b.flip(tile, checked_axis(-1 if dim is None else dim, len(tile.shape)))
+
+
+@meaning("gather")
+def gather(b: Builder, src: Any, index: Any, axis: Any) -> RuntimeValue:
+    source, where = _tile("gather", src), _tile("gather", index)
+    if source.dtype.is_ptr():
+        raise CompileError("tl.gather takes numbers, not pointers", "TFW0201", help="gather offsets, and add them to the pointer")
+    if not where.dtype.is_int() or where.dtype.is_bool():
+        raise CompileError(f"the indices of tl.gather are integers, not {where.dtype}", "TFW0209")
+    place = checked_axis(axis, len(source.shape))
+    others = [tuple(extent for dim, extent in enumerate(tile.shape) if dim != place) for tile in (source, where)]
+    if len(source.shape) != len(where.shape) or others[0] != others[1]:
+        raise CompileError(
+            f"tl.gather takes a source and indices whose shapes differ along axis {place} alone, not {list(source.shape)} "
+            f"and {list(where.shape)}",
+            "TFW0202",
+            help="bring the indices to the source's shape in all other axes with tl.broadcast_to",
+        )
+    return b.gather(source, cast(b, where, tl.int32), place)
 
 
 def _tile(function: str, value: Any) -> RuntimeValue:

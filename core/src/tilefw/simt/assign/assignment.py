@@ -41,6 +41,7 @@ from tilefw.tile.dialect.combine_op import CombineOp, ScanOp
 from tilefw.tile.dialect.copy_ops import CopyBlockOp, CopyOp
 from tilefw.tile.dialect.dot_op import DotOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.dialect.gather_op import GatherOp
 from tilefw.tile.dialect.shared_ops import StoreSharedOp
 
 Conversion = tuple[LinearLayout, LinearLayout]
@@ -125,6 +126,9 @@ class Assignment:
         elif isinstance(op, DotOp):
             if wanted:
                 self._dot(op)
+        elif isinstance(op, GatherOp):
+            if wanted:
+                self._gather(op)
         elif isinstance(op, ops.ConstantOp | ops.SplatOp):
             self._settle(tiles, wanted, wanted)
         elif isinstance(op, ops.ReshapeOp) and not tiles:  # the one element of a tile, as a scalar
@@ -154,6 +158,14 @@ class Assignment:
         for operand, layout in operands:
             if operand is not None:
                 self._want(operand, layout)
+
+    def _gather(self, op: GatherOp) -> None:
+        """Indices and result in one layout, the source in its own."""
+        self.layouts[op] = self.encodings.of(op.source)
+        self._want(op.source, self.layouts[op])
+        natural = self.encodings.natural(op)
+        self._want(op.index, natural)
+        self._settle([op.results[0]], [natural], self.wanted(op.results[0]))
 
     def _choose(self, op: Operation, value: SSAValue, wanted: Sequence[LinearLayout]) -> list[LinearLayout]:
         """The layouts that a repeatable op is computed in: the others are cheaper to convert from its natural one."""

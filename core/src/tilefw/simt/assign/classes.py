@@ -17,6 +17,7 @@ from tilefw.tile.dialect.combine_op import CombineOp, ReduceOp, ScanOp
 from tilefw.tile.dialect.copy_ops import CopyOp
 from tilefw.tile.dialect.dot_op import DotOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.dialect.gather_op import GatherOp
 from tilefw.tile.dialect.shape_ops import JoinOp, SplitOp
 
 _FREE = (ops.ConstantOp, ops.SplatOp)  # are made anew wherever they are wanted, and tie nothing
@@ -84,6 +85,8 @@ def _tied(op: Operation) -> Iterator[Sequence[SSAValue]]:
         yield tuple(op.results)
     elif isinstance(op, JoinOp):
         yield tuple(op.operands)
+    elif isinstance(op, GatherOp):
+        yield (op.index, op.results[0])
     elif isinstance(op, SplitOp):
         yield tuple(op.results)
     elif isinstance(op, ops.LoadBlockOp) and op.other is not None:

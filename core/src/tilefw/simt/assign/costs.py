@@ -1,8 +1,8 @@
 """What it costs to have a tile in a layout: computing it there, with all that it needs, or converting it from its encoding.
 
 Costs are issue slots of a thread. An op's own cost is its registers times its weight; an operand that is already wanted in the
-layout costs nothing more. What is never computed twice (dots, reductions, scans, atomics, carried values, volatile loads) can
-only be converted.
+layout costs nothing more. What is never computed twice (dots, reductions, scans, gathers, atomics, carried values, volatile loads)
+can only be converted.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from tilefw.tile.dialect.atomic_ops import AtomicOp
 from tilefw.tile.dialect.combine_op import CombineOp
 from tilefw.tile.dialect.dot_op import DotOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.dialect.gather_op import GatherOp
 from tilefw.tile.dialect.shared_ops import LoadSharedOp
 from tilefw.tile.dialect.structural_op import StructuralOp, index_map
 
@@ -116,7 +117,7 @@ class Costs:
 
 def fixed(op: Operation) -> bool:
     """Whether the op's results stand in one layout only, and are converted from it."""
-    return isinstance(op, DotOp | CombineOp | AtomicOp) or (isinstance(op, ops.LoadOp | ops.LoadBlockOp) and op.volatile)
+    return isinstance(op, DotOp | CombineOp | AtomicOp | GatherOp) or (isinstance(op, ops.LoadOp | ops.LoadBlockOp) and op.volatile)
 
 
 def element_bits(value: SSAValue, pointer_bits: int) -> int:

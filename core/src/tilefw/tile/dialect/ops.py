@@ -20,14 +20,15 @@ from tilefw.tile.dialect.combine_op import ReduceOp, ReduceReturnOp, ScanOp, Sca
 from tilefw.tile.dialect.constant_op import ConstantOp
 from tilefw.tile.dialect.dot_op import DotOp
 from tilefw.tile.dialect.dot_scaled_op import DotScaledOp
+from tilefw.tile.dialect.gather_op import GatherOp
 from tilefw.tile.dialect.memory_ops import BarrierOp, LoadOp, StoreOp
 from tilefw.tile.dialect.op_text import parse_type_at_end, print_types
 from tilefw.tile.dialect.shape_ops import SHAPE_OPS, BroadcastOp, ExpandDimsOp, FlipOp, JoinOp, ReshapeOp, SplatOp, SplitOp, TransOp
 
 __all__ = [
     "AddPtrOp", "AtomicCasOp", "AtomicRmwOp", "BarrierOp", "BroadcastOp", "ConstantOp", "DotOp", "DotScaledOp", "ExpandDimsOp",
-    "FlipOp", "IotaOp", "JoinOp", "LoadBlockOp", "LoadOp", "NumProgramsOp", "OPS", "ProgramIdOp", "ReduceOp", "ReduceReturnOp",
-    "ReshapeOp", "ScanOp", "ScanReturnOp", "SplatOp", "SplitOp", "StoreBlockOp", "StoreOp", "TransOp",
+    "FlipOp", "GatherOp", "IotaOp", "JoinOp", "LoadBlockOp", "LoadOp", "NumProgramsOp", "OPS", "ProgramIdOp", "ReduceOp",
+    "ReduceReturnOp", "ReshapeOp", "ScanOp", "ScanReturnOp", "SplatOp", "SplitOp", "StoreBlockOp", "StoreOp", "TransOp",
 ]
 
 AXES = 3  # a grid has up to three axes
@@ -183,6 +184,6 @@ class AddPtrOp(TileOp):
 
 
 OPS: tuple[type[TileOp], ...] = (
-    ConstantOp, *SHAPE_OPS, IotaOp, ProgramIdOp, NumProgramsOp, AddPtrOp, ReduceOp, ReduceReturnOp, ScanOp, ScanReturnOp,
+    ConstantOp, *SHAPE_OPS, GatherOp, IotaOp, ProgramIdOp, NumProgramsOp, AddPtrOp, ReduceOp, ReduceReturnOp, ScanOp, ScanReturnOp,
     DotOp, DotScaledOp, LoadOp, StoreOp, LoadBlockOp, StoreBlockOp, *ATOMIC_OPS, BarrierOp,
 )

@@ -31,6 +31,11 @@ class StructuralOp(TileOp):
     capability: ClassVar[str | None] = None
     """What a target must serve for the op, as in `api/capabilities.py` (`shape.flip`); None when every target has it."""
 
+    @property
+    def moved_operands(self) -> Sequence[SSAValue]:
+        """The operands whose elements the results have: all of them, unless some say only which elements move."""
+        return self._operands
+
     def elements(self, *parts: Array) -> Sequence[Array]:
         """The results for operands given as arrays [programs, *shape]; the first dim counts programs and stays as it is."""
         raise NotImplementedError(self.name)

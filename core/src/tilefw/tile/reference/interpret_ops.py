@@ -76,6 +76,16 @@ def _whole(value: EvaluatedValue, shape: tuple[int, ...]) -> EvaluatedValue:
     return value.apply(lambda x: x if x.shape[1:] == shape else np.broadcast_to(x, (x.shape[0], *shape)))
 
 
+def _gather(launch: InterpreterState, op: Any, frame: FrameValues) -> list[EvaluatedValue]:
+    """Values, bounds and masks move alike, by indices that are known; where an index is not, neither is the element."""
+    source, index = (_whole(frame[operand], types.shape_of(operand.type)) for operand in (op.source, op.index))
+    found = source.apply(lambda x: op.elements(x, index.x)[0])
+    found.free = either(found.free, index.free)
+    if found.free is not None:
+        found.free = np.broadcast_to(found.free, found.x.shape)
+    return [found]
+
+
 def _moved_together(op: StructuralOp, operands: list[EvaluatedValue], index: int) -> EvaluatedValue:
     """One result of several operands: what one of them lacks, as a bound, is zero there, and its product is its value."""
     programs = max(value.x.shape[0] for value in operands)
@@ -219,6 +229,7 @@ Handler = Callable[[Any, Any, Any], list[EvaluatedValue]]
 HANDLERS: dict[type[Operation], Handler] = {
     ops.ConstantOp: _constant,
     **dict.fromkeys(SHAPE_OPS, structural),
+    ops.GatherOp: _gather,
     ops.ReduceOp: reduce,
     ops.ScanOp: scan,
     ops.DotOp: _dot,

@@ -22,6 +22,7 @@ from tilefw.tile.dialect.combine_op import ReduceOp, ScanOp
 from tilefw.tile.dialect.dot_op import DotOp
 from tilefw.tile.dialect.dot_scaled_op import DotScaledOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.dialect.gather_op import GatherOp
 from tilefw.tile.dialect.memory_ops import LoadOp, StoreOp
 from tilefw.tile.dialect.ops import AddPtrOp
 from tilefw.tile.dialect.structural_op import StructuralOp
@@ -113,6 +114,12 @@ class Origins:
             parts = [np.broadcast_to(_mark(value, check), (programs, *value.x.shape[1:])) for value in full]
             for result, marks in zip(results, op.elements(*parts), strict=True):
                 result.marks = _with(result.marks, check, marks)
+
+    def gather(self, op: GatherOp, frame: FrameValues, results: Sequence[EvaluatedValue]) -> None:
+        """An element's marks have moved with it; one that a marked index picked has the index's as well."""
+        (result,) = results
+        index = _full(frame[op.index], types.shape_of(op.index.type))
+        result.marks = _union([result, EvaluatedValue(index.x, marks=index.marks)])
 
     def load(self, op: LoadOp | LoadBlockOp, frame: FrameValues, results: Sequence[EvaluatedValue]) -> None:
         (result,) = results
@@ -311,6 +318,6 @@ _Rule = Callable[[Origins, Any, FrameValues, Sequence[EvaluatedValue]], None]
 _RULES: dict[type[Operation], _Rule] = {
     LoadOp: Origins.load, LoadBlockOp: Origins.load, StoreOp: Origins.store, StoreBlockOp: Origins.store,
     AtomicRmwOp: Origins.atomic, AtomicCasOp: Origins.atomic, AddPtrOp: Origins.add_pointer, ReduceOp: Origins.reduce,
-    ScanOp: Origins.scan, DotOp: Origins.dot, DotScaledOp: Origins.dot_scaled,
+    GatherOp: Origins.gather, ScanOp: Origins.scan, DotOp: Origins.dot, DotScaledOp: Origins.dot_scaled,
 }
 _FAMILIES: tuple[tuple[type, _Rule], ...] = ((ElementwiseOp, Origins.elementwise), (StructuralOp, Origins.structural))
