@@ -9,8 +9,9 @@ stands near is left to who orders the code.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import cached_property, partial
 
 from tilefw.machine.function_pass import FunctionPass
 from tilefw.machine.inst import Block, Function, Inst, Slice
@@ -34,13 +35,34 @@ _APART = 32  # instructions; schedulers look so far by themselves
 
 def early_ends(function: Function, table: InstructionTable, apart: int = _APART) -> int:
     """Move what can be and stands more than `apart` instructions behind where it could; how many moved."""
-    once = written_once(function)
-    lives = analyse(function, table, once)
-    return sum(_reorder(block, table, once, lives.live_out[i], apart) for i, block in enumerate(function.blocks))
+    lives = _Lives(function, table)
+    return sum(_reorder(block, table, partial(_may_move, table, lives, i), apart) for i, block in enumerate(function.blocks))
 
 
-def _reorder(block: Block, table: InstructionTable, once: Collection[Unit], live_out: Collection[Unit], apart: int) -> int:
-    last = _last_reads(block, live_out)
+class _Lives:
+    """What ends where: found out when a first instruction has so far to go, which in most kernels none has."""
+
+    def __init__(self, function: Function, table: InstructionTable) -> None:
+        self._function = function
+        self._table = table
+        self._last: dict[int, dict[Unit, int]] = {}
+
+    @cached_property
+    def once(self) -> Collection[Unit]:
+        return written_once(self._function)
+
+    @cached_property
+    def _live_out(self) -> list[set[Unit]]:
+        return analyse(self._function, self._table, self.once).live_out
+
+    def last_reads(self, block: int) -> dict[Unit, int]:
+        """The last instruction of a block that reads a unit; none for what is read after it."""
+        if block not in self._last:
+            self._last[block] = _last_reads(self._function.blocks[block], self._live_out[block])
+        return self._last[block]
+
+
+def _reorder(block: Block, table: InstructionTable, may_move: Callable[[Inst, int], bool], apart: int) -> int:
     # Where each instruction stands: behind which one, and as which of those behind it. A unit's place is its writer's.
     order: list[tuple[int, int]] = []
     made: dict[Unit, tuple[int, int]] = {}
@@ -49,9 +71,9 @@ def _reorder(block: Block, table: InstructionTable, once: Collection[Unit], live
         place = (at, -1)
         if table.traits(inst.opcode).memory == "global":
             loaded = at
-        elif _may_move(inst, table, once) and _ends(inst, at, last) > sum(piece.count for piece in inst.defs):
+        elif at - loaded > apart:
             behind = max([loaded, *(made[unit][0] for unit in _read(inst) if unit in made)])
-            if at - behind > apart:
+            if at - behind > apart and may_move(inst, at):
                 place = (behind, at)
                 moved += 1
         order.append(place)
@@ -62,26 +84,27 @@ def _reorder(block: Block, table: InstructionTable, once: Collection[Unit], live
 
 
 def _last_reads(block: Block, live_out: Collection[Unit]) -> dict[Unit, int]:
-    """The last instruction of a block that reads a unit; none for what is read after it."""
     found: dict[Unit, int] = {}
     for at, inst in enumerate(block.insts):
-        found.update(dict.fromkeys((unit for unit in effects(inst, ())[0] if unit not in live_out), at))
+        found.update((unit, at) for unit in effects(inst, ())[0] if unit not in live_out)
     return found
-
-
-def _ends(inst: Inst, at: int, last: dict[Unit, int]) -> int:
-    return sum(last.get(unit) == at for unit in _read(inst))
 
 
 def _read(inst: Inst) -> set[Unit]:
     return {unit for use in inst.uses if isinstance(use, Slice) for unit in use.units}
 
 
-def _may_move(inst: Inst, table: InstructionTable, once: Collection[Unit]) -> bool:
-    """Whether an instruction only computes, all of it from registers that nothing else writes."""
+def _may_move(table: InstructionTable, lives: _Lives, block: int, inst: Inst, at: int) -> bool:
+    """Whether an instruction only computes, all of it from registers that nothing else writes, and ends more than it makes."""
     if not inst.defs or inst.targets or inst.predicate is not None or inst.tied or inst.implicit_defs or inst.implicit_uses:
         return False
     traits = table.traits(inst.opcode)
     if traits.effects or traits.memory or traits.move or inst.buffer is not None:
         return False
-    return all(unit in once for piece in (*inst.defs, *inst.uses) if isinstance(piece, Slice) for unit in piece.units)
+    made, read = sum(piece.count for piece in inst.defs), _read(inst)
+    if made >= len(read):
+        return False
+    last = lives.last_reads(block)
+    return sum(last.get(unit) == at for unit in read) > made and all(
+        unit in lives.once for piece in (*inst.defs, *inst.uses) if isinstance(piece, Slice) for unit in piece.units
+    )
