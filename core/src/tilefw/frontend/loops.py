@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from xdsl.dialects import scf
@@ -84,7 +84,8 @@ class LoopStatements(Calls):
         start, end, step, mirrored = self._bounds(node, head)
         assert isinstance(node.target, ast.Name)  # loop_head refuses any other
         name = node.target.id
-        carried = self._carried(node.body, {name})
+        assigned = assigned_names(node.body)
+        carried = self._carried(assigned, {name})
         block = Block(arg_types=[lowered(start.type), *[lowered(leaf.type) for leaf in carried.initial]])
         before = scope.snapshot()
         with b.inside(block):
@@ -107,7 +108,7 @@ class LoopStatements(Calls):
                 op.attributes[f"tile.{wish}"] = attribute
         b.insert(op)
         scope.restore(before)
-        self._after(node, carried, kept, list(op.results), {**assigned_names(node.body), name: node.lineno})
+        self._after(node, carried, kept, list(op.results), {**assigned, name: node.lineno})
         scope.locals.pop(name, None)
 
     def _bounds(self, node: ast.For, head: tl.range) -> tuple[RuntimeValue, RuntimeValue, RuntimeValue, bool]:
@@ -129,7 +130,8 @@ class LoopStatements(Calls):
         """One `scf.while`: the condition is built in its first region, the body in its second."""
         b, scope = self.frame.b, self.frame.scope
         before = scope.snapshot()
-        carried = self._carried([node.test, *node.body], set())
+        assigned = assigned_names([node.test, *node.body])
+        carried = self._carried(assigned, set())
         types = [lowered(leaf.type) for leaf in carried.initial]
         test, body = Block(arg_types=types), Block(arg_types=types)
         with b.inside(test):
@@ -155,7 +157,7 @@ class LoopStatements(Calls):
         op = scf.WhileOp(arguments, [value.type for value in arguments], Region(test), Region(body))
         b.insert(op)
         scope.restore(before)
-        self._after(node, carried, kept, list(op.results), assigned_names([node.test, *node.body]))
+        self._after(node, carried, kept, list(op.results), assigned)
 
     def _loop_condition(self, node: ast.While) -> RuntimeValue | None:
         """The condition as int1; None for a loop that never runs."""
@@ -174,9 +176,9 @@ class LoopStatements(Calls):
             )
         return None
 
-    def _carried(self, nodes: Sequence[ast.AST], ignored: set[str]) -> CarriedNames:
+    def _carried(self, assigned: Iterable[str], ignored: set[str]) -> CarriedNames:
         values = self.frame.scope.locals
-        names = [name for name in assigned_names(nodes) if name in values and name not in ignored]
+        names = [name for name in assigned if name in values and name not in ignored]
         return CarriedNames(names, values)
 
     def _enter(self, carried: CarriedNames, arguments: Sequence[SSAValue]) -> None:
