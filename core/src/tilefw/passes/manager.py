@@ -33,6 +33,7 @@ class PassManager:
 
     `dump(pass name, module)` is called after each pass, `timer(pass name, seconds)` too; `verify_each` verifies after
     every pass and names the one that broke the module, `verify_ends` before the first and after the last, where there are any.
+    `verified`: nothing has changed the module since others verified it, so that the first is left out.
     """
 
     passes: Sequence[ModulePass]
@@ -42,11 +43,12 @@ class PassManager:
     dump: Dump | None = None
     timer: Callable[[str, float], None] | None = None
     verify_ends: bool = True
+    verified: bool = False
     context: Context = field(default_factory=context)
 
     def run(self, module: ModuleOp) -> None:
         """Run them. Raises IRError when the module does not verify (TFW0402), or no longer does after a pass (TFW0403)."""
-        if self.verify_ends and self.passes:
+        if self.verify_ends and self.passes and not self.verified:
             verify(module)
         for index, item in enumerate(self.passes):
             self._run_one(index, item, module)

@@ -111,7 +111,9 @@ class Compilation:
             with self._guarded("pipeline", module):
                 passes = list(self.target.backend.pipeline(request))
             with self._guarded("a pass", module):
-                run_passes(module, passes, self.target.name, self.watch, levels if request.keep_levels else None)
+                run_passes(
+                    module, passes, self.target.name, self.watch, levels if request.keep_levels else None, verified=True
+                )
         return levels
 
     def finish(self, module: ModuleOp, request: CompileOptions, assemble: bool) -> CompiledArtifact:

@@ -25,9 +25,11 @@ class Watch:
 
 
 def run_passes(
-    module: ModuleOp, passes: Sequence[ModulePass], target: str, watch: Watch, levels: dict[str, str] | None = None
+    module: ModuleOp, passes: Sequence[ModulePass], target: str, watch: Watch, levels: dict[str, str] | None = None,
+    *, verified: bool = False,
 ) -> None:
     """Run `passes` on `module`, for the target of that name; `levels` gets the last text at each IR level.
+    `verified`: the module is as other passes left it.
 
     A module that a pass breaks (TFW0403) is a bug of the pass, and raises RuntimeError.
     """
@@ -41,7 +43,7 @@ def run_passes(
 
     manager = PassManager(
         list(passes), target, observers=observers(), dump=after if watch.dump or levels is not None else None,
-        timer=lambda name, seconds: watch.passes.append((name, seconds)),
+        timer=lambda name, seconds: watch.passes.append((name, seconds)), verified=verified,
     )
     try:
         manager.run(module)
