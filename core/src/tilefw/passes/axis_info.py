@@ -22,6 +22,7 @@ from tilefw.tile.dialect.combine_op import CombineOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.dialect.kernel_info import argument_attributes
 from tilefw.tile.dialect.structural_op import StructuralOp
+from tilefw.tile.nested_ops import nested_ops
 
 _ORDERS = frozenset({"lts", "les", "gts", "ges"})
 _ROUNDS = 4  # of a loop's fixed point; facts only ever weaken, so what has not settled by then is given up
@@ -33,7 +34,7 @@ class AxisInfoAnalysis:
     def __init__(self, module: ModuleOp | func.FuncOp, grid: tuple[int, int, int] = (2**31 - 1, 2**31 - 1, 2**31 - 1)) -> None:
         self.grid = grid
         self._facts: dict[SSAValue, AxisInfo] = {}
-        for function in module.walk():
+        for function in nested_ops(module):
             if not isinstance(function, func.FuncOp):
                 continue
             for index, argument in enumerate(function.body.block.args):

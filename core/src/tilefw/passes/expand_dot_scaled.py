@@ -35,6 +35,7 @@ from tilefw.passes.rewriting import erase, insert, place_before, replace
 from tilefw.tile import types
 from tilefw.tile.dialect import elementwise_op, ops
 from tilefw.tile.dialect.dot_scaled_op import DotScaledOp, ScaledOperand
+from tilefw.tile.nested_ops import nested_ops
 
 _F32_BIAS, _F32_MANTISSA = 127, 23
 _F64_BIAS, _F64_MANTISSA = 1023, 52
@@ -62,7 +63,7 @@ class ExpandDotScaledPass(ModulePass):
         return cls()
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for found in [inner for inner in op.walk() if isinstance(inner, DotScaledOp)]:
+        for found in [inner for inner in nested_ops(op) if isinstance(inner, DotScaledOp)]:
             if self.takes is None or not _kept(found, self.takes):
                 expand(found)
 

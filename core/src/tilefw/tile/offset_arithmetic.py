@@ -12,6 +12,7 @@ from tilefw.tile.dialect.copy_ops import CopyBlockOp, CopyOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.dialect.memory_ops import LoadOp, StoreOp
 from tilefw.tile.dialect.structural_op import StructuralOp
+from tilefw.tile.nested_ops import nested_ops
 
 _LINEAR = frozenset({"addi", "subi", "muli", "shl", "exts"})
 
@@ -21,7 +22,7 @@ def offset_arithmetic(root: Operation) -> set[Operation]:
     found: set[Operation] = set()
     seen: set[SSAValue] = set()
     pending: list[SSAValue] = []
-    for op in root.walk():
+    for op in nested_ops(root):
         if isinstance(op, ops.AddPtrOp):
             pending.append(op.offset)
         elif isinstance(op, LoadOp | StoreOp | AtomicOp | CopyOp) and op.offsets is not None:

@@ -17,6 +17,7 @@ from tilefw.simt.layout.shared import SharedLayout
 from tilefw.simt.lower import shared_access
 from tilefw.tile.dialect.copy_ops import CopyBlockOp, CopyOp
 from tilefw.tile.dialect.shared_ops import AllocSharedOp, LoadSharedOp, SlotOp, StoreSharedOp
+from tilefw.tile.nested_ops import nested_ops
 from tilefw.tile.text.source_location import place_of
 
 
@@ -32,7 +33,7 @@ class _Use:
 def shared_layouts(function: FuncOp, assignment: Assignment, machine: LaneMachine) -> dict[SSAValue, SharedLayout]:
     """By the result of each `tile.alloc_shared`. Raises UnsupportedError as `buffer_of` does."""
     uses: dict[SSAValue, _Use] = {}
-    for op in function.walk():
+    for op in nested_ops(function):
         if isinstance(op, AllocSharedOp):
             uses[op.results[0]] = _Use()
         elif isinstance(op, LoadSharedOp):

@@ -28,6 +28,7 @@ from tilefw.tile import types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.combine_op import ReduceOp
 from tilefw.tile.dialect.dot_op import DotOp
+from tilefw.tile.nested_ops import nested_ops
 from tilefw.tile.text.source_location import place_of
 
 _BLOCK_WEIGHT = 4
@@ -46,7 +47,7 @@ class Encodings:
         self._encodings: dict[SSAValue, LinearLayout] = {}
         self._open: set[SSAValue] = set()
         self._skipped = False
-        found = [op for op in function.walk() if isinstance(op, DotOp)]
+        found = [op for op in nested_ops(function) if isinstance(op, DotOp)]
         results = {classes.root(op.results[0]) for op in found}
         operands = {classes.root(op.a) for op in found}
         for op in found:

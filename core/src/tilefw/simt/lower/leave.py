@@ -13,6 +13,7 @@ from tilefw.simt.assign.assignment import Assignment
 from tilefw.simt.description import LaneMachine
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.atomic_ops import AtomicOp
+from tilefw.tile.nested_ops import nested_ops
 
 # What waves do together, or for one another; barriers do not wait for waves that are gone.
 _TOGETHER = (lane.AllocOp, lane.AtomicOp, lane.CopyAsyncOp, lane.FragmentLoadOp)
@@ -26,7 +27,7 @@ def spare_threads(function: FuncOp, assignment: Assignment, machine: LaneMachine
         return 0
     waves = spare = machine.threads - machine.lanes
     stores = False
-    for op in function.walk():
+    for op in nested_ops(function):
         if isinstance(op, AtomicOp):
             return 0
         if isinstance(op, ops.StoreOp | ops.StoreBlockOp):
@@ -37,4 +38,4 @@ def spare_threads(function: FuncOp, assignment: Assignment, machine: LaneMachine
 
 def works_together(lowered: FuncOp) -> bool:
     """Whether waves of a lowered function exchange anything."""
-    return any(isinstance(op, _TOGETHER) for op in lowered.walk())
+    return any(isinstance(op, _TOGETHER) for op in nested_ops(lowered))

@@ -19,6 +19,7 @@ from tilefw.simt.select.matrix import is_zero, sums_together
 from tilefw.simt.select.values import Values
 from tilefw.tile import types
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.nested_ops import nested_ops
 
 Select = Callable[[Operation], None]
 
@@ -48,7 +49,7 @@ class ControlSelection:
     def capture(self, op: Operation) -> dict[SSAValue, None]:
         """Select what the regions of `op` use from outside, so that it stands before them; these values."""
         vectors = self.values.vectors
-        wanted = dict.fromkeys(v for inner in op.walk() if inner is not op for v in inner.operands if v in vectors)
+        wanted = dict.fromkeys(v for inner in nested_ops(op)[1:] for v in inner.operands if v in vectors)
         for value in wanted:
             self.values.force(value)
         return wanted

@@ -9,6 +9,7 @@ from xdsl.dialects.scf import ForOp, WhileOp
 from xdsl.ir import Block, Operation
 
 from tilefw.simt import lane
+from tilefw.tile.nested_ops import nested_ops
 
 
 def early_loads(block: Block) -> frozenset[Operation]:
@@ -27,7 +28,7 @@ def _walk(block: Block, written: bool, found: set[Operation]) -> bool:
         elif _writes(op):
             written = True
         elif op.regions:
-            around = isinstance(op, ForOp | WhileOp) and any(_writes(inner) for inner in op.walk())
+            around = isinstance(op, ForOp | WhileOp) and any(_writes(inner) for inner in nested_ops(op))
             ends = [_walk(inner, written or around, found) for region in op.regions for inner in region.blocks]
             written = written or any(ends)
     return written

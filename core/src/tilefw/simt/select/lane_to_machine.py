@@ -37,6 +37,7 @@ from tilefw.simt.select.values import Values
 from tilefw.simt.shared_memory.placement import shared_memory
 from tilefw.tile import types
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.nested_ops import nested_ops
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def select(function: FuncOp, chip: LaneChip, target: str) -> Function:
     attributes = FunctionAttributes(
         workgroup=(chip.lanes * waves, 1, 1), parameters=parameters(function, chip.pointer_bits),
         shared_bytes=shared.bytes, shared_align=shared.align, remarks=remarks_of(function),
-        acquires=any(isinstance(op, lane.AtomicOp) and op.acquires for op in function.walk()),
+        acquires=any(isinstance(op, lane.AtomicOp) and op.acquires for op in nested_ops(function)),
     )
     machine = Function(function.sym_name.data, target, attributes)
     selector = Selector(machine, chip)

@@ -10,6 +10,7 @@ from tilefw.api.dtypes import dtype
 from tilefw.api.integers import round_up
 from tilefw.simt import lane
 from tilefw.tile import types
+from tilefw.tile.nested_ops import nested_ops
 
 
 def parameters(function: FuncOp, pointer_bits: int) -> tuple[Parameter, ...]:
@@ -40,7 +41,7 @@ def parameters(function: FuncOp, pointer_bits: int) -> tuple[Parameter, ...]:
 def _written_arguments(function: FuncOp) -> set[int] | None:
     """The arguments that stores and atomics go through; None when one's argument is unknown."""
     found: set[int] = set()
-    for op in function.walk():
+    for op in nested_ops(function):
         if isinstance(op, lane.StoreOp | lane.AtomicOp):
             if op.buffer < 0:
                 return None

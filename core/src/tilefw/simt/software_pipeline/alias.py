@@ -15,6 +15,7 @@ from tilefw.passes.cse import may_write
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.atomic_ops import AtomicOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.nested_ops import nested_ops
 
 _KEEPS_POINTER = (ops.AddPtrOp, ops.SplatOp, ops.BroadcastOp, ops.ExpandDimsOp, ops.ReshapeOp, ops.TransOp)
 
@@ -26,7 +27,7 @@ class LoopWrites:
         self._disjoint = disjoint
         self._written: set[SSAValue] = set()
         self._anything = False
-        for op in loop.body.walk():
+        for op in nested_ops(loop):
             if not op.regions and may_write(op):
                 self._add(op)
 

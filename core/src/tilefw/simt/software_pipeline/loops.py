@@ -42,6 +42,7 @@ from tilefw.simt.software_pipeline.plan import STAGES, Plan, PrefetchStorage, ca
 from tilefw.simt.software_pipeline.prefetch import AsyncCopies, LoadedRegisters, PrefetchedLoads, StagedStores, next_slot
 from tilefw.tile import types
 from tilefw.tile.dialect.shared_ops import WaitOp
+from tilefw.tile.nested_ops import nested_ops
 
 _KINDS: dict[PrefetchStorage, type[PrefetchedLoads]] = {
     PrefetchStorage.COPIES: AsyncCopies, PrefetchStorage.STORES: StagedStores, PrefetchStorage.REGISTERS: LoadedRegisters
@@ -80,7 +81,7 @@ class PipelineLoops(ModulePass):
             self._function(function)
 
     def _function(self, function: FuncOp) -> None:
-        loops = [op for op in function.walk() if isinstance(op, ForOp) and candidates(op)]
+        loops = [op for op in nested_ops(function) if isinstance(op, ForOp) and candidates(op)]
         if not loops:
             return
         accesses = Accesses(self.machine, LaneFacts(function, self.machine))

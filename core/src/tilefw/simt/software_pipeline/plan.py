@@ -19,6 +19,7 @@ from tilefw.simt.software_pipeline.invariants_to_shared import bytes_wanted
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.dot_op import DotOp
+from tilefw.tile.nested_ops import nested_ops
 
 STAGES = "tile.num_stages"  # the author's wish for one loop, `tl.range(…, num_stages=n)`
 # What a loop's carried tiles may take of a lane's registers where loads wait there too: narrow loads need an address an element.
@@ -89,7 +90,7 @@ def stages_of(loop: ForOp, default: int) -> int:
 def candidates(loop: ForOp) -> list[Load]:
     """The loads of an innermost loop that are worth issuing early: what dots read or, without any, what a marked loop reads."""
     body = loop.body.block
-    if not types.is_int(loop.lb.type) or any(isinstance(op, ForOp | WhileOp) for op in body.walk()):
+    if not types.is_int(loop.lb.type) or any(isinstance(op, ForOp | WhileOp) for op in nested_ops(loop)[1:]):
         return []
     dots = [op for op in body.ops if isinstance(op, DotOp)]
     if not dots and STAGES not in loop.attributes:

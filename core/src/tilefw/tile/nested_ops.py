@@ -1,0 +1,25 @@
+"""All ops inside an op as one list: passes look through whole functions for a few ops, again and again."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation
+
+
+def nested_ops(root: Operation) -> list[Operation]:
+    """`root` and the ops below it in the order of the text. What xDSL's `walk` gives, without three generators for each op."""
+    found: list[Operation] = []
+    _add(root, found)
+    return found
+
+
+def _add(op: Operation, found: list[Operation]) -> None:
+    found.append(op)
+    for region in op.regions:
+        for block in region.blocks:
+            inner = block.first_op
+            while inner is not None:
+                if inner.regions:
+                    _add(inner, found)
+                else:
+                    found.append(inner)
+                inner = inner.next_op
