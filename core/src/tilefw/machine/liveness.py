@@ -25,9 +25,8 @@ def written_once(function: Function) -> frozenset[Unit]:
     for inst in function.insts():
         for piece in inst.writes():
             if not piece.reg.physical:
-                written = set(piece.units)
-                again |= written & found
-                found |= written
+                for unit in piece.units:
+                    (again if unit in found else found).add(unit)
     return frozenset(found - again)
 
 
@@ -78,9 +77,16 @@ def _summaries(function: Function, once: Collection[Unit]) -> tuple[list[set[Uni
         read: set[Unit] = set()
         written: set[Unit] = set()
         for inst in block.insts:
-            its, killed = effects(inst, once)
-            read |= its - written
-            written |= killed
+            guarded = inst.predicate is not None
+            for piece in (*inst.uses, *inst.implicit_uses, inst.predicate):
+                if isinstance(piece, Slice):
+                    read.update([unit for unit in piece.units if unit not in written])
+            for piece in (*inst.defs, *inst.implicit_defs):
+                for unit in piece.units:
+                    if not guarded or unit in once:
+                        written.add(unit)
+                    elif unit not in written:  # what was there may be there still
+                        read.add(unit)
         uses.append(read)
         defs.append(written)
     return uses, defs

@@ -57,7 +57,8 @@ def _code(isa: InstructionSet, function: Function, files: dict[str, int]) -> Ite
                     files[here[0]] = len(files) + 1
                     yield f"\t.file {files[here[0]]} {_quoted(here[0])}"
                 yield f"\t.loc {files[here[0]]} {here[1]} {here[2]}"
-            yield "\t" + printer.text(_with_own_label(instruction(isa, inst), name))
+            made = instruction(isa, inst)
+            yield "\t" + printer.text(_with_own_labels(made, name) if inst.targets else made)
     yield from (f".L{name}_end:", f"\t.size {name}, .L{name}_end-{name}")
 
 
@@ -65,10 +66,8 @@ def _label(function: str, block: str) -> str:
     return f".L{function}_{block}"
 
 
-def _with_own_label(inst: MCInst, function: str) -> MCInst:
-    """The instruction with the label of its branch as the file has it: labels of functions are their own."""
-    if not any(isinstance(operand, BranchTarget) for operand in inst.operands):
-        return inst
+def _with_own_labels(inst: MCInst, function: str) -> MCInst:
+    """A branch with its label as the file has it: labels of functions are their own."""
     named = [BranchTarget(0, _label(function, o.label)) if isinstance(o, BranchTarget) else o for o in inst.operands]
     return replace(inst, operands=tuple(named))
 

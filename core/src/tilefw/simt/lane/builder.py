@@ -64,8 +64,9 @@ class LaneBuilder(Promising):
     def numbered(self, key: object, make: Callable[[], Operation]) -> SSAValue:
         """The result of the pure op that `make` makes, or of the one that `key` made before it in this region or one around it."""
         for scope in reversed(self.scopes):
-            if key in scope:
-                return scope[key]
+            found = scope.get(key)
+            if found is not None:
+                return found
         op = make()
         op.location = self.location  # type: ignore[assignment]
         depth = self._depth(op)
@@ -78,7 +79,7 @@ class LaneBuilder(Promising):
     def _depth(self, op: Operation) -> int:
         """How many regions deep a pure op must stand: out of every loop that defines none of its operands."""
         depth = len(self._outer)
-        if types.shape_of(op.results[0].type) not in ((), (1,)):
+        if not depth or not self._outer[-1][1] or types.shape_of(op.results[0].type) not in ((), (1,)):
             return depth
         defined = {v.owner if isinstance(v.owner, Block) else v.owner.parent for v in op.operands}
         while depth and self._outer[depth - 1][1]:

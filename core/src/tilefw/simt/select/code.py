@@ -280,8 +280,8 @@ class Code(Promising):
             return first.reg.slice(first.first, width)
         key = ("tuple", cls, *elements)
         for scope in reversed(self.scopes):
-            if key in scope:
-                return scope[key]
+            if (found := scope.get(key)) is not None:
+                return found
         together = self.function.register(cls, width, align)
         at = 0
         for element, count in zip(elements, widths, strict=True):
@@ -299,8 +299,8 @@ class Code(Promising):
         leaves them apart, and the pass `tie-operands` brings them together."""
         key = (opcode, uses, tuple(extra.items()))
         for scope in reversed(self.scopes):
-            if key in scope:
-                return scope[key]
+            if (found := scope.get(key)) is not None:
+                return found
         defs = tuple(self.new_register(form) for form in forms)
         inst = self._makers[defs[0]] = Inst(opcode, defs, uses, place=self.place, **extra)
         self._append(inst)

@@ -84,9 +84,9 @@ def _verify_op(op: Operation, visible: set[SSAValue]) -> None:
         if from_signal_handler(error):
             raise
         raise IRError(_reason(error, op), "TFW0402", place_of(op)) from None
-    for index, operand in enumerate(op.operands):
-        if operand not in visible:
-            raise IRError(f"operand {index} of {op.name} is used before or outside where it is defined", "TFW0402", place_of(op))
+    if not visible.issuperset(op._operands):
+        index = next(index for index, operand in enumerate(op.operands) if operand not in visible)
+        raise IRError(f"operand {index} of {op.name} is used before or outside where it is defined", "TFW0402", place_of(op))
     for region in op.regions:
         _verify_region(region, visible)
 
