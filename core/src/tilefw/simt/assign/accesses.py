@@ -40,6 +40,8 @@ class Accesses:
         self.machine = machine
         self.facts = facts
         self._coalesced: dict[Operation, LinearLayout] = {}
+        self._widths: dict[tuple[Operation, int, int | None], int] = {}
+        self._limited: dict[Operation, int | None] = {}
 
     def coalesced(self, op: AccessOp) -> LinearLayout:
         """The layout that the access alone would choose."""
@@ -60,7 +62,7 @@ class Accesses:
     def better(self, op: AccessOp, encoding: LinearLayout) -> LinearLayout:
         """The encoding of the accessed value, unless the coalesced layout makes the access cheaper."""
         own = self.coalesced(op)
-        return own if self.cost(op, own) < self.cost(op, encoding) else encoding
+        return own if own != encoding and self.cost(op, own) < self.cost(op, encoding) else encoding
 
     def blocked(self, shape: tuple[int, ...], order: Sequence[int], width: int) -> LinearLayout:
         """`width` elements a lane, but no more than give every thread some."""
@@ -84,6 +86,12 @@ class Accesses:
 
     def width(self, op: AccessOp, dim: int, limited: int | None = None) -> int:
         """How many elements along `dim` one aligned access can take, masked alike but for the bound of a dim that is `limited`."""
+        found = self._widths.get((op, dim, limited))
+        if found is None:
+            found = self._widths[op, dim, limited] = self._width(op, dim, limited)
+        return found
+
+    def _width(self, op: AccessOp, dim: int, limited: int | None) -> int:
         chip = self.machine.chip
         if isinstance(op, BlockAccess):
             return _block_width(op, dim, self.facts, chip, dim == limited)
@@ -93,6 +101,11 @@ class Accesses:
 
     def limited(self, op: AccessOp) -> int | None:
         """The dim of a block whose bound the chip's accesses check for each element, however many they take; None for none."""
+        if op not in self._limited:
+            self._limited[op] = self._limited_dim(op)
+        return self._limited[op]
+
+    def _limited_dim(self, op: AccessOp) -> int | None:
         chip = self.machine.chip
         if not (chip.bounded and chip.bound_bytes) or not isinstance(op, ops.LoadBlockOp | ops.StoreBlockOp):
             return None
