@@ -46,7 +46,7 @@ def _erase_in(block: Block) -> bool:
             shrunk |= erase_dead(op)
         if is_dead(op):
             erase(op)
-        elif isinstance(op, scf.ForOp):
+        elif op.regions and isinstance(op, scf.ForOp):
             shrunk |= _drop_unread_carried(op)
         op = previous
     return shrunk
@@ -60,7 +60,7 @@ def is_dead(op: Operation) -> bool:
         return False
     if isinstance(op, LoadOp | LoadBlockOp):
         return not op.volatile
-    if isinstance(op, scf.WhileOp):  # it may never end, and that must stay visible to the budget of an executor
+    if op.regions and isinstance(op, scf.WhileOp):  # it may never end, and that must stay visible to the budget of an executor
         return False
     return is_side_effect_free(op)
 

@@ -91,8 +91,8 @@ def ir_type(dtype: DType) -> Attribute:
 def dtype_of(type: Attribute) -> DType:
     """The element type of a scalar, tile or vector type; integers come back signed. Raises TypeError for other types."""
     element = element_of(type)
-    if isinstance(element, IntegerType):
-        found = _INT_DTYPES.get(element.width.data)
+    if element.__class__ is IntegerType:
+        found = _INT_DTYPES.get(element.width.data)  # type: ignore[attr-defined]
     else:
         found = _FLOAT_DTYPES.get(element.__class__)
     if found is None:
@@ -129,10 +129,10 @@ def rank_of(type: Attribute) -> int:
 
 def with_element(type: Attribute, element: Attribute) -> Attribute:
     """`type` with its elements replaced: the same container (tile with its layout, vector) or scalar."""
-    if isinstance(type, TensorType):
-        return _tensor_with(type, element)
-    if isinstance(type, VectorType):
-        return _vector_with(type, element)
+    if type.__class__ is TensorType:
+        return _tensor_with(type, element)  # type: ignore[arg-type]
+    if type.__class__ is VectorType:
+        return _vector_with(type, element)  # type: ignore[arg-type]
     return element
 
 
@@ -154,7 +154,7 @@ def is_int(type: Attribute) -> bool:
 def is_bool(type: Attribute) -> bool:
     """Whether elements are i1."""
     element = element_of(type)
-    return isinstance(element, IntegerType) and element.width.data == 1
+    return element.__class__ is IntegerType and element.width.data == 1  # type: ignore[attr-defined]
 
 
 def is_float(type: Attribute) -> bool:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.func import FuncOp
-from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
+from xdsl.dialects.scf import ForOp, IfOp, WhileOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilefw.simt.assign.accesses import Accesses, AccessOp
@@ -47,6 +47,7 @@ from tilefw.tile.dialect.shared_ops import StoreSharedOp
 Conversion = tuple[LinearLayout, LinearLayout]
 
 _CHEAP_NODES = 16  # ops between a carried value's rounds that it may cost to carry it in one more layout
+_CONTROL = frozenset({ForOp, IfOp, WhileOp})  # by class: `isinstance` of xDSL's is slow, and this is asked of every op
 _CHEAP = (ops.ConstantOp, ops.SplatOp, ops.IotaOp, ops.ExpandDimsOp, ops.BroadcastOp, ops.TransOp, ops.AddPtrOp)
 
 
@@ -88,8 +89,8 @@ class Assignment:
             self._demand_op(op)
 
     def _demand_op(self, op: Operation) -> None:
-        if isinstance(op, ForOp | IfOp | WhileOp):
-            self._control(op)
+        if op.__class__ in _CONTROL:
+            self._control(op)  # type: ignore[arg-type]
         elif isinstance(op, ops.StoreOp | ops.StoreBlockOp):
             if types.is_tile(op.value.type):
                 self._access(op, self._store_layout(op))
@@ -102,7 +103,7 @@ class Assignment:
         elif isinstance(op, StoreSharedOp):
             self.layouts[op] = staged_layout(op, self.accesses, self.dots) or self.encodings.of(op.value)
             self._want(op.value, self.layouts[op])
-        elif op.results and not isinstance(op, YieldOp | ConditionOp):
+        elif op.results:
             self._result(op)
 
     def _access(self, op: AccessOp, layout: LinearLayout) -> None:

@@ -20,12 +20,13 @@ from tilefw.machine.inst import NoWrap
 
 NO_WRAP = "no_wrap"
 _PROVEN = StringAttr("proven")
+_EXACT = UnitAttr()
 
 
 def promise(op: Operation, promised: NoWrap) -> None:
     """Note on an op what is promised of its integers."""
     if promised and op.attributes.get(NO_WRAP) != _PROVEN:
-        op.attributes[NO_WRAP] = _PROVEN if promised == "proven" else UnitAttr()
+        op.attributes[NO_WRAP] = _PROVEN if promised == "proven" else _EXACT
 
 
 def promise_of(op: Operation) -> NoWrap:

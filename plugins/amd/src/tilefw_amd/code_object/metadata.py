@@ -148,7 +148,7 @@ def _item(key: str, value: Any, indent: str) -> Iterator[str]:
 
 
 def _is_flat(value: Any) -> bool:
-    return not value or not isinstance(value, Mapping | list)
+    return isinstance(value, str | int) or not value or not isinstance(value, Mapping | list)
 
 
 # Words that are themselves in YAML without quotes, but for those that stand for something else there.
@@ -161,6 +161,8 @@ def _scalar(value: Any) -> str:
         return value
     if type(value) is int:
         return str(value)
+    if type(value) is bool:
+        return "true" if value else "false"
     style = '"' if isinstance(value, str) else None
     text = yaml.safe_dump(value, default_style=style, default_flow_style=True, width=float("inf"))
     return text.removesuffix("...\n").rstrip("\n")
