@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tilefw.machine.check_waits import Begun, Seen, check_waits
     from tilefw.machine.function_op import FuncOp as FunctionOp
     from tilefw.machine.function_pass import FunctionPass
+    from tilefw.machine.live_peak import live_peak
     from tilefw.machine.schedule import ScheduleInstructions, Steps, schedule
     from tilefw.machine.sink import SinkIntoLoops
     from tilefw.machine.ties import TieOperands, tie_operands
@@ -36,8 +37,8 @@ __all__ = [
     "Seen", "Share", "SinkIntoLoops", "Slice", "SpillModel", "SpillSlotClass", "Steps", "TieOperands", "WaitModel",
     "WaitStateModel",
     "allocate", "assign_registers", "check_allocation", "check_wait_states", "check_waits", "drop_identities", "entry_of",
-    "fill_wait_states", "from_dict", "insert_waits", "parse_function", "parse_functions", "print_function", "print_inst",
-    "schedule", "snapshot", "tie_operands",
+    "fill_wait_states", "from_dict", "insert_waits", "live_peak", "parse_function", "parse_functions", "print_function",
+    "print_inst", "schedule", "snapshot", "tie_operands",
 ]
 
 _PASSES = {
@@ -46,6 +47,7 @@ _PASSES = {
     **dict.fromkeys(("Begun", "Seen", "check_waits"), "tilefw.machine.check_waits"),
     **dict.fromkeys(("ScheduleInstructions", "Steps", "schedule"), "tilefw.machine.schedule"),
     "SinkIntoLoops": "tilefw.machine.sink",
+    "live_peak": "tilefw.machine.live_peak",
     **dict.fromkeys(("TieOperands", "tie_operands"), "tilefw.machine.ties"),
     **dict.fromkeys(("FillWaitStates", "Profile", "Share", "WaitStateModel", "fill_wait_states"), "tilefw.machine.wait_states"),
     **dict.fromkeys(("Concern", "Event", "InsertWaits", "WaitModel", "insert_waits"), "tilefw.machine.waits"),

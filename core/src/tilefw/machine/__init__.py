@@ -12,6 +12,7 @@ The basis of all passes:
     flow          control between blocks; `forward_analysis` finds what holds at the entry of each
     liveness      what is live at the edges of blocks, as sets that are easy to read: for checkers and for loops
     subregisters  the same for passes that ask often: registers divided where operands divide them, numbered
+    live_peak     the most registers that a function holds at once, of all classes together
 
 The passes, in the order in which a chip whose code is final runs them; any of them can be left out. `tilefw passes`
 lists those of a target, `tilefw opt --target` runs one on text.

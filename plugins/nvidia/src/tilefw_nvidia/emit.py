@@ -10,16 +10,21 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
 from tilefw.api.errors import PluginError
-from tilefw.api.machine import Function, Inst, Operand, Slice, entry_of
+from tilefw.api.integers import ceil_div
+from tilefw.api.machine import Function, Inst, Operand, Slice, entry_of, live_peak
 from tilefw_nvidia.chips import Chip
 from tilefw_nvidia.chips.chip import Version
 from tilefw_nvidia.chips.occupancy import occupancy
 from tilefw_nvidia.isa.meaning.fragments import OPERAND_COUNTS
 from tilefw_nvidia.isa.set import instruction_set
-from tilefw_nvidia.select.lanes import SHARED
+from tilefw_nvidia.select.lanes import SHARED, TABLE
 
 _CLASSES = {"p": ".pred", "rs": ".b16", "r": ".b32", "rd": ".b64"}
 _REGISTERS = 255  # of a thread, beyond which ptxas never goes (CUDA C++ Programming Guide, "Technical Specifications")
+# Registers of 32 bits that a value takes. ptxas reorders: of the most that are live in the order as written its code needs five
+# sixths at least, where that is many (ptxas 12.9 on the kernels of bench/works.py, of those that do not spill).
+_SIZES = {"rs": 1, "r": 1, "rd": 2}
+_MANY = 160  # registers of a thread, up to which ptxas was not seen to spill for the sake of more workgroups
 _PARAMETER = {"pointer": ".u64", 1: ".u8", 2: ".u16", 4: ".u32", 8: ".u64"}
 
 
@@ -32,11 +37,11 @@ def emit(functions: Sequence[Function], chip: Chip, maxnreg: int | None) -> str:
         maxnreg = min(maxnreg or _REGISTERS, chip.registers_per_thread)
     static = most <= chip.static_shared_bytes
     bodies = [
-        _entry(function, files, maxnreg, static, None if static or maxnreg else _together(function, chip)) for function in functions
+        _entry(function, files, maxnreg, static, None if maxnreg else _together(function, chip, static)) for function in functions
     ]
     version = lowest_version({inst.opcode for function in functions for inst in function.insts()}, chip)
     lines = [f".version {version[0]}.{version[1]}", f".target {chip.name}", ".address_size 64", ""]
-    if most > chip.static_shared_bytes:
+    if not static:
         lines += [f".extern .shared .align {max(f.attributes.shared_align for f in functions)} .b8 {SHARED}[];", ""]
     lines += [line for body in bodies for line in body]
     lines += [f'.file {index} "{_escape(name)}"' for name, index in files.items()]
@@ -61,11 +66,21 @@ def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def _together(function: Function, chip: Chip) -> int:
-    """How many workgroups of a kernel a processor holds by their threads and shared memory. ptxas does not see what is dynamic: it
-    spills for the sake of more of them."""
+def _together(function: Function, chip: Chip, static: bool) -> int | None:
+    """How many workgroups of a kernel a processor is to hold, where ptxas must be told; None where it finds out.
+
+    Of dynamic shared memory it does not see how much it is, and where all is static it may aim at one more than the registers
+    are enough for, in any order of the instructions: either way it spills for the sake of more workgroups.
+    """
     threads, shared = math.prod(entry_of(function).workgroup), function.attributes.shared_bytes
-    return max(1, int(occupancy(chip, threads, 0, shared) * chip.threads_per_processor / threads))
+    peak = min(chip.registers_per_thread, live_peak(function, TABLE, _SIZES))
+    least = ceil_div(5 * peak, 6)
+    room, held, most = (_workgroups(chip, threads, registers, shared) for registers in (0, peak, least))
+    return held if not static or (least > _MANY and held == most < room) else None
+
+
+def _workgroups(chip: Chip, threads: int, registers: int, shared: int) -> int:
+    return max(1, int(occupancy(chip, threads, registers, shared) * chip.threads_per_processor / threads))
 
 
 def _entry(

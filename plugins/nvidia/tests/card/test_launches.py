@@ -46,9 +46,10 @@ def test_shared_memory_beyond_what_is_static_is_asked_for_once(standin: CudaStan
 
     tile = ["--param", "block_m=128", "--param", "block_n=128", "--param", "num_stages=4"]
     assert main(["run", "matmul", *tile, "--target", TARGET, "--executor", "hw"]) == 0
-    (asked,) = [args[1:] for name, args in standin.calls if name == "cuFuncSetAttribute"]
+    asked, preferred = [args[1:] for name, args in standin.calls if name == "cuFuncSetAttribute"]
     (launched,) = [args[7] for name, args in standin.calls if name == "cuLaunchKernel"]
     assert asked == (8, launched) and launched > 48 << 10
+    assert preferred == (9, 100)  # as much of the cache as can be, for several workgroups
 
 
 def test_arrays_of_the_host_are_copied_in_and_back_and_given_back(standin: CudaStandIn) -> None:

@@ -175,6 +175,7 @@ class CudaDriver(Driver):
         data = ctypes.create_string_buffer(arguments, max(1, len(arguments)))
         if shared > self._shared.get(function, _ALWAYS_SHARED):
             self._launched("cuFuncSetAttribute", function, cuda.MAX_DYNAMIC_SHARED, shared)
+            self._launched("cuFuncSetAttribute", function, cuda.PREFERRED_SHARED, cuda.ALL_SHARED)
             self._shared[function] = shared
 
         def go() -> None:

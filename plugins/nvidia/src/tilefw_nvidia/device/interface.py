@@ -17,6 +17,8 @@ CAPABILITY_MAJOR, CAPABILITY_MINOR = 75, 76  # CUdevice_attribute
 MEMORY_TYPE, DEVICE_ORDINAL = 2, 9  # CUpointer_attribute
 DEVICE_MEMORY, UNIFIED_MEMORY = 2, 4  # CUmemorytype
 MAX_DYNAMIC_SHARED = 8  # CUfunction_attribute: bytes beyond 48 KiB must be asked for
+# CUfunction_attribute: the percentage of a processor's L1 cache that should be shared memory; else the driver chooses
+PREFERRED_SHARED, ALL_SHARED = 9, 100
 STREAM_NON_BLOCKING = 1  # it does not wait for the default stream
 ERROR_LOG, ERROR_LOG_BYTES = 5, 6  # CUjit_option
 

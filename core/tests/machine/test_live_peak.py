@@ -1,0 +1,39 @@
+"""The most registers that a function holds at once: over all its classes, each counted as what it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from tilefw.machine.live_peak import live_peak
+from tilefw.machine.table import EFFECT, JUMP, PURE, RegisterClass, from_dict
+from tilefw.machine.text import parse_function
+
+TABLE = from_dict(
+    "toy", {"set": PURE, "add": PURE, "br": EFFECT, "ret": JUMP}, [RegisterClass("r", 32), RegisterClass("d", 64)]
+)
+TEXT = """func @f target "toy"
+  regs r: 0-2
+  regs d: 3
+entry:
+  %0 = set 1
+  %3 = set 1
+  %1 = add %0, %3
+loop:
+  %2 = set 1
+  %1 = add %1, %2
+  br %1 {targets=loop}
+end:
+  %0 = add %1, 1
+  ret
+"""
+
+
+@pytest.mark.parametrize(
+    ("sizes", "peak"),
+    [({"r": 1, "d": 2}, 3), ({"r": 1}, 2), ({"r": 2, "d": 1}, 4), ({"d": 1}, 1), ({}, 0)],
+    ids=["both", "one class", "the loop is the most", "the other class", "nothing counts"],
+)
+def test_what_is_live_at_once_is_counted_at_its_most(sizes: Mapping[str, int], peak: int) -> None:
+    assert live_peak(parse_function(TEXT), TABLE, sizes) == peak
