@@ -32,8 +32,8 @@ end:
 
 @pytest.mark.parametrize(
     ("sizes", "peak"),
-    [({"r": 1, "d": 2}, 3), ({"r": 1}, 2), ({"r": 2, "d": 1}, 4), ({"d": 1}, 1), ({}, 0)],
+    [({"r": 1, "d": 2}, (3, 0)), ({"r": 1}, (2, 1)), ({"r": 2, "d": 1}, (4, 2)), ({"d": 1}, (1, 0)), ({}, (0, 0))],
     ids=["both", "one class", "the loop is the most", "the other class", "nothing counts"],
 )
-def test_what_is_live_at_once_is_counted_at_its_most(sizes: Mapping[str, int], peak: int) -> None:
+def test_what_is_live_at_once_is_counted_at_its_most(sizes: Mapping[str, int], peak: tuple[int, int]) -> None:
     assert live_peak(parse_function(TEXT), TABLE, sizes) == peak

@@ -53,7 +53,7 @@ _STORE, _READ = ["store_shared"], ["load_shared"]
         ([*_LOADS, *(_STORE + _READ) * 2, *_DOT], CROWDED),
         ([*_LOADS, *_STORE * 2, *_READ * 2, *_DOT], CROWDED | {"processor_threads": 1024}),  # so many have room
         ([*_LOADS, *_STORE * 2, *_READ * 2, *_DOT], CROWDED | {"processor_registers": 1 << 17}),
-        ([*_LOADS, *_DOT], {"machine": COPYING}),
+        ([*_LOADS, *_STORE * 2, *_READ * 2, *_DOT], {"machine": COPYING}),
         ([*_LOADS, *_DOT], {"machine": PLAIN}),  # no shared memory
         ([*_LOADS, *_DOT], {"shared_bytes": 4096}),  # too little
         ([*_LOADS, *_STORE, *_READ, *_DOT], {"inside": "%c = tile.negf %a : tensor<64x32xf16>", "factors": "%c, %b"}),

@@ -8,14 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import accumulate
+from typing import NamedTuple
 
 from tilefw.machine.inst import Function
 from tilefw.machine.live_ranges import LiveRanges
 from tilefw.machine.table import InstructionTable
 
 
-def live_peak(function: Function, table: InstructionTable, sizes: Mapping[str, int]) -> int:
-    """The most that virtual registers take at once. `sizes`: by class what one register takes, 0 where it is not said."""
+class LivePeak(NamedTuple):
+    """`most` are live at once; `least` at any place in the same block: no other order of the block needs fewer."""
+
+    most: int
+    least: int
+
+
+def live_peak(function: Function, table: InstructionTable, sizes: Mapping[str, int]) -> LivePeak:
+    """Counts what virtual registers take. `sizes`: by class what one register takes, 0 where it is not said."""
     ranges = LiveRanges(function, table)
     changes = [0] * (2 * ranges.starts[-1] + 3)
     for reg, parts in ranges.parts.items():
@@ -24,4 +32,6 @@ def live_peak(function: Function, table: InstructionTable, sizes: Mapping[str, i
             for start, end in part.segments:
                 changes[start] += size * part.width
                 changes[end] -= size * part.width
-    return max(accumulate(changes))
+    live = list(accumulate(changes))
+    blocks = [live[2 * start : 2 * end] for start, end in zip(ranges.starts, ranges.starts[1:], strict=False) if start < end]
+    return max((LivePeak(max(block), min(block)) for block in blocks), default=LivePeak(0, 0))

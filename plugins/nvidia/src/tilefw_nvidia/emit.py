@@ -21,8 +21,8 @@ from tilefw_nvidia.select.lanes import SHARED, TABLE
 
 _CLASSES = {"p": ".pred", "rs": ".b16", "r": ".b32", "rd": ".b64"}
 _REGISTERS = 255  # of a thread, beyond which ptxas never goes (CUDA C++ Programming Guide, "Technical Specifications")
-# Registers of 32 bits that a value takes. ptxas reorders: of the most that are live in the order as written its code needs five
-# sixths at least, where that is many (ptxas 12.9 on the kernels of bench/works.py, of those that do not spill).
+# Registers of 32 bits that a value takes. ptxas reorders: where half of the most that are live in the order as written are so all
+# through a block, as sums are in a loop, its code needs five sixths at least (ptxas 12.9, kernels of bench/works.py).
 _SIZES = {"rs": 1, "r": 1, "rd": 2}
 _MANY = 160  # registers of a thread, up to which ptxas was not seen to spill for the sake of more workgroups
 _PARAMETER = {"pointer": ".u64", 1: ".u8", 2: ".u16", 4: ".u32", 8: ".u64"}
@@ -70,16 +70,17 @@ def _together(function: Function, chip: Chip, static: bool) -> int | None:
     """How many workgroups of a kernel a processor is to hold, where ptxas must be told; None where it finds out.
 
     Of dynamic shared memory it does not see how much it is, and where all is static it may aim at one more than the registers
-    are enough for, in any order of the instructions: either way it spills for the sake of more workgroups.
+    are enough for in any order of the instructions: either way it spills for the sake of more workgroups.
     """
     threads, shared = math.prod(entry_of(function).workgroup), function.attributes.shared_bytes
-    peak = min(chip.registers_per_thread, live_peak(function, TABLE, _SIZES))
-    least = ceil_div(5 * peak, 6)
-    room, held, most = (_workgroups(chip, threads, registers, shared) for registers in (0, peak, least))
-    return held if not static or (least > _MANY and held == most < room) else None
+    peak = live_peak(function, TABLE, _SIZES)
+    needed = ceil_div(5 * peak.most, 6) if 2 * peak.least >= peak.most else 0
+    room, held, most = (_workgroups(chip, threads, registers, shared) for registers in (0, peak.most, needed))
+    return held if not static or (needed > _MANY and held == most < room) else None
 
 
 def _workgroups(chip: Chip, threads: int, registers: int, shared: int) -> int:
+    registers = min(registers, chip.registers_per_thread)
     return max(1, int(occupancy(chip, threads, registers, shared) * chip.threads_per_processor / threads))
 
 

@@ -38,7 +38,7 @@ from tilefw.simt.software_pipeline.emitter import Emitter
 from tilefw.simt.software_pipeline.epilogue import Epilogue, peeled_iterations
 from tilefw.simt.software_pipeline.loop_frame import LoopFrame
 from tilefw.simt.software_pipeline.operand_staging import operands_of, stage
-from tilefw.simt.software_pipeline.plan import STAGES, Plan, PrefetchStorage, candidates, plan, stages_of, stored
+from tilefw.simt.software_pipeline.plan import STAGES, Plan, PrefetchStorage, candidates, matrices, plan, stages_of, stored
 from tilefw.simt.software_pipeline.prefetch import AsyncCopies, LoadedRegisters, PrefetchedLoads, StagedStores, next_slot
 from tilefw.tile import types
 from tilefw.tile.dialect.shared_ops import WaitOp
@@ -53,7 +53,8 @@ _KINDS: dict[PrefetchStorage, type[PrefetchedLoads]] = {
 class PipelineLoops(ModulePass):
     """Pipelines the innermost loops with loads for dots, and those that their author marked, at `num_stages` or the mark's.
 
-    What dots read and nothing loads early has its place in shared memory where a pipeline's loads would be stored to it.
+    Matrices that dots read have a place of their own in shared memory where nothing of the loop is loaded early, or where a
+    pipeline's loads would be stored to it.
 
     `disjoint`: the launch knows that the buffers of different arguments do not overlap.
     """
@@ -88,7 +89,9 @@ class PipelineLoops(ModulePass):
         plans = [(loop, plan(loop, stages_of(loop, self.num_stages), accesses, self.disjoint)) for loop in loops]
         for loop, found in plans:
             early = {load for chain in found for load in chain.loads}
-            late = stored(operands_of(loop, [load for load in candidates(loop) if load not in early]), accesses)
+            rest = operands_of(loop, [load for load in candidates(loop) if load not in early])
+            # What copies cannot make is narrow: beside rings, 128x64 elements of rows that begin anywhere then spilled 656 bytes.
+            late = stored(rest, accesses) if found else matrices(rest, accesses)
             if late:
                 stage(loop, late, self.machine)
             if found:

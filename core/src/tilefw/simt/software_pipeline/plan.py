@@ -158,11 +158,16 @@ def _size(loads: Sequence[Load], accesses: Accesses) -> int:
 
 
 def stored(loads: Sequence[Load], accesses: Accesses) -> list[Load]:
-    """The loads that a chip without asynchronous copies has in shared memory, or without copies for these: matrices, which dots
-    read from there in any case."""
+    """The loads that are stored to shared memory an iteration early on a chip without asynchronous copies, or without copies for
+    these."""
     chip = accesses.machine.chip
-    matrices = [load for load in loads if len(types.shape_of(load.result.type)) > 1]
-    return matrices if (chip.copies_consecutive or not chip.copy_bytes) and _size(matrices, accesses) <= chip.shared_bytes else []
+    return matrices(loads, accesses) if chip.copies_consecutive or not chip.copy_bytes else []
+
+
+def matrices(loads: Sequence[Load], accesses: Accesses) -> list[Load]:
+    """The matrices among loads, which dots read from shared memory in any case; none where it does not hold them."""
+    found = [load for load in loads if len(types.shape_of(load.result.type)) > 1]
+    return found if _size(found, accesses) <= accesses.machine.chip.shared_bytes else []
 
 
 def _levels(loop: ForOp, first: Sequence[Load], distance: int) -> tuple[Level, ...]:
