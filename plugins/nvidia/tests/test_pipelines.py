@@ -65,9 +65,16 @@ def test_a_product_of_many_stages(stages: int, chip: Chip) -> None:
         assert "cp.async" not in loop
         return
     assert loop.count("cp.async.wait_group") == 1 and f"cp.async.wait_group {stages - 2};" in loop
-    assert loop.count("bar.sync") == 1
     assert loop.count("cp.async.cg") == 8 and loop.count("cp.async.commit_group") == 1
-    assert result.artifact.entry().shared_bytes == stages * 2 * 128 * 32 * 2
+    slot = 2 * 128 * 32 * 2
+    fewer = _together(chip, (stages - 1) * slot) > _together(chip, stages * slot)  # sm_86 and sm_89 with four stages
+    assert loop.count("bar.sync") == 1 + fewer
+    assert result.artifact.entry().shared_bytes == (stages - fewer) * slot
+
+
+def _together(chip: Chip, shared_bytes: int) -> int:
+    """How many workgroups of four warps a processor holds, whatever their registers."""
+    return min(2, chip.shared_bytes_per_processor // (shared_bytes + chip.system_shared_bytes))
 
 
 @pytest.mark.parametrize("k", [0, 8, 32, 40, 64, 72, 200])
