@@ -114,11 +114,12 @@ class _Trace:
 def _watch(test: pytest.Function) -> _Watch | None:
     """None for a test that cannot but assert, and where a debugger or a measurement of coverage has the trace."""
     path, name = str(test.path), test.originalname
+    marked = vars(test.module).get(assertion_marks.MARKED)
+    if marked is not None:
+        return _Marks(vars(test.module)) if name in marked else None
     lines = looped(path).get(name)
     if lines is None:
         return None
-    if name in vars(test.module).get(assertion_marks.MARKED, ()):
-        return _Marks(vars(test.module))
     return _Trace(path, name, lines) if sys.gettrace() is None else None
 
 

@@ -33,15 +33,15 @@ def install(find: Finder) -> None:
 
 
 def mark(module: ast.Module, find: Finder) -> None:
-    """Put the marks into `module`, and the names of the marked functions at its end."""
+    """Put the marks into `module`, and at its end the names of the marked functions, where there are none as well."""
     found = find(module)
     for function, nodes in found.values():
         assert isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
         body = _marked(function.body, frozenset(nodes))
         first = 0 if ast.get_docstring(function, clean=False) is None else 1
         function.body = [*body[:first], ast.Global([REACHED]), *body[first:]]
+    module.body.append(ast.fix_missing_locations(_assignment(MARKED, frozenset(found))))
     if found:
-        module.body.append(_assignment(MARKED, frozenset(found)))
         ast.fix_missing_locations(module)
 
 
