@@ -15,6 +15,7 @@ import pytest
 
 import tilefw
 import tilefw.language as tl
+import tilefw.runtime.autotune
 from tilefw.api.errors import CompileError, LaunchError, UnsupportedError
 from tilefw.runtime import jit as module
 from tilefw.runtime.jit import JITFunction, bind, specialize
@@ -36,17 +37,17 @@ class Launched:
     grid: Any
     keywords: dict[str, Any]
     executor: str = "sim"
-    times: dict[str, float] = field(default_factory=dict)
+    counters: dict[str, int] = field(default_factory=dict)
 
 
 @pytest.fixture
 def launches(monkeypatch: pytest.MonkeyPatch) -> list[Launched]:
-    """Launches are recorded instead of run; a constexpr or keyword `cost` is the time that they took."""
+    """Launches are recorded instead of run; each executed as many instructions as its BLOCK says."""
     seen: list[Launched] = []
 
     def launch(*args: Any) -> Launched:
         made = Launched(*args)
-        made.times = {"execute": float(made.constexprs.get("BLOCK", 0))}
+        made.counters = {"instructions": made.constexprs.get("BLOCK", 0)}
         seen.append(made)
         return made
 
@@ -281,6 +282,9 @@ def test_heuristics_compute_in_order(launches: list[Launched]) -> None:
     })(kernel)
     tuned[lambda meta: (meta["BLOCK"],)](X, 100, scale=0.5)
     assert launches[0].constexprs == {"BLOCK": 128, "FLAG": "even", "bias": None} and launches[0].grid == (128,)
+    tuned = tilefw.heuristics({"num_warps": lambda args: 2, "waves_per_eu": lambda args: 3})(kernel)
+    tuned[(1,)](X, 100, 0.5, BLOCK=8)
+    assert launches[1].keywords == {"num_warps": 2, "waves_per_eu": 3}
     with pytest.raises(LaunchError, match="heuristics for `BLOK`") as caught:
         tilefw.heuristics({"BLOK": len})(kernel)
     assert caught.value.help == "did you mean `BLOCK`?"
@@ -290,7 +294,7 @@ def configs(*blocks: int, **options: Any) -> list[tilefw.Config]:
     return [tilefw.Config({"BLOCK": block}, **options) for block in blocks]
 
 
-def test_autotune_keeps_the_fastest_for_each_key(launches: list[Launched]) -> None:
+def test_autotune_keeps_the_cheapest_for_each_key(launches: list[Launched]) -> None:
     tuned = tilefw.autotune(configs(64, 16, 32, num_warps=2), key=["n"])(kernel)
     tuned[(1,)](X, 5, 0.5)
     assert [made.constexprs["BLOCK"] for made in launches] == [64, 16, 32, 16]
@@ -318,6 +322,27 @@ def test_autotune_resets_restores_and_calls_hooks(launches: list[Launched]) -> N
     two[(1,)](x, y)
     assert calls == ["before", 2, None, "before", 1, None, 1]
     assert x.tolist() == [0] * 4 and y.tolist() == [9] * 4
+
+
+def test_a_subclass_of_the_autotuner_may_choose_by_itself(launches: list[Launched]) -> None:
+    class Last(tilefw.runtime.autotune.Autotuner):
+        def run(self, *args: Any, **keywords: Any) -> Any:
+            self.cache = dict.fromkeys([(args[1], str(args[0].dtype), None)], self.configs[-1])
+            return super().run(*args, **keywords)
+
+    tuned = Last(kernel, kernel.arg_names, configs(8, 16), ["n"], None, None)
+    tuned[(1,)](X, 5, 0.5)
+    assert [made.constexprs["BLOCK"] for made in launches] == [16] and tuned.base_fn is kernel.fn
+
+
+def test_autotune_asks_the_users_own_measure(launches: list[Launched]) -> None:
+    def do_bench(call: Any, quantiles: Any) -> list[float]:
+        call()
+        return [-launches[-1].constexprs["BLOCK"], 0, 0]
+
+    tuned = tilefw.autotune(configs(8, 32, 16), key=["n"], do_bench=do_bench, warmup=1, rep=2, cache_results=True)(kernel)
+    tuned[(1,)](X, 5, 0.5)
+    assert tuned.best_config == tilefw.Config({"BLOCK": 32}) and len(launches) == 4
 
 
 def test_autotune_prunes(launches: list[Launched]) -> None:

@@ -43,7 +43,7 @@ from tilefw.api.errors import (
 )
 from tilefw.api.launch import BufferPlacement, LaunchArguments
 from tilefw.api.remark import Remark
-from tilefw.api.target import TargetInfo
+from tilefw.api.target import TargetInfo, TritonNames
 from tilefw.api.timeline import Span, Timeline, Track, Utilisation
 from tilefw.api.version import TILEFW_API
 
@@ -56,7 +56,7 @@ __all__ = [
     "CompileError", "CompileOptions", "Completion", "DType", "Device", "DeviceAddress", "Entry", "Finding", "IRError",
     "InternalError", "KernelError", "LaunchArguments", "LaunchError", "LaunchOptions", "LaunchReport", "Parameter", "Place",
     "PluginError", "Remark", "Requirement", "Resources", "Scalar", "Span", "Struct", "TargetInfo", "Timeline", "Track",
-    "UnsupportedError", "UsageError", "Utilisation", "dtype", "hookimpl",
+    "TritonNames", "UnsupportedError", "UsageError", "Utilisation", "dtype", "hookimpl",
 ]
 
 

@@ -8,6 +8,16 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
+class TritonNames:
+    """What Triton calls a chip: `GPUTarget(backend, arch, …)`; `kernel.asm[text]` is the assembly, `asm[binary]` its bytes."""
+
+    backend: str
+    arch: int | str
+    text: str
+    binary: str
+
+
+@dataclass(frozen=True, slots=True)
 class TargetInfo:
     """One target, as `tilefw_targets` returns it.
 
@@ -16,7 +26,8 @@ class TargetInfo:
     the backend can use (see FACTS). `options` maps the launch keywords that this target understands, beyond
     Triton's, to a line of documentation. `limits` are the chip's numbers, each named with its unit
     (`shared_bytes`, `threads_per_workgroup`); `default_options` holds this target's values of launch keywords.
-    A target that says `lanes` and `threads_per_workgroup` has larger values of num_warps refused.
+    A target that says `lanes` and `threads_per_workgroup` has larger values of num_warps refused. `triton` is how programs written
+    for Triton know the chip.
     """
 
     name: str
@@ -31,6 +42,7 @@ class TargetInfo:
     options: Mapping[str, str] = field(default_factory=dict)
     default_options: Mapping[str, Any] = field(default_factory=dict)
     limits: Mapping[str, int] = field(default_factory=dict)
+    triton: TritonNames | None = None
 
 
 # `timeline`: its simulator tells what happened in which cycle (`LaunchOptions.timeline`).

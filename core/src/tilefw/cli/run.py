@@ -25,10 +25,10 @@ def main(summary: str, argv: list[str]) -> int:
     parse = _parser(summary)
     own, dashes, rest = _split_arguments(argv)
     args = parse.parse_all(own)
-    if args.triton:
-        raise UsageError("`tilefw run --triton` is not there yet", code="TFW0912", help="write `import tilefw.language as tl`")
     if args.kernel.endswith(".py") or os.path.isfile(args.kernel):
         return _script(args, rest)
+    if args.triton:
+        raise UsageError("--triton goes with a Python script", code="TFW0917", help="tilefw run --triton SCRIPT.py")
     if dashes:
         raise UsageError("arguments after `--` go to a Python script", code="TFW0917", help="a library kernel takes --param k=v")
     return _library(args)
@@ -70,6 +70,10 @@ def _script(args: argparse.Namespace, rest: list[str]) -> int:
     asked = config.parse_checks(options.get("checks") or ())
     marked = in_place_of_numpys() if "uninitialised_host" in asked else nullcontext()
     with config.target(args.target, **options), marked:
+        if args.triton:
+            from tilefw import triton
+
+            triton.install()
         return run_program(args.kernel, rest)
 
 

@@ -7,6 +7,7 @@ served yet are refused by name (`absent.py`). Types that Triton lacks: `int4`, `
 from __future__ import annotations
 
 import builtins
+import sys
 from typing import Any
 
 from tilefw.language import extra, math
@@ -133,6 +134,9 @@ from tilefw.language.tensor_descriptors import (
 # Tuples and slices of a kernel are Python's own.
 tuple = builtins.tuple
 slice = builtins.slice
+
+# Triton keeps its language in these two modules, and some programs name them: `tl.core.view` is `tl.view`.
+core = standard = sys.modules[__name__]
 
 __all__ = [
     "PropagateNan", "TRITON_MAX_TENSOR_NUMEL", "abs", "add", "advance", "arange", "argmax", "argmin", "associative_scan",

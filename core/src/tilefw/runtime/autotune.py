@@ -1,16 +1,22 @@
-"""`tilefw.autotune`: run every configuration once per key, keep the fastest by the executor's own time, as Triton does."""
+"""`tilefw.autotune`: run every configuration once per key and keep the cheapest, as Triton does; classes and names are Triton's.
+
+On a card the time of the device decides. On a simulator it is what the launch executed and moved (tuning_cost.py): the seconds of a
+simulator say nothing of the chip.
+"""
 
 from __future__ import annotations
 
-import functools
+import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from tilefw.api.errors import CompileError, LaunchError
-from tilefw.runtime.device_times import EXECUTE
+from tilefw.api.errors import CapacityError, CompileError, LaunchError
+from tilefw.runtime.tuning_cost import cost
 
 _RUNS_ON_A_CARD = 5  # the first, which finds caches cold, counts only where it is the fastest
+_PRINT = "TRITON_PRINT_AUTOTUNING"  # Triton's own variable, which users of `autotune` know
 
 
 class Config:
@@ -28,18 +34,28 @@ class Config:
         num_ctas: int | None = None,
         maxnreg: int | None = None,
         pre_hook: Callable[[dict[str, Any]], Any] | None = None,
+        ir_override: str | None = None,
     ) -> None:
+        if ir_override is not None:
+            raise LaunchError("a configuration cannot bring IR of Triton's (ir_override)", "TFW0305", help="leave it out")
         self.kwargs = dict(kwargs)
         self.num_warps = num_warps
         self.num_stages = num_stages
         self.num_ctas = num_ctas
         self.maxnreg = maxnreg
         self.pre_hook = pre_hook
+        self.ir_override = None
 
     def all_kwargs(self) -> dict[str, Any]:
         """Meta-parameters and the launch keywords that are set."""
         keywords = {name: getattr(self, name) for name in ("num_warps", "num_ctas", "num_stages", "maxnreg")}
         return {**self.kwargs, **{name: value for name, value in keywords.items() if value is not None}}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Config) and (self.all_kwargs(), self.pre_hook) == (other.all_kwargs(), other.pre_hook)
+
+    def __hash__(self) -> int:
+        return hash((*self.all_kwargs().items(), self.pre_hook))
 
     def __str__(self) -> str:
         return ", ".join(f"{name}: {value}" for name, value in self.all_kwargs().items())
@@ -49,30 +65,46 @@ class Config:
 
 
 class Autotuner:
-    """A kernel with configurations to choose from; `best_config` is the last choice, `timings` the seconds of the last tuning."""
+    """A kernel with configurations to choose from. Subclasses may override `run`, `prune_configs` and `_bench`, as with Triton.
+
+    `best_config` is the last choice, `cache` the choice of each key, `configs_timings` what each candidate of the last tuning cost:
+    seconds on a card, what tuning_cost.py counts elsewhere. `nargs` holds the positional arguments by name during a launch.
+    """
 
     def __init__(
         self,
         fn: Any,
+        arg_names: Sequence[str],
         configs: Sequence[Config],
         key: Sequence[str],
-        prune_configs_by: Mapping[str, Any],
-        reset_to_zero: Sequence[str],
-        restore_value: Sequence[str],
-        pre_hook: Callable[..., Any] | None,
-        post_hook: Callable[..., Any] | None,
+        reset_to_zero: Sequence[str] | None = None,
+        restore_value: Sequence[str] | None = None,
+        pre_hook: Callable[..., Any] | None = None,
+        post_hook: Callable[..., Any] | None = None,
+        prune_configs_by: Mapping[str, Any] | None = None,
+        warmup: int | None = None,
+        rep: int | None = None,
+        use_cuda_graph: bool = False,
+        do_bench: Callable[..., Any] | None = None,
+        cache_results: bool = False,
     ) -> None:
         self.fn = fn
-        self.arg_names: list[str] = fn.arg_names
+        self.base_fn = fn
+        while hasattr(self.base_fn, "fn"):
+            self.base_fn = self.base_fn.fn
+        self.arg_names: list[str] = list(arg_names)
         self.__name__: str = fn.__name__
         self.configs = list(configs) or [Config({})]
         self.keys = list(key)
-        self.reset_to_zero, self.restore_value = list(reset_to_zero), list(restore_value)
-        self.prune_configs_by = dict(prune_configs_by)
-        self.pre_hook, self.post_hook = pre_hook, post_hook
+        self.reset_to_zero, self.restore_value = list(reset_to_zero or ()), list(restore_value or ())
+        self.early_config_prune = (prune_configs_by or {}).get("early_config_prune")
+        self.perf_model = (prune_configs_by or {}).get("perf_model")
+        self.configs_top_k = (prune_configs_by or {}).get("top_k", 1.0)
+        self.pre_hook, self.post_hook, self.do_bench = pre_hook, post_hook, do_bench
         self.cache: dict[tuple[Any, ...], Config] = {}
         self.best_config: Config | None = None
-        self.timings: dict[Config, float] = {}
+        self.configs_timings: dict[Config, float] = {}
+        self.nargs: dict[str, Any] | None = None
         for option, names in (("key", self.keys), ("reset_to_zero", self.reset_to_zero), ("restore_value", self.restore_value)):
             self._check_names(option, names)
 
@@ -86,15 +118,28 @@ class Autotuner:
                 )
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
-        return functools.partial(self.run, grid=grid)
+        return lambda *args, **keywords: self.run(*args, grid=grid, **keywords)
 
     def run(self, *args: Any, grid: Any, **keywords: Any) -> Any:
         """Launch with the best configuration for these arguments; tunes first for a key that was not seen yet."""
-        named = {**dict(zip(self.arg_names, args, strict=False)), **keywords}
-        self._check_conflicts(named)
-        config = self.configs[0] if len(self.configs) == 1 else self._choose(named, args, grid, keywords)
-        self.best_config = config
-        return self._launch(config, named, args, grid, keywords)
+        self.nargs = dict(zip(self.arg_names, args, strict=False))
+        try:
+            self._check_conflicts(self.nargs | keywords)
+            config = self.configs[0] if len(self.configs) == 1 else self._choose(args, grid, keywords)
+            self.best_config = config
+            return self._launch(config, args, grid, keywords)
+        finally:
+            self.nargs = None
+
+    def warmup(self, *args: Any, grid: Any, **keywords: Any) -> list[Any]:
+        """Compile every configuration that pruning leaves, without a launch."""
+        self.nargs = dict(zip(self.arg_names, args, strict=False))
+        try:
+            return [
+                self.fn.warmup(*args, grid=grid, **keywords, **config.all_kwargs()) for config in self.prune_configs(keywords)
+            ]
+        finally:
+            self.nargs = None
 
     def _check_conflicts(self, named: Mapping[str, Any]) -> None:
         conflicts = sorted({name for config in self.configs for name in config.all_kwargs()} & named.keys())
@@ -102,64 +147,75 @@ class Autotuner:
             words = f"the launch of `{self.__name__}` sets {', '.join(conflicts)}, which autotune chooses"
             raise LaunchError(words, "TFW0305", help="leave them out")
 
-    def _choose(self, named: dict[str, Any], args: tuple[Any, ...], grid: Any, keywords: dict[str, Any]) -> Config:
+    def _named(self, keywords: Mapping[str, Any]) -> dict[str, Any]:
+        return {**(self.nargs or {}), **keywords}
+
+    def _choose(self, args: tuple[Any, ...], grid: Any, keywords: dict[str, Any]) -> Config:
+        named = self._named(keywords)
         dtypes = [str(value.dtype) for value in named.values() if hasattr(value, "dtype")]
         key = (*(_key_part(named.get(name)) for name in self.keys), *dtypes, keywords.get("target"))
         if key not in self.cache:
-            candidates = self._pruned(named, keywords)
-            self.cache[key] = candidates[0] if len(candidates) == 1 else self._tune(candidates, named, args, grid, keywords)
+            candidates = self.prune_configs(keywords)
+            self.cache[key] = candidates[0] if len(candidates) == 1 else self._tune(key, candidates, args, grid, keywords)
         return self.cache[key]
 
-    def _pruned(self, named: dict[str, Any], keywords: dict[str, Any]) -> list[Config]:
+    def prune_configs(self, keywords: Mapping[str, Any]) -> list[Config]:
+        """The configurations worth a run; raises LaunchError TFW0305 where none is left."""
         configs = self.configs
-        if early := self.prune_configs_by.get("early_config_prune"):
-            configs = list(early(configs, named, **keywords))
-        if model := self.prune_configs_by.get("perf_model"):
-            share = self.prune_configs_by.get("top_k", 1.0)
+        if self.early_config_prune:
+            configs = list(self.early_config_prune(configs, self.nargs, **keywords))
+        if self.perf_model:
+            share, named = self.configs_top_k, self._named(keywords)
             count = max(1, int(len(configs) * share)) if isinstance(share, float) and share <= 1.0 else int(share)
+            model = self.perf_model
             configs = sorted(configs, key=lambda config: model(**{**named, **config.all_kwargs()}))[:count]
         if not configs:
             raise LaunchError(f"no configuration of `{self.__name__}` is left after pruning", "TFW0305")
         return configs
 
     def _tune(
-        self, candidates: list[Config], named: dict[str, Any], args: tuple[Any, ...], grid: Any, keywords: dict[str, Any]
+        self, key: tuple[Any, ...], candidates: list[Config], args: tuple[Any, ...], grid: Any, keywords: dict[str, Any]
     ) -> Config:
-        """The fastest candidate. One that does not compile is out; arrays to restore get back what they held."""
-        self.timings, problems = {}, []
+        """The cheapest candidate. One that does not compile or fit is out; arrays to restore get back what they held."""
+        self.configs_timings, problems, began = {}, [], time.perf_counter()
+        named = self._named(keywords)
         for config in candidates:
             kept = {name: _copy(named[name]) for name in self.restore_value if named.get(name) is not None}
             try:
-                self.timings[config] = self._measure(config, named, args, grid, keywords)
-            except CompileError as error:
+                self.configs_timings[config] = self._bench(*args, config=config, grid=grid, **keywords)
+            except (CompileError, CapacityError) as error:
                 problems.append(f"{config}: {error.message}")
             finally:
                 for name, value in kept.items():
                     _assign(named[name], value)
-        if not self.timings:
+        if not self.configs_timings:
             raise LaunchError(f"every configuration of `{self.__name__}` failed to compile", "TFW0305", note="\n".join(problems))
         self._reset(named)
-        return min(self.timings, key=self.timings.__getitem__)
+        best = min(self.configs_timings, key=self.configs_timings.__getitem__)
+        if os.environ.get(_PRINT) == "1":
+            print(f"autotuning of {self.__name__} for {key} took {time.perf_counter() - began:.2f} s; best: {best}")
+        return best
 
-    def _measure(
-        self, config: Config, named: dict[str, Any], args: tuple[Any, ...], grid: Any, keywords: dict[str, Any]
-    ) -> float:
-        seconds, executor = self._measure_once(config, named, args, grid, keywords)
+    def _bench(self, *args: Any, config: Config, grid: Any, **keywords: Any) -> float:
+        """What `config` costs; with a `do_bench` of the user's, the middle of what that gives."""
+        if self.do_bench is not None:
+            found = self.do_bench(lambda: self._bench_once(config, args, grid, keywords), quantiles=(0.5, 0.2, 0.8))
+            return found[0] if isinstance(found, list | tuple) else found
+        price, executor = self._bench_once(config, args, grid, keywords)
         for _ in range(_RUNS_ON_A_CARD - 1 if executor == "hw" else 0):
-            seconds = min(seconds, self._measure_once(config, named, args, grid, keywords)[0])
-        return seconds
+            price = min(price, self._bench_once(config, args, grid, keywords)[0])
+        return price
 
-    def _measure_once(
-        self, config: Config, named: dict[str, Any], args: tuple[Any, ...], grid: Any, keywords: dict[str, Any]
-    ) -> tuple[float, str]:
-        """The executor's seconds of one launch, and which executor it was."""
+    def _bench_once(self, config: Config, args: tuple[Any, ...], grid: Any, keywords: dict[str, Any]) -> tuple[float, str]:
+        """What one launch cost, and which executor ran it."""
+        named = self._named(keywords)
         everything, failure = {**named, **config.all_kwargs()}, None
         self._reset(named)
         if self.pre_hook is not None:
             self.pre_hook(everything)
         try:
-            result = self._launch(config, named, args, grid, keywords)
-            return result.times.get(EXECUTE, 0.0), result.executor
+            result = self._launch(config, args, grid, keywords)
+            return cost(result), result.executor
         except Exception as error:
             failure = error
             raise
@@ -172,9 +228,9 @@ class Autotuner:
             if named.get(name) is not None:
                 _assign(named[name], 0)
 
-    def _launch(self, config: Config, named: dict[str, Any], args: tuple[Any, ...], grid: Any, keywords: dict[str, Any]) -> Any:
+    def _launch(self, config: Config, args: tuple[Any, ...], grid: Any, keywords: dict[str, Any]) -> Any:
         if config.pre_hook is not None:
-            config.pre_hook({**named, **config.all_kwargs()})
+            config.pre_hook(self._named(keywords) | config.all_kwargs())
         return self.fn.run(*args, grid=grid, **keywords, **config.all_kwargs())
 
 
@@ -199,14 +255,21 @@ def autotune(
     restore_value: Sequence[str] | None = None,
     pre_hook: Callable[..., Any] | None = None,
     post_hook: Callable[..., Any] | None = None,
+    warmup: int | None = None,
+    rep: int | None = None,
+    use_cuda_graph: bool = False,
+    do_bench: Callable[..., Any] | None = None,
+    cache_results: bool = False,
 ) -> Callable[[Any], Autotuner]:
-    """Choose among `configs` by measurement whenever the values of the arguments named in `key`, or any dtype, are new.
+    """Choose among `configs` whenever the values of the arguments named in `key`, or any dtype, are new.
 
-    Each candidate runs on the launch's executor, whose own seconds count: five times on a card, of which the fastest counts, once
-    on a simulator, whose time is not the chip's. `reset_to_zero` and `restore_value` name arrays that a run would spoil for the
+    Each candidate runs on the launch's executor: five times on a card, whose fastest time counts, once on a simulator, where the
+    executed instructions and the traffic count. `reset_to_zero` and `restore_value` name arrays that a run would spoil for the
     next. `prune_configs_by` may have `early_config_prune(configs, named_args, **keywords)`, `perf_model(**args)` and `top_k` (a
-    share or a number).
+    share or a number). `do_bench(call, quantiles)` measures instead of us. `warmup`, `rep`, `use_cuda_graph` and `cache_results`
+    are taken for Triton's sake.
     """
     return lambda fn: Autotuner(
-        fn, configs, key, prune_configs_by or {}, reset_to_zero or (), restore_value or (), pre_hook, post_hook
+        fn, fn.arg_names, configs, key, reset_to_zero, restore_value, pre_hook, post_hook, prune_configs_by, warmup, rep,
+        use_cuda_graph, do_bench, cache_results,
     )

@@ -10,6 +10,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, overload
 
@@ -118,6 +119,7 @@ class JITFunction:
         self.signature = inspect.signature(fn)
         self.params = self._parameters(set(do_not_specialize), set(do_not_specialize_on_alignment))
         self.arg_names = list(self.signature.parameters)
+        self.pre_run_hooks: list[Callable[..., Any]] = []
         self._text = source
         functools.update_wrapper(self, fn, updated=())
 
@@ -153,17 +155,46 @@ class JITFunction:
         """The kernel over a grid: a tuple of one to three extents, one int, or a callable of the bound arguments."""
         return functools.partial(self.run, grid=grid)
 
-    def run(self, *args: Any, grid: Any, **keywords: Any) -> Any:
-        """Launch: `keywords` are the kernel's own parameters and launch keywords. Raises LaunchError, CompileError, CheckError."""
-        from tilefw.runtime.launch import launch
+    def run(self, *args: Any, grid: Any, warmup: bool = False, **keywords: Any) -> Any:
+        """Launch: `keywords` are the kernel's own parameters and launch keywords. Raises LaunchError, CompileError, CheckError.
 
+        With `warmup` nothing is launched: see there."""
         bound, options = bind(self, args, keywords)
         if options.get("debug"):
             raise UnsupportedError("debug builds are not there yet", "TFW0103", help="launch without debug=True")
+        if not warmup:
+            for hook in self.pre_run_hooks:
+                hook(*args, **keywords)
         signature, constexprs, values = specialize(self, bound)
         if callable(grid):
             grid = grid(bound)
+        if warmup:
+            from tilefw.runtime.launch import warm_up
+
+            return warm_up(self, signature, constexprs, values, grid, options)
+        from tilefw.runtime.launch import launch
+
         return launch(self, signature, constexprs, values, grid, options)
+
+    def warmup(self, *args: Any, grid: Any, **keywords: Any) -> Any:
+        """Compile for a launch and keep the code in the caches. An element type among `args` (`tl.float32`, `torch.float32`), or
+        anything else that has a `dtype` and no memory, stands for an array of it at an address divisible by 16."""
+        return self.run(*map(_without_memory, args), grid=grid, warmup=True, **keywords)
+
+    def add_pre_run_hook(self, hook: Callable[..., Any]) -> None:
+        """Call `hook(*args, **keywords)` before each launch."""
+        self.pre_run_hooks.append(hook)
+
+    @property
+    def src(self) -> str:
+        """The kernel's text from its `def` on."""
+        text = self.source.text
+        return text[max(0, text.find("def ")):]
+
+    @property
+    def cache_key(self) -> str:
+        """As `cache_key_source`, under Triton's name."""
+        return self.cache_key_source()
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         raise LaunchError(
@@ -174,6 +205,26 @@ class JITFunction:
 
     def __repr__(self) -> str:
         return f"JITFunction({self.__module__}:{self.__qualname__})"
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayType:
+    """An array that is only its element type, for `warmup`; `dtype` is written as in signatures."""
+
+    dtype: str
+
+
+def _without_memory(value: Any) -> Any:
+    """An argument of `warmup`: an ArrayType for what stands for an array; anything else as it is."""
+    kind = type(value)
+    if isinstance(value, dtype) and not isinstance(value, pointer_type):
+        return ArrayType(signature_name(value.name))
+    if kind.__module__ == "torch" and kind.__qualname__ == "dtype":
+        return ArrayType(_signature_type(str(value).removeprefix("torch.")))
+    described = getattr(value, "dtype", None)
+    if described is not None and hasattr(value, "wrap_dtype"):
+        return _without_memory(described)
+    return value
 
 
 class ConstexprFunction:
@@ -318,6 +369,8 @@ def argument_type(kernel: JITFunction, parameter: KernelParameter, value: Any) -
     """The signature entry of one argument; None for a value that is compiled in."""
     if isinstance(value, bool):
         return parameter.annotation or "i1"
+    if isinstance(value, ArrayType):
+        return f"*{'k' if parameter.is_const else ''}{value.dtype}{':16' if parameter.align else ''}"
     if isinstance(value, int):
         return _integer_type(kernel, parameter, value)
     if isinstance(value, float):
@@ -400,15 +453,15 @@ def _unfit(kernel: JITFunction, parameter: KernelParameter, what: str, help: str
 
 
 class Heuristics:
-    """A kernel whose meta-parameters are computed from its arguments; see `heuristics`."""
+    """A kernel whose meta-parameters and launch keywords are computed from its arguments; see `heuristics`."""
 
-    def __init__(self, fn: Any, values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> None:
+    def __init__(self, fn: Any, arg_names: Iterable[str], values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> None:
         self.fn = fn
+        self.arg_names = list(arg_names)
         self.values = dict(values)
-        self.arg_names: list[str] = fn.arg_names
         self.__name__: str = fn.__name__
         for name in self.values:
-            if name not in self.arg_names:
+            if name not in self.arg_names and not _is_launch_keyword(name):
                 near = get_close_matches(name, self.arg_names, 1)
                 raise LaunchError(
                     f"heuristics for `{name}`, which kernel `{self.__name__}` does not have", "TFW0304",
@@ -420,14 +473,33 @@ class Heuristics:
 
     def run(self, *args: Any, grid: Any, **keywords: Any) -> Any:
         """Launch with each heuristic's value, computed in order from all arguments given so far."""
+        return self.fn.run(*args, grid=grid, **self._completed(args, keywords))
+
+    def warmup(self, *args: Any, grid: Any, **keywords: Any) -> Any:
+        """Compile for such a launch; see JITFunction.warmup."""
+        return self.fn.warmup(*args, grid=grid, **self._completed(args, keywords))
+
+    def _completed(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> dict[str, Any]:
         for name, heuristic in self.values.items():
             keywords[name] = heuristic({**dict(zip(self.arg_names, args, strict=False)), **keywords})
-        return self.fn.run(*args, grid=grid, **keywords)
+        return keywords
+
+
+def _is_launch_keyword(name: str) -> bool:
+    """Whether launches may have the keyword: on every target, or on one that is installed."""
+    from tilefw.runtime.compilation.options import COMPILE_KEYWORDS, HINTS
+
+    if name in COMPILE_KEYWORDS or name in HINTS:
+        return True
+    from tilefw.runtime.plugins.listings import targets
+
+    return any(name in target.info.options for target in targets())
 
 
 def heuristics(values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> Callable[[Any], Heuristics]:
-    """Compute meta-parameters at each launch: `values` maps a parameter to a function of the dict of all arguments by name."""
-    return lambda fn: Heuristics(fn, values)
+    """Compute meta-parameters at each launch: `values` maps a parameter or a launch keyword to a function of the dict of all
+    arguments by name."""
+    return lambda fn: Heuristics(fn, fn.arg_names, values)
 
 
 @constexpr_function

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 from tilefw.api.artifact import Artifact, Entry
+from tilefw.api.backend import CompileOptions
 from tilefw.api.checks import PROGRAM_CHECKS
 from tilefw.api.device import DEFAULT_BUDGET, Completion, Finding, LaunchOptions, LaunchReport
 from tilefw.api.errors import LaunchError, UnsupportedError
@@ -20,7 +21,8 @@ from tilefw.runtime.arguments.bound_launch import launch_of
 from tilefw.runtime.checks.launch_checks import made_by, observers
 from tilefw.runtime.checks.program_checks import check_program
 from tilefw.runtime.compilation import compiler, options
-from tilefw.runtime.compilation.kernel_source import from_jit
+from tilefw.runtime.compilation.kernel_source import ModuleSource, from_jit
+from tilefw.runtime.compiled_kernel import CompiledKernel, WarmKernel
 from tilefw.runtime.device_times import EXECUTE, DeviceTimes
 from tilefw.runtime.diagnostics import render_counters, render_findings, render_remarks, render_utilisation
 from tilefw.runtime.executor import executor_for, run
@@ -31,7 +33,7 @@ _FOUND = {"": "compiled now", "memory": "from the memory cache", "disk": "from t
 
 
 @dataclass(frozen=True, slots=True)
-class LaunchResult:
+class LaunchResult(CompiledKernel):
     """What one launch did. `times` holds seconds by stage; `found` says where the artifact came from: the `memory` or `disk` cache,
     a `file` of machine code, or `` when it was compiled now.
 
@@ -96,27 +98,64 @@ def launch(
     `values` holds the run-time arguments by name, in order. Raises LaunchError for arguments or keywords that do not fit,
     CompileError for the kernel, CheckError when a check found a fault (then nothing is copied back).
     """
-    execution, shaping = options.split(keywords)
-    resolved = config.resolve(config.settings(**execution))
-    target = find_target(resolved.target)
-    extents = grid_of(grid)
     values = {
         name: array_argument(value, f"argument '{name}' of {fn.__name__}") if is_array(value) else value
         for name, value in values.items()
     }
+    work = _prepared(fn, signature, constexprs, values, grid, keywords)
+    compiled = work.compiled()
+    entry = compiled.artifact.entry()
+    passed = _passed(signature, values)
+    args = bind(entry, list(passed.values()))
+    resolved, request = work.resolved, work.request
+    warnings = check_program(
+        work.source.build, work.grid, passed, resolved.checks, fusion=request.enable_fp_fusion,
+        budget=max(resolved.budget, DEFAULT_BUDGET),
+    )
+    return execute(work.target, resolved, compiled, entry, work.grid, args, work.source.name, checked=warnings)
+
+
+def warm_up(
+    fn: Any,
+    signature: Mapping[str, str],
+    constexprs: Mapping[str, Any],
+    values: Mapping[str, Any],
+    grid: Any,
+    keywords: Mapping[str, Any],
+) -> WarmKernel:
+    """Compile what `launch` would run. An argument that is no array in memory (Triton's MockTensor) has its type in `signature`."""
+    values = {name: array_argument(value) if is_array(value) else value for name, value in values.items()}
+    return WarmKernel(_prepared(fn, signature, constexprs, values, grid, keywords).compiled().artifact)
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A launch whose target, settings and options are decided."""
+
+    source: ModuleSource
+    target: Target
+    resolved: config.Resolved
+    request: CompileOptions
+    grid: tuple[int, int, int]
+
+    def compiled(self) -> compiler.CompiledArtifact:
+        device = executor_for(self.target, self.resolved.executor).device
+        return compiler.compile_source(self.source, self.target, self.request, assemble=device.assembled)
+
+
+def _prepared(
+    fn: Any, signature: Mapping[str, str], constexprs: Mapping[str, Any], values: Mapping[str, Any], grid: Any,
+    keywords: Mapping[str, Any],
+) -> _Prepared:
+    execution, shaping = options.split(keywords)
+    resolved = config.resolve(config.settings(**execution))
+    target = find_target(resolved.target)
+    extents = grid_of(grid)
     facts = facts_of(target.info, values)
     source = from_jit(fn, signature, constexprs)
     bound = launch_of(target.info, values, extents)
     request = options.resolve(shaping, target.info, facts=facts, launch=bound)
-    device = executor_for(target, resolved.executor).device
-    compiled = compiler.compile_source(source, target, request, assemble=device.assembled)
-    entry = compiled.artifact.entry()
-    passed = _passed(signature, values)
-    args = bind(entry, list(passed.values()))
-    warnings = check_program(
-        source.build, extents, passed, resolved.checks, fusion=request.enable_fp_fusion, budget=max(resolved.budget, DEFAULT_BUDGET)
-    )
-    return execute(target, resolved, compiled, entry, extents, args, source.name, checked=warnings)
+    return _Prepared(source, target, resolved, request, extents)
 
 
 def execute(

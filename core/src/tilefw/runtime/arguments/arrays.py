@@ -219,7 +219,7 @@ def _from_torch(tensor: Any, what: str) -> HostArray | DeviceArray:
         raise LaunchError(message, code="TFW0330", help="make it contiguous first")
     name = str(tensor.dtype).removeprefix("torch.")
     element = _dtype_named(name, what)
-    if tensor.device.type != "cpu":
+    if not tensor.is_cpu:
         return device_arrays.from_torch(tensor, element, what)
     storage = tensor.untyped_storage()
     strides = tuple(n * tensor.element_size() for n in tensor.stride())

@@ -62,6 +62,16 @@ COMPILE_KEYWORDS: Mapping[str, Callable[[Any], str | None]] = {
 }
 
 
+# Hints that one of Triton's own backends takes: programs pass them on every chip. A target that does not declare one has no use for
+# it, so that it has no effect there.
+HINTS = frozenset({
+    "allow_flush_denorm", "instruction_sched_variant", "ir_override", "kpack", "launch_cooperative_grid", "launch_pdl",
+    "matrix_instr_nonkdim", "max_num_imprecise_acc_default", "maxnreg", "minRegAutoWS", "maxRegAutoWS", "num_buffers_warp_spec",
+    "num_consumer_groups", "optimize_epilogue", "reg_dec_producer", "reg_inc_consumer", "sanitize_overflow", "schedule_hint",
+    "waves_per_eu",
+})
+
+
 def split(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Launch keywords as (those that choose the execution, all others)."""
     execution = {name: value for name, value in keywords.items() if name in EXECUTION_KEYWORDS}
@@ -79,12 +89,13 @@ def resolve(
             wanted = COMPILE_KEYWORDS[name](value)
             if wanted is not None:
                 raise LaunchError(f"{name} is {wanted}, not {value!r}", code="TFW0321")
-        elif name not in info.options:
+        elif name not in info.options and name not in HINTS:
             raise LaunchError(
                 f"target '{info.name}' knows no launch keyword '{name}'", code="TFW0320",
                 help=suggest(name, known_keywords(info), what="launch keywords"),
             )
-    chosen = {**info.default_options, **keywords}
+    used = {name: value for name, value in keywords.items() if name in COMPILE_KEYWORDS or name in info.options}
+    chosen = {**info.default_options, **used}
     _refuse_too_many_waves(chosen, info)
     _refuse_clusters(chosen, info)
     core = {name: value for name, value in chosen.items() if name in COMPILE_KEYWORDS}

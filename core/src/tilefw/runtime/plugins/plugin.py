@@ -6,10 +6,10 @@ Whatever a plugin does wrong ends up as a status and a sentence; only KeyboardIn
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from tilefw.api.target import TargetInfo
+from tilefw.api.target import TargetInfo, TritonNames
 from tilefw.api.version import TILEFW_API, accepts
 from tilefw.runtime.bug_guard import is_bug
 from tilefw.runtime.config import trace_plugins
@@ -142,11 +142,12 @@ def target_to_json(info: TargetInfo) -> dict[str, Any]:
     raw = {name: getattr(info, name) for name in TargetInfo.__dataclass_fields__}
     return {
         name: sorted(value) if isinstance(value, frozenset) else list(value) if isinstance(value, tuple)
-        else dict(value) if isinstance(value, Mapping) else value
+        else dict(value) if isinstance(value, Mapping) else asdict(value) if isinstance(value, TritonNames) else value
         for name, value in raw.items()
     }
 
 
 def target_from_json(raw: Mapping[str, Any]) -> TargetInfo:
     sets = {name: frozenset(raw[name]) for name in ("provides", "capabilities", "wants")}
-    return TargetInfo(**{**raw, **sets, "aliases": tuple(raw["aliases"])})
+    triton = None if raw["triton"] is None else TritonNames(**raw["triton"])
+    return TargetInfo(**{**raw, **sets, "aliases": tuple(raw["aliases"]), "triton": triton})

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilefw.api import capabilities
-from tilefw.api.target import FACTS, PROVIDES, TargetInfo
+from tilefw.api.target import FACTS, PROVIDES, TargetInfo, TritonNames
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_.+-]*", re.ASCII)
 BACKEND = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
@@ -52,6 +52,7 @@ def _check_one(plugin: str, info: TargetInfo) -> None:
         _want(isinstance(capability, str), f"{who}: {capability!r} is not a capability")
         if not capabilities.known(capability):  # to look for what was meant takes longer than all else here
             raise BadTarget(f"{who}: {capability!r} is not a capability{_meant(capability)}")
+    _want(info.triton is None or isinstance(info.triton, TritonNames), f"{who}: triton is not a TritonNames")
     for field, kind in (("options", str), ("limits", int), ("default_options", object)):
         mapping = getattr(info, field)
         _want(isinstance(mapping, Mapping), f"{who}: {field} is not a mapping")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilefw.api import SIMT_CAPABILITIES, TargetInfo
+from tilefw.api import SIMT_CAPABILITIES, TargetInfo, TritonNames
 from tilefw_amd.chips import Chip, chips
 from tilefw_amd.options import OPTIONS
 
@@ -25,6 +25,7 @@ def target(chip: Chip) -> TargetInfo:
         options={name: option.text for name, option in OPTIONS.items()},
         default_options={"num_stages": 2},  # Triton's own default for HIP: the next iteration's loads are in flight
         limits=dict(chip.limits),
+        triton=TritonNames("hip", chip.name, text="amdgcn", binary="hsaco"),
     )
 
 

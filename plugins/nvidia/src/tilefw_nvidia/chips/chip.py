@@ -113,6 +113,6 @@ class Chip:
     def limits(self) -> Mapping[str, int]:
         names = (
             "threads_per_workgroup", "shared_bytes", "shared_bytes_per_processor", "registers_per_thread",
-            "registers_per_processor", "threads_per_processor", "workgroups_per_processor", "lanes",
+            "registers_per_processor", "threads_per_processor", "workgroups_per_processor", "processors", "lanes",
         )
         return {name: getattr(self, name) for name in names}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilefw.api import SIMT_CAPABILITIES, TargetInfo
+from tilefw.api import SIMT_CAPABILITIES, TargetInfo, TritonNames
 from tilefw_nvidia.chips import Chip, chips
 
 
@@ -14,6 +14,7 @@ def target(chip: Chip) -> TargetInfo:
         name=chip.target, vendor="nvidia", chip=chip.name, summary=chip.summary, backend="tilefw_nvidia.backend:NvidiaBackend",
         provides=frozenset({"lower", "emit", "assemble", "simulate", "device"}), aliases=chip.aliases,
         capabilities=SIMT_CAPABILITIES, limits=chip.limits, wants=frozenset({"disjoint"}),
+        triton=TritonNames("cuda", int(chip.name.removeprefix("sm_")), text="ptx", binary="cubin"),
     )
 
 

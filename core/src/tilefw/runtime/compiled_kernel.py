@@ -1,0 +1,83 @@
+"""What Triton's programs read of a compiled kernel: `asm`, `metadata`, `n_regs`, `n_spills`.
+
+`kernel.warmup(…)` gives one, and so does every launch: a LaunchResult is one that has run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+from tilefw.api.artifact import Artifact, Entry
+
+if TYPE_CHECKING:
+    from tilefw.runtime.plugins.loader import Target
+
+
+class CompiledKernel:
+    """Facts of an artifact with one entry, under Triton's names."""
+
+    __slots__ = ()
+
+    artifact: Artifact
+
+    @property
+    def entry(self) -> Entry:
+        return self.artifact.entry()
+
+    @property
+    def name(self) -> str:
+        return self.entry.name
+
+    @property
+    def asm(self) -> Mapping[str, str | bytes]:
+        """Text and bytes by Triton's names for this target, or by the target's own; levels of IR where they were kept."""
+        artifact, names = self.artifact, _target(self.artifact).info.triton
+        found: dict[str, str | bytes] = {**artifact.levels, (names.text if names else artifact.format): artifact.text}
+        if artifact.binary is not None:
+            found[names.binary if names else "binary"] = artifact.binary
+        return found
+
+    @property
+    def metadata(self) -> SimpleNamespace:
+        """`name`, `shared` in bytes, `num_warps`, `warp_size`, `num_ctas`, `target` by name."""
+        entry, lanes = self.entry, _target(self.artifact).info.limits.get("lanes", 1)
+        x, y, z = entry.workgroup
+        return SimpleNamespace(
+            name=entry.name, shared=entry.shared_bytes, num_warps=max(1, x * y * z // lanes), warp_size=lanes, num_ctas=1,
+            target=self.artifact.target,
+        )
+
+    @property
+    def n_regs(self) -> int | None:
+        """Registers of a lane, of the kind that the target lists first; None where `artifact.resources.unknown` says why."""
+        return next(iter((self.artifact.resources.registers or {}).values()), None)
+
+    @property
+    def n_spills(self) -> int | None:
+        """Values that are kept in memory for want of registers; None where nobody knows."""
+        return self.artifact.resources.spills
+
+    @property
+    def n_max_threads(self) -> int | None:
+        """Threads of the largest workgroup that the chip takes; None for a target without lanes."""
+        return _target(self.artifact).info.limits.get("threads_per_workgroup")
+
+
+class WarmKernel(CompiledKernel):
+    """What `kernel.warmup(…)` gives: compiled, in the caches, and not launched."""
+
+    __slots__ = ("artifact",)
+
+    def __init__(self, artifact: Artifact) -> None:
+        self.artifact = artifact
+
+    def __repr__(self) -> str:
+        return f"<{self.name} compiled for {self.artifact.target}>"
+
+
+def _target(artifact: Artifact) -> Target:
+    from tilefw.runtime.plugins.loader import find_target
+
+    return find_target(artifact.target)

@@ -1,0 +1,131 @@
+"""Puts tilefw in the place of the `triton` package, for this process, and takes it away again.
+
+Triton's modules stand in `sys.modules`; a finder says of the ones that are absent why. The finder also waits for `torch`, which may
+be imported later or never, and makes its GPUs the host (torch_device.py).
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from tilefw.api.errors import UsageError
+from tilefw.triton.names import NAMES, VERSION, WHOLE
+
+
+def install() -> None:
+    """Make `import triton` mean tilefw from here on, and the GPUs of PyTorch the host's memory. A second call does nothing.
+
+    Raises UsageError TFW0918 where Triton itself was imported before: its kernels would go on meaning Triton.
+    """
+    if installed():
+        return
+    if "triton" in sys.modules:
+        raise UsageError(
+            "Triton was imported before tilefw could take its place", code="TFW0918",
+            help="call tilefw.triton.install() first, or run `python -m tilefw.triton PROGRAM`",
+        )
+    sys.modules.update(_modules())
+    sys.meta_path.insert(0, TritonFinder())
+    if "torch" in sys.modules:
+        _on_torch(sys.modules["torch"])
+
+
+def installed() -> bool:
+    """Whether `import triton` means tilefw now."""
+    return any(isinstance(finder, TritonFinder) for finder in sys.meta_path)
+
+
+def uninstall() -> None:
+    """Undo `install`: the next `import triton` finds what is installed under that name. PyTorch is as it was."""
+    if not installed():
+        return
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, TritonFinder)]
+    for name in [name for name in sys.modules if name.partition(".")[0] == "triton"]:
+        del sys.modules[name]
+    if "torch" in sys.modules:
+        from tilefw.triton import torch_device
+
+        torch_device.leave()
+
+
+def _modules() -> dict[str, ModuleType]:
+    made: dict[str, ModuleType] = {name: TritonModule(name, names) for name, names in NAMES.items()}
+    for name, ours in WHOLE.items():
+        made[name] = importlib.import_module(ours)
+    return made
+
+
+class TritonModule(ModuleType):
+    """One of Triton's modules: its names are looked up where they are first asked for."""
+
+    def __init__(self, name: str, names: Any) -> None:
+        super().__init__(name, f"`{name}`, as tilefw has it.")
+        self.__path__ = []
+        self.__version__ = VERSION
+        self.__spec__ = ModuleSpec(name, None, is_package=True)
+        self._names = names
+
+    def __getattr__(self, name: str) -> Any:
+        found = self._names.get(name)
+        if found is not None:
+            home, _, attribute = found.partition(":")
+            module = importlib.import_module(home)
+            return getattr(module, attribute) if attribute else module
+        submodule = sys.modules.get(f"{self.__name__}.{name}")
+        if submodule is not None:
+            return submodule
+        raise AttributeError(f"tilefw serves no {self.__name__}.{name}")
+
+    def __dir__(self) -> list[str]:
+        prefix = f"{self.__name__}."
+        return sorted([*self._names, *(name.removeprefix(prefix) for name in sys.modules if name.startswith(prefix))])
+
+
+class TritonFinder(MetaPathFinder):
+    """Finds `torch`, to act once it is loaded, and refuses the modules of Triton that there are none of."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name == "torch":
+            return _watched(name, path, target)
+        if name.startswith("triton."):
+            raise ModuleNotFoundError(f"tilefw has no module {name} in Triton's place", name=name)
+        return None
+
+
+def _watched(name: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
+    """The module's own spec, whose loader tells us when it is done."""
+    for finder in sys.meta_path:
+        if not isinstance(finder, TritonFinder):
+            spec = finder.find_spec(name, path, target)
+            if spec is not None and spec.loader is not None:
+                spec.loader = WatchedLoader(spec.loader)
+                return spec
+    return None
+
+
+class WatchedLoader(Loader):
+    """Loads as the loader that it stands for, which the module keeps, and then calls `_on_torch`."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        if module.__spec__ is not None:
+            module.__spec__.loader = module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        _on_torch(module)
+
+
+def _on_torch(torch: ModuleType) -> None:
+    from tilefw.triton import torch_device
+
+    torch_device.enter(torch)

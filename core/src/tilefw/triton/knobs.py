@@ -1,0 +1,49 @@
+"""`triton.knobs`: settings of Triton by their groups. They can be set and read; what tilefw heeds, it says beside the name.
+
+`runtime.launch_enter_hook` and the like are not called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+
+class Knobs(SimpleNamespace):
+    """One group of settings; `scope` puts all of them back when its block ends."""
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        before = dict(vars(self))
+        try:
+            yield
+        finally:
+            vars(self).clear()
+            vars(self).update(before)
+
+    def reset(self) -> Knobs:
+        return self
+
+    def copy(self) -> Knobs:
+        return Knobs(**vars(self))
+
+
+def _group(**settings: Any) -> Knobs:
+    return Knobs(**settings)
+
+
+autotuning = _group(cache=False, print=False)
+build = _group(impl=None, cc=None)
+cache = _group(dir=None, home_dir=None, manager_class=None, remote_manager_class=None)
+compilation = _group(
+    override=False, dump_ir=False, store_binary_only=False, always_compile=False, use_ir_loc=None, enable_asan=False,
+    disable_line_info=False, front_end_debugging=False, allow_non_constexpr_globals=False, listener=None,
+)
+language = _group(fp32_default=None, default_fp_fusion=True)
+runtime = _group(
+    interpret=False, debug=False, sanitize_overflow=True, override_arch=None, launch_enter_hook=None, launch_exit_hook=None,
+    kernel_load_start_hook=None, kernel_load_end_hook=None, jit_cache_hook=None, jit_post_compile_hook=None,
+    add_stages_inspection_hook=None,
+)

@@ -1,0 +1,85 @@
+"""Which modules Triton 3.9 has, and what each of their names is here: `module:name`, or a module as a whole.
+
+A name leads to the object itself, so that `isinstance`, `except` and identity mean the same under both spellings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+VERSION = "3.9.0"
+
+# Triton's module -> the one of ours that takes its place.
+WHOLE: Mapping[str, str] = {
+    "triton.language": "tilefw.language",
+    "triton.language.core": "tilefw.language",
+    "triton.language.math": "tilefw.language.math",
+    "triton.language.random": "tilefw.language.random",
+    "triton.language.standard": "tilefw.language",
+    "triton.language.extra": "tilefw.language.extra",
+    "triton.language.extra.libdevice": "tilefw.language.extra.libdevice",
+    "triton.language.extra.cuda.libdevice": "tilefw.language.extra.libdevice",
+    "triton.language.extra.hip.libdevice": "tilefw.language.extra.libdevice",
+    "triton.testing": "tilefw.triton.testing",
+    "triton.knobs": "tilefw.triton.knobs",
+}
+
+_ERRORS = {
+    "TritonError": "tilefw.api.errors:KernelError",
+    "CompilationError": "tilefw.api.errors:CompileError",
+    "OutOfResources": "tilefw.api.errors:CapacityError",
+    "InterpreterError": "tilefw.api.errors:CheckError",
+}
+_JIT = {
+    "JITFunction": "tilefw.runtime.jit:JITFunction",
+    "KernelInterface": "tilefw.triton.kernels:KernelInterface",
+    "TensorWrapper": "tilefw.runtime.arguments.arrays:TypedArray",
+    "MockTensor": "tilefw.triton.kernels:MockTensor",
+    "constexpr_function": "tilefw.runtime.jit:constexpr_function",
+    "jit": "tilefw.runtime.jit:jit",
+    "reinterpret": "tilefw.triton.kernels:reinterpret",
+}
+_TUNING = {
+    "Autotuner": "tilefw.runtime.autotune:Autotuner",
+    "Config": "tilefw.runtime.autotune:Config",
+    "Heuristics": "tilefw.runtime.jit:Heuristics",
+    "autotune": "tilefw.runtime.autotune:autotune",
+    "heuristics": "tilefw.runtime.jit:heuristics",
+}
+_ALLOCATION = {"set_allocator": "tilefw.triton.kernels:set_allocator"}
+_DRIVER = {"driver": "tilefw.triton.driver:DRIVER"}
+_COMPILER = {
+    "CompilationError": _ERRORS["CompilationError"], "CompiledKernel": "tilefw.runtime.compiled_kernel:CompiledKernel",
+    "max_shared_mem": "tilefw.triton.chip:max_shared_mem",
+}
+
+# Triton's module -> its names. What is no name here is one of the module's own submodules, or absent.
+NAMES: Mapping[str, Mapping[str, str]] = {
+    "triton": {
+        **_ERRORS, **_JIT, **_TUNING, **_ALLOCATION,
+        "cdiv": "tilefw.runtime.jit:cdiv",
+        "must_use_result": "tilefw.triton.kernels:must_use_result",
+        "next_power_of_2": "tilefw.runtime.jit:next_power_of_2",
+    },
+    "triton.errors": {"TritonError": _ERRORS["TritonError"]},
+    "triton.runtime": {**_JIT, **_TUNING, **_ERRORS, **_DRIVER},
+    "triton.runtime._allocation": _ALLOCATION,
+    "triton.runtime.autotuner": {**_TUNING, "OutOfResources": _ERRORS["OutOfResources"]},
+    "triton.runtime.driver": _DRIVER,
+    "triton.runtime.errors": {
+        "AutotunerError": "tilefw.api.errors:LaunchError", "InterpreterError": _ERRORS["InterpreterError"],
+        "OutOfResources": _ERRORS["OutOfResources"], "PTXASError": _ERRORS["CompilationError"],
+    },
+    "triton.runtime.jit": {**_JIT, "KernelParam": "tilefw.runtime.jit:KernelParameter"},
+    "triton.compiler": _COMPILER,
+    "triton.compiler.compiler": _COMPILER,
+    "triton.compiler.errors": {"CompilationError": _ERRORS["CompilationError"]},
+    "triton.backends": {},
+    "triton.backends.compiler": {"GPUTarget": "tilefw.triton.chip:GPUTarget"},
+    "triton.language.extra.cuda": {
+        "gdc_wait": "tilefw.language.extra:gdc_wait", "gdc_launch_dependents": "tilefw.language.extra:gdc_launch_dependents",
+        "libdevice": "tilefw.language.extra.libdevice",
+    },
+    "triton.language.extra.hip": {"libdevice": "tilefw.language.extra.libdevice"},
+    "triton.tools": {},
+}

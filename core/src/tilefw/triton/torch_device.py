@@ -1,0 +1,112 @@
+"""PyTorch's GPU is the host's memory: a torch function mode puts the host in the place of every `device="cuda"`.
+
+A tensor of the host says that it is on the GPU (`device`, `is_cuda`), since launchers ask before they launch. Its memory is the
+host's, so operations of PyTorch itself run there. The mode is of the thread that imports PyTorch or calls `install`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+from tilefw.triton import torch_cuda
+from tilefw.triton.one_device import require_first
+
+_GPU = "cuda"  # as PyTorch calls the GPUs of every vendor
+
+
+def enter(torch: ModuleType) -> None:
+    """Begin; nothing happens where the executor is a card, whose memory PyTorch's GPU is. Called once `torch` is imported."""
+    from tilefw.runtime.config import resolve
+
+    if resolve().executor != "hw" and _active() is None:
+        _mode(torch).__enter__()
+
+
+def leave() -> None:
+    """End what `enter` began; modes that were entered since stay."""
+    mode, stack = _active(), importlib.import_module("torch._C")
+    if mode is None:
+        return
+    above = []
+    while (top := stack._pop_torch_function_stack()) is not mode:
+        above.append(top)
+    mode.replaced.restore()
+    for other in reversed(above):
+        stack._push_on_torch_function_stack(other)
+
+
+def _active() -> Any:
+    modes = importlib.import_module("torch.overrides")._get_current_function_mode_stack()
+    return next((mode for mode in modes if hasattr(mode, "__tilefw_host_device__")), None)
+
+
+def _mode(torch: ModuleType) -> Any:
+    """The mode, of a class made here because its base is PyTorch's."""
+    base = importlib.import_module("torch.overrides").TorchFunctionMode
+    answers = _answers(torch)
+    moving = {torch.Tensor.to, torch.nn.Module.to}
+
+    class HostDevice(base):
+        __tilefw_host_device__ = True
+        replaced = torch_cuda.replace(torch)
+
+        def __torch_function__(
+            self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+        ) -> Any:
+            answer = answers.get(func)
+            if answer is not None:
+                return answer(func, args, kwargs or {})
+            moved = [_on_host(torch, value, func in moving and index > 0) for index, value in enumerate(args)]
+            return func(*moved, **_keywords(torch, kwargs or {}))
+
+    return HostDevice()
+
+
+def _on_host(torch: ModuleType, value: Any, names_device: bool) -> Any:
+    """The host in the place of the GPU. A string or a number is a device only where the function takes one there."""
+    if isinstance(value, torch.device):
+        if value.type != _GPU:
+            return value
+    elif not names_device or isinstance(value, bool) or (not isinstance(value, int) and not _names_gpu(value)):
+        return value
+    require_first(value)
+    return torch.device("cpu")
+
+
+def _names_gpu(value: Any) -> bool:
+    return isinstance(value, str) and value.partition(":")[0] == _GPU
+
+
+def _keywords(torch: ModuleType, keywords: Mapping[str, Any]) -> dict[str, Any]:
+    moved = {name: _on_host(torch, value, name == "device") for name, value in keywords.items()}
+    if moved.get("pin_memory"):
+        moved["pin_memory"] = False  # the host's memory is the device's already
+    return moved
+
+
+_Answer = Callable[[Any, Sequence[Any], Mapping[str, Any]], Any]
+
+
+def _answers(torch: ModuleType) -> dict[Any, _Answer]:
+    """What a tensor answers by itself, by PyTorch's function."""
+
+    def device(func: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        real = func(*args)
+        return torch.device(_GPU, 0) if real.type == "cpu" else real
+
+    def itself(func: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        require_first(args[1] if len(args) > 1 else keywords.get("device"))
+        return args[0]
+
+    tensor = torch.Tensor
+    return {
+        tensor.device.__get__: device,
+        tensor.is_cuda.__get__: lambda func, args, keywords: args[0].is_cpu,
+        tensor.get_device: lambda func, args, keywords: 0,
+        tensor.cuda: itself,
+        tensor.pin_memory: itself,
+        tensor.is_pinned: lambda func, args, keywords: False,
+    }

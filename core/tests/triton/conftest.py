@@ -1,0 +1,20 @@
+"""Triton's place in this process is free before each test, and after it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+import tilefw.triton
+
+
+@pytest.fixture
+def installed() -> Iterator[None]:
+    """tilefw in Triton's place for one test; Triton, where another test imported it, comes back."""
+    kept = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == "triton"}
+    tilefw.triton.install()
+    yield
+    tilefw.triton.uninstall()
+    sys.modules.update(kept)

@@ -1,0 +1,90 @@
+"""`import triton` means tilefw: which names there are, and that they are tilefw's own."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tilefw
+import tilefw.language as tl
+import tilefw.triton
+from tilefw.api.errors import UsageError
+from tilefw.triton.names import NAMES, WHOLE
+
+# Public names of Triton 3.9's host modules that have no meaning here: what compiles beside the program.
+ABSENT = {
+    "triton": {"AsyncCompileMode", "FutureKernel", "aggregate", "compile"},
+    "triton.runtime": {"RedisRemoteCacheBackend", "RemoteCacheBackend"},
+    "triton.compiler": {"ASTSource", "IRSource", "LazyDict", "compile", "get_cache_key", "make_backend"},
+}
+
+
+def test_every_name_of_the_table_is_there(installed: None) -> None:
+    for module, names in NAMES.items():
+        for name in names:
+            assert getattr(importlib.import_module(module), name) is not None, f"{module}.{name}"
+    for module in WHOLE:
+        assert importlib.import_module(module) is sys.modules[module]
+
+
+def test_names_are_the_same_objects_under_both_spellings(installed: None) -> None:
+    import triton
+    import triton.language as language
+    import triton.language.core as core
+    from triton.language.extra.cuda import libdevice
+    from triton.runtime.jit import JITFunction
+
+    assert triton.jit is tilefw.jit and language is tl and core.load is tl.load and libdevice is tl.extra.libdevice
+    assert isinstance(triton.jit(lambda_free), JITFunction)
+    assert triton.CompilationError is tilefw.CompileError and triton.OutOfResources is tilefw.CapacityError
+    active: Any = triton.runtime.driver.active
+    assert triton.__version__ == "3.9.0" and active.get_current_device() == 0
+
+
+def lambda_free(x_ptr):
+    pass
+
+
+@pytest.mark.parametrize("module", sorted(ABSENT))
+def test_public_names_of_triton_are_served_or_known_to_be_absent(module: str) -> None:
+    spec = importlib.util.find_spec("triton")
+    if spec is None or not spec.submodule_search_locations:
+        pytest.skip("Triton is not installed")
+    file = Path(spec.submodule_search_locations[0]).joinpath(*module.split(".")[1:], "__init__.py")
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    public = next(
+        ast.literal_eval(node.value) for node in tree.body
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
+    )
+    served = set(NAMES[module]) | {name.rpartition(".")[2] for name in [*NAMES, *WHOLE] if name.rpartition(".")[0] == module}
+    assert set(public) - served == ABSENT[module]
+
+
+def test_a_module_that_is_absent_is_told_by_name(installed: None) -> None:
+    with pytest.raises(ModuleNotFoundError, match=r"tilefw has no module triton\.experimental in Triton's place"):
+        importlib.import_module("triton.experimental.gluon")
+    import triton
+
+    with pytest.raises(AttributeError, match=r"tilefw serves no triton\.compile$"):
+        _ = triton.compile
+
+
+def test_uninstalling_frees_the_name(installed: None) -> None:
+    assert tilefw.triton.installed()
+    tilefw.triton.uninstall()
+    assert not tilefw.triton.installed() and "triton" not in sys.modules
+    tilefw.triton.uninstall()
+
+
+def test_triton_that_was_imported_first_is_an_error(installed: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    tilefw.triton.uninstall()
+    monkeypatch.setitem(sys.modules, "triton", sys)
+    with pytest.raises(UsageError, match="imported before") as caught:
+        tilefw.triton.install()
+    assert caught.value.code == "TFW0918"

@@ -1,0 +1,104 @@
+"""Programs that name only Triton run on tilefw: by the command line, as a module, with and without PyTorch."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+NUMPY_PROGRAM = '''
+import sys
+import numpy as np
+import triton
+import triton.language as tl
+
+@triton.heuristics({"num_warps": lambda args: 2})
+@triton.jit
+def scale(x_ptr, n, FACTOR: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x_ptr + at, tl.load(x_ptr + at, mask=at < n) * FACTOR, mask=at < n)
+
+x = np.arange(100, dtype=np.float32)
+scale[lambda meta: (triton.cdiv(100, meta["BLOCK"]),)](x, 100, FACTOR=3, BLOCK=64)
+assert np.array_equal(x, 3 * np.arange(100))
+assert "torch" not in sys.modules
+print(sys.argv[1:], triton.runtime.driver.active.get_current_target().backend)
+'''
+
+TORCH_PROGRAM = '''
+import torch
+import triton
+import triton.language as tl
+
+DEVICE = triton.runtime.driver.active.get_active_torch_device()
+
+@triton.jit
+def double(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + at, 2 * tl.load(x_ptr + at, mask=at < n), mask=at < n)
+
+x = torch.randn(300, device="cuda", dtype=torch.bfloat16)
+out = torch.empty_like(x)
+assert x.device == out.device == DEVICE and x.is_cuda and x.get_device() == 0
+double[(triton.cdiv(300, 128),)](x, out, 300, BLOCK=128)
+assert torch.equal(out, 2 * x) and torch.equal(out.cpu().float(), 2 * x.to("cpu").float())
+
+layer = torch.nn.Linear(4, 2).cuda()
+assert next(layer.parameters()).is_cuda and layer(torch.ones(1, 4, device=DEVICE)).shape == (1, 2)
+assert torch.zeros(3, pin_memory=True).cuda(0).to("cuda:0", non_blocking=True).to(0).sum() == 0
+with torch.cuda.device(0), torch.cuda.stream(torch.cuda.Stream()), torch.device("cuda"):
+    assert torch.ones(2).device.type == "cuda"
+begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+begin.record(); end.record(); torch.cuda.synchronize()
+assert begin.elapsed_time(end) >= 0
+assert torch.cuda.is_available() and torch.cuda.device_count() == 1
+assert torch.cuda.get_device_properties(0).multi_processor_count >= 1
+noise = torch.rand(4, generator=torch.Generator(device="cuda").manual_seed(1), device="cuda")
+assert torch.equal(noise, torch.rand(4, generator=torch.Generator().manual_seed(1)))
+assert torch.empty(1, device="meta").device.type == "meta"
+
+leaf = torch.ones(3, device="cuda", requires_grad=True)
+(leaf * 2).sum().backward()
+assert leaf.grad.tolist() == [2, 2, 2] and leaf.grad.is_cuda
+for second in (lambda: torch.ones(1, device="cuda:1"), lambda: leaf.to("cuda:1"), lambda: torch.cuda.set_device(1)):
+    try:
+        second()
+    except Exception as error:
+        assert "there is one device" in str(error), error
+    else:
+        raise AssertionError("a second device")
+
+warm = double.warmup(torch.float32, triton.MockTensor(tl.float32), 300, BLOCK=128, grid=(1,))
+assert warm.asm and warm.name == "double"
+
+import tilefw.triton
+tilefw.triton.uninstall()
+assert torch.zeros(1).device.type == "cpu" and not torch.cuda.is_available() and not torch.zeros(1).is_cuda
+print("done")
+'''
+
+
+def run(tmp_path: Path, text: str, *words: str) -> str:
+    program = tmp_path / "program.py"
+    program.write_text(text)
+    command = [sys.executable, *(word.replace("PROGRAM", str(program)) for word in words)]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert found.returncode == 0, found.stderr
+    return found.stdout
+
+
+def test_a_program_without_pytorch_runs(tmp_path: Path) -> None:
+    assert run(tmp_path, NUMPY_PROGRAM, "-m", "tilefw", "run", "--triton", "PROGRAM", "--", "a", "--b") == "['a', '--b'] cuda\n"
+
+
+def test_the_module_runs_a_program(tmp_path: Path) -> None:
+    assert run(tmp_path, NUMPY_PROGRAM, "-m", "tilefw.triton", "PROGRAM", "a", "--b") == "['a', '--b'] cuda\n"
+
+
+def test_pytorchs_gpu_is_the_host(tmp_path: Path) -> None:
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("PyTorch is not installed")
+    assert run(tmp_path, TORCH_PROGRAM, "-m", "tilefw.triton", "PROGRAM").endswith("done\n")
