@@ -21,6 +21,7 @@ WHOLE: Mapping[str, str] = {
     "triton.language.extra.cuda.libdevice": "tilefw.language.extra.libdevice",
     "triton.language.extra.hip.libdevice": "tilefw.language.extra.libdevice",
     "triton.testing": "tilefw.triton.testing",
+    "triton.tools.tensor_descriptor": "tilefw.tools.tensor_descriptor",
     "triton.knobs": "tilefw.triton.knobs",
 }
 

@@ -53,7 +53,7 @@ def bitonic_merge(b: Builder, x: Any, dim: Any, descending: Any) -> RuntimeValue
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _SortedRows:
     """A tile, each of whose rows along `axis` is sorted; neighbours in a row are 2**`low` places apart in the whole tile."""
 
     tile: RuntimeValue
@@ -69,18 +69,18 @@ class _Rows:
         return _log2(self.extent)
 
 
-def _rows(function: str, x: Any, dim: Any) -> _Rows:
+def _rows(function: str, x: Any, dim: Any) -> _SortedRows:
     tile = combinable(function, x, _SORT)
     arithmetic.refuse_narrow(tile.dtype)
     axis = checked_axis(-1 if dim is None else dim, len(tile.shape))
-    return _Rows(tile, axis, sum(map(_log2, tile.shape[axis + 1 :])))
+    return _SortedRows(tile, axis, sum(map(_log2, tile.shape[axis + 1 :])))
 
 
 def _log2(extent: int) -> int:
     return extent.bit_length() - 1
 
 
-def _largest(b: Builder, rows: _Rows, count: int, descending: bool) -> RuntimeValue:
+def _largest(b: Builder, rows: _SortedRows, count: int, descending: bool) -> RuntimeValue:
     """The first `count` of each row, sorted: runs of `count` are sorted, up and down by turns, and pairs of them cut to the better
     halves, which are bitonic again, until one is left (Shanbhag et al., "Efficient top-k query processing", SIGMOD 2018)."""
     tile, bits, kept = rows.tile, rows.bits, _log2(count)
@@ -97,7 +97,7 @@ def _largest(b: Builder, rows: _Rows, count: int, descending: bool) -> RuntimeVa
     return b.reshape(tile, (*shape[: rows.axis], count, *shape[rows.axis + 1 :]))
 
 
-def _merge(b: Builder, rows: _Rows, tile: RuntimeValue, stage: int, descending: bool | None) -> RuntimeValue:
+def _merge(b: Builder, rows: _SortedRows, tile: RuntimeValue, stage: int, descending: bool | None) -> RuntimeValue:
     """Bitonic runs of 2**`stage` elements of rows, sorted: all in one direction, or with None rising and falling by turns."""
     for bit in reversed(range(stage)):
         tile = _step(b, tile, stage + rows.low, bit + rows.low, descending)
