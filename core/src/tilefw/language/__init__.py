@@ -25,6 +25,7 @@ from tilefw.language.atomics import (
 from tilefw.language.block_pointers import advance, make_block_ptr
 from tilefw.language.constants import constexpr, constexpr_type
 from tilefw.language.control import condition, range, static_range
+from tilefw.language.counting import histogram
 from tilefw.language.creation import arange, full, num_programs, program_id, to_tensor, zeros, zeros_like
 from tilefw.language.debug import device_assert, static_assert, static_print
 from tilefw.language.dtypes import (
@@ -145,9 +146,9 @@ __all__ = [
     "condition", "const", "constexpr", "constexpr_type", "cos", "cumprod", "cumsum", "debug_barrier", "device_assert",
     "div_rn", "dot", "dot_scaled", "dtype", "erf", "exp", "exp2", "expand_dims", "expect_zero", "extra", "fdiv", "flip",
     "float16", "float32", "float4e2m1", "float64", "float6e2m3", "float6e3m2", "float8e4b15", "float8e4b8", "float8e4nv",
-    "float8e5", "float8e5b16", "floor", "fma", "full", "gather", "int1", "int16", "int32", "int4", "int64", "int8",
-    "interleave", "join", "load", "load_tensor_descriptor", "log", "log2", "make_block_ptr", "make_tensor_descriptor", "math",
-    "max", "max_constancy", "max_contiguous", "maximum", "min", "minimum", "mul", "multiple_of", "num_programs",
+    "float8e5", "float8e5b16", "floor", "fma", "full", "gather", "histogram", "int1", "int16", "int32", "int4", "int64",
+    "int8", "interleave", "join", "load", "load_tensor_descriptor", "log", "log2", "make_block_ptr", "make_tensor_descriptor",
+    "math", "max", "max_constancy", "max_contiguous", "maximum", "min", "minimum", "mul", "multiple_of", "num_programs",
     "pair_uniform_to_normal", "permute", "philox", "philox_impl", "pi32_t", "pointer_type", "program_id", "rand", "rand4x",
     "randint", "randint4x", "randn", "randn4x", "range", "ravel", "reduce", "reduce_or", "reshape", "rsqrt", "sigmoid", "sin",
     "slice", "softmax", "sort", "split", "sqrt", "sqrt_rn", "squeeze", "static_assert", "static_print", "static_range",

@@ -280,3 +280,7 @@ class tensor:  # noqa: N801  (Triton's spelling)
     def gather(self, index: Any, axis: int) -> tensor:
         """See `tl.gather`; `self` is the source."""
         ...
+
+    def histogram(self, num_bins: int, mask: Any = None) -> tensor:
+        """See `tl.histogram`."""
+        ...

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from tilefw.frontend.builtins import (
     atomics,
     block_pointers,
+    counting,
     creation,
     hints,
     library,
@@ -28,12 +29,12 @@ from tilefw.frontend.builtins import (
 from tilefw.frontend.builtins.registry import Meaning
 
 _FILES = (
-    atomics, block_pointers, creation, hints, library, math, matrix, memory, random, rearrange, reduction, scaled_matrix,
-    scan, shape, sorting, tensor_descriptors,
+    atomics, block_pointers, counting, creation, hints, library, math, matrix, memory, random, rearrange, reduction,
+    scaled_matrix, scan, shape, sorting, tensor_descriptors,
 )
 MEANINGS: Mapping[str, Meaning] = MappingProxyType({name: given for file in _FILES for name, given in file.meaning.of.items()})
 
 __all__ = [
-    "MEANINGS", "atomics", "block_pointers", "creation", "hints", "library", "math", "matrix", "memory", "random",
-    "rearrange", "reduction", "scaled_matrix", "scan", "shape", "sorting", "tensor_descriptors",
+    "MEANINGS", "atomics", "block_pointers", "counting", "creation", "hints", "library", "math", "matrix", "memory",
+    "random", "rearrange", "reduction", "scaled_matrix", "scan", "shape", "sorting", "tensor_descriptors",
 ]
