@@ -9,7 +9,7 @@ from oracles import corpus, mutation_report, mutations
 from oracles.chips import AMD, GFX942, GFX950, Chip
 from oracles.site import changed
 
-SAMPLE = 30
+SAMPLE = {GFX942: 30, GFX950: 15}  # the later chip has most of its rules from the older
 COMMON = (
     "vector_add", "softmax", "arg_extremes", "gather_rows", "atomic_histogram", "ticket", "row_sums", "sort_rows", "column_sums",
     "matmul_f16_1_warp",
@@ -36,9 +36,8 @@ def subject(chip: Chip, name: str) -> campaigns.HsacoSubject:
 @on_each_chip
 def test_a_sample_of_sites_is_reported(chip: Chip) -> None:
     subjects = [subject(chip, name) for name in SAMPLE_KERNELS[chip]]
-    results = [
-        v for subject, chosen in mutations.sample(subjects, SAMPLE, seed=1) for v in mutations.verdicts(subject, chosen, orders=1)
-    ]
+    drawn = mutations.sample(subjects, SAMPLE[chip], seed=1)
+    results = [verdict for subject, chosen in drawn for verdict in mutations.verdicts(subject, chosen, orders=1)]
     assert campaigns.found(results), mutation_report.table(results)
 
 
