@@ -12,8 +12,10 @@ from xdsl.ir import Block
 from tilefw.simt import lane
 from tilefw.simt.lane.builder import LaneBuilder
 from tilefw.simt.lane.memory import access_properties
+from tilefw.simt.lane.promises import promise_of
 from tilefw.simt.lower.buffer_bounds import OUTSIDE, literal
-from tilefw.simt.lower.loop_carried import move_offsets, start_with_invariants
+from tilefw.simt.lower.linear import carry_linear
+from tilefw.simt.lower.loop_carried import Moved, move_offsets, start_with_invariants
 from tilefw.tile import types
 from tilefw.tile.dialect.base import dense_i64
 
@@ -174,3 +176,21 @@ def test_a_mask_from_outside_of_a_loop_is_compared_with_the_rest():
     inside, most = gated.owner.operands[0].owner.operands[:2], gated.owner.operands[0].owner.operands[2]
     assert gated.owner.name == "lane.lts" and list(inside) == [mask, x] and most.owner.value == (1 << 31) - 1
     assert loop.builder.op("andi", gated, compared).owner.name == "lane.andi"  # neither is from outside
+
+
+def test_a_part_of_an_offset_that_is_carried_keeps_its_promise():
+    outer = Block(arg_types=[types.i32])
+    builder = LaneBuilder(outer, UnknownLoc())
+    lower, step = builder.constant(0, types.i32), builder.constant(32, types.i32)
+    body = Block(arg_types=[types.i32])
+    back = builder.enter(body)
+    with builder.promising():
+        part = builder.op("addi", builder.op("shl", body.args[0], builder.constant(1, types.i32)), outer.args[0])
+    used = builder.splat(part, 1)
+    builder.insert(YieldOp())
+    builder.leave(back)
+    moved = Moved()
+    carry_linear(builder, body, lower, step, moved)
+    (start,), following = moved.starts, body.last_op.operands[0]
+    assert used.owner.operands[0] is body.args[1]
+    assert promise_of(start.owner) == "exact" and promise_of(following.owner) == "exact"

@@ -10,6 +10,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilefw.simt import lane
 from tilefw.simt.lane.builder import LaneBuilder
+from tilefw.simt.lane.promises import promise, promise_of
 from tilefw.simt.lower.loop_carried import Moved, is_before
 from tilefw.tile import types
 
@@ -32,10 +33,13 @@ def carry_linear(builder: LaneBuilder, body: Block, lower: SSAValue, step: SSAVa
     for value in [v for v in factors if v is not index and factors[v] and _is_asked_for(v, factors)]:
         if len(_steps(value, factors, step)) < _SHORTEST and not isinstance(value.owner, _Sub):
             continue  # products alone go into the sums that they are for
+        assert isinstance(value.owner, Operation)
+        promised = promise_of(value.owner)  # of a part of an offset, which it stays when it is carried
         moved.starts.append(_at(builder, value, factors, {index: lower}))
         carried = body.insert_arg(value.type, len(body.args))
         value.replace_all_uses_with(carried)
         following = _Add(carried, builder.constant(factors[value] * by, value.type))
+        promise(following, promised)
         following.location = last.location
         body.insert_op_before(following, last)
         last.operands = [*last.operands, following.results[0]]
@@ -87,7 +91,9 @@ def _at(
         op = value.owner
         assert isinstance(op, Operation)
         row = op.name.removeprefix("lane.")
-        made[value] = builder.op(row, *(_at(builder, operand, factors, made) for operand in op.operands))
+        operands = [_at(builder, operand, factors, made) for operand in op.operands]
+        with builder.promising(promise_of(op)):
+            made[value] = builder.op(row, *operands)
     return made[value]
 
 
