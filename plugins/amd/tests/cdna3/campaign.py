@@ -10,7 +10,7 @@ from pathlib import Path
 
 from served import ISAS
 
-from cdna3 import agreement, vectors
+from cdna3 import agreement
 from cdna3.random_inst import random_instructions
 
 
@@ -34,13 +34,6 @@ def main() -> int:
         f"Table: {len(isa.rows)} rows, {len(isa.forms)} forms.",
         f"Random instructions: {compared:,} (seeds {arguments.seed} to {seed - 1}), {len(different)} differences.",
     ]
-    source = vectors.folder()
-    if source is not None:
-        lines = list(vectors.lines(source))
-        found, missing = vectors.differences(isa, lines)
-        different += found
-        page.append(f"LLVM's vectors: {len(lines):,} lines, {len(found)} differences, {len(missing)} mnemonics not in the table.")
-        page += sorted(missing)
     arguments.out.write_text("\n".join([*page, "", *(f"- `{line}`" for line in different[:200])]).rstrip() + "\n")
     return 1 if different else 0
 

@@ -33,9 +33,9 @@ def test_a_hundred_thousand_instructions_agree_with_llvm(isa: InstructionSet) ->
 @needs_llvm
 @pytest.mark.campaign
 @on_each_chip
-@pytest.mark.skipif(vectors.folder() is None, reason=f"{vectors.VARIABLE} names no folder of LLVM's test vectors")
+@pytest.mark.skipif(vectors.folder() is None, reason=f"{vectors.VARIABLE} names no checkout of LLVM")
 def test_llvms_own_vectors_agree(isa: InstructionSet) -> None:
     source = vectors.folder()
     assert source is not None
-    found, _ = vectors.differences(isa, list(vectors.lines(source)))
-    assert found == []
+    found = [difference for outcome in vectors.outcomes(isa, vectors.files(source)) for difference in outcome.differences]
+    assert [str(difference) for difference in found if not difference.reason] == []

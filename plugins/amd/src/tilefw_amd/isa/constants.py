@@ -15,17 +15,18 @@ FLOATS = {240: "0.5", 241: "-0.5", 242: "1.0", 243: "-1.0", 244: "2.0", 245: "-2
 INVERSE_2PI = 248
 INLINE = frozenset(INTEGERS) | frozenset(FLOATS) | {INVERSE_2PI}
 
-# The bits of 240 to 248 by width in bits. In an operand of 64 bits that is not an f64 they are those of f64 all the same.
-_FLOAT_BITS: dict[int, dict[int, int]] = {
-    16: dict(zip(range(240, 249), (0x3800, 0xB800, 0x3C00, 0xBC00, 0x4000, 0xC000, 0x4400, 0xC400, 0x3118), strict=True)),
-    32: dict(
+# The bits of 240 to 248 by float format. In an operand of 64 bits that is not an f64 they are those of f64 all the same.
+_FLOAT_BITS: dict[str, dict[int, int]] = {
+    "f16": dict(zip(range(240, 249), (0x3800, 0xB800, 0x3C00, 0xBC00, 0x4000, 0xC000, 0x4400, 0xC400, 0x3118), strict=True)),
+    "bf16": dict(zip(range(240, 249), (0x3F00, 0xBF00, 0x3F80, 0xBF80, 0x4000, 0xC000, 0x4080, 0xC080, 0x3E22), strict=True)),
+    "f32": dict(
         zip(
             range(240, 249),
             (0x3F000000, 0xBF000000, 0x3F800000, 0xBF800000, 0x40000000, 0xC0000000, 0x40800000, 0xC0800000, 0x3E22F983),
             strict=True,
         )
     ),
-    64: dict(
+    "f64": dict(
         zip(
             range(240, 249),
             (*(n << 48 for n in (0x3FE0, 0xBFE0, 0x3FF0, 0xBFF0, 0x4000, 0xC000, 0x4010, 0xC010)), 0x3FC45F306DC9C882),
@@ -43,12 +44,17 @@ def width(kind: Type | None) -> int:
     return kind.bits if kind.bits in (16, 64) else 32
 
 
+def float_format(kind: Type | None, size: int) -> str:
+    """The format of the float constants that have `size` bits in an operand of that type."""
+    return "bf16" if size == 16 and kind is not None and kind.format == "bf16" else f"f{size}"
+
+
 def bits(code: int, kind: Type | None) -> int:
     """What the inline constant is in an operand of the type: `width(kind)` bits."""
     size = width(kind)
     if code in INTEGERS:
         return INTEGERS[code] & (1 << size) - 1
-    return _FLOAT_BITS[size][code]
+    return _FLOAT_BITS[float_format(kind, size)][code]
 
 
 def literal_bits(value: int, kind: Type | None) -> int:
@@ -62,9 +68,9 @@ def literal_bits(value: int, kind: Type | None) -> int:
     return value & (1 << size) - 1
 
 
-def of_bits(value: int, size: int) -> int | None:
-    """The code of the inline constant that is these bits in a float operand of 16, 32 or 64 bits."""
-    return _BY_BITS[size].get(value)
+def of_bits(value: int, format: str) -> int | None:
+    """The code of the inline constant that is these bits in a float operand of that format."""
+    return _BY_BITS[format].get(value)
 
 
 @functools.cache
@@ -73,7 +79,7 @@ def text(code: int, kind: Type | None) -> str:
     if code in INTEGERS:
         return str(INTEGERS[code])
     if width(kind) == 16 and kind is not None and kind.kind != "float":
-        return f"{_FLOAT_BITS[16][code]:#x}"
+        return f"{_FLOAT_BITS['f16'][code]:#x}"
     return FLOATS[code] if code in FLOATS else _INVERSE_2PI_TEXT[width(kind)]
 
 
@@ -86,19 +92,19 @@ def literal_text(value: int, kind: Type | None) -> str:
     low = value & (1 << size) - 1
     if size == 16 and not floating:
         return f"lit({value:#x})" if _small(value, 32) else f"{low:#x}"
-    return f"lit({value:#x})" if low in _BY_BITS[size] else f"{low:#x}"
+    return f"lit({value:#x})" if low in _BY_BITS[float_format(kind, size)] else f"{low:#x}"
 
 
 def number_text(value: int) -> str:
     """32 bits where only a number can stand: by the name of an inline constant if one has these bits."""
-    code = of_bits(value, 32)
+    code = of_bits(value, "f32")
     return f"{value:#x}" if code is None else text(code, None)
 
 
 def _wide(value: int, floating: bool) -> str:
     if not floating:
         return f"lit({value:#x})" if value <= 64 else f"{value:#x}"
-    code = of_bits(value << 32, 64)
+    code = of_bits(value << 32, "f64")
     return f"{value:#x}" if code is None else text(code, _F64)
 
 
@@ -107,15 +113,15 @@ def _small(value: int, size: int) -> bool:
 
 
 _F64 = Type("f64", "float", 64, "f64")
-_BY_BITS: dict[int, dict[int, int]] = {
-    size: {INTEGERS[code] & (1 << size) - 1: code for code in INTEGERS} | {b: code for code, b in table.items()}
-    for size, table in _FLOAT_BITS.items()
+_BY_BITS: dict[str, dict[int, int]] = {
+    format: {INTEGERS[code] & (1 << size) - 1: code for code in INTEGERS} | {b: code for code, b in _FLOAT_BITS[format].items()}
+    for format, size in (("f16", 16), ("bf16", 16), ("f32", 32), ("f64", 64))
 }
 
 
 def is_inline(value: int, width: int) -> bool:
     """Whether an operand of that many bits may be this constant without a literal: integers of -16 to 64, some floats."""
-    return is_small(value, width) or of_bits(value, width) is not None
+    return is_small(value, width) or of_bits(value, f"f{width}") is not None
 
 
 def is_small(value: int, width: int) -> bool:

@@ -91,6 +91,8 @@ def named(text: str) -> RegisterTuple | None:
     if last < first:
         return None
     if match["file"] == "ttmp":
+        if TTMP0 + first >= M0.index:  # the code of another register
+            return None
         first, last = first + TTMP0, last + TTMP0
     file: File = "a" if match["file"] in ("a", "acc") else "v" if match["file"] == "v" else "s"
     if match["file"] == "s" and last >= SGPRS:  # s102 is not a register: codes from 102 have other names

@@ -87,7 +87,7 @@ def _source(of: FormOperand) -> _SourceRules:
     packed = kind is not None and kind.packed
     width = kind.bits if packed and kind is not None else constants.width(kind)
     mask = of.type is not None and of.type.kind == "mask"
-    half = width == 16 and kind is not None and kind.kind != "float"
+    half = width == 16 and kind is not None and kind.format != "f16"
     return _SourceRules(width, "s" in of.kinds, "c" in of.kinds, packed, mask, half)
 
 

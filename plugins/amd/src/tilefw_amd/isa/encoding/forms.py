@@ -162,6 +162,8 @@ class _Fields:
         if operand.role == "target":
             return FormOperand(operand.name, operand.role, name, pieces, "t")
         number = _NUMBERS.get((format, operand.name), operand.name)
+        if number == "hex" and any(source.type is not None and source.type.kind == "unsigned" for source in self.row.sources):
+            number = "unsigned"  # s_cmpk_lt_u32 and the like do not take -1: it would be 0xffff
         return FormOperand(operand.name, operand.role, name, pieces, "i", immediate=number)
 
     def _part(self, part: AddressPart) -> FormOperand:

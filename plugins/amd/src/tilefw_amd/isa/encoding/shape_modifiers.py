@@ -55,14 +55,14 @@ def _has(name: str, row: Row, shape: EncodingSyntax, format: MicrocodeFormat, op
     if name in ("dpp_ctrl", "wide_dpp_ctrl"):
         return (name == "wide_dpp_ctrl") == any(o.registers > 1 and o.pieces for o in operands)
     if name in ("clamp", "omod") and format.name.endswith("_sdwa"):
-        return name == "clamp" or _float_result(row, operands)
+        return name == "clamp" or _result(operands) == "float" or (_result(operands) == "bits" and name in row.modifiers)
     if name in ("neg", "abs"):
         packed = format.name.endswith("_sdwa")  # which has no sign for two elements
         return any(takes_sign(o) and not (packed and o.type is not None and o.type.packed) for o in sources)
     if name == "sext":
         return any(takes_sext(o) for o in sources)
     if name in ("clamp", "omod"):
-        return _float_result(row, operands) or name in row.modifiers
+        return _result(operands) == "float" or name in row.modifiers
     if name in _OF_ROWS:
         return NAMES.get(name, name) in row.modifiers
     if name == "src1_sel":
@@ -78,9 +78,10 @@ def takes_sext(operand: FormOperand) -> bool:
     return operand.source >= 0 and operand.type is not None and operand.type.kind in ("bits", "unsigned", "signed")
 
 
-def _float_result(row: Row, operands: Sequence[FormOperand]) -> bool:
-    first = next((o for o in operands if o.role == "destination" and o.type is not None and o.type.kind != "mask"), None)
-    return first is not None and first.type is not None and first.type.kind == "float"
+def _result(operands: Sequence[FormOperand]) -> str:
+    """The kind of the first result that is no lane mask; "" where there is none."""
+    kinds = (o.type.kind for o in operands if o.role == "destination" and o.type is not None)
+    return next((kind for kind in kinds if kind != "mask"), "")
 
 
 def _modifier(name: str, shape: EncodingSyntax, format: MicrocodeFormat, operands: Sequence[FormOperand], row: Row) -> FormModifier:

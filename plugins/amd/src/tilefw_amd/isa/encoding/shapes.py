@@ -150,7 +150,7 @@ def _smem() -> tuple[EncodingSyntax, ...]:
         base = AddressPart("sbase", "sbase", width)
         of_buffer = fact == "buffer"  # their offset is not signed
         offset = "offset20" if of_buffer else "offset"
-        immediate = AddressPart("offset", offset, number="hex", signed=not of_buffer)
+        immediate = AddressPart("offset", offset, number="optional hex", signed=not of_buffer)
         scalar = AddressPart("soffset", "soffset")
         positive = {"offset_sign": 0} if of_buffer else {}
         ways = {

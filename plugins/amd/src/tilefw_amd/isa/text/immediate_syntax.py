@@ -23,7 +23,7 @@ from tilefw_amd.isa.text.immediates import (
 )
 from tilefw_amd.isa.text.parsed_operand import OperandCall, Written
 
-OPTIONAL = frozenset({"optional"})
+OPTIONAL = frozenset({"optional", "optional hex"})
 """Immediates that need not be written."""
 
 
@@ -145,6 +145,10 @@ def call(immediate: str, calls: Sequence[OperandCall]) -> int | None:
         return _CALLS[immediate][1](calls)
     except Misfit:
         return None
+
+
+BITS = {"gpr_idx": len(GPR_INDEX_MODES)}
+"""How many bits a plain number has where the field has room for more."""
 
 
 def number(value: int, width: int, signed: bool) -> int | None:

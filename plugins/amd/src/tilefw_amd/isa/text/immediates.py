@@ -142,5 +142,5 @@ def short(value: int) -> str:
 
 IMMEDIATES: dict[str, Callable[[int], str]] = {
     "waitcnt": waitcnt, "hwreg": hwreg, "sendmsg": sendmsg, "gpr_idx": gpr_index, "hex": hex, "short": short,
-    "optional": str, "literal": number_text,
+    "unsigned": hex, "optional": str, "optional hex": hex, "literal": number_text,
 }  # fmt: skip

@@ -10,6 +10,7 @@ is the bits of the value and a number with a point is converted to the type:
 | f16 | its 16 bits | f16's bits |
 | i16, u16, b16 | its 16 bits, inline only from -16 to 64 | f16's constants inline, else a literal of f32's bits |
 | f16x2 | its 32 bits, f16's constants in the low half | f16's bits |
+| bf16, bf16x2 | as f16 and f16x2 | bf16's bits |
 """
 
 from __future__ import annotations
@@ -17,23 +18,38 @@ from __future__ import annotations
 import math
 
 from tilefw.api import floats
-from tilefw_amd.isa.constants import FLOATS, INVERSE_2PI, of_bits
+from tilefw_amd.isa.constants import FLOATS, INVERSE_2PI, float_format, of_bits
 from tilefw_amd.isa.model import InlineConstant, Literal32
 from tilefw_amd.isa.types import Type
 
+_INVERSE_2PI = 0.15915494
+"""What is written for 1/(2*pi), whose bf16 has f32's high half and not the nearest number (LLVM, addLiteralImmOperand)."""
 
-def float_bits(value: float, width: int) -> int | None:
-    """The bits of `value`, rounded to a float of `width` bits; None when it overflows, or underflows inexactly, as in LLVM."""
-    format = f"f{width}"
+
+def float_bits(value: float, format: str) -> int | None:
+    """The bits of `value`, rounded to a float of that format; None when it overflows, or underflows inexactly, as in LLVM."""
     try:
-        bits = floats.float_bits(value, format)
+        if format == "bf16":  # the high half of the f32 that has as few digits
+            rounded = _to_eight_digits(value)
+            bits = floats.float_bits(rounded, "f32") >> 16
+        else:
+            bits = floats.float_bits(value, format)
+            rounded = floats.float_value(bits, format)
     except OverflowError:
         return None
-    return None if width < 64 and _underflows(value, floats.float_value(bits, format), width) else bits
+    return None if format != "f64" and _underflows(value, rounded, format) else bits
 
 
-def _underflows(value: float, rounded: float, width: int) -> bool:
-    normal = 2.0**-14 if width == 16 else 2.0**-126
+def _to_eight_digits(value: float) -> float:
+    """The nearest number, the even one of two, that bf16 has: 8 binary digits, none below 2**-133."""
+    if not math.isfinite(value):
+        return value
+    digit = max(math.frexp(value)[1] - 8, -133)
+    return math.ldexp(round(math.ldexp(value, -digit)), digit)
+
+
+def _underflows(value: float, rounded: float, format: str) -> bool:
+    normal = 2.0**-14 if format == "f16" else 2.0**-126
     return value != 0 and abs(rounded) < normal and rounded != value and not math.isinf(value)
 
 
@@ -74,7 +90,7 @@ def from_integer(value: int, kind: Type, literal: bool) -> InlineConstant | Lite
     if code is not None:
         return code
     if width == 32 or kind.kind == "float":
-        found = of_bits(value & ((1 << space) - 1), width)
+        found = of_bits(value & ((1 << space) - 1), float_format(kind, width))
         if found is not None and (found in FLOATS or found == INVERSE_2PI or not packed_half):
             return InlineConstant(found)
     mask = 0xFFFF if width == 16 and kind.kind == "float" and not packed_half else 0xFFFFFFFF
@@ -85,7 +101,7 @@ def _from_integer64(value: int, literal: bool) -> InlineConstant | Literal32 | N
     code = inline_integer(value)
     if code is not None:
         return code
-    found = of_bits(value & ((1 << 64) - 1), 64)
+    found = of_bits(value & ((1 << 64) - 1), "f64")
     if found is not None:
         return InlineConstant(found)
     return Literal32(value & 0xFFFFFFFF) if literal and _fits(value, 32) else None
@@ -96,10 +112,13 @@ def from_float(value: float, kind: Type, literal: bool) -> InlineConstant | Lite
     width = _width(kind)
     if kind.packed and kind.bits == 32:
         width = 16
-    bits = float_bits(value, width)
+    format = float_format(kind, width)
+    if format == "bf16" and value == _INVERSE_2PI:
+        return InlineConstant(INVERSE_2PI)
+    bits = float_bits(value, format)
     if bits is None:
         return None
-    code = of_bits(bits, width)
+    code = of_bits(bits, format)
     if code is not None:
         return InlineConstant(code)
     if not literal or (width == 64 and kind.kind != "float"):
@@ -107,7 +126,7 @@ def from_float(value: float, kind: Type, literal: bool) -> InlineConstant | Lite
     if width == 64:
         return Literal32(bits >> 32)
     if width == 16 and kind.kind != "float":
-        wide = float_bits(value, 32)
+        wide = float_bits(value, "f32")
         return None if wide is None else Literal32(wide)
     return Literal32(bits)
 
@@ -116,7 +135,9 @@ def forced(value: float | int, kind: Type) -> Literal32 | None:
     """`lit(value)`: the literal, also of a value that an inline constant has."""
     if isinstance(value, int):
         return Literal32(value & 0xFFFFFFFF) if _fits(value, 32) else None
-    bits = float_bits(value, 64 if _width(kind) == 64 else 16 if kind.name == "f16" else 32)
+    if _width(kind) == 64 and kind.kind != "float":
+        return None
+    bits = float_bits(value, "f64" if _width(kind) == 64 else kind.name if kind.name in ("f16", "bf16") else "f32")
     if bits is None:
         return None
     return Literal32(bits >> 32 if _width(kind) == 64 else bits)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tilefw_amd.isa.encoding.modifiers import MODIFIERS
+from tilefw_amd.isa.encoding.shape_modifiers import takes_sext, takes_sign
 from tilefw_amd.isa.model import (
     BranchTarget,
     Form,
@@ -151,7 +152,7 @@ def may_fit(key: Hashable, operand: FormOperand, form: Form) -> bool:
 def _sign_fits(sign: int, operand: FormOperand, form: Form, *, constant: bool) -> bool:
     """A constant takes the signs of a float operand into its own value where the form has no modifier for them."""
     if all(name in form.modifier for bit, name in INLINE if sign & bit):
-        return operand.source >= 0
+        return (takes_sign(operand) or not sign & (NEG | ABS)) and (takes_sext(operand) or not sign & SEXT)
     floating = operand.type is not None and operand.type.kind == "float"
     return constant and not sign & SEXT and floating and "l" in operand.kinds
 
@@ -201,6 +202,8 @@ def modifier_value(written: Written, modifier: FormModifier) -> Modifier | None:
         return 0
     if text == "bound_ctrl:0":  # LLVM's older spelling of the same bit (AMDGPUModifierSyntax, "bound_ctrl")
         text = "bound_ctrl:1"
+    if text == "fi:0":
+        return 0
     if modifier.spelling.kind == "number" and "(" in text:
         return immediate_syntax.swizzle(text.partition(":")[2])
     value = modifier.spelling.value(text)
@@ -255,9 +258,10 @@ def _signed16(value: int) -> int:
 
 
 def _immediate(written: Written, operand: FormOperand) -> Operand | str:
-    if written.kind != "integer" or written.sign:
+    if written.kind != "integer" or written.sign or (operand.immediate == "unsigned" and written.value < 0):
         return UNFIT
-    found = immediate_syntax.number(written.value, sum(width for _, width in operand.pieces), operand.signed)
+    width = immediate_syntax.BITS.get(operand.immediate, sum(width for _, width in operand.pieces))
+    found = immediate_syntax.number(written.value, width, operand.signed)
     return UNFIT if found is None else found
 
 

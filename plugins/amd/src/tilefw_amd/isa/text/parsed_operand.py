@@ -121,6 +121,8 @@ class OperandParser(Cursor):
         if token.text in SIGNS and self.peek(1) == "(":
             self.take()
             self.take()
+            if SIGNS[token.text] == LIT and (sign & LIT or self._register_at(0)):
+                raise self.fault("lit takes a number")
             inner = self._value(sign | SIGNS[token.text], depth + 1)
             self.expect(")", "')'")
             return inner

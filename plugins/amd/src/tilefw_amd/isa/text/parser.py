@@ -10,13 +10,13 @@ import re
 from collections.abc import Callable, Hashable, Sequence
 
 from tilefw.api.source_text import SourceText
-from tilefw_amd.isa.model import Form, MCInst
+from tilefw_amd.isa.model import BranchTarget, Form, MCInst
 from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.isa.text.diagnostic import complaint
-from tilefw_amd.isa.text.expression import Expression, SymbolExpression
+from tilefw_amd.isa.text.expression import Expression
 from tilefw_amd.isa.text.matching import FormCandidate, candidate
-from tilefw_amd.isa.text.parsed_operand import OperandParser, Written, simple, together
-from tilefw_amd.isa.text.source import UNKNOWN, Fault
+from tilefw_amd.isa.text.parsed_operand import OperandParser, Spanned, Written, simple, together
+from tilefw_amd.isa.text.source import OPERANDS, UNKNOWN, Fault
 
 Resolve = Callable[[str], int]
 # One item without spaces outside of its brackets, and whether a comma stands behind it; else one odd character.
@@ -83,17 +83,17 @@ def _slow(isa: InstructionSet, text: str, resolve: Resolve) -> tuple[MCInst, Exp
     items = [s.written for s in spans]
     inst = chosen(isa, mnemonic, items)
     if inst is not None:
-        return inst, _deferred(items)
+        return inst, _deferred(inst, spans)
     raise complaint(isa, mnemonic, (start, end), spans)
 
 
-def _deferred(items: Sequence[Written]) -> Expression | None:
-    """The expression of a literal that symbols decide; a label of a branch is not such a thing."""
-    return next((w.value for w in items if w.kind == "symbol" and not _is_label(w)), None)
-
-
-def _is_label(written: Written) -> bool:
-    return isinstance(written.value, SymbolExpression) and not written.value.variant
+def _deferred(inst: MCInst, spans: Sequence[Spanned]) -> Expression | None:
+    """The expression of a literal that symbols decide; a label of a branch is not such a thing. Raises Fault for two literals."""
+    pairs = zip(spans, inst.operands, strict=False)
+    found = [span for span, operand in pairs if span.written.kind == "symbol" and not isinstance(operand, BranchTarget)]
+    if len(found) > 1:
+        raise Fault("an instruction has room for one literal", found[1].start, found[1].end, code=OPERANDS)
+    return found[0].written.value if found else None
 
 
 def _unknown(isa: InstructionSet, mnemonic: str, start: int, end: int) -> Fault:

@@ -57,7 +57,12 @@ def _is_scalar(key: Hashable) -> bool:
 
 
 def one_constant(inst: MCInst) -> str:
-    """A vector instruction reads one scalar register or literal: CDNA3 ISA, section "Scalar operands"; the same one may recur."""
+    """A vector instruction reads one scalar register or literal: CDNA3 ISA, section "Scalar operands"; the same one may recur.
+
+    The lane of v_writelane_b32 may be in m0 besides (LLVM, checkWriteLane).
+    """
+    if inst.form.row.name == "v_writelane_b32" and inst.operands[2] == M0:
+        return ""
     read: set[Operand] = {VCC} if _reads_vcc(inst.form) else set()
     read |= {
         operand
