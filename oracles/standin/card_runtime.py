@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bisect
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ TO_CARD, TO_HOST, BETWEEN_CARDS = 1, 2, 3
 NANOSECOND = 1e-9  # what a stand-in's card takes for an instruction
 
 
-class CardRuntime:
+class CardRuntime(ABC):
     """The library of one process, without the functions' names. `simulator` is a simulated device whose attribute `given` is the
     argument block of the launch to come; None where none of the cards is of a chip that the plugin has."""
 
@@ -36,9 +37,9 @@ class CardRuntime:
         self.failed = 0
 
     @property
+    @abstractmethod
     def card(self) -> int:
         """The card that is current in the calling thread."""
-        raise NotImplementedError
 
     # -- words and handles ----------------------------------------------------------------------------------------------------
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from oracles.standin.build import COMPILER
 from oracles.standin.server import StandIn
 from tilefw.runtime.plugins.loader import find_target
+
+Started = TypeVar("Started", bound=StandIn)
 
 
 def folder_of_libraries(factory: pytest.TempPathFactory) -> Path:
@@ -22,16 +24,16 @@ def folder_of_libraries(factory: pytest.TempPathFactory) -> Path:
 
 
 def machines(
-    started: Callable[..., StandIn], library: Callable[..., str], variable: str, target: str, folder: Path, own: Path,
+    started: Callable[..., Started], library: Callable[..., str], variable: str, target: str, folder: Path, own: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Callable[..., StandIn]]:
+) -> Iterator[Callable[..., Started]]:
     """Gives `machine(cards, …)`, which starts a stand-in with `library` in the environment's `variable`; ends all of them."""
     standins: list[StandIn] = []
     libraries: list[Path] = []
     fresh = find_target(target)
     before = dict(fresh.executors)
 
-    def make(*args: Any, defines: tuple[str, ...] = (), **keywords: Any) -> StandIn:
+    def make(*args: Any, defines: tuple[str, ...] = (), **keywords: Any) -> Started:
         made = started(*args, **keywords)
         made.__enter__()
         standins.append(made)

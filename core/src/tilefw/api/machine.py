@@ -35,9 +35,8 @@ __all__ = [
     "Function", "FunctionAttributes", "FunctionOp", "FunctionPass", "InsertWaits", "Inst", "InstructionTable", "InstructionTraits",
     "Location", "MachineBackend", "Operand", "PairRules", "Profile", "Reg", "RegisterClass", "RegisterSets", "ScheduleInstructions",
     "Seen", "Share", "SinkIntoLoops", "Slice", "SpillModel", "SpillSlotClass", "Steps", "TieOperands", "WaitModel",
-    "WaitStateModel",
-    "allocate", "assign_registers", "check_allocation", "check_wait_states", "check_waits", "drop_identities", "entry_of",
-    "fill_wait_states", "from_dict", "insert_waits", "live_peak", "parse_function", "parse_functions", "print_function",
+    "WaitStateModel", "allocate", "assign_registers", "check_allocation", "check_wait_states", "check_waits", "drop_identities",
+    "entry_of", "fill_wait_states", "from_dict", "insert_waits", "live_peak", "parse_function", "parse_functions", "print_function",
     "print_inst", "schedule", "snapshot", "tie_operands",
 ]
 

@@ -16,7 +16,7 @@ from functools import cached_property, partial
 from tilefw.machine.function_pass import FunctionPass
 from tilefw.machine.inst import Block, Function, Inst, Slice
 from tilefw.machine.liveness import Unit, analyse, effects, written_once
-from tilefw.machine.table import InstructionTable
+from tilefw.machine.table import InstructionTable, only_computes
 
 
 @dataclass(frozen=True)
@@ -96,10 +96,7 @@ def _read(inst: Inst) -> set[Unit]:
 
 def _may_move(table: InstructionTable, lives: _Lives, block: int, inst: Inst, at: int) -> bool:
     """Whether an instruction only computes, all of it from registers that nothing else writes, and ends more than it makes."""
-    if not inst.defs or inst.targets or inst.predicate is not None or inst.tied or inst.implicit_defs or inst.implicit_uses:
-        return False
-    traits = table.traits(inst.opcode)
-    if traits.effects or traits.memory or traits.move or inst.buffer is not None:
+    if not only_computes(inst, table) or table.traits(inst.opcode).move:
         return False
     made, read = sum(piece.count for piece in inst.defs), _read(inst)
     if made >= len(read):

@@ -17,7 +17,7 @@ from tilefw.machine.flow import predecessors, successors
 from tilefw.machine.function_pass import FunctionPass
 from tilefw.machine.inst import Function, Inst, Slice
 from tilefw.machine.liveness import Liveness, Unit, analyse, effects, written_once
-from tilefw.machine.table import InstructionTable
+from tilefw.machine.table import InstructionTable, only_computes
 
 
 @dataclass(frozen=True)
@@ -99,10 +99,7 @@ class _Loop:
         return found
 
     def _is_invariant(self, inst: Inst) -> bool:
-        if not inst.defs or inst.targets or inst.predicate is not None or inst.tied or inst.implicit_defs or inst.implicit_uses:
-            return False
-        traits = self.table.traits(inst.opcode)
-        if traits.effects or traits.memory or inst.buffer is not None:
+        if not only_computes(inst, self.table):
             return False
         if any(unit not in self.once for piece in inst.defs for unit in piece.units):
             return False

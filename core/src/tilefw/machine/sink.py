@@ -15,7 +15,7 @@ from tilefw.machine.flow import predecessors, successors
 from tilefw.machine.function_pass import FunctionPass
 from tilefw.machine.inst import Block, Function, Inst, Slice
 from tilefw.machine.liveness import Unit, analyse
-from tilefw.machine.table import InstructionTable
+from tilefw.machine.table import InstructionTable, only_computes
 
 
 @dataclass(frozen=True)
@@ -77,12 +77,8 @@ def _parted(insts: list[Inst], table: InstructionTable, around: set[Unit]) -> tu
 
 
 def _is_movable(inst: Inst, table: InstructionTable) -> bool:
-    if not inst.defs or inst.targets or inst.predicate is not None or inst.tied or inst.implicit_defs or inst.implicit_uses:
-        return False
-    traits = table.traits(inst.opcode)
-    if traits.effects or traits.memory or traits.terminator or inst.buffer is not None or inst.volatile:
-        return False
-    return not any(piece.reg.physical for piece in (*inst.defs, *inst.uses) if isinstance(piece, Slice))
+    named = (piece for piece in (*inst.defs, *inst.uses) if isinstance(piece, Slice))
+    return only_computes(inst, table) and not any(piece.reg.physical for piece in named)
 
 
 def _label(function: Function, loop: str) -> str:

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tilefw.machine.inst import Inst
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,15 @@ class InstructionTable:
     def file(self, cls: str) -> str:
         """The file that holds registers of a class; raises KeyError for no class."""
         return self.classes[cls].file or cls
+
+
+def only_computes(inst: Inst, table: InstructionTable) -> bool:
+    """Whether an instruction makes its results of the registers that it names, and does nothing else: it may stand wherever these
+    registers are as they are here."""
+    if not inst.defs or inst.targets or inst.predicate is not None or inst.tied or inst.implicit_defs or inst.implicit_uses:
+        return False
+    traits = table.traits(inst.opcode)
+    return not (traits.effects or traits.memory or traits.terminator or inst.buffer is not None or inst.volatile)
 
 
 def from_dict(

@@ -24,7 +24,7 @@ def library_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def machine(library_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., HipStandIn]]:
     """`machine(cards, …)` starts a stand-in (HipStandIn's parameters) with a library of its own."""
-    yield from machines(HipStandIn, built, VARIABLE, TARGET.name, library_folder, tmp_path, monkeypatch)  # type: ignore[misc]
+    yield from machines(HipStandIn, built, VARIABLE, TARGET.name, library_folder, tmp_path, monkeypatch)
 
 
 @pytest.fixture

@@ -356,7 +356,8 @@ class Offsets:
         n = layout.registers // width
         groups = [[k] for k in range(n)] if b.in_loop and n <= APART else [list(range(n))]
         with b.promising(promised):
-            parts = [self._scaled(offsets, group, size, shift) for group in groups]
+            terms = sorted(_terms(b.extend(offsets, types.i32)), key=_different)
+            parts = [self._scaled([b.pick(term, group) for term in terms], size, shift) for group in groups]
         masked, limit = a.both(mask, also), None
         if self.limits is not None and masked is not None:
             limit, chosen = self.limits.parted(masked)
@@ -415,11 +416,10 @@ class Offsets:
             self._of_arguments[pointer] = arguments_of(pointer) is not None
         return self.small and self._of_arguments[pointer]
 
-    def _scaled(self, offsets: SSAValue, group: list[int], size: int, shift: SSAValue) -> SSAValue:
-        """A group of offsets in bytes, and a shift, which goes to the term of a sum that fewest of all offsets differ in: in every
-        group to the same one, and before a loop to the same as in it."""
+    def _scaled(self, terms: list[SSAValue], size: int, shift: SSAValue) -> SSAValue:
+        """The sum of a group's terms in bytes, and a shift, which goes to the first, in which fewest of all offsets differ: in
+        every group to the same one, and before a loop to the same as in it."""
         b = self.builder
-        terms = [b.pick(term, group) for term in sorted(_terms(b.extend(offsets, types.i32)), key=_different)]
         each = [b.op("muli", term, b.constant(size, term.type)) for term in terms]
         total = b.op("addi", each[0], b.splat(shift, (types.shape_of(terms[0].type) or (1,))[0]))
         for term in each[1:]:

@@ -152,6 +152,8 @@ def may_fit(key: Hashable, operand: FormOperand, form: Form) -> bool:
 def _sign_fits(sign: int, operand: FormOperand, form: Form, *, constant: bool) -> bool:
     """A constant takes the signs of a float operand into its own value where the form has no modifier for them."""
     if all(name in form.modifier for bit, name in INLINE if sign & bit):
+        if form.format.name == "vop3p":  # v_fma_mix_f32: of any source
+            return operand.source >= 0
         return (takes_sign(operand) or not sign & (NEG | ABS)) and (takes_sext(operand) or not sign & SEXT)
     floating = operand.type is not None and operand.type.kind == "float"
     return constant and not sign & SEXT and floating and "l" in operand.kinds
