@@ -91,6 +91,6 @@ class AmdBackend(SimtBackend):
         return card(self.target, number)
 
     def device_requirements(self) -> Sequence[Requirement]:
-        from tilefw_amd.device.requirements import requirements
+        from tilefw_amd.device.card import HipSearch
 
-        return tuple(requirements(self.target))
+        return tuple(HipSearch(self.target).requirements())

@@ -54,10 +54,10 @@ def test_a_library_that_is_too_old_is_told(keywords: dict, words: str, machine: 
 def test_a_library_that_is_older_than_the_chip_is_told(machine: Callable[..., HipStandIn], monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
-    from tilefw_amd.device import requirements
+    from tilefw_amd.device import card
 
     machine(version=(6, 4, 0))
-    monkeypatch.setattr(requirements, "chip_of", lambda target: replace(CHIP, first_hip=(7, 0)))
+    monkeypatch.setattr(card, "chip_of", lambda target: replace(CHIP, first_hip=(7, 0)))
     (library,) = told()
     assert not library.met and f"{CHIP.name} needs 7.0 or newer" in library.text
 

@@ -53,9 +53,9 @@ class NvidiaBackend(SimtBackend):
         return card(self.target, number)
 
     def device_requirements(self) -> Sequence[Requirement]:
-        from tilefw_nvidia.device.requirements import requirements
+        from tilefw_nvidia.device.card import CudaSearch
 
-        return tuple(requirements(self.target))
+        return tuple(CudaSearch(self.target).requirements())
 
     toolchain_variables = ("PATH", "TILEFW_PTXAS", "CUDA_HOME", "CUDA_PATH")
 

@@ -85,7 +85,7 @@ def shown(said: tuple[int, ...]) -> str:
     return ".".join(map(str, said))
 
 
-def too_old(said: Version, first: tuple[int, int], path: str, what: str = "") -> UnsupportedError:
+def too_old(said: tuple[int, ...], first: tuple[int, int], path: str, what: str = "") -> UnsupportedError:
     """The error for a library of a version before `first`; `what` needs a newer one."""
     return UnsupportedError(
         f"HIP {shown(said)} is too old{f' for {what}' if what else ''}: {shown(first)} or newer is needed", code="TFW0605",

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 
 from tilefw.api import Artifact, CodeError, TargetInfo, UnsupportedError
-from tilefw.api.hardware import Card, CardInfo, CardProgram, DriverError
+from tilefw.api.hardware import Card, CardInfo, CardProgram, CardSearch
 from tilefw_nvidia import isa
-from tilefw_nvidia.chips import Architecture, Chip, chip_of
+from tilefw_nvidia.chips import Architecture, chip_of
 from tilefw_nvidia.device.driver import CudaDriver, driver
 from tilefw_nvidia.device.library import first_cuda, too_old, version
 
@@ -30,9 +29,42 @@ class CudaCard(Card):
         return CardProgram(artifact.text.encode() + b"\0", shared)
 
 
-def runs(chip: Chip, info: CardInfo) -> bool:
-    """Whether a card runs the chip's PTX: cards of its generation and of later ones do (PTX ISA, ".target")."""
-    return chip.architecture.runs_on(Architecture.parse(info.chip))
+class CudaSearch(CardSearch[CudaDriver]):
+    """Cards of the chip's generation and of later ones, which run its PTX (PTX ISA, ".target")."""
+
+    product = "CUDA driver"
+    unlike = "does not run"
+
+    def __init__(self, target: TargetInfo) -> None:
+        self._chip = chip_of(target)
+        super().__init__(target, self._chip.name, first_cuda(self._chip))
+
+    def open(self) -> tuple[CudaDriver, tuple[int, ...], str]:
+        """Raises UnsupportedError TFW0604 without a CUDA driver, TFW0605 where it does not tell its version."""
+        used = driver()
+        return used, version(used.library), used.library.path
+
+    def too_old(self, version: tuple[int, ...], path: str) -> UnsupportedError:
+        return too_old(version, self._chip, path)
+
+    def runs(self, card: CardInfo) -> bool:
+        return self._chip.architecture.runs_on(Architecture.parse(card.chip))
+
+    def misfit(self, card: CardInfo) -> tuple[str, str]:
+        return (
+            f"{self.target.name} is code for {self.chip}, which card {card.number} ({card.name}), {card.chip}, does not run",
+            "name a target that the card runs; `tilefw targets` lists them, with their chips",
+        )
+
+    def hidden(self) -> str:
+        found = next((path for path in _KERNEL_DRIVERS if os.path.exists(path)), None)
+        if found is None:
+            return f"{_KERNEL_DRIVERS[0]} is not there: load NVIDIA's kernel driver, or pass the device into the container"
+        if not os.access(found, os.R_OK | os.W_OK):
+            return f"{found} may not be opened: ask for the right to read and write it"
+        if "CUDA_VISIBLE_DEVICES" in os.environ:
+            return "CUDA_VISIBLE_DEVICES may hide it"
+        return "`nvidia-smi` lists what the driver sees"
 
 
 def card(target: TargetInfo, number: int | None = None) -> CudaCard:
@@ -40,49 +72,4 @@ def card(target: TargetInfo, number: int | None = None) -> CudaCard:
 
     Raises UnsupportedError: TFW0604 without a CUDA driver, TFW0605 for one that is too old, TFW0606 without a card (or that card),
     TFW0607 where the card is older than the PTX."""
-    used = driver()
-    chip = chip_of(target)
-    said = version(used.library)
-    if said < first_cuda(chip):
-        raise too_old(said, chip, used.library.path)
-    cards = listed(used)
-    if number is not None and number >= len(cards):
-        raise no_card(f"there is no card {number}", cards)
-    if not cards:
-        raise no_card("the CUDA driver finds no card", cards)
-    chosen = cards[number] if number is not None else min(cards, key=lambda one: (not runs(chip, one), one.chip != chip.name))
-    if not runs(chip, chosen):
-        raise UnsupportedError(
-            f"{target.name} is code for {chip.name}, which card {chosen.number} ({chosen.name}), {chosen.chip}, does not run",
-            code="TFW0607", note=f"cards:\n{shown_cards(cards)}",
-            help="name a target that the card runs; `tilefw targets` lists them, with their chips",
-        )
-    return CudaCard(target.name, used, chosen)
-
-
-def listed(used: CudaDriver) -> Sequence[CardInfo]:
-    """The cards; raises UnsupportedError TFW0606 where the driver cannot tell."""
-    try:
-        return used.cards()
-    except DriverError as error:
-        raise UnsupportedError(f"the CUDA driver does not start: {error}", code="TFW0606", help=why_no_card()) from None
-
-
-def no_card(message: str, cards: Sequence[CardInfo]) -> UnsupportedError:
-    """The error for a card that is not there."""
-    return UnsupportedError(message, code="TFW0606", note=f"cards:\n{shown_cards(cards)}" if cards else None, help=why_no_card())
-
-
-def shown_cards(cards: Sequence[CardInfo]) -> str:
-    """One a line."""
-    return "\n".join(map(str, cards))
-
-
-def why_no_card() -> str:
-    """What hides a card most often."""
-    found = next((path for path in _KERNEL_DRIVERS if os.path.exists(path)), None)
-    if found is None:
-        return f"{_KERNEL_DRIVERS[0]} is not there: load NVIDIA's kernel driver, or pass the device into the container"
-    if not os.access(found, os.R_OK | os.W_OK):
-        return f"{found} may not be opened: ask for the right to read and write it"
-    return "CUDA_VISIBLE_DEVICES may hide it" if "CUDA_VISIBLE_DEVICES" in os.environ else "`nvidia-smi` lists what the driver sees"
+    return CudaCard(target.name, *CudaSearch(target).chosen(number))

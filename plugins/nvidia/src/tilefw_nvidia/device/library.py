@@ -49,12 +49,12 @@ def first_cuda(chip: Chip) -> Version:
     return major + 4, minor
 
 
-def shown(said: Version) -> str:
+def shown(said: tuple[int, ...]) -> str:
     """A version as people write it."""
     return ".".join(map(str, said))
 
 
-def too_old(said: Version, chip: Chip, path: str) -> UnsupportedError:
+def too_old(said: tuple[int, ...], chip: Chip, path: str) -> UnsupportedError:
     """The error for a driver that does not know the PTX of the chip."""
     first = shown(first_cuda(chip))
     return UnsupportedError(
