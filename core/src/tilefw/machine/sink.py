@@ -9,6 +9,7 @@ of loop-invariant code motion, `hoist`; "Engineering a Compiler", §10.3.)
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tilefw.machine.flow import predecessors, successors
@@ -36,7 +37,11 @@ def sink(function: Function, table: InstructionTable) -> int:
     before = predecessors(following)
     # From the end on, so that the numbers of blocks before a new one stay.
     guarded = [start for start in sorted(starts, reverse=True) if _is_guarded(before[start], following, start)]
-    return sum(_into(function, table, start) for start in guarded)
+    if not guarded:
+        return 0
+    # Sinking leaves these sets as they are: its results are not live around the guard, and what it reads stays live before it.
+    around = {block.label: live for block, live in zip(function.blocks, analyse(function, table).live_in, strict=True)}
+    return sum(_into(function, table, start, around) for start in guarded)
 
 
 def _is_guarded(entries: list[int], following: list[list[int]], start: int) -> bool:
@@ -45,11 +50,10 @@ def _is_guarded(entries: list[int], following: list[list[int]], start: int) -> b
     return outside == [start - 1] and len(following[start - 1]) == 2 and max(following[start - 1]) > start
 
 
-def _into(function: Function, table: InstructionTable, start: int) -> int:
+def _into(function: Function, table: InstructionTable, start: int, around: Mapping[str, set[Unit]]) -> int:
     guard = function.blocks[start - 1]
     if not guard.insts or len(guard.insts[-1].targets) != 1 or guard.insts[-1].predicate is not None:
         return 0
-    around = {block.label: live for block, live in zip(function.blocks, analyse(function, table).live_in, strict=True)}
     kept, sunk = _parted(guard.insts, table, around[guard.insts[-1].targets[0]])
     if sunk:
         guard.insts = kept
