@@ -63,6 +63,22 @@ assert torch.empty(1, device="meta").device.type == "meta"
 leaf = torch.ones(3, device="cuda", requires_grad=True)
 (leaf * 2).sum().backward()
 assert leaf.grad.tolist() == [2, 2, 2] and leaf.grad.is_cuda
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        assert grad.device == DEVICE and x.is_cuda and torch.ones(1, device="cuda").is_cuda
+        return grad * 2
+
+for run in (lambda y: y.backward(), lambda y: torch.autograd.backward(y), lambda y: torch.autograd.grad(y, (leaf,))):
+    run(Doubled.apply(leaf).sum())
+assert leaf.grad.tolist() == [6, 6, 6]
+
 for second in (lambda: torch.ones(1, device="cuda:1"), lambda: leaf.to("cuda:1"), lambda: torch.cuda.set_device(1)):
     try:
         second()
@@ -71,8 +87,12 @@ for second in (lambda: torch.ones(1, device="cuda:1"), lambda: leaf.to("cuda:1")
     else:
         raise AssertionError("a second device")
 
-warm = double.warmup(torch.float32, triton.MockTensor(tl.float32), 300, BLOCK=128, grid=(1,))
-assert warm.asm and warm.name == "double"
+warm = double.warmup(torch.float32, triton.MockTensor(tl.float32), 300, BLOCK=128, grid=(1,), num_warps=2)
+warm._init_handles()
+assert warm.asm and warm.name == "double" and warm.n_regs >= 1 and warm.metadata.shared == 0
+again = torch.empty_like(x)
+warm[(3, 1, 1)](x, again, 300, 128)
+assert torch.equal(again, out)
 
 import tilefw.triton
 tilefw.triton.uninstall()

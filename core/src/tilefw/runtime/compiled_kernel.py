@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tilefw.api.artifact import Artifact, Entry
 
@@ -50,9 +51,11 @@ class CompiledKernel:
         )
 
     @property
-    def n_regs(self) -> int | None:
-        """Registers of a lane, of the kind that the target lists first; None where `artifact.resources.unknown` says why."""
-        return next(iter((self.artifact.resources.registers or {}).values()), None)
+    def n_regs(self) -> int:
+        """Registers of a lane, of the kind that the target lists first. Where nobody knows (`artifact.resources`), the most that
+        the chip gives a lane; 1 on a machine without registers. Programs divide by it."""
+        known = next(iter((self.artifact.resources.registers or {}).values()), 0)
+        return known or _target(self.artifact).info.limits.get("registers_per_thread", 1)
 
     @property
     def n_spills(self) -> int | None:
@@ -68,10 +71,18 @@ class CompiledKernel:
 class WarmKernel(CompiledKernel):
     """What `kernel.warmup(…)` gives: compiled, in the caches, and not launched."""
 
-    __slots__ = ("artifact",)
+    __slots__ = ("_run", "artifact")
 
-    def __init__(self, artifact: Artifact) -> None:
+    def __init__(self, artifact: Artifact, run: Callable[..., Any]) -> None:
         self.artifact = artifact
+        self._run = run
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        """A launch of the same kernel: all its arguments in order, constexprs too; the launch keywords are those of `warmup`."""
+        return functools.partial(self._run, grid=grid)
+
+    def _init_handles(self) -> None:
+        """Nothing: programs call this before they ask for `n_regs`."""
 
     def __repr__(self) -> str:
         return f"<{self.name} compiled for {self.artifact.target}>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
@@ -125,7 +126,8 @@ def warm_up(
 ) -> WarmKernel:
     """Compile what `launch` would run. An argument that is no array in memory (Triton's MockTensor) has its type in `signature`."""
     values = {name: array_argument(value) if is_array(value) else value for name, value in values.items()}
-    return WarmKernel(_prepared(fn, signature, constexprs, values, grid, keywords).compiled().artifact)
+    artifact = _prepared(fn, signature, constexprs, values, grid, keywords).compiled().artifact
+    return WarmKernel(artifact, functools.partial(fn.run, **keywords))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,23 @@ def enter(torch: ModuleType) -> None:
     from tilefw.runtime.config import resolve
 
     if resolve().executor != "hw" and _active() is None:
-        _mode(torch).__enter__()
+        mode = _mode(torch)
+        mode.__enter__()
+        _also_in_backward(torch, mode)
+
+
+def _also_in_backward(torch: ModuleType, mode: Any) -> None:
+    """A mode is off while one of PyTorch's functions runs, `Tensor.backward` too, which calls the program's own functions."""
+    node = torch.autograd.function.BackwardCFunction
+    apply = node.apply
+
+    def with_mode(self: Any, *args: Any) -> Any:
+        if _active() is not None:
+            return apply(self, *args)
+        with mode:
+            return apply(self, *args)
+
+    mode.replaced.put(node, "apply", with_mode)
 
 
 def leave() -> None:
