@@ -13,7 +13,7 @@ from tilefw.api.sim import Instruction
 from tilefw_amd.isa.meaning.binding import merges, reads, writes
 from tilefw_amd.isa.meaning.events import issues, needs
 from tilefw_amd.isa.meaning.operand_roles import NAMES_BEHIND, Part, vector_results
-from tilefw_amd.isa.model import MCInst
+from tilefw_amd.isa.model import Form, MCInst
 from tilefw_amd.isa.registers import COUNT
 from tilefw_amd.isa.rows.control import wait_limits
 from tilefw_amd.isa.set import InstructionSet
@@ -78,9 +78,13 @@ def rules(isa: InstructionSet) -> PairRules:
         """The registers that an instruction has to do with, by rule."""
 
         @functools.cache
+        def of_form(form: Form) -> tuple[WaitStateRule, ...]:
+            return tuple(rule for rule in _RULES.values() if kind(rule)(form))
+
+        @functools.cache
         def found(inst: Inst) -> dict[object, frozenset[int]]:
             of = encoded(inst)
-            parts = {rule.name: frozenset(part(rule)(of)) for rule in _RULES.values() if kind(rule)(of.form)}
+            parts = {rule.name: frozenset(part(rule)(of)) for rule in of_form(of.form)}
             return {name: registers for name, registers in parts.items() if registers}
 
         return found
@@ -89,6 +93,7 @@ def rules(isa: InstructionSet) -> PairRules:
         states = _RULES[str(name)].states
         return states if isinstance(states, int) else states(encoded(producer), encoded(consumer))
 
+    @functools.cache
     def states(inst: Inst) -> int:
         of = encoded(inst)
         return wait_states(Instruction(0, "", of.form.mnemonic, of.form.row.unit, row=of))
