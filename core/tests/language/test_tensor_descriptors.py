@@ -235,6 +235,32 @@ def test_the_host_is_told_of_unaligned_bases_and_wrong_types() -> None:
         TensorDescriptor(np.zeros(8, np.float16), (8,), (1,), (8,), round_f32_to_tf32=True)
 
 
+@tilefw.jit
+def descriptor_of(x, shape, strides, block_shape):
+    if isinstance(x, tl.tensor_descriptor):
+        return x
+    else:
+        return tl.make_tensor_descriptor(x, shape, strides, block_shape)
+
+
+@tilefw.jit
+def copy_either(x, y, rows, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    x = descriptor_of(x, shape=[rows, COLUMNS], strides=[COLUMNS, 1], block_shape=[ROWS, COLUMNS])
+    y = descriptor_of(y, shape=[rows, COLUMNS], strides=[COLUMNS, 1], block_shape=[ROWS, COLUMNS])
+    for row in tl.range(0, rows, ROWS, warp_specialize=True):
+        y.store([row, 0], x.load([row, 0]))
+
+
+@pytest.mark.parametrize("made", [False, True])
+def test_a_kernel_takes_descriptors_or_pointers(made: bool) -> None:
+    x, y = np.arange(40 * 16, dtype=np.float16).reshape(40, 16), np.zeros((40, 16), np.float16)
+    source = TensorDescriptor(x, x.shape, [16, 1], [1, 1]) if made else x
+    if isinstance(source, TensorDescriptor):
+        source.block_shape = [8, 16]  # as a hook of the tuner sets it
+    launched(copy_either, source, TensorDescriptor.from_tensor(y, [8, 16]) if made else y, 40, ROWS=8, COLUMNS=16)
+    np.testing.assert_array_equal(x, y)
+
+
 def test_tritons_own_descriptor_is_an_argument() -> None:
     triton = pytest.importorskip("triton.tools.tensor_descriptor", reason="Triton is not installed")
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
