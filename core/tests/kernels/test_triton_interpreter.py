@@ -49,10 +49,15 @@ SORTS = [
       for operation in ("sort", "merge", "topk") for descending in (False, True)),
     *(("sort_tile", {"operation": operation, "dtype": t, "rows": 2, "columns": 8, "k": k})
       for operation, k in (("sort", 1), ("topk", 1), ("topk", 8)) for t in ("fp64", "fp16", "int8", "uint8", "uint32", "int64")),
+    *(("gather_tile", {"axis": axis, "dtype": t, "index": index, "rows": 4, "columns": 16, "count": count})
+      for axis in "01" for count in (2, 32) for t, index in (("fp32", "int32"), ("fp16", "int64"), ("int8", "uint8"))),
 ]
 
 
-@pytest.mark.parametrize("requests", [ATOMICS, SCANS, RANDOM, SORTS], ids=["atomics", "scans", "random numbers", "sorts"])
+GROUPS = {"atomics": ATOMICS, "scans": SCANS, "random numbers": RANDOM, "sorts and gathers": SORTS}
+
+
+@pytest.mark.parametrize("requests", list(GROUPS.values()), ids=list(GROUPS))
 def test_kernels_are_tritons(requests: list[tuple[str, dict[str, object]]]) -> None:
     for package in ("triton", "torch"):
         if importlib.util.find_spec(package) is None:
