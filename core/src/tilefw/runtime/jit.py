@@ -18,6 +18,7 @@ from tilefw.api.errors import CompileError, LaunchError, UnsupportedError
 from tilefw.language.constants import constexpr, unwrap
 from tilefw.language.dtypes import dtype, pointer_type
 from tilefw.runtime.autotune import Autotuner, Config, autotune
+from tilefw.runtime.python_number import python_number, python_value
 
 __all__ = [
     "Autotuner", "Config", "ConstexprFunction", "Heuristics", "JITFunction", "KernelParameter", "autotune", "bind", "cdiv",
@@ -325,13 +326,13 @@ def specialize(kernel: JITFunction, bound: Mapping[str, Any]) -> tuple[dict[str,
     values: dict[str, Any] = {}
     for parameter in kernel.params:
         if parameter.is_constexpr:
-            constexprs[parameter.name] = _python_value(unwrap(bound[parameter.name]))
+            constexprs[parameter.name] = python_value(unwrap(bound[parameter.name]))
             continue
         for name, value in items_of(parameter.name, bound[parameter.name]):
             known = value is None or isinstance(value, tuple | constexpr)
             kind = None if known else argument_type(kernel, parameter.item(name), value)
             if kind is None:
-                constexprs[name] = _python_value(unwrap(value))
+                constexprs[name] = python_value(unwrap(value))
             else:
                 signature[name] = kind
                 values[name] = value
@@ -408,7 +409,7 @@ def _array_type(kernel: JITFunction, parameter: KernelParameter, value: Any) -> 
     from tilefw.runtime.arguments.arrays import array_argument, is_array
 
     # NumPy's scalars also say that they are arrays, and so do its classes.
-    number = _python_number(value)
+    number = python_number(value)
     if number is not None:
         kind = argument_type(kernel, parameter, number)
         assert kind is not None
@@ -422,30 +423,6 @@ def _array_type(kernel: JITFunction, parameter: KernelParameter, value: Any) -> 
     )
     aligned = parameter.specialize and parameter.align and array.offset % 16 == 0
     return f"{kind}:16" if aligned else kind
-
-
-def _python_value(value: Any) -> Any:
-    """A compile-time value as kernels know it: a NumPy scalar is Python's own number, anything else is itself."""
-    number = None if isinstance(value, int | float | str | None) else _python_number(value)
-    return value if number is None else number
-
-
-def _python_number(value: Any) -> int | float | None:
-    """A number of another library (a NumPy or ml_dtypes scalar) as Python's own."""
-    import numbers
-
-    if isinstance(value, numbers.Integral):
-        return int(value)
-    if isinstance(value, numbers.Real):
-        return float(value)
-    kind = type(value)
-    if kind.__name__ in ("bool", "bool_"):
-        return bool(value)
-    # The scalars of ml_dtypes, which are registered with no class of `numbers`.
-    element = kind.__name__ if kind.__module__.partition(".")[0] == "ml_dtypes" else ""
-    if not element:
-        return None
-    return int(value) if element.lstrip("u").startswith("int") else float(value)
 
 
 def _unfit(kernel: JITFunction, parameter: KernelParameter, what: str, help: str) -> LaunchError:
