@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from tilefw.runtime.arguments.unwritten import empty, empty_like
     from tilefw.runtime.compilation.compiler import compile
     from tilefw.runtime.config import set_target, target
-    from tilefw.runtime.jit import Config, autotune, cdiv, constexpr_function, heuristics, jit, next_power_of_2
+    from tilefw.runtime.heuristics import heuristics
+    from tilefw.runtime.jit import Config, autotune, cdiv, constexpr_function, jit, next_power_of_2
     from tilefw.runtime.launch import LaunchResult
     from tilefw.runtime.module import load
     from tilefw.runtime.plugins.listings import plugins, targets
@@ -41,12 +42,13 @@ _HOMES = {
         "tilefw.api.errors",
     ),
     **dict.fromkeys(
-        ("Config", "autotune", "cdiv", "constexpr_function", "heuristics", "jit", "next_power_of_2"), "tilefw.runtime.jit"
+        ("Config", "autotune", "cdiv", "constexpr_function", "jit", "next_power_of_2"), "tilefw.runtime.jit"
     ),
     "LaunchResult": "tilefw.runtime.launch",
     "compile": "tilefw.runtime.compilation.compiler",
     "empty": "tilefw.runtime.arguments.unwritten",
     "empty_like": "tilefw.runtime.arguments.unwritten",
+    "heuristics": "tilefw.runtime.heuristics",
     "load": "tilefw.runtime.module",
     "plugins": "tilefw.runtime.plugins.listings",
     "reference": "tilefw.runtime.reference",

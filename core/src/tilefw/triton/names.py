@@ -43,9 +43,9 @@ _JIT = {
 _TUNING = {
     "Autotuner": "tilefw.runtime.autotune:Autotuner",
     "Config": "tilefw.runtime.autotune:Config",
-    "Heuristics": "tilefw.runtime.jit:Heuristics",
+    "Heuristics": "tilefw.runtime.heuristics:Heuristics",
     "autotune": "tilefw.runtime.autotune:autotune",
-    "heuristics": "tilefw.runtime.jit:heuristics",
+    "heuristics": "tilefw.runtime.heuristics:heuristics",
 }
 _ALLOCATION = {"set_allocator": "tilefw.triton.kernels:set_allocator"}
 _DRIVER = {"driver": "tilefw.triton.driver:DRIVER"}
