@@ -17,8 +17,8 @@ def target(triton: TritonNames | None, **limits: int) -> TargetInfo:
 
 
 def test_the_target_has_tritons_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = TritonNames("acme", "v942", text="s", binary="bin")
-    monkeypatch.setattr(chip, "_info", lambda: target(names, lanes=16, shared_bytes=4096, processors=3))
+    names = TritonNames("acme", "v942", text="s", binary="bin", loads="s")
+    monkeypatch.setattr(chip, "target_info", lambda: target(names, lanes=16, shared_bytes=4096, processors=3))
     active = DRIVER.active
     assert active.get_current_target() == chip.GPUTarget("acme", "v942", 16)
     assert active.get_device_capability() == (9, 4)

@@ -9,12 +9,16 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class TritonNames:
-    """What Triton calls a chip: `GPUTarget(backend, arch, …)`; `kernel.asm[text]` is the assembly, `asm[binary]` its bytes."""
+    """What Triton calls a chip: `GPUTarget(backend, arch, …)`; `kernel.asm[text]` is the assembly, `asm[binary]` its bytes.
+
+    `loads` is the one of both that the backend's `parse` reads.
+    """
 
     backend: str
     arch: int | str
     text: str
     binary: str
+    loads: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,8 @@ def main(summary: str, argv: list[str]) -> int:
     args = parse.parse_all(own)
     if args.kernel.endswith(".py") or os.path.isfile(args.kernel):
         return _script(args, rest)
-    if args.triton:
-        raise UsageError("--triton goes with a Python script", code="TFW0917", help="tilefw run --triton SCRIPT.py")
+    if args.triton or args.compiler:
+        raise UsageError("--triton and --compiler go with a Python script", code="TFW0917", help="tilefw run --triton SCRIPT.py")
     if dashes:
         raise UsageError("arguments after `--` go to a Python script", code="TFW0917", help="a library kernel takes --param k=v")
     return _library(args)
@@ -50,6 +50,9 @@ def _parser(summary: str) -> Parser:
     add_assignments(parse, "--option", "launch keywords that shape code, such as maxnreg=64, and the target's own")
     parse.add_argument("--save-temps", metavar="DIR", help="write every level, the machine code and the binary there")
     parse.add_argument("--triton", action="store_true", help="make `import triton` mean tilefw in the script")
+    parse.add_argument(
+        "--compiler", choices=("tilefw", "triton"), help="who compiles the kernels of a script for Triton; `tilefw` is --triton",
+    )
     add_execution(parse)
     add_json(parse)
     return parse
@@ -70,11 +73,16 @@ def _script(args: argparse.Namespace, rest: list[str]) -> int:
     asked = config.parse_checks(options.get("checks") or ())
     marked = in_place_of_numpys() if "uninitialised_host" in asked else nullcontext()
     with config.target(args.target, **options), marked:
-        if args.triton:
-            from tilefw import triton
-
-            triton.install()
+        _for_triton("tilefw" if args.triton else args.compiler)
         return run_program(args.kernel, rest)
+
+
+def _for_triton(compiler: str | None) -> None:
+    """What a script written for Triton needs: tilefw in Triton's place, or as Triton's device."""
+    if compiler is not None:
+        from tilefw import triton
+
+        (triton.install if compiler == "tilefw" else triton.sanitize)()
 
 
 def _library(args: argparse.Namespace) -> int:

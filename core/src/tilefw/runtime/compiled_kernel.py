@@ -54,8 +54,7 @@ class CompiledKernel:
     def n_regs(self) -> int:
         """Registers of a lane, of the kind that the target lists first. Where nobody knows (`artifact.resources`), the most that
         the chip gives a lane; 1 on a machine without registers. Programs divide by it."""
-        known = next(iter((self.artifact.resources.registers or {}).values()), 0)
-        return known or _target(self.artifact).info.limits.get("registers_per_thread", 1)
+        return registers_of(self.artifact)
 
     @property
     def n_spills(self) -> int | None:
@@ -86,6 +85,12 @@ class WarmKernel(CompiledKernel):
 
     def __repr__(self) -> str:
         return f"<{self.name} compiled for {self.artifact.target}>"
+
+
+def registers_of(artifact: Artifact) -> int:
+    """See `CompiledKernel.n_regs`."""
+    known = next(iter((artifact.resources.registers or {}).values()), 0)
+    return known or _target(artifact).info.limits.get("registers_per_thread", 1)
 
 
 def _target(artifact: Artifact) -> Target:

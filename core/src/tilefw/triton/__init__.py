@@ -12,4 +12,11 @@ from __future__ import annotations
 
 from tilefw.triton.importing import install, installed, uninstall
 
-__all__ = ["install", "installed", "uninstall"]
+__all__ = ["install", "installed", "sanitize", "uninstall"]
+
+
+def sanitize(target: str | None = None) -> None:
+    """Keep Triton, and make tilefw its device: see sanitizer.py."""
+    from tilefw.triton import sanitizer
+
+    sanitizer.sanitize(target)

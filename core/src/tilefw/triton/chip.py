@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tilefw.api.errors import UsageError
+from tilefw.runtime.names import suggest
+
 
 @dataclass(frozen=True)
 class GPUTarget:
@@ -26,7 +29,7 @@ _UNSAID = {"shared_bytes": 64 << 10, "registers_per_processor": 1 << 16, "thread
 
 def current_target() -> GPUTarget:
     """The chosen target in Triton's words."""
-    info = _info()
+    info = target_info()
     if info.triton is None:
         return PROXY
     return GPUTarget(info.triton.backend, info.triton.arch, info.limits.get("lanes", PROXY.warp_size))
@@ -34,17 +37,17 @@ def current_target() -> GPUTarget:
 
 def limits() -> dict[str, int]:
     """The numbers of the chosen target (`TargetInfo.limits`), each of them there."""
-    info = _info()
+    info = target_info()
     return {**_UNSAID, "lanes": current_target().warp_size, **info.limits}
 
 
 def summary() -> str:
     """The chosen target's name and chip, as a device's name."""
-    info = _info()
+    info = target_info()
     return f"tilefw {info.name} ({info.chip})"
 
 
-def _info() -> Any:
+def target_info() -> Any:
     from tilefw.runtime.config import resolve
     from tilefw.runtime.plugins.loader import find_target
 
@@ -54,6 +57,18 @@ def _info() -> Any:
 def max_shared_mem(device: int = 0) -> int:
     """Bytes of shared memory that a workgroup can have."""
     return limits()["shared_bytes"]
+
+
+def named(words: str) -> str:
+    """The target that `words` names: its own name, or Triton's `backend:arch`. Raises UsageError TFW0919."""
+    from tilefw.runtime.plugins.listings import targets
+
+    if ":" not in words:
+        return words
+    known = {f"{t.info.triton.backend}:{t.info.triton.arch}": t.info.name for t in targets() if t.info.triton is not None}
+    if words not in known:
+        raise UsageError(f"no installed target is Triton's '{words}'", code="TFW0919", help=suggest(words, known, what="chips"))
+    return known[words]
 
 
 def capability() -> tuple[int, int]:

@@ -1,7 +1,7 @@
 """Puts tilefw in the place of the `triton` package, for this process, and takes it away again.
 
-Triton's modules stand in `sys.modules`; a finder says of the ones that are absent why. The finder also waits for `torch`, which may
-be imported later or never, and makes its GPUs the host (torch_device.py).
+Triton's modules stand in `sys.modules`; a finder says of the ones that are absent why. Another one waits for `torch`, which may be
+imported later or never, and makes its GPU the host (torch_device.py).
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ def install() -> None:
         )
     sys.modules.update(_modules())
     sys.meta_path.insert(0, TritonFinder())
-    if "torch" in sys.modules:
-        _on_torch(sys.modules["torch"])
+    wait_for_torch()
 
 
 def installed() -> bool:
@@ -48,6 +47,20 @@ def uninstall() -> None:
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, TritonFinder)]
     for name in [name for name in sys.modules if name.partition(".")[0] == "triton"]:
         del sys.modules[name]
+    leave_torch()
+
+
+def wait_for_torch() -> None:
+    """Make PyTorch's GPU the host's memory, now or when the program imports PyTorch."""
+    if not any(isinstance(finder, TorchFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, TorchFinder())
+    if "torch" in sys.modules:
+        _on_torch(sys.modules["torch"])
+
+
+def leave_torch() -> None:
+    """Undo `wait_for_torch`."""
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, TorchFinder)]
     if "torch" in sys.modules:
         from tilefw.triton import torch_device
 
@@ -88,20 +101,25 @@ class TritonModule(ModuleType):
 
 
 class TritonFinder(MetaPathFinder):
-    """Finds `torch`, to act once it is loaded, and refuses the modules of Triton that there are none of."""
+    """Refuses the modules of Triton that there are none of."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if name == "torch":
-            return _watched(name, path, target)
         if name.startswith("triton."):
             raise ModuleNotFoundError(f"tilefw has no module {name} in Triton's place", name=name)
         return None
 
 
+class TorchFinder(MetaPathFinder):
+    """Finds `torch` as the other finders do, to act once it is loaded."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        return _watched(name, path, target) if name == "torch" else None
+
+
 def _watched(name: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
     """The module's own spec, whose loader tells us when it is done."""
     for finder in sys.meta_path:
-        if not isinstance(finder, TritonFinder):
+        if not isinstance(finder, TorchFinder):
             spec = finder.find_spec(name, path, target)
             if spec is not None and spec.loader is not None:
                 spec.loader = WatchedLoader(spec.loader)

@@ -69,6 +69,12 @@ def test_a_wrong_expectation_is_a_difference_without_a_reason() -> None:
     assert re.search(r"a\.s:12: s_nop 1: 010080bf, LLVM 070080bf", str(found[0]))
 
 
+def test_text_that_llvm_prints_and_reads_otherwise_is_read_as_llvm_reads_it() -> None:
+    vectors, _ = vector_files.read(ASSEMBLY, "a.s").vectors("gfx942")
+    others = list(_differences(ISAS[0], vectors[0], lambda printed, data: "refused (it does not read v_nop)"))
+    assert [(asked, theirs) for asked, _, theirs in others] == [("v_nop", "refused (it does not read v_nop)")]
+
+
 BYTES = {
     "v_dot2c_f32_bf16_e32 v5, 10.1, v2": "ff040a2c22410000",
     "v_dot2c_f32_bf16_e32 v5, 0x3f80, v2": "f2040a2c",

@@ -25,7 +25,7 @@ def target(chip: Chip) -> TargetInfo:
         options={name: option.text for name, option in OPTIONS.items()},
         default_options={"num_stages": 2},  # Triton's own default for HIP: the next iteration's loads are in flight
         limits=dict(chip.limits),
-        triton=TritonNames("hip", chip.name, text="amdgcn", binary="hsaco"),
+        triton=TritonNames("hip", chip.name, text="amdgcn", binary="hsaco", loads="hsaco"),
     )
 
 

@@ -1,0 +1,138 @@
+"""Triton stays as it is, front end to machine code, and tilefw is its device: the code that a card would run, under every check.
+
+    import tilefw.triton; tilefw.triton.sanitize("amd-cdna3")     # or: tilefw run program.py --compiler triton --target amd-cdna3
+
+Triton finds its device by its active driver. Ours names the chosen chip, loads what Triton compiled for it into the target's
+simulator, and launches it there. A finding is raised where the kernel was launched.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import tilefw
+from tilefw.api.device import Scalar
+from tilefw.api.errors import UnsupportedError, UsageError
+from tilefw.api.target import TritonNames
+from tilefw.runtime.compiled_kernel import registers_of
+from tilefw.triton import chip, testing
+from tilefw.triton.driver import ActiveDevice, DeviceUtilities
+from tilefw.triton.importing import installed, wait_for_torch
+
+# Triton passes two pointers behind the user's: to scratch memory of the launch, and of its profiler. Both are null.
+_SCRATCH_POINTERS = 2
+_FLOATS = ("fp16", "bf16", "fp32", "fp64")
+
+
+def sanitize(target: str | None = None) -> None:
+    """Make tilefw the device of Triton's programs, on `target` (a name, or Triton's `backend:arch`) or the current one.
+
+    Raises UsageError TFW0919 where Triton is absent, where tilefw stands in its place, and for a target that Triton has no compiler
+    for.
+    """
+    if installed():
+        raise UsageError("tilefw stands in Triton's place already", code="TFW0919", help="call tilefw.triton.uninstall() first")
+    if target is not None:
+        tilefw.set_target(chip.named(target))
+    names = _names()
+    try:
+        triton = importlib.import_module("triton")
+    except ImportError:
+        raise UsageError("Triton is not installed", code="TFW0919", help="pip install triton==3.9.0") from None
+    wait_for_torch()
+    triton.runtime.driver.set_active(_driver(triton))
+    triton.knobs.runtime.add_stages_inspection_hook = Stages(names)
+    triton.testing.Mark.run = testing.Mark.run
+
+
+def _names() -> TritonNames:
+    info = chip.target_info()
+    if info.triton is None:
+        raise UsageError(f"Triton compiles nothing for {info.name}", code="TFW0919", help="choose a GPU among `tilefw targets`")
+    return info.triton
+
+
+class Stages:
+    """Triton's hook into the stages of its compiler: where a simulator reads assembly, the last stage hands that on."""
+
+    def __init__(self, names: TritonNames) -> None:
+        self._names = names
+
+    def __call__(self, backend: Any = None, stages: Any = None, *rest: Any) -> tuple[str, str] | None:
+        if stages is None:  # asked for what its own cache is to be told apart by
+            return f"tilefw-{self._names.loads}", f"tilefw-{self._names.loads}"
+        if self._names.loads == self._names.text and self._names.binary in stages:
+            stages[self._names.binary] = lambda source, metadata: source.encode()
+        return None
+
+
+def _driver(triton: Any) -> Any:
+    """An active driver of Triton's, of a class made here because its base is Triton's."""
+    base = triton.backends.driver.DriverBase
+    targets = triton.backends.compiler
+
+    class SimulatedDriver(ActiveDevice, base):
+        launcher_cls = SimulatedLauncher
+        utils = SimulatedUtilities()
+
+        def get_current_target(self) -> Any:
+            found = chip.current_target()
+            return targets.GPUTarget(found.backend, found.arch, found.warp_size)
+
+    return SimulatedDriver()
+
+
+class SimulatedUtilities(DeviceUtilities):
+    """`driver.active.utils` of a simulator: modules are loaded into it."""
+
+    def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[Any, Any, int, int, int]:
+        """The module, its entry, and its registers, spills and most threads as far as they are known."""
+        module = tilefw.load(kernel, chip.target_info().name, f"Triton's code of {name}")
+        spills = module.artifact.resources.spills or 0
+        return module, module[name], registers_of(module.artifact), spills, chip.limits()["threads_per_workgroup"]
+
+    def unload_module(self, module: Any) -> None:
+        """Nothing is held outside of Python."""
+
+
+class SimulatedLauncher:
+    """Launches one compiled kernel: Triton makes one for each."""
+
+    def __init__(self, src: Any, metadata: Any) -> None:
+        if getattr(metadata, "global_scratch_size", 0) or getattr(metadata, "profile_scratch_size", 0):
+            raise UnsupportedError(f"kernel {metadata.name} asks for scratch memory of Triton's runtime", "TFW0103")
+        self._types = tuple(src.signature.values())
+        self._block = (metadata.num_warps * chip.current_target().warp_size, 1, 1)
+        self._shared: int = metadata.shared
+
+    def __call__(
+        self, x: int, y: int, z: int, stream: Any, function: Any, packed: Any, launch_metadata: Any, enter: Any, leave: Any,
+        *args: Any,
+    ) -> None:
+        if enter is not None:
+            enter(launch_metadata)
+        passed = [*_passed(self._types, args), *[None] * _SCRATCH_POINTERS]
+        function.launch((x, y, z), passed, block=self._block, dynamic_shared=self._shared)
+        if leave is not None:
+            leave(launch_metadata)
+
+
+def _passed(types: Sequence[Any], values: Sequence[Any]) -> Iterator[Any]:
+    """What the machine code takes of the arguments: tuples item by item, a descriptor in its parts, no constexpr."""
+    for kind, value in zip(types, values, strict=True):
+        if isinstance(kind, tuple):
+            yield from _passed(kind, value)
+        elif kind.startswith("tensordesc"):
+            yield from (value.base, *value.shape, *value.strides, value.padding == "nan", value.round_f32_to_tf32)
+            yield from (*value.shape, *value.strides)
+        elif kind != "constexpr":
+            yield _word(kind, value)
+
+
+def _word(kind: str, value: Any) -> Any:
+    """One argument; a float with its type, since not all machine code says that a parameter is one."""
+    if kind in _FLOATS:
+        return Scalar(value, kind)
+    return getattr(value, "base", value) if type(value).__name__ == "TensorWrapper" else value
