@@ -65,6 +65,7 @@ class Tensor:
     """What a launch looks at of a PyTorch tensor."""
 
     layout = "torch.strided"
+    is_cpu = False
 
     def __init__(self, array: OnCard, first: int = 0) -> None:
         self._array, self._first = array, first

@@ -154,6 +154,7 @@ OPS: dict[type[Operation], Callable[[Add, SSAValue, SSAValue], SSAValue]] = {
     ops.JoinOp: lambda add, a, p: add(ops.JoinOp(a, a)),
     ops.SplitOp: lambda add, a, p: add(ops.SplitOp(square(add, a))),
     ops.FlipOp: lambda add, a, p: add(ops.FlipOp(a, 0)),
+    ops.GatherOp: lambda add, a, p: add(ops.GatherOp(a, add(ops.IotaOp(0, 4)), 0)),
     ops.ReduceOp: lambda add, a, p: summed(add, a),
     ops.ScanOp: lambda add, a, p: add(ops.ScanOp([a], 0, adding(ops.ScanReturnOp))),
     ops.DotOp: lambda add, a, p: add(ops.DotOp(large_square(add, a), large_square(add, a), large_square(add, a))),

@@ -202,6 +202,14 @@ def _single_operations() -> Iterator[Combination]:
         yield "dot_tile", {"a_dtype": name, "b_dtype": name}
     for name in index.SCALED_FORMATS:
         yield "dot_scaled_tile", {"a_format": name, "b_format": "e4m3", "m": 16, "n": 16}
+    for kind in ("bits", "words", "uniform", "normal"):
+        yield "random_numbers", {"kind": kind}
+    for operation in ("sort", "merge", "topk"):
+        yield "sort_tile", {"operation": operation}
+    for axis in ("0", "1"):
+        yield "gather_tile", {"axis": axis}
+    for name in ("block_pointer_matmul", "descriptor_matmul", "descriptor_rows"):
+        yield name, {}
     yield "dot_tile", {"batch": 4, "m": 16, "n": 16, "k": 16}
     yield "dot_tile", {"a_dtype": "fp8e5", "b_dtype": "fp8e4nv", "accumulator": "fp16"}
 

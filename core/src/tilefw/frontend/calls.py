@@ -104,6 +104,7 @@ class Calls(Expressions):
         bound = bind(kernel.__name__, tuple(kernel.signature.parameters.values()), args, keywords)
         activation = Activation(kernel, builder or self.frame.b, self.frame, node)
         activation.scope.locals = {name: unwrap(value) for name, value in bound.items()}
+        activation.scope.lines = dict.fromkeys(bound, activation.source.tree.lineno)
         result = type(self)(activation).body()
         self.frame.at(node)
         return result

@@ -182,7 +182,7 @@ def test_autotune_measures_on_the_card(standin: HipStandIn) -> None:
         tuned[lambda meta: (tilefw.cdiv(1000, meta["BLOCK"]),)](x, out, 2.0, x.size)
     assert np.array_equal(out, 2 * x)
     assert standin.names().count("hipModuleLaunchKernel") == 2 * 5 + 1
-    assert tuned.best_config is min(tuned.timings, key=tuned.timings.__getitem__)
+    assert tuned.best_config is min(tuned.configs_timings, key=tuned.configs_timings.__getitem__)
 
 
 def test_the_suite_runs_on_the_card(standin: HipStandIn, tmp_path: Path) -> None:
