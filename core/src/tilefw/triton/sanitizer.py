@@ -1,6 +1,6 @@
 """Triton stays as it is, front end to machine code, and tilefw is its device: the code that a card would run, under every check.
 
-    import tilefw.triton; tilefw.triton.sanitize("amd-cdna3")     # or: tilefw run program.py --compiler triton --target amd-cdna3
+    import tilefw.triton; tilefw.triton.sanitize("NAME")     # or: tilefw run program.py --compiler triton --target NAME
 
 Triton finds its device by its active driver. Ours names the chosen chip, loads what Triton compiled for it into the target's
 simulator, and launches it there. A finding is raised where the kernel was launched.
@@ -43,7 +43,7 @@ def sanitize(target: str | None = None) -> None:
         raise UsageError("Triton is not installed", code="TFW0919", help="pip install triton==3.9.0") from None
     wait_for_torch()
     triton.runtime.driver.set_active(_driver(triton))
-    triton.knobs.runtime.add_stages_inspection_hook = Stages(names)
+    triton.knobs.runtime.add_stages_inspection_hook = StagesHook(names)
     triton.testing.Mark.run = testing.Mark.run
 
 
@@ -54,7 +54,7 @@ def _names() -> TritonNames:
     return info.triton
 
 
-class Stages:
+class StagesHook:
     """Triton's hook into the stages of its compiler: where a simulator reads assembly, the last stage hands that on."""
 
     def __init__(self, names: TritonNames) -> None:

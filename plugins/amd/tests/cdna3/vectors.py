@@ -44,7 +44,6 @@ EXPLAINED: tuple[tuple[str, str], ...] = (
     (r"sext\(.*BYTE_1", "LLVM's disassembler prints this sext, its assembler refuses it; ours are one: both take it."),
     (r"^v_dot2_f32_f16 .*lit\(", "LLVM writes the code of a literal and no literal behind it."),
     (r"^v_add_f16 .*v\[2:3\].* row_shl", "LLVM takes a pair here and encodes its first register; the operand has 16 bits."),
-    (r"C must be D itself", "LLVM's disassembler prints this overlap of C and D, its assembler refuses it, as ours."),
     (r"^s_getreg_b32 .*\{\}", "LLVM takes an empty structure for all defaults; a register must be named here."),
     (r"^s_atc_probe_buffer|^44009ec0ffff1f00", "LLVM prints the unsigned offset of this instruction as a negative number."),
 )
