@@ -21,6 +21,7 @@ from tilefw.frontend.casts import to_value
 from tilefw.frontend.combine import UserCombine
 from tilefw.frontend.constructs import unsupported
 from tilefw.frontend.expressions import Expressions, as_tuple, evaluate
+from tilefw.frontend.scalar_function import ScalarFunction
 from tilefw.frontend.scope import PYTHON_BUILTINS, is_builtin, is_constexpr_function, is_jit_function
 from tilefw.frontend.values import CompositeValue, RuntimeValue, describe, is_number, leaves, named
 from tilefw.language.constants import unwrap
@@ -83,6 +84,8 @@ class Calls(Expressions):
             return _print(bound)
         if is_jit_function(kernel := bound.get("combine_fn")):
             bound["combine_fn"] = UserCombine(kernel, lambda b, values: self.inline(node, kernel, values, {}, b))
+        if is_jit_function(mapped := bound.get("scalar_fn")):
+            bound["scalar_fn"] = ScalarFunction(mapped, lambda b, values: self.inline(node, mapped, values, {}, b))
         return MEANINGS[name](self.frame.b, *bound.values())
 
     def _name_culprits(self, node: ast.Call, error: CompileError) -> None:

@@ -7,8 +7,9 @@ must only compute; what else it does is refused at the user's line. Its branches
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from xdsl.ir import Block, Operation, SSAValue
@@ -42,26 +43,29 @@ _REFUSED = {
     "tile.addptr": "compute addresses", "scf.for": "loop at run time", "scf.while": "loop at run time",
     "scf.yield": "loop at run time", "scf.condition": "loop at run time",
 }
-_INSTEAD = {
-    "read memory": "load before, and combine the loaded tile along with the others: `(x, y)` instead of `x`",
-    "loop at run time": "unroll the loop with tl.static_range",
-}
 
 
 class CombineBuilder(Builder):
     """Appends the ops of a combine function, and refuses all that are not elementwise on scalars."""
 
     __slots__ = ()
+    # What is built, for messages: what it is called, and why it may only compute.
+    builds = "a combine function"
+    reason = "it runs on pairs of elements, in any groups and in all lanes at once, so it may only compute with scalars"
+    instead: Mapping[str, str] = MappingProxyType({
+        "read memory": "load before, and combine the loaded tile along with the others: `(x, y)` instead of `x`",
+        "loop at run time": "unroll the loop with tl.static_range",
+    })
 
     def insert(self, op: Operation) -> Operation:
         computes = isinstance(op, ElementwiseOp) or op.name == "tile.constant"
         if not computes or types.is_tile(op.results[0].type):
             deed = _REFUSED.get(op.name, "work on tiles")
             raise CompileError(
-                f"a combine function cannot {deed}",
+                f"{self.builds} cannot {deed}",
                 "TFW0215",
-                note="it runs on pairs of elements, in any groups and in all lanes at once, so it may only compute with scalars",
-                help=_INSTEAD.get(deed),
+                note=self.reason,
+                help=self.instead.get(deed),
             )
         return super().insert(op)
 

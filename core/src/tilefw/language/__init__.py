@@ -60,6 +60,7 @@ from tilefw.language.dtypes import (
     uint64,
     void,
 )
+from tilefw.language.elementwise import map_elementwise
 from tilefw.language.hints import assume, expect_zero, max_constancy, max_contiguous, multiple_of
 from tilefw.language.markers import NotYet
 from tilefw.language.math import (
@@ -148,7 +149,7 @@ __all__ = [
     "float16", "float32", "float4e2m1", "float64", "float6e2m3", "float6e3m2", "float8e4b15", "float8e4b8", "float8e4nv",
     "float8e5", "float8e5b16", "floor", "fma", "full", "gather", "histogram", "int1", "int16", "int32", "int4", "int64",
     "int8", "interleave", "join", "load", "load_tensor_descriptor", "log", "log2", "make_block_ptr", "make_tensor_descriptor",
-    "math", "max", "max_constancy", "max_contiguous", "maximum", "min", "minimum", "mul", "multiple_of", "num_programs",
+    "map_elementwise", "math", "max", "max_constancy", "max_contiguous", "maximum", "min", "minimum", "mul", "multiple_of", "num_programs",
     "pair_uniform_to_normal", "permute", "philox", "philox_impl", "pi32_t", "pointer_type", "program_id", "rand", "rand4x",
     "randint", "randint4x", "randn", "randn4x", "range", "ravel", "reduce", "reduce_or", "reshape", "rsqrt", "sigmoid", "sin",
     "slice", "softmax", "sort", "split", "sqrt", "sqrt_rn", "squeeze", "static_assert", "static_print", "static_range",

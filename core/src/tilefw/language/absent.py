@@ -4,7 +4,7 @@ from __future__ import annotations
 
 FUNCTIONS = (
     "aggregate_replace", "atomic_load", "atomic_poll", "atomic_store", "device_print",
-    "inline_asm_elementwise", "map_elementwise", "target_info",
+    "inline_asm_elementwise", "target_info",
 )
 
 # Methods of `tl.tensor` in Triton 3.9 that stand for such functions.

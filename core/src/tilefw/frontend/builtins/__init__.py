@@ -12,6 +12,7 @@ from tilefw.frontend.builtins import (
     block_pointers,
     counting,
     creation,
+    elementwise,
     hints,
     library,
     math,
@@ -29,12 +30,12 @@ from tilefw.frontend.builtins import (
 from tilefw.frontend.builtins.registry import Meaning
 
 _FILES = (
-    atomics, block_pointers, counting, creation, hints, library, math, matrix, memory, random, rearrange, reduction,
+    atomics, block_pointers, counting, creation, elementwise, hints, library, math, matrix, memory, random, rearrange, reduction,
     scaled_matrix, scan, shape, sorting, tensor_descriptors,
 )
 MEANINGS: Mapping[str, Meaning] = MappingProxyType({name: given for file in _FILES for name, given in file.meaning.of.items()})
 
 __all__ = [
-    "MEANINGS", "atomics", "block_pointers", "counting", "creation", "hints", "library", "math", "matrix", "memory",
+    "MEANINGS", "atomics", "block_pointers", "counting", "creation", "elementwise", "hints", "library", "math", "matrix", "memory",
     "random", "rearrange", "reduction", "scaled_matrix", "scan", "shape", "sorting", "tensor_descriptors",
 ]

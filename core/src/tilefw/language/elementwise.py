@@ -1,0 +1,31 @@
+"""A function of the user's on every element of tiles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilefw.language.markers import builtin
+from tilefw.language.tensor import tensor
+
+
+@builtin
+def map_elementwise(scalar_fn: Any, *args: tensor, pack: int = 1) -> Any:
+    """What the jit function `scalar_fn` returns for each element of the tiles `args`, which are broadcast to one shape.
+
+        @tilefw.jit
+        def sign(x, y):
+            if x < y:
+                return -1
+            elif x == y:
+                return 0
+            else:
+                return 1
+
+        z = tl.map_elementwise(sign, x, y)
+
+    A function that returns a tuple gives a tuple of tiles. With `pack`, a power of two, each call takes `pack` elements that are
+    neighbours along the last axis: first those of the first tile, then those of the next; it returns as many for each result, in
+    the same order. The function may compute and branch: no memory, no tiles, no loops at run time. Both sides of a branch are
+    computed and one is chosen.
+    """
+    ...
