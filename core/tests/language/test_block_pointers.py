@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from blocks import block_of, launched
 
 import tilefw
 import tilefw.language as tl
@@ -20,21 +21,6 @@ def copy_block(
     x = tl.load(source, boundary_check=CHECK, padding_option=PADDING)
     flat = tl.reshape(x, (x.numel,))
     tl.store(out_ptr + tl.arange(0, x.numel), flat)
-
-
-def block_of(x: np.ndarray, offsets: tuple[int, ...], block: tuple[int, ...], fill: float) -> np.ndarray:
-    """The block, element by element: `fill` out of bounds."""
-    found = np.full(block, fill, x.dtype)
-    for index in np.ndindex(*block):
-        at = tuple(o + i for o, i in zip(offsets, index, strict=True))
-        if all(0 <= a < n for a, n in zip(at, x.shape, strict=True)):
-            found[index] = x[at]
-    return found
-
-
-def launched(kernel: Any, *args: Any, grid: tuple[int, ...] = (1,), **constexprs: Any) -> None:
-    with tilefw.target("reference", checks="all"):
-        kernel[grid](*args, **constexprs)
 
 
 @pytest.mark.parametrize(("shape", "block", "offsets"), [

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from blocks import block_of, launched
 
 import tilefw
 import tilefw.language as tl
@@ -17,21 +18,6 @@ def copy_block(x_ptr, out_ptr, shape, strides, offsets, BLOCK: tl.constexpr, PAD
     desc = tl.make_tensor_descriptor(x_ptr, shape, strides, BLOCK, padding_option=PADDING)
     x = desc.load(offsets)
     tl.store(out_ptr + tl.arange(0, x.numel), tl.reshape(x, (x.numel,)))
-
-
-def block_of(x: np.ndarray, offsets: tuple[int, ...], block: tuple[int, ...], fill: float) -> np.ndarray:
-    """The block, element by element: `fill` out of bounds."""
-    found = np.full(block, fill, x.dtype)
-    for index in np.ndindex(*block):
-        at = tuple(o + i for o, i in zip(offsets, index, strict=True))
-        if all(0 <= a < n for a, n in zip(at, x.shape, strict=True)):
-            found[index] = x[at]
-    return found
-
-
-def launched(kernel: Any, *args: Any, grid: tuple[int, ...] = (1,), **constexprs: Any) -> None:
-    with tilefw.target("reference", checks="all"):
-        kernel[grid](*args, **constexprs)
 
 
 @pytest.mark.parametrize(("shape", "block", "offsets"), [

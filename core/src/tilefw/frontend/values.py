@@ -7,6 +7,7 @@ and put them together again, for loops, branches and returns.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
@@ -40,28 +41,28 @@ class RuntimeValue(tl.tensor):
     __repr__ = __str__
 
 
-class CompositeValue:
+class CompositeValue(ABC):
     """A value of several run-time parts that is no tuple: kernels hand it on as one thing and read its attributes."""
 
     __slots__ = ()
 
     @property
+    @abstractmethod
     def parts(self) -> tuple[Any, ...]:
         """The run-time values of which it is made, in tuples as need be."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def kind(self) -> object:
         """What is known of it at compile time: values of one class and equal kinds have one type if their parts have."""
-        raise NotImplementedError
 
+    @abstractmethod
     def with_parts(self, parts: tuple[Any, ...]) -> CompositeValue:
         """The same kind of value, made of these parts."""
-        raise NotImplementedError
 
+    @abstractmethod
     def attributes(self) -> Mapping[str, Any]:
         """What `value.name` is for the names that kernels may read; functions are its methods."""
-        raise NotImplementedError
 
 
 def tile_type(element: tl.dtype, shape: tuple[int, ...]) -> tl.dtype:

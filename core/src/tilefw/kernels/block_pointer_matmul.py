@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 import tilefw
 import tilefw.language as tl
-from tilefw.api.integers import ceil_div
-from tilefw.kernels import formats, operands
+from tilefw.kernels import block_product, operands
 from tilefw.kernels.spec import KernelSpec, Launch, Parameters
 
 
@@ -42,18 +39,7 @@ def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
     arguments = {"a_ptr": a, "b_ptr": b, "out_ptr": out, "M": m, "N": n, "K": k}
     for buffer, letters in ((a, ("am", "ak")), (b, ("bk", "bn")), (out, ("om", "on"))):
         arguments |= {f"stride_{word}": step for word, step in zip(letters, operands.strides(buffer), strict=True)}
-    constexprs = {
-        "ACCUMULATOR": tl.float64 if name == "fp64" else tl.float32,
-        "INPUT_PRECISION": p["input_precision"] if name == "fp32" else "ieee",
-        "BLOCK_M": p["block_m"], "BLOCK_N": p["block_n"], "BLOCK_K": p["block_k"],
-    }
-    grid = (ceil_div(m, p["block_m"]), ceil_div(n, p["block_n"]), 1)
-    return Launch(arguments, constexprs, grid, ("out_ptr",), {"num_warps": p["num_warps"], "num_stages": p["num_stages"]})
+    return block_product.launch(p, arguments)
 
 
-def _expected(p: Parameters, launch: Launch) -> Mapping[str, np.ndarray]:
-    a, b = (formats.decode(launch.buffer(name).array, p["dtype"]) for name in ("a_ptr", "b_ptr"))
-    return {"out_ptr": (a @ b).astype(operands.real(p["dtype"])).astype(np.float64)}
-
-
-SPEC = KernelSpec("block_pointer_matmul", block_pointer_matmul, _prepare, _expected)
+SPEC = KernelSpec("block_pointer_matmul", block_pointer_matmul, _prepare, block_product.expected)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 import tilefw
 import tilefw.language as tl
 from tilefw.api.errors import UsageError
-from tilefw.api.integers import ceil_div
-from tilefw.kernels import formats, inputs, operands
+from tilefw.kernels import block_product, formats, inputs, operands
 from tilefw.kernels.spec import KernelSpec, Launch, Parameters
 
 _ALIGNMENT = 16  # bytes, which divide every row
@@ -50,18 +47,7 @@ def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
         "a_ptr": a, "b_ptr": b, "out_ptr": inputs.empty((m, n), result), "M": m, "N": n, "K": k,
         "stride_am": operands.strides(a)[0], "stride_bk": operands.strides(b)[0],
     }
-    constexprs = {
-        "ACCUMULATOR": tl.float64 if name == "fp64" else tl.float32,
-        "INPUT_PRECISION": p["input_precision"] if name == "fp32" else "ieee",
-        "BLOCK_M": p["block_m"], "BLOCK_N": p["block_n"], "BLOCK_K": p["block_k"],
-    }
-    grid = (ceil_div(m, p["block_m"]), ceil_div(n, p["block_n"]), 1)
-    return Launch(arguments, constexprs, grid, ("out_ptr",), {"num_warps": p["num_warps"], "num_stages": p["num_stages"]})
+    return block_product.launch(p, arguments)
 
 
-def _expected(p: Parameters, launch: Launch) -> Mapping[str, np.ndarray]:
-    a, b = (formats.decode(launch.buffer(name).array, p["dtype"]) for name in ("a_ptr", "b_ptr"))
-    return {"out_ptr": (a @ b).astype(operands.real(p["dtype"])).astype(np.float64)}
-
-
-SPEC = KernelSpec("descriptor_matmul", descriptor_matmul, _prepare, _expected)
+SPEC = KernelSpec("descriptor_matmul", descriptor_matmul, _prepare, block_product.expected)

@@ -99,14 +99,10 @@ def launch(
     `values` holds the run-time arguments by name, in order. Raises LaunchError for arguments or keywords that do not fit,
     CompileError for the kernel, CheckError when a check found a fault (then nothing is copied back).
     """
-    values = {
-        name: array_argument(value, f"argument '{name}' of {fn.__name__}") if is_array(value) else value
-        for name, value in values.items()
-    }
     work = _prepared(fn, signature, constexprs, values, grid, keywords)
     compiled = work.compiled()
     entry = compiled.artifact.entry()
-    passed = _passed(signature, values)
+    passed = _passed(signature, work.values)
     args = bind(entry, list(passed.values()))
     resolved, request = work.resolved, work.request
     warnings = check_program(
@@ -125,15 +121,15 @@ def warm_up(
     keywords: Mapping[str, Any],
 ) -> WarmKernel:
     """Compile what `launch` would run. An argument that is no array in memory (Triton's MockTensor) has its type in `signature`."""
-    values = {name: array_argument(value) if is_array(value) else value for name, value in values.items()}
     artifact = _prepared(fn, signature, constexprs, values, grid, keywords).compiled().artifact
     return WarmKernel(artifact, functools.partial(fn.run, **keywords))
 
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """A launch whose target, settings and options are decided."""
+    """A launch whose target, settings and options are decided. `values` are its run-time arguments, arrays as arguments."""
 
+    values: Mapping[str, Any]
     source: ModuleSource
     target: Target
     resolved: config.Resolved
@@ -149,6 +145,10 @@ def _prepared(
     fn: Any, signature: Mapping[str, str], constexprs: Mapping[str, Any], values: Mapping[str, Any], grid: Any,
     keywords: Mapping[str, Any],
 ) -> _Prepared:
+    values = {
+        name: array_argument(value, f"argument '{name}' of {fn.__name__}") if is_array(value) else value
+        for name, value in values.items()
+    }
     execution, shaping = options.split(keywords)
     resolved = config.resolve(config.settings(**execution))
     target = find_target(resolved.target)
@@ -157,7 +157,7 @@ def _prepared(
     source = from_jit(fn, signature, constexprs)
     bound = launch_of(target.info, values, extents)
     request = options.resolve(shaping, target.info, facts=facts, launch=bound)
-    return _Prepared(source, target, resolved, request, extents)
+    return _Prepared(values, source, target, resolved, request, extents)
 
 
 def execute(

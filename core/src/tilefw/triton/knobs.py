@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any
 
 
 class Knobs(SimpleNamespace):
@@ -30,19 +29,15 @@ class Knobs(SimpleNamespace):
         return Knobs(**vars(self))
 
 
-def _group(**settings: Any) -> Knobs:
-    return Knobs(**settings)
-
-
-autotuning = _group(cache=False, print=False)
-build = _group(impl=None, cc=None)
-cache = _group(dir=None, home_dir=None, manager_class=None, remote_manager_class=None)
-compilation = _group(
+autotuning = Knobs(cache=False, print=False)
+build = Knobs(impl=None, cc=None)
+cache = Knobs(dir=None, home_dir=None, manager_class=None, remote_manager_class=None)
+compilation = Knobs(
     override=False, dump_ir=False, store_binary_only=False, always_compile=False, use_ir_loc=None, enable_asan=False,
     disable_line_info=False, front_end_debugging=False, allow_non_constexpr_globals=False, listener=None,
 )
-language = _group(fp32_default=None, default_fp_fusion=True)
-runtime = _group(
+language = Knobs(fp32_default=None, default_fp_fusion=True)
+runtime = Knobs(
     interpret=False, debug=False, sanitize_overflow=True, override_arch=None, launch_enter_hook=None, launch_exit_hook=None,
     kernel_load_start_hook=None, kernel_load_end_hook=None, jit_cache_hook=None, jit_post_compile_hook=None,
     add_stages_inspection_hook=None,

@@ -35,7 +35,7 @@ def histogram(b: Builder, input: Any, num_bins: Any, mask: Any) -> RuntimeValue:
 
 def _few(elements: int, bins: int) -> bool:
     """Whether a comparison of every element with every bin is no dearer than the steps of a sort; every target has it."""
-    bits, pairs = elements.bit_length() - 1, elements * bins
+    bits, pairs = sorting.log2(elements), elements * bins
     return pairs <= _FEW_PAIRS or (bins <= bits * (bits + 1) // 2 and pairs <= tl.TRITON_MAX_TENSOR_NUMEL)
 
 
@@ -65,7 +65,7 @@ def _by_sorting(b: Builder, number: RuntimeValue, bins: int) -> RuntimeValue:
     """A bin has as many elements as there are up to it, less those up to the bin before."""
     ordered, bin = sorting.sort(b, number, None, False), b.iota(0, bins)
     up_to = constant(b, 0, tl.int32, bin.shape)
-    halves = [1 << bit for bit in reversed(range(number.numel.bit_length() - 1))]
+    halves = [1 << bit for bit in reversed(range(sorting.log2(number.numel)))]
     for step in (*halves, 1):
         up_to = _advanced(b, ordered, bin, up_to, step)
     before = b.gather(up_to, subtract(b, bin, 1), 0)

@@ -66,24 +66,24 @@ class _SortedRows:
 
     @property
     def bits(self) -> int:
-        return _log2(self.extent)
+        return log2(self.extent)
 
 
 def _rows(function: str, x: Any, dim: Any) -> _SortedRows:
     tile = combinable(function, x, _SORT)
     arithmetic.refuse_narrow(tile.dtype)
     axis = checked_axis(-1 if dim is None else dim, len(tile.shape))
-    return _SortedRows(tile, axis, sum(map(_log2, tile.shape[axis + 1 :])))
+    return _SortedRows(tile, axis, sum(map(log2, tile.shape[axis + 1 :])))
 
 
-def _log2(extent: int) -> int:
+def log2(extent: int) -> int:
     return extent.bit_length() - 1
 
 
 def _largest(b: Builder, rows: _SortedRows, count: int, descending: bool) -> RuntimeValue:
     """The first `count` of each row, sorted: runs of `count` are sorted, up and down by turns, and pairs of them cut to the better
     halves, which are bitonic again, until one is left (Shanbhag et al., "Efficient top-k query processing", SIGMOD 2018)."""
-    tile, bits, kept = rows.tile, rows.bits, _log2(count)
+    tile, bits, kept = rows.tile, rows.bits, log2(count)
     better = reduction.meaning.of["max" if descending else "min"]
     if kept == 0:
         return better(b, tile, rows.axis, False, True, True)

@@ -71,7 +71,7 @@ def _atomic(function: str) -> Callable[..., None]:
         value = _tile(b, descriptor, value, descriptor.block)
         indices = [BINARY["+"](b, start, b.iota(0, extent)) for start, extent in zip(begin, descriptor.block, strict=True)]
         pointers, inside = _elements(b, descriptor, indices)
-        b.atomic_rmw(kind_of(f"{function}", element), pointers, value, inside, "relaxed", "device")
+        b.atomic_rmw(kind_of(function, element), pointers, value, inside, "relaxed", "device")
 
     return build
 
