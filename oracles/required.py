@@ -22,6 +22,8 @@ ORACLES = {
     "llvm": r"\bLLVM 22\b|\bllvm-\w+-22\b|\bllc-22\b|\bld\.lld-22\b",
     "browser": r"^no browser here",
     "onnx": r"^the ONNX pack is an extra|No module named 'onnx'",
+    "torch": r"^PyTorch is not installed|^torch is not installed|No module named 'torch'",
+    "mmasim": r"^mmasim is not installed",
     "dask": r"^Dask distributed is not installed|No module named 'distributed'",
 }
 

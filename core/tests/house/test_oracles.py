@@ -53,9 +53,10 @@ def test_a_name_that_is_no_oracle_is_refused(tmp_path: Path) -> None:
     ("no llvm-mc-22 (apt-get install llvm-22, or set TILEFW_LLVM_MC)", "llvm"),
     ("no ptxas: pip install tilefw-nvidia[ptxas]", "ptxas"),
     ("matmul: install triton==3.9.0 to compile it", "triton"),
-    ("torch is not installed, which Triton's interpreter needs", None),
+    ("torch is not installed, which Triton's interpreter needs", "torch"),
     ("no browser here: none of chromium is on the path", "browser"),
-    ("mmasim is not installed: pip install torch==2.13.0 mmasim", None),
+    ("mmasim is not installed: pip install torch==2.13.0 mmasim", "mmasim"),
+    ("the library has no such combination", None),
 ])
 def test_a_reason_names_its_oracle(reason: str, name: str | None) -> None:
     assert missed(reason, frozenset(ORACLES)) == name
