@@ -1,0 +1,205 @@
+"""One compiler over one collection, in a process of its own, because both are called `triton` by the kernels' modules.
+
+    python corpus_compilers.py triton|tilefw TARGET PATH --results FILE [--plans FILE] [--every N] [--limit SECONDS]
+        [--accept-only]
+
+A line of JSON a kernel: its specialisation, the processor's seconds, or the error. A kernel that ends the process is told by a line
+that says only that it was begun; the next process goes on behind it. Kernels of `--plans` are compiled as they were there.
+With `--accept-only` Triton stops behind its first stage, where it has accepted the kernel: a tenth of the time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import corpus_kernels
+from corpus_signatures import GUESSES, NoSignature, Plan, inner, plan
+
+Compile = Callable[[Any, Plan], object]
+
+
+class TooLong(Exception):
+    """The kernel's processor time is over."""
+
+
+class DoesNotFit(Exception):
+    """More shared memory than a workgroup can have."""
+
+
+class Accepted(Exception):
+    """Triton's first stage is behind the kernel."""
+
+
+def main(argv: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("compiler", choices=("triton", "tilefw"))
+    parser.add_argument("target")
+    parser.add_argument("path")
+    parser.add_argument("--results", type=Path, required=True)
+    parser.add_argument("--plans", type=Path)
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--limit", type=int, default=60)
+    parser.add_argument("--accept-only", action="store_true")
+    asked = parser.parse_args(argv)
+    os.environ["TILEFW_CACHE"] = "0"
+    compile_one = _triton(asked.target, asked.accept_only) if asked.compiler == "triton" else _tilefw(asked.target)
+    known = _read(asked.plans) if asked.plans else {}
+    done = _read(asked.results)
+    signal.signal(signal.SIGPROF, _too_long)
+    with asked.results.open("a") as results:
+        for index, found in enumerate(corpus_kernels.kernels(corpus_kernels.folder(asked.path))):
+            key = f"{found.file}:{found.name}"
+            if index % asked.every or key in done or (asked.plans and key not in known):
+                continue
+            _write(results, {"kernel": key, "begun": True})
+            if found.failure:
+                _write(results, {"kernel": key, "import": found.failure})
+            else:
+                tried = _tried(compile_one, found.kernel, known.get(key), asked.limit)
+                _write(results, {"kernel": key, **tried})
+    return 0
+
+
+def _read(file: Path | None) -> dict[str, dict[str, Any]]:
+    if file is None or not file.exists():
+        return {}
+    return {line["kernel"]: line for line in map(json.loads, file.read_text("utf-8").splitlines())}
+
+
+def _write(results: Any, line: dict[str, Any]) -> None:
+    results.write(json.dumps(line) + "\n")
+    results.flush()
+
+
+def _too_long(*_: object) -> None:
+    raise TooLong("over the time limit")
+
+
+def _tried(compile_one: Compile, kernel: Any, known: dict[str, Any] | None, limit: int) -> dict[str, Any]:
+    """The first specialisation that is compiled, or the first error; only the known one where there is one."""
+    outcome: dict[str, Any] = {}
+    for guess in GUESSES:
+        try:
+            made = Plan(**known["plan"]) if known and "plan" in known else plan(kernel, guess)
+        except (NoSignature, OSError) as error:
+            return {"skipped": str(error)}
+        start = time.process_time()
+        try:
+            signal.setitimer(signal.ITIMER_PROF, limit)
+            compile_one(inner(kernel), made)
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            return {"plan": made.as_json(), "seconds": time.process_time() - start}
+        except Exception as error:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            seconds = time.process_time() - start
+            outcome = outcome or {"plan": made.as_json(), "error": _told(error), "seconds": seconds}
+        if known and "plan" in known:
+            break
+    return outcome
+
+
+def _told(error: Exception) -> str:
+    while type(error).__name__ == "CompilationError" and isinstance(error.__cause__, Exception):
+        error = error.__cause__  # Triton wraps the cause once for each function that is inlined
+    code = getattr(error, "code", None)
+    return f"{code or type(error).__name__}: {getattr(error, 'message', None) or str(error)}".strip()[:400]
+
+
+def _tilefw(target: str) -> Compile:
+    import tilefw
+    import tilefw.language as tl
+    import tilefw.triton
+    from tilefw.runtime import config
+    from tilefw.runtime.autotune import Autotuner
+    from tilefw.runtime.compilation import compiler, kernel_source, options
+    from tilefw.runtime.jit import JITFunction
+    from tilefw.runtime.plugins import loader
+
+    tilefw.set_target(target)
+    tilefw.triton.install()
+    JITFunction.run = Autotuner.run = _launches_nothing  # type: ignore[assignment, method-assign]
+    found = loader.find_target(config.resolve(config.settings(target)).target)
+    facts = frozenset({"under_2_gib"}) & found.info.wants
+
+    def compile_one(kernel: Any, made: Plan) -> object:
+        constexprs = {name: _value(tl, value) for name, value in made.constexprs.items()}
+        source = kernel_source.from_jit(kernel, kernel_source.ahead_of_time(made.signature), constexprs)
+        request = options.resolve(dict(made.keywords), found.info, facts=facts, keep_levels=False)
+        return compiler.compile_source(source, found, request, assemble=False)
+
+    return compile_one
+
+
+def _triton(target: str, accept_only: bool) -> Compile:
+    os.environ.update(TRITON_ALWAYS_COMPILE="1", TRITON_CACHE_DIR=tempfile.mkdtemp(prefix="tilefw-bench-"))
+    import library
+    import triton
+    import triton.language as tl
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+    from triton.runtime import Autotuner, JITFunction
+
+    import tilefw.triton
+    from tilefw.triton import chip as chip_words
+
+    tilefw.triton.sanitize(target)
+    chip = next(c for c in (library.SM80, library.GFX942, library.GFX950) if c.target == target)
+    shared_bytes = chip_words.max_shared_mem()
+    library.stop_at_text(True, chip)
+    if accept_only:
+        importlib.import_module("triton.knobs").runtime.add_stages_inspection_hook = _stop_at_ttir
+    JITFunction.run = Autotuner.run = _launches_nothing
+
+    def compile_one(kernel: Any, made: Plan) -> object:
+        constexprs = {name: _value(tl, value) for name, value in made.constexprs.items()}
+        signature, hints = {}, {}
+        for index, name in enumerate(kernel.arg_names):
+            signature[name] = made.signature.get(name, "constexpr")
+            if signature[name].startswith("*"):
+                hints[(index,)] = [["tt.divisibility", 16], *map(list, chip.hints)]
+        source = ASTSource(kernel, signature, constexprs, hints)
+        try:
+            made_code: Any = triton.compile(source, target=GPUTarget(*chip.triton), options=dict(made.keywords))
+        except Accepted:
+            return None
+        if made_code.metadata.shared > shared_bytes:  # Triton itself says so at the launch
+            raise DoesNotFit(f"{made_code.metadata.shared} bytes of shared memory of {shared_bytes}")
+        return made_code
+
+    return compile_one
+
+
+def _stop_at_ttir(backend: Any = None, stages: Any = None, *_: object, **__: object) -> tuple[str, str] | None:
+    """Triton's hook for its stages: the second one says that the first is done."""
+    if stages is None:
+        return "ttir", "ttir"
+    stages["ttgir"] = _accepted
+    return None
+
+
+def _accepted(source: object, metadata: object) -> None:
+    raise Accepted
+
+
+def _launches_nothing(*_: object, **__: object) -> None:
+    """In place of a launch: modules of collections run tests while they are imported."""
+
+
+def _value(language: Any, value: Any) -> Any:
+    return language.dtype(value["dtype"]) if isinstance(value, dict) else value
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parent))
+    importlib.invalidate_caches()
+    sys.exit(main(sys.argv[1:]))
