@@ -10,8 +10,9 @@ from enum import Enum
 from typing import Any, ClassVar, Self, cast
 
 from tilefw.api.dtypes import DTYPES, DType
+from tilefw.api.dtypes import dtype as find
 from tilefw.api.errors import CompileError
-from tilefw.language.constants import unwrap
+from tilefw.language.constants import constexpr_type, unwrap
 
 TRITON_MAX_TENSOR_NUMEL = 1048576
 
@@ -37,6 +38,13 @@ class dtype:  # noqa: N801  (Triton's spelling)
 
     __slots__ = ("_format", "exponent_bias", "fp_mantissa_width", "int_bitwidth", "int_signedness", "itemsize", "name",
                  "primitive_bitwidth")
+
+    # The names of element types by kind, as programs list them.
+    SINT_TYPES: ClassVar[list[str]] = ["int8", "int16", "int32", "int64"]
+    UINT_TYPES: ClassVar[list[str]] = ["int1", "uint8", "uint16", "uint32", "uint64"]
+    FP_TYPES: ClassVar[list[str]] = ["fp8e4b15", "fp8e4nv", "fp8e4b8", "fp8e5", "fp8e5b16", "fp16", "bf16", "fp32", "fp64"]
+    STANDARD_FP_TYPES: ClassVar[list[str]] = ["fp16", "bf16", "fp32", "fp64"]
+    OTHER_TYPES: ClassVar[list[str]] = ["void"]
 
     _made: ClassVar[dict[str, dtype]] = {}
 
@@ -302,3 +310,12 @@ pi32_t = pointer_type(int32)
 
 class const:  # noqa: N801
     """As a parameter's annotation: the pointer's data is never stored to by this kernel."""
+
+
+def str_to_ty(name: str, c: Any = None) -> Any:
+    """The type that a signature writes as `name`: `i32`, `*fp16`, `*kfp32` (to const data), `constexpr` of the value `c`."""
+    if name == "constexpr":
+        return constexpr_type(c)
+    if name.startswith("*"):
+        return pointer_type(str_to_ty(name[1:].removeprefix("k")), const=name.startswith("*k"))
+    return dtype(name) if name == "void" else dtype(find(name).name)

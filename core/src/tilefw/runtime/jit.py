@@ -192,6 +192,12 @@ class JITFunction:
         text = self.source.text
         return text[max(0, text.find("def ")):]
 
+    def _unsafe_update_src(self, new_src: str) -> None:
+        """Compile `new_src` from now on in the place of the kernel's own text. Its parameters stay."""
+        self._text = new_src
+        for kept in ("source", "_reads"):
+            self.__dict__.pop(kept, None)
+
     @property
     def cache_key(self) -> str:
         """As `cache_key_source`, under Triton's name."""

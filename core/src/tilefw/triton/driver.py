@@ -62,7 +62,8 @@ class ActiveDevice:
     def clear_cache(self, cache: Any) -> None:
         cache.zero_()
 
-    def is_active(self) -> bool:
+    @staticmethod
+    def is_active() -> bool:
         return True
 
     def map_python_to_cpp_type(self, ty: str) -> str:
@@ -82,3 +83,12 @@ class DriverConfig:
 
 
 DRIVER = DriverConfig()
+
+
+class Backend:
+    """One of `triton.backends.backends`: its `driver` tells whether it is the active one."""
+
+    driver = ActiveDevice
+
+
+BACKENDS = {"tilefw": Backend()}

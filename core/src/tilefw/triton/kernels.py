@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from tilefw.api.dtypes import DTYPES
 from tilefw.runtime.arguments.arrays import TypedArray
 from tilefw.runtime.arguments.arrays import reinterpret as typed
+from tilefw.runtime.jit import signature_name
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -43,9 +45,77 @@ class MockTensor:
         return 0
 
 
-def reinterpret(tensor: Any, dtype: Any) -> TypedArray:
-    """The same memory read as `dtype`, a type of the language or its name; raises LaunchError TFW0331."""
-    return typed(tensor, getattr(dtype, "name", dtype))
+class TensorWrapper(TypedArray):
+    """A tensor of another library, `base`, whose memory is read as the element type `dtype` of the language."""
+
+    def __init__(self, base: Any, dtype: Any) -> None:
+        found = typed(base, getattr(dtype, "name", dtype))
+        super().__init__(found.array, found.element)
+
+    @property
+    def base(self) -> Any:
+        return self.array
+
+    @property
+    def dtype(self) -> Any:
+        from tilefw.language.dtypes import dtype
+
+        return dtype(self.element.name)
+
+    @property
+    def data(self) -> Any:
+        return self.base.data
+
+    @property
+    def device(self) -> Any:
+        return self.base.device
+
+    @property
+    def shape(self) -> Any:
+        return self.base.shape
+
+    def data_ptr(self) -> int:
+        return self.base.data_ptr()
+
+    def stride(self, *axes: int) -> Any:
+        return self.base.stride(*axes)
+
+    def element_size(self) -> int:
+        return self.base.element_size()
+
+    def cpu(self) -> TensorWrapper:
+        return TensorWrapper(self.base.cpu(), self.dtype)
+
+    def to(self, device: Any) -> TensorWrapper:
+        return TensorWrapper(self.base.to(device), self.dtype)
+
+    def clone(self) -> TensorWrapper:
+        return TensorWrapper(self.base.clone(), self.dtype)
+
+    def new_empty(self, sizes: Any) -> TensorWrapper:
+        return TensorWrapper(self.base.new_empty(sizes), self.dtype)
+
+    def copy_(self, other: TensorWrapper) -> None:
+        self.base.copy_(other.base)
+
+
+def reinterpret(tensor: Any, dtype: Any) -> Any:
+    """The same memory read as `dtype`, a type of the language or its name; raises LaunchError TFW0331.
+
+    The element type that the memory had before gives back the tensor itself."""
+    base = tensor.base if isinstance(tensor, TensorWrapper) else tensor
+    return base if tensor is not base and dtype == base.dtype else TensorWrapper(base, dtype)
+
+
+def _type_names() -> dict[str, str]:
+    """The words for an element type that programs use, and how signatures write it."""
+    signed = {d.name: "u1" if d.name == "int1" else signature_name(d.name) for d in DTYPES.values()}
+    words = {**signed, **{d.numpy: signed[d.name] for d in DTYPES.values() if d.numpy}, **{short: short for short in signed.values()}}
+    long = {d.name.replace("fp", "float"): signed[d.name] for d in DTYPES.values() if d.is_float}
+    return {**words, **long, "half": "fp16", "float": "fp32", "double": "fp64", "int": "i32", "i1": "u1", "uint1": "u1", "void": "void"}
+
+
+type_canonicalisation_dict = _type_names()
 
 
 def set_allocator(allocator: Any) -> None:

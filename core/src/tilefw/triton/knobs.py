@@ -8,10 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
+from typing import Any, ClassVar
 
 
 class Knobs(SimpleNamespace):
-    """One group of settings; `scope` puts all of them back when its block ends."""
+    """One group of settings; `scope` puts all of them back when its block ends, `reset` those that were made with the group.
+
+    None of them is read from the environment: there are no `knob_descriptors`."""
+
+    __slots__ = ("_made_with",)
+    knob_descriptors: ClassVar[dict[str, Any]] = {}
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._made_with = settings
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -23,12 +33,20 @@ class Knobs(SimpleNamespace):
             vars(self).update(before)
 
     def reset(self) -> Knobs:
+        vars(self).clear()
+        vars(self).update(self._made_with)
         return self
 
     def copy(self) -> Knobs:
-        return Knobs(**vars(self))
+        made = Knobs(**self._made_with)
+        vars(made).update(vars(self))
+        return made
 
 
+base_knobs = Knobs
+propagate_env = True
+
+amd = Knobs()
 autotuning = Knobs(cache=False, print=False)
 build = Knobs(impl=None, cc=None)
 cache = Knobs(dir=None, home_dir=None, manager_class=None, remote_manager_class=None)
@@ -37,6 +55,7 @@ compilation = Knobs(
     disable_line_info=False, front_end_debugging=False, allow_non_constexpr_globals=False, listener=None,
 )
 language = Knobs(fp32_default=None, default_fp_fusion=True)
+nvidia = Knobs(ptxas=SimpleNamespace(path=None, version="0.0"))  # its assembler is not asked for: no version
 runtime = Knobs(
     interpret=False, debug=False, sanitize_overflow=True, override_arch=None, launch_enter_hook=None, launch_exit_hook=None,
     kernel_load_start_hook=None, kernel_load_end_hook=None, jit_cache_hook=None, jit_post_compile_hook=None,

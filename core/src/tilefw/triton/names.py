@@ -34,7 +34,7 @@ _ERRORS = {
 _JIT = {
     "JITFunction": "tilefw.runtime.jit:JITFunction",
     "KernelInterface": "tilefw.triton.kernels:KernelInterface",
-    "TensorWrapper": "tilefw.runtime.arguments.arrays:TypedArray",
+    "TensorWrapper": "tilefw.triton.kernels:TensorWrapper",
     "MockTensor": "tilefw.triton.kernels:MockTensor",
     "constexpr_function": "tilefw.runtime.jit:constexpr_function",
     "jit": "tilefw.runtime.jit:jit",
@@ -63,7 +63,8 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "next_power_of_2": "tilefw.runtime.jit:next_power_of_2",
     },
     "triton.errors": {"TritonError": _ERRORS["TritonError"]},
-    "triton.runtime": {**_JIT, **_TUNING, **_ERRORS, **_DRIVER},
+    # `jit` is the module here, as in Triton, not the function.
+    "triton.runtime": {**{name: ours for name, ours in _JIT.items() if name != "jit"}, **_TUNING, **_ERRORS, **_DRIVER},
     "triton.runtime._allocation": _ALLOCATION,
     "triton.runtime.autotuner": {**_TUNING, "OutOfResources": _ERRORS["OutOfResources"]},
     "triton.runtime.driver": _DRIVER,
@@ -71,11 +72,14 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "AutotunerError": "tilefw.api.errors:LaunchError", "InterpreterError": _ERRORS["InterpreterError"],
         "OutOfResources": _ERRORS["OutOfResources"], "PTXASError": _ERRORS["CompilationError"],
     },
-    "triton.runtime.jit": {**_JIT, "KernelParam": "tilefw.runtime.jit:KernelParameter"},
+    "triton.runtime.jit": {
+        **_JIT, "KernelParam": "tilefw.runtime.jit:KernelParameter",
+        "type_canonicalisation_dict": "tilefw.triton.kernels:type_canonicalisation_dict",
+    },
     "triton.compiler": _COMPILER,
     "triton.compiler.compiler": _COMPILER,
     "triton.compiler.errors": {"CompilationError": _ERRORS["CompilationError"]},
-    "triton.backends": {},
+    "triton.backends": {"backends": "tilefw.triton.driver:BACKENDS"},
     "triton.backends.compiler": {"GPUTarget": "tilefw.triton.chip:GPUTarget"},
     "triton.language.extra.cuda": {
         "gdc_wait": "tilefw.language.extra:gdc_wait", "gdc_launch_dependents": "tilefw.language.extra:gdc_launch_dependents",

@@ -42,12 +42,12 @@ class HostArray:
         return self.address - self.start
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TypedArray:
     """An array whose element type is not what its own library says: `fp8e4b15` kept as `uint8`, for instance."""
 
     array: Any
-    dtype: DType
+    element: DType
 
 
 def reinterpret(array: Any, element: str) -> TypedArray:
@@ -96,7 +96,7 @@ def array_argument(value: Any, what: str = "the argument") -> HostArray | Device
     if isinstance(value, HostArray | DeviceArray):
         return value
     if isinstance(value, TypedArray):
-        return _retyped(array_argument(value.array, what), value.dtype)
+        return _retyped(array_argument(value.array, what), value.element)
     if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "untyped_storage"):
         return _from_torch(value, what)
     if not isinstance(value, np.ndarray | np.generic) and not hasattr(value, "__array_interface__"):

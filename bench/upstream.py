@@ -1,0 +1,106 @@
+"""Triton's own unit tests, from a checkout of Triton, with tilefw behind `import triton`: how many pass, and why the others do not.
+
+    python bench/upstream.py CHECKOUT --target reference --tests test_core.py --sample 400 --seed 1
+    python bench/upstream.py CHECKOUT --target nvidia-sm80 --tests test_core.py::test_bin_op --report FILE.json
+
+The checkout is read, never written. What a test's own code skips is counted apart. A target that Triton has no name for answers the
+tests as `--as` says, by default as a processor that is neither CUDA nor HIP. Failures are grouped by the first line of their message.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path("python/test/unit/language")
+OUTCOMES = ("passed", "failed", "skipped", "error")
+
+
+def main(said: Sequence[str]) -> int:
+    options = _options(said)
+    with tempfile.TemporaryDirectory() as folder:
+        results = Path(folder) / "results.jsonl"
+        status = _run(options, results)
+        lines = results.read_text("utf-8").splitlines() if results.exists() else []
+    records = [json.loads(line) for line in lines]
+    if options.report:
+        options.report.write_text(json.dumps(records, indent=1) + "\n", "utf-8")
+    print("\n".join(told(records, options.groups)))
+    if status not in (0, 1) or not records:  # 1: some tests failed, which is what is counted here
+        print(f"pytest ended with status {status} after {len(records)} results", file=sys.stderr)
+        return 2
+    return int(any(record["outcome"] in ("failed", "error") for record in records))
+
+
+def _options(said: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkout", type=Path, metavar="CHECKOUT", help="folder of Triton's own tree")
+    parser.add_argument("--target", required=True, help="a target of tilefw")
+    parser.add_argument("--as", dest="seen_as", default="cpu:90", metavar="BACKEND:ARCH",
+                        help="what a target without a name of Triton's is to the tests: cpu:90, cuda:80, hip:gfx942")
+    parser.add_argument("--tests", nargs="+", default=["test_core.py"], metavar="FILE", help=f"in {FOLDER}; FILE::TEST too")
+    parser.add_argument("--sample", type=int, default=0, metavar="N", help="run N of the cases, drawn by --seed")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--time-limit", type=float, default=60, metavar="SECONDS", help="for each test")
+    parser.add_argument("--groups", type=int, default=40, metavar="N", help="print the N commonest reasons")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write every test's outcome, reason and seconds as JSON")
+    return parser.parse_args(said)
+
+
+def _run(options: argparse.Namespace, results: Path) -> int:
+    """Run pytest in a process of its own; its exit status."""
+    folder = options.checkout.resolve() / FOLDER
+    settings = {
+        "checkout": str(options.checkout.resolve()), "results": str(results), "seen_as": options.seen_as, "sample": options.sample,
+        "seed": options.seed, "time_limit": options.time_limit,
+    }
+    paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {
+        **os.environ, "UPSTREAM": json.dumps(settings), "PYTHONPATH": os.pathsep.join(paths), "TILEFW_TARGET": options.target,
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    command = [
+        sys.executable, "-m", "pytest", "-p", "upstream_session", "-p", "no:cacheprovider", "-q", "--no-header", "--no-summary",
+        "--tb=short", *(str(folder / test) for test in options.tests),
+    ]
+    with tempfile.TemporaryDirectory() as elsewhere:
+        run = subprocess.run(command, env=environment, cwd=elsewhere, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    if run.returncode not in (0, 1):
+        print(run.stdout.decode(errors="replace")[-4000:], file=sys.stderr)
+    return run.returncode
+
+
+def told(records: Sequence[dict[str, Any]], groups: int) -> Iterable[str]:
+    """The counts by file, the failures by reason with one test each, and the reasons of what was skipped."""
+    files: dict[str, Counter[str]] = defaultdict(Counter)
+    for record in records:
+        files[record["test"].partition("::")[0].rpartition("/")[2]][record["outcome"]] += 1
+    for name, counted in sorted(files.items()):
+        ran = counted.total() - counted["skipped"]
+        share = f", {counted['passed'] / ran:.1%} of what ran" if ran else ""
+        yield f"{name}: " + ", ".join(f"{counted[outcome]} {outcome}" for outcome in OUTCOMES) + share
+    yield from _reasons("not passed", [r for r in records if r["outcome"] in ("failed", "error")], groups)
+    yield from _reasons("skipped", [r for r in records if r["outcome"] == "skipped"], groups)
+
+
+def _reasons(title: str, records: Sequence[dict[str, Any]], groups: int) -> Iterable[str]:
+    grouped: dict[str, list[str]] = defaultdict(list)
+    for record in records:
+        first = next((line.strip() for line in record["reason"].splitlines() if line.strip()), "")
+        grouped[first[:160]].append(record["test"].partition("::")[2])
+    if grouped:
+        yield f"\n{title}, by reason:"
+    for reason, tests in sorted(grouped.items(), key=lambda pair: (-len(pair[1]), pair[0]))[:groups]:
+        yield f"{len(tests):5}  {reason}\n       {tests[0]}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,104 @@
+"""The pytest plugin of upstream.py: tilefw behind `import triton` while Triton's own tests run, and a line of JSON for each test.
+
+The tests' own support, `triton._internal_testing` and `triton.tools.mxfp`, is loaded from the checkout. `UPSTREAM` in the environment
+holds the settings of the run as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_file_location
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import tilefw.triton
+from tilefw.triton import chip
+
+SETTINGS: dict[str, Any] = json.loads(os.environ["UPSTREAM"])
+SUPPORT = {"triton._internal_testing": "_internal_testing.py", "triton.tools.mxfp": "tools/mxfp.py"}
+# Modules that Triton's own `import triton` loads, so that tests use them without importing them.
+LOADED_WITH_TRITON = ("runtime", "runtime.jit", "compiler", "testing", "language", "tools", "tools.tensor_descriptor")
+
+
+class SupportFinder:
+    """Finds what the tests bring with them in the checkout."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
+        if name not in SUPPORT:
+            return None
+        return spec_from_file_location(name, Path(SETTINGS["checkout"], "python", "triton", SUPPORT[name]))
+
+
+class TestTimeoutError(BaseException):
+    """A test ran longer than its limit: no `except Exception` of a test or a compiler may take it."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    backend, arch = SETTINGS["seen_as"].split(":")
+    chip.PROXY = chip.GPUTarget(backend, int(arch) if arch.isdecimal() else arch, 64 if backend == "hip" else 32)
+    tilefw.triton.install()
+    sys.meta_path.insert(0, SupportFinder())  # type: ignore[arg-type]
+    for name in LOADED_WITH_TRITON:
+        __import__(f"triton.{name}")
+    signal.signal(signal.SIGALRM, _out_of_time)
+
+
+def _out_of_time(number: int, frame: FrameType | None) -> None:
+    raise TestTimeoutError(f"longer than {SETTINGS['time_limit']} seconds")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    wanted = SETTINGS["sample"]
+    if wanted and wanted < len(items):
+        chosen = set(random.Random(SETTINGS["seed"]).sample(range(len(items)), wanted))
+        items[:] = [item for index, item in enumerate(items) if index in chosen]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    signal.setitimer(signal.ITIMER_REAL, SETTINGS["time_limit"])
+    try:
+        return (yield)
+    except TestTimeoutError as error:
+        raise AssertionError(f"TestTimeoutError: {error}") from None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    if report.failed:
+        _write(report.nodeid, "error", _last_line(str(report.longrepr)), 0.0)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.when == "call" or not report.passed:
+        outcome = "error" if report.failed and report.when != "call" else report.outcome
+        _write(report.nodeid, outcome, _reason(report), report.duration)
+
+
+def _reason(report: pytest.TestReport) -> str:
+    if report.passed:
+        return ""
+    if isinstance(report.longrepr, tuple):  # a skip: file, line, reason
+        return str(report.longrepr[2])
+    crash = getattr(report.longrepr, "reprcrash", None)
+    return str(crash.message) if crash is not None else str(report.longrepr)
+
+
+def _last_line(text: str) -> str:
+    return next((line.removeprefix("E").strip() for line in reversed(text.splitlines()) if line.startswith("E")), text)
+
+
+def _write(test: str, outcome: str, reason: str, seconds: float) -> None:
+    with Path(SETTINGS["results"]).open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"test": test, "outcome": outcome, "reason": reason, "seconds": round(seconds, 3)}) + "\n")
