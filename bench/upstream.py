@@ -3,8 +3,9 @@
     python bench/upstream.py CHECKOUT --target reference --tests test_core.py --sample 400 --seed 1
     python bench/upstream.py CHECKOUT --target nvidia-sm80 --tests test_core.py::test_bin_op --report FILE.json
 
-The checkout is read, never written. What a test's own code skips is counted apart. A target that Triton has no name for answers the
-tests as `--as` says, by default as a processor that is neither CUDA nor HIP. Failures are grouped by the first line of their message.
+The checkout is read, never written. What a test's own code skips is counted apart; failures are grouped by the first line of their
+message. The tests see the target as what `--as` says, by default as a device that is neither CUDA nor HIP: so they neither read the
+text of other compilers' code nor skip for one vendor's hardware.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def _options(said: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("checkout", type=Path, metavar="CHECKOUT", help="folder of Triton's own tree")
     parser.add_argument("--target", required=True, help="a target of tilefw")
     parser.add_argument("--as", dest="seen_as", default="cpu:90", metavar="BACKEND:ARCH",
-                        help="what a target without a name of Triton's is to the tests: cpu:90, cuda:80, hip:gfx942")
+                        help="what the target is to the tests: cpu:90 (the default), cuda:80, hip:gfx942 and the like")
     parser.add_argument("--tests", nargs="+", default=["test_core.py"], metavar="FILE", help=f"in {FOLDER}; FILE::TEST too")
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="run N of the cases, drawn by --seed")
     parser.add_argument("--seed", type=int, default=0)

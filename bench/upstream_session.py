@@ -1,7 +1,7 @@
 """The pytest plugin of upstream.py: tilefw behind `import triton` while Triton's own tests run, and a line of JSON for each test.
 
-The tests' own support, `triton._internal_testing` and `triton.tools.mxfp`, is loaded from the checkout. `UPSTREAM` in the environment
-holds the settings of the run as JSON.
+The tests' own support, `triton._internal_testing` and `triton.tools.mxfp`, is loaded from the checkout. `UPSTREAM` in the
+environment holds the settings of the run as JSON.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class TestTimeoutError(BaseException):
 
 def pytest_configure(config: pytest.Config) -> None:
     backend, arch = SETTINGS["seen_as"].split(":")
-    chip.PROXY = chip.GPUTarget(backend, int(arch) if arch.isdecimal() else arch, 64 if backend == "hip" else 32)
+    seen = chip.GPUTarget(backend, int(arch) if arch.isdecimal() else arch, 64 if backend == "hip" else 32)
+    chip.current_target = lambda: seen
     tilefw.triton.install()
     sys.meta_path.insert(0, SupportFinder())  # type: ignore[arg-type]
     for name in LOADED_WITH_TRITON:

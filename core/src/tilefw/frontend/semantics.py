@@ -48,7 +48,7 @@ def promote(left: tl.dtype, left_is_number: bool, right: tl.dtype, right_is_numb
         return _promote_floats(left, right, division)
     if division and left.int_signedness != right.int_signedness:
         raise CompileError(
-            f"{left} and {right} cannot be divided: they differ in signedness",
+            f"Cannot use /, // or % with {left} and {right} because they have different signedness",
             "TFW0213",
             note="one of them would be read with the wrong sign",
             help="cast one to the other's type, e.g. `y.to(tl.int32)`",

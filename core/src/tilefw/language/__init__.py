@@ -155,8 +155,8 @@ __all__ = [
     "rand", "rand4x", "randint", "randint4x", "randn", "randn4x", "range", "ravel", "reduce", "reduce_or", "reshape", "rsqrt",
     "sigmoid", "sin", "slice", "softmax", "sort", "split", "sqrt", "sqrt_rn", "squeeze", "static_assert", "static_print",
     "static_range", "store", "store_tensor_descriptor", "str_to_ty", "sub", "sum", "swizzle2d", "tensor",
-    "tensor_descriptor", "tensor_descriptor_type", "to_tensor", "topk", "trans", "tuple", "uint16", "uint32", "uint4", "uint64", "uint8",
-    "uint_to_uniform_float", "umulhi", "unsqueeze", "view", "void", "where", "xor_sum", "zeros", "zeros_like",
+    "tensor_descriptor", "tensor_descriptor_type", "to_tensor", "topk", "trans", "tuple", "uint16", "uint32", "uint4", "uint64",
+    "uint8", "uint_to_uniform_float", "umulhi", "unsqueeze", "view", "void", "where", "xor_sum", "zeros", "zeros_like",
 ]
 
 

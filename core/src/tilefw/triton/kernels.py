@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from tilefw.api.dtypes import DTYPES
-from tilefw.runtime.arguments.arrays import TypedArray
+from tilefw.runtime.arguments.arrays import TypedArray, array_argument
 from tilefw.runtime.arguments.arrays import reinterpret as typed
 from tilefw.runtime.jit import signature_name
 
@@ -102,17 +102,21 @@ class TensorWrapper(TypedArray):
 def reinterpret(tensor: Any, dtype: Any) -> Any:
     """The same memory read as `dtype`, a type of the language or its name; raises LaunchError TFW0331.
 
-    The element type that the memory had before gives back the tensor itself."""
-    base = tensor.base if isinstance(tensor, TensorWrapper) else tensor
-    return base if tensor is not base and dtype == base.dtype else TensorWrapper(base, dtype)
+    A wrapper that gets the type of its memory back gives the tensor itself."""
+    if not isinstance(tensor, TensorWrapper):
+        return TensorWrapper(tensor, dtype)
+    wrapped = TensorWrapper(tensor.base, dtype)
+    return tensor.base if wrapped.element == array_argument(tensor.base).dtype else wrapped
 
 
 def _type_names() -> dict[str, str]:
     """The words for an element type that programs use, and how signatures write it."""
     signed = {d.name: "u1" if d.name == "int1" else signature_name(d.name) for d in DTYPES.values()}
-    words = {**signed, **{d.numpy: signed[d.name] for d in DTYPES.values() if d.numpy}, **{short: short for short in signed.values()}}
+    short = {name: name for name in (*signed.values(), "void")}
     long = {d.name.replace("fp", "float"): signed[d.name] for d in DTYPES.values() if d.is_float}
-    return {**words, **long, "half": "fp16", "float": "fp32", "double": "fp64", "int": "i32", "i1": "u1", "uint1": "u1", "void": "void"}
+    arrays = {d.numpy: signed[d.name] for d in DTYPES.values() if d.numpy}
+    other = {"half": "fp16", "float": "fp32", "double": "fp64", "int": "i32", "i1": "u1", "uint1": "u1"}
+    return {**signed, **short, **long, **arrays, **other}
 
 
 type_canonicalisation_dict = _type_names()
@@ -120,6 +124,10 @@ type_canonicalisation_dict = _type_names()
 
 def set_allocator(allocator: Any) -> None:
     """Taken for Triton's sake: descriptors need no memory of a device here, so that the allocator is never called."""
+
+
+class NullAllocator:
+    """What programs set as allocator to have none again; nothing calls it here."""
 
 
 def must_use_result(message: Any = "", if_reached: bool = True) -> Any:

@@ -47,7 +47,7 @@ _TUNING = {
     "autotune": "tilefw.runtime.autotune:autotune",
     "heuristics": "tilefw.runtime.heuristics:heuristics",
 }
-_ALLOCATION = {"set_allocator": "tilefw.triton.kernels:set_allocator"}
+_ALLOCATION = {"NullAllocator": "tilefw.triton.kernels:NullAllocator", "set_allocator": "tilefw.triton.kernels:set_allocator"}
 _DRIVER = {"driver": "tilefw.triton.driver:DRIVER"}
 _COMPILER = {
     "CompilationError": _ERRORS["CompilationError"], "CompiledKernel": "tilefw.runtime.compiled_kernel:CompiledKernel",

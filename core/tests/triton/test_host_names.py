@@ -1,0 +1,55 @@
+"""What Triton's programs ask of the host side beside launching: tensors read as other types, a kernel's text, settings."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import tilefw
+import tilefw.language as tl
+from tilefw.runtime.jit import JITFunction
+from tilefw.triton import knobs
+from tilefw.triton.kernels import TensorWrapper, reinterpret, type_canonicalisation_dict
+
+
+@tilefw.jit
+def copied(x_ptr, out_ptr):
+    tl.store(out_ptr, tl.load(x_ptr).to(tl.int32))
+
+
+def test_a_wrapper_reads_the_memory_of_its_base_as_another_type() -> None:
+    base, out = np.array([-1], np.int8), np.zeros(1, np.int32)
+    wrapper = reinterpret(base, tl.uint8)
+    assert isinstance(wrapper, TensorWrapper) and wrapper.base is base and wrapper.dtype is tl.uint8 and wrapper.shape == (1,)
+    with tilefw.target("reference"):
+        copied[(1,)](wrapper, out)
+    assert out[0] == 255
+
+
+def test_a_wrapper_that_gets_the_type_of_its_memory_back_is_the_tensor_itself() -> None:
+    base = np.zeros(4, np.int8)
+    assert reinterpret(reinterpret(base, "uint8"), tl.int8) is base
+    assert reinterpret(reinterpret(base, "uint8"), "fp8e5").dtype is tl.float8e5
+
+
+def test_names_of_element_types_lead_to_types_through_signatures() -> None:
+    for words, type in {"float16": tl.float16, "bfloat16": tl.bfloat16, "uint32": tl.uint32, "bool": tl.int1,
+                        "float8e4nv": tl.float8e4nv, "float8_e5m2": tl.float8e5, "i64": tl.int64}.items():
+        assert tl.str_to_ty(type_canonicalisation_dict[words], None) is type
+    assert tl.str_to_ty("*kfp16", None) == tl.pointer_type(tl.float16, const=True) and tl.str_to_ty("*kfp16").is_const()
+    assert tl.str_to_ty("constexpr", 3) == tl.constexpr_type(3)
+
+
+def test_a_kernel_is_compiled_from_the_text_that_it_was_given_last() -> None:
+    kernel, out = JITFunction(copied.fn), np.zeros(1, np.int32)
+    with tilefw.target("reference"):
+        for factor in (2, 3):
+            kernel._unsafe_update_src(copied.src.replace("tl.load(x_ptr)", f"({factor} * tl.load(x_ptr))"))
+            kernel[(1,)](np.array([5], np.int32), out)
+            assert out[0] == 5 * factor
+
+
+def test_settings_come_back_after_a_scope_and_by_reset() -> None:
+    with knobs.cache.scope():
+        knobs.cache.dir = "elsewhere"
+        assert knobs.cache.copy().dir == "elsewhere" and knobs.cache.copy().reset().dir is None
+    assert knobs.cache.dir is None and isinstance(knobs.amd, knobs.base_knobs)
