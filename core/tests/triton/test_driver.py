@@ -24,6 +24,7 @@ def test_the_target_has_tritons_names(monkeypatch: pytest.MonkeyPatch) -> None:
     assert active.get_device_capability() == (9, 4)
     properties = active.utils.get_device_properties(0)
     assert (properties["max_shared_mem"], properties["multiprocessor_count"], properties["warpSize"]) == (4096, 3, 16)
+    assert properties["max_threads_per_sm"] == 2048
 
 
 def test_a_target_without_such_names_answers_as_the_proxy() -> None:

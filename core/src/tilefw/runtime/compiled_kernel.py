@@ -42,11 +42,13 @@ class CompiledKernel:
 
     @property
     def metadata(self) -> SimpleNamespace:
-        """`name`, `shared` in bytes, `num_warps`, `warp_size`, `num_ctas`, `target` by name."""
-        entry, lanes = self.entry, _target(self.artifact).info.limits.get("lanes", 1)
+        """`name`, `shared` in bytes, `num_warps`, `warp_size`, `num_ctas`, `target` by name. On a machine without shared memory
+        `shared` is 1: programs divide by it."""
+        entry, limits = self.entry, _target(self.artifact).info.limits
+        lanes, shared = limits.get("lanes", 1), self.entry.shared_bytes if "shared_bytes" in limits else 1
         x, y, z = entry.workgroup
         return SimpleNamespace(
-            name=entry.name, shared=entry.shared_bytes, num_warps=max(1, x * y * z // lanes), warp_size=lanes, num_ctas=1,
+            name=entry.name, shared=shared, num_warps=max(1, x * y * z // lanes), warp_size=lanes, num_ctas=1,
             target=self.artifact.target,
         )
 

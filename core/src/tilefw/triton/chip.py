@@ -59,6 +59,12 @@ def max_shared_mem(device: int = 0) -> int:
     return limits()["shared_bytes"]
 
 
+def threads_per_processor() -> int:
+    """Threads that one processor of the chip keeps at a time: two of the largest workgroups where the plugin does not say it."""
+    found = limits()
+    return found.get("threads_per_processor", 2 * found["threads_per_workgroup"])
+
+
 def named(words: str) -> str:
     """The target that `words` names: its own name, or Triton's `backend:arch`. Raises UsageError TFW0919."""
     from tilefw.runtime.plugins.listings import targets

@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 from tilefw.api.errors import UnsupportedError
-from tilefw.triton.chip import GPUTarget, capability, current_target, limits, max_shared_mem
+from tilefw.triton.chip import GPUTarget, capability, current_target, limits, max_shared_mem, threads_per_processor
 from tilefw.triton.one_device import require_first
 from tilefw.triton.testing import do_bench
 
@@ -20,7 +20,7 @@ class DeviceUtilities:
         return {
             "max_shared_mem": max_shared_mem(), "max_num_regs": found["registers_per_processor"],
             "multiprocessor_count": found["processors"], "warpSize": found["lanes"], "sm_clock_rate": 0, "mem_clock_rate": 0,
-            "mem_bus_width": 0,
+            "mem_bus_width": 0, "max_threads_per_sm": threads_per_processor(), "cooperativeLaunch": 0,
         }
 
 

@@ -22,7 +22,10 @@ WHOLE: Mapping[str, str] = {
     "triton.language.extra.hip.libdevice": "tilefw.language.extra.libdevice",
     "triton.testing": "tilefw.triton.testing",
     "triton.tools.tensor_descriptor": "tilefw.tools.tensor_descriptor",
+    "triton.tools.mxfp": "tilefw.triton.mxfp",
     "triton.knobs": "tilefw.triton.knobs",
+    "triton.profiler": "tilefw.triton.profiler",
+    "triton.profiler.viewer": "tilefw.triton.profiler.viewer",
 }
 
 _ERRORS = {
@@ -87,4 +90,8 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     },
     "triton.language.extra.hip": {"libdevice": "tilefw.language.extra.libdevice"},
     "triton.tools": {},
+    "triton._C": {},
+    "triton._C.libtriton": {},
+    "triton._C.libtriton.nvidia": {"cublas": "tilefw.triton.host_blas:CUBLAS"},
+    "triton._C.libtriton.amd": {"hipblas": "tilefw.triton.host_blas:HIPBLAS"},
 }

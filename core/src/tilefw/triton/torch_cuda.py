@@ -99,7 +99,7 @@ def get_device_properties(device: Any = None) -> DeviceProperties:
     return DeviceProperties(
         chip.summary(), major, minor, found["processors"], found["lanes"], found["registers_per_processor"],
         min(shared, 48 << 10), shared, found.get("shared_bytes_per_processor", shared), threads,
-        found.get("threads_per_processor", 2 * threads), str(chip.current_target().arch),
+        chip.threads_per_processor(), str(chip.current_target().arch),
     )
 
 

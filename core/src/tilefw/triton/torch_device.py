@@ -6,6 +6,7 @@ host's, so operations of PyTorch itself run there. The mode is of the thread tha
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
@@ -103,6 +104,18 @@ def _keywords(torch: ModuleType, keywords: Mapping[str, Any]) -> dict[str, Any]:
     return moved
 
 
+def _in_float32(torch: ModuleType, func: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    """A function of half-precision tensors whose gradients PyTorch sums in float32 on a GPU, and in half precision on the host."""
+    first = args[0]
+    if first.dtype not in (torch.float16, torch.bfloat16):
+        return func(*args, **keywords)
+
+    def wide(value: Any) -> Any:
+        return value.float() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+
+    return func(*map(wide, args), **{name: wide(value) for name, value in keywords.items()}).to(first.dtype)
+
+
 _Answer = Callable[[Any, Sequence[Any], Mapping[str, Any]], Any]
 
 
@@ -117,8 +130,9 @@ def _answers(torch: ModuleType) -> dict[Any, _Answer]:
         require_first(args[1] if len(args) > 1 else keywords.get("device"))
         return args[0]
 
-    tensor = torch.Tensor
+    tensor, functional = torch.Tensor, torch.nn.functional
     return {
+        **dict.fromkeys((functional.layer_norm, functional.group_norm, functional.rms_norm), functools.partial(_in_float32, torch)),
         tensor.device.__get__: device,
         tensor.is_cuda.__get__: lambda func, args, keywords: args[0].is_cpu,
         tensor.get_device: lambda func, args, keywords: 0,
