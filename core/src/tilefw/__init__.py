@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         UnsupportedError,
         UsageError,
     )
+    from tilefw.language.aggregates import aggregate
     from tilefw.runtime.arguments.arrays import reinterpret
     from tilefw.runtime.arguments.unwritten import empty, empty_like
     from tilefw.runtime.compilation.compiler import compile
@@ -45,6 +46,7 @@ _HOMES = {
         ("Config", "autotune", "cdiv", "constexpr_function", "jit", "next_power_of_2"), "tilefw.runtime.jit"
     ),
     "LaunchResult": "tilefw.runtime.launch",
+    "aggregate": "tilefw.language.aggregates",
     "compile": "tilefw.runtime.compilation.compiler",
     "empty": "tilefw.runtime.arguments.unwritten",
     "empty_like": "tilefw.runtime.arguments.unwritten",
@@ -59,10 +61,10 @@ _HOMES = {
 }
 
 __all__ = [
-    "Artifact", "CapacityError", "CheckError", "CodeError", "CompileError", "Config", "IRError", "InternalError", "KernelError",
-    "LaunchError", "LaunchResult", "PluginError", "UnsupportedError", "UsageError", "autotune", "cdiv", "compile",
-    "constexpr_function", "empty", "empty_like", "heuristics", "jit", "load", "next_power_of_2", "plugins", "reference",
-    "reinterpret", "set_target", "target", "targets",
+    "Artifact", "CapacityError", "CheckError", "CodeError", "CompileError", "Config", "IRError", "InternalError",
+    "KernelError", "LaunchError", "LaunchResult", "PluginError", "UnsupportedError", "UsageError", "aggregate", "autotune",
+    "cdiv", "compile", "constexpr_function", "empty", "empty_like", "heuristics", "jit", "load", "next_power_of_2", "plugins",
+    "reference", "reinterpret", "set_target", "target", "targets",
 ]
 
 

@@ -19,7 +19,7 @@ from tilefw.triton.names import NAMES, WHOLE
 
 # Public names of Triton 3.9's host modules that have no meaning here: what compiles beside the program.
 ABSENT = {
-    "triton": {"AsyncCompileMode", "FutureKernel", "aggregate", "compile"},
+    "triton": {"AsyncCompileMode", "FutureKernel", "compile"},
     "triton.runtime": {"RedisRemoteCacheBackend", "RemoteCacheBackend"},
     "triton.compiler": {"ASTSource", "IRSource", "LazyDict", "compile", "get_cache_key", "make_backend"},
 }

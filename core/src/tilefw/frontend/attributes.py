@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import types
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +12,10 @@ import tilefw.language as tl
 from tilefw.api.errors import CompileError, UnsupportedError
 from tilefw.frontend.builder import Builder
 from tilefw.frontend.builtins.shape import permute
-from tilefw.frontend.scope import is_builtin
+from tilefw.frontend.scope import is_builtin, is_jit_function
 from tilefw.frontend.values import CompositeValue, RuntimeValue, describe, named
 from tilefw.language.absent import METHODS
+from tilefw.language.aggregates import Aggregate, AggregateType, opened
 from tilefw.language.markers import NotYet
 from tilefw.language.shape import item
 
@@ -40,6 +42,13 @@ class BoundMethod:
 
 
 @dataclass(frozen=True, slots=True)
+class HostFunction:
+    """A Python function of an aggregate class, bound to its value if it is a method; it runs while the kernel is compiled."""
+
+    function: Any
+
+
+@dataclass(frozen=True, slots=True)
 class LogicalMethod:
     """`x.logical_and` and `x.logical_or`."""
 
@@ -51,6 +60,8 @@ def attribute(b: Builder, value: Any, name: str) -> Any:
     """The value of `value.name`; raises CompileError for what is not there, with the nearest name."""
     if isinstance(value, RuntimeValue):
         return _of_tensor(b, value, name)
+    if isinstance(value, Aggregate | AggregateType):
+        return _of_aggregate(value, name)
     if isinstance(value, CompositeValue):
         return _of_composite(value, name)
     if isinstance(value, NotYet):
@@ -85,6 +96,19 @@ def _of_composite(value: CompositeValue, name: str) -> Any:
     if name not in known:
         raise _missing(value, name)
     return BoundMethod(known[name], value) if is_builtin(known[name]) else known[name]
+
+
+def _of_aggregate(value: Aggregate | AggregateType, name: str) -> Any:
+    """A field, or a function of the class. Those that run on the device take the value they are read from as first argument."""
+    try:
+        found = opened(getattr(value, name))
+    except AttributeError:
+        raise _missing(value, name) from None
+    if isinstance(found, types.FunctionType | types.MethodType):
+        return HostFunction(found)
+    if not isinstance(value, Aggregate) or name in type(value).__aggregate_fields__ or not is_jit_function(found):
+        return found
+    return found if isinstance(inspect.getattr_static(type(value), name), staticmethod) else BoundMethod(found, value)
 
 
 def _missing(value: Any, name: str) -> CompileError:

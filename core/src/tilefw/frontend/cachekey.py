@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tilefw.frontend.scope import captured, is_constexpr_function, is_jit_function
+from tilefw.language.aggregates import AggregateType, members
 from tilefw.language.constants import constexpr
 
 _MISSING = object()
@@ -61,6 +62,8 @@ def _said(value: Any, seen: frozenset[int]) -> str:
     """A global's value as text that changes when the kernel would."""
     if is_jit_function(value):
         return "recursion" if id(value) in seen else cache_key(value, seen)
+    if isinstance(value, AggregateType):
+        return _aggregate(value, seen)
     if is_constexpr_function(value):
         return _function(value.fn, seen)
     if isinstance(value, constexpr):
@@ -73,6 +76,21 @@ def _said(value: Any, seen: frozenset[int]) -> str:
         return repr(value)
     name = getattr(value, "__qualname__", None)
     return f"{value.__module__}.{name}" if isinstance(name, str) else f"{type(value).__qualname__} {value}"
+
+
+def _aggregate(value: AggregateType, seen: frozenset[int]) -> str:
+    """A class of the user's: its fields with their types and defaults, and its functions."""
+    if id(value) in seen:
+        return "recursion"
+    seen |= {id(value)}
+    parts = [f"{value.__module__}.{value.__qualname__}"]
+    for name, type in value.__aggregate_annotations__.items():
+        default = value.__aggregate_defaults__.get(name, _MISSING)
+        parts.append(f"{name}: {_said(type, seen)}" + ("" if default is _MISSING else f" = {_said(default, seen)}"))
+    for name, function in members(value):
+        said = _function(function, seen) if isinstance(function, types.FunctionType) else _said(function, seen)
+        parts.append(f"{name}: {said}")
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def _function(function: Any, seen: frozenset[int]) -> str:

@@ -14,7 +14,7 @@ from tilefw.api.errors import CompileError
 from tilefw.frontend import arithmetic
 from tilefw.frontend.activation import Activation
 from tilefw.frontend.arguments import bind, parameters_of
-from tilefw.frontend.attributes import BoundMethod, LogicalMethod, attribute
+from tilefw.frontend.attributes import BoundMethod, HostFunction, LogicalMethod, attribute
 from tilefw.frontend.builder import Builder
 from tilefw.frontend.builtins import MEANINGS
 from tilefw.frontend.casts import to_value
@@ -24,6 +24,7 @@ from tilefw.frontend.expressions import Expressions, as_tuple, evaluate
 from tilefw.frontend.scalar_function import ScalarFunction
 from tilefw.frontend.scope import PYTHON_BUILTINS, is_builtin, is_constexpr_function, is_jit_function
 from tilefw.frontend.values import CompositeValue, RuntimeValue, describe, is_number, leaves, named
+from tilefw.language.aggregates import Aggregate, AggregateType, opened, wrapped
 from tilefw.language.constants import unwrap
 from tilefw.language.markers import NotYet
 
@@ -62,6 +63,10 @@ class Calls(Expressions):
         if isinstance(function, LogicalMethod):
             (other,) = bind(f"logical_{function.word}", parameters_of(tl.tensor.logical_and)[1:], args, keywords).values()
             return arithmetic.logical(self.frame.b, function.word, function.value, to_value(self.frame.b, other))
+        if isinstance(function, HostFunction):
+            return self._on_host(node, function.function, args, keywords)
+        if isinstance(function, AggregateType) or function is tl.aggregate_replace:
+            return self._on_host(node, function, args, keywords)
         if is_jit_function(function):
             return self.inline(node, function, args, keywords)
         if is_builtin(function):
@@ -87,6 +92,20 @@ class Calls(Expressions):
         if is_jit_function(mapped := bound.get("scalar_fn")):
             bound["scalar_fn"] = ScalarFunction(mapped, lambda b, values: self.inline(node, mapped, values, {}, b))
         return MEANINGS[name](self.frame.b, *bound.values())
+
+    def _on_host(self, node: ast.Call, function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
+        """A call of an aggregate class or of its Python functions: they run now, and know compile-time values as constexprs.
+
+        Functions of the language that they call with `_semantic=_semantic`, as Triton's do, are built here.
+        """
+        keywords = {name: wrapped(value) for name, value in keywords.items()}
+        code = function.__init__ if isinstance(function, AggregateType) else function
+        if "_semantic" in inspect.signature(code).parameters:
+            def build(called: Any, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+                return self.invoke(node, called, list(opened(given)), {name: opened(value) for name, value in named.items()})
+
+            keywords["_semantic"] = build
+        return opened(evaluate(function, *[wrapped(value) for value in args], **keywords))
 
     def _name_culprits(self, node: ast.Call, error: CompileError) -> None:
         """Say which scalars of a call were made run-time values, and where."""
@@ -209,7 +228,7 @@ def _at_compile_time(function: Any, args: list[Any], keywords: dict[str, Any]) -
     if _is_named_tuple(function):
         return evaluate(function, *args, **keywords)
     for argument in (*args, *keywords.values()):
-        if any(isinstance(leaf, RuntimeValue) for leaf in leaves(argument)):
+        if not isinstance(argument, Aggregate) and any(isinstance(leaf, RuntimeValue) for leaf in leaves(argument)):
             raise CompileError(
                 f"`{getattr(function, '__name__', function)}` runs at compile time, but got {named(argument)}",
                 "TFW0106",

@@ -20,6 +20,7 @@ from tilefw.frontend.builtins.shape import inserted_axis
 from tilefw.frontend.casts import cast, to_value
 from tilefw.frontend.constructs import unsupported
 from tilefw.frontend.values import CompositeValue, RuntimeValue, describe, flatten, is_number, named, rebuild, same_type, transform
+from tilefw.language.aggregates import METHOD_NAMES, MIRRORED, Aggregate, defines
 from tilefw.language.constants import unwrap
 
 _BINARY: dict[type[ast.AST], tuple[str, Callable[[Any, Any], Any]]] = {
@@ -58,6 +59,9 @@ class Expressions:
     def call(self, node: ast.Call) -> Any:
         raise NotImplementedError
 
+    def invoke(self, node: Any, function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
+        raise NotImplementedError
+
     def constant(self, node: ast.Constant) -> Any:
         if isinstance(node.value, bytes | complex) or node.value is Ellipsis:
             raise unsupported(node, f"the constant {node.value!r}")
@@ -91,6 +95,8 @@ class Expressions:
         if type(op) not in _BINARY:
             raise unsupported(op, f"the operator `{type(op).__name__}`")
         symbol, function = _BINARY[type(op)]
+        if isinstance(left, Aggregate) or isinstance(right, Aggregate):
+            return self._by_method(node, symbol, left, right)
         if isinstance(left, CompositeValue) or isinstance(right, CompositeValue):
             raise CompileError(f"`{symbol}` does not take {describe(left)} and {describe(right)}", "TFW0201")
         if isinstance(left, RuntimeValue) or isinstance(right, RuntimeValue):
@@ -111,6 +117,18 @@ class Expressions:
             count = next((side for side in (left, right) if is_number(side)), 0)
             checked_length(len(left if isinstance(left, tuple | str) else right) * int(count))
         return evaluate(function, left, right)
+
+    def _by_method(self, node: Any, symbol: str, left: Any, right: Any) -> Any:
+        """An operator that a method of an aggregate means: that of the left side, else of the right one."""
+        name = METHOD_NAMES[symbol]
+        reflected = MIRRORED.get(symbol, name if symbol in ("==", "!=") else f"r{name}")
+        for owner, method, other in ((left, name, right), (right, reflected, left)):
+            if isinstance(owner, Aggregate) and defines(owner, f"__{method}__"):
+                return self.invoke(node, attribute(self.frame.b, owner, f"__{method}__"), [other], {})
+        raise CompileError(
+            f"`{symbol}` does not take {describe(left)} and {describe(right)}", "TFW0201",
+            help=f"define `__{name}__` in the aggregate's class",
+        )
 
     def unary(self, node: ast.UnaryOp) -> Any:
         value = self.expression(node.operand)
@@ -216,6 +234,8 @@ class Expressions:
         if isinstance(value, RuntimeValue):
             self.frame.at(node)
             return self._new_axes(value, index if isinstance(index, tuple) else (index,))
+        if isinstance(value, Aggregate) and defines(value, "__getitem__"):
+            return self.invoke(node, attribute(self.frame.b, value, "__getitem__"), [index], {})
         if any(isinstance(part, RuntimeValue) for part in (index if isinstance(index, tuple) else (index,))):
             raise CompileError("the index of a tuple must be known at compile time", "TFW0106", help="use tl.static_range")
         if isinstance(value, tuple | str):

@@ -14,6 +14,7 @@ from typing import Any
 
 import tilefw.language as tl
 from tilefw.api.errors import CompileError
+from tilefw.language.aggregates import AggregateType
 from tilefw.language.constants import unwrap
 from tilefw.language.markers import NotYet
 
@@ -50,6 +51,7 @@ def readable(value: object) -> bool:
         or is_jit_function(value)
         or is_constexpr_function(value)
         or is_builtin(value)
+        or isinstance(value, AggregateType)
         or str(getattr(value, "__module__", "")).startswith("tilefw.language")
         or (isinstance(value, tuple) and hasattr(value, "_fields"))
         or (isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"))

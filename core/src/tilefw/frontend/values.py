@@ -1,14 +1,13 @@
 """What a kernel's names stand for while it is compiled: run-time values with a type, or plain Python objects.
 
 A compile-time value (a constexpr) is the Python object itself, never IR. A Python tuple holds any mix of both, and a
-`CompositeValue` (a block pointer, a tensor descriptor) has run-time parts; `flatten` and `rebuild` take the run-time leaves apart
-and put them together again, for loops, branches and returns.
+`CompositeValue` (a block pointer, a tensor descriptor, an aggregate) has run-time parts; `flatten` and `rebuild` take the run-time
+leaves apart and put them together again, for loops, branches and returns.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -16,6 +15,7 @@ from xdsl.ir import Attribute, SSAValue
 
 import tilefw.language as tl
 from tilefw.api.dtypes import DTYPES
+from tilefw.language.composite import CompositeValue
 from tilefw.tile import types
 
 
@@ -39,30 +39,6 @@ class RuntimeValue(tl.tensor):
         return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
 
     __repr__ = __str__
-
-
-class CompositeValue(ABC):
-    """A value of several run-time parts that is no tuple: kernels hand it on as one thing and read its attributes."""
-
-    __slots__ = ()
-
-    @property
-    @abstractmethod
-    def parts(self) -> tuple[Any, ...]:
-        """The run-time values of which it is made, in tuples as need be."""
-
-    @property
-    @abstractmethod
-    def kind(self) -> object:
-        """What is known of it at compile time: values of one class and equal kinds have one type if their parts have."""
-
-    @abstractmethod
-    def with_parts(self, parts: tuple[Any, ...]) -> CompositeValue:
-        """The same kind of value, made of these parts."""
-
-    @abstractmethod
-    def attributes(self) -> Mapping[str, Any]:
-        """What `value.name` is for the names that kernels may read; functions are its methods."""
 
 
 def tile_type(element: tl.dtype, shape: tuple[int, ...]) -> tl.dtype:

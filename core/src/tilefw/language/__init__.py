@@ -12,6 +12,7 @@ from typing import Any
 
 from tilefw.language import extra, math
 from tilefw.language.absent import FUNCTIONS as _ABSENT
+from tilefw.language.aggregates import aggregate, aggregate_replace
 from tilefw.language.atomics import (
     atomic_add,
     atomic_and,
@@ -140,9 +141,13 @@ slice = builtins.slice
 
 # Triton keeps its language in these two modules, and some programs name them: `tl.core.view` is `tl.view`.
 core = standard = sys.modules[__name__]
+# `triton.aggregate` is defined there as this, and older programs name it so.
+_aggregate = aggregate
+del aggregate
 
 __all__ = [
-    "PropagateNan", "TRITON_MAX_TENSOR_NUMEL", "abs", "add", "advance", "arange", "argmax", "argmin", "associative_scan",
+    "PropagateNan", "TRITON_MAX_TENSOR_NUMEL", "abs", "add", "advance", "aggregate_replace", "arange", "argmax", "argmin",
+    "associative_scan",
     "assume", "atomic_add", "atomic_and", "atomic_cas", "atomic_max", "atomic_min", "atomic_or", "atomic_xchg", "atomic_xor",
     "bfloat16", "bitonic_merge", "block_type", "broadcast", "broadcast_to", "cast", "cat", "cdiv", "ceil", "clamp",
     "condition", "const", "constexpr", "constexpr_type", "cos", "cumprod", "cumsum", "debug_barrier", "device_assert",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 FUNCTIONS = (
-    "aggregate_replace", "atomic_load", "atomic_poll", "atomic_store", "device_print",
+    "atomic_load", "atomic_poll", "atomic_store", "device_print",
     "inline_asm_elementwise", "target_info",
 )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from tilefw.api.errors import CompileError, UnsupportedError
 
@@ -32,7 +32,10 @@ def method(owner: str) -> Callable[[F], F]:
 
 def _named(function: F, name: str) -> F:
     @functools.wraps(function)
-    def outside(*args: Any, **keywords: Any) -> NoReturn:
+    def outside(*args: Any, _semantic: Any = None, **keywords: Any) -> Any:
+        # A Python function that runs while a kernel is compiled hands on what builds there.
+        if _semantic is not None:
+            return _semantic(outside, args, keywords)
         raise CompileError(
             f"tl.{name} has a meaning only inside a kernel",
             "TFW0113",

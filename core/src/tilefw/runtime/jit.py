@@ -243,6 +243,10 @@ class ConstexprFunction:
         self.fn = fn
         functools.update_wrapper(self, fn, updated=())
 
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """A method of an aggregate: the value comes first."""
+        return self if instance is None else types.MethodType(self, instance)
+
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         return self.fn(*map(unwrap, args), **{name: unwrap(value) for name, value in keywords.items()})
 

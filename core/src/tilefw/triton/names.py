@@ -61,6 +61,7 @@ _COMPILER = {
 NAMES: Mapping[str, Mapping[str, str]] = {
     "triton": {
         **_ERRORS, **_JIT, **_TUNING, **_ALLOCATION,
+        "aggregate": "tilefw.language.aggregates:aggregate",
         "cdiv": "tilefw.runtime.jit:cdiv",
         "must_use_result": "tilefw.triton.kernels:must_use_result",
         "next_power_of_2": "tilefw.runtime.jit:next_power_of_2",
