@@ -1,4 +1,4 @@
-"""The functions of `tl.extra.libdevice`: one table of signatures, since nothing is promoted there."""
+"""The functions of `tl.extra.libdevice`: those that are one row, in a table of signatures, and the compositions of `libdevice/`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tilefw.frontend.arithmetic import stretched
 from tilefw.frontend.builder import Builder
 from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import bitcast, cast, to_value
+from tilefw.frontend.libdevice import FUNCTIONS
 from tilefw.frontend.semantics import broadcast_shapes
 from tilefw.frontend.values import RuntimeValue
 
@@ -113,3 +114,4 @@ def _bit_count(name: str) -> None:
 
 _bit_count("clz")
 _bit_count("popc")
+meaning.of.update(FUNCTIONS)

@@ -1,14 +1,10 @@
-"""`tl.extra.libdevice`: the functions of that name that are rows of the elementwise table.
-
-They take exactly the types that their docstrings name (nothing is promoted); tiles and scalars broadcast.
-"""
+"""`tl.extra.libdevice`: the functions that are one row of the elementwise table."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tilefw.language.absent import LIBDEVICE
-from tilefw.language.markers import NotYet, library
+from tilefw.language.markers import library
 from tilefw.language.tensor import tensor
 
 
@@ -316,9 +312,3 @@ def fma(x: Any, y: Any, z: Any) -> tensor:
 def fma_rn(x: Any, y: Any, z: Any) -> tensor:
     """The same as `fma`."""
     ...
-
-
-def __getattr__(name: str) -> NotYet:
-    if name in LIBDEVICE:
-        return NotYet(f"extra.libdevice.{name}")
-    raise AttributeError(f"tilefw.language.extra.libdevice has no function {name!r}")

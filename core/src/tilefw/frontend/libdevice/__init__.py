@@ -1,0 +1,11 @@
+"""The functions of libdevice that are made of rows: compositions in tile IR, one file for each family.
+
+A function is written once for float32 and float64, in the operators of `term.py` and the pairs of `pairs.py`; every target that
+serves the rows serves it. `signatures.py` says how one is defined.
+"""
+
+from tilefw.frontend.builtins.registry import Meaning
+from tilefw.frontend.libdevice import conversions, floats, integers, rounding
+
+_FAMILIES = (conversions, floats, integers, rounding)
+FUNCTIONS: dict[str, Meaning] = {name: given for family in _FAMILIES for name, given in family.define.meaning.of.items()}
