@@ -43,6 +43,21 @@ a, b = torch.randn(2, 32, 32, device="cuda", dtype=torch.float16)
 c = torch.empty(32, 32, device="cuda")
 product[(1,)](a, b, c, N=32)
 assert torch.allclose(c, a.float() @ b.float(), atol=1e-2)
+
+import triton.profiler as proton
+from triton._C.libtriton import amd, nvidia
+proton.start("nothing", hook="triton")
+nvidia.cublas.CublasLt(None).matmul(a, b, c), amd.hipblas.HipblasLt(None).matmul(a, b, c)
+assert torch.allclose(c, a.float() @ b.float().T)
+
+runs = []
+report = triton.testing.Benchmark(
+    x_names=["n"], x_vals=[1], line_arg="who", line_vals=["a"], line_names=["A"], plot_name="plot", args={},
+)
+triton.testing.perf_report(report)(lambda n, who: runs.append(n)).run(print_data=True)
+triton.testing.perf_report([report])(lambda n, who: runs.append(n)).run(show_plots=True)
+triton.testing.do_bench(lambda: runs.append("once"))
+assert runs == ["once"]
 print("done")
 '''
 

@@ -133,25 +133,26 @@ class Mark:
     ) -> Any:
         """The tables of all benchmarks as lists of rows, printed with `print_data`. On a simulator: one line each on standard
         error, and no rows. Plots are not drawn."""
-        single = isinstance(self.benchmarks, Benchmark)
-        benchmarks = [self.benchmarks] if isinstance(self.benchmarks, Benchmark) else list(self.benchmarks)
-        tables = [self._measure(bench, print_data, keywords) for bench in benchmarks]
+        single = hasattr(self.benchmarks, "plot_name")  # Triton's own Benchmark too, where its compiler is kept
+        benchmarks: list[Any] = [self.benchmarks] if single else list(cast(Any, self.benchmarks))
+        tables = [_measured(self.fn, bench, print_data, keywords) for bench in benchmarks]
         return (tables[0] if single else tables) if return_df else None
 
-    def _measure(self, bench: Benchmark, print_data: bool, keywords: dict[str, Any]) -> list[list[Any]]:
-        if on_simulator():
-            print(f"{bench.plot_name}: not measured, {chip.summary()} is simulated", file=sys.stderr)
-            return []
-        rows = []
-        for x in bench.x_vals:
-            values = x if isinstance(x, list | tuple) else [x] * len(bench.x_names)
-            named = dict(zip(bench.x_names, values, strict=True))
-            rows.append([x, *(self.fn(**named, **{bench.line_arg: y}, **bench.args, **keywords) for y in bench.line_vals)])
-        if print_data:
-            print(f"{bench.plot_name}:")
-            for row in [[", ".join(bench.x_names), *bench.line_names], *rows]:
-                print("  " + "  ".join(str(cell) for cell in row))
-        return rows
+
+def _measured(fn: Callable[..., Any], bench: Any, print_data: bool, keywords: dict[str, Any]) -> list[list[Any]]:
+    if on_simulator():
+        print(f"{bench.plot_name}: not measured, {chip.summary()} is simulated", file=sys.stderr)
+        return []
+    rows = []
+    for x in bench.x_vals:
+        values = x if isinstance(x, list | tuple) else [x] * len(bench.x_names)
+        named = dict(zip(bench.x_names, values, strict=True))
+        rows.append([x, *(fn(**named, **{bench.line_arg: y}, **bench.args, **keywords) for y in bench.line_vals)])
+    if print_data:
+        print(f"{bench.plot_name}:")
+        for row in [[", ".join(bench.x_names), *bench.line_names], *rows]:
+            print("  " + "  ".join(str(cell) for cell in row))
+    return rows
 
 
 def perf_report(benchmarks: Benchmark | Sequence[Benchmark]) -> Callable[[Callable[..., Any]], Mark]:
