@@ -12,7 +12,7 @@ import pytest
 
 import tilefw.language as tl
 from tilefw.api.errors import CompileError, UnsupportedError
-from tilefw.language.absent import FUNCTIONS, LIBDEVICE, METHODS
+from tilefw.language.absent import FUNCTIONS, LIBDEVICE
 from tilefw.language.extra import libdevice
 from tilefw.language.markers import NotYet
 
@@ -104,7 +104,6 @@ def test_every_vendor_has_the_one_libdevice() -> None:
 def test_nothing_is_both_served_and_absent() -> None:
     assert not set(FUNCTIONS) & set(vars(tl))
     assert not set(LIBDEVICE) & set(vars(libdevice))
-    assert not METHODS & set(vars(tl.tensor))
 
 
 def test_every_name_of_tritons_language_is_known() -> None:
@@ -118,7 +117,7 @@ def test_every_name_of_tritons_language_is_known() -> None:
             assert hasattr(libdevice, name), name
     methods = [name for name in vars(language.tensor) if not name.startswith("_")]
     for name in methods:
-        assert name in METHODS or hasattr(tl.tensor, name) or name in ("T", "numel"), name
+        assert hasattr(tl.tensor, name) or name in ("T", "numel"), name
 
 
 def test_parameters_are_named_as_in_triton() -> None:

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import tilefw.language as tl
-from tilefw.api.errors import CompileError, UnsupportedError
+from tilefw.api.errors import CompileError
 from tilefw.frontend.builder import Builder
 from tilefw.frontend.builtins.shape import permute
 from tilefw.frontend.scope import is_builtin, is_jit_function
 from tilefw.frontend.values import CompositeValue, RuntimeValue, describe, named
-from tilefw.language.absent import METHODS
 from tilefw.language.aggregates import Aggregate, AggregateType, opened
 from tilefw.language.markers import NotYet
 from tilefw.language.shape import item
@@ -24,8 +23,10 @@ _FACTS = ("dtype", "shape", "type", "numel")
 _METHODS = {
     name: getattr(tl, name)
     for name in (
-        "abs", "advance", "argmax", "argmin", "associative_scan", "atomic_add", "atomic_and", "atomic_cas", "atomic_max",
-        "atomic_min", "atomic_or", "atomic_xchg", "atomic_xor", "broadcast_to", "cast", "cdiv", "ceil", "cos", "cumprod",
+        "abs", "advance", "argmax", "argmin", "associative_scan", "atomic_add", "atomic_and", "atomic_cas", "atomic_load",
+        "atomic_max",
+        "atomic_min", "atomic_or", "atomic_poll", "atomic_store",
+        "atomic_xchg", "atomic_xor", "broadcast_to", "cast", "cdiv", "ceil", "cos", "cumprod",
         "cumsum", "erf", "exp", "exp2", "expand_dims", "flip", "floor", "gather", "histogram", "log", "log2", "max", "min",
         "permute", "ravel", "reduce", "reduce_or", "reshape", "rsqrt", "sigmoid", "sin", "softmax", "sort", "split", "sqrt",
         "sqrt_rn", "store", "sum", "trans", "view", "xor_sum",
@@ -84,10 +85,6 @@ def _of_tensor(b: Builder, value: RuntimeValue, name: str) -> Any:
         return BoundMethod(_METHODS[name], value)
     if name in ("logical_and", "logical_or"):
         return LogicalMethod(name.removeprefix("logical_"), value)
-    if name in METHODS:
-        raise UnsupportedError(
-            f"the method `.{name}` of tensors is not there yet", "TFW0103", note="it is part of Triton 3.9's language"
-        )
     raise _missing(value, name)
 
 
@@ -113,7 +110,7 @@ def _of_aggregate(value: Aggregate | AggregateType, name: str) -> Any:
 
 def _missing(value: Any, name: str) -> CompileError:
     if isinstance(value, RuntimeValue):
-        known, words = [*_FACTS, "T", *_METHODS, *METHODS], f"{named(value)}"
+        known, words = [*_FACTS, "T", *_METHODS], f"{named(value)}"
     elif isinstance(value, CompositeValue):
         known, words = list(value.attributes()), named(value)
     elif isinstance(value, types.ModuleType):

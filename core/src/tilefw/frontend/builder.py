@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -205,6 +205,17 @@ class Builder:
 
     def barrier(self) -> None:
         self.insert(ops.BarrierOp())
+
+    def until(self, state: RuntimeValue, step: Callable[[RuntimeValue], tuple[RuntimeValue, RuntimeValue]]) -> RuntimeValue:
+        """Take steps from one state to the next as long as a step says to go on (int1); the state after the last one."""
+        type = lowered(state.type)
+        test, body = Block(arg_types=[type]), Block(arg_types=[type])
+        with self.inside(test):
+            goes_on, after = step(RuntimeValue(test.args[0], state.type))
+            self.insert(scf.ConditionOp(goes_on.ssa, after.ssa))
+        with self.inside(body):
+            self.insert(scf.YieldOp(body.args[0]))
+        return self.value(scf.WhileOp([state.ssa], [type], Region(test), Region(body)), state.type)
 
     def branch(
         self, condition: RuntimeValue, then: Block, otherwise: Block, results: Sequence[tuple[RuntimeValue, RuntimeValue]]

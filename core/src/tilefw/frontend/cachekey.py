@@ -64,6 +64,8 @@ def _said(value: Any, seen: frozenset[int]) -> str:
         return "recursion" if id(value) in seen else cache_key(value, seen)
     if isinstance(value, AggregateType):
         return _aggregate(value, seen)
+    if is_constexpr_function(value) and value.__module__.partition(".")[0] == "tilefw":
+        return f"{value.__module__}.{value.__qualname__}"  # ours, which the version stands for
     if is_constexpr_function(value):
         return _function(value.fn, seen)
     if isinstance(value, constexpr):

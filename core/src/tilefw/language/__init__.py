@@ -7,6 +7,7 @@ served yet are refused by name (`absent.py`). Types that Triton lacks: `int4`, `
 from __future__ import annotations
 
 import builtins
+import importlib
 import sys
 from typing import Any
 
@@ -17,9 +18,12 @@ from tilefw.language.atomics import (
     atomic_add,
     atomic_and,
     atomic_cas,
+    atomic_load,
     atomic_max,
     atomic_min,
     atomic_or,
+    atomic_poll,
+    atomic_store,
     atomic_xchg,
     atomic_xor,
 )
@@ -148,7 +152,8 @@ del aggregate
 __all__ = [
     "PropagateNan", "TRITON_MAX_TENSOR_NUMEL", "abs", "add", "advance", "aggregate_replace", "arange", "argmax", "argmin",
     "associative_scan",
-    "assume", "atomic_add", "atomic_and", "atomic_cas", "atomic_max", "atomic_min", "atomic_or", "atomic_xchg", "atomic_xor",
+    "assume", "atomic_add", "atomic_and", "atomic_cas", "atomic_load",
+    "atomic_max", "atomic_min", "atomic_or", "atomic_poll", "atomic_store", "atomic_xchg", "atomic_xor",
     "bfloat16", "bitonic_merge", "block_type", "broadcast", "broadcast_to", "cast", "cat", "cdiv", "ceil", "clamp",
     "condition", "const", "constexpr", "constexpr_type", "cos", "cumprod", "cumsum", "debug_barrier", "device_assert",
     "div_rn", "dot", "dot_scaled", "dtype", "erf", "exp", "exp2", "expand_dims", "expect_zero", "extra", "fdiv", "flip",
@@ -166,6 +171,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "target_info":  # which chip is chosen is for later packages to know
+        return importlib.import_module("tilefw.triton.target_info")
     if name in _ABSENT:
         return NotYet(name)
     raise AttributeError(f"tilefw.language has no name {name!r}")

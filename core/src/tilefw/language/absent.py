@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 FUNCTIONS = (
-    "atomic_load", "atomic_poll", "atomic_store", "device_print",
-    "inline_asm_elementwise", "target_info",
+    "device_print", "inline_asm_elementwise",
 )
-
-# Methods of `tl.tensor` in Triton 3.9 that stand for such functions.
-METHODS = frozenset({
-    "atomic_load", "atomic_poll", "atomic_store",
-})
 
 LIBDEVICE: tuple[str, ...] = (
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cosh", "cospi", "cyl_bessel_i0", "cyl_bessel_i1",

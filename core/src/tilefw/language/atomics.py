@@ -70,3 +70,34 @@ def atomic_cas(pointer: Any, cmp: Any, val: Any, sem: str | None = None, scope: 
     The result equals `cmp` where `val` was written. `cmp` and `val` broadcast to the pointers and are cast to their type.
     """
     ...
+
+
+@builtin
+def atomic_load(pointer: Any, mask: Any = None, sem: str | None = None, scope: str | None = None) -> tensor:
+    """What memory holds, read in one step; elements of 16, 32 and 64 bits, those of 16 without a mask.
+
+    `sem` is "acquire" (the default) or "relaxed". It is an atomic read-modify-write that changes nothing, so the array must be
+    writable.
+    """
+    ...
+
+
+@builtin
+def atomic_store(pointer: Any, val: Any, mask: Any = None, sem: str | None = None, scope: str | None = None) -> None:
+    """Write `val` in one step; int32, uint32, int64, uint64, float32, float64.
+
+    `sem` is "release" (the default) or "relaxed". It is an exchange whose result is not used.
+    """
+    ...
+
+
+@builtin
+def atomic_poll(
+    pointer: Any, expected_value: Any, sem: str | None = None, scope: str | None = None, timeout_ns: int | None = None
+) -> tensor:
+    """Wait until each element at `pointer` was seen to equal `expected_value`; integers of 16, 32 and 64 bits.
+
+    `sem` is "acquire" (the default) or "relaxed". The result is int1 in the pointers' shape: true, unless `timeout_ns` is 0; then
+    each element is read once, and it says which are equal. Other times are refused: no clock is read.
+    """
+    ...

@@ -119,6 +119,20 @@ class tensor:  # noqa: N801  (Triton's spelling)
         """See `tl.atomic_cas`; `self` holds the pointers."""
         ...
 
+    def atomic_load(self, mask: Any = None, sem: str | None = None, scope: str | None = None) -> tensor:
+        """See `tl.atomic_load`; `self` holds the pointers."""
+        ...
+
+    def atomic_store(self, val: Any, mask: Any = None, sem: str | None = None, scope: str | None = None) -> None:
+        """See `tl.atomic_store`; `self` holds the pointers."""
+        ...
+
+    def atomic_poll(
+        self, expected_value: Any, sem: str | None = None, scope: str | None = None, timeout_ns: int | None = None
+    ) -> tensor:
+        """See `tl.atomic_poll`; `self` holds the pointers."""
+        ...
+
     def broadcast_to(self, *shape: Any) -> tensor:
         """See `tl.broadcast_to`."""
         ...

@@ -16,6 +16,7 @@ WHOLE: Mapping[str, str] = {
     "triton.language.math": "tilefw.language.math",
     "triton.language.random": "tilefw.language.random",
     "triton.language.standard": "tilefw.language",
+    "triton.language.target_info": "tilefw.triton.target_info",
     "triton.language.extra": "tilefw.language.extra",
     "triton.language.extra.libdevice": "tilefw.language.extra.libdevice",
     "triton.language.extra.cuda.libdevice": "tilefw.language.extra.libdevice",

@@ -1,15 +1,21 @@
-"""atomic_add and the other read-modify-writes, atomic_cas: types, order and scope in Triton's words, shapes."""
+"""atomic_add and the other read-modify-writes, atomic_cas, atomic_load, atomic_store, atomic_poll.
+
+Types, order and scope are in Triton's words. A load is a read-modify-write that changes nothing, a store an exchange.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tilefw.language as tl
-from tilefw.api.errors import CompileError
+from tilefw.api.errors import CompileError, UnsupportedError
+from tilefw.frontend.arithmetic import BINARY, COMPARISONS, invert
 from tilefw.frontend.builder import Builder, element_of
 from tilefw.frontend.builtins.memory import checked_pointer, fitted, fitted_mask, read_only, shape_of_access
+from tilefw.frontend.builtins.reduction import reduced
 from tilefw.frontend.builtins.registry import Meanings
+from tilefw.frontend.casts import bitcast, cast
 from tilefw.frontend.values import RuntimeValue, describe, lowered
 from tilefw.tile import types
 from tilefw.tile.dialect.atomic_ops import CAS_ELEMENTS, KINDS, ORDERS
@@ -58,6 +64,74 @@ def atomic_cas(b: Builder, pointer: Any, cmp: Any, val: Any, sem: Any, scope: An
     order, reach = _word("sem", sem, _ORDERS, _DEFAULT_ORDER), _word("scope", scope, _SCOPES, _DEFAULT_SCOPE)
     shape = shape_of_access(pointer, (("cmp", cmp), ("val", val)))
     return b.atomic_cas(pointer, fitted(b, cmp, element, shape), fitted(b, val, element, shape), order, reach)
+
+
+_LOADS = {word: word for word in ("acquire", "relaxed")}
+_STORES = {word: word for word in ("release", "relaxed")}
+
+
+@meaning("atomic_load")
+def atomic_load(b: Builder, pointer: Any, mask: Any, sem: Any, scope: Any) -> RuntimeValue:
+    return _loaded(b, "atomic_load", pointer, mask, _word("sem", sem, _LOADS, "acquire"), scope)
+
+
+def _loaded(b: Builder, function: str, pointer: Any, mask: Any, order: str, scope: Any) -> RuntimeValue:
+    """What memory holds: a read-modify-write that changes nothing, of integers as wide as the elements."""
+    pointer = _writable(pointer, function)
+    element, reach = element_of(pointer), _word("scope", scope, _SCOPES, _DEFAULT_SCOPE)
+    if not _serves(CAS_ELEMENTS, element):
+        raise _no_such_type(function, element, "elements of 16, 32 and 64 bits")
+    wide = tl.int64 if element.primitive_bitwidth == 64 else tl.int32
+    if element.primitive_bitwidth == 16:
+        if mask is not None:
+            raise CompileError(
+                f"tl.{function} of {element} takes no mask", "TFW0220", note="masks are there for elements of 32 and 64 bits"
+            )
+        zero = fitted(b, 0, element, pointer.shape)
+        return b.atomic_cas(pointer, zero, zero, order, reach)
+    shape = shape_of_access(pointer, (("mask", mask),))
+    narrowed = None if mask is None else fitted_mask(b, mask, shape)
+    assert isinstance(pointer.dtype, tl.pointer_type)
+    bits = cast(b, pointer, tl.pointer_type(wide, pointer.dtype.address_space))
+    return bitcast(b, b.atomic_rmw("or", bits, b.constant(0, wide, shape), narrowed, order, reach), element)
+
+
+@meaning("atomic_store")
+def atomic_store(b: Builder, pointer: Any, val: Any, mask: Any, sem: Any, scope: Any) -> None:
+    pointer = _writable(pointer, "atomic_store")
+    if not _serves(KINDS["xchg"].elements, element_of(pointer)):
+        raise _no_such_type("atomic_store", element_of(pointer), ", ".join(_names([*KINDS["xchg"].elements])))
+    meaning.of["atomic_xchg"](b, pointer, val, mask, _word("sem", sem, _STORES, "release"), scope)
+
+
+@meaning("atomic_poll")
+def atomic_poll(b: Builder, pointer: Any, expected_value: Any, sem: Any, scope: Any, timeout_ns: Any) -> RuntimeValue:
+    pointer = _writable(pointer, "atomic_poll")
+    element, order = element_of(pointer), _word("sem", sem, _LOADS, "acquire")
+    if not element.is_int() or element.primitive_bitwidth < 16:
+        raise _no_such_type("atomic_poll", element, "integers of 16, 32 and 64 bits")
+    if isinstance(timeout_ns, int) and timeout_ns < 0:
+        raise CompileError("timeout_ns of tl.atomic_poll is not negative", "TFW0221")
+    if timeout_ns is not None and (isinstance(timeout_ns, RuntimeValue) or timeout_ns != 0):
+        raise UnsupportedError(
+            "tl.atomic_poll with timeout_ns is not there yet", "TFW0103", note="no clock is read while a kernel runs",
+            help="leave it out, or poll once with timeout_ns=0",
+        )
+    expected = fitted(b, expected_value, element, shape_of_access(pointer, (("expected_value", expected_value),)))
+
+    def seen() -> RuntimeValue:
+        return b.compare(COMPARISONS["=="](element), _loaded(b, "atomic_poll", pointer, None, order, scope), expected)
+
+    def step(found: RuntimeValue) -> tuple[RuntimeValue, RuntimeValue]:
+        found = BINARY["|"](b, found, seen())
+        missing = invert(b, found)
+        return reduced(b, "atomic_poll", [missing], None, _either, False)[0] if missing.is_tile else missing, found
+
+    return seen() if timeout_ns is not None else b.until(b.constant(0, tl.int1, pointer.shape), step)
+
+
+def _either(b: Builder, pair: Sequence[RuntimeValue]) -> RuntimeValue:
+    return BINARY["|"](b, *pair)
 
 
 def _writable(pointer: Any, function: str) -> RuntimeValue:
