@@ -41,7 +41,7 @@ def built(line: str) -> list[AtomicOp]:
     ("tl.atomic_add(p, 1, sem='seq_cst')", "TFW0221", "sem is one of 'relaxed', 'acquire', 'release', 'acq_rel'"),
     ("tl.atomic_add(p, 1, scope='device')", "TFW0221", "scope is one of 'cta', 'gpu', 'sys'"),
     ("tl.atomic_add(p, 1, sem=n)", "TFW0221", "sem is one of"),
-    ("tl.atomic_add(c, 1.0)", "TFW0211", "cannot store through a"),
+    ("tl.atomic_add(c, 1.0)", "TFW0211", "Cannot store to a constant pointer"),
     ("tl.atomic_add(n, 1)", "TFW0206", "tl.atomic_add needs a pointer"),
     ("tl.atomic_add(p, 1, mask=n)", "TFW0207", "a mask is int1"),
     ("tl.atomic_add(p, tl.arange(0, 4))", "TFW0207", "the pointer is a scalar"),

@@ -67,6 +67,11 @@ class KernelError(Exception):
 class CompileError(KernelError):
     """A kernel's source, types or shapes are wrong, or ask for what is not there."""
 
+    @property
+    def error_message(self) -> str:
+        """The message alone, under the name that Triton's programs read it by."""
+        return self.message
+
 
 class UnsupportedError(CompileError):
     """A right program that this target, or today's tilefw, does not serve; says which part."""

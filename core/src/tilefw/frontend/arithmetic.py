@@ -82,7 +82,7 @@ def by_type(float_row: str | None, signed_row: str, unsigned_row: str | None = N
         refuse_narrow(element)
         if element.is_floating():
             if float_row is None:
-                raise CompileError(f"this operator takes integers, not {element}", "TFW0201")
+                raise CompileError(f"invalid operands of type {element}: this operator takes integers", "TFW0201")
             return float_row
         return signed_row if element.is_int_signed() or unsigned_row is None else unsigned_row
 

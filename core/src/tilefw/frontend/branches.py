@@ -118,7 +118,7 @@ class Branches(Calls):
             return f"it is assigned in one branch of the `if` in line {node.lineno} only (line {lines[left is _ABSENT]})"
         if isinstance(left, RuntimeValue | CompositeValue) and isinstance(right, RuntimeValue | CompositeValue):
             raise CompileError(
-                f"the branches of this `if` give `{name}` different types",
+                f"Mismatched type for {name}: the branches of this `if` give it different types",
                 "TFW0110",
                 note=f"{_after(left, 'then', lines[0], node)}; {_after(right, 'else', lines[1], node)}",
                 help=f"cast one to the other's type, e.g. `{name}.to(…)`" if isinstance(left, RuntimeValue) else None,
@@ -160,7 +160,7 @@ class Branches(Calls):
             for value, node in zip((left, right), nodes, strict=True)
         ]
         return CompileError(
-            f"`{self.frame.source.name}` returns different types",
+            f"Return type mismatch: `{self.frame.source.name}` returns different types",
             "TFW0111",
             place,
             note=f"it returns {words[0]} and {words[1]}",

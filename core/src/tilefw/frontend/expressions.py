@@ -210,7 +210,8 @@ class Expressions:
         left, right = sides
         if not same_type(left, right):
             raise CompileError(
-                f"the branches of this conditional expression differ: {describe(left)} and {describe(right)}",
+                "Ternary expression with dynamic condition has inconsistent types: "
+                f"{describe(left)} and {describe(right)}",
                 "TFW0110",
                 help="cast one to the other's type",
             )
@@ -260,7 +261,7 @@ class Expressions:
                 kept += 1
             else:
                 raise CompileError(
-                    f"a tile cannot be indexed by {'a slice' if isinstance(part, slice) else describe(part)}",
+                    f"unsupported tensor index: {'a slice' if isinstance(part, slice) else describe(part)}",
                     "TFW0201",
                     note="only `:` and None are allowed: elements of a tile live in different lanes",
                     help="load the part that you need, or select it with tl.where",

@@ -89,7 +89,8 @@ def debug_barrier(b: Builder) -> None:
 def read_only(pointer: RuntimeValue) -> CompileError:
     """The refusal to write through a const pointer."""
     return CompileError(
-        f"cannot store through a {pointer.dtype}", "TFW0211", note="the pointer is marked const: the kernel only reads through it"
+        f"Cannot store to a constant pointer, a {pointer.dtype}", "TFW0211",
+        note="the pointer is marked const: the kernel only reads through it"
     )
 
 
