@@ -101,6 +101,9 @@ class Autotuner:
         self.perf_model = (prune_configs_by or {}).get("perf_model")
         self.configs_top_k = (prune_configs_by or {}).get("top_k", 1.0)
         self.pre_hook, self.post_hook, self.do_bench = pre_hook, post_hook, do_bench
+        # Subclasses put hooks of their own where the user gave none, and keep there what they copied.
+        self.user_defined_pre_hook, self.user_defined_post_hook = pre_hook is not None, post_hook is not None
+        self.restore_copies: dict[str, Any] = {}
         self.cache: dict[tuple[Any, ...], Config] = {}
         self.best_config: Config | None = None
         self.configs_timings: dict[Config, float] = {}

@@ -183,7 +183,41 @@ def replace(torch: ModuleType) -> Replaced:
     for name, value in _BUILT_WITH.get(chip.current_target().backend, {}).items():
         replaced.put(torch.version, name, value)
     replaced.put(torch, "Generator", _generator(torch))
+    for name, value in _random(torch).items():
+        replaced.put(torch.cuda, name, value)
+        replaced.put(torch.cuda.random, name, value)
     return replaced
+
+
+def _random(torch: ModuleType) -> dict[str, Any]:
+    """The random numbers of `torch.cuda`: there is one generator, the host's. Each is a function of our own: PyTorch's compiler
+    looks names up by the object that they mean, and knows those of the host by other rules."""
+    host = torch.default_generator
+
+    def seed_with(seed: int) -> None:
+        host.manual_seed(int(seed))
+
+    def seed() -> None:
+        host.seed()
+
+    def state(device: Any = None) -> Any:
+        require_first(device)
+        return host.get_state()
+
+    def set_state(new_state: Any, device: Any = None) -> None:
+        require_first(device)
+        host.set_state(new_state)
+
+    def set_states(new_states: Any) -> None:
+        for new_state in new_states:
+            host.set_state(new_state)
+
+    return {
+        "manual_seed": seed_with, "manual_seed_all": seed_with, "seed": seed, "seed_all": seed,
+        "initial_seed": lambda: host.initial_seed(),
+        "get_rng_state": state, "get_rng_state_all": lambda: [host.get_state()], "set_rng_state": set_state,
+        "set_rng_state_all": set_states,
+    }
 
 
 def _generator(torch: ModuleType) -> type:
