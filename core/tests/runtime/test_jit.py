@@ -326,6 +326,11 @@ def test_autotune_resets_restores_and_calls_hooks(launches: list[Launched]) -> N
 
 def test_a_subclass_of_the_autotuner_may_choose_by_itself(launches: list[Launched]) -> None:
     class Last(tilefw.runtime.autotune.Autotuner):
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            if not self.user_defined_pre_hook and not self.user_defined_post_hook:
+                self.post_hook = lambda args, exception: self.restore_copies.clear()
+
         def run(self, *args: Any, **keywords: Any) -> Any:
             self.cache = dict.fromkeys([(args[1], str(args[0].dtype), None)], self.configs[-1])
             return super().run(*args, **keywords)
@@ -333,6 +338,7 @@ def test_a_subclass_of_the_autotuner_may_choose_by_itself(launches: list[Launche
     tuned = Last(kernel, kernel.arg_names, configs(8, 16), ["n"], None, None)
     tuned[(1,)](X, 5, 0.5)
     assert [made.constexprs["BLOCK"] for made in launches] == [16] and tuned.base_fn is kernel.fn
+    assert tuned.post_hook is not None and tuned.restore_copies == {}
 
 
 def test_autotune_asks_the_users_own_measure(launches: list[Launched]) -> None:

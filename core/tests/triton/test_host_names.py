@@ -8,7 +8,7 @@ import tilefw
 import tilefw.language as tl
 from tilefw.runtime.jit import JITFunction
 from tilefw.triton import knobs
-from tilefw.triton.kernels import TensorWrapper, reinterpret, type_canonicalisation_dict
+from tilefw.triton.kernels import TensorWrapper, reinterpret, triton_key, type_canonicalisation_dict
 
 
 @tilefw.jit
@@ -53,3 +53,11 @@ def test_settings_come_back_after_a_scope_and_by_reset() -> None:
         knobs.cache.dir = "elsewhere"
         assert knobs.cache.copy().dir == "elsewhere" and knobs.cache.copy().reset().dir is None
     assert knobs.cache.dir is None and isinstance(knobs.amd, knobs.base_knobs)
+
+
+def test_the_key_of_the_compiler_is_of_the_target_in_use() -> None:
+    with tilefw.target("reference"):
+        here = triton_key()
+        assert here == triton_key()
+    with tilefw.target("spatial-sdm1"):
+        assert triton_key() != here

@@ -58,6 +58,12 @@ assert torch.cuda.is_available() and torch.cuda.device_count() == 1
 assert torch.cuda.get_device_properties(0).multi_processor_count >= 1
 noise = torch.rand(4, generator=torch.Generator(device="cuda").manual_seed(1), device="cuda")
 assert torch.equal(noise, torch.rand(4, generator=torch.Generator().manual_seed(1)))
+torch.cuda.manual_seed(7)
+state, first = torch.cuda.get_rng_state(), torch.rand(2, device="cuda")
+torch.cuda.set_rng_state(state)
+assert torch.cuda.initial_seed() == 7 and torch.equal(first, torch.rand(2, device="cuda"))
+torch.cuda.manual_seed_all(7)
+assert torch.equal(first, torch.rand(2, device="cuda"))
 assert torch.empty(1, device="meta").device.type == "meta"
 
 leaf = torch.ones(3, device="cuda", requires_grad=True)

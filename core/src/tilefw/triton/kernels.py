@@ -133,3 +133,12 @@ class NullAllocator:
 def must_use_result(message: Any = "", if_reached: bool = True) -> Any:
     """Mark a function whose result must be used; here it is the function itself."""
     return message if callable(message) else lambda function: function
+
+
+def triton_key() -> str:
+    """One word for the compiler, which changes with every change of it: what others file its results under."""
+    from tilefw.runtime.compilation.fingerprint import fingerprint
+    from tilefw.runtime.config import resolve
+    from tilefw.runtime.plugins.loader import find_target
+
+    return fingerprint(find_target(resolve().target).plugin)

@@ -72,6 +72,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "triton.runtime": {**{name: ours for name, ours in _JIT.items() if name != "jit"}, **_TUNING, **_ERRORS, **_DRIVER},
     "triton.runtime._allocation": _ALLOCATION,
     "triton.runtime.autotuner": {**_TUNING, "OutOfResources": _ERRORS["OutOfResources"]},
+    "triton.runtime.cache": {"triton_key": "tilefw.triton.kernels:triton_key"},
     "triton.runtime.driver": _DRIVER,
     "triton.runtime.errors": {
         "AutotunerError": "tilefw.api.errors:LaunchError", "InterpreterError": _ERRORS["InterpreterError"],
