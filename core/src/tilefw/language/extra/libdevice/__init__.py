@@ -9,6 +9,7 @@ from __future__ import annotations
 from tilefw.language.absent import LIBDEVICE
 from tilefw.language.extra.libdevice.conversions import *  # noqa: F403
 from tilefw.language.extra.libdevice.floats import *  # noqa: F403
+from tilefw.language.extra.libdevice.functions import *  # noqa: F403
 from tilefw.language.extra.libdevice.integers import *  # noqa: F403
 from tilefw.language.extra.libdevice.rounding import *  # noqa: F403
 from tilefw.language.extra.libdevice.rows import *  # noqa: F403
