@@ -70,7 +70,7 @@ def _run(options: argparse.Namespace, results: Path) -> int:
     }
     command = [
         sys.executable, "-m", "pytest", "-p", "upstream_session", "-p", "no:cacheprovider", "-q", "--no-header", "--no-summary",
-        "--tb=short", *(str(folder / test) for test in options.tests),
+        "--tb=short", "--continue-on-collection-errors", *(str(folder / test) for test in options.tests),
     ]
     with tempfile.TemporaryDirectory() as elsewhere:
         run = subprocess.run(command, env=environment, cwd=elsewhere, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)

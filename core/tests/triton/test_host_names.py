@@ -48,6 +48,29 @@ def test_a_kernel_is_compiled_from_the_text_that_it_was_given_last() -> None:
             assert out[0] == 5 * factor
 
 
+def test_a_kernels_text_has_no_margin_and_no_decorator() -> None:
+    if True:
+        @tilefw.jit(do_not_specialize=["n"])
+        def kernel(n):
+            if n:
+                pass
+
+    assert kernel.src.splitlines()[:3] == ["def kernel(n):", "    if n:", "        pass"]
+
+
+@tilefw.jit
+def typed(out_ptr, N: tl.constexpr):
+    tl.static_assert(N.type == tl.constexpr_type(3) and isinstance(N.type, tl.constexpr_type))
+    tl.store(out_ptr, N)
+
+
+def test_a_compile_time_value_has_a_type_of_its_own() -> None:
+    out = np.zeros(1, np.int32)
+    with tilefw.target("reference"):
+        typed[(1,)](out, N=3)
+    assert out[0] == 3
+
+
 def test_settings_come_back_after_a_scope_and_by_reset() -> None:
     with knobs.cache.scope():
         knobs.cache.dir = "elsewhere"

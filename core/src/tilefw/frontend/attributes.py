@@ -70,6 +70,8 @@ def attribute(b: Builder, value: Any, name: str) -> Any:
     if name == "value" and not hasattr(value, "value"):
         # A constexpr is its value here; code written for Triton may still say `.value`.
         return value
+    if name == "type" and not hasattr(value, "type"):
+        return tl.constexpr_type(value)
     try:
         return getattr(value, name)
     except AttributeError:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import re
+import textwrap
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -188,9 +190,10 @@ class JITFunction:
 
     @property
     def src(self) -> str:
-        """The kernel's text from its `def` on."""
-        text = self.source.text
-        return text[max(0, text.find("def ")):]
+        """The kernel's text from its `def` on, without the margin of an outer block."""
+        text = textwrap.dedent(self.source.text)
+        start = re.search(r"^def\s+\w+\s*\(", text, re.MULTILINE)
+        return text[start.start() if start else 0:]
 
     def _unsafe_update_src(self, new_src: str) -> None:
         """Compile `new_src` from now on in the place of the kernel's own text. Its parameters stay."""

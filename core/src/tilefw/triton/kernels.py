@@ -49,8 +49,9 @@ class TensorWrapper(TypedArray):
     """A tensor of another library, `base`, whose memory is read as the element type `dtype` of the language."""
 
     def __init__(self, base: Any, dtype: Any) -> None:
-        found = typed(base, getattr(dtype, "name", dtype))
+        found = typed(base, getattr(dtype, "name", None) or str(dtype).removeprefix("torch."))
         super().__init__(found.array, found.element)
+        self.data = getattr(base, "data", None)  # programs put another view there; what kernels read stays `base`
 
     @property
     def base(self) -> Any:
@@ -61,10 +62,6 @@ class TensorWrapper(TypedArray):
         from tilefw.language.dtypes import dtype
 
         return dtype(self.element.name)
-
-    @property
-    def data(self) -> Any:
-        return self.base.data
 
     @property
     def device(self) -> Any:

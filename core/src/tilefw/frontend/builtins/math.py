@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import tilefw.language as tl
+from tilefw.api.dtypes import DTYPES
 from tilefw.api.errors import CompileError
 from tilefw.frontend import arithmetic
 from tilefw.frontend.arithmetic import element_type, in_type, promoted, refuse_narrow, stretched
 from tilefw.frontend.builder import Builder
 from tilefw.frontend.builtins.registry import Meanings
-from tilefw.frontend.casts import cast, constant, to_value
+from tilefw.frontend.casts import bitcast, cast, constant, to_value
 from tilefw.frontend.semantics import broadcast_shapes, number_type, promote
 from tilefw.frontend.values import RuntimeValue, describe, is_number
 
@@ -54,10 +55,23 @@ def absolute(b: Builder, x: Any) -> RuntimeValue:
     value = to_value(b, x)
     if value.dtype.is_ptr():
         raise CompileError("tl.abs takes numbers, not pointers", "TFW0209")
+    if value.dtype.is_fp8():
+        return _without_sign(b, value)
     refuse_narrow(value.dtype)
     if value.dtype.is_floating():
         return b.row("absf", value)
     return b.row("absi", value) if value.dtype.is_int_signed() else value
+
+
+def _without_sign(b: Builder, value: RuntimeValue) -> RuntimeValue:
+    """A float of 8 bits with its sign cleared, by its bits: no format needs arithmetic for it.
+
+    The sign alone is the NaN of the formats without minus zero, and stays."""
+    codes = bitcast(b, value, tl.uint8)
+    cleared = arithmetic.BINARY["&"](b, codes, 0x7F)
+    if DTYPES[value.dtype.name].specials == "fnuz":
+        cleared = b.row("select", arithmetic.compare(b, "==", codes, 0x80), codes, cleared)
+    return bitcast(b, cleared, value.dtype)
 
 
 @meaning("sigmoid")
