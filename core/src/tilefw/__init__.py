@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     )
     from tilefw.language.aggregates import aggregate
     from tilefw.runtime.arguments.arrays import reinterpret
+    from tilefw.runtime.arguments.registered import register
     from tilefw.runtime.arguments.unwritten import empty, empty_like
     from tilefw.runtime.compilation.compiler import compile
     from tilefw.runtime.config import set_target, target
@@ -54,6 +55,7 @@ _HOMES = {
     "load": "tilefw.runtime.module",
     "plugins": "tilefw.runtime.plugins.listings",
     "reference": "tilefw.runtime.reference",
+    "register": "tilefw.runtime.arguments.registered",
     "reinterpret": "tilefw.runtime.arguments.arrays",
     "set_target": "tilefw.runtime.config",
     "target": "tilefw.runtime.config",
@@ -64,7 +66,7 @@ __all__ = [
     "Artifact", "CapacityError", "CheckError", "CodeError", "CompileError", "Config", "IRError", "InternalError",
     "KernelError", "LaunchError", "LaunchResult", "PluginError", "UnsupportedError", "UsageError", "aggregate", "autotune",
     "cdiv", "compile", "constexpr_function", "empty", "empty_like", "heuristics", "jit", "load", "next_power_of_2", "plugins",
-    "reference", "reinterpret", "set_target", "target", "targets",
+    "reference", "register", "reinterpret", "set_target", "target", "targets",
 ]
 
 

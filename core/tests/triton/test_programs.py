@@ -100,6 +100,15 @@ again = torch.empty_like(x)
 warm[(3, 1, 1)](x, again, 300, 128)
 assert torch.equal(again, out)
 
+@triton.jit
+def fill(table_ptr, N: tl.constexpr):
+    x_ptr = tl.load(table_ptr + tl.program_id(0)).to(tl.pointer_type(tl.float32))
+    tl.store(x_ptr + tl.arange(0, N), 5.0)
+
+one, other = torch.zeros(8, device="cuda"), torch.zeros(8, device="cuda")
+fill[(2,)](torch.tensor([one.data_ptr(), other.data_ptr()], device="cuda"), N=8)
+assert (one == 5).all() and (other == 5).all()
+
 weight, ones = torch.ones(8, dtype=torch.float16, requires_grad=True), torch.full((4000, 8), 1.01, dtype=torch.float16)
 torch.nn.functional.layer_norm(torch.randn(4000, 8).half(), (8,), bias=weight).backward(ones)
 assert (weight.grad - ones.double().sum(0)).abs().max() <= 1  # summed in half precision it is off by more

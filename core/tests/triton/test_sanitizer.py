@@ -50,6 +50,9 @@ proton.start("nothing", hook="triton")
 nvidia.cublas.CublasLt(None).matmul(a, b, c), amd.hipblas.HipblasLt(None).matmul(a, b, c)
 assert torch.allclose(c, a.float() @ b.float().T)
 
+from tilefw.runtime.arguments.registered import registered
+assert not registered()  # Triton's launcher asks for addresses; the program does not
+
 runs = []
 report = triton.testing.Benchmark(
     x_names=["n"], x_vals=[1], line_arg="who", line_vals=["a"], line_names=["A"], plot_name="plot", args={},

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from tilefw.hardware.card import Card
 from tilefw.runtime.arguments.arrays import HostArray, Storage, in_device_memory, storages
 from tilefw.runtime.arguments.binding import Bound
 from tilefw.runtime.arguments.device_arrays import DeviceArray
+from tilefw.runtime.arguments.registered import registered
 from tilefw.runtime.bug_guard import guarded
 from tilefw.runtime.device_times import EXECUTE
 from tilefw.runtime.diagnostics import check_error
@@ -31,6 +32,19 @@ MODULES_LIMIT = 128
 _COPY_BYTES = 8 << 20  # at a time: what comes back of a large array is compared with what was there
 CODE_LIMIT = 1 << 20  # bytes of their code: decoded for a simulator, each takes a hundred or two
 
+
+
+@runtime_checkable
+class PlacingDevice(Protocol):
+    """A device that can have an allocation at an address that it is told."""
+
+    def reaches(self, address: int) -> bool:
+        """Whether memory that ends at `address` can be there."""
+        ...
+
+    def place(self, address: int, nbytes: int, *, label: str = "", readonly: bool = False, element: str = "") -> int:
+        """As `Device.allocate`, at `address`. Raises LaunchError (TFW0340) where other memory is there."""
+        ...
 
 
 class Executor:
@@ -51,12 +65,14 @@ class Executor:
         A launch that has arrays of the host among its arguments is complete on return."""
         self._admit(args)
         named = [(p.name, a) for p, a in zip(entry.parameters, args, strict=True) if isinstance(a, HostArray)]
-        stores = storages(named)
+        reached = _reached(self.device)
+        stores = storages([*named, *reached])
         with self._lock, contextlib.ExitStack() as allocated:
             with clock.stage("load"):
                 module = self._module(artifact)
             with clock.stage("copy in"):
-                handles = [self._copy_in(storage, allocated) for storage in stores]
+                placed = [any(storage.holds(array) for _, array in reached) for storage in stores]
+                handles = self._copied_in(stores, placed, allocated)
             arguments = [_argument(a, stores, handles) for a in args]
             with clock.stage(EXECUTE):
                 report = self.device.launch(module, entry.name, grid, arguments, self._on_stream(args, options))
@@ -67,8 +83,8 @@ class Executor:
             if report.errors:
                 raise check_error(report.findings)
             with clock.stage("copy back"):
-                for storage, handle in zip(stores, handles, strict=True):
-                    if _may_change(storage, entry.parameters, args):
+                for storage, handle, fixed in zip(stores, handles, placed, strict=True):
+                    if fixed or _may_change(storage, entry.parameters, args):
                         self._copy_back(storage, handle)
         return report
 
@@ -113,8 +129,18 @@ class Executor:
             gone, _ = self._modules.pop(next(iter(self._modules)))
             held -= _code_bytes(gone)
 
-    def _copy_in(self, storage: Storage, allocated: contextlib.ExitStack) -> int:
-        handle = self.device.allocate(storage.nbytes, label=storage.label, readonly=storage.readonly, element=storage.element)
+    def _copied_in(self, stores: Sequence[Storage], placed: Sequence[bool], allocated: contextlib.ExitStack) -> list[int]:
+        """The handles of all storages; those at fixed addresses come first, so that none of the others takes their place."""
+        order = sorted(range(len(stores)), key=lambda index: not placed[index])
+        handles = {index: self._copy_in(stores[index], placed[index], allocated) for index in order}
+        return [handles[index] for index in range(len(stores))]
+
+    def _copy_in(self, storage: Storage, placed: bool, allocated: contextlib.ExitStack) -> int:
+        known = {"label": storage.label, "readonly": storage.readonly, "element": storage.element}
+        if placed and isinstance(self.device, PlacingDevice):
+            handle = self.device.place(storage.start, storage.nbytes, **known)
+        else:
+            handle = self.device.allocate(storage.nbytes, **known)
         allocated.callback(self.device.free, handle)
         if storage.nbytes:
             self.device.write(handle, storage.view())
@@ -136,6 +162,13 @@ class Executor:
                 code="TFW0334", help="pass an array that may be written, or a copy",
             )
         np.copyto(before, now, where=changed)
+
+
+def _reached(device: Device) -> list[tuple[str, HostArray]]:
+    """Registered memory that the device can have at its own addresses. A card's kernels have memory of the card alone."""
+    if not isinstance(device, PlacingDevice):
+        return []
+    return [(label, array) for label, array in registered() if device.reaches(array.start + array.nbytes)]
 
 
 def _code_bytes(artifact: Artifact) -> int:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import functools
 import importlib
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
+from tilefw.runtime.arguments.registered import ALIGNMENT, register
 from tilefw.triton import torch_cuda
 from tilefw.triton.one_device import require_first
 
@@ -116,6 +118,12 @@ def _in_float32(torch: ModuleType, func: Any, args: Sequence[Any], keywords: Map
     return func(*map(wide, args), **{name: wide(value) for name, value in keywords.items()}).to(first.dtype)
 
 
+def _is_programs(frame: FrameType) -> bool:
+    """Whether the frame is the program's: not Triton's, nor of a function that Triton writes, which has no module."""
+    module = frame.f_globals.get("__name__")
+    return module is not None and module.partition(".")[0] != "triton"
+
+
 _Answer = Callable[[Any, Sequence[Any], Mapping[str, Any]], Any]
 
 
@@ -130,12 +138,19 @@ def _answers(torch: ModuleType) -> dict[Any, _Answer]:
         require_first(args[1] if len(args) > 1 else keywords.get("device"))
         return args[0]
 
+    def address(func: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        """A program that asks may put it in a table for a kernel; Triton's launcher asks as well, of its own arguments."""
+        if _is_programs(sys._getframe(2)) and args[0].is_cpu and args[0].untyped_storage().data_ptr() % ALIGNMENT == 0:
+            register(args[0])
+        return func(*args)
+
     tensor, functional = torch.Tensor, torch.nn.functional
     return {
         **dict.fromkeys((functional.layer_norm, functional.group_norm, functional.rms_norm), functools.partial(_in_float32, torch)),
         tensor.device.__get__: device,
         tensor.is_cuda.__get__: lambda func, args, keywords: args[0].is_cpu,
         tensor.get_device: lambda func, args, keywords: 0,
+        tensor.data_ptr: address,
         tensor.cuda: itself,
         tensor.pin_memory: itself,
         tensor.is_pinned: lambda func, args, keywords: False,

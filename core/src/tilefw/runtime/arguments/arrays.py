@@ -224,7 +224,8 @@ def _from_torch(tensor: Any, what: str) -> HostArray | DeviceArray:
     storage = tensor.untyped_storage()
     strides = tuple(n * tensor.element_size() for n in tensor.stride())
     start, nbytes = storage.data_ptr(), storage.nbytes()
-    return HostArray(element, tuple(tensor.shape), strides, tensor.data_ptr(), start, nbytes, False, (tensor, storage))
+    address = start + tensor.storage_offset() * tensor.element_size()  # `data_ptr` is what a program asks for (tilefw.triton)
+    return HostArray(element, tuple(tensor.shape), strides, address, start, nbytes, False, (tensor, storage))
 
 
 def _dtype_named(name: str, what: str = "the array") -> DType:

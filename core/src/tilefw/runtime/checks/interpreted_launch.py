@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilefw.api.device import DEFAULT_BUDGET
 from tilefw.runtime.arguments.arrays import HostArray, Storage, host_array, is_array, storages
+from tilefw.runtime.arguments.registered import registered
 from tilefw.runtime.arguments.unwritten import unwritten as unwritten_bytes
 
 if TYPE_CHECKING:
@@ -25,11 +26,15 @@ class InterpretedLaunch:
         self._memory = RefMemory()
         self._values = values
         self.hosts = {name: host_array(value) for name, value in values.items() if is_array(value)}
-        stores = storages(list(self.hosts.items()))
-        self._copies = {storage.start: self._copied(storage, unwritten) for storage in stores}
+        reached = registered()
+        stores = storages([*self.hosts.items(), *reached])
+        placed = {store.start for store in stores if any(store.holds(array) for _, array in reached)}
+        stores.sort(key=lambda store: store.start not in placed)  # so that none of the others takes their place
+        self._copies = {storage.start: self._copied(storage, unwritten, storage.start in placed) for storage in stores}
 
-    def _copied(self, storage: Storage, unwritten: bool) -> RefBuffer:
-        buffer = self._memory.allocate(storage.nbytes, storage.label, storage.readonly)
+    def _copied(self, storage: Storage, unwritten: bool, placed: bool) -> RefBuffer:
+        known = storage.nbytes, storage.label, storage.readonly
+        buffer = self._memory.place(storage.start, *known) if placed else self._memory.allocate(*known)
         raw = storage.view()
         buffer.write_bytes(raw)
         left = unwritten_bytes(raw) if unwritten else None

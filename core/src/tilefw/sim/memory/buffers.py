@@ -19,6 +19,14 @@ class SimulatedBuffers:
         """As `Device.allocate`: the handle of `nbytes` uninitialised bytes. Raises LaunchError (TFW0340)."""
         return self._memory.allocate(nbytes, label=label, readonly=readonly, element=element)
 
+    def reaches(self, address: int) -> bool:
+        """Whether memory that ends at `address` can be there."""
+        return self._memory.first <= address <= self._memory.end
+
+    def place(self, address: int, nbytes: int, *, label: str = "", readonly: bool = False, element: str = "") -> int:
+        """As `allocate`, at `address`. Raises LaunchError (TFW0340)."""
+        return self._memory.place(address, nbytes, label=label, readonly=readonly, element=element)
+
     def free(self, handle: int) -> None:
         """As `Device.free`. Raises LaunchError (TFW0341) for a handle without an allocation."""
         self._memory.free(handle)

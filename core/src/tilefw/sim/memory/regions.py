@@ -147,6 +147,16 @@ class GlobalMemory:
         return iter(self._regions)
 
     @property
+    def first(self) -> int:
+        """The lowest address that an allocation may have."""
+        return self._first
+
+    @property
+    def end(self) -> int:
+        """Addresses are below it."""
+        return self._end
+
+    @property
     def limit(self) -> int:
         """How many bytes all regions may have together."""
         return self._limit
@@ -162,14 +172,25 @@ class GlobalMemory:
             raise LaunchError(
                 f"out of simulated memory: {size} bytes asked for, {self._limit - self.used} of {self._limit} free", code="TFW0340"
             )
-        region = Region(self._address(size), size, label=label, readonly=readonly, element=element)
+        return self._added(Region(self._address(size), size, label=label, readonly=readonly, element=element))
+
+    def place(self, address: int, size: int, *, label: str = "", readonly: bool = False, element: str = "") -> int:
+        """As `allocate`, at `address`. Raises LaunchError (TFW0340) where a live region is there, or allocations have been."""
+        below = self.find(address + size - 1)
+        if address < self._next_address or (below is not None and below.base + below.size > address):
+            raise LaunchError(f"out of simulated memory: {size} bytes at {address:#x} are taken", code="TFW0340")
+        if self.used + size > self._limit:
+            raise LaunchError(f"out of simulated memory: {size} bytes asked for at {address:#x}", code="TFW0340")
+        return self._added(Region(address, size, label=label, readonly=readonly, element=element))
+
+    def _added(self, region: Region) -> int:
         handle = self._next_handle
         self._next_handle += 1
         self._by_handle[handle] = region
         place = bisect.bisect_left(self._bases, region.base)
         self._bases.insert(place, region.base)
         self._regions.insert(place, region)
-        self.used += size
+        self.used += region.size
         return handle
 
     def _address(self, size: int) -> int:

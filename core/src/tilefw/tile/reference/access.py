@@ -107,6 +107,12 @@ class BufferAccess:
         self, op: Operation, at: Array, active: Array | None, dtype: DType, programs: Array
     ) -> Iterator[tuple[RefBuffer, Array]]:
         """The buffers that the active addresses fall into, each with the mask of elements that are right to access."""
+        for buffer in self.memory.placed:
+            mine = (at >= buffer.address) & (at < buffer.address + buffer.nbytes)
+            mine = mine if active is None else mine & active
+            if mine.any():
+                yield buffer, self._inside(op, buffer, at, mine, dtype, programs)
+                active = ~mine if active is None else active & ~mine
         picked = at if active is None else at[active]
         if picked.size == 0:
             return
@@ -116,7 +122,7 @@ class BufferAccess:
             mine = np.ones(at.shape, np.bool_) if active is None else active
             if len(slots) > 1:
                 mine = mine & ((at >> SLOT_BITS) == slot)
-            buffer = self.memory.buffers.get(slot)
+            buffer = self.memory.of_slot(slot)
             if buffer is None:
                 what = "the null pointer" if slot == 0 else "an address that belongs to no buffer"
                 self.report(op, "bounds", mine, at, programs, f"access through {what}", None)

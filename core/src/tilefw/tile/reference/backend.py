@@ -78,6 +78,14 @@ class ReferenceDevice:
     def allocate(self, nbytes: int, *, label: str = "", readonly: bool = False, element: str = "") -> int:
         return self.memory.allocate(nbytes, label, readonly).handle
 
+    def reaches(self, address: int) -> bool:
+        """Whether memory that ends at `address` can be there."""
+        return True
+
+    def place(self, address: int, nbytes: int, *, label: str = "", readonly: bool = False, element: str = "") -> int:
+        """As `allocate`, at `address`. Raises LaunchError (TFW0340)."""
+        return self.memory.place(address, nbytes, label, readonly).handle
+
     def free(self, handle: int) -> None:
         self.memory.free(handle)
 

@@ -151,7 +151,7 @@ class _Launch:
         self.offset_ops = offset_arithmetic(function)
         stored = _stored_buffers(function, args)
         for buffer in memory.buffers.values():
-            buffer.begin_launch(buffer in stored)
+            buffer.begin_launch(buffer.placed or buffer in stored)
 
     def position(self, program: int) -> tuple[int, int, int]:
         """A program's place in the grid; axis 0 runs fastest."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tilefw.api.dtypes import DTYPES, DType
+from tilefw.api.errors import LaunchError
 from tilefw.api.integers import ceil_div
 from tilefw.sparse_arrays import copy_sparse
 from tilefw.tile import numbers
@@ -39,6 +40,7 @@ class RefBuffer:
         self.record: Record | None = None
         self.stored = True
         self.sums: ElementSums | None = None
+        self.placed = False
 
     def write_bytes(self, data: bytes | memoryview | Array, offset: int = 0) -> None:
         """Copy raw bytes in; they are exact and initialised."""
@@ -128,11 +130,25 @@ class RefMemory:
     def __init__(self) -> None:
         self.buffers: dict[int, RefBuffer] = {}
         self._next = 1
+        self.placed: list[RefBuffer] = []  # those whose address is not their handle's
 
     def allocate(self, nbytes: int, label: str = "", readonly: bool = False) -> RefBuffer:
         """A new buffer of uninitialised bytes."""
+        while any(self._next in _slots(buffer) for buffer in self.placed):
+            self._next += 1
         buffer = RefBuffer(self._next, nbytes, label, readonly)
         self.buffers[buffer.handle] = buffer
+        self._next += 1
+        return buffer
+
+    def place(self, address: int, nbytes: int, label: str = "", readonly: bool = False) -> RefBuffer:
+        """A new buffer of uninitialised bytes at `address`. Raises LaunchError (TFW0340) where another one may be."""
+        buffer = RefBuffer(self._next, nbytes, label, readonly)
+        buffer.address, buffer.placed = address, True
+        if any(_taken(buffer, other) for other in self.buffers.values()):
+            raise LaunchError(f"{nbytes} bytes at {address:#x} are taken", "TFW0340")
+        self.buffers[buffer.handle] = buffer
+        self.placed.append(buffer)
         self._next += 1
         return buffer
 
@@ -145,8 +161,22 @@ class RefMemory:
 
     def free(self, handle: int) -> None:
         """Forget a buffer."""
-        self.buffers.pop(handle, None)
+        gone = self.buffers.pop(handle, None)
+        if gone is not None and gone.placed:
+            self.placed.remove(gone)
 
-    def at(self, address: int) -> RefBuffer | None:
-        """The buffer that owns an address, in or out of its bounds."""
-        return self.buffers.get(address >> SLOT_BITS)
+    def of_slot(self, slot: int) -> RefBuffer | None:
+        """The buffer that owns the addresses of a slot, in or out of its bounds."""
+        found = self.buffers.get(slot)
+        return None if found is None or found.placed else found
+
+
+def _slots(buffer: RefBuffer) -> range:
+    """The slots that a placed buffer lies in."""
+    return range(buffer.address >> SLOT_BITS, (buffer.address + buffer.nbytes >> SLOT_BITS) + 1)
+
+
+def _taken(placed: RefBuffer, other: RefBuffer) -> bool:
+    if other.placed:
+        return placed.address < other.address + other.nbytes and other.address < placed.address + placed.nbytes
+    return other.handle in _slots(placed)

@@ -1,0 +1,66 @@
+"""Memory that kernels reach through addresses that they load: `tilefw.register(array)`, for tables of pointers.
+
+    a, b = torch.randn(64), torch.randn(96)
+    tilefw.register(a), tilefw.register(b)
+    table = torch.tensor([a.data_ptr(), b.data_ptr()])
+    kernel[(2,)](table, …)        # p = tl.load(table + i).to(tl.pointer_type(tl.float32))
+
+A simulated device places registered memory at the host's own addresses, for each launch, and copies back what changed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tilefw.api.errors import LaunchError
+from tilefw.runtime.arguments.arrays import HostArray, host_array
+
+_LABEL = "registered memory"
+ALIGNMENT = 16  # bytes: what kernels may be promised of a storage's start
+
+
+@dataclass(frozen=True, slots=True)
+class _Registered:
+    memory: HostArray
+    alive: Callable[[], bool]
+
+
+_by_start: dict[int, _Registered] = {}
+
+
+def register(array: Any) -> None:
+    """Let kernels of every later launch reach the array's memory by its address, as long as the memory lives.
+
+    Raises LaunchError TFW0330 for what is no array of the host, or does not start at a multiple of 16 bytes.
+    """
+    memory = host_array(array, "the registered array")
+    if memory.start % ALIGNMENT:
+        raise LaunchError(
+            f"memory at {memory.start:#x} cannot be registered: it does not start at a multiple of {ALIGNMENT}", code="TFW0330",
+            help="copy it into a new array",
+        )
+    if memory.nbytes:
+        _by_start[memory.start] = _Registered(replace(memory, keep=None), _alive(memory.keep[1]))
+
+
+def registered() -> list[tuple[str, HostArray]]:
+    """The memory that is registered and lives, each part with a label for messages."""
+    for start in [start for start, part in _by_start.items() if not part.alive()]:
+        del _by_start[start]
+    return [(_LABEL, part.memory) for part in _by_start.values()]
+
+
+def _alive(owner: Any) -> Callable[[], bool]:
+    """Whether the memory's owner lives. PyTorch's storage outlives the Python objects that stand for it."""
+    if type(owner).__module__.partition(".")[0] == "torch":
+        weak = importlib.import_module("torch.multiprocessing.reductions").StorageWeakRef(owner)
+        return lambda: not weak.expired()
+    return _refers(weakref.ref(owner))
+
+
+def _refers(reference: Callable[[], Any]) -> Callable[[], bool]:
+    return lambda: reference() is not None
