@@ -206,6 +206,9 @@ class Builder:
     def barrier(self) -> None:
         self.insert(ops.BarrierOp())
 
+    def trap(self, message: str) -> None:
+        self.insert(ops.TrapOp(message))
+
     def until(self, state: RuntimeValue, step: Callable[[RuntimeValue], tuple[RuntimeValue, RuntimeValue]]) -> RuntimeValue:
         """Take steps from one state to the next as long as a step says to go on (int1); the state after the last one."""
         type = lowered(state.type)

@@ -40,7 +40,8 @@ Combine = Callable[[Builder, Sequence[RuntimeValue]], Any]
 _REFUSED = {
     "tile.load": "read memory", "tile.store": "write memory", "tile.barrier": "wait at a barrier",
     "tile.program_id": "ask for the program's place in the grid", "tile.num_programs": "ask for the extent of the grid",
-    "tile.addptr": "compute addresses", "scf.for": "loop at run time", "scf.while": "loop at run time",
+    "tile.addptr": "compute addresses", "tile.trap": "assert in debug builds",
+    "scf.for": "loop at run time", "scf.while": "loop at run time",
     "scf.yield": "loop at run time", "scf.condition": "loop at run time",
 }
 

@@ -191,8 +191,9 @@ class Statements(Branches, LoopStatements):
         """`assert`: checked at once when it can be; at run time it is a tl.device_assert."""
         condition = self.expression(node.test)
         if isinstance(condition, RuntimeValue):
+            message = "" if node.msg is None else self.expression(node.msg)
             self.frame.at(node)
-            MEANINGS["device_assert"](self.frame.b, condition, "", None)
+            MEANINGS["device_assert"](self.frame.b, condition, message, None)
         elif not condition:
             text = "" if node.msg is None else f": {self.expression(node.msg)}"
             raise CompileError(f"assertion failed{text}", "TFW0108", self.frame.place(node.test))

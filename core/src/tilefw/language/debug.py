@@ -21,5 +21,9 @@ def static_print(*values: Any, sep: str = " ", end: str = "\n", file: Any = None
 
 @builtin
 def device_assert(cond: Any, msg: Any = "", mask: Any = None) -> None:
-    """A check that only debug builds make, as in Triton; `@tilefw.jit(debug=True)` refuses it: such builds are not there yet."""
+    """A check that only debug builds make: `@tilefw.jit(debug=True)`, `debug=True` at a launch, or TRITON_DEBUG=1.
+
+    Where an element of `cond` is false, and `mask` is true, the program gives up, and the launch reports it with its line. Without
+    a debug build it is nothing. A run-time `assert` means the same.
+    """
     ...

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import os
 import re
 import textwrap
 import types
@@ -162,9 +163,10 @@ class JITFunction:
         """Launch: `keywords` are the kernel's own parameters and launch keywords. Raises LaunchError, CompileError, CheckError.
 
         With `warmup` nothing is launched: see there."""
+        original = dict(keywords)
         bound, options = bind(self, args, keywords)
-        if options.get("debug"):
-            raise UnsupportedError("debug builds are not there yet", "TFW0103", help="launch without debug=True")
+        if not self.debug and (options.get("debug") or os.environ.get("TRITON_DEBUG", "0") not in ("", "0")):
+            return self._debug_build.run(*args, grid=grid, warmup=warmup, **original)
         if not warmup:
             for hook in self.pre_run_hooks:
                 hook(*args, **keywords)
@@ -178,6 +180,14 @@ class JITFunction:
         from tilefw.runtime.launch import launch
 
         return launch(self, signature, constexprs, values, grid, options)
+
+    @functools.cached_property
+    def _debug_build(self) -> JITFunction:
+        """This kernel with its assertions."""
+        made = copy.copy(self)
+        made.__dict__.pop("_reads", None)
+        made.debug = True
+        return made
 
     def warmup(self, *args: Any, grid: Any, **keywords: Any) -> Any:
         """Compile for a launch and keep the code in the caches. An element type among `args` (`tl.float32`, `torch.float32`), or

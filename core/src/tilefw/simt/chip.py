@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from tilefw.api.errors import PluginError
+from tilefw.api.errors import PluginError, UnsupportedError
 from tilefw.machine.inst import Operand, Slice
 from tilefw.machine.table import InstructionTable
 from tilefw.simt.description import ChipDescription, MatrixAtom
@@ -247,6 +247,12 @@ class LaneChip(ABC):
     @abstractmethod
     def barrier(self, code: Code) -> None:
         """A barrier of the workgroup."""
+
+    def trap(self, code: Code) -> None:
+        """Give the launch up: an assertion of a debug build failed."""
+        raise UnsupportedError(
+            f"{self.name} has no trap, which assertions of debug builds need", code="TFW0611", help="launch without debug=True"
+        )
 
     def shared_base(self, code: Code) -> Element:
         """Where the workgroup's shared memory begins, as i32."""

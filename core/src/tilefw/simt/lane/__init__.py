@@ -25,6 +25,7 @@ from tilefw.simt.lane.memory import (
     LoadOp,
     MemoryOp,
     StoreOp,
+    TrapOp,
     WaitOp,
     access_properties,
     shared_properties,
@@ -38,8 +39,8 @@ from tilefw.tile.dialect.elementwise_op import op_classes
 __all__ = [
     "CAS", "ELEMENTWISE", "SHARED", "SHUFFLES", "AllocOp", "AtomOp", "AtomicOp", "BarrierOp", "CommitOp", "ConstantOp",
     "ConstantsOp", "CopyAsyncOp", "FragmentLoadOp", "GenericOp", "JoinOp", "Lane", "LeaveOp", "LoadOp", "MemoryOp", "NumProgramsOp",
-    "PickOp", "ProgramIdOp", "ShuffleOp", "SplatOp", "StoreOp", "ThreadIdOp", "UniformOp", "WaitOp", "access_properties",
-    "shared_properties", "vector",
+    "PickOp", "ProgramIdOp", "ShuffleOp", "SplatOp", "StoreOp", "ThreadIdOp", "TrapOp", "UniformOp", "WaitOp",
+    "access_properties", "shared_properties", "vector",
 ]
 
 ELEMENTWISE = op_classes("lane")

@@ -344,4 +344,13 @@ class BarrierOp(GenericOp):
     traits = ORDERS
 
 
-MEMORY_OPS = (AllocOp, LoadOp, StoreOp, FragmentLoadOp, CopyAsyncOp, CommitOp, WaitOp, BarrierOp)
+class TrapOp(GenericOp):
+    """The launch is given up."""
+
+    name = "lane.trap"
+    operand_count = 0
+    result_count = 0
+    traits = ORDERS
+
+
+MEMORY_OPS = (AllocOp, LoadOp, StoreOp, FragmentLoadOp, CopyAsyncOp, CommitOp, WaitOp, BarrierOp, TrapOp)

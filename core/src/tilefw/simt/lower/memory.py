@@ -79,6 +79,11 @@ def barrier(context: LoweringContext, op: ops.BarrierOp) -> None:
     context.builder.insert(lane.BarrierOp.create())
 
 
+def trap(context: LoweringContext, op: ops.TrapOp) -> None:
+    """Every thread of the program gives up: the branch to here is the program's."""
+    context.builder.insert(lane.TrapOp.create())
+
+
 def computed(context: LoweringContext, op: PointerOp, layout: LinearLayout) -> Placed:
     """The accesses of a tile access, each at an address of its own."""
     return context.address.computed(op, layout, *_lane_operands(context, op, layout))
@@ -206,4 +211,5 @@ def _carried_buffers(loop: ForOp, index: int, seen: set[SSAValue]) -> set[int]:
 
 HANDLERS = {
     ops.LoadOp: load, ops.StoreOp: store, ops.LoadBlockOp: load_block, ops.StoreBlockOp: store_block, ops.BarrierOp: barrier,
+    ops.TrapOp: trap,
 }

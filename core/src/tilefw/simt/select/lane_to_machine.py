@@ -168,6 +168,7 @@ _ORDERED: dict[type, Callable[[Selector, Any], None]] = {
     lane.CommitOp: lambda s, op: s.chip.commit(s.code),
     lane.WaitOp: lambda s, op: s.chip.wait(s.code, op.pending),
     lane.BarrierOp: lambda s, op: declared.act(s.chip, s.code, "barriers", lambda: s.chip.barrier(s.code)),
+    lane.TrapOp: lambda s, op: declared.act(s.chip, s.code, "traps", lambda: s.chip.trap(s.code)),
     lane.LeaveOp: lambda s, op: s.control.leave(op),
     lane.FragmentLoadOp: lambda s, op: s.matrix.fragment_load(op),
     lane.AtomOp: lambda s, op: s.matrix.atom(op),

@@ -24,11 +24,13 @@ from tilefw.tile.dialect.gather_op import GatherOp
 from tilefw.tile.dialect.memory_ops import BarrierOp, LoadOp, StoreOp
 from tilefw.tile.dialect.op_text import parse_type_at_end, print_types
 from tilefw.tile.dialect.shape_ops import SHAPE_OPS, BroadcastOp, ExpandDimsOp, FlipOp, JoinOp, ReshapeOp, SplatOp, SplitOp, TransOp
+from tilefw.tile.dialect.trap_op import TrapOp
 
 __all__ = [
     "AddPtrOp", "AtomicCasOp", "AtomicRmwOp", "BarrierOp", "BroadcastOp", "ConstantOp", "DotOp", "DotScaledOp", "ExpandDimsOp",
     "FlipOp", "GatherOp", "IotaOp", "JoinOp", "LoadBlockOp", "LoadOp", "NumProgramsOp", "OPS", "ProgramIdOp", "ReduceOp",
     "ReduceReturnOp", "ReshapeOp", "ScanOp", "ScanReturnOp", "SplatOp", "SplitOp", "StoreBlockOp", "StoreOp", "TransOp",
+    "TrapOp",
 ]
 
 AXES = 3  # a grid has up to three axes
@@ -185,5 +187,5 @@ class AddPtrOp(TileOp):
 
 OPS: tuple[type[TileOp], ...] = (
     ConstantOp, *SHAPE_OPS, GatherOp, IotaOp, ProgramIdOp, NumProgramsOp, AddPtrOp, ReduceOp, ReduceReturnOp, ScanOp, ScanReturnOp,
-    DotOp, DotScaledOp, LoadOp, StoreOp, LoadBlockOp, StoreBlockOp, *ATOMIC_OPS, BarrierOp,
+    DotOp, DotScaledOp, LoadOp, StoreOp, LoadBlockOp, StoreBlockOp, *ATOMIC_OPS, BarrierOp, TrapOp,
 )

@@ -16,6 +16,7 @@ from tilefw.tile.dialect.block_ops import LoadBlockOp, StoreBlockOp
 from tilefw.tile.dialect.memory_ops import BarrierOp, LoadOp, StoreOp
 from tilefw.tile.dialect.shape_ops import SHAPE_OPS
 from tilefw.tile.dialect.structural_op import StructuralOp
+from tilefw.tile.dialect.trap_op import TrapOp
 from tilefw.tile.reference.access import BufferAccess
 from tilefw.tile.reference.atomic_access import atomic
 from tilefw.tile.reference.evaluate import evaluate
@@ -225,6 +226,12 @@ def _nothing(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Eval
     return []
 
 
+def _trap(launch: InterpreterState, op: TrapOp, frame: FrameValues) -> list[EvaluatedValue]:
+    programs, access = frame.programs, launch.access
+    access.findings.add("trap", op, op.message, count=len(programs), program=access.name(int(programs[0])))
+    return []
+
+
 Handler = Callable[[Any, Any, Any], list[EvaluatedValue]]
 HANDLERS: dict[type[Operation], Handler] = {
     ops.ConstantOp: _constant,
@@ -245,4 +252,5 @@ HANDLERS: dict[type[Operation], Handler] = {
     AtomicRmwOp: _atomic,
     AtomicCasOp: _atomic,
     BarrierOp: _nothing,
+    TrapOp: _trap,
 }

@@ -196,6 +196,10 @@ class AmdLanes(LaneChip):
     def barrier(self, code: Code) -> None:
         code.effect("s_barrier")
 
+    def trap(self, code: Code) -> None:
+        # 2 is an assertion that failed (LLVM AMDGPUUsage, "Trap Handler ABI").
+        code.effect("s_trap", (), [2])
+
     def copy_async(self, code: Code, copy: AsyncCopy) -> None:
         copies.copy_async(code, copy)
 

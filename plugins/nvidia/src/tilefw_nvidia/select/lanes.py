@@ -28,7 +28,7 @@ from tilefw_nvidia.select.combine import combiner
 from tilefw_nvidia.select.matrix import FRAGMENT_LOADS, atoms, load_fragment, multiply
 from tilefw_nvidia.select.rules import rules
 
-_EFFECTS = {"st", "bar", "atom", "red", "membar", "fence", "cp"}
+_EFFECTS = {"st", "bar", "trap", "atom", "red", "membar", "fence", "cp"}
 _LOADS = {"ld", "ldmatrix"}
 _MOVES = {"mov.pred", "mov.b16", "mov.b32", "mov.b64"}
 
@@ -236,6 +236,9 @@ class PtxChip(LaneChip):
 
     def barrier(self, code: Code) -> None:
         code.effect("bar.sync", (), [0])
+
+    def trap(self, code: Code) -> None:
+        code.effect("trap")
 
     def fragment_load(self, code: Code, access: FragmentAccess) -> None:
         load_fragment(code, access)
