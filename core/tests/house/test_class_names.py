@@ -17,7 +17,7 @@ TWINS: dict[str, tuple[str, tuple[Path, ...]]] = {
     **dict.fromkeys(
         (
             "AtomicOp", "BarrierOp", "CommitOp", "ConstantOp", "JoinOp", "LoadOp", "NumProgramsOp", "ProgramIdOp", "SplatOp",
-            "StoreOp", "WaitOp",
+            "StoreOp", "TrapOp", "WaitOp",
         ),
         ("an operation of tile IR, and the same one on the elements of a lane", (LANE, TILE)),
     ),
