@@ -85,10 +85,10 @@ class DriverConfig:
 DRIVER = DriverConfig()
 
 
-class Backend:
+class TritonBackend:
     """One of `triton.backends.backends`: its `driver` tells whether it is the active one."""
 
     driver = ActiveDevice
 
 
-BACKENDS = {"tilefw": Backend()}
+BACKENDS = {"tilefw": TritonBackend()}
