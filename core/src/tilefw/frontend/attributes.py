@@ -13,7 +13,7 @@ from tilefw.api.errors import CompileError
 from tilefw.frontend.builder import Builder
 from tilefw.frontend.builtins.shape import permute
 from tilefw.frontend.scope import is_builtin, is_jit_function
-from tilefw.frontend.values import CompositeValue, RuntimeValue, describe, named
+from tilefw.frontend.values import CompositeValue, RuntimeValue, describe, is_number, named
 from tilefw.language.aggregates import Aggregate, AggregateType, opened
 from tilefw.language.markers import NotYet
 from tilefw.language.shape import item
@@ -70,7 +70,7 @@ def attribute(b: Builder, value: Any, name: str) -> Any:
     if name == "value" and not hasattr(value, "value"):
         # A constexpr is its value here; code written for Triton may still say `.value`.
         return value
-    if name == "type" and not hasattr(value, "type"):
+    if name == "type" and is_number(value):
         return tl.constexpr_type(value)
     try:
         return getattr(value, name)
