@@ -63,9 +63,9 @@ COMPILE_KEYWORDS: Mapping[str, Callable[[Any], str | None]] = {
 
 
 # Hints that one of Triton's own backends takes: programs pass them on every chip. A target that does not declare one has no use for
-# it, so that it has no effect there.
+# it, so that it has no effect there. `extern_libs` names files of libdevice's functions, which are the language's own here.
 HINTS = frozenset({
-    "allow_flush_denorm", "instruction_sched_variant", "kpack", "launch_cooperative_grid", "launch_pdl",
+    "allow_flush_denorm", "extern_libs", "instruction_sched_variant", "kpack", "launch_cooperative_grid", "launch_pdl",
     "matrix_instr_nonkdim", "max_num_imprecise_acc_default", "maxnreg", "minRegAutoWS", "maxRegAutoWS", "num_buffers_warp_spec",
     "num_consumer_groups", "optimize_epilogue", "reg_dec_producer", "reg_inc_consumer", "sanitize_overflow", "schedule_hint",
     "waves_per_eu",
