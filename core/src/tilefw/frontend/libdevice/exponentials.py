@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import tilefw.language as tl
 from tilefw.frontend.libdevice import series
@@ -78,6 +79,18 @@ def logarithm(x: Term) -> Pair:
     """ln x for a positive finite x."""
     m, e = _balanced(x)
     return _with_exponent(_logarithm_near_one(Pair(m - 1.0, m.constant(0.0))), e)
+
+
+def precise_logarithm(x: Term) -> Pair:
+    """ln x for a positive finite x, to nearly the precision of a pair: the whole series is summed in pairs."""
+    m, e = _balanced(x)
+    s = Pair(m - 1.0, m.constant(0.0)) / (Pair(m, m.constant(0.0)) + 1.0)
+    z = s * s
+    terms = 2 * series.lengths(x).logarithm
+    total = series.pair(Fraction(2, 2 * terms + 1), x)
+    for k in reversed(range(terms)):
+        total = total * z + series.pair(Fraction(2, 2 * k + 1), x)
+    return _with_exponent(total * s, e)
 
 
 def logarithm_of_one_plus(u: Pair) -> Pair:

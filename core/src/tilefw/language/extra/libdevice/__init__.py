@@ -13,6 +13,7 @@ from tilefw.language.extra.libdevice.functions import *  # noqa: F403
 from tilefw.language.extra.libdevice.integers import *  # noqa: F403
 from tilefw.language.extra.libdevice.rounding import *  # noqa: F403
 from tilefw.language.extra.libdevice.rows import *  # noqa: F403
+from tilefw.language.extra.libdevice.special import *  # noqa: F403
 from tilefw.language.markers import NotYet
 
 

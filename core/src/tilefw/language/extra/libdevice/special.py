@@ -1,0 +1,44 @@
+"""`tl.extra.libdevice`: special functions, computed in float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilefw.language.markers import library
+from tilefw.language.tensor import tensor
+
+
+@library
+def j0(x: Any) -> tensor:
+    """Bessel function of the first kind of order 0; float32, float64."""
+    ...
+
+
+@library
+def j1(x: Any) -> tensor:
+    """Bessel function of the first kind of order 1; float32, float64."""
+    ...
+
+
+@library
+def y0(x: Any) -> tensor:
+    """Bessel function of the second kind of order 0; float32, float64."""
+    ...
+
+
+@library
+def y1(x: Any) -> tensor:
+    """Bessel function of the second kind of order 1; float32, float64."""
+    ...
+
+
+@library
+def cyl_bessel_i0(x: Any) -> tensor:
+    """Modified Bessel function of the first kind of order 0; float32, float64."""
+    ...
+
+
+@library
+def cyl_bessel_i1(x: Any) -> tensor:
+    """Modified Bessel function of the first kind of order 1; float32, float64."""
+    ...
