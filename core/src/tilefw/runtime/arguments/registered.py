@@ -29,7 +29,14 @@ class _Registered:
     alive: Callable[[], bool]
 
 
-_by_start: dict[int, _Registered] = {}
+class _Registry:
+    """What is registered in this process, by where it starts."""
+
+    def __init__(self) -> None:
+        self.by_start: dict[int, _Registered] = {}
+
+
+_REGISTRY = _Registry()
 
 
 def register(array: Any) -> None:
@@ -44,14 +51,14 @@ def register(array: Any) -> None:
             help="copy it into a new array",
         )
     if memory.nbytes:
-        _by_start[memory.start] = _Registered(replace(memory, keep=None), _alive(memory.keep[1]))
+        _REGISTRY.by_start[memory.start] = _Registered(replace(memory, keep=None), _alive(memory.keep[1]))
 
 
 def registered() -> list[tuple[str, HostArray]]:
     """The memory that is registered and lives, each part with a label for messages."""
-    for start in [start for start, part in _by_start.items() if not part.alive()]:
-        del _by_start[start]
-    return [(_LABEL, part.memory) for part in _by_start.values()]
+    for start in [start for start, part in _REGISTRY.by_start.items() if not part.alive()]:
+        del _REGISTRY.by_start[start]
+    return [(_LABEL, part.memory) for part in _REGISTRY.by_start.values()]
 
 
 def _alive(owner: Any) -> Callable[[], bool]:
