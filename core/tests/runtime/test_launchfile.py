@@ -52,7 +52,7 @@ args:
     assert a.flags.c_contiguous and a.shape == (3, 2)
     assert c.dtype == np.float16 and np.isnan(c).all()
     assert (n, eps, bits, null) == (Scalar(512, "int32"), Scalar(1e-05, "fp32"), Scalar(2**32 - 1, "uint32"), None)
-    assert isinstance(codes, TypedArray) and codes.dtype.name == "fp8e4b15"
+    assert isinstance(codes, TypedArray) and codes.element.name == "fp8e4b15"
     assert list(launch.outputs) == ["c", "d", "e"] and launch.outputs["d"] is d and str(launch.outputs["e"].dtype) == "bfloat16"
     assert e is launch.outputs["e"] and not e.any()
 
