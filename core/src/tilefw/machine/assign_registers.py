@@ -97,8 +97,9 @@ def _fit(
             note = f"{full.bytes} bytes of a lane would wait in memory, where spill code reaches {spills.memory_bytes}"
             raise too_few(function, found, ranges, table, limits, limited_by, note) from None
         if not relieved:
-            # Fewer live at once than there are, and yet a tuple finds no room among the others.
-            spare[found.file] = spare.get(found.file, 0) + found.reg.width
+            # Fewer live at once than there are, and yet one finds no room among the others. How many more must go is not known:
+            # twice as many each time, as one by one took more rounds than there are.
+            spare[found.file] = max(found.reg.width, 2 * spare.get(found.file, 0))
             continue
         del ranges  # large, as the next ones are
         ranges = LiveRanges(function, table)
