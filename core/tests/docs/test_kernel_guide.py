@@ -11,6 +11,7 @@ import pytest
 
 import tilefw.language as tl
 from tilefw.api import CompileOptions
+from tilefw.language.extra import libdevice
 from tilefw.runtime.plugins import loader
 
 PAGE = Path("docs", "kernel-authors-guide.md")
@@ -34,12 +35,21 @@ def test_the_python_blocks_run(text: str) -> None:
 
 
 def test_the_names_of_the_tables_are_there(text: str) -> None:
-    table = text.partition("## The functions of the language")[2].partition("## On the host")[0]
+    table = text.partition("## The functions of the language")[2].partition("\n### ")[0]
     for row in re.findall(r"^\| .* \| (.*) \|$", table, flags=re.M):
         for words in re.findall(r"`([^`]+)`", row):
             for word in words.split():
                 if re.fullmatch(r"[a-z]\w*", word) and word not in ("other", "volatile", "names"):
                     assert hasattr(tl, word), word
+
+
+def test_the_functions_of_libdevice_are_there(text: str) -> None:
+    table = text.partition("### libdevice")[2].partition("\n## ")[0]
+    families = {"sub", "mul", "div", "fma", "rcp", "sqrt"}  # of which the directions of rounding make names
+    words = {word for row in re.findall(r"^\| (`.*) \| .* \|$", table, flags=re.M) for part in re.findall(r"`([^`]+)`", row)
+             for word in part.split()}
+    assert {f"{family}_rn" for family in families} <= set(dir(libdevice))
+    assert len(words) > 80 and words - families <= set(dir(libdevice))
 
 
 def test_the_table_of_targets_has_their_numbers(text: str) -> None:

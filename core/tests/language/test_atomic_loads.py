@@ -112,7 +112,7 @@ def mistaken(x_ptr, c_ptr: tl.const, n, MISTAKE: tl.constexpr):
     ("store order", "TFW0221", "sem is one of 'release', 'relaxed'"),
     ("narrow", "TFW0220", "tl.atomic_store is not there for int16"), ("masked", "TFW0220", "takes no mask"),
     ("float", "TFW0220", "tl.atomic_poll is not there for fp32"), ("time", "TFW0103", "timeout_ns is not there yet"),
-    ("negative", "TFW0221", "is not negative"), ("const", "TFW0211", "cannot store through"),
+    ("negative", "TFW0221", "is not negative"), ("const", "TFW0211", "Cannot store to a constant pointer"),
 ])
 def test_mistakes_are_told(mistake: str, code: str, message: str) -> None:
     with pytest.raises(CompileError, match=message) as caught:

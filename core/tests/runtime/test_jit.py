@@ -269,11 +269,10 @@ def kernel_with_constexpr(x_ptr, B: tl.constexpr):
     pass
 
 
-def test_debug_builds_are_refused_at_launch(launches: list[Launched]) -> None:
-    with pytest.raises(UnsupportedError, match="debug builds"):
-        kernel[(1,)](X, 2, 0.5, BLOCK=8, debug=True)
-    kernel[(1,)](X, 2, 0.5, BLOCK=8, debug=False)
-    assert len(launches) == 1
+def test_debug_builds_are_asked_for_at_launch(launches: list[Launched]) -> None:
+    for debug in (True, False):
+        kernel[(1,)](X, 2, 0.5, BLOCK=8, debug=debug)
+    assert [launch.fn.debug for launch in launches] == [True, False] and not kernel.debug
 
 
 def test_heuristics_compute_in_order(launches: list[Launched]) -> None:

@@ -95,6 +95,7 @@ class LoopStatements(Calls):
             name_value(induction.ssa, name)
             self._enter(carried, block.args[1:])
             scope.locals[name] = induction
+            scope.lines[name] = node.target.lineno
             self.run_block(node.body)
             self.frame.at(node)
             final = self._leave(node, carried)
