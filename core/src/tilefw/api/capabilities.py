@@ -122,6 +122,7 @@ GROUPS: tuple[Group, ...] = (
     Group("scan", "each prefix along a dim of a tile combined, whatever combines", _ANY),
     Group("gather", "elements of a tile picked along a dim by a tile of indices", _ANY),
     Group("dot", "matrix products of tiles plus an accumulator: `<a>.<b>.<accumulator>[.<precision>]`", _DOT),
+    Group("print", "values that kernels print; made of atomic sums of 64 bits, stores and branches on loaded data"),
     *(Group(f"atomic.{kind}", f"{doc} in memory, atomically", types) for kind, types, doc in _ATOMIC),
 )
 
@@ -155,7 +156,7 @@ PROFILES: Mapping[str, tuple[str, ...]] = MappingProxyType({
 _COMPUTED_INTEGERS = ("int1", "int4", "int8", "int16", "int32", "int64")
 _COMPUTED_FLOATS = ("fp16", "bf16", "fp32", "fp64")
 SIMT_CAPABILITIES = frozenset((
-    "control.*", "cf.*", "atomic.*", "memory.*", "cast.*", "select.*", "shape.*", "gather.*", "dot.*",
+    "control.*", "cf.*", "print", "atomic.*", "memory.*", "cast.*", "select.*", "shape.*", "gather.*", "dot.*",
     *_each(("int.*",), *_COMPUTED_INTEGERS), *_each(("float.*", "math.*"), *_COMPUTED_FLOATS),
     *_each(("reduce", "scan"), *_COMPUTED_INTEGERS, *_COMPUTED_FLOATS),
 ))

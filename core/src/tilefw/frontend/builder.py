@@ -209,6 +209,9 @@ class Builder:
     def trap(self, message: str) -> None:
         self.insert(ops.TrapOp(message))
 
+    def print(self, prefix: str, values: Sequence[RuntimeValue], elements: Sequence[str], hex: bool) -> None:
+        self.insert(ops.PrintOp(prefix, [value.ssa for value in values], elements, hex))
+
     def until(self, state: RuntimeValue, step: Callable[[RuntimeValue], tuple[RuntimeValue, RuntimeValue]]) -> RuntimeValue:
         """Take steps from one state to the next as long as a step says to go on (int1); the state after the last one."""
         type = lowered(state.type)

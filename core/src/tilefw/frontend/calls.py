@@ -79,7 +79,7 @@ class Calls(Expressions):
         if isinstance(function, type) and function.__module__.startswith("tilefw.language"):
             return unwrap(evaluate(function, *args, **keywords))
         if any(function is builtin for builtin in PYTHON_BUILTINS.values()):
-            return self._python(function, args, keywords)
+            return self._python(node, function, args, keywords)
         return _at_compile_time(function, args, keywords)
 
     def _language(self, node: ast.Call, function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
@@ -153,10 +153,10 @@ class Calls(Expressions):
             text = "" if message is None else f": {self.expression(message)}"
             raise CompileError(f"static assertion failed{text}", "TFW0108", self.frame.place(test))
 
-    def _python(self, function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
+    def _python(self, node: ast.Call, function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
         runtime = any(isinstance(leaf, RuntimeValue) for argument in (*args, *keywords.values()) for leaf in leaves(argument))
         if function is print:
-            raise NotYet("device_print").refusal()
+            return self._language(node, tl.device_print, args, keywords)
         if function in (getattr, hasattr):
             return self._getattr(function, args)
         if function is isinstance and len(args) == 2:
@@ -250,7 +250,14 @@ def _is_named_tuple(function: Any) -> bool:
     return isinstance(function, type) and issubclass(function, tuple) and hasattr(function, "_fields")
 
 
+def _shown(value: RuntimeValue | CompositeValue | tuple[Any, ...]) -> str:
+    """What static_print writes of a value: of a tensor its type as Triton writes it, `int32[constexpr[128]]`."""
+    if not isinstance(value, RuntimeValue):
+        return str(value)
+    return f"{value.dtype}[{', '.join(f'constexpr[{extent}]' for extent in value.shape)}]"
+
+
 def _print(bound: dict[str, Any]) -> None:
-    values = [str(value) if isinstance(value, RuntimeValue | CompositeValue | tuple) else value for value in bound["values"]]
+    values = [_shown(value) if isinstance(value, RuntimeValue | CompositeValue | tuple) else value for value in bound["values"]]
     options: dict[str, Callable[..., Any] | Any] = {name: bound[name] for name in ("sep", "end", "file", "flush")}
     evaluate(print, *values, **options)

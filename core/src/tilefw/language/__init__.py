@@ -32,7 +32,7 @@ from tilefw.language.constants import constexpr, constexpr_type
 from tilefw.language.control import condition, range, static_range
 from tilefw.language.counting import histogram
 from tilefw.language.creation import arange, full, num_programs, program_id, to_tensor, zeros, zeros_like
-from tilefw.language.debug import device_assert, static_assert, static_print
+from tilefw.language.debug import device_assert, device_print, static_assert, static_print
 from tilefw.language.dtypes import (
     TRITON_MAX_TENSOR_NUMEL,
     bfloat16,
@@ -156,8 +156,8 @@ __all__ = [
     "atomic_max", "atomic_min", "atomic_or", "atomic_poll", "atomic_store", "atomic_xchg", "atomic_xor",
     "bfloat16", "bitonic_merge", "block_type", "broadcast", "broadcast_to", "cast", "cat", "cdiv", "ceil", "clamp",
     "condition", "const", "constexpr", "constexpr_type", "cos", "cumprod", "cumsum", "debug_barrier", "device_assert",
-    "div_rn", "dot", "dot_scaled", "dtype", "erf", "exp", "exp2", "expand_dims", "expect_zero", "extra", "fdiv", "flip",
-    "float16", "float32", "float4e2m1", "float64", "float6e2m3", "float6e3m2", "float8e4b15", "float8e4b8", "float8e4nv",
+    "device_print", "div_rn", "dot", "dot_scaled", "dtype", "erf", "exp", "exp2", "expand_dims", "expect_zero", "extra", "fdiv",
+    "flip", "float16", "float32", "float4e2m1", "float64", "float6e2m3", "float6e3m2", "float8e4b15", "float8e4b8", "float8e4nv",
     "float8e5", "float8e5b16", "floor", "fma", "full", "gather", "histogram", "int1", "int16", "int32", "int4", "int64",
     "int8", "interleave", "join", "load", "load_tensor_descriptor", "log", "log2", "make_block_ptr", "make_tensor_descriptor",
     "map_elementwise", "math", "max", "max_constancy", "max_contiguous", "maximum", "min", "minimum", "mul", "multiple_of",

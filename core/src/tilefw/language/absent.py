@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 FUNCTIONS = (
-    "device_print", "inline_asm_elementwise",
+    "inline_asm_elementwise",
 )
 
 LIBDEVICE: tuple[str, ...] = (

@@ -20,6 +20,16 @@ def static_print(*values: Any, sep: str = " ", end: str = "\n", file: Any = None
 
 
 @builtin
+def device_print(prefix: str, *args: Any, hex: bool = False) -> None:
+    """Print a line for each element of `args` after the launch: `pid (0, 0, 0) idx (  5) x: 1.500000`; without any, the text alone.
+
+    `prefix` is a string of ASCII. `hex` writes integers and floats in base 16. Python's `print` means the same. Lines are in the
+    order of the programs, each program's in the order in which it prints.
+    """
+    ...
+
+
+@builtin
 def device_assert(cond: Any, msg: Any = "", mask: Any = None) -> None:
     """A check that only debug builds make: `@tilefw.jit(debug=True)`, `debug=True` at a launch, or TRITON_DEBUG=1.
 

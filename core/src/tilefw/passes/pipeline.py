@@ -12,17 +12,22 @@ from tilefw.passes.dce import DcePass
 from tilefw.passes.expand_dot_scaled import ExpandDotScaledPass, Takes
 from tilefw.passes.licm import LicmPass
 from tilefw.passes.lower_bounds import LowerBoundsPass
+from tilefw.passes.lower_prints import LowerPrintsPass
 from tilefw.passes.scalarize_carried import ScalarizeCarriedPass
 from tilefw.passes.structured_access import StructuredAccessPass
 
 
-def default_passes(launch: LaunchArguments | None = None, takes_scaled_dot: Takes | None = None) -> list[ModulePass]:
+def default_passes(
+    launch: LaunchArguments | None = None, takes_scaled_dot: Takes | None = None, prints: bool = True
+) -> list[ModulePass]:
     """From the front end's tile IR to simplified tile IR, the form that backends take; for one `launch` only where it is given.
 
     `takes_scaled_dot`: which products with scales the backend takes as they are (`Backend.takes_scaled_dot`); none without it.
+    `prints`: whether the target serves prints, as stores and atomics; where it does not, they stay, for it to refuse.
     """
     return [
         *([] if launch is None else [BindLaunchPass(launch)]),  # before all that folds
+        *([LowerPrintsPass()] if prints else []),  # the records' addresses are then simplified as all others are
         ExpandDotScaledPass(takes_scaled_dot),  # first, so that what it makes is simplified as all else is
         CanonicalizePass(),  # the front end folds little: constants and identities first, so that equal things look equal
         CsePass(),  # each use of `offsets` was expanded anew; one value a meaning is what the access analysis compares

@@ -37,6 +37,7 @@ from tilefw.tile.dialect.dot_op import DotOp
 from tilefw.tile.dialect.dot_scaled_op import DotScaledOp
 from tilefw.tile.dialect.kernel_info import argument_attributes
 from tilefw.tile.dialect.memory_ops import PointerAccess, StoreOp
+from tilefw.tile.dialect.print_op import PrintOp
 from tilefw.tile.dialect.structural_op import StructuralOp
 from tilefw.tile.elementwise import ROWS
 from tilefw.tile.text.source_location import place_of
@@ -224,6 +225,8 @@ def _computed(operation: Operation) -> Iterator[str]:
     if isinstance(operation, StructuralOp):
         if operation.capability is not None:
             yield f"{operation.capability}.{_element(operation.operands[0].type)}"
+    elif isinstance(operation, PrintOp):
+        yield "print"
     elif operation.name in _COMBINE:
         yield from (f"{_COMBINE[operation.name]}.{_element(value.type)}" for value in operation.operands)
     elif isinstance(operation, DotScaledOp):

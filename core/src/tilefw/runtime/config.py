@@ -22,6 +22,7 @@ from tilefw.runtime.names import suggest
 
 DEFAULT_TARGET = "reference"
 DEFAULT_PLUGIN_SECONDS = 10.0
+DEFAULT_PRINT_BYTES = 1 << 20
 EXECUTORS = ("sim", "hw", "auto")
 NUMERICS = ("ieee", "hw")
 
@@ -205,6 +206,18 @@ def plugin_seconds() -> float:
     if not 0 < seconds < math.inf:
         raise UsageError(f"TILEFW_PLUGIN_SECONDS is a positive number of seconds, not {word!r}", code="TFW0902")
     return seconds
+
+
+def print_bytes() -> int:
+    """The room for what one launch prints, in bytes (TILEFW_PRINT_BYTES), a multiple of 16. Raises UsageError for anything but a
+    whole number from 16 to 2^31."""
+    word = os.environ.get("TILEFW_PRINT_BYTES", "").strip()
+    if not word:
+        return DEFAULT_PRINT_BYTES
+    number = int(word) if word.isascii() and word.isdigit() else 0
+    if not 16 <= number <= 2**31:
+        raise UsageError(f"TILEFW_PRINT_BYTES is a number of bytes from 16 to {2**31}, not {word!r}", code="TFW0902")
+    return number - number % 16
 
 
 def verify_code() -> bool:

@@ -28,6 +28,7 @@ from tilefw.runtime.device_times import EXECUTE, DeviceTimes
 from tilefw.runtime.diagnostics import render_counters, render_findings, render_remarks, render_utilisation
 from tilefw.runtime.executor import executor_for, run
 from tilefw.runtime.plugins.loader import Target, find_target
+from tilefw.runtime.prints import printing
 from tilefw.runtime.stage_clock import StageClock
 
 _FOUND = {"": "compiled now", "memory": "from the memory cache", "disk": "from the disk cache", "file": "machine code from a file"}
@@ -183,7 +184,8 @@ def execute(
     clock = StageClock(compiled.times)
     report = LaunchReport()
     if all(grid):
-        report = run(target, resolved.executor, compiled.artifact, entry, grid, args, launch_options, clock)
+        with printing(compiled.artifact, entry, args):
+            report = run(target, resolved.executor, compiled.artifact, entry, grid, args, launch_options, clock)
     if timeline and report.timeline is None:
         reason = f"its {device.executor} executor gives none" if all(grid) else "its grid is empty, and nothing runs"
         raise LaunchError(f"{kernel} on {target.name} has no timeline: {reason}", code="TFW0646")

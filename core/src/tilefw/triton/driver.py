@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from typing import Any
 
 from tilefw.api.errors import UnsupportedError
@@ -22,6 +23,11 @@ class DeviceUtilities:
             "multiprocessor_count": found["processors"], "warpSize": found["lanes"], "sm_clock_rate": 0, "mem_clock_rate": 0,
             "mem_bus_width": 0, "max_threads_per_sm": threads_per_processor(), "cooperativeLaunch": 0,
         }
+
+
+    def set_printf_fifo_size(self, size: int) -> None:
+        """The room for what one launch prints, in bytes, as TILEFW_PRINT_BYTES sets it."""
+        os.environ["TILEFW_PRINT_BYTES"] = str(size)
 
 
 class ActiveDevice:

@@ -12,6 +12,7 @@ from tilefw.frontend.builtins import (
     block_pointers,
     counting,
     creation,
+    debug,
     elementwise,
     hints,
     library,
@@ -30,12 +31,12 @@ from tilefw.frontend.builtins import (
 from tilefw.frontend.builtins.registry import Meaning
 
 _FILES = (
-    atomics, block_pointers, counting, creation, elementwise, hints, library, math, matrix, memory, random, rearrange, reduction,
-    scaled_matrix, scan, shape, sorting, tensor_descriptors,
+    atomics, block_pointers, counting, creation, debug, elementwise, hints, library, math, matrix, memory, random, rearrange,
+    reduction, scaled_matrix, scan, shape, sorting, tensor_descriptors,
 )
 MEANINGS: Mapping[str, Meaning] = MappingProxyType({name: given for file in _FILES for name, given in file.meaning.of.items()})
 
 __all__ = [
-    "MEANINGS", "atomics", "block_pointers", "counting", "creation", "elementwise", "hints", "library", "math", "matrix", "memory",
-    "random", "rearrange", "reduction", "scaled_matrix", "scan", "shape", "sorting", "tensor_descriptors",
+    "MEANINGS", "atomics", "block_pointers", "counting", "creation", "debug", "elementwise", "hints", "library", "math", "matrix",
+    "memory", "random", "rearrange", "reduction", "scaled_matrix", "scan", "shape", "sorting", "tensor_descriptors",
 ]

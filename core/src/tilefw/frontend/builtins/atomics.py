@@ -5,7 +5,7 @@ Types, order and scope are in Triton's words. A load is a read-modify-write that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tilefw.language as tl
@@ -13,7 +13,7 @@ from tilefw.api.errors import CompileError, UnsupportedError
 from tilefw.frontend.arithmetic import BINARY, COMPARISONS, invert
 from tilefw.frontend.builder import Builder, element_of
 from tilefw.frontend.builtins.memory import checked_pointer, fitted, fitted_mask, read_only, shape_of_access
-from tilefw.frontend.builtins.reduction import reduced
+from tilefw.frontend.builtins.reduction import any_of
 from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import bitcast, cast
 from tilefw.frontend.values import RuntimeValue, describe, lowered
@@ -124,14 +124,9 @@ def atomic_poll(b: Builder, pointer: Any, expected_value: Any, sem: Any, scope: 
 
     def step(found: RuntimeValue) -> tuple[RuntimeValue, RuntimeValue]:
         found = BINARY["|"](b, found, seen())
-        missing = invert(b, found)
-        return reduced(b, "atomic_poll", [missing], None, _either, False)[0] if missing.is_tile else missing, found
+        return any_of(b, "atomic_poll", invert(b, found)), found
 
     return seen() if timeout_ns is not None else b.until(b.constant(0, tl.int1, pointer.shape), step)
-
-
-def _either(b: Builder, pair: Sequence[RuntimeValue]) -> RuntimeValue:
-    return BINARY["|"](b, *pair)
 
 
 def _writable(pointer: Any, function: str) -> RuntimeValue:

@@ -1,19 +1,13 @@
-"""multiple_of, max_contiguous, max_constancy, assume, expect_zero, device_assert, gdc_wait, gdc_launch_dependents."""
+"""multiple_of, max_contiguous, max_constancy, assume, expect_zero, gdc_wait, gdc_launch_dependents."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from xdsl.ir import Block
-
-import tilefw.language as tl
 from tilefw.api.errors import CompileError
-from tilefw.frontend import arithmetic
 from tilefw.frontend.builder import Builder
-from tilefw.frontend.builtins.reduction import reduced
 from tilefw.frontend.builtins.registry import Meanings
-from tilefw.frontend.casts import cast, to_value
+from tilefw.frontend.casts import to_value
 from tilefw.frontend.semantics import not_constexpr
 from tilefw.frontend.values import RuntimeValue, describe, named
 
@@ -63,26 +57,3 @@ def gdc_launch_dependents(b: Builder) -> None:
 def expect_zero(b: Builder, x: Any, mask: Any) -> Any:
     to_value(b, mask)
     return x
-
-
-@meaning("device_assert")
-def device_assert(b: Builder, cond: Any, msg: Any, mask: Any) -> None:
-    if not isinstance(msg, str):
-        raise CompileError(f"the message of tl.device_assert is a string, not {describe(msg)}", "TFW0201")
-    holds = to_value(b, cond)
-    if not b.debug:
-        return
-    holds = cast(b, holds, tl.int1)
-    if mask is not None:
-        holds = arithmetic.BINARY["|"](b, holds, arithmetic.invert(b, cast(b, to_value(b, mask), tl.int1)))
-    fails = arithmetic.invert(b, holds)
-    if fails.is_tile:
-        fails = reduced(b, "device_assert", [fails], None, _either, False)[0]
-    then, otherwise = Block(), Block()
-    with b.inside(then):
-        b.trap(f"device assertion failed: {msg}" if msg else "device assertion failed")
-    b.branch(fails, then, otherwise, [])
-
-
-def _either(b: Builder, pair: Sequence[RuntimeValue]) -> RuntimeValue:
-    return arithmetic.BINARY["|"](b, *pair)

@@ -45,6 +45,15 @@ def reduced(
     return tuple(found)
 
 
+def any_of(b: Builder, function: str, condition: RuntimeValue) -> RuntimeValue:
+    """Whether any element of a condition is true, as one int1."""
+    return reduced(b, function, [condition], None, _either, False)[0] if condition.is_tile else condition
+
+
+def _either(b: Builder, pair: Sequence[RuntimeValue]) -> RuntimeValue:
+    return arithmetic.BINARY["|"](b, *pair)
+
+
 def _kept(b: Builder, value: RuntimeValue, shape: tuple[int, ...], axis: int | None) -> RuntimeValue:
     """A reduction's result with the reduced axes back, of extent 1."""
     if not value.is_tile:

@@ -10,6 +10,7 @@ from tilefw.api.artifact import Entry, Parameter
 from tilefw.api.device import Scalar, Struct
 from tilefw.api.dtypes import DType, dtype
 from tilefw.api.errors import LaunchError
+from tilefw.print_records import HIDDEN
 from tilefw.runtime.arguments.arrays import HostArray, array_argument, is_array
 from tilefw.runtime.arguments.device_arrays import DeviceArray
 from tilefw.runtime.arguments.struct_argument import is_struct, struct
@@ -79,6 +80,10 @@ def _three(extents: tuple[Any, ...], what: str, code: str, least: int) -> tuple[
 def _hidden(entry: Entry, parameter: Parameter) -> Bound:
     if parameter.hidden == "null_pointer":
         return None
+    if parameter.hidden == HIDDEN:
+        from tilefw.runtime.prints import print_buffer
+
+        return print_buffer()
     raise LaunchError(
         f"kernel {entry.name} has a hidden parameter {parameter.name} ({parameter.hidden}) that this runtime cannot fill",
         code="TFW0326", help="name every parameter, hidden ones too",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilefw.api.artifact import Artifact
 from tilefw.api.backend import CompileOptions
+from tilefw.api.capabilities import missing
 from tilefw.api.errors import KernelError
 from tilefw.api.garbage_collection import paused
 from tilefw.runtime import config
@@ -98,7 +99,8 @@ class Compilation:
             from tilefw.passes.pipeline import default_passes
 
             takes = partial(self.target.backend.takes_scaled_dot, options=request)
-            run_passes(module, default_passes(request.launch, takes), self.target.name, self.watch)
+            prints = not missing(["print"], self.target.info.capabilities)
+            run_passes(module, default_passes(request.launch, takes, prints), self.target.name, self.watch)
         return module
 
     def lower(self, module: ModuleOp, request: CompileOptions) -> dict[str, str]:
@@ -118,7 +120,10 @@ class Compilation:
 
     def finish(self, module: ModuleOp, request: CompileOptions, assemble: bool) -> CompiledArtifact:
         """The artifact of a simplified module, which is used up; it is kept in the caches."""
+        from tilefw.tile.dialect.kernel_info import prints_of
+
         backend = self.target.backend
+        prints = prints_of(module)
         levels = self.lower(module, request)
         with self.clock.stage("emit"), self._guarded("emit", module):
             artifact = backend.emit(module, request)
@@ -127,6 +132,8 @@ class Compilation:
                 artifact = backend.assemble(artifact, request)
         if levels:
             artifact = replace(artifact, levels={**levels, **artifact.levels})
+        if prints is not None:
+            artifact = replace(artifact, metadata={**artifact.metadata, "prints": prints})
         with self.clock.stage("cache"):
             artifact_cache.keep(artifact_cache.key_of(self.source, self.target, request, assemble), self.target, artifact)
         return CompiledArtifact(artifact, self.clock.seconds)

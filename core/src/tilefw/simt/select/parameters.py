@@ -10,6 +10,7 @@ from tilefw.api.dtypes import dtype
 from tilefw.api.integers import round_up
 from tilefw.simt import lane
 from tilefw.tile import types
+from tilefw.tile.dialect.kernel_info import hidden_of
 from tilefw.tile.nested_ops import nested_ops
 
 
@@ -32,7 +33,7 @@ def parameters(function: FuncOp, pointer_bits: int) -> tuple[Parameter, ...]:
         result.append(Parameter(
             name=name.data if isinstance(name, StringAttr) else argument.name_hint or f"arg{i}",
             kind="pointer" if pointer else "scalar", dtype=element.name, offset=offset, size=size, alignment=size,
-            readonly=pointer and written is not None and i not in written,
+            readonly=pointer and written is not None and i not in written, hidden=hidden_of(found),
         ))
         offset += size
     return tuple(result)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import DictionaryAttr, StringAttr
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, SSAValue
 
 from tilefw.api.artifact import Entry, Parameter
@@ -17,6 +17,7 @@ from tilefw.tile.dialect.ops import AddPtrOp
 from tilefw.tile.dialect.structural_op import StructuralOp
 
 _POINTER_BYTES = 8
+PRINTS = "tile.prints"  # of a function whose prints are lowered: its print sites, as text
 _READS = ("tile.load", "tile.load_block", "tile.copy", "tile.copy_block")
 _KEEPS_POINTER = (AddPtrOp, StructuralOp)
 
@@ -48,9 +49,25 @@ def entry_of(function: func.FuncOp, workgroup: tuple[int, int, int] = (1, 1, 1))
         size = _POINTER_BYTES if pointer else element.storage_bits // 8
         offset = round_up(offset, size)
         readonly = pointer and not may_store(argument)
-        parameters.append(Parameter(name, "pointer" if pointer else "scalar", spelled, offset, size, size, readonly))
+        kind = "pointer" if pointer else "scalar"
+        parameters.append(Parameter(name, kind, spelled, offset, size, size, readonly, hidden_of(attributes)))
         offset += size
     return Entry(function.sym_name.data, tuple(parameters), workgroup)
+
+
+def hidden_of(attributes: Mapping[str, Attribute]) -> str | None:
+    """What the runtime passes for a parameter with these attributes by itself; None for the user's own."""
+    found = attributes.get("tile.hidden")
+    return found.data if isinstance(found, StringAttr) else None
+
+
+def prints_of(module: ModuleOp) -> str | None:
+    """The print sites of a module's only function, as text; None where it prints nothing."""
+    for function in module.body.block.ops:
+        found = function.attributes.get(PRINTS)
+        if isinstance(found, StringAttr):
+            return found.data
+    return None
 
 
 def may_store(pointer: SSAValue) -> bool:

@@ -14,6 +14,7 @@ from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.atomic_ops import AtomicCasOp, AtomicRmwOp
 from tilefw.tile.dialect.block_ops import LoadBlockOp, StoreBlockOp
 from tilefw.tile.dialect.memory_ops import BarrierOp, LoadOp, StoreOp
+from tilefw.tile.dialect.print_op import PrintOp
 from tilefw.tile.dialect.shape_ops import SHAPE_OPS
 from tilefw.tile.dialect.structural_op import StructuralOp
 from tilefw.tile.dialect.trap_op import TrapOp
@@ -253,4 +254,5 @@ HANDLERS: dict[type[Operation], Handler] = {
     AtomicCasOp: _atomic,
     BarrierOp: _nothing,
     TrapOp: _trap,
+    PrintOp: _nothing,  # a print is no result; where its lines are wanted, it is lowered to stores first
 }
