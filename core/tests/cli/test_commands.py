@@ -103,7 +103,7 @@ def test_every_verb_has_help(tilefw, verb):
         (["compile", "vector_add", "--emit", "bin"], 1, "no binary"),
         (["compile", "vector_add", "-o", "/nowhere/x"], 2, "cannot be written"),
         (["compile", "nowhere.mlir"], 1, "cannot be read"),
-        (["compile", "nowhere.ttir"], 2, "not read yet"),
+        (["compile", "nowhere.ttir"], 1, "cannot be read"),
         (["compile", "nowhere.py:f"], 2, "no file"),
         (["compile", "nowhere.py"], 2, "which function"),
         (["opt", "nowhere.mlir"], 2, "cannot be read"),

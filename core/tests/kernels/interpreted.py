@@ -24,12 +24,12 @@ def main() -> None:
 def differences(name: str, parameters: dict[str, Any]) -> list[str]:
     """What Triton's interpreter leaves elsewhere than our reference admits."""
     import torch
-    from test_triton_source import translated
 
     from tilefw.api.device import DEFAULT_BUDGET
     from tilefw.kernels.instance import instance
     from tilefw.kernels.reference import Reference
     from tilefw.kernels.spec import Buffer, load
+    from tilefw.testing.triton_text import translated
 
     spec = load(name)
     launch = spec.prepare(spec.resolve(parameters), np.random.default_rng(0))

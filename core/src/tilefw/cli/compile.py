@@ -63,7 +63,7 @@ def _request(
 
 def _parser(summary: str) -> Any:
     parse = parser("compile", summary)
-    parse.add_argument("kernel", help="a library kernel's NAME, FILE.py:FUNCTION, or FILE.mlir")
+    parse.add_argument("kernel", help="a library kernel's NAME, FILE.py:FUNCTION, FILE.mlir, or FILE.ttir of Triton")
     parse.add_argument("--target", metavar="T", help="the chip (default: TILEFW_TARGET, else reference)")
     parse.add_argument("--emit", choices=LEVELS, default="asm", help="the level to stop at (default: asm)")
     parse.add_argument("-o", "--output", metavar="FILE", help="write there instead of to stdout")
@@ -84,6 +84,7 @@ def _source(
     args: argparse.Namespace, info: TargetInfo
 ) -> tuple[ModuleSource, dict[str, Any], frozenset[str], LaunchArguments | None]:
     from tilefw.cli import sources
+    from tilefw.runtime.compilation import kernel_source
 
     path, colon, function = args.kernel.rpartition(":")
     if colon and path.endswith(".py"):
@@ -95,7 +96,7 @@ def _source(
         raise UsageError(f"which function of {args.kernel}?", code="TFW0916", help=f"write {args.kernel}:FUNCTION")
     if os.path.splitext(args.kernel)[1] or os.sep in args.kernel:
         _refuse(args, "--param")
-        return sources.from_text(args.kernel), {}, frozenset(), None
+        return kernel_source.from_file(args.kernel), {}, frozenset(), None
     return sources.from_library(args.kernel, dict(args.param), args.seed, info)
 
 

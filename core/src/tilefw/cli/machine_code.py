@@ -30,8 +30,9 @@ def convert(path: str, target: str | None, made: Callable[[Backend, bytes], Made
     from tilefw.api.artifact import is_artifact
     from tilefw.api.errors import CodeError, InternalError, KernelError
     from tilefw.runtime import config, reproducer
+    from tilefw.runtime.bounded_file import read_bounded
     from tilefw.runtime.bug_guard import is_bug
-    from tilefw.runtime.module import FILE_LIMIT, load, read_bounded
+    from tilefw.runtime.module import FILE_LIMIT, load
     from tilefw.runtime.plugins.loader import find_target
 
     data = read_bounded(path, FILE_LIMIT, "a machine-code file")

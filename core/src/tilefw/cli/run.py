@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tilefw.api.errors import InternalError, UsageError
 from tilefw.cli.arguments import Parser, add_assignments, add_execution, add_json, execution, parser
 from tilefw.cli.output import print_json, write_file
+from tilefw.runtime.compilation.kernel_source import is_imported
 
 if TYPE_CHECKING:
     from tilefw.api.artifact import Artifact
@@ -25,6 +26,11 @@ def main(summary: str, argv: list[str]) -> int:
     parse = _parser(summary)
     own, dashes, rest = _split_arguments(argv)
     args = parse.parse_all(own)
+    if is_imported(args.kernel):
+        raise UsageError(
+            f"`run` has no arguments for the kernel of {args.kernel}", code="TFW0916",
+            help=f"say them in a launch file: tilefw simulate {args.kernel} --target T --launch LAUNCH.yaml",
+        )
     if args.kernel.endswith(".py") or os.path.isfile(args.kernel):
         return _script(args, rest)
     if args.triton or args.compiler:

@@ -1,12 +1,10 @@
-"""What `NAME`, `FILE.py:FUNCTION` and `FILE.mlir` on a command line mean to the compiler."""
+"""What `NAME` and `FILE.py:FUNCTION` on a command line mean to the compiler."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tilefw.api.errors import CodeError, UsageError
 from tilefw.cli.arguments import literal
 from tilefw.cli.scripts import function
 from tilefw.runtime.compilation import kernel_source
@@ -14,9 +12,6 @@ from tilefw.runtime.compilation import kernel_source
 if TYPE_CHECKING:
     from tilefw.api.launch import LaunchArguments
     from tilefw.api.target import TargetInfo
-
-TEXT_LIMIT = 64 << 20  # bytes of an IR file
-NOT_YET = {".ttir": "Triton IR"}
 
 
 def from_library(
@@ -40,16 +35,3 @@ def from_file(path: str, name: str, signature: Mapping[str, str], constexprs: Ma
     """A function of a Python file, with the types and compile-time values that the command line states."""
     stated = kernel_source.ahead_of_time(signature)
     return kernel_source.from_jit(function(path, name), stated, {n: literal(v) for n, v in constexprs.items()})
-
-
-def from_text(path: str) -> kernel_source.ModuleSource:
-    """A file of tile IR."""
-    extension = os.path.splitext(path)[1]
-    if extension in NOT_YET:
-        raise UsageError(f"{NOT_YET[extension]} ({extension}) is not read yet", code="TFW0916")
-    from tilefw.runtime.module import read_bounded
-
-    try:
-        return kernel_source.from_text(read_bounded(path, TEXT_LIMIT, "IR text").decode("utf-8"), path)
-    except UnicodeDecodeError as error:
-        raise CodeError(f"{path} is not UTF-8 text: {error}", code="TFW0916") from None

@@ -59,6 +59,10 @@ class Reference:
             rounded = np.where(np.isinf(values), values, rounded)  # only a rounding of what is finite saturates, for fp8e5
         return compare(_signed(rounded, kind.name), self._viewed(name))
 
+    def values(self, name: str) -> np.ndarray:
+        """The interpreter's values of argument `name`, in the shape of its array: float64 not yet rounded, or integers."""
+        return self._viewed(name).x
+
     def covers_storage(self, name: str) -> bool:
         """Whether the array of argument `name` is all of its storage."""
         host = self.hosts[name]

@@ -1,4 +1,4 @@
-"""Machine code from anywhere as a module: `tilefw.load(path_or_bytes, target)["name"].launch(grid, args)`."""
+"""Machine code from anywhere, or Triton's IR, as a module: `tilefw.load(path_or_bytes, target)["name"].launch(grid, args)`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from tilefw.api.artifact import Artifact, Entry, decode, is_artifact
 from tilefw.api.errors import CodeError, LaunchError
 from tilefw.runtime import config
 from tilefw.runtime.arguments.binding import bind, block_of, grid_of
+from tilefw.runtime.bounded_file import read_bounded
 from tilefw.runtime.bug_guard import guarded
-from tilefw.runtime.compilation.compiler import CompiledArtifact
+from tilefw.runtime.compilation.compiler import CompiledArtifact, compile_file
+from tilefw.runtime.compilation.kernel_source import is_imported
 from tilefw.runtime.launch import LaunchResult, execute
 from tilefw.runtime.names import suggest
 from tilefw.runtime.plugins.loader import Target, find_target
@@ -82,11 +84,16 @@ class Module:
 
 
 def load(source: str | PathLike[str] | bytes, target: str | None = None, name: str | None = None) -> Module:
-    """Machine code from a file or from bytes: an artifact that tilefw saved, or what the target's own parser reads.
+    """Machine code from a file or from bytes: an artifact that tilefw saved, or what the target's own parser reads. Triton's IR (a
+    file `*.ttir`) is compiled for the target.
 
     Without `target`, a saved artifact says its own, and other code belongs to the current target. `name` stands for the
-    file's name in messages. Raises CodeError when the file cannot be read, is malformed, or is another target's code.
+    file's name in messages. Raises CodeError when the file cannot be read, is malformed, or is another target's code, and what
+    `tilefw.compile` raises for IR.
     """
+    if isinstance(source, str | PathLike) and is_imported(os.fspath(source)):
+        chosen = find_target(config.resolve(config.settings(target)).target)
+        return Module(compile_file(os.fspath(source), chosen), chosen)
     data, shown = _bytes_and_name(source)
     shown = name or shown
     if is_artifact(data):
@@ -113,18 +120,3 @@ def _bytes_and_name(source: str | PathLike[str] | bytes) -> tuple[bytes, str]:
     except TypeError:
         raise CodeError(f"machine code is a path or bytes, not a {type(source).__name__}", code="TFW0930") from None
     return read_bounded(path, FILE_LIMIT, "a machine-code file"), path
-
-
-def read_bounded(path: str, limit: int, what: str) -> bytes:
-    """A regular file's bytes; raises CodeError TFW0930 when it cannot be read or is larger than `limit`."""
-    try:
-        if not os.path.isfile(path):
-            raise OSError("there is no such file" if not os.path.exists(path) else "it is not a regular file")
-        size = os.path.getsize(path)
-        if size > limit:
-            raise OSError(f"it has {size} bytes, more than the {limit} of {what}")
-        with open(path, "rb") as file:
-            return file.read(limit)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise CodeError(f"{path} cannot be read: {reason}", code="TFW0930") from None

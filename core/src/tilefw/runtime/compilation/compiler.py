@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from tilefw.api.artifact import Artifact
 from tilefw.api.backend import CompileOptions
 from tilefw.api.capabilities import missing
-from tilefw.api.errors import KernelError
+from tilefw.api.errors import CompileError, KernelError
 from tilefw.api.garbage_collection import paused
 from tilefw.runtime import config
 from tilefw.runtime.arguments.bound_launch import stated_launch
 from tilefw.runtime.bug_guard import guarded
 from tilefw.runtime.compilation import artifact_cache, options
-from tilefw.runtime.compilation.kernel_source import ModuleSource, ahead_of_time, from_jit
+from tilefw.runtime.compilation.kernel_source import ModuleSource, ahead_of_time, from_file, from_jit
 from tilefw.runtime.compilation.pass_run import Watch, run_passes
 from tilefw.runtime.diagnostics import with_text
 from tilefw.runtime.plugins.loader import Target, find_target
@@ -47,18 +49,33 @@ def compile(
     extents: Mapping[str, int] | None = None,
     **keywords: Any,
 ) -> Artifact:
-    """Machine code of a jit function, without arrays or a device.
+    """Machine code of a jit function, or of a file of IR by its path (`kernel.ttir` of Triton, `kernel.mlir` of tile IR), without
+    arrays or a device.
 
     `signature` gives each run-time parameter its type in Triton's way (`*fp32`, `i32:16`, `fp32`); pointers are taken to
-    be 16-byte aligned unless they say otherwise (`*fp32:1`). `keywords` are launch keywords that shape code (`num_warps`, …)
-    and the target's own options. `grid`, `scalars` by name and `extents` (bytes behind each pointer) describe the launch to a
-    target that compiles for one launch; others do not use them. Raises CompileError, LaunchError, UsageError, PluginError.
+    be 16-byte aligned unless they say otherwise (`*fp32:1`). A file of IR says its own types. `keywords` are launch keywords that
+    shape code (`num_warps`, …) and the target's own options. `grid`, `scalars` by name and `extents` (bytes behind each pointer)
+    describe the launch to a target that compiles for one launch; others do not use them. Raises CompileError, LaunchError,
+    UsageError, PluginError, and for a file IRError and CodeError.
     """
     chosen = find_target(config.resolve(config.settings(target)).target)
     types = ahead_of_time(signature or {})
     launch = stated_launch(chosen.info, types, grid, scalars or {}, extents or {})
     request = options.resolve(keywords, chosen.info, launch=launch, keep_levels=True)
+    if isinstance(kernel, str | PathLike):
+        return compile_source(_file(os.fspath(kernel), types, constexprs), chosen, request, assemble=True).artifact
     return compile_source(from_jit(kernel, types, constexprs or {}), chosen, request, assemble=True).artifact
+
+
+def compile_file(path: str, target: Target) -> Artifact:
+    """Machine code of a file of IR by the target's default options."""
+    return compile_source(from_file(path), target, options.resolve({}, target.info), assemble=True).artifact
+
+
+def _file(path: str, types: Mapping[str, str], constexprs: Mapping[str, Any] | None) -> ModuleSource:
+    if types or constexprs:
+        raise CompileError(f"{path} says the types of its own parameters", "TFW0641", help="leave signature and constexprs out")
+    return from_file(path)
 
 
 def compile_source(

@@ -1,16 +1,22 @@
-"""Where the tile IR of a compilation comes from: a jit function with its specialisation, or IR text; and the key of either."""
+"""Where the tile IR of a compilation comes from: a jit function with its specialisation, or text of tile IR or of another
+compiler's IR; and the key of each."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tilefw.api.errors import CompileError
+from tilefw.api.errors import CodeError, CompileError
+from tilefw.runtime.bounded_file import read_bounded
 from tilefw.runtime.compilation.cache import digest
 
 if TYPE_CHECKING:
     from tilefw.api.ir import ModuleOp
+
+TEXT_LIMIT = 64 << 20  # bytes of a file of IR
+IMPORTED = ".ttir"  # of files of Triton's IR
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +53,31 @@ def _described(value: Any) -> str:
 
 
 def from_text(text: str, name: str) -> ModuleSource:
-    """Tile IR text; `name` is the file's in messages."""
+    """Text of tile IR, or of Triton's where the name ends so; `name` is the file's, in messages too."""
+    kind = "text" if not is_imported(name) else "Triton IR"
 
     def build() -> ModuleOp:
-        from tilefw.tile.text.module import parse
+        if kind == "text":
+            from tilefw.tile.text.module import parse
+        else:
+            from tilefw.importers.triton_ir import parse
 
         return parse(text, name)
 
-    return ModuleSource(name, digest("text", text), build)
+    return ModuleSource(name, digest(kind, text), build)
+
+
+def from_file(path: str) -> ModuleSource:
+    """`from_text` of a file. Raises CodeError for a file that cannot be read (TFW0930) or is no text (TFW0916)."""
+    try:
+        return from_text(read_bounded(path, TEXT_LIMIT, "IR text").decode("utf-8"), path)
+    except UnicodeDecodeError as error:
+        raise CodeError(f"{path} is not UTF-8 text: {error}", code="TFW0916") from None
+
+
+def is_imported(name: str) -> bool:
+    """Whether a file of this name holds another compiler's IR, which is compiled as tile IR is."""
+    return os.path.splitext(name)[1] == IMPORTED
 
 
 def ahead_of_time(signature: Mapping[str, str]) -> dict[str, str]:
