@@ -12,6 +12,7 @@ from tilefw.importers.triton_ir.operations import (
     combine,
     constants,
     control,
+    debug,
     descriptors,
     elementwise,
     external,
@@ -20,5 +21,5 @@ from tilefw.importers.triton_ir.operations import (
     shape,
 )
 
-_FILES = (atomics, combine, constants, control, descriptors, elementwise, external, matrix, memory, shape)
+_FILES = (atomics, combine, constants, control, debug, descriptors, elementwise, external, matrix, memory, shape)
 OPERATIONS: Mapping[str, Meaning] = MappingProxyType({name: given for file in _FILES for name, given in file.meaning.of.items()})

@@ -1,13 +1,11 @@
-"""Pointers, loads and stores, the place in the grid, assumptions and assertions."""
+"""Pointers, loads and stores, the place in the grid, assumptions."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tilefw.frontend.builtins.hints import device_assert
 from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.values import RuntimeValue
-from tilefw.importers.triton_ir.scanner import unescaped
 from tilefw.tile.dialect.ops import ConstantOp
 
 if TYPE_CHECKING:
@@ -65,12 +63,6 @@ def always(mask: RuntimeValue | None) -> bool:
 def assume(t: Translation, s: TextOperation) -> None:
     """Nothing follows from it here, as from `tl.assume`."""
     t.operands(s)
-
-
-@meaning("tt.assert")
-def check(t: Translation, s: TextOperation) -> None:
-    """Triton writes it in debug builds only, so it always counts."""
-    device_assert(t.b, t.operands(s)[0], unescaped(s.words[0][1:-1]), None)
 
 
 @meaning("gpu.barrier")
