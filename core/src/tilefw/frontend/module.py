@@ -47,7 +47,7 @@ def build(kernel: Any, signature: Mapping[str, str], constexprs: Mapping[str, An
         ) from None
     frame.at(frame.source.tree)
     builder.insert(func.ReturnOp())
-    return ModuleOp([_function(kernel.__name__, frame, block, runtime)])
+    return ModuleOp([_function(kernel.entry_name(signature, constexprs), frame, block, runtime)])
 
 
 def _argument(frame: Activation, value: Any) -> Any:

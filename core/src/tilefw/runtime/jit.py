@@ -12,6 +12,7 @@ import os
 import re
 import textwrap
 import types
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -21,6 +22,7 @@ from tilefw.api.errors import CompileError, LaunchError, UnsupportedError
 from tilefw.language.constants import constexpr, unwrap
 from tilefw.language.dtypes import dtype, pointer_type
 from tilefw.runtime.autotune import Autotuner, Config, autotune
+from tilefw.runtime.entry_name import Naming, SpecializationProxy, checked_name, specialization
 from tilefw.runtime.python_number import python_number, python_value
 
 __all__ = [
@@ -109,6 +111,7 @@ class JITFunction:
         do_not_specialize_on_alignment: Iterable[int | str] = (),
         debug: bool | None = None,
         noinline: bool | None = None,
+        repr: Naming | None = None,
     ) -> None:
         if not isinstance(fn, types.FunctionType):
             raise CompileError(
@@ -125,6 +128,9 @@ class JITFunction:
         self.arg_names = list(self.signature.parameters)
         self.pre_run_hooks: list[Callable[..., Any]] = []
         self._text = source
+        self._repr = repr
+        # By device, of which there is one, as Triton keeps them: the compiled kernels come first.
+        self.device_caches: defaultdict[int, tuple[dict[Any, Any], ...]] = defaultdict(lambda: ({}, {}))
         functools.update_wrapper(self, fn, updated=())
 
     def _parameters(self, unspecialized: set[int | str], unaligned: set[int | str]) -> list[KernelParameter]:
@@ -188,6 +194,14 @@ class JITFunction:
         made.__dict__.pop("_reads", None)
         made.debug = True
         return made
+
+    def repr(self, proxy: SpecializationProxy) -> str:
+        """The name of the entry for a specialisation."""
+        return self.__name__ if self._repr is None else checked_name(self.__name__, self._repr(proxy))
+
+    def entry_name(self, signature: Mapping[str, str], constexprs: Mapping[str, Any]) -> str:
+        """`repr` for what `specialize` gives of a launch. Raises CompileError TFW0121."""
+        return self.__name__ if self._repr is None else self.repr(specialization(self.arg_names, signature, constexprs))
 
     def warmup(self, *args: Any, grid: Any, **keywords: Any) -> Any:
         """Compile for a launch and keep the code in the caches. An element type among `args` (`tl.float32`, `torch.float32`), or
@@ -280,7 +294,7 @@ def jit(
     debug: bool | None = None,
     noinline: bool | None = None,
     version: object = None,
-    repr: object = None,
+    repr: Naming | None = None,
     launch_metadata: object = None,
 ) -> Callable[[Callable[..., Any]], JITFunction]: ...
 def jit(fn: Any = None, /, **options: Any) -> Any:
@@ -288,11 +302,12 @@ def jit(fn: Any = None, /, **options: Any) -> Any:
 
     `do_not_specialize` names parameters (or their positions) of which no value is compiled in, `…_on_alignment` those of
     which only divisibility by 16 is not. `source` is the function's text where no file has it (then its lines count from
-    1). `noinline` is a hint; `version`, `repr` and `launch_metadata` are accepted for Triton's sake.
+    1). `noinline` is a hint; `version` and `launch_metadata` are accepted for Triton's sake.
+    `repr` names the machine code's entry: a function of a specialisation with its `constants` and `signature`.
     """
-    for ignored in ("version", "repr", "launch_metadata"):
+    for ignored in ("version", "launch_metadata"):
         options.pop(ignored, None)
-    known = ("source", "do_not_specialize", "do_not_specialize_on_alignment", "debug", "noinline")
+    known = ("source", "do_not_specialize", "do_not_specialize_on_alignment", "debug", "noinline", "repr")
     for name in options:
         if name not in known:
             near = get_close_matches(name, known, 1)

@@ -102,6 +102,7 @@ def launch(
     """
     work = _prepared(fn, signature, constexprs, values, grid, keywords)
     compiled = work.compiled()
+    _keep(fn, compiled.artifact, keywords)
     entry = compiled.artifact.entry()
     passed = _passed(signature, work.values)
     args = bind(entry, list(passed.values()))
@@ -123,7 +124,16 @@ def warm_up(
 ) -> WarmKernel:
     """Compile what `launch` would run. An argument that is no array in memory (Triton's MockTensor) has its type in `signature`."""
     artifact = _prepared(fn, signature, constexprs, values, grid, keywords).compiled().artifact
-    return WarmKernel(artifact, functools.partial(fn.run, **keywords))
+    return _keep(fn, artifact, keywords)
+
+
+def _keep(fn: Any, artifact: Artifact, keywords: Mapping[str, Any]) -> WarmKernel:
+    """The compiled kernel, which `fn.device_caches` has from now on."""
+    kernels = fn.device_caches[0][0]
+    found = kernels.get(id(artifact))  # the entry keeps the artifact, and so its identity
+    if found is None:
+        found = kernels[id(artifact)] = WarmKernel(artifact, functools.partial(fn.run, **keywords))
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,11 +41,13 @@ def from_jit(kernel: Any, signature: Mapping[str, str], constexprs: Mapping[str,
 
         return build_module(kernel, dict(signature), dict(constexprs))
 
+    name = kernel.entry_name(signature, constexprs)
     try:
-        key = digest(kernel.cache_key_source(), tuple(signature.items()), tuple((n, stable(v)) for n, v in constexprs.items()))
+        known = tuple((n, stable(v)) for n, v in constexprs.items())
+        key = digest(kernel.cache_key_source(), name, tuple(signature.items()), known)
     except Unstable:
         key = None
-    return ModuleSource(getattr(kernel, "__name__", "kernel"), key, build)
+    return ModuleSource(name, key, build)
 
 
 def _described(value: Any) -> str:
