@@ -72,7 +72,7 @@ def test_a_launch_passes_everything_on(launches: list[Launched]) -> None:
     assert made.fn is kernel
     assert made.signature == {"x_ptr": "*fp32:16", "n": "i32", "scale": "fp32"}
     assert made.constexprs == {"BLOCK": 128, "FLAG": "fast", "bias": None}
-    assert list(made.values) == ["x_ptr", "n", "scale"] and made.values["x_ptr"] is X
+    assert list(made.values) == ["x_ptr", "n", "scale"] and made.values["x_ptr"].keep[0] is X
     assert made.grid == (4, 2) and made.keywords == {"num_warps": 8, "target": "reference"}
 
 

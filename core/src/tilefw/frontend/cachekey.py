@@ -8,14 +8,14 @@ from __future__ import annotations
 import ast
 import hashlib
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tilefw.frontend.scope import captured, is_constexpr_function, is_jit_function
+from tilefw.frontend.scope import is_constexpr_function, is_jit_function
+from tilefw.frontend.watched import MISSING, Watched
 from tilefw.language.aggregates import AggregateType, members
 from tilefw.language.constants import constexpr
-
-_MISSING = object()
+from tilefw.language.dtypes import dtype
 
 
 class Reads:
@@ -30,82 +30,98 @@ class Reads:
         self.chains = sorted(_free_chains(source.tree))
 
 
-def cache_key(kernel: Any, seen: frozenset[int] = frozenset()) -> str:
-    """The digest of a kernel and of all it reads, with the values that those have now."""
-    reads = kernel.__dict__.get("_reads")
-    if reads is None:
-        reads = kernel._reads = Reads(kernel)
-    if not reads.chains:
-        return reads.digest
-    closure = captured(kernel.fn)
-    parts = [reads.digest]
-    for chain in reads.chains:
-        for value in _values(chain, closure, kernel.fn.__globals__):
-            parts.append(f"{'.'.join(chain)}={_said(value, seen | {id(kernel)})}")
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+def cache_key(kernel: Any, watched: Watched | None = None) -> str:
+    """The digest of a kernel and of all it reads, with the values that those have now. `watched` gains what was looked at."""
+    return _Reading(Watched() if watched is None else watched).kernel(kernel, frozenset())
 
 
-def _values(chain: tuple[str, ...], closure: Mapping[str, Any], names: Mapping[str, Any]) -> Iterator[Any]:
-    """What a chain leads through, from the first value that is not a module: for `NAME.upper`, both the string and its method."""
-    value = closure.get(chain[0], names.get(chain[0], _MISSING))
-    for name in chain[1:]:
-        if value is _MISSING:
-            return
-        if not isinstance(value, types.ModuleType):
+class _Reading:
+    """One walk over what a kernel reads. Each value is told as text that changes when the kernel would; `seen` are the functions
+    and classes that the walk is in the midst of."""
+
+    def __init__(self, watched: Watched) -> None:
+        self.watched = watched
+
+    def kernel(self, kernel: Any, seen: frozenset[int]) -> str:
+        if id(kernel) in seen:
+            return "recursion"
+        reads = kernel.__dict__.get("_reads")
+        if reads is None:
+            reads = kernel._reads = Reads(kernel)
+        self.watched.names.append((kernel.__dict__, "_reads", reads))
+        parts = [reads.digest]
+        for chain in reads.chains:
+            for value in self._values(chain, kernel.fn):
+                parts.append(f"{'.'.join(chain)}={self.said(value, seen | {id(kernel)})}")
+        return reads.digest if len(parts) == 1 else _digest(parts)
+
+    def _values(self, chain: tuple[str, ...], function: types.FunctionType) -> Iterator[Any]:
+        """What a chain leads through, from the first value that is not a module: for `NAME.upper`, the string and its method."""
+        value = self.watched.name(function, chain[0])
+        for name in chain[1:]:
+            if value is MISSING:
+                return
+            if not isinstance(value, types.ModuleType):
+                yield value
+            value = self.watched.attribute(value, name)
+        if value is not MISSING:
             yield value
-        value = getattr(value, name, _MISSING)
-    if value is not _MISSING:
-        yield value
+
+    def said(self, value: Any, seen: frozenset[int]) -> str:
+        if is_jit_function(value):
+            return self.kernel(value, seen)
+        if isinstance(value, AggregateType):
+            return self._aggregate(value, seen)
+        if is_constexpr_function(value):
+            return self.function(value.fn, seen)
+        if isinstance(value, constexpr):
+            return f"constexpr {self.said(value.value, seen)}"
+        if isinstance(value, types.ModuleType):
+            return f"module {value.__name__}"
+        if isinstance(value, tuple):
+            return f"{type(value).__qualname__}({', '.join(self.said(item, seen) for item in value)})"
+        if isinstance(value, bool | int | float | str | type(None)):
+            return repr(value)
+        name = getattr(value, "__qualname__", None)
+        if isinstance(name, str):
+            return f"{value.__module__}.{name}"
+        if not isinstance(value, dtype):
+            self.watched.steady = False
+        return f"{type(value).__qualname__} {value}"
+
+    def _aggregate(self, value: AggregateType, seen: frozenset[int]) -> str:
+        """A class of the user's: its fields with their types and defaults, and its functions."""
+        if id(value) in seen:
+            return "recursion"
+        self.watched.steady = False
+        seen |= {id(value)}
+        parts = [f"{value.__module__}.{value.__qualname__}"]
+        for name, type in value.__aggregate_annotations__.items():
+            default = value.__aggregate_defaults__.get(name, MISSING)
+            parts.append(f"{name}: {self.said(type, seen)}" + ("" if default is MISSING else f" = {self.said(default, seen)}"))
+        parts += [f"{name}: {self._called(function, seen)}" for name, function in members(value)]
+        return _digest(parts)
+
+    def function(self, function: Any, seen: frozenset[int]) -> str:
+        """A Python function that runs while kernels are compiled: its code, and the values and functions that it reads."""
+        code = getattr(function, "__code__", None)
+        if code is None or id(function) in seen:
+            return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', type(function).__qualname__)}"
+        self.watched.codes.append((function, code))
+        parts = [_code(code)]
+        for name in sorted({*code.co_names, *code.co_freevars}):
+            value = self.watched.name(function, name)
+            if value is not MISSING:
+                parts.append(f"{name}={self._called(value, seen | {id(function)})}")
+        return _digest(parts)
+
+    def _called(self, value: Any, seen: frozenset[int]) -> str:
+        """As `said`; a plain function, which runs where this one is read, by its code."""
+        return self.function(value, seen) if isinstance(value, types.FunctionType) else self.said(value, seen)
 
 
-def _said(value: Any, seen: frozenset[int]) -> str:
-    """A global's value as text that changes when the kernel would."""
-    if is_jit_function(value):
-        return "recursion" if id(value) in seen else cache_key(value, seen)
-    if isinstance(value, AggregateType):
-        return _aggregate(value, seen)
-    if is_constexpr_function(value) and value.__module__.partition(".")[0] == "tilefw":
-        return f"{value.__module__}.{value.__qualname__}"  # ours, which the version stands for
-    if is_constexpr_function(value):
-        return _function(value.fn, seen)
-    if isinstance(value, constexpr):
-        return f"constexpr {_said(value.value, seen)}"
-    if isinstance(value, types.ModuleType):
-        return f"module {value.__name__}"
-    if isinstance(value, tuple):
-        return f"{type(value).__qualname__}({', '.join(_said(item, seen) for item in value)})"
-    if isinstance(value, bool | int | float | str | type(None)):
-        return repr(value)
-    name = getattr(value, "__qualname__", None)
-    return f"{value.__module__}.{name}" if isinstance(name, str) else f"{type(value).__qualname__} {value}"
-
-
-def _aggregate(value: AggregateType, seen: frozenset[int]) -> str:
-    """A class of the user's: its fields with their types and defaults, and its functions."""
-    if id(value) in seen:
-        return "recursion"
-    seen |= {id(value)}
-    parts = [f"{value.__module__}.{value.__qualname__}"]
-    for name, type in value.__aggregate_annotations__.items():
-        default = value.__aggregate_defaults__.get(name, _MISSING)
-        parts.append(f"{name}: {_said(type, seen)}" + ("" if default is _MISSING else f" = {_said(default, seen)}"))
-    for name, function in members(value):
-        said = _function(function, seen) if isinstance(function, types.FunctionType) else _said(function, seen)
-        parts.append(f"{name}: {said}")
+def _digest(parts: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-
-def _function(function: Any, seen: frozenset[int]) -> str:
-    """A Python function that runs while kernels are compiled: its code, and the values and functions that it reads."""
-    code = getattr(function, "__code__", None)
-    if code is None or id(function) in seen:
-        return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', type(function).__qualname__)}"
-    parts = [_code(code)]
-    for name, value in {**function.__globals__, **captured(function)}.items():
-        if name in code.co_names or name in code.co_freevars:
-            reads = _function(value, seen | {id(function)}) if isinstance(value, types.FunctionType) else _said(value, seen)
-            parts.append(f"{name}={reads}")
-    return hashlib.sha256("\n".join(sorted(parts)).encode()).hexdigest()
 
 
 def _code(code: types.CodeType) -> str:
@@ -114,7 +130,7 @@ def _code(code: types.CodeType) -> str:
 
 
 def _defaults(kernel: Any) -> list[tuple[str, str]]:
-    return [(p.name, _said(p.default, frozenset())) for p in kernel.params if p.has_default]
+    return [(p.name, _Reading(Watched()).said(p.default, frozenset())) for p in kernel.params if p.has_default]
 
 
 def _free_chains(tree: ast.FunctionDef) -> set[tuple[str, ...]]:

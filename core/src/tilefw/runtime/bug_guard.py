@@ -14,11 +14,13 @@ from tilefw.runtime import reproducer
 
 @contextmanager
 def guarded(
-    doing: str, facts: Mapping[str, object], text: Callable[[], str] = str, failed: Callable[[], None] | None = None
+    doing: str, facts: Mapping[str, object] | Callable[[], Mapping[str, object]], text: Callable[[], str] = str,
+    failed: Callable[[], None] | None = None,
 ) -> Iterator[None]:
     """Raise InternalError for a bug in the `with` block; KernelError, InternalError and what is not a bug pass as they are.
 
-    `doing` begins the message ("emit of add for acme-v1"); `facts` and `text` go into the reproducer. `failed` is called before
+    `doing` begins the message ("emit of add for acme-v1"); `facts` and `text` go into the reproducer, and are asked for only
+    then where they are functions. `failed` is called before
     anything but a KernelError or InternalError leaves the block, so that a state that may be broken can be dropped.
     """
     try:
@@ -30,7 +32,7 @@ def guarded(
             failed()
         if not is_bug(error):
             raise
-        reproducer.internal(doing, error, facts, text())
+        reproducer.internal(doing, error, facts() if callable(facts) else facts, text())
 
 
 def is_bug(error: BaseException) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -82,8 +83,19 @@ def settings(
 
 def resolve(said: Settings | None = None) -> Resolved:
     """Every setting of a call: `said`, the context, the environment, the defaults, in this order."""
-    chosen = Settings(target=os.environ.get("TILEFW_TARGET") or None, executor=_environment_executor())
-    for layer in (_context.get(), said or Settings()):
+    return _resolved(os.environ.get("TILEFW_TARGET"), os.environ.get("TILEFW_EXECUTOR"), _context.get(), said or _NOTHING_SAID)
+
+
+def in_context() -> Settings:
+    """What `target` and `set_target` have said, for this thread or task."""
+    return _context.get()
+
+
+@lru_cache(maxsize=64)
+def _resolved(target: str | None, executor: str | None, context: Settings, said: Settings) -> Resolved:
+    """Found once for each set of settings, since every launch asks. `target` and `executor` are the environment's words."""
+    chosen = Settings(target or None, _one_of(executor, EXECUTORS, "executor (from TILEFW_EXECUTOR)") if executor else None)
+    for layer in (context, said):
         chosen = _over(chosen, layer)
     return Resolved(
         target=chosen.target or DEFAULT_TARGET,
@@ -178,7 +190,8 @@ def state_directory() -> Path | None:
 
 def disabled_plugins() -> frozenset[str]:
     """The plugins that TILEFW_DISABLE_PLUGINS names; `*` stands for all."""
-    return frozenset(word.strip() for word in os.environ.get("TILEFW_DISABLE_PLUGINS", "").split(",") if word.strip())
+    words = os.environ.get("TILEFW_DISABLE_PLUGINS")
+    return frozenset(word.strip() for word in words.split(",") if word.strip()) if words else frozenset()
 
 
 def strict_plugins() -> bool:
@@ -233,11 +246,6 @@ def _on(name: str) -> bool:
 def _over(below: Settings, above: Settings) -> Settings:
     said = {f.name: value for f in fields(Settings) if (value := getattr(above, f.name)) is not None}
     return replace(below, **said)
-
-
-def _environment_executor() -> str | None:
-    word = os.environ.get("TILEFW_EXECUTOR")
-    return _one_of(word, EXECUTORS, "executor (from TILEFW_EXECUTOR)") if word else None
 
 
 def _name(value: object) -> str:

@@ -80,10 +80,9 @@ class Executor:
                     report = replace(report, completion=None, seconds=report.completion.wait())
             if stores and self.device.executor == "hw":
                 clock.seconds[EXECUTE] = report.seconds  # by the device's own clock
-            told = {a.start for p, a in zip(entry.parameters, args, strict=True) if p.hidden and isinstance(a, HostArray)}
             with clock.stage("copy back"):
                 for storage, handle, fixed in zip(stores, handles, placed, strict=True):
-                    if report.errors and storage.start not in told:  # what a failed kernel told the runtime itself is wanted
+                    if report.errors and not _told(storage, entry.parameters, args):
                         continue
                     if fixed or _may_change(storage, entry.parameters, args):
                         self._copy_back(storage, handle)
@@ -167,11 +166,18 @@ class Executor:
         np.copyto(before, now, where=changed)
 
 
+def _told(storage: Storage, parameters: Sequence[Parameter], args: Sequence[Bound]) -> bool:
+    """Whether a kernel tells the runtime itself something there, as it may also when it fails."""
+    hidden = (a for p, a in zip(parameters, args, strict=True) if p.hidden and isinstance(a, HostArray))
+    return any(array.start == storage.start for array in hidden)
+
+
 def _reached(device: Device) -> list[tuple[str, HostArray]]:
     """Registered memory that the device can have at its own addresses. A card's kernels have memory of the card alone."""
-    if not isinstance(device, PlacingDevice):
+    held = registered()
+    if not held or not isinstance(device, PlacingDevice):
         return []
-    return [(label, array) for label, array in registered() if device.reaches(array.start + array.nbytes)]
+    return [(label, array) for label, array in held if device.reaches(array.start + array.nbytes)]
 
 
 def _code_bytes(artifact: Artifact) -> int:
@@ -224,7 +230,10 @@ def run(
 ) -> LaunchReport:
     """One launch on the target's executor. A crash of it becomes an InternalError, and the next launch gets a fresh executor."""
     executor = executor_of_launch(target, kind, args)
-    facts = {**target.facts, "entry": entry.name, "grid": grid, "arguments": _Shown(args), "options": options}
+
+    def facts() -> dict[str, object]:
+        return {**target.facts, "entry": entry.name, "grid": grid, "arguments": _Shown(args), "options": options}
+
     with guarded(f"executing {entry.name} on {target.name}", facts, lambda: artifact.text, failed=target.executors.clear):
         return executor.run(artifact, entry, grid, args, options, clock)
 

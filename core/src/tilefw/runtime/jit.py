@@ -13,10 +13,10 @@ import re
 import textwrap
 import types
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from tilefw.api.errors import CompileError, LaunchError, UnsupportedError
 from tilefw.language.constants import constexpr, unwrap
@@ -25,12 +25,20 @@ from tilefw.runtime.autotune import Autotuner, Config, autotune
 from tilefw.runtime.entry_name import Naming, SpecializationProxy, checked_name, specialization
 from tilefw.runtime.python_number import python_number, python_value
 
+if TYPE_CHECKING:
+    from tilefw.frontend.watched import Watched
+    from tilefw.runtime.arguments.arrays import HostArray
+    from tilefw.runtime.arguments.device_arrays import DeviceArray
+    from tilefw.runtime.known_launches import KnownLaunch
+    from tilefw.runtime.launch_site import LaunchSite
+
 __all__ = [
     "Autotuner", "Config", "ConstexprFunction", "JITFunction", "KernelParameter", "autotune", "bind", "cdiv",
     "constexpr_function", "jit", "next_power_of_2", "specialize",
 ]
 
 _CONSTEXPR = "constexpr"
+_DESCRIPTOR = "TensorDescriptor"  # of any library: Triton's own serves as well
 # What Triton's annotations of run-time parameters say, by their spelling.
 _ANNOTATIONS = {"int": "i32", "float": "fp32", "bool": "i1"}
 
@@ -126,7 +134,11 @@ class JITFunction:
         self.signature = inspect.signature(fn)
         self.params = self._parameters(set(do_not_specialize), set(do_not_specialize_on_alignment))
         self.arg_names = list(self.signature.parameters)
+        nameless = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        self.nameless = next((str(p) for p in self.signature.parameters.values() if p.kind in nameless), None)
         self.pre_run_hooks: list[Callable[..., Any]] = []
+        self.launch_sites: dict[Hashable, LaunchSite] = {}  # of launches so far
+        self.known_launches: dict[Hashable, KnownLaunch] = {}
         self._text = source
         self._repr = repr
         # By device, of which there is one, as Triton keeps them: the compiled kernels come first.
@@ -155,11 +167,12 @@ class JITFunction:
 
         return of_function(self.fn, self._text)
 
-    def cache_key_source(self) -> str:
-        """What this kernel's code depends on, as one digest: its text and place, its callees', and the globals they read."""
+    def cache_key_source(self, watched: Watched | None = None) -> str:
+        """What this kernel's code depends on, as one digest: its text and place, its callees', and the globals they read.
+        `watched` gains what was looked at."""
         from tilefw.frontend.cachekey import cache_key
 
-        return cache_key(self)
+        return cache_key(self, watched)
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
         """The kernel over a grid: a tuple of one to three extents, one int, or a callable of the bound arguments."""
@@ -169,14 +182,13 @@ class JITFunction:
         """Launch: `keywords` are the kernel's own parameters and launch keywords. Raises LaunchError, CompileError, CheckError.
 
         With `warmup` nothing is launched: see there."""
-        original = dict(keywords)
+        if not self.debug and (keywords.get("debug") or os.environ.get("TRITON_DEBUG", "0") not in ("", "0")):
+            return self._debug_build.run(*args, grid=grid, warmup=warmup, **keywords)
         bound, options = bind(self, args, keywords)
-        if not self.debug and (options.get("debug") or os.environ.get("TRITON_DEBUG", "0") not in ("", "0")):
-            return self._debug_build.run(*args, grid=grid, warmup=warmup, **original)
         if not warmup:
             for hook in self.pre_run_hooks:
                 hook(*args, **keywords)
-        signature, constexprs, values = specialize(self, bound)
+        signature, constexprs, values = specialize(self, bound, ready=True)
         if callable(grid):
             grid = grid(bound)
         if warmup:
@@ -192,6 +204,7 @@ class JITFunction:
         """This kernel with its assertions."""
         made = copy.copy(self)
         made.__dict__.pop("_reads", None)
+        made.launch_sites, made.known_launches = {}, {}
         made.debug = True
         return made
 
@@ -316,13 +329,13 @@ def jit(fn: Any = None, /, **options: Any) -> Any:
     return JITFunction(fn, **options) if fn is not None else lambda function: JITFunction(function, **options)
 
 
-def bind(kernel: JITFunction, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def bind(kernel: JITFunction, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Arguments by parameter, in order, and the keywords that are none of the kernel's; raises LaunchError TFW0301."""
-    for parameter in kernel.signature.parameters.values():
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            message = f"kernel `{kernel.__name__}` cannot have the parameter `{parameter}`"
-            raise UnsupportedError(message, "TFW0102", help="name each parameter")
+    if kernel.nameless is not None:
+        message = f"kernel `{kernel.__name__}` cannot have the parameter `{kernel.nameless}`"
+        raise UnsupportedError(message, "TFW0102", help="name each parameter")
     bound: dict[str, Any] = {}
+    others = dict(keywords)
     count = len(args)
     if count > len(kernel.params):
         raise _mistake(kernel, f"takes {len(kernel.params)} arguments, not {count}")
@@ -333,12 +346,12 @@ def bind(kernel: JITFunction, args: tuple[Any, ...], keywords: dict[str, Any]) -
                 raise _mistake(kernel, f"got the argument `{name}` twice")
             bound[name] = args[index]
         elif name in keywords:
-            bound[name] = keywords.pop(name)
+            bound[name] = others.pop(name)
         elif parameter.has_default:
             bound[name] = parameter.default
         else:
-            raise _missing(kernel, name, keywords)
-    return bound, keywords
+            raise _missing(kernel, name, others)
+    return bound, others
 
 
 def _mistake(kernel: JITFunction, message: str, help: str | None = None) -> LaunchError:
@@ -352,34 +365,41 @@ def _missing(kernel: JITFunction, name: str, keywords: Mapping[str, Any]) -> Lau
     return _mistake(kernel, f"needs the argument `{name}`", help)
 
 
-def specialize(kernel: JITFunction, bound: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, Any], dict[str, Any]]:
+def specialize(
+    kernel: JITFunction, bound: Mapping[str, Any], *, ready: bool = False
+) -> tuple[dict[str, str], dict[str, Any], dict[str, Any]]:
     """A launch's signature, its compile-time values, and its run-time values; raises LaunchError TFW0302 or TFW0303.
 
     None, element types, functions, strings and what is wrapped in `tl.constexpr` are compile-time values wherever they stand,
     as are constexpr parameters. The items of a tuple are told one by one, as `pair.0` and `pair.1`; those of a named one by its
-    fields, which `pair.*` lists.
+    fields, which `pair.*` lists. With `ready`, arrays among the values are what `array_argument` makes of them.
     """
     signature: dict[str, str] = {}
     constexprs: dict[str, Any] = {}
     values: dict[str, Any] = {}
     for parameter in kernel.params:
+        given = bound[parameter.name]
         if parameter.is_constexpr:
-            constexprs[parameter.name] = python_value(unwrap(bound[parameter.name]))
+            constexprs[parameter.name] = given if type(given) is int else python_value(unwrap(given))
             continue
-        for name, value in items_of(parameter.name, bound[parameter.name]):
-            known = value is None or isinstance(value, tuple | constexpr)
-            kind = None if known else argument_type(kernel, parameter.item(name), value)
+        for name, value in items_of(parameter.name, given) if _has_items(given) else ((parameter.name, given),):
+            known = value is None or isinstance(value, (tuple, constexpr))
+            kind, passed = (None, value) if known else _argument(kernel, parameter.item(name), value)
             if kind is None:
                 constexprs[name] = python_value(unwrap(value))
             else:
                 signature[name] = kind
-                values[name] = value
+                values[name] = passed if ready else value
     return signature, constexprs, values
+
+
+def _has_items(value: Any) -> bool:
+    return isinstance(value, tuple) or type(value).__name__ == _DESCRIPTOR
 
 
 def items_of(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """An argument under its parameter's name; a tuple item by item, each under a dotted name of its own, and so a descriptor."""
-    if type(value).__name__ == "TensorDescriptor":  # Triton's own serves as well
+    if type(value).__name__ == _DESCRIPTOR:
         yield f"{name}.*", constexpr("tensor_descriptor")
         for field, item in _fields_of_descriptor(value):
             yield from items_of(f"{name}.{field}", item)
@@ -404,22 +424,30 @@ def _fields_of_descriptor(value: Any) -> Iterator[tuple[str, Any]]:
     yield "round_f32_to_tf32", constexpr(bool(value.round_f32_to_tf32))
 
 
-def argument_type(kernel: JITFunction, parameter: KernelParameter, value: Any) -> str | None:
-    """The signature entry of one argument; None for a value that is compiled in."""
+def _argument(kernel: JITFunction, parameter: KernelParameter, value: Any) -> tuple[str | None, Any]:
+    """The signature entry of one argument, None for a value that is compiled in; and the value, an array as an argument."""
+    kind = type(value)
+    if kind is int:
+        return _integer_type(kernel, parameter, value), value
+    if kind.__name__ in ("ndarray", "Tensor"):  # what most arguments are: nothing else is asked of them
+        return _array(kernel, parameter, value)
     if isinstance(value, bool):
-        return parameter.annotation or "i1"
+        return parameter.annotation or "i1", value
     if isinstance(value, ArrayType):
-        return f"*{'k' if parameter.is_const else ''}{value.dtype}{':16' if parameter.align else ''}"
+        return f"*{'k' if parameter.is_const else ''}{value.dtype}{':16' if parameter.align else ''}", value
     if isinstance(value, int):
-        return _integer_type(kernel, parameter, value)
+        return _integer_type(kernel, parameter, value), value
     if isinstance(value, float):
-        return parameter.annotation or "fp32"
+        return parameter.annotation or "fp32", value
     if isinstance(value, str | dtype | JITFunction | ConstexprFunction):
-        return None
+        return None, value
     if isinstance(value, list | dict | set):
         help = "pass a tuple, or make it a tl.constexpr parameter"
         raise _unfit(kernel, parameter, f"a {type(value).__name__}", help)
-    return _array_type(kernel, parameter, value)
+    number = python_number(value)  # NumPy's scalars also say that they are arrays, and so do its classes
+    if number is not None:
+        return _argument(kernel, parameter, number)[0], value
+    return _array(kernel, parameter, value)
 
 
 def _integer_type(kernel: JITFunction, parameter: KernelParameter, value: int) -> str:
@@ -443,15 +471,9 @@ def _shown(value: int) -> str:
     return str(value) if value.bit_length() <= 128 else f"an integer of {value.bit_length()} bits"
 
 
-def _array_type(kernel: JITFunction, parameter: KernelParameter, value: Any) -> str:
+def _array(kernel: JITFunction, parameter: KernelParameter, value: Any) -> tuple[str, HostArray | DeviceArray]:
     from tilefw.runtime.arguments.arrays import array_argument, is_array
 
-    # NumPy's scalars also say that they are arrays, and so do its classes.
-    number = python_number(value)
-    if number is not None:
-        kind = argument_type(kernel, parameter, number)
-        assert kind is not None
-        return kind
     if type(value) in (object, complex) or isinstance(value, type) or not is_array(value):
         what = f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
         raise _unfit(kernel, parameter, what, "arguments are arrays, numbers, None and tl.constexpr values")
@@ -460,7 +482,7 @@ def _array_type(kernel: JITFunction, parameter: KernelParameter, value: Any) -> 
         f"*{'k' if parameter.is_const else ''}{signature_name(array.dtype.name)}"
     )
     aligned = parameter.specialize and parameter.align and array.offset % 16 == 0
-    return f"{kind}:16" if aligned else kind
+    return f"{kind}:16" if aligned else kind, array
 
 
 def _unfit(kernel: JITFunction, parameter: KernelParameter, what: str, help: str) -> LaunchError:

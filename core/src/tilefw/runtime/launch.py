@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from tilefw.api.artifact import Artifact, Entry
-from tilefw.api.backend import CompileOptions
-from tilefw.api.checks import PROGRAM_CHECKS
-from tilefw.api.device import DEFAULT_BUDGET, Completion, Finding, LaunchOptions, LaunchReport
+from tilefw.api.device import DEFAULT_BUDGET, Completion, Finding, LaunchReport
 from tilefw.api.errors import LaunchError, UnsupportedError
 from tilefw.api.remark import Remark
 from tilefw.api.target import UNDER_2_GIB, TargetInfo
 from tilefw.api.timeline import Timeline, Utilisation
 from tilefw.runtime import config
-from tilefw.runtime.arguments.arrays import array_argument, is_array, storages
+from tilefw.runtime.arguments.arrays import array_argument, disjoint, is_array
 from tilefw.runtime.arguments.binding import Bound, bind, grid_of
 from tilefw.runtime.arguments.bound_launch import launch_of
-from tilefw.runtime.checks.launch_checks import made_by, observers
 from tilefw.runtime.checks.program_checks import check_program
-from tilefw.runtime.compilation import compiler, options
-from tilefw.runtime.compilation.kernel_source import ModuleSource, from_jit
+from tilefw.runtime.compilation import compiler
 from tilefw.runtime.compiled_kernel import CompiledKernel, WarmKernel
 from tilefw.runtime.device_times import EXECUTE, DeviceTimes
 from tilefw.runtime.diagnostics import render_counters, render_findings, render_remarks, render_utilisation
-from tilefw.runtime.executor import executor_for, run
-from tilefw.runtime.plugins.loader import Target, find_target
+from tilefw.runtime.executor import run
+from tilefw.runtime.known_launches import KnownLaunch, known_launch
+from tilefw.runtime.launch_site import LaunchSite, keep, site, site_of
+from tilefw.runtime.plugins.loader import Target
 from tilefw.runtime.prints import printing
 from tilefw.runtime.stage_clock import StageClock
 
@@ -97,21 +95,23 @@ def launch(
 ) -> LaunchResult:
     """Run `fn` over `grid` programs, writing the arrays in place.
 
-    `values` holds the run-time arguments by name, in order. Raises LaunchError for arguments or keywords that do not fit,
-    CompileError for the kernel, CheckError when a check found a fault (then nothing is copied back).
+    `values` holds the run-time arguments by name, in order, ready for a launch. Raises LaunchError for arguments or keywords
+    that do not fit, CompileError for the kernel, CheckError when a check found a fault (then nothing is copied back).
     """
-    work = _prepared(fn, signature, constexprs, values, grid, keywords)
-    compiled = work.compiled()
-    _keep(fn, compiled.artifact, keywords)
+    site = site_of(keywords, fn.launch_sites)
+    extents = grid_of(grid)
+    known = _known(fn, site, signature, constexprs, values, extents)
+    compiled = _compiled(site, known)
+    _kept(fn, compiled.artifact, keywords)
     entry = compiled.artifact.entry()
-    passed = _passed(signature, work.values)
+    passed = _passed(signature, values)
     args = bind(entry, list(passed.values()))
-    resolved, request = work.resolved, work.request
-    warnings = check_program(
-        work.source.build, work.grid, passed, resolved.checks, fusion=request.enable_fp_fusion,
-        budget=max(resolved.budget, DEFAULT_BUDGET),
-    )
-    return execute(work.target, resolved, compiled, entry, work.grid, args, work.source.name, checked=warnings)
+    warnings: tuple[Finding, ...] = ()
+    if site.of_program:
+        budget = max(site.resolved.budget, DEFAULT_BUDGET)
+        fusion = known.request.enable_fp_fusion
+        warnings = check_program(known.source.build, extents, passed, site.of_program, fusion=fusion, budget=budget)
+    return _executed(site, compiled, entry, extents, args, known.source.name, warnings)
 
 
 def warm_up(
@@ -123,52 +123,35 @@ def warm_up(
     keywords: Mapping[str, Any],
 ) -> WarmKernel:
     """Compile what `launch` would run. An argument that is no array in memory (Triton's MockTensor) has its type in `signature`."""
-    artifact = _prepared(fn, signature, constexprs, values, grid, keywords).compiled().artifact
-    return _keep(fn, artifact, keywords)
+    site = site_of(keywords, fn.launch_sites)
+    return _kept(fn, _compiled(site, _known(fn, site, signature, constexprs, values, grid_of(grid))).artifact, keywords)
 
 
-def _keep(fn: Any, artifact: Artifact, keywords: Mapping[str, Any]) -> WarmKernel:
+def _kept(fn: Any, artifact: Artifact, keywords: Mapping[str, Any]) -> WarmKernel:
     """The compiled kernel, which `fn.device_caches` has from now on."""
     kernels = fn.device_caches[0][0]
     found = kernels.get(id(artifact))  # the entry keeps the artifact, and so its identity
     if found is None:
-        found = kernels[id(artifact)] = WarmKernel(artifact, functools.partial(fn.run, **keywords))
+        found = WarmKernel(artifact, functools.partial(fn.run, **keywords))
+        keep(kernels, id(artifact), found)
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """A launch whose target, settings and options are decided. `values` are its run-time arguments, arrays as arguments."""
-
-    values: Mapping[str, Any]
-    source: ModuleSource
-    target: Target
-    resolved: config.Resolved
-    request: CompileOptions
-    grid: tuple[int, int, int]
-
-    def compiled(self) -> compiler.CompiledArtifact:
-        device = executor_for(self.target, self.resolved.executor).device
-        return compiler.compile_source(self.source, self.target, self.request, assemble=device.assembled)
+def _known(
+    fn: Any, site: LaunchSite, signature: Mapping[str, str], constexprs: Mapping[str, Any], values: Mapping[str, Any],
+    grid: tuple[int, int, int],
+) -> KnownLaunch:
+    """What is compiled, for a target that compiles for one launch of this one."""
+    info = site.target.info
+    known = known_launch(fn, site, signature, constexprs, facts_of(info, values), fn.known_launches)
+    bound = launch_of(info, values, grid)
+    return known if bound is None else KnownLaunch(known.source, replace(known.request, launch=bound), known.watched)
 
 
-def _prepared(
-    fn: Any, signature: Mapping[str, str], constexprs: Mapping[str, Any], values: Mapping[str, Any], grid: Any,
-    keywords: Mapping[str, Any],
-) -> _Prepared:
-    values = {
-        name: array_argument(value, f"argument '{name}' of {fn.__name__}") if is_array(value) else value
-        for name, value in values.items()
-    }
-    execution, shaping = options.split(keywords)
-    resolved = config.resolve(config.settings(**execution))
-    target = find_target(resolved.target)
-    extents = grid_of(grid)
-    facts = facts_of(target.info, values)
-    source = from_jit(fn, signature, constexprs)
-    bound = launch_of(target.info, values, extents)
-    request = options.resolve(shaping, target.info, facts=facts, launch=bound)
-    return _Prepared(values, source, target, resolved, request, extents)
+def _compiled(site: LaunchSite, known: KnownLaunch) -> compiler.CompiledArtifact:
+    assemble = site.device.assembled
+    key = known.key(site.target, assemble)
+    return compiler.compile_source(known.source, site.target, known.request, assemble=assemble, key=key)
 
 
 def execute(
@@ -183,26 +166,30 @@ def execute(
     program's checks, which the caller has made; None where it cannot make them."""
     if timeline:
         require_timeline(target.info)
-    device = executor_for(target, resolved.executor).device
-    of_program = frozenset[str]() if checked is None else resolved.checks & PROGRAM_CHECKS
-    checks = made_by(device, resolved.checks - of_program)
-    launch_options = LaunchOptions(
-        block=block, dynamic_shared=dynamic_shared, checks=checks, budget=resolved.budget,
-        numerics=cast(Literal["ieee", "hw"], resolved.numerics), seed=resolved.seed, timeline=timeline,
-        observers=observers(checks), stream=resolved.stream,
+    where = site(
+        target, resolved, program=checked is not None, block=block, dynamic_shared=dynamic_shared, timeline=timeline
     )
+    result = _executed(where, compiled, entry, grid, args, kernel, checked or ())
+    if timeline and result.timeline is None:
+        reason = f"its {result.executor} executor gives none" if all(grid) else "its grid is empty, and nothing runs"
+        raise LaunchError(f"{kernel} on {target.name} has no timeline: {reason}", code="TFW0646")
+    return result
+
+
+def _executed(
+    site: LaunchSite, compiled: compiler.CompiledArtifact, entry: Entry, grid: tuple[int, int, int], args: list[Bound], kernel: str,
+    warnings: tuple[Finding, ...],
+) -> LaunchResult:
+    target, artifact = site.target, compiled.artifact
     clock = StageClock(compiled.times)
     report = LaunchReport()
     if all(grid):
-        with printing(compiled.artifact, entry, args):
-            report = run(target, resolved.executor, compiled.artifact, entry, grid, args, launch_options, clock)
-    if timeline and report.timeline is None:
-        reason = f"its {device.executor} executor gives none" if all(grid) else "its grid is empty, and nothing runs"
-        raise LaunchError(f"{kernel} on {target.name} has no timeline: {reason}", code="TFW0646")
+        with printing(artifact, entry, args):
+            report = run(target, site.resolved.executor, artifact, entry, grid, args, site.options, clock)
     times = clock.seconds if report.completion is None else DeviceTimes(clock.seconds, report.completion)
     return LaunchResult(
-        kernel, target.name, device.executor, compiled.artifact, grid, (*(checked or ()), *report.findings), report.counters,
-        times, compiled.found, report.utilisation, report.timeline, checks | of_program, report.completion,
+        kernel, target.name, site.device.executor, artifact, grid, (*warnings, *report.findings), report.counters, times,
+        compiled.found, report.utilisation, report.timeline, site.checks | site.of_program, report.completion,
     )
 
 
@@ -225,10 +212,8 @@ def facts_of(info: TargetInfo, values: Mapping[str, Any]) -> frozenset[str]:
     wanted = info.wants & {"disjoint", "under_2_gib"}
     if not wanted:
         return frozenset()
-    arrays = [(name, array_argument(value)) for name, value in values.items() if is_array(value)]
-    holds = set()
-    if len(storages(arrays)) == len(arrays):
-        holds.add("disjoint")
-    if all(array.nbytes <= UNDER_2_GIB for _, array in arrays):
+    arrays = [array_argument(value) for value in values.values() if is_array(value)]
+    holds = {"disjoint"} if disjoint(arrays) else set()
+    if all(array.nbytes <= UNDER_2_GIB for array in arrays):
         holds.add("under_2_gib")
-    return frozenset(holds & wanted)
+    return wanted & holds

@@ -9,6 +9,8 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -64,7 +66,7 @@ def reinterpret(array: Any, element: str) -> TypedArray:
 
 def is_array(value: Any) -> bool:
     """Whether `value` is something that `host_array` takes or refuses as an array; numbers and None are not."""
-    if isinstance(value, HostArray | DeviceArray | TypedArray | np.ndarray):
+    if isinstance(value, (np.ndarray, HostArray, DeviceArray, TypedArray)):
         return True
     if isinstance(value, np.generic):  # a number, though it has a buffer and an interface
         return False
@@ -93,6 +95,8 @@ def in_device_memory(array: DeviceArray) -> LaunchError:
 def array_argument(value: Any, what: str = "the argument") -> HostArray | DeviceArray:
     """`value` as memory of the host or of a card, or itself where it is that already; raises LaunchError when it is none, or has
     elements that no kernel knows."""
+    if type(value) is np.ndarray:
+        return _from_numpy(value, what)
     if isinstance(value, HostArray | DeviceArray):
         return value
     if isinstance(value, TypedArray):
@@ -164,14 +168,24 @@ def _from_dlpack(value: Any, what: str) -> np.ndarray:
 
 
 def _from_numpy(array: np.ndarray, what: str) -> HostArray:
-    element = _element(array.dtype, what)
-    start, nbytes, keep = _storage(array)
-    readonly = not array.flags.writeable
-    return HostArray(element, array.shape, array.strides, _pointer(array), start, nbytes, readonly, (array, keep))
+    element = _known_element(array.dtype) or _element(array.dtype, what)
+    flags = array.flags
+    address = _pointer(array)
+    start, nbytes, keep = (address, array.nbytes, array) if array.base is None and flags.c_contiguous else _storage(array)
+    return HostArray(element, array.shape, array.strides, address, start, nbytes, not flags.writeable, (array, keep))
 
 
 def _pointer(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]
+
+
+@lru_cache(maxsize=64)
+def _known_element(kind: np.dtype) -> DType | None:
+    """The element type of a NumPy type: finding it by its name takes longer than all else about an array. None for others."""
+    try:
+        return dtype(kind.name) if kind.byteorder != ">" else None
+    except KeyError:
+        return None
 
 
 def _element(kind: np.dtype, what: str) -> DType:
@@ -268,6 +282,12 @@ def storages(arrays: Sequence[tuple[str, HostArray | DeviceArray]]) -> list[Stor
         else:
             merged.append(mine)
     return merged
+
+
+def disjoint(arrays: Sequence[HostArray | DeviceArray]) -> bool:
+    """Whether each array has a storage of its own, as `storages` finds them."""
+    spans = sorted((array.start, array.nbytes) for array in arrays)
+    return all(low[0] + low[1] <= high[0] and low != high for low, high in pairwise(spans))
 
 
 def _overlap(low: Storage, high: Storage) -> bool:

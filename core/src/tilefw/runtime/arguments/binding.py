@@ -47,7 +47,10 @@ def describe(entry: Entry) -> str:
 
 def grid_of(value: Any) -> tuple[int, int, int]:
     """One to three extents as three; raises LaunchError TFW0323. An extent of 0 launches nothing."""
-    extents = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
+    if type(value) is tuple:
+        extents = value
+    else:
+        extents = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
     if not 1 <= len(extents) <= 3:
         raise LaunchError(f"a grid has one to three extents, not {len(extents)}", code="TFW0323")
     return _three(extents, "a grid's extents", "TFW0323", 0)
@@ -91,9 +94,11 @@ def _hidden(entry: Entry, parameter: Parameter) -> Bound:
 
 
 def _bind_one(entry: Entry, parameter: Parameter, value: Any) -> Bound:
-    what = f"argument '{parameter.name}' of {entry.name}"
-    if isinstance(value, HostArray | DeviceArray):
+    if isinstance(value, (HostArray, DeviceArray)):
         return value
+    what = f"argument '{parameter.name}' of {entry.name}"
+    if parameter.kind == "scalar" and type(value) in (int, float):
+        return Scalar(scalar(what, value, dtype(parameter.dtype)), parameter.dtype)
     if parameter.kind == "struct" or (is_struct(value) and parameter.kind != "pointer"):
         return struct(what, parameter, value)
     if parameter.kind == "pointer":

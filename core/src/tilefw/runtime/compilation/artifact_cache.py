@@ -26,11 +26,14 @@ def key_of(source: ModuleSource, target: Target, request: CompileOptions, assemb
     except Unstable:
         return None
     facts = (info.name, info.backend, sorted(info.capabilities), sorted(info.limits.items()))
-    tools = _toolchain(target) if assemble else ""
+    tools = tools_of(target, assemble)
     return digest(source.key, source.name, facts, sorted(options.items()), assemble, tools, fingerprint(target.plugin))
 
 
-def _toolchain(target: Target) -> str:
+def tools_of(target: Target, assemble: bool) -> str:
+    """The digest of the tools that assemble the target's code; empty where none is asked to."""
+    if not assemble:
+        return ""
     with guarded(f"toolchain_digest of {target.name}", target.facts):
         return target.toolchain_digest()
 

@@ -79,13 +79,15 @@ def _file(path: str, types: Mapping[str, str], constexprs: Mapping[str, Any] | N
 
 
 def compile_source(
-    source: ModuleSource, target: Target, request: CompileOptions, *, assemble: bool = False, watch: Watch | None = None
+    source: ModuleSource, target: Target, request: CompileOptions, *, assemble: bool = False, watch: Watch | None = None,
+    key: str | None = None,
 ) -> CompiledArtifact:
-    """The artifact of `source` on `target`; with `watch`, the caches are not read, so that every pass runs."""
+    """The artifact of `source` on `target`; with `watch`, the caches are not read, so that every pass runs. `key` is that of the
+    artifact cache, where the caller knows it."""
     work = Compilation(source, target, watch or Watch())
     if watch is None:
         with work.clock.stage("cache"):
-            found = artifact_cache.find(artifact_cache.key_of(source, target, request, assemble), target)
+            found = artifact_cache.find(key or artifact_cache.key_of(source, target, request, assemble), target)
         if found is not None:
             return CompiledArtifact(found[0], work.clock.seconds, found[1])
     with paused():

@@ -14,6 +14,7 @@ from tilefw.runtime.compilation.cache import digest
 
 if TYPE_CHECKING:
     from tilefw.api.ir import ModuleOp
+    from tilefw.frontend.watched import Watched
 
 TEXT_LIMIT = 64 << 20  # bytes of a file of IR
 IMPORTED = ".ttir"  # of files of Triton's IR
@@ -29,8 +30,11 @@ class ModuleSource:
     build: Callable[[], ModuleOp]
 
 
-def from_jit(kernel: Any, signature: Mapping[str, str], constexprs: Mapping[str, Any]) -> ModuleSource:
-    """A jit function with its specialisation; raises CompileError TFW0640 for anything else."""
+def from_jit(
+    kernel: Any, signature: Mapping[str, str], constexprs: Mapping[str, Any], watched: Watched | None = None
+) -> ModuleSource:
+    """A jit function with its specialisation; `watched` gains what decides its key. Raises CompileError TFW0640 for anything
+    else."""
     if not hasattr(kernel, "cache_key_source"):
         raise CompileError(
             f"{_described(kernel)} is not a jit function", code="TFW0640", help="decorate the kernel with @tilefw.jit"
@@ -43,8 +47,8 @@ def from_jit(kernel: Any, signature: Mapping[str, str], constexprs: Mapping[str,
 
     name = kernel.entry_name(signature, constexprs)
     try:
-        known = tuple((n, stable(v)) for n, v in constexprs.items())
-        key = digest(kernel.cache_key_source(), name, tuple(signature.items()), known)
+        constants = tuple((n, stable(v)) for n, v in constexprs.items())
+        key = digest(kernel.cache_key_source(watched), name, tuple(signature.items()), constants)
     except Unstable:
         key = None
     return ModuleSource(name, key, build)

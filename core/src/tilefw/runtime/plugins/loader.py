@@ -98,6 +98,8 @@ class Registry:
         self._lock = threading.RLock()
         self._plugins: dict[PluginCandidate, Plugin] = {}
         self._targets: dict[str, Target] = {"reference": Target(REFERENCE, None)}
+        # Each launch asks: by name, the plugins that were installed and those that were switched off, and what was found.
+        self._found: dict[str, tuple[tuple[PluginCandidate, ...], frozenset[str], Target]] = {}
 
     def find(self, name: str) -> Target:
         """The target called `name`, by name or alias.
@@ -108,12 +110,21 @@ class Registry:
         with self._lock:
             if name == REFERENCE.name:
                 return self._targets[name]
-            for candidate in _named_by(name):
-                plugin = self._load(candidate)
-                self._refuse(plugin, f"target '{name}' cannot be used")
-                if (target := self._of_plugin(plugin, name)) is not None:
-                    return target
-            return self._by_alias(name)
+            installed, switched_off = candidates(), config.disabled_plugins()
+            known = self._found.get(name)
+            if known is not None and known[0] is installed and known[1] == switched_off:
+                return known[2]
+            found = self._find(name)
+            self._found[name] = installed, switched_off, found
+            return found
+
+    def _find(self, name: str) -> Target:
+        for candidate in _named_by(name):
+            plugin = self._load(candidate)
+            self._refuse(plugin, f"target '{name}' cannot be used")
+            if (target := self._of_plugin(plugin, name)) is not None:
+                return target
+        return self._by_alias(name)
 
     def plugin(self, name: str) -> Plugin:
         """The installed plugin called `name`, loaded in this process; raises UsageError, or PluginError where it is not usable."""

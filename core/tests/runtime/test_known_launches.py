@@ -1,0 +1,198 @@
+"""A launch like one before is the same launch; one before which anything changed that decides it is made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilefw
+import tilefw.language as tl
+from tilefw.frontend.watched import Watched
+from tilefw.runtime import launch_site
+from tilefw.runtime.jit import JITFunction
+
+STEP = tl.constexpr(1)
+SCALE = 1
+
+
+@tilefw.constexpr_function
+def scaled(x):
+    return x * SCALE
+
+
+@tilefw.constexpr_function
+def halvings(x):
+    return 0 if x <= 1 else 1 + halvings(x // 2)
+
+
+@tilefw.jit
+def stepped(x):
+    return x + STEP
+
+
+@tilefw.jit
+def kernel(out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out_ptr + at, stepped(at) * scaled(1), at < n)
+
+
+@tilefw.jit
+def plus_global(x):
+    return x + 10
+
+
+def launched(fn: Any = kernel, n: int = 4, block: int = 4, **keywords: Any) -> tuple[list[int], str]:
+    out = np.zeros(block, np.int32)
+    keywords.setdefault("target", "reference")
+    result = fn[(1,)](out, n, BLOCK=block, **keywords)
+    return out.tolist(), result.found
+
+
+@pytest.fixture(autouse=True)
+def warm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TILEFW_CACHE_DIR", str(tmp_path))
+    launched()
+    launched()
+    assert len(kernel.known_launches) >= 1
+
+
+def test_nothing_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> str:
+        raise AssertionError("the kernel's key is made again")
+
+    monkeypatch.setattr(JITFunction, "cache_key_source", refused)
+    assert launched() == ([1, 2, 3, 4], "memory")
+    with pytest.raises(AssertionError, match="made again"):
+        launched(n=16)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [("STEP", tl.constexpr(5), [5, 6, 7, 8]), ("stepped", plus_global, [10, 11, 12, 13]), ("SCALE", 3, [3, 6, 9, 12])],
+)
+def test_what_a_kernel_or_a_function_of_it_reads_may_change(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: object, expected: list[int]
+) -> None:
+    monkeypatch.setitem(globals(), name, value)
+    assert launched()[0] == expected
+    monkeypatch.undo()
+    assert launched() == ([1, 2, 3, 4], "memory")
+
+
+def test_a_callee_may_get_another_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: dict[str, Any] = {"tl": tl, "tilefw": tilefw}
+    exec("def callee(x):\n    return x", made)
+    callee = made["callee"] = tilefw.jit(source="def callee(x):\n    return x")(made["callee"])
+    monkeypatch.setitem(globals(), "stepped", callee)
+    assert launched()[0] == [0, 1, 2, 3]
+    callee._unsafe_update_src("def callee(x):\n    return x + 7")
+    assert launched()[0] == [7, 8, 9, 10]
+
+
+def in_closure() -> tuple[Any, Callable[[Any], None]]:
+    value = tl.constexpr(1)
+
+    @tilefw.jit
+    def closed(out_ptr, n, BLOCK: tl.constexpr):
+        at = tl.arange(0, BLOCK)
+        tl.store(out_ptr + at, at * value, at < n)
+
+    def set(new: Any) -> None:
+        nonlocal value
+        value = new
+
+    return closed, set
+
+
+def test_a_variable_of_a_closure_may_change() -> None:
+    closed, set = in_closure()
+    assert launched(closed)[0] == [0, 1, 2, 3] and launched(closed)[1] == "memory"
+    set(tl.constexpr(2))
+    assert launched(closed)[0] == [0, 2, 4, 6]
+
+
+def test_equal_constants_of_two_types_are_two() -> None:
+    @tilefw.jit
+    def typed(out_ptr, n, BLOCK: tl.constexpr, WHAT: tl.constexpr = 1):
+        at = tl.arange(0, BLOCK)
+        tl.store(out_ptr + at, 1 if isinstance(WHAT, bool) else 2, at < n)
+
+    assert [launched(typed, WHAT=what)[0][0] for what in (1, True, 1, True)] == [2, 1, 2, 1]
+
+
+def test_the_environment_and_the_context_are_read_at_each_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = np.zeros(4, np.int32)
+    monkeypatch.setenv("TILEFW_TARGET", "reference")
+    assert kernel[(1,)](out, 4, BLOCK=4).target == "reference"
+    monkeypatch.setenv("TILEFW_TARGET", "nowhere-1")
+    with pytest.raises(tilefw.UsageError, match="nowhere-1"):
+        kernel[(1,)](out, 4, BLOCK=4)
+    with tilefw.target("reference", checks="none"):
+        assert kernel[(1,)](out, 4, BLOCK=4).checks == frozenset()
+    with tilefw.target("reference"):
+        assert kernel[(1,)](out, 4, BLOCK=4).checks
+    monkeypatch.setenv("TILEFW_CACHE", "0")
+    assert [launched()[1] for _ in range(2)] == ["", ""]
+
+
+def test_alignment_and_what_a_number_is_divided_by_are_told_apart() -> None:
+    whole = np.zeros(64, np.int32)
+    for first, n in ((0, 4), (1, 4), (0, 16), (4, 1), (1, 1)):
+        whole[:] = 0
+        kernel[(1,)](whole[first:], n, BLOCK=4, target="reference")
+        assert np.flatnonzero(whole).tolist() == list(range(first, first + min(n, 4)))
+
+
+def test_only_the_newest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch_site, "LIMIT", 4)
+
+    @tilefw.jit
+    def counted(out_ptr, n, BLOCK: tl.constexpr, K: tl.constexpr = 0):
+        tl.store(out_ptr, K)
+
+    for k in range(7):
+        counted.warmup(np.zeros(1, np.int32), 1, BLOCK=1, K=k, grid=(1,), target="reference")
+    assert len(counted.known_launches) == 4
+    assert next(iter(counted.known_launches))[-1] == 3
+
+
+def test_hooks_get_every_keyword() -> None:
+    seen = []
+
+    @tilefw.jit
+    def hooked(out_ptr, n, BLOCK: tl.constexpr):
+        tl.store(out_ptr, n)
+
+    hooked.add_pre_run_hook(lambda *args, **keywords: seen.append(keywords))
+    hooked[(1,)](np.zeros(1, np.int32), n=3, BLOCK=1, target="reference")
+    assert seen == [{"n": 3, "BLOCK": 1, "target": "reference"}]
+
+
+def test_functions_that_call_themselves_have_a_key() -> None:
+    @tilefw.jit
+    def halved(out_ptr, n, BLOCK: tl.constexpr):
+        tl.store(out_ptr, halvings(BLOCK))
+
+    assert [launched(halved, block=16)[0][0] for _ in range(2)] == [4, 4]
+
+
+def test_an_object_that_may_change_is_read_at_each_launch() -> None:
+    class Shown:
+        word = "first"
+
+        def __str__(self) -> str:
+            return self.word
+
+    watched = Watched()
+    tilefw.jit(source="def reads(x):\n    return shown")(_reading(Shown())).cache_key_source(watched)
+    assert not watched.unchanged()
+
+
+def _reading(shown: object) -> Any:
+    made: dict[str, Any] = {"shown": shown}
+    exec("def reads(x):\n    return shown", made)
+    return made["reads"]
