@@ -117,7 +117,7 @@ def test_a_variable_of_a_closure_may_change() -> None:
 
 def test_equal_constants_of_two_types_are_two() -> None:
     @tilefw.jit
-    def typed(out_ptr, n, BLOCK: tl.constexpr, WHAT: tl.constexpr = 1):
+    def typed(out_ptr, n, BLOCK: tl.constexpr, WHAT: tl.constexpr = tl.constexpr(1)):
         at = tl.arange(0, BLOCK)
         tl.store(out_ptr + at, 1 if isinstance(WHAT, bool) else 2, at < n)
 
@@ -151,13 +151,14 @@ def test_only_the_newest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch_site, "LIMIT", 4)
 
     @tilefw.jit
-    def counted(out_ptr, n, BLOCK: tl.constexpr, K: tl.constexpr = 0):
+    def counted(out_ptr, n, BLOCK: tl.constexpr, K: tl.constexpr = tl.constexpr(0)):
         tl.store(out_ptr, K)
 
     for k in range(7):
         counted.warmup(np.zeros(1, np.int32), 1, BLOCK=1, K=k, grid=(1,), target="reference")
     assert len(counted.known_launches) == 4
-    assert next(iter(counted.known_launches))[-1] == 3
+    oldest: Any = next(iter(counted.known_launches))
+    assert oldest[-1] == 3
 
 
 def test_hooks_get_every_keyword() -> None:
