@@ -117,7 +117,7 @@ def test_a_variable_of_a_closure_may_change() -> None:
 
 def test_equal_constants_of_two_types_are_two() -> None:
     @tilefw.jit
-    def typed(out_ptr, n, BLOCK: tl.constexpr, WHAT: tl.constexpr = tl.constexpr(1)):
+    def typed(out_ptr, n, BLOCK: tl.constexpr, WHAT: tl.constexpr):
         at = tl.arange(0, BLOCK)
         tl.store(out_ptr + at, 1 if isinstance(WHAT, bool) else 2, at < n)
 
@@ -151,7 +151,7 @@ def test_only_the_newest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch_site, "LIMIT", 4)
 
     @tilefw.jit
-    def counted(out_ptr, n, BLOCK: tl.constexpr, K: tl.constexpr = tl.constexpr(0)):
+    def counted(out_ptr, n, BLOCK: tl.constexpr, K: tl.constexpr):
         tl.store(out_ptr, K)
 
     for k in range(7):
