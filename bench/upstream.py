@@ -2,6 +2,8 @@
 
     python bench/upstream.py CHECKOUT --target reference --tests test_core.py --sample 400 --seed 1
     python bench/upstream.py CHECKOUT --target nvidia-sm80 --tests test_core.py::test_bin_op --report FILE.json
+    python bench/upstream.py CHECKOUT --target amd-cdna3 --keep cdna3.jsonl --seconds 300     # again and again, until all have run
+    python bench/upstream.py --page sm80.jsonl cdna3.jsonl                                    # writes upstream.md
 
 The checkout is read, never written. What a test's own code skips is counted apart; failures are grouped by the first line of their
 message. The tests see the target as what `--as` says, by default as a device that is neither CUDA nor HIP: so they neither read the
@@ -28,10 +30,9 @@ OUTCOMES = ("passed", "failed", "skipped", "error")
 def main(said: Sequence[str]) -> int:
     options = _options(said)
     with tempfile.TemporaryDirectory() as folder:
-        results = Path(folder) / "results.jsonl"
+        results = options.keep.resolve() if options.keep else Path(folder) / "results.jsonl"
         status = _run(options, results)
-        lines = results.read_text("utf-8").splitlines() if results.exists() else []
-    records = [json.loads(line) for line in lines]
+        records = read(results)
     if options.report:
         options.report.write_text(json.dumps(records, indent=1) + "\n", "utf-8")
     print("\n".join(told(records, options.groups)))
@@ -50,6 +51,10 @@ def _options(said: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--tests", nargs="+", default=["test_core.py"], metavar="FILE", help=f"in {FOLDER}; FILE::TEST too")
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="run N of the cases, drawn by --seed")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--each", type=int, default=0, metavar="N", help="run at most N cases of each function, drawn by --seed")
+    parser.add_argument("--listed", type=Path, metavar="FILE", help="run the cases that FILE lists, one a line")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="add the results to FILE; cases that are there are not run again")
+    parser.add_argument("--seconds", type=float, default=0, metavar="SECONDS", help="start no case after this time")
     parser.add_argument("--time-limit", type=float, default=60, metavar="SECONDS", help="for each test")
     parser.add_argument("--groups", type=int, default=40, metavar="N", help="print the N commonest reasons")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write every test's outcome, reason and seconds as JSON")
@@ -57,11 +62,12 @@ def _options(said: Sequence[str]) -> argparse.Namespace:
 
 
 def _run(options: argparse.Namespace, results: Path) -> int:
-    """Run pytest in a process of its own; its exit status."""
+    """Run pytest in a process of its own; its exit status. A case that ends the process gets a result that says so."""
     folder = options.checkout.resolve() / FOLDER
     settings = {
         "checkout": str(options.checkout.resolve()), "results": str(results), "seen_as": options.seen_as, "sample": options.sample,
-        "seed": options.seed, "time_limit": options.time_limit,
+        "each": options.each, "listed": str(options.listed.resolve()) if options.listed else "", "seed": options.seed,
+        "seconds": options.seconds, "time_limit": options.time_limit, "target": options.target,
     }
     paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {
@@ -74,9 +80,28 @@ def _run(options: argparse.Namespace, results: Path) -> int:
     ]
     with tempfile.TemporaryDirectory() as elsewhere:
         run = subprocess.run(command, env=environment, cwd=elsewhere, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    if run.returncode < 0 and (begun := begun_file(results)).exists():
+        reason = f"ended the process: {run.returncode}"
+        add(results, test=begun.read_text("utf-8"), outcome="error", reason=reason, seconds=0.0, target=options.target)
     if run.returncode not in (0, 1):
         print(run.stdout.decode(errors="replace")[-4000:], file=sys.stderr)
     return run.returncode
+
+
+def begun_file(results: Path) -> Path:
+    """Where the session notes the case that it runs, beside its results."""
+    return results.with_name(f"{results.name}.begun")
+
+
+def read(results: Path) -> list[dict[str, Any]]:
+    """The results of a file, the last one of each case."""
+    lines = results.read_text("utf-8").splitlines() if results.exists() else []
+    return list({record["test"]: record for record in map(json.loads, lines)}.values())
+
+
+def add(results: Path, **record: Any) -> None:
+    with results.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(record) + "\n")
 
 
 def told(records: Sequence[dict[str, Any]], groups: int) -> Iterable[str]:

@@ -11,6 +11,8 @@ import os
 import random
 import signal
 import sys
+import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_file_location
@@ -19,11 +21,13 @@ from types import FrameType
 from typing import Any
 
 import pytest
+import upstream
 
 import tilefw.triton
 from tilefw.triton import chip
 
 SETTINGS: dict[str, Any] = json.loads(os.environ["UPSTREAM"])
+STARTED = time.monotonic()
 SUPPORT = {"triton._internal_testing": "_internal_testing.py", "triton.tools.mxfp": "tools/mxfp.py"}
 # Modules that Triton's own `import triton` loads, so that tests use them without importing them.
 LOADED_WITH_TRITON = ("runtime", "runtime.jit", "compiler", "testing", "language", "tools", "tools.tensor_descriptor")
@@ -59,10 +63,32 @@ def _out_of_time(number: int, frame: FrameType | None) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    wanted = SETTINGS["sample"]
-    if wanted and wanted < len(items):
-        chosen = set(random.Random(SETTINGS["seed"]).sample(range(len(items)), wanted))
-        items[:] = [item for index, item in enumerate(items) if index in chosen]
+    if SETTINGS["listed"]:
+        listed = set(Path(SETTINGS["listed"]).read_text("utf-8").splitlines())
+        items[:] = [item for item in items if item.nodeid.rpartition("/")[2] in listed]
+    if SETTINGS["each"]:
+        functions: dict[str, list[pytest.Item]] = defaultdict(list)
+        for item in items:
+            functions[item.nodeid.partition("[")[0]].append(item)
+        items[:] = [item for cases in functions.values() for item in _drawn(cases, SETTINGS["each"])]
+    items[:] = _drawn(items, SETTINGS["sample"] or len(items))
+    done = {record["test"] for record in upstream.read(Path(SETTINGS["results"]))}
+    items[:] = [item for item in items if item.nodeid not in done]
+
+
+def _drawn(items: list[pytest.Item], wanted: int) -> list[pytest.Item]:
+    """As many of the items as wanted, in their order."""
+    if wanted >= len(items):
+        return items
+    return [items[index] for index in sorted(random.Random(SETTINGS["seed"]).sample(range(len(items)), wanted))]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
+    if SETTINGS["seconds"] and time.monotonic() - STARTED > SETTINGS["seconds"]:
+        return True  # nothing of it runs and nothing is said of it: it waits for the next session
+    upstream.begun_file(Path(SETTINGS["results"])).write_text(item.nodeid, "utf-8")
+    return None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -101,5 +127,6 @@ def _last_line(text: str) -> str:
 
 
 def _write(test: str, outcome: str, reason: str, seconds: float) -> None:
-    with Path(SETTINGS["results"]).open("a", encoding="utf-8") as file:
-        file.write(json.dumps({"test": test, "outcome": outcome, "reason": reason, "seconds": round(seconds, 3)}) + "\n")
+    upstream.add(
+        Path(SETTINGS["results"]), test=test, outcome=outcome, reason=reason, seconds=round(seconds, 3), target=SETTINGS["target"]
+    )

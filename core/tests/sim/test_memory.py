@@ -96,18 +96,21 @@ def test_atomics_are_one_after_the_other(op, data):
     count = data.draw(st.integers(1, 40))
     words = st.one_of(st.integers(0, 5), st.integers(0, 2**32 - 1))
     index = [4 * data.draw(st.integers(0, 3)) for _ in range(count)]
-    operands = [[data.draw(words) for _ in range(count)] for _ in range(2 if op in ("compare_exchange", "mask_or", "wrap") else 1)]
+    alike = data.draw(st.booleans())  # all lanes with one lane's operands, as those that wait for a lock
+    number = 2 if op in ("compare_exchange", "mask_or", "wrap") else 1
+    operands = [[data.draw(words)] * count if alike else [data.draw(words) for _ in range(count)] for _ in range(number)]
     start = [data.draw(words) for _ in range(4)]
     region = Region(0, 16)
     region.initialise(0, np.array(start, np.uint32).tobytes())
     arrays = [np.array(o, np.uint32) for o in operands]
-    got = perform(region, np.array(index, np.int64), 4, op, arrays, "", None)
+    got, changed = perform(region, np.array(index, np.int64), 4, op, arrays, "", None)
     memory, want = list(start), []
     for lane in range(count):
         place = index[lane] // 4
         want.append(memory[place])
         memory[place] = _sequential(op, memory[place], tuple(o[lane] for o in operands))
     assert got.tolist() == want and region.data[:16].view(np.uint32).tolist() == memory
+    assert changed == (memory != start)
 
 
 def test_float_atomics_add_one_after_the_other():

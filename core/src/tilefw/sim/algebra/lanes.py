@@ -34,7 +34,7 @@ class NumpyLanes(IntegerLanes, FloatLanes, CrossLanes, CopyingLanes):
         self.mask: Array | None = None
         self.instruction: Instruction
         self.tainted = False
-        self.polls = 0
+        self.polls = self.idle_polls = 0
         self.quiet = False
         self.strayed = False
         self.frame: Frame

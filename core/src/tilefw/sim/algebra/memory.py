@@ -42,6 +42,8 @@ class MemoryLanes(Algebra):
     counters: Counters
     tainted: bool
     polls: int
+    idle_polls: int
+    """Atomics in a row that left memory as it was: whoever makes them waits for somebody else."""
     quiet: bool
     """True while a step is repeated for its poison: nothing is counted or reported twice."""
 
@@ -314,14 +316,17 @@ class MemoryLanes(Algebra):
             for piece in pieces:
                 piece.turns = random.permutation(len(piece.index))
         self._before(space, pieces, size, "atomic", order, scope)
+        changed = False
         for piece in pieces:
             self._check_atomic_poison(piece, size)
             if self.launch.memory.reservations is not None and piece.region.base:
                 self.launch.memory.reservations.end(piece.region.base, piece.index, size)
             values = [np.broadcast_to(v, self.frame.shape)[piece.lanes] for v in operands]
-            old[piece.lanes] = perform(piece.region, piece.index, size, op, values, fmt, piece.turns, ftz)
+            old[piece.lanes], altered = perform(piece.region, piece.index, size, op, values, fmt, piece.turns, ftz)
+            changed = changed or altered
         self._after(space, pieces, size, "atomic", order, scope)
         self.polls += 1
+        self.idle_polls = 0 if changed else self.idle_polls + 1
         self.counters.add("atomics", sum(p.index.size for p in pieces))
         return old
 
@@ -349,6 +354,7 @@ class MemoryLanes(Algebra):
                 self.atomic(space, address, "exchange", [value], order=order, scope=scope)
         else:
             self.polls += 1
+            self.idle_polls += 1
         return stored
 
     def acting_lanes(self) -> Array:

@@ -2,8 +2,8 @@
 
 The path that is first in block order (steps/block_order.py) runs until it meets another (they reconverge), splits at a branch,
 waits or ends. So threads that leave a loop early wait for the others behind it, as operations across lanes expect. But a loop may
-wait for what those threads are about to do: a path that others keep from running gets a time slice, soon when they poll memory, in
-the end in any case.
+wait for what those threads are about to do: a path that others keep from running gets a time slice, at once when their atomics
+change nothing, soon when they poll memory, in the end in any case.
 
 Under a seed the waves are parted at random, and one part runs until it can go no further, then the other: what holds only
 because waves happen to step together shows then. Lanes of a wave are never parted.
@@ -31,6 +31,8 @@ from tilefw.sim.tracking.history import WaveHistories
 LONG_WAIT = 16384
 SHORT_WAIT = 64
 POLLS = 8
+# Atomics in a row that change nothing, after which a batch lets another one in.
+IDLE_POLLS = 32
 
 
 class Execution:
@@ -45,6 +47,7 @@ class Execution:
         self._flow = Flow(batch, prepared, launch.lanes, self._waiting)
         self._histories = None if launch.history is None else WaveHistories(batch, launch.history)
         self._blocks_run = 0
+        self._idle = False  # the path that ran last waits for another
         self._second_part: Array | None = None
         if state.schedule.random is not None:
             self._second_part = state.schedule.random.random((len(workgroups), state.geometry.waves, 1)) < 0.5
@@ -67,9 +70,10 @@ class Execution:
         lanes.quiet = False
 
     def run(self, quantum: int) -> bool:
-        """Go on for about `quantum` blocks; true when every thread has ended. Raises Fault."""
+        """Go on for about `quantum` blocks, or until all that it does is wait; true when every thread has ended. Raises Fault."""
         stop = self._blocks_run + quantum
-        while self._blocks_run < stop:
+        self._lanes.idle_polls = 0
+        while self._blocks_run < stop and self._lanes.idle_polls < IDLE_POLLS:
             if not self.batch.paths:
                 if self._waiting.empty:
                     self._end()
@@ -101,12 +105,12 @@ class Execution:
                 path.ready, path.polls = self._blocks_run, polls
         path = min(batch.paths, key=lambda p: p.ready)
         wait = SHORT_WAIT if polls - path.polls >= POLLS else LONG_WAIT
-        if self._blocks_run - path.ready < wait:
+        if not self._idle and self._blocks_run - path.ready < wait:
             if all(p.part != self._scheduled_part for p in batch.paths):
                 self._scheduled_part = batch.paths[0].part
             path = min((p for p in batch.paths if p.part == self._scheduled_part), key=lambda p: (-len(p.stack), order[p.block]))
         batch.paths = [p for p in batch.paths if p is not path]
-        path.ready = -1
+        path.ready, self._idle = -1, False
         here = order[path.block]
         ahead = [order[p.block] for p in batch.paths if order[p.block] > here and p.part == path.part]
         return path, min(ahead, default=1 << 60), SHORT_WAIT if batch.paths else 1 << 60
@@ -146,6 +150,7 @@ class Execution:
         if histories is not None:
             histories.enter(path.mask)
         stop = self._blocks_run + time_slice
+        idle = max(lanes.idle_polls + 1, POLLS if self.batch.paths else IDLE_POLLS)
         try:
             while True:
                 block = blocks[path.block]
@@ -163,7 +168,8 @@ class Execution:
                     self._flow.end(path)
                     return
                 path.block = following
-                if order[following] >= limit or self._blocks_run >= stop:
+                self._idle = lanes.idle_polls >= idle
+                if order[following] >= limit or self._blocks_run >= stop or self._idle:
                     self.batch.paths.append(path)
                     return
         finally:

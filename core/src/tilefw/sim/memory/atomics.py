@@ -1,7 +1,8 @@
 """Atomic read-modify-write over many lanes: lanes on one address go one after the other, in the order of their numbers.
 
 The order is the lanes' own or, with a seed, a permutation. Addresses that are hit once are done together; long chains of
-an operation that accumulates are one `ufunc.accumulate`, which is the sequential definition.
+an operation that accumulates are one `ufunc.accumulate`, which is the sequential definition. A chain of equal operands is done as
+soon as one of them leaves the value as it was: the others find the same. So a lock that many lanes wait for costs two turns.
 """
 
 from __future__ import annotations
@@ -24,10 +25,13 @@ _LONG_CHAIN = 8
 
 def perform(
     region: Region, index: Array, size: int, op: str, values: Sequence[Array], fmt: str, turns: Array | None, ftz: bool = False
-) -> Array:
-    """Apply `op` at byte offsets `index` (flat) with flat operands, in the order `turns`; gives each lane the value it found."""
+) -> tuple[Array, bool]:
+    """Apply `op` at byte offsets `index` (flat) with flat operands, in the order `turns`.
+
+    Gives the value that each lane found, and whether any value in memory is another now.
+    """
     if not len(index):
-        return np.empty(0, values[0].dtype)
+        return np.empty(0, values[0].dtype), False
     order = np.arange(len(index)) if turns is None else turns
     order = order[np.argsort(index[order], kind="stable")]
     sorted_index = index[order]
@@ -49,7 +53,7 @@ def perform(
     scatter(region.data, region.view(size), sorted_index[starts], final, size)
     old = np.empty_like(found)
     old[order] = found
-    return old
+    return old, bool((final != current).any())
 
 
 def _ufunc(op: str, fmt: str) -> tuple[Any, Any] | None:
@@ -81,13 +85,28 @@ def _chains(ufunc: tuple[Any, Any], current: Array, values: Array, starts: Array
 def _rounds(
     step: Callable[..., Array], current: Array, operands: Sequence[Array], starts: Array, lengths: Array, found: Array
 ) -> Array:
-    current = current.copy()
-    for turn in range(int(lengths.max())):
-        live = lengths > turn
+    current, lengths = current.copy(), lengths.copy()
+    alike = _alike(operands, starts) if lengths.max() > _LONG_CHAIN else None
+    turn = 0
+    while len(live := np.nonzero(lengths > turn)[0]):
         lanes = starts[live] + turn
-        found[lanes] = current[live]
-        current[live] = step(current[live], *(v[lanes] for v in operands))
+        before = found[lanes] = current[live]
+        current[live] = after = step(before, *(v[lanes] for v in operands))
+        turn += 1
+        if alike is None:
+            continue
+        for chain in live[alike[live] & (after == before)].tolist():
+            found[starts[chain] + turn : starts[chain] + lengths[chain]] = current[chain]
+            lengths[chain] = turn
     return current
+
+
+def _alike(operands: Sequence[Array], starts: Array) -> Array:
+    """Chains whose lanes all have the same operands."""
+    same = np.ones(len(starts), dtype=np.bool_)
+    for values in operands:
+        same &= np.minimum.reduceat(values, starts) == np.maximum.reduceat(values, starts)
+    return same
 
 
 def _update_rule(op: str, fmt: str, ftz: bool) -> Callable[..., Array]:
