@@ -429,7 +429,8 @@ def _argument(kernel: JITFunction, parameter: KernelParameter, value: Any) -> tu
     kind = type(value)
     if kind is int:
         return _integer_type(kernel, parameter, value), value
-    if kind.__name__ in ("ndarray", "Tensor"):  # what most arguments are: nothing else is asked of them
+    # What most arguments are: nothing else is asked of them.
+    if kind.__name__ in ("ndarray", "Tensor", "TypedArray") or hasattr(kind, "__cuda_array_interface__"):
         return _array(kernel, parameter, value)
     if isinstance(value, bool):
         return parameter.annotation or "i1", value

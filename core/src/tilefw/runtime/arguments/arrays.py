@@ -103,11 +103,12 @@ def array_argument(value: Any, what: str = "the argument") -> HostArray | Device
         return _retyped(array_argument(value.array, what), value.element)
     if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "untyped_storage"):
         return _from_torch(value, what)
-    if not isinstance(value, np.ndarray | np.generic) and not hasattr(value, "__array_interface__"):
+    if not isinstance(value, (np.ndarray, np.generic)) and not hasattr(value, "__array_interface__"):
         interface = getattr(value, "__cuda_array_interface__", None)
         if interface is not None:
             kind = np.dtype(interface["typestr"])
-            return device_arrays.from_interface(value, _element(kind, what), kind.itemsize, what)
+            element = _known_element(kind) or _element(kind, what)
+            return device_arrays.from_interface(value, interface, element, kind.itemsize, what)
     return _from_numpy(_as_numpy(value, what), what)
 
 

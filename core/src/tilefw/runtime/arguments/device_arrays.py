@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,10 +53,9 @@ def _current_stream(device: Any) -> int | None:
     return None if current is None else stream_handle(current(device))
 
 
-def from_interface(value: Any, element: DType, itemsize: int, what: str) -> DeviceArray:
-    """An object with `__cuda_array_interface__`, whose bounds are those of its elements. Raises LaunchError TFW0330 for a masked
+def from_interface(value: Any, interface: Mapping[str, Any], element: DType, itemsize: int, what: str) -> DeviceArray:
+    """An object with this `__cuda_array_interface__`; its bounds are those of its elements. Raises LaunchError TFW0330 for a masked
     one."""
-    interface = value.__cuda_array_interface__
     if interface.get("mask") is not None:
         raise LaunchError(f"{what} is a masked array, which kernels do not know", code="TFW0330")
     shape = tuple(interface["shape"])

@@ -108,11 +108,12 @@ class HipDriver(Driver):
     ) -> Callable[[], None]:
         size = ctypes.c_size_t(len(arguments))
         data = ctypes.create_string_buffer(arguments, max(1, len(arguments)))
+        extra = (ctypes.c_void_p * 5)(_BLOCK, ctypes.addressof(data), _BLOCK_SIZE, ctypes.addressof(size), _END)
+        place = ctypes.addressof(extra)
 
-        def go() -> None:
-            extra = (ctypes.c_void_p * 5)(_BLOCK, ctypes.addressof(data), _BLOCK_SIZE, ctypes.addressof(size), _END)
+        def go(_kept: object = (size, data, extra)) -> None:
             name = "hipModuleLaunchKernel"
-            status = self.library.status(name, function, *grid, *block, shared, stream, None, ctypes.addressof(extra))
+            status = self.library.status(name, function, *grid, *block, shared, stream, None, place)
             if status:
                 error = self.library.error(name, status)
                 # With a function, a stream and a block that are right, a value that is invalid is an extent.

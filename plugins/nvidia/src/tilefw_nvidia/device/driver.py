@@ -177,10 +177,11 @@ class CudaDriver(Driver):
             self._launched("cuFuncSetAttribute", function, cuda.MAX_DYNAMIC_SHARED, shared)
             self._launched("cuFuncSetAttribute", function, cuda.PREFERRED_SHARED, cuda.ALL_SHARED)
             self._shared[function] = shared
+        extra = (ctypes.c_void_p * 5)(_BLOCK, ctypes.addressof(data), _BLOCK_SIZE, ctypes.addressof(size), _END)
+        place = ctypes.addressof(extra)
 
-        def go() -> None:
-            extra = (ctypes.c_void_p * 5)(_BLOCK, ctypes.addressof(data), _BLOCK_SIZE, ctypes.addressof(size), _END)
-            self._launched("cuLaunchKernel", function, *grid, *block, shared, stream, None, ctypes.addressof(extra))
+        def go(_kept: object = (size, data, extra)) -> None:
+            self._launched("cuLaunchKernel", function, *grid, *block, shared, stream, None, place)
 
         return go
 
