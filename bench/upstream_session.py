@@ -65,15 +65,24 @@ def _out_of_time(number: int, frame: FrameType | None) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if SETTINGS["listed"]:
         listed = set(Path(SETTINGS["listed"]).read_text("utf-8").splitlines())
-        items[:] = [item for item in items if item.nodeid.rpartition("/")[2] in listed]
+        items[:] = [item for item in items if _case(item) in listed]
     if SETTINGS["each"]:
         functions: dict[str, list[pytest.Item]] = defaultdict(list)
         for item in items:
             functions[item.nodeid.partition("[")[0]].append(item)
         items[:] = [item for cases in functions.values() for item in _drawn(cases, SETTINGS["each"])]
     items[:] = _drawn(items, SETTINGS["sample"] or len(items))
-    done = {record["test"] for record in upstream.read(Path(SETTINGS["results"]))}
-    items[:] = [item for item in items if item.nodeid not in done]
+    if SETTINGS["list"]:
+        Path(SETTINGS["results"]).write_text("".join(f"{_case(item)}\n" for item in items), "utf-8")
+        items.clear()
+    else:
+        done = {record["test"] for record in upstream.read(Path(SETTINGS["results"]))}
+        items[:] = [item for item in items if item.nodeid not in done]
+
+
+def _case(item: pytest.Item) -> str:
+    """A test's name without its folder: `test_core.py::test_dot[…]`."""
+    return f"{item.path.name}::{item.nodeid.partition('::')[2]}"
 
 
 def _drawn(items: list[pytest.Item], wanted: int) -> list[pytest.Item]:

@@ -246,8 +246,9 @@ def test_a_tuple_is_as_fit_as_its_items() -> None:
 
 def test_an_integer_beyond_64_bits_is_a_launch_error() -> None:
     for value in (2**64, -(2**63) - 1, 10**5000):
-        with pytest.raises(LaunchError, match="does not fit 64 bits"):
+        with pytest.raises(LaunchError, match="does not fit 64 bits") as caught:
             kernel[(1,)](X, value, 0.5, BLOCK=8)
+        assert isinstance(caught.value, OverflowError)
 
 
 def test_a_kernel_without_a_grid_is_a_launch_error() -> None:

@@ -61,6 +61,8 @@ def test_a_kernels_text_has_no_margin_and_no_decorator() -> None:
 @tilefw.jit
 def typed(out_ptr, N: tl.constexpr):
     tl.static_assert(N.type == tl.constexpr_type(3) and isinstance(N.type, tl.constexpr_type))
+    several: tl.constexpr = (N, (1, 2.5))
+    tl.static_assert(several.type == ((3, (1, 2.5))).type and several.type != (3, (1, 2)).type)
     tl.store(out_ptr, N)
 
 

@@ -15,6 +15,7 @@ from tilefw.frontend.builtins.shape import permute
 from tilefw.frontend.scope import is_builtin, is_jit_function
 from tilefw.frontend.values import CompositeValue, RuntimeValue, describe, is_number, named
 from tilefw.language.aggregates import Aggregate, AggregateType, opened
+from tilefw.language.constants import unwrap
 from tilefw.language.markers import NotYet
 from tilefw.language.shape import item
 
@@ -70,12 +71,18 @@ def attribute(b: Builder, value: Any, name: str) -> Any:
     if name == "value" and not hasattr(value, "value"):
         # A constexpr is its value here; code written for Triton may still say `.value`.
         return value
-    if name == "type" and is_number(value):
+    if name == "type" and _is_constant(value) and not hasattr(value, "type"):  # a named tuple may have such a field
         return tl.constexpr_type(value)
     try:
         return getattr(value, name)
     except AttributeError:
         raise _missing(value, name) from None
+
+
+def _is_constant(value: Any) -> bool:
+    """A number, or a tuple of nothing else."""
+    value = unwrap(value)
+    return all(map(_is_constant, value)) if isinstance(value, tuple) else is_number(value)
 
 
 def _of_tensor(b: Builder, value: RuntimeValue, name: str) -> Any:

@@ -142,7 +142,7 @@ def checked_number(number: float | int | bool, element: tl.dtype) -> None:
         return
     if not element.get_int_min_value() <= number <= element.get_int_max_value():
         raise CompileError(
-            f"{number} is out of the range of {element}",
+            f"{number} is out of range for {element}",
             "TFW0208",
             note=f"a Python number takes the type of the tile that it is combined with; {element} holds "
             f"{element.get_int_min_value()} to {element.get_int_max_value()}",

@@ -23,7 +23,7 @@ from tilefw.language.constants import constexpr, unwrap
 from tilefw.language.dtypes import dtype, pointer_type
 from tilefw.runtime.autotune import Autotuner, Config, autotune
 from tilefw.runtime.entry_name import Naming, SpecializationProxy, checked_name, specialization
-from tilefw.runtime.python_number import python_number, python_value
+from tilefw.runtime.python_number import IntegerTooLargeError, python_number, python_value
 
 if TYPE_CHECKING:
     from tilefw.frontend.watched import Watched
@@ -129,8 +129,7 @@ class JITFunction:
         if not isinstance(source, str | None):
             raise CompileError(f"a kernel's source is a string, not a {type(source).__name__}", "TFW0121")
         self.fn = fn
-        self.debug = bool(debug)
-        self.noinline = bool(noinline)
+        self.debug, self.noinline = bool(debug), bool(noinline)
         self.signature = inspect.signature(fn)
         self.params = self._parameters(set(do_not_specialize), set(do_not_specialize_on_alignment))
         self.arg_names = list(self.signature.parameters)
@@ -455,7 +454,7 @@ def _integer_type(kernel: JITFunction, parameter: KernelParameter, value: int) -
     kind = parameter.annotation
     if not kind:
         if not -(2**63) <= value < 2**64:
-            raise LaunchError(
+            raise IntegerTooLargeError(
                 f"argument `{parameter.name}` of kernel `{kernel.__name__}`: {_shown(value)} does not fit 64 bits", "TFW0303"
             )
         kind = "i32" if -(2**31) <= value < 2**31 else "i64" if value < 2**63 else "u64"

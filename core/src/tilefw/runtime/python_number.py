@@ -5,6 +5,12 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
+from tilefw.api.errors import LaunchError
+
+
+class IntegerTooLargeError(LaunchError, OverflowError):
+    """An argument that no integer type holds. Programs written for Triton catch Python's own OverflowError."""
+
 
 def python_value(value: Any) -> Any:
     """A compile-time value as kernels know it: a NumPy scalar is Python's own number, anything else is itself."""

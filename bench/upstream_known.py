@@ -1,0 +1,40 @@
+"""Why a test of Triton's own fails here where the test, not the kernel, asks for what tilefw does not have.
+
+A row holds a pattern of the test's name, one of what it says when it fails, and the reason. What no row holds is a fault of ours.
+"""
+
+from __future__ import annotations
+
+import re
+
+_OTHER_LEVELS = "reads the text of Triton's own levels of IR, or of another compiler's code"
+_WORDS = "compares the words of Triton's message; tilefw refuses the same program in words of its own"
+_NOT_HERE = "is not there"
+
+KNOWN: tuple[tuple[str, str, str], ...] = (
+    ("", r"KeyError: '(ttir|ttgir|llir|ptx|amdgcn)'", _OTHER_LEVELS),
+    ("test_poison_return", "Return type mismatch", _OTHER_LEVELS),
+    ("test_math_member_fn_rejects_fp16", "Expected regex: 'Expected dtype'", _WORDS),
+    ("test_cat_shape_mismatch", "tl.cat requires tensors of the same shape", _WORDS),
+    ("test_num_warps_pow2", "num_warps is a power of two", _WORDS),
+    ("test_dtype_codegen", "triton.language.int8", "compares how a type prints: `tilefw.language.int8`"),
+    ("test_pointer_arguments", "DID NOT RAISE", "wants tensors of the host refused; here they are the tensors of every target"),
+    ("test_call", "assert '' != ''", "wants `noinline` refused with run-time arguments; here it is a hint"),
+    ("test_atomic_poll_no_timeout_uses_no_shared_memory", "assert 1 == 0",
+     "`metadata.shared` is 1 on a machine without shared memory, since programs divide by it"),
+    ("test_atomic_poll_timeout", "timeout_ns is not there yet",
+     f"`atomic_poll(timeout_ns=…)` {_NOT_HERE}: no clock is read while a kernel runs"),
+    ("test_globaltimer|test_smid", "AttributeError", f"the number of a processor, or a clock, read in a kernel, {_NOT_HERE}"),
+    ("test_num_threads", "AttributeError", f"`tl.extra.<vendor>.num_threads` {_NOT_HERE}"),
+    ("test_side_effectful_(reduction|scan)", "cannot assert in debug builds", f"`device_assert` in a combine function {_NOT_HERE}"),
+    ("test_load_store_same_ptr", "TestTimeoutError", "launches 65 million workgroups: hours on a simulator"),
+)
+
+
+def reason(test: str, said: str) -> str | None:
+    """Why this test fails with these words, or None where nobody knows."""
+    name = test.rpartition("::")[2]
+    for pattern, words, why in KNOWN:
+        if re.match(pattern, name) and re.search(words, said):
+            return why
+    return None

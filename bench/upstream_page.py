@@ -1,0 +1,85 @@
+"""Writes upstream.md of results that `upstream.py --keep FILE.jsonl` has gathered: counts by file and target, failures by reason.
+
+    python bench/upstream_page.py reference.jsonl sm80.jsonl cdna3.jsonl [--out bench/upstream.md]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import upstream
+import upstream_known
+
+TITLE = """# Triton's own tests
+
+Made by `bench/upstream_page.py` of what `bench/upstream.py --keep` has gathered of a checkout of August 2026. Seconds are of a busy
+machine. What a test's own code skips is counted apart, and so is a test of what Triton alone has, by its reason."""
+Records = Sequence[dict[str, Any]]
+
+
+def main(said: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", nargs="+", type=Path)
+    parser.add_argument("--out", type=Path, default=Path(__file__).with_name("upstream.md"))
+    options = parser.parse_args(said)
+    targets: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for file in options.results:
+        for record in upstream.read(file):
+            targets[record["target"]].append(record)
+    options.out.write_text("\n".join([TITLE, "", *_counts(targets), *_failures(targets), *_skipped(targets)]) + "\n", "utf-8")
+    return 0
+
+
+def _counts(targets: dict[str, list[dict[str, Any]]]) -> Iterable[str]:
+    yield "| target | file | cases | passed | failed | skipped | of what ran | seconds |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for target, records in targets.items():
+        files: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for record in records:
+            files[record["test"].partition("::")[0].rpartition("/")[2]].append(record)
+        for name, cases in sorted(files.items()):
+            count = Counter(record["outcome"] for record in cases)
+            failed = count["failed"] + count["error"]
+            share = f"{count['passed'] / (count['passed'] + failed):.1%}" if count["passed"] + failed else ""
+            seconds = sum(record["seconds"] for record in cases)
+            cells = (target, f"`{name}`", len(cases), count["passed"], failed, count["skipped"], share, f"{seconds:.0f}")
+            yield f"| {' | '.join(map(str, cells))} |"
+
+
+def _failures(targets: dict[str, list[dict[str, Any]]]) -> Iterable[str]:
+    yield from ("", "## What does not pass", "", "| target | cases | tests | reason |", "|---|---|---|---|")
+    for target, records in targets.items():
+        yield from _grouped(target, [record for record in records if record["outcome"] in ("failed", "error")], _reason)
+
+
+def _skipped(targets: dict[str, list[dict[str, Any]]]) -> Iterable[str]:
+    yield from ("", "## What the tests themselves skip", "", "| target | cases | tests | reason |", "|---|---|---|---|")
+    for target, records in targets.items():
+        yield from _grouped(target, [record for record in records if record["outcome"] == "skipped"], _first_line)
+
+
+def _grouped(target: str, records: Records, why: Any) -> Iterable[str]:
+    groups: dict[str, list[str]] = defaultdict(list)
+    for record in records:
+        groups[why(record)].append(record["test"].partition("::")[2].partition("[")[0])
+    for reason, tests in sorted(groups.items(), key=lambda pair: (-len(pair[1]), pair[0])):
+        names = ", ".join(f"`{name}`" for name in sorted(set(tests)))
+        yield f"| {target} | {len(tests)} | {names} | {reason} |"
+
+
+def _reason(record: dict[str, Any]) -> str:
+    return upstream_known.reason(record["test"], record["reason"]) or _first_line(record)
+
+
+def _first_line(record: dict[str, Any]) -> str:
+    line = next((line.strip() for line in record["reason"].splitlines() if line.strip()), "")
+    return line.removeprefix("Skipped: ")[:160].replace("|", "\\|").replace("/work/", "/")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
