@@ -10,6 +10,7 @@ from tilefw.api.simt import LaneChip, SimtBackend
 from tilefw_nvidia.chips import chip_of
 
 if TYPE_CHECKING:
+    from tilefw.api.ir import ModulePass
     from tilefw.api.machine import Function
 
 
@@ -26,6 +27,11 @@ class NvidiaBackend(SimtBackend):
         from tilefw_nvidia.select.lanes import PtxChip
 
         return PtxChip(self.described, options.enable_fp_fusion)
+
+    def machine_passes(self, options: CompileOptions) -> Sequence[ModulePass]:
+        from tilefw_nvidia.select.warp_reductions import ReduceWarps
+
+        return (ReduceWarps(self.described),)
 
     def emit_functions(self, functions: Sequence[Function], options: CompileOptions) -> str:
         from tilefw_nvidia.emit import emit

@@ -1,7 +1,7 @@
 """The order of lowering: tile IR to lanes (core's `tile-to-lane`), lanes to PTX instructions (here), then `emit`.
 
-`SimtBackend.pipeline` runs the two; registers stay virtual, as PTX has no others, so nothing follows. This file gives the
-second step its name for `tilefw opt`.
+`SimtBackend.pipeline` runs the two; registers stay virtual, as PTX has no others, so nothing follows but `reduce-warps`. This file
+gives the second step and that pass one name for `tilefw opt`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from tilefw.api.ir import Context, ModuleOp, ModulePass
 from tilefw.api.simt import selection_passes
 from tilefw_nvidia.chips import Chip, chips
 from tilefw_nvidia.select.lanes import PtxChip
+from tilefw_nvidia.select.warp_reductions import ReduceWarps
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class LaneToPtx(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         chip = _chip(self.target)
-        for each in selection_passes(PtxChip(chip, self.fusion), chip.target):
+        for each in (*selection_passes(PtxChip(chip, self.fusion), chip.target), ReduceWarps(chip)):
             each.apply(ctx, op)
 
 

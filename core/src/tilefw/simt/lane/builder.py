@@ -118,7 +118,7 @@ class LaneBuilder(Promising):
         if folded is not None:
             return folded
         made = self.numbered(
-            (name, operands, result, rounding),
+            (name, frozenset(operands) if name in _COMMUTATIVE else operands, result, rounding),
             lambda: lane.ELEMENTWISE[name](*operands, result=result, rounding=rounding),  # type: ignore[arg-type]
         )
         if self._promised and name in _OFFSETS:

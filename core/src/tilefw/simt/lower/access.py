@@ -21,6 +21,7 @@ from tilefw.simt.lane import thread_bits
 from tilefw.simt.lane.builder import LaneBuilder
 from tilefw.simt.layout import LinearLayout
 from tilefw.tile import types
+from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.block_ops import BlockAccess
 
 I32_LIMIT = 1 << 31
@@ -198,8 +199,9 @@ class Addressing:
         """The base and every dim's index times stride. What loops around change least is added first, so that it stands before
         them; where nothing tells terms apart the base comes last, and accesses of other bases share the rest."""
         b = self.builder
-        terms = [(b.depth(term), 0, term) for term in self._terms(op, parts)]
-        terms.append((b.depth(self.scalars[op.base]), 1, self.scalars[op.base]))
+        start, away = self._start(op)
+        terms = [(b.depth(term), 0, term) for term in (*self._terms(op, parts), *away)]
+        terms.append((b.depth(start), 1, start))
         total: SSAValue | None = None
         for _, _, term in sorted(terms, key=lambda entry: entry[:2]):
             if total is not None and types.shape_of(total.type) != types.shape_of(term.type):
@@ -207,6 +209,17 @@ class Addressing:
             total = term if total is None else b.op("addi", total, term)
         assert total is not None
         return b.splat(total, 1)
+
+    def _start(self, op: BlockAccess) -> tuple[SSAValue, list[SSAValue]]:
+        """The pointer that a block's base was made from, and how far the base is from it, as terms in bytes.
+
+        Where no loop is around, 64 bits that were added to a pointer go with the other terms, as blocks of other pointers may be as
+        far from theirs. 32 bits stay: many chips scale and add them at once.
+        """
+        made = op.base.owner
+        if not isinstance(made, ops.AddPtrOp) or types.dtype_of(made.offset.type).bits <= 32 or self.builder.in_loop:
+            return self.scalars[op.base], []
+        return self.scalars[made.pointer], [self.scaled(self.scalars[made.offset], self.size(op))]
 
     def _terms(self, op: BlockAccess, parts: list[SSAValue | None]) -> list[SSAValue]:
         """Index times stride in bytes, of each dim for itself, and together of those whose sum surely fits 32 bits."""
@@ -216,7 +229,7 @@ class Addressing:
         bound = 0
         for d, part in enumerate(parts):
             stride = self.facts.constant(op.strides[d])
-            for index, reach in self._from(op.offsets[d], part, op.block[d]):
+            for index, reach in self._from(op, d, part):
                 if stride is None:
                     # Index times stride first: many chips multiply two 32-bit numbers to 64 bits at once.
                     factor = b.extend(self.scalars[op.strides[d]], self.pointer)
@@ -230,18 +243,20 @@ class Addressing:
                     narrow.append((b.splat(b.extend(index, types.i32), 1), stride * size))
         return [*terms, *([self._lane_offset(narrow)] if narrow else [])]
 
-    def _from(self, offset: SSAValue, part: SSAValue | None, extent: int) -> list[tuple[SSAValue, int | None]]:
-        """A block's offset and the thread's part, which sum up to the index, each with what it surely stays below.
+    def _from(self, op: BlockAccess, d: int, part: SSAValue | None) -> list[tuple[SSAValue, int | None]]:
+        """A block's offset and the thread's part, which sum up to the index of a dim, each with what it surely stays below.
 
         An offset of 32 bits is added to the part, which must not wrap. One that a loop changes stays apart, in uniform registers,
-        while the part's product stands before the loop; so do the terms of a wide one, each where it changes.
+        while the part's product stands before the loop; so do the terms of a wide one, each where it changes. Where a bound asks
+        for the index anyway, to scale that is no more work, and the part's product holds no registers throughout the loop.
         """
-        b = self.builder
+        b, offset, extent = self.builder, op.offsets[d], op.block[d]
         parts: list[tuple[SSAValue, int | None]] = [] if part is None else [(part, extent)]
         if self.facts.constant(offset) == 0:
             return parts
         lowered, reach = self.scalars[offset], self.facts.reach(offset)
-        if types.dtype_of(lowered.type).bits > 32 or (part is not None and b.depth(lowered) > b.depth(part)):
+        moved = part is not None and b.depth(lowered) > b.depth(part)
+        if types.dtype_of(lowered.type).bits > 32 or (moved and op.shape[d] is None):
             return [*((term, None) for term in summands(lowered)), *parts]
         most = None if reach is None else reach + extent
         if part is None:
