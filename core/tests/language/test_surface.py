@@ -12,9 +12,8 @@ import pytest
 
 import tilefw.language as tl
 from tilefw.api.errors import CompileError, UnsupportedError
-from tilefw.language.absent import FUNCTIONS, LIBDEVICE
+from tilefw.language.absent import LIBDEVICE
 from tilefw.language.extra import libdevice
-from tilefw.language.markers import NotYet
 
 BUILTINS = {name: getattr(tl, name) for name in tl.__all__ if hasattr(getattr(tl, name), "__tilefw_builtin__")}
 LIBRARY = {name: value for name, value in vars(libdevice).items() if hasattr(value, "__tilefw_builtin__")}
@@ -71,16 +70,6 @@ def test_every_meaning_is_a_function_of_the_language() -> None:
     assert names - SPECIAL == set(MEANINGS)
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_absent_names_say_so(name: str) -> None:
-    found = getattr(tl, name)
-    assert isinstance(found, NotYet)
-    with pytest.raises(UnsupportedError, match=f"tl.{name} is not there yet"):
-        found()
-    with pytest.raises(UnsupportedError):
-        found.attribute  # noqa: B018
-
-
 def test_absent_functions_of_libdevice_say_so() -> None:
     for name in LIBDEVICE:
         with pytest.raises(UnsupportedError, match=f"libdevice.{name} is not there yet"):
@@ -102,7 +91,6 @@ def test_every_vendor_has_the_one_libdevice() -> None:
 
 
 def test_nothing_is_both_served_and_absent() -> None:
-    assert not set(FUNCTIONS) & set(vars(tl))
     assert not set(LIBDEVICE) & set(vars(libdevice))
 
 

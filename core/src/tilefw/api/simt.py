@@ -19,9 +19,11 @@ from tilefw.api.machine_backend import MachineBackend, assign_registers, entry_o
 if TYPE_CHECKING:
     from tilefw.api.ir import DotScaledOp, ModulePass
     from tilefw.simt.chip import (
+        AsmOperand,
         AsyncCopy,
         AtomicAccess,
         FragmentAccess,
+        InlineAssembly,
         LaneAccess,
         LaneChip,
         Registers,
@@ -36,15 +38,16 @@ if TYPE_CHECKING:
     from tilefw.simt.select.combine import Addresses, Combiner, Fusion
 
 __all__ = [
-    "Addresses", "AsyncCopy", "AtomScales", "AtomicAccess", "ChipDescription", "Code", "Combiner", "Const", "Element",
-    "FragmentAccess", "FragmentLoad", "Fusion", "LaneAccess", "LaneChip", "LaneMachine", "LinearLayout", "MatrixAtom", "Registers",
-    "Rule", "Scale", "SimtBackend", "TransposedLoad", "alias", "assign_registers", "entry_of", "selection_passes",
-    "template",
+    "Addresses", "AsmOperand", "AsyncCopy", "AtomScales", "AtomicAccess", "ChipDescription", "Code", "Combiner", "Const",
+    "Element", "FragmentAccess", "FragmentLoad", "Fusion", "InlineAssembly", "LaneAccess", "LaneChip", "LaneMachine",
+    "LinearLayout", "MatrixAtom", "Registers", "Rule", "Scale", "SimtBackend", "TransposedLoad", "alias", "assign_registers",
+    "entry_of", "selection_passes", "template",
 ]
 
 _KIT = {
     **dict.fromkeys(
-        ("LaneAccess", "AsyncCopy", "AtomicAccess", "FragmentAccess", "LaneChip", "Registers"), "tilefw.simt.chip",
+        ("AsmOperand", "InlineAssembly", "LaneAccess", "AsyncCopy", "AtomicAccess", "FragmentAccess", "LaneChip", "Registers"),
+        "tilefw.simt.chip",
     ),
     **dict.fromkeys(("Rule", "Scale", "alias", "template"), "tilefw.simt.chip"),
     **dict.fromkeys(("Code", "Const", "Element"), "tilefw.simt.select.code"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tilefw.language as tl
@@ -45,6 +45,14 @@ def in_type(b: Builder, element: tl.dtype, *operands: Any) -> tuple[RuntimeValue
     return tuple(
         stretched(b, tile, shape) if isinstance(tile, RuntimeValue) else constant(b, tile, element, shape) for tile in tiles
     )
+
+
+def together(b: Builder, values: Sequence[RuntimeValue]) -> list[RuntimeValue]:
+    """Values broadcast to one shape."""
+    shape: tuple[int, ...] = ()
+    for value in values:
+        shape = broadcast_shapes(shape, value.shape)
+    return [stretched(b, value, shape) for value in values]
 
 
 def stretched(b: Builder, value: RuntimeValue, shape: tuple[int, ...]) -> RuntimeValue:

@@ -209,6 +209,13 @@ class Builder:
     def trap(self, message: str) -> None:
         self.insert(ops.TrapOp(message))
 
+    def inline_asm(
+        self, text: str, constraints: str, pack: int, values: Sequence[RuntimeValue], results: Sequence[tl.dtype]
+    ) -> list[RuntimeValue]:
+        """Assembly text on values of one shape; `results` are types in the language."""
+        op = self.insert(ops.InlineAsmOp(text, constraints, pack, [v.ssa for v in values], [lowered(type) for type in results]))
+        return [RuntimeValue(ssa, type) for ssa, type in zip(op.results, results, strict=True)]
+
     def print(self, prefix: str, values: Sequence[RuntimeValue], elements: Sequence[str], hex: bool) -> None:
         self.insert(ops.PrintOp(prefix, [value.ssa for value in values], elements, hex))
 

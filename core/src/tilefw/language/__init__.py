@@ -1,7 +1,8 @@
 """`import tilefw.language as tl`: what kernel authors write. Names and behaviour are those of Triton 3.9's language.
 
-Every function here is documented where it is defined and has its meaning in the front end; names of Triton that are not
-served yet are refused by name (`absent.py`). Types that Triton lacks: `int4`, `uint4`, `float6e2m3`, `float6e3m2`, `float4e2m1`.
+Every function here is documented where it is defined and has its meaning in the front end; functions of Triton's libdevice
+that are not served yet are refused by name (`absent.py`). Types that Triton lacks: `int4`, `uint4`, `float6e2m3`, `float6e3m2`,
+`float4e2m1`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import sys
 from typing import Any
 
 from tilefw.language import extra, math
-from tilefw.language.absent import FUNCTIONS as _ABSENT
 from tilefw.language.aggregates import aggregate, aggregate_replace
 from tilefw.language.atomics import (
     atomic_add,
@@ -66,9 +66,8 @@ from tilefw.language.dtypes import (
     uint64,
     void,
 )
-from tilefw.language.elementwise import map_elementwise
+from tilefw.language.elementwise import inline_asm_elementwise, map_elementwise
 from tilefw.language.hints import assume, expect_zero, max_constancy, max_contiguous, multiple_of
-from tilefw.language.markers import NotYet
 from tilefw.language.math import (
     PropagateNan,
     abs,
@@ -151,28 +150,25 @@ del aggregate
 
 __all__ = [
     "PropagateNan", "TRITON_MAX_TENSOR_NUMEL", "abs", "add", "advance", "aggregate_replace", "arange", "argmax", "argmin",
-    "associative_scan",
-    "assume", "atomic_add", "atomic_and", "atomic_cas", "atomic_load",
-    "atomic_max", "atomic_min", "atomic_or", "atomic_poll", "atomic_store", "atomic_xchg", "atomic_xor",
-    "bfloat16", "bitonic_merge", "block_type", "broadcast", "broadcast_to", "cast", "cat", "cdiv", "ceil", "clamp",
-    "condition", "const", "constexpr", "constexpr_type", "cos", "cumprod", "cumsum", "debug_barrier", "device_assert",
-    "device_print", "div_rn", "dot", "dot_scaled", "dtype", "erf", "exp", "exp2", "expand_dims", "expect_zero", "extra", "fdiv",
-    "flip", "float16", "float32", "float4e2m1", "float64", "float6e2m3", "float6e3m2", "float8e4b15", "float8e4b8", "float8e4nv",
-    "float8e5", "float8e5b16", "floor", "fma", "full", "gather", "histogram", "int1", "int16", "int32", "int4", "int64",
-    "int8", "interleave", "join", "load", "load_tensor_descriptor", "log", "log2", "make_block_ptr", "make_tensor_descriptor",
-    "map_elementwise", "math", "max", "max_constancy", "max_contiguous", "maximum", "min", "minimum", "mul", "multiple_of",
-    "num_programs", "pair_uniform_to_normal", "permute", "philox", "philox_impl", "pi32_t", "pointer_type", "program_id",
-    "rand", "rand4x", "randint", "randint4x", "randn", "randn4x", "range", "ravel", "reduce", "reduce_or", "reshape", "rsqrt",
-    "sigmoid", "sin", "slice", "softmax", "sort", "split", "sqrt", "sqrt_rn", "squeeze", "static_assert", "static_print",
-    "static_range", "store", "store_tensor_descriptor", "str_to_ty", "sub", "sum", "swizzle2d", "tensor",
-    "tensor_descriptor", "tensor_descriptor_type", "to_tensor", "topk", "trans", "tuple", "uint16", "uint32", "uint4", "uint64",
-    "uint8", "uint_to_uniform_float", "umulhi", "unsqueeze", "view", "void", "where", "xor_sum", "zeros", "zeros_like",
+    "associative_scan", "assume", "atomic_add", "atomic_and", "atomic_cas", "atomic_load", "atomic_max", "atomic_min",
+    "atomic_or", "atomic_poll", "atomic_store", "atomic_xchg", "atomic_xor", "bfloat16", "bitonic_merge", "block_type",
+    "broadcast", "broadcast_to", "cast", "cat", "cdiv", "ceil", "clamp", "condition", "const", "constexpr", "constexpr_type",
+    "cos", "cumprod", "cumsum", "debug_barrier", "device_assert", "device_print", "div_rn", "dot", "dot_scaled", "dtype", "erf",
+    "exp", "exp2", "expand_dims", "expect_zero", "extra", "fdiv", "flip", "float16", "float32", "float4e2m1", "float64",
+    "float6e2m3", "float6e3m2", "float8e4b15", "float8e4b8", "float8e4nv", "float8e5", "float8e5b16", "floor", "fma", "full",
+    "gather", "histogram", "inline_asm_elementwise", "int1", "int16", "int32", "int4", "int64", "int8", "interleave", "join",
+    "load", "load_tensor_descriptor", "log", "log2", "make_block_ptr", "make_tensor_descriptor", "map_elementwise", "math",
+    "max", "max_constancy", "max_contiguous", "maximum", "min", "minimum", "mul", "multiple_of", "num_programs",
+    "pair_uniform_to_normal", "permute", "philox", "philox_impl", "pi32_t", "pointer_type", "program_id", "rand", "rand4x",
+    "randint", "randint4x", "randn", "randn4x", "range", "ravel", "reduce", "reduce_or", "reshape", "rsqrt", "sigmoid", "sin",
+    "slice", "softmax", "sort", "split", "sqrt", "sqrt_rn", "squeeze", "static_assert", "static_print", "static_range", "store",
+    "store_tensor_descriptor", "str_to_ty", "sub", "sum", "swizzle2d", "tensor", "tensor_descriptor", "tensor_descriptor_type",
+    "to_tensor", "topk", "trans", "tuple", "uint16", "uint32", "uint4", "uint64", "uint8", "uint_to_uniform_float", "umulhi",
+    "unsqueeze", "view", "void", "where", "xor_sum", "zeros", "zeros_like",
 ]
 
 
 def __getattr__(name: str) -> Any:
     if name == "target_info":  # which chip is chosen is for later packages to know
         return importlib.import_module("tilefw.triton.target_info")
-    if name in _ABSENT:
-        return NotYet(name)
     raise AttributeError(f"tilefw.language has no name {name!r}")

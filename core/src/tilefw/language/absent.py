@@ -1,10 +1,6 @@
-"""The names of Triton 3.9's language that tilefw does not serve yet. A name leaves this list when it is built."""
+"""The functions of Triton 3.9's libdevice that tilefw does not serve yet. A name leaves this list when it is built."""
 
 from __future__ import annotations
-
-FUNCTIONS = (
-    "inline_asm_elementwise",
-)
 
 LIBDEVICE: tuple[str, ...] = (
     "erfc", "erfcinv", "erfcx", "erfinv", "jn", "lgamma", "normcdf", "normcdfinv", "rsqrt_rn", "tgamma", "yn",

@@ -29,3 +29,16 @@ def map_elementwise(scalar_fn: Any, *args: tensor, pack: int = 1) -> Any:
     computed and one is chosen.
     """
     ...
+
+
+@builtin
+def inline_asm_elementwise(asm: str, constraints: str, args: Any, dtype: Any, is_pure: bool, pack: int) -> Any:
+    """What assembly text of the target gives for each `pack` elements of the tiles `args`, which are broadcast to one shape.
+
+        y = tl.inline_asm_elementwise("shl.b32 $0, $1, 3;", "=r,r", [x], dtype=tl.int32, is_pure=True, pack=1)
+
+    `$0` is the first result, operands follow the results. `constraints` name their registers in LLVM's words, as the target knows
+    them. Elements of less than 32 bits stand together in registers of 32 bits, as many as `pack` allows. A tuple of types `dtype`
+    gives a tuple of tiles. Text of another target's language is refused.
+    """
+    ...

@@ -35,6 +35,7 @@ from tilefw.tile.dialect.block_ops import BlockAccess, StoreBlockOp
 from tilefw.tile.dialect.combine_op import CombineOp
 from tilefw.tile.dialect.dot_op import DotOp
 from tilefw.tile.dialect.dot_scaled_op import DotScaledOp
+from tilefw.tile.dialect.inline_asm_op import InlineAsmOp
 from tilefw.tile.dialect.kernel_info import argument_attributes
 from tilefw.tile.dialect.memory_ops import PointerAccess, StoreOp
 from tilefw.tile.dialect.print_op import PrintOp
@@ -227,6 +228,8 @@ def _computed(operation: Operation) -> Iterator[str]:
             yield f"{operation.capability}.{_element(operation.operands[0].type)}"
     elif isinstance(operation, PrintOp):
         yield "print"
+    elif isinstance(operation, InlineAsmOp):
+        yield "inline_asm"
     elif operation.name in _COMBINE:
         yield from (f"{_COMBINE[operation.name]}.{_element(value.type)}" for value in operation.operands)
     elif isinstance(operation, DotScaledOp):

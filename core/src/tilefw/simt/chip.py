@@ -122,6 +122,26 @@ class Scale:
     byte: int
 
 
+@dataclass(frozen=True, slots=True)
+class AsmOperand:
+    """An operand of inline assembly: the constraint's word for its register, or the number of the result whose register it shares;
+    its bits, of one element or of packed ones; and what it holds."""
+
+    constraint: str | int
+    bits: int
+    element: Element
+
+
+@dataclass(frozen=True, slots=True)
+class InlineAssembly:
+    """Assembly text of the chip, in which `$0` is the register of the first of `results`, and those of `operands` follow. A result
+    is the constraint's word for its register, and its bits."""
+
+    text: str
+    results: tuple[tuple[str, int], ...]
+    operands: tuple[AsmOperand, ...]
+
+
 class LaneChip(ABC):
     """The description of a chip with lanes.
 
@@ -253,6 +273,11 @@ class LaneChip(ABC):
         raise UnsupportedError(
             f"{self.name} has no trap, which assertions of debug builds need", code="TFW0611", help="launch without debug=True"
         )
+
+    def inline_assembly(self, code: Code, assembly: InlineAssembly) -> Sequence[Element]:
+        """Run the text, and give what its results hold: an element each, or a packed register. Raises CompileError for text that
+        the chip's assembler does not take, and for registers that it does not have."""
+        raise UnsupportedError(f"{self.name} takes no inline assembly", code="TFW0619")
 
     def shared_base(self, code: Code) -> Element:
         """Where the workgroup's shared memory begins, as i32."""

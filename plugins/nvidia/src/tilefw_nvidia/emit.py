@@ -17,6 +17,7 @@ from tilefw_nvidia.chips.chip import Version
 from tilefw_nvidia.chips.occupancy import occupancy
 from tilefw_nvidia.isa.meaning.fragments import OPERAND_COUNTS
 from tilefw_nvidia.isa.set import instruction_set
+from tilefw_nvidia.select import inline_assembly
 from tilefw_nvidia.select.lanes import SHARED, TABLE
 
 _CLASSES = {"p": ".pred", "rs": ".b16", "r": ".b32", "rd": ".b64"}
@@ -39,13 +40,23 @@ def emit(functions: Sequence[Function], chip: Chip, maxnreg: int | None) -> str:
     bodies = [
         _entry(function, files, maxnreg, static, None if maxnreg else _together(function, chip, static)) for function in functions
     ]
-    version = lowest_version({inst.opcode for function in functions for inst in function.insts()}, chip)
+    opcodes = {opcode for function in functions for inst in function.insts() for opcode in _opcodes(inst, chip)}
+    version = lowest_version(opcodes, chip)
     lines = [f".version {version[0]}.{version[1]}", f".target {chip.name}", ".address_size 64", ""]
     if not static:
         lines += [f".extern .shared .align {max(f.attributes.shared_align for f in functions)} .b8 {SHARED}[];", ""]
     lines += [line for body in bodies for line in body]
     lines += [f'.file {index} "{_escape(name)}"' for name, index in files.items()]
     return "\n".join(lines) + "\n"
+
+
+def _opcodes(inst: Inst, chip: Chip) -> tuple[str, ...]:
+    """The opcodes that an instruction is written as."""
+    if inst.opcode != inline_assembly.OPCODE:
+        return (inst.opcode,)
+    text, *operands = inst.uses
+    forms = tuple(inline_assembly.form_of(r.reg.cls) for r in (*inst.defs, *operands) if isinstance(r, Slice))
+    return inline_assembly.opcodes(str(text), forms, chip)
 
 
 def lowest_version(opcodes: Iterable[str], chip: Chip) -> Version:
@@ -134,6 +145,8 @@ def _inst(inst: Inst, names: dict[int, str], function: str) -> str:
     guard = "" if inst.predicate is None else f"@{'!' if inst.predicate_not else ''}{text(inst.predicate)} "
     uses, defs = [text(u) for u in inst.uses], [text(d) for d in inst.defs]
     base = inst.opcode.partition(".")[0]
+    if base == inline_assembly.OPCODE:
+        return f"{{\n{inline_assembly.substituted(uses[0], [*defs, *uses[1:]])}\n\t}}"
     if base == "mov" and len(defs) + len(uses) > 2:
         operands = [_group(defs), _group(uses)]
     elif base in _FORMS and not inst.opcode.startswith(("ld.param", "cp.async.commit", "cp.async.wait")):

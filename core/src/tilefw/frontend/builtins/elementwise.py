@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilefw.api.errors import CompileError
-from tilefw.frontend.arithmetic import stretched
+from tilefw.frontend.arithmetic import together
 from tilefw.frontend.builder import Builder
 from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import to_value
 from tilefw.frontend.scalar_function import ScalarFunction
-from tilefw.frontend.semantics import broadcast_shapes, not_constexpr
+from tilefw.frontend.semantics import not_constexpr
 from tilefw.frontend.values import RuntimeValue, describe
 
 meaning = Meanings()
@@ -26,12 +26,8 @@ def map_elementwise(b: Builder, scalar_fn: Any, args: tuple[Any, ...], pack: Any
         )
     if not args:
         raise CompileError("tl.map_elementwise takes one tile or more", "TFW0107")
-    values = [to_value(b, value) for value in args]
-    shape: tuple[int, ...] = ()
-    for value in values:
-        shape = broadcast_shapes(shape, value.shape)
-    tiles = [stretched(b, value, shape) for value in values]
-    _check_pack(pack, shape)
+    tiles = together(b, [to_value(b, value) for value in args])
+    _check_pack(pack, tiles[0].shape)
     if pack == 1:
         return scalar_fn.apply(b, tiles)
     return _packed(b, scalar_fn, tiles, pack)

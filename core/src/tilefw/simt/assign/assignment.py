@@ -42,6 +42,7 @@ from tilefw.tile.dialect.copy_ops import CopyBlockOp, CopyOp
 from tilefw.tile.dialect.dot_op import DotOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.dialect.gather_op import GatherOp
+from tilefw.tile.dialect.inline_asm_op import InlineAsmOp
 from tilefw.tile.dialect.shared_ops import StoreSharedOp
 
 Conversion = tuple[LinearLayout, LinearLayout]
@@ -127,6 +128,9 @@ class Assignment:
         elif isinstance(op, DotOp):
             if wanted:
                 self._dot(op)
+        elif isinstance(op, InlineAsmOp):
+            if tiles:
+                self._inline_asm(op)
         elif isinstance(op, GatherOp):
             if wanted:
                 self._gather(op)
@@ -159,6 +163,14 @@ class Assignment:
         for operand, layout in operands:
             if operand is not None:
                 self._want(operand, layout)
+
+    def _inline_asm(self, op: InlineAsmOp) -> None:
+        """All in one layout, be the results wanted or not: the text may have effects."""
+        self.layouts[op] = natural = self.encodings.natural(op)
+        for operand in op.operands:
+            self._want(operand, natural)
+        for result in op.results:
+            self._settle([result], [natural], self.wanted(result))
 
     def _gather(self, op: GatherOp) -> None:
         """Indices and result in one layout, the source in its own."""

@@ -18,11 +18,12 @@ from tilefw.tile.dialect.copy_ops import CopyOp
 from tilefw.tile.dialect.dot_op import DotOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.dialect.gather_op import GatherOp
+from tilefw.tile.dialect.inline_asm_op import InlineAsmOp
 from tilefw.tile.dialect.shape_ops import JoinOp, SplitOp
 
 _FREE = (ops.ConstantOp, ops.SplatOp)  # are made anew wherever they are wanted, and tie nothing
 # All operands and results alike.
-_ALIKE = (ElementwiseOp, ops.AddPtrOp, ops.LoadOp, ops.StoreOp, CopyOp, AtomicOp, ScanOp)
+_ALIKE = (ElementwiseOp, ops.AddPtrOp, ops.LoadOp, ops.StoreOp, CopyOp, AtomicOp, ScanOp, InlineAsmOp)
 
 
 class Classes:

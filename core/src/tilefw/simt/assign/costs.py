@@ -25,6 +25,7 @@ from tilefw.tile.dialect.combine_op import CombineOp
 from tilefw.tile.dialect.dot_op import DotOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.dialect.gather_op import GatherOp
+from tilefw.tile.dialect.inline_asm_op import InlineAsmOp
 from tilefw.tile.dialect.shared_ops import LoadSharedOp
 from tilefw.tile.dialect.structural_op import StructuralOp, index_map
 
@@ -117,7 +118,8 @@ class Costs:
 
 def fixed(op: Operation) -> bool:
     """Whether the op's results stand in one layout only, and are converted from it."""
-    return isinstance(op, DotOp | CombineOp | AtomicOp | GatherOp) or (isinstance(op, ops.LoadOp | ops.LoadBlockOp) and op.volatile)
+    once = isinstance(op, DotOp | CombineOp | AtomicOp | GatherOp | InlineAsmOp)
+    return once or (isinstance(op, ops.LoadOp | ops.LoadBlockOp) and op.volatile)
 
 
 def element_bits(value: SSAValue, pointer_bits: int) -> int:

@@ -14,6 +14,7 @@ from xdsl.printer import Printer
 
 from tilefw.simt.lane.atomics import CAS, AtomicOp
 from tilefw.simt.lane.base import GenericOp, vector
+from tilefw.simt.lane.inline_asm import InlineAsmOp
 from tilefw.simt.lane.memory import (
     MEMORY_OPS,
     SHARED,
@@ -38,8 +39,8 @@ from tilefw.tile.dialect.elementwise_op import op_classes
 
 __all__ = [
     "CAS", "ELEMENTWISE", "SHARED", "SHUFFLES", "AllocOp", "AtomOp", "AtomicOp", "BarrierOp", "CommitOp", "ConstantOp",
-    "ConstantsOp", "CopyAsyncOp", "FragmentLoadOp", "GenericOp", "JoinOp", "Lane", "LeaveOp", "LoadOp", "MemoryOp", "NumProgramsOp",
-    "PickOp", "ProgramIdOp", "ShuffleOp", "SplatOp", "StoreOp", "ThreadIdOp", "TrapOp", "UniformOp", "WaitOp",
+    "ConstantsOp", "CopyAsyncOp", "FragmentLoadOp", "GenericOp", "InlineAsmOp", "JoinOp", "Lane", "LeaveOp", "LoadOp", "MemoryOp",
+    "NumProgramsOp", "PickOp", "ProgramIdOp", "ShuffleOp", "SplatOp", "StoreOp", "ThreadIdOp", "TrapOp", "UniformOp", "WaitOp",
     "access_properties", "shared_properties", "vector",
 ]
 
@@ -139,6 +140,6 @@ class JoinOp(GenericOp):
 
 OPS = (
     ConstantOp, ConstantsOp, SplatOp, ProgramIdOp, NumProgramsOp, ThreadIdOp, PickOp, JoinOp,
-    *MEMORY_OPS, AtomicOp, *WAVE_OPS, *ELEMENTWISE.values(),
+    *MEMORY_OPS, AtomicOp, InlineAsmOp, *WAVE_OPS, *ELEMENTWISE.values(),
 )
 Lane = Dialect("lane", list(OPS), [])

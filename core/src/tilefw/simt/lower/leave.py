@@ -16,7 +16,7 @@ from tilefw.tile.dialect.atomic_ops import AtomicOp
 from tilefw.tile.nested_ops import nested_ops
 
 # What waves do together, or for one another; barriers do not wait for waves that are gone.
-_TOGETHER = (lane.AllocOp, lane.AtomicOp, lane.CopyAsyncOp, lane.FragmentLoadOp)
+_TOGETHER = (lane.AllocOp, lane.AtomicOp, lane.InlineAsmOp, lane.CopyAsyncOp, lane.FragmentLoadOp)
 
 
 def spare_threads(function: FuncOp, assignment: Assignment, machine: LaneMachine) -> int:

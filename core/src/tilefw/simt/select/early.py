@@ -13,7 +13,7 @@ from tilefw.tile.nested_ops import nested_ops
 
 
 def early_loads(block: Block) -> frozenset[Operation]:
-    """The loads of global memory of a function's block, and of those within, that no store and no atomic comes before."""
+    """The loads of global memory of a function's block, and of those within, before which nothing is written."""
     found: set[Operation] = set()
     _walk(block, False, found)
     return frozenset(found)
@@ -35,4 +35,4 @@ def _walk(block: Block, written: bool, found: set[Operation]) -> bool:
 
 
 def _writes(op: Operation) -> bool:
-    return isinstance(op, lane.AtomicOp) or (isinstance(op, lane.StoreOp) and not op.shared)
+    return isinstance(op, lane.AtomicOp | lane.InlineAsmOp) or (isinstance(op, lane.StoreOp) and not op.shared)

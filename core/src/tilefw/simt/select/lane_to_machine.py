@@ -30,6 +30,7 @@ from tilefw.simt.select.atomics import AtomicSelection
 from tilefw.simt.select.code import Code
 from tilefw.simt.select.control import ControlSelection
 from tilefw.simt.select.early import early_loads
+from tilefw.simt.select.inline_asm import inline_asm
 from tilefw.simt.select.matrix import MatrixSelection
 from tilefw.simt.select.memory import MemorySelection
 from tilefw.simt.select.parameters import parameters
@@ -169,6 +170,7 @@ _ORDERED: dict[type, Callable[[Selector, Any], None]] = {
     lane.WaitOp: lambda s, op: s.chip.wait(s.code, op.pending),
     lane.BarrierOp: lambda s, op: declared.act(s.chip, s.code, "barriers", lambda: s.chip.barrier(s.code)),
     lane.TrapOp: lambda s, op: declared.act(s.chip, s.code, "traps", lambda: s.chip.trap(s.code)),
+    lane.InlineAsmOp: lambda s, op: inline_asm(s.values, op),
     lane.LeaveOp: lambda s, op: s.control.leave(op),
     lane.FragmentLoadOp: lambda s, op: s.matrix.fragment_load(op),
     lane.AtomOp: lambda s, op: s.matrix.atom(op),

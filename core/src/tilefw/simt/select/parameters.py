@@ -40,11 +40,13 @@ def parameters(function: FuncOp, pointer_bits: int) -> tuple[Parameter, ...]:
 
 
 def _written_arguments(function: FuncOp) -> set[int] | None:
-    """The arguments that stores and atomics go through; None when one's argument is unknown."""
+    """The arguments that stores and atomics go through; None when one's argument is unknown, as of an address in assembly."""
     found: set[int] = set()
     for op in nested_ops(function):
         if isinstance(op, lane.StoreOp | lane.AtomicOp):
             if op.buffer < 0:
                 return None
             found.add(op.buffer)
+        elif isinstance(op, lane.InlineAsmOp) and any(types.dtype_of(value.type).bits == 64 for value in op.operands):
+            return None
     return found

@@ -21,6 +21,7 @@ from tilefw.tile.dialect.constant_op import ConstantOp
 from tilefw.tile.dialect.dot_op import DotOp
 from tilefw.tile.dialect.dot_scaled_op import DotScaledOp
 from tilefw.tile.dialect.gather_op import GatherOp
+from tilefw.tile.dialect.inline_asm_op import InlineAsmOp
 from tilefw.tile.dialect.memory_ops import BarrierOp, LoadOp, StoreOp
 from tilefw.tile.dialect.op_text import parse_type_at_end, print_types
 from tilefw.tile.dialect.print_op import PrintOp
@@ -29,9 +30,9 @@ from tilefw.tile.dialect.trap_op import TrapOp
 
 __all__ = [
     "AddPtrOp", "AtomicCasOp", "AtomicRmwOp", "BarrierOp", "BroadcastOp", "ConstantOp", "DotOp", "DotScaledOp", "ExpandDimsOp",
-    "FlipOp", "GatherOp", "IotaOp", "JoinOp", "LoadBlockOp", "LoadOp", "NumProgramsOp", "OPS", "PrintOp", "ProgramIdOp",
-    "ReduceOp", "ReduceReturnOp", "ReshapeOp", "ScanOp", "ScanReturnOp", "SplatOp", "SplitOp", "StoreBlockOp", "StoreOp", "TransOp",
-    "TrapOp",
+    "FlipOp", "GatherOp", "InlineAsmOp", "IotaOp", "JoinOp", "LoadBlockOp", "LoadOp", "NumProgramsOp", "OPS", "PrintOp",
+    "ProgramIdOp", "ReduceOp", "ReduceReturnOp", "ReshapeOp", "ScanOp", "ScanReturnOp", "SplatOp", "SplitOp", "StoreBlockOp",
+    "StoreOp", "TransOp", "TrapOp",
 ]
 
 AXES = 3  # a grid has up to three axes
@@ -189,5 +190,5 @@ class AddPtrOp(TileOp):
 OPS: tuple[type[TileOp], ...] = (
     ConstantOp, *SHAPE_OPS, GatherOp, IotaOp, ProgramIdOp, NumProgramsOp, AddPtrOp, ReduceOp, ReduceReturnOp, ScanOp, ScanReturnOp,
     DotOp, DotScaledOp, LoadOp, StoreOp, LoadBlockOp, StoreBlockOp, *ATOMIC_OPS, BarrierOp, TrapOp,
-    PrintOp,
+    PrintOp, InlineAsmOp,
 )

@@ -9,10 +9,12 @@ import numpy as np
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilefw.api.dtypes import DType
+from tilefw.api.errors import UnsupportedError
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.atomic_ops import AtomicCasOp, AtomicRmwOp
 from tilefw.tile.dialect.block_ops import LoadBlockOp, StoreBlockOp
+from tilefw.tile.dialect.inline_asm_op import InlineAsmOp
 from tilefw.tile.dialect.memory_ops import BarrierOp, LoadOp, StoreOp
 from tilefw.tile.dialect.print_op import PrintOp
 from tilefw.tile.dialect.shape_ops import SHAPE_OPS
@@ -26,6 +28,7 @@ from tilefw.tile.reference.evaluate_dot_scaled import dot_scaled
 from tilefw.tile.reference.interpret_reduce import reduce
 from tilefw.tile.reference.interpret_scan import scan
 from tilefw.tile.reference.value import Array, EvaluatedValue, constant, either
+from tilefw.tile.text.source_location import place_of
 
 
 class InterpreterState(Protocol):
@@ -233,6 +236,13 @@ def _trap(launch: InterpreterState, op: TrapOp, frame: FrameValues) -> list[Eval
     return []
 
 
+def _inline_asm(launch: InterpreterState, op: InlineAsmOp, frame: FrameValues) -> list[EvaluatedValue]:
+    raise UnsupportedError(
+        "the reference reads no machine's assembly language, and cannot tell what the text of tl.inline_asm_elementwise means",
+        "TFW0619", place_of(op), help="launch on a target with the capability `inline_asm`; `tilefw targets --json` lists them",
+    )
+
+
 Handler = Callable[[Any, Any, Any], list[EvaluatedValue]]
 HANDLERS: dict[type[Operation], Handler] = {
     ops.ConstantOp: _constant,
@@ -254,5 +264,6 @@ HANDLERS: dict[type[Operation], Handler] = {
     AtomicCasOp: _atomic,
     BarrierOp: _nothing,
     TrapOp: _trap,
+    InlineAsmOp: _inline_asm,
     PrintOp: _nothing,  # a print is no result; where its lines are wanted, it is lowered to stores first
 }

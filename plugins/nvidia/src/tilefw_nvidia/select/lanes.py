@@ -16,6 +16,7 @@ from tilefw.api.simt import (
     Const,
     Element,
     FragmentAccess,
+    InlineAssembly,
     LaneAccess,
     LaneChip,
     MatrixAtom,
@@ -23,12 +24,12 @@ from tilefw.api.simt import (
 )
 from tilefw_nvidia.chips import Chip
 from tilefw_nvidia.isa.set import instruction_set
-from tilefw_nvidia.select import atomics
+from tilefw_nvidia.select import atomics, inline_assembly
 from tilefw_nvidia.select.combine import combiner
 from tilefw_nvidia.select.matrix import FRAGMENT_LOADS, atoms, load_fragment, multiply
 from tilefw_nvidia.select.rules import rules
 
-_EFFECTS = {"st", "bar", "trap", "atom", "red", "membar", "fence", "cp"}
+_EFFECTS = {inline_assembly.OPCODE, "st", "bar", "trap", "atom", "red", "membar", "fence", "cp"}
 _LOADS = {"ld", "ldmatrix"}
 _MOVES = {"mov.pred", "mov.b16", "mov.b32", "mov.b64"}
 
@@ -93,6 +94,7 @@ class PtxChip(LaneChip):
 
     def __init__(self, chip: Chip, fusion: bool) -> None:
         self.facts = facts = description(chip)
+        self.chip = chip
         self.name, self.lanes = facts.name, facts.lanes
         self.pointer_bits, self.access_bytes = facts.pointer_bits, facts.access_bytes
         self.atomics = atomics.served(chip)
@@ -239,6 +241,9 @@ class PtxChip(LaneChip):
 
     def trap(self, code: Code) -> None:
         code.effect("trap")
+
+    def inline_assembly(self, code: Code, assembly: InlineAssembly) -> Sequence[Element]:
+        return inline_assembly.run(self, self.chip, code, assembly)
 
     def fragment_load(self, code: Code, access: FragmentAccess) -> None:
         load_fragment(code, access)

@@ -1,0 +1,106 @@
+"""The op that carries a machine's own assembly text, which runs on every `pack` elements of its operands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Attribute, OpTraits, SSAValue
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+
+from tilefw.tile import types
+from tilefw.tile.dialect.asm_constraints import parse_constraints, register_count
+from tilefw.tile.dialect.base import TileOp, Value, integer_attr, string_attr
+
+
+class InlineAsmBase(TileOp):
+    """Text, constraints and `pack`, which tile IR and lane IR share. It is moved over no access of memory, and kept."""
+
+    property_names = frozenset({"text", "constraints", "pack"})
+    result_count = None
+    traits = OpTraits(lambda: (MemoryReadEffect(), MemoryWriteEffect()))
+
+    @property
+    def text(self) -> str:
+        """The assembly text; `$0` is the first result's first register, operands follow the results."""
+        return self.word("text")
+
+    @property
+    def constraints(self) -> str:
+        """The kinds of registers, as `asm_constraints.py` reads them."""
+        return self.word("constraints")
+
+    @property
+    def pack(self) -> int:
+        """How many elements of each operand one run of the text takes."""
+        return self.integer("pack")
+
+    def print(self, printer: Printer) -> None:
+        """Write text, constraints, `pack` and operands behind the op's name."""
+        for text in (" ", self.text, ", ", self.constraints):
+            (printer.print_string if text in (" ", ", ") else printer.print_string_literal)(text)
+        printer.print_string(f" pack {self.pack}(")
+        printer.print_list(self._operands, printer.print_operand)
+        printer.print_string(")")
+        printer.print_op_attributes(self.attributes)
+        for word, values in ((" : (", self._operands), (") -> (", self.results)):
+            printer.print_string(word)
+            printer.print_list([value.type for value in values], printer.print_attribute)
+        printer.print_string(")")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> InlineAsmBase:
+        """Read what `print` writes; the parser raises its ParseError where the text is something else."""
+        text = parser.parse_str_literal()
+        parser.parse_punctuation(",")
+        constraints = parser.parse_str_literal()
+        parser.parse_keyword("pack")
+        pack = parser.parse_integer()
+        position = parser.pos
+        unresolved = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        type = parser.parse_function_type()
+        operands = parser.resolve_operands(unresolved, type.inputs.data, position)
+        made = {"text": string_attr(text), "constraints": string_attr(constraints), "pack": integer_attr(pack)}
+        return cls.create(operands=operands, result_types=type.outputs.data, properties=made, attributes=attributes)
+
+
+class InlineAsmOp(InlineAsmBase):
+    """`tile.inline_asm "shl.b32 $0, $1, 3;", "=r,r" pack 4(%x) : (tensor<128xi8>) -> tensor<128xi8>`.
+
+    All operands and results have one shape. Elements of less than 32 bits stand together in registers of 32 bits, `pack` allowing.
+    Which elements one run gets is unspecified. Only a machine whose assembly language the text is has a meaning for it.
+    """
+
+    name = "tile.inline_asm"
+
+    def __init__(self, text: str, constraints: str, pack: int, values: Sequence[Value], results: Sequence[Attribute]) -> None:
+        super().__init__(
+            operands=[SSAValue.get(value) for value in values], result_types=list(results),
+            properties={"text": string_attr(text), "constraints": string_attr(constraints), "pack": integer_attr(pack)},
+        )
+
+    def problem(self) -> str | None:
+        kinds = [value.type for value in (*self._operands, *self.results)]
+        if len({types.shape_of(kind) for kind in kinds}) != 1:
+            return "operands and results have one shape"
+        if any(types.is_bool(types.element_of(kind)) for kind in kinds):
+            return "an i1 stands in no register"
+        if self.pack < 1 or self.pack & (self.pack - 1):
+            return f"pack is a power of two, not {self.pack}"
+        try:
+            found = parse_constraints(self.constraints)
+        except ValueError as error:
+            return f"of the constraints {self.constraints!r}, {error}"
+        wanted = [sum(register_count(element_bits(v.type), self.pack) for v in values) for values in (self.results, self._operands)]
+        given = [len(found.results), len(found.operands)]
+        if wanted == given:
+            return None
+        return f"results and operands take {wanted[0]} and {wanted[1]} registers, the constraints name {given[0]} and {given[1]}"
+
+
+def element_bits(type: Attribute) -> int:
+    """The bits of an element in registers; an address has 64."""
+    return 64 if types.is_pointer(type) else types.dtype_of(type).storage_bits
