@@ -115,6 +115,19 @@ def test_what_copies_take_stays_together_and_in_order(width):
     assert swizzle.bank_conflicts(shared, writer, 16, PLAIN) == 0
 
 
+@pytest.mark.parametrize("order", [(1, 0), (0, 1)])
+def test_copies_of_one_sector_of_memory_land_in_one_row(order):
+    """Whichever dim is in a row in memory: else the card reads the sector once for each row."""
+    shape, bits = (64, 64), 16
+    writer = blocked(shape, order, 8, 32, 4)
+    shared = swizzle.choose(shape, bits, [], [fragment(*shape, bits, order == (1, 0))], BLOCKS, [(writer, 8)])
+    how = shared_access.plan(shared, writer, bits, banks_of(BLOCKS), 0)
+    addresses = [(f2.apply(how.thread, lane) ^ c) * bits // 8 for c in how.constants for lane in range(32)]
+    halves = zip(addresses[::2], addresses[1::2], strict=True)
+    assert {(a ^ b) for a, b in halves} == {16}
+    assert walked(shared, writer, bits, BLOCKS) == 0
+
+
 def test_a_layout_without_copies_or_sides_is_row_major():
     shared = swizzle.choose((16, 64), 16, [], [], PLAIN)
     assert shared.bases == tuple(1 << i for i in range(10))
