@@ -46,8 +46,17 @@ ATOMICS = {
 }
 
 
-# Parameters whose choices other combinations have: element types that are only moved are all in `strided_copy`.
-ELSEWHERE = {"masks": {"dtype"}, "transpose": {"dtype"}, "atomic_mix": {"dtype", "operation"}, "elementwise": {"operation"}}
+# Parameters whose choices other combinations have: element types that are only moved are all in `strided_copy`, and kernels of new
+# models are products, softmaxes and scans, whose types, warps and stages the others go through.
+_NEW_MODELS = (
+    "moe_topk", "moe_scatter", "moe_matmul", "windowed_attention", "attention_backward", "linear_attention", "paged_decode",
+    "mla_decode", "merge_splits", "cross_entropy_backward", "dropout", "sample_logits",
+)
+_SHAPING = {"dtype", "num_warps", "num_stages", "input_precision", "b_layout", "spread", "rows"}
+ELSEWHERE = {
+    **dict.fromkeys(_NEW_MODELS, _SHAPING),
+    "masks": {"dtype"}, "transpose": {"dtype"}, "atomic_mix": {"dtype", "operation"}, "elementwise": {"operation"},
+}
 
 
 def combinations() -> Iterator[Combination]:

@@ -76,6 +76,7 @@ def combinations() -> Iterator[Combination]:
     yield from _rows()
     yield from _products()
     yield from _attentions()
+    yield from _new_models()
     yield from _atomics()
     yield from _control_and_memory()
     yield from _single_operations()
@@ -151,6 +152,16 @@ def _attentions() -> Iterator[Combination]:
     yield "attention", {"block_m": 128, "block_n": 64, "num_warps": 8, "num_stages": 3}
     for size, warps in ((32, 4), (64, 4), (128, 8)):
         yield "fp8_attention", {"head_size": size, "num_warps": warps}
+
+
+def _new_models() -> Iterator[Combination]:
+    """Mixtures of experts, attention of every kind, sampling: each as it is, and one where another type shapes its products."""
+    yield from ((name, {}) for name in (
+        "moe_topk", "moe_scatter", "moe_matmul", "windowed_attention", "attention_backward", "linear_attention", "paged_decode",
+        "mla_decode", "merge_splits", "cross_entropy_backward", "dropout", "sample_logits",
+    ))
+    yield "windowed_attention", {"soft_cap": 20.0, "head_size": 64, "block_m": 64, "num_warps": 4, "dtype": "bf16"}
+    yield "attention_backward", {"head_size": 64, "block_m": 32, "block_n": 32, "num_warps": 4, "causal": False}
 
 
 def _atomics() -> Iterator[Combination]:

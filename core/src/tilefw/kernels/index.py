@@ -112,6 +112,7 @@ def _stages(default: int) -> ParameterInfo:
 
 
 _NUM_WARPS = ParameterInfo("num_warps", 4, "warps (waves) of one program", (1, 2, 4, 8, 16, 32))
+_UP_TO_8_WARPS = ParameterInfo("num_warps", 2, "warps (waves) of one program", (1, 2, 4, 8))
 _SIZE = ParameterInfo("n", 5000, "elements")
 _EPS = ParameterInfo("eps", 1e-5, "added to the variance")
 _PRECISION = ParameterInfo(
@@ -124,6 +125,24 @@ _HAND_OVER = ParameterInfo(
     "order", "acq_rel", "atomics order both ways, or acquire and release where it matters", ("acq_rel", "least")
 )
 _GROUP_M = ParameterInfo("group_m", 8, "rows of blocks that neighbouring programs share", least=1)
+_ROUTED = (
+    ParameterInfo("tokens", 24, "tokens", least=1), ParameterInfo("experts", 5, "experts", least=1),
+    ParameterInfo("top_k", 2, "experts of a token, not above experts", least=1),
+    ParameterInfo(
+        "spread", "skewed", "which experts are chosen: all alike, few more often, only the first", ("even", "skewed", "first"),
+    ),
+)
+_CACHED = (
+    ParameterInfo("sequences", 3, "sequences, a query each", least=1), ParameterInfo("keys", 50, "keys of the longest", least=1),
+    ParameterInfo("page", 8, "keys of a page", least=1),
+    ParameterInfo("splits", 2, "programs that share a sequence's keys", least=1),
+)
+_HEADS = (
+    ParameterInfo("batch", 1, "sequences", least=1), ParameterInfo("heads", 2, "heads of queries", least=1),
+    ParameterInfo("kv_heads", 1, "heads of keys and values, each for as many heads of queries", least=1),
+    ParameterInfo("queries", 40, "queries", least=1), ParameterInfo("keys", 50, "keys, not below queries", least=1),
+    ParameterInfo("head_size", 32, "elements of a head", (16, 32, 64, 128)),
+)
 
 _TABLE = (
     KernelInfo("vector_add", "out = x + y", (
@@ -291,6 +310,23 @@ _TABLE = (
         ParameterInfo("programs", 8, "programs that share the blocks", least=1),
         *_blocks(32, 64, 32), _NUM_WARPS, _stages(3), _inputs(*ROWS),
     )),
+    KernelInfo("moe_topk", "each token's best experts, their softmax weights, and how often each block of tokens chose each", (
+        ParameterInfo("tokens", 20, "tokens", least=1), ParameterInfo("experts", 12, "experts", least=1),
+        ParameterInfo("top_k", 3, "experts of a token, not above experts", least=1), _dtype("fp32", ("fp32", "bf16", "fp16")),
+        ParameterInfo("softmax", "chosen", "over the chosen experts, or over all", ("chosen", "all")),
+        _block(16, "block_tokens", "tokens of one program"), _UP_TO_8_WARPS, _inputs(*FINITE),
+    )),
+    KernelInfo("moe_scatter", "the place of each token's choice in the order of experts, the choice at each place, offsets", (
+        *_ROUTED, _block(32, doc="choices of one program"), _block(16, "block_counts", "blocks whose counts are read at once"),
+        _UP_TO_8_WARPS,
+    )),
+    KernelInfo("moe_matmul", "each token's row times the matrices of its experts, gathered and scattered back", (
+        *_ROUTED, ParameterInfo("rows", "tokens", "what a has a row for", ("tokens", "choices")),
+        ParameterInfo("n", 40, "columns of out", least=1), ParameterInfo("k", 48, "columns of a", least=1),
+        ParameterInfo("weighted", True, "products are multiplied by the weights of the choices"),
+        _dtype("fp16", ("fp32", "bf16", "fp16")), _PRECISION, _layout("b_layout", "each expert's matrix"),
+        *_blocks(16, 32, 32), _UP_TO_8_WARPS, _stages(3), _inputs(*ROWS),
+    )),
     KernelInfo("int8_matmul", "out = (a @ b) · row_scale · column_scale for int8 operands", (
         *_extents(100, 96, 128), ParameterInfo("result", "fp16", "element type of out", ("fp32", "bf16", "fp16")),
         _layout("a_layout", "a"), _layout("b_layout", "b"),
@@ -326,12 +362,69 @@ _TABLE = (
         _block(64, "block_m", "queries of one program"), _block(64, "block_n", "keys of one tile"),
         _NUM_WARPS, _stages(2), _inputs(*ROWS),
     )),
+    KernelInfo("windowed_attention", "causal attention with a sliding window, sinks and soft-capped scores, and its log-sum-exp", (
+        *_HEADS,
+        ParameterInfo("window", 24, "keys that a query sees, itself the last; 0 for all before it"),
+        ParameterInfo("soft_cap", 0.0, "scores are soft_cap · tanh(score / soft_cap); 0 for scores as they are"),
+        ParameterInfo("sinks", True, "each head's softmax has one more logit, without a value"), _dtype("fp16", ("bf16", "fp16")),
+        _block(16, "block_m", "queries of one program"), _block(16, "block_n", "keys of one tile"),
+        _UP_TO_8_WARPS, _stages(2), _inputs(*ROWS),
+    )),
+    KernelInfo("attention_backward", "gradients of attention by q, k and v, causal or not", (
+        *_HEADS, ParameterInfo("causal", True, "a query sees no later key"), _dtype("fp16", ("bf16", "fp16")),
+        _block(16, "block_m", "queries of one tile"), _block(16, "block_n", "keys of one tile"),
+        _UP_TO_8_WARPS, _stages(2), _inputs(*FINITE),
+    )),
+    KernelInfo("linear_attention", "causal linear attention with a decay for each head, in chunks with a carried state", (
+        ParameterInfo("heads", 2, "heads of all sequences", least=1), ParameterInfo("length", 40, "steps of time", least=1),
+        ParameterInfo("key_size", 16, "elements of a key", (16, 32, 64, 128)),
+        ParameterInfo("value_size", 24, "elements of a value", least=1), _dtype("fp16", ("bf16", "fp16")),
+        _block(16, "chunk", "steps of a chunk"), _block(16, "block_v", "elements of values of one program"),
+        _UP_TO_8_WARPS, _stages(2), _inputs(*FINITE),
+    )),
+    KernelInfo("paged_decode", "attention of one query a sequence over keys in pages, shared by programs; parts and lse", (
+        *_CACHED, ParameterInfo("kv_heads", 2, "heads of keys and values", least=1),
+        ParameterInfo("group", 3, "heads of queries that share a head of keys", least=1),
+        ParameterInfo("head_size", 32, "elements of a head", (16, 32, 64, 128)),
+        _dtype("fp16", ("bf16", "fp16")), _block(16, "block_n", "keys of one tile"), _UP_TO_8_WARPS, _stages(2), _inputs(*FINITE),
+    )),
+    KernelInfo("mla_decode", "attention of one query a sequence over latents in pages, which are keys and values; parts and lse", (
+        *_CACHED, ParameterInfo("heads", 5, "heads of queries, which all share the latents", least=1),
+        ParameterInfo("latent", 32, "elements of a latent", (16, 32, 64, 128, 256, 512)),
+        ParameterInfo("rotary", 16, "elements with rotary positions, which only scores see", (16, 32, 64)),
+        _dtype("fp16", ("bf16", "fp16")), _block(16, "block_n", "keys of one tile"), _UP_TO_8_WARPS, _stages(2), _inputs(*FINITE),
+    )),
+    KernelInfo("merge_splits", "parts of attention over different keys, joined by their log-sum-exp", (
+        ParameterInfo("splits", 3, "parts", least=1), ParameterInfo("rows", 11, "rows of a part", least=1),
+        ParameterInfo("head_size", 40, "elements of a row", least=1), _dtype("fp16", ("fp32", "bf16", "fp16")),
+        _UP_TO_8_WARPS, _inputs(*FINITE),
+    )),
     KernelInfo("cross_entropy", "loss and log-sum-exp of logits by label, with smoothing; ignored labels give 0", (
         ParameterInfo("rows", 30, "rows", least=1), ParameterInfo("classes", 1000, "logits of a row", least=1), _dtype("fp32"),
         _dtype("int64", ("int32", "int64"), "label_dtype", "element type of the labels"),
         ParameterInfo("ignore_index", -100, "the label that gives no loss", least=-(2**31)),
         ParameterInfo("smoothing", 0.0, "what part of the loss every class has alike"),
         _block(2048, doc="logits of one tile; longer rows go tile by tile"), _NUM_WARPS, _inputs(*ROWS),
+    )),
+    KernelInfo("cross_entropy_backward", "the gradient of cross_entropy by logits, from its log-sum-exp", (
+        ParameterInfo("rows", 6, "rows", least=1), ParameterInfo("classes", 200, "logits of a row", least=1),
+        _dtype("fp16", ("fp32", "bf16", "fp16")),
+        ParameterInfo("ignore_index", -100, "the label that gives no loss", least=-(2**31)),
+        ParameterInfo("smoothing", 0.1, "what part of the loss every class has alike"),
+        _block(128, doc="logits of one program"), _UP_TO_8_WARPS, _inputs(*FINITE),
+    )),
+    KernelInfo("dropout", "out = x / (1 - p) where a random number of seed and place is above p, else 0", (
+        ParameterInfo("n", 700, "elements"), ParameterInfo("p", 0.3, "what part is dropped"),
+        _dtype("fp16", ("fp32", "bf16", "fp16")),
+        ParameterInfo("block", 256, "elements of the tile of one program, a power of two", tuple(2**k for k in range(2, 15))),
+        _UP_TO_8_WARPS, _inputs(*FINITE),
+    )),
+    KernelInfo("sample_logits", "a random token of each row of logits, among the top_k and top_p of its softmax", (
+        ParameterInfo("rows", 4, "rows", least=1), ParameterInfo("vocabulary", 100, "logits of a row", least=1),
+        ParameterInfo("top_k", 20, "tokens that are kept, with all that equal the last of them; above vocabulary for all", least=1),
+        ParameterInfo("top_p", 0.9, "the part of their mass that the likeliest of them must have"),
+        ParameterInfo("temperature", 0.7, "what logits are divided by"), _dtype("fp32", ("fp32", "bf16", "fp16")),
+        _UP_TO_8_WARPS, _inputs("normal", "ints", "uniform", "low"),
     )),
     KernelInfo("transpose", "out = x transposed", (
         ParameterInfo("rows", 100, "rows"), ParameterInfo("columns", 140, "columns"), _dtype("fp16", ALL_DTYPES),

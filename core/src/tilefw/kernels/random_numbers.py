@@ -10,6 +10,7 @@ import tilefw
 import tilefw.language as tl
 from tilefw.api.integers import ceil_div
 from tilefw.kernels import inputs
+from tilefw.kernels.philox import philox, uniform
 from tilefw.kernels.spec import KernelSpec, Launch, Parameters
 
 
@@ -51,36 +52,17 @@ def _bits(p: Parameters) -> int:
     return 64 if p["offset"].endswith("64") else 32
 
 
-# Multipliers of a round and steps of the key (Salmon et al., SC11), by the width of a word.
-_MULTIPLIERS = {32: (0xD2511F53, 0xCD9E8D57), 64: (0xD2E7470EE14C6C93, 0xCA5A826395121157)}
-_KEY_STEPS = {32: (0x9E3779B9, 0xBB67AE85), 64: (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)}
-
-
 def _expected(p: Parameters, launch: Launch) -> Mapping[str, np.ndarray]:
     seed, first = (int(launch.buffer(name).array[0]) for name in ("seed_ptr", "first_ptr"))
     width = 2 ** _bits(p)
     offsets = np.array([(first + i) % width for i in range(p["n"])], object)
     # `randint4x` counts in words of 32 bits, whose second is the upper half of the sign-extended offset, if it has one.
     whole = p["kind"] == "words"
-    bits = _philox(seed, offsets, _bits(p) if whole else 32, p["rounds"], split=not whole)
+    bits = philox(seed, offsets, _bits(p) if whole else 32, p["rounds"], split=not whole)
     if p["kind"] in ("bits", "words"):
         return {"out_ptr": bits.astype(np.uint64)}
-    signed = bits.astype(np.uint32).view(np.int32)
-    uniform = (np.where(signed < 0, ~signed, signed).astype(np.float32) * np.float32(4.6566127342e-10)).astype(np.float64)
-    return {"out_ptr": uniform if p["kind"] == "uniform" else _normal(uniform)}
-
-
-def _philox(seed: int, offsets: np.ndarray, bits: int, rounds: int, split: bool) -> np.ndarray:
-    """Python's whole numbers: no width of NumPy's own takes part."""
-    mask = (1 << bits) - 1
-    zero = offsets * 0
-    c0, c1, c2, c3 = offsets & mask, (offsets >> bits) & mask if split else zero, zero, zero
-    k0, k1 = seed & mask, (seed >> 32) & mask if bits == 32 else 0
-    for _ in range(rounds):
-        low, high = _MULTIPLIERS[bits][0] * c0, _MULTIPLIERS[bits][1] * c2
-        c0, c1, c2, c3 = (high >> bits) ^ c1 ^ k0, high & mask, (low >> bits) ^ c3 ^ k1, low & mask
-        k0, k1 = (k0 + _KEY_STEPS[bits][0]) & mask, (k1 + _KEY_STEPS[bits][1]) & mask
-    return np.stack([c0, c1, c2, c3])
+    numbers = uniform(bits)
+    return {"out_ptr": numbers if p["kind"] == "uniform" else _normal(numbers)}
 
 
 def _normal(uniform: np.ndarray) -> np.ndarray:
