@@ -19,6 +19,7 @@ from tilefw.api.simt import (
     Const,
     Element,
     FragmentAccess,
+    InlineAssembly,
     LaneAccess,
     LaneChip,
     MatrixAtom,
@@ -31,7 +32,7 @@ from tilefw_amd.chips import WAVE, Chip, occupancy
 from tilefw_amd.isa.set import InstructionSet, instruction_set
 from tilefw_amd.machine.traits import SCALARS, instructions
 from tilefw_amd.select import access as accesses
-from tilefw_amd.select import atomics, copies, operands, packing, program_order, shuffles
+from tilefw_amd.select import atomics, copies, inline_assembly, operands, packing, program_order, shuffles
 from tilefw_amd.select.combine import combiner
 from tilefw_amd.select.matrix import multiply, of_rows
 from tilefw_amd.select.rules import integers, rules, uniform_rules
@@ -199,6 +200,9 @@ class AmdLanes(LaneChip):
     def trap(self, code: Code) -> None:
         # 2 is an assertion that failed (LLVM AMDGPUUsage, "Trap Handler ABI").
         code.effect("s_trap", (), [2])
+
+    def inline_assembly(self, code: Code, assembly: InlineAssembly) -> Sequence[Element]:
+        return inline_assembly.run(self, self.isa, code, assembly)
 
     def copy_async(self, code: Code, copy: AsyncCopy) -> None:
         copies.copy_async(code, copy)
