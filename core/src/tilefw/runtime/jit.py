@@ -140,7 +140,6 @@ class JITFunction:
         self.known_launches: dict[Hashable, KnownLaunch] = {}
         self._text = source
         self._repr = repr
-        # By device, of which there is one, as Triton keeps them: the compiled kernels come first.
         self.device_caches: defaultdict[int, tuple[dict[Any, Any], ...]] = defaultdict(lambda: ({}, {}))
         functools.update_wrapper(self, fn, updated=())
 

@@ -128,7 +128,7 @@ def warm_up(
 
 
 def _kept(fn: Any, artifact: Artifact, keywords: Mapping[str, Any]) -> WarmKernel:
-    """The compiled kernel, which `fn.device_caches` has from now on."""
+    """The compiled kernel, which `fn.device_caches` has from now on: under device 0, the only one, and there first, as Triton."""
     kernels = fn.device_caches[0][0]
     found = kernels.get(id(artifact))  # the entry keeps the artifact, and so its identity
     if found is None:

@@ -24,7 +24,7 @@ _KINDS = ("add.s32", "min.s32", "max.s32", "min.u32", "max.u32", "and.b32", "or.
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _ExchangeStep:
     """A value combined with that of the lane at a distance: the exchange, the operation, and what goes in."""
 
     shuffle: Inst
@@ -64,7 +64,7 @@ class ReduceWarps(FunctionPass):
             _reduce(block, _steps(block, kinds, counts), self.chip.lanes, counts)
 
 
-def _steps(block: Block, kinds: set[str], counts: _Counts) -> list[_Step]:
+def _steps(block: Block, kinds: set[str], counts: _Counts) -> list[_ExchangeStep]:
     """The exchanges of a block whose other lane's value goes into one combination with this lane's, in their order."""
     exchanged: dict[Reg, Inst] = {}
     found = []
@@ -80,17 +80,17 @@ def _steps(block: Block, kinds: set[str], counts: _Counts) -> list[_Step]:
     return found
 
 
-def _step(combination: Inst, exchanged: Mapping[Reg, Inst], counts: _Counts) -> _Step | None:
+def _step(combination: Inst, exchanged: Mapping[Reg, Inst], counts: _Counts) -> _ExchangeStep | None:
     for mine, other in (combination.uses, combination.uses[::-1]):
         shuffle = exchanged.get(other.reg) if isinstance(other, Slice) else None
         if shuffle is None or not isinstance(mine, Slice) or shuffle.uses[0] != mine or not isinstance(shuffle.uses[1], int):
             continue
         if counts.only(shuffle.defs[0].reg, 1) and counts.writes[combination.defs[0].reg] == 1:
-            return _Step(shuffle, combination, mine.reg, shuffle.uses[1])
+            return _ExchangeStep(shuffle, combination, mine.reg, shuffle.uses[1])
     return None
 
 
-def _reduce(block: Block, steps: Sequence[_Step], lanes: int, counts: _Counts) -> None:
+def _reduce(block: Block, steps: Sequence[_ExchangeStep], lanes: int, counts: _Counts) -> None:
     by_value = {step.value: step for step in steps}
     results = {step.combination.defs[0].reg for step in steps}
     replaced: dict[int, Inst | None] = {}  # by the identity of an instruction: what stands in its place
