@@ -86,3 +86,17 @@ def test_waves_that_load_in_place_twice_each_race_with_none(seed: int) -> None:
 def test_a_fault_that_ends_the_launch_leaves_no_race_unreported() -> None:
     findings = run(LOADED + STORED + "mov a5, 0l\nload r4, a5\nend", X, 64, block=16).report.findings
     assert [f.check for f in findings] == ["bounds", "races"]
+
+
+# The register of the value is written again under a guard, and is then an address under it.
+REUSED = "@p1 mov r0, tid\n"
+ADDRESS = "@p1 index a2, a3, r0\n@p1 store a2, tid\n"
+
+
+def test_a_register_written_again_under_the_same_guard_holds_another_value() -> None:
+    assert races("lt p1, tid, 16\n" + STORED + REUSED + ADDRESS) == []
+
+
+@pytest.mark.parametrize("again", ["lt p1, tid, 4\n" + REUSED + "lt p1, tid, 16\n", "@p0 mov r0, tid\n", "@!p1 mov r0, tid\n"])
+def test_a_register_written_again_under_another_guard_may_hold_the_value_still(again: str) -> None:
+    assert races("lt p1, tid, 16\n" + STORED + again + ADDRESS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +30,8 @@ x = torch.arange(300, device="cuda", dtype=torch.float32)
 out = torch.zeros_like(x)
 scale[lambda meta: (triton.cdiv(300, meta["BLOCK"]),)](x, out, 300, 0.5, (3, 1.5))
 assert torch.equal(out, x * 0.5 + 3), out
+first, second = scale.configs_timings.values()
+assert scale.best_config is scale.configs[0] and first[0] < second[0] == float("inf")
 
 kernel = scale.fn.warmup(x, out, 300, 0.5, (3, 1.5), BLOCK=64, grid=(1,))
 assert kernel.asm["ttir"] and triton.__file__ and "tilefw" not in triton.__file__
@@ -76,11 +79,41 @@ def shift(x_ptr, N: tl.constexpr):
 
 def test_within():
     x = torch.arange(65, device="cuda", dtype=torch.float32)
-    shift[(1,)](x, N=64)
+    shift[(1,)](x, N=64, num_warps=1)  # more waves would race
     assert x[0] == 1
 
 def test_beyond():
-    shift[(1,)](torch.arange(64, device="cuda", dtype=torch.float32), N=64)
+    shift[(1,)](torch.arange(64, device="cuda", dtype=torch.float32), N=64, num_warps=1)
+
+@triton.jit
+def total(x_ptr, out_ptr, N: tl.constexpr):
+    mine = tl.sum(tl.load(x_ptr + tl.program_id(0) * N + tl.arange(0, N)))
+    tl.store(out_ptr, tl.load(out_ptr) + mine)
+
+def test_race():
+    total[(4,)](torch.ones(256, device="cuda"), torch.zeros(1, device="cuda"), N=64)
+
+def test_uninitialised():
+    x = torch.empty(64, device="cuda")
+    x[:60] = 1
+    total[(1,)](x, torch.zeros(1, device="cuda"), N=64)
+
+@triton.jit
+def mean_of(a, b, n, other_a, other_b, other_n):
+    part = other_n / (n + other_n)
+    return a + (other_a - a) * part, b + other_b, n + other_n
+
+@triton.jit
+def means(x_ptr, out_ptr, ROWS: tl.constexpr, N: tl.constexpr):
+    row = tl.arange(0, ROWS)
+    x = tl.load(x_ptr + row[:, None] * N + tl.arange(0, N)[None, :])
+    a, b, n = tl.reduce((x, x * x, tl.full((ROWS, N), 1.0, tl.float32)), 1, mean_of)
+    tl.store(out_ptr + row, a + b * 0 + n * 0)
+
+def test_waves_that_store_roundings_of_one_value_in_shared_memory_race_by_design():
+    x, out = torch.rand(4, 512, device="cuda") / 3, torch.empty(4, device="cuda")
+    means[(1,)](x, out, ROWS=4, N=512)
+    assert torch.allclose(out, x.mean(1))
 '''
 
 needs_both = pytest.mark.skipif(
@@ -96,7 +129,8 @@ def gpus() -> list[str]:
 
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, timeout=300, cwd=folder)
+    wide = {**os.environ, "COLUMNS": "200"}  # pytest's summary has the beginning of each message
+    return subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, timeout=300, cwd=folder, env=wide)
 
 
 @needs_both
@@ -111,8 +145,10 @@ def test_a_program_runs_as_triton_compiles_it(target: str, tmp_path: Path) -> No
 def test_a_suite_of_tests_finds_its_mistake(tmp_path: Path) -> None:
     for target in gpus():
         (tmp_path / "test_shift.py").write_text(SUITE)
-        found = run(tmp_path, "pytest", "-q", "-p", "no:cacheprovider", f"--tilefw-sanitize={target}", "test_shift.py")
-        assert "1 failed, 1 passed" in found.stdout and "TFW0801" in found.stdout, found.stdout + found.stderr
+        found = run(tmp_path, "pytest", "-q", "-p", "no:cacheprovider", "--tb=no", f"--tilefw-sanitize={target}", "test_shift.py")
+        assert "3 failed, 2 passed" in found.stdout, found.stdout + found.stderr
+        for mistake, code in (("test_beyond", "TFW0801"), ("test_uninitialised", "TFW0803"), ("test_race", "TFW0804")):
+            assert f"FAILED test_shift.py::{mistake} - tilefw.api.errors.CheckError: error[{code}" in found.stdout, found.stdout
 
 
 def test_a_chip_has_the_name_that_triton_gives_it() -> None:

@@ -108,6 +108,11 @@ def _resolved(target: str | None, executor: str | None, context: Settings, said:
     )
 
 
+def checks_said() -> bool:
+    """Whether someone has said which checks are to be made."""
+    return _context.get().checks is not None
+
+
 @contextmanager
 def target(
     name: str | None = None,

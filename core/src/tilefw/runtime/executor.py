@@ -21,6 +21,7 @@ from tilefw.runtime.arguments.arrays import HostArray, Storage, in_device_memory
 from tilefw.runtime.arguments.binding import Bound
 from tilefw.runtime.arguments.device_arrays import DeviceArray
 from tilefw.runtime.arguments.registered import registered
+from tilefw.runtime.arguments.unwritten import unwritten as unwritten_bytes
 from tilefw.runtime.bug_guard import guarded
 from tilefw.runtime.device_times import EXECUTE
 from tilefw.runtime.diagnostics import check_error
@@ -47,6 +48,15 @@ class PlacingDevice(Protocol):
         ...
 
 
+@runtime_checkable
+class ForgettingDevice(Protocol):
+    """A device that can be told that bytes which were copied in count as never written."""
+
+    def forget(self, handle: int, which: np.ndarray) -> None:
+        """The bytes of an allocation where `which` is true count as never written; what they hold stays."""
+        ...
+
+
 class Executor:
     """A device and the artifacts loaded on it; launches on one device wait for each other."""
 
@@ -58,11 +68,12 @@ class Executor:
 
     def run(
         self, artifact: Artifact, entry: Entry, grid: tuple[int, int, int], args: Sequence[Bound], options: LaunchOptions,
-        clock: StageClock,
+        clock: StageClock, unwritten: bool = False,
     ) -> LaunchReport:
         """Execute one launch; `clock` gains the seconds of its steps. Raises CheckError when a check found an error.
 
-        A launch that has arrays of the host among its arguments is complete on return."""
+        `unwritten`: what the host has never written of an array (unwritten.py) is as uninitialised on a device that can forget. A
+        launch that has arrays of the host among its arguments is complete on return."""
         self._admit(args)
         named = [(p.name, a) for p, a in zip(entry.parameters, args, strict=True) if isinstance(a, HostArray)]
         reached = _reached(self.device)
@@ -73,6 +84,8 @@ class Executor:
             with clock.stage("copy in"):
                 placed = [any(storage.holds(array) for _, array in reached) for storage in stores]
                 handles = self._copied_in(stores, placed, allocated)
+                if unwritten and isinstance(self.device, ForgettingDevice):
+                    _forget_unwritten(self.device, stores, handles)
             arguments = [_argument(a, stores, handles) for a in args]
             with clock.stage(EXECUTE):
                 report = self.device.launch(module, entry.name, grid, arguments, self._on_stream(args, options))
@@ -172,6 +185,13 @@ def _told(storage: Storage, parameters: Sequence[Parameter], args: Sequence[Boun
     return any(array.start == storage.start for array in hidden)
 
 
+def _forget_unwritten(device: ForgettingDevice, stores: Sequence[Storage], handles: Sequence[int]) -> None:
+    for storage, handle in zip(stores, handles, strict=True):
+        left = unwritten_bytes(storage.view()) if storage.nbytes else None
+        if left is not None:
+            device.forget(handle, left)
+
+
 def _reached(device: Device) -> list[tuple[str, HostArray]]:
     """Registered memory that the device can have at its own addresses. A card's kernels have memory of the card alone."""
     held = registered()
@@ -226,16 +246,17 @@ def _made_device(make: Any, target: Target, kind: str) -> Device:
 
 def run(
     target: Target, kind: str, artifact: Artifact, entry: Entry, grid: tuple[int, int, int], args: Sequence[Bound],
-    options: LaunchOptions, clock: StageClock,
+    options: LaunchOptions, clock: StageClock, unwritten: bool = False,
 ) -> LaunchReport:
-    """One launch on the target's executor. A crash of it becomes an InternalError, and the next launch gets a fresh executor."""
+    """One launch on the target's executor, `unwritten` as in `Executor.run`. A crash of it becomes an InternalError, and
+    the next launch gets a fresh executor."""
     executor = executor_of_launch(target, kind, args)
 
     def facts() -> dict[str, object]:
         return {**target.facts, "entry": entry.name, "grid": grid, "arguments": _Shown(args), "options": options}
 
     with guarded(f"executing {entry.name} on {target.name}", facts, lambda: artifact.text, failed=target.executors.clear):
-        return executor.run(artifact, entry, grid, args, options, clock)
+        return executor.run(artifact, entry, grid, args, options, clock, unwritten)
 
 
 class _Shown:

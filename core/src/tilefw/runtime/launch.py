@@ -163,7 +163,8 @@ def execute(
 
     With `timeline` the result has one: raises UnsupportedError TFW0645 for a target that makes none, LaunchError TFW0646 where this
     launch has none. Raises UsageError TFW0903 for a check that the device does not make. `checked` are the warnings of the
-    program's checks, which the caller has made; None where it cannot make them."""
+    program's checks, which the caller has made; None where it cannot make them: then a device that can forget makes the one of
+    them that is about memory."""
     if timeline:
         require_timeline(target.info)
     where = site(
@@ -185,7 +186,7 @@ def _executed(
     report = LaunchReport()
     if all(grid):
         with printing(artifact, entry, args):
-            report = run(target, site.resolved.executor, artifact, entry, grid, args, site.options, clock)
+            report = run(target, site.resolved.executor, artifact, entry, grid, args, site.options, clock, site.unwritten)
     times = clock.seconds if report.completion is None else DeviceTimes(clock.seconds, report.completion)
     return LaunchResult(
         kernel, target.name, site.device.executor, artifact, grid, (*warnings, *report.findings), report.counters, times,

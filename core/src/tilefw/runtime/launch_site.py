@@ -15,8 +15,9 @@ from tilefw.api.device import Device, LaunchOptions
 from tilefw.language.dtypes import dtype
 from tilefw.runtime import config
 from tilefw.runtime.checks.launch_checks import made_by, observers
+from tilefw.runtime.checks.program_checks import UNINITIALISED
 from tilefw.runtime.compilation import options
-from tilefw.runtime.executor import executor_for
+from tilefw.runtime.executor import ForgettingDevice, executor_for
 from tilefw.runtime.plugins.loader import Target, find_target
 
 LIMIT = 64  # sites, and launches, that one kernel keeps; the oldest goes first
@@ -28,7 +29,8 @@ _CONSTANTS = frozenset((bool, int, float, str, bytes, type(None), dtype))
 @dataclass(frozen=True, slots=True)
 class LaunchSite:
     """`checks` are those that the device makes, `of_program` those that whoever has the kernel's tile IR makes; `shaping` are the
-    keywords that shape code, and `words` the same as part of a key, None where they cannot be one."""
+    keywords that shape code, and `words` the same as part of a key, None where they cannot be one. `unwritten`: where nobody has tile
+    IR, the device itself tells reads of what the host has not written."""
 
     target: Target
     resolved: config.Resolved
@@ -38,6 +40,7 @@ class LaunchSite:
     options: LaunchOptions
     shaping: Mapping[str, Any]
     words: tuple[Hashable, ...] | None
+    unwritten: bool = False
 
     def stands(self) -> bool:
         """Whether the names still mean this target and this device, and it makes the same checks."""
@@ -70,7 +73,8 @@ def site(
     """A site by what was decided. `program` says whether somebody has the kernel's tile IR, to make the checks of programs. Raises
     UsageError TFW0903 for a check that the device does not make."""
     device = executor_for(target, resolved.executor).device
-    of_program = resolved.checks & PROGRAM_CHECKS if program else frozenset[str]()
+    unwritten = not program and UNINITIALISED in resolved.checks and isinstance(device, ForgettingDevice)
+    of_program = resolved.checks & (PROGRAM_CHECKS if program else {UNINITIALISED} if unwritten else frozenset[str]())
     checks = made_by(device, resolved.checks - of_program)
     launch_options = LaunchOptions(
         block=block, dynamic_shared=dynamic_shared, checks=checks, budget=resolved.budget,
@@ -78,7 +82,7 @@ def site(
         observers=observers(checks), stream=resolved.stream,
     )
     shaping = shaping or {}
-    return LaunchSite(target, resolved, device, checks, of_program, launch_options, shaping, words_of(shaping.items()))
+    return LaunchSite(target, resolved, device, checks, of_program, launch_options, shaping, words_of(shaping.items()), unwritten)
 
 
 def words_of(named: Iterable[tuple[str, Any]]) -> tuple[Hashable, ...] | None:

@@ -14,6 +14,8 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from tilefw.runtime.arguments.registered import ALIGNMENT, register
+from tilefw.runtime.arguments.unwritten import mark_memory
+from tilefw.runtime.checks.program_checks import UNINITIALISED
 from tilefw.triton import torch_cuda
 from tilefw.triton.one_device import require_first
 
@@ -67,6 +69,10 @@ def _mode(torch: ModuleType) -> Any:
     base = importlib.import_module("torch.overrides").TorchFunctionMode
     answers = _answers(torch)
     moving = {torch.Tensor.to, torch.nn.Module.to}
+    empty = {
+        torch.empty, torch.empty_like, torch.empty_permuted, torch.empty_strided, torch.Tensor.new_empty,
+        torch.Tensor.new_empty_strided,
+    }
 
     class HostDevice(base):
         __tilefw_host_device__ = True
@@ -79,7 +85,8 @@ def _mode(torch: ModuleType) -> Any:
             if answer is not None:
                 return answer(func, args, kwargs or {})
             moved = [_on_host(torch, value, func in moving and index > 0) for index, value in enumerate(args)]
-            return func(*moved, **_keywords(torch, kwargs or {}))
+            keywords = _keywords(torch, kwargs or {})
+            return _unwritten(func, moved, keywords) if func in empty else func(*moved, **keywords)
 
     return HostDevice()
 
@@ -122,6 +129,17 @@ def _is_programs(frame: FrameType) -> bool:
     """Whether the frame is the program's: not Triton's, nor of a function that Triton writes, which has no module."""
     module = frame.f_globals.get("__name__")
     return module is not None and module.partition(".")[0] != "triton"
+
+
+def _unwritten(func: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    """A new tensor of the host, unwritten where somebody asks what is read of such memory."""
+    from tilefw.runtime import config
+
+    made = func(*args, **keywords)
+    if UNINITIALISED in config.resolve().checks and type(made).__name__ == "Tensor" and made.is_cpu:
+        storage = made.untyped_storage()
+        mark_memory(storage.data_ptr(), storage.nbytes())
+    return made
 
 
 _Answer = Callable[[Any, Sequence[Any], Mapping[str, Any]], Any]

@@ -7,6 +7,7 @@ holds its pattern has not been written; a copy of the array is as unwritten as t
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,6 +37,11 @@ def empty_like(prototype: Any, dtype: Any = None) -> np.ndarray:
     array = np.empty_like(prototype, dtype=dtype, order="C", subok=False)
     _mark(array)
     return array
+
+
+def mark_memory(start: int, nbytes: int) -> None:
+    """The bytes from address `start` on count as unwritten, as an array's of `empty`."""
+    _mark(np.frombuffer(memoryview((ctypes.c_ubyte * nbytes).from_address(start)), np.uint8))
 
 
 def _mark(array: np.ndarray) -> None:

@@ -13,8 +13,8 @@ from tilefw.runtime.diagnostics import check_error
 if TYPE_CHECKING:
     from tilefw.api.ir import ModuleOp
 
-_UNINITIALISED = "uninitialised_host"
-_OF_REFERENCE = {_UNINITIALISED: "initialisation", "offsets": "bounds"}  # what the interpreter calls them
+UNINITIALISED = "uninitialised_host"
+_OF_REFERENCE = {UNINITIALISED: "initialisation", "offsets": "bounds"}  # what the interpreter calls them
 
 
 def check_program(
@@ -29,7 +29,7 @@ def check_program(
     checks = asked & PROGRAM_CHECKS
     if not checks or not all(grid):
         return ()
-    launch = InterpretedLaunch(values, unwritten=_UNINITIALISED in checks)
+    launch = InterpretedLaunch(values, unwritten=UNINITIALISED in checks)
     wanted = frozenset(_OF_REFERENCE.get(name, name) for name in checks)
     found = launch.run(build(), grid, fusion=fusion, budget=budget, checks=wanted).findings
     if any(finding.severity == "error" for finding in found):

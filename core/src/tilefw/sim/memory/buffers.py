@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from tilefw.api.errors import LaunchError
 from tilefw.sim.memory.regions import GlobalMemory
 
@@ -36,6 +38,11 @@ class SimulatedBuffers:
         view = memoryview(data).cast("B")
         self._check_range(handle, len(view), offset)
         self._memory.region(handle).initialise(offset, view)
+
+    def forget(self, handle: int, which: np.ndarray) -> None:
+        """The bytes of an allocation where `which` is true count as never written. Raises LaunchError (TFW0341, TFW0345)."""
+        self._check_range(handle, len(which), 0)
+        self._memory.region(handle).forget(which)
 
     def read(self, handle: int, nbytes: int, offset: int = 0) -> bytes:
         """As `Device.read`. Raises LaunchError: TFW0341 for the handle, TFW0345 for bytes beyond the allocation."""

@@ -89,6 +89,13 @@ class Region:
         elif self.poison is not None:
             self.poison[offset : offset + len(data)] = 0
 
+    def forget(self, which: Array) -> None:
+        """The bytes of the region where `which` is true count as never written; what they hold stays."""
+        poison = np.zeros(len(self.data), dtype=np.uint8) if self.poison is None else self.poison
+        poison[: self.size][which] = 0xFF
+        self.poison = poison
+        self._poison_views.clear()
+
 
 def gather(region: Region, index: Array, width: int) -> Array:
     """Elements of `width` bytes at byte offsets `index` (int64, in range); any alignment."""

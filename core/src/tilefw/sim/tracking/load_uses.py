@@ -2,6 +2,10 @@
 
 A value is followed forwards through registers, along all paths. It counts as used at once where it decides anything: an address, a
 guard, a branch, an operand of an atomic. The data of a store is used only by a wave that has a lane acting there.
+
+An instruction under a guard overwrites its register in the lanes where the guard holds. In the others the old value stays, which
+instructions under the same guard do not see until the guard's own register changes: a whole program under one mask of lanes
+overwrites as one without.
 """
 
 from __future__ import annotations
@@ -10,8 +14,23 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tilefw.sim.algebra.recording import RecordedValue, RecordingLanes
-from tilefw.sim.program import Branch, BranchTable, Call, Destination, Exit, Instruction, Jump, Program, Register, Registers, Return
+from tilefw.sim.program import (
+    Branch,
+    BranchTable,
+    Call,
+    Destination,
+    Exit,
+    Guard,
+    Instruction,
+    Jump,
+    Program,
+    Register,
+    Registers,
+    Return,
+)
 
+Carried = frozenset[tuple[int, Guard | None]]
+"""Registers that have the value: in all lanes (None), or only in those where a guard does not hold."""
 _DATA_OF_STORE = 2  # store(space, address, values): position of the values
 _DECIDES = frozenset({"load", "load_reserved", "store_conditional", "atomic", "copy_async", "require", "trap"})
 
@@ -40,9 +59,9 @@ def _followed(program: Program, load: int) -> frozenset[int] | None:
         return None  # it loads to memory
     calls = any(isinstance(i.flow, Call) for i in instructions)
     stores: set[int] = set()
-    before: dict[int, frozenset[int]] = {}
+    before: dict[int, Carried] = {}
     try:
-        work = [(index, _numbers(instructions[load].destinations)) for index in _successors(instructions[load], calls)]
+        work = [(index, _everywhere(instructions[load].destinations)) for index in _successors(instructions[load], calls)]
         while work:
             index, carried = work.pop()
             known = before.get(index, frozenset())
@@ -50,19 +69,32 @@ def _followed(program: Program, load: int) -> frozenset[int] | None:
                 continue
             before[index] = carried = carried | known
             instruction = instructions[index]
-            made = _results(instruction, carried, stores)
-            killed = frozenset() if instruction.guard is not None else _numbers(instruction.destinations)
-            work += [(following, (carried - killed) | made) for following in _successors(instruction, calls)]
+            left = _left(instruction, carried) | _results(instruction, carried, stores)
+            work += [(following, left) for following in _successors(instruction, calls)]
     except _Used:
         return None
     return frozenset(stores)
 
 
-def _results(instruction: Instruction, carried: frozenset[int], stores: set[int]) -> frozenset[int]:
+def _left(instruction: Instruction, carried: Carried) -> Carried:
+    """What of the value an instruction leaves where it was."""
+    written, guard = _numbers(instruction.destinations), instruction.guard
+    if not written:
+        return carried
+    # A guard whose register changes no longer says which lanes those are.
+    known = {(r, None if without is not None and without.register.index in written else without) for r, without in carried}
+    if guard is None or guard.register.index in written:
+        return frozenset((r, without) for r, without in known if guard is not None or r not in written)
+    return frozenset((r, guard if r in written and without is None else without) for r, without in known)
+
+
+def _results(instruction: Instruction, carried: Carried, stores: set[int]) -> Carried:
     """The registers that have the value after an instruction because of it; raises _Used."""
-    if instruction.guard is not None and instruction.guard.register.index in carried:
+    guard = instruction.guard
+    seen = frozenset(r for r, without in carried if without is None or without != guard)
+    if guard is not None and guard.register.index in {r for r, _ in carried}:
         raise _Used
-    reading = [bool(_numbers((source,)) & carried) for source in instruction.sources]
+    reading = [bool(_numbers((source,)) & seen) for source in instruction.sources]
     if not any(reading):
         return frozenset()
     if instruction.meaning is None or instruction.flow is not None:
@@ -71,7 +103,7 @@ def _results(instruction: Instruction, carried: frozenset[int], stores: set[int]
     if stored:
         stores.add(instruction.index)
     chosen = [d for d, has in zip(instruction.destinations, results, strict=True) if has]
-    return _numbers(chosen)
+    return _everywhere(chosen)
 
 
 def _traced(instruction: Instruction, reading: Iterable[bool]) -> tuple[list[bool], bool]:
@@ -102,6 +134,10 @@ def _mentions(value: Any, marked: set[int]) -> bool:
     if isinstance(value, Mapping):
         return any(_mentions(v, marked) for v in value.values())
     return isinstance(value, tuple | list) and any(_mentions(v, marked) for v in value)
+
+
+def _everywhere(operands: Iterable[Destination | Any]) -> Carried:
+    return frozenset((number, None) for number in _numbers(operands))
 
 
 def _numbers(operands: Iterable[Destination | Any]) -> frozenset[int]:
