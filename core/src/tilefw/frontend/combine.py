@@ -7,6 +7,7 @@ must only compute; what else it does is refused at the user's line. Its branches
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -48,7 +49,11 @@ _REFUSED = {
 
 
 class CombineBuilder(Builder):
-    """Appends the ops of a combine function, and refuses all that are not elementwise on scalars."""
+    """Appends the ops of a combine function, and refuses all that are not elementwise on scalars.
+
+    Tiles of one element may be made, to ask for their type; nothing that may be done leads from them to a result, so that
+    `without_tiles` takes them out in the end.
+    """
 
     __slots__ = ()
     # What is built, for messages: what it is called, and why it may only compute.
@@ -61,7 +66,9 @@ class CombineBuilder(Builder):
 
     def insert(self, op: Operation) -> Operation:
         computes = isinstance(op, ElementwiseOp) or op.name == "tile.constant"
-        if not computes or types.is_tile(op.results[0].type):
+        if (computes and types.is_tile(op.results[0].type)) or op.name == "tile.splat":
+            computes = math.prod(types.shape_of(op.results[0].type)) == 1
+        if not computes:
             deed = _REFUSED.get(op.name, "work on tiles")
             raise CompileError(
                 f"{self.builds} cannot {deed}",
@@ -185,7 +192,16 @@ def combine_block(b: Builder, elements: Sequence[tl.dtype], combine: Combine) ->
     inner.location, inner.steps = b.location, b.steps
     found = combine(inner, [RuntimeValue(ssa, type) for ssa, type in zip(block.args, (*elements, *elements), strict=True)])
     b.steps = inner.steps
+    without_tiles(block)
     return block, list(found) if isinstance(found, tuple) else [found]
+
+
+def without_tiles(block: Block) -> None:
+    """Take out what was computed in tiles of one element."""
+    for op in reversed(list(block.ops)):
+        if types.is_tile(op.results[0].type):
+            op.detach()
+            op.erase()
 
 
 def _name(value: Any) -> str:

@@ -15,7 +15,7 @@ from xdsl.ir import Block, SSAValue
 from tilefw.api.errors import CompileError
 from tilefw.frontend.builder import Builder
 from tilefw.frontend.casts import to_value
-from tilefw.frontend.combine import CombineBuilder
+from tilefw.frontend.combine import CombineBuilder, without_tiles
 from tilefw.frontend.values import RuntimeValue, lowered, tile_type
 from tilefw.tile import types
 from tilefw.tile.dialect import elementwise_op, ops
@@ -55,6 +55,9 @@ class ScalarFunction:
         values = returned if isinstance(returned, tuple) else (returned,)
         results = [to_value(inner, value) for value in values]
         b.steps = inner.steps
+        if any(result.is_tile for result in results):
+            raise CompileError(f"{inner.builds} cannot work on tiles", "TFW0215", note=inner.reason)
+        without_tiles(block)
         tiles = _widened(b, block, arguments)
         shape = arguments[0].shape
         found = tuple(RuntimeValue(tiles[result.ssa], tile_type(result.dtype, shape)) for result in results)

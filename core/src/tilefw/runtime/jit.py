@@ -44,11 +44,12 @@ _ANNOTATIONS = {"int": "i32", "float": "fp32", "bool": "i1"}
 
 
 class KernelParameter:
-    """One parameter of a jit function: how its argument is specialised."""
+    """One parameter of a jit function, the `num`-th: how its argument is specialised."""
 
-    __slots__ = ("align", "annotation", "default", "is_const", "is_constexpr", "name", "specialize")
+    __slots__ = ("align", "annotation", "default", "is_const", "is_constexpr", "name", "num", "specialize")
 
-    def __init__(self, parameter: inspect.Parameter, specialize: bool, align: bool) -> None:
+    def __init__(self, parameter: inspect.Parameter, num: int, specialize: bool, align: bool) -> None:
+        self.num = num
         words = _annotation(parameter.annotation)
         self.name = parameter.name
         self.default = parameter.default
@@ -148,7 +149,7 @@ class JITFunction:
         for index, parameter in enumerate(self.signature.parameters.values()):
             name = parameter.name
             listed = bool(unspecialized & {index, name})
-            made = KernelParameter(parameter, not listed, not (listed or unaligned & {index, name}))
+            made = KernelParameter(parameter, index, not listed, not (listed or unaligned & {index, name}))
             if made.is_constexpr and not (made.specialize and made.align):
                 raise CompileError(
                     f"parameter `{name}` is constexpr and listed in do_not_specialize",

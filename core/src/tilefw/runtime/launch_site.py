@@ -29,8 +29,8 @@ _CONSTANTS = frozenset((bool, int, float, str, bytes, type(None), dtype))
 @dataclass(frozen=True, slots=True)
 class LaunchSite:
     """`checks` are those that the device makes, `of_program` those that whoever has the kernel's tile IR makes; `shaping` are the
-    keywords that shape code, and `words` the same as part of a key, None where they cannot be one. `unwritten`: where nobody has tile
-    IR, the device itself tells reads of what the host has not written."""
+    keywords that shape code, and `words` the same as part of a key, None where they cannot be one. `unwritten`: where nobody has
+    tile IR, the device itself tells reads of what the host has not written."""
 
     target: Target
     resolved: config.Resolved

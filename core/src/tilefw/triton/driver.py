@@ -97,4 +97,5 @@ class TritonBackend:
     driver = ActiveDevice
 
 
-BACKENDS = {"tilefw": TritonBackend()}
+# Under two names: programs that compile for tensors of the host ask for that of the host.
+BACKENDS = {"tilefw": TritonBackend(), "cpu": TritonBackend()}

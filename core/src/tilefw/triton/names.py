@@ -55,7 +55,8 @@ _ALLOCATION = {"NullAllocator": "tilefw.triton.kernels:NullAllocator", "set_allo
 _DRIVER = {"driver": "tilefw.triton.driver:DRIVER"}
 _COMPILER = {
     "CompilationError": _ERRORS["CompilationError"], "CompiledKernel": "tilefw.runtime.compiled_kernel:CompiledKernel",
-    "max_shared_mem": "tilefw.triton.chip:max_shared_mem",
+    "max_shared_mem": "tilefw.triton.chip:max_shared_mem", "ASTSource": "tilefw.triton.compiling:ASTSource",
+    "compile": "tilefw.triton.compiling:compile", "make_backend": "tilefw.triton.compiling:make_backend",
 }
 
 # Triton's module -> its names. What is no name here is one of the module's own submodules, or absent.
@@ -64,6 +65,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         **_ERRORS, **_JIT, **_TUNING, **_ALLOCATION,
         "aggregate": "tilefw.language.aggregates:aggregate",
         "cdiv": "tilefw.runtime.jit:cdiv",
+        "compile": _COMPILER["compile"],
         "must_use_result": "tilefw.triton.kernels:must_use_result",
         "next_power_of_2": "tilefw.runtime.jit:next_power_of_2",
     },
