@@ -49,9 +49,8 @@ class KernelParameter:
     __slots__ = ("align", "annotation", "default", "is_const", "is_constexpr", "name", "num", "specialize")
 
     def __init__(self, parameter: inspect.Parameter, num: int, specialize: bool, align: bool) -> None:
-        self.num = num
         words = _annotation(parameter.annotation)
-        self.name = parameter.name
+        self.name, self.num = parameter.name, num
         self.default = parameter.default
         self.is_constexpr = _CONSTEXPR in words
         self.is_const = not self.is_constexpr and ("const" in words or words.startswith("*k"))
