@@ -23,7 +23,7 @@ from tilefw_nvidia.select.lanes import SHARED, TABLE
 _CLASSES = {"p": ".pred", "rs": ".b16", "r": ".b32", "rd": ".b64"}
 _REGISTERS = 255  # of a thread, beyond which ptxas never goes (CUDA C++ Programming Guide, "Technical Specifications")
 # Registers of 32 bits that a value takes. ptxas reorders: where half of the most that are live in the order as written are so all
-# through a block, as sums are in a loop, its code needs seven eighths, where that is many (ptxas 12.9, kernels of bench/works.py).
+# through a block, as sums are in a loop, its code needs these and two thirds of the rest at least (ptxas 12.9, bench/works.py).
 _SIZES = {"rs": 1, "r": 1, "rd": 2}
 _MANY = 160  # registers of a thread, up to which ptxas was not seen to spill for the sake of more workgroups
 _PARAMETER = {"pointer": ".u64", 1: ".u8", 2: ".u16", 4: ".u32", 8: ".u64"}
@@ -85,7 +85,7 @@ def _together(function: Function, chip: Chip, static: bool) -> int | None:
     """
     threads, shared = math.prod(entry_of(function).workgroup), function.attributes.shared_bytes
     peak = live_peak(function, TABLE, _SIZES)
-    needed = ceil_div(7 * peak.most, 8) if 2 * peak.least >= peak.most else 0
+    needed = ceil_div(peak.least + 2 * peak.most, 3) if 2 * peak.least >= peak.most else 0
     room, held, most = (_workgroups(chip, threads, registers, shared) for registers in (0, peak.most, needed))
     return held if not static or (needed > _MANY and held == most < room) else None
 
