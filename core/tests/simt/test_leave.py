@@ -76,3 +76,7 @@ def test_what_is_left_of_the_thread_index_needs_no_mask() -> None:
 @pytest.mark.parametrize("name", ["rope", "stencil", "shared_buffers", "ragged_sums", "sparse_matvec", "embedding"])
 def test_a_library_kernel_is_right(name: str) -> None:
     check(name, {}, LEAVING, small=True)
+
+
+def test_a_scan_between_waves_keeps_them_where_every_store_is_in_one() -> None:
+    check("moe_scatter", {"tokens": 1, "experts": 63, "top_k": 1, "block": 16}, LEAVING, small=True)

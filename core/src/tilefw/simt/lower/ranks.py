@@ -24,7 +24,8 @@ class Ranks:
         self._address = context.address
         self._builder: LaneBuilder = context.builder
         self._indices = [layout.coordinates(element)[axis] for element in layout.elements]
-        self._thread = [layout.coordinates(basis)[axis] for basis in layout.thread]
+        spare = self._address.spare  # bits that are 0 in all threads that have stayed
+        self._thread = [0 if spare >> bit & 1 else layout.coordinates(basis)[axis] for bit, basis in enumerate(layout.thread)]
         self._flipped = -1 if reverse else 0
 
     def constant(self, register: int, first: int, width: int) -> int:
