@@ -22,7 +22,7 @@ SMALL = {
     "matmul": {"m": 70, "n": 50, "k": 72},
     "attention": {}, "batched_matmul": {}, "int8_matmul": {}, "dot_tile": {}, "rearrange": {}, "rope": {}, "split_k_matmul": {},
     "scan_tile": {}, "stencil": {}, "masks": {}, "embedding": {"tokens": 17, "columns": 24, "vocabulary": 30},
-    "cross_entropy": {"rows": 5, "classes": 50},
+    "cross_entropy": {"rows": 5, "classes": 50}, "linear_attention": {"heads": 1, "length": 3, "value_size": 1, "chunk": 32},
 }
 
 

@@ -22,6 +22,8 @@ from tilefw_spatial.machine import SIDES, Machine
 # Beyond so many cycles a reduction across lanes is thought of, over each of the longest axes.
 _LONG = 1000
 _TRIED = 2
+# Items for each value that a target may need, where the usual number leaves it without any mapping.
+_PATIENT = 300
 # Beyond so many axes only small sets of them, and all but a few, are tried.
 _ALL_SETS = 6
 # The compiler's own tuning, for any machine; only estimates that weigh candidates against one another, never times of the schedule.
@@ -95,7 +97,12 @@ def _sharing(targets: list[NormalTarget]) -> list[list[int]]:
 def _best(targets: list[NormalTarget], items: Items) -> list[Item]:
     found = dict.fromkeys(axis for target in targets for axis in target.value.axes)
     axes = tuple(sorted(found, key=lambda axis: axis in items.lane_axes))  # reductions across lanes are over the innermost axis
-    best, least = _together(targets, items, axes)
+    together = _together(targets, items, axes)
+    if together is None:  # with no axis along lanes every value is possible: it took too many items, as long scans may
+        items = Items(items.machine, items.lane_axes, _PATIENT)
+        together = _together(targets, items, axes)
+    assert together is not None, "the mapping with no axis along lanes takes more items than anybody waits for"
+    best, least = together
     for number, target in enumerate(targets):
         for some in _sets(tuple(axis for axis in axes if axis in target.value.axes)):
             item = _item(items, target, some)
@@ -107,8 +114,9 @@ def _best(targets: list[NormalTarget], items: Items) -> list[Item]:
     return best
 
 
-def _together(targets: list[NormalTarget], items: Items, axes: tuple[Axis, ...]) -> tuple[list[Item], float]:
-    """The best mapping that takes for every target those of one set of axes that it has, in one order."""
+def _together(targets: list[NormalTarget], items: Items, axes: tuple[Axis, ...]) -> tuple[list[Item], float] | None:
+    """The best mapping that takes for every target those of one set of axes that it has, in one order; None where the number of
+    items allows none."""
     best: list[Item] | None = None
     least = 0.0
     for some in _sets(axes):
@@ -119,8 +127,7 @@ def _together(targets: list[NormalTarget], items: Items, axes: tuple[Axis, ...])
                 best, least = whole, found
             if not items.lane_axes.intersection(some):
                 break
-    assert best is not None, "with no axis along lanes every value is possible"
-    return best, least
+    return None if best is None else (best, least)
 
 
 def _item(items: Items, target: NormalTarget, axes: Iterable[Axis], beside: tuple[Axis, ...] = ()) -> Item | None:

@@ -70,8 +70,9 @@ class Items:
     """All items asked for so far on one machine, by value and lanes; None for what is impossible. Reductions over one of the axes
     `lane_axes` are made across lanes where these allow it."""
 
-    def __init__(self, machine: Machine, lane_axes: frozenset[Axis] = frozenset()) -> None:
+    def __init__(self, machine: Machine, lane_axes: frozenset[Axis] = frozenset(), most: int = _MOST) -> None:
         self.machine = machine
+        self._most = most
         self._made: dict[Hashable, Item | None] = {}
         self.lane_axes = lane_axes
         self._counts: dict[Value, int] = {}
@@ -81,7 +82,7 @@ class Items:
         items."""
         first = (value, lanes.restricted(value.axes))
         pending = [first]
-        most = len(self._made) + _MOST * (_ROOM + self._reached(value))
+        most = len(self._made) + self._most * (_ROOM + self._reached(value))
         while pending:
             want = pending[-1]
             missing = [] if _key(want) in self._made else self._missing(want)
