@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
+import tilefw.language as tl
 from tilefw.frontend.libdevice import series
 from tilefw.frontend.libdevice.pairs import Pair, exact_product, ordered_sum
-from tilefw.frontend.libdevice.signatures import Functions, floats
+from tilefw.frontend.libdevice.signatures import Functions, floats, of_one_type
 from tilefw.frontend.libdevice.term import Term, fraction_and_exponent, power_of_two, scaled, with_sign_of
 
 define = Functions()
@@ -78,3 +79,14 @@ def _reciprocal_length(*components: Term) -> Term:
 for _count, _name, _reciprocal in ((2, "hypot", "rhypot"), (3, "norm3d", "rnorm3d"), (4, "norm4d", "rnorm4d")):
     define.define(_name, floats(_count), _length)
     define.define(_reciprocal, floats(_count), _reciprocal_length)
+
+
+@define(of_one_type(1, "fp32"))
+def rsqrt_rn(x: Term) -> Term:
+    """Correctly rounded: that of a float32, rounded to float64, is never in the middle of two float32 unless it is one."""
+    wide = x.to(tl.float64)
+    inverse = 1.0 / wide.row("sqrt_rn")
+    square = exact_product(inverse, inverse)
+    rest = (-wide).fma(square.high, 1.0) - wide * square.low
+    better = inverse + inverse * rest * 0.5
+    return _finite_nonzero(x).where(better, inverse).to(tl.float32)

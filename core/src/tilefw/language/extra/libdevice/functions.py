@@ -117,6 +117,12 @@ def cbrt(x: Any) -> tensor:
 
 
 @library
+def rsqrt_rn(x: Any) -> tensor:
+    """1 / sqrt(x), correctly rounded; float32."""
+    ...
+
+
+@library
 def rcbrt(x: Any) -> tensor:
     """1 / cbrt(x); float32, float64."""
     ...

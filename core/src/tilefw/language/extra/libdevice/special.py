@@ -42,3 +42,21 @@ def cyl_bessel_i0(x: Any) -> tensor:
 def cyl_bessel_i1(x: Any) -> tensor:
     """Modified Bessel function of the first kind of order 1; float32, float64."""
     ...
+
+
+@library
+def erfc(x: Any) -> tensor:
+    """1 - erf(x), accurate where that is small; float32, float64."""
+    ...
+
+
+@library
+def erfcx(x: Any) -> tensor:
+    """exp(x * x) * erfc(x); float32, float64."""
+    ...
+
+
+@library
+def normcdf(x: Any) -> tensor:
+    """The normal distribution's probability of values up to x; float32, float64."""
+    ...
