@@ -168,6 +168,8 @@ OPS: dict[type[Operation], Callable[[Add, SSAValue, SSAValue], SSAValue]] = {
 # Ops whose results are exact whatever is not: numbers that are given, places in memory.
 EXACT = {ops.ConstantOp, ops.IotaOp, ops.ProgramIdOp, ops.NumProgramsOp, ops.AddPtrOp, AllocSharedOp, SlotOp}
 
+WITHOUT_MEANING = {ops.InlineAsmOp}  # ops that the reference refuses, as their text is a machine's
+
 
 def result_in_memory(make: Callable[[Add, SSAValue, SSAValue], SSAValue]) -> RefBuffer:
     """Of a kernel that makes an inexact tile (by `exp`), does one thing with it and stores what comes out."""
@@ -201,4 +203,4 @@ def test_an_op_of_tiles_keeps_the_bounds_of_its_operands(make: Callable[[Add, SS
 
 def test_every_op_with_a_result_is_asked() -> None:
     giving = {op for op in (*ops.OPS, *SHARED_OPS) if op.result_count != 0}
-    assert giving == {*OPS, *EXACT}
+    assert giving == {*OPS, *EXACT, *WITHOUT_MEANING}
