@@ -30,7 +30,7 @@ ROWS: dict[str, str] = {
         "fma", "absf", "absi",
     )},
     "math.roundeven": "round_even", "math.powf": "pow", "math.ctlz": "clz", "math.ctpop": "popc",
-    "tt.precise_divf": "div_rn", "tt.precise_sqrt": "sqrt_rn", "tt.mulhiui": "mulhu",
+    "tt.approx_divf": "divf", "tt.precise_divf": "div_rn", "tt.precise_sqrt": "sqrt_rn", "tt.mulhiui": "mulhu",
 }
 # Operation: the row of a conversion that keeps the shape.
 CASTS: dict[str, str] = {

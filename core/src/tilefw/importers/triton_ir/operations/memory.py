@@ -65,6 +65,12 @@ def assume(t: Translation, s: TextOperation) -> None:
     t.operands(s)
 
 
+@meaning("tt.grid_dependency_wait")
+@meaning("tt.grid_dependency_launch_dependents")
+def follow(t: Translation, s: TextOperation) -> None:
+    """Launches follow one another: none begins early."""
+
+
 @meaning("gpu.barrier")
 @meaning("ttg.barrier")
 def barrier(t: Translation, s: TextOperation) -> None:

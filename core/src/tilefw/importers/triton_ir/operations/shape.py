@@ -1,4 +1,4 @@
-"""Operations that move elements: splat, broadcast, reshape, trans, join, split, gather; histogram, which counts them."""
+"""Operations that move elements: splat, broadcast, reshape, trans, join, split, cat, gather; histogram, which counts them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import tilefw.language as tl
 from tilefw.frontend.builtins.counting import histogram
+from tilefw.frontend.builtins.rearrange import cat
 from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.values import RuntimeValue
 
@@ -67,6 +68,13 @@ def join(t: Translation, s: TextOperation) -> RuntimeValue:
 def split(t: Translation, s: TextOperation) -> list[Any]:
     (value,) = t.operands(s)
     return list(t.b.split(value))
+
+
+@meaning("tt.cat")
+def concatenate(t: Translation, s: TextOperation) -> RuntimeValue:
+    """Any order of the elements would do."""
+    first, second = t.operands(s)
+    return cat(t.b, first, second, True, 0)
 
 
 @meaning("tt.gather")
