@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 
 from tilefw.api.errors import UnsupportedError
@@ -11,10 +10,11 @@ from tilefw.importers.triton_ir.types import CODE
 
 
 class Jumps:
-    """The blocks of a region by label, and the jumps at their ends."""
+    """The blocks of a region by label, and the jumps at their ends. Raises UnsupportedError (TFW0406) for a jump backwards."""
 
     def __init__(self, region: tuple[TextBlock, ...]) -> None:
         self.blocks = {block.label: block for block in region}
+        self._passed = self._ways() if len(region) > 1 else {}
 
     def targets(self, end: TextOperation) -> list[tuple[str, list[str]]]:
         """Where a jump goes: labels, each with the names of the values that its block gets."""
@@ -31,8 +31,7 @@ class Jumps:
         behind = self._passed[label] - {label}
         return max(behind, key=lambda block: len(self._passed[block]), default=None)
 
-    @cached_property
-    def _passed(self) -> dict[str, frozenset[str]]:
+    def _ways(self) -> dict[str, frozenset[str]]:
         """The blocks that every way from a block to the end goes through (it and its post-dominators)."""
         successors = {label: self._successors(block) for label, block in self.blocks.items()}
         try:

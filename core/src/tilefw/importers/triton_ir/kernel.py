@@ -54,7 +54,7 @@ def _kernel(reader: Reader, functions: Sequence[TextFunction]) -> TextFunction:
 
 
 def _function(t: Translation, kernel: TextFunction, block: Block) -> func.FuncOp:
-    t.b.location = location = t.location(kernel.location)
+    t.b.location = location = t.location(kernel.location, kernel.start)
     parameters = kernel.blocks[0].arguments
     try:
         values = _values(block, parameters)

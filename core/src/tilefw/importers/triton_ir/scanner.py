@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, StringAttr
+
 from tilefw.api.errors import IRError, Place
+from tilefw.tile.text.located_parser import line_and_column
 
 _BLANK = re.compile(r"(?:\s+|//[^\n]*)*")
 _STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
@@ -18,6 +21,7 @@ class Scanner:
 
     def __init__(self, text: str, name: str) -> None:
         self.text, self.name, self.at = text, name, 0
+        self._line_starts = [0, *(found.end() for found in re.finditer("\n", text))]
 
     def skip(self) -> int:
         """Go to the next word; its position."""
@@ -80,14 +84,15 @@ class Scanner:
 
     def place(self, start: int) -> Place:
         """The place of the word at `start`, with its line."""
-        start = min(start, len(self.text))
-        begin = self.text.rfind("\n", 0, start) + 1
-        stop = self.text.find("\n", begin)
-        line = self.text[begin : stop if stop >= 0 else len(self.text)]
-        column = start - begin + 1
+        number, column = line_and_column(self._line_starts, min(start, len(self.text)))
+        line = self.text[self._line_starts[number - 1] :].partition("\n")[0]
         word = re.match(r"[^\s,():]*", line[column - 1 :])
-        end = column + max(1, len(word[0]) if word is not None else 1)
-        return Place(self.name, self.text.count("\n", 0, start) + 1, column, end, line)
+        return Place(self.name, number, column, column + max(1, len(word[0]) if word is not None else 1), line)
+
+    def own_location(self, start: int) -> LocationAttr:
+        """The place of `start` as an attribute of ops."""
+        line, column = line_and_column(self._line_starts, start)
+        return FileLineColLoc(StringAttr(self.name), IntAttr(line), IntAttr(column))
 
     def malformed(self, message: str, start: int | None = None) -> IRError:
         """The error of a text that is no Triton IR, at `start` or here."""

@@ -52,7 +52,7 @@ class Translation:
         meaning = self._operations.get(statement.name)
         if meaning is None:
             raise self.refusal(statement, f"the operation {statement.name} of Triton IR is not imported")
-        self.b.location = self.location(statement.location)
+        self.b.location = self.location(statement.location, statement.start)
         try:
             self._bind(statement, meaning(self, statement))
         except KernelError as error:
@@ -125,10 +125,13 @@ class Translation:
         text = statement.attributes.get(attribute)
         return default if text is None else text != "false"
 
-    def location(self, text: str) -> LocationAttr:
-        """The location that a text names, within the calls that are being inlined."""
+    def location(self, text: str, start: int) -> LocationAttr:
+        """The location that a text names, within the calls that are being inlined; the place in the text itself, at `start`, where
+        it names none."""
         found = self._locations(text)
-        return found if self._caller is None or found == UNKNOWN_LOC else CallSiteLoc(found, self._caller)
+        if found == UNKNOWN_LOC:
+            found = self.text.own_location(start)
+        return found if self._caller is None else CallSiteLoc(found, self._caller)
 
     def refusal(self, statement: TextOperation, message: str, help: str | None = None, note: str | None = None) -> UnsupportedError:
         """The error for what is not imported, at the statement's place."""

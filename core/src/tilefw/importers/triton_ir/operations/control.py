@@ -41,6 +41,8 @@ def run_block(t: Translation, block: TextBlock, arguments: Sequence[Any]) -> Tex
         t.bind(argument.name, value)
     for statement in block.statements:
         if statement.name in _TERMINATORS:
+            if statement is not block.statements[-1]:
+                raise t.text.malformed(f"{statement.name} ends its block, and another operation follows", statement.start)
             return statement
         t.statement(statement)
     return None

@@ -9,6 +9,7 @@ import tilefw.language as tl
 from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import bitcast
 from tilefw.frontend.values import RuntimeValue
+from tilefw.importers.triton_ir.types import type_of
 
 if TYPE_CHECKING:
     from tilefw.importers.triton_ir.translation import Translation
@@ -49,12 +50,20 @@ _ROUNDINGS = {"rtz": "rtz", "rtne": "rtne", "toward_zero": "rtz", "to_nearest_ev
 
 
 def _row(row: str) -> Callable[[Translation, TextOperation], RuntimeValue]:
-    return lambda t, s: t.b.row(row, *t.operands(s))
+    return lambda t, s: t.b.row(row, *_typed(t, s))
+
+
+def _typed(t: Translation, s: TextOperation) -> list[Any]:
+    """The operands, which have the type that the text says."""
+    values, type = t.operands(s), type_of(s.types[0])
+    if any(value.type != type for value in values):
+        raise ValueError(f"the operands are {', '.join(map(str, values))}, and the text says {s.types[0]}")
+    return values
 
 
 def _cast(row: str) -> Callable[[Translation, TextOperation], RuntimeValue]:
     def build(t: Translation, s: TextOperation) -> RuntimeValue:
-        (value,) = t.operands(s)
+        (value,) = _typed(t, s)
         named = next((_ROUNDINGS[word] for word in s.words if word in _ROUNDINGS), None)
         element = t.result_type(s).scalar
         narrows = row == "castf" and element.primitive_bitwidth < value.dtype.primitive_bitwidth
