@@ -7,12 +7,11 @@ from typing import Any
 
 import tilefw.language as tl
 from tilefw.api.errors import CompileError
-from tilefw.frontend.arithmetic import stretched
+from tilefw.frontend.arithmetic import together
 from tilefw.frontend.builder import Builder
 from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import bitcast, cast, to_value
 from tilefw.frontend.libdevice import FUNCTIONS
-from tilefw.frontend.semantics import broadcast_shapes
 from tilefw.frontend.values import RuntimeValue
 
 meaning = Meanings()
@@ -55,10 +54,7 @@ def _operands(b: Builder, function: str, allowed: tuple[str, ...], *arguments: A
                 note="functions of libdevice promote nothing",
                 help="cast first, e.g. `x.to(tl.float32)`",
             )
-    shape: tuple[int, ...] = ()
-    for value in values:
-        shape = broadcast_shapes(shape, value.shape) if shape and value.shape else shape or value.shape
-    return [stretched(b, value, shape) for value in values]
+    return together(b, values)
 
 
 def _row_function(function: str, row: str, allowed: tuple[str, ...]) -> Callable[..., RuntimeValue]:

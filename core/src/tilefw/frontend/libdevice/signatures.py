@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from tilefw.api.errors import CompileError
-from tilefw.frontend.arithmetic import stretched
+from tilefw.frontend.arithmetic import together
 from tilefw.frontend.builder import Builder
 from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import to_value
 from tilefw.frontend.libdevice.term import Term
-from tilefw.frontend.semantics import broadcast_shapes
 from tilefw.frontend.values import RuntimeValue
 
 Signature = tuple[str, ...]
@@ -39,10 +38,7 @@ def operands(b: Builder, function: str, signatures: Signatures, *arguments: Any)
             note="functions of libdevice promote nothing",
             help="cast first, e.g. `x.to(tl.float32)`",
         )
-    shape: tuple[int, ...] = ()
-    for value in values:
-        shape = broadcast_shapes(shape, value.shape) if shape and value.shape else shape or value.shape
-    return [Term(b, stretched(b, value, shape)) for value in values]
+    return [Term(b, value) for value in together(b, values)]
 
 
 def _in_words(signatures: Signatures) -> str:
