@@ -61,9 +61,9 @@ def _options(said: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--listed", type=Path, metavar="FILE", help="run the cases that FILE lists, one a line")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="add the results to FILE; cases that are there are not run again")
     parser.add_argument("--seconds", type=float, default=0, metavar="SECONDS", help="start no case after this time")
-    parser.add_argument("--time-limit", type=float, default=60, metavar="SECONDS", help="for each test")
+    parser.add_argument("--time-limit", type=float, default=60, metavar="SECONDS", help="of a processor, for each test")
     parser.add_argument("--groups", type=int, default=40, metavar="N", help="print the N commonest reasons")
-    parser.add_argument("--report", type=Path, metavar="FILE", help="write every test's outcome, reason and seconds as JSON")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write each test's outcome, reason and processor time as JSON")
     return parser.parse_args(said)
 
 

@@ -17,8 +17,8 @@ import upstream_known
 
 TITLE = """# Triton's own tests
 
-Made by `bench/upstream_page.py` of what `bench/upstream.py --keep` has gathered of a checkout of August 2026. Seconds are of a busy
-machine. What a test's own code skips is counted apart, and so is a test of what Triton alone has, by its reason."""
+Made by `bench/upstream_page.py` of what `bench/upstream.py --keep` has gathered of a checkout of August 2026. What a test's own
+code skips is counted apart. Seconds are of one processor, kernels compiled and simulated included."""
 Records = Sequence[dict[str, Any]]
 
 

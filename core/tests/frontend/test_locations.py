@@ -73,3 +73,20 @@ def test_columns_count_from_one(module_of: Callable[..., Any]) -> None:
     module = module_of(TEXT, {"x_ptr": "*fp32", "n": "i32"})
     (store,) = [op for op in module.walk() if op.name == "tile.store"]
     assert store.location.column.data == 5
+
+
+def test_names_of_numbers_alone_are_no_names_of_values(module_of: Callable[..., Any]) -> None:
+    body = "_2 = _0 + _0_1\n    for _3 in range(_2):\n        tl.store(x_ptr + _3, _3 + _2)\n"
+    module = module_of(f"@tilefw.jit\ndef kernel(x_ptr, _0, _0_1):\n    {body}", {"x_ptr": "*i32", "_0": "i32", "_0_1": "i32"})
+    blocks = [block for op in module.walk() for region in op.regions for block in region.blocks]
+    values = [value for block in blocks for value in (*block.args, *(result for op in block.ops for result in op.results))]
+    assert {value.name_hint for value in values if value.name_hint} <= {"x_ptr"}
+    for value in values:
+        value.name_hint = value.name_hint  # as passes hand names on
+
+
+def test_a_scalar_may_be_indexed_as_if_it_had_an_axis(module_of: Callable[..., Any]) -> None:
+    body = "tl.store(x_ptr[None, None, :], tl.zeros((1, 1), tl.int32))\n"
+    module = module_of(f"@tilefw.jit\ndef kernel(x_ptr):\n    {body}", {"x_ptr": "*i32"})
+    (store,) = [op for op in module.walk() if op.name == "tile.store"]
+    assert tuple(store.operands[0].type.shape.data[i].data for i in range(2)) == (1, 1)

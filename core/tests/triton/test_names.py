@@ -75,6 +75,14 @@ def test_a_module_that_is_absent_is_told_by_name(installed: None) -> None:
         _ = triton.FutureKernel
 
 
+def test_an_element_type_prints_as_the_program_spells_it(installed: None) -> None:
+    import triton.language
+
+    assert eval(repr(tl.bfloat16), {"triton": triton}) is tl.bfloat16
+    tilefw.triton.uninstall()
+    assert eval(repr(tl.bfloat16), {"tilefw": tilefw}) is tl.bfloat16
+
+
 def test_uninstalling_frees_the_name(installed: None) -> None:
     assert tilefw.triton.installed()
     tilefw.triton.uninstall()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -245,9 +246,12 @@ def _values(bounds: Sequence[RuntimeValue | None]) -> list[SSAValue | None]:
     return [bound and bound.ssa for bound in bounds]
 
 
+_ONLY_NUMBERS = re.compile("(_[0-9]+)+")  # xDSL takes a number at the end off a name: nothing would be left of `_0`
+
+
 def name_value(value: SSAValue, name: str) -> None:
     """Name a value after a variable, unless it has a name or IR cannot spell this one."""
-    if value.name_hint is None and name.isascii():
+    if value.name_hint is None and name.isascii() and not _ONLY_NUMBERS.fullmatch(name):
         value.name_hint = name
 
 

@@ -6,6 +6,7 @@ The formats themselves stand in `tilefw.api.dtypes`; this file gives them the na
 from __future__ import annotations
 
 import math
+import sys
 from enum import Enum
 from typing import Any, ClassVar, Self, cast
 
@@ -15,6 +16,11 @@ from tilefw.api.errors import CompileError
 from tilefw.language.constants import constexpr_type, unwrap
 
 TRITON_MAX_TENSOR_NUMEL = 1048576
+
+
+def _package() -> str:
+    """The name by which the program imports this language."""
+    return "triton.language" if sys.modules.get("triton.language") is sys.modules["tilefw.language"] else "tilefw.language"
 
 
 class dtype:  # noqa: N801  (Triton's spelling)
@@ -82,7 +88,7 @@ class dtype:  # noqa: N801  (Triton's spelling)
         return self.name
 
     def __repr__(self) -> str:
-        return f"tilefw.language.{self.codegen_name()}"
+        return f"{_package()}.{self.codegen_name()}"
 
     def codegen_name(self) -> str:
         """The long spelling: `float32` for `fp32`, `bfloat16` for `bf16`."""
