@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 meaning = Meanings()
 
 _SYMBOL = re.compile(r"__(?:nv|ocml)_(\w+?)(?:_f(?:32|64))?")
-_ROUNDED = re.compile(r"(?:[fd](add|sub|mul|div|sqrt|rcp)|(fma)f)(_r[ndzu])")
+_ROUNDED = re.compile(r"(?:[fd](add|sub|mul|div|sqrt|rsqrt|rcp)|(fma)f)(_r[ndzu])")
 # Names that follow no rule.
 _NAMES = {
     "fabs": "abs", "fabsf": "abs", "llabs": "abs", "mul64hi": "mulhi", "fast_fdividef": "fast_dividef", "powi": "pow",
