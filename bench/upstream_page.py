@@ -18,8 +18,8 @@ import upstream_known
 TITLE = """# Triton's own tests
 
 Made by `bench/upstream_page.py` of what `bench/upstream.py --keep` has gathered of a checkout of August 2026. What a test's own
-code skips is counted apart. The reference has run every case of `test_core.py`, the other targets some of every function and the 500
-fixed cases. A reason in a test's own words, without one of ours, is a fault that is still open. Seconds are of one processor, kernels compiled and simulated included."""
+code skips is counted apart. The reference has run every case of `test_core.py`, the other targets the fixed cases. A reason in
+a test's own words, without one of ours, is a fault that is still open. Seconds are of one processor."""
 Records = Sequence[dict[str, Any]]
 
 

@@ -36,6 +36,13 @@ def wait(flag, to):
 
 
 @tilefw.jit
+def wait_without_order(flag, to):
+    while tl.atomic_cas(flag, 0, 1, sem="relaxed") == 1:
+        pass
+    tl.store(to, 1)
+
+
+@tilefw.jit
 def count(flag, to):
     turns = 0
     while tl.atomic_add(flag, 0) == 0:
@@ -63,8 +70,9 @@ def test_the_access_says_when_it_is_made_again(kernel: Any, again: str) -> None:
     assert access.word("again") == again and not any(isinstance(op, WhileOp) for op in function.walk())
 
 
-def test_what_is_found_goes_to_no_other_wave_and_a_barrier_stands_behind() -> None:
-    function = lowered(wait)
+@pytest.mark.parametrize("kernel", [wait, wait_without_order])
+def test_what_is_found_goes_to_no_other_wave_and_a_barrier_stands_behind(kernel: Any) -> None:
+    function = lowered(kernel)
     assert not any(isinstance(op, lane.AllocOp) for op in function.walk())
     ops = [type(op) for op in function.walk()]
     assert lane.BarrierOp in ops[ops.index(lane.AtomicOp) : ops.index(lane.StoreOp)]

@@ -33,6 +33,11 @@ class AtomicOp(Ordered, AccessOp):
     traits = ORDERS
 
     @property
+    def waits(self) -> bool:
+        """Whether the access is made again until it finds what is awaited: all that stands behind it depends on its end."""
+        return self.part("awaited") is not None
+
+    @property
     def kind(self) -> str:
         return self.word("kind")
 

@@ -49,7 +49,7 @@ class AtomicSelection:
 
     def atomic(self, op: lane.AtomicOp) -> None:
         """All accesses of an op, and its result."""
-        if op.part("awaited") is not None:
+        if op.waits:
             self._until(op)
             return
         count = len(op.slots)

@@ -15,7 +15,8 @@ and of a store to the waves in different ways (masks tell how many a lane takes 
 a barrier between. So has a tile's access that follows a store through the same argument and deals elements out in another way.
 
 An atomic's order is the whole program's, and one lane makes the access: before one that releases, all lanes have made the accesses
-that come before it; behind one that acquires, none makes any until all know that it is done.
+that come before it; behind one that acquires, or that is made again until it finds what it waits for, none makes any until all know
+that it is done.
 
 The least: a barrier stands right before the access that needs one, which is best in straight code (each serves as many pairs as
 any could). Loops are followed until nothing changes; a barrier that only code before a loop makes necessary stands before it.
@@ -92,7 +93,7 @@ class _PathState:
 
     `reads` and `writes` of shared memory since the last barrier, what was `loaded` from global memory and `stored` to it since
     then; `started` copies that no commit covers yet; the `groups` that may not have landed, oldest first. Whether global memory was
-    `accessed` at all since the last barrier, and whether an atomic `acquired` what others released.
+    `accessed` at all since the last barrier, and whether an atomic `acquired` what others released, or waited.
     """
 
     reads: set[_BufferAccess] = field(default_factory=set)
@@ -132,7 +133,7 @@ class _Barriers:
     def __init__(self, function: FuncOp, disjoint: bool) -> None:
         self.disjoint = disjoint
         self.crossed = False  # an element of global memory may be accessed by several waves
-        self.ordered = False  # some atomic acquires or releases
+        self.ordered = False  # some atomic acquires, releases or waits
         self.buffers: dict[int, lane.AllocOp] = {}
         self.events: dict[Block, list[Operation]] = {}
         self.before: dict[Operation, None] = {}
@@ -159,7 +160,7 @@ class _Barriers:
                 elif isinstance(op, lane.AtomicOp):
                     events.append(op)
                     self.crossed |= op.deal > 0
-                    self.ordered |= op.acquires or op.releases
+                    self.ordered |= op.acquires or op.releases or op.waits
                 elif not isinstance(op, lane.MemoryOp) or op.shared:
                     events.append(op)
                     self._note(op, loops)
@@ -245,7 +246,7 @@ class _Barriers:
         if crossed or state.acquired or (op.releases and state.accessed):
             self.need(op, state)
         state.stored.add((argument, deal))
-        state.accessed, state.acquired = True, op.acquires
+        state.accessed, state.acquired = True, op.acquires or op.waits
 
     def crosses_store(self, argument: int, deal: int | None, state: _PathState) -> bool:
         """Whether an access of a tile may reach, in another wave, what was stored through the same argument."""
