@@ -252,7 +252,7 @@ class Expressions:
         return self.expression(node)
 
     def _new_axes(self, value: RuntimeValue, index: tuple[Any, ...]) -> RuntimeValue:
-        """`x[:, None]`: None inserts an axis, `:` keeps one. A scalar may be written as if it had an axis, `s[None, :]`."""
+        """`x[:, None]`: None inserts an axis, `:` keeps one."""
         rank, kept = len(value.shape), 0
         for axis, part in enumerate(index):
             if part is None:
@@ -266,7 +266,7 @@ class Expressions:
                     note="only `:` and None are allowed: elements of a tile live in different lanes",
                     help="load the part that you need, or select it with tl.where",
                 )
-        if kept > max(rank, 1):
+        if kept > rank:
             raise CompileError(f"too many indices: the tile has {rank} axes, but {kept} are named", "TFW0202")
         return value
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilefw.api.backend import CompileOptions
-from tilefw.frontend.watched import Watched
 from tilefw.runtime.compilation import artifact_cache, options
 from tilefw.runtime.compilation.kernel_source import ModuleSource, from_jit
 from tilefw.runtime.launch_site import LaunchSite, keep, words_of
 from tilefw.runtime.plugins.loader import Target
+
+if TYPE_CHECKING:
+    from tilefw.frontend.watched import Watched
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,8 @@ def known_launch(
 def _made(
     kernel: Any, site: LaunchSite, signature: Mapping[str, str], constexprs: Mapping[str, Any], facts: frozenset[str]
 ) -> KnownLaunch:
+    from tilefw.frontend.watched import Watched  # which saved machine code is run without
+
     watched = Watched()
     source = from_jit(kernel, signature, constexprs, watched)
     return KnownLaunch(source, options.resolve(site.shaping, site.target.info, facts=facts), watched)
