@@ -83,10 +83,3 @@ def test_names_of_numbers_alone_are_no_names_of_values(module_of: Callable[..., 
     assert {value.name_hint for value in values if value.name_hint} <= {"x_ptr"}
     for value in values:
         value.name_hint = value.name_hint  # as passes hand names on
-
-
-def test_a_scalar_may_be_indexed_as_if_it_had_an_axis(module_of: Callable[..., Any]) -> None:
-    body = "tl.store(x_ptr[None, None, :], tl.zeros((1, 1), tl.int32))\n"
-    module = module_of(f"@tilefw.jit\ndef kernel(x_ptr):\n    {body}", {"x_ptr": "*i32"})
-    (store,) = [op for op in module.walk() if op.name == "tile.store"]
-    assert tuple(store.operands[0].type.shape.data[i].data for i in range(2)) == (1, 1)

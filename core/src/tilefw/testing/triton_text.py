@@ -15,15 +15,16 @@ from tilefw.runtime.jit import JITFunction, specialize
 def translated(value: Any) -> Any:
     """`value` of a kernel's module as Triton knows it: functions, constants, element types, the language itself."""
     import triton
-    import triton.language
-    from triton.language.extra import libdevice
+    import triton.language  # type: ignore[import-not-found]
+    from triton.language.extra import libdevice  # type: ignore[import-not-found]
 
     if isinstance(value, JITFunction):
         names = (*value.fn.__code__.co_names, "tl")  # Triton looks for its language in functions that do without it too
         scope = {name: translated(value.fn.__globals__[name]) for name in names if name in value.fn.__globals__}
         copy = types.FunctionType(value.fn.__code__, {**value.fn.__globals__, **scope}, value.fn.__name__, value.fn.__defaults__)
         copy.__annotations__ = value.fn.__annotations__
-        return triton.jit(with_source(copy, value.source.text) if copy.__code__.co_filename == "<string>" else copy)
+        known = with_source(copy, value.source.text) if copy.__code__.co_filename == "<string>" else copy
+        return triton.jit(known)  # type: ignore[attr-defined]
     if isinstance(value, tl.constexpr):
         return triton.language.constexpr(value.value)
     if isinstance(value, tl.dtype):
@@ -64,10 +65,10 @@ def triton_text(
 ) -> str:
     """Triton's IR, verified, for a launch of `kernel` on a target in Triton's words (back end, architecture, lanes of a warp): as
     its front end makes it, or as its first passes leave it (the stage `ttir`)."""
-    from triton._C.libtriton import ir
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource
-    from triton.compiler.compiler import make_backend
+    from triton._C.libtriton import ir  # type: ignore[import-not-found]
+    from triton.backends.compiler import GPUTarget  # type: ignore[import-not-found]
+    from triton.compiler import ASTSource  # type: ignore[import-not-found]
+    from triton.compiler.compiler import make_backend  # type: ignore[import-not-found]
 
     chip = GPUTarget(*target)
     backend: Any = make_backend(chip)
