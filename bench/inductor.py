@@ -1,44 +1,26 @@
 """PyTorch's compiler with tilefw behind `triton`: what Inductor writes for functions of PyTorch compiles and gives their results.
 
     python bench/inductor.py                          # a process for each target; writes inductor.md
-    python bench/inductor.py --target nvidia-sm80 WORD…   # functions whose names have a word, on one target; writes nothing
+    python bench/inductor.py --target nvidia-sm80 WORD…   # functions whose names have all words, on one target; writes nothing
 
 `inductor_functions.py` has the functions. Random ones are not compared: Inductor's numbers are not PyTorch's.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import subprocess
 import sys
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-HERE = Path(__file__).parent
+import per_target
+from per_target import Row
+
 TARGETS = ("reference", "nvidia-sm80", "amd-cdna3")
-Row = dict[str, Any]
 
 
-def main(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("words", nargs="*")
-    parser.add_argument("--target", choices=TARGETS)
-    said = parser.parse_args(argv)
-    if said.target is not None:
-        return one_target(said.target, said.words)
-    rows = {}
-    for target in TARGETS:
-        done = subprocess.run([sys.executable, __file__, "--target", target], stdout=subprocess.PIPE, text=True)
-        rows[target] = [json.loads(line) for line in done.stdout.splitlines()]
-    (HERE / "inductor.md").write_text(page(rows), "utf-8")
-    return 0
-
-
-def one_target(target: str, words: Sequence[str]) -> int:
-    """Every function on one target, a line of JSON each. Triton must not be imported before tilefw stands in its place."""
+def one_target(target: str, words: Sequence[str]) -> Iterator[Row]:
+    """Every function on one target. Triton must not be imported before tilefw stands in its place."""
     os.environ["TILEFW_CACHE"] = "0"
     import tilefw
     import tilefw.triton
@@ -62,15 +44,12 @@ def one_target(target: str, words: Sequence[str]) -> int:
     async_compile.AsyncCompile.triton = counted
     import inductor_functions
 
-    right = True
     for name, function, args in inductor_functions.functions():
-        if not words or any(word in name for word in words):
+        if all(word in name for word in words):
             kernels.clear()
             torch._dynamo.reset()
             said = outcome(function, args, name in inductor_functions.RANDOM)
-            print(json.dumps({"function": name, "kernels": len(kernels), "said": said}), flush=True)
-            right = right and not said
-    return 0 if right else 1
+            yield {"function": name, "kernels": len(kernels), "said": said}
 
 
 def outcome(function: Any, args: Sequence[Any], random: bool) -> str:
@@ -114,4 +93,4 @@ def page(rows: dict[str, list[Row]]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(per_target.main(__file__, __doc__, TARGETS, one_target, lambda row: not row["said"], page))

@@ -9,42 +9,21 @@ is right, or nothing of a mistake.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import subprocess
 import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
+import per_target
+from per_target import Row
+
 TARGETS = ("nvidia-sm80", "amd-cdna3")
-Row = dict[str, Any]
 
 
-def main(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("words", nargs="*")
-    parser.add_argument("--target", choices=TARGETS)
-    said = parser.parse_args(argv)
-    if said.target is not None:
-        return one_target(said.target, said.words)
-    rows = {target: of_child(target) for target in TARGETS}
-    (HERE / "sanitizer.md").write_text(page(rows), "utf-8")
-    return 0 if all(as_it_must_be(row) for found in rows.values() for row in found) else 1
-
-
-def of_child(target: str) -> list[Row]:
-    """What a process says of one target; Triton knows one device for its whole life."""
-    done = subprocess.run([sys.executable, __file__, "--target", target], stdout=subprocess.PIPE, text=True)
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-def one_target(target: str, words: Sequence[str]) -> int:
-    """Every kernel and mistake on one target, a line of JSON each."""
+def one_target(target: str, words: Sequence[str]) -> Iterator[Row]:
+    """Every kernel and mistake on one target."""
     import tilefw.triton
 
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # what 3.9 does by default, said aloud to silence its warning
@@ -54,13 +33,9 @@ def one_target(target: str, words: Sequence[str]) -> int:
 
     works = [(name, "", make) for name, make in sanitizer_kernels.subjects(target)]
     works += list(sanitizer_mistakes.mistakes(target))
-    right = True
     for name, mistake, make in works:
         if all(word in f"{name} {mistake}" for word in words):
-            row = {"kernel": name, "mistake": mistake, **told(make)}
-            right = right and as_it_must_be(row)
-            print(json.dumps(row), flush=True)
-    return 0 if right else 1
+            yield {"kernel": name, "mistake": mistake, **told(make)}
 
 
 def told(make: Callable[[], Any]) -> Row:
@@ -123,4 +98,4 @@ def _kernels(rows: dict[str, list[Row]]) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(per_target.main(__file__, __doc__, TARGETS, one_target, as_it_must_be, page))

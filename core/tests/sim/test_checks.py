@@ -102,6 +102,14 @@ def test_a_missing_barrier_is_a_race_with_both_sides():
     assert run(SHARED.format(barrier="bar 0"), 64, block=16, shared=64).report.findings == ()
 
 
+def test_one_load_races_with_each_store_by_itself():
+    halves = "and r2, tid, 1\nlt p0, r2, 1\n@p0 lstore a1, tid\n@!p0 lstore a1, tid"
+    two_stores = SHARED.format(barrier="").replace("lstore a1, tid", halves)
+    found = run(two_stores, 64, block=16, shared=64, seed=0).report.findings
+    assert {finding.other.partition("lstore")[0] for finding in found} == {"`@p0 ", "`@!p0 "}
+    assert all(finding.instruction.startswith("lload") for finding in found)
+
+
 def test_a_write_after_another_waves_read_is_a_race():
     text = SHARED.format(barrier="bar 0").replace("end", "{again}\nlstore a1, r1\nlload r2, a1\nend")
     assert run(text.format(again=""), 64, block=16, shared=64).finding("races").instruction.startswith("lstore")

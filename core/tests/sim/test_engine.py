@@ -203,8 +203,7 @@ def test_a_reducing_barrier_counts_predicates():
     assert out.arrays[0].tolist() == [5] * 16
 
 
-def test_a_spin_lock_within_a_wave_ends():
-    out = run("""
+LOCKED_COUNT = """
         param a0, arg0
         param a1, arg1
 spin:   atomcas r0, a0, 0, 1
@@ -215,7 +214,11 @@ spin:   atomcas r0, a0, 0, 1
         store a1, r1
         release r2, a0, 0
         end
-    """, np.zeros(1, np.uint32), np.zeros(1, np.uint32), block=8, grid=2, budget=10**6,
+"""
+
+
+def test_a_spin_lock_within_a_wave_ends():
+    out = run(LOCKED_COUNT, np.zeros(1, np.uint32), np.zeros(1, np.uint32), block=8, grid=2, budget=10**6,
         checks=frozenset({"bounds", "initialisation", "barriers"}))
     assert out.report.findings == ()
     assert out.arrays[1].tolist() == [16]
@@ -224,18 +227,8 @@ spin:   atomcas r0, a0, 0, 1
 @pytest.mark.parametrize("seed", [None, 0])
 def test_who_waits_for_a_lock_does_not_take_the_time_of_who_holds_it(seed):
     workgroups = 130  # in three batches, one workgroup of all of which holds the lock
-    out = run("""
-        param a0, arg0
-        param a1, arg1
-spin:   atomcas r0, a0, 0, 1
-        eq p0, r0, 0
-        @!p0 jump spin
-        acquire r1, a1
-        add r1, r1, 1
-        store a1, r1
-        release r2, a0, 0
-        end
-    """, np.zeros(1, np.uint32), np.zeros(1, np.uint32), block=1, grid=workgroups, seed=seed, budget=10**7, checks=frozenset())
+    words = np.zeros((2, 1), np.uint32)
+    out = run(LOCKED_COUNT, *words, block=1, grid=workgroups, seed=seed, budget=10**7, checks=frozenset())
     assert out.report.findings == ()
     assert out.arrays[1].tolist() == [workgroups]
     turns = out.report.counters["atomics"] / workgroups**2  # all that wait poll at the same time

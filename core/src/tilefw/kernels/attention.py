@@ -16,10 +16,8 @@ import tilefw.language as tl
 from tilefw.api.integers import ceil_div
 from tilefw.kernels import formats, inputs, operands
 from tilefw.kernels.attention_sight import keys_in_sight, refuse_bad_heads
+from tilefw.kernels.online_softmax import LN_2, LOG2_E
 from tilefw.kernels.spec import Buffer, KernelSpec, Launch, Parameters
-
-LOG2_E = tl.constexpr(1.4426950408889634)
-LN_2 = tl.constexpr(0.6931471805599453)
 
 
 @tilefw.jit

@@ -17,10 +17,9 @@ import tilefw.language as tl
 from tilefw.api.integers import ceil_div
 from tilefw.kernels import formats, inputs
 from tilefw.kernels.attention_sight import keys_in_sight, refuse_bad_heads
+from tilefw.kernels.online_softmax import LN_2, LOG2_E
 from tilefw.kernels.spec import Buffer, KernelSpec, Launch, Parameters
 
-LOG2_E = tl.constexpr(1.4426950408889634)
-LN_2 = tl.constexpr(0.6931471805599453)
 LIFT = tl.constexpr(8.0)  # of weights, as a power of two: 2^8 is in the range of every 8-bit format
 
 

@@ -1,4 +1,4 @@
-"""Findings of one launch: one per site and kind, counted, with everything that leads back to the user's line."""
+"""Findings of one launch: one per site, other site and kind, counted, with everything that leads back to the user's line."""
 
 from __future__ import annotations
 
@@ -33,10 +33,11 @@ class Reporter:
     def add(
         self, check: str, code: str, message: str, instruction: Instruction | None, *, count: int = 1,
         where: tuple[tuple[int, int, int], int, int] | None = None, address: int | None = None, note: str | None = None,
-        other: str | None = None, severity: Literal["error", "warning"] = "error",
+        other: str | None = None, other_site: int | None = None, severity: Literal["error", "warning"] = "error",
     ) -> None:
-        """Report `count` events at an instruction; `where` is (workgroup, wave, lane) of the first."""
-        key = (check, code, -1 if instruction is None else instruction.index)
+        """Report `count` events at an instruction; `where` is (workgroup, wave, lane) of the first. `other` tells of the other side
+        of a race, at the instruction `other_site`."""
+        key = (check, code, -1 if instruction is None else instruction.index, other_site)
         known = self._sites.get(key)
         if known is not None:
             self._sites[key] = replace(known, count=known.count + count)

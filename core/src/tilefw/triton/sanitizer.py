@@ -162,9 +162,9 @@ class SimulatedLauncher:
         if leave is not None:
             leave(launch_metadata)
 
-
     def _launch(self, function: Any, grid: tuple[int, int, int], passed: Sequence[Any]) -> None:
-        """A launch that only replicas were found in is made again without the check of races: nothing was copied back."""
+        """A launch in which only replicas raced is made again without the check of races, as nothing was copied back: no other pair
+        of accesses races in it (a finding is one pair)."""
         words = {"block": self._block, "dynamic_shared": self._shared}
         try:
             function.launch(grid, passed, **words)

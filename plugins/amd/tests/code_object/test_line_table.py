@@ -39,7 +39,14 @@ s_endpgm
 _LINE = re.compile(r"^0x(\w{16}) +(\d+) +(\d+) +\d+ +\d+ +\d+ +\d+ *(.*)$", re.MULTILINE)
 
 
-@pytest.fixture(params=[(chip, version) for chip in CHIPS for version in "345" if chip is CHIP or version == "5"], ids=str)
+# Told by names: two runs, and two workers of one, print a chip's sets in two orders.
+LINKED = [
+    pytest.param((chip, version), id=f"{chip.name}-version{version}")
+    for chip in CHIPS for version in "345" if chip is CHIP or version == "5"
+]
+
+
+@pytest.fixture(params=LINKED)
 def linked(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     if None in TOOLS:
         pytest.skip("LLVM 22 (llvm-mc-22, ld.lld-22, llvm-dwarfdump-22) is not installed")

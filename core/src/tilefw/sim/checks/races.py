@@ -11,6 +11,7 @@ A load whose value no wave uses is in no race (tracking/unused_loads.py).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -291,7 +292,8 @@ class Races(Check):
     def _report(
         self, lanes: NumpyLanes, piece: Piece, bad: Array, other: Array, kind: str, places: LastAccesses, granules: Array
     ) -> None:
-        self.launch.diagnostics.reporter.add(**self._finding(lanes, piece, bad, other, kind, places, granules))
+        for of_pair in _pairs(bad, other):
+            self.launch.diagnostics.reporter.add(**self._finding(lanes, piece, of_pair, other, kind, places, granules))
 
     def _finding(
         self, lanes: NumpyLanes, piece: Piece, bad: Array, other: Array, kind: str, places: LastAccesses, granules: Array
@@ -322,6 +324,7 @@ class Races(Check):
             "check": self.name, "code": CODE, "instruction": lanes.instruction, "count": int(element.sum()), "where": where,
             "message": f"race{name}: this {verb} is not ordered with {'a load' if reading else 'a write'} of another wave",
             "address": address, "other": f"`{instruction.text}`{place} by {_who(lanes, int(actor))}",
+            "other_site": instruction.index,
             "note": note or self._missing_fence(lanes, frame, (a, b, lane), int(actor), places, granule, reading),
         }
 
@@ -346,7 +349,8 @@ class Races(Check):
                 for own in np.unique(acting[chosen]).tolist():
                     part = chosen & (acting == own)
                     waves = places.reading_waves(granules[part], actor, own if kind != "read" else 0)
-                    self._unused.keep(load, group, waves, self._finding(lanes, piece, part, other, kind, places, granules))
+                    for of_pair in _pairs(part, other):
+                        self._unused.keep(load, group, waves, self._finding(lanes, piece, of_pair, other, kind, places, granules))
                 bad = bad & ~chosen
         return bad
 
@@ -451,6 +455,13 @@ def _join_clocks(into: Knowledge, other: Knowledge) -> None:
     for group, clocks in other.items():
         known = into.get(group)
         into[group] = clocks.copy() if known is None else np.maximum(known, clocks)
+
+
+def _pairs(bad: Array, other: Array) -> Iterator[Array]:
+    """`bad` in parts, one for each instruction on the other side: one finding is of two instructions."""
+    other = np.broadcast_to(other, bad.shape)
+    for site in np.unique(other[bad]):
+        yield bad & (other == site)
 
 
 def _who(lanes: NumpyLanes, actor: int) -> str:

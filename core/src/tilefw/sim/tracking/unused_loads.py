@@ -57,7 +57,7 @@ class UnusedLoads:
         """Keep a race; `finding` are the arguments of `Reporter.add`."""
         stores = self._uses.stores(load)
         assert stores is not None
-        key = load, group, tuple(waves.tolist()), finding["instruction"].index
+        key = load, group, tuple(waves.tolist()), finding["instruction"].index, finding["other_site"]
         known = self._kept.get(key)
         if known is None:
             self._kept[key] = _Kept(group, waves, stores, finding)
