@@ -6,9 +6,11 @@ environment holds the settings of the run as JSON.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import random
+import re
 import signal
 import sys
 import time
@@ -24,11 +26,15 @@ import pytest
 import upstream
 
 import tilefw.triton
+from tilefw.runtime.jit import JITFunction
 from tilefw.triton import chip
 
 SETTINGS: dict[str, Any] = json.loads(os.environ["UPSTREAM"])
 STARTED = time.monotonic()
 SUPPORT = {"triton._internal_testing": "_internal_testing.py", "triton.tools.mxfp": "tools/mxfp.py"}
+# Once their kernel has run, these read Triton's levels of IR unless Triton's interpreter ran it, and compare the numbers after that.
+# There they see an interpreter, so that the numbers are compared: the kernel itself was compiled and run as every other.
+INTERPRETED = ("test_assume", "test_optimize_thread_locality")
 WAITING = 10  # a test's time in all, in times of a processor's: on a busy machine it waits for others
 # Modules that Triton's own `import triton` loads, so that tests use them without importing them.
 LOADED_WITH_TRITON = ("runtime", "runtime.jit", "compiler", "testing", "language", "tools", "tools.tensor_descriptor")
@@ -57,6 +63,19 @@ def pytest_configure(config: pytest.Config) -> None:
         __import__(f"triton.{name}")
     for limited in (signal.SIGPROF, signal.SIGALRM):
         signal.signal(limited, _out_of_time)
+    run = JITFunction.run
+
+    @functools.wraps(run)
+    def noted(*args: Any, **keywords: Any) -> Any:
+        result = run(*args, **keywords)
+        os.environ["TRITON_INTERPRET"] = str(int(_seen_as_interpreter(os.environ.get("PYTEST_CURRENT_TEST", ""))))
+        return result
+
+    JITFunction.run = noted  # type: ignore[method-assign]
+
+
+def _seen_as_interpreter(test: str) -> bool:
+    return re.split(r"[\[ ]", test.partition("::")[2])[0] in INTERPRETED
 
 
 def _out_of_time(number: int, frame: FrameType | None) -> None:
@@ -80,6 +99,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     else:
         done = {record["test"] for record in upstream.read(Path(SETTINGS["results"]))}
         items[:] = [item for item in items if item.nodeid not in done]
+        if SETTINGS["shuffle"]:
+            random.Random(SETTINGS["seed"]).shuffle(items)
 
 
 def _case(item: pytest.Item) -> str:
@@ -116,6 +137,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         item.user_properties.append(("seconds", time.process_time() - began))
         for timer in limits:
             signal.setitimer(timer, 0)
+        os.environ["TRITON_INTERPRET"] = "0"
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
