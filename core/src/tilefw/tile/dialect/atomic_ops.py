@@ -193,7 +193,7 @@ def _parse_access(parser: Parser, values: int) -> tuple[list[SSAValue | None], d
 
 def _parse_word(parser: Parser, what: str, allowed: tuple[str, ...]) -> str:
     position = parser.pos
-    word = parser.parse_identifier(f" for the {what}")
+    word = parser.parse_identifier(context_msg=f" for the {what}")
     if word not in allowed:
         parser.raise_error(f"the {what} {word!r} is none of {', '.join(allowed)}", position)
     return word
