@@ -57,6 +57,7 @@ def _options(said: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="run N of the cases, drawn by --seed")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--shuffle", action="store_true", help="in an order drawn by --seed: what has run when time is up is a sample")
+    parser.add_argument("--last", nargs="+", default=[], metavar="TEST", help="run the cases of these functions after all others")
     parser.add_argument("--each", type=int, default=0, metavar="N", help="run at most N cases of each function, drawn by --seed")
     parser.add_argument("--list", action="store_true", help="print the cases that would run, as --listed reads them")
     parser.add_argument("--listed", type=Path, metavar="FILE", help="run the cases that FILE lists, one a line")
@@ -81,7 +82,7 @@ def _run(options: argparse.Namespace, results: Path) -> int:
         "checkout": str(options.checkout.resolve()), "results": str(results), "seen_as": options.seen_as, "sample": options.sample,
         "each": options.each, "listed": str(options.listed.resolve()) if options.listed else "", "seed": options.seed,
         "list": options.list, "seconds": options.seconds, "time_limit": options.time_limit, "target": options.target,
-        "shuffle": options.shuffle,
+        "shuffle": options.shuffle, "last": options.last,
     }
     paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {

@@ -101,6 +101,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         items[:] = [item for item in items if item.nodeid not in done]
         if SETTINGS["shuffle"]:
             random.Random(SETTINGS["seed"]).shuffle(items)
+        items.sort(key=lambda item: item.nodeid.partition("::")[2].partition("[")[0] in SETTINGS["last"])
 
 
 def _case(item: pytest.Item) -> str:

@@ -18,7 +18,7 @@ def cumsum(input: tensor, axis: int = 0, reverse: bool = False, dtype: DType | N
     """The running sum along `axis`, from the end on with `reverse`; of the same shape.
 
     `input` is cast to `dtype` first; without it, signed integers below 32 bits are added as int32, unsigned ones and int1 as
-    uint32, all others as they are.
+    uint32, all others as they are. Prefixes of bf16 are added in fp32 and rounded once.
     """
     ...
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import tilefw.language as tl
 from tilefw.frontend import arithmetic
 from tilefw.frontend.builder import Builder
 from tilefw.frontend.builtins.reduction import sum_type
@@ -33,7 +34,10 @@ def _scanned(b: Builder, tiles: Sequence[RuntimeValue], axis: Any, combine: Comb
 
 
 def _cumulative(name: str, operation: Callable[[Builder, Any, Any], RuntimeValue]) -> None:
-    """`cumsum` and `cumprod`: in which type elements are combined is the rule of `tl.sum`."""
+    """`cumsum` and `cumprod`: of which type the results are is the rule of `tl.sum`.
+
+    bf16 is combined in fp32 and rounded once: prefixes rounded at every step lose whole percents where terms cancel, and Triton's
+    compilers let an add take the fp32 result of the add before it too."""
 
     def combine(b: Builder, pair: Sequence[RuntimeValue]) -> RuntimeValue:
         return operation(b, *pair)
@@ -42,7 +46,9 @@ def _cumulative(name: str, operation: Callable[[Builder, Any, Any], RuntimeValue
     def compute(b: Builder, input: Any, axis: Any, reverse: Any, dtype: Any) -> RuntimeValue:
         tile = combinable(name, input, SCAN)
         element = sum_type(tile.dtype) if dtype is None else dtype
-        return _scanned(b, [cast(b, tile, element)], axis, combine, reverse)[0]
+        within = tl.float32 if element == tl.bfloat16 else element
+        prefixes = _scanned(b, [cast(b, cast(b, tile, element), within)], axis, combine, reverse)[0]
+        return cast(b, prefixes, element)
 
 
 _cumulative("cumsum", arithmetic.add)
