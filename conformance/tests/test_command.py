@@ -20,7 +20,7 @@ ONE = ("-k", "vector_add/ragged/n=33")
     (["--target", "reference", *ONE, "--seed", "-1"], "seed is a whole number, 0 or more"),
     (["--target", "reference", *ONE, "--checks", "bonds"], "did you mean 'bounds'"),
     (["--target", "reference", *ONE, "--option", "num_warp=2"], "did you mean 'num_warps'"),
-    (["--target", "reference", *ONE, "--option", "num_warps=3"], "num_warps is a power of two"),
+    (["--target", "reference", *ONE, "--option", "num_warps=3"], "num_warps must be a power of 2"),
     (["--target", "reference", *ONE, "--executor", "hw"], "reference has no hardware executor"),
     (["--target", "reference", "--target", "referense", *ONE], "did you mean 'reference'"),
     (["--target", "reference", "-k", "(cast or swiglu) and fp16"], "no parentheses"),

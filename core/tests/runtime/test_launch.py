@@ -193,7 +193,7 @@ def test_the_cache_can_be_switched_off(toy, monkeypatch, tmp_path):
     "keywords, code, words",
     [
         ({"num_warp": 4}, "TFW0320", "did you mean 'num_warps'"),
-        ({"num_warps": 3}, "TFW0321", "power of two"),
+        ({"num_warps": 3}, "TFW0321", "power of 2"),
         ({"num_stages": 0}, "TFW0321", "num_stages"),
         ({"enable_fp_fusion": 1}, "TFW0321", "True or False"),
         ({"executor": "simulator"}, "TFW0902", "executor"),

@@ -125,7 +125,8 @@ def checked_axis(axis: Any, rank: int) -> int:
     if isinstance(axis, tl.tensor):
         raise not_constexpr("an axis")
     if not isinstance(axis, int) or not -rank <= axis < rank:
-        raise CompileError(f"there is no axis {_shown(axis)}; axes go from {-rank} to {rank - 1}", "TFW0212")
+        words = f"there is no axis {_shown(axis)}; axes go from {-rank} to {rank - 1}"
+        raise CompileError(words, "TFW0212") from ValueError(f"invalid axis {_shown(axis)}")  # Triton's, which programs read
     return axis % rank
 
 

@@ -80,7 +80,7 @@ def made(
         raise CompileError(
             f"the last axis of the block has {block[-1]} elements of {size} bytes, fewer than {_ALIGNMENT} bytes", CODE,
             help=f"make it {_ALIGNMENT // size} elements or more" if size else "descriptors have no elements below a byte",
-        )
+        ) from ValueError(f"Descriptor block shape must have at least {_ALIGNMENT} bytes in the last dimension")  # Triton's
     if isinstance(strides[-1], RuntimeValue) or strides[-1] != 1:
         raise CompileError(
             f"the last stride of a tensor descriptor is the compile-time number 1, not {named(strides[-1])}", CODE,

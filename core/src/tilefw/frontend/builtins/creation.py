@@ -29,7 +29,8 @@ def _grid_axis(axis: Any) -> int:
     if isinstance(axis, RuntimeValue):
         raise not_constexpr("the axis of a grid")
     if axis not in (0, 1, 2):
-        raise CompileError(f"a grid has the axes 0, 1 and 2; there is no axis {axis!r}", "TFW0212")
+        cause = ValueError(f"program_id axis must be 0, 1, or 2 but got {axis}")  # Triton's, which programs read
+        raise CompileError(f"a grid has the axes 0, 1 and 2; there is no axis {axis!r}", "TFW0212") from cause
     return int(axis)
 
 

@@ -30,7 +30,7 @@ def require(function: str, allowed: tuple[str, ...], *operands: Any) -> None:
     for operand in operands:
         if isinstance(operand, RuntimeValue) and operand.dtype.name not in allowed:
             raise CompileError(
-                f"tl.{function} takes {' or '.join(allowed)}, not {operand.dtype}",
+                f"Expected dtype {' or '.join(allowed)} for tl.{function}, not {operand.dtype}",
                 "TFW0209",
                 help="cast explicitly, e.g. `x.to(tl.float32)`, and back where the narrow type is wanted",
             )

@@ -45,7 +45,8 @@ def expand_dims(b: Builder, input: Any, axis: Any) -> RuntimeValue:
     axes = axis if isinstance(axis, tuple) else (axis,)
     places = [checked_axis(a, len(value.shape) + len(axes)) for a in axes]
     if len(set(places)) != len(places):
-        raise CompileError(f"expand_dims got one axis twice: {list(axes)}", "TFW0212")
+        cause = ValueError(f"duplicate axes, normalized axes = {places}")  # Triton's, which programs read
+        raise CompileError(f"expand_dims got one axis twice: {list(axes)}", "TFW0212") from cause
     for place in sorted(places):
         value = inserted_axis(b, value, place)
     return value

@@ -17,9 +17,13 @@ from tilefw.runtime.names import suggest
 EXECUTION_KEYWORDS = ("target", "executor", "checks", "budget", "numerics", "seed", "stream")
 
 
+class LaunchKeywordError(LaunchError, AssertionError):
+    """A launch keyword's value is out of range. Programs written for Triton catch Python's own AssertionError."""
+
+
 def _power_of_two(value: Any) -> str | None:
     if not _is_int(value) or value < 1 or value & (value - 1):
-        return "a power of two"
+        return "a power of 2"
     return None
 
 
@@ -88,7 +92,7 @@ def resolve(
         if name in COMPILE_KEYWORDS:
             wanted = COMPILE_KEYWORDS[name](value)
             if wanted is not None:
-                raise LaunchError(f"{name} is {wanted}, not {value!r}", code="TFW0321")
+                raise LaunchKeywordError(f"{name} must be {wanted}, not {value!r}", code="TFW0321")
         elif name not in info.options and name not in HINTS:
             raise LaunchError(
                 f"target '{info.name}' knows no launch keyword '{name}'", code="TFW0320",
