@@ -56,7 +56,7 @@ def _options(said: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--tests", nargs="+", default=["test_core.py"], metavar="FILE", help=f"in {FOLDER}; FILE::TEST too")
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="run N of the cases, drawn by --seed")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--shuffle", action="store_true", help="in an order drawn by --seed: what has run when time is up is a sample")
+    parser.add_argument("--shuffle", action="store_true", help="in an order drawn by --seed, so that a slice is a sample")
     parser.add_argument("--last", nargs="+", default=[], metavar="TEST", help="run the cases of these functions after all others")
     parser.add_argument("--each", type=int, default=0, metavar="N", help="run at most N cases of each function, drawn by --seed")
     parser.add_argument("--list", action="store_true", help="print the cases that would run, as --listed reads them")
