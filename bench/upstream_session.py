@@ -32,7 +32,7 @@ from tilefw.triton import chip
 SETTINGS: dict[str, Any] = json.loads(os.environ["UPSTREAM"])
 STARTED = time.monotonic()
 SUPPORT = {"triton._internal_testing": "_internal_testing.py", "triton.tools.mxfp": "tools/mxfp.py"}
-# Once their kernel has run, these ask for what only Triton's compiler has, levels of IR or a refusal, unless its interpreter ran it.
+# Once their kernel has run, these ask for what only Triton's compiler has, levels of IR or a refusal, unless interpreted.
 # From there on they see an interpreter, so that they compare the numbers; the kernel was compiled and run as every other.
 INTERPRETED = ("test_assume", "test_call", "test_optimize_thread_locality")
 WAITING = 10  # a test's time in all, in times of a processor's: on a busy machine it waits for others
