@@ -110,7 +110,7 @@ def _through_shared(
     shared = swizzle.choose(layout.shape, bits, [layout], [layout], context.machine.chip)
     buffer = context.builder.alloc(shared.size * bits // 8, 16, "old values of an atomic")
     address = buffer.results[0]
-    shared_access.write(context, address, shared, layout, old, mine, buffer=buffer.id)
+    shared_access.write(context, address, shared, layout, old, mine, buffer=buffer.id, alone=True)
     return shared_access.read(context, address, shared, layout, element, buffer=buffer.id)
 
 

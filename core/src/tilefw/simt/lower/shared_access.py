@@ -83,12 +83,12 @@ def _accesses(shared: SharedLayout, layout: LinearLayout, width: int, flip: int)
 
 def write(
     context: SharedAccessContext, address: SSAValue, shared: SharedLayout, layout: LinearLayout, value: SSAValue,
-    predicate: SSAValue | None = None, *, buffer: int, phase: int = 0, ring: int = 0,
+    predicate: SSAValue | None = None, *, buffer: int, phase: int = 0, ring: int = 0, alone: bool = False,
 ) -> None:
     """Stores `value`, a tile in `layout`, to the buffer (an allocation's id) that begins at `address`, a uniform i32.
 
     Of copies in several waves one stores: others would only write the same bytes again. Copies within a wave store together,
-    which costs nothing. `predicate` is one i1 for all. `ring` and `phase` are those of `lane.store`.
+    which costs nothing. `predicate` is one i1 for all; `alone`: it lets no copies store. `ring`, `phase`: those of `lane.store`.
     """
     b = context.builder
     element = types.element_of(value.type)
@@ -98,7 +98,7 @@ def write(
     how = plan(shared, layout, bits, banks_of(context.machine.chip), 0)
     where, slots, immediates = _addresses(context, address, how, bits)
     first = layout.copies & -1 << len(layout.lane)
-    if first:
+    if first and not alone:
         predicate = context.address.both(predicate, _clear(context, first))
     operands = [where, xor_permuted(context, b.pick(value, how.order), how.moves)]
     parts = "address,value"

@@ -134,7 +134,9 @@ def _shift(opcode: str, name: str) -> Emits:
 
     def rule(code: Code, x: Element, y: Element) -> Element:
         chip = code.chip
-        if name == "i64":
+        if isinstance(y, Const):
+            y = Const("i32", min(y.bits, WIDTH[name]))
+        elif name == "i64":
             y = code.inst("cvt.u32.u64", "w32", code.inst("min.u64", "w64", chip.operand(code, y), 64))
         elif name == "i16":
             y = code.inst("cvt.u32.u16", "w32", chip.operand(code, y))
