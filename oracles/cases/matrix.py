@@ -339,6 +339,7 @@ CASES = [
         _matmul(120, 256, 96, F16, F16, pad=16),
         num_stages=2,
         chips=AMD,
+        variants=_edges(((17, 16, 16), (128, 64, 160), (9, 16, 0)), F16, F16),
     ),
     Case(  # so many accumulators that some values are spilled to scratch memory
         "matmul_f16_256",
@@ -349,7 +350,7 @@ CASES = [
         _matmul(200, 256, 128, F16, F16, pad=16),
         num_stages=2,
         chips=AMD,
-        variants=_edges(((250, 240, 192),), F16, F16),
+        variants=_edges(((250, 240, 192), (9, 16, 0)), F16, F16),
     ),
     Case(
         "matmul_transposed",

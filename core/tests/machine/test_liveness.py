@@ -43,6 +43,16 @@ def test_dead_code_goes_and_copies_merge():
     assert "mov" not in print_function(f)
 
 
+def test_of_a_tuple_the_parts_go_that_nobody_reads():
+    head = 'func @f target "toy"\n  regs v x3 a1: 0\n  regs v: 1\nentry:\n'
+    lines = ["%0[0:1] = op 0", "%0[1:1] = op 1", "%0[1:2] = op 2", "%1 = op %0[0:1]", "st %0[2:1]", "ret"]
+    f = parse_function(head + "".join(f"  {line}\n" for line in lines))
+    assert eliminate_dead(f, TABLE) == 3
+    assert [inst.uses for inst in f.blocks[0].insts[:1]] == [(2,)]
+    whole = parse_function(head + "".join(f"  {line}\n" for line in (*lines[:3], "st %0", "ret")))
+    assert eliminate_dead(whole, TABLE) == 0
+
+
 def test_a_predicated_write_keeps_the_old_value_alive():
     head = 'func @f target "toy"\n  regs v: 0\n  regs p: 1\nentry:\n'
     f = parse_function(head + "  %0 = op 0\n  %1 = op 1\n  @%1 %0 = op 2\n  st %0\n  ret\n")

@@ -1,4 +1,4 @@
-"""Quotients and remainders by constants are those of the reference, for lanes and for what is equal in all of them."""
+"""Quotients, remainders and wide shifts by constants are those of the reference, for lanes and for what is equal in all of them."""
 
 from __future__ import annotations
 
@@ -29,3 +29,13 @@ def test_by_a_constant(row: str, type_: str, uniform: bool) -> None:
         operands = [(type_, np.resize(dividends, len(found))), (type_, np.resize(constant, len(found)))]
         outcome = verdict(f"{row}.{type_}", type_, operands, found)
         assert not outcome.wrong, (divisor, str(outcome))
+
+
+@pytest.mark.parametrize("row", ["shl", "shru", "shrs"])
+def test_64_bits_are_shifted_by_a_constant(row: str) -> None:
+    """By as many bits as a half has, one less and one more."""
+    for amount in (31, 32, 33, 47, 63):
+        patterns, constant = patterns_of("i64", 64, 3), np.array([amount], np.uint64)
+        found = run(f"{row}.i64", "i64", [Column("i64", patterns), Column("i64", constant, constant=True)], False)
+        operands = [("i64", np.resize(patterns, len(found))), ("i64", np.resize(constant, len(found)))]
+        assert not verdict(f"{row}.i64", "i64", operands, found).wrong, amount

@@ -145,6 +145,7 @@ class Code(Promising):
         self._masked: dict[Element, tuple[Element, int]] = {}  # values that are others, of which only some bits are left
         self._labels = 0
         self._makers: dict[Slice, Inst] = {}  # of what pure instructions give
+        self._constants: dict[Slice, Const] = {}  # in parts of tuples
         self._truncated: dict[Slice, None] = {}  # 64 bits of whose exact integers only the low half is taken
 
     def __call__(self, key: str, *operands: Element) -> Any:
@@ -225,6 +226,10 @@ class Code(Promising):
         """The pure instruction whose first result a register is; None for all others, such as what a loop carries."""
         return self._makers.get(element)
 
+    def constant_in(self, element: Element) -> Element:
+        """The constant that was put into a part of a tuple; any other element as it is."""
+        return element if isinstance(element, Const) else self._constants.get(element, element)
+
     def modulo(self, element: Element, bits: int) -> Element | None:
         """An integer that is `element` in its lowest `bits` bits, if all others of `element` surely are 0."""
         source, mask = self._masked.get(element, (element, -1))
@@ -285,7 +290,10 @@ class Code(Promising):
         together = self.function.register(cls, width, align)
         at = 0
         for element, count in zip(elements, widths, strict=True):
-            self.chip.move(self, together.slice(at, count), element)
+            part = together.slice(at, count)
+            self.chip.move(self, part, element)
+            if isinstance(element, Const):
+                self._constants[part] = element
             at += count
         self.scopes[-1][key] = together.whole
         return together.whole

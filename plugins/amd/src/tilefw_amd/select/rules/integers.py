@@ -92,6 +92,8 @@ def _shift(row: str, bits: int, code: Code, x: Element, y: Element) -> Element:
             return joined(code, sign, sign)
         if y.bits >= bits and row != "shrs":
             return Const(type_, 0)
+        if y.bits >= 32 and bits == 64:
+            return _by_a_word(row, code, x, i32(y.bits - 32))
         return emit(code, opcode, FORM[type_], i32(min(y.bits, bits - 1)), x)
     largest = Const(type_, bits - 1)
     below = code.modulo(y, bits.bit_length() - 1)
@@ -105,6 +107,16 @@ def _shift(row: str, bits: int, code: Code, x: Element, y: Element) -> Element:
         return emit(code, opcode, FORM[type_], amount if bits != 64 else halves(amount)[0], x)
     shifted = emit(code, opcode, FORM[type_], amount, x)
     return code(f"select.{type_}", code(f"leu.{type_}", y, largest), shifted, Const(type_, 0))
+
+
+def _by_a_word(row: str, code: Code, x: Element, beyond: Const) -> Element:
+    """A shift of 64 bits by 32 and more: one half gives the other, which a copy or an instruction of 32 bits does."""
+    low, high = halves(x)
+    moved = low if row == "shl" else high
+    moved = code(f"{row}.i32", moved, beyond) if beyond.bits else moved
+    if row == "shl":
+        return joined(code, i32(0), moved)
+    return joined(code, moved, code("shrs.i32", high, i32(31)) if row == "shrs" else i32(0))
 
 
 def _packed_shift(opcode: str, code: Code, x: Element, y: Element) -> Element:
@@ -137,8 +149,8 @@ def _wide() -> dict[str, Rule]:
 
 
 def _by_halves(key: str, code: Code, x: Element, y: Element) -> Element:
-    """Halves of a constant that are all zeros or all ones leave nothing to compute."""
-    (xl, xh), (yl, yh) = halves(x), halves(y)
+    """Halves of a constant, or constant halves, that are all zeros or all ones leave nothing to compute."""
+    (xl, xh), (yl, yh) = ((code.constant_in(half) for half in halves(each)) for each in (x, y))
     return joined(code, _bits(key, code, xl, yl), _bits(key, code, xh, yh))
 
 
