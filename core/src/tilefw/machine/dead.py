@@ -1,8 +1,8 @@
 """Removes instructions that nothing needs: a register is needed when a needed instruction reads it, wherever that stands.
 
-What has effects, branches or is volatile is needed, and then whatever may have written the registers that it reads, of a tuple those
-parts that it reads. No order is looked at: one pass over each instruction suffices, and what only feeds itself around a loop goes
-too. Of a register with several writers all stay.
+What has effects, branches or is volatile is needed, and then whatever may have written the registers that it reads, of a tuple
+those parts that it reads. No order is looked at: one pass over each instruction suffices, and what only feeds itself around a loop
+goes too. Of a register with several writers all stay.
 """
 
 from __future__ import annotations
