@@ -87,8 +87,8 @@ def page(rows: dict[str, list[Row]]) -> str:
         made = [row for row in found if row["kernels"]]
         right = sum(not row["said"] for row in made)
         lines.append(f"| {target} | {len(found)} | {len(made)} | {sum(row['kernels'] for row in made)} | {right} |")
-    lines += ["", "What is not right:", ""]
-    lines += [f"- {target}, {row['function']}: {row['said']}" for target, found in rows.items() for row in found if row["said"]]
+    wrong = [f"- {target}, {row['function']}: {row['said']}" for target, found in rows.items() for row in found if row["said"]]
+    lines += ["", "What is not right:", "", *wrong] if wrong else []
     return "\n".join([*lines, ""])
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import tilefw
 import tilefw.language as tl
 from tilefw.api.dtypes import DTYPES
 from tilefw.api.errors import CompileError
 
+log_2 = tl.standard._log2
 TYPES = {name: tl.dtype(name) for name in DTYPES}
 
 
@@ -80,3 +83,21 @@ def test_constexpr_computes_on_the_host() -> None:
     assert (7 // three).value == 2 and (three / 2).value == 1.5 and (three << 1).value == 6 and (-three).value == -3
     assert (three == 3).value is True and (three < 2).value is False and bool(three) and range(5)[three] == 3
     assert tl.constexpr(three).value == 3 and repr(three) == "constexpr[3]"
+
+
+@tilefw.jit
+def bits_of(x_ptr, out_ptr, N: tl.constexpr):
+    kind = tl.core.get_int_dtype(bitwidth=tl.core._unwrap_if_constexpr(N), signed=x_ptr.dtype.element_ty.is_floating())
+    tl.static_assert(kind == tl.int32 and tl.core.get_int_dtype(8, False) == tl.uint8 and tl.core.get_int_dtype(1, True) == tl.int1)
+    places: tl.constexpr = log_2(N)
+    at = tl.arange(0, 2**places)
+    tl.store(out_ptr + at, tl.load(x_ptr + at).to(kind, bitcast=True) >> places)
+
+
+def test_functions_on_types_and_sizes_run_while_a_kernel_is_compiled() -> None:
+    x, out = np.ones(32, np.float32), np.zeros(32, np.int32)
+    bits_of[(1,)](x, out, N=32)
+    np.testing.assert_array_equal(out, 0x3F800000 >> 5)
+    with pytest.raises(ValueError, match="no signed integer type of 24 bits"):
+        tl.core.get_int_dtype(24, True)
+    assert [tl.standard._log2(n) for n in (0, 1, 5, 8, 1 << 40)] == [0, 0, 2, 3, 40]

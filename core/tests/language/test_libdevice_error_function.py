@@ -1,4 +1,4 @@
-"""erfc, erfcx, normcdf and rsqrt_rn of libdevice, against power series in integers and exact fractions."""
+"""erfc, erfcx, normcdf, their inverses and rsqrt_rn of libdevice, against power series in integers and exact fractions."""
 
 from __future__ import annotations
 
@@ -90,6 +90,34 @@ def test_special_values(dtype: Any) -> None:
     assert same(called("erfc", dtype, x), [0.0, 2.0, NAN, 1.0, 1.0, 0.0, 2.0])
     assert same(called("normcdf", dtype, x), [1.0, 0.0, NAN, 0.5, 0.5, 1.0, 0.0])
     assert same(called("erfcx", dtype, x)[[0, 1, 2, 3, 4, 6]], [0.0, INF, NAN, 1.0, 1.0, INF])
+
+
+# Inverse: what it inverts, times ONE; its operands; its special values (CUDA's erfinv is within 5 ulp, erfcinv 6, normcdfinv 8).
+INVERSES: dict[str, tuple[Callable[[Fraction], int], list[float], list[tuple[float, float]]]] = {
+    "erfinv": (
+        lambda y: ONE - erfc(y), [-0.25, 0.99, 1 - 2.0**-53, 2.0**-27],
+        [(0.0, 0.0), (-0.0, -0.0), (1.0, INF), (-1.0, -INF), (1.5, NAN), (INF, NAN), (NAN, NAN)],
+    ),
+    "erfcinv": (
+        erfc, [1.75, 4e-4, 2.0**-800, 1 + 2.0**-40],
+        [(0.0, INF), (-0.0, INF), (2.0, -INF), (1.0, 0.0), (2.5, NAN), (-1.0, NAN), (NAN, NAN)],
+    ),
+    "normcdfinv": (
+        normcdf, [0.75, 2e-4, 1e-30],
+        [(0.0, -INF), (-0.0, -INF), (1.0, INF), (0.5, 0.0), (1.5, NAN), (-1.0, NAN), (NAN, NAN)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", INVERSES)
+def test_inverses_have_their_operands_within_an_ulp(name: str) -> None:
+    """An ulp to either side of the result the function is beyond the operand."""
+    function, operands, special = INVERSES[name]
+    found = called(name, np.float64, np.array([*operands, *(x for x, _ in special)]))
+    for x, y in zip(operands, found.tolist(), strict=False):
+        one, other = (Fraction(function(Fraction(math.nextafter(y, end))), ONE) for end in (-INF, INF))
+        assert min(one, other) < Fraction(x) < max(one, other), x
+    assert same(found[len(operands) :], [value for _, value in special])
 
 
 def test_reciprocal_roots_are_rounded_correctly() -> None:

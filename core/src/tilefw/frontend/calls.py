@@ -22,7 +22,7 @@ from tilefw.frontend.combine import UserCombine
 from tilefw.frontend.constructs import unsupported
 from tilefw.frontend.expressions import Expressions, as_tuple, evaluate
 from tilefw.frontend.scalar_function import ScalarFunction
-from tilefw.frontend.scope import PYTHON_BUILTINS, is_builtin, is_constexpr_function, is_jit_function
+from tilefw.frontend.scope import PYTHON_BUILTINS, is_builtin, is_constexpr_function, is_jit_function, runs_on_host
 from tilefw.frontend.values import CompositeValue, RuntimeValue, describe, is_number, leaves, named
 from tilefw.language.aggregates import Aggregate, AggregateType, opened, wrapped
 from tilefw.language.constants import unwrap
@@ -65,7 +65,7 @@ class Calls(Expressions):
             return arithmetic.logical(self.frame.b, function.word, function.value, to_value(self.frame.b, other))
         if isinstance(function, HostFunction):
             return self._on_host(node, function.function, args, keywords)
-        if isinstance(function, AggregateType) or function is tl.aggregate_replace:
+        if isinstance(function, AggregateType) or runs_on_host(function):
             return self._on_host(node, function, args, keywords)
         if is_jit_function(function):
             return self.inline(node, function, args, keywords)

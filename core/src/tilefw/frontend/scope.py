@@ -43,6 +43,11 @@ def is_builtin(value: object) -> bool:
     return hasattr(value, "__tilefw_builtin__")
 
 
+def runs_on_host(value: object) -> bool:
+    """A function of the language that runs while the kernel is compiled."""
+    return getattr(value, "__tilefw_on_host__", False)
+
+
 def readable(value: object) -> bool:
     """Whether a kernel may read a global of this value."""
     return (

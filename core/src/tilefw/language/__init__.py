@@ -28,6 +28,9 @@ from tilefw.language.atomics import (
     atomic_xor,
 )
 from tilefw.language.block_pointers import advance, make_block_ptr
+from tilefw.language.compile_time import _log2 as _log2
+from tilefw.language.compile_time import _unwrap_if_constexpr as _unwrap_if_constexpr
+from tilefw.language.compile_time import get_int_dtype as get_int_dtype
 from tilefw.language.constants import constexpr, constexpr_type
 from tilefw.language.control import condition, range, static_range
 from tilefw.language.counting import histogram

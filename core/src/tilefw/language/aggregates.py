@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from tilefw.api.errors import CompileError
 from tilefw.language.composite import CompositeValue
 from tilefw.language.constants import constexpr, unwrap
+from tilefw.language.markers import on_host
 from tilefw.language.tensor import tensor
 
 T = TypeVar("T", bound=type)
@@ -137,6 +138,7 @@ def aggregate(cls: T) -> T:
     return AggregateType(cls.__name__, (cls,) if issubclass(cls, Aggregate) else (cls, Aggregate), namespace)  # type: ignore[return-value]
 
 
+@on_host
 def aggregate_replace(instance: Any, **changes: Any) -> Any:
     """A value of the same aggregate with some fields changed; the others are taken over."""
     if not isinstance(instance, Aggregate):

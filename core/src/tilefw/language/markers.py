@@ -30,6 +30,12 @@ def method(owner: str) -> Callable[[F], F]:
     return lambda function: _named(function, f"{owner}.{function.__name__}")
 
 
+def on_host(function: F) -> F:
+    """Mark a function of the language that runs while kernels are compiled: its body is its meaning."""
+    function.__tilefw_on_host__ = True  # type: ignore[attr-defined]
+    return function
+
+
 def _named(function: F, name: str) -> F:
     @functools.wraps(function)
     def outside(*args: Any, _semantic: Any = None, **keywords: Any) -> Any:

@@ -5,7 +5,22 @@ serves the rows serves it. `signatures.py` says how one is defined.
 """
 
 from tilefw.frontend.builtins.registry import Meaning
-from tilefw.frontend.libdevice import angles, bessel, conversions, error_function, exponentials, floats, integers, roots, rounding
+from tilefw.frontend.libdevice import (
+    angles,
+    bessel,
+    conversions,
+    error_function,
+    exponentials,
+    floats,
+    gamma,
+    integers,
+    inverse_error,
+    roots,
+    rounding,
+)
 
-_FAMILIES = (angles, bessel, conversions, error_function, exponentials, floats, integers, roots, rounding)
+_FAMILIES = (
+    angles, bessel, conversions, error_function, exponentials, floats, gamma, integers, inverse_error, roots,
+    rounding,
+)
 FUNCTIONS: dict[str, Meaning] = {name: given for family in _FAMILIES for name, given in family.define.meaning.of.items()}

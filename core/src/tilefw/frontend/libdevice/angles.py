@@ -7,6 +7,7 @@ import math
 import tilefw.language as tl
 from tilefw.frontend.libdevice import series
 from tilefw.frontend.libdevice.pairs import Pair, ordered_sum, two_sum, where
+from tilefw.frontend.libdevice.quarter_turns import by_quarter_turns
 from tilefw.frontend.libdevice.signatures import Functions, floats
 from tilefw.frontend.libdevice.term import Term, fraction_and_exponent, scaled, with_sign_of
 
@@ -15,20 +16,20 @@ define = Functions()
 _ONE = floats(1)
 
 
-def _sine(r: Pair) -> Term:
-    """sin r for |r| <= pi / 4."""
+def _sine(r: Pair) -> Pair:
+    """sin r for |r| <= pi / 4, not normalised."""
     z = r.high * r.high
     tail = (r.high * z) * series.polynomial(series.sine(series.lengths(z).sine), z)
-    return r.high + (r.low + tail)
+    return Pair(r.high, r.low + tail)
 
 
-def _cosine(r: Pair) -> Term:
-    """cos r for |r| <= pi / 4."""
+def _cosine(r: Pair) -> Pair:
+    """cos r for |r| <= pi / 4, not normalised."""
     z = r.high * r.high
     half = z * 0.5
     large = 1.0 - half
     tail = (z * z) * series.polynomial(series.cosine(series.lengths(z).cosine), z) - r.high * r.low
-    return large + (((1.0 - large) - half) + tail)
+    return Pair(large, ((1.0 - large) - half) + tail)
 
 
 def _of_half_turns(x: Term) -> tuple[Term, Pair]:
@@ -39,13 +40,17 @@ def _of_half_turns(x: Term) -> tuple[Term, Pair]:
     return quarters, series.pair(series.exact("pi"), x) * left
 
 
+def sine_of_half_turns(x: Term) -> Pair:
+    """The sine of x half turns, for a finite x."""
+    quarters, r = _of_half_turns(x)
+    found = where(abs(quarters).equals(1.0), _cosine(r), _sine(r))
+    found = ordered_sum(found.high, found.low)
+    return where(quarters.equals(-1.0) | abs(quarters).equals(2.0), -found, found)
+
+
 @define(_ONE)
 def sinpi(x: Term) -> Term:
-    quarters, r = _of_half_turns(x)
-    odd = abs(quarters).equals(1.0)
-    result = odd.where(_cosine(r), _sine(r))
-    negative = quarters.equals(-1.0) | abs(quarters).equals(2.0)
-    result = negative.where(-result, result)
+    result = sine_of_half_turns(x).value
     result = result.equals(0.0).where(with_sign_of(result, x), result)
     return (abs(x) < math.inf).where(result, math.nan)
 
@@ -54,7 +59,7 @@ def sinpi(x: Term) -> Term:
 def cospi(x: Term) -> Term:
     quarters, r = _of_half_turns(abs(x))
     odd = abs(quarters).equals(1.0)
-    result = odd.where(_sine(r), _cosine(r))
+    result = where(odd, _sine(r), _cosine(r)).value
     negative = quarters.equals(1.0) | abs(quarters).equals(2.0)
     result = negative.where(-result, result) + 0.0
     return (abs(x) < math.inf).where(result, math.nan)
@@ -66,7 +71,21 @@ def _tangent(x: Term) -> Term:
     return (wide.row("sin") / wide.row("cos")).to(x.dtype)
 
 
-define.define("tan", (("fp32",),), _tangent)
+def _precise_tangent(x: Term) -> Term:
+    """In pairs, of the angle that is left by quarter turns."""
+    size = abs(x)
+    far = size > 0.75
+    quarters, left = by_quarter_turns((far & (size < math.inf)).where(size, 1.0))
+    angle = where(far, left, _alone(size))
+    sine, cosine = _sine(angle), _cosine(angle)
+    sine, cosine = ordered_sum(sine.high, sine.low), ordered_sum(cosine.high, cosine.low)
+    odd = far & (quarters & 1).equals(1)
+    result = (where(odd, -cosine, sine) / where(odd, sine, cosine)).value
+    result = (x.bits() < 0).where(-result, result)
+    return x.equals(0.0).where(x, (size < math.inf).where(result, math.nan))
+
+
+define.define("tan", floats(1), lambda x: _tangent(x) if x.dtype.is_fp32() else _precise_tangent(x))
 define.define("fast_tanf", (("fp32",),), _tangent)
 
 

@@ -23,7 +23,6 @@ define = Functions()
 # Up to here the power series is summed, of so many terms; beyond, the expansions leave less than 1e-12 and 1e-17.
 _OSCILLATING, _OSCILLATING_TERMS = 14.0, 38
 _GROWING, _GROWING_TERMS = 20.0, 50
-_EULER = Fraction("0.57721566490153286060651209008240243104215933593992359880576723488486772677766467")
 
 
 @cache
@@ -52,24 +51,12 @@ def _expansion(order: int, count: int) -> tuple[Fraction, ...]:
     return tuple(found)
 
 
-def _power_series(coefficients: tuple[Fraction, ...], z: Pair) -> Pair:
-    """Horner's rule in pairs."""
-    total = _constant(coefficients[-1], z.high)
-    for coefficient in reversed(coefficients[:-1]):
-        total = total * z + _constant(coefficient, z.high)
-    return total
-
-
-def _constant(number: Fraction, like: Term) -> Pair:
-    return -series.pair(-number, like) if number < 0 else series.pair(number, like)
-
-
 def _quarter_square(x: Term) -> Pair:
     return exact_product(x, x).times(0.25)
 
 
 def _first_kind(order: int, x: Term, sign: int, count: int) -> Pair:
-    found = _power_series(_coefficients(order, count, sign), _quarter_square(x))
+    found = series.precise_polynomial(_coefficients(order, count, sign), _quarter_square(x))
     return found * (x * 0.5) if order else found
 
 
@@ -101,9 +88,9 @@ def _bessel_y(order: int, x: Term) -> Term:
     near = x < _OSCILLATING
     inside = near.where((x > 0.0).where(x, 1.0), 1.0)
     pi, z = series.exact("pi"), _quarter_square(inside)
-    logarithm = precise_logarithm(inside * 0.5) + series.pair(_EULER, z.high)
+    logarithm = precise_logarithm(inside * 0.5) + series.pair(series.exact("gamma"), z.high)
     first = _first_kind(order, inside, -1, _OSCILLATING_TERMS)
-    rest = _power_series(_second_coefficients(order, _OSCILLATING_TERMS), z)
+    rest = series.precise_polynomial(_second_coefficients(order, _OSCILLATING_TERMS), z)
     if order:
         rest = rest * (inside * 0.5) - 1.0 / Pair(inside, inside.constant(0.0))
     small = ((logarithm * first + rest) * series.pair(2 / pi, z.high)).value

@@ -20,22 +20,14 @@ from tilefw.frontend.libdevice.term import Term, scaled
 define = Functions()
 
 # Up to here the power series is summed, of so many terms; beyond, so many levels of the fraction leave less than 1e-17.
-_NEAR, _TERMS, _LEVELS = 2.5, 50, 40
+NEAR, _TERMS, _LEVELS = 2.5, 50, 40
 _LARGEST = 64.0  # exp of its square is beyond float64, and so is that of minus its square
-_BITS = 300
-
-
-@cache
-def _root(number: str) -> Fraction:
-    """The square root of pi, or of 1/2."""
-    square = series.exact("pi") if number == "pi" else Fraction(1, 2)
-    return Fraction(math.isqrt(math.floor(square * 4**_BITS)), 2**_BITS)
 
 
 @cache
 def _series() -> tuple[Fraction, ...]:
     """Of erf(t) / t in t²."""
-    return tuple(2 * Fraction((-1) ** k, math.factorial(k) * (2 * k + 1)) / _root("pi") for k in range(_TERMS))
+    return tuple(2 * Fraction((-1) ** k, math.factorial(k) * (2 * k + 1)) / series.exact("sqrt pi") for k in range(_TERMS))
 
 
 @cache
@@ -51,29 +43,26 @@ def _fraction() -> tuple[list[Fraction], list[Fraction]]:
     return below, above
 
 
-def _constant(number: Fraction, like: Term) -> Pair:
-    return -series.pair(-number, like) if number < 0 else series.pair(number, like)
+def near_zero(t: Pair, square: Pair) -> Pair:
+    """erf(t) for |t| < NEAR."""
+    return series.precise_polynomial(_series(), square) * t
 
 
 def _complement_near(t: Pair, square: Pair) -> Pair:
-    """1 - erf(t) for |t| < _NEAR."""
-    coefficients = _series()
-    total = _constant(coefficients[-1], t.high)
-    for coefficient in reversed(coefficients[:-1]):
-        total = total * square + _constant(coefficient, t.high)
-    return 1.0 - total * t
+    """1 - erf(t) for |t| < NEAR."""
+    return 1.0 - near_zero(t, square)
 
 
-def _factor(t: Term) -> Term:
-    """exp(t²) erfc(t) for t >= _NEAR."""
+def beyond(t: Term) -> Term:
+    """exp(t²) erfc(t) for t >= NEAR."""
     inverse = 1.0 / t
     above, below = _fraction()
     square = inverse * inverse
     quotient = series.polynomial(above, square) / series.polynomial(below, square)
-    return (inverse * float(1 / _root("pi"))) * quotient
+    return (inverse * float(1 / series.exact("sqrt pi"))) * quotient
 
 
-def _exponential(x: Pair) -> tuple[Pair, Term]:
+def exponential_of_pair(x: Pair) -> tuple[Pair, Term]:
     """`exponential` of a pair whose second part may be many last places of what is left of the first."""
     power, exponent = exponential(x.high)
     return ordered_sum(power.high, power.high.fma(x.low, power.low)), exponent
@@ -89,10 +78,10 @@ def _inside(near: Term, value: Pair) -> Pair:
 
 def _complement(t: Pair, square: Pair) -> Term:
     """erfc(t), with the square of t exact."""
-    near, size = abs(t.high) < _NEAR, abs(t.high)
+    near, size = abs(t.high) < NEAR, abs(t.high)
     small = _complement_near(_inside(near, t), _inside(near, square)).value
-    power, exponent = _exponential(-square)
-    large = scaled((power * _factor(near.where(_NEAR, size))).value, exponent)
+    power, exponent = exponential_of_pair(-square)
+    large = scaled((power * beyond(near.where(NEAR, size))).value, exponent)
     return near.where(small, (t.high < 0.0).where(2.0 - large, large))
 
 
@@ -103,18 +92,18 @@ def _erfc(x: Term) -> Term:
 
 def _normcdf(x: Term) -> Term:
     limited = _limited(x)
-    t = _constant(-_root("1/2"), limited) * limited
+    t = series.pair(-series.exact("sqrt 1/2"), limited) * limited
     return x.is_nan().where(x, _complement(t, exact_product(limited, limited).times(0.5)) * 0.5)
 
 
 def _erfcx(x: Term) -> Term:
     size, t = abs(x), _limited(x)
-    near, square = size < _NEAR, exact_product(t, t)
+    near, square = size < NEAR, exact_product(t, t)
     zero = t.constant(0.0)
     small = _complement_near(_inside(near, Pair(t, zero)), _inside(near, square))
-    power, exponent = _exponential(square)
-    factor = _factor(near.where(_NEAR, size))
-    large = (x < 0.0).where(scaled(power.times(2.0).value, exponent) - factor, factor)
+    power, exponent = exponential_of_pair(square)
+    outer = beyond(near.where(NEAR, size))
+    large = (x < 0.0).where(scaled(power.times(2.0).value, exponent) - outer, outer)
     return x.is_nan().where(x, near.where(scaled((power * small).value, exponent), large))
 
 

@@ -70,14 +70,52 @@ def polynomial(coefficients: Sequence[Fraction], x: Term) -> Term:
     return total
 
 
+def precise_polynomial(coefficients: Sequence[Fraction], x: Pair) -> Pair:
+    """The polynomial of x by Horner's rule in pairs; coefficients lowest first."""
+    total = pair(coefficients[-1], x.high)
+    for coefficient in reversed(coefficients[:-1]):
+        total = total * x + pair(coefficient, x.high)
+    return total
+
+
 def _inverse_hyperbolic_tangent(n: int) -> Fraction:
     """atanh(1/n)."""
     return sum((Fraction(1, (2 * k + 1) * n ** (2 * k + 1)) for k in range(_BITS)), Fraction(0))
 
 
+def _logarithm_of_ratio(u: Fraction) -> Fraction:
+    """ln(1 + u) for |u| <= 1/2, as 2 atanh(u / (2 + u))."""
+    s = Fraction(math.floor(u / (2 + u) * 4**_BITS), 4**_BITS)
+    total, power, square = Fraction(0), s, s * s
+    for k in range(_BITS // 4):
+        total += power / (2 * k + 1)
+        power = Fraction(math.floor(power * square * 4**_BITS), 4**_BITS)
+    return 2 * total
+
+
 def _inverse_tangent(n: int) -> Fraction:
     """atan(1/n)."""
     return sum((Fraction((-1) ** k, (2 * k + 1) * n ** (2 * k + 1)) for k in range(_BITS)), Fraction(0))
+
+
+@cache
+def bernoulli(n: int) -> Fraction:
+    """The number B_n, by NIST DLMF 24.5.3."""
+    if n == 0:
+        return Fraction(1)
+    return -sum((math.comb(n + 1, k) * bernoulli(k) for k in range(n)), Fraction(0)) / (n + 1)
+
+
+@cache
+def zeta(s: int) -> Fraction:
+    """The Riemann zeta function of a whole number above 1, by NIST DLMF 25.2.9, to more digits than any pair holds."""
+    n = Fraction(64)
+    found = sum((Fraction(1, k**s) for k in range(1, 65)), Fraction(0)) + n ** (1 - s) / (s - 1) - n**-s / 2
+    rising = Fraction(s)
+    for k in range(1, 40):
+        found += bernoulli(2 * k) / math.factorial(2 * k) * rising * n ** (1 - s - 2 * k)
+        rising *= (s + 2 * k - 1) * (s + 2 * k)
+    return Fraction(math.floor(found * 2**_BITS), 2**_BITS)
 
 
 @cache
@@ -89,6 +127,18 @@ def exact(name: str) -> Fraction:
         found = 2 * _inverse_hyperbolic_tangent(3)
     elif name == "ln 10":
         found = 3 * exact("ln 2") + 2 * _inverse_hyperbolic_tangent(9)
+    elif name == "ln pi":  # pi is e**r * 3, with ln(1 + u) = 2 atanh(u / (2 + u))
+        ratio = exact("pi") / 3 - 1
+        found = exact("ln 3") + _logarithm_of_ratio(ratio)
+    elif name == "ln 3":
+        found = exact("ln 2") + _logarithm_of_ratio(Fraction(1, 2))
+    elif name.startswith("sqrt "):
+        square = exact("pi") if name == "sqrt pi" else Fraction(name.removeprefix("sqrt "))
+        found = Fraction(math.isqrt(math.floor(square * 4**_BITS)), 2**_BITS)
+    elif name == "gamma":  # Euler's constant by NIST DLMF 2.10.1: its terms fall below 1e-98 at such n
+        n = 64
+        found = sum((Fraction(1, k) for k in range(1, n + 1)), Fraction(0)) - 6 * exact("ln 2") - Fraction(1, 2 * n)
+        found += sum(bernoulli(2 * k) / (2 * k * Fraction(n) ** (2 * k)) for k in range(1, 40))
     else:
         raise KeyError(name)
     return Fraction(math.floor(found * 2**_BITS), 2**_BITS)
@@ -103,6 +153,8 @@ def cut(number: Fraction, bits: int) -> Fraction:
 
 def pair(number: Fraction, like: Term, first_bits: int | None = None) -> Pair:
     """A constant as a pair in the format of a term, or with so few bits in its first part."""
+    if number < 0:
+        return -pair(-number, like, first_bits)
     precision = like.format.fraction + 1
     first = cut(number, first_bits or precision)
     rest = cut(abs(number - first), precision) if number != first else Fraction(0)

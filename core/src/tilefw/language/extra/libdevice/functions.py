@@ -76,7 +76,7 @@ def cospi(x: Any) -> tensor:
 
 @library
 def tan(x: Any) -> tensor:
-    """Tangent of `x` in radians, computed in float64; float32."""
+    """Tangent of `x` in radians, of every size; float32, float64."""
     ...
 
 

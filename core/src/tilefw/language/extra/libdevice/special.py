@@ -60,3 +60,33 @@ def erfcx(x: Any) -> tensor:
 def normcdf(x: Any) -> tensor:
     """The normal distribution's probability of values up to x; float32, float64."""
     ...
+
+
+@library
+def erfinv(x: Any) -> tensor:
+    """The y with erf(y) = x: infinite at 1 and -1, NaN beyond; float32, float64."""
+    ...
+
+
+@library
+def erfcinv(x: Any) -> tensor:
+    """The y with erfc(y) = x: infinite at 0 and 2, NaN beyond; float32, float64."""
+    ...
+
+
+@library
+def normcdfinv(x: Any) -> tensor:
+    """The y with normcdf(y) = x: infinite at 0 and 1, NaN beyond; float32, float64."""
+    ...
+
+
+@library
+def tgamma(x: Any) -> tensor:
+    """The gamma function: infinite at zeros, NaN at negative whole numbers; float32, float64."""
+    ...
+
+
+@library
+def lgamma(x: Any) -> tensor:
+    """The logarithm of the size of the gamma function: infinite at zero and at negative whole numbers; float32, float64."""
+    ...
