@@ -78,10 +78,10 @@ def _library(name: str, parameters: dict[str, str], target: str):
 
     from tilefw.kernels.reference import typed
     from tilefw.kernels.spec import load
+    from tilefw.runtime.arguments.array_facts import facts_of
     from tilefw.runtime.arguments.bound_launch import launch_of
     from tilefw.runtime.compilation import compiler, kernel_source, options, pass_run
     from tilefw.runtime.jit import specialize
-    from tilefw.runtime.launch import facts_of
     from tilefw.runtime.plugins.loader import find_target
 
     spec, chosen = load(name), find_target(target)

@@ -20,10 +20,10 @@ from tilefw.kernels.reference import typed
 from tilefw.kernels.spec import KernelSpec, Launch
 from tilefw.language.extra import libdevice
 from tilefw.runtime import config
+from tilefw.runtime.arguments.array_facts import facts_of
 from tilefw.runtime.arguments.arrays import host_array
 from tilefw.runtime.compilation import compiler, kernel_source, options
 from tilefw.runtime.jit import JITFunction, specialize
-from tilefw.runtime.launch import facts_of
 from tilefw.runtime.plugins import loader
 
 

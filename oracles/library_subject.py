@@ -18,10 +18,10 @@ from tilefw.api.dtypes import dtype
 from tilefw.kernels import spec as library
 from tilefw.kernels.reference import Reference, typed
 from tilefw.kernels.spec import Buffer, Launch
+from tilefw.runtime.arguments.array_facts import facts_of
 from tilefw.runtime.compilation import compiler, kernel_source, options
 from tilefw.runtime.compilation.kernel_source import ModuleSource
 from tilefw.runtime.jit import specialize
-from tilefw.runtime.launch import facts_of
 from tilefw.runtime.module import Module
 from tilefw.runtime.plugins.loader import Target, find_target
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -19,11 +18,18 @@ import tilefw.runtime.autotune
 from tilefw.api.errors import CompileError, LaunchError, UnsupportedError
 from tilefw.runtime import jit as module
 from tilefw.runtime.jit import JITFunction, bind, specialize
+from tilefw.runtime.launcher import Launcher
 
 
 @tilefw.jit
 def kernel(x_ptr, n, scale, BLOCK: tl.constexpr, FLAG: tl.constexpr = "fast", bias=None):
     pass
+
+
+@tilefw.jit
+def stored(out_ptr, n):
+    tl.device_assert(n > 0, "there are some")
+    tl.store(out_ptr, n)
 
 
 @dataclass
@@ -45,15 +51,15 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> list[Launched]:
     """Launches are recorded instead of run; each executed as many instructions as its BLOCK says."""
     seen: list[Launched] = []
 
-    def launch(*args: Any) -> Launched:
-        made = Launched(*args)
+    def launch(launcher: Launcher, given: tuple[Any, ...], grid: Any, keywords: dict[str, Any]) -> Launched:
+        fn = launcher.kernel
+        bound = dict(zip(fn.arg_names, given, strict=True))
+        made = Launched(fn, *specialize(fn, bound, ready=True), grid(bound) if callable(grid) else grid, keywords)
         made.counters = {"instructions": made.constexprs.get("BLOCK", 0)}
         seen.append(made)
         return made
 
-    stand_in = types.ModuleType("tilefw.runtime.launch")
-    stand_in.launch = launch  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "tilefw.runtime.launch", stand_in)
+    monkeypatch.setattr(Launcher, "launch", launch)
     return seen
 
 
@@ -270,10 +276,10 @@ def kernel_with_constexpr(x_ptr, B: tl.constexpr):
     pass
 
 
-def test_debug_builds_are_asked_for_at_launch(launches: list[Launched]) -> None:
-    for debug in (True, False):
-        kernel[(1,)](X, 2, 0.5, BLOCK=8, debug=debug)
-    assert [launch.fn.debug for launch in launches] == [True, False] and not kernel.debug
+def test_debug_builds_are_asked_for_at_launch() -> None:
+    made = [stored.warmup(X, 2, grid=(1,), target="reference", debug=debug) for debug in (True, False)]
+    assert ["assert" in one.artifact.text for one in made] == [True, False]
+    assert stored.debug_build.debug and not stored.debug
 
 
 def test_heuristics_compute_in_order(launches: list[Launched]) -> None:
@@ -373,7 +379,7 @@ def test_autotune_refuses_what_it_cannot_do(launches: list[Launched], monkeypatc
     def fail(*args: Any) -> None:
         raise CompileError("no")
 
-    monkeypatch.setattr(sys.modules["tilefw.runtime.launch"], "launch", fail)
+    monkeypatch.setattr(Launcher, "launch", fail)
     with pytest.raises(LaunchError, match="every configuration"):
         tuned[(1,)](X, 5, 0.5)
 

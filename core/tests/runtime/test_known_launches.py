@@ -57,7 +57,7 @@ def warm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TILEFW_CACHE_DIR", str(tmp_path))
     launched()
     launched()
-    assert len(kernel.known_launches) >= 1
+    assert len(kernel.launcher.known) >= 1
 
 
 def test_nothing_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,8 +156,8 @@ def test_only_the_newest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for k in range(7):
         counted.warmup(np.zeros(1, np.int32), 1, BLOCK=1, K=k, grid=(1,), target="reference")
-    assert len(counted.known_launches) == 4
-    oldest: Any = next(iter(counted.known_launches))
+    assert len(counted.launcher.known) == 4
+    oldest: Any = next(iter(counted.launcher.known))
     assert oldest[-1] == 3
 
 

@@ -22,8 +22,8 @@ def from_library(
 
     from tilefw.kernels.instance import instance
     from tilefw.kernels.spec import load
+    from tilefw.runtime.arguments.array_facts import facts_of
     from tilefw.runtime.arguments.bound_launch import launch_of
-    from tilefw.runtime.launch import facts_of
 
     spec = load(name)
     launch = spec.prepare(spec.resolve(given), np.random.default_rng(seed))

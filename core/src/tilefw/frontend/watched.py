@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from operator import is_, itemgetter
 from typing import Any
 
 MISSING = object()
+# Where names are, what looks all of them up there, and what they led to.
+_Group = tuple[Mapping[str, Any], Callable[[Mapping[str, Any]], tuple[Any, ...]], tuple[Any, ...]]
 
 
 class Watched:
@@ -15,22 +18,47 @@ class Watched:
     Where something was read that can change while it stays the same object, nothing can be told of it, and `steady` is False.
     """
 
-    __slots__ = ("cells", "codes", "names", "steady")
+    __slots__ = ("_absent", "_groups", "cells", "codes", "names", "steady")
 
     def __init__(self) -> None:
         self.names: list[tuple[Mapping[str, Any], str, Any]] = []
         self.cells: list[tuple[types.CellType, Any]] = []
         self.codes: list[tuple[types.FunctionType, types.CodeType]] = []
         self.steady = True
+        self._groups: list[_Group] | None = None
+        self._absent: list[tuple[Mapping[str, Any], str]] = []
 
     def unchanged(self) -> bool:
-        """Whether every name still leads to the object that it led to."""
+        """Whether every name still leads to the object that it led to. What is watched is complete from the first time on."""
+        groups = self._groups
+        if groups is None:
+            groups = self._groups = self._grouped()
         if not self.steady:
             return False
-        for names, name, value in self.names:
-            if names.get(name, MISSING) is not value:
+        for names, look_up, values in groups:
+            try:
+                if not all(map(is_, look_up(names), values)):
+                    return False
+            except KeyError:
                 return False
-        return all(content(cell) is value for cell, value in self.cells) and all(f.__code__ is code for f, code in self.codes)
+        for names, name in self._absent:
+            if name in names:
+                return False
+        for cell, value in self.cells:
+            if content(cell) is not value:
+                return False
+        return not self.codes or all(function.__code__ is code for function, code in self.codes)
+
+    def _grouped(self) -> list[_Group]:
+        """The names that lead to something, by where they are: every launch looks at all of them. A name that led to two objects
+        makes nothing certain."""
+        values: dict[int, tuple[Mapping[str, Any], dict[str, Any]]] = {}
+        for names, name, value in self.names:
+            if value is MISSING:
+                self._absent.append((names, name))
+            elif values.setdefault(id(names), (names, {}))[1].setdefault(name, value) is not value:
+                self.steady = False
+        return [(names, _look_up(list(led_to)), tuple(led_to.values())) for names, led_to in values.values()]
 
     def name(self, function: types.FunctionType, name: str) -> Any:
         """What a free name of a function means now, MISSING where it means nothing yet; it is watched from now on."""
@@ -53,6 +81,10 @@ class Watched:
         elif not isinstance(owner, str | int | float | tuple):
             self.steady = False
         return value
+
+
+def _look_up(names: list[str]) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
+    return itemgetter(*names) if len(names) > 1 else lambda where, name=names[0]: (where[name],)
 
 
 def content(cell: types.CellType) -> Any:

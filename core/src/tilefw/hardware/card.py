@@ -248,6 +248,11 @@ class Card(ABC):
         with told("looking for an address", self.described), self.driver.on(self.number):
             return self.driver.owner(address)
 
+    def owners(self, addresses: Iterable[int]) -> list[int | None]:
+        """`owner` of each address."""
+        with told("looking for addresses", self.described), self.driver.on(self.number):
+            return [self.driver.owner(address) for address in addresses]
+
     def use_peer(self, number: int) -> None:
         """Let kernels of this card access the memory of another. Raises LaunchError TFW0335 where they cannot."""
         if number == self.number or number in self._peers:

@@ -10,11 +10,12 @@ import numpy as np
 from tilefw.kernels.instance import instance
 from tilefw.kernels.spec import KernelSpec, Parameters
 from tilefw.runtime import config
+from tilefw.runtime.arguments.array_facts import facts_of
 from tilefw.runtime.arguments.binding import bind
 from tilefw.runtime.arguments.bound_launch import launch_of
 from tilefw.runtime.compilation import compiler, options
 from tilefw.runtime.executor import executor_for
-from tilefw.runtime.launch import LaunchResult, execute, facts_of, require_timeline
+from tilefw.runtime.launch import LaunchResult, execute, require_timeline
 from tilefw.runtime.plugins.loader import find_target
 
 

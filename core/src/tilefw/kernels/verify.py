@@ -20,12 +20,13 @@ from tilefw.kernels.spec import KernelSpec, Launch, Parameters
 from tilefw.kernels.stages import STAGE_OF, STAGES
 from tilefw.passes.requirements import required
 from tilefw.runtime import config
+from tilefw.runtime.arguments.array_facts import facts_of
 from tilefw.runtime.arguments.binding import bind
 from tilefw.runtime.arguments.bound_launch import launch_of
 from tilefw.runtime.checks.program_checks import check_program
 from tilefw.runtime.compilation import options
 from tilefw.runtime.compilation.compiler import Compilation
-from tilefw.runtime.launch import execute, facts_of
+from tilefw.runtime.launch import execute
 from tilefw.runtime.plugins.loader import Target, find_target
 from tilefw.runtime.stage_clock import StageClock
 from tilefw.tile.reference.accuracy import Comparison

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from tilefw.api.errors import LaunchError, UnsupportedError
 from tilefw.hardware.card import Card
 from tilefw.runtime.arguments.arrays import HostArray, Storage, in_device_memory, storages
 from tilefw.runtime.arguments.binding import Bound
-from tilefw.runtime.arguments.device_arrays import DeviceArray
+from tilefw.runtime.arguments.device_arrays import DeviceArray, streams_of
 from tilefw.runtime.arguments.registered import registered
 from tilefw.runtime.arguments.unwritten import unwritten as unwritten_bytes
 from tilefw.runtime.bug_guard import guarded
@@ -32,6 +32,7 @@ from tilefw.runtime.stage_clock import StageClock
 MODULES_LIMIT = 128
 _COPY_BYTES = 8 << 20  # at a time: what comes back of a large array is compared with what was there
 CODE_LIMIT = 1 << 20  # bytes of their code: decoded for a simulator, each takes a hundred or two
+_NOTHING_COPIED = {"copy in": 0.0, "copy back": 0.0}
 
 
 
@@ -70,12 +71,14 @@ class Executor:
         self, artifact: Artifact, entry: Entry, grid: tuple[int, int, int], args: Sequence[Bound], options: LaunchOptions,
         clock: StageClock, unwritten: bool = False,
     ) -> LaunchReport:
-        """Execute one launch; `clock` gains the seconds of its steps. Raises CheckError when a check found an error.
+        """Execute one launch; `clock` gains the seconds of its steps. Raises CheckError when a check found an error. The device has
+        admitted the arrays in a card's memory.
 
         `unwritten`: what the host has never written of an array (unwritten.py) is as uninitialised on a device that can forget. A
         launch that has arrays of the host among its arguments is complete on return."""
-        self._admit(args)
-        named = [(p.name, a) for p, a in zip(entry.parameters, args, strict=True) if isinstance(a, HostArray)]
+        named = [(p.name, a) for p, a in zip(entry.parameters, args, strict=True) if type(a) is HostArray]
+        if not named and isinstance(self.device, Card):
+            return self._put_on_card(artifact, entry, grid, args, options, clock)
         reached = _reached(self.device)
         stores = storages([*named, *reached])
         with self._lock, contextlib.ExitStack() as allocated:
@@ -103,33 +106,47 @@ class Executor:
                 raise check_error(report.findings)
         return report
 
-    def _admit(self, args: Sequence[Bound]) -> None:
-        """Let the device access the arrays that are in a card's memory. Raises LaunchError: TFW0333 where it is not a card or the
-        address is not a card's, TFW0335 for the memory of a card that it does not reach."""
-        for array in args:
-            if not isinstance(array, DeviceArray) or not array.nbytes:
-                continue
-            card = _card(self.device)
-            if card is None:
-                raise in_device_memory(array)
-            number = card.owner(array.address)
+    def _put_on_card(
+        self, artifact: Artifact, entry: Entry, grid: tuple[int, int, int], args: Sequence[Bound], options: LaunchOptions,
+        clock: StageClock,
+    ) -> LaunchReport:
+        """A launch with no array of the host: there is nothing to copy, and nothing to wait for."""
+        arguments: list[Argument] = [
+            DeviceAddress(a.address) if isinstance(a, DeviceArray) else BufferView(0) if a is None else cast(Scalar | Struct, a)
+            for a in args
+        ]
+        clock.seconds.update(_NOTHING_COPIED)
+        with self._lock:
+            with clock.stage("load"):
+                module = self._module(artifact)
+            with clock.stage(EXECUTE):
+                return self.device.launch(module, entry.name, grid, arguments, self._on_stream(args, options))
+
+    def admit(self, arrays: Sequence[DeviceArray], owners: Sequence[int | None]) -> None:
+        """Let the device, a card, access arrays in the memory of the cards `owners`. Raises LaunchError: TFW0333 where an address
+        is not a card's, TFW0335 for the memory of a card that it does not reach."""
+        card = cast(Card, self.device)
+        for array, number in zip(arrays, owners, strict=True):
             if number is None:
                 raise LaunchError(
                     f"{array.what} is at {array.address:#x}, which is in the memory of no card that {card.name} runs on",
                     code="TFW0333", help="pass an array of a library that uses the same driver",
                 )
-            card.use_peer(number)
+            if number != card.number:
+                card.use_peer(number)
 
     def _on_stream(self, args: Sequence[Bound], options: LaunchOptions) -> LaunchOptions:
         """The options with the stream of the launch: the one that was asked for, else that of the first array in a card's memory.
         What other arrays' libraries have under way on other streams comes before the launch."""
         card = _card(self.device)
-        streams = list(dict.fromkeys(a.stream for a in args if isinstance(a, DeviceArray) and a.stream is not None))
+        streams = [] if card is None else streams_of([a for a in args if isinstance(a, DeviceArray)])
         if card is None or not streams:
             return options
         stream = streams[0] if options.stream is None else options.stream
-        card.follow(stream, [other for other in streams if other != stream])
-        return replace(options, stream=stream)
+        others = [other for other in streams if other != stream]
+        if others:
+            card.follow(stream, others)
+        return options if stream == options.stream else replace(options, stream=stream)
 
     def _module(self, artifact: Artifact) -> Any:
         kept = self._modules.get(id(artifact))
@@ -222,14 +239,17 @@ def executor_for(target: Target, kind: str, number: int | None = None) -> Execut
         return target.executors[key]
 
 
-def executor_of_launch(target: Target, kind: str, args: Sequence[Bound]) -> Executor:
-    """The executor for arguments: `executor_for`'s, or where arrays are in the memory of another card, that of the first
-    array's."""
-    executor = executor_for(target, kind)
-    card = _card(executor.device)
-    first = next((a for a in args if isinstance(a, DeviceArray) and a.nbytes), None)
-    number = None if card is None or first is None else card.owner(first.address)
-    return executor if card is None or number in (None, card.number) else executor_for(target, "hw", number)
+def arrays_on_card(args: Sequence[Bound]) -> list[DeviceArray]:
+    """Those of the arguments that are in a card's memory, and have any."""
+    return [a for a in args if isinstance(a, DeviceArray) and a.nbytes]
+
+
+def owners_of(device: Device, arrays: Sequence[DeviceArray]) -> list[int | None]:
+    """The cards in whose memory the arrays are, by the driver of the device. Raises LaunchError TFW0333 where it is no card."""
+    card = _card(device)
+    if card is None:
+        raise in_device_memory(arrays[0])
+    return card.owners([array.address for array in arrays])
 
 
 def _automatic(target: Target) -> Executor:
@@ -245,17 +265,22 @@ def _made_device(make: Any, target: Target, kind: str) -> Device:
 
 
 def run(
-    target: Target, kind: str, artifact: Artifact, entry: Entry, grid: tuple[int, int, int], args: Sequence[Bound],
+    target: Target, executor: Executor, artifact: Artifact, entry: Entry, grid: tuple[int, int, int], args: Sequence[Bound],
     options: LaunchOptions, clock: StageClock, unwritten: bool = False,
 ) -> LaunchReport:
-    """One launch on the target's executor, `unwritten` as in `Executor.run`. A crash of it becomes an InternalError, and
-    the next launch gets a fresh executor."""
-    executor = executor_of_launch(target, kind, args)
+    """One launch on an executor of the target, or where arrays are in the memory of another card, on that of the first array's;
+    `unwritten` as in `Executor.run`. A crash of it becomes an InternalError, and the next launch gets a fresh executor."""
 
     def facts() -> dict[str, object]:
         return {**target.facts, "entry": entry.name, "grid": grid, "arguments": _Shown(args), "options": options}
 
     with guarded(f"executing {entry.name} on {target.name}", facts, lambda: artifact.text, failed=target.executors.clear):
+        on_card = arrays_on_card(args)
+        if on_card:
+            owners = owners_of(executor.device, on_card)
+            if owners[0] is not None and owners[0] != cast(Card, executor.device).number:
+                executor = executor_for(target, "hw", owners[0])
+            executor.admit(on_card, owners)
         return executor.run(artifact, entry, grid, args, options, clock, unwritten)
 
 
@@ -271,7 +296,8 @@ class _Shown:
 
 def _shown(argument: Bound) -> str:
     if isinstance(argument, HostArray | DeviceArray):
-        return f"{argument.dtype}{list(argument.shape)} strides {argument.strides} at {argument.offset} of {argument.nbytes} bytes"
+        shape = f"{list(argument.shape)} strides {argument.strides}" if isinstance(argument, HostArray) else " on a card"
+        return f"{argument.dtype}{shape} at {argument.offset} of {argument.nbytes} bytes"
     return str(argument)
 
 

@@ -7,59 +7,85 @@ has changed that the kernel reads. Then nothing is read, hashed or checked again
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tilefw.api.backend import CompileOptions
+from tilefw.api.launch import LaunchArguments
+from tilefw.runtime.arguments.binding import EntryArguments
 from tilefw.runtime.compilation import artifact_cache, options
+from tilefw.runtime.compilation.compiler import CompiledArtifact, compile_source
 from tilefw.runtime.compilation.kernel_source import ModuleSource, from_jit
-from tilefw.runtime.launch_site import LaunchSite, keep, words_of
-from tilefw.runtime.plugins.loader import Target
+from tilefw.runtime.launch_site import LaunchSite
+from tilefw.runtime.process_state import ProcessState
 
 if TYPE_CHECKING:
     from tilefw.frontend.watched import Watched
 
 
-@dataclass(frozen=True, slots=True)
 class KnownLaunch:
-    """What is compiled for a launch, and its keys in the artifact cache by the digest of the tools that assemble it."""
+    """What is compiled for a launch: `source` by the options of `request`. `names` are those of the run-time values, `passed` the
+    places of those that the code takes; it has the others as constants."""
 
-    source: ModuleSource
-    request: CompileOptions
-    watched: Watched
-    keys: dict[str, str | None] = field(default_factory=dict)
+    __slots__ = ("_keys", "_made", "names", "passed", "request", "site", "source", "watched")
 
-    def key(self, target: Target, assemble: bool) -> str | None:
+    def __init__(
+        self, site: LaunchSite, source: ModuleSource, request: CompileOptions, watched: Watched, signature: Mapping[str, str]
+    ) -> None:
+        self.site, self.source, self.request, self.watched = site, source, request, watched
+        self.names = tuple(signature)
+        self.passed = [index for index, kind in enumerate(signature.values()) if not kind.endswith(":1")]  # what is folded
+        self._keys: dict[str, str | None] = {}  # in the artifact cache, by the digest of the tools that assemble the code
+        self._made: tuple[ProcessState, str, MadeLaunch] | None = None
+
+    def made(self, process: ProcessState) -> MadeLaunch:
+        """The artifact, from memory where nothing of the process has changed since the last launch, or from the cache or the
+        compiler."""
+        kept = self._made
+        if kept is not None and kept[0] is process and self.site.target.memory.get(kept[1]) is kept[2].compiled.artifact:
+            return kept[2]
+        target, assemble = self.site.target, self.site.executor.device.assembled
+        key = self._key(assemble)
+        made = MadeLaunch(compile_source(self.source, target, self.request, assemble=assemble, key=key), self.passed)
+        if key is not None and target.memory.get(key) is made.compiled.artifact:
+            self._made = process, key, MadeLaunch(replace(made.compiled, times={}, found="memory"), self.passed)
+        return made
+
+    def made_for(self, launch: LaunchArguments) -> MadeLaunch:
+        """The artifact for one launch only, on a target that compiles so."""
+        target, assemble = self.site.target, self.site.executor.device.assembled
+        return MadeLaunch(compile_source(self.source, target, replace(self.request, launch=launch), assemble=assemble), self.passed)
+
+    def _key(self, assemble: bool) -> str | None:
         """As `artifact_cache.key_of`, which is asked once."""
-        tools = artifact_cache.tools_of(target, assemble)
-        if tools not in self.keys:
-            self.keys[tools] = artifact_cache.key_of(self.source, target, self.request, assemble)
-        return self.keys[tools]
+        tools = artifact_cache.tools_of(self.site.target, assemble)
+        if tools not in self._keys:
+            self._keys[tools] = artifact_cache.key_of(self.source, self.site.target, self.request, assemble)
+        return self._keys[tools]
+
+    def by_name(self, values: Sequence[Any]) -> dict[str, Any]:
+        """The run-time values that the code takes."""
+        return {self.names[index]: values[index] for index in self.passed}
 
 
-def known_launch(
-    kernel: Any, site: LaunchSite, signature: Mapping[str, str], constexprs: Mapping[str, Any], facts: frozenset[str],
-    kept: dict[Hashable, KnownLaunch],
-) -> KnownLaunch:
-    """The source and the options of a launch, from `kept` or made now. Raises LaunchError for a keyword that is unknown or out of
-    range."""
-    words = words_of(constexprs.items())
-    if words is None or site.words is None:
-        return _made(kernel, site, signature, constexprs, facts)
-    key = (site.target, kernel.debug, facts, *site.words, *signature, *signature.values(), *words)
-    found = kept.get(key)
-    if found is None or not found.watched.unchanged():
-        found = _made(kernel, site, signature, constexprs, facts)
-        keep(kept, key, found)
-    return found
+class MadeLaunch:
+    """An artifact, and how the run-time values of a launch become the arguments of its entry."""
+
+    __slots__ = ("arguments", "compiled", "prints")
+
+    def __init__(self, compiled: CompiledArtifact, passed: Sequence[int]) -> None:
+        self.compiled = compiled
+        self.arguments = EntryArguments(compiled.artifact.entry(), passed)
+        self.prints = "prints" in compiled.artifact.metadata
 
 
-def _made(
+def made_known(
     kernel: Any, site: LaunchSite, signature: Mapping[str, str], constexprs: Mapping[str, Any], facts: frozenset[str]
 ) -> KnownLaunch:
+    """The source and the options of a launch. Raises LaunchError for a keyword that is unknown or out of range."""
     from tilefw.frontend.watched import Watched  # which saved machine code is run without
 
     watched = Watched()
     source = from_jit(kernel, signature, constexprs, watched)
-    return KnownLaunch(source, options.resolve(site.shaping, site.target.info, facts=facts), watched)
+    return KnownLaunch(site, source, options.resolve(site.shaping, site.target.info, facts=facts), watched, signature)

@@ -11,68 +11,104 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from tilefw.api.checks import PROGRAM_CHECKS
-from tilefw.api.device import Device, LaunchOptions
+from tilefw.api.device import LaunchOptions
 from tilefw.language.dtypes import dtype
 from tilefw.runtime import config
-from tilefw.runtime.checks.launch_checks import made_by, observers
+from tilefw.runtime.checks.launch_checks import made_by, observers, of_device
 from tilefw.runtime.checks.program_checks import UNINITIALISED
 from tilefw.runtime.compilation import options
-from tilefw.runtime.executor import ForgettingDevice, executor_for
-from tilefw.runtime.plugins.loader import Target, find_target
+from tilefw.runtime.executor import Executor, ForgettingDevice, executor_for
+from tilefw.runtime.plugins.loader import Registry, Target, registry
+from tilefw.runtime.process_state import ProcessState
 
 LIMIT = 64  # sites, and launches, that one kernel keeps; the oldest goes first
+DEBUG = "TRITON_DEBUG"
 # What the environment says of where a launch runs and of the code that is made for it. (Plugins and tools are asked for anew.)
-_VARIABLES = ("TILEFW_TARGET", "TILEFW_EXECUTOR", "TILEFW_VERIFY")
+_VARIABLES = ("TILEFW_TARGET", "TILEFW_EXECUTOR", "TILEFW_VERIFY", DEBUG)
 _CONSTANTS = frozenset((bool, int, float, str, bytes, type(None), dtype))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class LaunchSite:
-    """`checks` are those that the device makes, `of_program` those that whoever has the kernel's tile IR makes; `shaping` are the
-    keywords that shape code, and `words` the same as part of a key, None where they cannot be one. `unwritten`: where nobody has
-    tile IR, the device itself tells reads of what the host has not written."""
+    """`checks` are those that the device makes of those that are asked for, `makes` all that it could; `of_program` are those that
+    whoever has the kernel's tile IR makes. `shaping` are the keywords that shape code, and `constant` says that none of them can
+    change. `unwritten`: where nobody has tile IR, the device itself tells reads of what the host has not written. `debug`: kernels
+    run with their assertions."""
 
+    registry: Registry
     target: Target
     resolved: config.Resolved
-    device: Device
+    executor: Executor
+    makes: frozenset[str]
     checks: frozenset[str]
     of_program: frozenset[str]
     options: LaunchOptions
     shaping: Mapping[str, Any]
-    words: tuple[Hashable, ...] | None
+    constant: bool
     unwritten: bool = False
+    debug: bool = False
+
+    def holds(self) -> bool:
+        """Whether the executor is still the target's, and its device makes the same checks: where nothing of the process has
+        changed, all else holds."""
+        kind = self.executor.device.executor if self.resolved.executor == "auto" else self.resolved.executor
+        if self.target.executors.get("hw" if kind == "hw" else "sim") is not self.executor or self.registry is not registry():
+            return False
+        makes = of_device(self.executor.device)
+        return makes is self.makes or makes == self.makes
 
     def stands(self) -> bool:
         """Whether the names still mean this target and this device, and it makes the same checks."""
-        if find_target(self.resolved.target) is not self.target:
+        if self.registry is not registry() or self.registry.find(self.resolved.target) is not self.target:
             return False
-        device = executor_for(self.target, self.resolved.executor).device
-        return device is self.device and self.checks == made_by(device, self.resolved.checks - self.of_program)
+        executor = executor_for(self.target, self.resolved.executor)
+        return executor is self.executor and of_device(executor.device) == self.makes
 
 
-def site_of(keywords: Mapping[str, Any], kept: dict[Hashable, LaunchSite]) -> LaunchSite:
-    """The site of a launch with these keywords, from `kept` where nothing has changed that decided it. Raises UsageError,
-    PluginError, UnsupportedError."""
-    words = words_of(keywords.items())
-    key = None if words is None else (config.in_context(), *map(os.environ.get, _VARIABLES), *words)
-    found = None if key is None else kept.get(key)
-    if found is not None and found.stands():
+class LaunchSites:
+    """The sites that the launches of one kernel have had. `process` is what the newest one was decided in."""
+
+    def __init__(self) -> None:
+        self.process = ProcessState()
+        self._kept: dict[Hashable, LaunchSite] = {}
+        # By the keywords alone, with the settings of the context: as long as nothing of the process changes.
+        self._recent: dict[Hashable, tuple[config.Settings, LaunchSite]] = {}
+
+    def find(self, keywords: Mapping[str, Any]) -> LaunchSite:
+        """The site of a launch with these keywords, one of before where nothing has changed that decided it. Raises UsageError,
+        PluginError, UnsupportedError."""
+        if not self.process.unchanged():
+            self.process, self._recent = ProcessState(), {}
+        words, context = words_of(keywords.items()), config.in_context()
+        if words is None:
+            return _decided(keywords)
+        known = self._recent.get(words)
+        if known is not None and known[0] is context and known[1].holds():
+            return known[1]
+        key = (context, *map(os.environ.get, _VARIABLES), *words)
+        found = self._kept.get(key)
+        if found is None or not found.stands():
+            found = _decided(keywords)
+            keep(self._kept, key, found)
+        keep(self._recent, words, (context, found))
         return found
+
+
+def _decided(keywords: Mapping[str, Any]) -> LaunchSite:
     execution, shaping = options.split(keywords)
     resolved = config.resolve(config.settings(**execution))
-    found = site(find_target(resolved.target), resolved, shaping)
-    if key is not None:
-        keep(kept, key, found)
-    return found
+    debug = bool(keywords.get("debug")) or os.environ.get(DEBUG, "0") not in ("", "0")
+    return site(registry().find(resolved.target), resolved, shaping, debug=debug)
 
 
 def site(
     target: Target, resolved: config.Resolved, shaping: Mapping[str, Any] | None = None, *, program: bool = True,
-    block: tuple[int, int, int] | None = None, dynamic_shared: int | None = None, timeline: bool = False,
+    block: tuple[int, int, int] | None = None, dynamic_shared: int | None = None, timeline: bool = False, debug: bool = False,
 ) -> LaunchSite:
     """A site by what was decided. `program` says whether somebody has the kernel's tile IR, to make the checks of programs. Raises
     UsageError TFW0903 for a check that the device does not make."""
-    device = executor_for(target, resolved.executor).device
+    executor = executor_for(target, resolved.executor)
+    device = executor.device
     unwritten = not program and UNINITIALISED in resolved.checks and isinstance(device, ForgettingDevice)
     of_program = resolved.checks & (PROGRAM_CHECKS if program else {UNINITIALISED} if unwritten else frozenset[str]())
     checks = made_by(device, resolved.checks - of_program)
@@ -82,7 +118,11 @@ def site(
         observers=observers(checks), stream=resolved.stream,
     )
     shaping = shaping or {}
-    return LaunchSite(target, resolved, device, checks, of_program, launch_options, shaping, words_of(shaping.items()), unwritten)
+    constant = words_of(shaping.items()) is not None
+    return LaunchSite(
+        registry(), target, resolved, executor, of_device(device), checks, of_program, launch_options, shaping, constant,
+        unwritten, debug,
+    )
 
 
 def words_of(named: Iterable[tuple[str, Any]]) -> tuple[Hashable, ...] | None:

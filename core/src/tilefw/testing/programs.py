@@ -29,11 +29,12 @@ from tilefw.kernels.reference import Reference, typed
 from tilefw.kernels.spec import Buffer
 from tilefw.passes.dce import DcePass
 from tilefw.runtime import config
+from tilefw.runtime.arguments.array_facts import facts_of
 from tilefw.runtime.arguments.binding import bind
 from tilefw.runtime.arguments.bound_launch import launch_of
 from tilefw.runtime.compilation import compiler, kernel_source, options, pass_run
 from tilefw.runtime.executor import executor_for
-from tilefw.runtime.launch import execute, facts_of
+from tilefw.runtime.launch import execute
 from tilefw.runtime.plugins.loader import Target, find_target
 from tilefw.testing.random_program import OPERATIONS, RandomProgram, fresh, generate
 from tilefw.tile.dialect.shape_ops import SHAPE_OPS

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from tilefw.api.dtypes import DTYPES
 from tilefw.runtime.arguments.arrays import TypedArray, array_argument
 from tilefw.runtime.arguments.arrays import reinterpret as typed
-from tilefw.runtime.jit import signature_name
+from tilefw.runtime.arguments.kernel_parameter import signature_name
 
 F = TypeVar("F", bound=Callable[..., Any])
 

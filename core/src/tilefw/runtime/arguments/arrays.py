@@ -7,7 +7,7 @@ array's bounds are those of its storage: a kernel may walk from a view to all th
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -21,17 +21,15 @@ from tilefw.runtime.arguments import device_arrays
 from tilefw.runtime.arguments.device_arrays import DeviceArray
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # frozen ones take four times as long to make, and every launch makes one an array
 class HostArray:
     """A pointer argument in host memory.
 
-    `address` is that of the element [0, …, 0]; `[start, start + nbytes)` is the owning storage; `strides` are in bytes.
-    `keep` holds what must live as long as the memory is used.
+    `address` is that of the element [0, …, 0]; `[start, start + nbytes)` is the owning storage.
+    `keep` holds what must live as long as the memory is used: the array, and what owns its memory.
     """
 
     dtype: DType
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
     address: int
     start: int
     nbytes: int
@@ -39,9 +37,22 @@ class HostArray:
     keep: Any
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.keep[0].shape)
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """In bytes."""
+        array = self.keep[0]
+        return array.strides if isinstance(array, np.ndarray) else tuple(n * array.element_size() for n in array.stride())
+
+    @property
     def offset(self) -> int:
         """Bytes from the storage's start to the first element: what a device's own placement keeps, so it decides alignment."""
         return self.address - self.start
+
+
+ARRAYS = frozenset((HostArray, DeviceArray))
 
 
 @dataclass(frozen=True)
@@ -70,10 +81,14 @@ def is_array(value: Any) -> bool:
         return True
     if isinstance(value, np.generic):  # a number, though it has a buffer and an interface
         return False
-    kind = type(value)
-    return any(hasattr(kind, name) or hasattr(value, name) for name in _PROTOCOLS) or isinstance(
-        value, bytes | bytearray | memoryview
-    ) or _has_buffer(value)
+    return is_array_type(type(value)) or any(hasattr(value, name) for name in _PROTOCOLS) or _has_buffer(value)
+
+
+def is_array_type(kind: type) -> bool:
+    """Whether the type alone says that its values are arrays."""
+    if issubclass(kind, (np.ndarray, HostArray, DeviceArray, TypedArray, bytes, bytearray, memoryview)):
+        return True
+    return not issubclass(kind, np.generic) and any(hasattr(kind, name) for name in _PROTOCOLS)
 
 
 def host_array(value: Any, what: str = "the argument") -> HostArray:
@@ -95,14 +110,35 @@ def in_device_memory(array: DeviceArray) -> LaunchError:
 def array_argument(value: Any, what: str = "the argument") -> HostArray | DeviceArray:
     """`value` as memory of the host or of a card, or itself where it is that already; raises LaunchError when it is none, or has
     elements that no kernel knows."""
-    if type(value) is np.ndarray:
-        return _from_numpy(value, what)
-    if isinstance(value, HostArray | DeviceArray):
-        return value
-    if isinstance(value, TypedArray):
-        return _retyped(array_argument(value.array, what), value.element)
-    if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "untyped_storage"):
-        return _from_torch(value, what)
+    return conversion(type(value))(value, what)
+
+
+@lru_cache(maxsize=256)
+def conversion(kind: type) -> Callable[[Any, str], HostArray | DeviceArray]:
+    """`array_argument` for values of one type."""
+    if kind is np.ndarray:
+        return _from_numpy
+    if issubclass(kind, HostArray | DeviceArray):
+        return _as_it_is
+    if issubclass(kind, TypedArray):
+        return _from_typed
+    if kind.__module__.partition(".")[0] == "torch" and hasattr(kind, "untyped_storage"):
+        return _from_torch
+    return _from_other
+
+
+def _as_it_is(array: HostArray | DeviceArray, what: str) -> HostArray | DeviceArray:
+    return array
+
+
+def _from_typed(value: TypedArray, what: str) -> HostArray | DeviceArray:
+    array = array_argument(value.array, what)
+    if isinstance(array, DeviceArray):
+        return replace(array, dtype=value.element)
+    return HostArray(value.element, array.address, array.start, array.nbytes, array.readonly, array.keep)
+
+
+def _from_other(value: Any, what: str) -> HostArray | DeviceArray:
     if not isinstance(value, (np.ndarray, np.generic)) and not hasattr(value, "__array_interface__"):
         interface = getattr(value, "__cuda_array_interface__", None)
         if interface is not None:
@@ -110,13 +146,6 @@ def array_argument(value: Any, what: str = "the argument") -> HostArray | Device
             element = _known_element(kind) or _element(kind, what)
             return device_arrays.from_interface(value, interface, element, kind.itemsize, what)
     return _from_numpy(_as_numpy(value, what), what)
-
-
-def _retyped(array: HostArray | DeviceArray, dtype: DType) -> HostArray | DeviceArray:
-    if isinstance(array, DeviceArray):
-        return replace(array, dtype=dtype)
-    of = array  # each argument of each launch comes by here: `replace` takes ten times as long
-    return HostArray(dtype, of.shape, of.strides, of.address, of.start, of.nbytes, of.readonly, of.keep)
 
 
 _PROTOCOLS = ("__array_interface__", "__dlpack__", "__cuda_array_interface__")
@@ -170,14 +199,26 @@ def _from_dlpack(value: Any, what: str) -> np.ndarray:
 
 def _from_numpy(array: np.ndarray, what: str) -> HostArray:
     element = _known_element(array.dtype) or _element(array.dtype, what)
-    flags = array.flags
+    readonly = not array.flags.writeable
     address = _pointer(array)
-    start, nbytes, keep = (address, array.nbytes, array) if array.base is None and flags.c_contiguous else _storage(array)
-    return HostArray(element, array.shape, array.strides, address, start, nbytes, not flags.writeable, (array, keep))
+    start, nbytes, keep = (address, array.nbytes, array) if _is_whole(array) else _storage(array)
+    return HostArray(element, address, start, nbytes, readonly, (array, keep))
+
+
+def _is_whole(array: np.ndarray) -> bool:
+    """Whether the array has memory of its own, from its first element to its last one."""
+    return array.base is None and array.flags.c_contiguous
+
+
+_BYTE = ctypes.c_ubyte
 
 
 def _pointer(array: np.ndarray) -> int:
-    return array.__array_interface__["data"][0]
+    """Where the first element is. The array's own description of that is a dict, which takes longer to make."""
+    try:
+        return ctypes.addressof(_BYTE.from_buffer(array))  # type: ignore[arg-type]
+    except (TypeError, ValueError, BufferError):  # it has no elements, may not be written, or is no buffer
+        return array.__array_interface__["data"][0]
 
 
 @lru_cache(maxsize=64)
@@ -206,6 +247,8 @@ def _storage(array: np.ndarray) -> tuple[int, int, Any]:
     owner: Any = array
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
+    if _is_whole(owner):
+        return _pointer(owner), owner.nbytes, owner
     low, high = _byte_bounds(owner)
     if owner.base is not None and _has_buffer(owner.base):
         whole = memoryview(owner.base)
@@ -229,18 +272,36 @@ def _byte_bounds(array: np.ndarray) -> tuple[int, int]:
 
 def _from_torch(tensor: Any, what: str) -> HostArray | DeviceArray:
     """A PyTorch tensor by its storage; the library itself is not imported."""
-    if str(tensor.layout) != "torch.strided" or tensor.is_conj() or tensor.is_neg() or tensor.device.type == "meta":
+    if not _is_strided(tensor.layout) or tensor.is_neg() or not tensor.is_cpu:
+        return _from_torch_elsewhere(tensor, what)
+    element = _torch_element(tensor.dtype) or _dtype_named(str(tensor.dtype).removeprefix("torch."), what)
+    storage = tensor.untyped_storage()
+    start = storage.data_ptr()
+    address = start + tensor.storage_offset() * tensor.element_size()  # `data_ptr` is what a program asks for (tilefw.triton)
+    return HostArray(element, address, start, storage.nbytes(), False, (tensor, storage))
+
+
+def _from_torch_elsewhere(tensor: Any, what: str) -> DeviceArray:
+    """A tensor in the memory of a card. Raises LaunchError TFW0330 for one that has none, or none of its own."""
+    if not _is_strided(tensor.layout) or tensor.is_conj() or tensor.is_neg() or tensor.device.type == "meta":
         message = f"{what} is a tensor without plain memory ({tensor.layout} on {tensor.device})"
         raise LaunchError(message, code="TFW0330", help="make it contiguous first")
-    name = str(tensor.dtype).removeprefix("torch.")
-    element = _dtype_named(name, what)
-    if not tensor.is_cpu:
-        return device_arrays.from_torch(tensor, element, what)
-    storage = tensor.untyped_storage()
-    strides = tuple(n * tensor.element_size() for n in tensor.stride())
-    start, nbytes = storage.data_ptr(), storage.nbytes()
-    address = start + tensor.storage_offset() * tensor.element_size()  # `data_ptr` is what a program asks for (tilefw.triton)
-    return HostArray(element, tuple(tensor.shape), strides, address, start, nbytes, False, (tensor, storage))
+    element = _torch_element(tensor.dtype) or _dtype_named(str(tensor.dtype).removeprefix("torch."), what)
+    return device_arrays.from_torch(tensor, element, what)
+
+
+@lru_cache(maxsize=16)
+def _is_strided(layout: Any) -> bool:
+    return str(layout) == "torch.strided"
+
+
+@lru_cache(maxsize=64)
+def _torch_element(kind: Any) -> DType | None:
+    """The element type of a PyTorch type; None for others."""
+    try:
+        return dtype(str(kind).removeprefix("torch."))
+    except KeyError:
+        return None
 
 
 def _dtype_named(name: str, what: str = "the array") -> DType:
@@ -287,8 +348,8 @@ def storages(arrays: Sequence[tuple[str, HostArray | DeviceArray]]) -> list[Stor
 
 def disjoint(arrays: Sequence[HostArray | DeviceArray]) -> bool:
     """Whether each array has a storage of its own, as `storages` finds them."""
-    spans = sorted((array.start, array.nbytes) for array in arrays)
-    return all(low[0] + low[1] <= high[0] and low != high for low, high in pairwise(spans))
+    spans = sorted([(array.start, array.nbytes) for array in arrays])
+    return not any([low[0] + low[1] > high[0] or low == high for low, high in pairwise(spans)])
 
 
 def _overlap(low: Storage, high: Storage) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from tilefw.api.artifact import Entry, Parameter
@@ -11,7 +12,7 @@ from tilefw.api.device import Scalar, Struct
 from tilefw.api.dtypes import DType, dtype
 from tilefw.api.errors import LaunchError
 from tilefw.print_records import HIDDEN
-from tilefw.runtime.arguments.arrays import HostArray, array_argument, is_array
+from tilefw.runtime.arguments.arrays import ARRAYS, HostArray, array_argument, is_array
 from tilefw.runtime.arguments.device_arrays import DeviceArray
 from tilefw.runtime.arguments.struct_argument import is_struct, struct
 
@@ -34,6 +35,44 @@ def bind(entry: Entry, args: Sequence[Any]) -> list[Bound]:
         )
     given = iter(args)
     return [_bind_one(entry, p, next(given)) if p.hidden is None else _hidden(entry, p) for p in entry.parameters]
+
+
+class EntryArguments:
+    """`bind` for one entry, launch after launch: `passed` are the places of the entry's own arguments among a launch's values."""
+
+    __slots__ = ("_passed", "_steps", "entry")
+
+    def __init__(self, entry: Entry, passed: Sequence[int]) -> None:
+        self.entry, self._passed = entry, passed
+        visible = iter(passed)
+        fits = len(passed) == sum(p.hidden is None for p in entry.parameters)
+        # The place of each argument, None for a hidden one, and what makes it of a value that is no array.
+        self._steps: list[tuple[int | None, Callable[[Any], Bound]]] | None = None if not fits else [
+            (next(visible), _converter(entry, p)) if p.hidden is None else (None, partial(_hidden, entry, p))
+            for p in entry.parameters
+        ]
+
+    def bind(self, values: Sequence[Any]) -> list[Bound]:
+        """The arguments of a launch. Raises as `bind`."""
+        if self._steps is None:
+            return bind(self.entry, [values[index] for index in self._passed])
+        bound: list[Bound] = []
+        for index, convert in self._steps:
+            value = None if index is None else values[index]
+            bound.append(value if type(value) in ARRAYS else convert(value))
+        return bound
+
+
+def _converter(entry: Entry, parameter: Parameter) -> Callable[[Any], Bound]:
+    """`_bind_one` for one parameter; a number of Python's that needs no change is quick."""
+    convert = partial(_bind_one, entry, parameter)
+    if parameter.kind != "scalar":
+        return convert
+    name, kind = parameter.dtype, dtype(parameter.dtype)
+    if kind.is_float:
+        return lambda value: Scalar(value, name) if type(value) is float else convert(value)
+    low, high = (-(1 << kind.bits - 1), (1 << kind.bits - 1) - 1) if kind.is_signed else (0, (1 << kind.bits) - 1)
+    return lambda value: Scalar(value, name) if type(value) is int and low <= value <= high else convert(value)
 
 
 def describe(entry: Entry) -> str:
@@ -80,7 +119,7 @@ def _three(extents: tuple[Any, ...], what: str, code: str, least: int) -> tuple[
     return x, y, z
 
 
-def _hidden(entry: Entry, parameter: Parameter) -> Bound:
+def _hidden(entry: Entry, parameter: Parameter, _: object = None) -> Bound:
     if parameter.hidden == "null_pointer":
         return None
     if parameter.hidden == HIDDEN:

@@ -11,22 +11,21 @@ from tilefw.api.dtypes import DType
 from tilefw.api.errors import LaunchError, UsageError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # as HostArray, not frozen
 class DeviceArray:
     """A pointer argument in a card's memory; the fields are those of `HostArray`.
 
-    `stream` is the handle of the stream on which the array's library works on it now; None where it does not say. `what` names the
-    argument in messages.
+    `stream` is the handle of the stream on which the array's library works on it now, None where it does not say; `device` is
+    PyTorch's for a tensor, whose current stream that is. `what` names the argument in messages.
     """
 
     dtype: DType
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
     address: int
     start: int
     nbytes: int
     readonly: bool
     stream: int | None
+    device: Any
     what: str
     keep: Any
 
@@ -39,11 +38,22 @@ class DeviceArray:
 def from_torch(tensor: Any, element: DType, what: str) -> DeviceArray:
     """A PyTorch tensor on a card, by its storage; it may be used on the stream that is current for its card."""
     storage = tensor.untyped_storage()
-    strides = tuple(n * tensor.element_size() for n in tensor.stride())
-    return DeviceArray(
-        element, tuple(tensor.shape), strides, tensor.data_ptr(), storage.data_ptr(), storage.nbytes(), False,
-        _current_stream(tensor.device), what, (tensor, storage),
-    )
+    start, nbytes = storage.data_ptr(), storage.nbytes()
+    return DeviceArray(element, tensor.data_ptr(), start, nbytes, False, None, tensor.device, what, (tensor, storage))
+
+
+def streams_of(arrays: Sequence[DeviceArray]) -> list[int]:
+    """The streams on which the libraries of arrays work on them now, each once, in the order of the arrays."""
+    found: dict[int, None] = {}
+    asked: Any = None
+    for array in arrays:
+        stream = array.stream
+        if array.device is not None and array.device != asked:
+            asked = array.device
+            stream = _current_stream(asked)
+        if stream is not None:
+            found[stream] = None
+    return list(found)
 
 
 def _current_stream(device: Any) -> int | None:
@@ -66,7 +76,7 @@ def from_interface(value: Any, interface: Mapping[str, Any], element: DType, ite
     # The protocol numbers the default stream 1, and forbids 0; None: nothing is under way.
     stream = interface.get("stream")
     handle = None if stream is None else 0 if stream == 1 else int(stream)
-    return DeviceArray(element, shape, strides, address, low, high - low, bool(readonly), handle, what, value)
+    return DeviceArray(element, address, low, high - low, bool(readonly), handle, None, what, value)
 
 
 def _contiguous(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ def made_by(device: Device, asked: frozenset[str]) -> frozenset[str]:
     UsageError TFW0903 where a check is asked for by name, beyond `all` or `default`, that the device does not make.
     """
     observable: bool = getattr(device, "observable", False)
-    makes: frozenset[str] = getattr(device, "checks", frozenset())
+    makes = of_device(device)
     whole = next((some for some in (ALL_CHECKS, DEFAULT_CHECKS) if some <= asked), frozenset())
     of_programs = sorted(asked & PROGRAM_CHECKS)
     if of_programs:
@@ -35,6 +35,11 @@ def made_by(device: Device, asked: frozenset[str]) -> frozenset[str]:
             note=f"it makes: {', '.join(sorted(makes)) or 'none'}", help="`--checks all` means all that the device makes",
         )
     return frozenset(name for name in asked if name in makes or (observable and ":" in name))
+
+
+def of_device(device: Device) -> frozenset[str]:
+    """The checks that a device declares."""
+    return getattr(device, "checks", frozenset())
 
 
 def observers(checks: Iterable[str]) -> tuple[str, ...]:

@@ -1,0 +1,30 @@
+"""Facts about the arrays of a launch that a target may want to know beyond their types: whether they overlap, and their size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tilefw.api.target import UNDER_2_GIB, TargetInfo
+from tilefw.runtime.arguments.arrays import HostArray, array_argument, disjoint, is_array
+from tilefw.runtime.arguments.device_arrays import DeviceArray
+
+_DISJOINT, _SMALL = frozenset({"disjoint"}), frozenset({"under_2_gib"})
+_FACTS = _DISJOINT | _SMALL
+
+
+def facts_of(info: TargetInfo, values: Mapping[str, Any]) -> frozenset[str]:
+    """The facts about arguments that the target wants and that hold here, beyond those in the signature."""
+    if not info.wants & _FACTS:
+        return frozenset()
+    return facts_that_hold(info, [array_argument(value) for value in values.values() if is_array(value)])
+
+
+def facts_that_hold(info: TargetInfo, arrays: Sequence[HostArray | DeviceArray]) -> frozenset[str]:
+    """`facts_of` for arrays that are ready."""
+    wanted = info.wants & _FACTS
+    if wanted >= _DISJOINT and not disjoint(arrays):
+        wanted -= _DISJOINT
+    if wanted >= _SMALL and max([array.nbytes for array in arrays], default=0) > UNDER_2_GIB:
+        wanted -= _SMALL
+    return wanted

@@ -1,0 +1,84 @@
+"""The arguments of a call by parameter: Python itself binds them, by a function with the kernel's parameters that is made once."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, Protocol
+
+from tilefw.api.errors import LaunchError, UnsupportedError
+from tilefw.runtime.arguments.kernel_parameter import KernelParameter
+
+Binder = Callable[..., tuple[tuple[Any, ...], dict[str, Any]]]
+
+
+class CalledKernel(Protocol):
+    """What is asked of a kernel: its parameters, and one of them that has no name (`*args`) as it is written."""
+
+    __name__: str
+    params: list[KernelParameter]
+    nameless: str | None
+
+
+def binder(parameters: Sequence[inspect.Parameter]) -> Binder:
+    """A function that takes what a kernel with these parameters takes, and more by name: the arguments in order, and the others.
+
+        lambda x_ptr, n, BLOCK=…, **others: ((x_ptr, n, BLOCK), others)
+    """
+    names = [parameter.name for parameter in parameters]
+    others = "others"
+    while others in names:
+        others += "_"
+    taken, defaults = list[str](), dict[str, Any]()
+    for index, parameter in enumerate(parameters):
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY and "*" not in taken:
+            taken.append("*")
+        if parameter.default is inspect.Parameter.empty:
+            taken.append(parameter.name)
+        else:
+            defaults[f"default_{index}"] = parameter.default
+            taken.append(f"{parameter.name}=default_{index}")
+    result = "".join(f"{name}, " for name in names)
+    return eval(f"lambda {', '.join([*taken, f'**{others}'])}: (({result}), {others})", defaults)
+
+
+def require_named(kernel: CalledKernel) -> None:
+    """Raise UnsupportedError TFW0102 for a kernel with `*args` or `**keywords`."""
+    if kernel.nameless is not None:
+        message = f"kernel `{kernel.__name__}` cannot have the parameter `{kernel.nameless}`"
+        raise UnsupportedError(message, "TFW0102", help="name each parameter")
+
+
+def bind(kernel: CalledKernel, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Arguments by parameter, in order, and the keywords that are none of the kernel's; raises LaunchError TFW0301."""
+    require_named(kernel)
+    bound: dict[str, Any] = {}
+    others = dict(keywords)
+    count = len(args)
+    if count > len(kernel.params):
+        raise _mistake(kernel, f"takes {len(kernel.params)} arguments, not {count}")
+    for index, parameter in enumerate(kernel.params):
+        name = parameter.name
+        if index < count:
+            if name in keywords:
+                raise _mistake(kernel, f"got the argument `{name}` twice")
+            bound[name] = args[index]
+        elif name in keywords:
+            bound[name] = others.pop(name)
+        elif parameter.has_default:
+            bound[name] = parameter.default
+        else:
+            raise _missing(kernel, name, others)
+    return bound, others
+
+
+def _mistake(kernel: CalledKernel, message: str, help: str | None = None) -> LaunchError:
+    shown = ", ".join(f"{p.name}: constexpr" if p.is_constexpr else p.name for p in kernel.params)
+    return LaunchError(f"kernel `{kernel.__name__}` {message}", "TFW0301", note=f"its parameters are ({shown})", help=help)
+
+
+def _missing(kernel: CalledKernel, name: str, keywords: Mapping[str, Any]) -> LaunchError:
+    near = get_close_matches(name, list(keywords), 1, 0.75)
+    help = f"did you mean `{name}` instead of `{near[0]}`?" if near else None
+    return _mistake(kernel, f"needs the argument `{name}`", help)

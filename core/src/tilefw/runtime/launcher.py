@@ -1,0 +1,122 @@
+"""What launches one kernel: it keeps what was decided at earlier launches, and asks only whether that may have changed since.
+
+A launch is found by its keywords, which give its site (launch_site.py), and there by the types and constants of its arguments
+(known_launches.py).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Protocol
+
+from tilefw.api.artifact import Artifact
+from tilefw.api.device import DEFAULT_BUDGET, Finding
+from tilefw.api.target import BOUND_FACTS
+from tilefw.runtime.arguments.array_facts import facts_that_hold
+from tilefw.runtime.arguments.arrays import ARRAYS
+from tilefw.runtime.arguments.binding import grid_of
+from tilefw.runtime.arguments.bound_launch import launch_of
+from tilefw.runtime.arguments.kernel_parameter import KernelParameter
+from tilefw.runtime.arguments.specialization import read, specialize
+from tilefw.runtime.checks.program_checks import check_program
+from tilefw.runtime.compiled_kernel import WarmKernel
+from tilefw.runtime.known_launches import KnownLaunch, MadeLaunch, made_known
+from tilefw.runtime.launch import LaunchResult, run_at
+from tilefw.runtime.launch_site import LaunchSite, LaunchSites, keep
+
+Grid = Any  # one to three extents, or what gives them for the arguments by name
+
+
+class LaunchedKernel(Protocol):
+    """What is asked of a jit function (jit.py). `debug_build` is the same kernel with its assertions."""
+
+    params: list[KernelParameter]
+    arg_names: list[str]
+    debug: bool
+    device_caches: defaultdict[int, tuple[dict[Any, Any], ...]]
+
+    @property
+    def debug_build(self) -> Any: ...
+    def run(self, *args: Any, grid: Any, **keywords: Any) -> Any: ...
+
+
+class Launcher:
+    """`kernel[grid](…)`, with the arguments in the order of the parameters and the keywords that are none of them."""
+
+    __slots__ = ("kernel", "known", "sites")
+
+    def __init__(self, kernel: LaunchedKernel) -> None:
+        self.kernel = kernel
+        self.sites = LaunchSites()
+        self.known: dict[Hashable, KnownLaunch] = {}
+
+    def launch(self, given: Sequence[Any], grid: Grid, keywords: Mapping[str, Any]) -> LaunchResult:
+        """Run the kernel over `grid` programs, writing the arrays in place.
+
+        Raises LaunchError for arguments or keywords that do not fit, CompileError for the kernel, CheckError when a check found a
+        fault (then nothing is copied back)."""
+        key, values = read(self.kernel.params, given)
+        extents = self._extents(grid, given)
+        site = self.sites.find(keywords)
+        if site.debug and not self.kernel.debug:
+            return self.kernel.debug_build.launcher.launch(given, extents, keywords)
+        known = self._known(site, given, key, values)
+        made = self._made(known, values, extents)
+        self._keep(made.compiled.artifact, keywords)
+        args = made.arguments.bind(values)
+        warnings = _checked(known, extents, values) if site.of_program else ()
+        return run_at(site, made.compiled, made.arguments.entry, extents, args, known.source.name, warnings, made.prints)
+
+    def warm_up(self, given: Sequence[Any], grid: Grid, keywords: Mapping[str, Any]) -> WarmKernel:
+        """Compile what `launch` would run. An argument that is no array in memory (Triton's MockTensor) has its type alone."""
+        key, values = read(self.kernel.params, given)
+        extents = self._extents(grid, given)
+        site = self.sites.find(keywords)
+        if site.debug and not self.kernel.debug:
+            return self.kernel.debug_build.launcher.warm_up(given, extents, keywords)
+        made = self._made(self._known(site, given, key, values), values, extents)
+        return self._keep(made.compiled.artifact, keywords)
+
+    def _extents(self, grid: Grid, given: Sequence[Any]) -> tuple[int, int, int]:
+        return grid_of(grid(self._by_name(given)) if callable(grid) else grid)
+
+    def _by_name(self, given: Sequence[Any]) -> dict[str, Any]:
+        return dict(zip(self.kernel.arg_names, given, strict=True))
+
+    def _known(self, site: LaunchSite, given: Sequence[Any], key: list[Hashable] | None, values: Sequence[Any]) -> KnownLaunch:
+        """What is compiled for a launch at the site, as for one before with this key."""
+        facts = facts_that_hold(site.target.info, [value for value in values if type(value) in ARRAYS])
+        words = None if key is None or not site.constant else (site, facts, *key)
+        found = None if words is None else self.known.get(words)
+        if found is None or not found.watched.unchanged():
+            signature, constexprs, _ = specialize(self.kernel, self._by_name(given))
+            found = made_known(self.kernel, site, signature, constexprs, facts)
+            if words is not None:
+                keep(self.known, words, found)
+        return found
+
+    def _made(self, known: KnownLaunch, values: Sequence[Any], extents: tuple[int, int, int]) -> MadeLaunch:
+        if known.site.target.info.wants & BOUND_FACTS:
+            launch = launch_of(known.site.target.info, dict(zip(known.names, values, strict=True)), extents)
+            if launch is not None:
+                return known.made_for(launch)
+        return known.made(self.sites.process)
+
+    def _keep(self, artifact: Artifact, keywords: Mapping[str, Any]) -> WarmKernel:
+        """The compiled kernel, which `device_caches` has from now on: under device 0, the only one, and there first, as Triton."""
+        kernels = self.kernel.device_caches[0][0]
+        found = kernels.get(id(artifact))  # the entry keeps the artifact, and so its identity
+        if found is None:
+            found = WarmKernel(artifact, functools.partial(self.kernel.run, **keywords))
+            keep(kernels, id(artifact), found)
+        return found
+
+
+def _checked(known: KnownLaunch, extents: tuple[int, int, int], values: Sequence[Any]) -> tuple[Finding, ...]:
+    budget = max(known.site.resolved.budget, DEFAULT_BUDGET)
+    fusion = known.request.enable_fp_fusion
+    return check_program(
+        known.source.build, extents, known.by_name(values), known.site.of_program, fusion=fusion, budget=budget
+    )
