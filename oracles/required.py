@@ -24,6 +24,7 @@ ORACLES = {
     "onnx": r"^the ONNX pack is an extra|No module named 'onnx'",
     "torch": r"^PyTorch is not installed|^torch is not installed|No module named 'torch'",
     "mmasim": r"^mmasim is not installed",
+    "cutile": r"^cuTile is not installed|No module named 'cuda'",
     "dask": r"^Dask distributed is not installed|No module named 'distributed'",
 }
 

@@ -56,6 +56,7 @@ def test_a_name_that_is_no_oracle_is_refused(tmp_path: Path) -> None:
     ("torch is not installed, which Triton's interpreter needs", "torch"),
     ("no browser here: none of chromium is on the path", "browser"),
     ("mmasim is not installed: pip install torch==2.13.0 mmasim", "mmasim"),
+    ("cuTile is not installed: pip install cuda-tile==1.7.0", "cutile"),
     ("the library has no such combination", None),
 ])
 def test_a_reason_names_its_oracle(reason: str, name: str | None) -> None:

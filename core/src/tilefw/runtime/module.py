@@ -1,4 +1,4 @@
-"""Machine code from anywhere, or Triton's IR, as a module: `tilefw.load(path_or_bytes, target)["name"].launch(grid, args)`."""
+"""Machine code, or other compilers' IR, as a module: `tilefw.load(path_or_bytes, target)["name"].launch(grid, args)`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tilefw.runtime import config
 from tilefw.runtime.arguments.binding import bind, block_of, grid_of
 from tilefw.runtime.bounded_file import read_bounded
 from tilefw.runtime.bug_guard import guarded
-from tilefw.runtime.compilation.compiler import CompiledArtifact, compile_file
-from tilefw.runtime.compilation.kernel_source import is_imported
+from tilefw.runtime.compilation.compiler import CompiledArtifact, compile_data
+from tilefw.runtime.compilation.kernel_source import is_bytecode, is_imported
 from tilefw.runtime.launch import LaunchResult, execute
 from tilefw.runtime.names import suggest
 from tilefw.runtime.plugins.loader import Target, find_target
@@ -37,8 +37,8 @@ class LoadedKernel:
     ) -> LaunchResult:
         """Execute over `grid` workgroups; arrays are written in place, None is a null pointer.
 
-        `args` names every parameter in order; hidden ones that are null pointers may be left out. A struct by value is `bytes`, a
-        NumPy structured scalar or array, or a `ctypes.Structure`. `block` is needed when
+        `args` names every parameter in order; hidden ones that are null pointers, or extents and strides of an array, may be left
+        out. A struct by value is `bytes`, a NumPy structured scalar or array, or a `ctypes.Structure`. `block` is needed when
         the machine code does not say it; `timeline` asks for `LaunchResult.timeline`; `stream` is a card's. Raises LaunchError, and
         CheckError when a check found a fault.
         """
@@ -85,17 +85,17 @@ class Module:
 
 def load(source: str | PathLike[str] | bytes, target: str | None = None, name: str | None = None) -> Module:
     """Machine code from a file or from bytes: an artifact that tilefw saved, or what the target's own parser reads. Triton's IR (a
-    file `*.ttir`) is compiled for the target.
+    file `*.ttir`) and bytecode of Tile IR are compiled for the target.
 
     Without `target`, a saved artifact says its own, and other code belongs to the current target. `name` stands for the
     file's name in messages. Raises CodeError when the file cannot be read, is malformed, or is another target's code, and what
     `tilefw.compile` raises for IR.
     """
-    if isinstance(source, str | PathLike) and is_imported(os.fspath(source)):
-        chosen = find_target(config.resolve(config.settings(target)).target)
-        return Module(compile_file(os.fspath(source), chosen), chosen)
     data, shown = _bytes_and_name(source)
     shown = name or shown
+    if is_bytecode(data) or (isinstance(source, str | PathLike) and is_imported(os.fspath(source))):
+        chosen = find_target(config.resolve(config.settings(target)).target)
+        return Module(compile_data(data, shown, chosen), chosen)
     if is_artifact(data):
         return _saved(decode(data, shown), target, shown)
     chosen = find_target(config.resolve(config.settings(target)).target)

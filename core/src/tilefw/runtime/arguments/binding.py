@@ -12,6 +12,7 @@ from tilefw.api.device import Scalar, Struct
 from tilefw.api.dtypes import DType, dtype
 from tilefw.api.errors import LaunchError
 from tilefw.print_records import HIDDEN
+from tilefw.runtime.arguments.array_measures import is_measure, measure
 from tilefw.runtime.arguments.arrays import ARRAYS, HostArray, array_argument, is_array
 from tilefw.runtime.arguments.device_arrays import DeviceArray
 from tilefw.runtime.arguments.struct_argument import is_struct, struct
@@ -23,18 +24,21 @@ GRID_LIMIT = 2**31 - 1  # programs along one axis, as a 32-bit program id counts
 def bind(entry: Entry, args: Sequence[Any]) -> list[Bound]:
     """Arguments in the order of the entry's parameters; raises LaunchError TFW0322…0326.
 
-    `args` either names every parameter, hidden ones too, or only the user's own; then hidden pointers are null.
+    `args` either names every parameter, hidden ones too, or only the user's own; then hidden pointers are null, and extents and
+    strides are those of the arrays before them.
     """
     visible = [p for p in entry.parameters if p.hidden is None]
     if len(args) == len(entry.parameters):
         return [_bind_one(entry, p, a) for p, a in zip(entry.parameters, args, strict=True)]
     if len(args) != len(visible):
         raise LaunchError(
-            f"kernel {entry.name} takes {_count(len(entry.parameters), 'argument')}, not {len(args)}",
+            f"kernel {entry.name} takes {_count(len(visible), 'argument')}, not {len(args)}",
             code="TFW0322", note="its parameters are:\n" + describe(entry),
         )
-    given = iter(args)
-    return [_bind_one(entry, p, next(given)) if p.hidden is None else _hidden(entry, p) for p in entry.parameters]
+    given, bound = iter(args), list[Bound]()
+    for p in entry.parameters:
+        bound.append(_bind_one(entry, p, next(given)) if p.hidden is None else _hidden(entry, p, bound))
+    return bound
 
 
 class EntryArguments:
@@ -119,7 +123,10 @@ def _three(extents: tuple[Any, ...], what: str, code: str, least: int) -> tuple[
     return x, y, z
 
 
-def _hidden(entry: Entry, parameter: Parameter, _: object = None) -> Bound:
+def _hidden(entry: Entry, parameter: Parameter, before: Sequence[Bound] | None) -> Bound:
+    """What the runtime passes; `before` are the arguments before it, where there are such."""
+    if is_measure(parameter):
+        return measure(entry.name, parameter, {p.name: value for p, value in zip(entry.parameters, before or (), strict=False)})
     if parameter.hidden == "null_pointer":
         return None
     if parameter.hidden == HIDDEN:

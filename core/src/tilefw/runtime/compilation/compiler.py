@@ -19,7 +19,7 @@ from tilefw.runtime import config
 from tilefw.runtime.arguments.bound_launch import stated_launch
 from tilefw.runtime.bug_guard import guarded
 from tilefw.runtime.compilation import artifact_cache, options
-from tilefw.runtime.compilation.kernel_source import ModuleSource, ahead_of_time, from_file, from_jit
+from tilefw.runtime.compilation.kernel_source import ModuleSource, ahead_of_time, from_data, from_file, from_jit
 from tilefw.runtime.compilation.pass_run import Watch, run_passes
 from tilefw.runtime.diagnostics import with_text
 from tilefw.runtime.plugins.loader import Target, find_target
@@ -49,8 +49,8 @@ def compile(
     extents: Mapping[str, int] | None = None,
     **keywords: Any,
 ) -> Artifact:
-    """Machine code of a jit function, or of a file of IR by its path (`kernel.ttir` of Triton, `kernel.mlir` of tile IR), without
-    arrays or a device.
+    """Machine code of a jit function, or of a file of IR by its path (`kernel.ttir` of Triton, bytecode of Tile IR,
+    `kernel.mlir` of tile IR), without arrays or a device.
 
     `signature` gives each run-time parameter its type in Triton's way (`*fp32`, `i32:16`, `fp32`); pointers are taken to
     be 16-byte aligned unless they say otherwise (`*fp32:1`). A file of IR says its own types. `keywords` are launch keywords that
@@ -67,9 +67,9 @@ def compile(
     return compile_source(from_jit(kernel, types, constexprs or {}), chosen, request, assemble=True).artifact
 
 
-def compile_file(path: str, target: Target) -> Artifact:
-    """Machine code of a file of IR by the target's default options."""
-    return compile_source(from_file(path), target, options.resolve({}, target.info), assemble=True).artifact
+def compile_data(data: bytes, name: str, target: Target) -> Artifact:
+    """Machine code of a file of IR, given by its bytes, by the target's default options."""
+    return compile_source(from_data(data, name), target, options.resolve({}, target.info), assemble=True).artifact
 
 
 def _file(path: str, types: Mapping[str, str], constexprs: Mapping[str, Any] | None) -> ModuleSource:

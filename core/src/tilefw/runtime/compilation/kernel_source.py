@@ -1,4 +1,4 @@
-"""Where the tile IR of a compilation comes from: a jit function with its specialisation, or text of tile IR or of another
+"""Where the tile IR of a compilation comes from: a jit function with its specialisation, or a file of tile IR or of another
 compiler's IR; and the key of each."""
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilefw.api.errors import CodeError, CompileError
+from tilefw.importers.cutile.bytecode_cursor import MAGIC
 from tilefw.runtime.bounded_file import read_bounded
 from tilefw.runtime.compilation.cache import digest
 
@@ -74,16 +75,34 @@ def from_text(text: str, name: str) -> ModuleSource:
 
 
 def from_file(path: str) -> ModuleSource:
-    """`from_text` of a file. Raises CodeError for a file that cannot be read (TFW0930) or is no text (TFW0916)."""
+    """`from_data` of a file. Raises CodeError for a file that cannot be read (TFW0930) or is no text (TFW0916)."""
+    return from_data(read_bounded(path, TEXT_LIMIT, "IR text"), path)
+
+
+def from_data(data: bytes, name: str) -> ModuleSource:
+    """Bytecode of Tile IR, which its first bytes tell, or `from_text`; `name` is the file's."""
+    if is_bytecode(data):
+
+        def build() -> ModuleOp:
+            from tilefw.importers.cutile import parse
+
+            return parse(data, name)
+
+        return ModuleSource(name, digest("Tile IR", data), build)
     try:
-        return from_text(read_bounded(path, TEXT_LIMIT, "IR text").decode("utf-8"), path)
+        return from_text(data.decode("utf-8"), name)
     except UnicodeDecodeError as error:
-        raise CodeError(f"{path} is not UTF-8 text: {error}", code="TFW0916") from None
+        raise CodeError(f"{name} is not UTF-8 text: {error}", code="TFW0916") from None
 
 
 def is_imported(name: str) -> bool:
-    """Whether a file of this name holds another compiler's IR, which is compiled as tile IR is."""
+    """Whether a file of this name holds Triton's IR, which is compiled as tile IR is."""
     return os.path.splitext(name)[1] == IMPORTED
+
+
+def is_bytecode(data: bytes) -> bool:
+    """Whether a file that begins so is bytecode of Tile IR, which is compiled as tile IR is."""
+    return data.startswith(MAGIC)
 
 
 def ahead_of_time(signature: Mapping[str, str]) -> dict[str, str]:

@@ -1,0 +1,211 @@
+"""Elementwise operations: rows of the elementwise table, and what is made of several."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import tilefw.language as tl
+from tilefw.frontend.arithmetic import BINARY
+from tilefw.frontend.builtins.registry import Meanings
+from tilefw.frontend.casts import constant
+from tilefw.frontend.values import RuntimeValue
+
+if TYPE_CHECKING:
+    from tilefw.frontend.builder import Builder
+    from tilefw.importers.cutile.bytecode_translation import BytecodeTranslation
+    from tilefw.importers.cutile.bytecode_tree import BytecodeOperation
+
+meaning = Meanings()
+
+# Operation: its row. What flushes subnormal numbers to zero elsewhere keeps them here.
+_ONE: Mapping[str, str] = MappingProxyType({
+    "absf": "absf", "negf": "negf", "ceil": "ceil", "floor": "floor", "cos": "cos", "sin": "sin", "exp2": "exp2", "log": "log",
+    "log2": "log2", "rsqrt": "rsqrt", "absi": "absi", "exp": "exp", "tanh": "tanh",
+})
+_TWO: Mapping[str, str] = MappingProxyType({
+    "remf": "remf", "addi": "addi", "subi": "subi", "muli": "muli", "mulhii": "mulhu", "andi": "andi", "ori": "ori", "xori": "xori",
+    "shli": "shl",
+})
+_ROUNDED: Mapping[str, str] = MappingProxyType({"addf": "addf", "subf": "subf", "mulf": "mulf"})
+_SIGNED: Mapping[str, tuple[str, str]] = MappingProxyType({  # for unsigned numbers, and for signed ones
+    "remi": ("remu", "rems"), "maxi": ("maxu", "maxs"), "mini": ("minu", "mins"), "shri": ("shru", "shrs"),
+})
+_EXTREMES: Mapping[str, tuple[str, str]] = MappingProxyType({  # the number of a NaN and a number, and the NaN
+    "maxf": ("maxf", "maxf_nan"), "minf": ("minf", "minf_nan"),
+})
+_PREDICATES: Mapping[str, tuple[str, str, str]] = MappingProxyType({  # integers unsigned and signed, floats
+    "equal": ("eqi", "eqi", "eqf"), "not_equal": ("nei", "nei", "nef"), "less_than": ("ltu", "lts", "ltf"),
+    "less_than_or_equal": ("leu", "les", "lef"), "greater_than": ("gtu", "gts", "gtf"),
+    "greater_than_or_equal": ("geu", "ges", "gef"),
+})
+_OPPOSITES: Mapping[str, str] = MappingProxyType({
+    "less_than": "gef", "less_than_or_equal": "gtf", "greater_than": "lef", "greater_than_or_equal": "ltf", "not_equal": "eqf",
+})
+_APPROXIMATE = ("approx", "full")
+
+
+def _one(row: str) -> Callable[[BytecodeTranslation, BytecodeOperation], RuntimeValue]:
+    return lambda t, op: t.b.row(row, t.tile(op, "source"))
+
+
+def _two(row: str) -> Callable[[BytecodeTranslation, BytecodeOperation], RuntimeValue]:
+    return lambda t, op: t.b.row(row, *t.same(op, *op.operands))
+
+
+def _rounded(row: str) -> Callable[[BytecodeTranslation, BytecodeOperation], RuntimeValue]:
+    def build(t: BytecodeTranslation, op: BytecodeOperation) -> RuntimeValue:
+        nearest(t, op)
+        return t.b.row(row, *t.same(op, "lhs", "rhs"))
+
+    return build
+
+
+def _signed(rows: tuple[str, str]) -> Callable[[BytecodeTranslation, BytecodeOperation], RuntimeValue]:
+    return lambda t, op: t.b.row(rows[op.attributes["signedness"] == "signed"], *t.same(op, "lhs", "rhs"))
+
+
+def _extreme(rows: tuple[str, str]) -> Callable[[BytecodeTranslation, BytecodeOperation], RuntimeValue]:
+    return lambda t, op: t.b.row(rows["propagate_nan" in op.flags], *t.same(op, "lhs", "rhs"))
+
+
+for _name, _row in _ONE.items():
+    meaning(_name)(_one(_row))
+for _name, _row in _TWO.items():
+    meaning(_name)(_two(_row))
+for _name, _row in _ROUNDED.items():
+    meaning(_name)(_rounded(_row))
+for _name, _rows in _SIGNED.items():
+    meaning(_name)(_signed(_rows))
+for _name, _rows in _EXTREMES.items():
+    meaning(_name)(_extreme(_rows))
+
+
+def nearest(t: BytecodeTranslation, op: BytecodeOperation) -> None:
+    """Raise UnsupportedError (TFW0408) for a rounding that no row has."""
+    rounding = op.attributes["rounding"]
+    if rounding != "nearest_even":
+        raise t.refusal(op, f"{op.name} that rounds by {rounding} is not imported", note="the rounding that there is: nearest_even")
+
+
+def _approximate(t: BytecodeTranslation, op: BytecodeOperation) -> bool:
+    """Whether an approximation is asked for rather than the nearest number."""
+    if op.attributes["rounding"] in _APPROXIMATE:
+        return True
+    nearest(t, op)
+    return False
+
+
+@meaning("divf")
+def divide(t: BytecodeTranslation, op: BytecodeOperation) -> RuntimeValue:
+    rows = "divf" if _approximate(t, op) else "div_rn"
+    left, right = t.same(op, "lhs", "rhs")
+    return t.b.row(rows if left.dtype.is_fp32() else "divf", left, right)
+
+
+@meaning("sqrt")
+def square_root(t: BytecodeTranslation, op: BytecodeOperation) -> RuntimeValue:
+    approximate, value = _approximate(t, op), t.tile(op, "source")
+    return t.b.row("sqrt_rn" if value.dtype.is_fp32() and not approximate else "sqrt", value)
+
+
+@meaning("fma")
+def fused(t: BytecodeTranslation, op: BytecodeOperation) -> RuntimeValue:
+    nearest(t, op)
+    return t.b.row("fma", *t.same(op, "lhs", "rhs", "acc"))
+
+
+@meaning("pow")
+def power(t: BytecodeTranslation, op: BytecodeOperation) -> RuntimeValue:
+    return t.b.row("pow", *t.same(op, "source", "exponent"))
+
+
+@meaning("negi")
+def negative(t: BytecodeTranslation, op: BytecodeOperation) -> RuntimeValue:
+    value = t.tile(op, "source")
+    return t.b.row("subi", t.b.constant(0, value.dtype, value.shape), value)
+
+
+@meaning("divi")
+def divide_integers(t: BytecodeTranslation, op: BytecodeOperation) -> RuntimeValue:
+    """Towards zero, or down or up: the quotient is one less or more where something remains on that side."""
+    left, right = t.same(op, "lhs", "rhs")
+    signed, rounding = op.attributes["signedness"] == "signed", op.attributes["rounding"]
+    quotient = t.b.row("divs" if signed else "divu", left, right)
+    if rounding == "zero" or (rounding == "negative_inf" and not signed):
+        return quotient
+    if rounding not in ("negative_inf", "positive_inf"):
+        raise t.refusal(op, f"{op.name} that rounds by {rounding} is not imported")
+    rest = t.b.row("rems" if signed else "remu", left, right)
+    zero = t.b.constant(0, left.dtype, left.shape)
+    moves = t.b.compare("nei", rest, zero)
+    if signed:
+        differ = t.b.compare("lts" if rounding == "negative_inf" else "ges", t.b.row("xori", left, right), zero)
+        moves = t.b.row("andi", moves, differ)
+    one = t.b.constant(-1 if rounding == "negative_inf" else 1, left.dtype, left.shape)
+    return t.b.row("select", moves, t.b.row("addi", quotient, one), quotient)
+
+
+@meaning("cmpi")
+def compare_integers(t: BytecodeTranslation, op: BytecodeOperation) -> RuntimeValue:
+    rows = _PREDICATES[op.attributes["predicate"]]
+    return t.b.compare(rows[op.attributes["signedness"] == "signed"], *t.same(op, "lhs", "rhs"))
+
+
+@meaning("cmpf")
+def compare_floats(t: BytecodeTranslation, op: BytecodeOperation) -> RuntimeValue:
+    """An unordered predicate is true with a NaN, as the opposite of the ordered opposite is."""
+    predicate, (left, right) = op.attributes["predicate"], t.same(op, "lhs", "rhs")
+    unordered = op.attributes["ordering"] == "unordered"
+    if unordered and predicate != "equal":
+        return inverted(t.b, t.b.compare(_OPPOSITES[predicate], left, right))
+    if not unordered and predicate != "not_equal":
+        return t.b.compare(_PREDICATES[predicate][2], left, right)
+    differs = t.b.row("ori", t.b.compare("ltf", left, right), t.b.compare("gtf", left, right))
+    return inverted(t.b, differs) if unordered else differs
+
+
+def inverted(b: Builder, value: RuntimeValue) -> RuntimeValue:
+    """The opposite of truth values."""
+    return b.row("xori", value, b.constant(True, tl.int1, value.shape))
+
+
+@meaning("select")
+def select(t: BytecodeTranslation, op: BytecodeOperation) -> RuntimeValue:
+    condition, (left, right) = t.tile(op, "condition"), t.same(op, "lhs", "rhs")
+    if left.is_tile and not condition.is_tile:
+        condition = t.b.splat(condition, left.shape)
+    return t.b.row("select", condition, left, right)
+
+
+@meaning("tan")
+def tangent(t: BytecodeTranslation, op: BytecodeOperation) -> RuntimeValue:
+    value = t.tile(op, "source")
+    return t.b.row("divf", t.b.row("sin", value), t.b.row("cos", value))
+
+
+@meaning("cosh")
+def hyperbolic_cosine(t: BytecodeTranslation, op: BytecodeOperation) -> RuntimeValue:
+    """The mean of e^x and e^-x, each halved before it is added: as large as x allows."""
+    up, down = _halved_powers(t.b, t.tile(op, "source"))
+    return t.b.row("addf", up, down)
+
+
+@meaning("sinh")
+def hyperbolic_sine(t: BytecodeTranslation, op: BytecodeOperation) -> RuntimeValue:
+    """Half of e^x - e^-x; near 0 by (e^x - 1) and what follows of it, which loses no digits."""
+    value = t.tile(op, "source")
+    up, down = _halved_powers(t.b, value)
+    less = t.b.row("expm1", value)
+    one = constant(t.b, 1.0, value.dtype, value.shape)
+    rest = t.b.row("divf", less, t.b.row("addf", less, one))
+    near = BINARY["*"](t.b, t.b.row("addf", less, rest), 0.5)
+    small = t.b.compare("ltf", t.b.row("absf", value), constant(t.b, 1.0, value.dtype, value.shape))
+    return t.b.row("select", small, near, t.b.row("subf", up, down))
+
+
+def _halved_powers(b: Builder, value: RuntimeValue) -> tuple[RuntimeValue, RuntimeValue]:
+    half = constant(b, math.log(2.0), value.dtype, value.shape)
+    return b.row("exp", b.row("subf", value, half)), b.row("exp", b.row("subf", b.row("negf", value), half))
