@@ -31,8 +31,9 @@ def bind(entry: Entry, args: Sequence[Any]) -> list[Bound]:
     if len(args) == len(entry.parameters):
         return [_bind_one(entry, p, a) for p, a in zip(entry.parameters, args, strict=True)]
     if len(args) != len(visible):
+        taken = sum(not is_measure(p) for p in entry.parameters)
         raise LaunchError(
-            f"kernel {entry.name} takes {_count(len(visible), 'argument')}, not {len(args)}",
+            f"kernel {entry.name} takes {_count(taken, 'argument')}, not {len(args)}",
             code="TFW0322", note="its parameters are:\n" + describe(entry),
         )
     given, bound = iter(args), list[Bound]()

@@ -77,7 +77,8 @@ def _constant(t: BytecodeTranslation, number: int) -> RuntimeValue:
 @meaning("make_gather_scatter_view")
 def make_tiles(t: BytecodeTranslation, op: BytecodeOperation) -> TiledMemory:
     (type,), array = op.types, t.value(op, "tensor_view")
-    if not isinstance(type, TiledViewType) or not isinstance(array, MemoryArray) or t.types[op.operands["tensor_view"]] != type.array:
+    given = t.types[op.operands["tensor_view"]]
+    if not isinstance(type, TiledViewType) or not isinstance(array, MemoryArray) or given != type.array:
         raise ValueError("tiles are those of a view of an array")
     return TiledMemory(array, type)
 
