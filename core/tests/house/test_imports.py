@@ -7,7 +7,8 @@ import subprocess
 import sys
 
 import pytest
-from tree import CONFORMANCE, CORE, PLUGINS, imports, shown, sources
+from every_file import every_file
+from tree import CONFORMANCE, CORE, PLUGINS, imports, sources
 
 # Each room may import those of a lower rank at module level; rooms of one rank are told apart below.
 RANKS = {
@@ -37,7 +38,7 @@ def room(path):
     return parts[0] if len(parts) > 1 else None
 
 
-@pytest.mark.parametrize("path", sources(CORE), ids=shown)
+@every_file(sources(CORE))
 def test_imports_go_one_way(path):
     mine = room(path)
     if mine is None:  # tilefw/__init__.py and __main__.py look at everything, lazily
@@ -50,7 +51,7 @@ def test_imports_go_one_way(path):
     assert facades == [] or mine in ("testing", "kernels"), "a facade is for plugins; import the room itself"
 
 
-@pytest.mark.parametrize("path", sources(*PLUGINS.values()), ids=shown)
+@every_file(sources(*PLUGINS.values()))
 def test_a_plugin_imports_the_api_alone(path):
     own = path.relative_to(path.parents[len(path.parents) - 1]).parts
     package = next(part for part in own if part.startswith("tilefw_"))
@@ -60,13 +61,13 @@ def test_a_plugin_imports_the_api_alone(path):
     assert [name for name, top in names if top == "tilefw" and not name.startswith("tilefw.api")] == [], "a plugin sees tilefw.api"
 
 
-@pytest.mark.parametrize("path", sources(CONFORMANCE), ids=shown)
+@every_file(sources(CONFORMANCE))
 def test_the_suite_knows_no_plugin_and_no_xdsl(path):
     banned = {"xdsl", *(f"tilefw_{vendor}" for vendor in PLUGINS)}
     assert [name for name in imports(path) if name.split(".")[0] in banned] == []
 
 
-@pytest.mark.parametrize("path", sources(CORE, CONFORMANCE), ids=shown)
+@every_file(sources(CORE, CONFORMANCE))
 def test_core_names_no_vendor(path):
     """In code, comments and docstrings."""
     words = VENDOR_WORDS | TRITON_WORDS if path.is_relative_to(CORE / "triton") else VENDOR_WORDS

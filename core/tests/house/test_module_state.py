@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
+from every_file import every_file
 from module_state import changed
-from tree import PACKAGES, shown, sources
+from tree import PACKAGES, sources
 
 
-@pytest.mark.parametrize("path", sources(*PACKAGES), ids=shown)
+@every_file(sources(*PACKAGES))
 def test_nothing_at_module_level_changes(path: Path) -> None:
     assert [f"{name}, line {line}" for name, line in changed(path)] == []
 

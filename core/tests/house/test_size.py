@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-import pytest
+from every_file import every_file
 from tree import PACKAGES, shown, sources, tree
 
 FILE_LINES = 500
@@ -15,13 +15,13 @@ TABLE_FUNCTIONS: set[str] = set()
 BANNED_NAMES = {"utils", "helpers", "common", "misc"}
 
 
-@pytest.mark.parametrize("path", sources(*PACKAGES), ids=shown)
+@every_file(sources(*PACKAGES))
 def test_a_file_has_at_most_500_lines(path):
     lines = path.read_text(encoding="utf-8").count("\n")
     assert lines <= FILE_LINES or shown(path) in TABLES, f"{lines} lines: two ideas, or a table to be listed here?"
 
 
-@pytest.mark.parametrize("path", sources(*PACKAGES), ids=shown)
+@every_file(sources(*PACKAGES))
 def test_a_function_has_at_most_60_lines(path):
     functions = [node for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     lines = {node.name: (node.end_lineno or node.lineno) - node.lineno + 1 for node in functions}
@@ -29,7 +29,7 @@ def test_a_function_has_at_most_60_lines(path):
     assert [name for name in long if f"{shown(path)}:{name}" not in TABLE_FUNCTIONS] == [], long
 
 
-@pytest.mark.parametrize("path", sources(*PACKAGES), ids=shown)
+@every_file(sources(*PACKAGES))
 def test_a_file_says_on_its_first_line_what_it_is_for(path):
     text = path.read_text(encoding="utf-8")
     if not text.strip():
@@ -40,7 +40,7 @@ def test_a_file_says_on_its_first_line_what_it_is_for(path):
     assert len(docstring.splitlines()[0]) >= 15, "the first line tells the file's idea"
 
 
-@pytest.mark.parametrize("path", sources(*PACKAGES), ids=shown)
+@every_file(sources(*PACKAGES))
 def test_no_file_is_a_drawer(path):
     assert path.stem not in BANNED_NAMES
 
