@@ -11,7 +11,6 @@ import pytest
 import tilefw
 from tilefw.api.errors import KernelError
 from tilefw.frontend import build_module
-from tilefw.language.absent import LIBDEVICE
 
 ROOT = Path(tilefw.__file__).parent
 
@@ -63,10 +62,3 @@ def test_every_code_of_the_front_end_has_a_golden_error(goldens: Any) -> None:
         used |= {word for word in path.read_text().split('"') if word.startswith("TFW0") and len(word) == 7}
     shown = {case.expected[6:13] for case in goldens.read("errors.txt")}
     assert used - {"TFW0101"} <= shown, f"codes without a golden: {sorted(used - shown)}"  # TFW0101: test_source.py
-
-
-@pytest.mark.parametrize("name", LIBDEVICE[:3])
-def test_absent_functions_are_refused_by_name(name: str, refused: Callable[..., KernelError]) -> None:
-    error = refused(f"@tilefw.jit\ndef kernel(x_ptr):\n    tl.extra.libdevice.{name}(tl.load(x_ptr))\n", {"x_ptr": "*fp32"})
-    assert error.code == "TFW0103"
-    assert error.message.endswith(f"libdevice.{name} is not there yet")

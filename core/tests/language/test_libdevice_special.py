@@ -26,7 +26,7 @@ def power_series(order: int, x: float, sign: int) -> Fraction:
         total += size * sign**k
         k += 1
         size = size * square // ONE // (k * (k + order))
-    return Fraction(-total if order and x < 0 else total, ONE)
+    return Fraction(-total if order % 2 and x < 0 else total, ONE * math.factorial(order))
 
 
 SERIES = {"j0": (0, -1, 8.0), "j1": (1, -1, 8.0), "cyl_bessel_i0": (0, 1, 60.0), "cyl_bessel_i1": (1, 1, 60.0)}
@@ -86,6 +86,29 @@ def test_special_values(dtype: Any) -> None:
     }
     for name, values in expected.items():
         assert same(called(name, dtype, x)[: len(values)], values), name
+
+
+def test_orders_follow_the_power_series_and_the_wronskian() -> None:
+    """NIST DLMF 10.5.2, on both sides of the order; the error of J is small beside J itself where x is below the order."""
+    rng = np.random.default_rng(9)
+    n = np.concatenate([rng.integers(0, 30, 24), [0, 1, 40, 1 << 30]]).astype(np.int32)
+    x = np.concatenate([rng.uniform(0.5, 40, 24), [3.0, 3.0, 0.25, 1.0]])
+    j, above, y, y_above = (called(name, np.float64, k, x) for name in ("jn", "yn") for k in (n, n + np.int32(1)))
+    for order, value, found in zip(n[:27].tolist(), x.tolist(), j.tolist(), strict=False):
+        exact = power_series(order, value, -1)
+        assert abs(Fraction(found) - exact) <= Fraction(1e-13) * (abs(exact) if value < order else 1), order
+    error = np.abs(above * y - j * y_above - 2 / (math.pi * x))[:26]
+    assert np.all(error <= 1e-13 * (np.abs(above * y) + np.abs(j * y_above))[:26])
+    assert j[27] == 0
+
+
+def test_special_values_of_orders() -> None:
+    n = np.array([0, 1, 2, -1, 2, 3, 2, 3, 2, 3], np.int32)
+    x = np.array([0.0, 0.0, 0.0, 1.0, math.inf, -math.inf, math.nan, -2.0, -2.0, 1e-300])
+    positive = called("jn", np.float64, np.array([3, 2], np.int32), np.array([2.0, 2.0]))
+    inf, nan = math.inf, math.nan
+    assert same(called("jn", np.float64, n, x), [1, 0, 0, nan, 0, 0, nan, -positive[0], positive[1], 0])
+    assert same(called("yn", np.float64, n, x), [-inf, -inf, -inf, nan, 0, nan, nan, nan, nan, -inf])
 
 
 @pytest.mark.parametrize("target", ["nvidia-sm80", "amd-cdna3"])

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 import tilefw.language as tl
-from tilefw.api.errors import CompileError, UnsupportedError
-from tilefw.language.absent import LIBDEVICE
+from tilefw.api.errors import CompileError
 from tilefw.language.extra import libdevice
 
 BUILTINS = {name: getattr(tl, name) for name in tl.__all__ if hasattr(getattr(tl, name), "__tilefw_builtin__")}
@@ -70,12 +69,6 @@ def test_every_meaning_is_a_function_of_the_language() -> None:
     assert names - SPECIAL == set(MEANINGS)
 
 
-def test_absent_functions_of_libdevice_say_so() -> None:
-    for name in LIBDEVICE:
-        with pytest.raises(UnsupportedError, match=f"libdevice.{name} is not there yet"):
-            getattr(libdevice, name)()
-
-
 def test_names_that_nobody_has_are_attribute_errors() -> None:
     for module in (tl, libdevice):
         with pytest.raises(AttributeError, match="no_such_name"):
@@ -88,10 +81,6 @@ def test_every_vendor_has_the_one_libdevice() -> None:
         tl.extra.anyone.gdc_wait()
     with pytest.raises(AttributeError):
         tl.extra.anyone.no_such_name  # noqa: B018
-
-
-def test_nothing_is_both_served_and_absent() -> None:
-    assert not set(LIBDEVICE) & set(vars(libdevice))
 
 
 def test_every_name_of_tritons_language_is_known() -> None:

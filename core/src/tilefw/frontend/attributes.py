@@ -16,7 +16,6 @@ from tilefw.frontend.scope import is_builtin, is_jit_function
 from tilefw.frontend.values import CompositeValue, RuntimeValue, describe, is_number, named
 from tilefw.language.aggregates import Aggregate, AggregateType, opened
 from tilefw.language.constants import unwrap
-from tilefw.language.markers import NotYet
 from tilefw.language.shape import item
 
 _FACTS = ("dtype", "shape", "type", "numel")
@@ -64,8 +63,6 @@ def attribute(b: Builder, value: Any, name: str) -> Any:
         return _of_aggregate(value, name)
     if isinstance(value, CompositeValue):
         return _of_composite(value, name)
-    if isinstance(value, NotYet):
-        raise value.refusal() if name != "__name__" else CompileError(f"{value!r} has no attribute", "TFW0117")
     if name == "value" and not hasattr(value, "value"):
         # A constexpr is its value here; code written for Triton may still say `.value`.
         return value

@@ -220,16 +220,20 @@ class Builder:
     def print(self, prefix: str, values: Sequence[RuntimeValue], elements: Sequence[str], hex: bool) -> None:
         self.insert(ops.PrintOp(prefix, [value.ssa for value in values], elements, hex))
 
-    def until(self, state: RuntimeValue, step: Callable[[RuntimeValue], tuple[RuntimeValue, RuntimeValue]]) -> RuntimeValue:
+    def until(
+        self, state: Sequence[RuntimeValue], step: Callable[..., tuple[RuntimeValue, Sequence[RuntimeValue]]]
+    ) -> list[RuntimeValue]:
         """Take steps from one state to the next as long as a step says to go on (int1); the state after the last one."""
-        type = lowered(state.type)
-        test, body = Block(arg_types=[type]), Block(arg_types=[type])
+        types = [lowered(value.type) for value in state]
+        test, body = Block(arg_types=types), Block(arg_types=types)
         with self.inside(test):
-            goes_on, after = step(RuntimeValue(test.args[0], state.type))
-            self.insert(scf.ConditionOp(goes_on.ssa, after.ssa))
+            before = [RuntimeValue(ssa, value.type) for ssa, value in zip(test.args, state, strict=True)]
+            goes_on, after = step(*before)
+            self.insert(scf.ConditionOp(goes_on.ssa, *[value.ssa for value in after]))
         with self.inside(body):
-            self.insert(scf.YieldOp(body.args[0]))
-        return self.value(scf.WhileOp([state.ssa], [type], Region(test), Region(body)), state.type)
+            self.insert(scf.YieldOp(*body.args))
+        loop = self.insert(scf.WhileOp([value.ssa for value in state], types, Region(test), Region(body)))
+        return [RuntimeValue(ssa, value.type) for ssa, value in zip(loop.results, state, strict=True)]
 
     def branch(
         self, condition: RuntimeValue, then: Block, otherwise: Block, results: Sequence[tuple[RuntimeValue, RuntimeValue]]

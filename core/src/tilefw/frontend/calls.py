@@ -26,7 +26,6 @@ from tilefw.frontend.scope import PYTHON_BUILTINS, is_builtin, is_constexpr_func
 from tilefw.frontend.values import CompositeValue, RuntimeValue, describe, is_number, leaves, named
 from tilefw.language.aggregates import Aggregate, AggregateType, opened, wrapped
 from tilefw.language.constants import unwrap
-from tilefw.language.markers import NotYet
 
 
 class Calls(Expressions):
@@ -56,8 +55,6 @@ class Calls(Expressions):
 
     def invoke(self, node: ast.Call, function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
         """The value of a call whose arguments are known."""
-        if isinstance(function, NotYet):
-            raise function.refusal()
         if isinstance(function, BoundMethod):
             return self.invoke(node, function.function, [function.value, *args], keywords)
         if isinstance(function, LogicalMethod):
@@ -206,8 +203,8 @@ class Calls(Expressions):
 
 
 def _is_instance(value: Any, classes: Any) -> bool:
-    """`isinstance`, where nothing is of a type that is not there yet, and whatever is known at compile time is a constexpr."""
-    kinds = [kind for kind in leaves(classes) if not isinstance(kind, NotYet)]
+    """`isinstance`, where whatever is known at compile time is a constexpr."""
+    kinds = list(leaves(classes))
     if tl.constexpr in kinds and not isinstance(value, RuntimeValue | CompositeValue | tuple):
         return True
     return evaluate(isinstance, value, tuple(kinds))

@@ -16,7 +16,6 @@ import tilefw.language as tl
 from tilefw.api.errors import CompileError
 from tilefw.language.aggregates import AggregateType
 from tilefw.language.constants import unwrap
-from tilefw.language.markers import NotYet
 
 # The builtins of Python that fold at compile time. `min` and `max` also work on run-time values, `print` prints on devices.
 PYTHON_BUILTINS: dict[str, Any] = {
@@ -52,7 +51,7 @@ def readable(value: object) -> bool:
     """Whether a kernel may read a global of this value."""
     return (
         value is None
-        or isinstance(value, types.ModuleType | tl.constexpr | tl.dtype | NotYet)
+        or isinstance(value, types.ModuleType | tl.constexpr | tl.dtype)
         or is_jit_function(value)
         or is_constexpr_function(value)
         or is_builtin(value)

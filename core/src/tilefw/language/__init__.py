@@ -1,8 +1,7 @@
 """`import tilefw.language as tl`: what kernel authors write. Names and behaviour are those of Triton 3.9's language.
 
-Every function here is documented where it is defined and has its meaning in the front end; functions of Triton's libdevice
-that are not served yet are refused by name (`absent.py`). Types that Triton lacks: `int4`, `uint4`, `float6e2m3`, `float6e3m2`,
-`float4e2m1`.
+Every function here is documented where it is defined and has its meaning in the front end. Types that Triton lacks: `int4`,
+`uint4`, `float6e2m3`, `float6e3m2`, `float4e2m1`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from tilefw.api.errors import CompileError, UnsupportedError
+from tilefw.api.errors import CompileError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -50,26 +50,3 @@ def _named(function: F, name: str) -> F:
 
     outside.__tilefw_builtin__ = name  # type: ignore[attr-defined]
     return cast(F, outside)
-
-
-class NotYet:
-    """A name of `triton.language` that tilefw does not serve yet; naming it works, using it is refused by that name."""
-
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def refusal(self) -> UnsupportedError:
-        return UnsupportedError(f"tl.{self.name} is not there yet", "TFW0103", note="it is part of Triton 3.9's language")
-
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
-        raise self.refusal()
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise self.refusal()
-
-    def __repr__(self) -> str:
-        return f"<tl.{self.name}: not there yet>"

@@ -122,11 +122,11 @@ def atomic_poll(b: Builder, pointer: Any, expected_value: Any, sem: Any, scope: 
     def seen() -> RuntimeValue:
         return b.compare(COMPARISONS["=="](element), _loaded(b, "atomic_poll", pointer, None, order, scope), expected)
 
-    def step(found: RuntimeValue) -> tuple[RuntimeValue, RuntimeValue]:
+    def step(found: RuntimeValue) -> tuple[RuntimeValue, list[RuntimeValue]]:
         found = BINARY["|"](b, found, seen())
-        return any_of(b, "atomic_poll", invert(b, found)), found
+        return any_of(b, "atomic_poll", invert(b, found)), [found]
 
-    return seen() if timeout_ns is not None else b.until(b.constant(0, tl.int1, pointer.shape), step)
+    return seen() if timeout_ns is not None else b.until([b.constant(0, tl.int1, pointer.shape)], step)[0]
 
 
 def _writable(pointer: Any, function: str) -> RuntimeValue:

@@ -8,6 +8,7 @@ from tilefw.frontend.builtins.registry import Meaning
 from tilefw.frontend.libdevice import (
     angles,
     bessel,
+    bessel_orders,
     conversions,
     error_function,
     exponentials,
@@ -20,7 +21,7 @@ from tilefw.frontend.libdevice import (
 )
 
 _FAMILIES = (
-    angles, bessel, conversions, error_function, exponentials, floats, gamma, integers, inverse_error, roots,
+    angles, bessel, bessel_orders, conversions, error_function, exponentials, floats, gamma, integers, inverse_error, roots,
     rounding,
 )
 FUNCTIONS: dict[str, Meaning] = {name: given for family in _FAMILIES for name, given in family.define.meaning.of.items()}

@@ -55,7 +55,7 @@ def _quarter_square(x: Term) -> Pair:
     return exact_product(x, x).times(0.25)
 
 
-def _first_kind(order: int, x: Term, sign: int, count: int) -> Pair:
+def _series_of_first_kind(order: int, x: Term, sign: int, count: int) -> Pair:
     found = series.precise_polynomial(_coefficients(order, count, sign), _quarter_square(x))
     return found * (x * 0.5) if order else found
 
@@ -74,22 +74,22 @@ def _waves(order: int, x: Term) -> tuple[Term, Term]:
     return factor * (p * shifted[0] - q * shifted[1]), factor * (p * shifted[1] + q * shifted[0])
 
 
-def _bessel_j(order: int, x: Term) -> Term:
+def first_kind(order: int, x: Term) -> Term:
     size = abs(x)
     near = size < _OSCILLATING
-    small = _first_kind(order, near.where(size, 1.0), -1, _OSCILLATING_TERMS).value
+    small = _series_of_first_kind(order, near.where(size, 1.0), -1, _OSCILLATING_TERMS).value
     large = _waves(order, near.where(_OSCILLATING, size))[0]
     result = near.where(small, size.equals(math.inf).where(0.0, large))
     result = x.is_nan().where(x, result)
     return (x < 0.0).where(-result, x.equals(0.0).where(x, result)) if order else result
 
 
-def _bessel_y(order: int, x: Term) -> Term:
+def second_kind(order: int, x: Term) -> Term:
     near = x < _OSCILLATING
     inside = near.where((x > 0.0).where(x, 1.0), 1.0)
     pi, z = series.exact("pi"), _quarter_square(inside)
     logarithm = precise_logarithm(inside * 0.5) + series.pair(series.exact("gamma"), z.high)
-    first = _first_kind(order, inside, -1, _OSCILLATING_TERMS)
+    first = _series_of_first_kind(order, inside, -1, _OSCILLATING_TERMS)
     rest = series.precise_polynomial(_second_coefficients(order, _OSCILLATING_TERMS), z)
     if order:
         rest = rest * (inside * 0.5) - 1.0 / Pair(inside, inside.constant(0.0))
@@ -103,7 +103,7 @@ def _bessel_y(order: int, x: Term) -> Term:
 def _bessel_i(order: int, x: Term) -> Term:
     size = abs(x)
     near = size < _GROWING
-    small = _first_kind(order, near.where(size, 1.0), 1, _GROWING_TERMS).value
+    small = _series_of_first_kind(order, near.where(size, 1.0), 1, _GROWING_TERMS).value
     far = near.where(_GROWING, size)
     terms = _expansion(order, 40)
     sum_of = series.polynomial([(-1) ** k * terms[k] for k in range(40)], 1.0 / far)
@@ -120,6 +120,6 @@ def _define(name: str, order: int, function: Callable[[int, Term], Term]) -> Non
 
 
 for _order in (0, 1):
-    _define(f"j{_order}", _order, _bessel_j)
-    _define(f"y{_order}", _order, _bessel_y)
+    _define(f"j{_order}", _order, first_kind)
+    _define(f"y{_order}", _order, second_kind)
     _define(f"cyl_bessel_i{_order}", _order, _bessel_i)

@@ -6,7 +6,6 @@ integer clamps, and gives 0 for NaN.
 
 from __future__ import annotations
 
-from tilefw.language.absent import LIBDEVICE
 from tilefw.language.extra.libdevice.conversions import *  # noqa: F403
 from tilefw.language.extra.libdevice.floats import *  # noqa: F403
 from tilefw.language.extra.libdevice.functions import *  # noqa: F403
@@ -14,10 +13,3 @@ from tilefw.language.extra.libdevice.integers import *  # noqa: F403
 from tilefw.language.extra.libdevice.rounding import *  # noqa: F403
 from tilefw.language.extra.libdevice.rows import *  # noqa: F403
 from tilefw.language.extra.libdevice.special import *  # noqa: F403
-from tilefw.language.markers import NotYet
-
-
-def __getattr__(name: str) -> NotYet:
-    if name in LIBDEVICE:
-        return NotYet(f"extra.libdevice.{name}")
-    raise AttributeError(f"tilefw.language.extra.libdevice has no function {name!r}")

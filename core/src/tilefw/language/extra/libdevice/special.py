@@ -90,3 +90,15 @@ def tgamma(x: Any) -> tensor:
 def lgamma(x: Any) -> tensor:
     """The logarithm of the size of the gamma function: infinite at zero and at negative whole numbers; float32, float64."""
     ...
+
+
+@library
+def jn(n: Any, x: Any) -> tensor:
+    """Bessel function of the first kind of a whole order, int32; NaN for negative orders; float32, float64."""
+    ...
+
+
+@library
+def yn(n: Any, x: Any) -> tensor:
+    """Bessel function of the second kind of a whole order, int32; NaN for negative orders; float32, float64."""
+    ...
