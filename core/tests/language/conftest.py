@@ -1,9 +1,9 @@
-"""Kernels of these tests: one tile in, one value out, run by the reference interpreter."""
+"""What these tests share: one tile in, one value out on the reference interpreter; the targets in turn."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,10 @@ import numpy as np
 import pytest
 
 import tilefw
+from tilefw.api.errors import KernelError
+from tilefw.runtime.plugins.loader import find_target
+
+GPUS = ("reference", "nvidia-sm80", "amd-cdna3")
 
 sys.path.insert(0, str(Path(__file__).parent))  # for the modules that these tests share
 
@@ -27,3 +31,24 @@ def _ran(kernel: Any, inputs: Any, shape: tuple[int, ...], dtype: Any, **constex
 def ran() -> Callable[..., np.ndarray]:
     """`ran(kernel, inputs, shape, dtype, **constexprs)`: what one program of the kernel stores behind its inputs."""
     return _ran
+
+
+@pytest.fixture(params=GPUS)
+def target(request: Any) -> Iterator[str]:
+    """The reference and a chip of each vendor's GPUs in turn, chosen for launches."""
+    yield from _chosen(request.param)
+
+
+@pytest.fixture(params=(*GPUS, "spatial-sdm1"))
+def everywhere(request: Any) -> Iterator[str]:
+    """As `target`, and a chip that is no GPU."""
+    yield from _chosen(request.param)
+
+
+def _chosen(name: str) -> Iterator[str]:
+    try:
+        find_target(name)
+    except KernelError:
+        pytest.skip(f"{name} is not installed")
+    with tilefw.target(name):
+        yield name

@@ -9,8 +9,7 @@ import pytest
 
 import tilefw
 import tilefw.language as tl
-from tilefw.api.errors import CompileError, KernelError
-from tilefw.runtime.plugins.loader import find_target
+from tilefw.api.errors import CompileError
 
 
 @tilefw.jit
@@ -43,16 +42,6 @@ def narrow(x_ptr, out_ptr, N: tl.constexpr):
 def asked_once(x_ptr, out_ptr, N: tl.constexpr):
     at = tl.arange(0, N)
     tl.store(out_ptr + at, tl.atomic_poll(x_ptr + at, 3, timeout_ns=0).to(tl.int32))
-
-
-@pytest.fixture(params=["reference", "nvidia-sm80", "amd-cdna3"])
-def target(request: Any) -> Any:
-    try:
-        find_target(request.param)
-    except KernelError:
-        pytest.skip(f"{request.param} is not installed")
-    with tilefw.target(request.param):
-        yield request.param
 
 
 @pytest.mark.parametrize("kind", [np.int32, np.int64])

@@ -34,14 +34,33 @@ def mistaken(x_ptr):
     tl.device_assert(tl.load(x_ptr) > 0, 3)  # type: ignore[arg-type]
 
 
-@pytest.fixture(params=["reference", "nvidia-sm80", "amd-cdna3"])
-def target(request: Any) -> Any:
-    try:
-        find_target(request.param)
-    except KernelError:
-        pytest.skip(f"{request.param} is not installed")
-    with tilefw.target(request.param):
-        yield request.param
+@tilefw.jit
+def exact_sum(a, b):
+    wide = a.to(tl.int64) + b.to(tl.int64)
+    tl.device_assert((wide >= -(2**31)) & (wide < 2**31), "the sum wraps")
+    if a < -1000:
+        tl.device_assert(b >= 0, "two are negative")
+    return a + b
+
+
+@tilefw.jit
+def checked_root(x):
+    assert x >= 0, "no root"
+    return tl.sqrt(x)
+
+
+@tilefw.jit(debug=True)
+def combined(x_ptr, sum_ptr, prefix_ptr, N: tl.constexpr, M: tl.constexpr):
+    at = tl.arange(0, N)[:, None] * M + tl.arange(0, M)[None, :]
+    x = tl.load(x_ptr + at)
+    tl.store(sum_ptr + tl.arange(0, N), tl.reduce(x, 1, exact_sum))
+    tl.store(prefix_ptr + at, tl.associative_scan(x, 0, exact_sum))
+
+
+@tilefw.jit(debug=True)
+def mapped(x_ptr, out_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    tl.store(out_ptr + at, tl.map_elementwise(checked_root, tl.load(x_ptr + at)))
 
 
 def line_of(kernel: Any, text: str) -> int:
@@ -76,6 +95,30 @@ def test_an_assert_statement_is_one(target: str) -> None:
     asserted[(2,)](np.array([1, 2], np.int32), np.zeros(2, np.int32))
     with pytest.raises(CheckError, match="TFW0812"):
         asserted[(2,)](np.array([1, 3], np.int32), np.zeros(2, np.int32))
+
+
+def test_combine_functions_assert(target: str) -> None:
+    """Any pair that is combined may fail; which ones are combined is the compiler's choice."""
+    x = np.random.default_rng(1).integers(0, 9, (4, 64)).astype(np.int32)
+    sums, prefixes = np.zeros(4, np.int32), np.zeros_like(x)
+    combined[(1,)](x, sums, prefixes, N=4, M=64)
+    np.testing.assert_array_equal(sums, x.sum(1))
+    np.testing.assert_array_equal(prefixes, x.cumsum(0))
+    for value, line in ((2**30, "the sum wraps"), (-2000, "two are negative")):
+        x[2] = value
+        with pytest.raises(CheckError) as caught:
+            combined[(1,)](x, sums, prefixes, N=4, M=64)
+        lines = {found.source.line for found in caught.value.findings if found.check == "trap" and found.source}
+        assert line_of(exact_sum, line) in lines
+
+
+def test_mapped_functions_assert(target: str) -> None:
+    x, out = np.arange(32, dtype=np.float32), np.zeros(32, np.float32)
+    mapped[(1,)](x, out, N=32)
+    np.testing.assert_allclose(out, np.sqrt(x), rtol=1e-6)
+    x[17] = -1
+    with pytest.raises(CheckError, match="TFW0812"):
+        mapped[(1,)](x, out, N=32)
 
 
 def test_the_environment_asks_for_debug_builds(target: str, monkeypatch: pytest.MonkeyPatch) -> None:

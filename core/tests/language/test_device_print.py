@@ -60,16 +60,6 @@ def mistaken(x_ptr):
     print(tl.load(x_ptr))
 
 
-@pytest.fixture(params=["reference", "nvidia-sm80", "amd-cdna3"])
-def target(request: Any) -> Any:
-    try:
-        find_target(request.param)
-    except KernelError:
-        pytest.skip(f"{request.param} is not installed")
-    with tilefw.target(request.param):
-        yield request.param
-
-
 def test_a_line_for_each_element_in_the_order_of_the_programs(target: str, capsys: Any) -> None:
     lines[(1, 2)](np.array([0, 1, 2, 300], np.int32), N=4)
     expected = []

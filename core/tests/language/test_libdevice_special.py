@@ -97,9 +97,10 @@ def test_orders_follow_the_power_series_and_the_wronskian() -> None:
     for order, value, found in zip(n[:27].tolist(), x.tolist(), j.tolist(), strict=False):
         exact = power_series(order, value, -1)
         assert abs(Fraction(found) - exact) <= Fraction(1e-13) * (abs(exact) if value < order else 1), order
-    error = np.abs(above * y - j * y_above - 2 / (math.pi * x))[:26]
-    assert np.all(error <= 1e-13 * (np.abs(above * y) + np.abs(j * y_above))[:26])
     assert j[27] == 0
+    j, above, y, y_above, x = (values[:26] for values in (j, above, y, y_above, x))
+    error = np.abs(above * y - j * y_above - 2 / (math.pi * x))
+    assert np.all(error <= 1e-13 * (np.abs(above * y) + np.abs(j * y_above)))
 
 
 def test_special_values_of_orders() -> None:

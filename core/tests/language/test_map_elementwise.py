@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 import tilefw
 import tilefw.language as tl
-from tilefw.api.errors import CompileError, KernelError
-from tilefw.runtime.plugins.loader import find_target
+from tilefw.api.errors import CompileError
 
 
 @tilefw.jit
@@ -83,24 +80,13 @@ def pairs(size: int) -> tuple[np.ndarray, np.ndarray]:
     return rng.integers(0, 50, size).astype(np.int32), rng.integers(0, 9, size).astype(np.int32)
 
 
-@pytest.fixture(params=["reference", "nvidia-sm80", "amd-cdna3", "spatial-sdm1"])
-def target(request: Any) -> Any:
-    try:
-        find_target(request.param)
-    except KernelError:
-        pytest.skip(f"{request.param} is not installed")
-    with tilefw.target(request.param):
-        yield request.param
-
-
-def test_branches_choose_for_each_element(target: str) -> None:
+def test_branches_choose_for_each_element(everywhere: str) -> None:
     x, y = pairs(128)
     found = np.zeros(128, np.int32)
     compared[(1,)](x, y, found, N=128)
     np.testing.assert_array_equal(found, np.sign(x - y))
 
 
-@pytest.mark.parametrize("target", ["reference", "nvidia-sm80", "amd-cdna3"], indirect=True)
 def test_a_branch_guards_a_division(target: str) -> None:
     x, y = pairs(128)
     found = np.zeros(256, np.int32)
@@ -116,7 +102,6 @@ def test_arguments_are_broadcast() -> None:
     np.testing.assert_array_equal(found, np.sign(x[:, None] - y[None, :]))
 
 
-@pytest.mark.parametrize("target", ["reference", "nvidia-sm80", "amd-cdna3"], indirect=True)
 def test_pack_hands_neighbours_to_one_call(target: str) -> None:
     x, y = pairs(64)
     found = np.zeros(128, np.int32)

@@ -210,6 +210,13 @@ class Builder:
     def trap(self, message: str) -> None:
         self.insert(ops.TrapOp(message))
 
+    def trap_where(self, fails: RuntimeValue, message: str) -> None:
+        """Stop the program where a condition, an int1, is true."""
+        then, otherwise = Block(), Block()
+        with self.inside(then):
+            self.trap(message)
+        self.branch(fails, then, otherwise, [])
+
     def inline_asm(
         self, text: str, constraints: str, pack: int, values: Sequence[RuntimeValue], results: Sequence[tl.dtype]
     ) -> list[RuntimeValue]:

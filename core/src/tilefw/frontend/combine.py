@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
+from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 import tilefw.language as tl
@@ -41,21 +42,33 @@ Combine = Callable[[Builder, Sequence[RuntimeValue]], Any]
 _REFUSED = {
     "tile.load": "read memory", "tile.store": "write memory", "tile.barrier": "wait at a barrier",
     "tile.program_id": "ask for the program's place in the grid", "tile.num_programs": "ask for the extent of the grid",
-    "tile.addptr": "compute addresses", "tile.trap": "assert in debug builds",
+    "tile.addptr": "compute addresses",
     "tile.print": "print", "tile.inline_asm": "run inline assembly",
     "scf.for": "loop at run time", "scf.while": "loop at run time",
     "scf.yield": "loop at run time", "scf.condition": "loop at run time",
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Assertion:
+    """An assertion of a debug build: an int1 that is true where it fails, what it says and where it stands."""
+
+    fails: RuntimeValue
+    message: str
+    location: LocationAttr
+    block: Block
+
+
 class CombineBuilder(Builder):
     """Appends the ops of a combine function, and refuses all that are not elementwise on scalars.
+
+    An assertion only computes whether it fails: whoever runs the function collects that and stops the program behind it.
 
     Tiles of one element may be made, to ask for their type; nothing that may be done leads from them to a result, so that
     `without_tiles` takes them out in the end.
     """
 
-    __slots__ = ()
+    __slots__ = ("assertions",)
     # What is built, for messages: what it is called, and why it may only compute.
     builds = "a combine function"
     reason = "it runs on pairs of elements, in any groups and in all lanes at once, so it may only compute with scalars"
@@ -63,6 +76,13 @@ class CombineBuilder(Builder):
         "read memory": "load before, and combine the loaded tile along with the others: `(x, y)` instead of `x`",
         "loop at run time": "unroll the loop with tl.static_range",
     })
+
+    def __init__(self, block: Block, debug: bool = False) -> None:
+        super().__init__(block, debug)
+        self.assertions: list[Assertion] = []
+
+    def trap_where(self, fails: RuntimeValue, message: str) -> None:
+        self.assertions.append(Assertion(fails, message, self.location, self.block))
 
     def insert(self, op: Operation) -> Operation:
         computes = isinstance(op, ElementwiseOp) or op.name == "tile.constant"
@@ -86,7 +106,16 @@ class CombineBuilder(Builder):
             for op in list(block.ops):
                 op.detach()
                 self.block.add_op(op)
+        self._keep_assertions(condition, then, otherwise)
         return [self.row("select", condition, left, right).ssa for left, right in results]
+
+    def _keep_assertions(self, condition: RuntimeValue, then: Block, otherwise: Block) -> None:
+        """What one side asserts fails only where the condition chooses that side."""
+        for index, found in enumerate(self.assertions):
+            if found.block is then or found.block is otherwise:
+                chosen = condition if found.block is then else self.row("xori", condition, self.constant(1, tl.int1, ()))
+                fails = self.row("andi", found.fails, chosen)
+                self.assertions[index] = replace(found, fails=fails, block=self.block)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,15 +214,41 @@ def not_a_combine_function(value: Any) -> CompileError:
     )
 
 
-def combine_block(b: Builder, elements: Sequence[tl.dtype], combine: Combine) -> tuple[Block, list[RuntimeValue]]:
-    """The block that combines two groups of values of `elements`, without its terminator, and its results."""
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """A block that combines two groups of values, without its terminator, its results, and what it asserts."""
+
+    block: Block
+    results: list[RuntimeValue]
+    assertions: list[Assertion]
+
+
+def combine_block(b: Builder, elements: Sequence[tl.dtype], combine: Combine) -> Combination:
+    """The block that combines two groups of values of `elements`.
+
+    Behind the values of each group stands an int1 for each assertion, whether it failed in what the group was made of.
+    """
     block = Block(arg_types=[lowered(element) for element in (*elements, *elements)])
     inner = CombineBuilder(block, b.debug)
     inner.location, inner.steps = b.location, b.steps
     found = combine(inner, [RuntimeValue(ssa, type) for ssa, type in zip(block.args, (*elements, *elements), strict=True)])
     b.steps = inner.steps
+    results = list(found) if isinstance(found, tuple) else [found]
+    for assertion in inner.assertions:
+        first = RuntimeValue(block.insert_arg(lowered(tl.int1), len(results)), tl.int1)
+        second = RuntimeValue(block.insert_arg(lowered(tl.int1), len(block.args)), tl.int1)
+        results.append(inner.row("ori", assertion.fails, inner.row("ori", first, second)))
     without_tiles(block)
-    return block, list(found) if isinstance(found, tuple) else [found]
+    return Combination(block, results, inner.assertions)
+
+
+def assertions_stop(b: Builder, assertions: Sequence[Assertion], failed: Sequence[RuntimeValue]) -> None:
+    """Stop the program, at the place of each assertion, where any element of what was collected of it is true."""
+    after = b.location
+    for assertion, fails in zip(assertions, failed, strict=True):
+        b.location = assertion.location
+        b.trap_where(fails, assertion.message)
+    b.location = after
 
 
 def without_tiles(block: Block) -> None:

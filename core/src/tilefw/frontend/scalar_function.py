@@ -12,10 +12,12 @@ from typing import Any
 
 from xdsl.ir import Block, SSAValue
 
+import tilefw.language as tl
 from tilefw.api.errors import CompileError
 from tilefw.frontend.builder import Builder
+from tilefw.frontend.builtins.reduction import any_of
 from tilefw.frontend.casts import to_value
-from tilefw.frontend.combine import CombineBuilder, without_tiles
+from tilefw.frontend.combine import CombineBuilder, assertions_stop, without_tiles
 from tilefw.frontend.values import RuntimeValue, lowered, tile_type
 from tilefw.tile import types
 from tilefw.tile.dialect import elementwise_op, ops
@@ -59,6 +61,8 @@ class ScalarFunction:
             raise CompileError(f"{inner.builds} cannot work on tiles", "TFW0215", note=inner.reason)
         without_tiles(block)
         tiles = _widened(b, block, arguments)
+        failed = [RuntimeValue(tiles[found.fails.ssa], tile_type(tl.int1, arguments[0].shape)) for found in inner.assertions]
+        assertions_stop(b, inner.assertions, [any_of(b, "map_elementwise", fails) for fails in failed])
         shape = arguments[0].shape
         found = tuple(RuntimeValue(tiles[result.ssa], tile_type(result.dtype, shape)) for result in results)
         return found if isinstance(returned, tuple) else found[0]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import string
 from typing import Any
 
-from xdsl.ir import Block
-
 import tilefw.language as tl
 from tilefw.api.errors import CompileError
 from tilefw.frontend import arithmetic
@@ -55,7 +53,4 @@ def device_assert(b: Builder, cond: Any, msg: Any, mask: Any) -> None:
     if mask is not None:
         holds = arithmetic.BINARY["|"](b, holds, arithmetic.invert(b, cast(b, to_value(b, mask), tl.int1)))
     fails = any_of(b, "device_assert", arithmetic.invert(b, holds))
-    then, otherwise = Block(), Block()
-    with b.inside(then):
-        b.trap(f"device assertion failed: {msg}" if msg else "device assertion failed")
-    b.branch(fails, then, otherwise, [])
+    b.trap_where(fails, f"device assertion failed: {msg}" if msg else "device assertion failed")

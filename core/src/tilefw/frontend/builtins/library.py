@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import inspect
 
 import tilefw.language as tl
-from tilefw.api.errors import CompileError
-from tilefw.frontend.arithmetic import together
-from tilefw.frontend.builder import Builder
-from tilefw.frontend.builtins.registry import Meanings
-from tilefw.frontend.casts import bitcast, cast, to_value
 from tilefw.frontend.libdevice import FUNCTIONS
-from tilefw.frontend.values import RuntimeValue
+from tilefw.frontend.libdevice.signatures import Compute, Functions, floats, of_one_type
+from tilefw.frontend.libdevice.term import Term
+from tilefw.language.extra import libdevice
 
-meaning = Meanings()
+define = Functions()
 
 _F32, _F64 = ("fp32",), ("fp64",)
 _FLOATS = _F32 + _F64
@@ -42,72 +38,34 @@ _CONVERSIONS: dict[str, tuple[tl.dtype, tl.dtype, str | None]] = {
     "longlong_as_double": (tl.int64, tl.float64, "bits"), "double_as_longlong": (tl.float64, tl.int64, "bits"),
 }
 
-
-def _operands(b: Builder, function: str, allowed: tuple[str, ...], *arguments: Any) -> list[RuntimeValue]:
-    """Operands of one allowed type, broadcast to one shape."""
-    values = [to_value(b, argument) for argument in arguments]
-    for value in values:
-        if value.dtype.name not in allowed or value.dtype != values[0].dtype:
-            raise CompileError(
-                f"libdevice.{function} takes {' or '.join(allowed)}, not {', '.join(str(v.dtype) for v in values)}",
-                "TFW0209",
-                note="functions of libdevice promote nothing",
-                help="cast first, e.g. `x.to(tl.float32)`",
-            )
-    return together(b, values)
+_ANY_FLOAT, _INTEGERS = floats(1), of_one_type(1, "int32", "int64")
+_WITH_POWER = (*floats(2), ("fp32", "int32"), ("fp64", "int32"))
 
 
-def _row_function(function: str, row: str, allowed: tuple[str, ...]) -> Callable[..., RuntimeValue]:
-    return lambda b, *arguments: b.row(row, *_operands(b, function, allowed, *arguments))
+def _row(row: str) -> Compute:
+    return lambda first, *others: first.row(row, *others)
 
 
-def _conversion(function: str, source: tl.dtype, target: tl.dtype, way: str | None) -> Callable[..., RuntimeValue]:
-    def convert(b: Builder, x: Any) -> RuntimeValue:
-        (value,) = _operands(b, function, (source.name,), x)
-        return bitcast(b, value, target) if way == "bits" else cast(b, value, target, way)
-
-    return convert
+def _conversion(target: tl.dtype, way: str | None) -> Compute:
+    return lambda x: x.as_type(target) if way == "bits" else x.to(target, way)
 
 
-for _name, (_row, _allowed) in _ROWS.items():
-    meaning(f"libdevice.{_name}")(_row_function(_name, _row, _allowed))
-for _name, _conversion_of in _CONVERSIONS.items():
-    meaning(f"libdevice.{_name}")(_conversion(_name, *_conversion_of))
+def _arity(function: str) -> int:
+    return len(inspect.signature(getattr(libdevice, function)).parameters)
 
 
-@meaning("libdevice.isnan")
-def isnan(b: Builder, x: Any) -> RuntimeValue:
-    (value,) = _operands(b, "isnan", _FLOATS, x)
-    return b.row("isnan", value, type=value.type.with_element_ty(tl.int1))
-
-
-@meaning("libdevice.abs")
-def absolute(b: Builder, x: Any) -> RuntimeValue:
-    (value,) = _operands(b, "abs", ("int32", "int64", *_FLOATS), x)
-    return b.row("absf" if value.dtype.is_floating() else "absi", value)
-
-
-@meaning("libdevice.pow")
-def power(b: Builder, x: Any, y: Any) -> RuntimeValue:
-    base, exponent = to_value(b, x), to_value(b, y)
-    if exponent.dtype.is_int32() and base.dtype.is_floating():
-        exponent = cast(b, exponent, base.dtype)
-    return b.row("pow", *_operands(b, "pow", _FLOATS, base, exponent))
-
-
-@meaning("libdevice.mulhi")
-def mulhi(b: Builder, x: Any, y: Any) -> RuntimeValue:
-    left, right = _operands(b, "mulhi", ("int32", "uint32", "int64", "uint64"), x, y)
-    return b.row("mulhs" if left.dtype.is_int_signed() else "mulhu", left, right)
-
-
-def _bit_count(name: str) -> None:
-    @meaning(f"libdevice.{name}")
-    def count(b: Builder, x: Any) -> RuntimeValue:
-        (value,) = _operands(b, name, ("int32", "int64"), x)
-        return cast(b, b.row(name, value), tl.int32)
-
-
-_bit_count("clz")
-_bit_count("popc")
+for _name, (_row_name, _allowed) in _ROWS.items():
+    define.define(_name, of_one_type(_arity(_name), *_allowed), _row(_row_name))
+for _name, (_source, _target, _way) in _CONVERSIONS.items():
+    define.define(_name, of_one_type(1, _source.name), _conversion(_target, _way))
+define.define("isnan", _ANY_FLOAT, Term.is_nan)
+define.define("abs", (*_INTEGERS, *_ANY_FLOAT), Term.__abs__)
+define.define("pow", _WITH_POWER, lambda x, y: x.row("pow", y.to(x.dtype)))
+define.define(
+    "mulhi", of_one_type(2, "int32", "uint32", "int64", "uint64"),
+    lambda x, y: x.row("mulhs" if x.dtype.is_int_signed() else "mulhu", y),
+)
+for _name in ("clz", "popc"):
+    define.define(_name, _INTEGERS, lambda x, row=_name: x.row(row).to(tl.int32))
+meaning = define.meaning
 meaning.of.update(FUNCTIONS)

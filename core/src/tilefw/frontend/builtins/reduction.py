@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tilefw.language as tl
@@ -13,7 +13,16 @@ from tilefw.frontend.builder import Builder
 from tilefw.frontend.builtins import math
 from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import cast
-from tilefw.frontend.combine import REDUCE, Combine, combinable, combinables, combine_block, user_combine
+from tilefw.frontend.combine import (
+    REDUCE,
+    Combination,
+    Combine,
+    assertions_stop,
+    combinable,
+    combinables,
+    combine_block,
+    user_combine,
+)
 from tilefw.frontend.semantics import checked_axis, checked_flag
 from tilefw.frontend.values import RuntimeValue
 
@@ -37,8 +46,7 @@ def reduced(
     along = None if axis is None else checked_axis(axis, len(shape))
     if along is None and len(shape) > 1:
         tiles = [b.reshape(tile, (tile.numel,)) for tile in tiles]
-    block, results = combine_block(b, [tile.dtype for tile in tiles], combine)
-    found = b.reduce(tiles, along or 0, block, results)
+    found = combined(b, function, tiles, combine, lambda all, made: b.reduce(all, along or 0, made.block, made.results))
     if keeps:
         kept = tuple(1 if along in (None, i) else extent for i, extent in enumerate(shape))
         found = [_kept(b, value, kept, along) for value in found]
@@ -48,6 +56,19 @@ def reduced(
 def any_of(b: Builder, function: str, condition: RuntimeValue) -> RuntimeValue:
     """Whether any element of a condition is true, as one int1."""
     return reduced(b, function, [condition], None, _either, False)[0] if condition.is_tile else condition
+
+
+def combined(
+    b: Builder, function: str, tiles: Sequence[RuntimeValue], combine: Combine,
+    run: Callable[[Sequence[RuntimeValue], Combination], list[RuntimeValue]],
+) -> list[RuntimeValue]:
+    """What `run` makes of the tiles with a combine function, and a stop where what that asserts failed for any pair."""
+    made = combine_block(b, [tile.dtype for tile in tiles], combine)
+    nothing = [b.constant(0, tl.int1, tiles[0].shape) for _ in made.assertions]
+    found = run([*tiles, *nothing], made)
+    failed = [any_of(b, function, fails) for fails in found[len(tiles) :]]
+    assertions_stop(b, made.assertions, failed)
+    return found[: len(tiles)]
 
 
 def _either(b: Builder, pair: Sequence[RuntimeValue]) -> RuntimeValue:

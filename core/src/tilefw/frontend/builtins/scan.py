@@ -8,10 +8,10 @@ from typing import Any
 import tilefw.language as tl
 from tilefw.frontend import arithmetic
 from tilefw.frontend.builder import Builder
-from tilefw.frontend.builtins.reduction import sum_type
+from tilefw.frontend.builtins.reduction import combined, sum_type
 from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import cast
-from tilefw.frontend.combine import SCAN, Combine, combinable, combinables, combine_block, user_combine
+from tilefw.frontend.combine import SCAN, Combine, combinable, combinables, user_combine
 from tilefw.frontend.semantics import checked_axis, checked_flag
 from tilefw.frontend.values import RuntimeValue
 
@@ -29,8 +29,9 @@ def associative_scan(b: Builder, input: Any, axis: Any, combine_fn: Any, reverse
 def _scanned(b: Builder, tiles: Sequence[RuntimeValue], axis: Any, combine: Combine, reverse: Any) -> list[RuntimeValue]:
     """The tiles, which have one shape, scanned together along `axis`."""
     along, backward = checked_axis(axis, len(tiles[0].shape)), checked_flag(reverse, "reverse")
-    block, results = combine_block(b, [tile.dtype for tile in tiles], combine)
-    return b.scan(tiles, along, backward, block, results)
+    return combined(
+        b, "associative_scan", tiles, combine, lambda all, made: b.scan(all, along, backward, made.block, made.results)
+    )
 
 
 def _cumulative(name: str, operation: Callable[[Builder, Any, Any], RuntimeValue]) -> None:

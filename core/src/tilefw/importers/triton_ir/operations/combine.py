@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from tilefw.frontend.builder import Builder
 from tilefw.frontend.builtins.elementwise import map_elementwise
+from tilefw.frontend.builtins.reduction import combined
 from tilefw.frontend.builtins.registry import Meanings
-from tilefw.frontend.combine import combine_block
+from tilefw.frontend.combine import Combination
 from tilefw.frontend.scalar_function import ScalarFunction
 from tilefw.frontend.values import RuntimeValue
 from tilefw.importers.triton_ir.operations.control import run_region
@@ -29,15 +30,23 @@ def _inlined(t: Translation, s: TextOperation, b: Builder, arguments: Sequence[R
 @meaning("tt.reduce")
 def reduce(t: Translation, s: TextOperation) -> list[Any]:
     tiles = t.operands(s)
-    block, results = combine_block(t.b, [tile.dtype for tile in tiles], lambda b, values: _inlined(t, s, b, values))
-    return list(t.b.reduce(tiles, t.integer(s, "axis"), block, results))
+    axis = t.integer(s, "axis")
+
+    def run(all: Sequence[RuntimeValue], made: Combination) -> list[RuntimeValue]:
+        return t.b.reduce(all, axis, made.block, made.results)
+
+    return list(combined(t.b, "reduce", tiles, lambda b, values: _inlined(t, s, b, values), run))
 
 
 @meaning("tt.scan")
 def scan(t: Translation, s: TextOperation) -> list[Any]:
     tiles = t.operands(s)
-    block, results = combine_block(t.b, [tile.dtype for tile in tiles], lambda b, values: _inlined(t, s, b, values))
-    return list(t.b.scan(tiles, t.integer(s, "axis"), t.flag(s, "reverse"), block, results))
+    axis, reverse = t.integer(s, "axis"), t.flag(s, "reverse")
+
+    def run(all: Sequence[RuntimeValue], made: Combination) -> list[RuntimeValue]:
+        return t.b.scan(all, axis, reverse, made.block, made.results)
+
+    return list(combined(t.b, "associative_scan", tiles, lambda b, values: _inlined(t, s, b, values), run))
 
 
 @meaning("tt.map_elementwise")
