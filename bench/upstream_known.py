@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import re
 
+# Once their kernel has run, these ask for what only Triton's compiler has, levels of IR or a refusal, unless they see another.
+# From there on they see its interpreter, so that they compare the numbers; the kernel was compiled and run as every other.
+INTERPRETED = ("test_assume", "test_call", "test_optimize_thread_locality")
+
 _OTHER_LEVELS = "reads the text of Triton's own levels of IR, or of another compiler's code"
-_WORDS = "compares the words of Triton's message; tilefw refuses the same program in words of its own"
 _NOT_HERE = "is not there"
 
 KNOWN: tuple[tuple[str, str, str], ...] = (
     ("", r"KeyError: '(ttir|ttgir|llir|ptx|amdgcn)'", _OTHER_LEVELS),
     ("test_tl_range_num_stages", "cp.async.wait_group", _OTHER_LEVELS),
     ("test_poison_return", "Return type mismatch", _OTHER_LEVELS),
-    ("test_math_member_fn_rejects_fp16", "Expected regex: 'Expected dtype'", _WORDS),
-    ("test_cat_shape_mismatch", "tl.cat requires tensors of the same shape", _WORDS),
-    ("test_num_warps_pow2", "num_warps is a power of two", _WORDS),
     ("test_pointer_arguments", "DID NOT RAISE", "wants tensors of the host refused; here they are the tensors of every target"),
     ("test_atomic_poll_no_timeout_uses_no_shared_memory", "assert 1 == 0",
      "`metadata.shared` is 1 on a machine without shared memory, since programs divide by it"),
@@ -32,9 +32,10 @@ KNOWN: tuple[tuple[str, str, str], ...] = (
     ("test_side_effectful_(reduction|scan)", "cannot assert in debug builds", f"`device_assert` in a combine function {_NOT_HERE}"),
     ("test_load_store_same_ptr", "TestTimeoutError", "launches 65 million workgroups: hours on a simulator"),
     ("test_mxfp8_mxfp4_matmul_tma", "TestTimeoutError|budget", "multiplies 8192 by 8192 by 8192: hours on a simulator"),
-    ("test_typeconvert_downcast", "TestTimeoutError", "converts every number of a format in 256 launches, and again by integers"),
+    ("test_typeconvert_downcast", "TestTimeoutError", "converts 2**32 numbers, and again by integers: hours on a simulator"),
     (r"test_tensor_atomic_rmw.*float16", r"rtol=0\.0001",
-     "wants halves that are right to a tenth of their spacing; on `reference` a half made of a sum is the sum, within its bound"),
+     "wants halves that are right to a tenth of their spacing; where the order of a sum in fp32 decides between two halves, "
+     "`reference` keeps what lies between them, with its bound, and adds on from there"),
 )
 
 

@@ -1,6 +1,7 @@
 """Writes upstream.md of results that `upstream.py --keep FILE.jsonl` has gathered: counts by file and target, failures by reason.
 
-    python bench/upstream_page.py reference.jsonl sm80.jsonl cdna3.jsonl [--out bench/upstream.md]
+    python bench/upstream.py CHECKOUT --target reference --list --tests test_core.py test_tuple.py > cases.txt
+    python bench/upstream_page.py reference.jsonl sm80.jsonl cdna3.jsonl --cases cases.txt --tree "COMMIT of …" [--out FILE.md]
 """
 
 from __future__ import annotations
@@ -17,28 +18,39 @@ import upstream_known
 
 TITLE = """# Triton's own tests
 
-Made by `bench/upstream_page.py` of what `bench/upstream.py --keep` has gathered of a checkout of August 2026. What a test's own
-code skips is counted apart. The reference has run every case of `test_core.py`, the other targets the fixed cases. A reason in
-a test's own words, without one of ours, is a fault that is still open. Seconds are of one processor."""
+Made by `bench/upstream_page.py` of what `bench/upstream.py --keep` has gathered of {tree}.
+
+`of` is how many cases the file has; where fewer have run, a seed drew them. What a test's own code skips is counted apart. A reason
+in a test's own words, without one of ours, is a fault that is still open. Seconds are processor time of the tests themselves, not
+time by the clock.
+
+The tests see a device that is neither CUDA nor HIP. {interpreted} ask after their kernel has run for
+levels of IR or a refusal that only Triton's compiler has, unless they see Triton's interpreter: from there on they see it, and
+compare the numbers."""
 Records = Sequence[dict[str, Any]]
 
 
 def main(said: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", nargs="+", type=Path)
+    parser.add_argument("--cases", type=Path, required=True, help="all cases of the files, as upstream.py --list prints them")
+    parser.add_argument("--tree", required=True, help="the checkout in words: commit, date, where from")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("upstream.md"))
     options = parser.parse_args(said)
     targets: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for file in options.results:
         for record in upstream.read(file):
             targets[record["target"]].append(record)
-    options.out.write_text("\n".join([TITLE, "", *_counts(targets), *_failures(targets), *_skipped(targets)]) + "\n", "utf-8")
+    title = TITLE.format(tree=options.tree, interpreted=", ".join(f"`{name}`" for name in upstream_known.INTERPRETED))
+    whole = Counter(case.partition("::")[0] for case in options.cases.read_text("utf-8").splitlines())
+    lines = [title, "", *_counts(targets, whole), *_failures(targets), *_skipped(targets)]
+    options.out.write_text("\n".join(lines) + "\n", "utf-8")
     return 0
 
 
-def _counts(targets: dict[str, list[dict[str, Any]]]) -> Iterable[str]:
-    yield "| target | file | cases | passed | failed | skipped | of what ran | seconds |"
-    yield "|---|---|---|---|---|---|---|---|"
+def _counts(targets: dict[str, list[dict[str, Any]]], whole: Counter[str]) -> Iterable[str]:
+    yield "| target | file | ran | of | passed | failed | skipped | of what ran | seconds |"
+    yield "|---|---|---|---|---|---|---|---|---|"
     for target, records in targets.items():
         files: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for record in records:
@@ -48,8 +60,8 @@ def _counts(targets: dict[str, list[dict[str, Any]]]) -> Iterable[str]:
             failed = count["failed"] + count["error"]
             share = f"{count['passed'] / (count['passed'] + failed):.1%}" if count["passed"] + failed else ""
             seconds = sum(record["seconds"] for record in cases)
-            cells = (target, f"`{name}`", len(cases), count["passed"], failed, count["skipped"], share, f"{seconds:.0f}")
-            yield f"| {' | '.join(map(str, cells))} |"
+            cells = (len(cases), whole[name], count["passed"], failed, count["skipped"], share, f"{seconds:.0f}")
+            yield f"| {target} | `{name}` | {' | '.join(map(str, cells))} |"
 
 
 def _failures(targets: dict[str, list[dict[str, Any]]]) -> Iterable[str]:

@@ -24,6 +24,7 @@ from typing import Any
 
 import pytest
 import upstream
+import upstream_known
 
 import tilefw.triton
 from tilefw.runtime.jit import JITFunction
@@ -32,9 +33,6 @@ from tilefw.triton import chip
 SETTINGS: dict[str, Any] = json.loads(os.environ["UPSTREAM"])
 STARTED = time.monotonic()
 SUPPORT = {"triton._internal_testing": "_internal_testing.py", "triton.tools.mxfp": "tools/mxfp.py"}
-# Once their kernel has run, these ask for what only Triton's compiler has, levels of IR or a refusal, unless interpreted.
-# From there on they see an interpreter, so that they compare the numbers; the kernel was compiled and run as every other.
-INTERPRETED = ("test_assume", "test_call", "test_optimize_thread_locality")
 WAITING = 10  # a test's time in all, in times of a processor's: on a busy machine it waits for others
 # Modules that Triton's own `import triton` loads, so that tests use them without importing them.
 LOADED_WITH_TRITON = ("runtime", "runtime.jit", "compiler", "testing", "language", "tools", "tools.tensor_descriptor")
@@ -75,7 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _seen_as_interpreter(test: str) -> bool:
-    return re.split(r"[\[ ]", test.partition("::")[2])[0] in INTERPRETED
+    return re.split(r"[\[ ]", test.partition("::")[2])[0] in upstream_known.INTERPRETED
 
 
 def _out_of_time(number: int, frame: FrameType | None) -> None:
