@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -16,17 +17,14 @@ from typing import Any
 import upstream
 import upstream_known
 
-TITLE = """# Triton's own tests
-
-Made by `bench/upstream_page.py` of what `bench/upstream.py --keep` has gathered of {tree}.
-
-`of` is how many cases the file has; where fewer have run, a seed drew them. What a test's own code skips is counted apart. A reason
-in a test's own words, without one of ours, is a fault that is still open. Seconds are processor time of the tests themselves, not
-time by the clock.
-
-The tests see a device that is neither CUDA nor HIP. {interpreted} ask after their kernel has run for
-levels of IR or a refusal that only Triton's compiler has, unless they see Triton's interpreter: from there on they see it, and
-compare the numbers."""
+PARAGRAPHS = (
+    "Made by `bench/upstream_page.py` of what `bench/upstream.py --keep` has gathered of {tree}.",
+    "`of` is how many cases the file has. What a test's own code skips is counted apart. A reason in a test's own words, without one of"
+    " ours, is a fault that is still open. Seconds are processor time of the tests themselves, not time by the clock.",
+    "The tests see a device that is neither CUDA nor HIP. {interpreted} ask after their kernel has run for levels of IR or a refusal that"
+    " only Triton's compiler has, unless they see Triton's interpreter: from there on they see it, and compare the numbers.",
+    "{note}",
+)
 Records = Sequence[dict[str, Any]]
 
 
@@ -35,13 +33,16 @@ def main(said: Sequence[str]) -> int:
     parser.add_argument("results", nargs="+", type=Path)
     parser.add_argument("--cases", type=Path, required=True, help="all cases of the files, as upstream.py --list prints them")
     parser.add_argument("--tree", required=True, help="the checkout in words: commit, date, where from")
+    parser.add_argument("--note", default="", help="a paragraph on what has run")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("upstream.md"))
     options = parser.parse_args(said)
     targets: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for file in options.results:
         for record in upstream.read(file):
             targets[record["target"]].append(record)
-    title = TITLE.format(tree=options.tree, interpreted=", ".join(f"`{name}`" for name in upstream_known.INTERPRETED))
+    words = {"tree": options.tree, "interpreted": ", ".join(f"`{name}`" for name in upstream_known.INTERPRETED), "note": options.note}
+    filled = [textwrap.fill(text.format(**words), 132, break_long_words=False, break_on_hyphens=False) for text in PARAGRAPHS]
+    title = "\n\n".join(["# Triton's own tests", *filter(None, filled)])
     whole = Counter(case.partition("::")[0] for case in options.cases.read_text("utf-8").splitlines())
     lines = [title, "", *_counts(targets, whole), *_failures(targets), *_skipped(targets)]
     options.out.write_text("\n".join(lines) + "\n", "utf-8")
