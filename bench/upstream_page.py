@@ -19,10 +19,11 @@ import upstream_known
 
 PARAGRAPHS = (
     "Made by `bench/upstream_page.py` of what `bench/upstream.py --keep` has gathered of {tree}.",
-    "`of` is how many cases the file has. What a test's own code skips is counted apart. A reason in a test's own words, without one"
-    " of ours, is a fault that is still open. Seconds are processor time of the tests themselves, not time by the clock.",
-    "The tests see a device that is neither CUDA nor HIP. {interpreted} ask after their kernel has run for levels of IR or a refusal"
-    " that only Triton's compiler has, unless they see Triton's interpreter: from there on they see it, and compare the numbers.",
+    "`of` is how many cases the file has. What a test's own code skips is counted apart. A reason in a test's own words, without"
+    " one of ours, is a fault that is still open. Seconds are processor time of the tests themselves, not time by the clock.",
+    "The tests see a device that is neither CUDA nor HIP. {interpreted} ask after their kernel has run for levels of IR or a"
+    " refusal that only Triton's compiler has, unless they see Triton's interpreter: from there on they see it, and"
+    " compare the numbers.",
     "{note}",
 )
 Records = Sequence[dict[str, Any]]
