@@ -133,6 +133,7 @@ def _tilefw(target: str) -> Compile:
     tilefw.set_target(target)
     tilefw.triton.install()
     JITFunction.run = Autotuner.run = _launches_nothing  # type: ignore[assignment, method-assign]
+    _drop_unknown_names(Autotuner)
     found = loader.find_target(config.resolve(config.settings(target)).target)
     facts = frozenset({"under_2_gib"}) & found.info.wants
 
@@ -164,6 +165,7 @@ def _triton(target: str, accept_only: bool) -> Compile:
     if accept_only:
         importlib.import_module("triton.knobs").runtime.add_stages_inspection_hook = _stop_at_ttir
     JITFunction.run = Autotuner.run = _launches_nothing
+    _drop_unknown_names(Autotuner)
 
     def compile_one(kernel: Any, made: Plan) -> object:
         constexprs = {name: _value(tl, value) for name, value in made.constexprs.items()}
@@ -198,6 +200,16 @@ def _accepted(source: object, metadata: object) -> None:
 
 def _launches_nothing(*_: object, **__: object) -> None:
     """In place of a launch: modules of collections run tests while they are imported."""
+
+
+def _drop_unknown_names(tuner: Any) -> None:
+    """Both compilers refuse an autotune key that is no parameter, and with it the modules that import the kernel."""
+    begin = tuner.__init__
+
+    def lenient(self: Any, fn: Any, arg_names: Any, configs: Any, key: Any, *more: Any, **keywords: Any) -> None:
+        begin(self, fn, arg_names, configs, [name for name in key if name in arg_names], *more, **keywords)
+
+    tuner.__init__ = lenient
 
 
 def _value(language: Any, value: Any) -> Any:

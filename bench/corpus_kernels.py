@@ -9,12 +9,14 @@ import importlib.util
 import io
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import corpus_lazy
+import corpus_stand_ins
 from corpus_signatures import inner
 
 
@@ -47,11 +49,9 @@ def kernels(root: Path) -> Iterator[Found]:
         if not re.search(r"^@.*\bjit\b", text, re.MULTILINE):
             continue
         shown = str(file.relative_to(root)) if file != root else file.name
-        module, failure = _imported(file)
-        names = _defined(text)
-        here = {n: k for n in names if inner(k := vars(module).get(n)) is not None} if module else {}
-        if failure and not here:
-            yield Found(shown, "", failure=failure)
+        here, failures = _imported(file, root, _defined(text))
+        for name, failure in failures.items():
+            yield Found(shown, name, failure=failure)
         for name, kernel in here.items():
             decorated = inner(kernel) is not kernel
             if decorated or name in launched or (name not in called and not _returns(text, name)):
@@ -72,7 +72,13 @@ def _functions(text: str) -> list[ast.FunctionDef]:
         tree = ast.parse(text)
     except SyntaxError:
         return []
-    return [n for n in tree.body if isinstance(n, ast.FunctionDef) and any("jit" in ast.unparse(d) for d in n.decorator_list)]
+    return [n for n in tree.body if isinstance(n, ast.FunctionDef) and any(map(_jit, n.decorator_list))]
+
+
+def _jit(decorator: ast.expr) -> bool:
+    """Whether a decorator is Triton's; `gluon.jit` and those of other compilers are of other languages."""
+    words = ast.unparse(decorator)
+    return "jit" in words and not re.match(r"(gluon|cute|numba|torch|nb|jax)\b", words)
 
 
 def _defined(text: str) -> list[str]:
@@ -84,24 +90,57 @@ def _returns(text: str, name: str) -> bool:
     return any(isinstance(n, ast.Return) and n.value is not None for n in ast.walk(function))
 
 
-def _imported(file: Path) -> tuple[ModuleType | None, str]:
-    """The module, or as much of it as was executed, and what ended its import. Its tests may launch: see corpus_compilers.py."""
-    base, parts = file.parent, [file.stem]
-    while (base / "__init__.py").exists():
-        parts.insert(0, base.name)
-        base = base.parent
-    name = ".".join(parts).removesuffix(".__init__")
+def _imported(file: Path, root: Path, names: list[str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The kernels of a file by these names, and what ended the import of those that have none ("" is the whole file)."""
+    base, name = _module_name(file, root)
     if str(base) not in sys.path:
         sys.path.insert(0, str(base))
-    module: ModuleType | None = None
+    found: dict[str, Any] = {}
+    failures: dict[str, str] = {}
+    if "." in name:
+        corpus_lazy.serve(base / name.partition(".")[0])
+        for kernel in names:
+            _add(found, failures, kernel, lambda kernel=kernel: getattr(importlib.import_module(name), kernel), root)
+        return found, failures
+    made: list[ModuleType] = []
+    _add({}, failures, "", lambda: _executed(name, file, made), root)
+    found = {n: k for n in names if inner(k := vars(made[0]).get(n)) is not None} if made else {}
+    return found, {} if found else failures
+
+
+def _add(found: dict[str, Any], failures: dict[str, str], name: str, load: Callable[[], Any], root: Path) -> None:
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         try:
-            if len(parts) > 1:
-                return importlib.import_module(name), ""
-            spec = importlib.util.spec_from_file_location(name, file)
-            assert spec is not None and spec.loader is not None
-            module = sys.modules[name] = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
+            kernel = corpus_stand_ins.importing(load, lambda package: _below(root, package))
         except (Exception, SystemExit) as error:
-            return module, f"{type(error).__name__}: {error}".splitlines()[0][:200]
-    return module, ""
+            failures[name] = (f"{type(error).__name__}: {error}".splitlines() or [""])[0][:200]
+            return
+    if inner(kernel) is not None:
+        found[name] = kernel
+
+
+def _executed(name: str, file: Path, made: list[ModuleType]) -> None:
+    """A file that is in no package, whole; its tests may launch: see corpus_compilers.py."""
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    made[:] = [module]
+    spec.loader.exec_module(module)
+
+
+def _module_name(file: Path, root: Path) -> tuple[Path, str]:
+    """Where imports start and the module's name there: below the outermost package, whose folders may lack __init__.py."""
+    outermost = file.parent
+    for folder in (file.parent, *file.parents):
+        if (folder / "__init__.py").exists():
+            outermost = folder.parent
+        elif not folder.is_relative_to(root):
+            break
+    parts = [*file.relative_to(outermost).parts[:-1], file.stem]
+    return outermost, ".".join(parts).removesuffix(".__init__")
+
+
+def _below(root: Path, package: str) -> str | None:
+    """The one folder below `root` that has the package."""
+    found = [folder for folder in root.rglob(package) if (folder / "__init__.py").exists()] if root.is_dir() else []
+    return str(found[0].parent) if len(found) == 1 else None

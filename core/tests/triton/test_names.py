@@ -14,7 +14,7 @@ import pytest
 import tilefw
 import tilefw.language as tl
 import tilefw.triton
-from tilefw.api.errors import UsageError
+from tilefw.api.errors import UnsupportedError, UsageError
 from tilefw.triton.names import NAMES, WHOLE
 
 # Public names of Triton 3.9's host modules that have no meaning here: what compiles beside the program.
@@ -67,12 +67,26 @@ def test_public_names_of_triton_are_served_or_known_to_be_absent(module: str) ->
 
 
 def test_a_module_that_is_absent_is_told_by_name(installed: None) -> None:
-    with pytest.raises(ModuleNotFoundError, match=r"tilefw has no module triton\.experimental in Triton's place"):
-        importlib.import_module("triton.experimental.gluon")
+    with pytest.raises(ModuleNotFoundError, match=r"tilefw has no module triton\.experimental\.gsan in Triton's place"):
+        importlib.import_module("triton.experimental.gsan")
     import triton
 
     with pytest.raises(AttributeError, match=r"tilefw serves no triton\.FutureKernel$"):
         _ = triton.FutureKernel
+
+
+def test_names_of_gluon_are_imported_and_told_where_they_are_used(installed: None) -> None:
+    from triton.experimental import gluon
+    from triton.experimental.gluon import language as gl
+
+    @gluon.jit
+    def kernel(layout: gl.AutoLayout | None) -> None:
+        gl.arange(0, 16, layout)
+
+    for use in (lambda: kernel[(1,)](None), lambda: gl.BlockedLayout([1], [32], [4], [0])):
+        with pytest.raises(UnsupportedError, match="tilefw has no Gluon") as told:
+            use()
+        assert told.value.code == "TFW0103"
 
 
 def test_an_element_type_prints_as_the_program_spells_it(installed: None) -> None:

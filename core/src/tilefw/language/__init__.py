@@ -149,6 +149,8 @@ core = standard = sys.modules[__name__]
 # `triton.aggregate` is defined there as this, and older programs name it so.
 _aggregate = aggregate
 del aggregate
+# Triton's `core` has it, and programs take it for a default.
+CONSTEXPR_0 = constexpr(0)
 
 __all__ = [
     "PropagateNan", "TRITON_MAX_TENSOR_NUMEL", "abs", "add", "advance", "aggregate_replace", "arange", "argmax", "argmin",

@@ -9,6 +9,14 @@ from collections.abc import Mapping
 
 VERSION = "3.9.0"
 
+# Where programs look for Gluon's names, of which tilefw has none to use.
+_GLUON = tuple(
+    f"triton.experimental.gluon{below}" for below in (
+        "", ".language", ".language.nvidia", ".language.nvidia.hopper", ".language.nvidia.blackwell", ".language.amd",
+        ".language.amd.cdna3", ".language.amd.cdna4", ".nvidia", ".nvidia.hopper", ".nvidia.blackwell",
+    )
+)
+
 # Triton's module -> the one of ours that takes its place.
 WHOLE: Mapping[str, str] = {
     "triton.language": "tilefw.language",
@@ -27,6 +35,7 @@ WHOLE: Mapping[str, str] = {
     "triton.knobs": "tilefw.triton.knobs",
     "triton.profiler": "tilefw.triton.profiler",
     "triton.profiler.viewer": "tilefw.triton.profiler.viewer",
+    **dict.fromkeys(_GLUON, "tilefw.triton.gluon"),
 }
 
 _ERRORS = {
@@ -94,6 +103,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "libdevice": "tilefw.language.extra.libdevice",
     },
     "triton.language.extra.hip": {"libdevice": "tilefw.language.extra.libdevice"},
+    "triton.experimental": {},
     "triton.tools": {},
     "triton._C": {},
     "triton._C.libtriton": {},

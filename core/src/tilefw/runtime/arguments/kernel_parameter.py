@@ -45,6 +45,16 @@ class KernelParameter:
     def has_default(self) -> bool:
         return self.default is not inspect.Parameter.empty
 
+    @property
+    def do_not_specialize(self) -> bool:
+        """Triton's name, which programs read that launch kernels themselves."""
+        return not self.specialize
+
+    @property
+    def do_not_specialize_on_alignment(self) -> bool:
+        """Triton's name for the same of alignment."""
+        return not self.align
+
     def item(self, name: str) -> KernelParameter:
         """This parameter as that of one item of its tuple, which has a dotted name."""
         if name == self.name:
