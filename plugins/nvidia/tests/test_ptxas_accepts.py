@@ -176,6 +176,7 @@ def _atomics() -> Iterator[Combination]:
     for name in ("int32", "fp16", "fp64"):
         yield "atomic_mix", {"scalar": True, "dtype": name}
     yield from ((name, {}) for name in ("histogram", "split_k_matmul", "locked_accumulate", "grid_argmax", "chained_sum"))
+    yield "chained_sum", {"wait": "poll"}
 
 
 def _control_and_memory() -> Iterator[Combination]:

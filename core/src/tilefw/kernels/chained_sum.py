@@ -18,16 +18,22 @@ from tilefw.kernels.spec import Buffer, KernelSpec, Launch, Parameters
 
 
 @tilefw.jit
-def chained_sum(x_ptr, out_ptr, flags_ptr, n, ORDERED: tl.constexpr, BLOCK: tl.constexpr):
+def chained_sum(x_ptr, out_ptr, flags_ptr, n, ORDERED: tl.constexpr, POLLED: tl.constexpr, BLOCK: tl.constexpr):
     block = tl.program_id(0)
     index = block * BLOCK + tl.arange(0, BLOCK)
     total = tl.sum(tl.load(x_ptr + index, mask=index < n, other=0), axis=0).to(out_ptr.dtype.element_ty)
     if block > 0:
-        while tl.atomic_add(flags_ptr + block - 1, 0, sem="acquire") == 0:
-            pass
+        if POLLED:
+            tl.atomic_poll(flags_ptr + block - 1, 1)
+        else:
+            while tl.atomic_add(flags_ptr + block - 1, 0, sem="acquire") == 0:
+                pass
         total += tl.load(out_ptr + block - 1)
     tl.store(out_ptr + block, total)
-    tl.atomic_xchg(flags_ptr + block, 1, sem="acq_rel" if ORDERED else "release")
+    if POLLED:
+        tl.atomic_store(flags_ptr + block, 1)
+    else:
+        tl.atomic_xchg(flags_ptr + block, 1, sem="acq_rel" if ORDERED else "release")
 
 
 def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
@@ -36,7 +42,7 @@ def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
         "x_ptr": inputs.draw(rng, p["inputs"], (p["n"],), p["dtype"]), "out_ptr": inputs.empty((blocks,), p["dtype"]),
         "flags_ptr": Buffer(np.zeros(blocks, np.int32), "int32"), "n": p["n"],
     }
-    constexprs = {"ORDERED": p["order"] == "acq_rel", "BLOCK": p["block"]}
+    constexprs = {"ORDERED": p["order"] == "acq_rel", "POLLED": p["wait"] == "poll", "BLOCK": p["block"]}
     return Launch(arguments, constexprs, (blocks, 1, 1), ("out_ptr", "flags_ptr"), {"num_warps": p["num_warps"]})
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+import tilefw
 from tilefw.kernels import generated
 from tilefw.kernels.index import FLOATS, INTEGERS
 
@@ -78,6 +79,25 @@ def _fused(x: float, y: float, z: float) -> float:
         return math.inf if exact > 0 else -math.inf
 
 
+def _gamma(x: float) -> float:
+    """With the limits where `math.gamma` raises."""
+    if x == 0:
+        return math.copysign(math.inf, x)
+    if x == -math.inf or (x < 0 and x == math.floor(x)):
+        return math.nan
+    try:
+        return math.gamma(x)
+    except OverflowError:
+        return math.inf
+
+
+@tilefw.jit
+def larger_or_sum(x, y, z):
+    if x > y:
+        return x
+    return y + z
+
+
 _erf = _each(lambda x: math.erf(x))
 _UNSIGNED = tuple(name for name in INTEGERS if name.startswith("u"))
 
@@ -98,6 +118,14 @@ OPERATIONS: dict[str, Operation] = {
     "sqrt_rn": Operation("tl.sqrt_rn(x)", lambda x, y, z: np.sqrt(x), ("fp32",)),
     "pow": Operation("libdevice.pow(tl.abs(x), y)", lambda x, y, z: np.power(np.abs(x), y), FLOATS, widened=True),
     "sigmoid": _function("tl.sigmoid(x)", lambda x: 1 / (1 + np.exp(-x))),
+    # Of libdevice, made of many operations; in fp32, which all but ties of the exact value round to alike.
+    "tan": Operation("libdevice.tan(x)", lambda x, y, z: np.tan(x), ("fp32",)),
+    "hypot": Operation("libdevice.hypot(x, y)", lambda x, y, z: np.hypot(x, y), ("fp32",)),
+    "gamma": Operation("libdevice.tgamma(x)", lambda x, y, z: _each(_gamma)(x), ("fp32",)),
+    # A function of scalars with a branch, on every element.
+    "map": Operation(
+        "tl.map_elementwise(larger_or_sum, x, y, z)", lambda x, y, z: np.where(x > y, x, y + z), FLOATS + INTEGERS,
+    ),
     # To whole numbers.
     "floor": _function("tl.floor(x)", np.floor),
     "ceil": _function("tl.ceil(x)", np.ceil),
@@ -145,4 +173,4 @@ OPERATIONS: dict[str, Operation] = {
 @cache
 def function(name: str) -> Any:
     """The jit function of the operation `name`, of x, y and z."""
-    return generated.function(f"{name}_of", "x, y, z", OPERATIONS[name].text)
+    return generated.function(f"{name}_of", "x, y, z", OPERATIONS[name].text, larger_or_sum=larger_or_sum)

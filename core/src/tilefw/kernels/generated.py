@@ -9,9 +9,12 @@ import tilefw.language as tl
 from tilefw.language.extra import libdevice
 
 
-def function(name: str, parameters: str, expression: str) -> Any:
-    """The jit function `name` of `parameters`, written as between the parentheses of a `def`; `tl` and `libdevice` are known."""
+def function(name: str, parameters: str, expression: str, **known: Any) -> Any:
+    """The jit function `name` of `parameters`, written as between the parentheses of a `def`.
+
+    `tl`, `libdevice` and what is `known` are its globals.
+    """
     text = f"def {name}({parameters}):\n    return {expression}\n"
-    names: dict[str, Any] = {"tl": tl, "libdevice": libdevice}
+    names: dict[str, Any] = {"tl": tl, "libdevice": libdevice, **known}
     exec(text, names)
     return tilefw.jit(source=text)(names[name])

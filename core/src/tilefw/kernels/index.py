@@ -29,8 +29,8 @@ RANDOM_KINDS = ("bits", "words", "uniform", "normal")
 WORDS = ("int32", "uint32", "int64", "uint64")  # the integers of every atomic
 ELEMENTWISE = (
     "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tanh", "erf", "sqrt", "rsqrt", "sqrt_rn", "pow", "sigmoid",
-    "floor", "ceil", "trunc", "rint", "add", "sub", "mul", "div", "div_rn", "rem", "quotient", "fma", "neg", "abs",
-    "min", "max", "min_nan", "max_nan", "clamp", "where", "eq", "ne", "lt", "le", "gt", "ge", "isnan",
+    "tan", "hypot", "gamma", "floor", "ceil", "trunc", "rint", "add", "sub", "mul", "div", "div_rn", "rem", "quotient", "fma",
+    "neg", "abs", "min", "max", "min_nan", "max_nan", "clamp", "where", "map", "eq", "ne", "lt", "le", "gt", "ge", "isnan",
     "and", "or", "xor", "not", "shl", "shr", "umulhi", "clz", "popc",
 )
 MASKS = (
@@ -550,6 +550,7 @@ _TABLE = (
     )),
     KernelInfo("chained_sum", "sums of blocks up to each, handed from program to program", (
         ParameterInfo("n", 3000, "elements", least=1), _dtype("int32", (*WORDS, "fp32", "fp64")), _HAND_OVER,
+        ParameterInfo("wait", "loop", "a loop that adds 0 to the flag, or `tl.atomic_poll` of it", ("loop", "poll")),
         _block(256), _NUM_WARPS, _inputs("ints", "uniform", "normal"),
     )),
 )
