@@ -162,8 +162,9 @@ class LaneChip(ABC):
 
     With `byte_pairs` two consecutive elements of 8 bits are loaded at once, into the lowest bits of a packed register.
 
-    With `early_ends` what ends more values than it makes is moved up to what it reads (`machine.early_ends`): for chips whose code
-    a compiler orders that goes by how it was written.
+    With `early_ends` what ends more values than it makes is moved up to what it reads (`machine.early_ends`), and what begins a
+    value and ends none down to what reads it (`machine.late_begins`): for chips whose code a compiler orders that goes by how it
+    was written.
 
     `atomics` are the accesses that one call of `atomic` makes, as `kind.type`. With `cas.i32` (and `cas.i64`) alone a chip has
     all kinds of that width and narrower: the kit makes a loop of them, which goes on as long as `any_lane` has one to repeat.

@@ -8,6 +8,7 @@ from tilefw.machine.coalesce import Coalesce
 from tilefw.machine.dead import EliminateDead
 from tilefw.machine.early_ends import EarlyEnds
 from tilefw.machine.hoist import Hoist
+from tilefw.machine.late_begins import LateBegins
 from tilefw.simt.chip import LaneChip
 from tilefw.simt.description import LaneMachine
 from tilefw.simt.lower.tile_to_lane import TileToLane
@@ -40,7 +41,7 @@ def selection_passes(chip: LaneChip, target: str) -> tuple[ModulePass, ...]:
         SelectInstructions(chip, target),
         EliminateDead(chip.table),  # selection makes whole vectors, of which not every element is read
         *([] if combiner is None else [CombineInstructions(combiner), EliminateDead(chip.table)]),
-        *([EarlyEnds(chip.table)] if chip.early_ends else []),
+        *([EarlyEnds(chip.table), LateBegins(chip.table)] if chip.early_ends else []),
         *([Hoist(chip.table, chip.steps)] if chip.steps else []),  # before coalescing, while each value has its own register
         Coalesce(chip.table, straight_line=bool(chip.consecutive)),
     )

@@ -80,14 +80,16 @@ def _escape(text: str) -> str:
 def _together(function: Function, chip: Chip, static: bool) -> int | None:
     """How many workgroups of a kernel a processor is to hold, where ptxas must be told; None where it finds out.
 
-    Of dynamic shared memory it does not see how much it is, and where all is static it may aim at one more than the registers
-    are enough for in any order of the instructions: either way it spills for the sake of more workgroups.
+    Of dynamic shared memory it does not see how much it is, and spills for the sake of workgroups that do not fit. Where all is
+    static it may aim at one more than the registers are enough for in any order of the instructions, and spill, or at one fewer.
     """
     threads, shared = math.prod(entry_of(function).workgroup), function.attributes.shared_bytes
     peak = live_peak(function, TABLE, _SIZES)
     needed = ceil_div(peak.least + 2 * peak.most, 3) if 2 * peak.least >= peak.most else 0
     room, held, most = (_workgroups(chip, threads, registers, shared) for registers in (0, peak.most, needed))
-    return held if not static or (needed > _MANY and held == most < room) else None
+    if not static:
+        return held
+    return most if needed > _MANY and most < room else None
 
 
 def _workgroups(chip: Chip, threads: int, registers: int, shared: int) -> int:
