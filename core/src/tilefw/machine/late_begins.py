@@ -8,14 +8,11 @@ the code. (`early_ends` is the reverse.)
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Set
 from dataclasses import dataclass
 from functools import cached_property
 
 from tilefw.machine.function_pass import FunctionPass
 from tilefw.machine.inst import Block, Function, Reg, Slice
-from tilefw.machine.liveness import analyse
 from tilefw.machine.table import InstructionTable, only_computes
 
 
@@ -31,57 +28,65 @@ class LateBegins(FunctionPass):
 
 
 _APART = 16  # instructions; schedulers look so far by themselves
-_Place = tuple[int, int, int]  # the instruction it stands at, 0 if before it and 1 for that one, where it stood
 
 
 def late_begins(function: Function, table: InstructionTable, apart: int = _APART) -> int:
     """Move what can be and stands more than `apart` instructions before what reads it; how many moved."""
-    lives = _Lives(function, table)
-    return sum(_reorder(block, table, lives, i, apart) for i, block in enumerate(function.blocks))
+    uses = _Uses(function)
+    return sum(_reorder(block, table, uses, apart) for block in function.blocks if len(block.insts) > apart)
 
 
-class _Lives:
-    """What is a value, and what lives on behind a block: found out when a first instruction stands so far away."""
+class _Uses:
+    """Which registers are values, and which are named in several blocks: found out when a first instruction stands so far away."""
 
-    def __init__(self, function: Function, table: InstructionTable) -> None:
+    def __init__(self, function: Function) -> None:
         self._function = function
-        self._table = table
 
     @cached_property
-    def values(self) -> Set[Reg]:
+    def values(self) -> set[Reg]:
         """The registers that one instruction alone writes."""
-        writes = Counter(piece.reg for inst in self._function.insts() for piece in inst.writes())
-        return {reg for reg, count in writes.items() if count == 1 and not reg.physical}
+        written: set[Reg] = set()
+        again: set[Reg] = set()
+        for inst in self._function.insts():
+            for piece in inst.writes() if inst.implicit_defs else inst.defs:
+                (again if piece.reg in written or piece.reg.physical else written).add(piece.reg)
+        return written - again
 
     @cached_property
-    def live_out(self) -> list[set[Reg]]:
-        return [{reg for reg, _ in live} for live in analyse(self._function, self._table).live_out]
+    def shared(self) -> set[Reg]:
+        """Those of several blocks, which count as read behind each of them."""
+        found: set[Reg] = set()
+        seen: set[Reg] = set()
+        for block in self._function.blocks:
+            named = {use.reg for inst in block.insts for use in inst.uses if isinstance(use, Slice)}
+            named.update(piece.reg for inst in block.insts for piece in inst.defs)
+            found |= named & seen
+            seen |= named
+        return found
 
 
-def _reorder(block: Block, table: InstructionTable, lives: _Lives, number: int, apart: int) -> int:
-    places: list[_Place] = []  # from the last instruction on
-    first: dict[Reg, _Place] = {}  # of those behind the open instruction: the place of the first that reads a register
-    last: dict[Reg, int] = {}  # and where the last one stands
+def _reorder(block: Block, table: InstructionTable, uses: _Uses, apart: int) -> int:
+    first: dict[Reg, int] = {}  # of those behind the open instruction: where the first stands that reads a register
+    last: dict[Reg, int] = {}  # and the last one
     written: set[Reg] = set()  # and what they write
-    moved = 0
+    before: dict[int, int] = {}  # for those that move, before which they do
     for at in range(len(block.insts) - 1, -1, -1):
         inst = block.insts[at]
-        place = (at, 1, at)
-        reader = first.get(inst.defs[0].reg) if len(inst.defs) == 1 else None
-        if reader is not None and reader[0] - at > apart and only_computes(inst, table):
-            read = {use.reg for use in inst.uses if isinstance(use, Slice)}
-            alive = all(last.get(reg, -1) >= reader[0] or reg in lives.live_out[number] for reg in read)
-            if read and alive and read.isdisjoint(written) and {inst.defs[0].reg, *read} <= lives.values:
-                place = (reader[0], 0, at)
-                moved += 1
-        places.append(place)
+        defs = inst.defs
+        place = first.get(defs[0].reg, at) if len(defs) == 1 else at
+        if place - at > apart:
+            read = [use.reg for use in inst.uses if isinstance(use, Slice)]
+            alive = read and all(last.get(reg, -1) >= place or reg in uses.shared for reg in read)
+            if alive and only_computes(inst, table) and written.isdisjoint(read) and uses.values.issuperset([defs[0].reg, *read]):
+                before[at] = place
+        place = before.get(at, at)
         for piece in inst.uses if inst.predicate is None and not inst.implicit_uses else inst.reads():
             if isinstance(piece, Slice):
                 reg = piece.reg
                 first[reg] = min(first.get(reg, place), place)
-                last[reg] = max(last.get(reg, -1), place[0])
-        written.update(piece.reg for piece in inst.writes())
-    if moved:
-        places.reverse()
-        block.insts = [block.insts[at] for at in sorted(range(len(places)), key=places.__getitem__)]
-    return moved
+                last[reg] = max(last.get(reg, place), place)
+        written.update([piece.reg for piece in (inst.writes() if inst.implicit_defs else defs)])
+    if before:
+        order = sorted(range(len(block.insts)), key=lambda at: (before[at], 0, at) if at in before else (at, 1, at))
+        block.insts = [block.insts[at] for at in order]
+    return len(before)
