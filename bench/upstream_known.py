@@ -29,7 +29,7 @@ KNOWN: tuple[tuple[str, str, str], ...] = (
      f"`atomic_poll(timeout_ns=…)` {_NOT_HERE}: no clock is read while a kernel runs"),
     ("test_globaltimer|test_smid", "AttributeError", f"the number of a processor, or a clock, read in a kernel, {_NOT_HERE}"),
     ("test_num_threads", "AttributeError", f"`tl.extra.<vendor>.num_threads` {_NOT_HERE}"),
-    ("test_side_effectful_(reduction|scan)", "cannot assert in debug builds", f"`device_assert` in a combine function {_NOT_HERE}"),
+    (r"test_reduce\[.*-None-True\]", "too many indices", "names an axis that a scalar does not have, which Triton 3.9 refuses too"),
     ("test_load_store_same_ptr", "TestTimeoutError", "launches 65 million workgroups: hours on a simulator"),
     ("test_mxfp8_mxfp4_matmul_tma", "TestTimeoutError|budget", "multiplies 8192 by 8192 by 8192: hours on a simulator"),
     ("test_typeconvert_downcast", "TestTimeoutError", "converts 2**32 numbers, and again by integers: hours on a simulator"),
