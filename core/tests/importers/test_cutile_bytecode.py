@@ -19,7 +19,7 @@ def run(data: bytes, grid: tuple[int, ...], arguments: list[object], target: str
     tilefw.load(data, target).only().launch(grid, arguments)
 
 
-@pytest.mark.parametrize("target", ["reference", "nvidia-sm80", "amd-cdna3"])
+@pytest.mark.parametrize("target", ["reference", "nvidia-sm80", "amd-cdna3", "spatial-sdm1"])
 def test_vector_add_takes_arrays_and_ends_within_them(target: str, tmp_path: Path) -> None:
     """A file is known by its first bytes, whatever it is called."""
     file = tmp_path / "add.anything"

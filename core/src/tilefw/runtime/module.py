@@ -10,12 +10,15 @@ from typing import Any
 
 from tilefw.api.artifact import Artifact, Entry, decode, is_artifact
 from tilefw.api.errors import CodeError, LaunchError
+from tilefw.api.target import BOUND_FACTS
 from tilefw.runtime import config
-from tilefw.runtime.arguments.binding import bind, block_of, grid_of
+from tilefw.runtime.arguments.binding import Bound, bind, block_of, grid_of
+from tilefw.runtime.arguments.bound_launch import launch_of
 from tilefw.runtime.bounded_file import read_bounded
 from tilefw.runtime.bug_guard import guarded
-from tilefw.runtime.compilation.compiler import CompiledArtifact, compile_data
-from tilefw.runtime.compilation.kernel_source import is_bytecode, is_imported
+from tilefw.runtime.compilation import options
+from tilefw.runtime.compilation.compiler import CompiledArtifact, compile_source
+from tilefw.runtime.compilation.kernel_source import ModuleSource, from_data, is_bytecode, is_imported
 from tilefw.runtime.launch import LaunchResult, execute
 from tilefw.runtime.names import suggest
 from tilefw.runtime.plugins.loader import Target, find_target
@@ -45,19 +48,29 @@ class LoadedKernel:
         resolved = config.resolve(config.settings(self.module.target.name, executor, checks, budget, numerics, seed, stream))
         if dynamic_shared is not None and (not isinstance(dynamic_shared, int) or dynamic_shared < 0):
             raise LaunchError(f"dynamic_shared is a number of bytes, not {dynamic_shared!r}", code="TFW0325")
-        compiled = CompiledArtifact(self.module.artifact, {}, "file")
         bound = bind(self.entry, args)
         target, name = self.module.target, self.entry.name
         block, shape = block_of(block), grid_of(grid)
+        compiled = self.module.compiled(self.entry, bound, shape)
         return execute(target, resolved, compiled, self.entry, shape, bound, name, block, dynamic_shared, timeline)
 
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """Machine code with its entries by name."""
+    """Machine code with its entries by name. On a target that compiles for one launch, IR is kept as `source`, and each launch
+    compiles it."""
 
     artifact: Artifact
     target: Target
+    source: ModuleSource | None = None
+
+    def compiled(self, entry: Entry, bound: Sequence[Bound], grid: tuple[int, int, int]) -> CompiledArtifact:
+        """The machine code for a launch of `entry`."""
+        if self.source is None:
+            return CompiledArtifact(self.artifact, {}, "file")
+        values = {parameter.name: value for parameter, value in zip(entry.parameters, bound, strict=True)}
+        request = options.resolve({}, self.target.info, launch=launch_of(self.target.info, values, grid))
+        return compile_source(self.source, self.target, request, assemble=True)
 
     def __getitem__(self, name: str) -> LoadedKernel:
         """The entry called `name`; raises LaunchError TFW0327 with the nearest one."""
@@ -95,13 +108,27 @@ def load(source: str | PathLike[str] | bytes, target: str | None = None, name: s
     shown = name or shown
     if is_bytecode(data) or (isinstance(source, str | PathLike) and is_imported(os.fspath(source))):
         chosen = find_target(config.resolve(config.settings(target)).target)
-        return Module(compile_data(data, shown, chosen), chosen)
+        return _imported(from_data(data, shown), chosen)
     if is_artifact(data):
         return _saved(decode(data, shown), target, shown)
     chosen = find_target(config.resolve(config.settings(target)).target)
     with guarded(f"reading {shown} for {chosen.name}", chosen.facts, lambda: data.decode("utf-8", "backslashreplace")):
         artifact = chosen.backend.parse(data, shown)
     return Module(replace(artifact, metadata={**artifact.metadata, "source_name": shown}), chosen)
+
+
+def _imported(source: ModuleSource, target: Target) -> Module:
+    """IR, compiled now, or by each launch where the target wants to know it."""
+    if target.info.wants & BOUND_FACTS:
+        from xdsl.dialects.func import FuncOp
+
+        from tilefw.tile.dialect.kernel_info import entry_of
+
+        with guarded(f"the front end of {source.name} for {target.name}", target.facts, lambda: ""):
+            made = source.build()
+        (function,) = (op for op in made.body.block.ops if isinstance(op, FuncOp))
+        return Module(Artifact(target.name, "tile", str(made), (entry_of(function),)), target, source)
+    return Module(compile_source(source, target, options.resolve({}, target.info), assemble=True).artifact, target)
 
 
 def _saved(artifact: Artifact, target: str | None, shown: str) -> Module:

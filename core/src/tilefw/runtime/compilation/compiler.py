@@ -19,7 +19,7 @@ from tilefw.runtime import config
 from tilefw.runtime.arguments.bound_launch import stated_launch
 from tilefw.runtime.bug_guard import guarded
 from tilefw.runtime.compilation import artifact_cache, options
-from tilefw.runtime.compilation.kernel_source import ModuleSource, ahead_of_time, from_data, from_file, from_jit
+from tilefw.runtime.compilation.kernel_source import ModuleSource, ahead_of_time, from_file, from_jit
 from tilefw.runtime.compilation.pass_run import Watch, run_passes
 from tilefw.runtime.diagnostics import with_text
 from tilefw.runtime.plugins.loader import Target, find_target
@@ -65,11 +65,6 @@ def compile(
     if isinstance(kernel, str | PathLike):
         return compile_source(_file(os.fspath(kernel), types, constexprs), chosen, request, assemble=True).artifact
     return compile_source(from_jit(kernel, types, constexprs or {}), chosen, request, assemble=True).artifact
-
-
-def compile_data(data: bytes, name: str, target: Target) -> Artifact:
-    """Machine code of a file of IR, given by its bytes, by the target's default options."""
-    return compile_source(from_data(data, name), target, options.resolve({}, target.info), assemble=True).artifact
 
 
 def _file(path: str, types: Mapping[str, str], constexprs: Mapping[str, Any] | None) -> ModuleSource:
