@@ -9,6 +9,7 @@ import pytest
 
 import tilefw
 from tilefw.api.errors import IRError, KernelError, UnsupportedError
+from tilefw.cli.main import main
 from tilefw.importers.cutile import parse
 from tilefw.testing import tile_bytecode as bw
 
@@ -50,6 +51,14 @@ def test_a_mangled_name_says_which_parameters_are_arrays() -> None:
 def test_an_array_that_the_kernel_was_not_made_for_is_refused(array: object, message: str) -> None:
     with pytest.raises(tilefw.KernelError, match=message):
         run(bw.vector_add(), (1,), [array, np.zeros(16, np.float32), np.zeros(16, np.float32)])
+
+
+def test_the_commands_take_a_file_of_bytecode(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "add"
+    file.write_bytes(bw.vector_add("add"))
+    assert main(["compile", str(file), "--target", "nvidia-sm80", "--emit", "tile"]) == 0
+    assert "func.func public @add" in capsys.readouterr().out
+    assert main(["run", str(file)]) == 2 and "launch file" in capsys.readouterr().err
 
 
 def test_every_prefix_is_refused_at_an_offset() -> None:

@@ -8,6 +8,7 @@ import enum
 import inspect
 import typing
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pytest
@@ -37,8 +38,12 @@ def test_the_table_has_every_operation() -> None:
     assert len(ENCODERS) == len(OPCODES) and len(LATER) == len(LEFT_OUT)
 
 
+source = cache(inspect.getsource)
+hinted = cache(typing.get_type_hints)
+
+
 def since(encode: Callable[..., Any]) -> tuple[int, int]:
-    first = inspect.getsource(encode).partition("\n")[0]
+    first = source(encode).partition("\n")[0]
     return next((version for text, version in SINCE.items() if text in first), (13, 1))
 
 
@@ -47,8 +52,7 @@ class Given:
 
     def __init__(self, encode: Callable[..., Any], version: tuple[int, int], full: bool, types: Any, values: Any) -> None:
         self._version, self._full, self._types, self._values = version, full, types, values
-        text = inspect.getsource(encode)
-        hints = typing.get_type_hints(encode)
+        text, hints = source(encode), hinted(encode)
         self.arguments: dict[str, Any] = {}
         for name in inspect.signature(encode).parameters:
             if name != "code_builder":
@@ -107,7 +111,7 @@ def written(name: str, encode: Callable[..., Any], version: tuple[int, int], ful
 
 
 OPCODES_OF = {
-    name: OPCODES[int(inspect.getsource(encode).partition("encode_varint(")[2].partition(",")[0])].name
+    name: OPCODES[int(source(encode).partition("encode_varint(")[2].partition(",")[0])].name
     for name, encode in ENCODERS.items()
 }
 

@@ -63,7 +63,7 @@ def _request(
 
 def _parser(summary: str) -> Any:
     parse = parser("compile", summary)
-    parse.add_argument("kernel", help="a library kernel's NAME, FILE.py:FUNCTION, FILE.mlir, or FILE.ttir of Triton")
+    parse.add_argument("kernel", help="a library kernel's NAME, FILE.py:FUNCTION, FILE.mlir, FILE.ttir, or bytecode")
     parse.add_argument("--target", metavar="T", help="the chip (default: TILEFW_TARGET, else reference)")
     parse.add_argument("--emit", choices=LEVELS, default="asm", help="the level to stop at (default: asm)")
     parse.add_argument("-o", "--output", metavar="FILE", help="write there instead of to stdout")

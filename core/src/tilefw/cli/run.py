@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tilefw.api.errors import InternalError, UsageError
 from tilefw.cli.arguments import Parser, add_assignments, add_execution, add_json, execution, parser
 from tilefw.cli.output import print_json, write_file
-from tilefw.runtime.compilation.kernel_source import is_imported
+from tilefw.runtime.compilation.kernel_source import is_bytecode, is_imported
 
 if TYPE_CHECKING:
     from tilefw.api.artifact import Artifact
@@ -26,7 +26,7 @@ def main(summary: str, argv: list[str]) -> int:
     parse = _parser(summary)
     own, dashes, rest = _split_arguments(argv)
     args = parse.parse_all(own)
-    if is_imported(args.kernel):
+    if is_imported(args.kernel) or _is_bytecode(args.kernel):
         raise UsageError(
             f"`run` has no arguments for the kernel of {args.kernel}", code="TFW0916",
             help=f"say them in a launch file: tilefw simulate {args.kernel} --target T --launch LAUNCH.yaml",
@@ -38,6 +38,17 @@ def main(summary: str, argv: list[str]) -> int:
     if dashes:
         raise UsageError("arguments after `--` go to a Python script", code="TFW0917", help="a library kernel takes --param k=v")
     return _library(args)
+
+
+def _is_bytecode(path: str) -> bool:
+    """Whether there is a file of bytecode at a path."""
+    if not os.path.isfile(path):
+        return False
+    try:
+        with open(path, "rb") as file:
+            return is_bytecode(file.read(16))
+    except OSError:
+        return False
 
 
 def _split_arguments(argv: list[str]) -> tuple[list[str], bool, list[str]]:

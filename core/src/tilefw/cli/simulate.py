@@ -32,7 +32,7 @@ LAUNCH_HELP = """a launch file:
 
 def main(summary: str, argv: list[str]) -> int:
     parse = parser("simulate", summary, LAUNCH_HELP)
-    parse.add_argument("file", help="machine code of the target, from any compiler, or an artifact that tilefw saved")
+    parse.add_argument("file", help="machine code of the target, an artifact that tilefw saved, or other compilers' IR")
     parse.add_argument("--target", metavar="T", help="the simulator's target; an artifact of tilefw names it")
     parse.add_argument("--launch", metavar="FILE", required=True, help="the launch file")
     parse.add_argument("--out", metavar="OUT.npz", help="where the outputs go, by their names")
