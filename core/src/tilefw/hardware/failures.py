@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from types import TracebackType
 from typing import Literal
 
 from tilefw.api.errors import CodeError, KernelError, LaunchError
@@ -35,13 +35,20 @@ _HELP: dict[Failure, str] = {
 }
 
 
-@contextmanager
-def told(doing: str, device: str) -> Iterator[None]:
+class told:  # noqa: N801 - a `with` statement reads as a sentence
     """Turn a DriverError of the block into an error that tells what was being done ("launching add"), and on which device."""
-    try:
-        yield
-    except DriverError as error:
-        raise kernel_error(error, doing, device) from error
+
+    __slots__ = ("device", "doing")
+
+    def __init__(self, doing: str, device: str) -> None:
+        self.doing, self.device = doing, device
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if isinstance(error, DriverError):
+            raise kernel_error(error, self.doing, self.device) from error
 
 
 def kernel_error(error: DriverError, doing: str, device: str) -> KernelError:

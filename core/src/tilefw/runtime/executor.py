@@ -241,7 +241,7 @@ def executor_for(target: Target, kind: str, number: int | None = None) -> Execut
 
 def arrays_on_card(args: Sequence[Bound]) -> list[DeviceArray]:
     """Those of the arguments that are in a card's memory, and have any."""
-    return [a for a in args if isinstance(a, DeviceArray) and a.nbytes]
+    return [a for a in args if type(a) is DeviceArray and a.nbytes]
 
 
 def owners_of(device: Device, arrays: Sequence[DeviceArray]) -> list[int | None]:

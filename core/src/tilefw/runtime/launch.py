@@ -29,7 +29,7 @@ _NOTHING_RUN = LaunchReport()
 _SILENT = contextlib.nullcontext()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # frozen, it takes four times as long to make, and every launch makes one
 class LaunchResult(CompiledKernel):
     """What one launch did. `times` holds seconds by stage; `found` says where the artifact came from: the `memory` or `disk` cache,
     a `file` of machine code, or `` when it was compiled now.

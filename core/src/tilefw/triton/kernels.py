@@ -45,23 +45,27 @@ class MockTensor:
         return 0
 
 
-class TensorWrapper(TypedArray):
+class TensorWrapper:
     """A tensor of another library, `base`, whose memory is read as the element type `dtype` of the language."""
 
     def __init__(self, base: Any, dtype: Any) -> None:
-        found = typed(base, getattr(dtype, "name", None) or str(dtype).removeprefix("torch."))
-        super().__init__(found.array, found.element)
+        self._typed: TypedArray = typed(base, getattr(dtype, "name", None) or str(dtype).removeprefix("torch."))
         self.data = getattr(base, "data", None)  # programs put another view there; what kernels read stays `base`
 
     @property
+    def __typed_array__(self) -> TypedArray:
+        """What a launch takes."""
+        return self._typed
+
+    @property
     def base(self) -> Any:
-        return self.array
+        return self._typed.array
 
     @property
     def dtype(self) -> Any:
         from tilefw.language.dtypes import dtype
 
-        return dtype(self.element.name)
+        return dtype(self._typed.element.name)
 
     @property
     def device(self) -> Any:
@@ -103,7 +107,7 @@ def reinterpret(tensor: Any, dtype: Any) -> Any:
     if not isinstance(tensor, TensorWrapper):
         return TensorWrapper(tensor, dtype)
     wrapped = TensorWrapper(tensor.base, dtype)
-    return tensor.base if wrapped.element == array_argument(tensor.base).dtype else wrapped
+    return tensor.base if wrapped.__typed_array__.element == array_argument(tensor.base).dtype else wrapped
 
 
 def _type_names() -> dict[str, str]:

@@ -10,7 +10,7 @@ import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import pairwise
+from operator import le
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,10 @@ class HostArray:
 ARRAYS = frozenset((HostArray, DeviceArray))
 
 
-@dataclass(frozen=True)
+TYPED = "__typed_array__"  # the attribute that holds the TypedArray of an object which stands for one
+
+
+@dataclass(frozen=True, slots=True)
 class TypedArray:
     """An array whose element type is not what its own library says: `fp8e4b15` kept as `uint8`, for instance."""
 
@@ -122,6 +125,8 @@ def conversion(kind: type) -> Callable[[Any, str], HostArray | DeviceArray]:
         return _as_it_is
     if issubclass(kind, TypedArray):
         return _from_typed
+    if hasattr(kind, TYPED):
+        return lambda value, what: _from_typed(getattr(value, TYPED), what)
     if kind.__module__.partition(".")[0] == "torch" and hasattr(kind, "untyped_storage"):
         return _from_torch
     return _from_other
@@ -142,13 +147,13 @@ def _from_other(value: Any, what: str) -> HostArray | DeviceArray:
     if not isinstance(value, (np.ndarray, np.generic)) and not hasattr(value, "__array_interface__"):
         interface = getattr(value, "__cuda_array_interface__", None)
         if interface is not None:
-            kind = np.dtype(interface["typestr"])
+            kind = _numpy_type(interface["typestr"])
             element = _known_element(kind) or _element(kind, what)
             return device_arrays.from_interface(value, interface, element, kind.itemsize, what)
     return _from_numpy(_as_numpy(value, what), what)
 
 
-_PROTOCOLS = ("__array_interface__", "__dlpack__", "__cuda_array_interface__")
+_PROTOCOLS = (TYPED, "__array_interface__", "__dlpack__", "__cuda_array_interface__")
 
 
 def _has_buffer(value: Any) -> bool:
@@ -221,6 +226,9 @@ def _pointer(array: np.ndarray) -> int:
         return array.__array_interface__["data"][0]
 
 
+_numpy_type = lru_cache(maxsize=64)(np.dtype)
+
+
 @lru_cache(maxsize=64)
 def _known_element(kind: np.dtype) -> DType | None:
     """The element type of a NumPy type: finding it by its name takes longer than all else about an array. None for others."""
@@ -276,8 +284,8 @@ def _from_torch(tensor: Any, what: str) -> HostArray | DeviceArray:
         return _from_torch_elsewhere(tensor, what)
     element = _torch_element(tensor.dtype) or _dtype_named(str(tensor.dtype).removeprefix("torch."), what)
     storage = tensor.untyped_storage()
-    start = storage.data_ptr()
-    address = start + tensor.storage_offset() * tensor.element_size()  # `data_ptr` is what a program asks for (tilefw.triton)
+    start, first = storage.data_ptr(), tensor.storage_offset()
+    address = start + first * tensor.element_size() if first else start  # `data_ptr` is what a program asks for (tilefw.triton)
     return HostArray(element, address, start, storage.nbytes(), False, (tensor, storage))
 
 
@@ -348,8 +356,9 @@ def storages(arrays: Sequence[tuple[str, HostArray | DeviceArray]]) -> list[Stor
 
 def disjoint(arrays: Sequence[HostArray | DeviceArray]) -> bool:
     """Whether each array has a storage of its own, as `storages` finds them."""
-    spans = sorted([(array.start, array.nbytes) for array in arrays])
-    return not any([low[0] + low[1] > high[0] or low == high for low, high in pairwise(spans)])
+    starts = sorted([array.start for array in arrays])
+    ends = sorted([array.start + array.nbytes for array in arrays])
+    return all(map(le, ends, starts[1:]))  # before each but the first begins, as many have ended
 
 
 def _overlap(low: Storage, high: Storage) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from tilefw.api.artifact import Entry, Parameter
@@ -76,8 +76,12 @@ def _converter(entry: Entry, parameter: Parameter) -> Callable[[Any], Bound]:
     name, kind = parameter.dtype, dtype(parameter.dtype)
     if kind.is_float:
         return lambda value: Scalar(value, name) if type(value) is float else convert(value)
+    # Most numbers come again: finding one that was made is quicker than making it.
     low, high = (-(1 << kind.bits - 1), (1 << kind.bits - 1) - 1) if kind.is_signed else (0, (1 << kind.bits) - 1)
-    return lambda value: Scalar(value, name) if type(value) is int and low <= value <= high else convert(value)
+    return lambda value: _integer(value, name) if type(value) is int and low <= value <= high else convert(value)
+
+
+_integer = lru_cache(maxsize=1024)(Scalar)
 
 
 def describe(entry: Entry) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -68,23 +69,16 @@ def from_interface(value: Any, interface: Mapping[str, Any], element: DType, ite
     one."""
     if interface.get("mask") is not None:
         raise LaunchError(f"{what} is a masked array, which kernels do not know", code="TFW0330")
-    shape = tuple(interface["shape"])
-    strides = interface.get("strides")
-    strides = _contiguous(shape, itemsize) if strides is None else tuple(strides)
     address, readonly = interface["data"]
-    low, high = _bounds(address, shape, strides, itemsize)
+    strides = interface.get("strides")
+    if strides is None:
+        low, high = address, address + math.prod(interface["shape"]) * itemsize
+    else:
+        low, high = _bounds(address, interface["shape"], strides, itemsize)
     # The protocol numbers the default stream 1, and forbids 0; None: nothing is under way.
     stream = interface.get("stream")
     handle = None if stream is None else 0 if stream == 1 else int(stream)
     return DeviceArray(element, address, low, high - low, bool(readonly), handle, None, what, value)
-
-
-def _contiguous(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
-    strides, step = [], itemsize
-    for extent in reversed(shape):
-        strides.append(step)
-        step *= extent
-    return tuple(reversed(strides))
 
 
 def _bounds(address: int, shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[int, int]:

@@ -20,8 +20,8 @@ class KernelParameter:
     `plain`."""
 
     __slots__ = (
-        "_pointers", "align", "annotation", "default", "described", "is_const", "is_constexpr", "kernel", "name", "num", "plain",
-        "specialize",
+        "align", "annotation", "default", "described", "is_const", "is_constexpr", "kernel", "name", "num", "plain",
+        "pointers", "specialize",
     )
 
     def __init__(self, parameter: inspect.Parameter, num: int, specialize: bool, align: bool, kernel: str = "") -> None:
@@ -35,7 +35,7 @@ class KernelParameter:
         self.specialize = specialize
         self.align = align
         self.plain = specialize and align and not self.annotation
-        self._pointers: dict[str, tuple[str, str]] = {}
+        self.pointers: dict[str, tuple[str, str]] = {}  # what `pointer` has found, by element type
 
     def _call(self, name: str) -> None:
         self.name = name
@@ -65,11 +65,9 @@ class KernelParameter:
 
     def pointer(self, element: str) -> tuple[str, str]:
         """The signature's types of an array with elements of that name: of any, and of one that begins at a multiple of 16."""
-        found = self._pointers.get(element)
-        if found is None:
-            said = self.annotation if self.annotation.startswith("*") else ""
-            kind = said or f"*{'k' if self.is_const else ''}{signature_name(element)}"
-            found = self._pointers[element] = kind, f"{kind}:16" if self.specialize and self.align else kind
+        said = self.annotation if self.annotation.startswith("*") else ""
+        kind = said or f"*{'k' if self.is_const else ''}{signature_name(element)}"
+        found = self.pointers[element] = kind, f"{kind}:16" if self.specialize and self.align else kind
         return found
 
 

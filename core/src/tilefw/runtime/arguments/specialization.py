@@ -184,7 +184,8 @@ def _reader_of_arrays(kind: type) -> Reader | None:
 
     def read_array(parameter: KernelParameter, value: Any) -> tuple[str, Any]:
         array = convert(value, parameter.described)
-        return parameter.pointer(array.dtype.name)[array.offset % 16 == 0], array
+        element = array.dtype.name
+        return (parameter.pointers.get(element) or parameter.pointer(element))[array.offset % 16 == 0], array
 
     return read_array
 
