@@ -5,9 +5,12 @@ Simulators and devices make it in the same way; what an address is, each of them
 
 from __future__ import annotations
 
+import contextlib
+import struct
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from tilefw.api.artifact import Entry, Parameter
 from tilefw.api.device import Argument, BufferView, DeviceAddress, Scalar, Struct
 from tilefw.api.dtypes import DType, dtype
 from tilefw.api.errors import LaunchError
@@ -46,6 +49,52 @@ def argument_block(
             data = _address_bytes(slot, argument, address, address_bits, device)
         block[slot.offset : slot.offset + slot.size] = data
     return bytes(block)
+
+
+class BlockLayout:
+    """`argument_block` for one entry, launch after launch: numbers and addresses that fit their parameters go in all at once."""
+
+    __slots__ = ("_entry", "_expected", "_parameters", "_struct")
+
+    def __init__(self, entry: Entry, address_bits: int) -> None:
+        self._entry, self._parameters = entry.name, entry.parameters
+        # By parameter, the class of the argument and its element type, where that is a number.
+        self._expected: list[tuple[type, str | None]] = [
+            (DeviceAddress, None) if p.kind == "pointer" and 8 * p.size == address_bits else (Scalar, p.dtype)
+            for p in entry.parameters
+        ]
+        self._struct = _struct_of(entry.parameters)
+
+    def pack(self, args: Sequence[Argument], address: Callable[[BufferView], int], address_bits: int, device: str) -> bytes:
+        """The block for `args`. Raises as `argument_block`."""
+        values: list[int | float] = []
+        if self._struct is not None and len(args) == len(self._expected):
+            for argument, (kind, dtype) in zip(args, self._expected, strict=True):
+                if type(argument) is not kind or getattr(argument, "dtype", None) != dtype:
+                    break
+                values.append(argument.value)  # type: ignore[union-attr]
+            else:
+                with contextlib.suppress(struct.error, OverflowError):  # told by what follows
+                    return self._struct.pack(*values)
+        return argument_block(self._entry, self._parameters, args, address, address_bits, device)
+
+
+def _struct_of(parameters: Sequence[Parameter]) -> struct.Struct | None:
+    """The block as Python's `struct` packs it; None where a parameter has no letter there."""
+    words, end = "<", 0
+    for parameter in parameters:
+        letter = "Q" if parameter.kind == "pointer" and parameter.size == 8 else _LETTERS.get(parameter.dtype)
+        if letter is None or struct.calcsize(f"<{letter}") != parameter.size or parameter.offset < end:
+            return None
+        words += f"{parameter.offset - end}x{letter}"
+        end = parameter.offset + parameter.size
+    return struct.Struct(words)
+
+
+_LETTERS = {
+    "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint8": "B", "uint16": "H", "uint32": "I", "uint64": "Q",
+    "fp32": "f", "fp64": "d",
+}
 
 
 def _address_bytes(

@@ -13,7 +13,9 @@ import tilefw
 import tilefw.language as tl
 from tilefw.frontend.watched import Watched
 from tilefw.runtime import launch_site
+from tilefw.runtime.executor import executor_for
 from tilefw.runtime.jit import JITFunction
+from tilefw.runtime.plugins.loader import find_target
 
 STEP = tl.constexpr(1)
 SCALE = 1
@@ -68,6 +70,22 @@ def test_nothing_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     assert launched() == ([1, 2, 3, 4], "memory")
     with pytest.raises(AssertionError, match="made again"):
         launched(n=16)
+
+
+def test_a_variable_that_decides_nothing_leaves_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = list(kernel.launcher.known.values())
+    monkeypatch.setenv("SOMEBODYS_STEP", "1")
+    assert launched()[1] == "memory" and list(kernel.launcher.known.values()) == known
+
+
+def test_another_device_of_the_target_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = find_target("reference")
+    device = executor_for(target, "sim").device
+    monkeypatch.setattr(type(device), "checks", frozenset({"bounds"}))
+    out = np.zeros(4, np.int32)
+    assert kernel[(1,)](out, 4, BLOCK=4, target="reference").checks == {"bounds"}
+    target.executors.clear()
+    assert launched()[0] == [1, 2, 3, 4] and executor_for(target, "sim").device is not device
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from tilefw.api.artifact import Artifact, Entry
 from tilefw.api.device import Argument, BufferView, LaunchOptions, LaunchReport
 from tilefw.api.errors import LaunchError
-from tilefw.argument_block import argument_block
+from tilefw.argument_block import BlockLayout
 from tilefw.hardware.completion import CardCompletion, EventPool
 from tilefw.hardware.driver import CardInfo, Driver
 from tilefw.hardware.failures import DriverError, told
@@ -44,6 +44,7 @@ class CardModule:
         self._driver = driver
         self._handle = driver.load(program.image)
         self._functions: dict[str, int] = {}
+        self._layouts: dict[str, BlockLayout] = {}
         # Not at the end of the process, which takes it all back: a library may be half down by then.
         weakref.finalize(self, _unload, driver, number, self._handle).atexit = False
 
@@ -54,6 +55,13 @@ class CardModule:
                 return entry
         note = "entries: " + (", ".join(entry.name for entry in self.artifact.entries) or "none")
         raise LaunchError(f"no entry {name!r}", code="TFW0346", note=note)
+
+    def layout(self, entry: Entry, address_bits: int) -> BlockLayout:
+        """How the arguments of an entry go into its block."""
+        found = self._layouts.get(entry.name)
+        if found is None:
+            found = self._layouts[entry.name] = BlockLayout(entry, address_bits)
+        return found
 
     def function(self, name: str) -> int:
         """The driver's handle of an entry. Raises DriverError."""
@@ -188,7 +196,8 @@ class Card(ABC):
         """Put a launch on the stream of the options; its completion tells its end. Raises LaunchError."""
         declared = module.entry(entry)
         block = _workgroup_size(declared, options)
-        arguments = argument_block(entry, declared.parameters, args, self._address, self.address_bits, self.name)
+        layout = module.layout(declared, self.address_bits)
+        arguments = layout.pack(args, self._address, self.address_bits, self.name)
         shared = self._dynamic_shared(module, declared, options)
         x, y, z = (*grid, 1, 1)[:3]
         stream = options.stream or 0
