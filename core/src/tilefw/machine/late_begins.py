@@ -32,11 +32,11 @@ _APART = 16  # instructions; schedulers look so far by themselves
 
 def late_begins(function: Function, table: InstructionTable, apart: int = _APART) -> int:
     """Move what can be and stands more than `apart` instructions before what reads it; how many moved."""
-    uses = _Uses(function)
-    return sum(_reorder(block, table, uses, apart) for block in function.blocks if len(block.insts) > apart)
+    named = _NamedRegisters(function)
+    return sum(_reorder(block, table, named, apart) for block in function.blocks if len(block.insts) > apart)
 
 
-class _Uses:
+class _NamedRegisters:
     """Which registers are values, and which are named in several blocks: found out when a first instruction stands so far away."""
 
     def __init__(self, function: Function) -> None:
@@ -65,7 +65,7 @@ class _Uses:
         return found
 
 
-def _reorder(block: Block, table: InstructionTable, uses: _Uses, apart: int) -> int:
+def _reorder(block: Block, table: InstructionTable, named: _NamedRegisters, apart: int) -> int:
     first: dict[Reg, int] = {}  # of those behind the open instruction: where the first stands that reads a register
     last: dict[Reg, int] = {}  # and the last one
     written: set[Reg] = set()  # and what they write
@@ -76,8 +76,8 @@ def _reorder(block: Block, table: InstructionTable, uses: _Uses, apart: int) -> 
         place = first.get(defs[0].reg, at) if len(defs) == 1 else at
         if place - at > apart:
             read = [use.reg for use in inst.uses if isinstance(use, Slice)]
-            alive = read and all(last.get(reg, -1) >= place or reg in uses.shared for reg in read)
-            if alive and only_computes(inst, table) and written.isdisjoint(read) and uses.values.issuperset([defs[0].reg, *read]):
+            alive = read and all(last.get(reg, -1) >= place or reg in named.shared for reg in read)
+            if alive and only_computes(inst, table) and written.isdisjoint(read) and named.values.issuperset([defs[0].reg, *read]):
                 before[at] = place
         place = before.get(at, at)
         for piece in inst.uses if inst.predicate is None and not inst.implicit_uses else inst.reads():
