@@ -107,6 +107,7 @@ def functions(x, out, TILE: ct.Constant[int]):
     n = ct.astype(tile * 10, ct.int32)
     whole = n // 3 + n % 7 - ct.cdiv(n, 4)
     found = ct.sinh(tile) + ct.cosh(tile) * ct.tanh(tile) + ct.tan(tile) + ct.sqrt(ct.exp2(tile)) + ct.floor(tile)
+    found += ct.atan2(tile, tile + 0.5) + tile**3
     ct.store(out, index=(ct.bid(0),), tile=found + whole.astype(ct.float32) + ct.maximum(ct.log(ct.exp(tile)), 0.25))
 
 
@@ -140,7 +141,7 @@ def all_functions(x: np.ndarray) -> np.ndarray:
     n = np.trunc(x * np.float32(10)).astype(np.int64)
     whole = n // 3 + n % 7 + (-n // 4)
     x = x.astype(np.float64)
-    found = np.sinh(x) + np.cosh(x) * np.tanh(x) + np.tan(x) + np.sqrt(np.exp2(x)) + np.floor(x)
+    found = np.arctan2(x, x + 0.5) + x**3 + np.sinh(x) + np.cosh(x) * np.tanh(x) + np.tan(x) + np.sqrt(np.exp2(x)) + np.floor(x)
     return found + whole + np.maximum(x, 0.25)
 
 
@@ -200,7 +201,7 @@ def check(case: CutileCase, data: bytes, target: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_a_kernel_computes_what_numpy_does_on_every_target(name: str) -> None:
     case = CASES[name]
-    data = bytecode(case, case.arguments(np.random.default_rng(3)))
+    data = bytecode(case, case.arguments(np.random.default_rng(3)), "13.4")
     for target in TARGETS:
         check(case, data, target)
 

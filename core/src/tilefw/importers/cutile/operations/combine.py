@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilefw.frontend.builder import Builder
+from tilefw.frontend.builtins.reduction import combined
 from tilefw.frontend.builtins.registry import Meanings
-from tilefw.frontend.combine import combine_block
+from tilefw.frontend.combine import Combination
 from tilefw.frontend.values import RuntimeValue
 from tilefw.importers.cutile.operations.control import run_block
 
@@ -28,13 +29,19 @@ def _combined(t: BytecodeTranslation, op: BytecodeOperation, b: Builder, groups:
 
 @meaning("reduce")
 def reduce(t: BytecodeTranslation, op: BytecodeOperation) -> list[Any]:
-    tiles = t.listed(op)
-    block, results = combine_block(t.b, [tile.dtype for tile in tiles], lambda b, values: _combined(t, op, b, values))
-    return list(t.b.reduce(tiles, op.attributes["dim"], block, results))
+    axis = op.attributes["dim"]
+
+    def run(all: Sequence[RuntimeValue], made: Combination) -> list[RuntimeValue]:
+        return t.b.reduce(all, axis, made.block, made.results)
+
+    return list(combined(t.b, "reduce", t.listed(op), lambda b, values: _combined(t, op, b, values), run))
 
 
 @meaning("scan")
 def scan(t: BytecodeTranslation, op: BytecodeOperation) -> list[Any]:
-    tiles = t.listed(op)
-    block, results = combine_block(t.b, [tile.dtype for tile in tiles], lambda b, values: _combined(t, op, b, values))
-    return list(t.b.scan(tiles, op.attributes["dim"], op.attributes["reverse"], block, results))
+    axis, reverse = op.attributes["dim"], op.attributes["reverse"]
+
+    def run(all: Sequence[RuntimeValue], made: Combination) -> list[RuntimeValue]:
+        return t.b.scan(all, axis, reverse, made.block, made.results)
+
+    return list(combined(t.b, "associative_scan", t.listed(op), lambda b, values: _combined(t, op, b, values), run))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import tilefw.language as tl
-from tilefw.frontend.arithmetic import BINARY
+from tilefw.frontend.builtins.library import meaning as library
 from tilefw.frontend.builtins.registry import Meanings
-from tilefw.frontend.casts import constant
+from tilefw.frontend.casts import cast, constant
 from tilefw.frontend.values import RuntimeValue
+from tilefw.tile.dialect.ops import BroadcastOp, ConstantOp, ReshapeOp, SplatOp
 
 if TYPE_CHECKING:
     from tilefw.frontend.builder import Builder
@@ -45,6 +45,7 @@ _OPPOSITES: Mapping[str, str] = MappingProxyType({
     "less_than": "gef", "less_than_or_equal": "gtf", "greater_than": "lef", "greater_than_or_equal": "ltf", "not_equal": "eqf",
 })
 _APPROXIMATE = ("approx", "full")
+_MOST_PRODUCTS = 32  # the largest exponent that is made of multiplications
 
 
 def _one(row: str) -> Callable[[BytecodeTranslation, BytecodeOperation], RuntimeValue]:
@@ -180,32 +181,44 @@ def select(t: BytecodeTranslation, op: BytecodeOperation) -> RuntimeValue:
     return t.b.row("select", condition, left, right)
 
 
-@meaning("tan")
-def tangent(t: BytecodeTranslation, op: BytecodeOperation) -> RuntimeValue:
-    value = t.tile(op, "source")
-    return t.b.row("divf", t.b.row("sin", value), t.b.row("cos", value))
+def _library(name: str, *operands: str) -> Callable[[BytecodeTranslation, BytecodeOperation], RuntimeValue]:
+    """A function of the language's library, of float32 for formats of 16 bits."""
+
+    def build(t: BytecodeTranslation, op: BytecodeOperation) -> RuntimeValue:
+        values = t.same(op, *operands)
+        element = values[0].dtype
+        wide = values if element.primitive_bitwidth >= 32 else [cast(t.b, value, tl.float32) for value in values]
+        return cast(t.b, library.of[f"libdevice.{name}"](t.b, *wide), element)
+
+    return build
 
 
-@meaning("cosh")
-def hyperbolic_cosine(t: BytecodeTranslation, op: BytecodeOperation) -> RuntimeValue:
-    """The mean of e^x and e^-x, each halved before it is added: as large as x allows."""
-    up, down = _halved_powers(t.b, t.tile(op, "source"))
-    return t.b.row("addf", up, down)
+for _name in ("tan", "cosh", "sinh"):
+    meaning(_name)(_library(_name, "source"))
+meaning("atan2")(_library("atan2", "x", "y"))
 
 
-@meaning("sinh")
-def hyperbolic_sine(t: BytecodeTranslation, op: BytecodeOperation) -> RuntimeValue:
-    """Half of e^x - e^-x; near 0 by (e^x - 1) and what follows of it, which loses no digits."""
-    value = t.tile(op, "source")
-    up, down = _halved_powers(t.b, value)
-    less = t.b.row("expm1", value)
+@meaning("fpowi")
+def whole_power(t: BytecodeTranslation, op: BytecodeOperation) -> RuntimeValue:
+    """By multiplications where the exponent is a small constant."""
+    value, exponent = t.tile(op, "source"), t.tile(op, "exponent")
+    number = _known(exponent)
+    if number is None or abs(number) > _MOST_PRODUCTS:
+        return t.b.row("pow", value, t.b.cast("s2f", exponent, value.dtype))
     one = constant(t.b, 1.0, value.dtype, value.shape)
-    rest = t.b.row("divf", less, t.b.row("addf", less, one))
-    near = BINARY["*"](t.b, t.b.row("addf", less, rest), 0.5)
-    small = t.b.compare("ltf", t.b.row("absf", value), constant(t.b, 1.0, value.dtype, value.shape))
-    return t.b.row("select", small, near, t.b.row("subf", up, down))
+    found, square, left = None, value, abs(number)
+    while left:
+        if left & 1:
+            found = square if found is None else t.b.row("mulf", found, square)
+        left >>= 1
+        square = t.b.row("mulf", square, square) if left else square
+    found = one if found is None else found
+    return found if number >= 0 else t.b.row("divf", one, found)
 
 
-def _halved_powers(b: Builder, value: RuntimeValue) -> tuple[RuntimeValue, RuntimeValue]:
-    half = constant(b, math.log(2.0), value.dtype, value.shape)
-    return b.row("exp", b.row("subf", value, half)), b.row("exp", b.row("subf", b.row("negf", value), half))
+def _known(value: RuntimeValue) -> int | None:
+    """The number that all elements of a value are, where it is a constant."""
+    owner = value.ssa.owner
+    while isinstance(owner, SplatOp | BroadcastOp | ReshapeOp):
+        owner = owner.operands[0].owner
+    return int(owner.value) if isinstance(owner, ConstantOp) else None
