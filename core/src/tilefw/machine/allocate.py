@@ -5,6 +5,12 @@ parts meets a live range that stands there already. Ranges are exact segments, s
 whose lives interleave (the "lifetime holes" of Traub, Holloway and Smith, "Quality and Speed in Linear-scan Register
 Allocation", 1998). A tuple that finds no room for all its parts among narrower values is what this order is bad at: it is placed
 before all others then, and these once more in their order.
+
+Of lives without holes, placed in this order and one register wide, as many find room as live at once at most: what is free where a
+life begins stays free, as all that is placed begins earlier. With holes it does not: a register that is free there may be taken
+again by the next segment of an older life before the new one ends. So none may be free for the whole of a life though enough are at
+each point, as at 248 live of 256. To colour such lives with as few is the general problem, of graphs that are not those of
+intervals (NP-complete: Garey and Johnson, "Computers and Intractability", GT4); what finds no room is spilled (`spill`).
 """
 
 from __future__ import annotations
