@@ -79,11 +79,13 @@ def test_names_of_gluon_are_imported_and_told_where_they_are_used(installed: Non
     from triton.experimental import gluon
     from triton.experimental.gluon import language as gl
 
+    barrier = importlib.import_module("triton.experimental.gluon.language.chip.family").barrier
+
     @gluon.jit
     def kernel(layout: gl.AutoLayout | None) -> None:
         gl.arange(0, 16, layout)
 
-    for use in (lambda: kernel[(1,)](None), lambda: gl.BlockedLayout([1], [32], [4], [0])):
+    for use in (lambda: kernel[(1,)](None), lambda: gl.BlockedLayout([1], [32], [4], [0]), barrier.wait):
         with pytest.raises(UnsupportedError, match="tilefw has no Gluon") as told:
             use()
         assert told.value.code == "TFW0103"

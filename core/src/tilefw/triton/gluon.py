@@ -14,6 +14,9 @@ from tilefw.language import constexpr
 __all__ = ["AbsentKernel", "AbsentName", "constexpr", "jit"]
 
 
+__path__: list[str] = []  # what is below is found by Triton's finder
+
+
 class AbsentName:
     """A name of Gluon's, and below it any other."""
 

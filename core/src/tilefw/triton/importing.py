@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from tilefw.api.errors import UsageError
-from tilefw.triton.names import NAMES, VERSION, WHOLE
+from tilefw.triton.names import GLUON, NAMES, VERSION, WHOLE
 
 
 def install() -> None:
@@ -101,12 +101,21 @@ class TritonModule(ModuleType):
 
 
 class TritonFinder(MetaPathFinder):
-    """Refuses the modules of Triton that there are none of."""
+    """Refuses the modules of Triton that there are none of, but those below Gluon's."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name.startswith(f"{GLUON}."):
+            return ModuleSpec(name, GluonLoader(), is_package=True)
         if name.startswith("triton."):
             raise ModuleNotFoundError(f"tilefw has no module {name} in Triton's place", name=name)
         return None
+
+
+class GluonLoader(Loader):
+    """Any module below Gluon's is Gluon's."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        sys.modules[module.__name__] = sys.modules[GLUON]
 
 
 class TorchFinder(MetaPathFinder):

@@ -9,13 +9,8 @@ from collections.abc import Mapping
 
 VERSION = "3.9.0"
 
-# Where programs look for Gluon's names, of which tilefw has none to use.
-_GLUON = tuple(
-    f"triton.experimental.gluon{below}" for below in (
-        "", ".language", ".language.nvidia", ".language.nvidia.hopper", ".language.nvidia.blackwell", ".language.amd",
-        ".language.amd.cdna3", ".language.amd.cdna4", ".nvidia", ".nvidia.hopper", ".nvidia.blackwell",
-    )
-)
+# Where programs look for Gluon's names, of which tilefw has none to use; what is below it is the same module.
+GLUON = "triton.experimental.gluon"
 
 # Triton's module -> the one of ours that takes its place.
 WHOLE: Mapping[str, str] = {
@@ -35,7 +30,7 @@ WHOLE: Mapping[str, str] = {
     "triton.knobs": "tilefw.triton.knobs",
     "triton.profiler": "tilefw.triton.profiler",
     "triton.profiler.viewer": "tilefw.triton.profiler.viewer",
-    **dict.fromkeys(_GLUON, "tilefw.triton.gluon"),
+    GLUON: "tilefw.triton.gluon",
 }
 
 _ERRORS = {
