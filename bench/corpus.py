@@ -1,6 +1,7 @@
 """Every kernel of public collections, compiled with synthesised signatures by tilefw and, beside it, by Triton 3.9.
 
     python bench/corpus.py PATH… [--target nvidia-sm80 amd-cdna3] [--triton] [--accept-only] [--every N] [--report FILE]
+    python bench/corpus.py PATH… --ask-refused      what is compiled here is not asked of Triton: quick, without times
 
 A PATH is a folder or an installed package. Kernels are what host code launches; a guess of types and compile-time values is tried
 after another until Triton compiles one (tilefw, without `--triton`). Neither side runs an assembler of others.
@@ -29,6 +30,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--target", nargs="+", default=["nvidia-sm80", "amd-cdna3"])
     parser.add_argument("--triton", action="store_true", help="compile with Triton 3.9 too")
     parser.add_argument("--accept-only", action="store_true", help="Triton stops where it has accepted a kernel: no times")
+    parser.add_argument("--ask-refused", action="store_true", help="Triton is asked only for kernels that are refused here")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="each Nth kernel only")
     parser.add_argument("--limit", type=int, default=60, metavar="SECONDS", help="give up on a kernel after this time")
     parser.add_argument("--keep", type=Path, help="folder for the results of each kernel; what is there is not compiled again")
@@ -53,6 +55,13 @@ def _part(path: str, target: str, kept: Path, asked: argparse.Namespace) -> str:
         theirs = _run("triton", target, path, file, asked, ["--accept-only"] if asked.accept_only else [])
         plans = ["--plans", str(file)]
     ours = _run("tilefw", target, path, kept / f"{name}.{target}.tilefw", asked, plans)
+    if asked.ask_refused:
+        refused = kept / f"{name}.{target}.refused"
+        lines = (line for line in ours.values() if "error" in line)
+        refused.write_text("".join(json.dumps({"kernel": line["kernel"], "plan": line["plan"]}) + "\n" for line in lines), "utf-8")
+        answers = kept / f"{name}.{target}.asked"
+        asks = _run("triton", target, path, answers, asked, ["--accept-only", "--plans", str(refused)])
+        return _asked(path, target, ours, asks, asked.every)
     return _told(path, target, ours, theirs, timed=not asked.accept_only)
 
 
@@ -67,6 +76,34 @@ def _run(compiler: str, target: str, path: str, file: Path, asked: argparse.Name
             raise SystemExit(f"{compiler} got no further: {' '.join(command)}")
         said = lines
     return {line["kernel"]: line for line in map(json.loads, file.read_text("utf-8").splitlines())}
+
+
+def _asked(path: str, target: str, ours: Lines, theirs: Lines, every: int) -> str:
+    """What is compiled here, and of the rest what Triton compiles with the same signature."""
+    done = {key: line for key, line in ours.items() if not ({"import", "skipped", "begun"} & line.keys())}
+    compiled = {key: line["seconds"] for key, line in done.items() if _compiled(line)}
+    faults = {key: done[key]["error"] for key in theirs if key in done and _compiled(theirs[key])}
+    refused = {key: done[key]["error"] for key, line in theirs.items() if key in done and "error" in line}
+    unanswered = {key: line["error"] for key, line in done.items() if "error" in line and key not in {*faults, *refused}}
+    taken = len(compiled) + len(faults)
+    share = 100 * len(compiled) / max(1, taken)
+    sample = "every kernel" if every == 1 else f"a sample, each {every}th kernel"
+    lines = [
+        f"## {path}, {target}", "",
+        f"{len(done)} kernels ({sample}); {len(compiled)} compiled, {len(refused)} refused by both, {len(faults)} only here, "
+        f"{len(unanswered)} refused here without Triton's answer: "
+        f"{share:.1f} % of {taken}. {sum('import' in line for line in ours.values())} cannot be loaded; "
+        f"{sum('skipped' in line for line in ours.values())} want what no text tells.",
+    ]
+    if compiled:
+        slowest = sorted(compiled, key=lambda key: -compiled[key])[:3]
+        shown = ", ".join(f"{key} {compiled[key]:.1f}" for key in slowest)
+        lines += ["", f"Processor seconds here: median {statistics.median(compiled.values()):.2f}; slowest {shown}."]
+    lines += _grouped("Not loaded", {key: line["import"] for key, line in ours.items() if "import" in line})
+    lines += _grouped("Compiled by Triton alone", faults)
+    lines += _grouped("Refused here, Triton has not answered", unanswered)
+    lines += _grouped("Refused by both", refused)
+    return "\n".join(lines)
 
 
 def _told(path: str, target: str, ours: Lines, theirs: Lines, *, timed: bool) -> str:
@@ -115,7 +152,7 @@ def _times(pairs: dict[str, tuple[float, float]]) -> list[str]:
 def _grouped(title: str, told: dict[str, str]) -> list[str]:
     groups: dict[str, list[str]] = defaultdict(list)
     for key, message in told.items():
-        groups[message.splitlines()[0][:160] if message else "no message"].append(key)
+        groups[message.splitlines()[0][:110] if message else "no message"].append(key)
     counted = Counter({message: len(keys) for message, keys in groups.items()})
     rows = [f"- {count}: {message} ({', '.join(sorted(groups[message])[:3])})" for message, count in counted.most_common()]
     return ["", f"{title}: {len(told)}", *rows] if told else []
