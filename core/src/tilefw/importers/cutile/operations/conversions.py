@@ -52,10 +52,25 @@ def to_float(t: BytecodeTranslation, op: BytecodeOperation) -> RuntimeValue:
     """To formats of 8 bits by way of float32, as in the language."""
     nearest(t, op)
     value, element = t.tile(op, "source"), _target(t, op)
-    row = "s2f" if op.attributes["signedness"] == "signed" else "u2f"
+    signed = op.attributes["signedness"] == "signed"
+    row = "s2f" if signed else "u2f"
+    if str(op.types[0].element) == "tf32":  # type: ignore[union-attr]
+        return shortened(t.b, t.b.cast(row, _few_bits(t.b, value, signed), element), True)
     if element.is_narrow_float():
         return cast(t.b, t.b.cast(row, value, tl.float32), element)
     return t.b.cast(row, value, element)
+
+
+def _few_bits(b: Builder, value: RuntimeValue, signed: bool) -> RuntimeValue:
+    """An integer that float32 holds and that rounds to the same number of fewer bits: what is cut off of large ones sets the lowest
+    bit that is kept."""
+    size = b.row("absi", value) if signed else value
+    for cut in range(8, value.dtype.primitive_bitwidth - 23, 8):
+        low, high, least = (b.constant(n, value.dtype, value.shape) for n in ((1 << cut) - 1, -1 << cut, 1 << cut + 16))
+        rest = b.row("addi", b.row("andi", value, low), low)
+        kept = b.row("andi", b.row("ori", value, rest), high)
+        value = b.row("select", b.compare("geu", size, least), kept, value)
+    return value
 
 
 @meaning("ftoi")
@@ -78,11 +93,24 @@ def to_other_float(t: BytecodeTranslation, op: BytecodeOperation) -> RuntimeValu
         raise t.refusal(op, f"ftof that rounds by {rounding} is not imported", note="there are nearest_even and zero")
     if "f8E8M0FNU" in (source, target):
         return _scale(t, op, value, source, target)
+    if target == "tf32" and source == "f64":
+        value = _to_odd(t.b, value)
+    elif rounding == "zero" and element != value.dtype and element.primitive_bitwidth == value.dtype.primitive_bitwidth:
+        value = cast(t.b, value, tl.float32)  # which has the numbers of both
     narrows = element.primitive_bitwidth < value.dtype.primitive_bitwidth
     found = cast(t.b, value, element, "rtz" if rounding == "zero" and narrows else None)
-    if target == "tf32" and source != "tf32" and value.dtype.primitive_bitwidth > 16:
+    if target == "tf32" and source in ("f32", "f64"):
         return shortened(t.b, found, rounding == "nearest_even")
     return found
+
+
+def _to_odd(b: Builder, value: RuntimeValue) -> RuntimeValue:
+    """float64 as float32 that rounds to the same number of fewer bits: towards zero, with the lowest bit set where that cuts."""
+    found = cast(b, value, tl.float32, "rtz")
+    bits = bitcast(b, found, tl.uint32)
+    exact = b.compare("eqf", cast(b, found, tl.float64), value)
+    odd = BINARY["|"](b, bits, 1)
+    return bitcast(b, b.row("select", exact, bits, odd, type=bits.type), tl.float32)
 
 
 def shortened(b: Builder, value: RuntimeValue, rounds: bool) -> RuntimeValue:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import tilefw.language as tl
 from tilefw.frontend.builtins.library import meaning as library
 from tilefw.frontend.builtins.registry import Meanings
-from tilefw.frontend.casts import cast, constant
+from tilefw.frontend.casts import bitcast, cast, constant
 from tilefw.frontend.values import RuntimeValue
 from tilefw.tile.dialect.ops import BroadcastOp, ConstantOp, ReshapeOp, SplatOp
 
@@ -23,8 +23,9 @@ meaning = Meanings()
 # Operation: its row. What flushes subnormal numbers to zero elsewhere keeps them here.
 _ONE: Mapping[str, str] = MappingProxyType({
     "absf": "absf", "negf": "negf", "ceil": "ceil", "floor": "floor", "cos": "cos", "sin": "sin", "exp2": "exp2", "log": "log",
-    "log2": "log2", "rsqrt": "rsqrt", "absi": "absi", "exp": "exp", "tanh": "tanh",
+    "log2": "log2", "rsqrt": "rsqrt", "absi": "absi",
 })
+_GRADED: Mapping[str, str] = MappingProxyType({"exp": "exp", "tanh": "tanh"})  # nearest or approximate, by one row
 _TWO: Mapping[str, str] = MappingProxyType({
     "remf": "remf", "addi": "addi", "subi": "subi", "muli": "muli", "mulhii": "mulhu", "andi": "andi", "ori": "ori", "xori": "xori",
     "shli": "shl",
@@ -52,6 +53,15 @@ def _one(row: str) -> Callable[[BytecodeTranslation, BytecodeOperation], Runtime
     return lambda t, op: t.b.row(row, t.tile(op, "source"))
 
 
+def _graded(row: str) -> Callable[[BytecodeTranslation, BytecodeOperation], RuntimeValue]:
+    def build(t: BytecodeTranslation, op: BytecodeOperation) -> RuntimeValue:
+        if "rounding" in op.attributes:
+            _approximate(t, op)
+        return t.b.row(row, t.tile(op, "source"))
+
+    return build
+
+
 def _two(row: str) -> Callable[[BytecodeTranslation, BytecodeOperation], RuntimeValue]:
     return lambda t, op: t.b.row(row, *t.same(op, *op.operands))
 
@@ -74,6 +84,8 @@ def _extreme(rows: tuple[str, str]) -> Callable[[BytecodeTranslation, BytecodeOp
 
 for _name, _row in _ONE.items():
     meaning(_name)(_one(_row))
+for _name, _row in _GRADED.items():
+    meaning(_name)(_graded(_row))
 for _name, _row in _TWO.items():
     meaning(_name)(_two(_row))
 for _name, _row in _ROUNDED.items():
@@ -101,15 +113,28 @@ def _approximate(t: BytecodeTranslation, op: BytecodeOperation) -> bool:
 
 @meaning("divf")
 def divide(t: BytecodeTranslation, op: BytecodeOperation) -> RuntimeValue:
-    rows = "divf" if _approximate(t, op) else "div_rn"
-    left, right = t.same(op, "lhs", "rhs")
-    return t.b.row(rows if left.dtype.is_fp32() else "divf", left, right)
+    approximate, values = _approximate(t, op), t.same(op, "lhs", "rhs")
+    return t.b.row("divf", *values) if approximate else _nearest_of(t, "divf", "div_rn", values)
 
 
 @meaning("sqrt")
 def square_root(t: BytecodeTranslation, op: BytecodeOperation) -> RuntimeValue:
     approximate, value = _approximate(t, op), t.tile(op, "source")
-    return t.b.row("sqrt_rn" if value.dtype.is_fp32() and not approximate else "sqrt", value)
+    return t.b.row("sqrt", value) if approximate else _nearest_of(t, "sqrt", "sqrt_rn", [value])
+
+
+def _nearest_of(t: BytecodeTranslation, row: str, exact: str, values: Sequence[RuntimeValue]) -> RuntimeValue:
+    """By the row that rounds correctly, which float32 has. A quotient or root of 16 bits is the nearest one when it is rounded from
+    that of float32, which has more than twice as many bits."""
+    element = values[0].dtype
+    if element.primitive_bitwidth > 32:
+        return t.b.row(row, *values)
+    return cast(t.b, t.b.row(exact, *_wide(t, values)), element)
+
+
+def _wide(t: BytecodeTranslation, values: Sequence[RuntimeValue]) -> list[RuntimeValue]:
+    """Formats of fewer bits as float32."""
+    return [cast(t.b, value, tl.float32) if value.dtype.primitive_bitwidth < 32 else value for value in values]
 
 
 @meaning("fma")
@@ -186,9 +211,7 @@ def _library(name: str, *operands: str) -> Callable[[BytecodeTranslation, Byteco
 
     def build(t: BytecodeTranslation, op: BytecodeOperation) -> RuntimeValue:
         values = t.same(op, *operands)
-        element = values[0].dtype
-        wide = values if element.primitive_bitwidth >= 32 else [cast(t.b, value, tl.float32) for value in values]
-        return cast(t.b, library.of[f"libdevice.{name}"](t.b, *wide), element)
+        return cast(t.b, library.of[f"libdevice.{name}"](t.b, *_wide(t, values)), values[0].dtype)
 
     return build
 
@@ -200,11 +223,15 @@ meaning("atan2")(_library("atan2", "x", "y"))
 
 @meaning("fpowi")
 def whole_power(t: BytecodeTranslation, op: BytecodeOperation) -> RuntimeValue:
-    """By multiplications where the exponent is a small constant."""
-    value, exponent = t.tile(op, "source"), t.tile(op, "exponent")
-    number = _known(exponent)
+    """By multiplications where the exponent is a small constant; formats of 16 bits by way of float32."""
+    given, exponent = t.tile(op, "source"), t.tile(op, "exponent")
+    (value,), number = _wide(t, [given]), _known(exponent)
     if number is None or abs(number) > _MOST_PRODUCTS:
-        return t.b.row("pow", value, t.b.cast("s2f", exponent, value.dtype))
+        return cast(t.b, _powered(t, value, exponent), given.dtype)
+    return cast(t.b, _multiplied(t, value, number), given.dtype)
+
+
+def _multiplied(t: BytecodeTranslation, value: RuntimeValue, number: int) -> RuntimeValue:
     one = constant(t.b, 1.0, value.dtype, value.shape)
     found, square, left = None, value, abs(number)
     while left:
@@ -214,6 +241,16 @@ def whole_power(t: BytecodeTranslation, op: BytecodeOperation) -> RuntimeValue:
         square = t.b.row("mulf", square, square) if left else square
     found = one if found is None else found
     return found if number >= 0 else t.b.row("divf", one, found)
+
+
+def _powered(t: BytecodeTranslation, value: RuntimeValue, exponent: RuntimeValue) -> RuntimeValue:
+    """The power of the magnitude, with the sign of `value` where the exponent is odd: as a float it may lose its lowest bit."""
+    size = t.b.row("pow", t.b.row("absf", value), t.b.cast("s2f", exponent, value.dtype))
+    bits = bitcast(t.b, value, tl.int32 if value.dtype.is_fp32() else tl.int64)
+    negative = t.b.compare("lts", bits, t.b.constant(0, bits.dtype, bits.shape))
+    lowest = t.b.row("andi", exponent, t.b.constant(1, exponent.dtype, exponent.shape))
+    odd = t.b.compare("nei", lowest, t.b.constant(0, exponent.dtype, exponent.shape))
+    return t.b.row("select", t.b.row("andi", negative, odd), t.b.row("negf", size), size)
 
 
 def _known(value: RuntimeValue) -> int | None:
