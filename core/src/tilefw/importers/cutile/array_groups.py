@@ -14,7 +14,8 @@ from xdsl.ir import Block, SSAValue
 
 from tilefw.importers.cutile.bytecode_types import DYNAMIC, BytecodeType, PointerType, TensorViewType, TileType
 
-_MANGLED = re.compile(r"(.+)_K[^_]+((?:_[A-Z].*)?)")
+_MANGLED = re.compile(r"(.+)_Kt?\d+((?:_[A-Z].*)?)")
+_LIST = re.compile(r".+_Kt?\d+(?:_.*)?_L[0-9a-gi]*A\d.*")
 _PARAMETER = re.compile(r"_(?=[A-Z])")
 _INTEGERS = ("i32", "i64")
 
@@ -37,9 +38,14 @@ class ArrayGroup:
 def grouped(name: str, types: Sequence[BytecodeType], views: Sequence[ArrayGroup]) -> tuple[str, tuple[ArrayGroup, ...]]:
     """The kernel's name in the source, and its arrays in order."""
     plain, spelled = _spelled(name, types)
-    arrays = spelled if spelled is not None else _disjoint(views)
+    arrays = spelled if spelled is not None else _disjoint([view for view in views if fitting(types, view)])
     known = {view.first: view.fixed for view in views}
     return plain, tuple(ArrayGroup(array.first, array.rank, known.get(array.first, {})) for array in arrays)
+
+
+def takes_list(name: str) -> bool:
+    """Whether a mangled name says that a parameter is a list of arrays."""
+    return _LIST.fullmatch(name) is not None
 
 
 def _disjoint(views: Sequence[ArrayGroup]) -> list[ArrayGroup]:
@@ -57,7 +63,7 @@ def _spelled(name: str, types: Sequence[BytecodeType]) -> tuple[str, list[ArrayG
         return name, None
     found, at = list[ArrayGroup](), 0
     for text in _PARAMETER.split(mangled[2])[1:]:
-        kind, rank = text[0], re.match(r"A(\d+)[a-z]", text)
+        kind, rank = text[0], re.match(r"A(\d{1,4})[a-z]", text)
         if rank is not None:
             found.append(ArrayGroup(at, int(rank[1])))
             at = found[-1].behind

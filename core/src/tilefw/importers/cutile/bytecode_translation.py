@@ -17,7 +17,7 @@ from tilefw.frontend.builtins.registry import Meaning
 from tilefw.frontend.combine import CombineBuilder
 from tilefw.frontend.values import RuntimeValue, lowered
 from tilefw.importers.cutile.array_groups import ArrayGroup
-from tilefw.importers.cutile.bytecode_cursor import BytecodeCursor
+from tilefw.importers.cutile.bytecode_cursor import UNSUPPORTED, BytecodeCursor
 from tilefw.importers.cutile.bytecode_tree import BytecodeFile, BytecodeOperation
 from tilefw.importers.cutile.bytecode_types import BytecodeType, TileType, TokenType, language_type
 from tilefw.importers.cutile.debug_records import SourceLocations
@@ -30,9 +30,12 @@ _OPERATIONS = 1 << 18  # translated at most, those that are repeated counted eac
 class BytecodeTranslation:
     """The state while a kernel is translated. `b` makes the ops; `values` maps numbers of values to what they stand for and `types`
     to their types; `order` knows the memory accesses so far. `entry` is the kernel's own block; what is found of its arguments is
-    kept in `divisors` and `groups`."""
+    kept in `divisors` and `groups`. `hollow` is where the `assume` operations begin that say nothing."""
 
-    def __init__(self, file: BytecodeFile, cursor: BytecodeCursor, operations: Mapping[str, Meaning], builder: Builder) -> None:
+    def __init__(
+        self, file: BytecodeFile, cursor: BytecodeCursor, operations: Mapping[str, Meaning], builder: Builder,
+        hollow: frozenset[int],
+    ) -> None:
         self.file = file
         self.cursor = cursor
         self.b = builder
@@ -40,6 +43,7 @@ class BytecodeTranslation:
         self.types: dict[int, BytecodeType] = {}
         self.order = MemoryOrder()
         self.entry = builder.block
+        self.hollow = hollow
         self.divisors: dict[SSAValue, int] = {}
         self.groups: list[ArrayGroup] = []
         self._operations = operations
@@ -48,15 +52,19 @@ class BytecodeTranslation:
 
     def operation(self, op: BytecodeOperation) -> None:
         """Make the ops of an operation and bind its results. Raises KernelError with the operation's place in the file."""
-        self._translated += 1
-        if self._translated > _OPERATIONS:
-            raise self.refusal(op, "the kernel is too large to import")
+        self.counted(op)
         meaning = self._operations.get(op.name)
         if meaning is None:
             raise self.refusal(op, f"the operation {op.name} of Tile IR is not imported")
         self.b.location = self.location(op.location)
         with self.guarded(op.name, op.start):
             self._bind(op, meaning(self, op))
+
+    def counted(self, op: BytecodeOperation) -> None:
+        """Raise UnsupportedError (TFW0408) behind the last operation that is translated."""
+        self._translated += 1
+        if self._translated > _OPERATIONS:
+            raise self.refusal(op, "the kernel is too large to import")
 
     @contextmanager
     def guarded(self, name: str, start: int) -> Iterator[None]:
@@ -94,7 +102,7 @@ class BytecodeTranslation:
             raise ValueError(f"{type} is no type of tiles")
         found = language_type(type)
         if found is None:
-            raise self.cursor.unsupported(f"tiles of {type.element} are not imported")
+            raise UnsupportedError(f"tiles of {type.element} are not imported", UNSUPPORTED)
         return found
 
     def value(self, op: BytecodeOperation, name: str) -> Any:

@@ -11,13 +11,14 @@ from xdsl.ir import Attribute, Block, Region
 
 from tilefw.frontend.builder import Builder
 from tilefw.frontend.values import RuntimeValue, lowered
-from tilefw.importers.cutile.array_groups import ArrayGroup, grouped
+from tilefw.importers.cutile.array_groups import ArrayGroup, grouped, takes_list
 from tilefw.importers.cutile.bytecode_cursor import BytecodeCursor
 from tilefw.importers.cutile.bytecode_file import read_file
 from tilefw.importers.cutile.bytecode_translation import BytecodeTranslation
 from tilefw.importers.cutile.bytecode_tree import BytecodeFile, BytecodeFunction, BytecodeOperation
 from tilefw.importers.cutile.operations import OPERATIONS
 from tilefw.importers.cutile.operations.control import run_body
+from tilefw.importers.cutile.singleton_strides import of_singletons
 from tilefw.tile.dialect.base import integer_attr, string_attr
 from tilefw.tile.text.module import verify
 
@@ -27,9 +28,12 @@ def module(data: bytes, name: str) -> ModuleOp:
     file, cursor = read_file(data, name), BytecodeCursor(data, name)
     kernel = _kernel(file, cursor)
     block = Block()
-    translation = BytecodeTranslation(file, cursor, OPERATIONS, Builder(block, debug=True))
-    made = ModuleOp([_function(translation, kernel, block)])
-    verify(made)
+    translation = BytecodeTranslation(file, cursor, OPERATIONS, Builder(block, debug=True), of_singletons(kernel.body))
+    try:
+        made = ModuleOp([_function(translation, kernel, block)])
+        verify(made)
+    except RecursionError:
+        raise cursor.unsupported("the kernel's branches are nested too deeply to import", kernel.start) from None
     return made
 
 
@@ -42,6 +46,8 @@ def _kernel(file: BytecodeFile, cursor: BytecodeCursor) -> BytecodeFunction:
             f"a file of one kernel is imported, and this one has {len(entries)}", 0, f"kernels: {names}",
             "export each with a file of its own",
         )
+    if takes_list(entries[0].name):
+        raise cursor.unsupported("a kernel that takes a list of arrays is not imported", entries[0].start)
     return entries[0]
 
 

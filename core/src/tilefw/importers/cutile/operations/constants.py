@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 meaning = Meanings()
 
+_LARGEST_DIVISOR = 1 << 31
 _CODES = {"f16": "<e", "f32": "<f", "f64": "<d"}
 
 
@@ -33,12 +34,21 @@ def literal(t: BytecodeTranslation, op: BytecodeOperation) -> RuntimeValue:
         raise t.refusal(op, "a constant pointer is not imported")
     size, count = (type.element.bits + 7) // 8, math.prod(type.shape)
     elements = {data[at : at + size] for at in range(0, len(data), size)}
-    packed = type.element.bits == 1 and len(data) == (count + 7) // 8 and data not in (b"\x00", b"\xff")
+    packed = type.element.bits == 1 and len(data) == (count + 7) // 8
+    if packed:
+        elements = _unpacked(data, count)
     if len(data) not in (size, size * count) and not packed:
         raise ValueError(f"{len(data)} bytes are no constant of type {type}")
-    if len(elements) != 1 or (packed and count > 1):
+    if len(elements) != 1:
         raise t.refusal(op, "a constant tile whose elements differ is not imported", note=f"its type is {type}")
     return number(t.b, type.element, elements.pop(), made.scalar, type.shape)
+
+
+def _unpacked(data: bytes, count: int) -> set[bytes]:
+    """The bytes of the truth values that some of `count` bits are."""
+    every = (1 << count) - 1
+    bits = int.from_bytes(data, "little") & every
+    return {byte for byte, there in ((b"\xff", bits), (b"\x00", bits != every)) if there}
 
 
 def number(b: Builder, type: ScalarType, data: bytes, element: tl.dtype, shape: tuple[int, ...]) -> RuntimeValue:
@@ -67,9 +77,11 @@ def assume(t: BytecodeTranslation, op: BytecodeOperation) -> RuntimeValue:
     value, fact = t.tile(op, "value"), op.attributes["predicate"]
     if not isinstance(fact, AssumedDivisor | AssumedRange):
         raise t.malformed(op, "what is assumed is neither divisibility nor bounds")
-    if isinstance(fact, AssumedDivisor) and fact.by > 1 and not value.is_tile:
-        if value.ssa.owner is t.entry:
-            t.divisors[value.ssa] = math.lcm(fact.by, t.divisors.get(value.ssa, 1))
-        else:
-            t.b.hint(value, "tile.divisible", (fact.by,))
+    if not isinstance(fact, AssumedDivisor) or value.is_tile or op.start in t.hollow or not 1 < fact.by < _LARGEST_DIVISOR:
+        return value
+    if value.ssa.owner is not t.entry:
+        t.b.hint(value, "tile.divisible", (fact.by,))
+    elif t.b.block is t.entry:  # what is assumed under a branch may hold there alone
+        together = math.lcm(fact.by, t.divisors.get(value.ssa, 1))
+        t.divisors[value.ssa] = together if together < _LARGEST_DIVISOR else fact.by
     return value

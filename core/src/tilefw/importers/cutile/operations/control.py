@@ -50,6 +50,7 @@ def _bind_arguments(t: BytecodeTranslation, block: BytecodeBlock, arguments: Seq
 def _run_from(t: BytecodeTranslation, block: BytecodeBlock, index: int, ending: Ending) -> list[Any]:
     for place, operation in enumerate(block.operations[index:], index):
         if operation.name in TERMINATORS:
+            t.counted(operation)
             return ending(operation, t.listed(operation))
         if operation.name != "if" or not any(_leaves(region) for region in operation.regions):
             t.operation(operation)
@@ -60,10 +61,14 @@ def _run_from(t: BytecodeTranslation, block: BytecodeBlock, index: int, ending: 
         ) -> list[Any]:
             if end.name != "yield":
                 return ending(end, values)
+            kept = t.values.copy(), t.types.copy()  # numbers of a region are used again behind it, and the other side reads on
             for number, type, value in zip(left.results, left.types, values, strict=True):
                 t.bind(number, type, value)
-            return _run_from(t, block, place + 1, ending)
+            given = _run_from(t, block, place + 1, ending)
+            t.values, t.types = kept
+            return given
 
+        t.counted(operation)
         with t.guarded(operation.name, operation.start):
             return _branch(t, operation, [_side(t, region, goes_on) for region in operation.regions])
     return []
