@@ -11,7 +11,7 @@ from tilefw.api.errors import IRError, Place, UnsupportedError
 MAGIC = b"\x7fTileIR\x00"  # what every file begins with
 MALFORMED = "TFW0407"
 UNSUPPORTED = "TFW0408"
-_LONGEST = 10  # bytes of a variable-length integer of 64 bits
+_LONGEST = 10  # bytes of a variable-length integer of 64 bits, and of one more
 
 T = TypeVar("T")
 
@@ -57,21 +57,21 @@ class BytecodeCursor:
     def byte(self, what: str) -> int:
         return self.take(1, what)[0]
 
-    def varint(self, what: str) -> int:
+    def varint(self, what: str, bits: int = 64) -> int:
         """An unsigned integer, seven bits a byte from the lowest up; the top bit of a byte says that another one follows."""
         start, value = self.at, 0
         for index in range(_LONGEST):
             byte = self.byte(what)
             value |= (byte & 0x7F) << (7 * index)
             if byte < 0x80:
-                if value >= 1 << 64:
+                if value >= 1 << bits:
                     break
                 return value
-        raise self.malformed(f"{what} is an integer of more than 64 bits", start)
+        raise self.malformed(f"{what} is an integer of more than {bits} bits", start)
 
-    def signed_varint(self, what: str) -> int:
+    def signed_varint(self, what: str, bits: int = 64) -> int:
         """A signed integer, zigzag: the lowest bit is its sign."""
-        value = self.varint(what)
+        value = self.varint(what, bits)
         return ~(value >> 1) if value & 1 else value >> 1
 
     def count(self, what: str, bytes_each: int = 1) -> int:

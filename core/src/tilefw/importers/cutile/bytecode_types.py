@@ -109,6 +109,7 @@ _SCALARS: Mapping[int, tuple[ScalarType, Version]] = MappingProxyType({
 _POINTER, _TILE, _TENSOR_VIEW, _PARTITION_VIEW, _FUNCTION, _TOKEN = 0x0C, 0x0D, 0x0E, 0x0F, 0x10, 0x11
 _GATHER_SCATTER_VIEW, _STRIDED_VIEW = 0x14, 0x15
 _MOST_ELEMENTS = 1 << 24  # of a tile
+_MOST_AXES = 32
 
 
 def read_types(cursor: BytecodeCursor, version: Version) -> list[BytecodeType]:
@@ -179,9 +180,9 @@ class _TypeReader:
         element, shape = self._named(), self._record.integers("extents", "q")
         if not isinstance(element, ScalarType | PointerType):
             raise self._record.malformed("the element of a tile is a number or a pointer", self._start)
-        if any(extent <= 0 or extent & (extent - 1) for extent in shape) or math.prod(shape) > _MOST_ELEMENTS:
+        if not _fits(shape):
             raise self._record.malformed(
-                f"the extents of a tile are powers of two, {_MOST_ELEMENTS} elements at most, not {list(shape)}", self._start
+                f"the extents of a tile are powers of two, {_MOST_ELEMENTS} elements at most, not {_spelled(shape)}", self._start
             )
         return TileType(element, shape)
 
@@ -228,13 +229,23 @@ class _TypeReader:
         sparse = self._record.index("an axis", len(tile))
         if len(array.shape) != len(tile):
             raise self._record.malformed(f"a tile of {len(tile)} axes is none of {array}", self._start)
-        return TiledViewType(tile, tile, tuple(range(len(tile))), array, self._padding(flags), sparse)
+        return TiledViewType(tile, (1,) * len(tile), tuple(range(len(tile))), array, self._padding(flags), sparse)
 
     def _extents(self) -> tuple[int, ...]:
         tile = self._record.integers("extents", "i")
-        if any(extent <= 0 or extent & (extent - 1) for extent in tile) or math.prod(tile) > _MOST_ELEMENTS:
-            raise self._record.malformed(f"the extents of a tile are powers of two, not {list(tile)}", self._start)
+        if not _fits(tile):
+            raise self._record.malformed(f"the extents of a tile are powers of two, not {_spelled(tile)}", self._start)
         return tile
+
+
+def _fits(tile: Sequence[int]) -> bool:
+    if len(tile) > _MOST_AXES or any(extent <= 0 or extent & (extent - 1) for extent in tile):
+        return False
+    return math.prod(tile) <= _MOST_ELEMENTS
+
+
+def _spelled(tile: Sequence[int]) -> str:
+    return str(list(tile)) if len(tile) <= _MOST_AXES else f"{len(tile)} of them"
 
 
 def carrier_of(type: ScalarType | PointerType) -> tl.dtype | None:

@@ -90,7 +90,8 @@ class AttributeReader:
 
     def _float(self, cursor: BytecodeCursor) -> TypedNumber:
         type = self._scalar(cursor)
-        bits = cursor.byte("a number") if type.bits <= 8 else cursor.signed_varint("a number")
+        # Bits are written as a number above 0, with a sign: 65 bits where the float of 64 bits is negative.
+        bits = cursor.byte("a number") if type.bits <= 8 else cursor.signed_varint("a number", 65)
         return TypedNumber(type, bits & ((1 << type.bits) - 1))
 
     def _boolean(self, cursor: BytecodeCursor) -> bool:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 meaning = Meanings()
 
 _AXES = range(3)
-_CONVERSION = re.compile(r"%[^%a-zA-Z]*(?:hh|h|ll|l)?[a-zA-Z]")
+_CONVERSION = re.compile(r"%(%)|%[^%a-zA-Z]*(?:hh|h|ll|l)?[a-zA-Z]")
 
 
 @meaning("get_tile_block_id")
@@ -62,6 +62,6 @@ def check(t: BytecodeTranslation, op: BytecodeOperation) -> None:
 def write(t: BytecodeTranslation, op: BytecodeOperation) -> list[Any]:
     """The text of the format without its conversions, then the values; a line of each element, as the language prints."""
     values = t.listed(op, "arguments")
-    prefix = " ".join(_CONVERSION.sub("", op.attributes["format"]).split())
+    prefix = " ".join(_CONVERSION.sub(lambda found: found[1] or "", op.attributes["format"]).split())
     t.b.print(f" {prefix}: " if prefix else "", values, [value.dtype.name for value in values], False)
     return [joined([t.token(op) or AccessToken()]) for _ in op.results]
