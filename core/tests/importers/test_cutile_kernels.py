@@ -111,6 +111,18 @@ def functions(x, out, TILE: ct.Constant[int]):
     ct.store(out, index=(ct.bid(0),), tile=found + whole.astype(ct.float32) + ct.maximum(ct.log(ct.exp(tile)), 0.25))
 
 
+@ct.kernel
+def columns(x, out, start: int, ROWS: ct.Constant[int], COLUMNS: ct.Constant[int]):
+    """Columns from `start` on of every second row."""
+    rows = ct.arange(ROWS, dtype=ct.int32) * 2
+    ct.store_advanced_indexing(out, (rows, ct.Slice(1, COLUMNS)), ct.load_advanced_indexing(x, (rows, ct.Slice(start, COLUMNS))))
+
+
+@ct.kernel
+def largest(x, out, TILE: ct.Constant[int]):
+    ct.store(out, index=(0,), tile=ct.full((1,), ct.max(ct.load(x, index=(0,), shape=(TILE,))), dtype=ct.float64))
+
+
 @dataclass(frozen=True)
 class CutileCase:
     """A kernel, its launch, and the arrays that it should leave, by a function of the arguments before the launch."""
@@ -178,6 +190,13 @@ CASES = {
         locked_sum, (4,), lambda g: [normal(g, 128), np.zeros(32, np.float32), np.zeros(1, np.int32)], (32,),
         lambda x, *_: {1: x.reshape(4, 32).sum(0), 2: np.zeros(1, np.int32)},
     ),
+    "columns": CutileCase(
+        columns, (1,), lambda g: [normal(g, 8, 4), np.zeros((8, 4), np.float32), 1], (4, 2),
+        lambda x, *_: {1: np.where(np.arange(8)[:, None] % 2, 0, np.pad(x[:, 1:3], ((0, 0), (1, 1))))}, 0,
+    ),
+    "largest": CutileCase(
+        largest, (1,), lambda g: [-1 - g.random(32), np.zeros(1)], (32,), lambda x, _: {1: x.max(keepdims=True)}, 0,
+    ),
     "functions": CutileCase(
         functions, (2,), lambda g: [g.uniform(-1.4, 1.4, 128).astype(np.float32), np.zeros(128, np.float32)], (64,),
         lambda x, _: {1: all_functions(x)}, 1e-4,
@@ -186,7 +205,8 @@ CASES = {
 
 
 def bytecode(case: CutileCase, arguments: Sequence[Any], version: str = "13.3", symbol: str | None = None) -> bytes:
-    described = [RuntimeNumber("float32") if isinstance(argument, float) else argument for argument in arguments]
+    words = {float: "float32", int: "int32"}
+    described = [RuntimeNumber(words[type(argument)]) if type(argument) in words else argument for argument in arguments]
     return bytecode_of(case.kernel, [*described, *case.constants], version, symbol)
 
 

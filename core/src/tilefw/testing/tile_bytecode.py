@@ -58,7 +58,8 @@ class BytecodeText:
         return self.type(b"\x0d" + varint(self.type(element)) + listed(shape, 8))
 
     def pointer(self, element: bytes) -> int:
-        return self.type(b"\x0d" + varint(self.type(b"\x0c" + varint(self.type(element)))) + listed((), 8))
+        flags = b"\x00" if self.version >= (13, 4) else b""
+        return self.type(b"\x0d" + varint(self.type(b"\x0c" + flags + varint(self.type(element)))) + listed((), 8))
 
     def tiles(self, element: bytes, tile: Sequence[int], strides: Sequence[int], padding: int | None = 0) -> tuple[int, int]:
         """The types of an array of dynamic extents and of its tiles."""
