@@ -30,8 +30,7 @@ VENDORS = re.compile(
 # by word.
 VENDOR_WORDS = {"__cuda_array_interface__", "__cuda_stream__", "cuda_stream", "use_cuda_graph"}
 # The room that takes Triton's place speaks as Triton and PyTorch do, which call GPUs, whoever made them, by one vendor's words.
-# Triton's modules of Gluon are named after generations.
-TRITON_WORDS = {"cuda", "CUDA", "hip", "PTXAS", "ptxas", "nvidia", "amd", ".hopper", ".blackwell", ".cdna3", ".cdna4"}
+TRITON_WORDS = {"cuda", "CUDA", "hip", "PTXAS", "ptxas", "nvidia", "amd"}
 
 
 def room(path):

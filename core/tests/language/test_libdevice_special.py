@@ -78,7 +78,7 @@ def test_expansions_meet_the_series() -> None:
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_special_values(dtype: Any) -> None:
-    x = np.array([0.0, -0.0, math.inf, -math.inf, math.nan, -1.0], dtype)
+    x = np.array([0.0, -0.0, math.inf, -math.inf, math.nan, -1.0], dtype)  # and subnormal numbers: below
     inf, nan = math.inf, math.nan
     expected = {
         "j0": [1, 1, 0, 0, nan], "j1": [0, -0.0, 0, -0.0, nan], "y0": [-inf, -inf, 0, nan, nan, nan],
@@ -86,6 +86,15 @@ def test_special_values(dtype: Any) -> None:
     }
     for name, values in expected.items():
         assert same(called(name, dtype, x)[: len(values)], values), name
+
+
+def test_the_second_kind_at_subnormal_numbers() -> None:
+    """NIST DLMF 10.8.2: Y0(x) nears 2/pi (ln(x/2) + gamma), and Y1(x) is -2 / (pi x), beyond the largest number."""
+    x = np.array([5e-324, 1.5e-323, 1e-310, 1e-305])
+    logarithm = [math.log(value) - math.log(2) + 0.5772156649015329 for value in x.tolist()]
+    np.testing.assert_allclose(called("y0", np.float64, x), np.multiply(2 / math.pi, logarithm), rtol=4e-16)
+    assert same(called("y1", np.float64, x[:3]), [-math.inf] * 3)
+    np.testing.assert_allclose(called("y1", np.float64, x[3:]), -2 / math.pi / x[3:], rtol=4e-16)
 
 
 def test_orders_follow_the_power_series_and_the_wronskian() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tilefw.api import LaunchError
-from tilefw.runtime.arguments.arrays import host_array, is_array, reinterpret, storages
+from tilefw.runtime.arguments.arrays import array_argument, host_array, is_array, reinterpret, storages
 
 
 def test_a_view_has_the_bounds_of_its_owner():
@@ -75,6 +75,15 @@ def test_an_array_in_the_memory_of_a_device_is_refused_by_name():
     with pytest.raises(LaunchError) as caught:
         host_array(OnDevice())
     assert caught.value.code == "TFW0333"
+
+
+@pytest.mark.parametrize(("interface", "strides"), [({}, (12, 4)), ({"strides": (4, 20)}, (4, 20))])
+def test_an_array_on_a_device_has_its_shape_and_strides(interface, strides):
+    class Matrix:
+        __cuda_array_interface__ = {"shape": (2, 3), "typestr": "<f4", "data": (4096, False), "version": 3, **interface}
+
+    found = array_argument(Matrix())
+    assert (found.shape, found.strides) == ((2, 3), strides)
 
 
 def test_torch_tensors():

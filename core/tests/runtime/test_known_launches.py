@@ -142,6 +142,70 @@ def test_equal_constants_of_two_types_are_two() -> None:
     assert [launched(typed, WHAT=what)[0][0] for what in (1, True, 1, True)] == [2, 1, 2, 1]
 
 
+def test_items_of_a_tuple_are_told_apart_by_their_types() -> None:
+    @tilefw.jit
+    def squared(out_ptr, WHAT: tl.constexpr):
+        tl.store(out_ptr, WHAT[0] * WHAT[0])
+
+    out = np.zeros(1, np.int32)
+    squared[(1,)](out, (200,))
+    assert out[0] == 40000
+    with pytest.raises(tilefw.KernelError, match=r"not constexpr np\.uint8\(64\)"), np.errstate(over="ignore"):
+        squared[(1,)](out, (np.uint8(200),))  # its square wraps in eight bits, and is no number of Python's
+
+
+def test_what_the_grids_function_changes_is_seen() -> None:
+    class TensorDescriptor:  # as any library's
+        strides, padding, round_f32_to_tf32 = (1,), "zero", False
+
+        def __init__(self, base: np.ndarray[Any, Any], block: int) -> None:
+            self.base, self.shape, self.block_shape = base, base.shape, [block]
+
+    @tilefw.jit
+    def filled(desc):
+        desc.store([0], tl.full(desc.block_shape, 1, tl.int32))
+
+    def run(block: int, then: int) -> int:
+        out = np.zeros(16, np.int32)
+        desc = TensorDescriptor(out, block)
+
+        def grid(_: Any) -> tuple[int]:
+            desc.block_shape = [then]
+            return (1,)
+
+        filled[grid](desc)
+        return int(out.sum())
+
+    assert [run(4, 8), run(4, 4), run(8, 8)] == [8, 4, 8]
+
+
+def test_a_keyword_that_is_an_object_is_kept_by_its_meaning() -> None:
+    sites, known = kernel.launcher.sites, kernel.launcher.known
+    assert launched(checks=["races"])[1] == "memory"
+    count = len(known)
+    assert launched(checks={"races"})[1] == "memory" and len(known) == count
+    assert sites.find({"checks": ["races"]}) is sites.find({"checks": {"races"}})
+
+
+def test_what_warmup_gives_is_launched_as_it_was_warmed_up() -> None:
+    bad = np.zeros(3, np.int32)
+    kernel[(1,)](bad, 3, BLOCK=4, checks="none")
+    warm = kernel.warmup(bad, 4, BLOCK=4, grid=(1,), checks="all")
+    with pytest.raises(tilefw.KernelError, match="out of the bounds of out_ptr"):
+        warm[(1,)](bad, 4, 4)
+
+
+def test_a_new_text_is_that_of_the_debug_build_too() -> None:
+    text = "def one(out_ptr):\n    tl.store(out_ptr, {})"
+    made: dict[str, Any] = {"tl": tl}
+    exec(text.format(1), made)
+    one, out = tilefw.jit(source=text.format(1))(made["one"]), np.zeros(1, np.int32)
+    for number in (1, 2):
+        one._unsafe_update_src(text.format(number))
+        one[(1,)](out, debug=True)
+        assert out[0] == number
+
+
 def test_the_environment_and_the_context_are_read_at_each_launch(monkeypatch: pytest.MonkeyPatch) -> None:
     out = np.zeros(4, np.int32)
     monkeypatch.setenv("TILEFW_TARGET", "reference")

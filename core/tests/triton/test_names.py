@@ -81,6 +81,9 @@ def test_names_of_gluon_are_imported_and_told_where_they_are_used(installed: Non
 
     barrier = importlib.import_module("triton.experimental.gluon.language.chip.family").barrier
 
+    assert gl is importlib.import_module("triton.experimental.gluon.language") and gl.constexpr(4).value == 4
+    assert gluon.constexpr_function(lambda n: n + 1)(2) == 3
+
     @gluon.jit
     def kernel(layout: gl.AutoLayout | None) -> None:
         gl.arange(0, 16, layout)

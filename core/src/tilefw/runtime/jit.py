@@ -169,7 +169,7 @@ class JITFunction:
     def _unsafe_update_src(self, new_src: str) -> None:
         """Compile `new_src` from now on in the place of the kernel's own text. Its parameters stay."""
         self._text = new_src
-        for kept in ("source", "_reads"):
+        for kept in ("source", "_reads", "debug_build"):
             self.__dict__.pop(kept, None)
 
     @property

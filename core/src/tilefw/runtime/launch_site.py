@@ -79,18 +79,30 @@ class LaunchSites:
         PluginError, UnsupportedError."""
         if not self.process.unchanged():
             self.process, self._recent = ProcessState(), {}
+        recent = self._recent  # another thread may begin a new one
         words, context = words_of(keywords.items()), config.in_context()
         if words is None:
-            return _decided(keywords)
-        known = self._recent.get(words)
+            return self._find_by_meaning(keywords)
+        known = recent.get(words)
         if known is not None and known[0] is context and known[1].holds():
             return known[1]
-        key = (context, *map(os.environ.get, _VARIABLES), *words)
+        found = self._standing(words, keywords)
+        keep(recent, words, (context, found))
+        return found
+
+    def _find_by_meaning(self, keywords: Mapping[str, Any]) -> LaunchSite:
+        """The site of a launch some of whose keywords are objects, such as a stream: by what they mean, as far as those that shape
+        code are constants."""
+        execution, shaping = options.split(keywords)
+        words = words_of(shaping.items())
+        return _decided(keywords) if words is None else self._standing((config.settings(**execution), *words), keywords)
+
+    def _standing(self, words: tuple[Hashable, ...], keywords: Mapping[str, Any]) -> LaunchSite:
+        key = (config.in_context(), *map(os.environ.get, _VARIABLES), *words)
         found = self._kept.get(key)
         if found is None or not found.stands():
             found = _decided(keywords)
             keep(self._kept, key, found)
-        keep(self._recent, words, (context, found))
         return found
 
 
@@ -141,5 +153,5 @@ def keep(kept: dict[Hashable, Any], key: Hashable, value: object) -> None:
     """Keep a value as the newest of at most LIMIT."""
     kept.pop(key, None)
     while len(kept) >= LIMIT:
-        kept.pop(next(iter(kept)), None)
+        kept.pop(next(iter(list(kept))), None)  # of a copy: another thread may add one
     kept[key] = value

@@ -57,27 +57,29 @@ class Launcher:
 
         Raises LaunchError for arguments or keywords that do not fit, CompileError for the kernel, CheckError when a check found a
         fault (then nothing is copied back)."""
+        extents = self._extents(grid, given)  # before the arguments are read, which the user's function may change
         key, values = read(self.kernel.params, given)
-        extents = self._extents(grid, given)
         site = self.sites.find(keywords)
         if site.debug and not self.kernel.debug:
             return self.kernel.debug_build.launcher.launch(given, extents, keywords)
         known = self._known(site, given, key, values)
         made = self._made(known, values, extents)
-        self._keep(made.compiled.artifact, keywords)
+        self._note(made.compiled.artifact, keywords)
         args = made.arguments.bind(values)
         warnings = _checked(known, extents, values) if site.of_program else ()
         return run_at(site, made.compiled, made.arguments.entry, extents, args, known.source.name, warnings, made.prints)
 
     def warm_up(self, given: Sequence[Any], grid: Grid, keywords: Mapping[str, Any]) -> WarmKernel:
         """Compile what `launch` would run. An argument that is no array in memory (Triton's MockTensor) has its type alone."""
+        extents = self._extents(grid, given)  # before the arguments are read, which the user's function may change
         key, values = read(self.kernel.params, given)
-        extents = self._extents(grid, given)
         site = self.sites.find(keywords)
         if site.debug and not self.kernel.debug:
             return self.kernel.debug_build.launcher.warm_up(given, extents, keywords)
-        made = self._made(self._known(site, given, key, values), values, extents)
-        return self._keep(made.compiled.artifact, keywords)
+        artifact = self._made(self._known(site, given, key, values), values, extents).compiled.artifact
+        warm = WarmKernel(artifact, functools.partial(self.kernel.run, **keywords))
+        keep(self._warm_kernels(), id(artifact), warm)
+        return warm
 
     def _extents(self, grid: Grid, given: Sequence[Any]) -> tuple[int, int, int]:
         return grid_of(grid(self._by_name(given)) if callable(grid) else grid)
@@ -104,14 +106,15 @@ class Launcher:
                 return known.made_for(launch)
         return known.made(self.sites.process)
 
-    def _keep(self, artifact: Artifact, keywords: Mapping[str, Any]) -> WarmKernel:
-        """The compiled kernel, which `device_caches` has from now on: under device 0, the only one, and there first, as Triton."""
-        kernels = self.kernel.device_caches[0][0]
-        found = kernels.get(id(artifact))  # the entry keeps the artifact, and so its identity
-        if found is None:
-            found = WarmKernel(artifact, functools.partial(self.kernel.run, **keywords))
-            keep(kernels, id(artifact), found)
-        return found
+    def _note(self, artifact: Artifact, keywords: Mapping[str, Any]) -> None:
+        """The kernels that are compiled have this artifact's, the latest warm-up's where there was one."""
+        kernels = self._warm_kernels()
+        if id(artifact) not in kernels:  # an entry keeps the artifact, and so its identity
+            keep(kernels, id(artifact), WarmKernel(artifact, functools.partial(self.kernel.run, **keywords)))
+
+    def _warm_kernels(self) -> dict[Any, Any]:
+        """Those that `device_caches` has: under device 0, the only one, and there first, as Triton."""
+        return self.kernel.device_caches[0][0]
 
 
 def _checked(known: KnownLaunch, extents: tuple[int, int, int], values: Sequence[Any]) -> tuple[Finding, ...]:

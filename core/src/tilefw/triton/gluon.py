@@ -6,13 +6,14 @@ Gluon.
 
 from __future__ import annotations
 
+import sys
 from typing import Any, NoReturn
 
 from tilefw.api.errors import UnsupportedError
 from tilefw.language import constexpr
+from tilefw.runtime.jit import constexpr_function
 
-__all__ = ["AbsentKernel", "AbsentName", "constexpr", "jit"]
-
+__all__ = ["AbsentKernel", "AbsentName", "constexpr", "constexpr_function", "jit"]
 
 __path__: list[str] = []  # what is below is found by Triton's finder
 
@@ -56,7 +57,9 @@ def refuse(name: str) -> NoReturn:
     raise UnsupportedError(f"tilefw has no Gluon: {name}", "TFW0103", help="write the kernel in Triton's language")
 
 
-def __getattr__(name: str) -> AbsentName:
+def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
+    if name == "language":  # as `import …gluon.language` gives it
+        return sys.modules[__name__]
     return AbsentName(f"gluon.{name}")

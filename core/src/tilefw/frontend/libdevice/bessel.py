@@ -23,6 +23,7 @@ define = Functions()
 # Up to here the power series is summed, of so many terms; beyond, the expansions leave less than 1e-12 and 1e-17.
 _OSCILLATING, _OSCILLATING_TERMS = 14.0, 38
 _GROWING, _GROWING_TERMS = 20.0, 50
+_NEARLY_ZERO = 2.0**-1000
 
 
 @cache
@@ -88,12 +89,14 @@ def second_kind(order: int, x: Term) -> Term:
     near = x < _OSCILLATING
     inside = near.where((x > 0.0).where(x, 1.0), 1.0)
     pi, z = series.exact("pi"), _quarter_square(inside)
-    logarithm = precise_logarithm(inside * 0.5) + series.pair(series.exact("gamma"), z.high)
+    logarithm = precise_logarithm(inside) - series.pair(series.exact("ln 2"), z.high) + series.pair(series.exact("gamma"), z.high)
     first = _series_of_first_kind(order, inside, -1, _OSCILLATING_TERMS)
     rest = series.precise_polynomial(_second_coefficients(order, _OSCILLATING_TERMS), z)
     if order:
         rest = rest * (inside * 0.5) - 1.0 / Pair(inside, inside.constant(0.0))
     small = ((logarithm * first + rest) * series.pair(2 / pi, z.high)).value
+    if order:  # of subnormal numbers the reciprocal is infinite, and has no rest
+        small = (inside < _NEARLY_ZERO).where(inside.constant(-2 / math.pi) / inside, small)
     large = _waves(order, near.where(_OSCILLATING, x))[1]
     result = near.where(small, x.equals(math.inf).where(0.0, large))
     result = x.equals(0.0).where(-math.inf, result)

@@ -14,7 +14,7 @@ from tilefw.api.errors import LaunchError, UsageError
 
 @dataclass(slots=True)  # as HostArray, not frozen
 class DeviceArray:
-    """A pointer argument in a card's memory; the fields are those of `HostArray`.
+    """A pointer argument in a card's memory; the first fields are those of `HostArray`, and `keep` begins with the array.
 
     `stream` is the handle of the stream on which the array's library works on it now, None where it does not say; `device` is
     PyTorch's for a tensor, whose current stream that is. `what` names the argument in messages.
@@ -29,6 +29,19 @@ class DeviceArray:
     device: Any
     what: str
     keep: Any
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        array = self.keep[0]
+        return tuple(array.shape if self.device is not None else array.__cuda_array_interface__["shape"])
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """In bytes."""
+        array = self.keep[0]
+        if self.device is not None:
+            return tuple(n * array.element_size() for n in array.stride())
+        return array.__cuda_array_interface__.get("strides") or _contiguous(self.shape, self.dtype.storage_bits // 8)
 
     @property
     def offset(self) -> int:
@@ -78,7 +91,12 @@ def from_interface(value: Any, interface: Mapping[str, Any], element: DType, ite
     # The protocol numbers the default stream 1, and forbids 0; None: nothing is under way.
     stream = interface.get("stream")
     handle = None if stream is None else 0 if stream == 1 else int(stream)
-    return DeviceArray(element, address, low, high - low, bool(readonly), handle, None, what, value)
+    return DeviceArray(element, address, low, high - low, bool(readonly), handle, None, what, (value,))
+
+
+def _contiguous(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
+    """The strides of an array whose last axis is the fastest, without gaps."""
+    return tuple(itemsize * math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
 def _bounds(address: int, shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[int, int]:

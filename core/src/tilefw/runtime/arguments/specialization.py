@@ -22,6 +22,7 @@ Reader = Callable[[KernelParameter, Any], tuple[str | None, Any]]
 
 _DESCRIPTOR = "TensorDescriptor"  # of any library: Triton's own serves as well
 _CONSTANTS = frozenset((bool, int, str, bytes, type(None), dtype))
+_ITEMS = _CONSTANTS | {float, tuple}
 # Functions of the language, which are compiled in (jit.py).
 _FUNCTIONS = ("__tilefw_jit__", "__tilefw_constexpr_function__")
 
@@ -123,7 +124,8 @@ def _append_constant(key: list[Hashable], value: Any) -> bool:
     kind = type(plain)
     if kind is tuple:
         key += (kind, len(plain))
-        return all([_append_constant(key, item) for item in plain])
+        # Items are compiled in as they are given: a NumPy number computes otherwise than Python's.
+        return all([type(item) in _ITEMS and _append_constant(key, item) for item in plain])
     key += (kind, plain if kind in _CONSTANTS else repr(plain) if kind is float else None)
     return kind in _CONSTANTS or kind is float
 
