@@ -98,7 +98,7 @@ def test_every_verb_has_help(tilefw, verb):
         (["compile", "vector_add", "--emit", "sass"], 2, "invalid choice"),
         (["compile", "vector_add", "--signature", "x=*fp32"], 2, "does not go with"),
         (["compile", "vector_add", "--option", "num_warp=8"], 2, "did you mean 'num_warps'"),
-        (["compile", "vector_add", "--option", "num_warps=3"], 2, "power of two"),
+        (["compile", "vector_add", "--option", "num_warps=3"], 2, "power of 2"),
         (["compile", "vector_add", "--emit", "lane"], 1, "no level 'lane'"),
         (["compile", "vector_add", "--emit", "bin"], 1, "no binary"),
         (["compile", "vector_add", "-o", "/nowhere/x"], 2, "cannot be written"),

@@ -154,7 +154,7 @@ def mistaken(out_ptr, seed, rounds, MISTAKE: tl.constexpr):
     ("seed", "TFW0209", "a seed is an integer, not fp32"), ("rounds", "TFW0106", "n_rounds must be known at compile time"),
     ("part of a round", "TFW0212", "n_rounds is a number of rounds, not constexpr 2.5"),
     ("counter", "TFW0209", "counts in 32 or 64 bits, but int16 has 16"), ("signed", "TFW0209", "uint32 or uint64, not int32"),
-    ("floats", "TFW0209", "uint_to_uniform_float takes int32 or uint32 or int64 or uint64, not int16"),
+    ("floats", "TFW0209", "Expected dtype int32 or uint32 or int64 or uint64 for tl.uint_to_uniform_float, not int16"),
 ])
 def test_mistakes_are_told(mistake: str, code: str, message: str) -> None:
     with pytest.raises(CompileError, match=message) as caught:

@@ -20,7 +20,8 @@ from chips_here import CHIPS, OLDEST
 import tilefw
 from tilefw.kernels import elementwise_table, index, spec
 from tilefw.kernels.spec import Buffer, Launch
-from tilefw.runtime.jit import JITFunction, signature_name
+from tilefw.runtime.arguments.kernel_parameter import signature_name
+from tilefw.runtime.jit import JITFunction
 from tilefw_nvidia.chips import Chip
 
 Combination = tuple[str, dict[str, object]]
