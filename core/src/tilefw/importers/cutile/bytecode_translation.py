@@ -16,6 +16,7 @@ from tilefw.frontend.builder import Builder
 from tilefw.frontend.builtins.registry import Meaning
 from tilefw.frontend.combine import CombineBuilder
 from tilefw.frontend.values import RuntimeValue, lowered
+from tilefw.importers.building_scope import BuildingScope
 from tilefw.importers.cutile.array_groups import ArrayGroup
 from tilefw.importers.cutile.bytecode_cursor import UNSUPPORTED, BytecodeCursor
 from tilefw.importers.cutile.bytecode_tree import BytecodeFile, BytecodeOperation
@@ -27,7 +28,7 @@ from tilefw.tile.dialect.ops import ConstantOp
 _OPERATIONS = 1 << 18  # translated at most, those that are repeated counted each time
 
 
-class BytecodeTranslation:
+class BytecodeTranslation(BuildingScope):
     """The state while a kernel is translated. `b` makes the ops; `values` maps numbers of values to what they stand for and `types`
     to their types; `order` knows the memory accesses so far. `entry` is the kernel's own block; what is found of its arguments is
     kept in `divisors` and `groups`. `hollow` is where the `assume` operations begin that say nothing."""
@@ -36,9 +37,9 @@ class BytecodeTranslation:
         self, file: BytecodeFile, cursor: BytecodeCursor, operations: Mapping[str, Meaning], builder: Builder,
         hollow: frozenset[int],
     ) -> None:
+        super().__init__(builder)
         self.file = file
         self.cursor = cursor
-        self.b = builder
         self.values: dict[int, Any] = {}
         self.types: dict[int, BytecodeType] = {}
         self.order = MemoryOrder()
@@ -161,26 +162,6 @@ class BytecodeTranslation:
     def malformed(self, op: BytecodeOperation, message: str) -> IRError:
         """The error for an operation that is none."""
         return self.cursor.malformed(message, op.start)
-
-    @contextmanager
-    def within(self, builder: Builder) -> Iterator[None]:
-        """Make ops by another builder for a while."""
-        outer, self.b = self.b, builder
-        builder.location = outer.location
-        try:
-            yield
-        finally:
-            self.b = outer
-
-    @contextmanager
-    def inside(self, block: Block) -> Iterator[None]:
-        """Make ops at the end of another block for a while."""
-        location = self.b.location
-        try:
-            with self.b.inside(block):
-                yield
-        finally:
-            self.b.location = location
 
     def standing(self, templates: Sequence[Any], ssas: Sequence[SSAValue]) -> list[Any]:
         """Values like the templates whose run-time parts are `ssas`; tokens have none."""

@@ -17,6 +17,7 @@ from tilefw.frontend.builder import Builder, name_value
 from tilefw.frontend.builtins.registry import Meaning
 from tilefw.frontend.combine import CombineBuilder
 from tilefw.frontend.values import RuntimeValue, flatten, rebuild
+from tilefw.importers.building_scope import BuildingScope
 from tilefw.importers.triton_ir.locations import Locations
 from tilefw.importers.triton_ir.scanner import Scanner
 from tilefw.importers.triton_ir.tree import TextFunction, TextModule, TextOperation
@@ -29,15 +30,15 @@ _DEPTH = 64  # of calls within one another
 _HINTS = {"tt.divisibility": "tile.divisible", "tt.contiguity": "tile.contiguous", "tt.constancy": "tile.constant"}
 
 
-class Translation:
+class Translation(BuildingScope):
     """The state while a kernel is translated. `b` makes the ops; `values` maps names of Triton IR to what they stand for, and
     `operations` names of operations to their meanings."""
 
     def __init__(self, text: Scanner, module: TextModule, operations: Mapping[str, Meaning], builder: Builder) -> None:
+        super().__init__(builder)
         self.text = text
         self._operations = operations
         self.functions: Mapping[str, TextFunction] = module.functions
-        self.b = builder
         self.values: dict[str, Any] = {}
         self._locations = Locations(module.locations)
         self._caller: LocationAttr | None = None
@@ -136,26 +137,6 @@ class Translation:
     def refusal(self, statement: TextOperation, message: str, help: str | None = None, note: str | None = None) -> UnsupportedError:
         """The error for what is not imported, at the statement's place."""
         return UnsupportedError(message, CODE, self.text.place(statement.start), note, help)
-
-    @contextmanager
-    def within(self, builder: Builder) -> Iterator[None]:
-        """Make ops by another builder for a while."""
-        outer, self.b = self.b, builder
-        builder.location = outer.location
-        try:
-            yield
-        finally:
-            self.b = outer
-
-    @contextmanager
-    def inside(self, block: Block) -> Iterator[None]:
-        """Make ops at the end of another block for a while."""
-        location = self.b.location
-        try:
-            with self.b.inside(block):
-                yield
-        finally:
-            self.b.location = location
 
     @contextmanager
     def called(self, call: TextOperation) -> Iterator[None]:
