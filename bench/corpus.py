@@ -29,7 +29,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("paths", nargs="+")
     parser.add_argument("--target", nargs="+", default=["nvidia-sm80", "amd-cdna3"])
     parser.add_argument("--triton", action="store_true", help="compile with Triton 3.9 too")
-    parser.add_argument("--accept-only", action="store_true", help="Triton stops where it has accepted a kernel: no times")
+    parser.add_argument("--accept-only", action="store_true", help="compilers stop where they have accepted a kernel: no times")
     parser.add_argument("--ask-refused", action="store_true", help="Triton is asked only for kernels that are refused here")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="each Nth kernel only")
     parser.add_argument("--limit", type=int, default=60, metavar="SECONDS", help="give up on a kernel after this time")
@@ -50,15 +50,17 @@ def _part(path: str, target: str, kept: Path, asked: argparse.Namespace) -> str:
     name = path.strip("/").replace("/", "_")
     theirs: Lines = {}
     plans: list[str] = []
+    stop = ["--accept-only"] if asked.accept_only else []
     if asked.triton:
         file = kept / f"{name}.{target}.triton"
-        theirs = _run("triton", target, path, file, asked, ["--accept-only"] if asked.accept_only else [])
+        theirs = _run("triton", target, path, file, asked, stop)
         plans = ["--plans", str(file)]
-    ours = _run("tilefw", target, path, kept / f"{name}.{target}.tilefw", asked, plans)
+    ours = _run("tilefw", target, path, kept / f"{name}.{target}.tilefw", asked, [*plans, *stop])
     if asked.ask_refused:
         refused = kept / f"{name}.{target}.refused"
-        lines = (line for line in ours.values() if "error" in line)
-        refused.write_text("".join(json.dumps({"kernel": line["kernel"], "plan": line["plan"]}) + "\n" for line in lines), "utf-8")
+        lines = ({"kernel": line["kernel"], "plans": [one["plan"] for one in line["refused"]]}
+                 for line in ours.values() if line.get("refused"))
+        refused.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
         answers = kept / f"{name}.{target}.asked"
         asks = _run("triton", target, path, answers, asked, ["--accept-only", "--plans", str(refused)])
         return _asked(path, target, ours, asks, asked.every)

@@ -4,8 +4,9 @@
         [--accept-only]
 
 A line of JSON a kernel: its specialisation, the processor's seconds, or the error. A kernel that ends the process is told by a line
-that says only that it was begun; the next process goes on behind it. Kernels of `--plans` are compiled as they were there.
-With `--accept-only` Triton stops behind its first stage, where it has accepted the kernel: a tenth of the time.
+that says only that it was begun; the next process goes on behind it. Kernels of `--plans` are compiled as they were there, or with
+the first of several plans that is accepted. `peak` is the process's largest resident set in bytes while the kernel was compiled.
+With `--accept-only` a compiler stops behind its first stage, where it has accepted the kernel: a tenth of the time.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import corpus_kernels
+import corpus_stand_ins
 from corpus_signatures import GUESSES, NoSignature, Plan, inner, plan
 
 Compile = Callable[[Any, Plan], object]
@@ -53,9 +55,11 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--accept-only", action="store_true")
     asked = parser.parse_args(argv)
     os.environ["TILEFW_CACHE"] = "0"
-    compile_one = _triton(asked.target, asked.accept_only) if asked.compiler == "triton" else _tilefw(asked.target)
+    made_by = _triton if asked.compiler == "triton" else _tilefw
+    compile_one = made_by(asked.target, asked.accept_only)
     known = _read(asked.plans) if asked.plans else {}
     done = _read(asked.results)
+    corpus_stand_ins.card_of_torch()
     signal.signal(signal.SIGPROF, _too_long)
     with asked.results.open("a") as results:
         for index, found in enumerate(corpus_kernels.kernels(corpus_kernels.folder(asked.path))):
@@ -87,13 +91,14 @@ def _too_long(*_: object) -> None:
 
 
 def _tried(compile_one: Compile, kernel: Any, known: dict[str, Any] | None, limit: int) -> dict[str, Any]:
-    """The first specialisation that is compiled, or the first error; only the known one where there is one."""
-    outcome: dict[str, Any] = {}
-    for guess in GUESSES:
-        try:
-            made = Plan(**known["plan"]) if known and "plan" in known else plan(kernel, guess)
-        except (NoSignature, OSError) as error:
-            return {"skipped": str(error)}
+    """The first specialisation that is compiled, with those refused before it; only the known ones where there are some."""
+    refused: list[dict[str, Any]] = []
+    try:
+        plans = _plans(kernel, known)
+    except (NoSignature, OSError) as error:
+        return {"skipped": str(error)}
+    for made in plans:
+        _forget_peak()
         start = time.process_time()
         try:
             signal.setitimer(signal.ITIMER_PROF, limit)
@@ -103,14 +108,32 @@ def _tried(compile_one: Compile, kernel: Any, known: dict[str, Any] | None, limi
                 start = time.process_time()
                 compile_one(inner(kernel), made)
             signal.setitimer(signal.ITIMER_PROF, 0)
-            return {"plan": made.as_json(), "seconds": time.process_time() - start}
+            return {"plan": made.as_json(), "seconds": time.process_time() - start, "peak": _peak(), "refused": refused}
         except Exception as error:
             signal.setitimer(signal.ITIMER_PROF, 0)
-            seconds = time.process_time() - start
-            outcome = outcome or {"plan": made.as_json(), "error": _told(error), "seconds": seconds}
-        if known and "plan" in known:
-            break
-    return outcome
+            refused.append({"plan": made.as_json(), "error": _told(error), "seconds": time.process_time() - start})
+            if isinstance(error, TooLong):
+                break
+    return {**refused[0], "refused": refused}
+
+
+def _plans(kernel: Any, known: dict[str, Any] | None) -> list[Plan]:
+    if known and "plans" in known:
+        return [Plan(**words) for words in known["plans"]]
+    if known and "plan" in known:
+        return [Plan(**known["plan"])]
+    made = [plan(kernel, guess) for guess in GUESSES]
+    return [one for at, one in enumerate(made) if one not in made[:at]]
+
+
+def _forget_peak() -> None:
+    """The kernel's own counter of the largest resident set starts anew: proc(5), clear_refs."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def _peak() -> int:
+    status = Path("/proc/self/status").read_text("ascii")
+    return next(int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmHWM"))
 
 
 def _told(error: Exception) -> str:
@@ -120,7 +143,7 @@ def _told(error: Exception) -> str:
     return f"{code or type(error).__name__}: {getattr(error, 'message', None) or str(error)}".strip()[:400]
 
 
-def _tilefw(target: str) -> Compile:
+def _tilefw(target: str, accept_only: bool = False) -> Compile:
     import tilefw
     import tilefw.language as tl
     import tilefw.triton
@@ -141,6 +164,8 @@ def _tilefw(target: str) -> Compile:
         constexprs = {name: _value(tl, value) for name, value in made.constexprs.items()}
         source = kernel_source.from_jit(kernel, kernel_source.ahead_of_time(made.signature), constexprs)
         request = options.resolve(dict(made.keywords), found.info, facts=facts, keep_levels=False)
+        if accept_only:
+            return compiler.Compilation(source, found).build()
         return compiler.compile_source(source, found, request, assemble=False)
 
     return compile_one

@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 import contextlib
 import importlib
+import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -57,10 +58,13 @@ class LazyStatements:
         self._binding: dict[str, list[ast.stmt]] = {}
         self._begun: set[int] = set()
         self._stars: list[ast.ImportFrom] = []
+        self._registering: dict[str, list[ast.stmt]] = {}
         text = file.read_text("utf-8", "replace") if file.exists() else ""
         for statement in ast.parse(text).body:
             for name in _bound(statement):
                 self._binding.setdefault(name, []).append(statement)
+            for name in _registers(statement):
+                self._registering.setdefault(name, []).append(statement)
             if isinstance(statement, ast.ImportFrom) and statement.names[0].name == "*":
                 self._stars.append(statement)
 
@@ -70,6 +74,9 @@ class LazyStatements:
             self._execute(statement)
         if name not in self.names and not name.startswith("__"):
             self._from_stars(name)
+        if name in self.names:
+            for statement in self._registering.pop(name, ()):
+                self._execute(statement)
         return name in self.names
 
     def _from_stars(self, name: str) -> None:
@@ -85,7 +92,7 @@ class LazyStatements:
             return
         self._begun.add(id(statement))
         try:
-            for name in _read(statement) if _without_asking(statement) else ():
+            for name in _unasked(statement):
                 if name not in self.names:
                     self.bind(name)
             code = compile(ast.Module([statement], []), str(self.file), "exec", dont_inherit=True, flags=self._future())
@@ -162,11 +169,36 @@ def _bound(statement: ast.AST) -> Iterator[str]:
         yield from _bound(child)
 
 
-def _without_asking(statement: ast.stmt) -> bool:
-    """Whether the statement's names are looked up in the module without __missing__: by a compiler, or in the body of a class."""
-    return any(isinstance(node, ast.ClassDef) or (isinstance(node, ast.FunctionDef) and node.decorator_list)
-               for node in ast.walk(statement))
+def _registers(statement: ast.stmt) -> Iterator[str]:
+    """Names in whose value a definition enters itself: `@Policies.register(...)`."""
+    for decorator in getattr(statement, "decorator_list", ()):
+        called = decorator.func if isinstance(decorator, ast.Call) else decorator
+        if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.attr.startswith("register"):
+            yield called.value.id
 
 
-def _read(statement: ast.stmt) -> set[str]:
-    return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+def _unasked(node: ast.AST) -> Iterator[str]:
+    """Names that are looked up in the module without __missing__: by a compiler of functions, or in the body of a class."""
+    for child in ast.walk(node):
+        if isinstance(child, ast.ClassDef):
+            yield from _read(child)
+        elif isinstance(child, ast.FunctionDef) and _compiled(child):
+            yield from _names(ast.walk(child))
+
+
+def _read(node: ast.AST) -> Iterator[str]:
+    """Names that the body of a class reads while it is made; the bodies of functions in it read theirs when they are called."""
+    function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) and not _compiled(node)
+    later = node.body if function else ()
+    for child in ast.iter_child_nodes(node):
+        if child is not later and not (isinstance(later, list) and child in later):
+            yield from _names([child])
+            yield from _read(child)
+
+
+def _compiled(node: ast.AST) -> bool:
+    return any(re.search("jit|constexpr", ast.unparse(decorator)) for decorator in getattr(node, "decorator_list", ()))
+
+
+def _names(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    return (node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))

@@ -229,6 +229,8 @@ class Uses:
                 self.pointers |= self._bases(address)
         if isinstance(node.func, ast.Name) and name in self.names:
             self.called.add(name)
+        if name in ("device_assert", "static_assert") and len(node.args) > 1 and isinstance(node.args[1], ast.Name):
+            self.strings.setdefault(node.args[1].id, []).append("wrong")
         types = [k.value for k in node.keywords if k.arg in ("dtype", "out_dtype")] + (node.args[:1] if name == "to" else [])
         self.dtypes |= {t.id for t in types if isinstance(t, ast.Name) and t.id in self.names}
         self._callee(node, name)

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 _NEVER = ("triton", "tilefw", "torch")
@@ -17,6 +17,13 @@ _NEVER = ("triton", "tilefw", "torch")
 
 class StandInType(type):
     """A class whose every attribute, item and result is another stand-in; as a decorator it hands back what it decorates."""
+
+    def __new__(mcls, name: str, bases: tuple[type, ...], names: dict[str, Any], **_: Any) -> StandInType:
+        return super().__new__(mcls, name, bases, names)
+
+    def __init__(cls, name: str, bases: tuple[type, ...], names: dict[str, Any], **_: Any) -> None:
+        """A class derived from a stand-in may be given what its absent base would take."""
+        super().__init__(name, bases, names)
 
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__"):
@@ -86,6 +93,17 @@ def _made(name: str) -> StandInType:
 
 
 _FINDER = StandInFinder()
+
+
+def card_of_torch() -> None:
+    """What collections ask of a card while they are imported and PyTorch without CUDA has not."""
+    import torch
+
+    properties = SimpleNamespace(warp_size=32, max_threads_per_block=1024, multi_processor_count=108, name="", total_memory=1 << 36)
+    asked = ((torch._C, "_cuda_getCurrentRawStream", lambda _=0: 0), (torch.cpu, "get_device_properties", lambda _=0: properties))
+    for place, name, value in asked:
+        if not hasattr(place, name):
+            setattr(place, name, value)
 
 
 def importing(load: Callable[[], Any], find: Callable[[str], str | None]) -> Any:

@@ -24,6 +24,7 @@ def twice(x):
     return 2 * plain(x)
 
 
+WRAPPED = tl.constexpr(lambda x: x + 7)
 NAME = tl.constexpr("abc")
 
 
@@ -35,7 +36,7 @@ def helper(y, k=2):
 @tilefw.jit
 def kernel(x_ptr, n):
     tl.static_assert(NAME.upper() != "")
-    tl.store(x_ptr, helper(n) + twice(1) + math.pi)
+    tl.store(x_ptr, helper(n) + twice(1) + WRAPPED(1) + math.pi)
 """
 
 
@@ -53,6 +54,7 @@ def test_equal_sources_have_equal_keys(load: Callable[..., dict[str, Any]]) -> N
     ("constexpr(3)", "constexpr(4)"),
     ("constexpr(3)", "constexpr(3.0)"),
     ("2 * plain", "3 * plain"),
+    ("x + 7", "x + 8"),
     ("OFFSET = 0", "OFFSET = 1"),
     ("x + OFFSET", "x - OFFSET"),
     ('"abc"', '"abd"'),

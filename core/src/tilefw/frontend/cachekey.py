@@ -75,7 +75,7 @@ class _Reading:
         if is_constexpr_function(value):
             return self.function(value.fn, seen)
         if isinstance(value, constexpr):
-            return f"constexpr {self.said(value.value, seen)}"
+            return f"constexpr {self._called(value.value, seen)}"
         if isinstance(value, types.ModuleType):
             return f"module {value.__name__}"
         if isinstance(value, tuple):

@@ -22,7 +22,7 @@ from tilefw.frontend.combine import UserCombine
 from tilefw.frontend.constructs import unsupported
 from tilefw.frontend.expressions import Expressions, as_tuple, evaluate
 from tilefw.frontend.scalar_function import ScalarFunction
-from tilefw.frontend.scope import PYTHON_BUILTINS, is_builtin, is_constexpr_function, is_jit_function, runs_on_host
+from tilefw.frontend.scope import PYTHON_BUILTINS, WrappedFunction, is_builtin, is_constexpr_function, is_jit_function, runs_on_host
 from tilefw.frontend.values import CompositeValue, RuntimeValue, describe, is_number, leaves, named
 from tilefw.language.aggregates import Aggregate, AggregateType, opened, wrapped
 from tilefw.language.constants import unwrap
@@ -212,6 +212,10 @@ def _is_instance(value: Any, classes: Any) -> bool:
 
 def _at_compile_time(function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
     """A call that only Python makes: functions of `math`, methods of compile-time values, @constexpr_function."""
+    if isinstance(function, WrappedFunction):
+        _refuse_runtime(function.function, args, keywords)
+        named_args = {name: _as_given(value) for name, value in keywords.items()}
+        return opened(evaluate(function.function, *map(_as_given, args), **named_args))
     if not _runs_at_compile_time(function):
         if not callable(function):
             raise CompileError(f"{describe(function)} cannot be called", "TFW0201")
@@ -224,6 +228,16 @@ def _at_compile_time(function: Any, args: list[Any], keywords: dict[str, Any]) -
         )
     if _is_named_tuple(function):
         return evaluate(function, *args, **keywords)
+    _refuse_runtime(function, args, keywords)
+    return unwrap(evaluate(function, *args, **keywords))
+
+
+def _as_given(value: Any) -> Any:
+    """What a plain function gets: numbers and words as constexprs, which is how Triton hands them on, and types as they are."""
+    return value if isinstance(value, tl.dtype) else wrapped(value)
+
+
+def _refuse_runtime(function: Any, args: list[Any], keywords: dict[str, Any]) -> None:
     for argument in (*args, *keywords.values()):
         if not isinstance(argument, Aggregate) and any(isinstance(leaf, RuntimeValue) for leaf in leaves(argument)):
             raise CompileError(
@@ -231,7 +245,6 @@ def _at_compile_time(function: Any, args: list[Any], keywords: dict[str, Any]) -
                 "TFW0106",
                 help="use the function of tl, e.g. tl.exp or tl.cdiv",
             )
-    return unwrap(evaluate(function, *args, **keywords))
 
 
 def _runs_at_compile_time(function: Any) -> bool:

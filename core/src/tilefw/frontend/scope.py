@@ -10,6 +10,7 @@ import builtins
 import difflib
 import types
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import tilefw.language as tl
@@ -27,6 +28,14 @@ PYTHON_BUILTINS: dict[str, Any] = {
 
 _MISSING = object()
 Names = tuple[dict[str, Any], dict[str, int], dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class WrappedFunction:
+    """A plain Python function that the program put into a constexpr, `F = tl.constexpr(function)`: it runs while the kernel is
+    compiled."""
+
+    function: Any
 
 
 def is_constexpr_function(value: object) -> bool:
@@ -123,7 +132,8 @@ class Scope:
                 note="its value could change after the kernel was compiled",
                 help=_global_help(name, value),
             )
-        return unwrap(value)
+        plain = unwrap(value)
+        return WrappedFunction(plain) if isinstance(value, tl.constexpr) and _only_python(plain) else plain
 
     def _unknown(self, name: str) -> CompileError:
         known = {*self.locals, *PYTHON_BUILTINS, *(n for n in (*self._closure, *self._globals) if not n.startswith("__"))}
@@ -131,6 +141,11 @@ class Scope:
         note = f"`{name}` is a builtin of Python that kernels do not have" if hasattr(builtins, name) else None
         help = f"did you mean `{near[0]}`?" if near else None
         return CompileError(f"name `{name}` is not defined", "TFW0104", note=note, help=help)
+
+
+def _only_python(value: object) -> bool:
+    """Whether a function means nothing to the compiler but what Python makes of it."""
+    return isinstance(value, types.FunctionType) and not (is_builtin(value) or runs_on_host(value))
 
 
 def _global_help(name: str, value: object) -> str:

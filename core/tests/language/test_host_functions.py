@@ -1,0 +1,48 @@
+"""Plain Python functions in a constexpr are called while the kernel is compiled, as Triton calls them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilefw
+import tilefw.language as tl
+from tilefw.api.errors import CompileError
+
+
+@tl.constexpr
+def accumulator(element: tl.dtype) -> tl.dtype:
+    return tl.float32 if element.is_fp16() else element
+
+
+def _factor(of: Any) -> Any:
+    return 2 * of if of > 2 else tl.constexpr(1)
+
+
+FACTOR = tl.constexpr(_factor)
+
+
+@tilefw.jit
+def summed(x_ptr, out_ptr, N: tl.constexpr):
+    kind: tl.constexpr = accumulator(x_ptr.dtype.element_ty)
+    x = tl.load(x_ptr + tl.arange(0, N)).to(kind)
+    tl.store(out_ptr, tl.sum(x) * FACTOR(N))
+
+
+@tilefw.jit
+def told(x_ptr):
+    tl.store(x_ptr, FACTOR(tl.load(x_ptr)))
+
+
+def test_their_results_are_compile_time_values() -> None:
+    x, out = np.full(4, 40000, np.float16), np.zeros(1, np.float32)
+    summed[1,](x, out, N=4)
+    assert out[0] == 4 * 40000 * 8
+
+
+def test_they_know_no_run_time_values() -> None:
+    with pytest.raises(CompileError, match="compile time") as error:
+        told[1,](np.ones(1, np.float32))
+    assert error.value.code in ("TFW0114", "TFW0106")
