@@ -31,7 +31,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--triton", action="store_true", help="compile with Triton 3.9 too")
     parser.add_argument("--accept-only", action="store_true", help="compilers stop where they have accepted a kernel: no times")
     parser.add_argument("--ask-refused", action="store_true", help="Triton is asked only for kernels that are refused here")
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="each Nth kernel only")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="only kernels among each Nth jit function")
     parser.add_argument("--limit", type=int, default=60, metavar="SECONDS", help="give up on a kernel after this time")
     parser.add_argument("--keep", type=Path, help="folder for the results of each kernel; what is there is not compiled again")
     parser.add_argument("--report", type=Path)
@@ -89,7 +89,7 @@ def _asked(path: str, target: str, ours: Lines, theirs: Lines, every: int) -> st
     unanswered = {key: line["error"] for key, line in done.items() if "error" in line and key not in {*faults, *refused}}
     taken = len(compiled) + len(faults)
     share = 100 * len(compiled) / max(1, taken)
-    sample = "every kernel" if every == 1 else f"a sample, each {every}th kernel"
+    sample = "every kernel" if every == 1 else f"a sample, those among each {every}th jit function"
     lines = [
         f"## {path}, {target}", "",
         f"{len(done)} kernels ({sample}); {len(compiled)} compiled, {len(refused)} refused by both, {len(faults)} only here, "
