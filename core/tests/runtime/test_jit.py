@@ -371,6 +371,8 @@ def test_autotune_prunes(launches: list[Launched]) -> None:
 
 def test_autotune_refuses_what_it_cannot_do(launches: list[Launched], monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(LaunchError, match="names `m`"):
+        tilefw.autotune(configs(8), key=["n"], restore_value=["m"])(kernel)
+    with pytest.warns(UserWarning, match="key names `m`"):  # Triton before 3.9 drops it, and programs have such keys
         tilefw.autotune(configs(8), key=["m"])(kernel)
     tuned = tilefw.autotune(configs(8, 16), key=["n"])(kernel)
     with pytest.raises(LaunchError, match="sets BLOCK, which autotune chooses"):
@@ -382,6 +384,22 @@ def test_autotune_refuses_what_it_cannot_do(launches: list[Launched], monkeypatc
     monkeypatch.setattr(Launcher, "launch", fail)
     with pytest.raises(LaunchError, match="every configuration"):
         tuned[(1,)](X, 5, 0.5)
+
+
+def test_autotune_takes_the_first_that_compiles_where_the_user_says_so(
+    launches: list[Launched], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def warm_up(launcher: Launcher, given: Any, grid: Any, keywords: Any) -> None:
+        if given[launcher.kernel.arg_names.index("BLOCK")] == 64:
+            raise CompileError("no")
+
+    monkeypatch.setenv("TILEFW_AUTOTUNE", "first")
+    monkeypatch.setattr(Launcher, "warm_up", warm_up)
+    tuned = tilefw.autotune(configs(64, 32, 16), key=["n"])(kernel)
+    tuned[(1,)](X, 5, 0.5)
+    assert [made.constexprs["BLOCK"] for made in launches] == [32]
+    with pytest.raises(LaunchError, match="every configuration"):
+        tilefw.autotune(configs(64, 64), key=["n"])(kernel)[(1,)](X, 5, 0.5)
 
 
 def test_host_helpers() -> None:

@@ -11,8 +11,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
+from warnings import warn
 
 from tilefw.api.errors import CapacityError, CompileError, LaunchError
+from tilefw.runtime.config import tunes
 from tilefw.runtime.tuning_cost import cost
 
 _RUNS_ON_A_CARD = 5  # the first, which finds caches cold, counts only where it is the fastest
@@ -108,17 +110,21 @@ class Autotuner:
         self.best_config: Config | None = None
         self.configs_timings: dict[Config, float] = {}
         self.nargs: dict[str, Any] | None = None
-        for option, names in (("key", self.keys), ("reset_to_zero", self.reset_to_zero), ("restore_value", self.restore_value)):
-            self._check_names(option, names)
+        for option, names in (("reset_to_zero", self.reset_to_zero), ("restore_value", self.restore_value)):
+            for name in self._unknown(names):
+                raise LaunchError(self._names_unknown(option, name), "TFW0304", help=self._meant(name))
+        for name in self._unknown(self.keys):  # Triton before 3.9 drops it without a word, and programs have such keys
+            warn("; ".join(filter(None, (self._names_unknown("key", name), self._meant(name)))), stacklevel=3)
 
-    def _check_names(self, option: str, names: Sequence[str]) -> None:
-        for name in names:
-            if name not in self.arg_names:
-                near = get_close_matches(name, self.arg_names, 1)
-                raise LaunchError(
-                    f"autotune's {option} names `{name}`, which kernel `{self.__name__}` does not have", "TFW0304",
-                    help=f"did you mean `{near[0]}`?" if near else None,
-                )
+    def _unknown(self, names: Sequence[str]) -> list[str]:
+        return [name for name in names if name not in self.arg_names]
+
+    def _names_unknown(self, option: str, name: str) -> str:
+        return f"autotune's {option} names `{name}`, which kernel `{self.__name__}` does not have"
+
+    def _meant(self, name: str) -> str | None:
+        near = get_close_matches(name, self.arg_names, 1)
+        return f"did you mean `{near[0]}`?" if near else None
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
         return lambda *args, **keywords: self.run(*args, grid=grid, **keywords)
@@ -159,8 +165,27 @@ class Autotuner:
         key = (*(_key_part(named.get(name)) for name in self.keys), *dtypes, keywords.get("target"))
         if key not in self.cache:
             candidates = self.prune_configs(keywords)
-            self.cache[key] = candidates[0] if len(candidates) == 1 else self._tune(key, candidates, args, grid, keywords)
+            if len(candidates) == 1:
+                self.cache[key] = candidates[0]
+            elif tunes():
+                self.cache[key] = self._tune(key, candidates, args, grid, keywords)
+            else:
+                self.cache[key] = self._first(candidates, args, grid, keywords)
         return self.cache[key]
+
+    def _first(self, candidates: list[Config], args: tuple[Any, ...], grid: Any, keywords: dict[str, Any]) -> Config:
+        """The first candidate that compiles and fits."""
+        problems: list[str] = []
+        for candidate in candidates:
+            try:
+                self.fn.warmup(*args, grid=grid, **keywords, **candidate.all_kwargs())
+                return candidate
+            except (CompileError, CapacityError) as error:
+                problems.append(f"{candidate}: {error.message}")
+        raise self._none_compiles(problems)
+
+    def _none_compiles(self, problems: Sequence[str]) -> LaunchError:
+        return LaunchError(f"every configuration of `{self.__name__}` failed to compile", "TFW0305", note="\n".join(problems))
 
     def prune_configs(self, keywords: Mapping[str, Any]) -> list[Config]:
         """The configurations worth a run; raises LaunchError TFW0305 where none is left."""
@@ -192,7 +217,7 @@ class Autotuner:
                 for name, value in kept.items():
                     _assign(named[name], value)
         if not self.configs_timings:
-            raise LaunchError(f"every configuration of `{self.__name__}` failed to compile", "TFW0305", note="\n".join(problems))
+            raise self._none_compiles(problems)
         self._reset(named)
         best = min(self.configs_timings, key=self.configs_timings.__getitem__)
         if os.environ.get(_PRINT) == "1":

@@ -23,6 +23,7 @@ from tilefw.runtime.names import suggest
 
 DEFAULT_TARGET = "reference"
 DEFAULT_PLUGIN_SECONDS = 10.0
+_TUNINGS = ("all", "first")  # of TILEFW_AUTOTUNE
 DEFAULT_PRINT_BYTES = 1 << 20
 EXECUTORS = ("sim", "hw", "auto")
 NUMERICS = ("ieee", "hw")
@@ -236,6 +237,14 @@ def print_bytes() -> int:
     if not 16 <= number <= 2**31:
         raise UsageError(f"TILEFW_PRINT_BYTES is a number of bytes from 16 to {2**31}, not {word!r}", code="TFW0902")
     return number - number % 16
+
+
+def tunes() -> bool:
+    """Whether `autotune` runs its configurations; with TILEFW_AUTOTUNE=first it takes the first one that compiles.
+
+    Raises UsageError for another word."""
+    word = os.environ.get("TILEFW_AUTOTUNE", "").strip().lower() or _TUNINGS[0]
+    return _one_of(word, _TUNINGS, "way to tune (from TILEFW_AUTOTUNE)") == _TUNINGS[0]
 
 
 def verify_code() -> bool:

@@ -5,6 +5,7 @@ A launch on a simulator is complete when it returns, and so is every operation o
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from tilefw.api.errors import UnsupportedError
-from tilefw.triton import chip
+from tilefw.triton import chip, torch_autocast
 from tilefw.triton.one_device import require_first
 
 # What PyTorch says that it was built with, by Triton's name of the chip's backend: releases of the time of Triton 3.9.
@@ -183,10 +184,20 @@ def replace(torch: ModuleType) -> Replaced:
     for name, value in _BUILT_WITH.get(chip.current_target().backend, {}).items():
         replaced.put(torch.version, name, value)
     replaced.put(torch, "Generator", _generator(torch))
+    replaced.put(torch, "compile", functools.wraps(torch.compile)(functools.partial(_as_it_is, torch.compile)))
+    autocast, methods = torch_autocast.entering_and_leaving(torch)
+    for name, value in methods.items():
+        replaced.put(autocast, name, value)
     for name, value in _random(torch).items():
         replaced.put(torch.cuda, name, value)
         replaced.put(torch.cuda.random, name, value)
     return replaced
+
+
+def _as_it_is(compile: Any, model: Any = None, **keywords: Any) -> Any:
+    """`torch.compile` that leaves the function as it is: a tracer would look into the mode that stands for the GPU, and the code
+    that it makes would be the host's."""
+    return compile(model, **{**keywords, "disable": True})
 
 
 def _random(torch: ModuleType) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any
 from tilefw.runtime.arguments.registered import ALIGNMENT, register
 from tilefw.runtime.arguments.unwritten import mark_memory
 from tilefw.runtime.checks.program_checks import UNINITIALISED
-from tilefw.triton import torch_cuda
+from tilefw.triton import torch_autocast, torch_cuda
 from tilefw.triton.one_device import require_first
 
 _GPU = "cuda"  # as PyTorch calls the GPUs of every vendor
@@ -67,7 +67,7 @@ def _active() -> Any:
 def _mode(torch: ModuleType) -> Any:
     """The mode, of a class made here because its base is PyTorch's."""
     base = importlib.import_module("torch.overrides").TorchFunctionMode
-    answers = _answers(torch)
+    answers, widened = _answers(torch), torch_autocast.widener(torch)
     moving = {torch.Tensor.to, torch.nn.Module.to}
     empty = {
         torch.empty, torch.empty_like, torch.empty_permuted, torch.empty_strided, torch.Tensor.new_empty,
@@ -81,11 +81,12 @@ def _mode(torch: ModuleType) -> Any:
         def __torch_function__(
             self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
         ) -> Any:
+            args, kwargs = widened(func, args, kwargs or {})
             answer = answers.get(func)
             if answer is not None:
-                return answer(func, args, kwargs or {})
+                return answer(func, args, kwargs)
             moved = [_on_host(torch, value, func in moving and index > 0) for index, value in enumerate(args)]
-            keywords = _keywords(torch, kwargs or {})
+            keywords = _keywords(torch, kwargs)
             return _unwritten(func, moved, keywords) if func in empty else func(*moved, **keywords)
 
     return HostDevice()
