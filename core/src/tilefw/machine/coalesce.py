@@ -80,11 +80,11 @@ def _copy_of(inst: Inst, table: InstructionTable) -> _RegisterMove | None:
 
 class _RegisterUnit:
     """What stands in one smallest register of a group: where it is written, with the unit that is copied where a move writes it,
-    and where it is live, from `starts[i]` to before `ends[i]`."""
+    and where it is live, from `starts[i]` to before `ends[i]`. `group` is the group's number: they hold each other in no cycle."""
 
     __slots__ = ("at", "definitions", "ends", "group", "into", "starts")
 
-    def __init__(self, group: _Group, at: int) -> None:
+    def __init__(self, group: int, at: int) -> None:
         self.group = group
         self.at = at
         self.definitions: list[tuple[int, _RegisterUnit | None]] = []
@@ -121,9 +121,9 @@ class _Group:
 
     __slots__ = ("align", "members", "units")
 
-    def __init__(self, reg: Reg) -> None:
+    def __init__(self, number: int, reg: Reg) -> None:
         self.align = reg.align
-        self.units = [_RegisterUnit(self, i) for i in range(reg.width)]
+        self.units = [_RegisterUnit(number, i) for i in range(reg.width)]
         self.members = [(reg, 0)]
 
     def takes(self, other: _Group, offset: int) -> bool:
@@ -162,8 +162,8 @@ class _UnitLiveness:
         self, function: Function, table: InstructionTable, copies: dict[int, _RegisterMove], following: list[list[int]]
     ) -> None:
         named = dict.fromkeys(side.reg for copy in copies.values() for side in copy)
-        self.groups = {reg: _Group(reg) for reg in named}
-        self.units = {reg: group.units for reg, group in self.groups.items()}
+        self._groups = [_Group(number, reg) for number, reg in enumerate(named)]
+        self.units = {reg: group.units for reg, group in zip(named, self._groups, strict=True)}
         self._known = {
             piece: units[piece.first : piece.first + piece.count] for reg, units in self.units.items() for piece in reg.slices()
         }
@@ -187,14 +187,18 @@ class _UnitLiveness:
         """Make the two sides of a copy one, if they may be."""
         to, source = self._unit(copy.dest), self._unit(copy.source)
         offset = to.at - source.at
-        if to.group is source.group:
+        if to.group == source.group:
             return
-        if len(to.group.units) >= len(source.group.units):
-            large, small = to.group, source.group
-        else:
-            large, small, offset = source.group, to.group, -offset
+        large, small = self._groups[to.group], self._groups[source.group]
+        if len(large.units) < len(small.units):
+            large, small, offset = small, large, -offset
         if large.takes(small, offset):
             large.absorb(small, offset)
+
+    def merged(self) -> list[_Group]:
+        """The groups of more than one register, as merging left them."""
+        roots = dict.fromkeys(units[0].root().group for units in self.units.values())
+        return [group for number in roots if len((group := self._groups[number]).members) > 1]
 
     def are_one(self, copy: _RegisterMove) -> bool:
         """Whether the two sides of a copy are one by now."""
@@ -288,9 +292,8 @@ def _merged_spans(spans: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
 def _rename(function: Function, lives: _UnitLiveness) -> None:
     """Write each member of a group as its part of one register."""
     places: dict[Reg, tuple[Reg, int]] = {}
-    for group in dict.fromkeys(units[0].root().group for units in lives.units.values()):
-        if len(group.members) > 1:
-            places.update(_positions(function, group))
+    for group in lives.merged():
+        places.update(_positions(function, group))
     pieces: dict[Slice, Slice] = {}
 
     def piece(s: Slice) -> Slice:

@@ -28,11 +28,11 @@ class EliminateDead(FunctionPass):
 
 def eliminate_dead(function: Function, table: InstructionTable) -> int:
     """Remove them; how many went away."""
-    traits = table.traits
+    effects = {opcode for opcode in {inst.opcode for inst in function.insts()} if table.traits(opcode).effects}
     writers: defaultdict[Reg, list[Inst]] = defaultdict(list)
     work: list[Inst] = []
     for inst in function.insts():
-        if traits(inst.opcode).effects or inst.targets or inst.volatile:
+        if inst.opcode in effects or inst.targets or inst.volatile:
             work.append(inst)
             continue
         for piece in inst.defs + inst.implicit_defs if inst.implicit_defs else inst.defs:
@@ -42,16 +42,18 @@ def eliminate_dead(function: Function, table: InstructionTable) -> int:
         inst = work.pop()
         plain = inst.predicate is None and not inst.implicit_uses
         for piece in inst.uses if plain else inst.reads():
-            if not isinstance(piece, Slice) or piece.reg not in writers:
+            if not isinstance(piece, Slice):
                 continue
-            found = writers.pop(piece.reg)
-            if piece.count < piece.reg.width:
-                writers[piece.reg] = [inst for inst in found if not _writes(inst, piece)]
-                found = [inst for inst in found if _writes(inst, piece)]
-            for writer in found:
-                if writer not in needed:
+            part = piece.count < piece.reg.width
+            others: list[Inst] = []
+            for writer in writers.pop(piece.reg, ()):
+                if part and not _writes(writer, piece):
+                    others.append(writer)
+                elif writer not in needed:
                     needed.add(writer)
                     work.append(writer)
+            if others:
+                writers[piece.reg] = others
     removed = 0
     for block in function.blocks:
         kept = [inst for inst in block.insts if inst in needed]
@@ -62,5 +64,8 @@ def eliminate_dead(function: Function, table: InstructionTable) -> int:
 
 def _writes(inst: Inst, read: Slice) -> bool:
     """Whether an instruction writes any part of a slice."""
-    end = read.first + read.count
-    return any(p.reg is read.reg and p.first < end and read.first < p.first + p.count for p in inst.writes())
+    reg, first, end = read.reg, read.first, read.first + read.count
+    for piece in inst.defs + inst.implicit_defs if inst.implicit_defs else inst.defs:
+        if piece.reg is reg and piece.first < end and first < piece.first + piece.count:
+            return True
+    return False

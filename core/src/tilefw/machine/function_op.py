@@ -12,12 +12,13 @@ The lines between the braces are the machine text; the closing brace is written 
 from __future__ import annotations
 
 from xdsl.ir import Data, Dialect
-from xdsl.irdl import IRDLOperation, irdl_attr_definition, irdl_op_definition, prop_def
+from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 
 from tilefw.machine.inst import Function
 from tilefw.machine.text import parse_function, print_function
+from tilefw.tile.dialect.base import TileOp
 
 
 @irdl_attr_definition
@@ -36,22 +37,31 @@ class FunctionAttr(Data[Function]):
             printer.print_string_literal(print_function(self.data))
 
 
-@irdl_op_definition
-class FuncOp(IRDLOperation):
+class FuncOp(TileOp):
     """A function of machine code."""
 
     name = "machine.func"
-    body = prop_def(FunctionAttr)
+    operand_count = 0
+    result_count = 0
+    property_names = frozenset({"body"})
 
     @property
     def function(self) -> Function:
         """The function that the op carries: the object itself, which passes change in place."""
-        return self.body.data
+        return self.properties["body"].data  # type: ignore[attr-defined]
+
+    def problem(self) -> str | None:
+        return None if isinstance(self.properties.get("body"), FunctionAttr) else "the body is no machine function"
 
     @staticmethod
     def of(function: Function) -> FuncOp:
         """The op that carries a function, which is not copied."""
         return FuncOp.create(properties={"body": FunctionAttr(function)})
+
+    def drop_all_references(self) -> None:
+        """What xDSL asks of an op that is erased: the function goes with it."""
+        super().drop_all_references()
+        self.function.release()
 
     def print(self, printer: Printer) -> None:
         """Write the machine text of the function in braces."""

@@ -84,6 +84,8 @@ def _together(function: Function, chip: Chip, static: bool) -> int | None:
     static it may aim at one more than the registers are enough for in any order of the instructions, and spill, or at one fewer.
     """
     threads, shared = math.prod(entry_of(function).workgroup), function.attributes.shared_bytes
+    if static and sum(_SIZES.get(piece.reg.cls, 0) * piece.reg.width for inst in function.insts() for piece in inst.defs) <= _MANY:
+        return None  # all that it ever writes fits in at once
     peak = live_peak(function, TABLE, _SIZES)
     needed = ceil_div(peak.least + 2 * peak.most, 3) if 2 * peak.least >= peak.most else 0
     room, held, most = (_workgroups(chip, threads, registers, shared) for registers in (0, peak.most, needed))

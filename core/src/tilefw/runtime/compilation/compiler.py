@@ -82,11 +82,12 @@ def compile_source(
     work = Compilation(source, target, watch or Watch())
     if watch is None:
         with work.clock.stage("cache"):
-            found = artifact_cache.find(key or artifact_cache.key_of(source, target, request, assemble), target)
+            key = key or artifact_cache.key_of(source, target, request, assemble)
+            found = artifact_cache.find(key, target)
         if found is not None:
             return CompiledArtifact(found[0], work.clock.seconds, found[1])
     with paused():
-        return work.finish(work.simplify(work.build(), request), request, assemble)
+        return work.finish(work.simplify(work.build(), request), request, assemble, key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +133,8 @@ class Compilation:
                 )
         return levels
 
-    def finish(self, module: ModuleOp, request: CompileOptions, assemble: bool) -> CompiledArtifact:
-        """The artifact of a simplified module, which is used up; it is kept in the caches."""
+    def finish(self, module: ModuleOp, request: CompileOptions, assemble: bool, key: str | None = None) -> CompiledArtifact:
+        """The artifact of a simplified module, which is used up; it is kept in the caches, under `key` where the caller has it."""
         from tilefw.tile.dialect.kernel_info import prints_of
 
         backend = self.target.backend
@@ -144,12 +145,14 @@ class Compilation:
         if assemble:
             with self.clock.stage("assemble"), self._guarded("assemble", module):
                 artifact = backend.assemble(artifact, request)
+        module.erase()  # most of it is freed at once then, and never seen by the cyclic collector
         if levels:
             artifact = replace(artifact, levels={**levels, **artifact.levels})
         if prints is not None:
             artifact = replace(artifact, metadata={**artifact.metadata, "prints": prints})
         with self.clock.stage("cache"):
-            artifact_cache.keep(artifact_cache.key_of(self.source, self.target, request, assemble), self.target, artifact)
+            key = key or artifact_cache.key_of(self.source, self.target, request, assemble)
+            artifact_cache.keep(key, self.target, artifact)
         return CompiledArtifact(artifact, self.clock.seconds)
 
     @contextmanager

@@ -76,6 +76,14 @@ class LaneBuilder(Promising):
         self.scopes[depth][key] = result
         return result
 
+    def repeated(self, key: object, make: Callable[[], SSAValue]) -> SSAValue:
+        """What `make` builds of pure ops, or what `key` built in this region before: `numbered` for what many ops make."""
+        scope = self.scopes[-1]
+        found = scope.get(key)
+        if found is None:
+            found = scope[key] = make()
+        return found
+
     def _depth(self, op: Operation) -> int:
         """How many regions deep a pure op must stand: out of every loop that defines none of its operands."""
         depth = len(self._outer)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from xdsl.ir import Attribute, SSAValue
 
@@ -281,13 +282,20 @@ class Addressing:
         for d, (check, bound) in enumerate(zip(op.checks, op.shape, strict=True)):
             if bound is None or (dims is not None and d not in dims):
                 continue
-            keys = self.checked(op, indices, d)
-            distinct = list(dict.fromkeys(keys))
-            inside = self._inside(op, d, check, bound, indices.parts[d], distinct)
-            if len(distinct) > 1:
-                inside = self.builder.pick(inside, [distinct.index(key) for key in keys])
+            keys = tuple(self.checked(op, indices, d))
+            # Blocks side by side are mostly alike: what one compared holds for all of them.
+            like = ("bounds", op.offsets[d], bound, check, indices.parts[d], keys)
+            inside = self.builder.repeated(like, partial(self._checked_inside, op, d, check, bound, indices.parts[d], keys))
             mask = self.both(mask, inside)
         return mask
+
+    def _checked_inside(
+        self, op: BlockAccess, d: int, check: str, bound: SSAValue, part: SSAValue | None, keys: Sequence[tuple[int, int]]
+    ) -> SSAValue:
+        """For each access whether the index of a dim is in bounds, which is compared once for those that `checked` finds equal."""
+        distinct = list(dict.fromkeys(keys))
+        inside = self._inside(op, d, check, bound, part, distinct)
+        return self.builder.pick(inside, [distinct.index(key) for key in keys]) if len(distinct) > 1 else inside
 
     def checked(self, op: BlockAccess, indices: Indices, d: int) -> list[tuple[int, int]]:
         """The two constants a dim and access that tell whether it is in bounds.

@@ -18,7 +18,7 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from tilefw.tile import types
-from tilefw.tile.dialect.base import TileOp, Value, dense_i32, string_attr
+from tilefw.tile.dialect.base import TileOp, Value, dense_i32, string_attr, value_of
 from tilefw.tile.dialect.memory_ops import PointerAccess, accessed_type, parse_address, parse_address_types
 from tilefw.tile.dialect.op_text import parse_optional_after, resolve_optional
 
@@ -164,7 +164,7 @@ class AtomicOp(Ordered, PointerAccess):
 
 def _access_parts(values: tuple[Value | None, ...]) -> tuple[list[SSAValue], dict[str, Attribute], Attribute]:
     """Operands, segment sizes and result type of an atomic with pointer, offsets?, values…, mask?."""
-    found = [None if v is None else SSAValue.get(v) for v in values]
+    found = [None if v is None else value_of(v) for v in values]
     present = [v for v in found if v is not None]
     sizes = dense_i32(tuple(int(v is not None) for v in found))
     result = accessed_type(present[0].type, None if found[1] is None else found[1].type)

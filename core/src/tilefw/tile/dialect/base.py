@@ -6,10 +6,23 @@ IRDL's verifier costs some 20 µs an op and its constructor three times `Operati
 from __future__ import annotations
 
 from abc import ABCMeta
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
+from types import MappingProxyType
+from typing import Any, Self
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, FloatAttr, IntegerAttr, IntegerType, Signedness, StringAttr
-from xdsl.ir import Attribute, Operation, OpTraits, SSAValue
+from xdsl.dialects.builtin import (
+    UNKNOWN_LOC,
+    ArrayAttr,
+    DenseArrayBase,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    LocationAttr,
+    Signedness,
+    StringAttr,
+)
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, OpTraits, Region, SSAValue, SSAValues, Use
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -19,6 +32,8 @@ Value = SSAValue | Operation
 
 
 PURE = OpTraits(lambda: (Pure(),))
+_NOTHING: Mapping[str, Attribute] = MappingProxyType({})
+_VALUES = frozenset({OpResult, BlockArgument})
 
 
 @lru_cache(maxsize=4096)
@@ -36,7 +51,42 @@ class OpClass(ABCMeta):
     __subclasscheck__ = type.__subclasscheck__
 
 
-class TileOp(Operation, metaclass=OpClass):
+class LeanOp(Operation, metaclass=OpClass):
+    """An op of ours. xDSL's constructor sets what most ops do not have through properties, which takes twice as long."""
+
+    def __init__(
+        self, *, operands: Sequence[SSAValue] = (), result_types: Sequence[Attribute] = (),
+        properties: Mapping[str, Attribute] = _NOTHING, attributes: Mapping[str, Attribute] = _NOTHING,
+        location: LocationAttr | None = None, successors: Sequence[Block] = (), regions: Sequence[Region] = (),
+    ) -> None:
+        if operands:
+            self._operands = SSAValues(operands)
+            self._operand_uses = tuple([Use(self, index) for index in range(len(operands))])
+            for operand, use in zip(operands, self._operand_uses, strict=True):
+                operand.add_use(use)
+        self.results = SSAValues([OpResult(type, self, index) for index, type in enumerate(result_types)])
+        self.properties = dict(properties)
+        self.attributes = dict(attributes)
+        self.location = UNKNOWN_LOC if location is None else location
+        if successors:
+            self.successors = successors
+        for region in regions:
+            self.add_region(region)
+
+    @classmethod
+    def create(cls, **parts: Any) -> Self:
+        """An op of these parts, as they are: what xDSL's parser and `clone` call, and what takes no class's own arguments."""
+        op = cls.__new__(cls)
+        LeanOp.__init__(op, **parts)
+        return op
+
+
+def value_of(given: Value) -> SSAValue:
+    """A value, or the only result of an op: xDSL's `SSAValue.get`, which asks Python's abstract base classes first."""
+    return given if given.__class__ in _VALUES else SSAValue.get(given)  # type: ignore[return-value]
+
+
+class TileOp(LeanOp):
     """An op of the tile dialect. Subclasses say how many operands and results they have and verify the rest."""
 
     operand_count: int | None = None

@@ -12,7 +12,7 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from tilefw.tile import types
-from tilefw.tile.dialect.base import Value, string_attr
+from tilefw.tile.dialect.base import Value, string_attr, value_of
 from tilefw.tile.dialect.memory_ops import HINTS, CacheHinted, hint_properties, parse_hints
 from tilefw.tile.dialect.op_text import parse_operand_group, parse_optional_after, print_operand_group, print_types, print_words
 
@@ -145,7 +145,7 @@ class LoadBlockOp(BlockAccess):
         cache: str | None = None, eviction: str | None = None, volatile: bool = False,
     ) -> None:
         bounds = [b for b in shape if b is not None]
-        values = [SSAValue.get(v) for v in (base, *offsets, *strides, *bounds, *(() if other is None else (other,)))]
+        values = [value_of(v) for v in (base, *offsets, *strides, *bounds, *(() if other is None else (other,)))]
         super().__init__(
             operands=values,
             result_types=[types.tile(tuple(block), types.pointee_of(values[0].type))],
@@ -212,7 +212,7 @@ class StoreBlockOp(BlockAccess):
     ) -> None:
         bounds = [b for b in shape if b is not None]
         super().__init__(
-            operands=[SSAValue.get(v) for v in (base, *offsets, *strides, *bounds, value)],
+            operands=[value_of(v) for v in (base, *offsets, *strides, *bounds, value)],
             properties={"checks": checks_attr(shape, lower), **hint_properties(cache, eviction, volatile)},
         )
 

@@ -28,7 +28,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure
 
 from tilefw.tile import types
-from tilefw.tile.dialect.base import TileOp, Value, integer_attr
+from tilefw.tile.dialect.base import TileOp, Value, integer_attr, value_of
 from tilefw.tile.dialect.constant_op import ConstantOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.dialect.op_text import parse_operands, parse_types_at_end, print_types
@@ -41,7 +41,7 @@ class CombineReturnOp(TileOp):
     traits = OpTraits(lambda: (IsTerminator(), Pure()))
 
     def __init__(self, values: Sequence[Value]) -> None:
-        super().__init__(operands=[SSAValue.get(value) for value in values])
+        super().__init__(operands=[value_of(value) for value in values])
 
     def problem(self) -> str | None:
         parent = self.parent_op()
@@ -76,7 +76,7 @@ class CombineOp(TileOp):
     noun: ClassVar[str]  # what it is
 
     def __init__(self, operands: Sequence[Value], axis: int, combine: Region) -> None:
-        values = [SSAValue.get(operand) for operand in operands]
+        values = [value_of(operand) for operand in operands]
         super().__init__(
             operands=values, result_types=[self.result_type(value.type, axis) for value in values],
             properties={"axis": integer_attr(axis)}, regions=[combine],

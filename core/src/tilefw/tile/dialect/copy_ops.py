@@ -11,7 +11,7 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from tilefw.tile import types
-from tilefw.tile.dialect.base import Value, dense_i32
+from tilefw.tile.dialect.base import Value, dense_i32, value_of
 from tilefw.tile.dialect.block_ops import BlockAccess, checks_attr, parse_block
 from tilefw.tile.dialect.memory_ops import (
     PointerAccess,
@@ -44,7 +44,7 @@ class CopyBlockOp(BlockAccess):
         bounds = [b for b in shape if b is not None]
         tail = (view,) if when is None else (view, when)
         super().__init__(
-            operands=[SSAValue.get(v) for v in (base, *offsets, *strides, *bounds, *tail)],
+            operands=[value_of(v) for v in (base, *offsets, *strides, *bounds, *tail)],
             properties={"checks": checks_attr(shape, lower), **hint_properties(cache, eviction, False)},
         )
 
@@ -121,7 +121,7 @@ class CopyOp(PointerAccess):
         self, view: Value, pointer: Value, offsets: Value | None = None, mask: Value | None = None, when: Value | None = None, *,
         cache: str | None = None, eviction: str | None = None,
     ) -> None:
-        values = [None if v is None else SSAValue.get(v) for v in (pointer, offsets, view, mask, when)]
+        values = [None if v is None else value_of(v) for v in (pointer, offsets, view, mask, when)]
         super().__init__(
             operands=[v for v in values if v is not None],
             properties={

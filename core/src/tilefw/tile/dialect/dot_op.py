@@ -14,7 +14,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from tilefw.tile import types
-from tilefw.tile.dialect.base import PURE, TileOp, Value, string_attr
+from tilefw.tile.dialect.base import PURE, TileOp, Value, string_attr, value_of
 from tilefw.tile.dialect.op_text import parse_operands, parse_types_at_end, print_types
 
 # What becomes of operands of f32 (Triton's names). `ieee` multiplies them as they are; `tf32` rounds them to 10 mantissa bits, or
@@ -42,7 +42,7 @@ class DotOp(TileOp):
     traits = PURE
 
     def __init__(self, a: Value, b: Value, acc: Value, input_precision: str = "ieee", unsigned: bool = False) -> None:
-        values = [SSAValue.get(a), SSAValue.get(b), SSAValue.get(acc)]
+        values = [value_of(a), value_of(b), value_of(acc)]
         properties: dict[str, Attribute] = {"input_precision": string_attr(input_precision)}
         if unsigned:
             properties["unsigned"] = UnitAttr()

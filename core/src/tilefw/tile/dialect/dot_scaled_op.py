@@ -15,7 +15,7 @@ from xdsl.printer import Printer
 
 from tilefw.api.dtypes import DTYPES, DType
 from tilefw.tile import types
-from tilefw.tile.dialect.base import PURE, TileOp, Value, dense_i32, string_attr
+from tilefw.tile.dialect.base import PURE, TileOp, Value, dense_i32, string_attr, value_of
 from tilefw.tile.dialect.dot_op import DotOp
 from tilefw.tile.dialect.op_text import parse_optional_after, parse_types_at_end, print_types
 
@@ -96,8 +96,8 @@ class DotScaledOp(DotOp):
         self, a: Value, b: Value, acc: Value, a_scale: Value | None = None, b_scale: Value | None = None,
         a_packing: str = "k", b_packing: str = "k",
     ) -> None:
-        scales = [None if scale is None else SSAValue.get(scale) for scale in (a_scale, b_scale)]
-        values = [SSAValue.get(value) for value in (a, b, acc)]
+        scales = [None if scale is None else value_of(scale) for scale in (a_scale, b_scale)]
+        values = [value_of(value) for value in (a, b, acc)]
         sizes = (1, 1, 1, *(0 if scale is None else 1 for scale in scales))
         properties: dict[str, Attribute] = {"operandSegmentSizes": dense_i32(sizes)}
         for name, packing in (("a_packing", a_packing), ("b_packing", b_packing)):

@@ -16,7 +16,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from tilefw.tile import types
-from tilefw.tile.dialect.base import PURE, OpClass
+from tilefw.tile.dialect.base import PURE, LeanOp, value_of
 from tilefw.tile.elementwise import ROWS, ElementwiseRow
 
 Rounding = Literal["rtne", "rtz"]
@@ -30,14 +30,14 @@ _KIND_TESTS = {
 }
 
 
-class ElementwiseOp(Operation, metaclass=OpClass):
+class ElementwiseOp(LeanOp):
     """An op of the table; `row` is its row. Written without IRDL, whose verifier and constructor cost five times ours."""
 
     row: ClassVar[ElementwiseRow]
     traits = PURE
 
     def __init__(self, *operands: SSAValue | Operation, result: Attribute | None = None, rounding: Rounding | None = None) -> None:
-        values = [SSAValue.get(operand) for operand in operands]
+        values = [value_of(operand) for operand in operands]
         properties = {"rounding": _ROUNDINGS[rounding]} if rounding == "rtz" else {}
         super().__init__(operands=values, result_types=[result_type(self.row, values, result)], properties=properties)
 

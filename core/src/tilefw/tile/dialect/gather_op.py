@@ -12,7 +12,7 @@ from xdsl.printer import Printer
 
 from tilefw.tile import types
 from tilefw.tile.dialect.axis_info import AxisInfo, any_element
-from tilefw.tile.dialect.base import Value, integer_attr
+from tilefw.tile.dialect.base import Value, integer_attr, value_of
 from tilefw.tile.dialect.op_text import parse_type_at_end, print_types
 from tilefw.tile.dialect.structural_op import Array, StructuralOp
 
@@ -29,7 +29,7 @@ class GatherOp(StructuralOp):
     capability = "gather"
 
     def __init__(self, source: Value, index: Value, axis: int) -> None:
-        operands = [SSAValue.get(source), SSAValue.get(index)]
+        operands = [value_of(source), value_of(index)]
         result = self._result(*(operand.type for operand in operands))
         super().__init__(operands=operands, result_types=[result], properties={"axis": integer_attr(axis)})
 

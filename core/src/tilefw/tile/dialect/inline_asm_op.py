@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import Attribute, OpTraits, SSAValue
+from xdsl.ir import Attribute, OpTraits
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from tilefw.tile import types
 from tilefw.tile.dialect.asm_constraints import parse_constraints, register_count
-from tilefw.tile.dialect.base import TileOp, Value, integer_attr, string_attr
+from tilefw.tile.dialect.base import TileOp, Value, integer_attr, string_attr, value_of
 
 
 class InlineAsmBase(TileOp):
@@ -78,7 +78,7 @@ class InlineAsmOp(InlineAsmBase):
 
     def __init__(self, text: str, constraints: str, pack: int, values: Sequence[Value], results: Sequence[Attribute]) -> None:
         super().__init__(
-            operands=[SSAValue.get(value) for value in values], result_types=list(results),
+            operands=[value_of(value) for value in values], result_types=list(results),
             properties={"text": string_attr(text), "constraints": string_attr(constraints), "pack": integer_attr(pack)},
         )
 

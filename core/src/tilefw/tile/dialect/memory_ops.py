@@ -15,7 +15,7 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from tilefw.tile import types
-from tilefw.tile.dialect.base import TileOp, Value, dense_i32, string_attr
+from tilefw.tile.dialect.base import TileOp, Value, dense_i32, string_attr, value_of
 from tilefw.tile.dialect.op_text import parse_optional_after, print_types, print_words, resolve_optional
 
 CACHE_MODIFIERS = (".ca", ".cg", ".cv", ".wb", ".cs", ".wt")  # Triton's spellings; hints
@@ -192,7 +192,7 @@ class LoadOp(PointerAccess):
         self, pointer: Value, offsets: Value | None = None, mask: Value | None = None, other: Value | None = None, *,
         cache: str | None = None, eviction: str | None = None, volatile: bool = False,
     ) -> None:
-        values = [None if v is None else SSAValue.get(v) for v in (pointer, offsets, mask, other)]
+        values = [None if v is None else value_of(v) for v in (pointer, offsets, mask, other)]
         present = [v for v in values if v is not None]
         super().__init__(
             operands=present,
@@ -257,7 +257,7 @@ class StoreOp(PointerAccess):
         self, pointer: Value, value: Value, offsets: Value | None = None, mask: Value | None = None, *,
         cache: str | None = None, eviction: str | None = None, volatile: bool = False,
     ) -> None:
-        values = [None if v is None else SSAValue.get(v) for v in (pointer, offsets, value, mask)]
+        values = [None if v is None else value_of(v) for v in (pointer, offsets, value, mask)]
         super().__init__(
             operands=[v for v in values if v is not None],
             properties={

@@ -14,7 +14,7 @@ from xdsl.printer import Printer
 
 from tilefw.tile import types
 from tilefw.tile.dialect.atomic_ops import ATOMIC_OPS, AtomicCasOp, AtomicRmwOp
-from tilefw.tile.dialect.base import PURE, TileOp, Value, integer_attr
+from tilefw.tile.dialect.base import PURE, TileOp, Value, integer_attr, value_of
 from tilefw.tile.dialect.block_ops import LoadBlockOp, StoreBlockOp
 from tilefw.tile.dialect.combine_op import ReduceOp, ReduceReturnOp, ScanOp, ScanReturnOp
 from tilefw.tile.dialect.constant_op import ConstantOp
@@ -148,8 +148,8 @@ class AddPtrOp(TileOp):
     traits = PURE
 
     def __init__(self, pointer: Value, offset: Value) -> None:
-        value = SSAValue.get(pointer)
-        super().__init__(operands=[value, SSAValue.get(offset)], result_types=[value.type])
+        value = value_of(pointer)
+        super().__init__(operands=[value, value_of(offset)], result_types=[value.type])
 
     @property
     def pointer(self) -> SSAValue:

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Self
 
 from xdsl.dialects.builtin import ArrayAttr, UnitAttr
-from xdsl.ir import OpTraits, SSAValue
+from xdsl.ir import OpTraits
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from tilefw.api.dtypes import DTYPES
 from tilefw.tile import types
-from tilefw.tile.dialect.base import TileOp, Value, string_attr
+from tilefw.tile.dialect.base import TileOp, Value, string_attr, value_of
 from tilefw.tile.dialect.op_text import print_types
 
 POINTER = "pointer"  # what `elements` says of pointers, whatever they point to
@@ -34,7 +34,7 @@ class PrintOp(TileOp):
 
     def __init__(self, prefix: str, values: Sequence[Value], elements: Sequence[str], hex: bool = False) -> None:
         super().__init__(
-            operands=[SSAValue.get(value) for value in values],
+            operands=[value_of(value) for value in values],
             properties={
                 "prefix": string_attr(prefix), "elements": ArrayAttr([string_attr(name) for name in elements]),
                 **({"hex": UnitAttr()} if hex else {}),

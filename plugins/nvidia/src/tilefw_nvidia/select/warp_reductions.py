@@ -89,11 +89,13 @@ class ReduceWarps(FunctionPass):
         opcode = instruction_set(self.chip).opcode
         kinds = {kind for kind in _KINDS if opcode(f"redux.sync.{kind}").exists}
         kinds |= {kind for kind, halves in _WIDE.items() if {halves.high, halves.low} <= kinds}
+        if not kinds or not any(inst.opcode == _SHUFFLE for inst in function.insts()):
+            return
         counts = _Counts(
             Counter(use.reg for inst in function.insts() for use in inst.reads()),
             Counter(piece.reg for inst in function.insts() for piece in inst.writes()),
         )
-        for block in function.blocks if kinds else ():
+        for block in function.blocks:
             _reduce(function, block, _steps(block, kinds, counts), self.chip.lanes, counts)
 
 
