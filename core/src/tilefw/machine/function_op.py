@@ -11,14 +11,15 @@ The lines between the braces are the machine text; the closing brace is written 
 
 from __future__ import annotations
 
-from xdsl.ir import Data, Dialect
+from xdsl.ir import Data, Dialect, OpTraits
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
 
 from tilefw.machine.inst import Function
 from tilefw.machine.text import parse_function, print_function
-from tilefw.tile.dialect.base import TileOp
+from tilefw.tile.dialect.base import LeanOp
 
 
 @irdl_attr_definition
@@ -37,21 +38,23 @@ class FunctionAttr(Data[Function]):
             printer.print_string_literal(print_function(self.data))
 
 
-class FuncOp(TileOp):
+class FuncOp(LeanOp):
     """A function of machine code."""
 
     name = "machine.func"
-    operand_count = 0
-    result_count = 0
-    property_names = frozenset({"body"})
+    traits = OpTraits(lambda: ())
 
     @property
     def function(self) -> Function:
         """The function that the op carries: the object itself, which passes change in place."""
         return self.properties["body"].data  # type: ignore[attr-defined]
 
-    def problem(self) -> str | None:
-        return None if isinstance(self.properties.get("body"), FunctionAttr) else "the body is no machine function"
+    def verify_(self) -> None:
+        """Raise VerifyException for operands, results, or other properties than the function."""
+        if self._operands or self.results or self.properties.keys() != {"body"}:
+            raise VerifyException(f"{self.name} has a body, and no operands or results")
+        if not isinstance(self.properties["body"], FunctionAttr):
+            raise VerifyException(f"the body of {self.name} is no machine function")
 
     @staticmethod
     def of(function: Function) -> FuncOp:
