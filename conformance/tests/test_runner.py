@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,24 @@ def test_a_bad_expression_is_refused(expression: str) -> None:
     assert caught.value.code == "TFW0955"
 
 
+def test_parts_are_the_whole_and_have_their_share_of_each_kernel() -> None:
+    whole = select(bundled(), "core", None)
+    parts = [select(bundled(), "core", None, part=(one, 4)) for one in (1, 2, 3, 4)]
+    assert sorted(c.id for part in parts for c in part) == sorted(c.id for c in whole)
+    assert select(bundled()[::-1], "core", None, part=(1, 4)) == parts[0][::-1]
+    for kernel, count in Counter(c.kernel for c in whole).items():
+        shares = [sum(c.kernel == kernel for c in part) for part in parts]
+        assert max(shares) - min(shares) <= 1 and sum(shares) == count, kernel
+    assert max(map(len, parts)) < 1.2 * min(map(len, parts))
+
+
+def test_a_report_says_which_part_it_is_of(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["conformance", "--target", "reference", "-k", "vector_add/ragged", "--part", "1/2", "--json", "--jobs", "1"]) == 0
+    (shown,) = json.loads(capsys.readouterr().out)["runs"]
+    assert shown["header"]["options"]["part"] == "1/2"
+    assert 0 < len(shown["results"]) < len(select(bundled(), "core", "vector_add/ragged"))
+
+
 def test_the_command_writes_a_whole_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["conformance", "--target", "reference", "-k", "swiglu/trips", "--report", str(tmp_path)]) == 0
     records = [json.loads(line) for line in (tmp_path / "report.jsonl").read_text().splitlines()]
@@ -156,6 +175,8 @@ def test_the_command_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
     (["--target", "reference", "--time-limit", "0"], 2),
     (["--target", "reference", "--memory-limit", "much"], 2),
     (["--target", "reference", "--jobs", "0"], 2),
+    (["--target", "reference", "--part", "5/4"], 2),
+    (["--target", "reference", "--part", "0/4"], 2),
     (["verify", "report.jsonl"], 2),
     (["--target", "reference", "--level", "hard"], 2),
     ([], 2),

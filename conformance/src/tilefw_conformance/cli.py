@@ -78,6 +78,7 @@ def _parser() -> Parser:
     parse.add_argument("--level", default=LEVELS[0], choices=LEVELS, help="core, or core and extended, … (default: core)")
     parse.add_argument("--stage", default="compare", choices=STAGES, help="stop after it (default: compare, the last)")
     parse.add_argument("-k", dest="expression", metavar="EXPR", help="only ids that fit: words or globs with and, or, not")
+    parse.add_argument("--part", type=quantities.part, metavar="I/N", help="one of N parts of them, the same in every run")
     parse.add_argument("--edition", default=EDITION, metavar="E", help=f"the suite as it was in an edition (default: {EDITION})")
     parse.add_argument("--pack", metavar="NAME", help="another body of cases instead of the suite's own")
     parse.add_argument("--list", action="store_true", help="print the ids that would run, and run nothing")
@@ -103,7 +104,8 @@ def _parser() -> Parser:
 def _plan(args: argparse.Namespace) -> Plan:
     usual = WorkerLimits()
     return Plan(
-        level=args.level, expression=args.expression, edition=edition.checked(args.edition), pack=args.pack, stage=args.stage,
+        level=args.level, expression=args.expression, part=args.part, edition=edition.checked(args.edition),
+        pack=args.pack, stage=args.stage,
         execution=execution(args), keywords=literals(args.option), artifacts=args.artifacts, audit=args.audit_capabilities,
         scheduler=args.scheduler, jobs=args.jobs or quantities.processors(),
         limits=WorkerLimits(case=args.time_limit or usual.case, memory=args.memory_limit or usual.memory),

@@ -1,4 +1,4 @@
-"""Counts, times and sizes as a user writes them in options."""
+"""Counts, times, sizes and parts as a user writes them in options."""
 
 from __future__ import annotations
 
@@ -34,6 +34,14 @@ def size(text: str) -> int:
     if found is None or int(found[1]) == 0:
         raise argparse.ArgumentTypeError(f"'{text}' is not a size such as 512M or 4G")
     return int(found[1]) << _UNITS[found[2].upper()]
+
+
+def part(text: str) -> tuple[int, int]:
+    """`1/4`: the first of four parts."""
+    found = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", text)
+    if found is None or int(found[1]) > int(found[2]):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a part such as 1/4, the first of four")
+    return int(found[1]), int(found[2])
 
 
 def processors() -> int:

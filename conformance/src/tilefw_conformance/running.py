@@ -17,7 +17,7 @@ from tilefw_conformance.expectations import expected, faults
 from tilefw_conformance.packs import PACKS, pack
 from tilefw_conformance.report import records
 from tilefw_conformance.report.records import Record
-from tilefw_conformance.selection import select
+from tilefw_conformance.selection import Part, select
 from tilefw_conformance.workers.protocol import OpenSession, Ready
 from tilefw_conformance.workers.supervisor import Supervisor, WorkerLimits
 
@@ -30,6 +30,7 @@ class Plan:
 
     level: str = "core"
     expression: str | None = None
+    part: Part | None = None
     edition: str = EDITION
     pack: str | None = None
     stage: str = "compare"
@@ -99,12 +100,12 @@ class TargetRun:
         return (*cases, *self.ready.cases) if self.plan.pack is None else tuple(cases)
 
     def selected(self, cases: Sequence[Case]) -> tuple[Case, ...]:
-        return select(self.all(cases), self.plan.level, self.plan.expression, self.plan.edition)
+        return select(self.all(cases), self.plan.level, self.plan.expression, self.plan.edition, self.plan.part)
 
     def elsewhere(self, cases: Sequence[Case]) -> str:
         """Where nothing is selected: the first level at which something would be, in words."""
         for level in LEVELS:
-            if found := select(self.all(cases), level, self.plan.expression, self.plan.edition):
+            if found := select(self.all(cases), level, self.plan.expression, self.plan.edition, self.plan.part):
                 return f"; of --level {level} there are {len(found)}"
         return ""
 
@@ -117,7 +118,8 @@ class TargetRun:
         plan = self.plan
         options = {name: value for name, value in plan.execution.items() if name in ("checks", "budget", "numerics")}
         keywords = [f"{name}={value}" for name, value in plan.keywords.items()]
-        options |= {name: value for name, value in (("pack", plan.pack), ("audit", plan.audit), ("keywords", keywords)) if value}
+        part = "{}/{}".format(*plan.part) if plan.part else None
+        options |= {name: value for name, value in (("pack", plan.pack), ("part", part), ("audit", plan.audit), ("keywords", keywords)) if value}
         return records.header(
             [self.ready.target], level=plan.level, stage=self.ready.stage, seed=plan.execution.get("seed"),
             expression=plan.expression, options=options, argv=argv, edition=plan.edition,

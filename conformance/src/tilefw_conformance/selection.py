@@ -1,8 +1,9 @@
-"""Which cases a run takes: levels up to one, those of one edition of the suite, and an expression over ids."""
+"""Which cases a run takes: levels up to one, those of one edition of the suite, an expression over ids, one part of several."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import zlib
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from tilefw.api.errors import UsageError
@@ -11,18 +12,37 @@ from tilefw_conformance.case import LEVELS, Case
 from tilefw_conformance.edition import numbers
 
 
-def select(cases: Iterable[Case], level: str, expression: str | None, edition: str = EDITION) -> tuple[Case, ...]:
-    """The cases of `level` and below (`preview` is written alone) that belong to `edition` and whose id fits `expression`:
-    `vector_add and not fp16 or cast/*`."""
+Part = tuple[int, int]  # which one from 1, of how many
+
+
+def select(
+    cases: Iterable[Case], level: str, expression: str | None, edition: str = EDITION, part: Part | None = None
+) -> tuple[Case, ...]:
+    """The cases of `level` and below (`preview` is written alone) that belong to `edition`, whose id fits `expression`
+    (`vector_add and not fp16 or cast/*`), and that are in `part`."""
     if level not in LEVELS:
         raise UsageError(f"there is no level {level!r}", code="TFW0955", help=f"levels: {', '.join(LEVELS)}")
     levels = ("preview",) if level == "preview" else LEVELS[: LEVELS.index(level) + 1]
     choices = _choices(expression) if expression else [[]]
     chosen = numbers(edition)
-    return tuple(
+    found = tuple(
         case for case in cases
         if case.level in levels and _belongs(case, chosen) and any(all(_fits(case.id, t) for t in terms) for terms in choices)
     )
+    return found if part is None else _part(found, *part)
+
+
+def _part(cases: Sequence[Case], number: int, count: int) -> tuple[Case, ...]:
+    """Of each kernel's cases as many as of every other's. A checksum orders them, as neighbours differ in one parameter alone; one
+    of the kernel's name begins the count, or all that have few cases would be in the first part."""
+    places: dict[str, int] = {}
+    chosen: set[str] = set()
+    for case in sorted(cases, key=lambda case: (zlib.crc32(case.id.encode()), case.id)):
+        place = places.setdefault(case.kernel, zlib.crc32(case.kernel.encode()))
+        places[case.kernel] += 1
+        if place % count == number - 1:
+            chosen.add(case.id)
+    return tuple(case for case in cases if case.id in chosen)
 
 
 def _belongs(case: Case, edition: tuple[int, ...]) -> bool:
