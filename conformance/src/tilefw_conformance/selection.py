@@ -11,7 +11,6 @@ from tilefw_conformance import EDITION
 from tilefw_conformance.case import LEVELS, Case
 from tilefw_conformance.edition import numbers
 
-
 Part = tuple[int, int]  # which one from 1, of how many
 
 
