@@ -15,6 +15,9 @@ pytest_plugins = ["oracles.required", "oracles.asserting"]
 def pytest_configure(config: pytest.Config) -> None:
     from hypothesis import HealthCheck, settings
 
+    from oracles.assertion_marks import leave_plain
+
+    leave_plain(config.pluginmanager.rewrite_hook, ("tilefw", "tilefw_conformance"))
     config.addinivalue_line("markers", "campaign: a long run, left out unless -m names it")
     # How fast examples are made and run depends on what else the machine does, and says nothing of the code.
     settings.register_profile("tree", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections import deque
 from collections.abc import Generator, Iterator
 from functools import cache
 from types import FrameType
@@ -26,9 +27,12 @@ _CHECKS = ("assert", "raises", "warns", "fail", "check")
 
 def _looped(module: ast.Module) -> dict[str, tuple[ast.stmt, list[ast.stmt | ast.expr]]]:
     """The tests of a file whose assertions are all in loops, by name: the function, and those assertions."""
-    functions = {node.name: node for node in ast.walk(module) if isinstance(node, _FUNCTIONS)}
+    functions = {node.name: node for node in _statements(module) if isinstance(node, _FUNCTIONS)}
+    undecided = [name for name, node in functions.items() if name.startswith("test_") and not _asserts_at_once(node)]
+    if not undecided:
+        return {}
     asserting = {name for name, node in functions.items() if not name.startswith("test_") and _raises(node)}
-    tests = {name: list(_assertions(node, asserting, False)) for name, node in functions.items() if name.startswith("test_")}
+    tests = {name: list(_assertions(functions[name], asserting, False)) for name in undecided}
     return {
         name: (functions[name], [node for node, _ in found])
         for name, found in tests.items() if found and all(in_loop for _, in_loop in found)
@@ -44,6 +48,21 @@ def looped(path: str) -> dict[str, frozenset[int]]:
         name: frozenset(line for node in nodes for line in range(node.lineno, (node.end_lineno or node.lineno) + 1))
         for name, (_, nodes) in found.items()
     }
+
+
+def _statements(module: ast.Module) -> Iterator[ast.AST]:
+    """Every statement at any depth. Expressions, of which a file has most, hold none."""
+    below: deque[ast.AST] = deque([module])
+    while below:
+        node = below.popleft()
+        for part in ("body", "orelse", "handlers", "finalbody", "cases"):
+            below.extend(getattr(node, part, ()))
+        yield node
+
+
+def _asserts_at_once(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether an assertion stands right in the function, as most do: it is in no loop, and no more need be known."""
+    return any(isinstance(node, ast.Assert) for node in function.body)
 
 
 def _raises(function: ast.AST) -> bool:

@@ -8,7 +8,7 @@ known by that.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from _pytest.assertion import rewrite
@@ -30,6 +30,15 @@ def install(find: Finder) -> None:
         plain(mod, *arguments, **keywords)
 
     rewrite.rewrite_asserts = marking
+
+
+def leave_plain(hook: object, packages: Collection[str]) -> None:
+    """Load these packages as they are compiled. pytest would rewrite every file of a distribution that brings it a plugin, in each
+    process anew where none may write bytecode; no test reads what an assertion of the compiler itself says."""
+    if not isinstance(hook, rewrite.AssertionRewritingHook):  # nothing is rewritten: --assert=plain
+        return
+    hook._must_rewrite.difference_update(packages)
+    hook._marked_for_rewrite_cache.clear()
 
 
 def mark(module: ast.Module, find: Finder) -> None:

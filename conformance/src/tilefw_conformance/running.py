@@ -119,7 +119,8 @@ class TargetRun:
         options = {name: value for name, value in plan.execution.items() if name in ("checks", "budget", "numerics")}
         keywords = [f"{name}={value}" for name, value in plan.keywords.items()]
         part = "{}/{}".format(*plan.part) if plan.part else None
-        options |= {name: value for name, value in (("pack", plan.pack), ("part", part), ("audit", plan.audit), ("keywords", keywords)) if value}
+        said = (("pack", plan.pack), ("part", part), ("audit", plan.audit), ("keywords", keywords))
+        options |= {name: value for name, value in said if value}
         return records.header(
             [self.ready.target], level=plan.level, stage=self.ready.stage, seed=plan.execution.get("seed"),
             expression=plan.expression, options=options, argv=argv, edition=plan.edition,

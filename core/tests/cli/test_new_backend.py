@@ -23,6 +23,7 @@ def installed(folder: Path, name: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path, "TILEFW_CACHE_DIR": str(folder / "cache"), "TILEFW_VERIFY": "1"}
 
 
+@pytest.mark.campaign  # tox's environment `thirdparty` does it with wheels
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_scaffolded_project_passes_its_own_tests(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Among them: its code is its own machine's, and a saved artifact runs where tile IR and front end cannot be imported."""

@@ -83,12 +83,11 @@ def in_prose() -> list[str]:
 
 
 @pytest.mark.parametrize("command", in_prose())
-def test_a_command_in_a_sentence_runs(command, tmp_path, monkeypatch):
+def test_a_command_in_a_sentence_runs(command, tmp_path, monkeypatch, capsysbinary):
     monkeypatch.setenv("TILEFW_CACHE_DIR", str(tmp_path / "cache"))
-    done = subprocess.run(
-        [sys.executable, "-m", "tilefw", *shlex.split(command)], capture_output=True, text=True, cwd=tmp_path, timeout=300
-    )
-    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    monkeypatch.chdir(tmp_path)
+    code, output = _here(command, capsysbinary)
+    assert code == 0, f"{command}\n{output}"
 
 
 def test_the_readme_shows_what_its_first_command_prints(tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ from chips_here import CHIPS, OLDEST
 from tilefw.testing.programs import numbered, run
 from tilefw_nvidia.chips import Chip
 
-SAMPLE = [(chip, index) for chip in CHIPS for index in range(60 if chip is OLDEST else 24)]
+SAMPLE = [(chip, index) for chip in CHIPS for index in range(40 if chip is OLDEST else 12)]
 
 
 @pytest.mark.parametrize(("chip", "index"), SAMPLE, ids=str)

@@ -7,7 +7,7 @@ import pytest
 from oracles import mutation_report, mutations
 from ptx_oracles import campaigns
 
-SAMPLE = 60
+SAMPLE = 40
 SAMPLE_KERNELS = (
     "vector_add", "softmax", "layer_norm", "matmul_f16", "attention_causal", "transpose", "integer_mix", "atomic_histogram",
 )
