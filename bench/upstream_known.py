@@ -11,6 +11,12 @@ import re
 # From there on they see its interpreter, so that they compare the numbers; the kernel was compiled and run as every other.
 INTERPRETED = ("test_assume", "test_call", "test_optimize_thread_locality")
 
+# These ask who made the device, and then for a function, an instruction or a number of that vendor's: they see the target itself.
+AS_ITSELF = (
+    "test_globaltimer", "test_smid", "test_num_threads", "test_inline_asm", "test_inline_asm_multiple_outputs",
+    "test_inline_asm_packed", "test_inline_asm_packed_multiple_outputs", "test_inline_asm_with_pointers",
+)
+
 _OTHER_LEVELS = "reads the text of Triton's own levels of IR, or of another compiler's code"
 _NOT_HERE = "is not there"
 

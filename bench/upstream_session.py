@@ -54,7 +54,8 @@ class TestTimeoutError(BaseException):
 def pytest_configure(config: pytest.Config) -> None:
     backend, arch = SETTINGS["seen_as"].split(":")
     seen = chip.GPUTarget(backend, int(arch) if arch.isdecimal() else arch, 64 if backend == "hip" else 32)
-    chip.current_target = lambda: seen
+    itself = chip.current_target
+    chip.current_target = lambda: itself() if _running() in upstream_known.AS_ITSELF and chip.target_info().triton else seen
     tilefw.triton.install()
     sys.meta_path.insert(0, SupportFinder())  # type: ignore[arg-type]
     for name in LOADED_WITH_TRITON:
@@ -66,14 +67,15 @@ def pytest_configure(config: pytest.Config) -> None:
     @functools.wraps(run)
     def noted(*args: Any, **keywords: Any) -> Any:
         result = run(*args, **keywords)
-        os.environ["TRITON_INTERPRET"] = str(int(_seen_as_interpreter(os.environ.get("PYTEST_CURRENT_TEST", ""))))
+        os.environ["TRITON_INTERPRET"] = str(int(_running() in upstream_known.INTERPRETED))
         return result
 
     JITFunction.run = noted  # type: ignore[method-assign]
 
 
-def _seen_as_interpreter(test: str) -> bool:
-    return re.split(r"[\[ ]", test.partition("::")[2])[0] in upstream_known.INTERPRETED
+def _running() -> str:
+    """The function of the test that runs."""
+    return re.split(r"[\[ ]", os.environ.get("PYTEST_CURRENT_TEST", "").partition("::")[2])[0]
 
 
 def _out_of_time(number: int, frame: FrameType | None) -> None:

@@ -89,7 +89,7 @@ def mistaken(x_ptr, c_ptr: tl.const, n, MISTAKE: tl.constexpr):
     elif MISTAKE == "float":
         tl.atomic_poll(x_ptr.to(tl.pointer_type(tl.float32)), 1)
     elif MISTAKE == "time":
-        tl.atomic_poll(x_ptr, 1, timeout_ns=1000)
+        tl.atomic_poll(x_ptr, 1, timeout_ns=0.5)
     elif MISTAKE == "negative":
         tl.atomic_poll(x_ptr, 1, timeout_ns=-1)
     else:
@@ -100,7 +100,8 @@ def mistaken(x_ptr, c_ptr: tl.const, n, MISTAKE: tl.constexpr):
     ("order", "TFW0221", "sem is one of 'acquire', 'relaxed', not"),
     ("store order", "TFW0221", "sem is one of 'release', 'relaxed'"),
     ("narrow", "TFW0220", "tl.atomic_store is not there for int16"), ("masked", "TFW0220", "takes no mask"),
-    ("float", "TFW0220", "tl.atomic_poll is not there for fp32"), ("time", "TFW0103", "timeout_ns is not there yet"),
+    ("float", "TFW0220", "tl.atomic_poll is not there for fp32"),
+    ("time", "TFW0221", "timeout_ns of tl.atomic_poll is one integer"),
     ("negative", "TFW0221", "is not negative"), ("const", "TFW0211", "Cannot store to a constant pointer"),
 ])
 def test_mistakes_are_told(mistake: str, code: str, message: str) -> None:

@@ -180,6 +180,7 @@ def _atomics() -> Iterator[Combination]:
         yield "atomic_mix", {"scalar": True, "dtype": name}
     yield from ((name, {}) for name in ("histogram", "split_k_matmul", "locked_accumulate", "grid_argmax", "chained_sum"))
     yield "chained_sum", {"wait": "poll"}
+    yield "chained_sum", {"wait": "timed"}
 
 
 def _control_and_memory() -> Iterator[Combination]:

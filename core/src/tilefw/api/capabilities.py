@@ -123,6 +123,7 @@ GROUPS: tuple[Group, ...] = (
     Group("gather", "elements of a tile picked along a dim by a tile of indices", _ANY),
     Group("dot", "matrix products of tiles plus an accumulator: `<a>.<b>.<accumulator>[.<precision>]`", _DOT),
     Group("print", "values that kernels print; made of atomic sums of 64 bits, stores and branches on loaded data"),
+    Group("observe", "what the machine knows while a kernel runs", ("nanoseconds", "ticks", "processor")),
     Group("inline_asm", "text of the target's own assembly language in kernels"),
     *(Group(f"atomic.{kind}", f"{doc} in memory, atomically", types) for kind, types, doc in _ATOMIC),
 )

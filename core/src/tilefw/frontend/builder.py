@@ -14,6 +14,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 import tilefw.language as tl
 from tilefw.frontend.values import RuntimeValue, lowered, tile_type
+from tilefw.tile import types
 from tilefw.tile.dialect import elementwise_op, ops
 from tilefw.tile.dialect.base import dense_i64
 
@@ -145,6 +146,10 @@ class Builder:
 
     def num_programs(self, axis: int) -> RuntimeValue:
         return self.value(ops.NumProgramsOp(axis), tl.int32)
+
+    def observe(self, what: str) -> RuntimeValue:
+        op = ops.ObserveOp(what)
+        return self.value(op, tl.int64 if types.dtype_of(op.result.type).bits == 64 else tl.int32)
 
     def add_pointer(self, pointer: RuntimeValue, offset: RuntimeValue) -> RuntimeValue:
         return self.value(ops.AddPtrOp(pointer.ssa, offset.ssa), pointer.type)

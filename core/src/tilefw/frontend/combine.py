@@ -43,7 +43,7 @@ _REFUSED = {
     "tile.load": "read memory", "tile.store": "write memory", "tile.barrier": "wait at a barrier",
     "tile.program_id": "ask for the program's place in the grid", "tile.num_programs": "ask for the extent of the grid",
     "tile.addptr": "compute addresses",
-    "tile.print": "print", "tile.inline_asm": "run inline assembly",
+    "tile.print": "print", "tile.observe": "ask what the machine knows", "tile.inline_asm": "run inline assembly",
     "scf.for": "loop at run time", "scf.while": "loop at run time",
     "scf.yield": "loop at run time", "scf.condition": "loop at run time",
 }

@@ -550,7 +550,8 @@ _TABLE = (
     )),
     KernelInfo("chained_sum", "sums of blocks up to each, handed from program to program", (
         ParameterInfo("n", 3000, "elements", least=1), _dtype("int32", (*WORDS, "fp32", "fp64")), _HAND_OVER,
-        ParameterInfo("wait", "loop", "a loop that adds 0 to the flag, or `tl.atomic_poll` of it", ("loop", "poll")),
+        ParameterInfo("wait", "loop", "a loop that adds 0 to the flag, or `tl.atomic_poll` of it, with a time or none",
+                      ("loop", "poll", "timed")),
         _block(256), _NUM_WARPS, _inputs("ints", "uniform", "normal"),
     )),
 )

@@ -97,7 +97,7 @@ def atomic_poll(
 ) -> tensor:
     """Wait until each element at `pointer` was seen to equal `expected_value`; integers of 16, 32 and 64 bits.
 
-    `sem` is "acquire" (the default) or "relaxed". The result is int1 in the pointers' shape: true, unless `timeout_ns` is 0; then
-    each element is read once, and it says which are equal. Other times are refused: no clock is read.
+    `sem` is "acquire" (the default) or "relaxed". The result is int1 in the pointers' shape: true, unless `timeout_ns` is given.
+    Then the wait ends after so many nanoseconds, after one reading of each element or more; the result says which were equal.
     """
     ...

@@ -38,6 +38,7 @@ from tilefw.tile.dialect.dot_scaled_op import DotScaledOp
 from tilefw.tile.dialect.inline_asm_op import InlineAsmOp
 from tilefw.tile.dialect.kernel_info import argument_attributes
 from tilefw.tile.dialect.memory_ops import PointerAccess, StoreOp
+from tilefw.tile.dialect.observe_op import ObserveOp
 from tilefw.tile.dialect.print_op import PrintOp
 from tilefw.tile.dialect.structural_op import StructuralOp
 from tilefw.tile.elementwise import ROWS
@@ -230,6 +231,8 @@ def _computed(operation: Operation) -> Iterator[str]:
         yield "print"
     elif isinstance(operation, InlineAsmOp):
         yield "inline_asm"
+    elif isinstance(operation, ObserveOp):
+        yield f"observe.{operation.what}"
     elif operation.name in _COMBINE:
         yield from (f"{_COMBINE[operation.name]}.{_element(value.type)}" for value in operation.operands)
     elif isinstance(operation, DotScaledOp):

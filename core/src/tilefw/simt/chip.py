@@ -275,6 +275,11 @@ class LaneChip(ABC):
             f"{self.name} has no trap, which assertions of debug builds need", code="TFW0611", help="launch without debug=True"
         )
 
+    def observe(self, code: Code, what: str) -> Element:
+        """What the machine knows, of `nanoseconds` and `ticks` (i64) and `processor` (i32), as far as the target claims them
+        (`observe.*`); a time by an instruction that has an effect, as readings differ."""
+        raise self._absent("clocks and numbered processors", "observe")
+
     def inline_assembly(self, code: Code, assembly: InlineAssembly) -> Sequence[Element]:
         """Run the text, and give what its results hold: an element each, or a packed register. Raises CompileError for text that
         the chip's assembler does not take, and for registers that it does not have."""

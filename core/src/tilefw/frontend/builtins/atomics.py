@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import tilefw.language as tl
-from tilefw.api.errors import CompileError, UnsupportedError
-from tilefw.frontend.arithmetic import BINARY, COMPARISONS, invert
+from tilefw.api.errors import CompileError
+from tilefw.frontend.arithmetic import BINARY, COMPARISONS, compare, invert, subtract
 from tilefw.frontend.builder import Builder, element_of
 from tilefw.frontend.builtins.memory import checked_pointer, fitted, fitted_mask, read_only, shape_of_access
 from tilefw.frontend.builtins.reduction import any_of
 from tilefw.frontend.builtins.registry import Meanings
-from tilefw.frontend.casts import bitcast, cast
-from tilefw.frontend.values import RuntimeValue, describe, lowered
+from tilefw.frontend.casts import bitcast, cast, to_value
+from tilefw.frontend.values import RuntimeValue, describe, lowered, named
 from tilefw.tile import types
 from tilefw.tile.dialect.atomic_ops import CAS_ELEMENTS, KINDS, ORDERS
 
@@ -112,21 +112,36 @@ def atomic_poll(b: Builder, pointer: Any, expected_value: Any, sem: Any, scope: 
         raise _no_such_type("atomic_poll", element, "integers of 16, 32 and 64 bits")
     if isinstance(timeout_ns, int) and timeout_ns < 0:
         raise CompileError("timeout_ns of tl.atomic_poll is not negative", "TFW0221")
-    if timeout_ns is not None and (isinstance(timeout_ns, RuntimeValue) or timeout_ns != 0):
-        raise UnsupportedError(
-            "tl.atomic_poll with timeout_ns is not there yet", "TFW0103", note="no clock is read while a kernel runs",
-            help="leave it out, or poll once with timeout_ns=0",
-        )
     expected = fitted(b, expected_value, element, shape_of_access(pointer, (("expected_value", expected_value),)))
 
-    def seen() -> RuntimeValue:
-        return b.compare(COMPARISONS["=="](element), _loaded(b, "atomic_poll", pointer, None, order, scope), expected)
+    def seen(comparison: str = "==") -> RuntimeValue:
+        return b.compare(COMPARISONS[comparison](element), _loaded(b, "atomic_poll", pointer, None, order, scope), expected)
+
+    if isinstance(timeout_ns, int) and timeout_ns == 0:
+        return seen()
+    if timeout_ns is None and not pointer.shape:
+        # Nothing is carried through the loop, so that one thread waits and has nothing to tell the others.
+        b.until([], lambda: (seen("!="), []))
+        return b.constant(1, tl.int1)
+    limit = None if timeout_ns is None else _nanoseconds(b, timeout_ns)
+    began = None if limit is None else b.observe("nanoseconds")
 
     def step(found: RuntimeValue) -> tuple[RuntimeValue, list[RuntimeValue]]:
         found = BINARY["|"](b, found, seen())
-        return any_of(b, "atomic_poll", invert(b, found)), [found]
+        goes_on = any_of(b, "atomic_poll", invert(b, found))
+        if limit is not None:
+            waited = subtract(b, b.observe("nanoseconds"), began)
+            goes_on = BINARY["&"](b, goes_on, compare(b, "<", cast(b, waited, tl.uint64), limit))
+        return goes_on, [found]
 
-    return seen() if timeout_ns is not None else b.until([b.constant(0, tl.int1, pointer.shape)], step)[0]
+    return b.until([b.constant(0, tl.int1, pointer.shape)], step)[0]
+
+
+def _nanoseconds(b: Builder, timeout: Any) -> RuntimeValue:
+    value = to_value(b, timeout)
+    if value.shape or not value.dtype.is_int():
+        raise CompileError(f"timeout_ns of tl.atomic_poll is one integer, not {named(timeout)}", "TFW0221")
+    return cast(b, value, tl.uint64)
 
 
 def _writable(pointer: Any, function: str) -> RuntimeValue:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from tilefw.language.extra import libdevice
 from tilefw.language.markers import builtin
+from tilefw.language.tensor import tensor
 
 __all__ = ["libdevice"]
 
@@ -26,6 +27,27 @@ def gdc_launch_dependents() -> None:
     ...
 
 
+# What the machine knows while a kernel runs. No program determines it, so the reference gives numbers of its own.
+
+
+@builtin
+def globaltimer() -> tensor:
+    """Nanoseconds since some moment, int64, one reading for the program; all programs of a launch have one clock."""
+    ...
+
+
+@builtin
+def memrealtime() -> tensor:
+    """Ticks of the chip's clock of constant frequency, int64; how long one is depends on the chip."""
+    ...
+
+
+@builtin
+def smid() -> tensor:
+    """The number of the processor that runs the program, int32: a multiprocessor or a compute unit."""
+    ...
+
+
 class Vendor:
     """`tl.extra.<vendor>`: the same functions, whatever the vendor."""
 
@@ -34,6 +56,10 @@ class Vendor:
     libdevice = libdevice
     gdc_wait = staticmethod(gdc_wait)
     gdc_launch_dependents = staticmethod(gdc_launch_dependents)
+
+    globaltimer = staticmethod(globaltimer)
+    memrealtime = staticmethod(memrealtime)
+    smid = staticmethod(smid)
 
     def __init__(self, name: str) -> None:
         self.__name__ = name

@@ -33,6 +33,7 @@ from tilefw.simt.lane.memory import (
 )
 from tilefw.simt.lane.wave import SHUFFLES, WAVE_OPS, AtomOp, LeaveOp, ShuffleOp, UniformOp
 from tilefw.tile import types
+from tilefw.tile.dialect import observe_op as tile_observe
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.base import PURE, TileOp, dense_i64
 from tilefw.tile.dialect.elementwise_op import op_classes
@@ -40,8 +41,8 @@ from tilefw.tile.dialect.elementwise_op import op_classes
 __all__ = [
     "CAS", "ELEMENTWISE", "SHARED", "SHUFFLES", "AllocOp", "AtomOp", "AtomicOp", "BarrierOp", "CommitOp", "ConstantOp",
     "ConstantsOp", "CopyAsyncOp", "FragmentLoadOp", "GenericOp", "InlineAsmOp", "JoinOp", "Lane", "LeaveOp", "LoadOp", "MemoryOp",
-    "NumProgramsOp", "PickOp", "ProgramIdOp", "ShuffleOp", "SplatOp", "StoreOp", "ThreadIdOp", "TrapOp", "UniformOp", "WaitOp",
-    "access_properties", "shared_properties", "vector",
+    "NumProgramsOp", "ObserveOp", "PickOp", "ProgramIdOp", "ShuffleOp", "SplatOp", "StoreOp", "ThreadIdOp", "TrapOp", "UniformOp",
+    "WaitOp", "access_properties", "shared_properties", "vector",
 ]
 
 ELEMENTWISE = op_classes("lane")
@@ -100,6 +101,12 @@ class NumProgramsOp(ops.NumProgramsOp):
     name = "lane.num_programs"
 
 
+class ObserveOp(tile_observe.ObserveOp):
+    """What the machine knows, as each thread reads it: readings of the time differ from thread to thread."""
+
+    name = "lane.observe"
+
+
 class ThreadIdOp(GenericOp):
     """The thread's index within its workgroup, lane bits lowest: `vector<1xi32>`."""
 
@@ -139,7 +146,7 @@ class JoinOp(GenericOp):
 
 
 OPS = (
-    ConstantOp, ConstantsOp, SplatOp, ProgramIdOp, NumProgramsOp, ThreadIdOp, PickOp, JoinOp,
+    ConstantOp, ConstantsOp, SplatOp, ProgramIdOp, NumProgramsOp, ThreadIdOp, ObserveOp, PickOp, JoinOp,
     *MEMORY_OPS, AtomicOp, InlineAsmOp, *WAVE_OPS, *ELEMENTWISE.values(),
 )
 Lane = Dialect("lane", list(OPS), [])

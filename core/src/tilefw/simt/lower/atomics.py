@@ -7,7 +7,7 @@ memory. A scalar is a tile of one element, held by all threads.
 
 from __future__ import annotations
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tilefw.api.errors import UnsupportedError
 from tilefw.api.integers import log2
@@ -29,17 +29,17 @@ Again = tuple[str, SSAValue]
 def atomic(context: LoweringContext, op: AtomicOp, again: Again | None = None) -> None:
     """One access an element, and the old values in the layout of the op."""
     tile = types.is_tile(op.value.type)
-    layout = context.assignment.layouts[op] if tile else _of_scalar(context)
+    layout = context.assignment.layouts[op] if tile else of_scalar(context)
     mine = context.address.only_copy(layout)
     placed = computed(context, op, layout) if tile else _scalar_access(context, op)
     made = _insert(context, op, layout, placed, context.address.both(placed.mask, mine), again)
     if not made.results or again is not None:
         return
-    old = _to_copies(context, op, made.results[0], layout, mine)
+    old = to_copies(context, op, made.results[0], layout, mine, "the old values of this atomic")
     context.put(op.results[0], layout if tile else None, old if tile else context.builder.uniform(old))
 
 
-def _of_scalar(context: LoweringContext) -> LinearLayout:
+def of_scalar(context: LoweringContext) -> LinearLayout:
     """A tile of one element, of which every thread holds a copy."""
     return LinearLayout((1,), (), (0,) * log2(context.machine.lanes), (0,) * log2(context.machine.waves))
 
@@ -75,19 +75,19 @@ def _held(context: LoweringContext, value: SSAValue, layout: LinearLayout) -> SS
     return context.get(value, layout) if types.is_tile(value.type) else context.builder.splat(context.scalars[value], 1)
 
 
-def _to_copies(
-    context: LoweringContext, op: AtomicOp, old: SSAValue, layout: LinearLayout, mine: SSAValue | None
+def to_copies(
+    context: LoweringContext, op: Operation, old: SSAValue, layout: LinearLayout, mine: SSAValue | None, what: str
 ) -> SSAValue:
-    """What the first holder of each element has, in all that hold it."""
+    """What the first holder of each element has, in all that hold it; `what` it is, in words."""
     chip, lanes = context.machine.chip, context.machine.lanes
     if mine is None:
         return old
     if chip.shuffles and layout.copies < lanes and not layout.copies & ~layout.free:
         return _shuffled(context, old, layout.copies)
     if chip.shared_bytes:
-        return _through_shared(context, op, old, layout, mine)
+        return _through_shared(context, old, layout, mine, what)
     raise UnsupportedError(
-        f"{chip.name} has neither shared memory nor shuffles to bring the old values of this atomic to all threads that hold them",
+        f"{chip.name} has neither shared memory nor shuffles to bring {what} to all threads that hold it",
         code="TFW0626", place=place_of(op), help="leave the result unused, or give every thread elements of its own",
     )
 
@@ -103,12 +103,12 @@ def _shuffled(context: LoweringContext, old: SSAValue, copies: int) -> SSAValue:
 
 
 def _through_shared(
-    context: LoweringContext, op: AtomicOp, old: SSAValue, layout: LinearLayout, mine: SSAValue
+    context: LoweringContext, old: SSAValue, layout: LinearLayout, mine: SSAValue, what: str
 ) -> SSAValue:
     element = types.element_of(old.type)
     bits = shared_access.storage_bits(element)
     shared = swizzle.choose(layout.shape, bits, [layout], [layout], context.machine.chip)
-    buffer = context.builder.alloc(shared.size * bits // 8, 16, "old values of an atomic")
+    buffer = context.builder.alloc(shared.size * bits // 8, 16, what)
     address = buffer.results[0]
     shared_access.write(context, address, shared, layout, old, mine, buffer=buffer.id, alone=True)
     return shared_access.read(context, address, shared, layout, element, buffer=buffer.id)

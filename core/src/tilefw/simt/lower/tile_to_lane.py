@@ -15,7 +15,7 @@ from xdsl.utils.arg_spec import ArgSpec
 
 from tilefw.api.errors import UnsupportedError
 from tilefw.simt.description import ChipDescription, LaneMachine
-from tilefw.simt.lower import atomics, compute, gather, inline_asm, memory, remarks, shape, shared, values
+from tilefw.simt.lower import atomics, compute, gather, inline_asm, memory, observe, remarks, shape, shared, values
 from tilefw.simt.lower.context import LoweringContext
 from tilefw.simt.lower.leave import spare_threads, works_together
 from tilefw.simt.lower.loops import LoopLowering
@@ -27,7 +27,7 @@ from tilefw.tile.text.source_location import place_of
 
 _HANDLERS: Mapping[type[Operation], Callable[[LoweringContext, Any], None]] = {
     **values.HANDLERS, **shape.HANDLERS, **memory.HANDLERS, **atomics.HANDLERS, **compute.HANDLERS, **shared.HANDLERS,
-    **gather.HANDLERS, **inline_asm.HANDLERS,
+    **gather.HANDLERS, **inline_asm.HANDLERS, **observe.HANDLERS,
 }
 
 

@@ -13,7 +13,8 @@ from tilefw.api.errors import PluginError
 from tilefw.machine.inst import Inst, Reg, Slice
 from tilefw.machine.opcodes import place_of_source
 from tilefw.machine.table import InstructionTraits
-from tilefw.simt.select.code import Code
+from tilefw.simt.select.code import Code, Element
+from tilefw.tile.dialect.observe_op import ObserveOp
 
 if TYPE_CHECKING:
     from tilefw.simt.chip import LaneAccess, LaneChip
@@ -78,6 +79,15 @@ def act(chip: LaneChip, code: Code, deed: str, emit: Callable[[], None]) -> None
             chip, f"makes {deed} of '{made[-1].opcode}', which has no effect by the instruction table",
             "passes remove what has none, and move the rest over it", "give it the traits EFFECT",
         )
+
+
+def observe(chip: LaneChip, code: Code, op: ObserveOp) -> Element:
+    """Have the chip read what it knows. Raises PluginError (TFW0515) where what reads a clock is pure by the table."""
+    found: list[Element] = []
+    if op.is_time:
+        act(chip, code, "readings of a clock", lambda: found.append(chip.observe(code, op.what)))
+        return found[0]
+    return chip.observe(code, op.what)
 
 
 def end(chip: LaneChip, code: Code) -> None:

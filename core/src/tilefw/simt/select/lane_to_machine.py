@@ -170,6 +170,7 @@ _ORDERED: dict[type, Callable[[Selector, Any], None]] = {
     lane.WaitOp: lambda s, op: s.chip.wait(s.code, op.pending),
     lane.BarrierOp: lambda s, op: declared.act(s.chip, s.code, "barriers", lambda: s.chip.barrier(s.code)),
     lane.TrapOp: lambda s, op: declared.act(s.chip, s.code, "traps", lambda: s.chip.trap(s.code)),
+    lane.ObserveOp: lambda s, op: s.values.define(op.result, declared.observe(s.chip, s.code, op)),
     lane.InlineAsmOp: lambda s, op: inline_asm(s.values, op),
     lane.LeaveOp: lambda s, op: s.control.leave(op),
     lane.FragmentLoadOp: lambda s, op: s.matrix.fragment_load(op),

@@ -23,6 +23,7 @@ from tilefw.tile.dialect.dot_scaled_op import DotScaledOp
 from tilefw.tile.dialect.gather_op import GatherOp
 from tilefw.tile.dialect.inline_asm_op import InlineAsmOp
 from tilefw.tile.dialect.memory_ops import BarrierOp, LoadOp, StoreOp
+from tilefw.tile.dialect.observe_op import ObserveOp
 from tilefw.tile.dialect.op_text import parse_type_at_end, print_types
 from tilefw.tile.dialect.print_op import PrintOp
 from tilefw.tile.dialect.shape_ops import SHAPE_OPS, BroadcastOp, ExpandDimsOp, FlipOp, JoinOp, ReshapeOp, SplatOp, SplitOp, TransOp
@@ -30,7 +31,8 @@ from tilefw.tile.dialect.trap_op import TrapOp
 
 __all__ = [
     "AddPtrOp", "AtomicCasOp", "AtomicRmwOp", "BarrierOp", "BroadcastOp", "ConstantOp", "DotOp", "DotScaledOp", "ExpandDimsOp",
-    "FlipOp", "GatherOp", "InlineAsmOp", "IotaOp", "JoinOp", "LoadBlockOp", "LoadOp", "NumProgramsOp", "OPS", "PrintOp",
+    "FlipOp", "GatherOp", "InlineAsmOp", "IotaOp", "JoinOp", "LoadBlockOp", "LoadOp", "NumProgramsOp", "OPS",
+    "ObserveOp", "PrintOp",
     "ProgramIdOp", "ReduceOp", "ReduceReturnOp", "ReshapeOp", "ScanOp", "ScanReturnOp", "SplatOp", "SplitOp", "StoreBlockOp",
     "StoreOp", "TransOp", "TrapOp",
 ]
@@ -190,5 +192,5 @@ class AddPtrOp(TileOp):
 OPS: tuple[type[TileOp], ...] = (
     ConstantOp, *SHAPE_OPS, GatherOp, IotaOp, ProgramIdOp, NumProgramsOp, AddPtrOp, ReduceOp, ReduceReturnOp, ScanOp, ScanReturnOp,
     DotOp, DotScaledOp, LoadOp, StoreOp, LoadBlockOp, StoreBlockOp, *ATOMIC_OPS, BarrierOp, TrapOp,
-    PrintOp, InlineAsmOp,
+    PrintOp, InlineAsmOp, ObserveOp,
 )

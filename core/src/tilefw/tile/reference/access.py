@@ -78,7 +78,7 @@ class BufferAccess:
     def check_address(self, op: Operation, address: EvaluatedValue, active: Array | None, programs: Array) -> None:
         for check, marked, message, warning in (
             ("overflow", address.wrapped, "signed offset arithmetic wraps around its width", False),
-            ("undecided", address.free, "the address depends on a result that rounding decides", True),
+            ("undecided", address.free, "the address depends on a result that rounding or the machine decides", True),
         ):
             if marked is None:
                 continue

@@ -147,6 +147,7 @@ class _Launch:
         self.shared = SharedBuffers(self.findings, self.position)
         self.origins = Origins(self.findings, self.position) if any(map(self.findings.wants, CHECKS)) else None
         self.counters: dict[str, int] = {"programs": int(np.prod(self.grid)), "ops": 0, "elements": 0}
+        self.clock_readings = 0
         self.arguments = self._bind(args)
         self.offset_ops = offset_arithmetic(function)
         stored = _stored_buffers(function, args)
@@ -220,12 +221,12 @@ class _Launch:
             raise _OutOfBudget
 
     def decide(self, op: Operation, condition: EvaluatedValue, frame: ProgramFrame) -> Array:
-        """A condition of control flow, one bool a program; one that rounding decides is reported."""
+        """A condition of control flow, one bool a program; one that rounding or the machine decides is reported."""
         if self.origins is not None:
             self.origins.decided(op, condition, frame.programs)
         if condition.free is not None:
             self.findings.add(
-                "undecided", op, "control flow depends on a result that rounding decides", warning=True,
+                "undecided", op, "control flow depends on a result that rounding or the machine decides", warning=True,
                 program=self.position(int(frame.programs[0])),
             )
         return np.broadcast_to(condition.x, (len(frame.programs),))

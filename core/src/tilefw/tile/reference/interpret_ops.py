@@ -10,12 +10,13 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilefw.api.dtypes import DType
 from tilefw.api.errors import UnsupportedError
-from tilefw.tile import types
+from tilefw.tile import numbers, types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.atomic_ops import AtomicCasOp, AtomicRmwOp
 from tilefw.tile.dialect.block_ops import LoadBlockOp, StoreBlockOp
 from tilefw.tile.dialect.inline_asm_op import InlineAsmOp
 from tilefw.tile.dialect.memory_ops import BarrierOp, LoadOp, StoreOp
+from tilefw.tile.dialect.observe_op import ObserveOp
 from tilefw.tile.dialect.print_op import PrintOp
 from tilefw.tile.dialect.shape_ops import SHAPE_OPS
 from tilefw.tile.dialect.structural_op import StructuralOp
@@ -30,6 +31,8 @@ from tilefw.tile.reference.interpret_scan import scan
 from tilefw.tile.reference.value import Array, EvaluatedValue, constant, either
 from tilefw.tile.text.source_location import place_of
 
+NANOSECONDS_A_READING = 1000
+
 
 class InterpreterState(Protocol):
     """What an op may ask of the launch."""
@@ -38,6 +41,7 @@ class InterpreterState(Protocol):
     fusion: bool
     access: BufferAccess
     offset_ops: set[Operation]
+    clock_readings: int
 
 
 class FrameValues(Protocol):
@@ -135,6 +139,13 @@ def _program_id(launch: InterpreterState, op: Any, frame: FrameValues) -> list[E
 
 def _num_programs(launch: InterpreterState, op: Any, frame: FrameValues) -> list[EvaluatedValue]:
     return [EvaluatedValue(np.array([launch.grid[op.axis]], np.int32))]
+
+
+def _observe(launch: InterpreterState, op: ObserveOp, frame: FrameValues) -> list[EvaluatedValue]:
+    """A clock that a microsecond passes on from one reading to the next; a machine's own may say anything."""
+    launch.clock_readings += op.is_time
+    now = launch.clock_readings * NANOSECONDS_A_READING if op.is_time else 0
+    return [EvaluatedValue(np.full(1, now, numbers.int_type(types.dtype_of(op.result.type).bits)), free=np.ones(1, np.bool_))]
 
 
 def _moved(pointer: EvaluatedValue, offset: EvaluatedValue, size: int) -> EvaluatedValue:
@@ -262,6 +273,7 @@ HANDLERS: dict[type[Operation], Handler] = {
     StoreBlockOp: _store_block,
     AtomicRmwOp: _atomic,
     AtomicCasOp: _atomic,
+    ObserveOp: _observe,
     BarrierOp: _nothing,
     TrapOp: _trap,
     InlineAsmOp: _inline_asm,

@@ -19,7 +19,7 @@ def target(chip: Chip) -> TargetInfo:
         backend="tilefw_amd.backend:AmdBackend",
         provides=frozenset({"lower", "emit", "assemble", "simulate", "device"}),
         aliases=chip.aliases,
-        capabilities=SIMT_CAPABILITIES | {"inline_asm"},
+        capabilities=SIMT_CAPABILITIES | {"inline_asm", "observe.*"},
         # Loads of a pipeline move over stores to other buffers; buffers below 2 GiB are reached by 32-bit offsets.
         wants=frozenset({"disjoint", "under_2_gib"}),
         options={name: option.text for name, option in OPTIONS.items()},

@@ -201,6 +201,15 @@ class AmdLanes(LaneChip):
         # 2 is an assertion that failed (LLVM AMDGPUUsage, "Trap Handler ABI").
         code.effect("s_trap", (), [2])
 
+    def observe(self, code: Code, what: str) -> Element:
+        if what == "processor":
+            # Bits 8 to 15 of HW_ID: the compute unit, its array and its shader engine (CDNA3 ISA, section "Hardware registers").
+            return code.inst("s_getreg_b32", "uw32", "hwreg(HW_REG_HW_ID, 8, 8)")
+        ticks = code.new_register("uw64")
+        code.effect("s_memrealtime", [ticks])
+        # The clock runs at 100 MHz (LLVM, AMDGPUUsage, "llvm.amdgcn.s.memrealtime"; HIP, wall_clock64).
+        return code("muli.i64", ticks, Const("i64", 10)) if what == "nanoseconds" else ticks
+
     def inline_assembly(self, code: Code, assembly: InlineAssembly) -> Sequence[Element]:
         return inline_assembly.run(self, self.isa, code, assembly)
 

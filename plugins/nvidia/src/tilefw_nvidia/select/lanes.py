@@ -242,6 +242,13 @@ class PtxChip(LaneChip):
     def trap(self, code: Code) -> None:
         code.effect("trap")
 
+    def observe(self, code: Code, what: str) -> Element:
+        # PTX ISA, "Special Registers": %globaltimer counts nanoseconds. As text it is read where it stands.
+        form, text = ("w32", "mov.u32 $0, %smid;") if what == "processor" else ("w64", "mov.u64 $0, %globaltimer;")
+        register = code.new_register(form)
+        code.effect(inline_assembly.OPCODE, [register], [text])
+        return register
+
     def inline_assembly(self, code: Code, assembly: InlineAssembly) -> Sequence[Element]:
         return inline_assembly.run(self, self.chip, code, assembly)
 

@@ -196,6 +196,7 @@ def s_trap(m):
 # --- hardware registers --------------------------------------------------------------------------------------------------------
 
 MODE = 1
+HW_ID = 4
 _ROUNDING = {"rn": 0, "rp": 1, "rm": 2, "rz": 3}
 
 
@@ -219,12 +220,17 @@ def _known(number: int, low: int, bits: int) -> bool:
     return number == MODE and not ((1 << bits) - 1) << low & ~_KNOWN_MODE_BITS
 
 
+def _is_place(number: int, low: int, bits: int) -> bool:
+    """Whether its bits are of those of HW_ID that number compute unit, array and engine: the simulator has one of each."""
+    return number == HW_ID and low >= 8 and low + bits <= 16
+
+
 @row("s_getreg_b32 d:b32, =hwreg", sopk=17, unit="salu", section="SOPK", wave=True)
 def s_getreg_b32(m):
-    """d = some bits of a hardware register: of MODE those of floating point, nothing of others."""
+    """d = some bits of a hardware register: of MODE those of floating point, of HW_ID the compute unit's number, which is 0."""
     number, low, bits = hardware_register(m.hwreg)
-    if _known(number, low, bits):
-        value = mode_register(m.mode) >> low & (1 << bits) - 1
+    if _known(number, low, bits) or _is_place(number, low, bits):
+        value = mode_register(m.mode) >> low & (1 << bits) - 1 if number == MODE else 0
         return lambda lanes: lanes.const(value, 32)
     return refused("", f"s_getreg_b32: the simulator does not know bits {low} to {low + bits - 1} of register {number}", 32)(m)
 
