@@ -159,6 +159,26 @@ def test_sums_hold_for_every_order(element: str, name: str, dtype: type, seed: i
         assert compare(total, expected).ok
 
 
+def test_an_addend_that_rounding_decides_is_a_number_of_the_format() -> None:
+    """What is read of the sum comes of one addend of the format, and either addend that the bound admits gives one within it."""
+    text = kernel("""
+  %at = tile.iota 0 to 64
+  %x = tile.load %x_ptr[%at] : !tile.ptr<f32>[tensor<64xi32>]
+  %inexact = tile.exp %x : tensor<64xf32>
+  %halves = tile.castf %inexact : tensor<64xf32> to tensor<64xf16>
+  %old = tile.atomic_rmw add relaxed device %p[%at], %halves : !tile.ptr<f16>[tensor<64xi32>]""",
+                  "%p: !tile.ptr<f16>, %x_ptr: !tile.ptr<f32>")
+    # Logarithms of numbers that lie halfway between two halves: the last bit of exp decides which one it is.
+    between = (1.0 + (2 * np.arange(64) + 1) / 2.0**11).astype(np.float64)
+    start = (-0.75 - np.arange(64) / 256).astype(np.float16)  # so that sums lie closer together than the addends do
+    _, (memory, _) = launch(text, [start, np.log(between).astype(np.float32)])
+    expected = memory.read_reference(DTYPES["fp16"])
+    read = np.frombuffer(memory.read_bytes(128), np.float16)
+    sums = [start + (between + side * 2.0**-11).astype(np.float16) for side in (-1, 1)]
+    assert ((read == sums[0]) | (read == sums[1])).all()
+    assert all(compare(total, expected).ok for total in sums)
+
+
 def test_sums_of_whole_numbers_are_exact_and_overflow_is_open() -> None:
     where = np.zeros(8, np.int32)
     values = np.arange(8, dtype=np.float32) * 2.0**20

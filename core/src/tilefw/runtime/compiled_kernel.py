@@ -1,4 +1,4 @@
-"""What Triton's programs read of a compiled kernel: `asm`, `metadata`, `n_regs`, `n_spills`.
+"""What Triton's programs read of a compiled kernel: `asm`, `hash`, `metadata`, `n_regs`, `n_spills`.
 
 `kernel.warmup(…)` gives one, and so does every launch: a LaunchResult is one that has run.
 """
@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,13 @@ class CompiledKernel:
     @property
     def name(self) -> str:
         return self.entry.name
+
+    @property
+    def hash(self) -> str:
+        """What tells this code from every other: a digest of its target, text and bytes."""
+        found = hashlib.sha256(f"{self.artifact.target}\n{self.artifact.text}".encode())
+        found.update(self.artifact.binary or b"")
+        return found.hexdigest()
 
     @property
     def asm(self) -> Mapping[str, str | bytes]:

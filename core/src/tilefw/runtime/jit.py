@@ -155,6 +155,11 @@ class JITFunction:
         anything else that has a `dtype` and no memory, stands for an array of it at an address divisible by 16."""
         return self.run(*map(without_memory, args), grid=grid, warmup=True, **keywords)
 
+    def preload(self, specialization_data: str) -> Any:
+        """Compile the specialisation that `triton.knobs.runtime.jit_cache_hook` heard of in this process or another, and keep the
+        code. Raises LaunchError TFW0353 for another kernel's, or another target's."""
+        return self.launcher.preload(specialization_data)
+
     def add_pre_run_hook(self, hook: Callable[..., Any]) -> None:
         """Call `hook(*args, **keywords)` before each launch."""
         self.pre_run_hooks.append(hook)

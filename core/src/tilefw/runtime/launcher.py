@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from tilefw.api.artifact import Artifact
 from tilefw.api.device import DEFAULT_BUDGET, Finding
 from tilefw.api.target import BOUND_FACTS
+from tilefw.runtime import specialization_data
 from tilefw.runtime.arguments.array_facts import facts_that_hold
 from tilefw.runtime.arguments.arrays import ARRAYS
 from tilefw.runtime.arguments.binding import grid_of
@@ -35,6 +36,7 @@ class LaunchedKernel(Protocol):
     params: list[KernelParameter]
     arg_names: list[str]
     debug: bool
+    __qualname__: str
     device_caches: defaultdict[int, tuple[dict[Any, Any], ...]]
 
     @property
@@ -64,7 +66,7 @@ class Launcher:
             return self.kernel.debug_build.launcher.launch(given, extents, keywords)
         known = self._known(site, given, key, values)
         made = self._made(known, values, extents)
-        self._note(made.compiled.artifact, keywords)
+        self._note(known, made.compiled.artifact, given, keywords)
         args = made.arguments.bind(values)
         warnings = _checked(known, extents, values) if site.of_program else ()
         return run_at(site, made.compiled, made.arguments.entry, extents, args, known.source.name, warnings, made.prints)
@@ -76,10 +78,18 @@ class Launcher:
         site = self.sites.find(keywords)
         if site.debug and not self.kernel.debug:
             return self.kernel.debug_build.launcher.warm_up(given, extents, keywords)
-        artifact = self._made(self._known(site, given, key, values), values, extents).compiled.artifact
-        warm = WarmKernel(artifact, functools.partial(self.kernel.run, **keywords))
-        keep(self._warm_kernels(), id(artifact), warm)
-        return warm
+        known = self._known(site, given, key, values)
+        artifact = self._made(known, values, extents).compiled.artifact
+        self._tell(known, artifact, given, True)
+        return self._kept(artifact, keywords)
+
+    def preload(self, text: str) -> WarmKernel:
+        """Compile what a hook heard of (specialization_data.py). Raises LaunchError TFW0353."""
+        site = self.sites.find({})
+        data = specialization_data.read(text, self.kernel.__qualname__, site.target.info.name)
+        site = self.sites.find(data.options)
+        known = made_known(self.kernel, site, data.signature, data.constexprs, data.facts)
+        return self._kept(known.made(self.sites.process).compiled.artifact, data.options)
 
     def _extents(self, grid: Grid, given: Sequence[Any]) -> tuple[int, int, int]:
         return grid_of(grid(self._by_name(given)) if callable(grid) else grid)
@@ -106,11 +116,28 @@ class Launcher:
                 return known.made_for(launch)
         return known.made(self.sites.process)
 
-    def _note(self, artifact: Artifact, keywords: Mapping[str, Any]) -> None:
+    def _note(self, known: KnownLaunch, artifact: Artifact, given: Sequence[Any], keywords: Mapping[str, Any]) -> None:
         """The kernels that are compiled have this artifact's, the latest warm-up's where there was one."""
-        kernels = self._warm_kernels()
-        if id(artifact) not in kernels:  # an entry keeps the artifact, and so its identity
-            keep(kernels, id(artifact), WarmKernel(artifact, functools.partial(self.kernel.run, **keywords)))
+        if id(artifact) not in self._warm_kernels():  # an entry keeps the artifact, and so its identity
+            self._tell(known, artifact, given, False)
+            self._kept(artifact, keywords)
+
+    def _kept(self, artifact: Artifact, keywords: Mapping[str, Any]) -> WarmKernel:
+        warm = WarmKernel(artifact, functools.partial(self.kernel.run, **keywords))
+        keep(self._warm_kernels(), id(artifact), warm)
+        return warm
+
+    def _tell(self, known: KnownLaunch, artifact: Artifact, given: Sequence[Any], warm: bool) -> None:
+        """Who listens to what is compiled hears of what is new."""
+        hook = specialization_data.hook()
+        if hook is None or id(artifact) in self._warm_kernels():
+            return
+        signature, constexprs, _ = specialize(self.kernel, self._by_name(given))
+        target, shaping = known.site.target.info.name, dict(known.site.shaping)
+        data = specialization_data.SpecializationData(
+            self.kernel.__qualname__, target, signature, constexprs, shaping, known.request.facts
+        )
+        specialization_data.tell(hook, self.kernel, data, WarmKernel(artifact, self.kernel.run).hash, warm)
 
     def _warm_kernels(self) -> dict[Any, Any]:
         """Those that `device_caches` has: under device 0, the only one, and there first, as Triton."""

@@ -1,6 +1,6 @@
 """`triton.knobs`: settings of Triton by their groups. They can be set and read; what tilefw heeds, it says beside the name.
 
-`runtime.launch_enter_hook` and the like are not called.
+`runtime.jit_cache_hook` hears of each specialisation that is compiled; `runtime.launch_enter_hook` and the like are not called.
 """
 
 from __future__ import annotations

@@ -95,9 +95,13 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "triton.backends.compiler": {"GPUTarget": "tilefw.triton.chip:GPUTarget"},
     "triton.language.extra.cuda": {
         "gdc_wait": "tilefw.language.extra:gdc_wait", "gdc_launch_dependents": "tilefw.language.extra:gdc_launch_dependents",
+        "globaltimer": "tilefw.language.extra:globaltimer", "smid": "tilefw.language.extra:smid",
         "libdevice": "tilefw.language.extra.libdevice",
     },
-    "triton.language.extra.hip": {"libdevice": "tilefw.language.extra.libdevice"},
+    "triton.language.extra.hip": {
+        "memrealtime": "tilefw.language.extra:memrealtime", "smid": "tilefw.language.extra:smid",
+        "libdevice": "tilefw.language.extra.libdevice",
+    },
     "triton.experimental": {},
     "triton.tools": {},
     "triton._C": {},

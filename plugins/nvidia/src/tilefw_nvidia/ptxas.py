@@ -13,7 +13,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from tilefw.api import Artifact, CapacityError, CodeError, InternalError, Place, Remark, Resources, UsageError
+from tilefw.api import Artifact, CapacityError, CodeError, CompileError, InternalError, Place, Remark, Resources, UsageError
 from tilefw_nvidia.chips import Chip
 from tilefw_nvidia.chips.occupancy import occupancy
 
@@ -50,10 +50,7 @@ def version() -> str:
     path = find_ptxas()
     if path is None:
         return ""
-    try:
-        done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=TIME_LIMIT)
-    except OSError as error:
-        raise UsageError(f"cannot run {path}: {error.strerror}", code="TFW0615", help="TILEFW_PTXAS names a ptxas") from None
+    done = _run([path, "--version"])
     found = re.search(r"V([\d.]+)", done.stdout)
     return found[1] if found else done.stdout.strip()
 
@@ -67,14 +64,15 @@ class PtxasOutput:
 
 
 def run_ptxas(text: str, chip: str) -> PtxasOutput:
-    """Assemble; raises CodeError (TFW0616) with ptxas's words and the line when it refuses the text."""
+    """Assemble; raises CodeError (TFW0616) with ptxas's words and the line when it refuses the text, CompileError (TFW0624) when it
+    does not end."""
     path = find_ptxas()
     assert path is not None, "ask find_ptxas first"
     with tempfile.TemporaryDirectory(prefix="tilefw-ptxas-") as folder:
         source, output = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
         source.write_text(text)
         command = [path, "-v", "-lineinfo", f"-arch={chip}", str(source), "-o", str(output)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT)
+        done = _run(command)
         if done.returncode == 0:
             return PtxasOutput(output.read_bytes(), done.stderr + done.stdout)
         words = (done.stderr + done.stdout).replace(str(source), "kernel.ptx").strip()
@@ -85,6 +83,19 @@ def run_ptxas(text: str, chip: str) -> PtxasOutput:
         at = int(found[1])
         place = Place("kernel.ptx", at, text=lines[at - 1] if at <= len(lines) else "")
     raise CodeError("ptxas refuses this PTX", code="TFW0616", place=place, note=words)
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run ptxas. Raises UsageError (TFW0615) where it cannot be run, CompileError (TFW0624) after TIME_LIMIT."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT)
+    except OSError as error:
+        raise UsageError(f"cannot run {command[0]}: {error.strerror}", code="TFW0615", help="TILEFW_PTXAS names a ptxas") from None
+    except subprocess.TimeoutExpired:
+        raise CompileError(
+            f"ptxas did not end within {TIME_LIMIT} seconds", code="TFW0624", note=" ".join(command),
+            help="smaller tiles, more warps (num_warps) or loops that are not unrolled make less code",
+        ) from None
 
 
 def resources(log: str) -> Resources:

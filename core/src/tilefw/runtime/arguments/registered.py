@@ -30,7 +30,11 @@ class _Registered:
 
 
 class _Registry:
-    """What is registered in this process, by where it starts."""
+    """What is registered in this process, by where it starts.
+
+    An address means one thing in the whole process, as `data_ptr()` gives it, whoever launches: so this belongs to the process,
+    like the memory itself. It decides what a kernel may reach, never what code is made, and forgets what has been freed.
+    """
 
     def __init__(self) -> None:
         self.by_start: dict[int, _Registered] = {}

@@ -37,7 +37,11 @@ class ElementSums:
         self.count[index] = 0
 
     def add(self, index: Array, before: EvaluatedValue, addend: EvaluatedValue, dtype: DType) -> EvaluatedValue:
-        """The elements `index`, each at most once, with the addend added."""
+        """The elements `index`, each at most once, with the addend added.
+
+        An addend is a number of the format on every machine, so it counts as the nearest one, within what the others are off.
+        """
+        addend = _of_format(addend, dtype)
         fresh = self.count[index] == 0
         self.count[index] += 1
         for field, start, more in (
@@ -64,6 +68,18 @@ class ElementSums:
         err = np.where(alone, np.abs(x - numbers.round_to(x, dtype)), err)
         err = np.where(np.isfinite(x), err, np.where(np.isfinite(given), 0.0, np.inf))
         return np.where(self.magnitude[index] + np.where(np.isfinite(x), err, 0.0) > numbers.largest(dtype), np.inf, err)
+
+
+def _of_format(value: EvaluatedValue, dtype: DType) -> EvaluatedValue:
+    """The nearest number of the format, with the distance of the farthest one that its bound admits."""
+    if value.err is None:
+        return value
+    x, err = numbers.round_to(value.x, dtype), value.err
+    with np.errstate(all="ignore"):
+        low, high = numbers.round_to(value.x - err, dtype), numbers.round_to(value.x + err, dtype)
+        farthest = np.maximum(high - x, x - low)
+    known = np.isfinite(x) & np.isfinite(farthest) & (err > 0)
+    return EvaluatedValue(np.where(known, x, value.x), np.where(known, farthest, err), value.free)
 
 
 def _magnitude(x: Array) -> Array:
