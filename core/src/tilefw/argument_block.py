@@ -70,7 +70,7 @@ class BlockLayout:
         values: list[int | float] = []
         if self._struct is not None and len(args) == len(self._expected):
             for argument, (kind, dtype) in zip(args, self._expected, strict=True):
-                if type(argument) is not kind or getattr(argument, "dtype", None) != dtype:
+                if type(argument) is not kind or (dtype is not None and argument.dtype != dtype):  # type: ignore[union-attr]
                     break
                 values.append(argument.value)  # type: ignore[union-attr]
             else:

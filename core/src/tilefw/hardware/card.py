@@ -8,6 +8,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 from tilefw.api.artifact import Artifact, Entry
@@ -99,12 +100,12 @@ class Card(ABC):
         self._allocations: dict[int, Allocation] = {}
         self._peers: set[int] = set()
 
-    @property
+    @cached_property
     def number(self) -> int:
         """The driver's number of the card."""
         return self.info.number
 
-    @property
+    @cached_property
     def described(self) -> str:
         """The card in messages."""
         return f"card {self.number} ({self.info.name})"
@@ -283,6 +284,8 @@ def _names(artifact: Artifact) -> str:
 def _workgroup_size(entry: Entry, options: LaunchOptions) -> tuple[int, int, int]:
     """Threads of a workgroup; an entry that says how many it needs cannot be launched with others."""
     said = entry.workgroup if all(entry.workgroup) else None
+    if said is not None and options.block is None:
+        return said
     block = options.block or said
     if block is None or not all(block):
         raise LaunchError(

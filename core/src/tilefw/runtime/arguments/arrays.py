@@ -129,6 +129,8 @@ def conversion(kind: type) -> Callable[[Any, str], HostArray | DeviceArray]:
         return lambda value, what: _from_typed(getattr(value, TYPED), what)
     if kind.__module__.partition(".")[0] == "torch" and hasattr(kind, "untyped_storage"):
         return _from_torch
+    if hasattr(kind, _ON_CARD) and not hasattr(kind, "__array_interface__"):
+        return _from_card
     return _from_other
 
 
@@ -145,15 +147,22 @@ def _from_typed(value: TypedArray, what: str) -> HostArray | DeviceArray:
 
 def _from_other(value: Any, what: str) -> HostArray | DeviceArray:
     if not isinstance(value, (np.ndarray, np.generic)) and not hasattr(value, "__array_interface__"):
-        interface = getattr(value, "__cuda_array_interface__", None)
-        if interface is not None:
-            kind = _numpy_type(interface["typestr"])
-            element = _known_element(kind) or _element(kind, what)
-            return device_arrays.from_interface(value, interface, element, kind.itemsize, what)
+        return _from_card(value, what)
     return _from_numpy(_as_numpy(value, what), what)
 
 
-_PROTOCOLS = (TYPED, "__array_interface__", "__dlpack__", "__cuda_array_interface__")
+def _from_card(value: Any, what: str) -> HostArray | DeviceArray:
+    """An object that says where it is in a card's memory, or else has memory of the host."""
+    interface = getattr(value, _ON_CARD, None)
+    if interface is None:
+        return _from_numpy(_as_numpy(value, what), what)
+    kind = _numpy_type(interface["typestr"])
+    element = _known_element(kind) or _element(kind, what)
+    return device_arrays.from_interface(value, interface, element, kind.itemsize, what)
+
+
+_ON_CARD = "__cuda_array_interface__"
+_PROTOCOLS = (TYPED, "__array_interface__", "__dlpack__", _ON_CARD)
 
 
 def _has_buffer(value: Any) -> bool:
@@ -204,10 +213,11 @@ def _from_dlpack(value: Any, what: str) -> np.ndarray:
 
 def _from_numpy(array: np.ndarray, what: str) -> HostArray:
     element = _known_element(array.dtype) or _element(array.dtype, what)
-    readonly = not array.flags.writeable
-    address = _pointer(array)
-    start, nbytes, keep = (address, array.nbytes, array) if _is_whole(array) else _storage(array)
-    return HostArray(element, address, start, nbytes, readonly, (array, keep))
+    address, flags = _pointer(array), array.flags
+    if array.base is None and flags.c_contiguous:
+        return HostArray(element, address, address, array.nbytes, not flags.writeable, (array, array))
+    start, nbytes, keep = _storage(array)
+    return HostArray(element, address, start, nbytes, not flags.writeable, (array, keep))
 
 
 def _is_whole(array: np.ndarray) -> bool:

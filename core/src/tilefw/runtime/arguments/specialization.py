@@ -187,7 +187,7 @@ def _reader_of_arrays(kind: type) -> Reader | None:
     def read_array(parameter: KernelParameter, value: Any) -> tuple[str, Any]:
         array = convert(value, parameter.described)
         element = array.dtype.name
-        return (parameter.pointers.get(element) or parameter.pointer(element))[array.offset % 16 == 0], array
+        return (parameter.pointers.get(element) or parameter.pointer(element))[not array.offset & 15], array
 
     return read_array
 
