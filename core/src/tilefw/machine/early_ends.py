@@ -15,7 +15,7 @@ from functools import cached_property, partial
 
 from tilefw.machine.function_pass import FunctionPass
 from tilefw.machine.inst import Block, Function, Inst, Slice
-from tilefw.machine.liveness import Unit, analyse, effects, written_once
+from tilefw.machine.liveness import Unit, analyse, written_once
 from tilefw.machine.table import InstructionTable, only_computes
 
 
@@ -36,7 +36,10 @@ _APART = 32  # instructions; schedulers look so far by themselves
 def early_ends(function: Function, table: InstructionTable, apart: int = _APART) -> int:
     """Move what can be and stands more than `apart` instructions behind where it could; how many moved."""
     lives = _Lives(function, table)
-    return sum(_reorder(block, table, partial(_may_move, table, lives, i), apart) for i, block in enumerate(function.blocks))
+    return sum(
+        _reorder(block, table, partial(_may_move, table, lives, i), apart)
+        for i, block in enumerate(function.blocks) if len(block.insts) > apart
+    )
 
 
 class _Lives:
@@ -66,10 +69,11 @@ def _reorder(block: Block, table: InstructionTable, may_move: Callable[[Inst, in
     # Where each instruction stands: behind which one, and as which of those behind it. A unit's place is its writer's.
     order: list[tuple[int, int]] = []
     made: dict[Unit, tuple[int, int]] = {}
+    global_memory = {opcode for opcode in {inst.opcode for inst in block.insts} if table.traits(opcode).memory == "global"}
     loaded = moved = 0  # `loaded`: behind the last load from global memory
     for at, inst in enumerate(block.insts):
         place = (at, -1)
-        if table.traits(inst.opcode).memory == "global":
+        if inst.opcode in global_memory:
             loaded = at
         elif at - loaded > apart:
             behind = max([loaded, *(made[unit][0] for unit in _read(inst) if unit in made)])
@@ -77,7 +81,9 @@ def _reorder(block: Block, table: InstructionTable, may_move: Callable[[Inst, in
                 place = (behind, at)
                 moved += 1
         order.append(place)
-        made.update((unit, place) for piece in inst.writes() for unit in piece.units)
+        for piece in inst.writes() if inst.implicit_defs else inst.defs:
+            for unit in piece.units:
+                made[unit] = place
     if moved:
         block.insts = [block.insts[i] for i in sorted(range(len(order)), key=order.__getitem__)]
     return moved
@@ -86,7 +92,10 @@ def _reorder(block: Block, table: InstructionTable, may_move: Callable[[Inst, in
 def _last_reads(block: Block, live_out: Collection[Unit]) -> dict[Unit, int]:
     found: dict[Unit, int] = {}
     for at, inst in enumerate(block.insts):
-        found.update((unit, at) for unit in effects(inst, ())[0] if unit not in live_out)
+        for piece in inst.reads():
+            for unit in piece.units:
+                if unit not in live_out:
+                    found[unit] = at
     return found
 
 

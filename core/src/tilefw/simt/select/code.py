@@ -94,6 +94,7 @@ _NEUTRAL = {
 }
 # The second one when the first is.
 _EITHER_WAY = frozenset(f"{row}.i{bits}" for row in ("addi", "ori", "xori", "muli") for bits in (32, 64))
+_ARITHMETIC = frozenset(_FOLDED) | frozenset(_NEUTRAL)  # the rows that are simplified; most others are of floats
 
 
 # Rows that make the exact integers of offsets.
@@ -170,6 +171,8 @@ class Code(Promising):
         drop_idle_promises(self.function, self.chip.table)
 
     def _selected(self, key: str, operands: tuple[Element, ...]) -> Any:
+        if key not in _ARITHMETIC:
+            return self._numbered(key, operands)
         if key in _FOLDED and all(isinstance(o, Const) for o in operands):
             fold, bits = _FOLDED[key]
             return Const(f"i{bits}", fold(operands[0].bits, operands[1].bits) & (1 << bits) - 1)  # type: ignore[union-attr]
