@@ -64,7 +64,7 @@ class ConstantsOp(TileOp):
 
     @property
     def values(self) -> tuple[int, ...]:
-        return tuple(self.properties["values"].get_values())  # type: ignore[attr-defined]
+        return self.integers("values")
 
     def problem(self) -> str | None:
         return None if types.shape_of(self.result.type) == (len(self.values),) else "one value an element is needed"
@@ -125,7 +125,7 @@ class PickOp(GenericOp):
 
     @property
     def indices(self) -> tuple[int, ...]:
-        return tuple(self.properties["indices"].get_values())  # type: ignore[attr-defined]
+        return self.integers("indices")
 
     def problem(self) -> str | None:
         size = types.shape_of(self._operands[0].type)

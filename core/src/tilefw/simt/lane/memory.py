@@ -16,7 +16,7 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from tilefw.simt.lane.base import GenericOp
 from tilefw.tile import types
-from tilefw.tile.dialect.base import PURE, dense_i64, integer_attr
+from tilefw.tile.dialect.base import PURE, dense_i64, integer_attr, string_attr
 
 SHARED = "shared"
 _READS = OpTraits(lambda: (MemoryReadEffect(),))
@@ -76,7 +76,7 @@ class AccessOp(GenericOp):
         return self._operands[names.index(name)] if name in names else None
 
     def numbers(self, name: str) -> tuple[int, ...]:
-        return tuple(self.properties[name].get_values())  # type: ignore[attr-defined]
+        return self.integers(name)
 
     @property
     def slots(self) -> tuple[int, ...]:
@@ -193,7 +193,7 @@ def access_properties(
 ) -> dict[str, Attribute]:
     """The properties that every access has."""
     return {
-        "parts": StringAttr(parts), "width": integer_attr(width), "slots": dense_i64(tuple(slots)),
+        "parts": string_attr(parts), "width": integer_attr(width), "slots": dense_i64(tuple(slots)),
         "immediates": dense_i64(tuple(immediates)), "buffer": integer_attr(buffer),
     }
 

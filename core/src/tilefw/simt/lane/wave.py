@@ -108,7 +108,7 @@ class AtomOp(GenericOp):
 
     def firsts(self, name: str) -> tuple[int, ...]:
         """The first element of each repeat, of operand `a`, `b`, `d`, `a_scale` or `b_scale`."""
-        return tuple(self.properties[name].get_values())  # type: ignore[attr-defined]
+        return self.integers(name)
 
     def problem(self) -> str | None:
         names = ("a", "b", "d", *self.SCALES)[: len(self._operands)]

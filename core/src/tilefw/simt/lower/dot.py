@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, SSAValue
 
 from tilefw.api.dtypes import DTYPES
@@ -15,7 +14,7 @@ from tilefw.simt.lane.builder import LaneBuilder
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.layout.atoms import DotLayouts, DotTypes, serves_scaled
 from tilefw.tile import types
-from tilefw.tile.dialect.base import dense_i64
+from tilefw.tile.dialect.base import dense_i64, string_attr
 from tilefw.tile.dialect.dot_op import DotOp
 from tilefw.tile.dialect.dot_scaled_op import DotScaledOp
 
@@ -118,7 +117,7 @@ def _atom(
             firsts[name] = tuple(first + step * size for first in column)
     op = lane.AtomOp.create(
         operands=list(operands), result_types=[result],
-        properties={"atom": StringAttr(layouts.atom.name), **{name: dense_i64(numbers) for name, numbers in firsts.items()}},
+        properties={"atom": string_attr(layouts.atom.name), **{name: dense_i64(numbers) for name, numbers in firsts.items()}},
     )
     return builder.insert(op).results[0]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import StringAttr, UnitAttr
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, SSAValue
 
 from tilefw.api.integers import log2
@@ -19,7 +19,7 @@ from tilefw.simt.description import ChipDescription, FragmentLoad
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.layout.shared import SharedLayout
 from tilefw.simt.lower.shared_address import SharedAccessContext, addresses
-from tilefw.tile.dialect.base import dense_i64, integer_attr
+from tilefw.tile.dialect.base import dense_i64, integer_attr, string_attr
 
 REGISTER_BITS = 32  # what a matrix is in every lane
 
@@ -123,7 +123,7 @@ def emit(
     b = context.builder
     where, slots, immediates = addresses(context, address, read.thread, read.constants)
     found = {
-        "parts": StringAttr("address"), "load": StringAttr(read.load.name), "count": integer_attr(read.count),
+        "parts": string_attr("address"), "load": string_attr(read.load.name), "count": integer_attr(read.count),
         "slots": dense_i64(tuple(slots)), "immediates": dense_i64(tuple(immediates)), **properties,
     }
     if read.transposed:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from math import prod
 
-from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import SSAValue
 
 from tilefw.api.errors import UnsupportedError
@@ -16,6 +15,7 @@ from tilefw.simt.lower import shared_access
 from tilefw.simt.lower.context import LoweringContext
 from tilefw.simt.lower.shared_address import addresses
 from tilefw.tile import types
+from tilefw.tile.dialect.base import string_attr
 from tilefw.tile.dialect.gather_op import GatherOp
 from tilefw.tile.text.source_location import place_of
 
@@ -49,7 +49,7 @@ def _through_shared(context: LoweringContext, op: GatherOp, source: LinearLayout
     stored = types.i8 if types.is_bool(element) else element
     properties = {
         **lane.access_properties("address", 1, list(range(layout.registers)), immediates, buffer.id),
-        **lane.shared_properties(buffer.id), "space": StringAttr(lane.SHARED),
+        **lane.shared_properties(buffer.id), "space": string_attr(lane.SHARED),
     }
     loaded = b.insert(lane.LoadOp.create(
         operands=[where], result_types=[lane.vector(layout.registers, stored)], properties=properties,

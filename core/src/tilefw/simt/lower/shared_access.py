@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, SSAValue
 
 from tilefw.api.errors import InternalError
@@ -24,6 +23,7 @@ from tilefw.simt.layout.transposed import TransposedRead
 from tilefw.simt.lower import fragment_load, transposed_load
 from tilefw.simt.lower.shared_address import SharedAccessContext, addresses, xor_permuted
 from tilefw.tile import types
+from tilefw.tile.dialect.base import string_attr
 
 
 @dataclass(frozen=True)
@@ -168,5 +168,5 @@ def _properties(
 ) -> dict[str, Attribute]:
     return {
         **lane.access_properties(parts, how.width, slots, immediates, buffer), **lane.shared_properties(buffer, ring, phase),
-        "space": StringAttr(lane.SHARED),
+        "space": string_attr(lane.SHARED),
     }

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, SSAValue
 
 from tilefw.simt import lane
@@ -15,7 +14,7 @@ from tilefw.simt.layout import LinearLayout, f2
 from tilefw.simt.layout.shared import SharedLayout
 from tilefw.simt.layout.transposed import TransposedRead
 from tilefw.simt.lower.shared_address import SharedAccessContext, addresses
-from tilefw.tile.dialect.base import dense_i64, integer_attr
+from tilefw.tile.dialect.base import dense_i64, integer_attr, string_attr
 
 _REGISTER_BYTES = 4
 
@@ -32,7 +31,7 @@ def emit(
     constants = [start ^ offset * size for offset in f2.table(shared.offsets(layout.register[read.width :]))]
     where, slots, immediates = addresses(context, address, thread, constants)
     found = {
-        "parts": StringAttr("address"), "load": StringAttr(read.load.name),
+        "parts": string_attr("address"), "load": string_attr(read.load.name),
         "count": integer_attr(read.load.bytes // _REGISTER_BYTES), "slots": dense_i64(tuple(slots)),
         "immediates": dense_i64(tuple(immediates)), **properties,
     }
