@@ -6,6 +6,7 @@ target's code, and a `Card` that says what the driver loads of an artifact; `Bac
 memory by handles, launches between events, streams, peers, errors.
 """
 
+from tilefw.argument_block import BlockLayout
 from tilefw.hardware.card import Allocation, Card, CardModule, CardProgram
 from tilefw.hardware.driver import CardInfo, Driver
 from tilefw.hardware.failures import DriverError, Failure
@@ -13,6 +14,6 @@ from tilefw.hardware.library import DriverLibrary, Interface, find
 from tilefw.hardware.search import CardSearch
 
 __all__ = [
-    "Allocation", "Card", "CardInfo", "CardModule", "CardProgram", "CardSearch", "Driver", "DriverError", "DriverLibrary",
+    "Allocation", "BlockLayout", "Card", "CardInfo", "CardModule", "CardProgram", "CardSearch", "Driver", "DriverError", "DriverLibrary",
     "Failure", "Interface", "find",
 ]

@@ -17,13 +17,13 @@ from xdsl.ir import BlockArgument, SSAValue
 
 from tilefw.api.target import UNDER_2_GIB
 from tilefw.machine.inst import NoWrap
+from tilefw.passes.pointer_origins import arguments_of
 from tilefw.simt import lane
 from tilefw.simt.assign.accesses import PointerOp, covering
 from tilefw.simt.description import LaneMachine
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.lower.access import APART, I32_LIMIT, Addressing, Constants, Indices, Placed, summands
 from tilefw.simt.lower.buffer_bounds import FAR, BufferBounds, literal
-from tilefw.simt.software_pipeline.alias import arguments_of
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.block_ops import BlockAccess

@@ -1,0 +1,196 @@
+"""Control flow as the machine's loops and branches: what they carry and hand on stands in variables and in buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Generic
+
+from xdsl.dialects.scf import ForOp, IfOp, WhileOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from tilefw.loops.access import element_name
+from tilefw.loops.buffers import Buffer
+from tilefw.loops.machine import V
+from tilefw.loops.plan import end_of, statements_reading
+from tilefw.tile import types
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+
+if TYPE_CHECKING:
+    from tilefw.loops.lowering import Lowering
+
+
+
+def _region(lowering: Lowering[V], block: Block, op: Operation) -> None:
+    """The ops of a region, and back to the op that holds it."""
+    lowering.block(block)
+    lowering.op = op
+
+
+def for_loop(lowering: Lowering[V], op: ForOp) -> None:
+    elements, machine = lowering.elements, lowering.machine
+    body = op.body.block
+    begin, end, step = (elements.scalars[v] for v in (op.lb, op.ub, op.step))
+    carried = _Carried(lowering, op, op.iter_args, body.args[1:], op.results)
+    with machine.loop(begin, end, step) as counter, lowering.region():
+        elements.scalars[body.args[0]] = counter
+        carried.begin()
+        last = body.last_op
+        assert last is not None
+        carried.share(last.operands)
+        _region(lowering, body, op)
+        lowering.op = last
+        carried.hand_on(last.operands)
+    lowering.op = op
+    carried.end()
+
+
+def branch(lowering: Lowering[V], op: IfOp) -> None:
+    elements, machine, legal = lowering.elements, lowering.machine, lowering.legal
+    condition = elements.scalars[op.cond]
+    targets: list[Any] = [
+        lowering.allocate(result) if types.is_tile(result.type) else machine.variable(element_name(result.type))
+        for result in op.results
+    ]
+    for region, holds in ((op.true_region, condition), (op.false_region, None)):
+        if not region.blocks:
+            continue
+        with machine.branch(legal.not_(condition) if holds is None else holds), lowering.region():
+            _region(lowering, region.block, op)
+            last = region.block.last_op
+            assert last is not None
+            lowering.op = last
+            _assign_all(lowering, targets, last.operands)
+    lowering.op = op
+    for result, target in zip(op.results, targets, strict=True):
+        if isinstance(target, Buffer):
+            elements.buffers[result] = target
+        else:
+            elements.scalars[result] = machine.read(target)
+
+
+def _assign_all(lowering: Lowering[V], targets: Sequence[Any], values: Sequence[SSAValue]) -> None:
+    """Write values to targets that none of them is read from."""
+    for target, value in zip(targets, values, strict=True):
+        if isinstance(target, Buffer):
+            lowering.store_value(value, target)
+        else:
+            lowering.machine.assign(target, lowering.elements.scalars[value])
+
+
+def while_loop(lowering: Lowering[V], op: WhileOp) -> None:
+    """The loop's first region computes what the second gets; so each has places of its own, and neither is read while it is written.
+    """
+    elements, machine = lowering.elements, lowering.machine
+    before, after = op.before_region.block, op.after_region.block
+    end = end_of(op, lowering.plan)
+    carried = _Carried(lowering, op, op.arguments, before.args, ())
+    passed: list[Any] = [
+        lowering.allocate(result, end) if types.is_tile(result.type)
+        else machine.variable(element_name(result.type)) for result in op.results
+    ]
+    with machine.forever(), lowering.region():
+        carried.begin()
+        _region(lowering, before, op)
+        condition = before.last_op
+        assert condition is not None
+        lowering.op = condition
+        held, *values = condition.operands
+        _assign_all(lowering, passed, values)
+        machine.leave(elements.scalars[held])
+        for argument, target in zip(after.args, passed, strict=True):
+            if isinstance(target, Buffer):
+                elements.buffers[argument] = target
+            else:
+                elements.scalars[argument] = machine.read(target)
+        _region(lowering, after, op)
+        last = after.last_op
+        assert last is not None
+        lowering.op = last
+        _assign_all(lowering, carried.places, last.operands)
+    lowering.op = op
+    for result, target in zip(op.results, passed, strict=True):
+        if isinstance(target, Buffer):
+            elements.buffers[result] = target
+        else:
+            elements.scalars[result] = machine.read(target)
+
+
+class _Carried(Generic[V]):
+    """The values that a loop carries from one round to the next: variables, and buffers that live as long as the loop."""
+
+    def __init__(
+        self, lowering: Lowering[V], op: Operation, inits: Sequence[SSAValue], args: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
+        self.lowering = lowering
+        self.args = args
+        self.results = results
+        self.places: list[Any] = []
+        end = end_of(op, lowering.plan)
+        for number, (init, argument) in enumerate(zip(inits, args, strict=True)):
+            if types.is_tile(argument.type):
+                last = max([end, *(lowering.plan.last_read.get(result, 0) for result in results[number : number + 1])])
+                place: Any = lowering.allocate(argument, last)
+                lowering.store_value(init, place)
+            else:
+                place = lowering.machine.variable(element_name(argument.type))
+                lowering.machine.assign(place, lowering.elements.scalars[init])
+            self.places.append(place)
+
+    def begin(self) -> None:
+        """At the top of the body: its arguments are what the places hold."""
+        self._read(self.args)
+
+    def end(self) -> None:
+        """Behind the loop: its results are what the places hold."""
+        self._read(self.results)
+
+    def _read(self, values: Sequence[SSAValue]) -> None:
+        elements = self.lowering.elements
+        for value, place in zip(values, self.places, strict=True):
+            if isinstance(place, Buffer):
+                elements.buffers[value] = place
+            else:
+                elements.scalars[value] = self.lowering.machine.read(place)
+
+    def share(self, handed_on: Sequence[SSAValue]) -> None:
+        """A product that is added to a carried tile, whose old elements nothing reads any more, is summed up in its place."""
+        lowering = self.lowering
+        for argument, place, value in zip(self.args, self.places, handed_on, strict=True):
+            op = value.owner
+            if not isinstance(place, Buffer) or not isinstance(op, ops.DotOp) or op.parent is not argument.owner:
+                continue
+            position = lowering.plan.position[op]
+            readers = list(statements_reading(argument, lowering.plan))
+            earlier = all(r is op or (r.parent is op.parent and lowering.plan.position[r] < position) for r in readers)
+            if earlier and self._by_element(op.acc, argument):
+                lowering.in_place[value] = place
+
+    def _by_element(self, value: SSAValue, argument: SSAValue) -> bool:
+        """Whether element i of a value reads no other element of the argument than i."""
+        if value is argument or not self.lowering.reads(value, argument):
+            return True
+        op = value.owner
+        return isinstance(op, ElementwiseOp) and all(self._by_element(operand, argument) for operand in op.operands)
+
+    def hand_on(self, values: Sequence[SSAValue]) -> None:
+        """At the end of the body: all places get their new values at once."""
+        lowering = self.lowering
+        elements, machine = lowering.elements, lowering.machine
+        scalars = [None if isinstance(p, Buffer) else elements.scalars[v] for p, v in zip(self.places, values, strict=True)]
+        for place, scalar in zip(self.places, scalars, strict=True):
+            if scalar is not None:
+                machine.assign(place, scalar)
+        late: list[tuple[Buffer, Buffer]] = []
+        for number, (argument, place, value) in enumerate(zip(self.args, self.places, values, strict=True)):
+            if not isinstance(place, Buffer) or elements.buffers.get(value) is place:
+                continue
+            others = any(lowering.reads(v, argument) for n, v in enumerate(values) if n != number)
+            if not others and self._by_element(value, argument):
+                lowering.store_value(value, place)
+                continue
+            kept = lowering.temporary(place.shape, place.element)
+            lowering.store_value(value, kept)
+            late.append((kept, place))
+        for kept, place in late:
+            lowering.copy(kept, place)

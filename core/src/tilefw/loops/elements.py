@@ -1,0 +1,278 @@
+"""What an element of a value is: read from memory where it is stored, else made of elements of its operands.
+
+`Elements.at(value, index)` writes the code of one vector of elements. Uniform indices make one element, which the machine repeats
+where it meets vectors. What was made for one index is not made again in the same region.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import Any, Generic
+
+import numpy as np
+from xdsl.ir import OpResult, SSAValue
+
+from tilefw.api.errors import UnsupportedError
+from tilefw.loops.access import Access, AccessDim, access_of, element_name
+from tilefw.loops.buffers import Buffer, bytes_of
+from tilefw.loops.index import Index, IndexMath, Scopes
+from tilefw.loops.index_map import Indices, flat_index, operand_index
+from tilefw.loops.machine import LoopMachine, Memory, V
+from tilefw.passes.axis_info import AxisInfoAnalysis
+from tilefw.simt.expand.builder import Legal
+from tilefw.tile import numbers, types
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.dialect.gather_op import GatherOp
+from tilefw.tile.text.source_location import place_of
+
+
+def code_of(op: ops.ConstantOp) -> int:
+    """The bits of a constant's element, read without a sign."""
+    type_ = op.result.type
+    if types.is_pointer(type_):
+        return int(op.value) % (1 << 64)
+    dtype = types.dtype_of(type_)
+    value = np.array([op.value], np.float64 if dtype.is_float else np.int64)
+    return int.from_bytes(numbers.to_bytes(value, dtype).tobytes(), "little")
+
+
+class Elements(Generic[V]):
+    """Writes elements of values for one function.
+
+    `scalars` are the values of no dims, `buffers` the memory of those that are stored.
+    """
+
+    def __init__(self, machine: LoopMachine[V], facts: AxisInfoAnalysis) -> None:
+        self.machine = machine
+        self.facts = facts
+        self.scopes = Scopes()
+        self.legal = Legal(machine, machine.rules)
+        self.scalars: dict[SSAValue, V] = {}
+        self.buffers: dict[SSAValue, Buffer] = {}
+
+    def math(self, lanes: int) -> IndexMath[V]:
+        """Index arithmetic for vectors of `lanes` elements."""
+        return IndexMath(self.machine, self.scopes, lanes)
+
+    def at(self, value: SSAValue, index: Indices, math: IndexMath[V]) -> V:
+        """The elements of a value at an index: of one lane where they are one element."""
+        if not types.is_tile(value.type):
+            return self.scalars[value]
+        return self.scopes.cached((value, index, math.lanes), lambda: self._made(value, index, math))
+
+    def _made(self, value: SSAValue, index: Indices, math: IndexMath[V]) -> V:
+        if value in self.buffers:
+            return self.read(self.buffers[value], index, math)
+        assert isinstance(value, OpResult)
+        op = value.op
+        if isinstance(op, ElementwiseOp):
+            return self.row(op, [self.at(operand, index, math) for operand in op.operands])
+        if isinstance(op, ops.ConstantOp):
+            return self.machine.const(code_of(op), element_name(op.result.type))
+        if isinstance(op, ops.IotaOp):
+            return self._counted(math.add(index[0], Index(op.start, 0, op.start)), math)
+        if isinstance(op, ops.LoadOp | ops.LoadBlockOp):
+            return self.load(access_of(op), index, math)
+        if isinstance(op, ops.AddPtrOp):
+            return self.moved(self.at(op.pointer, index, math), self.at(op.offset, index, math), op.pointer)
+        if isinstance(op, GatherOp):
+            return self._picked(op, index, math)
+        if isinstance(op, ops.JoinOp):
+            return self._joined(op, index, math)
+        if isinstance(op, ops.SplitOp):
+            number = op.results.index(value)
+            return self.at(op.source, (*index, Index(number, 0, number)), math)
+        source = operand_index(op, index, math)
+        if source is None:
+            raise UnsupportedError(f"no machine without lanes serves '{op.name}'", code="TFW0610", place=place_of(op))
+        return self.at(op.operands[0], source, math)
+
+    def _counted(self, index: Index[V], math: IndexMath[V]) -> V:
+        """An index as an i32."""
+        if index.vector is not None or index.stride == 0:
+            return self.legal("trunci", math.value(index), to="i32")
+        lanes = self.legal("trunci", self.machine.numbered(math.lanes), to="i32")
+        steps = self.legal("muli", lanes, self.legal.i32(index.stride))
+        return self.legal("addi", self.legal("trunci", math.value(Index(index.base)), to="i32"), steps)
+
+    def row(self, op: ElementwiseOp, operands: list[V]) -> V:
+        """A row of the elementwise table on operands of any lanes."""
+        name, result = op.row.name, element_name(op.result.type)
+        if name in ("ptr_to_int", "int_to_ptr"):
+            return self._resized(operands[0], result)
+        if name == "castf" and op.rounding == "rtz":
+            name = "castf_rtz"
+        try:
+            return self.legal(name, *operands, to=result if op.row.is_cast else None)
+        except UnsupportedError as error:
+            raise UnsupportedError(str(error.message), code=error.code, place=place_of(op)) from None
+
+    def moved(self, pointer: V, offset: V, of: SSAValue) -> V:
+        """A pointer moved by an offset in elements."""
+        width = bytes_of(element_name(types.pointee_of(of.type)))
+        distance = self.legal("muli", self._resized(offset, "i64"), self.legal.integer(width, "i64"))
+        return self.legal("addi", pointer, distance)
+
+    def _resized(self, value: V, to: str) -> V:
+        if value.type == to:
+            return value
+        return self.legal("exts" if to == "i64" else "trunci", value, to=to)
+
+    # -- the program's own memory
+
+    def place(self, buffer: Buffer, index: Indices, math: IndexMath[V]) -> tuple[Memory, int]:
+        """Where elements of a buffer stand, and in how many lanes."""
+        flat = flat_index(index, buffer.shape, math)
+        address = self.machine.scratch(buffer.offset)
+        size = bytes_of(buffer.element)
+        if flat.vector is not None:
+            return Memory(address, flat.vector, 0, True, size), math.lanes
+        aligned = gcd(64, flat.divisor * size) or 64
+        lanes = 1 if flat.stride == 0 else math.lanes
+        return Memory(address, math.value(Index(flat.base)), flat.stride or 1, True, aligned), lanes
+
+    def read(self, buffer: Buffer, index: Indices, math: IndexMath[V]) -> V:
+        """Elements of a buffer."""
+        memory, lanes = self.place(buffer, index, math)
+        return self.machine.load(memory, buffer.element, lanes)
+
+    def write(self, buffer: Buffer, index: Indices, value: V, math: IndexMath[V]) -> None:
+        """Elements into a buffer."""
+        memory, lanes = self.place(buffer, index, math)
+        self.machine.store(memory, value if value.lanes == lanes else self.machine.repeated(value, lanes))
+
+    def _picked(self, op: GatherOp, index: Indices, math: IndexMath[V]) -> V:
+        size = types.shape_of(op.source.type)[op.axis]
+        number = self.legal("exts", self.at(op.index, index, math), to="i64")
+        within = self.legal("rems", number, self.legal.integer(size, "i64"))
+        negative = self.legal("lts", within, self.legal.integer(0, "i64"))
+        within = self.legal("select", negative, self.legal("addi", within, self.legal.integer(size, "i64")), within)
+        picked: Index[Any] = Index(within) if within.lanes == 1 else Index(0, vector=within)
+        return self.at(op.source, (*index[: op.axis], picked, *index[op.axis + 1 :]), math)
+
+    def _joined(self, op: ops.JoinOp, index: Indices, math: IndexMath[V]) -> V:
+        last, rest = index[-1], index[:-1]
+        if last.number is not None:
+            return self.at(op.operands[last.number], rest, math)
+        first = self.legal("eqi", math.value(last), self.legal.integer(0, "i64"))
+        return self.legal("select", first, *(self.at(operand, rest, math) for operand in op.operands))
+
+    # -- memory of the kernel's arguments
+
+    def load(self, access: Access, index: Indices, math: IndexMath[V]) -> V:
+        """Elements that a load reads."""
+        memory, mask, lanes = self.reach(access, index, math)
+        other = None
+        if mask is not None and access.other is not None:
+            other = self.at(access.other, index if types.is_tile(access.other.type) else (), math)
+        lanes = max(lanes, 1 if mask is None else mask.lanes, 1 if other is None else other.lanes)
+        return self.machine.load(memory, access.element, lanes, mask, other)
+
+    def reach(self, access: Access, index: Indices, math: IndexMath[V]) -> tuple[Memory, V | None, int]:
+        """Where the accessed elements at an index stand, which of them are accessed (None for all), and in how many lanes."""
+        if access.dims is not None:
+            return self._block(access, access.dims, index, math)
+        mask = None if access.mask is None else self.at(access.mask, index, math)
+        zero = self.legal.integer(0, "i64")
+        size = bytes_of(access.element)
+        if access.offsets is None:
+            addresses = self.at(access.base, index, math)
+            if addresses.lanes == 1:
+                return Memory(addresses, zero, 1, alignment=size, volatile=access.volatile), mask, 1
+            return self._addressed(access, access.base, addresses, index, math), mask, addresses.lanes
+        base = self.scalars[access.base]
+        if self._consecutive(access.offsets, index, math):
+            first = self.at(access.offsets, _first_lane(index), math)
+            memory = Memory(base, self._resized(first, "i64"), 1, alignment=size, volatile=access.volatile)
+            return memory, mask, math.lanes
+        offsets = self._resized(self.at(access.offsets, index, math), "i64")
+        stride = 1 if offsets.lanes == 1 else 0
+        return Memory(base, offsets, stride, alignment=size, volatile=access.volatile), mask, offsets.lanes
+
+    def _addressed(self, access: Access, pointers: SSAValue, addresses: V, index: Indices, math: IndexMath[V]) -> Memory:
+        """Memory at a vector of addresses: offsets from nothing, in elements."""
+        size = bytes_of(access.element)
+        if self._consecutive(pointers, index, math):
+            first = self.at(pointers, _first_lane(index), math)
+            return Memory(first, self.legal.integer(0, "i64"), 1, alignment=size, volatile=access.volatile)
+        shift = self.legal.integer(size.bit_length() - 1, "i64")
+        offsets = self.legal("shru", addresses, shift)
+        return Memory(self.legal.integer(0, "i64"), offsets, 0, alignment=size, volatile=access.volatile)
+
+    def _consecutive(self, value: SSAValue, index: Indices, math: IndexMath[V]) -> bool:
+        """Whether the elements at an index are surely consecutive numbers, or pointers."""
+        moving = [dim for dim, i in enumerate(index) if not i.uniform]
+        if len(moving) != 1 or math.lanes == 1:
+            return False
+        dim = moving[0]
+        at = index[dim]
+        run = self.facts[value].contiguity[dim]
+        return at.vector is None and at.stride == 1 and run % math.lanes == 0 and at.divisor % math.lanes == 0
+
+    def _block(
+        self, access: Access, dims: tuple[AccessDim, ...], index: Indices, math: IndexMath[V]
+    ) -> tuple[Memory, V | None, int]:
+        base = self.scalars[access.base]
+        total = self.legal.integer(0, "i64")
+        stride: V | int = 0
+        masks: list[V] = []
+        spread = False
+        for dim, at in zip(dims, index, strict=True):
+            if dim.bound is not None:
+                masks += self._within(dim, at, math)
+            step = self._resized(self.scalars[dim.stride], "i64")
+            whole = at.vector is not None
+            first = math.value(at if whole else Index(at.base))
+            start = self.legal("addi", self._resized(self.scalars[dim.offset], "i64"), first)
+            total = self.legal("addi", total, start if dim.unit else self.legal("muli", start, step))
+            if whole:
+                spread = True
+            elif at.stride:
+                lane = at.stride if dim.unit else self.legal("muli", step, self.legal.integer(at.stride, "i64"))
+                stride = lane if isinstance(stride, int) and stride == 0 else self._sum(stride, lane)
+        mask = None
+        for found in masks:
+            mask = found if mask is None else self.legal("andi", mask, found)
+        size = bytes_of(access.element)
+        lanes = 1 if isinstance(stride, int) and stride == 0 and not spread else math.lanes
+        if spread and not (isinstance(stride, int) and stride == 0):
+            steps = self.legal("muli", self.machine.numbered(math.lanes), self._word(stride))
+            total = self.legal("addi", total, steps)
+        memory = Memory(base, total, 0 if spread else stride if lanes > 1 else 1, alignment=size, volatile=access.volatile)
+        return memory, mask, lanes
+
+    def _word(self, stride: V | int) -> V:
+        return self.legal.integer(stride, "i64") if isinstance(stride, int) else stride
+
+    def _sum(self, a: V | int, b: V | int) -> V | int:
+        return a + b if isinstance(a, int) and isinstance(b, int) else self.legal("addi", self._word(a), self._word(b))
+
+    def _within(self, dim: AccessDim, at: Index[V], math: IndexMath[V]) -> list[V]:
+        """The conditions that an element of a dim is accessed under."""
+        assert dim.bound is not None
+        offset, bound = (self._resized(self.scalars[v], "i64") for v in (dim.offset, dim.bound))
+        if at.vector is not None or at.stride not in (0, 1):
+            place = self.legal("addi", offset, math.value(at))
+            conditions = [self.legal("lts", place, bound)]
+            return [*conditions, self.legal("ges", place, self.legal.integer(0, "i64"))] if dim.lower else conditions
+        first = self.legal("addi", offset, math.value(Index(at.base)))
+        zero = self.legal.integer(0, "i64")
+        if at.stride == 0:
+            conditions = [self.legal("lts", first, bound)]
+            return [*conditions, self.legal("ges", first, zero)] if dim.lower else conditions
+        # Lanes are compared in 32 bits: how many of them lie below the bound, and how many below 0.
+        lanes = self.legal("trunci", self.machine.numbered(math.lanes), to="i32")
+        conditions = [self.legal("lts", lanes, self._count(self.legal("subi", bound, first), math.lanes))]
+        if dim.lower:
+            conditions.append(self.legal("ges", lanes, self._count(self.legal("subi", zero, first), math.lanes)))
+        return conditions
+
+    def _count(self, number: V, lanes: int) -> V:
+        zero, most = self.legal.integer(0, "i64"), self.legal.integer(lanes, "i64")
+        return self.legal("trunci", self.legal("maxs", self.legal("mins", number, most), zero), to="i32")
+
+
+def _first_lane(index: Indices) -> Indices:
+    """The index of lane 0."""
+    return tuple(Index(i.base, 0, i.divisor) for i in index)

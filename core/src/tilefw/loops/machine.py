@@ -1,0 +1,192 @@
+"""LoopMachine: what a plugin says of a machine without lanes, so that the kit can write a tile program as loops for it.
+
+A vector of several elements of one row of a tile is the unit of work; a machine that has scalars alone says that a vector has one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Container, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import ClassVar, Generic, Protocol, TypeVar
+
+from tilefw.simt.expand.builder import Rule
+from tilefw.simt.expand.rules import RULES
+
+
+class LoopValue(Protocol):
+    """A value of the machine: `lanes` elements of `type` (tile IR's spelling; a pointer is its address, an i64)."""
+
+    @property
+    def type(self) -> str: ...
+
+    @property
+    def lanes(self) -> int: ...
+
+
+V = TypeVar("V", bound=LoopValue)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Where elements stand: at `address` + `offset` · element size; element k of a vector `stride` elements further each.
+
+    `address` is an i64 of one lane; `offset` an i64 of one lane, or one for each element (`stride` is then 0). `local` memory is
+    the program's own scratch, which no other program sees; `alignment` in bytes is that of the first element, as far as is known.
+    """
+
+    address: LoopValue
+    offset: LoopValue
+    stride: LoopValue | int = 1
+    local: bool = False
+    alignment: int = 1
+    volatile: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LoopAtomic:
+    """One atomic access: `kind` is one of tile IR's, or `cas`, whose operands are what is expected and what takes its place. Order
+    and scope are those of `tile.atomic_rmw`."""
+
+    kind: str
+    type: str
+    address: LoopValue
+    operands: tuple[LoopValue, ...]
+    order: str
+    scope: str
+
+
+class LoopMachine(ABC, Generic[V]):
+    """The description of a machine without lanes, and the writer of its code.
+
+    `rows` are the elementwise rows that `op` writes, by key (`addf.f32`); core makes all others of them. Rows of i64 are needed for
+    indices: `addi`, `subi`, `muli`, `divs`, `rems`, `lts`, `eqi`. Operands of one and of several lanes may meet in one row: the
+    single one is repeated.
+
+    `product_tile` is how many rows, and how many vectors of a row, of a product are summed up at once: as many registers.
+    """
+
+    rows: Container[str]
+    rules: Mapping[str, Rule] = RULES
+    product_tile: ClassVar[tuple[int, int]] = (1, 1)
+
+    @abstractmethod
+    def vector_lanes(self, bits: int) -> int:
+        """How many elements of `bits` bits a vector has: a power of two."""
+
+    # -- values
+
+    @abstractmethod
+    def op(self, row: str, operands: tuple[V, ...], result: str) -> V:
+        """A row that is in `rows` at the operands' type, with a result of type `result`."""
+
+    @abstractmethod
+    def const(self, pattern: int, type_: str) -> V:
+        """The constant of `type_` whose bits, read without a sign, are `pattern`; of one lane."""
+
+    def type_of(self, value: V) -> str:
+        """The value's element type."""
+        return value.type
+
+    @abstractmethod
+    def bits(self, value: V) -> V:
+        """The code of a value of at most 32 bits, zero-extended to an i32."""
+
+    @abstractmethod
+    def narrow(self, value: V, type_: str) -> V:
+        """The value of `type_` whose code is in the low bits of an i32: the inverse of `bits`."""
+
+    @abstractmethod
+    def split(self, value: V) -> tuple[V, V]:
+        """The (low, high) halves of a 64-bit value, as i32."""
+
+    @abstractmethod
+    def join(self, low: V, high: V, type_: str) -> V:
+        """The 64-bit value of `type_` with these i32 halves."""
+
+    @abstractmethod
+    def repeated(self, value: V, lanes: int) -> V:
+        """A value of one lane in `lanes` lanes."""
+
+    @abstractmethod
+    def numbered(self, lanes: int) -> V:
+        """0, 1, 2, … in lanes of i64."""
+
+    @abstractmethod
+    def part(self, value: V, first: int, count: int) -> V:
+        """`count` lanes of a value, from lane `first` on."""
+
+    # -- memory
+
+    @abstractmethod
+    def load(self, memory: Memory, type_: str, lanes: int, mask: V | None = None, other: V | None = None) -> V:
+        """Elements of `type_` from memory; where `mask` is false nothing is read and `other` comes instead (anything, without)."""
+
+    @abstractmethod
+    def store(self, memory: Memory, value: V, mask: V | None = None) -> None:
+        """Elements to memory; where `mask` is false nothing is written."""
+
+    @abstractmethod
+    def atomic(self, access: LoopAtomic) -> V:
+        """One atomic access of one element; the value is what was there before."""
+
+    @abstractmethod
+    def scratch(self, offset: int) -> V:
+        """The address of byte `offset` of the program's own memory."""
+
+    def fence(self) -> None:
+        """The program's memory accesses stay in order here. One program is one thread: nothing need be written."""
+
+    @abstractmethod
+    def trap(self, message: str) -> None:
+        """The launch is given up with a message; nothing that follows counts."""
+
+    # -- the program
+
+    @abstractmethod
+    def parameter(self, number: int, type_: str) -> V:
+        """A parameter of the kernel; of a pointer its address."""
+
+    @abstractmethod
+    def program_id(self, axis: int) -> V:
+        """The program's number along an axis of the grid, an i32."""
+
+    @abstractmethod
+    def programs(self, axis: int) -> V:
+        """The grid's extent along an axis, an i32."""
+
+    # -- control flow
+
+    @abstractmethod
+    def variable(self, type_: str, lanes: int = 1) -> V:
+        """A variable that is assigned and read; a handle, not its value. It may be made anywhere and is valid everywhere."""
+
+    @abstractmethod
+    def assign(self, variable: V, value: V) -> None:
+        """Give a variable a value."""
+
+    @abstractmethod
+    def read(self, variable: V) -> V:
+        """The value that a variable has here."""
+
+    @abstractmethod
+    def loop(self, begin: V, end: V, step: V) -> AbstractContextManager[V]:
+        """A loop over `begin`, `begin` + `step`, … below `end` (signed, of one type); what is written inside is its body."""
+
+    @abstractmethod
+    def branch(self, condition: V) -> AbstractContextManager[None]:
+        """What is written inside happens where a condition of one lane holds."""
+
+    @abstractmethod
+    def forever(self) -> AbstractContextManager[None]:
+        """A loop that `leave` ends."""
+
+    @abstractmethod
+    def leave(self, condition: V) -> None:
+        """End the innermost `forever` where a condition of one lane holds."""
+
+
+def lanes_of(values: Sequence[LoopValue]) -> int:
+    """The lanes that a row of these operands has."""
+    return max((value.lanes for value in values), default=1)

@@ -1,0 +1,173 @@
+"""The plan: which values of a function stand in memory, and which are made anew, element by element, wherever they are read.
+
+A store of x + y needs neither x, y nor the sum in memory: its loop reads an element of each, adds and writes. The rules, in order:
+
+- results of reductions, scans, products, atomics, loops and branches, and what a gather picks from, are stored;
+- a load is stored unless one statement alone reads it, each element once, and nothing before may change what it reads;
+- arithmetic is stored where it is dear and read more than once: by several statements, in a loop further in, or for many elements
+  of a larger tile.
+
+A statement is an op that writes elements: of a stored value, to memory, or of what a loop or a branch hands on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from tilefw.loops.effects import Effects
+from tilefw.passes.rewriting import block_of
+from tilefw.tile import types
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.dialect.gather_op import GatherOp
+from tilefw.tile.dialect.structural_op import StructuralOp
+from tilefw.tile.nested_ops import nested_ops
+
+_LOADS = (ops.LoadOp, ops.LoadBlockOp)
+_MADE_ANEW = (ElementwiseOp, StructuralOp, ops.ConstantOp, ops.IotaOp, ops.AddPtrOp, *_LOADS)
+# What an element costs, in additions; rows that are not named cost one. Above `_DEAR` a value is rather stored than made twice.
+_COSTS = {
+    **dict.fromkeys(("divs", "divu", "rems", "remu", "divf", "div_rn", "remf", "sqrt", "sqrt_rn", "rsqrt"), 10),
+    **dict.fromkeys(("exp", "exp2", "log", "log2", "sin", "cos", "tanh", "erf", "pow", "log1p", "expm1"), 25),
+}
+_DEAR = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A statement that reads a value; `often`: each element more than once, or in a region further in."""
+
+    statement: Operation
+    often: bool
+
+
+@dataclass(slots=True)
+class Plan:
+    """What stands in memory. `position` numbers the ops in the order of the text; `last_read` is the last position at which a stored
+    value's memory is needed."""
+
+    stored: set[SSAValue] = field(default_factory=set)
+    position: dict[Operation, int] = field(default_factory=dict)
+    last_read: dict[SSAValue, int] = field(default_factory=dict)
+
+
+def plan_of(function: FuncOp, effects: Effects) -> Plan:
+    """The plan of a function. Values of the readers come first: what is read by something that is made anew is read by its
+    readers."""
+    plan = _Planner(effects).planned(function)
+    for value in plan.stored:
+        plan.last_read[value] = _last_read(value, plan)
+    return plan
+
+
+class _Planner:
+    def __init__(self, effects: Effects) -> None:
+        self.effects = effects
+        self.plan = Plan()
+        self.readers: dict[SSAValue, set[Reader]] = {}
+        self.costs: dict[SSAValue, int] = {}
+
+    def planned(self, function: FuncOp) -> Plan:
+        listed = nested_ops(function)
+        for number, op in enumerate(listed):
+            self.plan.position[op] = number
+        for op in reversed(listed):
+            for region in op.regions:
+                for block in region.blocks:
+                    if not isinstance(op, FuncOp | ops.ReduceOp | ops.ScanOp):
+                        self.plan.stored.update(a for a in block.args if types.is_tile(a.type))
+            for result in op.results:
+                if types.is_tile(result.type):
+                    self._decide(op, result)
+        return self.plan
+
+    def _decide(self, op: Operation, value: OpResult) -> None:
+        readers = self.readers[value] = self._readers_of(value)
+        picked = any(isinstance(use.operation, GatherOp) and use.index == 0 for use in value.uses)
+        if picked or not isinstance(op, _MADE_ANEW) or self._wants_memory(op, readers):
+            self.plan.stored.add(value)
+
+    def _wants_memory(self, op: Operation, readers: set[Reader]) -> bool:
+        if isinstance(op, ops.LoadOp | ops.LoadBlockOp):
+            pointer = op.base if isinstance(op, ops.LoadBlockOp) else op.pointer
+            alone = next(iter(readers)) if len(readers) == 1 else None
+            return alone is None or alone.often or op.volatile or not self.effects.may_wait(op, pointer, alone.statement)
+        if not isinstance(op, ElementwiseOp):
+            return False
+        again = len({reader.statement for reader in readers}) > 1 or any(reader.often for reader in readers)
+        return again and self._cost(op.result) >= _DEAR
+
+    def _readers_of(self, value: SSAValue) -> set[Reader]:
+        found: set[Reader] = set()
+        for use in value.uses:
+            op = use.operation
+            further_in = op.parent is not block_of(value)
+            if isinstance(op, _MADE_ANEW) and not any(result in self.plan.stored for result in op.results):
+                often = further_in or _repeats(op, value)
+                for result in op.results:
+                    found |= {Reader(r.statement, r.often or often) for r in self.readers[result]}
+            else:
+                found.add(Reader(op, further_in or _repeats(op, value)))
+        return found
+
+    def _cost(self, value: SSAValue) -> int:
+        """What making one element of a value takes, down to what stands in memory or in registers."""
+        if value in self.costs:
+            return self.costs[value]
+        op = value.owner
+        cost = 0
+        if isinstance(op, _MADE_ANEW) and types.is_tile(value.type):
+            own = _COSTS.get(op.row.name, 1) if isinstance(op, ElementwiseOp) else 0
+            cost = min(1000, own + sum(self._cost(operand) for operand in op.operands))
+        self.costs[value] = cost
+        return cost
+
+
+def _repeats(op: Operation, value: SSAValue) -> bool:
+    """Whether an op reads elements of a tile several times for its own."""
+    if isinstance(op, ops.BroadcastOp):
+        return types.shape_of(op.source.type) != types.shape_of(op.result.type)
+    return isinstance(op, GatherOp) and op.source is value
+
+
+def _last_read(value: SSAValue, plan: Plan) -> int:
+    """The last position at which something reads a value, itself or through what is made anew of it. What a loop reads of outside
+    it reads again in the next round."""
+    last = plan.position.get(value.owner, 0) if isinstance(value.owner, Operation) else 0
+    home = block_of(value)
+    for statement in statements_reading(value, plan):
+        outer = statement
+        while outer.parent is not home:
+            above = outer.parent_op()
+            assert above is not None
+            outer = above
+        last = max(last, end_of(outer, plan) if outer is not statement else plan.position[statement])
+    return last
+
+
+def statements_reading(value: SSAValue, plan: Plan) -> Iterable[Operation]:
+    """The statements whose loops read a value's elements."""
+    seen: set[SSAValue] = set()
+    pending = [value]
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        for use in current.uses:
+            op = use.operation
+            made_anew = isinstance(op, _MADE_ANEW)
+            unstored = [result for result in op.results if types.is_tile(result.type) and result not in plan.stored]
+            if made_anew and unstored:
+                pending.extend(unstored)
+            if not made_anew or len(unstored) < len(op.results):
+                yield op
+
+
+def end_of(op: Operation, plan: Plan) -> int:
+    """The position of the last op in a region, or of the op itself."""
+    return max(plan.position[inner] for inner in nested_ops(op))

@@ -1,0 +1,119 @@
+"""Products of tiles as loops: operands in memory in the type that is summed up, a block of sums in registers, one step of K at a time.
+
+Sums are of f32 for all narrower floats, of f64, and of i32 for bytes: exact products, one rounding an addition.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import TYPE_CHECKING
+
+from xdsl.ir import SSAValue
+
+from tilefw.loops.access import element_name
+from tilefw.loops.buffers import Buffer, bytes_of
+from tilefw.loops.index import Index, IndexMath, fixed
+from tilefw.loops.index_map import Indices
+from tilefw.loops.machine import V
+from tilefw.tile import types
+from tilefw.tile.dialect.dot_op import DotOp
+
+if TYPE_CHECKING:
+    from tilefw.loops.lowering import Lowering
+
+
+def dot(lowering: Lowering[V], op: DotOp) -> None:
+    """Write a product and what it is added to."""
+    elements = lowering.elements
+    sums = element_name(op.acc.type)
+    computed = sums if sums in ("f64", "i32") else "f32"
+    left, right = (_operand(lowering, value, computed, op.unsigned) for value in (op.a, op.b))
+    target = lowering.in_place.get(op.result) or lowering.allocate(op.result)
+    total = target if sums == computed else lowering.temporary(target.shape, computed)
+    if elements.buffers.get(op.acc) is not total:
+        write_as(lowering, op.acc, total)
+    _multiply(lowering, left, right, total, op.sizes)
+    if total is not target:
+        _rounded(lowering, total, target)
+    elements.buffers[op.result] = target
+
+
+def _operand(lowering: Lowering[V], value: SSAValue, computed: str, unsigned: bool) -> Buffer:
+    """An operand in memory, in the type that is summed up."""
+    stored = lowering.elements.buffers.get(value)
+    if stored is not None and stored.element == computed:
+        return stored
+    made = lowering.temporary(types.shape_of(value.type), computed)
+    write_as(lowering, value, made, unsigned)
+    return made
+
+
+def write_as(lowering: Lowering[V], value: SSAValue, into: Buffer, unsigned: bool = False) -> None:
+    """All elements of a tile into a buffer of another type."""
+
+    def write(index: Indices, math: IndexMath[V]) -> None:
+        found = lowering.elements.at(value, index, math)
+        lowering.elements.write(into, index, _cast(lowering, found, into.element, unsigned), math)
+
+    lowering.each(into.shape, max(32, 8 * bytes_of(into.element)), write)
+
+
+def _rounded(lowering: Lowering[V], source: Buffer, into: Buffer) -> None:
+    def write(index: Indices, math: IndexMath[V]) -> None:
+        found = lowering.elements.read(source, index, math)
+        lowering.elements.write(into, index, _cast(lowering, found, into.element, False), math)
+
+    lowering.each(into.shape, 32, write)
+
+
+def _cast(lowering: Lowering[V], value: V, to: str, unsigned: bool) -> V:
+    if value.type == to:
+        return value
+    row = "castf" if not value.type.startswith("i") else "extu" if unsigned else "exts"
+    return lowering.legal(row, value, to=to)
+
+
+def _multiply(lowering: Lowering[V], a: Buffer, b: Buffer, c: Buffer, sizes: tuple[int, int, int, int]) -> None:
+    batches, m, n, k = sizes
+    rows_at_once, vectors_at_once = lowering.machine.product_tile
+    lanes = min(lowering.machine.vector_lanes(8 * bytes_of(c.element)), n & -n)
+    rows, columns = gcd(m, rows_at_once), gcd(n // lanes, vectors_at_once) * lanes
+    math = lowering.elements.math(lanes)
+    with lowering.counting(batches) as batch:
+        front: Indices = (batch,) if len(c.shape) == 3 else ()
+        with lowering.counting(m, rows) as row, lowering.counting(n, columns) as column:
+            _block(lowering, a, b, c, front, row, column, rows, columns, k, math)
+
+
+def _block(
+    lowering: Lowering[V], a: Buffer, b: Buffer, c: Buffer, front: Indices, row: Index[V], column: Index[V], rows: int, columns: int,
+    k: int, math: IndexMath[V],
+) -> None:
+    """`rows` times `columns` sums, in variables while K goes on."""
+    elements, machine = lowering.elements, lowering.machine
+    lanes = math.lanes
+    down = [math.add(row, fixed(i)) for i in range(rows)]
+    across = [_vector(math.add(column, fixed(j)), lanes) for j in range(0, columns, lanes)]
+    sums = [[machine.variable(c.element, lanes) for _ in across] for _ in down]
+    for i, line in zip(down, sums, strict=True):
+        for j, variable in zip(across, line, strict=True):
+            machine.assign(variable, elements.read(c, (*front, i, j), math))
+    with lowering.counting(k) as step:
+        right = [elements.read(b, (*front, step, j), math) for j in across]
+        for i, line in zip(down, sums, strict=True):
+            left = elements.read(a, (*front, i, step), math)
+            for factor, variable in zip(right, line, strict=True):
+                machine.assign(variable, _step(lowering, left, factor, machine.read(variable)))
+    for i, line in zip(down, sums, strict=True):
+        for j, variable in zip(across, line, strict=True):
+            elements.write(c, (*front, i, j), machine.read(variable), math)
+
+
+def _vector(index: Index[V], lanes: int) -> Index[V]:
+    return Index(index.base, 1, index.divisor) if lanes > 1 else index
+
+
+def _step(lowering: Lowering[V], a: V, b: V, c: V) -> V:
+    if c.type == "i32":
+        return lowering.legal("addi", c, lowering.legal("muli", a, b))
+    return lowering.legal("fma", a, b, c)

@@ -1,0 +1,66 @@
+"""LLVM IR text to an object file for the processor at hand, and object files to functions of this process: LLVM, by llvmlite."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from tilefw.api import InternalError
+from tilefw_cpu.processor import Processor
+
+
+@cache
+def _started() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+def target_machine(processor: Processor) -> Any:
+    """LLVM's code generator for a processor."""
+    _started()
+    features = ",".join(f"+{name}" for name in sorted(processor.features))
+    found = llvm.Target.from_triple(processor.triple)
+    return found.create_target_machine(processor.name, features, opt=2, jit=True, codemodel="default")
+
+
+def optimised(text: str, machine: Any) -> Any:
+    """The module of a text, simplified. Vectors are written as such, so nothing is left to LLVM's own vectorisers."""
+    try:
+        module = llvm.parse_assembly(text)
+        module.verify()
+    except RuntimeError as error:
+        raise InternalError(f"LLVM refuses the module's text: {error}") from None
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = False
+    options.slp_vectorization = False
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return module
+
+
+def object_of(text: str, processor: Processor) -> bytes:
+    """The object file of a module's text."""
+    machine = target_machine(processor)
+    return machine.emit_object(optimised(text, machine))
+
+
+def assembly_of(text: str, processor: Processor) -> str:
+    """The processor's assembly of a module's text."""
+    machine = target_machine(processor)
+    return machine.emit_assembly(optimised(text, machine))
+
+
+class NativeCode:
+    """An object file in this process's memory; its functions are there as long as the object is."""
+
+    def __init__(self, data: bytes, processor: Processor) -> None:
+        machine = target_machine(processor)
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+        self._engine.add_object_file(llvm.ObjectFileRef.from_data(data))
+        self._engine.finalize_object()
+
+    def address(self, name: str) -> int:
+        """Where a function begins."""
+        return self._engine.get_function_address(name)

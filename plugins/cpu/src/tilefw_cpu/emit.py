@@ -1,0 +1,90 @@
+"""The artifact's text: each kernel as a function that runs one program, and one that hands programs of the grid to a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilefw.api import Entry
+from tilefw.api.ir import FuncOp
+from tilefw.api.tile import AxisInfoAnalysis, Effects, lower_function
+from tilefw_cpu.processor import Processor
+from tilefw_cpu.writer import LlvmValue, LlvmWriter, llvm_type
+
+_ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="%d" "min-legal-vector-width"="%d" }'
+# A thread takes the next program of the grid from a count that all share, in order, so that a program which waits for an earlier one
+# does not wait for ever. A program's answer other than 0 ends the launch: nobody finds programs left.
+_LAUNCH = """define i32 @{name}(ptr %block, ptr %scratch, ptr %next, i64 %all, i32 %grid0, i32 %grid1, i32 %grid2) #0 {{
+begin:
+  %x = zext i32 %grid0 to i64
+  %y = zext i32 %grid1 to i64
+  br label %take
+take:
+  %number = atomicrmw add ptr %next, i64 1 seq_cst
+  %there = icmp slt i64 %number, %all
+  br i1 %there, label %run, label %end
+run:
+  %column = urem i64 %number, %x
+  %rest = udiv i64 %number, %x
+  %row = urem i64 %rest, %y
+  %plane = udiv i64 %rest, %y
+  %id0 = trunc i64 %column to i32
+  %id1 = trunc i64 %row to i32
+  %id2 = trunc i64 %plane to i32
+  %answer = call i32 @"{name}.program"(ptr %block, ptr %scratch, i32 %id0, i32 %id1, i32 %id2, i32 %grid0, i32 %grid1, i32 %grid2)
+  %went = icmp eq i32 %answer, 0
+  br i1 %went, label %take, label %stop
+stop:
+  store atomic i64 %all, ptr %next seq_cst, align 8
+  br label %end
+end:
+  %result = phi i32 [ 0, %take ], [ %answer, %stop ]
+  ret i32 %result
+}}
+"""
+
+
+def functions_text(
+    functions: Sequence[tuple[FuncOp, Entry]], processor: Processor, disjoint: bool
+) -> tuple[str, dict[str, int], dict[str, list[str]]]:
+    """The module's text, and by entry the bytes of scratch that one program takes and the messages of its traps."""
+    parts = [f'target triple = "{processor.triple}"\n']
+    declared: dict[str, str] = {}
+    scratch: dict[str, int] = {}
+    traps: dict[str, list[str]] = {}
+    for function, entry in functions:
+        writer = LlvmWriter(processor, _parameters(entry))
+        scratch[entry.name] = lower_function(function, writer, Effects(disjoint), AxisInfoAnalysis(function))
+        traps[entry.name] = writer.traps
+        declared |= writer.declarations
+        parts += [_program(entry, writer), _LAUNCH.format(name=_quoted(entry.name))]
+    parts += [*sorted(declared.values()), _ATTRIBUTES % (processor.vector_bits, processor.vector_bits)]
+    return "\n".join(parts) + "\n", scratch, traps
+
+
+def _quoted(name: str) -> str:
+    return name
+
+
+def _parameters(entry: Entry) -> list[LlvmValue]:
+    from tilefw.api.dtypes import dtype
+
+    types = ["i64" if p.kind == "pointer" else dtype(p.dtype).ir for p in entry.parameters]
+    return [LlvmValue(f"%arg{number}", type_) for number, type_ in enumerate(types)]
+
+
+def _program(entry: Entry, writer: LlvmWriter) -> str:
+    loads: list[str] = []
+    for number, parameter in enumerate(entry.parameters):
+        value = writer.parameter(number, "")
+        kind = llvm_type(value.type)
+        held = "i8" if kind == "i1" else kind
+        loads.append(f"  %at{number} = getelementptr i8, ptr %block, i64 {parameter.offset}")
+        name = f"%byte{number}" if kind == "i1" else value.text
+        loads.append(f"  {name} = load {held}, ptr %at{number}, align {parameter.size}")
+        if kind == "i1":
+            loads.append(f"  {value.text} = trunc i8 {name} to i1")
+    head = (
+        f'define internal i32 @"{entry.name}.program"(ptr noalias readonly %block, ptr noalias align 64 %scratch, i32 %id0, i32 %id1, '
+        "i32 %id2, i32 %grid0, i32 %grid1, i32 %grid2) #0 {"
+    )
+    return "\n".join([head, "begin:", *writer.variables, *loads, *writer.lines, "  ret i32 0", "}", ""])

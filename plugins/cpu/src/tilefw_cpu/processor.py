@@ -1,0 +1,43 @@
+"""The processor at hand: its name and features as LLVM knows them, and how wide its vectors are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+
+@dataclass(frozen=True)
+class Processor:
+    """A processor as LLVM names it; `features` are those that it has."""
+
+    triple: str
+    name: str
+    features: frozenset[str]
+
+    @cached_property
+    def vector_bits(self) -> int:
+        """The width of its widest vectors for all of floats and integers."""
+        for feature, bits in (("avx512bw", 512), ("avx2", 256)):
+            if feature in self.features:
+                return bits
+        return 128
+
+    @property
+    def converts_halves(self) -> bool:
+        """Whether it has instructions for conversions from and to fp16; without them LLVM calls a library that need not be there."""
+        return bool(self.features & {"f16c", "fp16", "fullfp16"}) or self.triple.startswith("aarch64")
+
+    @property
+    def digest(self) -> str:
+        """All that code for it depends on, as text."""
+        return f"{self.triple} {self.name} {','.join(sorted(self.features))}"
+
+
+def processor() -> Processor:
+    """The one that this process runs on."""
+    import llvmlite.binding as llvm
+
+    found = llvm.get_host_cpu_features()
+    return Processor(
+        llvm.get_process_triple(), llvm.get_host_cpu_name(), frozenset(name for name, there in found.items() if there)
+    )

@@ -1,0 +1,19 @@
+"""The processor at hand as data. Which instructions it has is asked when code is made (`processor.py`)."""
+
+from __future__ import annotations
+
+from tilefw.api import TargetInfo
+
+CPU = TargetInfo(
+    name="cpu-native",
+    vendor="cpu",
+    chip="native",
+    summary="the processor at hand: native code by LLVM, programs of the grid over threads",
+    backend="tilefw_cpu.backend:CpuBackend",
+    provides=frozenset({"lower", "emit", "assemble", "device"}),
+    capabilities=frozenset({"*"}),
+    aliases=("cpu",),
+    wants=frozenset({"divisible_by_16", "equal_to_1", "disjoint"}),
+)
+
+TARGETS = (CPU,)
