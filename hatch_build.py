@@ -13,6 +13,7 @@ MEMBERS = {
     "tilefw-nvidia": "plugins/nvidia",
     "tilefw-amd": "plugins/amd",
     "tilefw-spatial": "plugins/spatial",
+    "tilefw-cpu": "plugins/cpu",
     "tilefw-conformance": "conformance",
 }
 

@@ -23,7 +23,7 @@ RECORD = Path(__file__).with_name("surface.json")
 PAGE = ROOT / "docs" / "api.md"
 LANGUAGE = "tilefw.language"  # Triton's names, documented by the kernel author's guide
 OPERATIONS_PAGE = ROOT / "docs" / "operations.md"
-_FACADES = ("hooks", "ir", "simt", "expand", "machine", "sim", "hardware", "kernels", "source_text", "integers", "floats")
+_FACADES = ("hooks", "ir", "simt", "tile", "expand", "machine", "sim", "hardware", "kernels", "source_text", "integers", "floats")
 MODULES = ("tilefw.api", *(f"tilefw.api.{facade}" for facade in _FACADES))
 Facts = dict[str, Any]
 
@@ -190,7 +190,7 @@ def _assigned() -> dict[str, str]:
     """Constants and aliases of the rooms that facades show -> what stands at their assignment."""
     found: dict[str, str] = {}
     source = ROOT / "core" / "src" / "tilefw"
-    rooms = ("api", "hardware", "machine", "sim", "simt", "tile")
+    rooms = ("api", "hardware", "loops", "machine", "passes", "sim", "simt", "tile")
     for file in sorted(path for room in rooms for path in (source / room).rglob("*.py")):
         text = file.read_text(encoding="utf-8")
         lines, body = text.splitlines(), ast.parse(text).body

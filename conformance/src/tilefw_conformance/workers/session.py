@@ -9,7 +9,7 @@ from tilefw.api.errors import InternalError, KernelError, PluginError, Unsupport
 from tilefw.cli.arguments import refuse_unknown
 from tilefw.kernels.stages import STAGES
 from tilefw.runtime import config
-from tilefw.runtime.executor import executor_for
+from tilefw.runtime.executor import executor_for, unsaid
 from tilefw.runtime.plugins.loader import Target, find_target
 from tilefw_conformance.case import Case
 from tilefw_conformance.report import records
@@ -57,6 +57,7 @@ def _ready(opening: OpenSession, target: Target) -> Ready:
 def _executor(opening: OpenSession, target: Target) -> str:
     """What executes the cases. Raises UsageError for an option that no case could run with: better now, and once."""
     asked = config.resolve(config.settings(target.name, **opening.execution)).executor
+    asked = unsaid(target.info) if asked == "default" else asked
     if target.name == "reference" and asked != "hw":
         return "ref"
     executes = {"simulate", "device"} & target.info.provides

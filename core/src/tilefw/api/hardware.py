@@ -14,6 +14,6 @@ from tilefw.hardware.library import DriverLibrary, Interface, find
 from tilefw.hardware.search import CardSearch
 
 __all__ = [
-    "Allocation", "BlockLayout", "Card", "CardInfo", "CardModule", "CardProgram", "CardSearch", "Driver", "DriverError", "DriverLibrary",
-    "Failure", "Interface", "find",
+    "Allocation", "BlockLayout", "Card", "CardInfo", "CardModule", "CardProgram", "CardSearch", "Driver", "DriverError",
+    "DriverLibrary", "Failure", "Interface", "find",
 ]

@@ -168,7 +168,7 @@ def _resources(artifact: Artifact) -> list[str]:
         ) if number is not None
     ]
     known = ", ".join(fact for fact in facts if fact)
-    lines = [known or f"registers unknown: {used.unknown or 'this target does not report them'}"]
+    lines = [known] if known else [f"registers unknown: {used.unknown}"] if used.unknown else []
     return [*lines, f"instructions {_counts(used.instructions)}"] if used.instructions else lines
 
 

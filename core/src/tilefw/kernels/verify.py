@@ -26,6 +26,7 @@ from tilefw.runtime.arguments.bound_launch import launch_of
 from tilefw.runtime.checks.program_checks import check_program
 from tilefw.runtime.compilation import options
 from tilefw.runtime.compilation.compiler import Compilation
+from tilefw.runtime.executor import unsaid
 from tilefw.runtime.launch import execute
 from tilefw.runtime.plugins.loader import Target, find_target
 from tilefw.runtime.stage_clock import StageClock
@@ -154,7 +155,8 @@ class _Run:
         )
 
     def _executor_name(self) -> str:
-        return "ref" if self.target.name == "reference" else self.resolved.executor
+        said = self.resolved.executor
+        return "ref" if self.target.name == "reference" else unsaid(self.target.info) if said == "default" else said
 
     def _enter(self, name: str) -> None:
         """Say that a stage begins, or goes on after another one."""

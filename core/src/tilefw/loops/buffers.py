@@ -41,7 +41,7 @@ class Scratch:
         self._live: list[tuple[int, int, Buffer, str]] = []  # begin, last position, buffer, label
 
     def allocate(self, shape: tuple[int, ...], element: str, now: int, until: int, label: str = "") -> Buffer:
-        """A buffer in use from position `now` to `until`. Raises CapacityError TFW0659, with what is in use, where there is none."""
+        """A buffer in use from position `now` to `until`. Raises CapacityError TFW0659, with what is in use, where no room is."""
         self._live = [entry for entry in self._live if entry[1] >= now]
         size = round_up(max(1, prod(shape) * bytes_of(element)), ALIGNMENT)
         offset = 0

@@ -79,8 +79,7 @@ def _assign_all(lowering: Lowering[V], targets: Sequence[Any], values: Sequence[
 
 
 def while_loop(lowering: Lowering[V], op: WhileOp) -> None:
-    """The loop's first region computes what the second gets; so each has places of its own, and neither is read while it is written.
-    """
+    """The loop's first region computes what the second gets: each has places of its own, and none is read while it is written."""
     elements, machine = lowering.elements, lowering.machine
     before, after = op.before_region.block, op.after_region.block
     end = end_of(op, lowering.plan)
@@ -97,7 +96,7 @@ def while_loop(lowering: Lowering[V], op: WhileOp) -> None:
         lowering.op = condition
         held, *values = condition.operands
         _assign_all(lowering, passed, values)
-        machine.leave(elements.scalars[held])
+        machine.leave(lowering.legal.not_(elements.scalars[held]))
         for argument, target in zip(after.args, passed, strict=True):
             if isinstance(target, Buffer):
                 elements.buffers[argument] = target

@@ -59,9 +59,10 @@ class Elements(Generic[V]):
         """The elements of a value at an index: of one lane where they are one element."""
         if not types.is_tile(value.type):
             return self.scalars[value]
-        return self.scopes.cached((value, index, math.lanes), lambda: self._made(value, index, math))
+        return self.scopes.cached((value, index, math.lanes), lambda: self.made(value, index, math))
 
-    def _made(self, value: SSAValue, index: Indices, math: IndexMath[V]) -> V:
+    def made(self, value: SSAValue, index: Indices, math: IndexMath[V]) -> V:
+        """The elements of a value, read or computed now."""
         if value in self.buffers:
             return self.read(self.buffers[value], index, math)
         assert isinstance(value, OpResult)

@@ -42,8 +42,8 @@ def lower_function(
 ) -> int:
     """Write a function on a machine; gives the bytes of its own memory that one program needs.
 
-    Raises UnsupportedError TFW0610 for an op or a row that is not served, with its place, and CapacityError TFW0659 where tiles need
-    more than `capacity` bytes at once.
+    Raises UnsupportedError TFW0610, with the place, for an op or a row that is not served, and CapacityError TFW0659 where tiles
+    need more than `capacity` bytes at once.
     """
     lowering = Lowering(machine, plan_of(function, effects), facts, capacity)
     lowering.run(function)
@@ -128,7 +128,7 @@ class Lowering(Generic[V]):
             yield Index(counter, 0, step)
 
     def vector_dim(self, shape: Shape, bits: int) -> tuple[int, int]:
-        """Which dim's neighbours make a vector, and of how many elements: the last dim where it is long enough, else the longest."""
+        """Which dim's neighbours make a vector, and how many of them: the last dim where it is long enough, else the longest."""
         if not shape:
             return 0, 1
         most = self.machine.vector_lanes(bits)
@@ -199,10 +199,8 @@ def _pure(lowering: Lowering[V], op: Operation) -> None:
     for result in op.results:
         if types.is_tile(result.type):
             lowering.fill(result)
-            continue
-        assert isinstance(op, ElementwiseOp)
-        operands = [lowering.elements.scalars[operand] for operand in op.operands]
-        lowering.elements.scalars[result] = lowering.elements.row(op, operands)
+        else:
+            lowering.elements.scalars[result] = lowering.elements.made(result, (), lowering.elements.math(1))
 
 
 def _constant(lowering: Lowering[V], op: ops.ConstantOp) -> None:
@@ -302,7 +300,7 @@ _HANDLERS: dict[type[Operation], Callable[[Lowering[Any], Any], None]] = {
     ops.ScanOp: scan,
     ops.DotOp: dot,
     ops.BarrierOp: lambda lowering, op: lowering.machine.fence(),
-    TrapOp: lambda lowering, op: lowering.machine.trap(op.message),
+    TrapOp: lambda lowering, op: lowering.machine.trap(op.message, place_of(op)),
     ForOp: control.for_loop,
     WhileOp: control.while_loop,
     IfOp: control.branch,

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import ClassVar, Generic, Protocol, TypeVar
 
+from tilefw.api.errors import Place
 from tilefw.simt.expand.builder import Rule
 from tilefw.simt.expand.rules import RULES
 
@@ -139,8 +140,8 @@ class LoopMachine(ABC, Generic[V]):
         """The program's memory accesses stay in order here. One program is one thread: nothing need be written."""
 
     @abstractmethod
-    def trap(self, message: str) -> None:
-        """The launch is given up with a message; nothing that follows counts."""
+    def trap(self, message: str, place: Place | None) -> None:
+        """The launch is given up with a message, for what stands at a place; nothing that follows counts."""
 
     # -- the program
 

@@ -35,20 +35,23 @@ _COSTS = {
     **dict.fromkeys(("exp", "exp2", "log", "log2", "sin", "cos", "tanh", "erf", "pow", "log1p", "expm1"), 25),
 }
 _DEAR = 6
+_MOST_WAYS = 8  # that are told apart; above, a value is read often
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A statement that reads a value; `often`: each element more than once, or in a region further in."""
+    """A statement that reads a value; `often`: each element more than once, or in a region further in. `way`: the ops between them
+    that change indices; a statement that reads by two ways reads an element for two of its own."""
 
     statement: Operation
     often: bool
+    way: tuple[Operation, ...] = ()
 
 
 @dataclass(slots=True)
 class Plan:
-    """What stands in memory. `position` numbers the ops in the order of the text; `last_read` is the last position at which a stored
-    value's memory is needed."""
+    """What stands in memory. `position` numbers the ops in the order of the text; `last_read` is the last position at which a
+    stored value's memory is needed."""
 
     stored: set[SSAValue] = field(default_factory=set)
     position: dict[Operation, int] = field(default_factory=dict)
@@ -94,11 +97,11 @@ class _Planner:
     def _wants_memory(self, op: Operation, readers: set[Reader]) -> bool:
         if isinstance(op, ops.LoadOp | ops.LoadBlockOp):
             pointer = op.base if isinstance(op, ops.LoadBlockOp) else op.pointer
-            alone = next(iter(readers)) if len(readers) == 1 else None
+            alone = next(iter(readers)) if len(readers) == 1 else None  # what reads it by two ways would read memory twice
             return alone is None or alone.often or op.volatile or not self.effects.may_wait(op, pointer, alone.statement)
         if not isinstance(op, ElementwiseOp):
             return False
-        again = len({reader.statement for reader in readers}) > 1 or any(reader.often for reader in readers)
+        again = len(readers) > 1 or any(reader.often for reader in readers)
         return again and self._cost(op.result) >= _DEAR
 
     def _readers_of(self, value: SSAValue) -> set[Reader]:
@@ -106,13 +109,16 @@ class _Planner:
         for use in value.uses:
             op = use.operation
             further_in = op.parent is not block_of(value)
-            if isinstance(op, _MADE_ANEW) and not any(result in self.plan.stored for result in op.results):
+            if _is_made_anew(op) and not any(result in self.plan.stored for result in op.results):
                 often = further_in or _repeats(op, value)
+                step = (op,) if isinstance(op, StructuralOp) else ()
                 for result in op.results:
-                    found |= {Reader(r.statement, r.often or often) for r in self.readers[result]}
+                    found |= {Reader(r.statement, r.often or often, (*step, *r.way)) for r in self.readers[result]}
             else:
                 found.add(Reader(op, further_in or _repeats(op, value)))
-        return found
+        if len(found) <= _MOST_WAYS:
+            return found
+        return {Reader(reader.statement, True) for reader in found}
 
     def _cost(self, value: SSAValue) -> int:
         """What making one element of a value takes, down to what stands in memory or in registers."""
@@ -125,6 +131,11 @@ class _Planner:
             cost = min(1000, own + sum(self._cost(operand) for operand in op.operands))
         self.costs[value] = cost
         return cost
+
+
+def _is_made_anew(op: Operation) -> bool:
+    """Whether an op's elements may be made where they are read. What it makes of no dims is there once it has been met."""
+    return isinstance(op, _MADE_ANEW) and all(types.is_tile(result.type) for result in op.results)
 
 
 def _repeats(op: Operation, value: SSAValue) -> bool:
@@ -160,7 +171,7 @@ def statements_reading(value: SSAValue, plan: Plan) -> Iterable[Operation]:
         seen.add(current)
         for use in current.uses:
             op = use.operation
-            made_anew = isinstance(op, _MADE_ANEW)
+            made_anew = _is_made_anew(op)
             unstored = [result for result in op.results if types.is_tile(result.type) and result not in plan.stored]
             if made_anew and unstored:
                 pending.extend(unstored)

@@ -1,4 +1,4 @@
-"""Products of tiles as loops: operands in memory in the type that is summed up, a block of sums in registers, one step of K at a time.
+"""Products of tiles as loops: operands in memory in the type that is summed up, a block of sums in registers, one step of K a turn.
 
 Sums are of f32 for all narrower floats, of f64, and of i32 for bytes: exact products, one rounding an addition.
 """
@@ -86,8 +86,8 @@ def _multiply(lowering: Lowering[V], a: Buffer, b: Buffer, c: Buffer, sizes: tup
 
 
 def _block(
-    lowering: Lowering[V], a: Buffer, b: Buffer, c: Buffer, front: Indices, row: Index[V], column: Index[V], rows: int, columns: int,
-    k: int, math: IndexMath[V],
+    lowering: Lowering[V], a: Buffer, b: Buffer, c: Buffer, front: Indices, row: Index[V], column: Index[V], rows: int,
+    columns: int, k: int, math: IndexMath[V],
 ) -> None:
     """`rows` times `columns` sums, in variables while K goes on."""
     elements, machine = lowering.elements, lowering.machine

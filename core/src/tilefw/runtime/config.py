@@ -26,6 +26,7 @@ DEFAULT_PLUGIN_SECONDS = 10.0
 _TUNINGS = ("all", "first")  # of TILEFW_AUTOTUNE
 DEFAULT_PRINT_BYTES = 1 << 20
 EXECUTORS = ("sim", "hw", "auto")
+DEFAULT_EXECUTOR = "default"  # nobody has said: the simulator of a target that has one, else its chip
 NUMERICS = ("ieee", "hw")
 
 Checks = str | Iterable[str] | None
@@ -100,7 +101,7 @@ def _resolved(target: str | None, executor: str | None, context: Settings, said:
         chosen = _over(chosen, layer)
     return Resolved(
         target=chosen.target or DEFAULT_TARGET,
-        executor=chosen.executor or "sim",
+        executor=chosen.executor or DEFAULT_EXECUTOR,
         checks=DEFAULT_CHECKS if chosen.checks is None else chosen.checks,
         budget=chosen.budget or DEFAULT_BUDGET,
         numerics=chosen.numerics or "ieee",

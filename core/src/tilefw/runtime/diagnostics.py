@@ -15,15 +15,16 @@ from tilefw.api.timeline import Utilisation
 SHOWN = 8  # findings printed in full; the rest are counted
 
 
-def check_error(findings: Sequence[Finding]) -> CheckError:
-    """The error for a launch whose checks found faults; its message is the first finding's, its note shows all."""
+def check_error(findings: Sequence[Finding], written: str = "nothing was copied back") -> CheckError:
+    """The error for a launch whose checks found faults; its message is the first finding's, its note shows all. `written` says what
+    became of the arrays."""
     errors = [f for f in findings if f.severity == "error"]
     first = errors[0]
     place = first.source or first.code_place
     return CheckError(
         f"{first.check}: {first.message}" + (f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""),
         code=first.code, place=with_text(place), note="\n".join(_facts(first)) or None,
-        help=f"nothing was copied back; see `tilefw explain {first.code}`", findings=tuple(findings),
+        help=f"{written}; see `tilefw explain {first.code}`", findings=tuple(findings),
     )
 
 

@@ -9,13 +9,14 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 import numpy as np
 
 from tilefw.api.artifact import Artifact, Entry, Parameter
 from tilefw.api.device import Argument, BufferView, Device, DeviceAddress, LaunchOptions, LaunchReport, Scalar, Struct
 from tilefw.api.errors import LaunchError, UnsupportedError
+from tilefw.api.target import TargetInfo
 from tilefw.hardware.card import Card
 from tilefw.runtime.arguments.arrays import HostArray, Storage, in_device_memory, storages
 from tilefw.runtime.arguments.binding import Bound
@@ -32,6 +33,7 @@ from tilefw.runtime.stage_clock import StageClock
 MODULES_LIMIT = 128
 _COPY_BYTES = 8 << 20  # at a time: what comes back of a large array is compared with what was there
 CODE_LIMIT = 1 << 20  # bytes of their code: decoded for a simulator, each takes a hundred or two
+_STAYS = "what it had stored by then stays in the arrays"
 _NOTHING_COPIED = {"copy in": 0.0, "copy back": 0.0}
 
 
@@ -58,11 +60,21 @@ class ForgettingDevice(Protocol):
         ...
 
 
+@runtime_checkable
+class SharingDevice(Protocol):
+    """A device that uses the host's memory as it is: nothing is copied to it or back."""
+
+    def share(self, address: int, nbytes: int) -> int:
+        """The handle of memory of this process, until it is freed."""
+        ...
+
+
 class Executor:
     """A device and the artifacts loaded on it; launches on one device wait for each other."""
 
     def __init__(self, device: Device) -> None:
         self.device = device
+        self._shares = isinstance(device, SharingDevice)
         self._lock = threading.Lock()
         # By identity, holding the artifact so that the identity stays its own.
         self._modules: dict[int, tuple[Artifact, Any]] = {}
@@ -103,7 +115,7 @@ class Executor:
                     if fixed or _may_change(storage, entry.parameters, args):
                         self._copy_back(storage, handle)
             if report.errors:
-                raise check_error(report.findings)
+                raise check_error(report.findings, *([_STAYS] if self._shares else []))
         return report
 
     def _put_on_card(
@@ -169,6 +181,10 @@ class Executor:
 
     def _copy_in(self, storage: Storage, placed: bool, allocated: contextlib.ExitStack) -> int:
         known = {"label": storage.label, "readonly": storage.readonly, "element": storage.element}
+        if self._shared(storage):
+            handle = cast(SharingDevice, self.device).share(storage.start, storage.nbytes)
+            allocated.callback(self.device.free, handle)
+            return handle
         if placed and isinstance(self.device, PlacingDevice):
             handle = self.device.place(storage.start, storage.nbytes, **known)
         else:
@@ -178,7 +194,13 @@ class Executor:
             self.device.write(handle, storage.view())
         return handle
 
+    def _shared(self, storage: Storage) -> bool:
+        """Whether a launch works on the storage itself. What is read-only is copied, so that a store to it can be told."""
+        return self._shares and not storage.readonly
+
     def _copy_back(self, storage: Storage, handle: int) -> None:
+        if self._shared(storage):
+            return
         before = storage.view()
         for start in range(0, storage.nbytes, _COPY_BYTES):
             part = before[start : start + _COPY_BYTES]
@@ -227,16 +249,23 @@ def _card(device: Device) -> Card | None:
 
 
 def executor_for(target: Target, kind: str, number: int | None = None) -> Executor:
-    """The target's simulator (`sim`), its chip (`hw`), or the chip where there is one (`auto`); made once a process. `number` is
-    the card's, where it must be a certain one."""
+    """The target's simulator (`sim`), its chip (`hw`), the chip where there is one (`auto`), or where nobody has said which
+    (`default`) the simulator where the target has one; made once a process. `number` is the card's, where it must be a certain one.
+    """
     if kind == "auto":
         return _automatic(target)
+    kind = unsaid(target.info) if kind == "default" else kind
     key = kind if number is None else f"{kind} {number}"
     with target.lock:
         if key not in target.executors:
             make = target.backend.simulator if kind == "sim" else target.backend.device
             target.executors[key] = Executor(_made_device(make if number is None else partial(make, number), target, kind))
         return target.executors[key]
+
+
+def unsaid(info: TargetInfo) -> Literal["sim", "hw"]:
+    """What executes launches of a target where nobody has said it: its simulator, or its chip where it has none."""
+    return "hw" if "device" in info.provides and "simulate" not in info.provides else "sim"
 
 
 def arrays_on_card(args: Sequence[Bound]) -> list[DeviceArray]:

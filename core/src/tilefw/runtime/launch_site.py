@@ -51,7 +51,7 @@ class LaunchSite:
     def holds(self) -> bool:
         """Whether the executor is still the target's, and its device makes the same checks: where nothing of the process has
         changed, all else holds."""
-        kind = self.executor.device.executor if self.resolved.executor == "auto" else self.resolved.executor
+        kind = self.resolved.executor if self.resolved.executor in ("sim", "hw") else self.executor.device.executor
         if self.target.executors.get("hw" if kind == "hw" else "sim") is not self.executor or self.registry is not registry():
             return False
         makes = of_device(self.executor.device)

@@ -11,6 +11,7 @@ from tilefw.api import Artifact, Backend, CompileOptions, Device, Resources
 if TYPE_CHECKING:
     from tilefw.api.ir import ModuleOp, ModulePass
     from tilefw_cpu.processor import Processor
+    from tilefw_cpu.writer import Trap
 
 
 class CpuBackend(Backend):
@@ -49,8 +50,8 @@ class CpuBackend(Backend):
         return Artifact(
             target=self.target.name, format="llvm", text=text,
             entries=tuple(replace(entry, scratch_bytes=scratch[entry.name]) for _, entry in functions),
-            resources=Resources(unknown="LLVM assigns a processor's registers, and does not say how many"),
-            metadata={"traps": {name: messages for name, messages in traps.items() if messages}},
+            resources=Resources(scratch_bytes=max(scratch.values(), default=0)),
+            metadata={"traps": {name: [_told(trap) for trap in found] for name, found in traps.items() if found}},
         )
 
     def assemble(self, artifact: Artifact, options: CompileOptions) -> Artifact:
@@ -63,5 +64,9 @@ class CpuBackend(Backend):
 
         return NativeDevice(self.target.name, self.processor)
 
-    def simulator(self) -> Device:
-        return self.device()
+
+def _told(trap: Trap) -> dict[str, str | int]:
+    """A trap as metadata: its message, and where it stands."""
+    place = trap.place
+    where = {} if place is None else {"file": place.file, "line": place.line, "column": place.column}
+    return {"message": trap.message, **where}

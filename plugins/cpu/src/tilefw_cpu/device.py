@@ -13,14 +13,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tilefw.api import Argument, Artifact, BufferView, LaunchError, LaunchOptions, LaunchReport
+from tilefw.api import Argument, Artifact, BufferView, Finding, LaunchError, LaunchOptions, LaunchReport, Place
 from tilefw.api.hardware import BlockLayout
 from tilefw_cpu.compile import NativeCode
 from tilefw_cpu.processor import Processor
 
 THREADS = "TILEFW_CPU_THREADS"
 _FUNCTION = ctypes.CFUNCTYPE(
-    ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32
+    ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, *[ctypes.c_uint32] * 3
 )
 _LINE = 64
 
@@ -55,7 +55,7 @@ class NativeDevice:
         held = np.empty(nbytes + _LINE, np.uint8)
         return self._keep(-(-held.ctypes.data // _LINE) * _LINE, held, nbytes)
 
-    def map(self, address: int, nbytes: int) -> int:
+    def share(self, address: int, nbytes: int) -> int:
         """The handle of memory of this process, which is used as it is."""
         return self._keep(address, None, nbytes)
 
@@ -99,7 +99,8 @@ class NativeDevice:
     def launch(
         self, module: _Loaded, entry: str, grid: Sequence[int], args: Sequence[Argument], options: LaunchOptions
     ) -> LaunchReport:
-        """Run a grid. Raises LaunchError TFW0838 where an assertion of the kernel fails."""
+        """Run a grid; an assertion of the kernel that fails is a finding. Raises LaunchError TFW0347 for arguments that do not fit.
+        """
         block = module.layouts[entry].pack(args, self._address, 64, self.name)
         scratch_bytes = module.artifact.entry(entry).scratch_bytes
         function = module.functions[entry]
@@ -119,12 +120,16 @@ class NativeDevice:
             answers = list(self._pool.map(work, range(workers)))
         seconds = time.perf_counter() - begin
         failed = next((answer for answer in answers if answer), 0)
-        if failed:
-            raise LaunchError(module.artifact.metadata["traps"][entry][failed - 1], code="TFW0812")
-        return LaunchReport(seconds=seconds)
+        findings = (_finding(module.artifact.metadata["traps"][entry][failed - 1]),) if failed else ()
+        return LaunchReport(findings, seconds=seconds)
 
     def _address(self, view: BufferView) -> int:
         return self._found(view.handle)[0] + view.offset
+
+
+def _finding(trap: Mapping[str, Any]) -> Finding:
+    place = Place(trap["file"], trap["line"], trap["column"]) if "file" in trap else None
+    return Finding("trap", "TFW0812", trap["message"], source=place)
 
 
 class _Scratch:

@@ -8,12 +8,12 @@ from tilefw.api import Entry
 from tilefw.api.ir import FuncOp
 from tilefw.api.tile import AxisInfoAnalysis, Effects, lower_function
 from tilefw_cpu.processor import Processor
-from tilefw_cpu.writer import LlvmValue, LlvmWriter, llvm_type
+from tilefw_cpu.writer import LlvmValue, LlvmWriter, Trap, llvm_type
 
 _ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="%d" "min-legal-vector-width"="%d" }'
-# A thread takes the next program of the grid from a count that all share, in order, so that a program which waits for an earlier one
-# does not wait for ever. A program's answer other than 0 ends the launch: nobody finds programs left.
-_LAUNCH = """define i32 @{name}(ptr %block, ptr %scratch, ptr %next, i64 %all, i32 %grid0, i32 %grid1, i32 %grid2) #0 {{
+# A thread takes the next program of the grid from a count that all share, in order, so that a program which waits for an earlier
+# one does not wait for ever. A program's answer other than 0 ends the launch: nobody finds programs left.
+_LAUNCH = """define i32 @"{name}"(ptr %block, ptr %scratch, ptr %next, i64 %all, i32 %grid0, i32 %grid1, i32 %grid2) #0 {{
 begin:
   %x = zext i32 %grid0 to i64
   %y = zext i32 %grid1 to i64
@@ -45,24 +45,20 @@ end:
 
 def functions_text(
     functions: Sequence[tuple[FuncOp, Entry]], processor: Processor, disjoint: bool
-) -> tuple[str, dict[str, int], dict[str, list[str]]]:
+) -> tuple[str, dict[str, int], dict[str, list[Trap]]]:
     """The module's text, and by entry the bytes of scratch that one program takes and the messages of its traps."""
     parts = [f'target triple = "{processor.triple}"\n']
     declared: dict[str, str] = {}
     scratch: dict[str, int] = {}
-    traps: dict[str, list[str]] = {}
+    traps: dict[str, list[Trap]] = {}
     for function, entry in functions:
         writer = LlvmWriter(processor, _parameters(entry))
         scratch[entry.name] = lower_function(function, writer, Effects(disjoint), AxisInfoAnalysis(function))
         traps[entry.name] = writer.traps
         declared |= writer.declarations
-        parts += [_program(entry, writer), _LAUNCH.format(name=_quoted(entry.name))]
+        parts += [_program(entry, writer), _LAUNCH.format(name=entry.name)]
     parts += [*sorted(declared.values()), _ATTRIBUTES % (processor.vector_bits, processor.vector_bits)]
     return "\n".join(parts) + "\n", scratch, traps
-
-
-def _quoted(name: str) -> str:
-    return name
 
 
 def _parameters(entry: Entry) -> list[LlvmValue]:
@@ -84,7 +80,7 @@ def _program(entry: Entry, writer: LlvmWriter) -> str:
         if kind == "i1":
             loads.append(f"  {value.text} = trunc i8 {name} to i1")
     head = (
-        f'define internal i32 @"{entry.name}.program"(ptr noalias readonly %block, ptr noalias align 64 %scratch, i32 %id0, i32 %id1, '
-        "i32 %id2, i32 %grid0, i32 %grid1, i32 %grid2) #0 {"
+        f'define internal i32 @"{entry.name}.program"(ptr noalias readonly %block, ptr noalias align 64 %scratch, '
+        "i32 %id0, i32 %id1, i32 %id2, i32 %grid0, i32 %grid1, i32 %grid2) #0 {"
     )
     return "\n".join([head, "begin:", *writer.variables, *loads, *writer.lines, "  ret i32 0", "}", ""])

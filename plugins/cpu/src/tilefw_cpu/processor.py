@@ -24,7 +24,7 @@ class Processor:
 
     @property
     def converts_halves(self) -> bool:
-        """Whether it has instructions for conversions from and to fp16; without them LLVM calls a library that need not be there."""
+        """Whether it has instructions for conversions from and to fp16; without them LLVM calls a library that may be absent."""
         return bool(self.features & {"f16c", "fp16", "fullfp16"}) or self.triple.startswith("aarch64")
 
     @property

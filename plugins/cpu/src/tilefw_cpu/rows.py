@@ -8,7 +8,9 @@ from __future__ import annotations
 
 INTEGERS = ("i8", "i16", "i32", "i64")
 FLOATS = ("f32", "f64")
-SMALL = ("f16", "bf16", "f8E5M2", "f8E4M3FN", "f8E5M2FNUZ", "f8E4M3FNUZ", "!tile.fp8e4b15", "f6E3M2FN", "f6E2M3FN", "f4E2M1FN", "i4")
+SMALL = (
+    "f16", "bf16", "f8E5M2", "f8E4M3FN", "f8E5M2FNUZ", "f8E4M3FNUZ", "!tile.fp8e4b15", "f6E3M2FN", "f6E2M3FN", "f4E2M1FN", "i4",
+)
 """Types that are kept as their codes, or only converted."""
 
 INSTRUCTIONS = {
@@ -16,9 +18,9 @@ INSTRUCTIONS = {
     "mulf": "fmul", "divf": "fdiv", "div_rn": "fdiv",
 }
 COMPARES = {
-    "eqi": "icmp eq", "nei": "icmp ne", "lts": "icmp slt", "les": "icmp sle", "gts": "icmp sgt", "ges": "icmp sge", "ltu": "icmp ult",
-    "leu": "icmp ule", "gtu": "icmp ugt", "geu": "icmp uge", "eqf": "fcmp oeq", "nef": "fcmp une", "ltf": "fcmp olt", "lef": "fcmp ole",
-    "gtf": "fcmp ogt", "gef": "fcmp oge",
+    "eqi": "icmp eq", "nei": "icmp ne", "lts": "icmp slt", "les": "icmp sle", "gts": "icmp sgt", "ges": "icmp sge",
+    "ltu": "icmp ult", "leu": "icmp ule", "gtu": "icmp ugt", "geu": "icmp uge",
+    "eqf": "fcmp oeq", "nef": "fcmp une", "ltf": "fcmp olt", "lef": "fcmp ole", "gtf": "fcmp ogt", "gef": "fcmp oge",
 }
 INTRINSICS = {
     "mins": "smin", "maxs": "smax", "minu": "umin", "maxu": "umax", "popc": "ctpop", "fma": "fma", "absf": "fabs",

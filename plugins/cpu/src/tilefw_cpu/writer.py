@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from tilefw.api import Place
 from tilefw.api.tile import LoopAtomic, LoopMachine, Memory
 from tilefw_cpu import rows as table
 from tilefw_cpu.processor import Processor
@@ -20,7 +21,7 @@ _BITS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "half": 16, "float":
 _OVERLOAD = {"half": "f16", "float": "f32", "double": "f64"}
 _ORDERS = {"relaxed": "monotonic", "acquire": "acquire", "release": "release", "acq_rel": "acq_rel"}
 _FAILURE = {"monotonic": "monotonic", "acquire": "acquire", "release": "monotonic", "acq_rel": "acquire"}
-_RMW = {"add": "add", "maxs": "max", "maxu": "umax", "mins": "min", "minu": "umin", "and": "and", "or": "or", "xor": "xor", "xchg": "xchg"}
+_RMW = {"add": "add", "maxs": "max", "maxu": "umax", "mins": "min", "minu": "umin", **{w: w for w in ("and", "or", "xor", "xchg")}}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,6 +36,14 @@ class LlvmValue:
     number: int | None = None  # of a constant: its bits
 
 
+@dataclass(frozen=True, slots=True)
+class Trap:
+    """Where a kernel gives up, and with what message."""
+
+    message: str
+    place: Place | None
+
+
 class LlvmWriter(LoopMachine[LlvmValue]):
     """Writes the body of one program; `lines` are its instructions, `variables` stand in the first block."""
 
@@ -44,7 +53,7 @@ class LlvmWriter(LoopMachine[LlvmValue]):
         self.lines: list[str] = []
         self.variables: list[str] = []
         self.declarations: dict[str, str] = {}
-        self.traps: list[str] = []
+        self.traps: list[Trap] = []
         self._parameters = parameters
         self._count = 0
         self._label = "begin"
@@ -201,7 +210,8 @@ class LlvmWriter(LoopMachine[LlvmValue]):
         source, target = llvm_type(value.type), llvm_type(type_)
         if source == target:
             return LlvmValue(value.text, type_, value.lanes, number=value.number)
-        return self._emit(f"bitcast {vector(source, value.lanes)} {value.text} to {vector(target, value.lanes)}", type_, value.lanes)
+        lanes = value.lanes
+        return self._emit(f"bitcast {vector(source, lanes)} {value.text} to {vector(target, lanes)}", type_, lanes)
 
     def split(self, value: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
         whole = self._as(value, "i64")
@@ -335,7 +345,8 @@ class LlvmWriter(LoopMachine[LlvmValue]):
             pointers = self._pointers(memory, kind, lanes)
             name = f"llvm.masked.scatter.v{lanes}{_overload(kind)}.v{lanes}p0"
             every = "splat (i1 true)" if shown is None else shown
-            arguments = [f"{held} {value.text}", f"<{lanes} x ptr> align {_element_bytes(kind)} {pointers}", f"<{lanes} x i1> {every}"]
+            placed = f"<{lanes} x ptr> align {_element_bytes(kind)} {pointers}"
+            arguments = [f"{held} {value.text}", placed, f"<{lanes} x i1> {every}"]
         self.lines.append("  " + self._call(name, "void", arguments))
 
     # -- atomics
@@ -352,7 +363,8 @@ class LlvmWriter(LoopMachine[LlvmValue]):
             return self._emit(f"atomicrmw fadd ptr {pointer}, {kind} {operands[0].text} {order}", access.type, 1)
         if access.kind in _RMW and (access.type.startswith("i") or access.kind == "xchg"):
             value = self._as(operands[0], word)
-            return self._as(self._emit(f"atomicrmw {_RMW[access.kind]} ptr {pointer}, {word} {value.text} {order}", word, 1), access.type)
+            found = self._emit(f"atomicrmw {_RMW[access.kind]} ptr {pointer}, {word} {value.text} {order}", word, 1)
+            return self._as(found, access.type)
         return self._retried(access, pointer, word, order)
 
     def _exchanged(
@@ -403,8 +415,8 @@ class LlvmWriter(LoopMachine[LlvmValue]):
     def programs(self, axis: int) -> LlvmValue:
         return LlvmValue(f"%grid{axis}", "i32")
 
-    def trap(self, message: str) -> None:
-        self.traps.append(message)
+    def trap(self, message: str, place: Place | None) -> None:
+        self.traps.append(Trap(message, place))
         self.lines.append(f"  ret i32 {len(self.traps)}")
         self._block(self._fresh("never"))
 
@@ -419,7 +431,8 @@ class LlvmWriter(LoopMachine[LlvmValue]):
         self.lines.append(f"  store {vector(llvm_type(variable.type), variable.lanes)} {value.text}, ptr {variable.text}")
 
     def read(self, variable: LlvmValue) -> LlvmValue:
-        return self._emit(f"load {vector(llvm_type(variable.type), variable.lanes)}, ptr {variable.text}", variable.type, variable.lanes)
+        kind = vector(llvm_type(variable.type), variable.lanes)
+        return self._emit(f"load {kind}, ptr {variable.text}", variable.type, variable.lanes)
 
     @contextmanager
     def loop(self, begin: LlvmValue, end: LlvmValue, step: LlvmValue) -> Iterator[LlvmValue]:

@@ -1,0 +1,188 @@
+"""Kernels on the target cpu, in one thread, beside NumPy and PyTorch on the same processor; writes `cpu.md`.
+
+    python bench/cpu.py                # all rows, under a minute
+    python bench/cpu.py softmax        # rows of that name, prints only
+
+Both sides work on arrays that they have used before; the whole call is timed, not the kernel alone.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from measure import Ratio, alternate, machine, table
+
+import tilefw
+import tilefw.language as tl
+
+HERE = Path(__file__).parent
+ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "TILEFW_CPU_THREADS"), "1")
+Side = Callable[[], Any]
+
+
+@tilefw.jit
+def add(x, y, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at, mask=at < n) + tl.load(y + at, mask=at < n), mask=at < n)
+
+
+@tilefw.jit
+def softmax(x, out, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    at = tl.arange(0, BLOCK)
+    values = tl.load(x + row * columns + at, mask=at < columns, other=-float("inf"))
+    powers = tl.exp(values - tl.max(values, axis=0))
+    tl.store(out + row * columns + at, powers / tl.sum(powers, axis=0), mask=at < columns)
+
+
+@tilefw.jit
+def layernorm(x, weight, bias, out, columns, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    at = tl.arange(0, BLOCK)
+    mask = at < columns
+    values = tl.load(x + row * columns + at, mask=mask, other=0.0)
+    mean = tl.sum(values, axis=0) / columns
+    apart = tl.where(mask, values - mean, 0.0)
+    scale = 1 / tl.sqrt(tl.sum(apart * apart, axis=0) / columns + eps)
+    made = apart * scale * tl.load(weight + at, mask=mask) + tl.load(bias + at, mask=mask)
+    tl.store(out + row * columns + at, made, mask=mask)
+
+
+@tilefw.jit
+def matmul(a, b, c, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    columns = tl.program_id(1) * BN + tl.arange(0, BN)
+    depth = tl.arange(0, BK)
+    total = tl.zeros((BM, BN), tl.float32)
+    for start in range(0, k, BK):
+        left = tl.load(a + rows[:, None] * k + (start + depth)[None, :], mask=rows[:, None] < m, other=0.0)
+        right = tl.load(b + (start + depth)[:, None] * n + columns[None, :], mask=columns[None, :] < n, other=0.0)
+        total = tl.dot(left, right, total, input_precision="ieee")
+    tl.store(c + rows[:, None] * n + columns[None, :], total, mask=(rows[:, None] < m) & (columns[None, :] < n))
+
+
+@tilefw.jit
+def attention(q, k, v, out, keys, scale, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+    head = tl.program_id(1) * keys * D
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    dims = tl.arange(0, D)
+    query = tl.load(q + head + rows[:, None] * D + dims[None, :])
+    peak = tl.full((BM,), -float("inf"), tl.float32)
+    total = tl.zeros((BM,), tl.float32)
+    sums = tl.zeros((BM, D), tl.float32)
+    for start in range(0, keys, BN):
+        at = start + tl.arange(0, BN)
+        key = tl.load(k + head + at[None, :] * D + dims[:, None])
+        scores = tl.dot(query, key, input_precision="ieee") * scale
+        higher = tl.maximum(peak, tl.max(scores, axis=1))
+        shrink = tl.exp(peak - higher)
+        powers = tl.exp(scores - higher[:, None])
+        total = total * shrink + tl.sum(powers, axis=1)
+        value = tl.load(v + head + at[:, None] * D + dims[None, :])
+        sums = tl.dot(powers, value, sums * shrink[:, None], input_precision="ieee")
+        peak = higher
+    tl.store(out + head + rows[:, None] * D + dims[None, :], sums / total[:, None])
+
+
+def _random(*shape: int) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(len(shape)).standard_normal(shape, dtype=np.float32)
+
+
+def _add(n: int) -> tuple[Side, Side]:
+    x, y, out, theirs = _random(n), _random(n), np.empty(n, np.float32), np.empty(n, np.float32)
+    return lambda: add[(tilefw.cdiv(n, 4096),)](x, y, out, n, BLOCK=4096), lambda: np.add(x, y, out=theirs)
+
+
+def _softmax(rows: int, columns: int) -> tuple[Side, Side]:
+    x, out = _random(rows, columns), np.empty((rows, columns), np.float32)
+
+    def numpy() -> None:
+        powers = np.exp(x - x.max(axis=1, keepdims=True))
+        powers /= powers.sum(axis=1, keepdims=True)
+
+    return lambda: softmax[(rows,)](x, out, columns, BLOCK=tilefw.next_power_of_2(columns)), numpy
+
+
+def _layernorm(rows: int, columns: int) -> tuple[Side, Side]:
+    import torch
+
+    x, weight, bias = _random(rows, columns), _random(columns), _random(columns)
+    out = np.empty_like(x)
+    theirs = [torch.from_numpy(t) for t in (x, weight, bias)]
+    block = tilefw.next_power_of_2(columns)
+    return (
+        lambda: layernorm[(rows,)](x, weight, bias, out, columns, 1e-5, BLOCK=block),
+        lambda: torch.nn.functional.layer_norm(theirs[0], (columns,), theirs[1], theirs[2]),
+    )
+
+
+def _matmul(size: int, block: tuple[int, int, int]) -> tuple[Side, Side]:
+    a, b = _random(size, size), _random(size, size)
+    c, theirs = np.empty_like(a), np.empty_like(a)
+    bm, bn, bk = block
+    grid = (tilefw.cdiv(size, bm), tilefw.cdiv(size, bn))
+    return lambda: matmul[grid](a, b, c, size, size, size, BM=bm, BN=bn, BK=bk), lambda: np.matmul(a, b, out=theirs)
+
+
+def _attention(heads: int, keys: int, size: int) -> tuple[Side, Side]:
+    import torch
+
+    q, k, v = (_random(heads, keys, size) for _ in range(3))
+    out = np.empty_like(q)
+    theirs = [torch.from_numpy(t)[None] for t in (q, k, v)]
+    return (
+        lambda: attention[(keys // 64, heads)](q, k, v, out, keys, size**-0.5, D=size, BM=64, BN=64),
+        lambda: torch.nn.functional.scaled_dot_product_attention(*theirs),
+    )
+
+
+# What, against whom, the goal, rounds, both sides.
+ROWS: tuple[tuple[str, str, float, int, Callable[[], tuple[Side, Side]]], ...] = (
+    ("add 2^20", "NumPy", 1.1, 60, lambda: _add(1 << 20)),
+    ("add 2^24", "NumPy", 1.1, 15, lambda: _add(1 << 24)),
+    ("softmax 1024x1024", "NumPy", 0.5, 30, lambda: _softmax(1024, 1024)),
+    ("softmax 1000x781", "NumPy", 0.5, 30, lambda: _softmax(1000, 781)),
+    ("layer norm 1024x1024", "PyTorch", 1.0, 30, lambda: _layernorm(1024, 1024)),
+    ("matmul 512", "NumPy", 1.3, 20, lambda: _matmul(512, (64, 64, 64))),
+    ("matmul 2048", "NumPy", 1.3, 4, lambda: _matmul(2048, (64, 64, 64))),
+    ("attention 4x512x64", "PyTorch", 0.7, 20, lambda: _attention(4, 512, 64)),
+)
+
+
+def _silent(side: Side) -> Callable[[], None]:
+    """A side without its result, which would count as its seconds."""
+
+    def run() -> None:
+        side()
+
+    return run
+
+
+def main(words: list[str]) -> None:
+    tilefw.set_target("cpu")
+    ratios: list[Ratio] = []
+    for what, peer, goal, rounds, sides in ROWS:
+        if any(word not in what for word in words):
+            continue
+        ours, theirs = sides()
+        ours(), theirs()
+        found = alternate({"ours": _silent(ours), "theirs": _silent(theirs)}, rounds)
+        ratios.append(Ratio(what, found["ours"], found["theirs"], goal, peer))
+    comment = f"One thread, float32, whole calls on arrays of NumPy. {machine()}"
+    text = table("The processor at hand", "peer's", ratios, comment) + "\n"
+    if words:
+        print(text)
+    else:
+        (HERE / "cpu.md").write_text("# " + text[3:])
+
+
+if __name__ == "__main__":
+    if any(os.environ.get(name) != value for name, value in ONE_THREAD.items()):  # libraries read them when they are loaded
+        sys.exit(subprocess.run([sys.executable, *sys.argv], env=os.environ | ONE_THREAD, check=False).returncode)
+    main(sys.argv[1:])
