@@ -26,7 +26,7 @@ def test_versions_are_equal():
     assert {str(p.relative_to(ROOT)): project(p)["version"] for p in DISTRIBUTIONS} == {
         str(p.relative_to(ROOT)): tilefw.__version__ for p in DISTRIBUTIONS
     }
-    assert len(DISTRIBUTIONS) == 6
+    assert len(DISTRIBUTIONS) == 7
 
 
 @pytest.mark.parametrize("path", DISTRIBUTIONS, ids=lambda p: str(p.parent.name))
@@ -75,7 +75,7 @@ def test_the_meta_distribution_brings_the_folders_of_a_checkout_and_a_release_pi
         # Python 3.11.4 brought extraction filters; our own archive needs none.
         archive.extractall(tmp_path / "unpacked", **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
         (folder,) = (tmp_path / "unpacked").iterdir()
-    assert len(requirements((folder / "PKG-INFO").read_text())) == 5
+    assert len(requirements((folder / "PKG-INFO").read_text())) == 6
     with zipfile.ZipFile(built("wheel", tmp_path / "wheel", folder)) as wheel:
         (name,) = [n for n in wheel.namelist() if n.endswith("METADATA")]
         metadata = wheel.read(name).decode()

@@ -1,15 +1,15 @@
 """The kit for machines without lanes, as plugins see it: what a machine brings, and what core makes of it."""
 
-from tilefw.loops.access import Access, AccessDim, access_of
-from tilefw.loops.buffers import Buffer
+from tilefw.loops.access import AccessDim, TileAccess, access_of
+from tilefw.loops.buffers import TileBuffer
 from tilefw.loops.effects import Effects
+from tilefw.loops.function import lower_function
 from tilefw.loops.index import Index
-from tilefw.loops.lowering import lower_function
-from tilefw.loops.machine import LoopAtomic, LoopMachine, LoopValue, Memory
-from tilefw.loops.plan import Plan, plan_of
+from tilefw.loops.machine import ElementMemory, LoopAtomic, LoopMachine, LoopValue
+from tilefw.loops.plan import StoragePlan, plan_of
 from tilefw.passes.axis_info import AxisInfoAnalysis
 
 __all__ = [
-    "Access", "AccessDim", "AxisInfoAnalysis", "Buffer", "Effects", "Index", "LoopAtomic", "LoopMachine", "LoopValue", "Memory",
-    "Plan", "access_of", "lower_function", "plan_of",
+    "AccessDim", "AxisInfoAnalysis", "Effects", "ElementMemory", "Index", "LoopAtomic", "LoopMachine", "LoopValue",
+    "StoragePlan", "TileAccess", "TileBuffer", "access_of", "lower_function", "plan_of",
 ]

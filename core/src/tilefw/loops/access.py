@@ -31,7 +31,7 @@ class AccessDim:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class TileAccess:
     """What an op accesses: elements from `base` on, a scalar pointer, at `dims` of a block or at `offsets` in elements, each where
     `mask` is true; or at the addresses of a tile of pointers (`base`, without offsets). `other` is what a load leaves elsewhere.
     """
@@ -57,16 +57,17 @@ class Access:
         return self.mask is not None or any(d.bound is not None for d in self.dims or ())
 
 
-def access_of(op: BlockAccess | PointerAccess) -> Access:
+def access_of(op: BlockAccess | PointerAccess) -> TileAccess:
     """The view of a load, a store or an atomic."""
     if isinstance(op, BlockAccess):
         checks = zip(op.offsets, op.strides, op.shape, op.checks, strict=True)
         dims = tuple(AccessDim(offset, stride, bound, check == "both") for offset, stride, bound, check in checks)
         other = op.other if isinstance(op, LoadBlockOp) else None
-        return Access(op.base, op.block, element_name(op.block_type), dims, None, None, other, op.volatile)
+        return TileAccess(op.base, op.block, element_name(op.block_type), dims, None, None, other, op.volatile)
     other = op.other if isinstance(op, LoadOp) else None
     shape = types.shape_of(op.value_type)
-    return Access(op.pointer, shape, element_name(op.value_type), None, op.offsets, op.mask, other, getattr(op, "volatile", False))
+    volatile = getattr(op, "volatile", False)  # an atomic has no such word
+    return TileAccess(op.pointer, shape, element_name(op.value_type), None, op.offsets, op.mask, other, volatile)
 
 
 def element_name(type_: object) -> str:

@@ -19,7 +19,7 @@ def bytes_of(element: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Buffer:
+class TileBuffer:
     """A tile in the program's own memory, row by row, from byte `offset` on."""
 
     offset: int
@@ -38,9 +38,9 @@ class Scratch:
     def __init__(self, capacity: int | None = None) -> None:
         self.capacity = capacity
         self.high = 0
-        self._live: list[tuple[int, int, Buffer, str]] = []  # begin, last position, buffer, label
+        self._live: list[tuple[int, int, TileBuffer, str]] = []  # begin, last position, buffer, label
 
-    def allocate(self, shape: tuple[int, ...], element: str, now: int, until: int, label: str = "") -> Buffer:
+    def allocate(self, shape: tuple[int, ...], element: str, now: int, until: int, label: str = "") -> TileBuffer:
         """A buffer in use from position `now` to `until`. Raises CapacityError TFW0659, with what is in use, where no room is."""
         self._live = [entry for entry in self._live if entry[1] >= now]
         size = round_up(max(1, prod(shape) * bytes_of(element)), ALIGNMENT)
@@ -49,7 +49,7 @@ class Scratch:
             if offset + size <= begin:
                 break
             offset = max(offset, begin + round_up(max(1, buffer.nbytes), ALIGNMENT))
-        made = Buffer(offset, shape, element)
+        made = TileBuffer(offset, shape, element)
         if self.capacity is not None and offset + size > self.capacity:
             raise CapacityError(
                 f"the program's tiles need {offset + size} bytes at once, and there are {self.capacity}", code="TFW0659",
@@ -59,7 +59,7 @@ class Scratch:
         self.high = max(self.high, offset + size)
         return made
 
-    def extend(self, buffer: Buffer, until: int) -> None:
+    def extend(self, buffer: TileBuffer, until: int) -> None:
         """Keep a buffer until a later position."""
         self._live = [
             (begin, max(last, until), held, label) if held is buffer else (begin, last, held, label)

@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Generic
+from typing import Any, Generic
 
 from xdsl.dialects.scf import ForOp, IfOp, WhileOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilefw.loops.access import element_name
-from tilefw.loops.buffers import Buffer
+from tilefw.loops.buffers import TileBuffer
+from tilefw.loops.lowering import LoopLowering
 from tilefw.loops.machine import V
 from tilefw.loops.plan import end_of, statements_reading
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 
-if TYPE_CHECKING:
-    from tilefw.loops.lowering import Lowering
 
-
-
-def _region(lowering: Lowering[V], block: Block, op: Operation) -> None:
+def _region(lowering: LoopLowering[V], block: Block, op: Operation) -> None:
     """The ops of a region, and back to the op that holds it."""
     lowering.block(block)
     lowering.op = op
 
 
-def for_loop(lowering: Lowering[V], op: ForOp) -> None:
+def for_loop(lowering: LoopLowering[V], op: ForOp) -> None:
     elements, machine = lowering.elements, lowering.machine
     body = op.body.block
     begin, end, step = (elements.scalars[v] for v in (op.lb, op.ub, op.step))
@@ -45,7 +42,7 @@ def for_loop(lowering: Lowering[V], op: ForOp) -> None:
     carried.end()
 
 
-def branch(lowering: Lowering[V], op: IfOp) -> None:
+def branch(lowering: LoopLowering[V], op: IfOp) -> None:
     elements, machine, legal = lowering.elements, lowering.machine, lowering.legal
     condition = elements.scalars[op.cond]
     targets: list[Any] = [
@@ -63,22 +60,22 @@ def branch(lowering: Lowering[V], op: IfOp) -> None:
             _assign_all(lowering, targets, last.operands)
     lowering.op = op
     for result, target in zip(op.results, targets, strict=True):
-        if isinstance(target, Buffer):
+        if isinstance(target, TileBuffer):
             elements.buffers[result] = target
         else:
             elements.scalars[result] = machine.read(target)
 
 
-def _assign_all(lowering: Lowering[V], targets: Sequence[Any], values: Sequence[SSAValue]) -> None:
+def _assign_all(lowering: LoopLowering[V], targets: Sequence[Any], values: Sequence[SSAValue]) -> None:
     """Write values to targets that none of them is read from."""
     for target, value in zip(targets, values, strict=True):
-        if isinstance(target, Buffer):
+        if isinstance(target, TileBuffer):
             lowering.store_value(value, target)
         else:
             lowering.machine.assign(target, lowering.elements.scalars[value])
 
 
-def while_loop(lowering: Lowering[V], op: WhileOp) -> None:
+def while_loop(lowering: LoopLowering[V], op: WhileOp) -> None:
     """The loop's first region computes what the second gets: each has places of its own, and none is read while it is written."""
     elements, machine = lowering.elements, lowering.machine
     before, after = op.before_region.block, op.after_region.block
@@ -98,7 +95,7 @@ def while_loop(lowering: Lowering[V], op: WhileOp) -> None:
         _assign_all(lowering, passed, values)
         machine.leave(lowering.legal.not_(elements.scalars[held]))
         for argument, target in zip(after.args, passed, strict=True):
-            if isinstance(target, Buffer):
+            if isinstance(target, TileBuffer):
                 elements.buffers[argument] = target
             else:
                 elements.scalars[argument] = machine.read(target)
@@ -109,7 +106,7 @@ def while_loop(lowering: Lowering[V], op: WhileOp) -> None:
         _assign_all(lowering, carried.places, last.operands)
     lowering.op = op
     for result, target in zip(op.results, passed, strict=True):
-        if isinstance(target, Buffer):
+        if isinstance(target, TileBuffer):
             elements.buffers[result] = target
         else:
             elements.scalars[result] = machine.read(target)
@@ -119,7 +116,8 @@ class _Carried(Generic[V]):
     """The values that a loop carries from one round to the next: variables, and buffers that live as long as the loop."""
 
     def __init__(
-        self, lowering: Lowering[V], op: Operation, inits: Sequence[SSAValue], args: Sequence[SSAValue], results: Sequence[SSAValue]
+        self, lowering: LoopLowering[V], op: Operation, inits: Sequence[SSAValue], args: Sequence[SSAValue],
+        results: Sequence[SSAValue],
     ) -> None:
         self.lowering = lowering
         self.args = args
@@ -147,7 +145,7 @@ class _Carried(Generic[V]):
     def _read(self, values: Sequence[SSAValue]) -> None:
         elements = self.lowering.elements
         for value, place in zip(values, self.places, strict=True):
-            if isinstance(place, Buffer):
+            if isinstance(place, TileBuffer):
                 elements.buffers[value] = place
             else:
                 elements.scalars[value] = self.lowering.machine.read(place)
@@ -157,7 +155,7 @@ class _Carried(Generic[V]):
         lowering = self.lowering
         for argument, place, value in zip(self.args, self.places, handed_on, strict=True):
             op = value.owner
-            if not isinstance(place, Buffer) or not isinstance(op, ops.DotOp) or op.parent is not argument.owner:
+            if not isinstance(place, TileBuffer) or not isinstance(op, ops.DotOp) or op.parent is not argument.owner:
                 continue
             position = lowering.plan.position[op]
             readers = list(statements_reading(argument, lowering.plan))
@@ -176,13 +174,13 @@ class _Carried(Generic[V]):
         """At the end of the body: all places get their new values at once."""
         lowering = self.lowering
         elements, machine = lowering.elements, lowering.machine
-        scalars = [None if isinstance(p, Buffer) else elements.scalars[v] for p, v in zip(self.places, values, strict=True)]
+        scalars = [None if isinstance(p, TileBuffer) else elements.scalars[v] for p, v in zip(self.places, values, strict=True)]
         for place, scalar in zip(self.places, scalars, strict=True):
             if scalar is not None:
                 machine.assign(place, scalar)
-        late: list[tuple[Buffer, Buffer]] = []
+        late: list[tuple[TileBuffer, TileBuffer]] = []
         for number, (argument, place, value) in enumerate(zip(self.args, self.places, values, strict=True)):
-            if not isinstance(place, Buffer) or elements.buffers.get(value) is place:
+            if not isinstance(place, TileBuffer) or elements.buffers.get(value) is place:
                 continue
             others = any(lowering.reads(v, argument) for n, v in enumerate(values) if n != number)
             if not others and self._by_element(value, argument):

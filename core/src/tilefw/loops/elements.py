@@ -13,11 +13,11 @@ import numpy as np
 from xdsl.ir import OpResult, SSAValue
 
 from tilefw.api.errors import UnsupportedError
-from tilefw.loops.access import Access, AccessDim, access_of, element_name
-from tilefw.loops.buffers import Buffer, bytes_of
+from tilefw.loops.access import AccessDim, TileAccess, access_of, element_name
+from tilefw.loops.buffers import TileBuffer, bytes_of
 from tilefw.loops.index import Index, IndexMath, Scopes
 from tilefw.loops.index_map import Indices, flat_index, operand_index
-from tilefw.loops.machine import LoopMachine, Memory, V
+from tilefw.loops.machine import ElementMemory, LoopMachine, V
 from tilefw.passes.axis_info import AxisInfoAnalysis
 from tilefw.simt.expand.builder import Legal
 from tilefw.tile import numbers, types
@@ -49,7 +49,7 @@ class Elements(Generic[V]):
         self.scopes = Scopes()
         self.legal = Legal(machine, machine.rules)
         self.scalars: dict[SSAValue, V] = {}
-        self.buffers: dict[SSAValue, Buffer] = {}
+        self.buffers: dict[SSAValue, TileBuffer] = {}
 
     def math(self, lanes: int) -> IndexMath[V]:
         """Index arithmetic for vectors of `lanes` elements."""
@@ -122,23 +122,23 @@ class Elements(Generic[V]):
 
     # -- the program's own memory
 
-    def place(self, buffer: Buffer, index: Indices, math: IndexMath[V]) -> tuple[Memory, int]:
+    def place(self, buffer: TileBuffer, index: Indices, math: IndexMath[V]) -> tuple[ElementMemory, int]:
         """Where elements of a buffer stand, and in how many lanes."""
         flat = flat_index(index, buffer.shape, math)
         address = self.machine.scratch(buffer.offset)
         size = bytes_of(buffer.element)
         if flat.vector is not None:
-            return Memory(address, flat.vector, 0, True, size), math.lanes
+            return ElementMemory(address, flat.vector, 0, True, size), math.lanes
         aligned = gcd(64, flat.divisor * size) or 64
         lanes = 1 if flat.stride == 0 else math.lanes
-        return Memory(address, math.value(Index(flat.base)), flat.stride or 1, True, aligned), lanes
+        return ElementMemory(address, math.value(Index(flat.base)), flat.stride or 1, True, aligned), lanes
 
-    def read(self, buffer: Buffer, index: Indices, math: IndexMath[V]) -> V:
+    def read(self, buffer: TileBuffer, index: Indices, math: IndexMath[V]) -> V:
         """Elements of a buffer."""
         memory, lanes = self.place(buffer, index, math)
         return self.machine.load(memory, buffer.element, lanes)
 
-    def write(self, buffer: Buffer, index: Indices, value: V, math: IndexMath[V]) -> None:
+    def write(self, buffer: TileBuffer, index: Indices, value: V, math: IndexMath[V]) -> None:
         """Elements into a buffer."""
         memory, lanes = self.place(buffer, index, math)
         self.machine.store(memory, value if value.lanes == lanes else self.machine.repeated(value, lanes))
@@ -161,7 +161,7 @@ class Elements(Generic[V]):
 
     # -- memory of the kernel's arguments
 
-    def load(self, access: Access, index: Indices, math: IndexMath[V]) -> V:
+    def load(self, access: TileAccess, index: Indices, math: IndexMath[V]) -> V:
         """Elements that a load reads."""
         memory, mask, lanes = self.reach(access, index, math)
         other = None
@@ -170,7 +170,7 @@ class Elements(Generic[V]):
         lanes = max(lanes, 1 if mask is None else mask.lanes, 1 if other is None else other.lanes)
         return self.machine.load(memory, access.element, lanes, mask, other)
 
-    def reach(self, access: Access, index: Indices, math: IndexMath[V]) -> tuple[Memory, V | None, int]:
+    def reach(self, access: TileAccess, index: Indices, math: IndexMath[V]) -> tuple[ElementMemory, V | None, int]:
         """Where the accessed elements at an index stand, which of them are accessed (None for all), and in how many lanes."""
         if access.dims is not None:
             return self._block(access, access.dims, index, math)
@@ -180,26 +180,26 @@ class Elements(Generic[V]):
         if access.offsets is None:
             addresses = self.at(access.base, index, math)
             if addresses.lanes == 1:
-                return Memory(addresses, zero, 1, alignment=size, volatile=access.volatile), mask, 1
+                return ElementMemory(addresses, zero, 1, alignment=size, volatile=access.volatile), mask, 1
             return self._addressed(access, access.base, addresses, index, math), mask, addresses.lanes
         base = self.scalars[access.base]
         if self._consecutive(access.offsets, index, math):
             first = self.at(access.offsets, _first_lane(index), math)
-            memory = Memory(base, self._resized(first, "i64"), 1, alignment=size, volatile=access.volatile)
+            memory = ElementMemory(base, self._resized(first, "i64"), 1, alignment=size, volatile=access.volatile)
             return memory, mask, math.lanes
         offsets = self._resized(self.at(access.offsets, index, math), "i64")
         stride = 1 if offsets.lanes == 1 else 0
-        return Memory(base, offsets, stride, alignment=size, volatile=access.volatile), mask, offsets.lanes
+        return ElementMemory(base, offsets, stride, alignment=size, volatile=access.volatile), mask, offsets.lanes
 
-    def _addressed(self, access: Access, pointers: SSAValue, addresses: V, index: Indices, math: IndexMath[V]) -> Memory:
+    def _addressed(self, access: TileAccess, pointers: SSAValue, addresses: V, index: Indices, math: IndexMath[V]) -> ElementMemory:
         """Memory at a vector of addresses: offsets from nothing, in elements."""
         size = bytes_of(access.element)
         if self._consecutive(pointers, index, math):
             first = self.at(pointers, _first_lane(index), math)
-            return Memory(first, self.legal.integer(0, "i64"), 1, alignment=size, volatile=access.volatile)
+            return ElementMemory(first, self.legal.integer(0, "i64"), 1, alignment=size, volatile=access.volatile)
         shift = self.legal.integer(size.bit_length() - 1, "i64")
         offsets = self.legal("shru", addresses, shift)
-        return Memory(self.legal.integer(0, "i64"), offsets, 0, alignment=size, volatile=access.volatile)
+        return ElementMemory(self.legal.integer(0, "i64"), offsets, 0, alignment=size, volatile=access.volatile)
 
     def _consecutive(self, value: SSAValue, index: Indices, math: IndexMath[V]) -> bool:
         """Whether the elements at an index are surely consecutive numbers, or pointers."""
@@ -212,8 +212,8 @@ class Elements(Generic[V]):
         return at.vector is None and at.stride == 1 and run % math.lanes == 0 and at.divisor % math.lanes == 0
 
     def _block(
-        self, access: Access, dims: tuple[AccessDim, ...], index: Indices, math: IndexMath[V]
-    ) -> tuple[Memory, V | None, int]:
+        self, access: TileAccess, dims: tuple[AccessDim, ...], index: Indices, math: IndexMath[V]
+    ) -> tuple[ElementMemory, V | None, int]:
         base = self.scalars[access.base]
         total = self.legal.integer(0, "i64")
         stride: V | int = 0
@@ -240,7 +240,7 @@ class Elements(Generic[V]):
         if spread and not (isinstance(stride, int) and stride == 0):
             steps = self.legal("muli", self.machine.numbered(math.lanes), self._word(stride))
             total = self.legal("addi", total, steps)
-        memory = Memory(base, total, 0 if spread else stride if lanes > 1 else 1, alignment=size, volatile=access.volatile)
+        memory = ElementMemory(base, total, 0 if spread else stride if lanes > 1 else 1, alignment=size, volatile=access.volatile)
         return memory, mask, lanes
 
     def _word(self, stride: V | int) -> V:

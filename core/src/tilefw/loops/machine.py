@@ -20,17 +20,21 @@ class LoopValue(Protocol):
     """A value of the machine: `lanes` elements of `type` (tile IR's spelling; a pointer is its address, an i64)."""
 
     @property
-    def type(self) -> str: ...
+    def type(self) -> str:
+        """The elements' type."""
+        ...
 
     @property
-    def lanes(self) -> int: ...
+    def lanes(self) -> int:
+        """How many elements it has."""
+        ...
 
 
 V = TypeVar("V", bound=LoopValue)
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class ElementMemory:
     """Where elements stand: at `address` + `offset` · element size; element k of a vector `stride` elements further each.
 
     `address` is an i64 of one lane; `offset` an i64 of one lane, or one for each element (`stride` is then 0). `local` memory is
@@ -121,11 +125,11 @@ class LoopMachine(ABC, Generic[V]):
     # -- memory
 
     @abstractmethod
-    def load(self, memory: Memory, type_: str, lanes: int, mask: V | None = None, other: V | None = None) -> V:
+    def load(self, memory: ElementMemory, type_: str, lanes: int, mask: V | None = None, other: V | None = None) -> V:
         """Elements of `type_` from memory; where `mask` is false nothing is read and `other` comes instead (anything, without)."""
 
     @abstractmethod
-    def store(self, memory: Memory, value: V, mask: V | None = None) -> None:
+    def store(self, memory: ElementMemory, value: V, mask: V | None = None) -> None:
         """Elements to memory; where `mask` is false nothing is written."""
 
     @abstractmethod

@@ -39,7 +39,7 @@ _MOST_WAYS = 8  # that are told apart; above, a value is read often
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class ValueReader:
     """A statement that reads a value; `often`: each element more than once, or in a region further in. `way`: the ops between them
     that change indices; a statement that reads by two ways reads an element for two of its own."""
 
@@ -49,7 +49,7 @@ class Reader:
 
 
 @dataclass(slots=True)
-class Plan:
+class StoragePlan:
     """What stands in memory. `position` numbers the ops in the order of the text; `last_read` is the last position at which a
     stored value's memory is needed."""
 
@@ -58,7 +58,7 @@ class Plan:
     last_read: dict[SSAValue, int] = field(default_factory=dict)
 
 
-def plan_of(function: FuncOp, effects: Effects) -> Plan:
+def plan_of(function: FuncOp, effects: Effects) -> StoragePlan:
     """The plan of a function. Values of the readers come first: what is read by something that is made anew is read by its
     readers."""
     plan = _Planner(effects).planned(function)
@@ -70,11 +70,11 @@ def plan_of(function: FuncOp, effects: Effects) -> Plan:
 class _Planner:
     def __init__(self, effects: Effects) -> None:
         self.effects = effects
-        self.plan = Plan()
-        self.readers: dict[SSAValue, set[Reader]] = {}
+        self.plan = StoragePlan()
+        self.readers: dict[SSAValue, set[ValueReader]] = {}
         self.costs: dict[SSAValue, int] = {}
 
-    def planned(self, function: FuncOp) -> Plan:
+    def planned(self, function: FuncOp) -> StoragePlan:
         listed = nested_ops(function)
         for number, op in enumerate(listed):
             self.plan.position[op] = number
@@ -94,7 +94,7 @@ class _Planner:
         if picked or not isinstance(op, _MADE_ANEW) or self._wants_memory(op, readers):
             self.plan.stored.add(value)
 
-    def _wants_memory(self, op: Operation, readers: set[Reader]) -> bool:
+    def _wants_memory(self, op: Operation, readers: set[ValueReader]) -> bool:
         if isinstance(op, ops.LoadOp | ops.LoadBlockOp):
             pointer = op.base if isinstance(op, ops.LoadBlockOp) else op.pointer
             alone = next(iter(readers)) if len(readers) == 1 else None  # what reads it by two ways would read memory twice
@@ -104,8 +104,8 @@ class _Planner:
         again = len(readers) > 1 or any(reader.often for reader in readers)
         return again and self._cost(op.result) >= _DEAR
 
-    def _readers_of(self, value: SSAValue) -> set[Reader]:
-        found: set[Reader] = set()
+    def _readers_of(self, value: SSAValue) -> set[ValueReader]:
+        found: set[ValueReader] = set()
         for use in value.uses:
             op = use.operation
             further_in = op.parent is not block_of(value)
@@ -113,12 +113,12 @@ class _Planner:
                 often = further_in or _repeats(op, value)
                 step = (op,) if isinstance(op, StructuralOp) else ()
                 for result in op.results:
-                    found |= {Reader(r.statement, r.often or often, (*step, *r.way)) for r in self.readers[result]}
+                    found |= {ValueReader(r.statement, r.often or often, (*step, *r.way)) for r in self.readers[result]}
             else:
-                found.add(Reader(op, further_in or _repeats(op, value)))
+                found.add(ValueReader(op, further_in or _repeats(op, value)))
         if len(found) <= _MOST_WAYS:
             return found
-        return {Reader(reader.statement, True) for reader in found}
+        return {ValueReader(reader.statement, True) for reader in found}
 
     def _cost(self, value: SSAValue) -> int:
         """What making one element of a value takes, down to what stands in memory or in registers."""
@@ -145,7 +145,7 @@ def _repeats(op: Operation, value: SSAValue) -> bool:
     return isinstance(op, GatherOp) and op.source is value
 
 
-def _last_read(value: SSAValue, plan: Plan) -> int:
+def _last_read(value: SSAValue, plan: StoragePlan) -> int:
     """The last position at which something reads a value, itself or through what is made anew of it. What a loop reads of outside
     it reads again in the next round."""
     last = plan.position.get(value.owner, 0) if isinstance(value.owner, Operation) else 0
@@ -160,7 +160,7 @@ def _last_read(value: SSAValue, plan: Plan) -> int:
     return last
 
 
-def statements_reading(value: SSAValue, plan: Plan) -> Iterable[Operation]:
+def statements_reading(value: SSAValue, plan: StoragePlan) -> Iterable[Operation]:
     """The statements whose loops read a value's elements."""
     seen: set[SSAValue] = set()
     pending = [value]
@@ -179,6 +179,6 @@ def statements_reading(value: SSAValue, plan: Plan) -> Iterable[Operation]:
                 yield op
 
 
-def end_of(op: Operation, plan: Plan) -> int:
+def end_of(op: Operation, plan: StoragePlan) -> int:
     """The position of the last op in a region, or of the op itself."""
     return max(plan.position[inner] for inner in nested_ops(op))

@@ -8,7 +8,8 @@ from tilefw.api import Entry
 from tilefw.api.ir import FuncOp
 from tilefw.api.tile import AxisInfoAnalysis, Effects, lower_function
 from tilefw_cpu.processor import Processor
-from tilefw_cpu.writer import LlvmValue, LlvmWriter, Trap, llvm_type
+from tilefw_cpu.spelling import LlvmValue, llvm_type
+from tilefw_cpu.writer import LlvmWriter, Trap
 
 _ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="%d" "min-legal-vector-width"="%d" }'
 # A thread takes the next program of the grid from a count that all share, in order, so that a program which waits for an earlier

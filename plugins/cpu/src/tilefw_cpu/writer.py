@@ -1,7 +1,6 @@
 """LLVM IR as text, written by the kit: a `LoopMachine` whose values are LLVM's.
 
-Text, not llvmlite's builder: it takes a third of the time, and is the artifact anyway. Types: integers and f32, f64, f16 are LLVM's
-own; all other small formats are kept as their codes, in the integer of their width in memory.
+Text, not llvmlite's builder: it takes less time, and is the artifact anyway.
 """
 
 from __future__ import annotations
@@ -11,29 +10,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tilefw.api import Place
-from tilefw.api.tile import LoopAtomic, LoopMachine, Memory
+from tilefw.api.tile import ElementMemory, LoopAtomic, LoopMachine
 from tilefw_cpu import rows as table
 from tilefw_cpu.processor import Processor
+from tilefw_cpu.spelling import (
+    BITS,
+    LlvmValue,
+    bytes_of_type,
+    literal,
+    llvm_type,
+    overload,
+    overload_of,
+    stored_type,
+    type_in,
+    vector,
+)
 
-_LLVM = {"f32": "float", "f64": "double", "f16": "half", "bf16": "i16", **{t: t for t in ("i1", *table.INTEGERS)}}
-_CODES = "i8"  # every other format
-_BITS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "half": 16, "float": 32, "double": 64}
-_OVERLOAD = {"half": "f16", "float": "f32", "double": "f64"}
 _ORDERS = {"relaxed": "monotonic", "acquire": "acquire", "release": "release", "acq_rel": "acq_rel"}
 _FAILURE = {"monotonic": "monotonic", "acquire": "acquire", "release": "monotonic", "acq_rel": "acquire"}
 _RMW = {"add": "add", "maxs": "max", "maxu": "umax", "mins": "min", "minu": "umin", **{w: w for w in ("and", "or", "xor", "xchg")}}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LlvmValue:
-    """A value of LLVM IR: `text` as an operand spells it, `type` by tile IR, `lanes`. An address of the program's own memory, and a
-    variable, is a `pointer` of LLVM's."""
-
-    text: str
-    type: str
-    lanes: int = 1
-    pointer: bool = False
-    number: int | None = None  # of a constant: its bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +77,7 @@ class LlvmWriter(LoopMachine[LlvmValue]):
 
     def _call(self, name: str, result: str, arguments: list[str]) -> str:
         """The text of a call of an intrinsic; an argument is a type and a value."""
-        kinds = ", ".join(_type_in(argument) for argument in arguments)
+        kinds = ", ".join(type_in(argument) for argument in arguments)
         self.declarations[name] = f"declare {result} @{name}({kinds})"
         return f"call {result} @{name}({', '.join(arguments)})"
 
@@ -105,7 +100,7 @@ class LlvmWriter(LoopMachine[LlvmValue]):
     # -- values
 
     def const(self, pattern: int, type_: str) -> LlvmValue:
-        return LlvmValue(_literal(pattern, llvm_type(type_)), type_, number=pattern)
+        return LlvmValue(literal(pattern, llvm_type(type_)), type_, number=pattern)
 
     def op(self, row: str, operands: tuple[LlvmValue, ...], result: str) -> LlvmValue:
         values, lanes = self._together(operands)
@@ -139,7 +134,7 @@ class LlvmWriter(LoopMachine[LlvmValue]):
         source, target = llvm_type(value.type), llvm_type(to)
         kind, made = vector(source, value.lanes), vector(target, value.lanes)
         if row == "castf":
-            word = "fpext" if _BITS[source] < _BITS[target] else "fptrunc"
+            word = "fpext" if BITS[source] < BITS[target] else "fptrunc"
         else:
             word = table.CASTS[row]
         if word.startswith("llvm."):
@@ -151,7 +146,7 @@ class LlvmWriter(LoopMachine[LlvmValue]):
         """LLVM's are poison for amounts of the width and more."""
         value, amount = values
         own = value.type
-        kind, bits = vector(llvm_type(own), lanes), _BITS[llvm_type(own)]
+        kind, bits = vector(llvm_type(own), lanes), BITS[llvm_type(own)]
         word = table.SHIFTS[row]
         if amount.number is not None and amount.number < bits:
             return self._emit(f"{word} {kind} {value.text}, {amount.text}", own, lanes)
@@ -167,7 +162,7 @@ class LlvmWriter(LoopMachine[LlvmValue]):
         """A processor traps on quotients by zero, and on the smallest integer over -1: both divisors give way to 1."""
         value, divisor = values
         own = value.type
-        kind, bits = vector(llvm_type(own), lanes), _BITS[llvm_type(own)]
+        kind, bits = vector(llvm_type(own), lanes), BITS[llvm_type(own)]
         ones = (1 << bits) - 1
         word = table.QUOTIENTS[row]
         if divisor.number not in (None, 0, ones):
@@ -185,7 +180,7 @@ class LlvmWriter(LoopMachine[LlvmValue]):
 
     def _high(self, row: str, values: list[LlvmValue], lanes: int) -> LlvmValue:
         own = values[0].type
-        bits = _BITS[llvm_type(own)]
+        bits = BITS[llvm_type(own)]
         kind, wide = vector(llvm_type(own), lanes), vector(f"i{2 * bits}", lanes)
         word = "sext" if row == "mulhs" else "zext"
         a, b = (self._emit(f"{word} {kind} {v.text} to {wide}", own, lanes).text for v in values)
@@ -195,11 +190,11 @@ class LlvmWriter(LoopMachine[LlvmValue]):
         return self._emit(f"trunc {wide} {high} to {kind}", own, lanes)
 
     def bits(self, value: LlvmValue) -> LlvmValue:
-        code = self._as(value, f"i{_BITS[llvm_type(value.type)]}")
+        code = self._as(value, f"i{BITS[llvm_type(value.type)]}")
         return code if code.type == "i32" else self._cast("extu", code, "i32")
 
     def narrow(self, value: LlvmValue, type_: str) -> LlvmValue:
-        width = _BITS[llvm_type(type_)]
+        width = BITS[llvm_type(type_)]
         if type_ == "i4":
             value = self.op("andi", (value, self.const(15, "i32")), "i32")
         code = value if width == 32 else self._cast("trunci", value, f"i{width}")
@@ -245,7 +240,7 @@ class LlvmWriter(LoopMachine[LlvmValue]):
     def _base(self, address: LlvmValue) -> str:
         return address.text if address.pointer else self._emit(f"inttoptr i64 {address.text} to ptr", "i64", 1).text
 
-    def _pointer(self, memory: Memory, kind: str, back: int = 0) -> str:
+    def _pointer(self, memory: ElementMemory, kind: str, back: int = 0) -> str:
         """Of the first element, or of the one `back` elements before it."""
         base = self._base(memory.address)  # type: ignore[arg-type]
         offset = memory.offset
@@ -253,7 +248,7 @@ class LlvmWriter(LoopMachine[LlvmValue]):
             offset = self.op("subi", (offset, self.const(back, "i64")), "i64")  # type: ignore[arg-type]
         return self._emit(f"getelementptr {kind}, ptr {base}, i64 {offset.text}", "i64", 1).text  # type: ignore[attr-defined]
 
-    def _pointers(self, memory: Memory, kind: str, lanes: int) -> str:
+    def _pointers(self, memory: ElementMemory, kind: str, lanes: int) -> str:
         base = self._base(memory.address)  # type: ignore[arg-type]
         offset: LlvmValue = memory.offset  # type: ignore[assignment]
         if offset.lanes == 1:
@@ -263,9 +258,9 @@ class LlvmWriter(LoopMachine[LlvmValue]):
         return self._emit(f"getelementptr {kind}, ptr {base}, <{lanes} x i64> {offset.text}", "i64", lanes).text
 
     def load(
-        self, memory: Memory, type_: str, lanes: int, mask: LlvmValue | None = None, other: LlvmValue | None = None
+        self, memory: ElementMemory, type_: str, lanes: int, mask: LlvmValue | None = None, other: LlvmValue | None = None
     ) -> LlvmValue:
-        kind = _stored(type_)
+        kind = stored_type(type_)
         code = None if other is None else self._code(self.repeated(other, lanes))
         if mask is not None and mask.lanes != lanes:
             mask = self.repeated(mask, lanes)
@@ -274,7 +269,7 @@ class LlvmWriter(LoopMachine[LlvmValue]):
             return self._emit(f"trunc {vector('i8', lanes)} {found.text} to {vector('i1', lanes)}", "i1", lanes)
         return LlvmValue(found.text, type_, lanes)
 
-    def _loaded(self, memory: Memory, kind: str, lanes: int, mask: LlvmValue | None, other: str) -> LlvmValue:
+    def _loaded(self, memory: ElementMemory, kind: str, lanes: int, mask: LlvmValue | None, other: str) -> LlvmValue:
         held = vector(kind, lanes)
         volatile = "volatile " if memory.volatile else ""
         if lanes == 1:
@@ -290,20 +285,20 @@ class LlvmWriter(LoopMachine[LlvmValue]):
         if memory.stride in (1, -1) and memory.offset.lanes == 1:  # type: ignore[comparison-overlap]
             back = memory.stride == -1
             pointer = self._pointer(memory, kind, lanes - 1 if back else 0)
-            align = _element_bytes(kind) if back else memory.alignment
+            align = bytes_of_type(kind) if back else memory.alignment
             if mask is None:
                 found = self._emit(f"load {volatile}{held}, ptr {pointer}, align {align}", "i64", lanes)
             else:
                 shown = self._turned(mask.text, "i1", lanes) if back else mask.text
                 passed = self._turned(other, kind, lanes) if back and other != "poison" else other
-                name = f"llvm.masked.load.v{lanes}{_overload(kind)}.p0"
+                name = f"llvm.masked.load.v{lanes}{overload_of(kind)}.p0"
                 arguments = [f"ptr align {align} {pointer}", f"<{lanes} x i1> {shown}", f"{held} {passed}"]
                 found = self._emit(self._call(name, held, arguments), "i64", lanes)
             return LlvmValue(self._turned(found.text, kind, lanes), "i64", lanes) if back else found
         pointers = self._pointers(memory, kind, lanes)
         every = "splat (i1 true)" if mask is None else mask.text
-        name = f"llvm.masked.gather.v{lanes}{_overload(kind)}.v{lanes}p0"
-        arguments = [f"<{lanes} x ptr> align {_element_bytes(kind)} {pointers}", f"<{lanes} x i1> {every}", f"{held} {other}"]
+        name = f"llvm.masked.gather.v{lanes}{overload_of(kind)}.v{lanes}p0"
+        arguments = [f"<{lanes} x ptr> align {bytes_of_type(kind)} {pointers}", f"<{lanes} x i1> {every}", f"{held} {other}"]
         return self._emit(self._call(name, held, arguments), "i64", lanes)
 
     def _turned(self, text: str, kind: str, lanes: int) -> str:
@@ -315,10 +310,10 @@ class LlvmWriter(LoopMachine[LlvmValue]):
         """As it stands in memory: an i1 takes a byte."""
         return self._cast("extu", value, "i8") if value.type == "i1" else value
 
-    def store(self, memory: Memory, value: LlvmValue, mask: LlvmValue | None = None) -> None:
+    def store(self, memory: ElementMemory, value: LlvmValue, mask: LlvmValue | None = None) -> None:
         lanes = max(value.lanes, memory.offset.lanes, 1 if mask is None else mask.lanes)
         value = self._code(self.repeated(value, lanes))
-        kind = _stored(value.type)
+        kind = stored_type(value.type)
         held = vector(kind, lanes)
         volatile = "volatile " if memory.volatile else ""
         if lanes == 1:
@@ -333,19 +328,19 @@ class LlvmWriter(LoopMachine[LlvmValue]):
         if memory.stride in (1, -1) and memory.offset.lanes == 1:  # type: ignore[comparison-overlap]
             back = memory.stride == -1
             pointer = self._pointer(memory, kind, lanes - 1 if back else 0)
-            align = _element_bytes(kind) if back else memory.alignment
+            align = bytes_of_type(kind) if back else memory.alignment
             text = self._turned(value.text, kind, lanes) if back else value.text
             if shown is None:
                 self.lines.append(f"  store {volatile}{held} {text}, ptr {pointer}, align {align}")
                 return
             shown = self._turned(shown, "i1", lanes) if back else shown
-            name = f"llvm.masked.store.v{lanes}{_overload(kind)}.p0"
+            name = f"llvm.masked.store.v{lanes}{overload_of(kind)}.p0"
             arguments = [f"{held} {text}", f"ptr align {align} {pointer}", f"<{lanes} x i1> {shown}"]
         else:
             pointers = self._pointers(memory, kind, lanes)
-            name = f"llvm.masked.scatter.v{lanes}{_overload(kind)}.v{lanes}p0"
+            name = f"llvm.masked.scatter.v{lanes}{overload_of(kind)}.v{lanes}p0"
             every = "splat (i1 true)" if shown is None else shown
-            placed = f"<{lanes} x ptr> align {_element_bytes(kind)} {pointers}"
+            placed = f"<{lanes} x ptr> align {bytes_of_type(kind)} {pointers}"
             arguments = [f"{held} {value.text}", placed, f"<{lanes} x i1> {every}"]
         self.lines.append("  " + self._call(name, "void", arguments))
 
@@ -356,7 +351,7 @@ class LlvmWriter(LoopMachine[LlvmValue]):
         order = _ORDERS[access.order]
         operands: tuple[LlvmValue, ...] = access.operands  # type: ignore[assignment]
         kind = llvm_type(access.type)
-        word = f"i{_BITS[kind]}"
+        word = f"i{BITS[kind]}"
         if access.kind == "cas":
             return self._exchanged(pointer, word, *operands, access.type, order)
         if access.kind == "add" and access.type in ("f32", "f64"):
@@ -383,7 +378,7 @@ class LlvmWriter(LoopMachine[LlvmValue]):
         legal = Legal(self, self.rules)
         (operand,) = access.operands
         old = self.variable(word)
-        self.assign(old, self._emit(f"load atomic {word}, ptr {pointer} monotonic, align {_element_bytes(word)}", word, 1))
+        self.assign(old, self._emit(f"load atomic {word}, ptr {pointer} monotonic, align {bytes_of_type(word)}", word, 1))
         with self.forever():
             seen = self.read(old)
             value = self._as(seen, access.type)
@@ -399,7 +394,7 @@ class LlvmWriter(LoopMachine[LlvmValue]):
         return self._as(self.read(old), access.type)
 
     def _ordered(self, code: LlvmValue) -> LlvmValue:
-        bits = _BITS[code.type]
+        bits = BITS[code.type]
         sign = self.op("shrs", (code, self.const(bits - 1, code.type)), code.type)
         below = self.op("andi", (sign, self.const((1 << (bits - 1)) - 1, code.type)), code.type)
         return self.op("xori", (code, below), code.type)
@@ -480,57 +475,3 @@ class LlvmWriter(LoopMachine[LlvmValue]):
 
 
 _SCRATCH = LlvmValue("%scratch", "i64", pointer=True)
-
-
-def llvm_type(type_: str) -> str:
-    """LLVM's type of an element."""
-    return _LLVM.get(type_, _CODES)
-
-
-def vector(kind: str, lanes: int) -> str:
-    """LLVM's type of `lanes` elements."""
-    return kind if lanes == 1 else f"<{lanes} x {kind}>"
-
-
-def overload(type_: str, lanes: int) -> str:
-    """How an intrinsic's name spells a type."""
-    word = _overload(llvm_type(type_))
-    return word if lanes == 1 else f"v{lanes}{word}"
-
-
-def _overload(kind: str) -> str:
-    return _OVERLOAD.get(kind, kind)
-
-
-def _stored(type_: str) -> str:
-    """LLVM's type of an element in memory."""
-    return "i8" if type_ == "i1" else llvm_type(type_)
-
-
-def _element_bytes(kind: str) -> int:
-    return max(1, _BITS[kind] // 8)
-
-
-def _literal(pattern: int, kind: str) -> str:
-    if kind == "i1":
-        return "true" if pattern & 1 else "false"
-    if kind == "float":  # LLVM spells a float by the bits of the double that it is
-        import struct
-
-        (value,) = struct.unpack("<f", struct.pack("<I", pattern))
-        if value != value:  # a NaN's payload moves up by as many bits as the double has more
-            return f"0x{((pattern >> 31) << 63) | (0x7FF << 52) | ((pattern & 0x7FFFFF) << 29):016X}"
-        return f"0x{int.from_bytes(struct.pack('>d', value), 'big'):016X}"
-    if kind == "double":
-        return f"0x{pattern:016X}"
-    if kind == "half":
-        return f"0xH{pattern:04X}"
-    bits = _BITS[kind]
-    return str(pattern - (1 << bits) if pattern >> (bits - 1) else pattern)
-
-
-def _type_in(argument: str) -> str:
-    """The type of an argument that is spelled with its value."""
-    if argument.startswith("<"):
-        return argument[: argument.index(">") + 1]
-    return argument.split()[0]

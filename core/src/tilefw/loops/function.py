@@ -1,0 +1,163 @@
+"""A tile function as loops, op by op: the kit's entry, and what each op without regions becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
+from xdsl.ir import Operation
+
+from tilefw.loops import control
+from tilefw.loops.access import access_of, element_name
+from tilefw.loops.buffers import bytes_of
+from tilefw.loops.combine import reduce, scan
+from tilefw.loops.effects import Effects
+from tilefw.loops.elements import code_of
+from tilefw.loops.index import IndexMath
+from tilefw.loops.index_map import Indices
+from tilefw.loops.lowering import LoopLowering
+from tilefw.loops.machine import LoopAtomic, LoopMachine, V
+from tilefw.loops.plan import plan_of
+from tilefw.loops.product import dot
+from tilefw.passes.axis_info import AxisInfoAnalysis
+from tilefw.tile import types
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.atomic_ops import AtomicOp
+from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.dialect.structural_op import StructuralOp
+from tilefw.tile.dialect.trap_op import TrapOp
+from tilefw.tile.text.source_location import place_of
+
+
+def lower_function(
+    function: FuncOp, machine: LoopMachine[V], effects: Effects, facts: AxisInfoAnalysis, capacity: int | None = None
+) -> int:
+    """Write a function on a machine; gives the bytes of its own memory that one program needs.
+
+    Raises UnsupportedError TFW0610, with the place, for an op or a row that is not served, and CapacityError TFW0659 where tiles
+    need more than `capacity` bytes at once.
+    """
+    lowering = LoopLowering(machine, plan_of(function, effects), facts, _handler, capacity)
+    lowering.run(function)
+    return lowering.scratch.high
+
+
+def _pure(lowering: LoopLowering[V], op: Operation) -> None:
+    for result in op.results:
+        if types.is_tile(result.type):
+            lowering.fill(result)
+        else:
+            lowering.elements.scalars[result] = lowering.elements.made(result, (), lowering.elements.math(1))
+
+
+def _constant(lowering: LoopLowering[V], op: ops.ConstantOp) -> None:
+    if types.is_tile(op.result.type):
+        lowering.fill(op.result)
+    else:
+        lowering.elements.scalars[op.result] = lowering.machine.const(code_of(op), element_name(op.result.type))
+
+
+def _addptr(lowering: LoopLowering[V], op: ops.AddPtrOp) -> None:
+    if types.is_tile(op.result.type):
+        lowering.fill(op.result)
+        return
+    pointer, offset = (lowering.elements.scalars[operand] for operand in op.operands)
+    lowering.elements.scalars[op.result] = lowering.elements.moved(pointer, offset, op.pointer)
+
+
+def _load(lowering: LoopLowering[V], op: ops.LoadOp | ops.LoadBlockOp) -> None:
+    (result,) = op.results
+    if types.is_tile(result.type):
+        lowering.fill(result)
+        return
+    lowering.elements.scalars[result] = lowering.elements.load(access_of(op), (), lowering.elements.math(1))
+
+
+def _store(lowering: LoopLowering[V], op: ops.StoreOp | ops.StoreBlockOp) -> None:
+    access = access_of(op)
+    elements, machine = lowering.elements, lowering.machine
+
+    def write(index: Indices, math: IndexMath[V]) -> None:
+        value = elements.at(op.value, index, math)
+        memory, mask, lanes = elements.reach(access, index, math)
+        lanes = max(lanes, 1 if mask is None else mask.lanes)
+        if value.lanes < math.lanes and lanes > 1:
+            value = machine.repeated(value, math.lanes)
+        machine.store(memory, value, mask)
+
+    lowering.each(access.shape, max(32, 8 * bytes_of(access.element)), write)
+
+
+def _atomic(lowering: LoopLowering[V], op: AtomicOp) -> None:
+    """Each element by itself, in order; a masked-off one is none."""
+    access = access_of(op)
+    elements, machine, legal = lowering.elements, lowering.machine, lowering.legal
+    result = op.results[0]
+    kept = lowering.allocate(result) if types.is_tile(result.type) and op.result_is_used else None
+    kind = "cas" if isinstance(op, ops.AtomicCasOp) else op.kind  # type: ignore[attr-defined]
+    old = machine.variable(access.element) if not access.shape else None
+    if old is not None:
+        machine.assign(old, machine.const(0, access.element))
+
+    def write(index: Indices, math: IndexMath[V]) -> None:
+        memory, mask, _ = elements.reach(access, index, math)
+        operands = tuple(elements.at(value, index, math) for value in op.values)
+
+        def act() -> None:
+            distance = legal("muli", memory.offset, legal.integer(bytes_of(access.element), "i64"))
+            address = legal("addi", memory.address, distance)
+            found = machine.atomic(LoopAtomic(kind, access.element, address, operands, op.order, op.scope))
+            if kept is not None:
+                elements.write(kept, index, found, math)
+            elif old is not None:
+                machine.assign(old, found)
+
+        if mask is None:
+            act()
+        else:
+            with machine.branch(mask), lowering.region():
+                act()
+
+    lowering.scalar_each(access.shape, write)
+    if kept is not None:
+        elements.buffers[result] = kept
+    if old is not None:
+        elements.scalars[result] = machine.read(old)
+
+
+def _program_id(lowering: LoopLowering[V], op: ops.ProgramIdOp) -> None:
+    lowering.elements.scalars[op.result] = lowering.machine.program_id(op.axis)
+
+
+def _num_programs(lowering: LoopLowering[V], op: ops.NumProgramsOp) -> None:
+    lowering.elements.scalars[op.result] = lowering.machine.programs(op.axis)
+
+
+_OPS: dict[type[Operation], Callable[[LoopLowering[Any], Any], None]] = {
+    ops.ConstantOp: _constant,
+    ops.IotaOp: _pure,
+    ops.AddPtrOp: _addptr,
+    ops.LoadOp: _load,
+    ops.LoadBlockOp: _load,
+    ops.StoreOp: _store,
+    ops.StoreBlockOp: _store,
+    ops.ProgramIdOp: _program_id,
+    ops.NumProgramsOp: _num_programs,
+    ops.ReduceOp: reduce,
+    ops.ScanOp: scan,
+    ops.DotOp: dot,
+    ops.BarrierOp: lambda lowering, op: lowering.machine.fence(),
+    TrapOp: lambda lowering, op: lowering.machine.trap(op.message, place_of(op)),
+    ForOp: control.for_loop,
+    WhileOp: control.while_loop,
+    IfOp: control.branch,
+    **dict.fromkeys((YieldOp, ConditionOp, ReturnOp), lambda lowering, op: None),  # what holds the region reads their operands
+}
+
+
+def _handler(op: type[Operation]) -> Callable[[LoopLowering[Any], Any], None] | None:
+    if op in _OPS:
+        return _OPS[op]
+    return _pure if issubclass(op, ElementwiseOp | StructuralOp) else _atomic if issubclass(op, AtomicOp) else None

@@ -1,0 +1,85 @@
+"""What is written for each kind of access and row computes what the reference computes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilefw
+import tilefw.language as tl
+from tilefw.api.ir import FuncOp, entry_of, parse
+from tilefw.testing.programs import numbered, run
+from tilefw_cpu.compile import assembly_of
+from tilefw_cpu.emit import functions_text
+from tilefw_cpu.processor import processor
+
+
+@tilefw.jit
+def accesses(x, out, n, stride, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    forward = tl.load(x + at, mask=at < n, other=-1)
+    backward = tl.load(x + (BLOCK - 1 - at), mask=BLOCK - 1 - at < n, other=-2)
+    apart = tl.load(x + at * stride, mask=at * stride < n, other=-3)
+    picked = tl.load(x + (at * 7) % BLOCK, mask=(at * 7) % BLOCK < n, other=-4)
+    one = tl.load(x, mask=n > 100, other=-5)
+    tl.store(out + at, forward)
+    tl.store(out + 2 * BLOCK - 1 - at, backward)
+    tl.store(out + 2 * BLOCK + at * 2, apart)
+    tl.store(out + 4 * BLOCK + (at * 5) % BLOCK, picked, mask=at != 3)
+    tl.store(out + 5 * BLOCK, one)
+    tl.store(out + 5 * BLOCK + 1, one, mask=n > 100)
+
+
+@tilefw.jit
+def swaps(x, out, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    a = tl.load(x + at)
+    b = tl.load(x + BLOCK + at)
+    for i in range(n):
+        a, b = b + i, a
+    tl.store(out + at, a)
+    tl.store(out + BLOCK + at, b)
+
+
+def _both(kernel: Any, arrays: list[np.ndarray[Any, Any]], *args: Any, **constants: Any) -> None:
+    """Run a kernel here and on the reference; the arrays are equal."""
+    expected = [array.copy() for array in arrays]
+    kernel[(1,)](*expected, *args, **constants, target="reference")
+    kernel[(1,)](*arrays, *args, **constants)
+    for found, wanted in zip(arrays, expected, strict=True):
+        assert np.array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.float64])
+@pytest.mark.parametrize("n", [0, 37, 128])
+def test_every_kind_of_access_reads_and_writes_what_it_should(dtype: Any, n: int) -> None:
+    x = np.arange(128).astype(dtype)
+    _both(accesses, [x, np.full(6 * 128, 99, dtype)], n, 3, BLOCK=128)
+
+
+def test_values_that_a_loop_exchanges_are_not_written_before_they_are_read() -> None:
+    x = np.arange(128, dtype=np.int32)
+    _both(swaps, [x, np.zeros(128, np.int32)], 5, BLOCK=64)
+
+
+def test_an_older_processor_gets_narrow_vectors_and_another_key() -> None:
+    """The text for it has none of this processor's vectors, and LLVM makes its code of it."""
+    here = processor()
+    if not here.triple.startswith("x86_64"):
+        pytest.skip("the older processor is an x86-64 one")
+    older = replace(here, name="x86-64-v2", features=frozenset({"sse4.2", "ssse3", "sse4.1", "popcnt", "cx16"}))
+    signature = {"x": "*fp16", "out": "*fp16", "n": "i32"}
+    module = parse(tilefw.compile(swaps, target="reference", signature=signature, constexprs={"BLOCK": 64}).text, "swaps")
+    functions = [(op, entry_of(op)) for op in module.body.block.ops if isinstance(op, FuncOp)]
+    text, _, _ = functions_text(functions, older, False)
+    assert older.digest != here.digest and "<16 x" not in text and "half" in text
+    assert "zmm" not in assembly_of(text, older) and "ymm" not in assembly_of(text, older)
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_random_programs_agree_with_the_reference(number: int) -> None:
+    outcome = run(numbered(7, 5 * number), "cpu-native")  # every fifth: rows and tile operations take turns
+    assert outcome.status == "pass", outcome.message()
