@@ -11,7 +11,7 @@ from tilefw.loops.buffers import bytes_of
 from tilefw.loops.elements import code_of
 from tilefw.loops.index import Index, IndexMath, fixed
 from tilefw.loops.index_map import Indices
-from tilefw.loops.lowering import LoopLowering
+from tilefw.loops.lowering import TileLowering
 from tilefw.loops.machine import V
 from tilefw.tile import types
 from tilefw.tile.dialect.combine_op import CombineOp, CombineReturnOp, ReduceOp, ScanOp
@@ -21,7 +21,7 @@ from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 _CHAINS = 4  # sums that are taken side by side, since each addition waits for the one before
 
 
-def reduce(lowering: LoopLowering[V], op: ReduceOp) -> None:
+def reduce(lowering: TileLowering[V], op: ReduceOp) -> None:
     """Write a reduction: along the vectors themselves where the axis is last and long, else beside it."""
     shape = types.shape_of(op.operands[0].type)
     axis, bits = op.axis, _bits(op)
@@ -38,7 +38,7 @@ def reduce(lowering: LoopLowering[V], op: ReduceOp) -> None:
             lowering.elements.buffers[result] = target
 
 
-def _along(lowering: LoopLowering[V], op: ReduceOp, shape: tuple[int, ...], lanes: int, targets: Sequence[object]) -> None:
+def _along(lowering: TileLowering[V], op: ReduceOp, shape: tuple[int, ...], lanes: int, targets: Sequence[object]) -> None:
     elements, machine = lowering.elements, lowering.machine
     size = shape[-1]
     vectors = size // lanes
@@ -71,7 +71,7 @@ def _along(lowering: LoopLowering[V], op: ReduceOp, shape: tuple[int, ...], lane
     lowering.scalar_each(shape[:-1], write)
 
 
-def _folded(lowering: LoopLowering[V], op: CombineOp, values: list[V], lanes: int) -> list[V]:
+def _folded(lowering: TileLowering[V], op: CombineOp, values: list[V], lanes: int) -> list[V]:
     """All lanes combined to one."""
     machine = lowering.machine
     values = [v if v.lanes == lanes else machine.repeated(v, lanes) for v in values]
@@ -82,7 +82,7 @@ def _folded(lowering: LoopLowering[V], op: CombineOp, values: list[V], lanes: in
     return values
 
 
-def _beside(lowering: LoopLowering[V], op: ReduceOp, rest: tuple[int, ...], targets: Sequence[object]) -> None:
+def _beside(lowering: TileLowering[V], op: ReduceOp, rest: tuple[int, ...], targets: Sequence[object]) -> None:
     machine = lowering.machine
     axis, size = op.axis, op.extent
 
@@ -105,7 +105,7 @@ def _beside(lowering: LoopLowering[V], op: ReduceOp, rest: tuple[int, ...], targ
     lowering.each(rest, _bits(op), write)
 
 
-def scan(lowering: LoopLowering[V], op: ScanOp) -> None:
+def scan(lowering: TileLowering[V], op: ScanOp) -> None:
     """Write a scan: its axis in order, with vectors of a dim beside it where there is one."""
     machine, elements = lowering.machine, lowering.elements
     shape = types.shape_of(op.operands[0].type)
@@ -136,7 +136,7 @@ def scan(lowering: LoopLowering[V], op: ScanOp) -> None:
         elements.buffers[result] = target
 
 
-def combined(lowering: LoopLowering[V], op: CombineOp, earlier: Sequence[V], later: Sequence[V]) -> list[V]:
+def combined(lowering: TileLowering[V], op: CombineOp, earlier: Sequence[V], later: Sequence[V]) -> list[V]:
     """The op's function of what is combined so far and of the next elements."""
     block = op.combine
     known: dict[SSAValue, V] = dict(zip(block.args, (*earlier, *later), strict=True))
@@ -151,17 +151,17 @@ def combined(lowering: LoopLowering[V], op: CombineOp, earlier: Sequence[V], lat
     raise AssertionError("a combine function ends in its results")
 
 
-def _operands(lowering: LoopLowering[V], op: CombineOp, index: Indices, math: IndexMath[V]) -> list[V]:
+def _operands(lowering: TileLowering[V], op: CombineOp, index: Indices, math: IndexMath[V]) -> list[V]:
     return [lowering.elements.at(operand, index, math) for operand in op.operands]
 
 
-def _assign(lowering: LoopLowering[V], variables: Sequence[V], values: Sequence[V], lanes: int) -> None:
+def _assign(lowering: TileLowering[V], variables: Sequence[V], values: Sequence[V], lanes: int) -> None:
     for variable, value in zip(variables, values, strict=True):
         lowering.machine.assign(variable, value if value.lanes == lanes else lowering.machine.repeated(value, lanes))
 
 
 def _finish(
-    lowering: LoopLowering[V], op: CombineOp, index: Indices, values: Sequence[V], targets: Sequence[object], math: IndexMath[V]
+    lowering: TileLowering[V], op: CombineOp, index: Indices, values: Sequence[V], targets: Sequence[object], math: IndexMath[V]
 ) -> None:
     for result, value, target in zip(op.results, values, targets, strict=True):
         if target is None:

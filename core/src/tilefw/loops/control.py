@@ -10,7 +10,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilefw.loops.access import element_name
 from tilefw.loops.buffers import TileBuffer
-from tilefw.loops.lowering import LoopLowering
+from tilefw.loops.lowering import TileLowering
 from tilefw.loops.machine import V
 from tilefw.loops.plan import end_of, statements_reading
 from tilefw.tile import types
@@ -18,13 +18,13 @@ from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 
 
-def _region(lowering: LoopLowering[V], block: Block, op: Operation) -> None:
+def _region(lowering: TileLowering[V], block: Block, op: Operation) -> None:
     """The ops of a region, and back to the op that holds it."""
     lowering.block(block)
     lowering.op = op
 
 
-def for_loop(lowering: LoopLowering[V], op: ForOp) -> None:
+def for_loop(lowering: TileLowering[V], op: ForOp) -> None:
     elements, machine = lowering.elements, lowering.machine
     body = op.body.block
     begin, end, step = (elements.scalars[v] for v in (op.lb, op.ub, op.step))
@@ -42,7 +42,7 @@ def for_loop(lowering: LoopLowering[V], op: ForOp) -> None:
     carried.end()
 
 
-def branch(lowering: LoopLowering[V], op: IfOp) -> None:
+def branch(lowering: TileLowering[V], op: IfOp) -> None:
     elements, machine, legal = lowering.elements, lowering.machine, lowering.legal
     condition = elements.scalars[op.cond]
     targets: list[Any] = [
@@ -66,7 +66,7 @@ def branch(lowering: LoopLowering[V], op: IfOp) -> None:
             elements.scalars[result] = machine.read(target)
 
 
-def _assign_all(lowering: LoopLowering[V], targets: Sequence[Any], values: Sequence[SSAValue]) -> None:
+def _assign_all(lowering: TileLowering[V], targets: Sequence[Any], values: Sequence[SSAValue]) -> None:
     """Write values to targets that none of them is read from."""
     for target, value in zip(targets, values, strict=True):
         if isinstance(target, TileBuffer):
@@ -75,7 +75,7 @@ def _assign_all(lowering: LoopLowering[V], targets: Sequence[Any], values: Seque
             lowering.machine.assign(target, lowering.elements.scalars[value])
 
 
-def while_loop(lowering: LoopLowering[V], op: WhileOp) -> None:
+def while_loop(lowering: TileLowering[V], op: WhileOp) -> None:
     """The loop's first region computes what the second gets: each has places of its own, and none is read while it is written."""
     elements, machine = lowering.elements, lowering.machine
     before, after = op.before_region.block, op.after_region.block
@@ -116,7 +116,7 @@ class _Carried(Generic[V]):
     """The values that a loop carries from one round to the next: variables, and buffers that live as long as the loop."""
 
     def __init__(
-        self, lowering: LoopLowering[V], op: Operation, inits: Sequence[SSAValue], args: Sequence[SSAValue],
+        self, lowering: TileLowering[V], op: Operation, inits: Sequence[SSAValue], args: Sequence[SSAValue],
         results: Sequence[SSAValue],
     ) -> None:
         self.lowering = lowering

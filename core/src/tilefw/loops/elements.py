@@ -7,7 +7,7 @@ where it meets vectors. What was made for one index is not made again in the sam
 from __future__ import annotations
 
 from math import gcd
-from typing import Any, Generic
+from typing import Any, Generic, cast
 
 import numpy as np
 from xdsl.ir import OpResult, SSAValue
@@ -122,7 +122,7 @@ class Elements(Generic[V]):
 
     # -- the program's own memory
 
-    def place(self, buffer: TileBuffer, index: Indices, math: IndexMath[V]) -> tuple[ElementMemory, int]:
+    def place(self, buffer: TileBuffer, index: Indices, math: IndexMath[V]) -> tuple[ElementMemory[V], int]:
         """Where elements of a buffer stand, and in how many lanes."""
         flat = flat_index(index, buffer.shape, math)
         address = self.machine.scratch(buffer.offset)
@@ -170,7 +170,7 @@ class Elements(Generic[V]):
         lanes = max(lanes, 1 if mask is None else mask.lanes, 1 if other is None else other.lanes)
         return self.machine.load(memory, access.element, lanes, mask, other)
 
-    def reach(self, access: TileAccess, index: Indices, math: IndexMath[V]) -> tuple[ElementMemory, V | None, int]:
+    def reach(self, access: TileAccess, index: Indices, math: IndexMath[V]) -> tuple[ElementMemory[V], V | None, int]:
         """Where the accessed elements at an index stand, which of them are accessed (None for all), and in how many lanes."""
         if access.dims is not None:
             return self._block(access, access.dims, index, math)
@@ -191,7 +191,9 @@ class Elements(Generic[V]):
         stride = 1 if offsets.lanes == 1 else 0
         return ElementMemory(base, offsets, stride, alignment=size, volatile=access.volatile), mask, offsets.lanes
 
-    def _addressed(self, access: TileAccess, pointers: SSAValue, addresses: V, index: Indices, math: IndexMath[V]) -> ElementMemory:
+    def _addressed(
+        self, access: TileAccess, pointers: SSAValue, addresses: V, index: Indices, math: IndexMath[V]
+    ) -> ElementMemory[V]:
         """Memory at a vector of addresses: offsets from nothing, in elements."""
         size = bytes_of(access.element)
         if self._consecutive(pointers, index, math):
@@ -213,7 +215,7 @@ class Elements(Generic[V]):
 
     def _block(
         self, access: TileAccess, dims: tuple[AccessDim, ...], index: Indices, math: IndexMath[V]
-    ) -> tuple[ElementMemory, V | None, int]:
+    ) -> tuple[ElementMemory[V], V | None, int]:
         base = self.scalars[access.base]
         total = self.legal.integer(0, "i64")
         stride: V | int = 0
@@ -244,7 +246,7 @@ class Elements(Generic[V]):
         return memory, mask, lanes
 
     def _word(self, stride: V | int) -> V:
-        return self.legal.integer(stride, "i64") if isinstance(stride, int) else stride
+        return cast(V, self.legal.integer(stride, "i64") if isinstance(stride, int) else stride)
 
     def _sum(self, a: V | int, b: V | int) -> V | int:
         return a + b if isinstance(a, int) and isinstance(b, int) else self.legal("addi", self._word(a), self._word(b))

@@ -17,7 +17,7 @@ from tilefw.loops.effects import Effects
 from tilefw.loops.elements import code_of
 from tilefw.loops.index import IndexMath
 from tilefw.loops.index_map import Indices
-from tilefw.loops.lowering import LoopLowering
+from tilefw.loops.lowering import TileLowering
 from tilefw.loops.machine import LoopAtomic, LoopMachine, V
 from tilefw.loops.plan import plan_of
 from tilefw.loops.product import dot
@@ -39,12 +39,12 @@ def lower_function(
     Raises UnsupportedError TFW0610, with the place, for an op or a row that is not served, and CapacityError TFW0659 where tiles
     need more than `capacity` bytes at once.
     """
-    lowering = LoopLowering(machine, plan_of(function, effects), facts, _handler, capacity)
+    lowering = TileLowering(machine, plan_of(function, effects), facts, _handler, capacity)
     lowering.run(function)
     return lowering.scratch.high
 
 
-def _pure(lowering: LoopLowering[V], op: Operation) -> None:
+def _pure(lowering: TileLowering[V], op: Operation) -> None:
     for result in op.results:
         if types.is_tile(result.type):
             lowering.fill(result)
@@ -52,14 +52,14 @@ def _pure(lowering: LoopLowering[V], op: Operation) -> None:
             lowering.elements.scalars[result] = lowering.elements.made(result, (), lowering.elements.math(1))
 
 
-def _constant(lowering: LoopLowering[V], op: ops.ConstantOp) -> None:
+def _constant(lowering: TileLowering[V], op: ops.ConstantOp) -> None:
     if types.is_tile(op.result.type):
         lowering.fill(op.result)
     else:
         lowering.elements.scalars[op.result] = lowering.machine.const(code_of(op), element_name(op.result.type))
 
 
-def _addptr(lowering: LoopLowering[V], op: ops.AddPtrOp) -> None:
+def _addptr(lowering: TileLowering[V], op: ops.AddPtrOp) -> None:
     if types.is_tile(op.result.type):
         lowering.fill(op.result)
         return
@@ -67,7 +67,7 @@ def _addptr(lowering: LoopLowering[V], op: ops.AddPtrOp) -> None:
     lowering.elements.scalars[op.result] = lowering.elements.moved(pointer, offset, op.pointer)
 
 
-def _load(lowering: LoopLowering[V], op: ops.LoadOp | ops.LoadBlockOp) -> None:
+def _load(lowering: TileLowering[V], op: ops.LoadOp | ops.LoadBlockOp) -> None:
     (result,) = op.results
     if types.is_tile(result.type):
         lowering.fill(result)
@@ -75,7 +75,7 @@ def _load(lowering: LoopLowering[V], op: ops.LoadOp | ops.LoadBlockOp) -> None:
     lowering.elements.scalars[result] = lowering.elements.load(access_of(op), (), lowering.elements.math(1))
 
 
-def _store(lowering: LoopLowering[V], op: ops.StoreOp | ops.StoreBlockOp) -> None:
+def _store(lowering: TileLowering[V], op: ops.StoreOp | ops.StoreBlockOp) -> None:
     access = access_of(op)
     elements, machine = lowering.elements, lowering.machine
 
@@ -90,7 +90,7 @@ def _store(lowering: LoopLowering[V], op: ops.StoreOp | ops.StoreBlockOp) -> Non
     lowering.each(access.shape, max(32, 8 * bytes_of(access.element)), write)
 
 
-def _atomic(lowering: LoopLowering[V], op: AtomicOp) -> None:
+def _atomic(lowering: TileLowering[V], op: AtomicOp) -> None:
     """Each element by itself, in order; a masked-off one is none."""
     access = access_of(op)
     elements, machine, legal = lowering.elements, lowering.machine, lowering.legal
@@ -127,15 +127,15 @@ def _atomic(lowering: LoopLowering[V], op: AtomicOp) -> None:
         elements.scalars[result] = machine.read(old)
 
 
-def _program_id(lowering: LoopLowering[V], op: ops.ProgramIdOp) -> None:
+def _program_id(lowering: TileLowering[V], op: ops.ProgramIdOp) -> None:
     lowering.elements.scalars[op.result] = lowering.machine.program_id(op.axis)
 
 
-def _num_programs(lowering: LoopLowering[V], op: ops.NumProgramsOp) -> None:
+def _num_programs(lowering: TileLowering[V], op: ops.NumProgramsOp) -> None:
     lowering.elements.scalars[op.result] = lowering.machine.programs(op.axis)
 
 
-_OPS: dict[type[Operation], Callable[[LoopLowering[Any], Any], None]] = {
+_OPS: dict[type[Operation], Callable[[TileLowering[Any], Any], None]] = {
     ops.ConstantOp: _constant,
     ops.IotaOp: _pure,
     ops.AddPtrOp: _addptr,
@@ -157,7 +157,7 @@ _OPS: dict[type[Operation], Callable[[LoopLowering[Any], Any], None]] = {
 }
 
 
-def _handler(op: type[Operation]) -> Callable[[LoopLowering[Any], Any], None] | None:
+def _handler(op: type[Operation]) -> Callable[[TileLowering[Any], Any], None] | None:
     if op in _OPS:
         return _OPS[op]
     return _pure if issubclass(op, ElementwiseOp | StructuralOp) else _atomic if issubclass(op, AtomicOp) else None

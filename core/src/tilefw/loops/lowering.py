@@ -27,11 +27,11 @@ from tilefw.tile.text.source_location import place_of
 Shape = tuple[int, ...]
 
 
-Handlers = Callable[[type[Operation]], Callable[["LoopLowering[Any]", Any], None] | None]
+Handlers = Callable[[type[Operation]], Callable[["TileLowering[Any]", Any], None] | None]
 """What writes ops of a class; None for a class that is not served."""
 
 
-class LoopLowering(Generic[V]):
+class TileLowering(Generic[V]):
     """One function on its way."""
 
     def __init__(

@@ -34,30 +34,30 @@ V = TypeVar("V", bound=LoopValue)
 
 
 @dataclass(frozen=True, slots=True)
-class ElementMemory:
+class ElementMemory(Generic[V]):
     """Where elements stand: at `address` + `offset` · element size; element k of a vector `stride` elements further each.
 
     `address` is an i64 of one lane; `offset` an i64 of one lane, or one for each element (`stride` is then 0). `local` memory is
     the program's own scratch, which no other program sees; `alignment` in bytes is that of the first element, as far as is known.
     """
 
-    address: LoopValue
-    offset: LoopValue
-    stride: LoopValue | int = 1
+    address: V
+    offset: V
+    stride: V | int = 1
     local: bool = False
     alignment: int = 1
     volatile: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class LoopAtomic:
+class LoopAtomic(Generic[V]):
     """One atomic access: `kind` is one of tile IR's, or `cas`, whose operands are what is expected and what takes its place. Order
     and scope are those of `tile.atomic_rmw`."""
 
     kind: str
     type: str
-    address: LoopValue
-    operands: tuple[LoopValue, ...]
+    address: V
+    operands: tuple[V, ...]
     order: str
     scope: str
 
@@ -125,15 +125,15 @@ class LoopMachine(ABC, Generic[V]):
     # -- memory
 
     @abstractmethod
-    def load(self, memory: ElementMemory, type_: str, lanes: int, mask: V | None = None, other: V | None = None) -> V:
+    def load(self, memory: ElementMemory[V], type_: str, lanes: int, mask: V | None = None, other: V | None = None) -> V:
         """Elements of `type_` from memory; where `mask` is false nothing is read and `other` comes instead (anything, without)."""
 
     @abstractmethod
-    def store(self, memory: ElementMemory, value: V, mask: V | None = None) -> None:
+    def store(self, memory: ElementMemory[V], value: V, mask: V | None = None) -> None:
         """Elements to memory; where `mask` is false nothing is written."""
 
     @abstractmethod
-    def atomic(self, access: LoopAtomic) -> V:
+    def atomic(self, access: LoopAtomic[V]) -> V:
         """One atomic access of one element; the value is what was there before."""
 
     @abstractmethod

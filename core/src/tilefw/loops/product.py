@@ -13,13 +13,13 @@ from tilefw.loops.access import element_name
 from tilefw.loops.buffers import TileBuffer, bytes_of
 from tilefw.loops.index import Index, IndexMath, fixed
 from tilefw.loops.index_map import Indices
-from tilefw.loops.lowering import LoopLowering
+from tilefw.loops.lowering import TileLowering
 from tilefw.loops.machine import V
 from tilefw.tile import types
 from tilefw.tile.dialect.dot_op import DotOp
 
 
-def dot(lowering: LoopLowering[V], op: DotOp) -> None:
+def dot(lowering: TileLowering[V], op: DotOp) -> None:
     """Write a product and what it is added to."""
     elements = lowering.elements
     sums = element_name(op.acc.type)
@@ -35,7 +35,7 @@ def dot(lowering: LoopLowering[V], op: DotOp) -> None:
     elements.buffers[op.result] = target
 
 
-def _operand(lowering: LoopLowering[V], value: SSAValue, computed: str, unsigned: bool) -> TileBuffer:
+def _operand(lowering: TileLowering[V], value: SSAValue, computed: str, unsigned: bool) -> TileBuffer:
     """An operand in memory, in the type that is summed up."""
     stored = lowering.elements.buffers.get(value)
     if stored is not None and stored.element == computed:
@@ -45,7 +45,7 @@ def _operand(lowering: LoopLowering[V], value: SSAValue, computed: str, unsigned
     return made
 
 
-def write_as(lowering: LoopLowering[V], value: SSAValue, into: TileBuffer, unsigned: bool = False) -> None:
+def write_as(lowering: TileLowering[V], value: SSAValue, into: TileBuffer, unsigned: bool = False) -> None:
     """All elements of a tile into a buffer of another type."""
 
     def write(index: Indices, math: IndexMath[V]) -> None:
@@ -55,7 +55,7 @@ def write_as(lowering: LoopLowering[V], value: SSAValue, into: TileBuffer, unsig
     lowering.each(into.shape, max(32, 8 * bytes_of(into.element)), write)
 
 
-def _rounded(lowering: LoopLowering[V], source: TileBuffer, into: TileBuffer) -> None:
+def _rounded(lowering: TileLowering[V], source: TileBuffer, into: TileBuffer) -> None:
     def write(index: Indices, math: IndexMath[V]) -> None:
         found = lowering.elements.read(source, index, math)
         lowering.elements.write(into, index, _cast(lowering, found, into.element, False), math)
@@ -63,14 +63,14 @@ def _rounded(lowering: LoopLowering[V], source: TileBuffer, into: TileBuffer) ->
     lowering.each(into.shape, 32, write)
 
 
-def _cast(lowering: LoopLowering[V], value: V, to: str, unsigned: bool) -> V:
+def _cast(lowering: TileLowering[V], value: V, to: str, unsigned: bool) -> V:
     if value.type == to:
         return value
     row = "castf" if not value.type.startswith("i") else "extu" if unsigned else "exts"
     return lowering.legal(row, value, to=to)
 
 
-def _multiply(lowering: LoopLowering[V], a: TileBuffer, b: TileBuffer, c: TileBuffer, sizes: tuple[int, int, int, int]) -> None:
+def _multiply(lowering: TileLowering[V], a: TileBuffer, b: TileBuffer, c: TileBuffer, sizes: tuple[int, int, int, int]) -> None:
     batches, m, n, k = sizes
     rows_at_once, vectors_at_once = lowering.machine.product_tile
     lanes = min(lowering.machine.vector_lanes(8 * bytes_of(c.element)), n & -n)
@@ -83,7 +83,7 @@ def _multiply(lowering: LoopLowering[V], a: TileBuffer, b: TileBuffer, c: TileBu
 
 
 def _block(
-    lowering: LoopLowering[V], a: TileBuffer, b: TileBuffer, c: TileBuffer, front: Indices, row: Index[V], column: Index[V],
+    lowering: TileLowering[V], a: TileBuffer, b: TileBuffer, c: TileBuffer, front: Indices, row: Index[V], column: Index[V],
     rows: int, columns: int, k: int, math: IndexMath[V],
 ) -> None:
     """`rows` times `columns` sums, in variables while K goes on."""
@@ -110,7 +110,7 @@ def _vector(index: Index[V], lanes: int) -> Index[V]:
     return Index(index.base, 1, index.divisor) if lanes > 1 else index
 
 
-def _step(lowering: LoopLowering[V], a: V, b: V, c: V) -> V:
+def _step(lowering: TileLowering[V], a: V, b: V, c: V) -> V:
     if c.type == "i32":
         return lowering.legal("addi", c, lowering.legal("muli", a, b))
     return lowering.legal("fma", a, b, c)

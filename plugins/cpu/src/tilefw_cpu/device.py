@@ -26,7 +26,7 @@ _LINE = 64
 
 
 @dataclass(frozen=True, slots=True)
-class _Loaded:
+class _LoadedCode:
     artifact: Artifact
     code: NativeCode
     functions: Mapping[str, Any]
@@ -90,14 +90,14 @@ class NativeDevice:
 
     # -- code
 
-    def load(self, artifact: Artifact) -> _Loaded:
+    def load(self, artifact: Artifact) -> _LoadedCode:
         assert artifact.binary is not None
         code = NativeCode(artifact.binary, self._processor)
         functions = {entry.name: _FUNCTION(code.address(entry.name)) for entry in artifact.entries}
-        return _Loaded(artifact, code, functions, {entry.name: BlockLayout(entry, 64) for entry in artifact.entries})
+        return _LoadedCode(artifact, code, functions, {entry.name: BlockLayout(entry, 64) for entry in artifact.entries})
 
     def launch(
-        self, module: _Loaded, entry: str, grid: Sequence[int], args: Sequence[Argument], options: LaunchOptions
+        self, module: _LoadedCode, entry: str, grid: Sequence[int], args: Sequence[Argument], options: LaunchOptions
     ) -> LaunchReport:
         """Run a grid; an assertion of the kernel that fails is a finding. Raises LaunchError TFW0347 for arguments that do not fit.
         """

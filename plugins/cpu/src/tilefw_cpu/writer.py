@@ -5,11 +5,12 @@ Text, not llvmlite's builder: it takes less time, and is the artifact anyway.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tilefw.api import Place
+from tilefw.api.expand import Legal
 from tilefw.api.tile import ElementMemory, LoopAtomic, LoopMachine
 from tilefw_cpu import rows as table
 from tilefw_cpu.processor import Processor
@@ -44,7 +45,7 @@ class LlvmWriter(LoopMachine[LlvmValue]):
 
     def __init__(self, processor: Processor, parameters: list[LlvmValue]) -> None:
         self.processor = processor
-        self.rows = table.rows(processor.converts_halves)
+        self.rows: Container[str] = table.rows(processor.converts_halves)
         self.lines: list[str] = []
         self.variables: list[str] = []
         self.declarations: dict[str, str] = {}
@@ -240,25 +241,26 @@ class LlvmWriter(LoopMachine[LlvmValue]):
     def _base(self, address: LlvmValue) -> str:
         return address.text if address.pointer else self._emit(f"inttoptr i64 {address.text} to ptr", "i64", 1).text
 
-    def _pointer(self, memory: ElementMemory, kind: str, back: int = 0) -> str:
+    def _pointer(self, memory: ElementMemory[LlvmValue], kind: str, back: int = 0) -> str:
         """Of the first element, or of the one `back` elements before it."""
-        base = self._base(memory.address)  # type: ignore[arg-type]
+        base = self._base(memory.address)
         offset = memory.offset
         if back:
-            offset = self.op("subi", (offset, self.const(back, "i64")), "i64")  # type: ignore[arg-type]
-        return self._emit(f"getelementptr {kind}, ptr {base}, i64 {offset.text}", "i64", 1).text  # type: ignore[attr-defined]
+            offset = self.op("subi", (offset, self.const(back, "i64")), "i64")
+        return self._emit(f"getelementptr {kind}, ptr {base}, i64 {offset.text}", "i64", 1).text
 
-    def _pointers(self, memory: ElementMemory, kind: str, lanes: int) -> str:
-        base = self._base(memory.address)  # type: ignore[arg-type]
-        offset: LlvmValue = memory.offset  # type: ignore[assignment]
+    def _pointers(self, memory: ElementMemory[LlvmValue], kind: str, lanes: int) -> str:
+        base = self._base(memory.address)
+        offset: LlvmValue = memory.offset
         if offset.lanes == 1:
             stride = memory.stride
             step = self.const(stride % (1 << 64), "i64") if isinstance(stride, int) else stride
-            offset = self.op("addi", (offset, self.op("muli", (self.numbered(lanes), step), "i64")), "i64")  # type: ignore[arg-type]
+            offset = self.op("addi", (offset, self.op("muli", (self.numbered(lanes), step), "i64")), "i64")
         return self._emit(f"getelementptr {kind}, ptr {base}, <{lanes} x i64> {offset.text}", "i64", lanes).text
 
     def load(
-        self, memory: ElementMemory, type_: str, lanes: int, mask: LlvmValue | None = None, other: LlvmValue | None = None
+        self, memory: ElementMemory[LlvmValue], type_: str, lanes: int, mask: LlvmValue | None = None,
+        other: LlvmValue | None = None,
     ) -> LlvmValue:
         kind = stored_type(type_)
         code = None if other is None else self._code(self.repeated(other, lanes))
@@ -269,7 +271,7 @@ class LlvmWriter(LoopMachine[LlvmValue]):
             return self._emit(f"trunc {vector('i8', lanes)} {found.text} to {vector('i1', lanes)}", "i1", lanes)
         return LlvmValue(found.text, type_, lanes)
 
-    def _loaded(self, memory: ElementMemory, kind: str, lanes: int, mask: LlvmValue | None, other: str) -> LlvmValue:
+    def _loaded(self, memory: ElementMemory[LlvmValue], kind: str, lanes: int, mask: LlvmValue | None, other: str) -> LlvmValue:
         held = vector(kind, lanes)
         volatile = "volatile " if memory.volatile else ""
         if lanes == 1:
@@ -282,7 +284,7 @@ class LlvmWriter(LoopMachine[LlvmValue]):
             self.lines.append(f"  br label %{end}")
             self._block(end)
             return self._emit(f"phi {kind} [ {found.text}, %{then} ], [ {other}, %{before} ]", "i64", 1)
-        if memory.stride in (1, -1) and memory.offset.lanes == 1:  # type: ignore[comparison-overlap]
+        if memory.stride in (1, -1) and memory.offset.lanes == 1:
             back = memory.stride == -1
             pointer = self._pointer(memory, kind, lanes - 1 if back else 0)
             align = bytes_of_type(kind) if back else memory.alignment
@@ -310,7 +312,7 @@ class LlvmWriter(LoopMachine[LlvmValue]):
         """As it stands in memory: an i1 takes a byte."""
         return self._cast("extu", value, "i8") if value.type == "i1" else value
 
-    def store(self, memory: ElementMemory, value: LlvmValue, mask: LlvmValue | None = None) -> None:
+    def store(self, memory: ElementMemory[LlvmValue], value: LlvmValue, mask: LlvmValue | None = None) -> None:
         lanes = max(value.lanes, memory.offset.lanes, 1 if mask is None else mask.lanes)
         value = self._code(self.repeated(value, lanes))
         kind = stored_type(value.type)
@@ -325,7 +327,7 @@ class LlvmWriter(LoopMachine[LlvmValue]):
                 self.store(memory, value)
             return
         shown = None if mask is None else self.repeated(mask, lanes).text
-        if memory.stride in (1, -1) and memory.offset.lanes == 1:  # type: ignore[comparison-overlap]
+        if memory.stride in (1, -1) and memory.offset.lanes == 1:
             back = memory.stride == -1
             pointer = self._pointer(memory, kind, lanes - 1 if back else 0)
             align = bytes_of_type(kind) if back else memory.alignment
@@ -346,14 +348,15 @@ class LlvmWriter(LoopMachine[LlvmValue]):
 
     # -- atomics
 
-    def atomic(self, access: LoopAtomic) -> LlvmValue:
-        pointer = self._base(access.address)  # type: ignore[arg-type]
+    def atomic(self, access: LoopAtomic[LlvmValue]) -> LlvmValue:
+        pointer = self._base(access.address)
         order = _ORDERS[access.order]
-        operands: tuple[LlvmValue, ...] = access.operands  # type: ignore[assignment]
+        operands: tuple[LlvmValue, ...] = access.operands
         kind = llvm_type(access.type)
         word = f"i{BITS[kind]}"
         if access.kind == "cas":
-            return self._exchanged(pointer, word, *operands, access.type, order)
+            expected, value = operands
+            return self._exchanged(pointer, word, expected, value, access.type, order)
         if access.kind == "add" and access.type in ("f32", "f64"):
             return self._emit(f"atomicrmw fadd ptr {pointer}, {kind} {operands[0].text} {order}", access.type, 1)
         if access.kind in _RMW and (access.type.startswith("i") or access.kind == "xchg"):
@@ -371,10 +374,8 @@ class LlvmWriter(LoopMachine[LlvmValue]):
         )
         return self._as(self._emit(f"extractvalue {{ {word}, i1 }} {pair.text}, 0", word, 1), type_)
 
-    def _retried(self, access: LoopAtomic, pointer: str, word: str, order: str) -> LlvmValue:
+    def _retried(self, access: LoopAtomic[LlvmValue], pointer: str, word: str, order: str) -> LlvmValue:
         """What the processor has no instruction for: read, compute, exchange, until nobody came between."""
-        from tilefw.api.expand import Legal
-
         legal = Legal(self, self.rules)
         (operand,) = access.operands
         old = self.variable(word)
@@ -385,7 +386,7 @@ class LlvmWriter(LoopMachine[LlvmValue]):
             if access.kind == "add":
                 made = legal("addf", value, operand)
             else:  # maxf and minf order codes as totalOrder does: the bits below the sign count down where it is set
-                keys = [self._ordered(self._as(v, word)) for v in (value, operand)]  # type: ignore[arg-type]
+                keys = [self._ordered(self._as(v, word)) for v in (value, operand)]
                 first = legal("ges" if access.kind == "maxf" else "les", *keys)
                 made = legal("select", first, value, operand)
             found = self._exchanged(pointer, word, seen, made, word, order)
