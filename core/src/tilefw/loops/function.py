@@ -26,6 +26,7 @@ from tilefw.tile import types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.atomic_ops import AtomicOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.dialect.observe_op import ObserveOp
 from tilefw.tile.dialect.structural_op import StructuralOp
 from tilefw.tile.dialect.trap_op import TrapOp
 from tilefw.tile.text.source_location import place_of
@@ -127,6 +128,10 @@ def _atomic(lowering: TileLowering[V], op: AtomicOp) -> None:
         elements.scalars[result] = machine.read(old)
 
 
+def _observe(lowering: TileLowering[V], op: ObserveOp) -> None:
+    lowering.elements.scalars[op.result] = lowering.machine.observe(op.what)
+
+
 def _program_id(lowering: TileLowering[V], op: ops.ProgramIdOp) -> None:
     lowering.elements.scalars[op.result] = lowering.machine.program_id(op.axis)
 
@@ -145,6 +150,7 @@ _OPS: dict[type[Operation], Callable[[TileLowering[Any], Any], None]] = {
     ops.StoreBlockOp: _store,
     ops.ProgramIdOp: _program_id,
     ops.NumProgramsOp: _num_programs,
+    ObserveOp: _observe,
     ops.ReduceOp: reduce,
     ops.ScanOp: scan,
     ops.DotOp: dot,

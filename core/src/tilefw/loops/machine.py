@@ -161,6 +161,11 @@ class LoopMachine(ABC, Generic[V]):
     def programs(self, axis: int) -> V:
         """The grid's extent along an axis, an i32."""
 
+    @abstractmethod
+    def observe(self, what: str) -> V:
+        """What the machine knows here, of those that the target claims (`observe.*`): `nanoseconds` and `ticks` of clocks, i64, and
+        the number of the `processor`, an i32."""
+
     # -- control flow
 
     @abstractmethod

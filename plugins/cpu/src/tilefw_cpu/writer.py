@@ -5,6 +5,7 @@ Text, not llvmlite's builder: it takes less time, and is the artifact anyway.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -410,6 +411,20 @@ class LlvmWriter(LoopMachine[LlvmValue]):
 
     def programs(self, axis: int) -> LlvmValue:
         return LlvmValue(f"%grid{axis}", "i32")
+
+    def observe(self, what: str) -> LlvmValue:
+        """By the C library of the process; a tick is a nanosecond."""
+        if what == "processor":
+            self.declarations["sched_getcpu"] = "declare i32 @sched_getcpu()"
+            return self._emit("call i32 @sched_getcpu()", "i32", 1)
+        self.declarations["clock_gettime"] = "declare i32 @clock_gettime(i32, ptr)"
+        clock = f"%{self._fresh('clock')}"
+        self.variables.append(f"  {clock} = alloca [2 x i64]")
+        self._emit(f"call i32 @clock_gettime(i32 {time.CLOCK_MONOTONIC}, ptr {clock})", "i32", 1)
+        seconds = self._emit(f"load i64, ptr {clock}", "i64", 1)
+        rest = self._emit(f"getelementptr i64, ptr {clock}, i64 1", "i64", 1)
+        whole = self.op("muli", (seconds, self.const(10**9, "i64")), "i64")
+        return self.op("addi", (whole, self._emit(f"load i64, ptr {rest.text}", "i64", 1)), "i64")
 
     def trap(self, message: str, place: Place | None) -> None:
         self.traps.append(Trap(message, place))
