@@ -23,7 +23,8 @@ PARAGRAPHS = (
     " one of ours, is a fault that is still open. Seconds are processor time of the tests themselves, not time by the clock.",
     "The tests see a device that is neither CUDA nor HIP. {interpreted} ask after their kernel has run for levels of IR or a"
     " refusal that only Triton's compiler has, unless they see Triton's interpreter: from there on they see it, and"
-    " compare the numbers.",
+    " compare the numbers. {itself} ask who made the device, and for a function or an instruction of that vendor's: they see the"
+    " target itself, where Triton has a name for it.",
     "{note}",
 )
 Records = Sequence[dict[str, Any]]
@@ -41,8 +42,9 @@ def main(said: Sequence[str]) -> int:
     for file in options.results:
         for record in upstream.read(file):
             targets[record["target"]].append(record)
-    interpreted = ", ".join(f"`{name}`" for name in upstream_known.INTERPRETED)
-    words = {"tree": options.tree, "interpreted": interpreted, "note": options.note}
+    listed = {"interpreted": upstream_known.INTERPRETED, "itself": upstream_known.AS_ITSELF}
+    named = {word: ", ".join(f"`{name}`" for name in names) for word, names in listed.items()}
+    words = {"tree": options.tree, "note": options.note, **named}
     filled = [textwrap.fill(text.format(**words), 132, break_long_words=False, break_on_hyphens=False) for text in PARAGRAPHS]
     title = "\n\n".join(["# Triton's own tests", *filter(None, filled)])
     whole = Counter(case.partition("::")[0] for case in options.cases.read_text("utf-8").splitlines())
