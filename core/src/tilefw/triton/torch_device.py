@@ -10,13 +10,14 @@ import functools
 import importlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from types import FrameType, ModuleType
 from typing import Any
 
 from tilefw.runtime.arguments.registered import ALIGNMENT, register
 from tilefw.runtime.arguments.unwritten import mark_memory
 from tilefw.runtime.checks.program_checks import UNINITIALISED
-from tilefw.triton import torch_autocast, torch_cuda
+from tilefw.triton import torch_autocast, torch_cuda, torch_library, torch_saved
 from tilefw.triton.one_device import require_first
 
 _GPU = "cuda"  # as PyTorch calls the GPUs of every vendor
@@ -30,20 +31,44 @@ def enter(torch: ModuleType) -> None:
         mode = _mode(torch)
         mode.__enter__()
         _also_in_backward(torch, mode)
+        _put_beside(torch, mode)
 
 
 def _also_in_backward(torch: ModuleType, mode: Any) -> None:
-    """A mode is off while one of PyTorch's functions runs, `Tensor.backward` too, which calls the program's own functions."""
-    node = torch.autograd.function.BackwardCFunction
-    apply = node.apply
+    """A mode is off while one of PyTorch's functions runs, `backward` too, which calls the program's functions and hooks."""
+    plain = torch.autograd.graph._engine_run_backward
 
-    def with_mode(self: Any, *args: Any) -> Any:
-        if _active() is not None:
-            return apply(self, *args)
-        with mode:
-            return apply(self, *args)
+    def with_mode(*args: Any, **keywords: Any) -> Any:
+        with nullcontext() if _active() is not None else mode:
+            return plain(*args, **keywords)
 
-    mode.replaced.put(node, "apply", with_mode)
+    for module in (torch.autograd, torch.autograd.graph):
+        mode.replaced.put(module, "_engine_run_backward", with_mode)
+
+
+def _put_beside(torch: ModuleType, mode: Any) -> None:
+    """What a function mode does not see."""
+    put = mode.replaced.put_all
+    put(*torch_library.registering(torch, lambda: nullcontext() if _active() is not None else mode))
+    put(*torch_saved.checks_of_recomputed(torch))
+    put(torch.Tensor, {"record_stream": lambda tensor, stream: None})  # a stream of ours is none of PyTorch's
+    put(torch, {"load": torch_saved.loading(torch), **_default_device(torch)})
+
+
+def _default_device(torch: ModuleType) -> dict[str, Any]:
+    """`set_default_device` puts a mode below ours, which the host's device must reach; what it was set to is told."""
+    choose, chosen = torch.set_default_device, torch.get_default_device
+    on_gpu: list[bool] = []
+
+    def set_default_device(device: Any) -> None:
+        moved = _on_host(torch, device, device is not None)
+        on_gpu[:] = [True] if moved is not device else []
+        choose(moved)
+
+    def get_default_device() -> Any:
+        return torch.device(_GPU, 0) if on_gpu else chosen()
+
+    return {"set_default_device": set_default_device, "get_default_device": get_default_device}
 
 
 def leave() -> None:

@@ -1,0 +1,50 @@
+"""PyTorch's own comparisons and files name devices: a tensor that says it is on the GPU is the host's there too."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from types import ModuleType
+from typing import Any
+
+_GPU = "cuda"
+
+
+def checks_of_recomputed(torch: ModuleType) -> tuple[Any, dict[str, Any]]:
+    """`torch.utils.checkpoint`, and what takes the place of its names: it compares the metadata of a tensor that one of PyTorch's
+    functions made with that of another, which the program may have."""
+    module = importlib.import_module("torch.utils.checkpoint")
+    checks = module._allowed_determinism_checks_to_fns
+
+    def without_the_mode(told: Any) -> Any:
+        @functools.wraps(told)
+        def metadata(tensor: Any) -> Any:
+            with torch._C.DisableTorchFunction():
+                return told(tensor)
+
+        return metadata
+
+    return module, {"_allowed_determinism_checks_to_fns": {name: without_the_mode(told) for name, told in checks.items()}}
+
+
+def loading(torch: ModuleType) -> Any:
+    """`torch.load` that puts into the host's memory what was on a GPU, or is to go there."""
+    plain = torch.load
+
+    def location(named: Any) -> Any:
+        return "cpu" if str(named).partition(":")[0] == _GPU else named
+
+    def host(storage: Any, tag: str) -> Any:
+        return storage if location(tag) == "cpu" else None
+
+    @functools.wraps(plain)
+    def load(f: Any, map_location: Any = None, *args: Any, **keywords: Any) -> Any:
+        if map_location is None:
+            moved: Any = host
+        elif isinstance(map_location, dict):
+            moved = {tag: location(named) for tag, named in map_location.items()}
+        else:
+            moved = map_location if callable(map_location) else location(map_location)
+        return plain(f, moved, *args, **keywords)
+
+    return load
