@@ -15,6 +15,8 @@ KNOWN: tuple[tuple[str, str, str], ...] = (
      "the kernel rounds r·k, 18.4 with the host's random numbers, to bf16 and takes it from itself: PyTorch gives 0.0291"),
     ("test_chunk_varlen", "out of the bounds of level_scales",
      "the kernel reads the level of a distance up to its block's 64, and 15 tokens have 5: behind the end of `level_scales`"),
+    (r"test_liger_layer_norm\[dtype1-", "assert False",
+     "Liger keeps means and deviations in bf16, PyTorch in float32: with the host's random numbers it shows, on `reference` too"),
     ("", "TestTimeoutError", "longer than the limit on a simulator"),
     ("", "TFW0619", "inline assembly of PTX: `reference` has no machine, and says that it is a GPU so that programs choose at all"),
 )
