@@ -12,7 +12,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp
 
 from tilefw.simt import lane
-from tilefw.simt.shared_memory.barriers import insert_barriers
+from tilefw.simt.shared_memory.barriers import BarrierAnalysis, insert_barriers
 from tilefw.simt.shared_memory.placement import place_shared
 from tilefw.testing.lane_interpreter import LaneFault, run
 
@@ -80,3 +80,16 @@ def test_what_only_the_code_before_a_loop_needs_stands_before_it() -> None:
     function = lowered((Loop((LOAD,)),))
     (barrier,) = barriers(function)
     assert isinstance(barrier.next_op, ForOp)
+
+
+def test_the_cost_of_pruning_does_not_grow_with_the_square_of_the_barriers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shared_programs.ACCESSES", 1 << 20)  # the program is not run
+    followed: list[int] = []
+    event = BarrierAnalysis.event
+    monkeypatch.setattr(BarrierAnalysis, "event", lambda self, op, state: (followed.append(1), event(self, op, state))[1])
+    counts = []
+    for pairs in (20, 80):
+        followed.clear()
+        assert len(barriers(lowered((Branch((STORE, LOAD), ()), STORE, LOAD) * pairs))) >= 3 * pairs
+        counts.append(len(followed))
+    assert counts[1] < 6 * counts[0]

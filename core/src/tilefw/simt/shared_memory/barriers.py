@@ -40,6 +40,7 @@ from xdsl.passes import ModulePass
 from tilefw.api.errors import InternalError, IRError
 from tilefw.simt import lane
 from tilefw.simt.lane.memory import AccessOp
+from tilefw.simt.shared_memory.barrier_pruning import BarrierPruning
 from tilefw.tile import types
 from tilefw.tile.text.source_location import place_of
 
@@ -63,11 +64,11 @@ class InsertBarriers(ModulePass):
 
 def insert_barriers(function: FuncOp, disjoint: bool = False) -> int:
     """Insert what one function lacks; how many."""
-    analysis = _Barriers(function, disjoint)
+    analysis = BarrierAnalysis(function, disjoint)
     if not (analysis.buffers or analysis.crossed or analysis.ordered):
         return 0
-    analysis.block(function.body.block, _PathState())
-    analysis.prune(function)
+    analysis.block(function.body.block, PathState())
+    BarrierPruning(analysis, function.body.block).run()
     for op in analysis.before:
         barrier = lane.BarrierOp.create()
         barrier.location = op.location
@@ -88,7 +89,7 @@ _EVENTS = frozenset({
 
 
 @dataclass(slots=True)
-class _PathState:
+class PathState:
     """What may have happened on the way here.
 
     `reads` and `writes` of shared memory since the last barrier, what was `loaded` from global memory and `stored` to it since
@@ -105,9 +106,9 @@ class _PathState:
     accessed: bool = False
     acquired: bool = False
 
-    def copy(self) -> _PathState:
+    def copy(self) -> PathState:
         sets = (set(self.reads), set(self.writes), set(self.loaded), set(self.stored), set(self.started))
-        return _PathState(*sets, self.groups, self.accessed, self.acquired)
+        return PathState(*sets, self.groups, self.accessed, self.acquired)
 
     def barrier(self) -> None:
         self.reads.clear()
@@ -116,18 +117,18 @@ class _PathState:
         self.stored.clear()
         self.accessed = self.acquired = False
 
-    def join(self, other: _PathState) -> _PathState:
+    def join(self, other: PathState) -> PathState:
         """What one way or the other may have done. The last groups are each other's counterparts: waits count from the end."""
         short, long = sorted((self.groups, other.groups), key=len)
         short = (frozenset(),) * (len(long) - len(short)) + short
         groups = tuple(a | b for a, b in zip(short, long, strict=True))
-        return _PathState(
+        return PathState(
             self.reads | other.reads, self.writes | other.writes, self.loaded | other.loaded, self.stored | other.stored,
             self.started | other.started, groups, self.accessed or other.accessed, self.acquired or other.acquired,
         )
 
 
-class _Barriers:
+class BarrierAnalysis:
     """`before` are the ops that need a barrier in front; `buffers` the allocations by id."""
 
     def __init__(self, function: FuncOp, disjoint: bool) -> None:
@@ -174,14 +175,7 @@ class _Barriers:
         elif isinstance(op, lane.WaitOp):
             self.pending = max(self.pending, op.pending)
 
-    def prune(self, function: FuncOp) -> None:
-        """Drop barriers, the first that were found first, without which nothing is missing."""
-        for op in list(self.before):
-            del self.before[op]
-            if self.lacking(lambda: self.block(function.body.block, _PathState())):
-                self.before[op] = None
-
-    def lacking(self, analyse: Callable[[], _PathState]) -> bool:
+    def lacking(self, analyse: Callable[[], object]) -> bool:
         """Whether an analysis finds a barrier missing; none is added."""
         outer, self.probing, self.missing = (self.probing, self.missing), True, False
         analyse()
@@ -191,24 +185,29 @@ class _Barriers:
 
     # -- straight code
 
-    def block(self, block: Block, state: _PathState) -> _PathState:
+    def block(self, block: Block, state: PathState) -> PathState:
         """The state after a block; `state` is used up."""
         for op in self.events[block]:
-            if op in self.before and not isinstance(op, ForOp | WhileOp):
-                state.barrier()
-            if isinstance(op, AccessOp):
-                self.access(op, state)
-            elif isinstance(op, lane.BarrierOp):
-                state.barrier()
-            elif isinstance(op, lane.CommitOp):
-                self.commit(state)
-            elif isinstance(op, lane.WaitOp):
-                self.wait(op, state)
-            else:
-                state = self.regions(op, state)
+            state = self.event(op, state)
         return state
 
-    def access(self, op: AccessOp, state: _PathState) -> None:
+    def event(self, op: Operation, state: PathState) -> PathState:
+        """The state after one op; `state` is used up."""
+        if op in self.before and not isinstance(op, ForOp | WhileOp):
+            state.barrier()
+        if isinstance(op, AccessOp):
+            self.access(op, state)
+        elif isinstance(op, lane.BarrierOp):
+            state.barrier()
+        elif isinstance(op, lane.CommitOp):
+            self.commit(state)
+        elif isinstance(op, lane.WaitOp):
+            self.wait(op, state)
+        else:
+            state = self.regions(op, state)
+        return state
+
+    def access(self, op: AccessOp, state: PathState) -> None:
         if isinstance(op, lane.AtomicOp):
             self.atomic(op, state)
             return
@@ -228,7 +227,7 @@ class _Barriers:
         else:
             (state.reads if reads else state.writes).add(access)
 
-    def outside_access(self, op: lane.MemoryOp, state: _PathState) -> None:
+    def outside_access(self, op: lane.MemoryOp, state: PathState) -> None:
         """A load of global memory or a store to it."""
         argument, deal = op.buffer, None if op.repeated else op.deal
         crossed = state.acquired or (bool(types.shape_of(op.accessed)) and self.crosses_store(argument, deal, state))
@@ -239,7 +238,7 @@ class _Barriers:
         (state.loaded if isinstance(op, lane.LoadOp) else state.stored).add((argument, deal))
         state.accessed = True
 
-    def atomic(self, op: lane.AtomicOp, state: _PathState) -> None:
+    def atomic(self, op: lane.AtomicOp, state: PathState) -> None:
         """A load and a store in one, which also keeps what stands around it in order."""
         argument, deal = op.buffer, op.deal
         crossed = self.crosses_store(argument, deal, state) or self.crosses_load(argument, deal, state)
@@ -248,11 +247,11 @@ class _Barriers:
         state.stored.add((argument, deal))
         state.accessed, state.acquired = True, op.acquires or op.waits
 
-    def crosses_store(self, argument: int, deal: int | None, state: _PathState) -> bool:
+    def crosses_store(self, argument: int, deal: int | None, state: PathState) -> bool:
         """Whether an access of a tile may reach, in another wave, what was stored through the same argument."""
         return any(argument == other and deal != known for other, known in state.stored)
 
-    def crosses_load(self, argument: int, deal: int | None, state: _PathState) -> bool:
+    def crosses_load(self, argument: int, deal: int | None, state: PathState) -> bool:
         """Whether a write may overwrite, in another wave, what was loaded."""
         return any(deal != known and self.may_be_one(argument, other) for other, known in state.loaded)
 
@@ -260,7 +259,7 @@ class _Barriers:
         """Whether the buffers of two arguments may overlap, -1 for one that is not known."""
         return not self.disjoint or argument == other or min(argument, other) < 0
 
-    def need(self, op: Operation, state: _PathState) -> None:
+    def need(self, op: Operation, state: PathState) -> None:
         """A barrier before `op`."""
         if self.probing:
             self.missing = True
@@ -268,7 +267,7 @@ class _Barriers:
             self.before[op] = None
         state.barrier()
 
-    def commit(self, state: _PathState) -> None:
+    def commit(self, state: PathState) -> None:
         groups = [*state.groups, frozenset(state.started)]
         state.started = set()
         # Every wait makes what is older than it counts land, whatever the groups were.
@@ -276,7 +275,7 @@ class _Barriers:
         oldest = frozenset(t for group in groups[: surplus + 1] for t in group)
         state.groups = (oldest, *groups[surplus + 1 :])
 
-    def wait(self, op: lane.WaitOp, state: _PathState) -> None:
+    def wait(self, op: lane.WaitOp, state: PathState) -> None:
         kept = state.groups[len(state.groups) - op.pending :] if op.pending < len(state.groups) else state.groups
         kept = kept if op.pending else ()
         for group in state.groups[: len(state.groups) - len(kept)]:
@@ -301,7 +300,7 @@ class _Barriers:
 
     # -- control flow
 
-    def regions(self, op: Operation, state: _PathState) -> _PathState:
+    def regions(self, op: Operation, state: PathState) -> PathState:
         if isinstance(op, IfOp):
             ends = [self.block(region.block, state.copy()) if region.blocks else state for region in op.regions]
             return ends[0].join(ends[1])
@@ -309,7 +308,7 @@ class _Barriers:
             return self.loop(op, state)
         raise InternalError(f"no rule for barriers in {op.name}")
 
-    def loop(self, op: ForOp | WhileOp, state: _PathState) -> _PathState:
+    def loop(self, op: ForOp | WhileOp, state: PathState) -> PathState:
         if op not in self.before:
             fresh = state.copy()
             fresh.barrier()
@@ -321,7 +320,7 @@ class _Barriers:
         state.barrier()
         return self.settle(op, state)
 
-    def settle(self, op: ForOp | WhileOp, entry: _PathState) -> _PathState:
+    def settle(self, op: ForOp | WhileOp, entry: PathState) -> PathState:
         """The state after a loop that is entered in `entry`, when going round again changes nothing."""
         into = entry
         while True:
@@ -334,7 +333,7 @@ class _Barriers:
                     return self.outside(op, leaving)
             into = following
 
-    def round(self, op: ForOp | WhileOp, state: _PathState) -> tuple[_PathState, _PathState]:
+    def round(self, op: ForOp | WhileOp, state: PathState) -> tuple[PathState, PathState]:
         """One round of a loop: the states in which it may be left and in which it goes on."""
         if isinstance(op, ForOp):
             end = self.block(op.body.block, state.copy())
@@ -342,21 +341,21 @@ class _Barriers:
         checked = self.block(op.before_region.block, state)
         return checked, self.block(op.after_region.block, checked.copy())
 
-    def next_iteration(self, op: Operation, state: _PathState) -> _PathState:
+    def next_iteration(self, op: Operation, state: PathState) -> PathState:
         def shifted(access: _BufferAccess) -> _BufferAccess:
             buffer, phase = access
             return (buffer, (phase - 1) % self.rings[buffer].slots) if phase is not None and self.loops[buffer] is op else access
 
         return self.mapped(state, shifted)
 
-    def outside(self, op: Operation, state: _PathState) -> _PathState:
+    def outside(self, op: Operation, state: PathState) -> PathState:
         """After its loop a phase says nothing."""
         return self.mapped(state, lambda t: (t[0], None) if t[1] is not None and self.loops[t[0]] is op else t)
 
-    def mapped(self, state: _PathState, change: Callable[[_BufferAccess], _BufferAccess]) -> _PathState:
+    def mapped(self, state: PathState, change: Callable[[_BufferAccess], _BufferAccess]) -> PathState:
         groups = tuple(frozenset(map(change, group)) for group in state.groups)
         reads, writes, started = (set(map(change, access)) for access in (state.reads, state.writes, state.started))
-        return _PathState(reads, writes, set(state.loaded), set(state.stored), started, groups, state.accessed, state.acquired)
+        return PathState(reads, writes, set(state.loaded), set(state.stored), started, groups, state.accessed, state.acquired)
 
 
 @dataclass(slots=True)
