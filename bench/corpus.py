@@ -84,9 +84,12 @@ def _asked(path: str, target: str, ours: Lines, theirs: Lines, every: int) -> st
     """What is compiled here, and of the rest what Triton compiles with the same signature."""
     done = {key: line for key, line in ours.items() if not ({"import", "skipped", "begun"} & line.keys())}
     compiled = {key: line["seconds"] for key, line in done.items() if _compiled(line)}
-    faults = {key: done[key]["error"] for key in theirs if key in done and _compiled(theirs[key])}
-    refused = {key: done[key]["error"] for key, line in theirs.items() if key in done and "error" in line}
+    peaks = [line["peak"] for line in done.values() if _compiled(line) and "peak" in line]
+    faults = {key: _refusal(done[key], theirs[key]["plan"]) for key in theirs if key in done and _compiled(theirs[key])}
+    answered = {key for key, line in theirs.items() if "error" in line and not line["error"].startswith("TooLong")}
+    refused = {key: done[key]["error"] for key in answered if "error" in done.get(key, ())}
     unanswered = {key: line["error"] for key, line in done.items() if "error" in line and key not in {*faults, *refused}}
+    compiled = {key: seconds for key, seconds in compiled.items() if key not in faults}
     taken = len(compiled) + len(faults)
     share = 100 * len(compiled) / max(1, taken)
     sample = "every kernel" if every == 1 else f"a sample, those among each {every}th jit function"
@@ -101,11 +104,17 @@ def _asked(path: str, target: str, ours: Lines, theirs: Lines, every: int) -> st
         slowest = sorted(compiled, key=lambda key: -compiled[key])[:3]
         shown = ", ".join(f"{key} {compiled[key]:.1f}" for key in slowest)
         lines += ["", f"Processor seconds here: median {statistics.median(compiled.values()):.2f}; slowest {shown}."]
+        lines[-1] += f" Largest resident set: {max(peaks) / 1e6:.0f} MB, with PyTorch and the collection." if peaks else ""
     lines += _grouped("Not loaded", {key: line["import"] for key, line in ours.items() if "import" in line})
     lines += _grouped("Compiled by Triton alone", faults)
     lines += _grouped("Refused here, Triton has not answered", unanswered)
     lines += _grouped("Refused by both", refused)
     return "\n".join(lines)
+
+
+def _refusal(line: dict[str, Any], plan: dict[str, Any]) -> str:
+    """What was said here of the specialisation that Triton compiles."""
+    return next((one["error"] for one in line["refused"] if one["plan"] == plan), "ended the process")
 
 
 def _told(path: str, target: str, ours: Lines, theirs: Lines, *, timed: bool) -> str:

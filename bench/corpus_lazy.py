@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import importlib
+import importlib.metadata
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -146,6 +147,17 @@ def serve(folder: Path) -> None:
     if LAZY not in sys.meta_path:
         sys.meta_path.insert(0, LAZY)
     LAZY.roots.setdefault(folder.name, folder)
+    importlib.metadata.version = _version
+
+
+def _version(package: str) -> str:
+    """vLLM takes Triton for absent where its own version is not known, and a folder has no metadata beside it."""
+    try:
+        return importlib.metadata.distribution(package).version
+    except importlib.metadata.PackageNotFoundError:
+        if package in LAZY.roots:
+            return "0"
+        raise
 
 
 def _file(at: Path) -> Path:
@@ -188,10 +200,11 @@ def _unasked(node: ast.AST) -> Iterator[str]:
 
 def _read(node: ast.AST) -> Iterator[str]:
     """Names that the body of a class reads while it is made; the bodies of functions in it read theirs when they are called."""
-    function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) and not _compiled(node)
-    later = node.body if function else ()
+    later: list[ast.AST] = []
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) and not _compiled(node):
+        later += [node.body] if isinstance(node, ast.Lambda) else node.body
     for child in ast.iter_child_nodes(node):
-        if child is not later and not (isinstance(later, list) and child in later):
+        if child not in later:
             yield from _names([child])
             yield from _read(child)
 
