@@ -6,21 +6,33 @@ behind it differ for some ops; where one is the kept state again, all that follo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Protocol
 
 from xdsl.dialects.scf import IfOp
 from xdsl.ir import Block, Operation
 
-if TYPE_CHECKING:
-    from tilefw.simt.shared_memory.barriers import BarrierAnalysis, PathState
+from tilefw.simt.shared_memory.path_state import PathState
 
-_States = dict["Operation | Block", "PathState"]
+_States = dict[Operation | Block, PathState]
+
+
+class BarrierSearch(Protocol):
+    """What pruning asks of the analysis: `before` are the ops with a barrier in front, `events` the ops of a block that matter."""
+
+    before: dict[Operation, None]
+    events: dict[Block, list[Operation]]
+    missing: bool
+
+    def lacking(self, analyse: Callable[[], object]) -> bool: ...
+
+    def event(self, op: Operation, state: PathState) -> PathState: ...
 
 
 class BarrierPruning:
     """One function's barriers, after an analysis has found all that are needed from the front."""
 
-    def __init__(self, analysis: BarrierAnalysis, body: Block) -> None:
+    def __init__(self, analysis: BarrierSearch, body: Block) -> None:
         self._analysis = analysis
         self._body = body
         self._kept: _States = {}  # the state in front of an op, and at the end of a block
@@ -29,8 +41,6 @@ class BarrierPruning:
 
     def run(self) -> None:
         """Drop barriers, the first that were found first."""
-        from tilefw.simt.shared_memory.barriers import PathState
-
         analysis = self._analysis
         if analysis.lacking(lambda: self._through(self._body, PathState(), self._kept)):
             return

@@ -41,6 +41,7 @@ from tilefw.api.errors import InternalError, IRError
 from tilefw.simt import lane
 from tilefw.simt.lane.memory import AccessOp
 from tilefw.simt.shared_memory.barrier_pruning import BarrierPruning
+from tilefw.simt.shared_memory.path_state import BufferAccess, PathState
 from tilefw.tile import types
 from tilefw.tile.text.source_location import place_of
 
@@ -77,55 +78,11 @@ def insert_barriers(function: FuncOp, disjoint: bool = False) -> int:
     return len(analysis.before)
 
 
-_BufferAccess = tuple[int, int | None]  # a buffer and the phase, None where it may be any
-_Dealt = tuple[int, int | None]  # an argument and the deal of an access through it, None where several waves have each element
-
-
 # The ops that matter, by class: xDSL's classes have a slow isinstance.
 _EVENTS = frozenset({
     lane.AllocOp, lane.LoadOp, lane.StoreOp, lane.FragmentLoadOp, lane.CopyAsyncOp, lane.CommitOp, lane.WaitOp, lane.BarrierOp,
     lane.AtomicOp,
 })
-
-
-@dataclass(slots=True)
-class PathState:
-    """What may have happened on the way here.
-
-    `reads` and `writes` of shared memory since the last barrier, what was `loaded` from global memory and `stored` to it since
-    then; `started` copies that no commit covers yet; the `groups` that may not have landed, oldest first. Whether global memory was
-    `accessed` at all since the last barrier, and whether an atomic `acquired` what others released, or waited.
-    """
-
-    reads: set[_BufferAccess] = field(default_factory=set)
-    writes: set[_BufferAccess] = field(default_factory=set)
-    loaded: set[_Dealt] = field(default_factory=set)
-    stored: set[_Dealt] = field(default_factory=set)
-    started: set[_BufferAccess] = field(default_factory=set)
-    groups: tuple[frozenset[_BufferAccess], ...] = ()
-    accessed: bool = False
-    acquired: bool = False
-
-    def copy(self) -> PathState:
-        sets = (set(self.reads), set(self.writes), set(self.loaded), set(self.stored), set(self.started))
-        return PathState(*sets, self.groups, self.accessed, self.acquired)
-
-    def barrier(self) -> None:
-        self.reads.clear()
-        self.writes.clear()
-        self.loaded.clear()
-        self.stored.clear()
-        self.accessed = self.acquired = False
-
-    def join(self, other: PathState) -> PathState:
-        """What one way or the other may have done. The last groups are each other's counterparts: waits count from the end."""
-        short, long = sorted((self.groups, other.groups), key=len)
-        short = (frozenset(),) * (len(long) - len(short)) + short
-        groups = tuple(a | b for a, b in zip(short, long, strict=True))
-        return PathState(
-            self.reads | other.reads, self.writes | other.writes, self.loaded | other.loaded, self.stored | other.stored,
-            self.started | other.started, groups, self.accessed or other.accessed, self.acquired or other.acquired,
-        )
 
 
 class BarrierAnalysis:
@@ -285,7 +242,7 @@ class BarrierAnalysis:
     def phase(self, op: AccessOp) -> int | None:
         return op.phase % op.ring if op.ring and op.buffer in self.loops else None
 
-    def overlap(self, a: _BufferAccess, b: _BufferAccess) -> bool:
+    def overlap(self, a: BufferAccess, b: BufferAccess) -> bool:
         """Whether two accesses may have a byte in common."""
         if a[0] == b[0]:
             return a[1] is None or b[1] is None or a[1] == b[1]
@@ -342,7 +299,7 @@ class BarrierAnalysis:
         return checked, self.block(op.after_region.block, checked.copy())
 
     def next_iteration(self, op: Operation, state: PathState) -> PathState:
-        def shifted(access: _BufferAccess) -> _BufferAccess:
+        def shifted(access: BufferAccess) -> BufferAccess:
             buffer, phase = access
             return (buffer, (phase - 1) % self.rings[buffer].slots) if phase is not None and self.loops[buffer] is op else access
 
@@ -352,7 +309,7 @@ class BarrierAnalysis:
         """After its loop a phase says nothing."""
         return self.mapped(state, lambda t: (t[0], None) if t[1] is not None and self.loops[t[0]] is op else t)
 
-    def mapped(self, state: PathState, change: Callable[[_BufferAccess], _BufferAccess]) -> PathState:
+    def mapped(self, state: PathState, change: Callable[[BufferAccess], BufferAccess]) -> PathState:
         groups = tuple(frozenset(map(change, group)) for group in state.groups)
         reads, writes, started = (set(map(change, access)) for access in (state.reads, state.writes, state.started))
         return PathState(reads, writes, set(state.loaded), set(state.stored), started, groups, state.accessed, state.acquired)
