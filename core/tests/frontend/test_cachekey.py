@@ -9,14 +9,21 @@ from typing import Any
 
 import pytest
 
-BASE = """N = tl.constexpr(3)
+from tilefw.frontend.watched import Watched
+
+BASE = """import types
+
+N = tl.constexpr(3)
 
 
-OFFSET = 0
+OFFSET, INNER = 0, 11
+settings = types.ModuleType("settings")
+settings.deeper = types.ModuleType("settings.deeper")
+settings.deeper.LIMIT = 12
 
 
-def plain(x):
-    return x + OFFSET
+def plain(x, y=13, *, z=14):
+    return x + OFFSET + y + z + sum(INNER for _ in range(x)) + settings.deeper.LIMIT
 
 
 @constexpr_function
@@ -55,8 +62,12 @@ def test_equal_sources_have_equal_keys(load: Callable[..., dict[str, Any]]) -> N
     ("constexpr(3)", "constexpr(3.0)"),
     ("2 * plain", "3 * plain"),
     ("x + 7", "x + 8"),
-    ("OFFSET = 0", "OFFSET = 1"),
+    ("= 0, 11", "= 1, 11"),
     ("x + OFFSET", "x - OFFSET"),
+    ("y=13", "y=3"),
+    ("z=14", "z=4"),
+    ("0, 11", "0, 10"),
+    ("LIMIT = 12", "LIMIT = 2"),
     ('"abc"', '"abd"'),
     ("k=2", "k=3"),
     ("math.pi", "math.e"),
@@ -78,6 +89,40 @@ def test_the_key_follows_a_global_that_changes_later(load: Callable[..., dict[st
     assert names["kernel"].cache_key_source() != before
     names["N"] = type(names["N"])(3)
     assert names["kernel"].cache_key_source() == before
+
+
+def test_a_launch_is_no_longer_known_once_a_default_or_a_value_of_a_module_changes(load: Callable[..., dict[str, Any]]) -> None:
+    text = """import types
+
+settings = types.ModuleType("settings")
+settings.LIMIT = 1
+
+
+@constexpr_function
+def limit(x=0, *, y=0):
+    return settings.LIMIT + x + y
+
+
+@tilefw.jit
+def kernel(x_ptr, n):
+    tl.store(x_ptr, limit())
+"""
+
+    def value(names: dict[str, Any]) -> None:
+        names["settings"].LIMIT = 2
+
+    def default(names: dict[str, Any]) -> None:
+        names["limit"].fn.__defaults__ = (1,)
+
+    def keyword(names: dict[str, Any]) -> None:
+        names["limit"].fn.__kwdefaults__["y"] = 1
+
+    for change in (value, default, keyword):
+        names, watched = load(text, "kernel.py"), Watched()
+        before = names["kernel"].cache_key_source(watched)
+        assert watched.unchanged()
+        change(names)
+        assert not watched.unchanged() and names["kernel"].cache_key_source() != before
 
 
 def test_unrelated_globals_do_not_count(load: Callable[..., dict[str, Any]]) -> None:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import sys
 import types
 from collections.abc import Iterator, Sequence
+from pathlib import PurePath
 from typing import Any
 
 from tilefw.frontend.scope import is_constexpr_function, is_jit_function
@@ -16,6 +18,9 @@ from tilefw.frontend.watched import MISSING, Watched
 from tilefw.language.aggregates import AggregateType, members
 from tilefw.language.constants import constexpr
 from tilefw.language.dtypes import dtype
+
+_PLAIN = (bool, int, float, str, types.NoneType)
+_INSTALLED = ("site-packages", "dist-packages")  # folders
 
 
 class Reads:
@@ -41,6 +46,7 @@ class _Reading:
 
     def __init__(self, watched: Watched) -> None:
         self.watched = watched
+        self.told: dict[int, str] = {}  # of functions, by their ids: what is watched keeps them alive
 
     def kernel(self, kernel: Any, seen: frozenset[int]) -> str:
         if id(kernel) in seen:
@@ -80,7 +86,7 @@ class _Reading:
             return f"module {value.__name__}"
         if isinstance(value, tuple):
             return f"{type(value).__qualname__}({', '.join(self.said(item, seen) for item in value)})"
-        if isinstance(value, bool | int | float | str | type(None)):
+        if isinstance(value, _PLAIN):
             return repr(value)
         name = getattr(value, "__qualname__", None)
         if isinstance(name, str):
@@ -107,13 +113,41 @@ class _Reading:
         code = getattr(function, "__code__", None)
         if code is None or id(function) in seen:
             return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', type(function).__qualname__)}"
-        self.watched.codes.append((function, code))
+        if id(function) not in self.told:
+            self.told[id(function)] = self._function(function, code, seen | {id(function)})
+        return self.told[id(function)]
+
+    def _function(self, function: types.FunctionType, code: types.CodeType, seen: frozenset[int]) -> str:
+        self.watched.codes.append((function, code, function.__defaults__))
         parts = [_code(code)]
-        for name in sorted({*code.co_names, *code.co_freevars}):
+        for value in function.__defaults__ or ():
+            parts.append(f"default {self._called(value, seen)}")
+        keywords = function.__kwdefaults__ or {}
+        for name in sorted(keywords):
+            parts.append(f"default of {name}: {self._called(self.watched.key(keywords, name), seen)}")
+        names = _names(code)
+        for name in sorted(names.union(code.co_freevars)):
             value = self.watched.name(function, name)
-            if value is not MISSING:
-                parts.append(f"{name}={self._called(value, seen | {id(function)})}")
+            if isinstance(value, types.ModuleType):
+                parts += [f"{name}={said}" for said in self._module(value, names, function, seen)]
+            elif value is not MISSING:
+                parts.append(f"{name}={self._called(value, seen)}")
         return _digest(parts)
+
+    def _module(self, module: types.ModuleType, names: set[str], reader: types.FunctionType, seen: frozenset[int]) -> Iterator[str]:
+        """What a function with these names may read of a module. What others have made and installed stays as it is: of that only
+        constants."""
+        yield self.said(module, seen)
+        follow = _of_program(module, reader)
+        for name in sorted(names & vars(module).keys()):
+            value = vars(module)[name]
+            if id(value) in seen or not (follow or isinstance(value, _PLAIN)):
+                continue
+            self.watched.attribute(module, name)
+            if isinstance(value, types.ModuleType):
+                yield from self._module(value, names, reader, seen | {id(module), id(value)})
+            else:
+                yield f"{name}={self._called(value, seen)}"
 
     def _called(self, value: Any, seen: frozenset[int]) -> str:
         """As `said`; a plain function, which runs where this one is read, by its code."""
@@ -122,6 +156,21 @@ class _Reading:
 
 def _digest(parts: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _names(code: types.CodeType) -> set[str]:
+    """Names of globals and attributes in a function and in the functions, generators and comprehensions inside it."""
+    return set(code.co_names).union(*(_names(inner) for inner in code.co_consts if isinstance(inner, types.CodeType)))
+
+
+def _of_program(module: types.ModuleType, reader: types.FunctionType) -> bool:
+    """Whether a module belongs to the program that a function is of: to its package, or to what nobody installed."""
+    package = module.__name__.partition(".")[0]
+    if package == "tilefw" or package in sys.stdlib_module_names:
+        return False
+    if package == str(reader.__module__).partition(".")[0]:
+        return True
+    return not set(PurePath(getattr(module, "__file__", None) or "").parts).intersection(_INSTALLED)
 
 
 def _code(code: types.CodeType) -> str:

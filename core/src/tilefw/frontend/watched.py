@@ -13,7 +13,7 @@ _Group = tuple[Mapping[str, Any], Callable[[Mapping[str, Any]], tuple[Any, ...]]
 
 
 class Watched:
-    """Names of globals and attributes, closure cells and code of functions, each with the object that was there.
+    """Names of globals and attributes, closure cells, code and defaults of functions, each with the object that was there.
 
     Where something was read that can change while it stays the same object, nothing can be told of it, and `steady` is False.
     """
@@ -23,7 +23,7 @@ class Watched:
     def __init__(self) -> None:
         self.names: list[tuple[Mapping[str, Any], str, Any]] = []
         self.cells: list[tuple[types.CellType, Any]] = []
-        self.codes: list[tuple[types.FunctionType, types.CodeType]] = []
+        self.codes: list[tuple[types.FunctionType, types.CodeType, tuple[Any, ...] | None]] = []  # and their defaults
         self.steady = True
         self._groups: list[_Group] | None = None
         self._absent: list[tuple[Mapping[str, Any], str]] = []
@@ -47,7 +47,9 @@ class Watched:
         for cell, value in self.cells:
             if content(cell) is not value:
                 return False
-        return not self.codes or all(function.__code__ is code for function, code in self.codes)
+        return not self.codes or all(
+            function.__code__ is code and function.__defaults__ is defaults for function, code, defaults in self.codes
+        )
 
     def _grouped(self) -> list[_Group]:
         """The names that lead to something, by where they are: every launch looks at all of them. A name that led to two objects
@@ -71,6 +73,12 @@ class Watched:
                 return value
         value = function.__globals__.get(name, MISSING)
         self.names.append((function.__globals__, name, value))
+        return value
+
+    def key(self, names: Mapping[str, Any], name: str) -> Any:
+        """What a dictionary has under a name; it is watched from now on."""
+        value = names[name]
+        self.names.append((names, name, value))
         return value
 
     def attribute(self, owner: Any, name: str) -> Any:
