@@ -400,6 +400,18 @@ def test_autotune_takes_the_first_that_compiles_where_the_user_says_so(
     assert [made.constexprs["BLOCK"] for made in launches] == [32]
     with pytest.raises(LaunchError, match="every configuration"):
         tilefw.autotune(configs(64, 64), key=["n"])(kernel)[(1,)](X, 5, 0.5)
+    monkeypatch.delenv("TILEFW_AUTOTUNE")
+    tuned[(1,)](X, 5, 0.5)  # now it is measured
+    assert tuned.best_config is tuned.configs[2]
+
+
+def test_the_first_that_compiles_is_compiled_after_its_hook(launches: list[Launched], monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    prepared = configs(32, 16, pre_hook=lambda args: calls.append(f"hook of {args['BLOCK']}"))
+    monkeypatch.setenv("TILEFW_AUTOTUNE", "first")
+    monkeypatch.setattr(Launcher, "warm_up", lambda *given: calls.append("compiled"))
+    tilefw.autotune(prepared, key=["n"])(kernel)[(1,)](X, 5, 0.5)
+    assert calls == ["hook of 32", "compiled", "hook of 32"] and len(launches) == 1
 
 
 def test_host_helpers() -> None:

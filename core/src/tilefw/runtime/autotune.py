@@ -24,8 +24,8 @@ _PRINT = "TRITON_PRINT_AUTOTUNING"  # Triton's own variable, which users of `aut
 class Config:
     """One configuration: `kwargs` are meta-parameters of the kernel, the others launch keywords.
 
-    `pre_hook` is called before each launch with the dict of all arguments by name. None leaves a keyword to the target's
-    default.
+    `pre_hook` is called before each launch, and before TILEFW_AUTOTUNE=first compiles, with the dict of all arguments by name.
+    None leaves a keyword to the target's default.
     """
 
     def __init__(
@@ -163,11 +163,14 @@ class Autotuner:
         named = self._named(keywords)
         dtypes = [str(value.dtype) for value in named.values() if hasattr(value, "dtype")]
         key = (*(_key_part(named.get(name)) for name in self.keys), *dtypes, keywords.get("target"))
+        measured = tunes()
+        if not measured:  # what was not measured does not stand for what is
+            key = (*key, "first")
         if key not in self.cache:
             candidates = self.prune_configs(keywords)
             if len(candidates) == 1:
                 self.cache[key] = candidates[0]
-            elif tunes():
+            elif measured:
                 self.cache[key] = self._tune(key, candidates, args, grid, keywords)
             else:
                 self.cache[key] = self._first(candidates, args, grid, keywords)
@@ -178,6 +181,7 @@ class Autotuner:
         problems: list[str] = []
         for candidate in candidates:
             try:
+                self._prepare(candidate, keywords)
                 self.fn.warmup(*args, grid=grid, **keywords, **candidate.all_kwargs())
                 return candidate
             except (CompileError, CapacityError) as error:
@@ -257,9 +261,12 @@ class Autotuner:
                 _assign(named[name], 0)
 
     def _launch(self, config: Config, args: tuple[Any, ...], grid: Any, keywords: dict[str, Any]) -> Any:
+        self._prepare(config, keywords)
+        return self.fn.run(*args, grid=grid, **keywords, **config.all_kwargs())
+
+    def _prepare(self, config: Config, keywords: dict[str, Any]) -> None:
         if config.pre_hook is not None:
             config.pre_hook(self._named(keywords) | config.all_kwargs())
-        return self.fn.run(*args, grid=grid, **keywords, **config.all_kwargs())
 
 
 def _key_part(value: Any) -> Any:
