@@ -12,6 +12,7 @@ import pytest
 import tilefw
 import tilefw.language as tl
 from tilefw.api.errors import LaunchError
+from tilefw.runtime import specialization_data
 from tilefw.triton import knobs
 
 Heard = list[dict[str, Any]]
@@ -25,6 +26,11 @@ def scaled(x_ptr, pair, TYPE: tl.constexpr, SIZES: tl.constexpr, BLOCK: tl.const
 
 def applied(x_ptr, FUNCTION: tl.constexpr):
     tl.store(x_ptr, FUNCTION(3))
+
+
+def asserting(x_ptr):
+    tl.device_assert(tl.load(x_ptr) == 0)
+    tl.store(x_ptr, 1.0)
 
 
 @tilefw.constexpr_function
@@ -65,6 +71,7 @@ def test_text_of_something_else_is_refused(heard: Heard) -> None:
     with tilefw.target("reference"):
         _launched(kernel)
         text = heard[0]["compile"]["specialization_data"]
+        assert json.loads(text)["name"] == f"{__name__}.scaled"
         other = json.dumps({**json.loads(text), "name": "another"})
         for wrong, said in ((other, "is of kernel `another`"), ("{}", "no text of a specialisation"), ("[", "no text")):
             with pytest.raises(LaunchError, match=said) as caught:
@@ -79,3 +86,25 @@ def test_a_function_among_the_constants_has_no_text(heard: Heard) -> None:
     with tilefw.target("reference"):
         tilefw.jit(applied).warmup(x, doubled, grid=(1,))
     assert heard[0]["compile"]["specialization_data"] is None and heard[0]["is_manual_warmup"]
+
+
+def test_a_text_with_assertions_compiles_them(heard: Heard) -> None:
+    with tilefw.target("nvidia-sm80"):
+        tilefw.jit(asserting).warmup(np.zeros(1, np.float32), grid=(1,), debug=True)
+        loaded = tilefw.jit(asserting).preload(heard[0]["compile"]["specialization_data"])
+    assert loaded.hash == heard[0]["key"]
+
+
+def test_settings_that_are_put_back_are_there_all_the_time(heard: Heard) -> None:
+    found: list[bool] = []
+
+    class Leaving:
+        def __del__(self) -> None:
+            found.append(hasattr(knobs.runtime, "jit_cache_hook"))
+
+    with knobs.runtime.scope():
+        knobs.runtime.debug = Leaving()
+    knobs.runtime.debug = Leaving()
+    knobs.runtime.reset()
+    del knobs.runtime.jit_cache_hook
+    assert found == [True, True] and specialization_data.hook() is None

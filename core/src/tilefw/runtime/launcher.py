@@ -86,8 +86,10 @@ class Launcher:
     def preload(self, text: str) -> WarmKernel:
         """Compile what a hook heard of (specialization_data.py). Raises LaunchError TFW0353."""
         site = self.sites.find({})
-        data = specialization_data.read(text, self.kernel.__qualname__, site.target.info.name)
+        data = specialization_data.read(text, specialization_data.full_name(self.kernel), site.target.info.name)
         site = self.sites.find(data.options)
+        if site.debug and not self.kernel.debug:
+            return self.kernel.debug_build.launcher.preload(text)
         known = made_known(self.kernel, site, data.signature, data.constexprs, data.facts)
         return self._kept(known.made(self.sites.process).compiled.artifact, data.options)
 
@@ -135,7 +137,7 @@ class Launcher:
         signature, constexprs, _ = specialize(self.kernel, self._by_name(given))
         target, shaping = known.site.target.info.name, dict(known.site.shaping)
         data = specialization_data.SpecializationData(
-            self.kernel.__qualname__, target, signature, constexprs, shaping, known.request.facts
+            specialization_data.full_name(self.kernel), target, signature, constexprs, shaping, known.request.facts
         )
         specialization_data.tell(hook, self.kernel, data, WarmKernel(artifact, self.kernel.run).hash, warm)
 

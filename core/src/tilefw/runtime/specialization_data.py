@@ -67,10 +67,15 @@ def read(text: str, kernel: str, target: str) -> SpecializationData:
     return data
 
 
+def full_name(kernel: Any) -> str:
+    """The kernel by its module and its name there."""
+    return f"{kernel.__module__}.{kernel.__qualname__}"
+
+
 def hook() -> Hook | None:
-    """The hook of a program that has Triton's knobs; nobody else can have set one."""
+    """The hook of a program that has Triton's knobs, unless it took the setting away; nobody else can have set one."""
     knobs = sys.modules.get("tilefw.triton.knobs")
-    return None if knobs is None else knobs.runtime.jit_cache_hook
+    return None if knobs is None else getattr(knobs.runtime, "jit_cache_hook", None)
 
 
 def tell(hook: Hook, kernel: Any, data: SpecializationData, key: str, warm: bool) -> None:
@@ -80,7 +85,7 @@ def tell(hook: Hook, kernel: Any, data: SpecializationData, key: str, warm: bool
         "specialization_data": data.text(), "is_warmup": warm,
     }
     hook(
-        key=key, repr=f"{data.kernel}({', '.join(f'{name}: {kind}' for name, kind in data.signature.items())})",
+        key=key, repr=f"{kernel.__qualname__}({', '.join(f'{name}: {kind}' for name, kind in data.signature.items())})",
         fn=JitFunctionInfo(kernel.__module__, kernel.__qualname__, kernel), compile=compiled, is_manual_warmup=warm,
         already_compiled=False,
     )

@@ -29,13 +29,17 @@ class Knobs(SimpleNamespace):
         try:
             yield
         finally:
-            vars(self).clear()
-            vars(self).update(before)
+            self._put_back(before)
 
     def reset(self) -> Knobs:
-        vars(self).clear()
-        vars(self).update(self._made_with)
+        self._put_back(self._made_with)
         return self
+
+    def _put_back(self, settings: dict[str, Any]) -> None:
+        """Whoever asks meanwhile finds each of them."""
+        vars(self).update(settings)
+        for name in vars(self).keys() - settings.keys():
+            vars(self).pop(name, None)
 
     def copy(self) -> Knobs:
         made = Knobs(**self._made_with)
