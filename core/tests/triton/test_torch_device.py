@@ -26,6 +26,15 @@ def test_products_are_of_half_precision_and_sums_of_single():
     assert (x @ x).dtype is torch.float32 and product.sum().dtype is torch.float16
 
 
+def test_autocast_leaves_a_result_where_the_program_wants_it():
+    import torch
+
+    half = torch.zeros(4, device="cuda", dtype=torch.float16)
+    with torch.autocast("cuda"):
+        torch.exp(half, out=half)
+    assert half.tolist() == [1] * 4
+
+
 def test_custom_functions_are_given_what_they_ask_for():
     import torch
 
@@ -76,6 +85,23 @@ def test_operators_of_a_gpu_serve_its_tensors_and_run_as_the_program():
     library.impl("twice", lambda x: 3 * x, "CPU")  # serves tensors that a program on a GPU does not have
     x = torch.ones(2, device="cuda")
     assert following(x).tolist() == torch.ops.tilefw_test.twice(x).tolist() == [2, 2]
+    library.define("seen(Tensor x) -> Tensor")
+    library.impl("seen", lambda x: x if torch.ones(1, device="cuda").is_cuda else -x, "Autograd")
+    assert torch.ops.tilefw_test.seen(x).tolist() == [1, 1]
+
+
+def test_an_operator_of_the_host_is_heard_once_the_gpus_is_gone():
+    import torch
+
+    whole = torch.library.Library("tilefw_gone", "DEF")
+    whole.define("twice(Tensor x) -> Tensor")
+    x = torch.ones(2, device="cuda")
+    with torch.library._scoped_library("tilefw_gone", "IMPL") as library:
+        library.impl("twice", lambda x: 2 * x, "CUDA")
+        assert torch.ops.tilefw_gone.twice(x).tolist() == [2, 2]
+    later = torch.library.Library("tilefw_gone", "IMPL")
+    later.impl("twice", lambda x: 3 * x, "CPU")
+    assert torch.ops.tilefw_gone.twice(x).tolist() == [3, 3]
 
 
 def test_hooks_and_recomputation_in_backward_are_the_programs():
@@ -94,8 +120,11 @@ def test_hooks_and_recomputation_in_backward_are_the_programs():
 
 def test_memory_streams_and_devices_answer():
     import io
+    from concurrent.futures import ThreadPoolExecutor
 
     import torch
+
+    from tilefw.api.errors import LaunchError
 
     free, whole = torch.cuda.mem_get_info()
     assert 0 < free <= whole == torch.cuda.get_device_properties(0).total_memory
@@ -106,6 +135,8 @@ def test_memory_streams_and_devices_answer():
         assert torch.accelerator.current_accelerator().type == "cuda" and torch.accelerator.device_count() == 1
     torch.set_default_device("cuda")
     assert torch.ones(1).is_cuda and torch.get_default_device() == x.device
+    with ThreadPoolExecutor(1) as other:
+        assert other.submit(torch.get_default_device).result().type == "cpu"
     torch.set_default_device(None)
     assert torch.Generator("cuda").device == x.device
     stored = io.BytesIO()
@@ -113,6 +144,33 @@ def test_memory_streams_and_devices_answer():
     for place in (None, "cuda", {"cpu": "cuda:0"}):
         stored.seek(0)
         assert torch.load(stored, map_location=place).tolist() == [1, 1]
+    stored.seek(0)
+    with pytest.raises(LaunchError, match="asks for device 1"):
+        torch.load(stored, map_location="cuda:1")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_script_is_loaded_into_the_hosts_memory():
+    import io
+
+    import torch
+
+    stored = io.BytesIO()
+    torch.jit.save(torch.jit.script(torch.nn.Identity()), stored)
+    for place in (None, "cuda"):
+        stored.seek(0)
+        assert torch.load(stored, map_location=place, weights_only=False)(torch.ones(1)).tolist() == [1]
+
+
+def test_a_system_need_not_say_how_much_memory_it_has(monkeypatch):
+    import os
+
+    from tilefw.triton import torch_memory
+
+    monkeypatch.delitem(os.sysconf_names, "SC_AVPHYS_PAGES")
+    assert torch_memory.free_and_total() == (torch_memory.total(),) * 2 != (0, 0)
+    monkeypatch.delattr(os, "sysconf_names")
+    assert torch_memory.free_and_total() == (0, 0)
 
 
 def test_nothing_of_it_stays_behind():

@@ -22,7 +22,8 @@ Call = tuple[Sequence[Any], Mapping[str, Any]]
 
 
 def widener(torch: ModuleType) -> Callable[[Any, Sequence[Any], Mapping[str, Any]], Call]:
-    """A function that gives a call's arguments, in float32 where a GPU's autocast is on and makes them so for this function."""
+    """A function that gives a call's arguments, in float32 where a GPU's autocast is on and makes them so for this function; not
+    where the call writes into a tensor of the program's (`out`), which autocast leaves alone."""
     owners = (torch, torch.Tensor, torch.nn.functional)
     functions = {getattr(owner, name) for owner in owners for name in _WIDE if hasattr(owner, name)}
     halves = (torch.float16, torch.bfloat16)
@@ -31,7 +32,7 @@ def widener(torch: ModuleType) -> Callable[[Any, Sequence[Any], Mapping[str, Any
         return value.float() if isinstance(value, torch.Tensor) and value.dtype in halves else value
 
     def widened(func: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Call:
-        if func not in functions or not torch.is_autocast_enabled(_GPU):
+        if func not in functions or keywords.get("out") is not None or not torch.is_autocast_enabled(_GPU):
             return args, keywords
         return [wide(value) for value in args], {name: wide(value) for name, value in keywords.items()}
 

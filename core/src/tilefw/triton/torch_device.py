@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from types import FrameType, ModuleType
@@ -52,21 +53,24 @@ def _put_beside(torch: ModuleType, mode: Any) -> None:
     put(*torch_library.registering(torch, lambda: nullcontext() if _active() is not None else mode))
     put(*torch_saved.checks_of_recomputed(torch))
     put(torch.Tensor, {"record_stream": lambda tensor, stream: None})  # a stream of ours is none of PyTorch's
-    put(torch, {"load": torch_saved.loading(torch), **_default_device(torch)})
+    put(torch, _default_device(torch))
+    for module, load in torch_saved.loading(torch).items():
+        put(module, {"load": load})
 
 
 def _default_device(torch: ModuleType) -> dict[str, Any]:
-    """`set_default_device` puts a mode below ours, which the host's device must reach; what it was set to is told."""
+    """`set_default_device` puts a mode below ours, which the host's device must reach; what it was set to is told. It is
+    each thread's."""
     choose, chosen = torch.set_default_device, torch.get_default_device
-    on_gpu: list[bool] = []
+    in_thread = threading.local()
 
     def set_default_device(device: Any) -> None:
         moved = _on_host(torch, device, device is not None)
-        on_gpu[:] = [True] if moved is not device else []
         choose(moved)
+        in_thread.on_gpu = moved is not device
 
     def get_default_device() -> Any:
-        return torch.device(_GPU, 0) if on_gpu else chosen()
+        return torch.device(_GPU, 0) if getattr(in_thread, "on_gpu", False) else chosen()
 
     return {"set_default_device": set_default_device, "get_default_device": get_default_device}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
+import weakref
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from types import FrameType, ModuleType
@@ -14,14 +15,15 @@ from typing import Any
 _HOSTS = {"CUDA": "CPU", "AutogradCUDA": "AutogradCPU", "AutocastCUDA": "AutocastCPU", "SparseCUDA": "SparseCPU"}
 _DECORATORS = ("torch.library", "torch._library.")  # modules that register for their caller
 # Keys that registered kernels run under, host's or any device's.
-_RUN = frozenset({*_HOSTS.values(), "", "CompositeExplicitAutograd", "CompositeImplicitAutograd"})
+_RUN = frozenset({*_HOSTS.values(), "", "Autograd", "CompositeExplicitAutograd", "CompositeImplicitAutograd"})
 
 
 def registering(torch: ModuleType, as_program: Callable[[], AbstractContextManager[Any]]) -> tuple[Any, Mapping[str, Any]]:
     """PyTorch's class of libraries, and what takes the place of its methods. An operator's function runs within `as_program`."""
     library = importlib.import_module("torch.library").Library
-    begin, implement = library.__init__, library.impl
-    of_gpus: set[tuple[str, str, str]] = set()  # namespace, operator and the host's key of the GPU's kernels
+    begin, implement, end = library.__init__, library.impl, library._destroy
+    # Of each library that is there: namespace, operator and the host's key of the GPU's kernels.
+    of_gpus: weakref.WeakKeyDictionary[Any, set[tuple[str, str, str]]] = weakref.WeakKeyDictionary()
 
     def for_the_host(self: Any, ns: str, kind: str, dispatch_key: str = "") -> None:
         self._tilefw_of_gpu = dispatch_key in _HOSTS and _is_programs(sys._getframe(1))
@@ -34,13 +36,17 @@ def registering(torch: ModuleType, as_program: Callable[[], AbstractContextManag
         key = _HOSTS.get(named, named)
         operator = (self.ns, str(op_name).rpartition("::")[2], key)
         if named in _HOSTS or (not dispatch_key and getattr(self, "_tilefw_of_gpu", False)):
-            of_gpus.add(operator)
+            of_gpus.setdefault(self, set()).add(operator)
             keywords["allow_override"] = True  # the host's own kernel may be there, and serves no tensor of the program's
-        elif operator in of_gpus:
+        elif any(operator in added for added in of_gpus.values()):
             return None
         return implement(self, op_name, _within(fn, as_program) if key in _RUN else fn, key, **keywords)
 
-    return library, {"__init__": for_the_host, "impl": implemented}
+    def ended(self: Any) -> None:
+        of_gpus.pop(self, None)
+        end(self)
+
+    return library, {"__init__": for_the_host, "impl": implemented, "_destroy": ended}
 
 
 def _is_programs(frame: FrameType | None) -> bool:

@@ -8,14 +8,21 @@ from collections.abc import Mapping
 from typing import Any
 
 
+def _bytes_of(pages: str) -> int | None:
+    """As many pages as the system says under this name; None where it has no such name."""
+    names = getattr(os, "sysconf_names", {})
+    return os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE") if pages in names and "SC_PAGE_SIZE" in names else None
+
+
 def total() -> int:
-    """Bytes of the host's memory."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    """Bytes of the host's memory; 0 on a system that does not say."""
+    return _bytes_of("SC_PHYS_PAGES") or 0
 
 
 def free_and_total(device: Any = None) -> tuple[int, int]:
-    """Bytes that are free, and all."""
-    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), total()
+    """Bytes that are free, and all; all of them are free on a system that does not say."""
+    free, whole = _bytes_of("SC_AVPHYS_PAGES"), total()
+    return whole if free is None else free, whole
 
 
 def _none(*args: Any, **keywords: Any) -> int:

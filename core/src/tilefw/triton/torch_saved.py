@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import functools
 import importlib
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
+
+from tilefw.triton.one_device import require_first
 
 _GPU = "cuda"
 
@@ -27,15 +30,18 @@ def checks_of_recomputed(torch: ModuleType) -> tuple[Any, dict[str, Any]]:
     return module, {"_allowed_determinism_checks_to_fns": {name: without_the_mode(told) for name, told in checks.items()}}
 
 
-def loading(torch: ModuleType) -> Any:
-    """`torch.load` that puts into the host's memory what was on a GPU, or is to go there."""
-    plain = torch.load
+def loading(torch: ModuleType) -> Mapping[ModuleType, Any]:
+    """`torch.load` and `torch.jit.load` that put into the host's memory what was on a GPU, or is to go there."""
+    plain, of_scripts = torch.load, torch.jit.load
 
     def location(named: Any) -> Any:
-        return "cpu" if str(named).partition(":")[0] == _GPU else named
+        if str(named).partition(":")[0] != _GPU:
+            return named
+        require_first(str(named))
+        return "cpu"
 
     def host(storage: Any, tag: str) -> Any:
-        return storage if location(tag) == "cpu" else None
+        return storage if tag.partition(":")[0] in (_GPU, "cpu") else None
 
     @functools.wraps(plain)
     def load(f: Any, map_location: Any = None, *args: Any, **keywords: Any) -> Any:
@@ -47,4 +53,9 @@ def loading(torch: ModuleType) -> Any:
             moved = map_location if callable(map_location) else location(map_location)
         return plain(f, moved, *args, **keywords)
 
-    return load
+    @functools.wraps(of_scripts)
+    def load_script(f: Any, map_location: Any = None, *args: Any, **keywords: Any) -> Any:
+        """`load` finds that a file has a script, and hands on what it was given."""
+        return of_scripts(f, "cpu" if map_location is None or map_location is host else location(map_location), *args, **keywords)
+
+    return {torch: load, torch.jit: load_script}
