@@ -39,3 +39,11 @@ def test_one_that_cannot_be_run_is_named(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(UsageError, match="cannot run") as caught:
         ptxas.version()
     assert caught.value.code == "TFW0615"
+
+
+def test_one_that_does_not_tell_its_version_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEFW_PTXAS", _program(tmp_path / "ptxas", "#!/bin/sh\nexec sleep 60\n"))
+    monkeypatch.setattr(ptxas, "VERSION_TIME_LIMIT", 0.2)
+    with pytest.raises(UsageError, match=r"--version did not end within 0\.2 seconds") as caught:
+        ptxas.version()
+    assert caught.value.code == "TFW0615"

@@ -22,7 +22,7 @@ _USED = re.compile(r"Used (\d+) registers")
 _SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 _SHARED = re.compile(r"(\d+) bytes smem")
 _ENTRY = re.compile(r"Compiling entry function '([^']+)'")
-TIME_LIMIT = 120  # seconds
+TIME_LIMIT, VERSION_TIME_LIMIT = 120, 20  # seconds
 
 
 @cache
@@ -46,11 +46,16 @@ def find_ptxas() -> str | None:
 
 @cache
 def version() -> str:
-    """What `ptxas --version` says; empty without ptxas. Raises UsageError (TFW0615) when TILEFW_PTXAS names no program."""
+    """What `ptxas --version` says; empty without ptxas. Raises UsageError (TFW0615) when TILEFW_PTXAS names no program, or one that
+    does not answer."""
     path = find_ptxas()
     if path is None:
         return ""
-    done = _run([path, "--version"])
+    try:
+        done = _run([path, "--version"], VERSION_TIME_LIMIT)
+    except subprocess.TimeoutExpired:
+        words = f"{path} --version did not end within {VERSION_TIME_LIMIT} seconds"
+        raise UsageError(words, code="TFW0615", help="TILEFW_PTXAS names a ptxas") from None
     found = re.search(r"V([\d.]+)", done.stdout)
     return found[1] if found else done.stdout.strip()
 
@@ -72,7 +77,7 @@ def run_ptxas(text: str, chip: str) -> PtxasOutput:
         source, output = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
         source.write_text(text)
         command = [path, "-v", "-lineinfo", f"-arch={chip}", str(source), "-o", str(output)]
-        done = _run(command)
+        done = _assembled(command)
         if done.returncode == 0:
             return PtxasOutput(output.read_bytes(), done.stderr + done.stdout)
         words = (done.stderr + done.stdout).replace(str(source), "kernel.ptx").strip()
@@ -85,17 +90,23 @@ def run_ptxas(text: str, chip: str) -> PtxasOutput:
     raise CodeError("ptxas refuses this PTX", code="TFW0616", place=place, note=words)
 
 
-def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
-    """Run ptxas. Raises UsageError (TFW0615) where it cannot be run, CompileError (TFW0624) after TIME_LIMIT."""
+def _assembled(command: list[str]) -> subprocess.CompletedProcess[str]:
+    """Raises CompileError (TFW0624) after TIME_LIMIT."""
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT)
-    except OSError as error:
-        raise UsageError(f"cannot run {command[0]}: {error.strerror}", code="TFW0615", help="TILEFW_PTXAS names a ptxas") from None
+        return _run(command, TIME_LIMIT)
     except subprocess.TimeoutExpired:
         raise CompileError(
             f"ptxas did not end within {TIME_LIMIT} seconds", code="TFW0624", note=" ".join(command),
             help="smaller tiles, more warps (num_warps) or loops that are not unrolled make less code",
         ) from None
+
+
+def _run(command: list[str], seconds: float) -> subprocess.CompletedProcess[str]:
+    """Run ptxas. Raises UsageError (TFW0615) where it cannot be run, TimeoutExpired after so many seconds."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=seconds)
+    except OSError as error:
+        raise UsageError(f"cannot run {command[0]}: {error.strerror}", code="TFW0615", help="TILEFW_PTXAS names a ptxas") from None
 
 
 def resources(log: str) -> Resources:
