@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,27 @@ def summed(x_ptr, out_ptr, N: tl.constexpr):
     tl.store(out_ptr, tl.sum(x) * FACTOR(N))
 
 
+MODULE = ModuleType("module")
+vars(MODULE)["FACTOR"] = FACTOR
+
+
+def _applied(function: Any, to: Any) -> Any:
+    return function(to)
+
+
+APPLIED = tl.constexpr(_applied)
+
+
+@tilefw.jit
+def by(FUNCTION: tl.constexpr, N: tl.constexpr):
+    return FUNCTION(N)
+
+
+@tilefw.jit
+def handed_on(out_ptr):
+    tl.store(out_ptr, MODULE.FACTOR(3) + by(FACTOR, 4) + APPLIED(FACTOR, 5))
+
+
 @tilefw.jit
 def told(x_ptr):
     tl.store(x_ptr, FACTOR(tl.load(x_ptr)))
@@ -46,3 +68,9 @@ def test_they_know_no_run_time_values() -> None:
     with pytest.raises(CompileError, match="compile time") as error:
         told[1,](np.ones(1, np.float32))
     assert error.value.code in ("TFW0114", "TFW0106")
+
+
+def test_they_are_read_from_modules_and_handed_on() -> None:
+    out = np.zeros(1, np.int32)
+    handed_on[1,](out)
+    assert out[0] == 2 * (3 + 4 + 5)

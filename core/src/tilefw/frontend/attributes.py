@@ -12,7 +12,7 @@ import tilefw.language as tl
 from tilefw.api.errors import CompileError
 from tilefw.frontend.builder import Builder
 from tilefw.frontend.builtins.shape import permute
-from tilefw.frontend.scope import is_builtin, is_jit_function
+from tilefw.frontend.scope import is_builtin, is_jit_function, meaning
 from tilefw.frontend.values import CompositeValue, RuntimeValue, describe, is_number, named
 from tilefw.language.aggregates import Aggregate, AggregateType, opened
 from tilefw.language.constants import unwrap
@@ -69,7 +69,7 @@ def attribute(b: Builder, value: Any, name: str) -> Any:
     if name == "type" and _is_constant(value) and not hasattr(value, "type"):  # a named tuple may have such a field
         return tl.constexpr_type(value)
     try:
-        return getattr(value, name)
+        return meaning(getattr(value, name))
     except AttributeError:
         raise _missing(value, name) from None
 

@@ -37,6 +37,10 @@ class WrappedFunction:
 
     function: Any
 
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        """Another such function was given this one."""
+        return self.function(*args, **keywords)
+
 
 def is_constexpr_function(value: object) -> bool:
     return getattr(value, "__tilefw_constexpr_function__", False)
@@ -132,8 +136,7 @@ class Scope:
                 note="its value could change after the kernel was compiled",
                 help=_global_help(name, value),
             )
-        plain = unwrap(value)
-        return WrappedFunction(plain) if isinstance(value, tl.constexpr) and _only_python(plain) else plain
+        return meaning(value)
 
     def _unknown(self, name: str) -> CompileError:
         known = {*self.locals, *PYTHON_BUILTINS, *(n for n in (*self._closure, *self._globals) if not n.startswith("__"))}
@@ -141,6 +144,12 @@ class Scope:
         note = f"`{name}` is a builtin of Python that kernels do not have" if hasattr(builtins, name) else None
         help = f"did you mean `{near[0]}`?" if near else None
         return CompileError(f"name `{name}` is not defined", "TFW0104", note=note, help=help)
+
+
+def meaning(value: Any) -> Any:
+    """What a value of the program's is in a kernel: what a constexpr holds, anything else as it is."""
+    plain = unwrap(value)
+    return WrappedFunction(plain) if isinstance(value, tl.constexpr) and _only_python(plain) else plain
 
 
 def _only_python(value: object) -> bool:
