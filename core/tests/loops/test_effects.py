@@ -41,12 +41,13 @@ def test_arguments_overlap_unless_the_launch_says_that_they_do_not() -> None:
     assert Effects(disjoint=True).may_overlap(load.base, x) and not Effects(disjoint=True).may_overlap(x, y)
 
 
-def test_a_load_waits_behind_a_relaxed_atomic_elsewhere_and_behind_no_acquiring_one() -> None:
+def test_a_load_waits_behind_a_relaxed_atomic_elsewhere_and_behind_no_ordered_one() -> None:
     _, load, store = _ops("relaxed")
     assert Effects(disjoint=True).may_wait(load, load.base, store)
     assert not Effects().may_wait(load, load.base, store)
-    _, load, store = _ops("acquire")
-    assert not Effects(disjoint=True).may_wait(load, load.base, store)
+    for order in ("acquire", "release", "acq_rel"):
+        _, load, store = _ops(order)
+        assert not Effects(disjoint=True).may_wait(load, load.base, store)
 
 
 def test_the_view_of_an_access_has_its_dims_bounds_and_root() -> None:

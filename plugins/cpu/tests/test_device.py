@@ -102,3 +102,26 @@ def test_its_simulator_is_refused_where_somebody_asks_for_one() -> None:
     with pytest.raises(tilefw.KernelError) as told:
         double[(1,)](np.ones(128, np.float32), 128, BLOCK=128, executor="sim")
     assert told.value.code == "TFW0601"
+
+
+@tilefw.jit
+def memset(x, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + at, tl.zeros([BLOCK], tl.float32), mask=at < n)
+
+
+def test_a_kernel_may_be_called_as_a_function_of_c() -> None:
+    x = np.ones(4096, np.float32)
+    memset[(4,)](x, 4000, BLOCK=1024)
+    assert (x[:4000] == 0).all() and (x[4000:] == 1).all()
+
+
+def test_a_number_of_threads_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tilefw_cpu.device import THREADS, _threads
+
+    monkeypatch.setenv(THREADS, "3")
+    assert _threads() == 3
+    for word in ("²", "0", "two", "-1"):
+        monkeypatch.setenv(THREADS, word)
+        with pytest.raises(tilefw.KernelError, match="number of threads"):
+            _threads()

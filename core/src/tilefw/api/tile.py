@@ -3,6 +3,7 @@
 from tilefw.loops.access import AccessDim, TileAccess, access_of
 from tilefw.loops.buffers import TileBuffer
 from tilefw.loops.effects import Effects
+from tilefw.loops.exchange import by_exchange
 from tilefw.loops.function import lower_function
 from tilefw.loops.index import Index
 from tilefw.loops.machine import ElementMemory, LoopAtomic, LoopMachine, LoopValue
@@ -11,5 +12,5 @@ from tilefw.passes.axis_info import AxisInfoAnalysis
 
 __all__ = [
     "AccessDim", "AxisInfoAnalysis", "Effects", "ElementMemory", "Index", "LoopAtomic", "LoopMachine", "LoopValue",
-    "StoragePlan", "TileAccess", "TileBuffer", "access_of", "lower_function", "plan_of",
+    "StoragePlan", "TileAccess", "TileBuffer", "access_of", "by_exchange", "lower_function", "plan_of",
 ]

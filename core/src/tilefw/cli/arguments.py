@@ -71,7 +71,9 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def add_execution(parser: argparse.ArgumentParser) -> None:
     """The options that choose how to execute; `execution` reads them."""
-    parser.add_argument("--executor", choices=("sim", "hw", "auto"), help="simulator (default), chip, or chip if there is one")
+    parser.add_argument(
+        "--executor", choices=("sim", "hw", "auto"), help="simulator (default where there is one), chip, or chip if there is one"
+    )
     parser.add_argument("--checks", metavar="C", help="default, all, none, or names of checks with commas between")
     parser.add_argument("--budget", type=whole, metavar="N", help="executed instructions at most, summed over threads")
     parser.add_argument("--numerics", choices=("ieee", "hw"), help="matrix arithmetic as IEEE has it, or as the chip does it")

@@ -29,10 +29,11 @@ def reduce(lowering: TileLowering[V], op: ReduceOp) -> None:
     _, beside = lowering.vector_dim(rest, bits)
     along = min(lowering.machine.vector_lanes(bits), shape[axis] & -shape[axis])
     targets = [None if not rest else lowering.allocate(result) for result in op.results]
-    if axis == len(shape) - 1 and along >= beside:
-        _along(lowering, op, shape, along, targets)
-    else:
-        _beside(lowering, op, rest, targets)
+    with lowering.filled_by(op):
+        if axis == len(shape) - 1 and along >= beside:
+            _along(lowering, op, shape, along, targets)
+        else:
+            _beside(lowering, op, rest, targets)
     for result, target in zip(op.results, targets, strict=True):
         if target is not None:
             lowering.elements.buffers[result] = target

@@ -12,7 +12,7 @@ from tilefw.loops.access import element_name
 from tilefw.loops.buffers import TileBuffer
 from tilefw.loops.lowering import TileLowering
 from tilefw.loops.machine import V
-from tilefw.loops.plan import end_of, statements_reading
+from tilefw.loops.plan import carried_out, end_of, statements_reading
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
@@ -46,8 +46,8 @@ def branch(lowering: TileLowering[V], op: IfOp) -> None:
     elements, machine, legal = lowering.elements, lowering.machine, lowering.legal
     condition = elements.scalars[op.cond]
     targets: list[Any] = [
-        lowering.allocate(result) if types.is_tile(result.type) else machine.variable(element_name(result.type))
-        for result in op.results
+        lowering.allocate(result, end_of(op, lowering.plan)) if types.is_tile(result.type)
+        else machine.variable(element_name(result.type)) for result in op.results
     ]
     for region, holds in ((op.true_region, condition), (op.false_region, None)):
         if not region.blocks:
@@ -157,18 +157,27 @@ class _Carried(Generic[V]):
             op = value.owner
             if not isinstance(place, TileBuffer) or not isinstance(op, ops.DotOp) or op.parent is not argument.owner:
                 continue
+            if argument in (op.a, op.b):
+                continue  # a factor is read until the last sum is there
             position = lowering.plan.position[op]
-            readers = list(statements_reading(argument, lowering.plan))
+            readers = [carried_out(reader, lowering.plan) for reader in statements_reading(argument, lowering.plan)]
             earlier = all(r is op or (r.parent is op.parent and lowering.plan.position[r] < position) for r in readers)
             if earlier and self._by_element(op.acc, argument):
                 lowering.in_place[value] = place
 
     def _by_element(self, value: SSAValue, argument: SSAValue) -> bool:
         """Whether element i of a value reads no other element of the argument than i."""
-        if value is argument or not self.lowering.reads(value, argument):
-            return True
-        op = value.owner
-        return isinstance(op, ElementwiseOp) and all(self._by_element(operand, argument) for operand in op.operands)
+        seen: set[SSAValue] = set()
+        pending = [value]
+        while pending:
+            reader = pending.pop()
+            if reader in seen or reader is argument or not self.lowering.reads(reader, argument):
+                continue
+            seen.add(reader)
+            if not isinstance(reader.owner, ElementwiseOp):
+                return False
+            pending.extend(reader.owner.operands)
+        return True
 
     def hand_on(self, values: Sequence[SSAValue]) -> None:
         """At the end of the body: all places get their new values at once."""

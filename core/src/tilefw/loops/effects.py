@@ -1,7 +1,7 @@
 """Order and aliasing as questions: what an op does to memory, whether two accesses may overlap, whether a load may wait.
 
 Pointers are followed to the kernel's arguments. Two arguments may point to one buffer unless the launch says that they are
-`disjoint`. An atomic with acquire order, a barrier and a trap order everything.
+`disjoint`. An atomic with acquire or release order, a barrier and a trap order everything.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilefw.passes.cse import may_write
 from tilefw.passes.pointer_origins import arguments_of, written_pointer
+from tilefw.tile.dialect.atomic_ops import AtomicOp
 from tilefw.tile.nested_ops import nested_ops
 
 
@@ -31,7 +32,8 @@ class Effects:
         if not may_write(op):
             return False
         writes = [inner for inner in nested_ops(op) if not inner.regions and may_write(inner)]
-        targets = [written_pointer(inner) for inner in writes]
+        # Behind a release another program may write, wherever it is.
+        targets = [None if isinstance(inner, AtomicOp) and inner.releases else written_pointer(inner) for inner in writes]
         return any(target is None or self.may_overlap(target, pointer) for target in targets)
 
     def may_wait(self, load: Operation, pointer: SSAValue, until: Operation) -> bool:

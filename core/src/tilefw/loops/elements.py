@@ -24,6 +24,7 @@ from tilefw.tile import numbers, types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.dialect.gather_op import GatherOp
+from tilefw.tile.dialect.structural_op import StructuralOp
 from tilefw.tile.text.source_location import place_of
 
 
@@ -40,7 +41,8 @@ def code_of(op: ops.ConstantOp) -> int:
 class Elements(Generic[V]):
     """Writes elements of values for one function.
 
-    `scalars` are the values of no dims, `buffers` the memory of those that are stored.
+    `scalars` are the values of no dims, `buffers` the memory of those that are stored, `filling` that of those whose elements are
+    stored as they are made.
     """
 
     def __init__(self, machine: LoopMachine[V], facts: AxisInfoAnalysis) -> None:
@@ -50,6 +52,7 @@ class Elements(Generic[V]):
         self.legal = Legal(machine, machine.rules)
         self.scalars: dict[SSAValue, V] = {}
         self.buffers: dict[SSAValue, TileBuffer] = {}
+        self.filling: dict[SSAValue, TileBuffer] = {}
 
     def math(self, lanes: int) -> IndexMath[V]:
         """Index arithmetic for vectors of `lanes` elements."""
@@ -65,6 +68,12 @@ class Elements(Generic[V]):
         """The elements of a value, read or computed now."""
         if value in self.buffers:
             return self.read(self.buffers[value], index, math)
+        found = self._computed(value, index, math)
+        if value in self.filling:
+            self.write(self.filling[value], index, found, math)
+        return found
+
+    def _computed(self, value: SSAValue, index: Indices, math: IndexMath[V]) -> V:
         assert isinstance(value, OpResult)
         op = value.op
         if isinstance(op, ElementwiseOp):
@@ -84,7 +93,7 @@ class Elements(Generic[V]):
         if isinstance(op, ops.SplitOp):
             number = op.results.index(value)
             return self.at(op.source, (*index, Index(number, 0, number)), math)
-        source = operand_index(op, index, math)
+        source = operand_index(op, index, math) if isinstance(op, StructuralOp) else None
         if source is None:
             raise UnsupportedError(f"no machine without lanes serves '{op.name}'", code="TFW0610", place=place_of(op))
         return self.at(op.operands[0], source, math)
@@ -101,7 +110,8 @@ class Elements(Generic[V]):
         """A row of the elementwise table on operands of any lanes."""
         name, result = op.row.name, element_name(op.result.type)
         if name in ("ptr_to_int", "int_to_ptr"):
-            return self._resized(operands[0], result)
+            wider = name == "int_to_ptr" and operands[0].type != result
+            return self.legal("extu", operands[0], to=result) if wider else self._resized(operands[0], result)
         if name == "castf" and op.rounding == "rtz":
             name = "castf_rtz"
         try:
@@ -180,7 +190,7 @@ class Elements(Generic[V]):
         if access.offsets is None:
             addresses = self.at(access.base, index, math)
             if addresses.lanes == 1:
-                return ElementMemory(addresses, zero, 1, alignment=size, volatile=access.volatile), mask, 1
+                return ElementMemory(addresses, zero, 0, alignment=size, volatile=access.volatile), mask, 1
             return self._addressed(access, access.base, addresses, index, math), mask, addresses.lanes
         base = self.scalars[access.base]
         if self._consecutive(access.offsets, index, math):
@@ -188,20 +198,17 @@ class Elements(Generic[V]):
             memory = ElementMemory(base, self._resized(first, "i64"), 1, alignment=size, volatile=access.volatile)
             return memory, mask, math.lanes
         offsets = self._resized(self.at(access.offsets, index, math), "i64")
-        stride = 1 if offsets.lanes == 1 else 0
-        return ElementMemory(base, offsets, stride, alignment=size, volatile=access.volatile), mask, offsets.lanes
+        return ElementMemory(base, offsets, 0, alignment=size, volatile=access.volatile), mask, offsets.lanes
 
     def _addressed(
         self, access: TileAccess, pointers: SSAValue, addresses: V, index: Indices, math: IndexMath[V]
     ) -> ElementMemory[V]:
-        """Memory at a vector of addresses: offsets from nothing, in elements."""
+        """Memory at a vector of addresses."""
         size = bytes_of(access.element)
         if self._consecutive(pointers, index, math):
             first = self.at(pointers, _first_lane(index), math)
             return ElementMemory(first, self.legal.integer(0, "i64"), 1, alignment=size, volatile=access.volatile)
-        shift = self.legal.integer(size.bit_length() - 1, "i64")
-        offsets = self.legal("shru", addresses, shift)
-        return ElementMemory(self.legal.integer(0, "i64"), offsets, 0, alignment=size, volatile=access.volatile)
+        return ElementMemory(None, addresses, 0, alignment=size, volatile=access.volatile)
 
     def _consecutive(self, value: SSAValue, index: Indices, math: IndexMath[V]) -> bool:
         """Whether the elements at an index are surely consecutive numbers, or pointers."""
@@ -242,7 +249,7 @@ class Elements(Generic[V]):
         if spread and not (isinstance(stride, int) and stride == 0):
             steps = self.legal("muli", self.machine.numbered(math.lanes), self._word(stride))
             total = self.legal("addi", total, steps)
-        memory = ElementMemory(base, total, 0 if spread else stride if lanes > 1 else 1, alignment=size, volatile=access.volatile)
+        memory = ElementMemory(base, total, 0 if spread else stride if lanes > 1 else 0, alignment=size, volatile=access.volatile)
         return memory, mask, lanes
 
     def _word(self, stride: V | int) -> V:

@@ -19,7 +19,7 @@ from tilefw.loops.elements import Elements
 from tilefw.loops.index import Index, IndexMath, fixed
 from tilefw.loops.index_map import Indices
 from tilefw.loops.machine import LoopMachine, V
-from tilefw.loops.plan import StoragePlan
+from tilefw.loops.plan import StoragePlan, consecutive_dim
 from tilefw.passes.axis_info import AxisInfoAnalysis
 from tilefw.tile import types
 from tilefw.tile.text.source_location import place_of
@@ -140,12 +140,59 @@ class TileLowering(Generic[V]):
                 index = Index(index.base, 1, index.divisor)
             self._nest(shape, dim, lanes, (*outer, index), write)
 
-    def store_value(self, value: SSAValue, into: TileBuffer) -> None:
-        """Write all elements of a tile into a buffer."""
-        def write(index: Indices, math: IndexMath[V]) -> None:
-            self.elements.write(into, index, self.elements.at(value, index, math), math)
+    @contextmanager
+    def filled_by(self, statement: Operation) -> Iterator[None]:
+        """While a statement reads values that it also writes to their memory."""
+        elements = self.elements
+        values = [value for value, by in self.plan.written_by.items() if by is statement]
+        elements.filling |= {value: self.allocate(value) for value in values}
+        yield
+        for value in values:
+            elements.buffers[value] = elements.filling.pop(value)
 
-        self.each(into.shape, max(32, 8 * bytes_of(into.element)), write)
+    def store_value(self, value: SSAValue, into: TileBuffer, finish: Callable[[V], V] | None = None) -> None:
+        """Write all elements of a tile into a buffer; `finish` makes of them what is written."""
+        elements = self.elements
+        finish = finish or (lambda found: found)
+        bits = max(32, 8 * bytes_of(into.element))
+        dim, lanes = self.vector_dim(into.shape, bits)
+        other = consecutive_dim(value, self.plan)
+        if self.machine.transposes and other not in (None, dim) and lanes > 1 and into.shape[other] % lanes == 0:
+            self._store_across(value, into, finish, dim, other, lanes)
+            return
+
+        def write(index: Indices, math: IndexMath[V]) -> None:
+            elements.write(into, index, finish(elements.at(value, index, math)), math)
+
+        self.each(into.shape, bits, write)
+
+    def _store_across(
+        self, value: SSAValue, into: TileBuffer, finish: Callable[[V], V], dim: int, other: int, lanes: int
+    ) -> None:
+        """Read along one dim, whose neighbours are next to one another in memory, and write along another: squares are transposed.
+        """
+        elements, machine = self.elements, self.machine
+        math = elements.math(lanes)
+
+        def nest(outer: Indices) -> None:
+            at = len(outer)
+            if at < len(into.shape):
+                with self.counting(into.shape[at], lanes if at in (dim, other) else 1) as index:
+                    nest((*outer, index))
+                return
+            rows = [finish(elements.at(value, self._square(outer, other, dim, row, math), math)) for row in range(lanes)]
+            turned = machine.transposed([machine.repeated(row, lanes) if row.lanes == 1 else row for row in rows])
+            for row, found in enumerate(turned):
+                elements.write(into, self._square(outer, dim, other, row, math), found, math)
+
+        nest(())
+
+    def _square(self, corner: Indices, along: int, beside: int, row: int, math: IndexMath[V]) -> Indices:
+        """A row of the square at a corner: the vector along one dim, at place `row` of the other."""
+        found = list(corner)
+        found[along] = Index(corner[along].base, 1, corner[along].divisor)
+        found[beside] = math.add(corner[beside], fixed(row))
+        return tuple(found)
 
     def copy(self, source: TileBuffer, into: TileBuffer) -> None:
         """All elements of one buffer into another of the same shape."""
@@ -157,15 +204,21 @@ class TileLowering(Generic[V]):
 
     def fill(self, value: SSAValue) -> None:
         """Give a stored value its memory and write its elements there; what is made anew needs neither."""
-        if value in self.plan.stored:
+        if value in self.plan.stored and value not in self.plan.written_by:
             buffer = self.allocate(value)
             self.store_value(value, buffer)
             self.elements.buffers[value] = buffer
 
     def reads(self, value: SSAValue, stored: SSAValue) -> bool:
         """Whether making elements of a value reads the memory of a stored one."""
-        if value is stored:
-            return True
-        if value in self.plan.stored or not types.is_tile(value.type) or not isinstance(value.owner, Operation):
-            return False
-        return any(self.reads(operand, stored) for operand in value.owner.operands)
+        seen: set[SSAValue] = set()
+        pending = [value]
+        while pending:
+            reader = pending.pop()
+            if reader is stored:
+                return True
+            if reader in seen or reader in self.plan.stored or not isinstance(reader.owner, Operation):
+                continue
+            seen.add(reader)
+            pending.extend(operand for operand in reader.owner.operands if types.is_tile(operand.type))
+        return False

@@ -37,11 +37,13 @@ V = TypeVar("V", bound=LoopValue)
 class ElementMemory(Generic[V]):
     """Where elements stand: at `address` + `offset` · element size; element k of a vector `stride` elements further each.
 
-    `address` is an i64 of one lane; `offset` an i64 of one lane, or one for each element (`stride` is then 0). `local` memory is
-    the program's own scratch, which no other program sees; `alignment` in bytes is that of the first element, as far as is known.
+    `address` is an i64 of one lane; `offset` an i64 of one lane, or one for each element (`stride` is then 0). Without an address
+    the offsets are addresses, in bytes. A stride of 0 from one offset is one element for all lanes; of stores the last one's stays.
+    `local` memory is the program's own scratch, which no other program sees; `alignment` in bytes is that of the first element, as
+    far as is known.
     """
 
-    address: V
+    address: V | None
     offset: V
     stride: V | int = 1
     local: bool = False
@@ -69,12 +71,14 @@ class LoopMachine(ABC, Generic[V]):
     indices: `addi`, `subi`, `muli`, `divs`, `rems`, `lts`, `eqi`. Operands of one and of several lanes may meet in one row: the
     single one is repeated.
 
-    `product_tile` is how many rows, and how many vectors of a row, of a product are summed up at once: as many registers.
+    `product_tile` is how many rows, and how many vectors of a row, of a product are summed up at once: as many registers. A machine
+    that `transposes` exchanges the rows and columns of a square of vectors faster than it reads elements that are far apart.
     """
 
     rows: Container[str]
     rules: Mapping[str, Rule] = RULES
     product_tile: ClassVar[tuple[int, int]] = (1, 1)
+    transposes: ClassVar[bool] = False
 
     @abstractmethod
     def vector_lanes(self, bits: int) -> int:
@@ -122,11 +126,17 @@ class LoopMachine(ABC, Generic[V]):
     def part(self, value: V, first: int, count: int) -> V:
         """`count` lanes of a value, from lane `first` on."""
 
+    def transposed(self, rows: Sequence[V]) -> Sequence[V]:
+        """Of as many vectors as they have lanes: element k of vector i becomes element i of vector k. For a machine that
+        `transposes`."""
+        raise NotImplementedError
+
     # -- memory
 
     @abstractmethod
     def load(self, memory: ElementMemory[V], type_: str, lanes: int, mask: V | None = None, other: V | None = None) -> V:
-        """Elements of `type_` from memory; where `mask` is false nothing is read and `other` comes instead (anything, without)."""
+        """Elements of `type_` from memory; where `mask` is false nothing is read and `other` comes instead (any number, without). A
+        byte of an i1 is true unless it is 0; of an i4 the low four bits count."""
 
     @abstractmethod
     def store(self, memory: ElementMemory[V], value: V, mask: V | None = None) -> None:
@@ -151,7 +161,7 @@ class LoopMachine(ABC, Generic[V]):
 
     @abstractmethod
     def parameter(self, number: int, type_: str) -> V:
-        """A parameter of the kernel; of a pointer its address."""
+        """A parameter of the kernel; of a pointer its address. They are asked for in order, each once."""
 
     @abstractmethod
     def program_id(self, axis: int) -> V:
@@ -182,7 +192,8 @@ class LoopMachine(ABC, Generic[V]):
 
     @abstractmethod
     def loop(self, begin: V, end: V, step: V) -> AbstractContextManager[V]:
-        """A loop over `begin`, `begin` + `step`, … below `end` (signed, of one type); what is written inside is its body."""
+        """A loop over `begin`, `begin` + `step`, … below `end` (signed, of one type); what is written inside is its body. Numbers
+        beyond the type's largest end it; a step of 0 or below makes no turn."""
 
     @abstractmethod
     def branch(self, condition: V) -> AbstractContextManager[None]:

@@ -7,6 +7,8 @@ A store of x + y needs neither x, y nor the sum in memory: its loop reads an ele
 - arithmetic is stored where it is dear and read more than once: by several statements, in a loop further in, or for many elements
   of a larger tile.
 
+A stored value that a reduction reads first is written while the reduction reads it, in one pass over the tile.
+
 A statement is an op that writes elements: of a stored value, to memory, or of what a loop or a branch hands on.
 """
 
@@ -18,6 +20,7 @@ from dataclasses import dataclass, field
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, OpResult, SSAValue
 
+from tilefw.loops.access import access_of
 from tilefw.loops.effects import Effects
 from tilefw.passes.rewriting import block_of
 from tilefw.tile import types
@@ -35,6 +38,8 @@ _COSTS = {
     **dict.fromkeys(("exp", "exp2", "log", "log2", "sin", "cos", "tanh", "erf", "pow", "log1p", "expm1"), 25),
 }
 _DEAR = 6
+_MOST = 1000
+_TALL = 32  # ops on top of each other: code that is written by recursion must end
 _MOST_WAYS = 8  # that are told apart; above, a value is read often
 
 
@@ -51,9 +56,11 @@ class ValueReader:
 @dataclass(slots=True)
 class StoragePlan:
     """What stands in memory. `position` numbers the ops in the order of the text; `last_read` is the last position at which a
-    stored value's memory is needed."""
+    stored value's memory is needed. `written_by` names the statement that writes a stored value, where that is not the value's op.
+    """
 
     stored: set[SSAValue] = field(default_factory=set)
+    written_by: dict[SSAValue, Operation] = field(default_factory=dict)
     position: dict[Operation, int] = field(default_factory=dict)
     last_read: dict[SSAValue, int] = field(default_factory=dict)
 
@@ -62,6 +69,9 @@ def plan_of(function: FuncOp, effects: Effects) -> StoragePlan:
     """The plan of a function. Values of the readers come first: what is read by something that is made anew is read by its
     readers."""
     plan = _Planner(effects).planned(function)
+    for value in plan.stored:
+        if (reduction := _first_reduction(value, plan, effects)) is not None:
+            plan.written_by[value] = reduction
     for value in plan.stored:
         plan.last_read[value] = _last_read(value, plan)
     return plan
@@ -73,11 +83,14 @@ class _Planner:
         self.plan = StoragePlan()
         self.readers: dict[SSAValue, set[ValueReader]] = {}
         self.costs: dict[SSAValue, int] = {}
+        self.heights: dict[SSAValue, int] = {}
 
     def planned(self, function: FuncOp) -> StoragePlan:
         listed = nested_ops(function)
         for number, op in enumerate(listed):
             self.plan.position[op] = number
+            for result in op.results:
+                self.costs[result] = self._cost(op, result)
         for op in reversed(listed):
             for region in op.regions:
                 for block in region.blocks:
@@ -90,47 +103,49 @@ class _Planner:
 
     def _decide(self, op: Operation, value: OpResult) -> None:
         readers = self.readers[value] = self._readers_of(value)
+        self.heights[value] = self._height(value)
         picked = any(isinstance(use.operation, GatherOp) and use.index == 0 for use in value.uses)
         if picked or not isinstance(op, _MADE_ANEW) or self._wants_memory(op, readers):
             self.plan.stored.add(value)
 
     def _wants_memory(self, op: Operation, readers: set[ValueReader]) -> bool:
         if isinstance(op, ops.LoadOp | ops.LoadBlockOp):
-            pointer = op.base if isinstance(op, ops.LoadBlockOp) else op.pointer
             alone = next(iter(readers)) if len(readers) == 1 else None  # what reads it by two ways would read memory twice
-            return alone is None or alone.often or op.volatile or not self.effects.may_wait(op, pointer, alone.statement)
+            return alone is None or alone.often or op.volatile or not self.effects.may_wait(op, _pointer(op), alone.statement)
         if not isinstance(op, ElementwiseOp):
             return False
+        if self.heights[op.result] >= _TALL:
+            return True
         again = len(readers) > 1 or any(reader.often for reader in readers)
-        return again and self._cost(op.result) >= _DEAR
+        return again and self.costs[op.result] >= _DEAR
 
     def _readers_of(self, value: SSAValue) -> set[ValueReader]:
         found: set[ValueReader] = set()
         for use in value.uses:
             op = use.operation
             further_in = op.parent is not block_of(value)
-            if _is_made_anew(op) and not any(result in self.plan.stored for result in op.results):
-                often = further_in or _repeats(op, value)
-                step = (op,) if isinstance(op, StructuralOp) else ()
-                for result in op.results:
-                    found |= {ValueReader(r.statement, r.often or often, (*step, *r.way)) for r in self.readers[result]}
-            else:
-                found.add(ValueReader(op, further_in or _repeats(op, value)))
+            often = further_in or _repeats(op, value)
+            unstored = [result for result in op.results if result not in self.plan.stored] if _is_made_anew(op) else []
+            step = (op,) if isinstance(op, StructuralOp) else ()
+            for result in unstored:
+                found |= {ValueReader(r.statement, r.often or often, (*step, *r.way)) for r in self.readers[result]}
+            if len(unstored) < len(op.results) or not op.results:
+                found.add(ValueReader(op, often))
         if len(found) <= _MOST_WAYS:
             return found
         return {ValueReader(reader.statement, True) for reader in found}
 
-    def _cost(self, value: SSAValue) -> int:
-        """What making one element of a value takes, down to what stands in memory or in registers."""
-        if value in self.costs:
-            return self.costs[value]
-        op = value.owner
-        cost = 0
-        if isinstance(op, _MADE_ANEW) and types.is_tile(value.type):
-            own = _COSTS.get(op.row.name, 1) if isinstance(op, ElementwiseOp) else 0
-            cost = min(1000, own + sum(self._cost(operand) for operand in op.operands))
-        self.costs[value] = cost
-        return cost
+    def _cost(self, op: Operation, value: SSAValue) -> int:
+        """What making one element of a value takes, down to what stands in registers; no more than _MOST is told apart."""
+        if not isinstance(op, _MADE_ANEW) or not types.is_tile(value.type):
+            return 0
+        own = _COSTS.get(op.row.name, 1) if isinstance(op, ElementwiseOp) else 0
+        return min(_MOST, own + sum(self.costs.get(operand, 0) for operand in op.operands))
+
+    def _height(self, value: SSAValue) -> int:
+        """How many ops that are made anew stand between a value and the statement that reads it."""
+        users = [result for use in value.uses for result in use.operation.results if _is_made_anew(use.operation)]
+        return 1 + max((self.heights[user] for user in users if user not in self.plan.stored), default=0)
 
 
 def _is_made_anew(op: Operation) -> bool:
@@ -145,12 +160,64 @@ def _repeats(op: Operation, value: SSAValue) -> bool:
     return isinstance(op, GatherOp) and op.source is value
 
 
+def carried_out(statement: Operation, plan: StoragePlan) -> Operation:
+    """The op at whose place a statement's loops run."""
+    return next((plan.written_by[result] for result in statement.results if result in plan.written_by), statement)
+
+
+def _first_reduction(value: SSAValue, plan: StoragePlan, effects: Effects) -> Operation | None:
+    """The reduction that reads a stored value before anything else does, each of its elements, and may make it then."""
+    op = value.owner
+    if not isinstance(op, ElementwiseOp | ops.LoadOp | ops.LoadBlockOp) or (isinstance(op, _LOADS) and op.volatile):
+        return None
+    first = min(statements_reading(value, plan), key=lambda statement: plan.position[statement], default=None)
+    if not isinstance(first, ops.ReduceOp) or first.parent is not op.parent:
+        return None
+    if not any(_by_element(operand, value, plan) for operand in first.operands):
+        return None
+    loads = [op, *_loads_made_anew(op, plan)] if isinstance(op, _LOADS) else _loads_made_anew(op, plan)
+    return first if all(effects.may_wait(load, _pointer(load), first) for load in loads) else None
+
+
+def _by_element(reader: SSAValue, value: SSAValue, plan: StoragePlan) -> bool:
+    """Whether element i of a value that is made anew reads element i of a stored one."""
+    seen: set[SSAValue] = set()
+    pending = [reader]
+    while pending:
+        reader = pending.pop()
+        if reader is value:
+            return True
+        if isinstance(reader.owner, ElementwiseOp) and reader not in plan.stored and reader not in seen:
+            seen.add(reader)
+            pending.extend(reader.owner.operands)
+    return False
+
+
+def _loads_made_anew(op: Operation, plan: StoragePlan) -> list[Operation]:
+    """The loads that are carried out when an element of an op's result is made."""
+    found: dict[Operation, None] = {}
+    pending = list(op.operands)
+    while pending:
+        operand = pending.pop()
+        inner = operand.owner
+        if not isinstance(inner, _MADE_ANEW) or not types.is_tile(operand.type) or operand in plan.stored or inner in found:
+            continue
+        found[inner] = None
+        pending.extend(inner.operands)
+    return [inner for inner in found if isinstance(inner, _LOADS)]
+
+
+def _pointer(load: Operation) -> SSAValue:
+    return load.base if isinstance(load, ops.LoadBlockOp) else load.operands[0]
+
+
 def _last_read(value: SSAValue, plan: StoragePlan) -> int:
     """The last position at which something reads a value, itself or through what is made anew of it. What a loop reads of outside
     it reads again in the next round."""
     last = plan.position.get(value.owner, 0) if isinstance(value.owner, Operation) else 0
     home = block_of(value)
-    for statement in statements_reading(value, plan):
+    for reading in statements_reading(value, plan):
+        statement = carried_out(reading, plan)
         outer = statement
         while outer.parent is not home:
             above = outer.parent_op()
@@ -182,3 +249,31 @@ def statements_reading(value: SSAValue, plan: StoragePlan) -> Iterable[Operation
 def end_of(op: Operation, plan: StoragePlan) -> int:
     """The position of the last op in a region, or of the op itself."""
     return max(plan.position[inner] for inner in nested_ops(op))
+
+
+def consecutive_dim(value: SSAValue, plan: StoragePlan) -> int | None:
+    """The dim along which the elements of a value that is made anew are read from consecutive memory; None where none is known."""
+    order = list(range(types.rank_of(value.type)))  # of the dims of what is looked at, those of the value
+    while True:
+        op = value.owner
+        if isinstance(op, ops.LoadBlockOp):
+            return next((order[number] for number, dim in enumerate(access_of(op).dims or ()) if dim.unit), None)
+        if value in plan.stored or not isinstance(op, ElementwiseOp | ops.TransOp):
+            return None
+        if isinstance(op, ops.TransOp):
+            moved = [0] * len(order)
+            for dim, source in enumerate(op.order):
+                moved[source] = order[dim]
+            order, value = moved, op.source
+            continue
+        read = [operand for operand in op.operands if operand not in plan.stored and _reads_memory(operand)]
+        if not read:
+            return None
+        value = read[0]
+
+
+def _reads_memory(value: SSAValue) -> bool:
+    """Whether a tile comes from a load, by way of rows and permutations along their first operands."""
+    while isinstance(value.owner, ElementwiseOp | ops.TransOp) and types.is_tile(value.type):
+        value = value.owner.operands[0]
+    return isinstance(value.owner, ops.LoadBlockOp)

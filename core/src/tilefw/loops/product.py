@@ -47,12 +47,7 @@ def _operand(lowering: TileLowering[V], value: SSAValue, computed: str, unsigned
 
 def write_as(lowering: TileLowering[V], value: SSAValue, into: TileBuffer, unsigned: bool = False) -> None:
     """All elements of a tile into a buffer of another type."""
-
-    def write(index: Indices, math: IndexMath[V]) -> None:
-        found = lowering.elements.at(value, index, math)
-        lowering.elements.write(into, index, _cast(lowering, found, into.element, unsigned), math)
-
-    lowering.each(into.shape, max(32, 8 * bytes_of(into.element)), write)
+    lowering.store_value(value, into, lambda found: _cast(lowering, found, into.element, unsigned))
 
 
 def _rounded(lowering: TileLowering[V], source: TileBuffer, into: TileBuffer) -> None:

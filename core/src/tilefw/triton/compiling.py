@@ -73,7 +73,6 @@ class CompiledSource(CompiledKernel):
         self.src, self.artifact = src, artifact
         self.function = LoadedKernel(Module(artifact, find_target(artifact.target)), artifact.entry())
         self.packed_metadata = self.metadata
-        self.hash = hashlib.sha256(artifact.text.encode()).hexdigest()
 
     def _init_handles(self) -> None:
         """Nothing: the code is loaded with the first launch."""

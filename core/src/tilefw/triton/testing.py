@@ -48,8 +48,11 @@ def do_bench_cudagraph(
 def on_simulator() -> bool:
     """Whether launches go to a simulator now."""
     from tilefw.runtime.config import resolve
+    from tilefw.runtime.executor import unsaid
+    from tilefw.runtime.plugins.loader import find_target
 
-    return resolve().executor != "hw"
+    said = resolve()
+    return (unsaid(find_target(said.target).info) if said.executor == "default" else said.executor) != "hw"
 
 
 def _times(fn: Callable[[], Any], warmup: float, rep: float, grad_to_none: Any) -> list[float]:

@@ -11,7 +11,6 @@ from tilefw.api import Artifact, Backend, CompileOptions, Device, Resources
 if TYPE_CHECKING:
     from tilefw.api.ir import ModuleOp, ModulePass
     from tilefw_cpu.processor import Processor
-    from tilefw_cpu.writer import Trap
 
 
 class CpuBackend(Backend):
@@ -42,6 +41,7 @@ class CpuBackend(Backend):
         return ()
 
     def emit(self, module: ModuleOp, options: CompileOptions) -> Artifact:
+        from tilefw.api.hardware import TRAPS, metadata_of
         from tilefw.api.ir import FuncOp, entry_of
         from tilefw_cpu.emit import functions_text
 
@@ -51,7 +51,7 @@ class CpuBackend(Backend):
             target=self.target.name, format="llvm", text=text,
             entries=tuple(replace(entry, scratch_bytes=scratch[entry.name]) for _, entry in functions),
             resources=Resources(scratch_bytes=max(scratch.values(), default=0)),
-            metadata={"traps": {name: [_told(trap) for trap in found] for name, found in traps.items() if found}},
+            metadata={TRAPS: metadata_of(traps)},
         )
 
     def assemble(self, artifact: Artifact, options: CompileOptions) -> Artifact:
@@ -63,10 +63,3 @@ class CpuBackend(Backend):
         from tilefw_cpu.device import NativeDevice
 
         return NativeDevice(self.target.name, self.processor)
-
-
-def _told(trap: Trap) -> dict[str, str | int]:
-    """A trap as metadata: its message, and where it stands."""
-    place = trap.place
-    where = {} if place is None else {"file": place.file, "line": place.line, "column": place.column}
-    return {"message": trap.message, **where}

@@ -20,9 +20,8 @@ def _started() -> None:
 def target_machine(processor: Processor) -> Any:
     """LLVM's code generator for a processor."""
     _started()
-    features = ",".join(f"+{name}" for name in sorted(processor.features))
     found = llvm.Target.from_triple(processor.triple)
-    return found.create_target_machine(processor.name, features, opt=2, jit=True, codemodel="default")
+    return found.create_target_machine(processor.name, processor.flags, opt=2, jit=True, codemodel="default")
 
 
 def optimised(text: str, machine: Any) -> Any:
@@ -62,5 +61,5 @@ class NativeCode:
         self._engine.finalize_object()
 
     def address(self, name: str) -> int:
-        """Where a function begins."""
-        return self._engine.get_function_address(name)
+        """Where the function of an entry begins; its symbol is no name of C's."""
+        return self._engine.get_function_address(f"tilefw.{name}")

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilefw.api import Entry
+from tilefw.api.hardware import Trap
 from tilefw.api.ir import FuncOp
 from tilefw.api.tile import AxisInfoAnalysis, Effects, lower_function
 from tilefw_cpu.processor import Processor
-from tilefw_cpu.spelling import LlvmValue, llvm_type
-from tilefw_cpu.writer import LlvmWriter, Trap
+from tilefw_cpu.spelling import llvm_type
+from tilefw_cpu.writer import LlvmWriter
 
 _ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="%d" "min-legal-vector-width"="%d" }'
 # A thread takes the next program of the grid from a count that all share, in order, so that a program which waits for an earlier
 # one does not wait for ever. A program's answer other than 0 ends the launch: nobody finds programs left.
-_LAUNCH = """define i32 @"{name}"(ptr %block, ptr %scratch, ptr %next, i64 %all, i32 %grid0, i32 %grid1, i32 %grid2) #0 {{
+_LAUNCH = """define i32 @"tilefw.{name}"(ptr %block, ptr %scratch, ptr %next, i64 %all, i32 %grid0, i32 %grid1, i32 %grid2) #0 {{
 begin:
   %x = zext i32 %grid0 to i64
   %y = zext i32 %grid1 to i64
@@ -31,7 +32,8 @@ run:
   %id0 = trunc i64 %column to i32
   %id1 = trunc i64 %row to i32
   %id2 = trunc i64 %plane to i32
-  %answer = call i32 @"{name}.program"(ptr %block, ptr %scratch, i32 %id0, i32 %id1, i32 %id2, i32 %grid0, i32 %grid1, i32 %grid2)
+  %answer = call i32 @"tilefw.{name}.program"(
+    ptr %block, ptr %scratch, i32 %id0, i32 %id1, i32 %id2, i32 %grid0, i32 %grid1, i32 %grid2)
   %went = icmp eq i32 %answer, 0
   br i1 %went, label %take, label %stop
 stop:
@@ -53,7 +55,7 @@ def functions_text(
     scratch: dict[str, int] = {}
     traps: dict[str, list[Trap]] = {}
     for function, entry in functions:
-        writer = LlvmWriter(processor, _parameters(entry))
+        writer = LlvmWriter(processor)
         scratch[entry.name] = lower_function(function, writer, Effects(disjoint), AxisInfoAnalysis(function))
         traps[entry.name] = writer.traps
         declared |= writer.declarations
@@ -62,26 +64,18 @@ def functions_text(
     return "\n".join(parts) + "\n", scratch, traps
 
 
-def _parameters(entry: Entry) -> list[LlvmValue]:
-    from tilefw.api.dtypes import dtype
-
-    types = ["i64" if p.kind == "pointer" else dtype(p.dtype).ir for p in entry.parameters]
-    return [LlvmValue(f"%arg{number}", type_) for number, type_ in enumerate(types)]
-
-
 def _program(entry: Entry, writer: LlvmWriter) -> str:
     loads: list[str] = []
-    for number, parameter in enumerate(entry.parameters):
-        value = writer.parameter(number, "")
+    for number, (value, parameter) in enumerate(zip(writer.parameters, entry.parameters, strict=True)):
         kind = llvm_type(value.type)
         held = "i8" if kind == "i1" else kind
         loads.append(f"  %at{number} = getelementptr i8, ptr %block, i64 {parameter.offset}")
         name = f"%byte{number}" if kind == "i1" else value.text
         loads.append(f"  {name} = load {held}, ptr %at{number}, align {parameter.size}")
         if kind == "i1":
-            loads.append(f"  {value.text} = trunc i8 {name} to i1")
+            loads.append(f"  {value.text} = icmp ne i8 {name}, 0")
     head = (
-        f'define internal i32 @"{entry.name}.program"(ptr noalias readonly %block, ptr noalias align 64 %scratch, '
+        f'define internal i32 @"tilefw.{entry.name}.program"(ptr noalias readonly %block, ptr noalias align 64 %scratch, '
         "i32 %id0, i32 %id1, i32 %id2, i32 %grid0, i32 %grid1, i32 %grid2) #0 {"
     )
     return "\n".join([head, "begin:", *writer.variables, *loads, *writer.lines, "  ret i32 0", "}", ""])

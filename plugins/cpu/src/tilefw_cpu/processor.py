@@ -8,11 +8,13 @@ from functools import cached_property
 
 @dataclass(frozen=True)
 class Processor:
-    """A processor as LLVM names it; `features` are those that it has."""
+    """A processor as LLVM names it; `features` are those that it has, `absent` those that one of its name may have and it has not:
+    a virtual machine hides some."""
 
     triple: str
     name: str
     features: frozenset[str]
+    absent: frozenset[str] = frozenset()
 
     @cached_property
     def vector_bits(self) -> int:
@@ -28,9 +30,14 @@ class Processor:
         return bool(self.features & {"f16c", "fp16", "fullfp16"}) or self.triple.startswith("aarch64")
 
     @property
+    def flags(self) -> str:
+        """The features as LLVM takes them."""
+        return ",".join([*(f"+{name}" for name in sorted(self.features)), *(f"-{name}" for name in sorted(self.absent))])
+
+    @property
     def digest(self) -> str:
         """All that code for it depends on, as text."""
-        return f"{self.triple} {self.name} {','.join(sorted(self.features))}"
+        return f"{self.triple} {self.name} {self.flags}"
 
 
 def processor() -> Processor:
@@ -38,6 +45,5 @@ def processor() -> Processor:
     import llvmlite.binding as llvm
 
     found = llvm.get_host_cpu_features()
-    return Processor(
-        llvm.get_process_triple(), llvm.get_host_cpu_name(), frozenset(name for name, there in found.items() if there)
-    )
+    have, lack = (frozenset(name for name, there in found.items() if there is wanted) for wanted in (True, False))
+    return Processor(llvm.get_process_triple(), llvm.get_host_cpu_name(), have, lack)

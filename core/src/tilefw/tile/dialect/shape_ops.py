@@ -17,7 +17,7 @@ from tilefw.tile.dialect.axis_info import AxisInfo, any_element, at_starts, meet
 from tilefw.tile.dialect.base import Value, dense_i64, integer_attr, value_of
 from tilefw.tile.dialect.dim_groups import matching_dims
 from tilefw.tile.dialect.op_text import parse_type_at_end, print_types
-from tilefw.tile.dialect.structural_op import Array, StructuralOp
+from tilefw.tile.dialect.structural_op import Array, I, IndexAlgebra, StructuralOp
 
 
 class _OneSourceOp(StructuralOp):
@@ -83,6 +83,9 @@ class SplatOp(_ShapeOp):
     def shape_problem(self, source: tuple[int, ...], result: tuple[int, ...]) -> str | None:
         return None if not source and result else f"a splat makes a tile of a scalar, got {source} to {result}"
 
+    def operand_index(self, at: Sequence[I], algebra: IndexAlgebra[I]) -> Sequence[I] | None:
+        return ()
+
     def elements(self, *parts: Array) -> Sequence[Array]:
         shape = types.shape_of(self.results[0].type)
         return [np.broadcast_to(parts[0].reshape(-1, *(1,) * len(shape)), (parts[0].shape[0], *shape))]
@@ -100,6 +103,10 @@ class BroadcastOp(_ShapeOp):
     def shape_problem(self, source: tuple[int, ...], result: tuple[int, ...]) -> str | None:
         fits = len(source) == len(result) > 0 and all(s in (1, r) for s, r in zip(source, result, strict=True))
         return None if fits else f"a broadcast repeats dims of size 1 only, got {source} to {result}"
+
+    def operand_index(self, at: Sequence[I], algebra: IndexAlgebra[I]) -> Sequence[I] | None:
+        shape = types.shape_of(self.source.type)
+        return tuple(algebra.fixed(0) if size == 1 else index for size, index in zip(shape, at, strict=True))
 
     def elements(self, *parts: Array) -> Sequence[Array]:
         return [np.broadcast_to(parts[0], (parts[0].shape[0], *types.shape_of(self.results[0].type)))]
@@ -121,6 +128,15 @@ class ReshapeOp(_ShapeOp):
 
     def shape_problem(self, source: tuple[int, ...], result: tuple[int, ...]) -> str | None:
         return None if prod(source) == prod(result) else f"{prod(source)} elements do not reshape to {prod(result)}"
+
+    def operand_index(self, at: Sequence[I], algebra: IndexAlgebra[I]) -> Sequence[I] | None:
+        source, result = types.shape_of(self.source.type), types.shape_of(self.results[0].type)
+        found = [algebra.fixed(0)] * len(source)
+        for old, new in matching_dims(source, result):
+            moved = algebra.regrouped([at[d] for d in new], tuple(result[d] for d in new), tuple(source[d] for d in old))
+            for dim, index in zip(old, moved, strict=True):
+                found[dim] = index
+        return tuple(found)
 
     def elements(self, *parts: Array) -> Sequence[Array]:
         return [parts[0].reshape(-1, *types.shape_of(self.results[0].type))]
@@ -210,6 +226,9 @@ class ExpandDimsOp(AxisOp):
     def _axes(self) -> int:
         return super()._axes() + 1
 
+    def operand_index(self, at: Sequence[I], algebra: IndexAlgebra[I]) -> Sequence[I] | None:
+        return (*at[: self.axis], *at[self.axis + 1 :])
+
     def elements(self, *parts: Array) -> Sequence[Array]:
         return [np.expand_dims(parts[0], self.axis + 1)]
 
@@ -248,6 +267,9 @@ class TransOp(_OneSourceOp):
     def order(self) -> tuple[int, ...]:
         """The source dim of each result dim."""
         return self.integers("order")
+
+    def operand_index(self, at: Sequence[I], algebra: IndexAlgebra[I]) -> Sequence[I] | None:
+        return tuple(at[self.order.index(dim)] for dim in range(len(at)))
 
     def elements(self, *parts: Array) -> Sequence[Array]:
         return [parts[0].transpose((0, *(dim + 1 for dim in self.order)))]
@@ -411,6 +433,10 @@ class FlipOp(AxisOp):
     @staticmethod
     def result_type(type: Attribute, axis: int) -> Attribute:
         return type
+
+    def operand_index(self, at: Sequence[I], algebra: IndexAlgebra[I]) -> Sequence[I] | None:
+        axis = self.axis
+        return (*at[:axis], algebra.mirrored(at[axis], types.shape_of(self.source.type)[axis]), *at[axis + 1 :])
 
     def elements(self, *parts: Array) -> Sequence[Array]:
         return [np.flip(parts[0], self.axis + 1)]

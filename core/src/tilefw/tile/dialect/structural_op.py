@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -22,6 +22,25 @@ from tilefw.tile.dialect.base import PURE, TileOp
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
+
+
+I = TypeVar("I")
+
+
+class IndexAlgebra(Protocol[I]):
+    """Arithmetic on indices that are not negative: numbers, or what code computes them in."""
+
+    def fixed(self, number: int) -> I:
+        """The index that is a number."""
+        ...
+
+    def mirrored(self, index: I, size: int) -> I:
+        """`size` - 1 - `index`."""
+        ...
+
+    def regrouped(self, indices: Sequence[I], old: Shape, new: Shape) -> Sequence[I]:
+        """The indices in a tile of shape `new` of what has `indices` in one of shape `old`, row by row."""
+        ...
 
 
 class StructuralOp(TileOp):
@@ -39,6 +58,11 @@ class StructuralOp(TileOp):
     def elements(self, *parts: Array) -> Sequence[Array]:
         """The results for operands given as arrays [programs, *shape]; the first dim counts programs and stays as it is."""
         raise NotImplementedError(self.name)
+
+    def operand_index(self, at: Sequence[I], algebra: IndexAlgebra[I]) -> Sequence[I] | None:
+        """Where in the one operand the element stands that the one result has at `at`, an index a dim: what `elements` says, for
+        machines that make code of it. None for an op with several operands or results."""
+        return None
 
     def axis_info(self, *operands: AxisInfo) -> AxisInfo:
         """What is known of each result: by default the range of all elements, and what divides each of them."""

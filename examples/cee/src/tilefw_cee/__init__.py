@@ -1,0 +1,1 @@
+"""tilefw backend that writes C."""

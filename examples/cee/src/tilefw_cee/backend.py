@@ -1,0 +1,126 @@
+"""The backend: tile IR to C by the kit, a shared library by the system's C compiler, and the device that loads it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tilefw.api import Artifact, Backend, CodeError, CompileError, CompileOptions, Device, Entry, Resources
+from tilefw.api.hardware import TRAPS, HostDevice, metadata_of
+
+if TYPE_CHECKING:
+    from tilefw.api.ir import ModuleOp, ModulePass
+    from tilefw_cee.writer import CWriter
+
+COMPILER = "CC"
+FLAGS = ("-O3", "-shared", "-fPIC", "-w", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off")
+_LAUNCH = """
+int32_t tilefw_{name}(
+    const char *block, char *scratch, int64_t *next, int64_t all, uint32_t grid0, uint32_t grid1, uint32_t grid2) {{
+  for (;;) {{
+    uint64_t number = (uint64_t)__atomic_fetch_add(next, 1, __ATOMIC_SEQ_CST);
+    if ((int64_t)number >= all) return 0;
+    uint64_t row = number / grid0;
+    int32_t trap = tilefw_{name}_program(block, scratch, number % grid0, row % grid1, row / grid1, grid0, grid1, grid2);
+    if (trap) {{ __atomic_store_n(next, all, __ATOMIC_SEQ_CST); return trap; }}
+  }}
+}}
+"""
+
+
+class CBackend(Backend):
+    """Compiles by the compiler that the variable CC names, else by `cc`."""
+
+    binary_suffix = ".so"
+    toolchain_variables = ("PATH", COMPILER)
+
+    @property
+    def compiler(self) -> str | None:
+        """The compiler's path; None where there is none."""
+        return shutil.which(os.environ.get(COMPILER) or "cc")
+
+    def toolchain_digest(self) -> str:
+        found = self.compiler
+        return "" if found is None else subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout
+
+    def pipeline(self, options: CompileOptions) -> Sequence[ModulePass]:
+        """Simplified tile IR is what `emit` takes."""
+        return ()
+
+    def emit(self, module: ModuleOp, options: CompileOptions) -> Artifact:
+        from tilefw.api.ir import FuncOp, entry_of
+        from tilefw.api.tile import AxisInfoAnalysis, Effects, lower_function
+        from tilefw_cee.rows import PRELUDE
+        from tilefw_cee.writer import CWriter
+
+        parts, entries, traps = [PRELUDE], [], {}
+        for function in [op for op in module.body.block.ops if isinstance(op, FuncOp)]:
+            entry = entry_of(function)
+            writer = CWriter()
+            scratch = lower_function(function, writer, Effects("disjoint" in options.facts), AxisInfoAnalysis(function))
+            parts += [_program(entry, writer), _LAUNCH.format(name=entry.name)]
+            entries.append(replace(entry, scratch_bytes=scratch))
+            traps[entry.name] = writer.traps
+        return Artifact(
+            self.target.name, "c", "\n".join(parts), tuple(entries), metadata={TRAPS: metadata_of(traps)},
+            resources=Resources(scratch_bytes=max((entry.scratch_bytes for entry in entries), default=0)),
+        )
+
+    def assemble(self, artifact: Artifact, options: CompileOptions) -> Artifact:
+        found = self.compiler
+        if found is None:
+            return artifact
+        with tempfile.TemporaryDirectory() as folder:
+            source, library = Path(folder, "kernel.c"), Path(folder, "kernel.so")
+            source.write_text(artifact.text)
+            command = [found, *FLAGS, str(source), "-o", str(library), "-lm"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise CompileError(f"{found} refuses the kernel's C", code="TFW0603", note=done.stderr.strip()[:2000])
+            return replace(artifact, binary=library.read_bytes())
+
+    def device(self, number: int | None = None) -> Device:
+        return CDevice(self.target.name)
+
+
+class CDevice(HostDevice):
+    """Loads shared libraries into this process."""
+
+    def load_code(self, artifact: Artifact) -> Library:
+        if artifact.binary is None:
+            raise CodeError("there is no C compiler here", code="TFW0601", help=f"install one, or name it by {COMPILER}")
+        return Library(artifact.binary)
+
+
+class Library:
+    """A shared library of this process, from its bytes."""
+
+    def __init__(self, data: bytes) -> None:
+        with tempfile.NamedTemporaryFile(suffix=".so", delete=False) as file:
+            file.write(data)
+        self._library = ctypes.CDLL(file.name)
+        os.unlink(file.name)
+
+    def address(self, name: str) -> int:
+        return ctypes.cast(getattr(self._library, f"tilefw_{name}"), ctypes.c_void_p).value or 0
+
+
+def _program(entry: Entry, writer: CWriter) -> str:
+    from tilefw_cee.rows import c_type
+
+    head = (
+        f"static int32_t tilefw_{entry.name}_program(const char *block, char *scratch, uint32_t id0, uint32_t id1, uint32_t id2, "
+        "uint32_t grid0, uint32_t grid1, uint32_t grid2) {"
+    )
+    arguments = [
+        f"{c_type(value.type)} {value.text} = *({c_type(value.type)} *)(block + {parameter.offset});"
+        for value, parameter in zip(writer.parameters, entry.parameters, strict=True)
+    ]
+    return "\n".join([head, *arguments, *writer.variables, *writer.lines, "return 0;", "}"])

@@ -1,0 +1,181 @@
+"""Rows of the elementwise table, conversions and moves of lanes as instructions of LLVM IR."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilefw_cpu import rows as table
+from tilefw_cpu.function_text import LlvmText
+from tilefw_cpu.spelling import BITS, LlvmValue, literal, llvm_type, overload, vector
+
+
+class LlvmArithmetic(LlvmText):
+    """Writes values that are made of values."""
+
+    def repeated(self, value: LlvmValue, lanes: int) -> LlvmValue:
+        if value.lanes == lanes:
+            return value
+        if value.number is not None:
+            return LlvmValue(f"splat ({llvm_type(value.type)} {value.text})", value.type, lanes, number=value.number)
+        kind = llvm_type(value.type)
+        first = self.emit(f"insertelement <{lanes} x {kind}> poison, {kind} {value.text}, i32 0", value.type, lanes)
+        return self.emit(
+            f"shufflevector <{lanes} x {kind}> {first.text}, <{lanes} x {kind}> poison, <{lanes} x i32> zeroinitializer",
+            value.type, lanes,
+        )
+
+    def together(self, values: tuple[LlvmValue, ...]) -> tuple[list[LlvmValue], int]:
+        """Operands in as many lanes as the widest has."""
+        lanes = max(value.lanes for value in values)
+        return [self.repeated(value, lanes) for value in values], lanes
+
+    def const(self, pattern: int, type_: str) -> LlvmValue:
+        return LlvmValue(literal(pattern, llvm_type(type_)), type_, number=pattern)
+
+    def op(self, row: str, operands: tuple[LlvmValue, ...], result: str) -> LlvmValue:
+        values, lanes = self.together(operands)
+        own = values[1 if row == "select" else 0].type
+        kind = vector(llvm_type(own), lanes)
+        texts = [value.text for value in values]
+        if row in table.INSTRUCTIONS:
+            return self.emit(f"{table.INSTRUCTIONS[row]} {kind} {texts[0]}, {texts[1]}", result, lanes)
+        if row in table.COMPARES:
+            return self.emit(f"{table.COMPARES[row]} {kind} {texts[0]}, {texts[1]}", "i1", lanes)
+        if row in table.INTRINSICS or row in table.FLAGGED:
+            name = table.INTRINSICS.get(row) or table.FLAGGED[row]
+            arguments = [f"{kind} {text}" for text in texts] + (["i1 false"] if row in table.FLAGGED else [])
+            return self.emit(self.call(f"llvm.{name}.{overload(own, lanes)}", kind, arguments), result, lanes)
+        if row in table.SHIFTS:
+            return self._shift(row, values, lanes)
+        if row in table.QUOTIENTS:
+            return self._quotient(row, values, lanes)
+        if row in ("mulhs", "mulhu"):
+            return self._high(row, values, lanes)
+        if row == "select":
+            condition = vector("i1", lanes)
+            return self.emit(f"select {condition} {texts[0]}, {kind} {texts[1]}, {kind} {texts[2]}", own, lanes)
+        if row == "negf":
+            return self.emit(f"fneg {kind} {texts[0]}", own, lanes)
+        if row == "isnan":
+            return self.emit(f"fcmp uno {kind} {texts[0]}, {texts[0]}", "i1", lanes)
+        return self.cast(row, values[0], result)
+
+    def cast(self, row: str, value: LlvmValue, to: str) -> LlvmValue:
+        """A row that changes the type; `row` is `castf` or one of the table's."""
+        source, target = llvm_type(value.type), llvm_type(to)
+        kind, made = vector(source, value.lanes), vector(target, value.lanes)
+        if row == "castf":
+            word = "fpext" if BITS[source] < BITS[target] else "fptrunc"
+        else:
+            word = table.CASTS[row]
+        if word.startswith("llvm."):
+            name = f"{word}.{overload(to, value.lanes)}.{overload(value.type, value.lanes)}"
+            return self.emit(self.call(name, made, [f"{kind} {value.text}"]), to, value.lanes)
+        return self.emit(f"{word} {kind} {value.text} to {made}", to, value.lanes)
+
+    def _shift(self, row: str, values: list[LlvmValue], lanes: int) -> LlvmValue:
+        """LLVM's are poison for amounts of the width and more."""
+        value, amount = values
+        own = value.type
+        kind, bits = vector(llvm_type(own), lanes), BITS[llvm_type(own)]
+        word = table.SHIFTS[row]
+        if amount.number is not None and amount.number < bits:
+            return self.emit(f"{word} {kind} {value.text}, {amount.text}", own, lanes)
+        limit = self.repeated(self.const(bits - 1, own), lanes)
+        least = self.op("minu", (amount, limit), own)
+        shifted = self.emit(f"{word} {kind} {value.text}, {least.text}", own, lanes)
+        if row == "shrs":
+            return shifted
+        within = self.op("leu", (amount, limit), "i1")
+        return self.op("select", (within, shifted, self.const(0, own)), own)
+
+    def _quotient(self, row: str, values: list[LlvmValue], lanes: int) -> LlvmValue:
+        """A processor traps on quotients by zero, and on the smallest integer over -1: both divisors give way to 1."""
+        value, divisor = values
+        own = value.type
+        kind, bits = vector(llvm_type(own), lanes), BITS[llvm_type(own)]
+        ones = (1 << bits) - 1
+        word = table.QUOTIENTS[row]
+        if divisor.number not in (None, 0, ones):
+            return self.emit(f"{word} {kind} {value.text}, {divisor.text}", own, lanes)
+        zero, one = self.const(0, own), self.const(1, own)
+        none = self.op("eqi", (divisor, zero), "i1")
+        minus = self.op("eqi", (divisor, self.const(ones, own)), "i1") if word[0] == "s" else None
+        unsafe = none if minus is None else self.op("ori", (none, minus), "i1")
+        safe = self.op("select", (unsafe, one, divisor), own)
+        found = self.emit(f"{word} {kind} {value.text}, {safe.text}", own, lanes)
+        quotient = row.startswith("div")
+        if minus is not None:
+            found = self.op("select", (minus, self.op("subi", (zero, value), own) if quotient else zero, found), own)
+        return self.op("select", (none, self.const(ones, own) if quotient else value, found), own)
+
+    def _high(self, row: str, values: list[LlvmValue], lanes: int) -> LlvmValue:
+        own = values[0].type
+        bits = BITS[llvm_type(own)]
+        kind, wide = vector(llvm_type(own), lanes), vector(f"i{2 * bits}", lanes)
+        word = "sext" if row == "mulhs" else "zext"
+        a, b = (self.emit(f"{word} {kind} {v.text} to {wide}", own, lanes).text for v in values)
+        product = self.emit(f"mul {wide} {a}, {b}", own, lanes).text
+        amount = f"splat (i{2 * bits} {bits})" if lanes > 1 else str(bits)
+        high = self.emit(f"lshr {wide} {product}, {amount}", own, lanes).text
+        return self.emit(f"trunc {wide} {high} to {kind}", own, lanes)
+
+    def bits(self, value: LlvmValue) -> LlvmValue:
+        code = self.as_type(value, f"i{BITS[llvm_type(value.type)]}")
+        return code if code.type == "i32" else self.cast("extu", code, "i32")
+
+    def narrow(self, value: LlvmValue, type_: str) -> LlvmValue:
+        width = BITS[llvm_type(type_)]
+        if type_ == "i4":
+            value = self.op("andi", (value, self.const(15, "i32")), "i32")
+        code = value if width == 32 else self.cast("trunci", value, f"i{width}")
+        return self.as_type(code, type_)
+
+    def as_type(self, value: LlvmValue, type_: str) -> LlvmValue:
+        """The same bits as another type of the same width."""
+        source, target = llvm_type(value.type), llvm_type(type_)
+        if source == target:
+            return LlvmValue(value.text, type_, value.lanes, number=value.number)
+        lanes = value.lanes
+        return self.emit(f"bitcast {vector(source, lanes)} {value.text} to {vector(target, lanes)}", type_, lanes)
+
+    def split(self, value: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
+        whole = self.as_type(value, "i64")
+        high = self.op("shru", (whole, self.const(32, "i64")), "i64")
+        return self.cast("trunci", whole, "i32"), self.cast("trunci", high, "i32")
+
+    def join(self, low: LlvmValue, high: LlvmValue, type_: str) -> LlvmValue:
+        (low, high), _ = self.together((low, high))
+        upper = self.op("shl", (self.cast("extu", high, "i64"), self.const(32, "i64")), "i64")
+        return self.as_type(self.op("ori", (self.cast("extu", low, "i64"), upper), "i64"), type_)
+
+    def numbered(self, lanes: int) -> LlvmValue:
+        if lanes == 1:
+            return self.const(0, "i64")
+        return LlvmValue(f"<{', '.join(f'i64 {n}' for n in range(lanes))}>", "i64", lanes)
+
+    def part(self, value: LlvmValue, first: int, count: int) -> LlvmValue:
+        kind = vector(llvm_type(value.type), value.lanes)
+        if count == 1:
+            return self.emit(f"extractelement {kind} {value.text}, i32 {first}", value.type, 1)
+        lanes = ", ".join(f"i32 {first + n}" for n in range(count))
+        return self.emit(f"shufflevector {kind} {value.text}, {kind} poison, <{count} x i32> <{lanes}>", value.type, count)
+
+    def transposed(self, rows: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+        """By halves: pairs of vectors exchange blocks of 1, 2, 4, … lanes beside the diagonal."""
+        rows = list(rows)
+        lanes, step = len(rows), 1
+        while step < lanes:
+            for i in range(lanes):
+                if not i & step:
+                    a, b = rows[i], rows[i + step]
+                    rows[i] = self.shuffled(a, b, [k if not k & step else lanes + k - step for k in range(lanes)])
+                    rows[i + step] = self.shuffled(a, b, [k + step if not k & step else lanes + k for k in range(lanes)])
+            step *= 2
+        return rows
+
+    def shuffled(self, a: LlvmValue, b: LlvmValue, order: Sequence[int]) -> LlvmValue:
+        """Lanes of two vectors; those of the second count on from the first's."""
+        kind, lanes = vector(llvm_type(a.type), a.lanes), len(order)
+        numbers = ", ".join(f"i32 {n}" for n in order)
+        return self.emit(f"shufflevector {kind} {a.text}, {kind} {b.text}, <{lanes} x i32> <{numbers}>", a.type, lanes)
