@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tilefw.api.floats import float_bits
 from tilefw_cpu import rows as table
 from tilefw_cpu.function_text import LlvmText
 from tilefw_cpu.spelling import BITS, LlvmValue, literal, llvm_type, overload, vector
@@ -68,10 +69,24 @@ class LlvmArithmetic(LlvmText):
             word = "fpext" if BITS[source] < BITS[target] else "fptrunc"
         else:
             word = table.CASTS[row]
-        if word.startswith("llvm."):
-            name = f"{word}.{overload(to, value.lanes)}.{overload(value.type, value.lanes)}"
-            return self.emit(self.call(name, made, [f"{kind} {value.text}"]), to, value.lanes)
+        if row in ("f2s", "f2u"):
+            return self._clamped(row, value, to)
         return self.emit(f"{word} {kind} {value.text} to {made}", to, value.lanes)
+
+    def _clamped(self, row: str, value: LlvmValue, to: str) -> LlvmValue:
+        """A float as an integer: LLVM's own saturating conversion is a single element at a time on x86."""
+        bits, lanes = BITS[llvm_type(to)], value.lanes
+        signed = row == "f2s"
+        low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+        least, beyond = (self.const(float_bits(float(number), value.type), value.type) for number in (low, high + 1))
+        above = self.op("gef", (value, beyond), "i1")
+        below = self.op("ltf", (value, least), "i1")
+        outside = self.op("ori", (self.op("ori", (above, below), "i1"), self.op("isnan", (value,), "i1")), "i1")
+        inside = self.op("select", (outside, self.const(0, value.type), value), value.type)
+        kind, made = vector(llvm_type(value.type), lanes), vector(llvm_type(to), lanes)
+        found = self.emit(f"{table.CASTS[row]} {kind} {inside.text} to {made}", to, lanes)
+        found = self.op("select", (above, self.const(high, to), found), to)
+        return self.op("select", (below, self.const(low % (1 << bits), to), found), to)
 
     def _shift(self, row: str, values: list[LlvmValue], lanes: int) -> LlvmValue:
         """LLVM's are poison for amounts of the width and more."""

@@ -30,8 +30,8 @@ INTRINSICS = {
 FLAGGED = {"absi": "abs", "clz": "ctlz"}
 """Intrinsics with a last operand that says whether some input is poison; it is false."""
 CASTS = {
-    "exts": "sext", "extu": "zext", "trunci": "trunc", "s2f": "sitofp", "u2f": "uitofp", "f2s": "llvm.fptosi.sat",
-    "f2u": "llvm.fptoui.sat",
+    "exts": "sext", "extu": "zext", "trunci": "trunc", "s2f": "sitofp", "u2f": "uitofp", "f2s": "fptosi",
+    "f2u": "fptoui",
 }
 SHIFTS = {"shl": "shl", "shru": "lshr", "shrs": "ashr"}
 QUOTIENTS = {"divs": "sdiv", "divu": "udiv", "rems": "srem", "remu": "urem"}
