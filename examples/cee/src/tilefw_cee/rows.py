@@ -34,11 +34,16 @@ PRELUDE = """#define _GNU_SOURCE
     return (uint##bits##_t)((int##bits##_t)x % (int##bits##_t)y); }
 WORDS(32)
 WORDS(64)
-static inline uint32_t f2s(float x) {
-  if (!(x == x)) return 0;
-  if (x >= 2147483648.0f) return 0x7fffffffu;
-  return x <= -2147483648.0f ? 0x80000000u : (uint32_t)(int32_t)x;
-}
+#define TO_INTEGER(name, from, bits, kind, low, beyond, least, most) \
+  static inline uint##bits##_t name(from x) { \
+    return x >= beyond ? most : x < low ? least : x == x ? (uint##bits##_t)(kind)x : 0; }
+#define TO_INTEGERS(from, f) \
+  TO_INTEGER(f2s_##f##_i32, from, 32, int32_t, -0x1p31, 0x1p31, 1u << 31, ~0u >> 1) \
+  TO_INTEGER(f2s_##f##_i64, from, 64, int64_t, -0x1p63, 0x1p63, 1ull << 63, ~0ull >> 1) \
+  TO_INTEGER(f2u_##f##_i32, from, 32, uint32_t, 0, 0x1p32, 0, ~0u) \
+  TO_INTEGER(f2u_##f##_i64, from, 64, uint64_t, 0, 0x1p64, 0, ~0ull)
+TO_INTEGERS(float, f32)
+TO_INTEGERS(double, f64)
 static inline uint32_t bits_f32(float x) { uint32_t y; memcpy(&y, &x, 4); return y; }
 static inline uint64_t bits_f64(double x) { uint64_t y; memcpy(&y, &x, 8); return y; }
 static inline float float_of(uint32_t x) { float y; memcpy(&y, &x, 4); return y; }
@@ -65,14 +70,16 @@ def _rows() -> dict[str, str]:
         rows |= {f"{row}.{type_}": f"{{0}} {sign} {{1}}" for row, sign in signs.items()}
         rows[f"lts.{type_}"] = f"({signed}){{0}} < ({signed}){{1}}"
         rows |= {f"{row}.{type_}": f"{row}{bits}({{0}}, {{1}})" for row in ("shl", "shru", "shrs", "divs", "rems")}
-        rows |= {f"s2f.{type_}.{t}": f"({c}) ({signed}){{0}}" for t, c in (("f32", "float"), ("f64", "double"))}
+        for to, made in (("f32", "float"), ("f64", "double")):
+            rows |= {f"s2f.{type_}.{to}": f"({made}) ({signed}){{0}}", f"u2f.{type_}.{to}": f"({made}){{0}}"}
+            rows |= {f"{row}.{to}.{type_}": f"{row}_{to}_{type_}({{0}})" for row in ("f2s", "f2u")}
     for type_, end in (("f32", "f"), ("f64", "")):
         signs = {"addf": "+", "subf": "-", "mulf": "*", "divf": "/", "div_rn": "/", "eqf": "==", "ltf": "<", "lef": "<="}
         rows |= {f"{row}.{type_}": f"{{0}} {sign} {{1}}" for row, sign in signs.items()}
         rows |= {f"fma.{type_}": f"fma{end}({{0}}, {{1}}, {{2}})", f"sqrt_rn.{type_}": f"sqrt{end}({{0}})"}
     return rows | {
         "mulhu.i32": "(uint64_t){0} * {1} >> 32", "mulhu.i64": "(uint64_t)((unsigned __int128){0} * {1} >> 64)",
-        "f2s.f32.i32": "f2s({0})", "exts.i32.i64": "(int64_t)(int32_t){0}", "extu.i32.i64": "{0}",
+        "exts.i32.i64": "(int64_t)(int32_t){0}", "extu.i32.i64": "{0}",
         "trunci.i64.i32": "(uint32_t){0}", "castf.f32.f64": "{0}", "castf.f64.f32": "(float){0}",
     }
 
