@@ -3,18 +3,18 @@
 For a card a plugin writes an `Interface` of the library, a `Driver` that calls its functions, a `CardSearch` that says which cards
 run a target's code, and a `Card` that says what the driver loads of an artifact; `Backend.device` gives the card. Core does the
 rest: memory by handles, launches between events, streams, peers, errors. For code of the host's own processor a plugin writes a
-`HostDevice`, which says how an artifact's code is loaded.
+`ProcessorDevice`, which says how an artifact's code is loaded.
 """
 
 from tilefw.hardware.card import Allocation, Card, CardModule, CardProgram
 from tilefw.hardware.driver import CardInfo, Driver
 from tilefw.hardware.failures import DriverError, Failure
-from tilefw.hardware.host_device import TRAPS, HostCode, HostDevice, HostModule
 from tilefw.hardware.library import DriverLibrary, Interface, find
+from tilefw.hardware.processor_device import TRAPS, ProcessorCode, ProcessorDevice, ProcessorModule
 from tilefw.hardware.search import CardSearch
 from tilefw.hardware.traps import Trap, metadata_of
 
 __all__ = [
     "Allocation", "Card", "CardInfo", "CardModule", "CardProgram", "CardSearch", "Driver", "DriverError", "DriverLibrary",
-    "Failure", "HostCode", "HostDevice", "HostModule", "Interface", "TRAPS", "Trap", "find", "metadata_of",
+    "Failure", "ProcessorCode", "ProcessorDevice", "ProcessorModule", "Interface", "TRAPS", "Trap", "find", "metadata_of",
 ]

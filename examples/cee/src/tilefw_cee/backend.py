@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilefw.api import Artifact, Backend, CodeError, CompileError, CompileOptions, Device, Entry, Resources
-from tilefw.api.hardware import TRAPS, HostDevice, metadata_of
+from tilefw.api.hardware import TRAPS, ProcessorDevice, metadata_of
 
 if TYPE_CHECKING:
     from tilefw.api.ir import ModuleOp, ModulePass
@@ -90,7 +90,7 @@ class CBackend(Backend):
         return CDevice(self.target.name)
 
 
-class CDevice(HostDevice):
+class CDevice(ProcessorDevice):
     """Loads shared libraries into this process."""
 
     def load_code(self, artifact: Artifact) -> Library:

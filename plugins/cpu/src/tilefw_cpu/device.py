@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 
 from tilefw.api import Artifact, UsageError
-from tilefw.api.hardware import HostDevice
+from tilefw.api.hardware import ProcessorDevice
 from tilefw_cpu.compile import NativeCode
 from tilefw_cpu.processor import Processor
 
 THREADS = "TILEFW_CPU_THREADS"
 
 
-class NativeDevice(HostDevice):
+class NativeDevice(ProcessorDevice):
     """Runs object files that LLVM has made for a processor."""
 
     def __init__(self, name: str, processor: Processor) -> None:

@@ -1,4 +1,4 @@
-"""HostDevice: a device whose code runs in this process, on the host's memory as it is, with programs of the grid over threads.
+"""ProcessorDevice: a device whose code runs in this process, on the host's memory as it is, with programs of the grid over threads.
 
 A plugin says how an artifact's code is loaded. Each entry is a C function
 
@@ -36,7 +36,7 @@ _FUNCTION = ctypes.CFUNCTYPE(
 )
 
 
-class HostCode(Protocol):
+class ProcessorCode(Protocol):
     """Code in this process's memory, which is there as long as the object is."""
 
     def address(self, name: str) -> int:
@@ -52,11 +52,11 @@ class _Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class HostModule:
+class ProcessorModule:
     """A loaded artifact: its code, and how each entry is called."""
 
     artifact: Artifact
-    code: HostCode
+    code: ProcessorCode
     entries: Mapping[str, _Entry]
 
 
@@ -69,7 +69,7 @@ class _Held:
     array: Any = None
 
 
-class HostDevice(ABC):
+class ProcessorDevice(ABC):
     """`tilefw.api.Device` in this process. It makes no checks: what a kernel does out of bounds, it does."""
 
     executor: Literal["hw"] = "hw"
@@ -85,7 +85,7 @@ class HostDevice(ABC):
         self._pool: ThreadPoolExecutor | None = None
 
     @abstractmethod
-    def load_code(self, artifact: Artifact) -> HostCode:
+    def load_code(self, artifact: Artifact) -> ProcessorCode:
         """The artifact's code, ready to be called. Raises CodeError where it cannot be loaded."""
 
     # -- memory
@@ -139,14 +139,14 @@ class HostDevice(ABC):
 
     # -- code
 
-    def load(self, artifact: Artifact) -> HostModule:
+    def load(self, artifact: Artifact) -> ProcessorModule:
         """An artifact's code in this process."""
         code = self.load_code(artifact)
         entries = {e.name: _Entry(_FUNCTION(code.address(e.name)), BlockLayout(e, 64), e.scratch_bytes) for e in artifact.entries}
-        return HostModule(artifact, code, entries)
+        return ProcessorModule(artifact, code, entries)
 
     def launch(
-        self, module: HostModule, entry: str, grid: Sequence[int], args: Sequence[Argument], options: LaunchOptions
+        self, module: ProcessorModule, entry: str, grid: Sequence[int], args: Sequence[Argument], options: LaunchOptions
     ) -> LaunchReport:
         """Run a grid; an assertion of the kernel that fails is a finding. Raises LaunchError TFW0347 for arguments that do not fit.
         """
