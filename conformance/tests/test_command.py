@@ -57,3 +57,14 @@ def test_who_selects_nothing_is_told_the_level_that_has_something(capsys: pytest
     assert capsys.readouterr() == ("", "reference: no case was selected\n")
     assert main(["conformance", "--target", "reference", "-k", "argmax/many_warps", "--list"]) == 5
     assert "selected; of --level extended there are " in capsys.readouterr().err
+
+
+def test_a_part_that_has_nothing_of_a_selection_ends_well(capsys: pytest.CaptureFixture[str]) -> None:
+    """`-k` of one case over targets that run parts: the part without it has nothing to do."""
+    codes, told = [], []
+    for part in ("1/2", "2/2"):
+        codes.append(main(["conformance", "--target", "reference", *ONE, "--part", part, "--jobs", "1"]))
+        told.append(capsys.readouterr())
+    assert codes == [0, 0] and sum("1 pass" in out for out, _ in told) == 1
+    assert sum(err == "reference: no case was selected; of other parts there are 1\n" for _, err in told) == 1
+    assert main(["conformance", "--target", "reference", "-k", "no_such_case", "--part", "1/2"]) == 5

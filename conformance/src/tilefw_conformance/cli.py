@@ -23,7 +23,8 @@ _SEVERITY = (0, EMPTY, 1)  # of exit codes, when several targets ran
 
 
 def main(argv: list[str]) -> int:
-    """Exit code 0 when every case passed or is rightly refused, 1 when one did not, 5 when none passed, 130 when interrupted."""
+    """Exit code 0 when every case passed or is rightly refused, or is of other parts, 1 when one did not pass, 5 when none did, 130
+    when interrupted."""
     if argv and not argv[0].startswith("-"):
         return _command(argv[0])(argv[1:])
     args = _parser().parse_all(argv)
@@ -120,4 +121,4 @@ def _list(ran: Sequence[Campaign], as_json: bool) -> int:
     else:
         for name in ids:
             print(name)
-    return 0 if ids else EMPTY
+    return 0 if ids or any(one.of_other_parts for one in ran) else EMPTY

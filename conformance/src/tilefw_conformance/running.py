@@ -102,8 +102,16 @@ class TargetRun:
     def selected(self, cases: Sequence[Case]) -> tuple[Case, ...]:
         return select(self.all(cases), self.plan.level, self.plan.expression, self.plan.edition, self.plan.part)
 
+    def of_other_parts(self, cases: Sequence[Case]) -> int:
+        """How many cases all parts have together, where the plan's own part has none of them."""
+        if self.plan.part is None or self.selected(cases):
+            return 0
+        return len(select(self.all(cases), self.plan.level, self.plan.expression, self.plan.edition))
+
     def elsewhere(self, cases: Sequence[Case]) -> str:
-        """Where nothing is selected: the first level at which something would be, in words."""
+        """Where nothing is selected: other parts that have it, or the first level at which something would be, in words."""
+        if others := self.of_other_parts(cases):
+            return f"; of other parts there are {others}"
         for level in LEVELS:
             if found := select(self.all(cases), level, self.plan.expression, self.plan.edition, self.plan.part):
                 return f"; of --level {level} there are {len(found)}"

@@ -18,6 +18,7 @@ from tilefw_conformance.report.difference import difference
 from tilefw_conformance.report.headroom import is_rounding, is_tight
 from tilefw_conformance.report.junit import junit
 from tilefw_conformance.report.markdown import markdown
+from tilefw_conformance.report.page.summary import facts
 from tilefw_conformance.report.reading import Report, read
 
 
@@ -84,8 +85,11 @@ def test_a_badge_hides_neither_failures_nor_a_part(report: Report) -> None:
     wrong = sum(n for outcome, n in core.items() if outcome not in GOOD)
     assert badge["color"] == "red" and badge["isError"] and f"{wrong} wrong" in badge["message"]
     assert badge["message"].endswith("simulated")
-    part = Report(report.file, {**report.header, "expression": "softmax"}, report.cases, report.results, report.footer)
-    assert badges(part)["badge-reference.json"]["color"] == "lightgrey"
+    for header in ({"expression": "softmax"}, {"options": {"part": "1/4"}}):
+        part = Report(report.file, {**report.header, **header}, report.cases, report.results, report.footer)
+        badge = badges(part)["badge-reference.json"]
+        assert badge["color"] == "lightgrey" and "a part" in badge["message"]
+    assert "`--part 1/4`" in markdown(part) and "--part 1/4" in facts([part])
 
 
 def test_a_badge_counts_timeouts_apart_from_what_is_wrong(report: Report) -> None:

@@ -81,6 +81,15 @@ def test_text_of_something_else_is_refused(heard: Heard) -> None:
         kernel.preload(text)
 
 
+def test_a_target_that_compiles_for_one_launch_is_refused(heard: Heard) -> None:
+    kernel = tilefw.jit(scaled)
+    with tilefw.target("spatial-sdm1"):
+        _launched(kernel)
+        with pytest.raises(LaunchError, match="compiles for one launch, and the text of a specialisation says of none") as caught:
+            kernel.preload(heard[0]["compile"]["specialization_data"])
+        assert caught.value.code == "TFW0642" and "compile it ahead of time" in (caught.value.help or "")
+
+
 def test_a_function_among_the_constants_has_no_text(heard: Heard) -> None:
     x = np.zeros(1, np.int32)
     with tilefw.target("reference"):

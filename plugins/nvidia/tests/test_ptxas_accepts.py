@@ -2,7 +2,8 @@
 
 The oracle is run here, not through the backend: what the backend says of its own output is not evidence. Chips after the oldest
 have its listings but for their first lines and what they do with 8-bit floats: they take all of those, and every sixth of the rest.
-An ordinary run takes each kernel's first combination and every third of the others on each chip; the rest is a campaign.
+An ordinary run takes each kernel's first combination, the oldest chip's of each operation, kind and format, and every third of
+the others on each chip; the rest is a campaign.
 """
 
 from __future__ import annotations
@@ -280,10 +281,21 @@ def test_the_matrix_is_as_wide_as_promised() -> None:
     assert {name for name, _ in COMBINATIONS} == set(index.KERNELS)
 
 
+def test_an_ordinary_run_takes_each_operation_kind_and_format_on_the_oldest_chip() -> None:
+    rows = list(of_chip(OLDEST))
+    taken = [row for row, marks in zip(rows, campaign(rows, 3, by_kind=True), strict=True) if not marks]
+    assert {p["operation"] for name, p in taken if name == "elementwise"} == set(elementwise_table.OPERATIONS)
+    assert {p["operation"] for name, p in taken if name == "reduce_tile"} == set(index.REDUCTIONS)
+    assert {p.get("a_dtype") for name, p in taken if name == "dot_tile"} >= set(index.DOT_OPERANDS)
+    assert {p["a_format"] for name, p in taken if name == "dot_scaled_tile"} == set(index.SCALED_FORMATS)
+    atomics = {(p.get("operation"), p.get("dtype")) for name, p in taken if name == "atomic_mix"}
+    assert atomics >= {(operation, name) for operation, names in ATOMICS.items() for name in names}
+
+
 @pytest.mark.parametrize(("chip", "name", "parameters"), [
     pytest.param(chip, name, parameters, id=f"{chip}-{name}-" + "-".join(map(str, parameters.values())), marks=marks)
     for chip in CHIPS
-    for (name, parameters), marks in zip(of_chip(chip), campaign((name for name, _ in of_chip(chip)), 3), strict=True)
+    for (name, parameters), marks in zip(of_chip(chip), campaign(of_chip(chip), 3, by_kind=chip is OLDEST), strict=True)
 ])
 def test_the_assembler_accepts_the_listing_without_spills(
     chip: Chip, name: str, parameters: dict[str, object], assembler: str, tmp_path: Path

@@ -25,7 +25,7 @@ def _badge(report: Report, target: dict[str, Any]) -> dict[str, Any]:
     unfinished = sum(counted.get(outcome, 0) for outcome in UNFINISHED)
     wrong = sum(n for outcome, n in counted.items() if outcome not in GOOD | UNFINISHED)
     bad = wrong + unfinished
-    partial = report.header["expression"] is not None
+    partial = report.header["expression"] is not None or "part" in report.header["options"]
     words = [f"{passed}/{every}"]
     if wrong:
         words.append(f"{wrong} wrong")

@@ -18,10 +18,11 @@ def markdown(report: Report) -> str:
     """The whole report as one page of Markdown."""
     header = report.header
     selected = f", `-k {header['expression']}`" if header["expression"] else ""
+    part = f", `--part {header['options']['part']}`" if "part" in header["options"] else ""
     stopped = f", up to the stage {header['stage']}" if header["stage"] != "compare" else ""
     parts = [
         f"# tilefw conformance, edition {header['edition']}",
-        f"Level {header['level']}{selected}{stopped}; {report.footer['cases']} results of {len(report.cases)} cases, "
+        f"Level {header['level']}{selected}{part}{stopped}; {report.footer['cases']} results of {len(report.cases)} cases, "
         f"{report.footer['seconds']:.1f} s; digest `{report.footer['digest'][:16]}`.",
         _counts(report),
     ]

@@ -59,4 +59,7 @@ def tilefw_before_pass(target: str, pass_name: str, index: int, module: Any) -> 
 
 @hookspec
 def tilefw_after_pass(target: str, pass_name: str, index: int, module: Any, seconds: float) -> None:
-    """Called after each pass, as `tilefw_before_pass`; the pass took `seconds`."""
+    """Called after each pass, as `tilefw_before_pass`; the pass took `seconds`.
+
+    `module` is lent for the call: the next pass changes it. A hook prints it, or copies it as text, before it returns.
+    """

@@ -157,7 +157,7 @@ class JITFunction:
 
     def preload(self, specialization_data: str) -> Any:
         """Compile the specialisation that `triton.knobs.runtime.jit_cache_hook` heard of in this process or another, and keep the
-        code. Raises LaunchError TFW0353 for another kernel's, or another target's."""
+        code. Raises LaunchError TFW0353 for another kernel's, or another target's, TFW0642 where code is made for one launch."""
         return self.launcher.preload(specialization_data)
 
     def add_pre_run_hook(self, hook: Callable[..., Any]) -> None:

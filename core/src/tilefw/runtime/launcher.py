@@ -84,9 +84,10 @@ class Launcher:
         return self._kept(artifact, keywords)
 
     def preload(self, text: str) -> WarmKernel:
-        """Compile what a hook heard of (specialization_data.py). Raises LaunchError TFW0353."""
-        site = self.sites.find({})
-        data = specialization_data.read(text, specialization_data.full_name(self.kernel), site.target.info.name)
+        """Compile what a hook heard of (specialization_data.py). Raises LaunchError TFW0353, and TFW0642 for a target that compiles
+        for one launch."""
+        info = self.sites.find({}).target.info
+        data = specialization_data.read(text, specialization_data.full_name(self.kernel), info)
         site = self.sites.find(data.options)
         if site.debug and not self.kernel.debug:
             return self.kernel.debug_build.launcher.preload(text)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tilefw.api.errors import LaunchError
+from tilefw.api.target import BOUND_FACTS, TargetInfo
 from tilefw.language.constants import constexpr
 from tilefw.language.dtypes import dtype, pointer_type
 
@@ -50,8 +51,9 @@ class SpecializationData:
         })
 
 
-def read(text: str, kernel: str, target: str) -> SpecializationData:
-    """What `SpecializationData.text` wrote of this kernel for this target. Raises LaunchError TFW0353 for anything else."""
+def read(text: str, kernel: str, target: TargetInfo) -> SpecializationData:
+    """What `SpecializationData.text` wrote of this kernel for this target. Raises LaunchError TFW0353 for anything else,
+    TFW0642 for a target that compiles for one launch, of which the text says nothing."""
     try:
         found = json.loads(text)
         data = SpecializationData(
@@ -62,8 +64,13 @@ def read(text: str, kernel: str, target: str) -> SpecializationData:
         raise _refused("this is no text of a specialisation") from None
     if data.kernel != kernel:
         raise _refused(f"the text is of kernel `{data.kernel}`, not of `{kernel}`")
-    if data.target != target:
-        raise _refused(f"the text is for target '{data.target}', and launches run on '{target}'")
+    if data.target != target.name:
+        raise _refused(f"the text is for target '{data.target}', and launches run on '{target.name}'")
+    if target.wants & BOUND_FACTS:
+        raise LaunchError(
+            f"{target.name} compiles for one launch, and the text of a specialisation says of none", "TFW0642",
+            help="launch the kernel, or compile it ahead of time with `tilefw.compile(…, grid=…, scalars=…, extents=…)`",
+        )
     return data
 
 

@@ -40,7 +40,7 @@ SHORT_TUPLE = re.compile(r"_f8f6f4 .*[va]\[(?:249|25\d):")
 # Sources that are integers and have bits for signs all the same: LLVM drops them, and so would the text.
 SIGNS_IGNORED = re.compile(
     r"v_(?:dot[248]c_i32|cvt_pk_u8_f32|cvt_pkaccum_u8|cvt_sr_|cvt_scalef32_|ldexp_|trig_preop|cvt_pk_f32_[fb][pf]8|pk_fmac_f16_sdwa"
-    r"|mfma_ld_scale_b32)"
+    r"|mfma_ld_scale_b32|ashr_pk_)"
 )
 
 

@@ -36,12 +36,14 @@ def facts(reports: Sequence[Report]) -> str:
         sorted({str(report.header[name]) for report in reports if report.header[name] is not None})
         for name in ("level", "edition", "expression", "stage")
     )
+    taken = sorted({report.header["options"]["part"] for report in reports if "part" in report.header["options"]})
     days = sorted({_day(report.header["started"]) for report in reports})
     cases = len({case for report in reports for case in report.cases})
     executed = Counter(EXECUTORS[target["executor"]] for report in reports for target in report.header["targets"])
     parts = [f"edition {', '.join(editions)}", f"level {', '.join(levels)}", f"{cases:,} cases", " and ".join(days)]
     parts += [f"{n} {name}" if len(executed) > 1 else name for name, n in executed.most_common()]
     parts += [f"only {text}" for text in selections]
+    parts += [f"--part {text}" for text in taken]
     parts += [f"up to the stage {text}" for text in stages if text != "compare"]
     return " · ".join(f"<span>{escape(part)}</span>" for part in parts)
 

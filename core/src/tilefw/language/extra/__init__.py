@@ -44,7 +44,9 @@ def memrealtime() -> tensor:
 
 @builtin
 def smid() -> tensor:
-    """The number of the processor that runs the program, int32: a multiprocessor or a compute unit."""
+    """The number of the processor that runs the program, int32: a multiprocessor or a compute unit.
+
+    On a chip of several dies it may be unique within one die alone."""
     ...
 
 

@@ -14,7 +14,8 @@ from tilefw.tile.dialect.base import TileOp, string_attr
 
 OBSERVED: dict[str, Attribute] = {"nanoseconds": types.i64, "ticks": types.i64, "processor": types.i32}
 """What can be read, with its type. `nanoseconds` since some moment and `ticks` of the chip's clock of constant frequency never go
-back within a program, and all programs of a launch have one clock; `processor` numbers multiprocessors or compute units."""
+back within a program, and all programs of a launch have one clock; `processor` numbers
+multiprocessors or compute units, on a chip of several dies perhaps those of each die apart."""
 
 
 class ObserveOp(TileOp):
