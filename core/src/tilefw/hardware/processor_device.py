@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from math import prod
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -74,7 +74,7 @@ class ProcessorDevice(ABC):
 
     executor: Literal["hw"] = "hw"
     assembled: bool = True
-    checks: ClassVar[frozenset[str]] = frozenset()
+    checks: frozenset[str] = frozenset()
 
     def __init__(self, name: str, threads: int = 1) -> None:
         self.name = name
