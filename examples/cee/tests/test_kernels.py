@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 
 import tilefw
 import tilefw.language as tl
 from tilefw.cli.main import main
+
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler here")
 
 KERNELS = (
     "vector_add", "cast", "softmax rows=5 columns=300", "argmax rows=6 columns=300", "histogram", "chained_sum wait=timed n=300",
