@@ -11,7 +11,9 @@ import pytest
 
 # A plugin that hangs costs every listing the whole time that plugins have to answer.
 SECONDS = "5"
-STATUSES = {"acme": "ok", "rook": "ok", "broken": "broken", "future": "incompatible", "hanging": "hung", "crashing": "crashed"}
+STATUSES = {
+    "acme": "ok", "rook": "ok", "cee": "ok", "broken": "broken", "future": "incompatible", "hanging": "hung", "crashing": "crashed",
+}
 
 
 def tilefw(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -145,6 +145,7 @@ class TileLowering(Generic[V]):
         """While a statement reads values that it also writes to their memory."""
         elements = self.elements
         values = [value for value, by in self.plan.written_by.items() if by is statement]
+        values.sort(key=lambda value: self.plan.position[value.owner])  # type: ignore[index]  # the results of ops
         elements.filling |= {value: self.allocate(value) for value in values}
         yield
         for value in values:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -42,13 +44,19 @@ class CBackend(Backend):
     toolchain_variables = ("PATH", COMPILER)
 
     @property
-    def compiler(self) -> str | None:
-        """The compiler's path; None where there is none."""
-        return shutil.which(os.environ.get(COMPILER) or "cc")
+    def compiler(self) -> list[str] | None:
+        """The compiler's command; None where there is none."""
+        words = shlex.split(os.environ.get(COMPILER) or "cc")
+        found = shutil.which(words[0]) if words else None
+        return None if found is None else [found, *words[1:]]
 
     def toolchain_digest(self) -> str:
+        """The compiler, its flags and the machine that it makes code for."""
         found = self.compiler
-        return "" if found is None else subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout
+        if found is None:
+            return ""
+        told = subprocess.run([*found, "--version"], capture_output=True, text=True, check=False).stdout
+        return f"{platform.machine()} {FLAGS} {told}"
 
     def pipeline(self, options: CompileOptions) -> Sequence[ModulePass]:
         """Simplified tile IR is what `emit` takes."""
@@ -80,10 +88,10 @@ class CBackend(Backend):
         with tempfile.TemporaryDirectory() as folder:
             source, library = Path(folder, "kernel.c"), Path(folder, "kernel.so")
             source.write_text(artifact.text)
-            command = [found, *FLAGS, str(source), "-o", str(library), "-lm"]
+            command = [*found, *FLAGS, str(source), "-o", str(library), "-lm"]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
-                raise CompileError(f"{found} refuses the kernel's C", code="TFW0603", note=done.stderr.strip()[:2000])
+                raise CompileError(f"{found[0]} refuses the kernel's C", code="TFW0603", note=done.stderr.strip()[:2000])
             return replace(artifact, binary=library.read_bytes())
 
     def device(self, number: int | None = None) -> Device:
@@ -103,10 +111,13 @@ class Library:
     """A shared library of this process, from its bytes."""
 
     def __init__(self, data: bytes) -> None:
-        with tempfile.NamedTemporaryFile(suffix=".so", delete=False) as file:
-            file.write(data)
-        self._library = ctypes.CDLL(file.name)
-        os.unlink(file.name)
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "kernel.so")
+            file.write_bytes(data)
+            try:
+                self._library = ctypes.CDLL(str(file))
+            except OSError as error:
+                raise CodeError(f"the kernel's library cannot be loaded: {error}", code="TFW0702") from None
 
     def address(self, name: str) -> int:
         return ctypes.cast(getattr(self._library, f"tilefw_{name}"), ctypes.c_void_p).value or 0

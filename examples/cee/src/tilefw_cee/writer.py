@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tilefw.api import Place
 from tilefw.api.hardware import Trap
 from tilefw.api.tile import ElementMemory, LoopAtomic, LoopMachine, by_exchange
-from tilefw_cee.rows import ROWS, SIGNED, c_type
+from tilefw_cee.rows import ROWS, c_type
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -162,11 +162,11 @@ class CWriter(LoopMachine[CValue]):
     @contextmanager
     def loop(self, begin: CValue, end: CValue, step: CValue) -> Iterator[CValue]:
         self._count += 1
-        name, kind, plain = f"n{self._count}", SIGNED[begin.type], c_type(begin.type)
+        name, kind, plain = f"n{self._count}", f"int{begin.type[1:]}_t", c_type(begin.type)
         self.lines.append(f"if (({kind}){step.text} > 0)")
         self.lines.append(f"for ({plain} {name} = {begin.text}; ({kind}){name} < ({kind}){end.text};) {{")
         yield CValue(name, begin.type)
-        self.lines.append(f"if ({end.text} - {name} <= {step.text}) break;")  # the counter itself may wrap
+        self.lines.append(f"if (({plain})({end.text} - {name}) <= {step.text}) break;")  # the counter itself may wrap
         self.lines.append(f"{name} += {step.text}; }}")
 
     @contextmanager

@@ -1,8 +1,9 @@
 """Structural ops move elements and compute nothing. Each declares its traits once, in its class; passes and targets read them.
 
 `tile.flip` reverses a dim. Its class tells which elements the result has (`elements`). From that alone follow its meaning in the
-reference interpreter, its constants, the layouts of lanes that it takes and gives, and how a target without lanes moves it. A class
-may add what more is known: what the axis analysis keeps (`axis_info`), which ops it undoes or joins (`same_values`, `merged`).
+reference interpreter, its constants, the layouts of lanes that it takes and gives, and how a machine of streams moves it. For
+machines that make code of indices it says them once more (`operand_index`). A class may add what more is known: what the axis
+analysis keeps (`axis_info`), which ops it undoes or joins (`same_values`, `merged`).
 """
 
 from __future__ import annotations
