@@ -5,7 +5,7 @@ A row holds a pattern of the test's name, one of what it says when it fails, and
 
 from __future__ import annotations
 
-import re
+import upstream_known
 
 KNOWN: tuple[tuple[str, str, str], ...] = (
     ("test_import_custom_cache_manager|test_import_from_root", "", "Triton's store of compiled code is not there"),
@@ -24,8 +24,4 @@ KNOWN: tuple[tuple[str, str, str], ...] = (
 
 def reason(test: str, said: str) -> str | None:
     """Why this test fails with these words, or None where nobody knows."""
-    name = test.rpartition("::")[2]
-    for pattern, words, why in KNOWN:
-        if re.match(pattern, name) and re.search(words, said):
-            return why
-    return None
+    return upstream_known.reason(test, said, KNOWN)

@@ -6,6 +6,7 @@ A row holds a pattern of the test's name, one of what it says when it fails, and
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 # Once their kernel has run, these ask for what only Triton's compiler has, levels of IR or a refusal, unless they see another.
 # From there on they see its interpreter, so that they compare the numbers; the kernel was compiled and run as every other.
@@ -41,10 +42,10 @@ KNOWN: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def reason(test: str, said: str) -> str | None:
-    """Why this test fails with these words, or None where nobody knows."""
+def reason(test: str, said: str, known: Sequence[tuple[str, str, str]] = KNOWN) -> str | None:
+    """Why this test fails with these words by the rows of `known`, or None where nobody knows."""
     name = test.rpartition("::")[2]
-    for pattern, words, why in KNOWN:
+    for pattern, words, why in known:
         if re.match(pattern, name) and re.search(words, said):
             return why
     return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tilefw.passes.cse import may_write
 from tilefw.passes.pointer_origins import arguments_of, written_pointer
@@ -48,11 +48,3 @@ class Effects:
                 return True
             op = op.next_op
         return False
-
-
-def ancestor_in(op: Operation, block: Block) -> Operation | None:
-    """The op of `block` that is `op` or holds it; None where it stands elsewhere."""
-    found: Operation | None = op
-    while found is not None and found.parent is not block:
-        found = found.parent_op()
-    return found

@@ -206,8 +206,3 @@ class LoopMachine(ABC, Generic[V]):
     @abstractmethod
     def leave(self, condition: V) -> None:
         """End the innermost `forever` where a condition of one lane holds."""
-
-
-def lanes_of(values: Sequence[LoopValue]) -> int:
-    """The lanes that a row of these operands has."""
-    return max((value.lanes for value in values), default=1)
