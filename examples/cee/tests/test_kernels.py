@@ -9,7 +9,9 @@ import pytest
 
 import tilefw
 import tilefw.language as tl
+from tilefw.api.expand import missing
 from tilefw.cli.main import main
+from tilefw_cee.writer import CWriter
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler here")
 
@@ -23,6 +25,10 @@ KERNELS = (
 def below(x, n, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     tl.device_assert(tl.load(x + at) < n, "too large")
+
+
+def test_every_row_is_served_at_every_type() -> None:
+    assert missing(CWriter) == {}
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -10,8 +10,10 @@ import pytest
 
 import tilefw
 import tilefw.language as tl
+from tilefw.api.expand import missing
 from tilefw.api.ir import FuncOp, entry_of, parse
 from tilefw.testing.programs import numbered, run
+from tilefw_cpu import rows as table
 from tilefw_cpu.compile import assembly_of
 from tilefw_cpu.emit import functions_text
 from tilefw_cpu.processor import processor
@@ -42,6 +44,14 @@ def swaps(x, out, n, BLOCK: tl.constexpr):
         a, b = b + i, a
     tl.store(out + at, a)
     tl.store(out + BLOCK + at, b)
+
+
+@pytest.mark.parametrize("halves", [False, True])
+def test_every_row_is_served_at_every_type(halves: bool) -> None:
+    class Served:
+        rows = table.rows(halves)
+
+    assert missing(Served) == {}
 
 
 def _both(kernel: Any, arrays: list[np.ndarray[Any, Any]], *args: Any, **constants: Any) -> None:
