@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -117,7 +121,10 @@ def kernel(x_ptr, n):
     def keyword(names: dict[str, Any]) -> None:
         names["limit"].fn.__kwdefaults__["y"] = 1
 
-    for change in (value, default, keyword):
+    def keywords(names: dict[str, Any]) -> None:
+        names["limit"].fn.__kwdefaults__ = {"y": 1}
+
+    for change in (value, default, keyword, keywords):
         names, watched = load(text, "kernel.py"), Watched()
         before = names["kernel"].cache_key_source(watched)
         assert watched.unchanged()
@@ -167,3 +174,134 @@ def test_making_a_key_loads_no_xdsl_and_no_numpy() -> None:
         "print([m for m in ('xdsl', 'numpy') if m in sys.modules])\n"
     )
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+HOST = """import enum
+import functools
+import types
+
+
+class Base:
+    DEPTH = 1
+
+
+class Settings(Base):
+    WIDTH = 2
+    SCALES = {"small": [3], "large": frozenset({"a", "b"})}
+
+    @property
+    def height(self):
+        return self.rows + 4
+
+    @staticmethod
+    def area(x):
+        return x + 5
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __call__(self):
+        return self._inner() + 6
+
+    def _inner(self):
+        return HIDDEN
+
+
+class Mode(enum.Enum):
+    FAST = 7
+
+
+class Slotted:
+    __slots__ = ("size",)
+
+    def __init__(self):
+        self.size = 8
+
+
+HIDDEN = 9
+given, slotted = Settings(10), Slotted()
+outer = types.ModuleType("outer")
+outer.inner = types.ModuleType("outer.inner")
+outer.inner.LIMIT = 11
+outer.inner.read = lambda: outer.inner.LIMIT + outer.inner.DEEP
+outer.inner.DEEP = 12
+
+
+@functools.lru_cache
+def cached(x):
+    return x + 13
+
+
+@constexpr_function
+def host(name="WIDTH"):
+    if name in {"WIDTH", "DEPTH", "other"}:
+        return getattr(Settings, "DEPTH") + Settings.WIDTH + Settings.SCALES["small"][0] + Settings.area(1)
+    return given.height + given() + Mode.FAST.value + slotted.size + outer.inner.read() + cached(0) + later(0)
+
+
+later = functools.partial(lambda x, y: x + y, 14)
+
+
+@tilefw.jit
+def kernel(x_ptr, n):
+    tl.store(x_ptr, host())
+"""
+
+
+@pytest.mark.parametrize("number", range(1, 15))
+def test_the_key_sees_what_host_functions_read_of_classes_objects_and_modules(
+    number: int, load: Callable[..., dict[str, Any]]
+) -> None:
+    changed = re.sub(rf"\b{number}\b", "99", HOST, count=1)
+    assert changed != HOST and key(load, changed) != key(load, HOST)
+
+
+def test_the_key_follows_classes_and_objects_that_change_later(load: Callable[..., dict[str, Any]]) -> None:
+    names, watched = load(HOST, "kernel.py"), Watched()
+    seen = {names["kernel"].cache_key_source(watched)}
+    for owner, name, value in (("Settings", "WIDTH", 20), ("Base", "DEPTH", 20), ("given", "rows", 20), ("slotted", "size", 20)):
+        setattr(names[owner], name, value)
+        assert not watched.unchanged()
+        seen.add(names["kernel"].cache_key_source())
+    names["Settings"].SCALES["small"][0] = 4
+    seen.add(names["kernel"].cache_key_source())
+    assert len(seen) == 6
+    names["Settings"].uncalled = lambda: 21
+    assert names["kernel"].cache_key_source() in seen
+
+
+def test_the_key_sees_modules_imported_inside_a_function(
+    load: Callable[..., dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "imported_inside").mkdir()
+    (tmp_path / "imported_inside" / "__init__.py").write_text("FIRST = 1\n")
+    (tmp_path / "imported_inside" / "sizes.py").write_text("WIDTH = 2\n\ndef width():\n    return WIDTH\n")
+    for statement, used in (
+        ("import imported_inside.sizes as s", "s.WIDTH"),
+        ("from imported_inside.sizes import width", "width()"),
+        ("from imported_inside import sizes", "sizes.width()"),
+        ("import imported_inside", "imported_inside.FIRST"),
+    ):
+        text = f"@constexpr_function\ndef host():\n    {statement}\n    return {used}\n\n" + HOST[HOST.index("@tilefw.jit"):]
+        for module in [name for name in sys.modules if name.startswith("imported_inside")]:
+            monkeypatch.delitem(sys.modules, module)
+        names, watched = load(text, "kernel.py"), Watched()
+        before = names["kernel"].cache_key_source(watched)
+        assert watched.unchanged()
+        module = importlib.import_module("imported_inside" if "FIRST" in used else "imported_inside.sizes")
+        monkeypatch.setattr(module, "FIRST" if "FIRST" in used else "WIDTH", 5)
+        assert not watched.unchanged() and names["kernel"].cache_key_source() != before
+
+
+def test_the_key_is_the_same_in_every_process(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(
+        "import tilefw\nimport tilefw.language as tl\nfrom tilefw.runtime.compilation.kernel_source import stable\n"
+        "constexpr_function = tilefw.constexpr_function\n" + HOST + "\nprint(kernel.cache_key_source())\n"
+        "print(stable(frozenset({'a', 'b', 'c'})), stable({'a': {'x', 'y', 'z'}}))\n"
+    )
+    said = set()
+    for seed in "12":
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        said.add(subprocess.check_output([sys.executable, "program.py"], cwd=tmp_path, env=environment, text=True))
+    assert len(said) == 1

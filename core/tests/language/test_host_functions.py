@@ -74,3 +74,16 @@ def test_they_are_read_from_modules_and_handed_on() -> None:
     out = np.zeros(1, np.int32)
     handed_on[1,](out)
     assert out[0] == 2 * (3 + 4 + 5)
+
+
+@tilefw.jit
+def by_argument(out_ptr, FUNCTION: tl.constexpr, DEFAULT: tl.constexpr = _factor):
+    tl.store(out_ptr, FUNCTION(3) + by(FUNCTION, 4) + DEFAULT(5))
+
+
+def test_they_may_be_arguments_and_their_code_is_part_of_the_key() -> None:
+    out = np.zeros(1, np.int32)
+    for added in (7, 8):
+        for function in (lambda x, added=added: x + added, eval(f"lambda x: x + {added}")):
+            by_argument[(1,)](out, FUNCTION=function)
+            assert out[0] == 3 + added + 4 + added + 10

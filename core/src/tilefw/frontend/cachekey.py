@@ -7,20 +7,16 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import sys
 import types
-from collections.abc import Iterator, Sequence
-from pathlib import PurePath
+from collections.abc import Iterator
 from typing import Any
 
+from tilefw.frontend.host_reads import PLAIN, HostReads, digest
 from tilefw.frontend.scope import is_constexpr_function, is_jit_function
 from tilefw.frontend.watched import MISSING, Watched
-from tilefw.language.aggregates import AggregateType, members
+from tilefw.language.aggregates import AggregateType, constants, members
 from tilefw.language.constants import constexpr
 from tilefw.language.dtypes import dtype
-
-_PLAIN = (bool, int, float, str, types.NoneType)
-_INSTALLED = ("site-packages", "dist-packages")  # folders
 
 
 class Reads:
@@ -40,13 +36,18 @@ def cache_key(kernel: Any, watched: Watched | None = None) -> str:
     return _Reading(Watched() if watched is None else watched).kernel(kernel, frozenset())
 
 
+def function_key(function: types.FunctionType) -> str:
+    """The digest of a Python function that runs while kernels are compiled, and of all it reads."""
+    return _Reading(Watched()).host.function(function, frozenset())
+
+
 class _Reading:
     """One walk over what a kernel reads. Each value is told as text that changes when the kernel would; `seen` are the functions
     and classes that the walk is in the midst of."""
 
     def __init__(self, watched: Watched) -> None:
         self.watched = watched
-        self.told: dict[int, str] = {}  # of functions, by their ids: what is watched keeps them alive
+        self.host = HostReads(watched, self.said)
 
     def kernel(self, kernel: Any, seen: frozenset[int]) -> str:
         if id(kernel) in seen:
@@ -59,7 +60,7 @@ class _Reading:
         for chain in reads.chains:
             for value in self._values(chain, kernel.fn):
                 parts.append(f"{'.'.join(chain)}={self.said(value, seen | {id(kernel)})}")
-        return reads.digest if len(parts) == 1 else _digest(parts)
+        return reads.digest if len(parts) == 1 else digest(parts)
 
     def _values(self, chain: tuple[str, ...], function: types.FunctionType) -> Iterator[Any]:
         """What a chain leads through, from the first value that is not a module: for `NAME.upper`, the string and its method."""
@@ -79,24 +80,24 @@ class _Reading:
         if isinstance(value, AggregateType):
             return self._aggregate(value, seen)
         if is_constexpr_function(value):
-            return self.function(value.fn, seen)
+            return self.host.function(value.fn, seen)
         if isinstance(value, constexpr):
-            return f"constexpr {self._called(value.value, seen)}"
+            return f"constexpr {self.host.value(value.value, seen)}"
         if isinstance(value, types.ModuleType):
             return f"module {value.__name__}"
         if isinstance(value, tuple):
-            return f"{type(value).__qualname__}({', '.join(self.said(item, seen) for item in value)})"
-        if isinstance(value, _PLAIN):
+            return f"{type(value).__qualname__}({', '.join(self.host.value(item, seen) for item in value)})"
+        if isinstance(value, PLAIN):
             return repr(value)
         name = getattr(value, "__qualname__", None)
         if isinstance(name, str):
-            return f"{value.__module__}.{name}"
+            return f"{getattr(value, '__module__', '')}.{name}"
         if not isinstance(value, dtype):
             self.watched.steady = False
         return f"{type(value).__qualname__} {value}"
 
     def _aggregate(self, value: AggregateType, seen: frozenset[int]) -> str:
-        """A class of the user's: its fields with their types and defaults, and its functions."""
+        """A class of the user's: its fields with their types and defaults, its functions, and its other attributes."""
         if id(value) in seen:
             return "recursion"
         self.watched.steady = False
@@ -105,81 +106,13 @@ class _Reading:
         for name, type in value.__aggregate_annotations__.items():
             default = value.__aggregate_defaults__.get(name, MISSING)
             parts.append(f"{name}: {self.said(type, seen)}" + ("" if default is MISSING else f" = {self.said(default, seen)}"))
-        parts += [f"{name}: {self._called(function, seen)}" for name, function in members(value)]
-        return _digest(parts)
-
-    def function(self, function: Any, seen: frozenset[int]) -> str:
-        """A Python function that runs while kernels are compiled: its code, and the values and functions that it reads."""
-        code = getattr(function, "__code__", None)
-        if code is None or id(function) in seen:
-            return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', type(function).__qualname__)}"
-        if id(function) not in self.told:
-            self.told[id(function)] = self._function(function, code, seen | {id(function)})
-        return self.told[id(function)]
-
-    def _function(self, function: types.FunctionType, code: types.CodeType, seen: frozenset[int]) -> str:
-        self.watched.codes.append((function, code, function.__defaults__))
-        parts = [_code(code)]
-        for value in function.__defaults__ or ():
-            parts.append(f"default {self._called(value, seen)}")
-        keywords = function.__kwdefaults__ or {}
-        for name in sorted(keywords):
-            parts.append(f"default of {name}: {self._called(self.watched.key(keywords, name), seen)}")
-        names = _names(code)
-        for name in sorted(names.union(code.co_freevars)):
-            value = self.watched.name(function, name)
-            if isinstance(value, types.ModuleType):
-                parts += [f"{name}={said}" for said in self._module(value, names, function, seen)]
-            elif value is not MISSING:
-                parts.append(f"{name}={self._called(value, seen)}")
-        return _digest(parts)
-
-    def _module(self, module: types.ModuleType, names: set[str], reader: types.FunctionType, seen: frozenset[int]) -> Iterator[str]:
-        """What a function with these names may read of a module. What others have made and installed stays as it is: of that only
-        constants."""
-        yield self.said(module, seen)
-        follow = _of_program(module, reader)
-        for name in sorted(names & vars(module).keys()):
-            value = vars(module)[name]
-            if id(value) in seen or not (follow or isinstance(value, _PLAIN)):
-                continue
-            self.watched.attribute(module, name)
-            if isinstance(value, types.ModuleType):
-                yield from self._module(value, names, reader, seen | {id(module), id(value)})
-            else:
-                yield f"{name}={self._called(value, seen)}"
-
-    def _called(self, value: Any, seen: frozenset[int]) -> str:
-        """As `said`; a plain function, which runs where this one is read, by its code."""
-        return self.function(value, seen) if isinstance(value, types.FunctionType) else self.said(value, seen)
-
-
-def _digest(parts: Sequence[str]) -> str:
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-
-def _names(code: types.CodeType) -> set[str]:
-    """Names of globals and attributes in a function and in the functions, generators and comprehensions inside it."""
-    return set(code.co_names).union(*(_names(inner) for inner in code.co_consts if isinstance(inner, types.CodeType)))
-
-
-def _of_program(module: types.ModuleType, reader: types.FunctionType) -> bool:
-    """Whether a module belongs to the program that a function is of: to its package, or to what nobody installed."""
-    package = module.__name__.partition(".")[0]
-    if package == "tilefw" or package in sys.stdlib_module_names:
-        return False
-    if package == str(reader.__module__).partition(".")[0]:
-        return True
-    return not set(PurePath(getattr(module, "__file__", None) or "").parts).intersection(_INSTALLED)
-
-
-def _code(code: types.CodeType) -> str:
-    constants = [_code(c) if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts]
-    return hashlib.sha256(repr((code.co_code, constants, code.co_names)).encode()).hexdigest()
+        parts += [f"{name}: {self.host.value(function, seen)}" for name, function in members(value)]
+        parts += [f"{name} = {self.host.value(found, seen)}" for name, found in constants(value)]
+        return digest(parts)
 
 
 def _defaults(kernel: Any) -> list[tuple[str, str]]:
-    return [(p.name, _Reading(Watched()).said(p.default, frozenset())) for p in kernel.params if p.has_default]
+    return [(p.name, _Reading(Watched()).host.value(p.default, frozenset())) for p in kernel.params if p.has_default]
 
 
 def _free_chains(tree: ast.FunctionDef) -> set[tuple[str, ...]]:

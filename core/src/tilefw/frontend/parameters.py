@@ -13,9 +13,10 @@ from itertools import accumulate, count, takewhile
 from typing import Any, NamedTuple
 
 from tilefw.api.errors import CompileError
+from tilefw.frontend.scope import meaning
 from tilefw.frontend.specialize import Specialization, parse
 from tilefw.frontend.values import leaves
-from tilefw.language.constants import unwrap
+from tilefw.language.constants import constexpr
 
 
 class DescriptorParameter(NamedTuple):
@@ -45,7 +46,7 @@ def bound_parameters(
         if name not in names:
             if parameter.default is parameter.empty:
                 raise _missing(kernel, name)
-            structures[name], values[name] = name, unwrap(parameter.default)
+            structures[name], values[name] = name, meaning(constexpr(parameter.default))
             continue
         for item in leaves(structure):
             values[item] = _value(item, signature, constexprs)
@@ -72,7 +73,7 @@ def _structure(name: str, names: set[str], constexprs: Mapping[str, Any]) -> Any
 
 def _value(name: str, signature: Mapping[str, str], constexprs: Mapping[str, Any]) -> Any:
     if name in constexprs:
-        return unwrap(constexprs[name])
+        return meaning(constexpr(constexprs[name]))  # a plain function is one that Python runs, as one in a global constexpr
     fact = parse(signature[name], name)
     return fact if fact.constant is None else fact.constant
 

@@ -23,7 +23,7 @@ class Watched:
     def __init__(self) -> None:
         self.names: list[tuple[Mapping[str, Any], str, Any]] = []
         self.cells: list[tuple[types.CellType, Any]] = []
-        self.codes: list[tuple[types.FunctionType, types.CodeType, tuple[Any, ...] | None]] = []  # and their defaults
+        self.codes: list[tuple[types.FunctionType, types.CodeType, Any, Any]] = []  # and their defaults, by position and by name
         self.steady = True
         self._groups: list[_Group] | None = None
         self._absent: list[tuple[Mapping[str, Any], str]] = []
@@ -48,7 +48,8 @@ class Watched:
             if content(cell) is not value:
                 return False
         return not self.codes or all(
-            function.__code__ is code and function.__defaults__ is defaults for function, code, defaults in self.codes
+            function.__code__ is code and function.__defaults__ is defaults and function.__kwdefaults__ is keywords
+            for function, code, defaults, keywords in self.codes
         )
 
     def _grouped(self) -> list[_Group]:
@@ -74,6 +75,10 @@ class Watched:
         value = function.__globals__.get(name, MISSING)
         self.names.append((function.__globals__, name, value))
         return value
+
+    def function(self, function: types.FunctionType) -> None:
+        """The code and the defaults of a function are watched from now on."""
+        self.codes.append((function, function.__code__, function.__defaults__, function.__kwdefaults__))
 
     def key(self, names: Mapping[str, Any], name: str) -> Any:
         """What a dictionary has under a name; it is watched from now on."""

@@ -238,6 +238,17 @@ def _skeleton(value: Any) -> object:
     return (type(value), *map(_skeleton, value)) if isinstance(value, tuple) else (type(value), value)
 
 
+def constants(cls: AggregateType) -> Iterator[tuple[str, Any]]:
+    """The attributes of an aggregate class and of its bases that are neither functions nor fields."""
+    functions = {name for name, _ in members(cls)}
+    for base in cls.__mro__:
+        for name, value in vars(base).items():
+            full = f"{base.__qualname__}.{name}"
+            own = base not in (Aggregate, CompositeValue, object) and full not in functions
+            if own and not name.startswith("_") and name not in cls.__aggregate_annotations__:
+                yield full, value
+
+
 def members(cls: AggregateType) -> Iterator[tuple[str, Any]]:
     """The functions of an aggregate class and of its bases, and what it says of its fields: all that its meaning depends on."""
     for base in cls.__mro__:

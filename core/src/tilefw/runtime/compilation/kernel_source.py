@@ -4,6 +4,7 @@ compiler's IR; and the key of each."""
 from __future__ import annotations
 
 import os
+import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -133,10 +134,19 @@ def stable(value: Any) -> object:
         return type(value).__qualname__, value
     if isinstance(value, tuple | list):
         return type(value).__qualname__, tuple(stable(v) for v in value)
+    if type(value) in (set, frozenset):
+        return type(value).__qualname__, tuple(sorted((stable(v) for v in value), key=repr))
+    if type(value) is dict:
+        return "dict", tuple((stable(name), stable(v)) for name, v in value.items())
     if hasattr(value, "cache_key_source"):
         return "jit", value.cache_key_source()
     if hasattr(value, "value") and type(value).__name__ == "constexpr":
         return "constexpr", stable(value.value)
+    function = value.fn if hasattr(value, "__tilefw_constexpr_function__") else value
+    if isinstance(function, types.FunctionType):
+        from tilefw.frontend.cachekey import function_key
+
+        return "function", function_key(function)
     text = repr(value)
     if " at 0x" in text or type(value).__module__ in ("builtins", "__main__"):
         raise Unstable
