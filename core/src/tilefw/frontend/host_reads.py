@@ -123,7 +123,7 @@ class HostReads:
         """A class: attributes that may be named, and the functions that Python calls without a name."""
         self.watched.steady = False
         if isinstance(cls, enum.EnumMeta):
-            members: list[enum.Enum] = list(cls)
+            members: Any = list(cls)
             return f"{cls.__module__}.{cls.__qualname__} {[(member.name, constant(member.value)) for member in members]}"
         reader = _widened(cls, reader)
         key = id(cls), reader.names
