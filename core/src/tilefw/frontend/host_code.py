@@ -22,7 +22,7 @@ _ANY_NAME = frozenset({"getattr", "vars", "__dict__"})  # with these a function 
 
 
 @dataclass(frozen=True)
-class Reader:
+class HostReader:
     """A function that runs while kernels are compiled, and the names that it and what it calls may look up in an object."""
 
     package: str  # that the function is of

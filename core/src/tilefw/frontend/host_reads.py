@@ -14,7 +14,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
-from tilefw.frontend.host_code import Reader, bare, code_of, constant, imported, names_of, package_of, text_of
+from tilefw.frontend.host_code import HostReader, bare, code_of, constant, imported, names_of, package_of, text_of
 from tilefw.frontend.watched import MISSING, Watched
 from tilefw.language.aggregates import AggregateType
 
@@ -44,7 +44,7 @@ class HostReads:
 
     def _function(self, function: types.FunctionType, code: types.CodeType, seen: Seen) -> str:
         self.watched.function(function)
-        reader = Reader(package_of(function), names_of(code))
+        reader = HostReader(package_of(function), names_of(code))
         parts = [text_of(code)]
         for value in function.__defaults__ or ():
             parts.append(f"default {self.value(value, seen, reader)}")
@@ -65,7 +65,7 @@ class HostReads:
                 parts += [f"{name}={said}" for said in self._module(module, reader, seen, modules)]
         return digest(parts)
 
-    def _module(self, module: types.ModuleType, reader: Reader, seen: Seen, modules: set[int]) -> Iterator[str]:
+    def _module(self, module: types.ModuleType, reader: HostReader, seen: Seen, modules: set[int]) -> Iterator[str]:
         """What a function may read of a module, once: `modules` are those that it has told. What others have made and installed
         stays as it is: of that only constants."""
         yield f"module {module.__name__}"
@@ -83,7 +83,7 @@ class HostReads:
             else:
                 yield f"{name}={self.value(value, seen, reader)}"
 
-    def value(self, value: Any, seen: Seen, reader: Reader | None = None) -> str:
+    def value(self, value: Any, seen: Seen, reader: HostReader | None = None) -> str:
         """Whatever such a function may meet. Without a reader nothing is looked up in classes and objects."""
         if isinstance(value, PLAIN) and type(value) in PLAIN:
             return repr(value)
@@ -106,7 +106,7 @@ class HostReads:
             return self._object(value, seen, reader)
         return self.said(value, seen)
 
-    def _items(self, value: Any, seen: Seen, reader: Reader | None) -> str:
+    def _items(self, value: Any, seen: Seen, reader: HostReader | None) -> str:
         if id(value) in seen:
             return "recursion"
         inside = seen | {id(value)}
@@ -119,7 +119,7 @@ class HostReads:
             said = [self.value(item, inside, reader) for item in value]
         return f"{kind}({', '.join(sorted(said) if isinstance(value, Set) else said)})"
 
-    def _class(self, cls: type, seen: Seen, reader: Reader) -> str:
+    def _class(self, cls: type, seen: Seen, reader: HostReader) -> str:
         """A class: attributes that may be named, and the functions that Python calls without a name."""
         self.watched.steady = False
         if isinstance(cls, enum.EnumMeta):
@@ -134,7 +134,7 @@ class HostReads:
             self.told[key] = digest([f"{cls.__module__}.{cls.__qualname__}", *self._attributes(cls, seen | {id(cls)}, reader)])
         return self.told[key]
 
-    def _attributes(self, cls: type, seen: Seen, reader: Reader) -> Iterator[str]:
+    def _attributes(self, cls: type, seen: Seen, reader: HostReader) -> Iterator[str]:
         for owner in cls.__mro__:
             yield f"{owner.__module__}.{owner.__qualname__}"
             if reader.owns(owner):
@@ -142,7 +142,7 @@ class HostReads:
                     if _read(name, value, reader):
                         yield f"{name}={self.value(value, seen, reader)}"
 
-    def _object(self, value: Any, seen: Seen, reader: Reader) -> str:
+    def _object(self, value: Any, seen: Seen, reader: HostReader) -> str:
         """An object: its class, its own attributes that may be named, and its items where it is also a container."""
         self.watched.steady = False
         if id(value) in seen:
@@ -165,7 +165,7 @@ def digest(parts: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def _widened(cls: type, reader: Reader) -> Reader:
+def _widened(cls: type, reader: HostReader) -> HostReader:
     """The reader with the names that the class's own functions lead on to."""
     names, before = reader.names, frozenset[str]()
     while names != before:
@@ -175,7 +175,7 @@ def _widened(cls: type, reader: Reader) -> Reader:
                 code = code_of(value)
                 if code is not None and (name in names or _called_unnamed(name)):
                     names |= names_of(code)
-    return Reader(reader.package, names)
+    return HostReader(reader.package, names)
 
 
 def _called_unnamed(name: str) -> bool:
@@ -183,7 +183,7 @@ def _called_unnamed(name: str) -> bool:
     return name.startswith("__") and name.endswith("__")
 
 
-def _read(name: str, value: Any, reader: Reader) -> bool:
+def _read(name: str, value: Any, reader: HostReader) -> bool:
     if code_of(value) is not None:
         return name in reader.names or _called_unnamed(name)
     return name in reader.names or (reader.any_name and not _called_unnamed(name))
