@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.func import FuncOp
 
 from tilefw.loops.effects import Effects
-from tilefw.loops.plan import plan_of
+from tilefw.loops.plan import StoragePlan, plan_of
 from tilefw.tile.nested_ops import nested_ops
 from tilefw.tile.text.module import parse
 
@@ -15,9 +15,14 @@ _ADD = "{\n^bb0(%a: f32, %b: f32):\n%c = tile.addf %a, %b : f32\ntile.reduce_ret
 
 def stored(body: str, disjoint: bool = False) -> list[str]:
     """The names of the stored values of a body."""
+    return sorted(str(value.name_hint) for value in planned(body, disjoint).stored)
+
+
+def planned(body: str, disjoint: bool = False) -> StoragePlan:
+    """The plan of a body."""
     module = parse(f"builtin.module {{\n{_HEAD}{body}func.return\n}}\n}}", "test.mlir")
     (function,) = [op for op in nested_ops(module) if isinstance(op, FuncOp)]
-    return sorted(str(value.name_hint) for value in plan_of(function, Effects(disjoint)).stored)
+    return plan_of(function, Effects(disjoint))
 
 
 _COPY = "%v = tile.load %x[%i] : !tile.ptr<f32>[tensor<64xi32>]\n%w = tile.addf %v, %v : tensor<64xf32>\n"
@@ -60,3 +65,14 @@ def test_dear_arithmetic_is_stored_before_a_loop_that_reads_it() -> None:
         "%f = tile.s2f %q : tensor<64xi32> to tensor<64xf32>\ntile.store %y[%p], %f : !tile.ptr<f32>[tensor<64xi32>]\n}\n"
     )
     assert stored(body) == ["q"]
+
+
+def test_what_memory_holds_along_another_dim_is_not_written_by_the_reduction_that_reads_it_first() -> None:
+    def written_by(strides: str) -> int:
+        block = f"%v = tile.load_block %x at (%z, %z : i32, i32) strides ({strides}) : !tile.ptr<f32>, tensor<16x16xf32>\n"
+        head = "%z = tile.constant 0 : i32\n%one = tile.constant 1 : i32\n%wide = tile.constant 16 : i32\n"
+        use = "%r = tile.reduce %v axis 1 : tensor<16x16xf32> " + _ADD + "\n%s2 = tile.reduce %v axis 1 : tensor<16x16xf32> " + _ADD
+        return len(planned(head + block + use + "\n", disjoint=True).written_by)
+
+    assert written_by("%wide, %one : i32, i32") == 1
+    assert written_by("%one, %wide : i32, i32") == 0

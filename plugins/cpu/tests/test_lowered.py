@@ -67,6 +67,18 @@ def grown(x, out, n, c, N: tl.constexpr):
 
 
 @tilefw.jit
+def moved(x, out, N: tl.constexpr, K: tl.constexpr):
+    at = tl.arange(0, N)
+    value = tl.load(x + at)
+    steps, places = value.to(tl.int32), x + at
+    for _ in tl.static_range(K):
+        value = tl.flip(tl.reshape(tl.flip(tl.reshape(value, (2, N // 2)), 1), (N,)), 0)
+        places = places + steps - steps
+    tl.store(out + at, value)
+    tl.store(out + N + at, tl.load(places))
+
+
+@tilefw.jit
 def across(x, out, scale, N: tl.constexpr, M: tl.constexpr):
     rows, columns = tl.arange(0, N), tl.arange(0, M)
     turned = tl.load(x + columns[None, :] * N + rows[:, None]) * scale
@@ -119,10 +131,20 @@ def test_long_chains_end_and_are_right() -> None:
     agree(grown, [_numbers(32), np.zeros(32, np.int32)], 2, 5, N=32)
 
 
+def test_long_chains_of_moves_and_of_pointers_end_and_are_right() -> None:
+    agree(moved, [_numbers(16, dtype=np.float32), np.zeros(32, np.float32)], N=16, K=190)
+
+
 @pytest.mark.parametrize("shape", [(32, 64), (16, 16), (8, 32)])
 def test_a_tile_across_the_vectors_is_turned(shape: tuple[int, int]) -> None:
     n, m = shape
     agree(across, [_numbers(m, n, dtype=np.float32), np.zeros((n, m), np.float32)], 0.5, N=n, M=m)
+
+
+def test_a_tile_across_the_vectors_is_read_whole_vectors_at_a_time() -> None:
+    signature = {"x": "*fp32", "out": "*fp32", "scale": "fp32"}
+    code = tilefw.compile(across, target="cpu", signature=signature, constexprs={"N": 32, "M": 64})
+    assert "shufflevector" in code.text and "gather" not in code.text
 
 
 @pytest.mark.parametrize("bounds", [(2**31 - 1000, 2**31 - 1, 1024), (0, 10, 3), (5, 5, 1), (-7, 3, 2)])

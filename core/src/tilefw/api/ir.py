@@ -63,7 +63,7 @@ from tilefw.tile.dialect.ops import (
     StoreOp,
     TransOp,
 )
-from tilefw.tile.dialect.structural_op import StructuralOp
+from tilefw.tile.dialect.structural_op import IndexAlgebra, StructuralOp
 from tilefw.tile.elementwise import ROWS, ElementwiseRow
 from tilefw.tile.text.module import parse, verify, with_locations
 from tilefw.tile.text.source_location import place_of
@@ -74,7 +74,7 @@ __all__ = [
     "BlockArgument", "BroadcastOp", "Builder", "CombineOp", "ConditionOp", "ConstantOp", "Context", "DenseArrayBase", "Dialect",
     "DotOp", "DotScaledOp", "ElementwiseOp", "ElementwiseRow", "ExpandDimsOp", "FileLineColLoc", "FlipOp", "FloatAttr", "ForOp",
     "Fp8E4B15Type", "FuncOp", "FunctionType", "GatherOp", "IfOp", "ImplicitBuilder", "InsertPoint", "IntegerAttr", "IntegerType",
-    "IotaOp", "JoinOp", "LoadBlockOp", "LoadOp", "ModuleOp", "ModulePass", "NumProgramsOp", "OpResult", "Operation",
+    "IndexAlgebra", "IotaOp", "JoinOp", "LoadBlockOp", "LoadOp", "ModuleOp", "ModulePass", "NumProgramsOp", "OpResult", "Operation",
     "PatternRewriteWalker", "PatternRewriter", "PointerAccess", "ProgramIdOp", "PtrType", "ROWS", "ReduceOp", "Region",
     "ReshapeOp", "ReturnOp", "RewritePattern", "Rewriter", "SSAValue", "ScanOp", "SplatOp", "SplitOp", "StoreBlockOp", "StoreOp",
     "StringAttr", "StructuralOp", "TensorType", "Tile", "TransOp", "UnitAttr", "VectorType", "VerifyException", "WhileOp",

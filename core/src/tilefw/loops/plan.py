@@ -4,10 +4,12 @@ A store of x + y needs neither x, y nor the sum in memory: its loop reads an ele
 
 - results of reductions, scans, products, atomics, loops and branches, and what a gather picks from, are stored;
 - a load is stored unless one statement alone reads it, each element once, and nothing before may change what it reads;
+- any other op is stored where many stand on top of it before a statement reads them;
 - arithmetic is stored where it is dear and read more than once: by several statements, in a loop further in, or for many elements
   of a larger tile.
 
-A stored value that a reduction reads first is written while the reduction reads it, in one pass over the tile.
+A stored value that a reduction reads first is written while the reduction reads it, in one pass over the tile, unless memory has
+it along another dim than the last: then it is turned first.
 
 A statement is an op that writes elements: of a stored value, to memory, or of what a loop or a branch hands on.
 """
@@ -105,19 +107,19 @@ class _Planner:
         readers = self.readers[value] = self._readers_of(value)
         self.heights[value] = self._height(value)
         picked = any(isinstance(use.operation, GatherOp) and use.index == 0 for use in value.uses)
-        if picked or not isinstance(op, _MADE_ANEW) or self._wants_memory(op, readers):
+        if picked or not isinstance(op, _MADE_ANEW) or self._wants_memory(op, value, readers):
             self.plan.stored.add(value)
 
-    def _wants_memory(self, op: Operation, readers: set[ValueReader]) -> bool:
+    def _wants_memory(self, op: Operation, value: OpResult, readers: set[ValueReader]) -> bool:
         if isinstance(op, ops.LoadOp | ops.LoadBlockOp):
             alone = next(iter(readers)) if len(readers) == 1 else None  # what reads it by two ways would read memory twice
             return alone is None or alone.often or op.volatile or not self.effects.may_wait(op, _pointer(op), alone.statement)
+        if self.heights[value] >= _TALL and not isinstance(op, ops.ConstantOp | ops.IotaOp):  # whose elements need no others
+            return True
         if not isinstance(op, ElementwiseOp):
             return False
-        if self.heights[op.result] >= _TALL:
-            return True
         again = len(readers) > 1 or any(reader.often for reader in readers)
-        return again and self.costs[op.result] >= _DEAR
+        return again and self.costs[value] >= _DEAR
 
     def _readers_of(self, value: SSAValue) -> set[ValueReader]:
         found: set[ValueReader] = set()
@@ -170,6 +172,8 @@ def _first_reduction(value: SSAValue, plan: StoragePlan, effects: Effects) -> Op
     op = value.owner
     if not isinstance(op, ElementwiseOp | ops.LoadOp | ops.LoadBlockOp) or (isinstance(op, _LOADS) and op.volatile):
         return None
+    if consecutive_dim(value, plan) not in (None, types.rank_of(value.type) - 1):
+        return None  # what is read along another dim than it is written is turned on the way
     first = min(statements_reading(value, plan), key=lambda statement: plan.position[statement], default=None)
     if not isinstance(first, ops.ReduceOp) or first.parent is not op.parent:
         return None
@@ -252,13 +256,14 @@ def end_of(op: Operation, plan: StoragePlan) -> int:
 
 
 def consecutive_dim(value: SSAValue, plan: StoragePlan) -> int | None:
-    """The dim along which the elements of a value that is made anew are read from consecutive memory; None where none is known."""
+    """The dim along which what the elements of a value are made of is read from consecutive memory; None where none is known."""
     order = list(range(types.rank_of(value.type)))  # of the dims of what is looked at, those of the value
+    made = value
     while True:
         op = value.owner
         if isinstance(op, ops.LoadBlockOp):
             return next((order[number] for number, dim in enumerate(access_of(op).dims or ()) if dim.unit), None)
-        if value in plan.stored or not isinstance(op, ElementwiseOp | ops.TransOp):
+        if (value is not made and value in plan.stored) or not isinstance(op, ElementwiseOp | ops.TransOp):
             return None
         if isinstance(op, ops.TransOp):
             moved = [0] * len(order)
