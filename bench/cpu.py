@@ -149,8 +149,8 @@ ROWS: tuple[tuple[str, str, float, int, Callable[[], tuple[Side, Side]]], ...] =
     ("softmax 1024x1024", "NumPy", 0.5, 30, lambda: _softmax(1024, 1024)),
     ("softmax 1000x781", "NumPy", 0.5, 30, lambda: _softmax(1000, 781)),
     ("layer norm 1024x1024", "PyTorch", 1.0, 30, lambda: _layernorm(1024, 1024)),
-    ("matmul 512", "NumPy", 1.3, 20, lambda: _matmul(512, (64, 64, 64))),
-    ("matmul 2048", "NumPy", 1.3, 4, lambda: _matmul(2048, (64, 64, 64))),
+    ("matmul 512", "NumPy", 1.3, 20, lambda: _matmul(512, (128, 256, 64))),
+    ("matmul 2048", "NumPy", 1.3, 4, lambda: _matmul(2048, (256, 256, 128))),
     ("attention 4x512x64", "PyTorch", 0.7, 20, lambda: _attention(4, 512, 64)),
 )
 

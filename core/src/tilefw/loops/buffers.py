@@ -20,11 +20,13 @@ def bytes_of(element: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class TileBuffer:
-    """A tile in the program's own memory, row by row, from byte `offset` on."""
+    """A tile in the program's own memory, row by row, from byte `offset` on. With a `panel`, as many columns of all rows come
+    before the next columns."""
 
     offset: int
     shape: tuple[int, ...]
     element: str
+    panel: int = 0
 
     @property
     def nbytes(self) -> int:
@@ -40,7 +42,9 @@ class Scratch:
         self.high = 0
         self._live: list[tuple[int, int, TileBuffer, str]] = []  # begin, last position, buffer, label
 
-    def allocate(self, shape: tuple[int, ...], element: str, now: int, until: int, label: str = "") -> TileBuffer:
+    def allocate(
+        self, shape: tuple[int, ...], element: str, now: int, until: int, label: str = "", panel: int = 0
+    ) -> TileBuffer:
         """A buffer in use from position `now` to `until`. Raises CapacityError TFW0659, with what is in use, where no room is."""
         self._live = [entry for entry in self._live if entry[1] >= now]
         size = round_up(max(1, prod(shape) * bytes_of(element)), ALIGNMENT)
@@ -49,7 +53,7 @@ class Scratch:
             if offset + size <= begin:
                 break
             offset = max(offset, begin + round_up(max(1, buffer.nbytes), ALIGNMENT))
-        made = TileBuffer(offset, shape, element)
+        made = TileBuffer(offset, shape, element, panel)
         if self.capacity is not None and offset + size > self.capacity:
             raise CapacityError(
                 f"the program's tiles need {offset + size} bytes at once, and there are {self.capacity}", code="TFW0659",

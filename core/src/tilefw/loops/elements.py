@@ -134,7 +134,12 @@ class Elements(Generic[V]):
 
     def place(self, buffer: TileBuffer, index: Indices, math: IndexMath[V]) -> tuple[ElementMemory[V], int]:
         """Where elements of a buffer stand, and in how many lanes."""
-        flat = flat_index(index, buffer.shape, math)
+        shape = buffer.shape
+        if buffer.panel:
+            front, (row, column) = index[:-2], index[-2:]
+            number, within = math.divided(column, buffer.panel)
+            index, shape = (*front, number, row, within), (*shape[:-2], shape[-1] // buffer.panel, shape[-2], buffer.panel)
+        flat = flat_index(index, shape, math)
         address = self.machine.scratch(buffer.offset)
         size = bytes_of(buffer.element)
         if flat.vector is not None:

@@ -80,9 +80,9 @@ class TileLowering(Generic[V]):
         last = max(self.plan.last_read.get(value, 0), until, self.now)
         return self.scratch.allocate(types.shape_of(value.type), element_name(value.type), self.now, last, value.name_hint or "")
 
-    def temporary(self, shape: Shape, element: str) -> TileBuffer:
+    def temporary(self, shape: Shape, element: str, panel: int = 0) -> TileBuffer:
         """Memory that this op alone uses."""
-        return self.scratch.allocate(shape, element, self.now, self.now)
+        return self.scratch.allocate(shape, element, self.now, self.now, panel=panel)
 
     # -- loops over the elements of a tile
 
@@ -119,10 +119,17 @@ class TileLowering(Generic[V]):
         best = last if fit(shape[last]) == most else max(range(len(shape)), key=lambda d: (fit(shape[d]), d))
         return best, fit(shape[best])
 
-    def each(self, shape: Shape, bits: int, write: Callable[[Indices, IndexMath[V]], None]) -> None:
-        """Call `write` for every vector of elements of a tile, inside the loops over them."""
+    def each(self, shape: Shape, bits: int, write: Callable[[Indices, IndexMath[V]], None], panel: int = 0) -> None:
+        """Call `write` for every vector of elements of a tile, inside the loops over them; with a `panel`, panel by panel."""
         dim, lanes = self.vector_dim(shape, bits)
-        self._nest(shape, dim, lanes, (), write)
+        if not panel:
+            self._nest(shape, dim, lanes, (), write)
+            return
+        with self.counting(shape[-1], panel) as first:
+            self._nest(
+                (*shape[:-1], panel), dim, lanes, (),
+                lambda index, math: write((*index[:-1], math.add(first, index[-1])), math),
+            )
 
     def scalar_each(self, shape: Shape, write: Callable[[Indices, IndexMath[V]], None]) -> None:
         """Call `write` for every single element of a tile, in order."""
@@ -165,7 +172,7 @@ class TileLowering(Generic[V]):
         def write(index: Indices, math: IndexMath[V]) -> None:
             elements.write(into, index, finish(elements.at(value, index, math)), math)
 
-        self.each(into.shape, bits, write)
+        self.each(into.shape, bits, write, into.panel)
 
     def _store_across(
         self, value: SSAValue, into: TileBuffer, finish: Callable[[V], V], dim: int, other: int, lanes: int

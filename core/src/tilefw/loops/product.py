@@ -5,6 +5,7 @@ Sums are of f32 for all narrower floats, of f64, and of i32 for bytes: exact pro
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import gcd
 
 from xdsl.ir import SSAValue
@@ -18,29 +19,51 @@ from tilefw.loops.machine import V
 from tilefw.tile import types
 from tilefw.tile.dialect.dot_op import DotOp
 
+_STEPS = 4  # of K in one turn of the loop, so that little of it is counting
+
 
 def dot(lowering: TileLowering[V], op: DotOp) -> None:
     """Write a product and what it is added to."""
     elements = lowering.elements
     sums = element_name(op.acc.type)
     computed = sums if sums in ("f64", "i32") else "f32"
-    left, right = (_operand(lowering, value, computed, op.unsigned) for value in (op.a, op.b))
+    block = _SumBlock.of(lowering, op.sizes, computed)
+    left = _operand(lowering, op.a, computed, op.unsigned)
+    right = _operand(lowering, op.b, computed, op.unsigned, block.columns if block.columns > block.lanes else 0)
     target = lowering.in_place.get(op.result) or lowering.allocate(op.result)
     total = target if sums == computed else lowering.temporary(target.shape, computed)
     if elements.buffers.get(op.acc) is not total:
         write_as(lowering, op.acc, total)
-    _multiply(lowering, left, right, total, op.sizes)
+    _multiply(lowering, left, right, total, op.sizes, block)
     if total is not target:
         _rounded(lowering, total, target)
     elements.buffers[op.result] = target
 
 
-def _operand(lowering: TileLowering[V], value: SSAValue, computed: str, unsigned: bool) -> TileBuffer:
-    """An operand in memory, in the type that is summed up."""
+@dataclass(frozen=True, slots=True)
+class _SumBlock:
+    """The sums that are in registers at once: `rows` times `columns`, vectors of `lanes`; a turn of the loop does `steps` of K."""
+
+    rows: int
+    columns: int
+    lanes: int
+    steps: int
+
+    @classmethod
+    def of(cls, lowering: TileLowering[V], sizes: tuple[int, int, int, int], element: str) -> _SumBlock:
+        """The largest block that the machine's registers hold and that divides the tile."""
+        _, m, n, k = sizes
+        rows_at_once, vectors_at_once = lowering.machine.product_tile
+        lanes = min(lowering.machine.vector_lanes(8 * bytes_of(element)), n & -n)
+        return cls(gcd(m, rows_at_once), gcd(n // lanes, vectors_at_once) * lanes, lanes, gcd(k, _STEPS))
+
+
+def _operand(lowering: TileLowering[V], value: SSAValue, computed: str, unsigned: bool, panel: int = 0) -> TileBuffer:
+    """An operand in memory, in the type that is summed up; what is written for this product alone stands in panels."""
     stored = lowering.elements.buffers.get(value)
     if stored is not None and stored.element == computed:
         return stored
-    made = lowering.temporary(types.shape_of(value.type), computed)
+    made = lowering.temporary(types.shape_of(value.type), computed, panel)
     write_as(lowering, value, made, unsigned)
     return made
 
@@ -65,37 +88,38 @@ def _cast(lowering: TileLowering[V], value: V, to: str, unsigned: bool) -> V:
     return lowering.legal(row, value, to=to)
 
 
-def _multiply(lowering: TileLowering[V], a: TileBuffer, b: TileBuffer, c: TileBuffer, sizes: tuple[int, int, int, int]) -> None:
+def _multiply(
+    lowering: TileLowering[V], a: TileBuffer, b: TileBuffer, c: TileBuffer, sizes: tuple[int, int, int, int], block: _SumBlock
+) -> None:
+    """Columns are the outer loop: their part of `b` stays near while all rows of `a` pass."""
     batches, m, n, k = sizes
-    rows_at_once, vectors_at_once = lowering.machine.product_tile
-    lanes = min(lowering.machine.vector_lanes(8 * bytes_of(c.element)), n & -n)
-    rows, columns = gcd(m, rows_at_once), gcd(n // lanes, vectors_at_once) * lanes
-    math = lowering.elements.math(lanes)
     with lowering.counting(batches) as batch:
         front: Indices = (batch,) if len(c.shape) == 3 else ()
-        with lowering.counting(m, rows) as row, lowering.counting(n, columns) as column:
-            _block(lowering, a, b, c, front, row, column, rows, columns, k, math)
+        with lowering.counting(n, block.columns) as column, lowering.counting(m, block.rows) as row:
+            _block(lowering, a, b, c, front, row, column, k, block)
 
 
 def _block(
     lowering: TileLowering[V], a: TileBuffer, b: TileBuffer, c: TileBuffer, front: Indices, row: Index[V], column: Index[V],
-    rows: int, columns: int, k: int, math: IndexMath[V],
+    k: int, block: _SumBlock,
 ) -> None:
-    """`rows` times `columns` sums, in variables while K goes on."""
+    """A block of sums, in variables while K goes on."""
     elements, machine = lowering.elements, lowering.machine
-    lanes = math.lanes
+    rows, columns, lanes = block.rows, block.columns, block.lanes
+    math = elements.math(lanes)
     down = [math.add(row, fixed(i)) for i in range(rows)]
     across = [_vector(math.add(column, fixed(j)), lanes) for j in range(0, columns, lanes)]
     sums = [[machine.variable(c.element, lanes) for _ in across] for _ in down]
     for i, line in zip(down, sums, strict=True):
         for j, variable in zip(across, line, strict=True):
             machine.assign(variable, elements.read(c, (*front, i, j), math))
-    with lowering.counting(k) as step:
-        right = [elements.read(b, (*front, step, j), math) for j in across]
-        for i, line in zip(down, sums, strict=True):
-            left = elements.read(a, (*front, i, step), math)
-            for factor, variable in zip(right, line, strict=True):
-                machine.assign(variable, _step(lowering, left, factor, machine.read(variable)))
+    with lowering.counting(k, block.steps) as first:
+        for step in (math.add(first, fixed(number)) for number in range(block.steps)):
+            right = [elements.read(b, (*front, step, j), math) for j in across]
+            for i, line in zip(down, sums, strict=True):
+                left = elements.read(a, (*front, i, step), math)
+                for factor, variable in zip(right, line, strict=True):
+                    machine.assign(variable, _step(lowering, left, factor, machine.read(variable)))
     for i, line in zip(down, sums, strict=True):
         for j, variable in zip(across, line, strict=True):
             elements.write(c, (*front, i, j), machine.read(variable), math)
