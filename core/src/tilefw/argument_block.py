@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import struct
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from tilefw.api.artifact import Entry, Parameter
 from tilefw.api.device import Argument, BufferView, DeviceAddress, Scalar, Struct
@@ -54,28 +54,24 @@ def argument_block(
 class BlockLayout:
     """`argument_block` for one entry, launch after launch: numbers and addresses that fit their parameters go in all at once."""
 
-    __slots__ = ("_entry", "_expected", "_parameters", "_struct")
+    __slots__ = ("_dtypes", "_entry", "_kinds", "_numbers", "_parameters", "_struct")
 
     def __init__(self, entry: Entry, address_bits: int) -> None:
         self._entry, self._parameters = entry.name, entry.parameters
-        # By parameter, the class of the argument and its element type, where that is a number.
-        self._expected: list[tuple[type, str | None]] = [
-            (DeviceAddress, None) if p.kind == "pointer" and 8 * p.size == address_bits else (Scalar, p.dtype)
-            for p in entry.parameters
-        ]
+        # The class of each argument, and the element type of each that is a number.
+        addresses = [p.kind == "pointer" and 8 * p.size == address_bits for p in entry.parameters]
+        self._kinds: list[type] = [DeviceAddress if address else Scalar for address in addresses]
+        self._numbers = [index for index, address in enumerate(addresses) if not address]
+        self._dtypes = [entry.parameters[index].dtype for index in self._numbers]
         self._struct = _struct_of(entry.parameters)
 
     def pack(self, args: Sequence[Argument], address: Callable[[BufferView], int], address_bits: int, device: str) -> bytes:
         """The block for `args`. Raises as `argument_block`."""
-        values: list[int | float] = []
-        if self._struct is not None and len(args) == len(self._expected):
-            for argument, (kind, dtype) in zip(args, self._expected, strict=True):
-                if type(argument) is not kind or (dtype is not None and argument.dtype != dtype):  # type: ignore[union-attr]
-                    break
-                values.append(argument.value)  # type: ignore[union-attr]
-            else:
+        if self._struct is not None and list(map(type, args)) == self._kinds:
+            given: Sequence[Any] = args
+            if [given[index].dtype for index in self._numbers] == self._dtypes:
                 with contextlib.suppress(struct.error, OverflowError):  # told by what follows
-                    return self._struct.pack(*values)
+                    return self._struct.pack(*[argument.value for argument in given])
         return argument_block(self._entry, self._parameters, args, address, address_bits, device)
 
 

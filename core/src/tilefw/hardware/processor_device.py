@@ -81,7 +81,7 @@ class ProcessorDevice(ABC):
         self._threads = threads
         self._memory: dict[int, _Held] = {}
         self._next = 1
-        self._scratch: dict[int, np.ndarray[Any, Any]] = {}
+        self._scratch: dict[int, _Held] = {}  # by thread
         self._pool: ThreadPoolExecutor | None = None
 
     @abstractmethod
@@ -157,6 +157,10 @@ class ProcessorDevice(ABC):
         if programs >= 1 << 63:
             raise LaunchError(f"a grid of {'x'.join(map(str, grid))} has more programs than a count of 64 bits", "TFW0323")
         workers = max(1, min(self._threads, programs))
+        if workers == 1:
+            begin = time.perf_counter()
+            answer = found.call(block, self._scratch_of(0, found.scratch_bytes), ctypes.addressof(counter), programs, *grid)
+            return self._report(module, entry, answer, time.perf_counter() - begin)
         # A list for all threads before any begins: a place of its own for each.
         scratch = [self._scratch_of(number, found.scratch_bytes) for number in range(workers)]
 
@@ -177,7 +181,9 @@ class ProcessorDevice(ABC):
             wait(begun)
         answers += [other.result() for other in begun]
         seconds = time.perf_counter() - begin
-        trap = next((answer for answer in answers if answer), 0)
+        return self._report(module, entry, next((answer for answer in answers if answer), 0), seconds)
+
+    def _report(self, module: ProcessorModule, entry: str, trap: int, seconds: float) -> LaunchReport:
         findings = (finding_of(module.artifact.metadata[TRAPS], entry, trap),) if trap else ()
         return LaunchReport(findings, seconds=seconds)
 
@@ -189,9 +195,10 @@ class ProcessorDevice(ABC):
 
     def _scratch_of(self, thread: int, nbytes: int) -> int:
         held = self._scratch.get(thread)
-        if held is None or held.nbytes < nbytes + ALIGNMENT:
-            held = self._scratch[thread] = np.empty(nbytes + ALIGNMENT, np.uint8)
-        return _aligned(held)
+        if held is None or held.nbytes < nbytes:
+            array = np.empty(nbytes + ALIGNMENT, np.uint8)
+            held = self._scratch[thread] = _Held(_aligned(array), nbytes, array)
+        return held.address
 
 
 def _aligned(array: np.ndarray[Any, Any]) -> int:

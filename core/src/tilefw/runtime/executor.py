@@ -35,6 +35,7 @@ _COPY_BYTES = 8 << 20  # at a time: what comes back of a large array is compared
 CODE_LIMIT = 1 << 20  # bytes of their code: decoded for a simulator, each takes a hundred or two
 _STAYS = "what it had stored by then stays in the arrays"
 _NOTHING_COPIED = {"copy in": 0.0, "copy back": 0.0}
+_NULL = BufferView(0)
 
 
 
@@ -88,6 +89,10 @@ class Executor:
 
         `unwritten`: what the host has never written of an array (unwritten.py) is as uninitialised on a device that can forget. A
         launch that has arrays of the host among its arguments is complete on return."""
+        if self._shares and not options.checks and not unwritten:
+            shared = _in_place(args)
+            if shared is not None:
+                return self._run_in_place(artifact, entry, grid, shared, options, clock)
         named = [(p.name, a) for p, a in zip(entry.parameters, args, strict=True) if type(a) is HostArray]
         if not named and isinstance(self.device, Card):
             return self._put_on_card(artifact, entry, grid, args, options, clock)
@@ -116,6 +121,26 @@ class Executor:
                         self._copy_back(storage, handle)
             if report.errors:
                 raise check_error(report.findings, *([_STAYS] if self._shares else []))
+        return report
+
+    def _run_in_place(
+        self, artifact: Artifact, entry: Entry, grid: tuple[int, int, int], args: Sequence[Argument], options: LaunchOptions,
+        clock: StageClock,
+    ) -> LaunchReport:
+        """A launch on the host's arrays where they are."""
+        seconds = clock.seconds
+        with self._lock:
+            kept = self._modules.get(id(artifact))
+            if kept is None:
+                with clock.stage("load"):
+                    module = self._module(artifact)
+            else:
+                module, seconds["load"] = kept[1], 0.0
+            clock.last = EXECUTE
+            report = self.device.launch(module, entry.name, grid, args, options)
+        seconds["copy in"], seconds[EXECUTE], seconds["copy back"] = 0.0, report.seconds, 0.0
+        if report.findings and report.errors:
+            raise check_error(report.findings, _STAYS)
         return report
 
     def _put_on_card(
@@ -218,6 +243,22 @@ class Executor:
         np.copyto(before, now, where=changed)
 
 
+def _in_place(args: Sequence[Bound]) -> list[Argument] | None:
+    """The arguments of a launch that works on the arrays as they are; None where one of them may not be written."""
+    found: list[Argument] = []
+    for argument in args:
+        kind = type(argument)
+        if kind is HostArray and not argument.readonly:  # type: ignore[union-attr]
+            found.append(DeviceAddress(argument.address))  # type: ignore[union-attr]
+        elif kind is Scalar or kind is Struct:
+            found.append(argument)  # type: ignore[arg-type]
+        elif argument is None:
+            found.append(_NULL)
+        else:
+            return None
+    return found
+
+
 def _told(storage: Storage, parameters: Sequence[Parameter], args: Sequence[Bound]) -> bool:
     """Whether a kernel tells the runtime itself something there, as it may also when it fails."""
     hidden = (a for p, a in zip(parameters, args, strict=True) if p.hidden and isinstance(a, HostArray))
@@ -300,10 +341,7 @@ def run(
     """One launch on an executor of the target, or where arrays are in the memory of another card, on that of the first array's;
     `unwritten` as in `Executor.run`. A crash of it becomes an InternalError, and the next launch gets a fresh executor."""
 
-    def facts() -> dict[str, object]:
-        return {**target.facts, "entry": entry.name, "grid": grid, "arguments": _Shown(args), "options": options}
-
-    with guarded(f"executing {entry.name} on {target.name}", facts, lambda: artifact.text, failed=target.executors.clear):
+    try:
         on_card = arrays_on_card(args)
         if on_card:
             owners = owners_of(executor.device, on_card)
@@ -311,6 +349,10 @@ def run(
                 executor = executor_for(target, "hw", owners[0])
             executor.admit(on_card, owners)
         return executor.run(artifact, entry, grid, args, options, clock, unwritten)
+    except BaseException:  # the guard takes longer to make than a small kernel runs
+        facts = {**target.facts, "entry": entry.name, "grid": grid, "arguments": _Shown(args), "options": options}
+        with guarded(f"executing {entry.name} on {target.name}", facts, lambda: artifact.text, failed=target.executors.clear):
+            raise
 
 
 class _Shown:
