@@ -6,8 +6,9 @@ other end of the range is an ordinary number. The sum of a group's bare products
 and a multiple of 2^-48 for all formats but bf16, so f32 neither overflows nor underflows, and the scale adds to its exponent.
 
 Cheap on matrix units: the elements are multiplied as they are (`tile.dot` of 8-bit floats, natively where a chip has it, else of
-f16), without one operation on each element; e2m1 becomes e4m3 by shifting its bits, which divides it by 2^6. Each group then costs
-four operations per element of the result (two where one operand has scales), however large the group.
+f16), without one operation on each element; e2m1 becomes e5m2 by shifting its bits, which divides it by 2^14, and e5m2 is the upper
+byte of f16. Each group then costs four operations per element of the result (two where one operand has scales), however large the
+group.
 
 A scale 2^s with s of 8 bits is the product of two factors of about half of s. Both factors of both scales multiply the sum in an
 order in which no partial product overflows or underflows unless the result does: first the halves that keep it near 1, then the
@@ -40,11 +41,11 @@ from tilefw.tile.nested_ops import nested_ops
 _F32_BIAS, _F32_MANTISSA = 127, 23
 _F64_BIAS, _F64_MANTISSA = 1023, 52
 _SCALE_BIAS, _NAN_SCALE = 127, 0xFF
-# What an element of e2m1 is divided by when its bits are those of an e4m3: the difference of the exponents' biases, 7 - 1.
-_E2M1_SHIFT = 6
+# What an element of e2m1 is divided by when its bits are those of an e5m2: the difference of the exponents' biases, 15 - 1.
+_E2M1_SHIFT = 14
 _CLAMP = 100
 _FP8 = ("fp8e4nv", "fp8e5")
-_E4M3 = types.ir_type(DTYPES["fp8e4nv"])
+_E4M3, _E5M2 = (types.ir_type(DTYPES[name]) for name in _FP8)
 
 
 Takes = Callable[[DotScaledOp], bool]
@@ -154,20 +155,20 @@ class _Places:
         pairs = zip(self.halved(even, shape, count // 2), self.halved(odd, shape, count // 2), strict=True)
         return [part for pair in pairs for part in pair]
 
-    def codes(self, operand: ScaledOperand) -> SSAValue:
-        """The codes of e2m1 of an operand of bytes, each in the low bits of a byte."""
-        low, high = self.with_number("andi", operand.value, 15), self.with_number("shru", operand.value, 4)
+    def e2m1_as_e5m2(self, operand: ScaledOperand) -> SSAValue:
+        """The elements of an operand of bytes, divided by 2^14: exponent and mantissa keep their places before one more bit."""
+        low = self._e5m2("shl", 4, "shl", 1, operand.value)
+        high = self._e5m2("shru", 0, "shru", 3, operand.value)
         pair = insert(ops.JoinOp(low, high), self.at)
         last, dim = len(operand.shape), operand.packed_dim
         order = [*range(dim + 1), last, *range(dim + 1, last)]
-        return self.reshape(self.trans(pair, order), operand.shape)
+        return self.row("bitcast", self.reshape(self.trans(pair, order), operand.shape), element=_E5M2)
 
-    def e2m1_as_e4m3(self, operand: ScaledOperand) -> SSAValue:
-        """The elements of an operand of bytes, divided by 2^6: exponent and mantissa keep their places before three more bits."""
-        codes = self.codes(operand)
-        sign = self.with_number("shl", self.with_number("andi", codes, 8), 4)
-        rest = self.with_number("shl", self.with_number("andi", codes, 7), 2)
-        return self.row("bitcast", self.row("ori", sign, rest), element=_E4M3)
+    def _e5m2(self, sign_by: str, sign: int, rest_by: str, rest: int, value: SSAValue) -> SSAValue:
+        """One of the elements of each byte, whose parts those shifts bring to their places in an e5m2."""
+        moved = self.with_number(sign_by, value, sign) if sign else value
+        parts = self.with_number("andi", moved, 0x80), self.with_number("andi", self.with_number(rest_by, value, rest), 0x0E)
+        return self.row("ori", *parts)
 
     def power(self, exponent: SSAValue, element: Attribute) -> SSAValue:
         """2^(x - bias) as f32 or f64, of integers of its width."""
@@ -284,7 +285,7 @@ class _Expansion:
 
     def _bare(self, operand: ScaledOperand) -> tuple[SSAValue, int]:
         """The elements in the type in which they are multiplied, and by which power of two they are divided."""
-        value, shift = (self.at.e2m1_as_e4m3(operand), _E2M1_SHIFT) if operand.packed else (operand.value, 0)
+        value, shift = (self.at.e2m1_as_e5m2(operand), _E2M1_SHIFT) if operand.packed else (operand.value, 0)
         element = types.element_of(value.type)
         wanted = self.common
         if wanted is None and types.dtype_of(element).name not in _FP8:
@@ -318,7 +319,7 @@ def _wide(op: DotScaledOp) -> SSAValue:
 
 
 def _wide_elements(at: _Places, operand: ScaledOperand) -> SSAValue:
-    value = at.e2m1_as_e4m3(operand) if operand.packed else operand.value
+    value = at.e2m1_as_e5m2(operand) if operand.packed else operand.value
     value = at.row("castf", value, element=types.f64)
     if operand.packed:
         value = at.with_number("mulf", value, 2.0**_E2M1_SHIFT)
