@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tilefw.machine.inst import Function, Inst, Operand, Reg, Slice
 from tilefw.machine.spill_model import MEMORY, WHOLE, Location, SpillModel, SpillSlotClass
@@ -17,6 +18,7 @@ LANES = 8  # of a register of class v
 
 ROWS = {
     "op": PURE, "const": InstructionTraits(cheap=True), "early": InstructionTraits(early=True), "mov": MOVE, "movm": MOVE,
+    "base": InstructionTraits(cheap=True),
     "mova": MOVE, "st": EFFECT, "br": EFFECT, "jmp": JUMP, "ret": JUMP, "save": EFFECT, "restore": PURE, "put": PURE, "get": PURE,
 }
 
@@ -35,19 +37,23 @@ def _units(piece: Slice) -> list[Slice]:
     return [piece.part(i) for i in range(piece.count)]
 
 
+def _save(value: Slice, base: Slice | None, at: int) -> list[Inst]:
+    if base is None:
+        return [Inst("save", (), [value, at])]
+    return [Inst("base", [base], [at - at % 16]), Inst("save", (), [value, at % 16, base])]
+
+
+def _restore(value: Slice, base: Slice | None, at: int) -> list[Inst]:
+    if base is None:
+        return [Inst("restore", [value], [at])]
+    return [Inst("base", [base], [at - at % 16]), Inst("restore", [value], [at % 16, base])]
+
+
+_MEMORY = SpillSlotClass(MEMORY, 1, 100, _save, _restore)
 SPILLS = SpillModel(
     slot_classes={
-        "v": (
-            SpillSlotClass("a", 1, 4, lambda v, a, _: _move("mova", a, v), lambda v, a, _: _move("mova", v, a)),
-            SpillSlotClass(
-                MEMORY, 1, 100, lambda v, _, at: [Inst("save", (), [v, at])], lambda v, _, at: [Inst("restore", [v], [at])]
-            ),
-        ),
-        "a": (
-            SpillSlotClass(
-                MEMORY, 1, 100, lambda v, _, at: [Inst("save", (), [v, at])], lambda v, _, at: [Inst("restore", [v], [at])]
-            ),
-        ),
+        "v": (SpillSlotClass("a", 1, 4, lambda v, a, _: _move("mova", a, v), lambda v, a, _: _move("mova", v, a)), _MEMORY),
+        "a": (_MEMORY,),
         **{
             cls: (
                 SpillSlotClass(
@@ -61,7 +67,17 @@ SPILLS = SpillModel(
     },
     accepts=lambda inst, reg, cls: cls == "a" and inst.opcode in ("op", "st") and inst.predicate is None,
     copied=lambda inst: _copied(inst),
+    pointer=lambda inst: _pointer(inst),
 )
+# The same where offsets reach two values only.
+_FAR = replace(_MEMORY, reach=8, pointer="s")
+FAR_SPILLS = replace(
+    SPILLS, slot_classes=SPILLS.slot_classes | {"v": (SPILLS.slot_classes["v"][0], _FAR), "a": (_FAR,)}
+)
+
+
+def _pointer(inst: Inst) -> Slice | None:
+    return inst.uses[-1] if inst.opcode in ("save", "restore") and isinstance(inst.uses[-1], Slice) else None
 
 
 def _copied(inst: Inst) -> list[tuple[Location, Location]] | None:
@@ -69,10 +85,10 @@ def _copied(inst: Inst) -> list[tuple[Location, Location]] | None:
         (to,), (source,) = inst.defs, inst.uses
         return [((to.reg.cls, to.first + i, WHOLE), (source.reg.cls, source.first + i, WHOLE)) for i in range(to.count)]
     if inst.opcode == "save":
-        value, at = inst.uses
+        value, at, *_ = inst.uses
         return [((MEMORY, at + 4 * i, WHOLE), (value.reg.cls, value.first + i, WHOLE)) for i in range(value.count)]
     if inst.opcode == "restore":
-        (value,), (at,) = inst.defs, inst.uses
+        (value,), (at, *_) = inst.defs, inst.uses
         return [((value.reg.cls, value.first + i, WHOLE), (MEMORY, at + 4 * i, WHOLE)) for i in range(value.count)]
     if inst.opcode == "put":
         (holder,), (value, lane) = inst.defs, inst.uses
@@ -222,16 +238,23 @@ class _Run:
 
     def results(self, inst: Inst) -> Iterator[Value]:
         values = [v for use in (*inst.uses, *inst.implicit_uses) for v in self.value(use)]
-        if inst.opcode in ("mov", "movm", "mova"):
+        if inst.opcode in ("mov", "movm", "mova", "base"):
             return iter(values)
         seed = hash(tuple(values)) + 17 * len(values)
         bad = any(v is _POISON for v in values)
         return iter([_POISON if bad else (seed + 31 * i) % _PRIME for i in range(sum(p.count for p in inst.writes()))])
 
     def transfer(self, inst: Inst) -> None:
-        found = [self.state.get(source, _POISON) for _, source in _copied(inst) or ()]
+        found = [self.state.get(self.moved(inst, source), _POISON) for _, source in _copied(inst) or ()]
         for (to, _), value in zip(_copied(inst) or (), found, strict=True):
-            self.state[to] = value
+            self.state[self.moved(inst, to)] = value
+
+    def moved(self, inst: Inst, location: Location) -> Location:
+        """Where a location is, by what the pointer holds."""
+        pointer, (place, number, lane) = _pointer(inst), location
+        base = 0 if pointer is None or place != MEMORY else self.value(pointer)[0]
+        assert base is not _POISON
+        return place, number + base, lane
 
 
 def _keys(piece: Slice) -> Iterator[tuple[object, int]]:

@@ -14,9 +14,12 @@ from tilefw.machine.assign_registers import assign
 from tilefw.machine.check_allocation import check_allocation, snapshot
 from tilefw.machine.coalesce import coalesce
 from tilefw.machine.inst import Function
+from tilefw.machine.spill_model import SpillModel
 from tilefw.machine.text import parse_function, print_function
 
 WAYS = st.lists(st.lists(st.integers(0, 1), max_size=12), min_size=3, max_size=3)
+MODELS = [programs.SPILLS, programs.FAR_SPILLS]
+DAMAGED = {"restore": lambda at: at + 4, "get": lambda at: (at + 1) % 8, "base": lambda at: at + 16}
 SMALL = [{"v": 14, "s": 11, "a": 8}, {"v": 12, "s": 9, "a": 5}, {"v": 10, "s": 24, "a": 16}, {"v": 24, "s": 9, "a": 6}]
 
 
@@ -31,14 +34,16 @@ def opcodes(function: Function) -> list[str]:
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.randoms(use_true_random=False), st.sampled_from(SMALL), WAYS)
-def test_spilled_programs_compute_what_they_did(rng: random.Random, limits: dict[str, int], ways: list[list[int]]) -> None:
+@given(st.randoms(use_true_random=False), st.sampled_from(SMALL), WAYS, st.sampled_from(MODELS))
+def test_spilled_programs_compute_what_they_did(
+    rng: random.Random, limits: dict[str, int], ways: list[list[int]], model: SpillModel
+) -> None:
     function = programs.draw(rng)
     wanted = [programs.run(function, way) for way in ways]
     text = print_function(function)
     coalesce(function, programs.chip())
     try:
-        assign(function, programs.chip(), limits, programs.SPILLS)
+        assign(function, programs.chip(), limits, model)
     except CapacityError:
         return  # one instruction alone may need more than there is
     assert all(function.attributes.registers.get(file, 0) <= limits[file] for file in limits)
@@ -47,28 +52,29 @@ def test_spilled_programs_compute_what_they_did(rng: random.Random, limits: dict
 
 
 def test_few_programs_are_refused() -> None:
-    """The property above would say nothing of programs that are all refused, or never spilled."""
-    refused = spills = 0
+    """The property above would say nothing of programs that are all refused, never spilled, or never far."""
+    refused = spills = far = 0
     for seed in range(100):
         function = programs.draw(random.Random(seed))
         try:
-            assign(function, programs.chip(), SMALL[seed % len(SMALL)], programs.SPILLS, verify=False)
+            assign(function, programs.chip(), SMALL[seed % len(SMALL)], MODELS[seed % 2], verify=False)
         except CapacityError:
             refused += 1
         spills += bool(function.attributes.spills)
-    assert refused <= 10 and spills >= 50
+        far += "base" in opcodes(function)
+    assert refused <= 10 and spills >= 50 and far >= 10
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_the_checker_reports_damaged_spill_code(seed: int) -> None:
     """Each store that is left out, and each load from elsewhere, where the interpreter sees that another number comes out."""
-    rng = random.Random(seed)
+    rng, model = random.Random(seed), MODELS[seed % 2]
     function = programs.draw(rng)
     ways = [[rng.randrange(2) for _ in range(12)] for _ in range(4)]
     wanted = [programs.run(function, way) for way in ways]
     before = snapshot(function)
     try:
-        assign(function, programs.chip(), SMALL[seed % len(SMALL)], programs.SPILLS, verify=False)
+        assign(function, programs.chip(), SMALL[seed % len(SMALL)], model, verify=False)
     except CapacityError:
         return
     table = programs.chip()
@@ -77,17 +83,17 @@ def test_the_checker_reports_damaged_spill_code(seed: int) -> None:
             if inst.opcode in ("save", "put"):
                 block.insts.pop(i)
                 undone = (block.insts.insert, i, inst)
-            elif inst.opcode in ("restore", "get"):
-                *kept, at = inst.uses
-                inst.uses = (*kept, (at + 1) % 8 if inst.opcode == "get" else at + 4)
-                undone = (setattr, inst, "uses", (*kept, at))
+            elif inst.opcode in ("restore", "get", "base"):
+                uses = inst.uses
+                inst.uses = tuple(DAMAGED[inst.opcode](use) if isinstance(use, int) else use for use in uses)
+                undone = (setattr, inst, "uses", uses)
             else:
                 continue
             if not all(map(programs.agree, wanted, [programs.run(function, way) for way in ways])):
                 with pytest.raises(InternalError):
-                    check_allocation(before, function, table, programs.SPILLS)
+                    check_allocation(before, function, table, model)
             undone[0](*undone[1:])
-    check_allocation(before, function, table, programs.SPILLS)
+    check_allocation(before, function, table, model)
 
 
 def test_constants_are_made_again_and_not_stored() -> None:

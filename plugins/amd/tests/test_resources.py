@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,6 +21,8 @@ from tilefw.runtime.jit import specialize
 from tilefw.runtime.plugins import loader
 from tilefw_amd.chips import Chip
 from tilefw_amd.chips.occupancy import occupancy, reachable, steps, waves_per_simd
+from tilefw_amd.machine import spill
+from tilefw_amd.machine.spill import model
 
 on_each_chip = pytest.mark.parametrize("chip", CHIPS, ids=str)
 TARGET = "amd-cdna3"
@@ -134,7 +137,9 @@ def double(x_ptr, out_ptr, BLOCK: tl.constexpr):
     tl.store(out_ptr + offsets, tl.load(x_ptr + offsets) * 2)
 
 
-def test_a_tile_too_large_for_registers_and_scratch_is_refused_at_once_with_what_it_needs() -> None:
+def test_a_tile_too_large_for_registers_and_scratch_is_refused_at_once_with_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a chip with less scratch than there is: a tile that is too large for all of it takes half a minute to lower."""
+    monkeypatch.setattr(spill, "model", lambda isa: replace(model(isa), memory_bytes=4096))
     with pytest.raises(CapacityError) as caught:
         tilefw.compile(double, TARGET, {"x_ptr": "*fp32", "out_ptr": "*fp32"}, {"BLOCK": 1 << 17}, num_warps=1)
     error = caught.value

@@ -29,7 +29,7 @@ from tilefw.api.errors import InternalError
 from tilefw.machine.flow import successors
 from tilefw.machine.inst import Function, Inst, Reg, Slice
 from tilefw.machine.liveness import Unit, written_once
-from tilefw.machine.spill_model import WHOLE, Location, SpillModel
+from tilefw.machine.spill_model import MEMORY, WHOLE, Location, SpillModel
 from tilefw.machine.table import InstructionTable
 
 
@@ -224,6 +224,7 @@ class _AllocationReplay:
         self.table = table
         self.spills = spills
         self.numbers: dict[tuple[object, int], int] = {}
+        self.literals: dict[int, int] = {}  # of the numbers of constants, the integer
         self.once = {self.number(unit) for unit in before.once}
 
     def number(self, unit: Unit) -> int:
@@ -284,14 +285,14 @@ class _AllocationReplay:
             for to, (place, itself) in zip(_locations(inst.defs), constant, strict=True):
                 state.put(to, state.at(place) | {itself})
             return
-        found = self._copied(inst)
+        found = self._copied(state, inst)
         if found is None or inst.predicate is not None:
             raise InternalError(f"allocation added '{inst}', which is not a copy")
         values = [state.at(source) for _, source in found]
         for (to, _), value in zip(found, values, strict=True):
             state.put(to, value)
 
-    def _copied(self, inst: Inst) -> list[tuple[Location, Location]] | None:
+    def _copied(self, state: _LocationContents, inst: Inst) -> list[tuple[Location, Location]] | None:
         """The locations that an instruction copies, if that is all that it does."""
         if self.table.traits(inst.opcode).move:
             (to,), (source,) = inst.defs, inst.uses
@@ -299,7 +300,19 @@ class _AllocationReplay:
                 return None
             return list(zip(_locations([to]), _locations([source]), strict=True))
         found = self.spills.copied(inst) if self.spills is not None else None
-        return None if found is None else list(found)
+        if found is None or self.spills is None:
+            return None
+        pointer = self.spills.pointer(inst) if self.spills.pointer is not None else None
+        base = 0 if pointer is None else self._literal(state, inst, pointer)
+        return [(_moved(to, base), _moved(source, base)) for to, source in found]
+
+    def _literal(self, state: _LocationContents, inst: Inst, pointer: Slice) -> int:
+        """The constant that a register surely holds."""
+        (place,) = _locations([pointer])
+        known = {self.literals[number] for number in state.at(place) if number in self.literals}
+        if len(known) != 1:
+            raise InternalError(f"allocation added '{inst}' at an address of {place[0]}[{place[1]}], which holds no constant")
+        return known.pop()
 
     def _constant(self, inst: Inst) -> list[tuple[Location, int]] | None:
         """Of each result of an instruction that makes constants: a location that stays as it is, and the constant as a value."""
@@ -307,7 +320,10 @@ class _AllocationReplay:
             return None
         name = f"={inst.opcode} {inst.uses!r}"
         results = range(sum(piece.count for piece in inst.defs))
-        return [((name, i, WHOLE), self.numbers.setdefault((name, i), len(self.numbers))) for i in results]
+        found = [((name, i, WHOLE), self.numbers.setdefault((name, i), len(self.numbers))) for i in results]
+        if len(found) == 1 and len(inst.uses) == 1 and isinstance(inst.uses[0], int):
+            self.literals[found[0][1]] = inst.uses[0]
+        return found
 
     def _gone(self, state: _LocationContents, inst: Inst) -> None:
         """A copy or a constant of the virtual code that stands nowhere any more."""
@@ -357,6 +373,12 @@ class _AllocationReplay:
                 if not state.holds(place, value) and not (kept and value in self.once):
                     where = f"{place[0]}[{place[1]}]"
                     raise InternalError(f"allocation of {block}: '{physical}' reads {where}, which does not hold {v[0]}[{v[1]}]")
+
+
+def _moved(location: Location, base: int) -> Location:
+    """A location of memory from `base` on; any other stays."""
+    place, number, lane = location
+    return (place, number + base, lane) if place == MEMORY else location
 
 
 def _locations(pieces: Iterable[Slice]) -> list[Location]:

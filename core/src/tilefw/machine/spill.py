@@ -132,6 +132,12 @@ class Spiller:
         self._stay.add(reg)
         return reg
 
+    def pointer(self, cls: str) -> Slice:
+        """A register for the address of one access of memory; it stays."""
+        reg = self.function.register(cls)
+        self._stay.add(reg)
+        return reg.whole
+
     def _settle(self, choice: Choice) -> _SpillSlot:
         slot_class, reg = choice.slot_class, choice.reg
         if slot_class is None:
@@ -267,7 +273,10 @@ class _Rewriting:
     def _transfer(self, slot: _SpillSlot, slot_class: SpillSlotClass, piece: Slice) -> tuple[Slice | None, int]:
         """The holder and the index that `SpillSlotClass.load` and `SpillSlotClass.store` take."""
         if slot.holder is None:
-            return None, slot.index + self.spiller.table.classes[piece.reg.cls].bits // 8 * piece.first
+            size = self.spiller.table.classes[piece.reg.cls].bits // 8
+            index = slot.index + size * piece.first
+            far = slot_class.reach is not None and index + size * piece.count > slot_class.reach
+            return self.spiller.pointer(slot_class.pointer) if far else None, index
         if slot_class.units == 1:
             return _in_slot(slot, piece), 0
         return slot.holder.whole, slot.index + piece.first

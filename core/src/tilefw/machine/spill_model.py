@@ -29,6 +29,9 @@ class SpillSlotClass:
     reload a value. `store(value, slot, index)` and `load(value, slot, index)` give the instructions for the slice `value`. Where
     one register holds one, `slot` is a slice of the same width and `index` 0; with several units it is one holder register, and
     `index` the first unit; in memory it is None, and `index` the offset in bytes, a multiple of a register's size.
+
+    `reach`: how many bytes of memory the offset of an access reaches, None for all. Beyond it `slot` is a new register of class
+    `pointer`, for the address alone, which `store` and `load` set first by a `cheap` instruction whose one operand is its value.
     """
 
     holder: str
@@ -36,6 +39,8 @@ class SpillSlotClass:
     cost: int
     store: Transfer
     load: Transfer
+    reach: int | None = None
+    pointer: str = ""
 
 
 @dataclass(frozen=True)
@@ -47,9 +52,12 @@ class SpillModel:
     `copied(inst)`: what an instruction on physical registers copies, as (to, from) of each smallest register, if a copy between
     locations is all that it does; None for every other instruction.
     `memory_bytes`: how much memory of a lane the instructions reach, None for all that there is.
+    `pointer(inst)`: the register whose value an access of memory adds to the offset that `copied` tells, None where it adds none.
+    The checker has to know the constant that it holds.
     """
 
     slot_classes: Mapping[str, tuple[SpillSlotClass, ...]]
     accepts: Callable[[Inst, Reg, str], bool]
     copied: Callable[[Inst], Sequence[tuple[Location, Location]] | None]
     memory_bytes: int | None = None
+    pointer: Callable[[Inst], Slice | None] | None = None

@@ -2,8 +2,8 @@
 register.
 
 Sources: CDNA3 ISA, sections "VGPRs" (a wave has accumulation registers behind its others), "V_WRITELANE_B32" and "V_READLANE_B32"
-(neither looks at EXEC), "Flat, Global and Scratch" (a scratch address is the wave's base, swizzled by lane, and an offset of 13
-bits with its sign; data may be accumulation registers).
+(neither looks at EXEC), "Flat, Global and Scratch" (a scratch address is the wave's base, swizzled by lane, a scalar register or
+none, and an offset of 13 bits with its sign; data may be accumulation registers).
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from tilefw_amd.machine.machine_inst import instruction
 from tilefw_amd.machine.pseudo import steps
 from tilefw_amd.machine.traits import CLASSES
 
-_SCRATCH_BYTES = 4096  # as far as the offset of a scratch access goes
+_REACH = 4096  # as far as the offset of a scratch access goes
+_PAGE = 2048  # beyond it a scalar register has a multiple of this, so that accesses of neighbours are told by their offsets
 _WORDS = {1: "dword", 2: "dwordx2", 4: "dwordx4"}
 # Cycles until a value is back: a vector instruction and the wait states behind it, or what memory takes (`timing`).
 _ACCUMULATION, _LANE, _SCRATCH = 4, 8, 120
@@ -79,13 +80,25 @@ def _from_lanes(value: Slice, place: Slice | None, index: int) -> list[Inst]:
 
 
 def _to_scratch(value: Slice, place: Slice | None, index: int) -> list[Inst]:
-    words = _words(value, index)
-    return [Inst(f"scratch_store_{_WORDS[w.count]}", (), ["off", w, "off", *_offset(at)], buffer=-1) for w, at in words]
+    made, base, start = _base(place, index)
+    for words, at in _words(value, start):
+        made.append(Inst(f"scratch_store_{_WORDS[words.count]}", (), ["off", words, base, *_offset(at)], buffer=-1))
+    return made
 
 
 def _from_scratch(value: Slice, place: Slice | None, index: int) -> list[Inst]:
-    words = _words(value, index)
-    return [Inst(f"scratch_load_{_WORDS[w.count]}", [w], ["off", "off", *_offset(at)], buffer=-1) for w, at in words]
+    made, base, start = _base(place, index)
+    for words, at in _words(value, start):
+        made.append(Inst(f"scratch_load_{_WORDS[words.count]}", [words], ["off", base, *_offset(at)], buffer=-1))
+    return made
+
+
+def _base(place: Slice | None, index: int) -> tuple[list[Inst], Operand, int]:
+    """What makes the scalar part of a scratch address, that part, and the offset that is left."""
+    if place is None:
+        return [], "off", index
+    left = index % _PAGE
+    return [Inst("s_mov_b32", [place], [index - left])], place, left
 
 
 def _offset(at: int) -> list[Operand]:
@@ -103,7 +116,7 @@ def _words(value: Slice, at: int) -> Iterator[tuple[Slice, int]]:
         done += count
 
 
-_MEMORY = SpillSlotClass(MEMORY, 1, _SCRATCH, _to_scratch, _from_scratch)
+_MEMORY = SpillSlotClass(MEMORY, 1, _SCRATCH, _to_scratch, _from_scratch, _REACH, "s")
 _IN_LANES = SpillSlotClass("v", WAVE, _LANE, _to_lanes, _from_lanes)
 SLOT_CLASSES = {
     "v": (SpillSlotClass("a", 1, _ACCUMULATION, _to_accumulation, _from_accumulation), _MEMORY),
@@ -166,13 +179,20 @@ def copied(inst: Inst) -> Sequence[tuple[Location, Location]] | None:
     if inst.opcode == "v_readlane_b32":
         return [(_register(inst.defs[0], 0), _lane(inst.uses[0], inst.uses[1]))]
     kind, _, words = inst.opcode.rpartition("_")
-    if kind not in ("scratch_load", "scratch_store") or [u for u in inst.uses if u == "off"] != ["off", "off"]:
+    if kind not in ("scratch_load", "scratch_store") or inst.uses[0] != "off":
         return None
     value = inst.defs[0] if kind == "scratch_load" else inst.uses[1]
     offset = next((int(u[len("offset:") :]) for u in inst.uses if isinstance(u, str) and u.startswith("offset:")), 0)
     count = next(count for count, name in _WORDS.items() if name == words)
     pairs = [((MEMORY, offset + 4 * i, WHOLE), _register(value, i)) for i in range(count)]
     return [(register, memory) for memory, register in pairs] if kind == "scratch_load" else pairs
+
+
+def pointer(inst: Inst) -> Slice | None:
+    """The scalar register of a scratch access's address (see `SpillModel`)."""
+    kind, _, _ = inst.opcode.rpartition("_")
+    base = inst.uses[{"scratch_load": 1, "scratch_store": 2}[kind]] if kind in ("scratch_load", "scratch_store") else None
+    return base if isinstance(base, Slice) else None
 
 
 def _lane(holder: Operand, lane: Operand) -> Location:
@@ -188,4 +208,4 @@ def _register(operand: Operand, i: int) -> Location:
 
 def model(isa: InstructionSet) -> SpillModel:
     """What register assignment asks, of one instruction set."""
-    return SpillModel(SLOT_CLASSES, partial(accepts, isa), copied, _SCRATCH_BYTES)
+    return SpillModel(SLOT_CLASSES, partial(accepts, isa), copied, isa.chip.limits["scratch_bytes_per_thread"], pointer)
