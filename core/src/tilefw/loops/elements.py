@@ -233,9 +233,9 @@ class Elements(Generic[V]):
         stride: V | int = 0
         masks: list[V] = []
         spread = False
-        for dim, at in zip(dims, index, strict=True):
+        for dim, size, at in zip(dims, access.shape, index, strict=True):
             if dim.bound is not None:
-                masks += self._within(dim, at, math)
+                masks += self._within(dim, size, at, math)
             step = self._resized(self.scalars[dim.stride], "i64")
             whole = at.vector is not None
             first = math.value(at if whole else Index(at.base))
@@ -263,28 +263,31 @@ class Elements(Generic[V]):
     def _sum(self, a: V | int, b: V | int) -> V | int:
         return a + b if isinstance(a, int) and isinstance(b, int) else self.legal("addi", self._word(a), self._word(b))
 
-    def _within(self, dim: AccessDim, at: Index[V], math: IndexMath[V]) -> list[V]:
-        """The conditions that an element of a dim is accessed under."""
+    def _within(self, dim: AccessDim, size: int, at: Index[V], math: IndexMath[V]) -> list[V]:
+        """The conditions that an element of a dim of `size` is accessed under."""
         assert dim.bound is not None
         offset, bound = (self._resized(self.scalars[v], "i64") for v in (dim.offset, dim.bound))
         if at.vector is not None or at.stride not in (0, 1):
             place = self.legal("addi", offset, math.value(at))
             conditions = [self.legal("lts", place, bound)]
             return [*conditions, self.legal("ges", place, self.legal.integer(0, "i64"))] if dim.lower else conditions
-        first = self.legal("addi", offset, math.value(Index(at.base)))
         zero = self.legal.integer(0, "i64")
         if at.stride == 0:
-            conditions = [self.legal("lts", first, bound)]
-            return [*conditions, self.legal("ges", first, zero)] if dim.lower else conditions
-        # Lanes are compared in 32 bits: how many of them lie below the bound, and how many below 0.
+            place = self.legal("addi", offset, math.value(at))
+            conditions = [self.legal("lts", place, bound)]
+            return [*conditions, self.legal("ges", place, zero)] if dim.lower else conditions
+        # Lanes are compared in 32 bits with how many of the tile's elements lie below the bound, and below 0, less those before.
         lanes = self.legal("trunci", self.machine.numbered(math.lanes), to="i32")
-        conditions = [self.legal("lts", lanes, self._count(self.legal("subi", bound, first), math.lanes))]
+        before = self.legal("trunci", math.value(Index(at.base)), to="i32")
+        below = self._count(self.legal("subi", bound, offset), size)
+        conditions = [self.legal("lts", lanes, self.legal("subi", below, before))]
         if dim.lower:
-            conditions.append(self.legal("ges", lanes, self._count(self.legal("subi", zero, first), math.lanes)))
+            negative = self._count(self.legal("subi", zero, offset), size)
+            conditions.append(self.legal("ges", lanes, self.legal("subi", negative, before)))
         return conditions
 
-    def _count(self, number: V, lanes: int) -> V:
-        zero, most = self.legal.integer(0, "i64"), self.legal.integer(lanes, "i64")
+    def _count(self, number: V, size: int) -> V:
+        zero, most = self.legal.integer(0, "i64"), self.legal.integer(size, "i64")
         return self.legal("trunci", self.legal("maxs", self.legal("mins", number, most), zero), to="i32")
 
 

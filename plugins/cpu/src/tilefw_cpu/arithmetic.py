@@ -34,6 +34,10 @@ class LlvmArithmetic(LlvmText):
         return LlvmValue(literal(pattern, llvm_type(type_)), type_, number=pattern)
 
     def op(self, row: str, operands: tuple[LlvmValue, ...], result: str) -> LlvmValue:
+        if row == "divf" and result == "f32" and operands[1].lanes == 1 < operands[0].lanes:
+            # One quotient for all lanes: two roundings, 1.5 ulp where `divf` is promised within 2.5.
+            one = self.const(float_bits(1.0, result), result)
+            return self.op("mulf", (operands[0], self.op("divf", (one, operands[1]), result)), result)
         values, lanes = self.together(operands)
         own = values[1 if row == "select" else 0].type
         kind = vector(llvm_type(own), lanes)
@@ -57,6 +61,8 @@ class LlvmArithmetic(LlvmText):
             return self.emit(f"select {condition} {texts[0]}, {kind} {texts[1]}, {kind} {texts[2]}", own, lanes)
         if row == "negf":
             return self.emit(f"fneg {kind} {texts[0]}", own, lanes)
+        if row == "scalef":
+            return self._scaled(values[0], values[1])
         if row == "isnan":
             return self.emit(f"fcmp uno {kind} {texts[0]}, {texts[0]}", "i1", lanes)
         return self.cast(row, values[0], result)
@@ -87,6 +93,33 @@ class LlvmArithmetic(LlvmText):
         found = self.emit(f"{table.CASTS[row]} {kind} {inside.text} to {made}", to, lanes)
         found = self.op("select", (above, self.const(high, to), found), to)
         return self.op("select", (below, self.const(low % (1 << bits), to), found), to)
+
+    def _scaled(self, value: LlvmValue, exponent: LlvmValue) -> LlvmValue:
+        """VSCALEF of whole vectors: fewer lanes are filled up, more are taken in parts."""
+        kind, lanes = llvm_type(value.type), value.lanes
+        whole = 512 // BITS[kind]
+        if lanes > whole:
+            half = lanes // 2
+            low, high = (self._scaled(self.part(value, at, half), self.part(exponent, at, half)) for at in (0, half))
+            return self.shuffled(low, high, range(lanes))
+        value, exponent = (self._filled(each, whole) for each in (value, exponent))
+        # A lane whose result is surely 0 is masked off: a processor takes a hundred cycles for one that underflows.
+        least = float_bits(-151.0 if kind == "float" else -1076.0, value.type)
+        tiny = self.op("ltf", (exponent, self.const(least, value.type)), "i1")
+        there = self.op("xori", (tiny, self.const(1, "i1")), "i1")
+        mask = self.emit(f"bitcast <{whole} x i1> {there.text} to i{whole}", f"i{whole}", 1)
+        wide = vector(kind, whole)
+        name = f"llvm.x86.avx512.mask.scalef.{'ps' if kind == 'float' else 'pd'}.512"
+        arguments = [
+            f"{wide} {value.text}", f"{wide} {exponent.text}", f"{wide} zeroinitializer", f"i{whole} {mask.text}", "i32 4",
+        ]
+        found = self.emit(self.call(name, wide, arguments), value.type, whole)
+        return found if lanes == whole else self.part(found, 0, lanes)
+
+    def _filled(self, value: LlvmValue, lanes: int) -> LlvmValue:
+        if value.lanes in (1, lanes):
+            return self.repeated(value, lanes)
+        return self.shuffled(value, value, [min(lane, value.lanes) for lane in range(lanes)])
 
     def _shift(self, row: str, values: list[LlvmValue], lanes: int) -> LlvmValue:
         """LLVM's are poison for amounts of the width and more."""

@@ -30,6 +30,11 @@ class Processor:
         return bool(self.features & {"f16c", "fp16", "fullfp16"}) or self.triple.startswith("aarch64")
 
     @property
+    def scales(self) -> bool:
+        """Whether it has VSCALEF, x times a power of two in one instruction (Intel SDM, volume 2C)."""
+        return "avx512f" in self.features and self.vector_bits == 512
+
+    @property
     def flags(self) -> str:
         """The features as LLVM takes them."""
         return ",".join([*(f"+{name}" for name in sorted(self.features)), *(f"-{name}" for name in sorted(self.absent))])

@@ -31,7 +31,7 @@ class LlvmWriter(LlvmArithmetic, LoopMachine[LlvmValue]):
     def __init__(self, processor: Processor) -> None:
         super().__init__()
         self.processor = processor
-        self.rows: Container[str] = table.rows(processor.converts_halves)
+        self.rows: Container[str] = table.rows(processor.converts_halves, processor.scales)
         self.traps: list[Trap] = []
         self.parameters: list[LlvmValue] = []
 

@@ -7,7 +7,7 @@ residual of a candidate exactly (Markstein, "IA-64 and Elementary Functions", 20
 from __future__ import annotations
 
 from tilefw.api.integers import ceil_div
-from tilefw.simt.expand.builder import Legal, Rule, Value
+from tilefw.simt.expand.builder import Legal, Rule, Value, key
 from tilefw.simt.expand.floats import SAME_WIDTH, pattern, with_sign_of
 
 _MANTISSA = {"f32": 23, "f64": 52}
@@ -33,6 +33,15 @@ def scale(b: Legal, x: Value, exponent: Value) -> Value:
         x = b("mulf", x, power_of_two(b, part, t))
         exponent = b("subi", exponent, part)
     return x
+
+
+def scale_by(b: Legal, x: Value, exponent: Value) -> Value:
+    """x * 2**exponent for a whole number as a float, |exponent| below four times the bias, and |x| from 1/2 to 2: by the chip's own
+    `scalef`, which no program can ask for, where it has one."""
+    t = b.type_of(x)
+    if key("scalef", t) in b.chip.rows:
+        return b.chip.op("scalef", (x, exponent), t)
+    return scale(b, x, b("f2s", exponent, to="i32"))
 
 
 def parts(b: Legal, x: Value) -> tuple[Value, Value]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from tilefw.simt.expand import series
 from tilefw.simt.expand.builder import Legal, Rule, Value
-from tilefw.simt.expand.exact import parts, scale
+from tilefw.simt.expand.exact import parts, scale_by
 from tilefw.simt.expand.floats import SAME_WIDTH, with_sign_if_zero, with_sign_of
 from tilefw.simt.expand.reduction import quadrant
 from tilefw.simt.expand.series import PRECISIONS
@@ -54,7 +54,7 @@ def _exp(b: Legal, x: Value) -> Value:
     t = b.type_of(x)
     x = _within(b, x, _exponent_limit(t) * math.log(2))
     n, r = _reduced(b, x)
-    return scale(b, polynomial(b, series.exponential(PRECISIONS[t].exp_terms), r), b("f2s", n, to="i32"))
+    return scale_by(b, polynomial(b, series.exponential(PRECISIONS[t].exp_terms), r), n)
 
 
 def _exp2(b: Legal, x: Value) -> Value:
@@ -62,7 +62,7 @@ def _exp2(b: Legal, x: Value) -> Value:
     x = _within(b, x, _exponent_limit(t))
     n = b("round_even", x)
     r = b("mulf", b("subf", x, n), b.real(math.log(2), t))
-    return scale(b, polynomial(b, series.exponential(PRECISIONS[t].exp_terms), r), b("f2s", n, to="i32"))
+    return scale_by(b, polynomial(b, series.exponential(PRECISIONS[t].exp_terms), r), n)
 
 
 def _expm1(b: Legal, x: Value) -> Value:
@@ -74,7 +74,7 @@ def _expm1(b: Legal, x: Value) -> Value:
     tail = polynomial(b, series.exponential(PRECISIONS[t].exp_terms + 1)[1:], r)
     small = b("mulf", tail, r)
     # Halving keeps 2**n finite for the largest n.
-    half_power = scale(b, b.real(0.5, t), b("f2s", n, to="i32"))
+    half_power = scale_by(b, b.real(0.5, t), n)
     result = b("fma", half_power, small, b("subf", half_power, b.real(0.5, t)))
     result = b("addf", result, result)
     # Well past the overflow 2**n is infinite, and the sum above infinity minus infinity.
@@ -292,7 +292,7 @@ def _pow_of_size(b: Legal, size: Value, y: Value) -> Value:
     product = _within(b, product, limit)
     n = b("round_even", product)
     r = b("mulf", b("addf", b("subf", product, n), error), b.real(math.log(2), t))
-    return scale(b, polynomial(b, series.exponential(PRECISIONS[t].exp_terms), r), b("f2s", n, to="i32"))
+    return scale_by(b, polynomial(b, series.exponential(PRECISIONS[t].exp_terms), r), n)
 
 
 def _pow(b: Legal, x: Value, y: Value) -> Value:
