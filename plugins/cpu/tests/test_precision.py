@@ -1,0 +1,63 @@
+"""Rows that the processor computes in its own way keep what the table promises of them: exponentials and quotients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilefw
+import tilefw.language as tl
+
+EXPONENTS = np.concatenate([np.linspace(-160, 130, 247), [np.inf, -np.inf, np.nan, 0.0, -0.0, 88.8, -87.4, -103.5, -104.5]])
+
+
+@tilefw.jit
+def exponentials(x, out, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out + at, tl.exp(tl.load(x + at)))
+    tl.store(out + BLOCK + at, tl.exp2(tl.load(x + at)))
+    for i in range(n):
+        tl.store(out + 2 * BLOCK + i, tl.exp(tl.load(x + i)))
+
+
+@tilefw.jit
+def quotients(x, y, out, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    value = tl.load(x + at)
+    for i in range(n):
+        tl.store(out + i * BLOCK + at, value / tl.load(y + i))
+
+
+def _apart(found: np.ndarray[Any, Any], exact: np.ndarray[Any, Any]) -> float:
+    """The largest distance in units of the last place, where the exact number is normal; what is none is equal."""
+    rounded = exact.astype(found.dtype)
+    finite = np.isfinite(rounded)
+    np.testing.assert_array_equal(found[~finite], rounded[~finite])
+    unit = np.spacing(np.maximum(np.abs(rounded[finite]), np.finfo(found.dtype).tiny)).astype(exact.dtype)
+    return float(np.max(np.abs(found[finite].astype(exact.dtype) - exact[finite]) / unit))
+
+
+@pytest.mark.parametrize(("dtype", "block"), [(np.float32, 256), (np.float64, 256), (np.float32, 4)])
+def test_exponentials_are_within_3_units(dtype: Any, block: int) -> None:
+    """From where the result is 0 to where it is infinite, in vectors of every length and in single elements."""
+    x = EXPONENTS.astype(dtype) * (8 if dtype is np.float64 else 1)
+    out = np.empty(3 * x.size, dtype)
+    for first in range(0, x.size, block):
+        part = np.empty(3 * block, dtype)
+        exponentials[(1,)](x[first : first + block], part, block, BLOCK=block, target="cpu")
+        for row in range(3):
+            out[row * x.size + first :][:block] = part[row * block :][:block]
+    wide = x.astype(np.longdouble)
+    with np.errstate(all="ignore"):
+        assert _apart(out, np.concatenate([np.exp(wide), np.exp2(wide), np.exp(wide)])) <= 3
+
+
+def test_quotients_by_one_number_are_within_2_and_a_half_units() -> None:
+    x = np.concatenate([np.geomspace(1e-37, 1e38, 250), [0.0, -0.0, np.inf, -np.inf, np.nan, 3.0]]).astype(np.float32)
+    y = np.array([3, -7e-38, 8e37, 0.0, -0.0, np.inf, np.nan, 1.0, 0.1], np.float32)
+    out = np.empty((y.size, x.size), np.float32)
+    quotients[(1,)](x, y, out, y.size, BLOCK=x.size, target="cpu")
+    with np.errstate(all="ignore"):
+        assert _apart(out, x.astype(np.float64) / y[:, None].astype(np.float64)) <= 2.5
