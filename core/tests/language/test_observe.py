@@ -97,3 +97,30 @@ def test_the_reference_leaves_open_what_a_machine_says() -> None:
 def test_a_machine_without_a_clock_refuses_it_by_name() -> None:
     with tilefw.target("spatial-sdm1"), pytest.raises(KernelError, match=r"observe\.nanoseconds"):
         timed[(1,)](np.zeros(2, np.int64), np.zeros(2, np.int64), np.zeros(1, np.int32), np.zeros(128, np.int32), 1, N=128)
+
+
+@tilefw.jit
+def counted(out_ptr, x_ptr, y_ptr, N: tl.constexpr):
+    tl.static_assert(tl.extra.cuda.num_threads() == tl.extra.hip.num_threads())
+    at = tl.arange(0, N)
+    tl.store(out_ptr, tl.extra.cuda.num_warps())
+    tl.store(out_ptr + 1 + tl.arange(0, tl.extra.cuda.num_threads()), 1)
+    narrow = tl.extra.cuda.convert_custom_float8_sm80(tl.load(x_ptr + at), tl.float8e4b15)
+    tl.store(y_ptr + at, tl.extra.cuda.convert_custom_float8_sm70(narrow, tl.float16))
+
+
+@pytest.mark.parametrize(("chip", "lanes"), [("nvidia-sm80", 32), ("amd-cdna3", 64)])
+def test_warps_and_threads_are_known_when_the_kernel_is_compiled(chip: str, lanes: int) -> None:
+    x = np.linspace(-1.5, 1.5, 32, dtype=np.float16)
+    for warps in (1, 4):
+        out, y = np.zeros(1 + 256, np.int32), np.zeros(32, np.float16)
+        counted[(1,)](out, x, y, N=32, num_warps=warps, target=chip)
+        assert out[0] == warps and out[1:].sum() == warps * lanes
+        assert np.abs(x - y).max() <= 1 / 16 and (x != y).any()
+
+
+def test_where_nobody_knows_the_warps_it_is_said() -> None:
+    for chip in ("reference", "spatial-sdm1"):
+        with pytest.raises(KernelError, match="`num_threads` has no value here") as caught:
+            counted[(1,)](np.zeros(1, np.int32), np.zeros(32, np.float16), np.zeros(32, np.float16), N=32, target=chip)
+        assert caught.value.code == "TFW0107"

@@ -61,10 +61,11 @@ def test_every_function_has_a_meaning_with_its_parameters(function: Callable[...
 def test_every_meaning_is_a_function_of_the_language() -> None:
     from tilefw.frontend.builtins import MEANINGS
     from tilefw.language import shape
-    from tilefw.language.extra import gdc_launch_dependents, gdc_wait, globaltimer, memrealtime, smid
+    from tilefw.language.extra import Vendor
 
     methods = [value for value in vars(tl.tensor_descriptor).values() if hasattr(value, "__tilefw_builtin__")]
-    others = (shape.item, gdc_wait, gdc_launch_dependents, globaltimer, memrealtime, smid, *methods)
+    vendors = [value.__func__ for value in vars(Vendor).values() if isinstance(value, staticmethod)]
+    others = (shape.item, *vendors, *methods)
     names = {function.__tilefw_builtin__ for function in (*BUILTINS.values(), *LIBRARY.values(), *others)}
     assert names - SPECIAL == set(MEANINGS)
 

@@ -62,8 +62,20 @@ def test_another_kernel_object_compiles_the_text_to_the_same_code(heard: Heard) 
         assert words["fn"].jit_function is first and not words["is_manual_warmup"]
         text = words["compile"]["specialization_data"]
         loaded = second.preload(text)
-        assert [found.hash for found in first.device_caches[0][0].values()] == [loaded.hash] == [words["key"]]
+        assert [found.hash for found in first.device_caches[0][0].values()] == [loaded.hash]
+        assert heard[-1]["key"] == words["key"] and heard[-1]["fn"].jit_function is second
         assert loaded in second.device_caches[0][0].values() and loaded.metadata.num_warps == 2
+
+
+def test_a_true_answer_prevents_the_compilation_and_the_launch() -> None:
+    kernel, answers = tilefw.jit(scaled), [True, False]
+    with knobs.runtime.scope(), tilefw.target("reference"):
+        knobs.runtime.jit_cache_hook = lambda **words: answers.pop(0)
+        np.testing.assert_array_equal(_launched(kernel), np.arange(16))
+        assert not kernel.device_caches[0][0] and len(answers) == 1
+        np.testing.assert_array_equal(_launched(kernel), np.arange(16) * 2 + 4)
+        np.testing.assert_array_equal(_launched(kernel), np.arange(16) * 2 + 4)
+        assert not answers
 
 
 def test_text_of_something_else_is_refused(heard: Heard) -> None:
@@ -101,7 +113,7 @@ def test_a_text_with_assertions_compiles_them(heard: Heard) -> None:
     with tilefw.target("nvidia-sm80"):
         tilefw.jit(asserting).warmup(np.zeros(1, np.float32), grid=(1,), debug=True)
         loaded = tilefw.jit(asserting).preload(heard[0]["compile"]["specialization_data"])
-    assert loaded.hash == heard[0]["key"]
+    assert loaded.asm["ptx"].count("trap") and heard[0]["key"] == heard[1]["key"]
 
 
 def test_settings_that_are_put_back_are_there_all_the_time(heard: Heard) -> None:

@@ -147,6 +147,18 @@ def test_memory_streams_and_devices_answer():
     stored.seek(0)
     with pytest.raises(LaunchError, match="asks for device 1"):
         torch.load(stored, map_location="cuda:1")
+    told = torch.serialization.location_tag
+    torch.serialization.location_tag = lambda storage: "cuda:0"
+    try:
+        stored = io.BytesIO()
+        torch.save(x, stored)
+    finally:
+        torch.serialization.location_tag = told
+    for place in (None, {}, {"cuda:3": "cuda:0"}, {"cuda:0": "cpu"}, lambda storage, tag: None):
+        stored.seek(0)
+        assert torch.load(stored, map_location=place).tolist() == [1, 1]
+    stored.seek(0)
+    assert torch.load(stored, map_location={"cuda:0": "meta"}).is_meta
 
 
 @pytest.mark.filterwarnings("ignore")

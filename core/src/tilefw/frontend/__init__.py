@@ -27,7 +27,12 @@ class KernelFunction(Protocol):
 
 
 def build_module(
-    kernel: KernelFunction, signature: Mapping[str, str], constexprs: Mapping[str, Any], *, context: object = None
+    kernel: KernelFunction,
+    signature: Mapping[str, str],
+    constexprs: Mapping[str, Any],
+    *,
+    context: object = None,
+    warps: tuple[int, int] | None = None,
 ) -> ModuleOp:
     """The tile IR of `kernel` for one signature: a module with one public `func.func` of the kernel's name.
 
@@ -35,9 +40,10 @@ def build_module(
     divisible by 16), `i32`, `i32:16`, `u8`, `fp32`; `i32:1` is the constant 1 and no parameter of the function. Pointers
     carry no fact but the one written. Parameters absent from it are in `constexprs` (None arguments too) or have defaults. Items
     of tuples stand under dotted names (`parameters.py`).
+    `warps` are how many a program has, and lanes of one, where they are known: `tl.extra.<vendor>.num_warps()` asks.
     Raises CompileError with the place in the user's source. `context` is accepted for callers that keep an xDSL context;
     building needs none.
     """
     from tilefw.frontend.module import build
 
-    return build(kernel, signature, constexprs)
+    return build(kernel, signature, constexprs, warps)

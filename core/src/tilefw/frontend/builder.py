@@ -20,14 +20,16 @@ from tilefw.tile.dialect.base import dense_i64
 
 
 class Builder:
-    """Appends ops to the end of `block`, stamped with `location`; `debug` says whether this is a debug build."""
+    """Appends ops to the end of `block`, stamped with `location`; `debug` says whether this is a debug build. `warps` are
+    those of a program and the lanes of one, None where that is not known."""
 
-    __slots__ = ("argument_hints", "block", "debug", "location", "steps")
+    __slots__ = ("argument_hints", "block", "debug", "location", "steps", "warps")
 
-    def __init__(self, block: Block, debug: bool = False) -> None:
+    def __init__(self, block: Block, debug: bool = False, warps: tuple[int, int] | None = None) -> None:
         self.block = block
         self.location: LocationAttr = UNKNOWN_LOC
         self.debug = debug
+        self.warps = warps
         # Statements compiled so far, unrolled ones each time: what bounds the time that a compilation takes.
         self.steps = 0
         # Hints on arguments of the kernel, which become attributes of its function's parameters.

@@ -21,13 +21,15 @@ from tilefw.frontend.values import RuntimeValue, lowered, transform
 from tilefw.tile.dialect.base import integer_attr, string_attr
 
 
-def build(kernel: Any, signature: Mapping[str, str], constexprs: Mapping[str, Any]) -> ModuleOp:
+def build(
+    kernel: Any, signature: Mapping[str, str], constexprs: Mapping[str, Any], warps: tuple[int, int] | None = None
+) -> ModuleOp:
     """See `tilefw.frontend.build_module`."""
     _refuse_parameters(kernel.source)
     structures, values = bound_parameters(kernel, signature, constexprs)
     runtime = {name: value for name, value in values.items() if is_runtime(value)}
     block = Block(arg_types=[lowered(fact.type) for fact in runtime.values()])
-    builder = Builder(block, bool(kernel.debug))
+    builder = Builder(block, bool(kernel.debug), warps)
     frame = Activation(kernel, builder)
     for argument, (name, fact) in zip(block.args, runtime.items(), strict=True):
         name_value(argument, name.replace(".", "_"))

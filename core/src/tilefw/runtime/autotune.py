@@ -247,7 +247,7 @@ class Autotuner:
             self.pre_hook(everything)
         try:
             result = self._launch(config, args, grid, keywords)
-            return cost(result), result.executor
+            return (float("inf"), "") if result is None else (cost(result), result.executor)  # None: a hook has taken it over
         except Exception as error:
             failure = error
             raise

@@ -57,6 +57,13 @@ class KnownLaunch:
         target, assemble = self.site.target, self.site.executor.device.assembled
         return MadeLaunch(compile_source(self.source, target, replace(self.request, launch=launch), assemble=assemble), self.passed)
 
+    def key(self, launch: LaunchArguments | None) -> str | None:
+        """The artifact's in the caches, of the code for one launch where that is given."""
+        assemble = self.site.executor.device.assembled
+        if launch is None:
+            return self._key(assemble)
+        return artifact_cache.key_of(self.source, self.site.target, replace(self.request, launch=launch), assemble)
+
     def _key(self, assemble: bool) -> str | None:
         """As `artifact_cache.key_of`, which is asked once."""
         tools = artifact_cache.tools_of(self.site.target, assemble)
@@ -87,5 +94,7 @@ def made_known(
     from tilefw.frontend.watched import Watched  # which saved machine code is run without
 
     watched = Watched()
-    source = from_jit(kernel, signature, constexprs, watched)
-    return KnownLaunch(site, source, options.resolve(site.shaping, site.target.info, facts=facts), watched, signature)
+    info = site.target.info
+    request = options.resolve(site.shaping, info, facts=facts)
+    source = from_jit(kernel, signature, constexprs, watched, options.warps(request, info))
+    return KnownLaunch(site, source, request, watched, signature)

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from tilefw.api.artifact import Artifact
 from tilefw.api.device import DEFAULT_BUDGET, Finding
+from tilefw.api.launch import LaunchArguments
 from tilefw.api.target import BOUND_FACTS
 from tilefw.runtime import specialization_data
 from tilefw.runtime.arguments.array_facts import facts_that_hold
@@ -54,8 +55,8 @@ class Launcher:
         self.sites = LaunchSites()
         self.known: dict[Hashable, KnownLaunch] = {}
 
-    def launch(self, given: Sequence[Any], grid: Grid, keywords: Mapping[str, Any]) -> LaunchResult:
-        """Run the kernel over `grid` programs, writing the arrays in place.
+    def launch(self, given: Sequence[Any], grid: Grid, keywords: Mapping[str, Any]) -> LaunchResult | None:
+        """Run the kernel over `grid` programs, writing the arrays in place; None where a hook has taken the launch over.
 
         Raises LaunchError for arguments or keywords that do not fit, CompileError for the kernel, CheckError when a check found a
         fault (then nothing is copied back)."""
@@ -65,13 +66,14 @@ class Launcher:
         if site.debug and not self.kernel.debug:
             return self.kernel.debug_build.launcher.launch(given, extents, keywords)
         known = self._known(site, given, key, values)
-        made = self._made(known, values, extents)
-        self._note(known, made.compiled.artifact, given, keywords)
+        made = self._made(known, given, _bound(known, values, extents), keywords, warm=False)
+        if made is None:
+            return None
         args = made.arguments.bind(values)
         warnings = _checked(known, extents, values) if site.of_program else ()
         return run_at(site, made.compiled, made.arguments.entry, extents, args, known.source.name, warnings, made.prints)
 
-    def warm_up(self, given: Sequence[Any], grid: Grid, keywords: Mapping[str, Any]) -> WarmKernel:
+    def warm_up(self, given: Sequence[Any], grid: Grid, keywords: Mapping[str, Any]) -> WarmKernel | None:
         """Compile what `launch` would run. An argument that is no array in memory (Triton's MockTensor) has its type alone."""
         extents = self._extents(grid, given)  # before the arguments are read, which the user's function may change
         key, values = read(self.kernel.params, given)
@@ -79,11 +81,10 @@ class Launcher:
         if site.debug and not self.kernel.debug:
             return self.kernel.debug_build.launcher.warm_up(given, extents, keywords)
         known = self._known(site, given, key, values)
-        artifact = self._made(known, values, extents).compiled.artifact
-        self._tell(known, artifact, given, True)
-        return self._kept(artifact, keywords)
+        made = self._made(known, given, _bound(known, values, extents), keywords, warm=True)
+        return None if made is None else self._kept(made.compiled.artifact, keywords)
 
-    def preload(self, text: str) -> WarmKernel:
+    def preload(self, text: str) -> WarmKernel | None:
         """Compile what a hook heard of (specialization_data.py). Raises LaunchError TFW0353, and TFW0642 for a target that compiles
         for one launch."""
         info = self.sites.find({}).target.info
@@ -92,6 +93,8 @@ class Launcher:
         if site.debug and not self.kernel.debug:
             return self.kernel.debug_build.launcher.preload(text)
         known = made_known(self.kernel, site, data.signature, data.constexprs, data.facts)
+        if specialization_data.tell(self.kernel, data, known.key(None), warm=True):
+            return None
         return self._kept(known.made(self.sites.process).compiled.artifact, data.options)
 
     def _extents(self, grid: Grid, given: Sequence[Any]) -> tuple[int, int, int]:
@@ -112,39 +115,47 @@ class Launcher:
                 keep(self.known, words, found)
         return found
 
-    def _made(self, known: KnownLaunch, values: Sequence[Any], extents: tuple[int, int, int]) -> MadeLaunch:
-        if known.site.target.info.wants & BOUND_FACTS:
-            launch = launch_of(known.site.target.info, dict(zip(known.names, values, strict=True)), extents)
-            if launch is not None:
-                return known.made_for(launch)
-        return known.made(self.sites.process)
+    def _made(
+        self, known: KnownLaunch, given: Sequence[Any], bound: LaunchArguments | None, keywords: Mapping[str, Any], *, warm: bool
+    ) -> MadeLaunch | None:
+        """The artifact; None where a hook that hears of what is new has taken its compilation over."""
+        if specialization_data.hook() is not None and not self._has(known, bound):
+            data = self._specialization(known, given)
+            if specialization_data.tell(self.kernel, data, known.key(bound), warm=warm):
+                return None
+        made = known.made(self.sites.process) if bound is None else known.made_for(bound)
+        if id(made.compiled.artifact) not in self._warm_kernels():  # an entry keeps the artifact, and so its identity
+            self._kept(made.compiled.artifact, keywords)
+        return made
 
-    def _note(self, known: KnownLaunch, artifact: Artifact, given: Sequence[Any], keywords: Mapping[str, Any]) -> None:
-        """The kernels that are compiled have this artifact's, the latest warm-up's where there was one."""
-        if id(artifact) not in self._warm_kernels():  # an entry keeps the artifact, and so its identity
-            self._tell(known, artifact, given, False)
-            self._kept(artifact, keywords)
+    def _has(self, known: KnownLaunch, bound: LaunchArguments | None) -> bool:
+        """Whether the kernels that are compiled have the artifact."""
+        key = known.key(bound)
+        artifact = None if key is None else known.site.target.memory.get(key)
+        return artifact is not None and id(artifact) in self._warm_kernels()
+
+    def _specialization(self, known: KnownLaunch, given: Sequence[Any]) -> specialization_data.SpecializationData:
+        signature, constexprs, _ = specialize(self.kernel, self._by_name(given))
+        target, shaping = known.site.target.info.name, dict(known.site.shaping)
+        return specialization_data.SpecializationData(
+            specialization_data.full_name(self.kernel), target, signature, constexprs, shaping, known.request.facts
+        )
 
     def _kept(self, artifact: Artifact, keywords: Mapping[str, Any]) -> WarmKernel:
         warm = WarmKernel(artifact, functools.partial(self.kernel.run, **keywords))
         keep(self._warm_kernels(), id(artifact), warm)
         return warm
 
-    def _tell(self, known: KnownLaunch, artifact: Artifact, given: Sequence[Any], warm: bool) -> None:
-        """Who listens to what is compiled hears of what is new."""
-        hook = specialization_data.hook()
-        if hook is None or id(artifact) in self._warm_kernels():
-            return
-        signature, constexprs, _ = specialize(self.kernel, self._by_name(given))
-        target, shaping = known.site.target.info.name, dict(known.site.shaping)
-        data = specialization_data.SpecializationData(
-            specialization_data.full_name(self.kernel), target, signature, constexprs, shaping, known.request.facts
-        )
-        specialization_data.tell(hook, self.kernel, data, WarmKernel(artifact, self.kernel.run).hash, warm)
-
     def _warm_kernels(self) -> dict[Any, Any]:
         """Those that `device_caches` has: under device 0, the only one, and there first, as Triton."""
         return self.kernel.device_caches[0][0]
+
+
+def _bound(known: KnownLaunch, values: Sequence[Any], extents: tuple[int, int, int]) -> LaunchArguments | None:
+    """The launch that the code is made for, on a target that compiles so."""
+    if known.site.target.info.wants & BOUND_FACTS:
+        return launch_of(known.site.target.info, dict(zip(known.names, values, strict=True)), extents)
+    return None
 
 
 def _checked(known: KnownLaunch, extents: tuple[int, int, int], values: Sequence[Any]) -> tuple[Finding, ...]:

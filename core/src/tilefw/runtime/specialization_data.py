@@ -85,17 +85,21 @@ def hook() -> Hook | None:
     return None if knobs is None else getattr(knobs.runtime, "jit_cache_hook", None)
 
 
-def tell(hook: Hook, kernel: Any, data: SpecializationData, key: str, warm: bool) -> None:
-    """Call a hook with Triton's keywords, as far as they have a meaning here. The code is made already, whatever it answers."""
+def tell(kernel: Any, data: SpecializationData, key: str | None, *, warm: bool) -> bool:
+    """Call the hook, if there is one, with Triton's keywords as far as they have a meaning here, before the code is made. Whether
+    it has taken that over: then nothing is compiled or run. `key` is the artifact's, None where it has none."""
+    heard = hook()
+    if heard is None:
+        return False
     compiled = {
         "key": key, "signature": data.signature, "device": 0, "constants": data.constexprs, **data.options,
         "specialization_data": data.text(), "is_warmup": warm,
     }
-    hook(
+    return bool(heard(
         key=key, repr=f"{kernel.__qualname__}({', '.join(f'{name}: {kind}' for name, kind in data.signature.items())})",
         fn=JitFunctionInfo(kernel.__module__, kernel.__qualname__, kernel), compile=compiled, is_manual_warmup=warm,
         already_compiled=False,
-    )
+    ))
 
 
 def _refused(message: str) -> LaunchError:

@@ -1,8 +1,8 @@
 """`triton.knobs`: settings of Triton by their groups. They can be set and read; what tilefw heeds, it says beside the name.
 
-`runtime.jit_cache_hook` hears of each specialisation that is compiled, after that; its answer is ignored. In Triton 3.9 it hears
-before, and a true answer prevents the compilation. Its `compile` lacks `num_ctas`, `launch_cooperative_grid`, `extern_libs` and
-`configs`, and has of the launch's options those that were given. `runtime.launch_enter_hook` and the like are not called.
+`runtime.jit_cache_hook` hears of each specialisation before it is compiled; a true answer prevents that, and the launch. Its
+`compile` lacks `num_ctas`, `launch_cooperative_grid`, `extern_libs` and `configs`, and has of the launch's options those given.
+`runtime.launch_enter_hook` and the like are not called.
 """
 
 from __future__ import annotations

@@ -56,6 +56,7 @@ _TUNING = {
     "heuristics": "tilefw.runtime.heuristics:heuristics",
 }
 _ALLOCATION = {"NullAllocator": "tilefw.triton.kernels:NullAllocator", "set_allocator": "tilefw.triton.kernels:set_allocator"}
+_WARPS = {name: f"tilefw.language.extra:{name}" for name in ("num_warps", "num_threads")}
 _DRIVER = {"driver": "tilefw.triton.driver:DRIVER"}
 _COMPILER = {
     "CompilationError": _ERRORS["CompilationError"], "CompiledKernel": "tilefw.runtime.compiled_kernel:CompiledKernel",
@@ -96,10 +97,12 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "triton.language.extra.cuda": {
         "gdc_wait": "tilefw.language.extra:gdc_wait", "gdc_launch_dependents": "tilefw.language.extra:gdc_launch_dependents",
         "globaltimer": "tilefw.language.extra:globaltimer", "smid": "tilefw.language.extra:smid",
-        "libdevice": "tilefw.language.extra.libdevice",
+        **_WARPS, "libdevice": "tilefw.language.extra.libdevice",
+        "convert_custom_float8_sm70": "tilefw.language.extra:convert_custom_float8",
+        "convert_custom_float8_sm80": "tilefw.language.extra:convert_custom_float8",
     },
     "triton.language.extra.hip": {
-        "memrealtime": "tilefw.language.extra:memrealtime", "smid": "tilefw.language.extra:smid",
+        "memrealtime": "tilefw.language.extra:memrealtime", "smid": "tilefw.language.extra:smid", **_WARPS,
         "libdevice": "tilefw.language.extra.libdevice",
     },
     "triton.experimental": {},

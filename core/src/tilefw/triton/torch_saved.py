@@ -43,14 +43,24 @@ def loading(torch: ModuleType) -> Mapping[ModuleType, Any]:
     def host(storage: Any, tag: str) -> Any:
         return storage if tag.partition(":")[0] in (_GPU, "cpu") else None
 
+    def restored(named: Mapping[Any, Any], storage: Any, tag: str) -> Any:
+        """What a dictionary does not name stays where it was."""
+        place = location(named.get(tag, tag))
+        return host(storage, str(place)) or torch.serialization.default_restore_location(storage, place)
+
+    def answered(function: Any, storage: Any, tag: str) -> Any:
+        answer = function(storage, tag)
+        return host(storage, tag) if answer is None else answer
+
     @functools.wraps(plain)
     def load(f: Any, map_location: Any = None, *args: Any, **keywords: Any) -> Any:
-        if map_location is None:
-            moved: Any = host
-        elif isinstance(map_location, dict):
-            moved = {tag: location(named) for tag, named in map_location.items()}
-        else:
-            moved = map_location if callable(map_location) else location(map_location)
+        moved: Any = host
+        if isinstance(map_location, dict):
+            moved = functools.partial(restored, map_location)
+        elif callable(map_location):
+            moved = functools.partial(answered, map_location)
+        elif map_location is not None:
+            moved = location(map_location)
         return plain(f, moved, *args, **keywords)
 
     @functools.wraps(of_scripts)

@@ -5,6 +5,7 @@ Triton has a copy of them for each vendor (`tl.extra.<vendor>.libdevice`). There
 
 from __future__ import annotations
 
+from tilefw.language.dtypes import dtype
 from tilefw.language.extra import libdevice
 from tilefw.language.markers import builtin
 from tilefw.language.tensor import tensor
@@ -50,6 +51,27 @@ def smid() -> tensor:
     ...
 
 
+# What it runs a program on, known when the kernel is compiled.
+
+
+@builtin
+def num_warps() -> int:
+    """How many warps, or waves, a program has: a compile-time value. The reference and chips without lanes have none."""
+    ...
+
+
+@builtin
+def num_threads() -> int:
+    """How many lanes all warps of a program have: a compile-time value."""
+    ...
+
+
+@builtin
+def convert_custom_float8(arg: tensor, dst_ty: dtype, fp_downcast_rounding: str | None = None) -> tensor:
+    """A cast from or to `tl.float8e4b15`: `arg.to(dst_ty)`."""
+    ...
+
+
 class Vendor:
     """`tl.extra.<vendor>`: the same functions, whatever the vendor."""
 
@@ -62,6 +84,10 @@ class Vendor:
     globaltimer = staticmethod(globaltimer)
     memrealtime = staticmethod(memrealtime)
     smid = staticmethod(smid)
+
+    num_warps = staticmethod(num_warps)
+    num_threads = staticmethod(num_threads)
+    convert_custom_float8_sm70 = convert_custom_float8_sm80 = staticmethod(convert_custom_float8)
 
     def __init__(self, name: str) -> None:
         self.__name__ = name

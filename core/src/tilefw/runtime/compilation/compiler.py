@@ -64,7 +64,8 @@ def compile(
     request = options.resolve(keywords, chosen.info, launch=launch, keep_levels=True)
     if isinstance(kernel, str | PathLike):
         return compile_source(_file(os.fspath(kernel), types, constexprs), chosen, request, assemble=True).artifact
-    return compile_source(from_jit(kernel, types, constexprs or {}), chosen, request, assemble=True).artifact
+    source = from_jit(kernel, types, constexprs or {}, warps=options.warps(request, chosen.info))
+    return compile_source(source, chosen, request, assemble=True).artifact
 
 
 def _file(path: str, types: Mapping[str, str], constexprs: Mapping[str, Any] | None) -> ModuleSource:

@@ -33,9 +33,14 @@ class ModuleSource:
 
 
 def from_jit(
-    kernel: Any, signature: Mapping[str, str], constexprs: Mapping[str, Any], watched: Watched | None = None
+    kernel: Any,
+    signature: Mapping[str, str],
+    constexprs: Mapping[str, Any],
+    watched: Watched | None = None,
+    warps: tuple[int, int] | None = None,
 ) -> ModuleSource:
-    """A jit function with its specialisation; `watched` gains what decides its key. Raises CompileError TFW0640 for anything
+    """A jit function with its specialisation; `watched` gains what decides its key. `warps` are those of a program and the lanes
+    of one; they are no part of the key, as the options and the target of an artifact's key are. Raises CompileError TFW0640 for anything
     else."""
     if not hasattr(kernel, "cache_key_source"):
         raise CompileError(
@@ -45,7 +50,7 @@ def from_jit(
     def build() -> ModuleOp:
         from tilefw.frontend import build_module
 
-        return build_module(kernel, dict(signature), dict(constexprs))
+        return build_module(kernel, dict(signature), dict(constexprs), warps=warps)
 
     name = kernel.entry_name(signature, constexprs)
     try:

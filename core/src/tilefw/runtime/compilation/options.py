@@ -109,6 +109,12 @@ def resolve(
     )
 
 
+def warps(request: CompileOptions, info: TargetInfo) -> tuple[int, int] | None:
+    """How many warps a program has, and how many lanes one has; None on a target without lanes."""
+    lanes = info.limits.get("lanes")
+    return None if lanes is None else (request.num_warps, lanes)
+
+
 def _refuse_too_many_waves(chosen: Mapping[str, Any], info: TargetInfo) -> None:
     """Code for a larger workgroup than the chip's could be made, but never launched."""
     lanes, threads = info.limits.get("lanes"), info.limits.get("threads_per_workgroup")
