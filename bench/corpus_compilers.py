@@ -60,6 +60,7 @@ def main(argv: Sequence[str]) -> int:
     known = _read(asked.plans) if asked.plans else {}
     done = _read(asked.results)
     corpus_stand_ins.card_of_torch()
+    corpus_stand_ins.vendor_of(asked.target)
     signal.signal(signal.SIGPROF, _too_long)
     with asked.results.open("a") as results:
         for found in corpus_kernels.kernels(corpus_kernels.folder(asked.path), asked.every):

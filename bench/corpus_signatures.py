@@ -23,7 +23,9 @@ _FLOAT = re.compile(
     r"(?i)(eps|scale|alpha|beta|gamma|(^|_)lr|^p$|rate|dropout|drop_p|smooth|cap$|capping|temperature|momentum|decay|bias_corr|factor"
     r"|slope|threshold|value$|n_non_ignore_f|min_val|max_val|gate|limit|norm$)"
 )
-_COUNT = re.compile(r"(?i)^(w|n?h|h[cqkv]|g|nc|ns|nt|t_?max|max_n\w*_per_block|.*iters?|num_.*|n_(heads?|stages|warps)|.*_stages|.*groups?.*)$")
+_COUNT = re.compile(
+    r"(?i)^(w|n?h|h[cqkv]|g|nc|ns|nt|t_?max|max_n\w*_per_block|.*iters?|num_.*|n_(heads?|stages|warps)|.*_stages|.*groups?.*)$"
+)
 _SUBTILE = re.compile(r"^(BC|BLOCK_C)$")
 # What takes an address first; the second ones hand on the address that they take.
 _MEMORY = (

@@ -5,6 +5,7 @@ A package gets a stand-in once an import has failed for want of it. Triton itsel
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib.abc import Loader, MetaPathFinder
@@ -104,6 +105,11 @@ def card_of_torch() -> None:
     for place, name, value in asked:
         if not hasattr(place, name):
             setattr(place, name, value)
+
+
+def vendor_of(target: str) -> None:
+    """FlagGems asks the vendor's tool for the state of cards unless the environment says whose card it is."""
+    os.environ.setdefault("FLAGGEMS_VENDOR", target.partition("-")[0])
 
 
 def importing(load: Callable[[], Any], find: Callable[[str], str | None]) -> Any:

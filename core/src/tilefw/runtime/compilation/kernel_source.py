@@ -39,9 +39,10 @@ def from_jit(
     watched: Watched | None = None,
     warps: tuple[int, int] | None = None,
 ) -> ModuleSource:
-    """A jit function with its specialisation; `watched` gains what decides its key. `warps` are those of a program and the lanes
-    of one; they are no part of the key, as the options and the target of an artifact's key are. Raises CompileError TFW0640 for anything
-    else."""
+    """A jit function with its specialisation; `watched` gains what decides its key. `warps` are those of a program and the
+    lanes of one; they are no part of the key, as the options and the target of an artifact's key are.
+
+    Raises CompileError TFW0640 for anything else."""
     if not hasattr(kernel, "cache_key_source"):
         raise CompileError(
             f"{_described(kernel)} is not a jit function", code="TFW0640", help="decorate the kernel with @tilefw.jit"

@@ -1,8 +1,8 @@
 """Drops the barriers without which nothing is missing, looking only as far behind each as its absence changes anything.
 
 What may have happened on the way to an op is kept for the ops that have a barrier in front or regions. Without a barrier the states
-behind it differ for some ops; where one is the kept state again, all that follows is as it was. Without a barrier states only grow, so
-a loop is followed from the states that are kept of it: round again only where its end brings something new to its head.
+behind it differ for some ops; where one is the kept state again, all that follows is as it was. Without a barrier states only grow,
+so a loop is followed from the states that are kept of it: round again only where its end brings something new to its head.
 """
 
 from __future__ import annotations
