@@ -194,6 +194,8 @@ def _control_and_memory() -> Iterator[Combination]:
         yield "shared_buffers", {"views": views}
     for far, stride in (("x", "int64"), ("x", "pointer"), ("out", "int64"), ("out", "pointer")):
         yield "far_rows", {"far": far, "stride": stride, "reach": 3}
+    for reports in index.REPORTS:
+        yield "reported_ratio", {"reports": reports}
     for name, order in (("fp64", "rows_columns_depth"), ("fp32", "depth_rows_columns"), ("bf16", "columns_rows_depth")):
         yield "stencil", {"dtype": name, "memory_order": order}
     for loop in index.LOOPS:

@@ -40,6 +40,7 @@ VIEWS = (
     "separate", "same_inputs", "in_place", "all_one", "interleaved", "read_after_write", "write_after_read", "both_behind",
 )
 VOLUME_ORDERS = tuple("_".join(order) for order in permutations(("depth", "rows", "columns")))
+REPORTS = ("assert", "print", "both")
 LOOPS = ("for", "backward", "nested", "while", "chain", "launched")
 SCALED_FORMATS = ("e2m1", "e2m3", "e3m2", "e4m3", "e5m2", "bf16", "fp16")
 SCALES = ("near", "ends", "nan", "e4m3")  # of groups: near one, from the least to the largest, with NaN among them; of NVFP4
@@ -236,6 +237,11 @@ _TABLE = (
         ParameterInfo("far", "x", "which arrays have their rows far apart", ("x", "out")),
         ParameterInfo("stride", "int64", "how a row is reached: by a product in 64 bits, or row by row", ("int64", "pointer")),
         _block(128), _NUM_WARPS,
+    )),
+    KernelInfo("reported_ratio", "out = x / (1 + y²) in programs that assert what they rely on and print what they find", (
+        ParameterInfo("n", 600, "elements", least=1), _dtype("fp32", ("fp32", "fp64")),
+        ParameterInfo("reports", "both", "what a program does beside its work", REPORTS),
+        _block(256), _NUM_WARPS, _inputs("normal", "uniform", "ints"),
     )),
     KernelInfo("stencil", "the seven-point Laplacian of a volume with zeros around it", (
         ParameterInfo("depth", 5, "layers", least=1), ParameterInfo("rows", 19, "rows", least=1),
