@@ -71,10 +71,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'tilefw' has no attribute {name!r}")
     from importlib import import_module
 
+    if name == "debug":  # a module of its own, which needs what compiles
+        return import_module("tilefw.debug")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'tilefw' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
 
 

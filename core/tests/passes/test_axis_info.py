@@ -15,7 +15,7 @@ from tilefw.testing.random_program import generate
 from tilefw.tile import types
 from tilefw.tile.dialect.axis_info import AxisInfo
 from tilefw.tile.dialect.dim_groups import matching_dims
-from tilefw.tile.reference.interpret import ProgramFrame, _Launch, find_entry
+from tilefw.tile.reference.interpret import GridRun, ProgramFrame, find_entry
 from tilefw.tile.reference.memory import RefMemory
 from tilefw.tile.text.module import parse
 
@@ -138,7 +138,7 @@ def test_facts_hold_for_random_programs(seed: int) -> None:
     memory = RefMemory()
     plain = (int, float)
     bound = [a if isinstance(a, plain) else memory.of_array(np.ascontiguousarray(a.array)) for a in program.arguments.values()]
-    launch = _Launch(function, program.grid, bound, memory, True, 10**9, None)
+    launch = GridRun(function, program.grid, bound, memory, True, 10**9, None)
     frame = ProgramFrame(np.arange(1))
     frame.values.update(launch.arguments)
     for _ in launch.block(function.body.block, frame):

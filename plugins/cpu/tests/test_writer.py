@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from tilefw.api.expand import missing
 from tilefw.api.ir import FuncOp, entry_of, parse
 from tilefw.testing.programs import numbered, run
 from tilefw_cpu import rows as table
-from tilefw_cpu.compile import assembly_of
+from tilefw_cpu.compile import NativeCode, assembly_of, object_of
 from tilefw_cpu.emit import functions_text
 from tilefw_cpu.processor import processor
 
@@ -93,3 +94,18 @@ def test_an_older_processor_gets_narrow_vectors_and_another_key() -> None:
 def test_random_programs_agree_with_the_reference(number: int) -> None:
     outcome = run(numbered(7, 5 * number), "cpu-native")  # every fifth: rows and tile operations take turns
     assert outcome.status == "pass", outcome.message()
+
+
+def test_code_finds_its_constants_wherever_it_stands() -> None:
+    """A table of constants that is read by an index: an absolute address of 32 bits would end the process (MCJIT asserts)."""
+    text = (
+        "@table = private constant [64 x i32] [" + ", ".join(f"i32 {n * n}" for n in range(64)) + "]\n"
+        'define i32 @"tilefw.k"(i64 %i) {\n%at = getelementptr [64 x i32], ptr @table, i64 0, i64 %i\n'
+        "%found = load i32, ptr %at\nret i32 %found\n}\n"
+    )
+    here = processor()
+    if here.triple.startswith("x86_64"):
+        assert "(%rip)" in assembly_of(text, here)
+    code = NativeCode(object_of(text, here), here)
+    function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64)(code.address("k"))
+    assert [function(n) for n in (0, 7, 63)] == [0, 49, 3969]

@@ -162,8 +162,8 @@ class Builder:
     ) -> RuntimeValue:
         op = ops.LoadOp(
             pointer.ssa,
-            mask=mask and mask.ssa,
-            other=other and other.ssa,
+            mask=_ssa(mask),
+            other=_ssa(other),
             cache=cache,
             eviction=eviction,
             volatile=volatile,
@@ -171,7 +171,7 @@ class Builder:
         return self.value(op, pointer.type.with_element_ty(element_of(pointer)))
 
     def store(self, pointer: RuntimeValue, value: RuntimeValue, mask: RuntimeValue | None, cache: str, eviction: str) -> None:
-        self.insert(ops.StoreOp(pointer.ssa, value.ssa, mask=mask and mask.ssa, cache=cache, eviction=eviction))
+        self.insert(ops.StoreOp(pointer.ssa, value.ssa, mask=_ssa(mask), cache=cache, eviction=eviction))
 
     def load_block(
         self, base: RuntimeValue, offsets: Sequence[RuntimeValue], strides: Sequence[RuntimeValue],
@@ -179,7 +179,7 @@ class Builder:
     ) -> RuntimeValue:
         """A block of a strided array; an axis with a bound is checked against it and against 0."""
         op = ops.LoadBlockOp(
-            base.ssa, _values(bounds), [s.ssa for s in strides], [o.ssa for o in offsets], block, other and other.ssa, **hints
+            base.ssa, _values(bounds), [s.ssa for s in strides], [o.ssa for o in offsets], block, _ssa(other), **hints
         )
         return self.value(op, tile_type(element_of(base), block))
 
@@ -194,7 +194,7 @@ class Builder:
     def atomic_rmw(
         self, kind: str, pointer: RuntimeValue, value: RuntimeValue, mask: RuntimeValue | None, order: str, scope: str
     ) -> RuntimeValue:
-        op = ops.AtomicRmwOp(kind, pointer.ssa, value.ssa, mask=mask and mask.ssa, order=order, scope=scope)
+        op = ops.AtomicRmwOp(kind, pointer.ssa, value.ssa, mask=_ssa(mask), order=order, scope=scope)
         return self.value(op, value.type)
 
     def atomic_cas(self, pointer: RuntimeValue, compare: RuntimeValue, value: RuntimeValue, order: str, scope: str) -> RuntimeValue:
@@ -261,7 +261,11 @@ class Builder:
 
 
 def _values(bounds: Sequence[RuntimeValue | None]) -> list[SSAValue | None]:
-    return [bound and bound.ssa for bound in bounds]
+    return [_ssa(bound) for bound in bounds]
+
+
+def _ssa(value: RuntimeValue | None) -> SSAValue | None:
+    return None if value is None else value.ssa
 
 
 _ONLY_NUMBERS = re.compile("(_[0-9]+)+")  # xDSL takes a number at the end off a name: nothing would be left of `_0`

@@ -131,7 +131,10 @@ class Expressions:
         )
 
     def unary(self, node: ast.UnaryOp) -> Any:
-        value = self.expression(node.operand)
+        return self.unary_of(node, self.expression(node.operand))
+
+    def unary_of(self, node: ast.UnaryOp, value: Any) -> Any:
+        """One unary operator."""
         if not isinstance(value, RuntimeValue):
             return evaluate(_UNARY[type(node.op)], value)
         self.frame.at(node)
@@ -145,17 +148,18 @@ class Expressions:
 
     def comparison(self, node: ast.Compare) -> Any:
         if len(node.ops) == 1:
-            return self._compare(node, node.ops[0], self.expression(node.left), self.expression(node.comparators[0]))
-        return self._all_or_any(node, "and", self._links(node))
+            return self.compare(node, node.ops[0], self.expression(node.left), self.expression(node.comparators[0]))
+        return self.all_or_any(node, "and", self._links(node))
 
     def _links(self, node: ast.Compare) -> Iterator[Any]:
         left = self.expression(node.left)
         for op, right_node in zip(node.ops, node.comparators, strict=True):
             right = self.expression(right_node)
-            yield self._compare(node, op, left, right)
+            yield self.compare(node, op, left, right)
             left = right
 
-    def _compare(self, node: ast.Compare, op: ast.cmpop, left: Any, right: Any) -> Any:
+    def compare(self, node: ast.Compare, op: ast.cmpop, left: Any, right: Any) -> Any:
+        """One comparison."""
         if isinstance(op, ast.Is | ast.IsNot):
             return (left is right) == isinstance(op, ast.Is)
         if isinstance(op, ast.In | ast.NotIn):
@@ -175,9 +179,9 @@ class Expressions:
 
     def boolean(self, node: ast.BoolOp) -> Any:
         word = "and" if isinstance(node.op, ast.And) else "or"
-        return self._all_or_any(node, word, (self.expression(value) for value in node.values))
+        return self.all_or_any(node, word, (self.expression(value) for value in node.values))
 
-    def _all_or_any(self, node: ast.AST, word: str, values: Iterator[Any]) -> Any:
+    def all_or_any(self, node: ast.AST, word: str, values: Iterator[Any]) -> Any:
         """`and`/`or`: compile-time operands decide or drop out, in order; what is left is computed at run time, all of it."""
         left: list[RuntimeValue] = []
         value: Any = None
@@ -231,7 +235,10 @@ class Expressions:
         return cast(self.frame.b, value, tl.int1)
 
     def subscript(self, node: ast.Subscript) -> Any:
-        value, index = self.expression(node.value), self._index(node.slice)
+        return self.picked(node, self.expression(node.value), self._index(node.slice))
+
+    def picked(self, node: ast.Subscript, value: Any, index: Any) -> Any:
+        """`value[index]`."""
         if isinstance(value, RuntimeValue):
             self.frame.at(node)
             return self._new_axes(value, index if isinstance(index, tuple) else (index,))
@@ -271,7 +278,10 @@ class Expressions:
         return value
 
     def attribute(self, node: ast.Attribute) -> Any:
-        value = self.expression(node.value)
+        return self.attribute_of(node, self.expression(node.value))
+
+    def attribute_of(self, node: ast.Attribute, value: Any) -> Any:
+        """`value.name`."""
         self.frame.at(node)
         return unwrap(attribute(self.frame.b, value, node.attr))
 

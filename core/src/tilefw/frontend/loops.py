@@ -56,19 +56,25 @@ class LoopStatements(Calls):
         """What a `for` goes over: an instance of range, tl.range or tl.static_range."""
         if not isinstance(node.iter, ast.Call):
             raise self._no_iterator(node)
-        function = unwrap(self.expression(node.iter.func))
+        function = self.expression(node.iter.func)
+        args, keywords = self._arguments(node.iter)
+        head = self.head_of(node, function, args, keywords)
+        if not isinstance(node.target, ast.Name):
+            raise unsupported(node.target, "a loop variable that is not a plain name")
+        return head
+
+    def head_of(self, node: ast.For, function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
+        """The range that a function of a `for` makes of its arguments."""
+        function = unwrap(function)
         if function not in (builtins.range, tl.range, tl.static_range):
             raise self._no_iterator(node)
-        args, keywords = self._arguments(node.iter)
+        assert isinstance(node.iter, ast.Call)
         self.frame.at(node.iter)
         if function is builtins.range:
             if keywords or not 1 <= len(args) <= 3:
                 raise CompileError("range takes one to three arguments", "TFW0107", self.frame.place(node.iter))
             function = tl.range
-        head = self.invoke(node.iter, function, args, keywords)
-        if not isinstance(node.target, ast.Name):
-            raise unsupported(node.target, "a loop variable that is not a plain name")
-        return head
+        return self.invoke(node.iter, function, args, keywords)
 
     def _no_iterator(self, node: ast.For) -> CompileError:
         return CompileError(
@@ -81,7 +87,7 @@ class LoopStatements(Calls):
     def run_time_for(self, node: ast.For, head: tl.range) -> None:
         """One `scf.for`. A negative constexpr step counts the same steps upwards and mirrors the induction variable."""
         b, scope = self.frame.b, self.frame.scope
-        start, end, step, mirrored = self._bounds(node, head)
+        start, end, step, mirrored = self.bounds(node, head)
         assert isinstance(node.target, ast.Name)  # loop_head refuses any other
         name = node.target.id
         assigned = assigned_names(node.body)
@@ -112,7 +118,8 @@ class LoopStatements(Calls):
         self._after(node, carried, kept, list(op.results), {**assigned, name: node.lineno})
         scope.locals.pop(name, None)
 
-    def _bounds(self, node: ast.For, head: tl.range) -> tuple[RuntimeValue, RuntimeValue, RuntimeValue, bool]:
+    def bounds(self, node: ast.For, head: tl.range) -> tuple[RuntimeValue, RuntimeValue, RuntimeValue, bool]:
+        """Start, end and step of a run-time loop as integers of one type, and whether it counts them backwards."""
         b, step = self.frame.b, head.step
         if isinstance(step, int) and step == 0:
             raise CompileError("the step of a loop must not be 0", "TFW0212", self.frame.place(node.iter))

@@ -36,7 +36,7 @@ def build(
         values[name] = RuntimeValue(argument, fact.type)
     frame.at(frame.source.tree)
     for name, structure in structures.items():
-        frame.scope.locals[name] = _argument(frame, transform(structure, values.__getitem__))
+        frame.scope.locals[name] = as_kernels_see(frame, transform(structure, values.__getitem__))
         frame.scope.lines[name] = frame.source.tree.lineno
     try:
         Statements(frame).body()
@@ -52,12 +52,12 @@ def build(
     return ModuleOp([_function(kernel.entry_name(signature, constexprs), frame, block, runtime)])
 
 
-def _argument(frame: Activation, value: Any) -> Any:
+def as_kernels_see(frame: Activation, value: Any) -> Any:
     """An argument as kernels see it: a tensor descriptor is made of its pieces, in tuples too."""
     if not isinstance(value, tuple):
         return value
     if not isinstance(value, DescriptorParameter):
-        items = [_argument(frame, item) for item in value]
+        items = [as_kernels_see(frame, item) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     base, shape, strides, block, padding, rounds = value
     try:

@@ -51,10 +51,14 @@ class KernelSource:
     def _line(self, line: int) -> str:
         return self._lines[line - 1] if 0 < line <= len(self._lines) else ""
 
+    def line(self, number: int) -> str:
+        """A line of the function, by its number in the file."""
+        return self._line(number - self.first_line + 1)
+
     def place(self, node: ast.AST, caller: Place | None = None) -> Place:
         """Where a node stands: its first line, and the columns (of characters, from 1) that it covers there."""
         line, end_line = getattr(node, "lineno", self.first_line), getattr(node, "end_lineno", None)
-        text = self._line(line - self.first_line + 1)
+        text = self.line(line)
         start = self._column(text, getattr(node, "col_offset", 0))
         end = self._column(text, getattr(node, "end_col_offset", 0)) if end_line == line else len(text.rstrip()) + 1
         return Place(self.file, line, start, max(end, start + 1), text, self.name, caller)

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, TypeVar, cast
 
 from tilefw.api.errors import CompileError
+
+# Who carries functions of the language out while a kernel stands still in a debugger: then they may be tried at its prompt.
+STANDING_KERNEL: ContextVar[Callable[..., Any] | None] = ContextVar("tilefw_standing_kernel", default=None)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -40,8 +44,9 @@ def _named(function: F, name: str) -> F:
     @functools.wraps(function)
     def outside(*args: Any, _semantic: Any = None, **keywords: Any) -> Any:
         # A Python function that runs while a kernel is compiled hands on what builds there.
-        if _semantic is not None:
-            return _semantic(outside, args, keywords)
+        builds = _semantic or STANDING_KERNEL.get()
+        if builds is not None:
+            return builds(outside, args, keywords)
         raise CompileError(
             f"tl.{name} has a meaning only inside a kernel",
             "TFW0113",

@@ -22,6 +22,7 @@ from tilefw.runtime.arguments.kernel_call import Binder, bind, binder, require_n
 from tilefw.runtime.arguments.kernel_parameter import KernelParameter
 from tilefw.runtime.arguments.specialization import specialize, without_memory
 from tilefw.runtime.autotune import Autotuner, Config, autotune
+from tilefw.runtime.debugged import DEBUGGER
 from tilefw.runtime.entry_name import Naming, SpecializationProxy, checked_name, specialization
 
 if TYPE_CHECKING:
@@ -118,6 +119,9 @@ class JITFunction:
             return self.launcher.warm_up(values, grid, options)
         for hook in self.pre_run_hooks:
             hook(*args, **keywords)
+        debugger = DEBUGGER.get()
+        if debugger is not None:
+            return debugger(self, values, grid, options)
         return self.launcher.launch(values, grid, options)
 
     @functools.cached_property

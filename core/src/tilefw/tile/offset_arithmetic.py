@@ -17,6 +17,13 @@ from tilefw.tile.nested_ops import nested_ops
 _LINEAR = frozenset({"addi", "subi", "muli", "shl", "exts"})
 
 
+class AnyOffsetArithmetic:
+    """All ops that may do offset arithmetic: what is watched where nobody knows yet which values become addresses."""
+
+    def __contains__(self, op: object) -> bool:
+        return isinstance(op, ElementwiseOp) and op.row.name in _LINEAR
+
+
 def offset_arithmetic(root: Operation) -> set[Operation]:
     """The linear integer ops below `root` whose result reaches an address without passing a mask, division or narrowing."""
     found: set[Operation] = set()

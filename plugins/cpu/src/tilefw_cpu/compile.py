@@ -21,7 +21,9 @@ def target_machine(processor: Processor) -> Any:
     """LLVM's code generator for a processor."""
     _started()
     found = llvm.Target.from_triple(processor.triple)
-    return found.create_target_machine(processor.name, processor.flags, opt=2, jit=True, codemodel="default")
+    # Code and its constants may stand anywhere in the process, so they are addressed from the code itself. Without `pic` LLVM takes
+    # a JIT's addresses for 32 bits wide (`getEffectiveRelocModel` of its X86 target), and ends the process where they are not.
+    return found.create_target_machine(processor.name, processor.flags, opt=2, jit=True, reloc="pic", codemodel="default")
 
 
 def optimised(text: str, machine: Any) -> Any:

@@ -1,9 +1,11 @@
-"""One launch on the reference interpreter over copies of its arrays; no array is written."""
+"""One launch on the reference interpreter over copies of its arrays; no array is written but by `copy_back`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tilefw.api.device import DEFAULT_BUDGET
 from tilefw.runtime.arguments.arrays import HostArray, Storage, host_array, is_array, storages
@@ -23,18 +25,19 @@ class InterpretedLaunch:
     def __init__(self, values: Mapping[str, Any], *, unwritten: bool = False) -> None:
         from tilefw.tile.reference.memory import RefMemory
 
-        self._memory = RefMemory()
+        self.memory = RefMemory()
         self._values = values
         self.hosts = {name: host_array(value) for name, value in values.items() if is_array(value)}
         reached = registered()
         stores = storages([*self.hosts.items(), *reached])
         placed = {store.start for store in stores if any(store.holds(array) for _, array in reached)}
         stores.sort(key=lambda store: store.start not in placed)  # so that none of the others takes their place
+        self._stores = stores
         self._copies = {storage.start: self._copied(storage, unwritten, storage.start in placed) for storage in stores}
 
     def _copied(self, storage: Storage, unwritten: bool, placed: bool) -> RefBuffer:
         known = storage.nbytes, storage.label, storage.readonly
-        buffer = self._memory.place(storage.start, *known) if placed else self._memory.allocate(*known)
+        buffer = self.memory.place(storage.start, *known) if placed else self.memory.allocate(*known)
         raw = storage.view()
         buffer.write_bytes(raw)
         left = unwritten_bytes(raw) if unwritten else None
@@ -54,8 +57,18 @@ class InterpretedLaunch:
         """Execute the module's only kernel. Raises IRError, LaunchError."""
         from tilefw.tile.reference.interpret import run
 
-        arguments = [self._argument(name, value) for name, value in self._values.items()]
-        return run(module, None, grid, arguments, memory=self._memory, fusion=fusion, budget=budget, checks=checks)
+        return run(module, None, grid, self.arguments, memory=self.memory, fusion=fusion, budget=budget, checks=checks)
+
+    @property
+    def arguments(self) -> list[Any]:
+        """The arguments in order, arrays as places in their copies."""
+        return [self._argument(name, value) for name, value in self._values.items()]
+
+    def copy_back(self) -> None:
+        """Write what the copies hold by now to the arrays."""
+        for storage in self._stores:
+            if storage.nbytes and not storage.readonly:
+                storage.view()[:] = np.frombuffer(self._copies[storage.start].read_bytes(storage.nbytes), np.uint8)
 
     def _argument(self, name: str, value: Any) -> Any:
         from tilefw.tile.reference.interpret import RefPointer

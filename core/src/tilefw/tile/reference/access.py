@@ -88,8 +88,9 @@ class BufferAccess:
 
     def report(
         self, op: Operation, check: str, hit: Array, at: Array, programs: Array, message: str, buffer: RefBuffer | None,
-        warning: bool = False, other: str | None = None,
+        warning: bool = False, other: str | None = None, size: int = 0,
     ) -> None:
+        """Add a finding about the elements in `hit`; `size` is that of an element, where the note shall number it."""
         shape = np.broadcast_shapes(hit.shape, at.shape)
         where = np.flatnonzero(np.broadcast_to(hit, shape))
         first = np.unravel_index(where[0], shape)
@@ -98,6 +99,7 @@ class BufferAccess:
         note = None
         if buffer is not None:
             note = f"{buffer.label} has {buffer.nbytes} bytes; the address is at byte {address - buffer.address}"
+            note += f", element {(address - buffer.address) // size}" if size else ""
         self.findings.add(
             check, op, message, count=len(where), address=address, note=note, program=self.name(program), other=other,
             warning=warning,
@@ -142,7 +144,7 @@ class BufferAccess:
             wrong = mine & ((offset < 0) | (offset > buffer.nbytes - size))
             if wrong.any():
                 message = f"access of {size} bytes out of the bounds of {buffer.label}"
-                self.report(op, "bounds", wrong, at, programs, message, buffer)
+                self.report(op, "bounds", wrong, at, programs, message, buffer, size=size)
                 mine = mine & ~wrong
         return mine
 

@@ -8,7 +8,7 @@ speak with each other through atomics run one after the other instead, in the or
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,7 +76,7 @@ def run(
     start = time.perf_counter()
     parsed = parse(module) if isinstance(module, str) else module
     function = find_entry(parsed, entry)
-    launch = _Launch(function, tuple(grid), args, memory, fusion, budget, checks)
+    launch = GridRun(function, tuple(grid), args, memory, fusion, budget, checks)
     launch.run(backwards)
     return RefReport(launch.findings.found, launch.counters, time.perf_counter() - start)
 
@@ -93,7 +93,7 @@ def find_entry(module: ModuleOp, name: str | None) -> func.FuncOp:
     raise LaunchError(f"there is no kernel {name!r}", "TFW0440", note=f"kernels of the module: {names}")
 
 
-class _OutOfBudget(Exception):
+class OutOfBudget(Exception):
     """Unwinds a launch that has used up its budget."""
 
 
@@ -131,7 +131,9 @@ class ProgramFrame:
         return ProgramFrame(self.programs[selected], self, selected)
 
 
-class _Launch:
+class GridRun:
+    """One launch: its arguments, its findings, and what runs blocks of ops for a group of programs."""
+
     def __init__(
         self, function: func.FuncOp, grid: tuple[int, ...], args: Sequence[Any], memory: RefMemory, fusion: bool, budget: int,
         checks: frozenset[str] | None,
@@ -149,7 +151,7 @@ class _Launch:
         self.counters: dict[str, int] = {"programs": int(np.prod(self.grid)), "ops": 0, "elements": 0}
         self.clock_readings = 0
         self.arguments = self._bind(args)
-        self.offset_ops = offset_arithmetic(function)
+        self.offset_ops: Container[Operation] = offset_arithmetic(function)
         stored = _stored_buffers(function, args)
         for buffer in memory.buffers.values():
             buffer.begin_launch(buffer.placed or buffer in stored)
@@ -170,7 +172,7 @@ class _Launch:
             else:
                 for start in range(0, count, batch):
                     to_end(self._batch(start, min(start + batch, count)))
-        except _OutOfBudget:
+        except OutOfBudget:
             pass
 
     def _batch(self, start: int, end: int) -> Run:
@@ -218,7 +220,7 @@ class _Launch:
                 "budget", op, "the kernel did not end within its budget", program=self.position(int(frame.programs[0])),
                 note=f"{self.counters['ops']} ops on {self.counters['elements']} elements ran",
             )
-            raise _OutOfBudget
+            raise OutOfBudget
 
     def decide(self, op: Operation, condition: EvaluatedValue, frame: ProgramFrame) -> Array:
         """A condition of control flow, one bool a program; one that rounding or the machine decides is reported."""
@@ -266,7 +268,7 @@ def _terminate(launch: Any, op: Any, frame: Any) -> list[EvaluatedValue]:
 # Control flow ----------------------------------------------------------------------------------------------------------
 
 
-def _if(launch: _Launch, op: scf.IfOp, frame: ProgramFrame) -> Results:
+def _if(launch: GridRun, op: scf.IfOp, frame: ProgramFrame) -> Results:
     chosen = launch.decide(op, frame[op.cond], frame)
     count = len(frame.programs)
     parts: list[tuple[Array, list[EvaluatedValue]]] = []
@@ -278,7 +280,7 @@ def _if(launch: _Launch, op: scf.IfOp, frame: ProgramFrame) -> Results:
     return [merge([(s, values[i]) for s, values in parts], count) for i in range(len(op.results))]
 
 
-def _for(launch: _Launch, op: scf.ForOp, frame: ProgramFrame) -> Results:
+def _for(launch: GridRun, op: scf.ForOp, frame: ProgramFrame) -> Results:
     count = len(frame.programs)
     lower, upper, step = (np.broadcast_to(frame[v].x, (count,)).astype(np.int64) for v in (op.lb, op.ub, op.step))
     for value in (op.lb, op.ub, op.step):
@@ -299,7 +301,7 @@ def _for(launch: _Launch, op: scf.ForOp, frame: ProgramFrame) -> Results:
 
 
 def _iterate(
-    launch: _Launch, body: Block, frame: ProgramFrame, carried: list[EvaluatedValue], trips: Array,
+    launch: GridRun, body: Block, frame: ProgramFrame, carried: list[EvaluatedValue], trips: Array,
     induction: Callable[[Array, int], EvaluatedValue],
 ) -> Results:
     """Run the body `trips` times for each program; programs that are done leave the group."""
@@ -325,7 +327,7 @@ def _iterate(
     return [merge([(programs, values[i]) for programs, values in done], count) for i in range(len(carried))]
 
 
-def _while(launch: _Launch, op: scf.WhileOp, frame: ProgramFrame) -> Results:
+def _while(launch: GridRun, op: scf.WhileOp, frame: ProgramFrame) -> Results:
     count = len(frame.programs)
     active = np.arange(count)
     carried = [frame[v] for v in op.arguments]
@@ -362,7 +364,7 @@ _HANDLERS: dict[type[Operation], Handler] = {
 }
 
 
-_CONTROL: dict[type[Operation], Callable[[_Launch, Any, ProgramFrame], Results]] = {
+_CONTROL: dict[type[Operation], Callable[[GridRun, Any, ProgramFrame], Results]] = {
     scf.IfOp: _if, scf.ForOp: _for, scf.WhileOp: _while,
 }
 
@@ -375,4 +377,4 @@ def _handler_of(op: Operation) -> Handler:
     raise IRError(f"the reference interpreter does not execute {op.name}", "TFW0405", place_of(op))
 
 
-__all__ = ["ProgramFrame", "RefBuffer", "RefMemory", "RefPointer", "RefReport", "find_entry", "run"]
+__all__ = ["GridRun", "OutOfBudget", "ProgramFrame", "RefBuffer", "RefMemory", "RefPointer", "RefReport", "find_entry", "run"]

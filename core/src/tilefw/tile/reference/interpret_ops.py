@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any, Protocol
 
 import numpy as np
@@ -40,7 +40,7 @@ class InterpreterState(Protocol):
     grid: tuple[int, int, int]
     fusion: bool
     access: BufferAccess
-    offset_ops: set[Operation]
+    offset_ops: Container[Operation]
     clock_readings: int
 
 
