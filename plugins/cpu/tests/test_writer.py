@@ -47,6 +47,37 @@ def swaps(x, out, n, BLOCK: tl.constexpr):
     tl.store(out + BLOCK + at, b)
 
 
+@tilefw.jit
+def signs(x, y, chosen, out, WIDTH: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    a, b, c = tl.load(x + at), tl.load(y + at), tl.load(chosen + at) > 0
+    sign: tl.constexpr = -(1 << (WIDTH - 1))
+    mixed = (a & sign) | (b & ~sign)
+    tl.store(out + at, tl.where(c, a, mixed))
+    tl.store(out + BLOCK + at, tl.where(c, mixed, a))
+    tl.store(out + 2 * BLOCK + at, tl.where(c, b, mixed))
+    tl.store(out + 3 * BLOCK + at, tl.where(c, mixed, b))
+
+
+@pytest.mark.parametrize("dtype", [np.int16, np.int32, np.int64])
+def test_a_number_is_chosen_over_one_with_its_sign_and_other_bits(dtype: Any) -> None:
+    random, width = np.random.default_rng(0), 8 * np.dtype(dtype).itemsize
+    x, y = random.integers(-(1 << (width - 1)), 1 << (width - 1), (2, 64), dtype)
+    _both(signs, [x, y, random.integers(0, 2, 64).astype(np.int32), np.zeros(256, dtype)], WIDTH=width, BLOCK=64)
+
+
+@tilefw.jit
+def remainders(x, y, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at).to(tl.bfloat16) % tl.load(y + at).to(tl.bfloat16))
+
+
+def test_remainders_of_half_a_floats_bits_are_the_references() -> None:
+    """Whose bits below the upper 16 LLVM knows, and makes other instructions of than of an f32's."""
+    x, y = np.linspace(-3, 5, 32, dtype=np.float32), np.linspace(0.3, 2, 32, dtype=np.float32)
+    _both(remainders, [x, y, np.zeros(32, np.float32)], BLOCK=32)
+
+
 @pytest.mark.parametrize("halves", [False, True])
 def test_every_row_is_served_at_every_type(halves: bool) -> None:
     class Served:

@@ -9,9 +9,21 @@ from tilefw_cpu import rows as table
 from tilefw_cpu.function_text import LlvmText
 from tilefw_cpu.spelling import BITS, LlvmValue, literal, llvm_type, overload, vector
 
+_BITWISE = ("andi", "ori", "xori")
+
 
 class LlvmArithmetic(LlvmText):
-    """Writes values that are made of values."""
+    """Writes values that are made of values. `fences`: a choice is kept apart from the bits that it chooses among.
+
+    LLVM 22 makes one masked vpternlog of `select(m, a, (a & signs) | (b & ~signs))`, in which a constant that is broadcast from
+    memory stands in another place than the instruction's truth table says: signs come out wrong. So bits are chosen behind an
+    `llvm.arithmetic.fence`, which is no instruction.
+    """
+
+    def __init__(self, fences: bool = False) -> None:
+        super().__init__()
+        self._fences = fences
+        self._bitwise: set[str] = set()
 
     def repeated(self, value: LlvmValue, lanes: int) -> LlvmValue:
         if value.lanes == lanes:
@@ -43,7 +55,10 @@ class LlvmArithmetic(LlvmText):
         kind = vector(llvm_type(own), lanes)
         texts = [value.text for value in values]
         if row in table.INSTRUCTIONS:
-            return self.emit(f"{table.INSTRUCTIONS[row]} {kind} {texts[0]}, {texts[1]}", result, lanes)
+            found = self.emit(f"{table.INSTRUCTIONS[row]} {kind} {texts[0]}, {texts[1]}", result, lanes)
+            if row in _BITWISE:
+                self._bitwise.add(found.text)
+            return found
         if row in table.COMPARES:
             return self.emit(f"{table.COMPARES[row]} {kind} {texts[0]}, {texts[1]}", "i1", lanes)
         if row in table.INTRINSICS or row in table.FLAGGED:
@@ -58,6 +73,7 @@ class LlvmArithmetic(LlvmText):
             return self._high(row, values, lanes)
         if row == "select":
             condition = vector("i1", lanes)
+            texts[1:] = [self._fenced(value) for value in values[1:]]
             return self.emit(f"select {condition} {texts[0]}, {kind} {texts[1]}, {kind} {texts[2]}", own, lanes)
         if row == "negf":
             return self.emit(f"fneg {kind} {texts[0]}", own, lanes)
@@ -66,6 +82,15 @@ class LlvmArithmetic(LlvmText):
         if row == "isnan":
             return self.emit(f"fcmp uno {kind} {texts[0]}, {texts[0]}", "i1", lanes)
         return self.cast(row, values[0], result)
+
+    def _fenced(self, value: LlvmValue) -> str:
+        """A value that is chosen: one made of bits of others behind a fence, where it must be."""
+        real = {"i32": "f32", "f32": "f32", "i64": "f64", "f64": "f64"}.get(value.type)
+        if not self._fences or value.lanes == 1 or real is None or value.text not in self._bitwise:
+            return value.text
+        bits, kind = self.as_type(value, real), vector(llvm_type(real), value.lanes)
+        call = self.call(f"llvm.arithmetic.fence.{overload(real, value.lanes)}", kind, [f"{kind} {bits.text}"])
+        return self.as_type(self.emit(call, real, value.lanes), value.type).text
 
     def cast(self, row: str, value: LlvmValue, to: str) -> LlvmValue:
         """A row that changes the type; `row` is `castf` or one of the table's."""
@@ -185,7 +210,10 @@ class LlvmArithmetic(LlvmText):
         if source == target:
             return LlvmValue(value.text, type_, value.lanes, number=value.number)
         lanes = value.lanes
-        return self.emit(f"bitcast {vector(source, lanes)} {value.text} to {vector(target, lanes)}", type_, lanes)
+        found = self.emit(f"bitcast {vector(source, lanes)} {value.text} to {vector(target, lanes)}", type_, lanes)
+        if value.text in self._bitwise:
+            self._bitwise.add(found.text)
+        return found
 
     def split(self, value: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
         whole = self.as_type(value, "i64")

@@ -29,7 +29,7 @@ class LlvmWriter(LlvmArithmetic, LoopMachine[LlvmValue]):
     transposes = True
 
     def __init__(self, processor: Processor) -> None:
-        super().__init__()
+        super().__init__("avx512f" in processor.features)
         self.processor = processor
         self.rows: Container[str] = table.rows(processor.converts_halves, processor.scales)
         self.traps: list[Trap] = []
