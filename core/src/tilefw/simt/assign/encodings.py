@@ -5,9 +5,10 @@ The anchor with the most weight decides the encoding of a class, in this order:
 2. a reduction of a class that has an encoding already: its slice, so that loop-carried values need no conversion;
 3. the class's accesses to global memory, coalesced, weighted by bytes (blocks count four times: scattered accesses gain
    nothing from an order of the dims);
-4. an operand of a shape op (expand_dims, trans, reshape, join, split) whose class has an encoding, moved forward;
-5. the result of such an op, moved backward;
-6. none: blocked, the last dim fastest.
+4. a load from a shared buffer that copies fill: the copies' own, in which lanes read back the pieces that they brought;
+5. an operand of a shape op (expand_dims, trans, reshape, join, split) whose class has an encoding, moved forward;
+6. the result of such an op, moved backward;
+7. none: blocked, the last dim fastest.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilefw.simt.assign.accesses import ACCESSES, Accesses, accessed_type, accessed_value, check_shape
 from tilefw.simt.assign.classes import Classes
+from tilefw.simt.assign.staging import buffer_of_view, users_of
 from tilefw.simt.assign.transfer import moves_layout, operand_layouts, push
 from tilefw.simt.description import LaneMachine
 from tilefw.simt.layout import LinearLayout, atoms, blocked
@@ -27,7 +29,9 @@ from tilefw.simt.lower import dot
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.combine_op import ReduceOp
+from tilefw.tile.dialect.copy_ops import CopyBlockOp, CopyOp
 from tilefw.tile.dialect.dot_op import DotOp
+from tilefw.tile.dialect.shared_ops import LoadSharedOp
 from tilefw.tile.nested_ops import nested_ops
 from tilefw.tile.text.source_location import place_of
 
@@ -98,6 +102,7 @@ class Encodings:
             if isinstance(op, ReduceOp) and self._closed(op.operands[0]):
                 yield push(op, self.of(op.operands[0]))
         yield self._coalesced(root, members)
+        yield next((copied for op in mine if isinstance(op, LoadSharedOp) for copied in self._copied(op)), None)
         for op in mine:
             if moves_layout(op) and types.is_tile(op.operands[0].type) and self._closed(op.operands[0]):
                 yield push(op, self.of(op.operands[0]))
@@ -105,6 +110,11 @@ class Encodings:
             if moves_layout(op) and types.is_tile(op.results[0].type) and self._closed(op.results[0]):
                 yield from (layout for value, layout in operand_layouts(op, self.of(op.results[0])) if self._in(root, value))
         yield self._default(root)
+
+    def _copied(self, op: LoadSharedOp) -> Iterator[LinearLayout]:
+        for user in users_of(buffer_of_view(op.view)):
+            if isinstance(user, CopyOp | CopyBlockOp):
+                yield self.accesses.coalesced(user)
 
     def _in(self, root: SSAValue, value: SSAValue) -> bool:
         return types.is_tile(value.type) and self.classes.root(value) is root

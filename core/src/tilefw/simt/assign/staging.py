@@ -74,13 +74,20 @@ def _dealt(own: LinearLayout, held: list[int], rest: list[int]) -> LinearLayout:
 
 def readers_of(view: SSAValue, dots: dict[DotOp, DotLayouts], chip: ChipDescription) -> Iterator[LinearLayout]:
     """The layouts in which dots read the buffer of a view."""
-    views: list[SSAValue] = [buffer_of_view(view)]
+    for user in users_of(buffer_of_view(view)):
+        if isinstance(user, LoadSharedOp):
+            yield from _reading(user, dots, chip)
+
+
+def users_of(buffer: SSAValue) -> Iterator[Operation]:
+    """The ops that use a buffer or one of its slots."""
+    views = [buffer]
     while views:
         for use in views.pop().uses:
             if isinstance(use.operation, SlotOp):
                 views.append(use.operation.results[0])
-            elif isinstance(use.operation, LoadSharedOp):
-                yield from _reading(use.operation, dots, chip)
+            else:
+                yield use.operation
 
 
 def _reading(op: LoadSharedOp, dots: dict[DotOp, DotLayouts], chip: ChipDescription) -> Iterator[LinearLayout]:
