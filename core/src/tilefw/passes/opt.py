@@ -28,6 +28,7 @@ LOWER_PASSES: Mapping[str, str] = {
     "pipeline-loops": "tilefw.simt.software_pipeline.loops:PipelineLoops",
     "place-shared": "tilefw.simt.shared_memory.placement:PlaceShared",
     "tile-to-lane": "tilefw.simt.lower.tile_to_lane:TileToLane",
+    "unroll-short-loops": "tilefw.simt.software_pipeline.short_loops:UnrollShortLoops",
 }
 DIALECTS: Mapping[str, str] = {
     "lane": "tilefw.simt.lane:Lane",

@@ -18,6 +18,7 @@ from tilefw.simt.shared_memory.barriers import InsertBarriers
 from tilefw.simt.shared_memory.placement import PlaceShared
 from tilefw.simt.software_pipeline.invariants_to_shared import InvariantsToShared
 from tilefw.simt.software_pipeline.loops import PipelineLoops
+from tilefw.simt.software_pipeline.short_loops import UnrollShortLoops
 
 
 def lane_passes(machine: LaneMachine, num_stages: int, disjoint: bool = False) -> tuple[ModulePass, ...]:
@@ -26,6 +27,7 @@ def lane_passes(machine: LaneMachine, num_stages: int, disjoint: bool = False) -
     `disjoint`: buffers of different arguments do not overlap.
     """
     return (
+        UnrollShortLoops(),  # before what asks for loops
         PipelineLoops(machine, num_stages, disjoint),  # while loads, their addresses and loops are all still tile ops
         InvariantsToShared(machine),
         TileToLane(machine),
