@@ -5,6 +5,8 @@ counted on tilefw's simulator, which runs both texts with its checks on. Registe
 Bank conflicts are cycles of shared-memory accesses beyond the first, over the whole run. The goals: instructions and registers at
 most 1.1 of Triton's, no spills, no conflicts. The last two columns are a second opinion, of SASS: the static instructions of the
 kernel as a ratio, and the main loop's instructions for each matrix instruction, ours and Triton's.
+
+`python bench/quality.py WORD ...` prints the rows whose names have all the words.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ def measure(works: Iterable[Work] | None = None) -> str:
         lines.append(row(work, _or_reason(ours, work), _or_reason(theirs, work)))
         missed += verdict(False) in lines[-1]
         print(lines[-1], file=sys.stderr, flush=True)
-    text = (__doc__ or "").split("\n\n", 1)[1].strip().replace("\n", " ")
+    text = (__doc__ or "").split("\n\n")[1].strip().replace("\n", " ")
     head = f"{text} Rows that miss a goal: {missed} of {len(chosen)}."
     return "\n".join(["## Quality of the machine code", "", head, "", *lines])
 
@@ -110,10 +112,20 @@ def ours(work: Work) -> Figures:
 def theirs(work: Work) -> Figures:
     import tilefw
 
-    compiled = triton_compiled(work)
+    compiled = _compiled_by_triton(work)
     module = tilefw.load(compiled.asm["ptx"].encode(), TARGET, f"{work.name}.ptx")
     names = {"block": (32 * compiled.metadata.num_warps, 1, 1), "dynamic_shared": compiled.metadata.shared}
     return figures(work, module, names, HIDDEN_POINTERS)
+
+
+def _compiled_by_triton(work: Work) -> Any:
+    """Triton's artifact; what it refuses in the source raises RuntimeError with the reason, which it tells last."""
+    from triton.compiler.errors import CompilationError
+
+    try:
+        return triton_compiled(work)
+    except CompilationError as error:
+        raise RuntimeError(str(error).strip().rpartition("\n")[2]) from None
 
 
 def figures(work: Work, module: Any, names: Mapping[str, Any], hidden: int) -> Figures:
@@ -147,3 +159,8 @@ def _as(kind: str, argument: Any) -> Any:
     if isinstance(argument, float) and kind == "uint32":
         return int(np.float32(argument).view(np.uint32))
     return argument
+
+
+if __name__ == "__main__":
+    words = sys.argv[1:]
+    print(measure([work for work in all_works() if all(word in work.shown for word in words)]))
