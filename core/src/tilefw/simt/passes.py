@@ -27,7 +27,8 @@ def lane_passes(machine: LaneMachine, num_stages: int, disjoint: bool = False) -
     `disjoint`: buffers of different arguments do not overlap.
     """
     return (
-        UnrollShortLoops(),  # before what asks for loops
+        # Before what asks for loops. Where accesses add a lane's offset to an address of the wave, rounds cost the lanes little.
+        *([] if machine.chip.offsets else [UnrollShortLoops()]),
         PipelineLoops(machine, num_stages, disjoint),  # while loads, their addresses and loops are all still tile ops
         InvariantsToShared(machine),
         TileToLane(machine),
