@@ -13,29 +13,44 @@ from tilefw_cpu.spelling import llvm_type
 from tilefw_cpu.writer import LlvmWriter
 
 _ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="%d" "min-legal-vector-width"="%d" }'
-# A thread takes the next program of the grid from a count that all share, in order, so that a program which waits for an earlier
-# one does not wait for ever. A program's answer other than 0 ends the launch: nobody finds programs left.
+# A thread takes the next programs of the grid from a count that all share, in order, so that a program which waits for an earlier
+# one does not wait for ever: one of up to 511, else a 256th of them, since each time waits until all before is in memory. A program's
+# answer other than 0 ends the launch: nobody finds programs left.
 _LAUNCH = """define i32 @"tilefw.{name}"(ptr %block, ptr %scratch, ptr %next, i64 %all, i32 %grid0, i32 %grid1, i32 %grid2) #0 {{
 begin:
   %x = zext i32 %grid0 to i64
   %y = zext i32 %grid1 to i64
+  %part = lshr i64 %all, 8
+  %some = icmp ne i64 %part, 0
+  %step = select i1 %some, i64 %part, i64 1
   br label %take
 take:
-  %number = atomicrmw add ptr %next, i64 1 seq_cst
-  %there = icmp slt i64 %number, %all
-  br i1 %there, label %run, label %end
+  %first = atomicrmw add ptr %next, i64 %step seq_cst
+  %rest = sub i64 %all, %first
+  %there = icmp sgt i64 %rest, 0
+  br i1 %there, label %go, label %end
+go:
+  %whole = icmp slt i64 %step, %rest
+  %count = select i1 %whole, i64 %step, i64 %rest
+  br label %run
 run:
+  %done = phi i64 [ 0, %go ], [ %more, %on ]
+  %number = add i64 %first, %done
   %column = urem i64 %number, %x
-  %rest = udiv i64 %number, %x
-  %row = urem i64 %rest, %y
-  %plane = udiv i64 %rest, %y
+  %higher = udiv i64 %number, %x
+  %row = urem i64 %higher, %y
+  %plane = udiv i64 %higher, %y
   %id0 = trunc i64 %column to i32
   %id1 = trunc i64 %row to i32
   %id2 = trunc i64 %plane to i32
   %answer = call i32 @"tilefw.{name}.program"(
     ptr %block, ptr %scratch, i32 %id0, i32 %id1, i32 %id2, i32 %grid0, i32 %grid1, i32 %grid2)
   %went = icmp eq i32 %answer, 0
-  br i1 %went, label %take, label %stop
+  br i1 %went, label %on, label %stop
+on:
+  %more = add i64 %done, 1
+  %left = icmp slt i64 %more, %count
+  br i1 %left, label %run, label %take
 stop:
   store atomic i64 %all, ptr %next seq_cst, align 8
   br label %end
