@@ -14,8 +14,8 @@ from tilefw_cpu.writer import LlvmWriter
 
 _ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="%d" "min-legal-vector-width"="%d" }'
 # A thread takes the next programs of the grid from a count that all share, in order, so that a program which waits for an earlier
-# one does not wait for ever: one of up to 511, else a 256th of them, since each time waits until all before is in memory. A program's
-# answer other than 0 ends the launch: nobody finds programs left.
+# one does not wait for ever. It takes one of up to 511, else a 256th of all: each taking waits until what was stored before is in
+# memory. A program's answer other than 0 ends the launch: nobody finds programs left.
 _LAUNCH = """define i32 @"tilefw.{name}"(ptr %block, ptr %scratch, ptr %next, i64 %all, i32 %grid0, i32 %grid1, i32 %grid2) #0 {{
 begin:
   %x = zext i32 %grid0 to i64
