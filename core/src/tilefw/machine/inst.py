@@ -8,6 +8,7 @@ thing: a `Slice` (register, first, count), counted in the class's smallest regis
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Literal
 
 from tilefw.api.errors import Place
@@ -146,18 +147,16 @@ class Inst:
 
     def reads(self) -> Iterator[Slice]:
         """Every register slice that this instruction may read, the predicate and kept definitions included."""
-        for use in self.uses:
-            if isinstance(use, Slice):
-                yield use
-        yield from self.implicit_uses
+        found: list[Slice] = [use for use in self.uses if use.__class__ is Slice]  # type: ignore[misc]
+        if self.implicit_uses:
+            found += self.implicit_uses
         if self.predicate is not None:
-            yield self.predicate
-            yield from self.defs
+            found += (self.predicate, *self.defs)
+        return iter(found)
 
     def writes(self) -> Iterator[Slice]:
         """Every register slice that this instruction may write."""
-        yield from self.defs
-        yield from self.implicit_defs
+        return iter(self.defs + self.implicit_defs if self.implicit_defs else self.defs)
 
     def __repr__(self) -> str:
         guard = "" if self.predicate is None else f"@{'!' * self.predicate_not}{self.predicate} "
@@ -212,8 +211,7 @@ class Function:
 
     def insts(self) -> Iterator[Inst]:
         """Every instruction, block by block, in order."""
-        for block in self.blocks:
-            yield from block.insts
+        return chain.from_iterable(block.insts for block in self.blocks)
 
     def release(self) -> None:
         """Give up the instructions and what they name, as nobody needs the function any more.

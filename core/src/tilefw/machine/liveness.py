@@ -7,8 +7,10 @@ only write.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import chain
 
 from tilefw.machine.flow import predecessors, successors
 from tilefw.machine.inst import Function, Inst, Reg, Slice
@@ -20,14 +22,12 @@ Unit = tuple[Reg, int]
 def written_once(function: Function) -> frozenset[Unit]:
     """The virtual units that one instruction alone writes: a false predicate keeps nothing there (see
     `subregisters`)."""
-    found: set[Unit] = set()
-    again: set[Unit] = set()
-    for inst in function.insts():
-        for piece in inst.writes():
-            if not piece.reg.physical:
-                for unit in piece.units:
-                    (again if unit in found else found).add(unit)
-    return frozenset(found - again)
+    pieces = (
+        piece.units
+        for block in function.blocks for inst in block.insts
+        for piece in (inst.defs + inst.implicit_defs if inst.implicit_defs else inst.defs) if not piece.reg.physical
+    )
+    return frozenset([unit for unit, count in Counter(chain.from_iterable(pieces)).items() if count == 1])
 
 
 def effects(inst: Inst, once: Collection[Unit]) -> tuple[set[Unit], set[Unit]]:
@@ -76,17 +76,20 @@ def _summaries(function: Function, once: Collection[Unit]) -> tuple[list[set[Uni
     for block in function.blocks:
         read: set[Unit] = set()
         written: set[Unit] = set()
-        for inst in block.insts:
-            guarded = inst.predicate is not None
-            for piece in (*inst.uses, *inst.implicit_uses, inst.predicate):
-                if isinstance(piece, Slice):
-                    read.update([unit for unit in piece.units if unit not in written])
-            for piece in (*inst.defs, *inst.implicit_defs):
-                for unit in piece.units:
-                    if not guarded or unit in once:
-                        written.add(unit)
-                    elif unit not in written:  # what was there may be there still
-                        read.add(unit)
+        for inst in reversed(block.insts):
+            predicate = inst.predicate
+            for piece in inst.defs + inst.implicit_defs if inst.implicit_defs else inst.defs:
+                units = piece.units
+                if predicate is not None:  # else what was there may be there still
+                    units = [unit for unit in units if unit in once]
+                    read.update(set(piece.units).difference(units))
+                read.difference_update(units)
+                written.update(units)
+            for use in inst.uses + inst.implicit_uses if inst.implicit_uses else inst.uses:
+                if use.__class__ is Slice:
+                    read.update(use.units)  # type: ignore[union-attr]
+            if predicate is not None:
+                read.update(predicate.units)
         uses.append(read)
         defs.append(written)
     return uses, defs

@@ -39,6 +39,8 @@ def sink(function: Function, table: InstructionTable) -> int:
     guarded = [start for start in sorted(starts, reverse=True) if _is_guarded(before[start], following, start)]
     if not guarded:
         return 0
+    if not any(_parted(function.blocks[start - 1].insts, table, set())[1] for start in guarded):
+        return 0  # whatever is live around the guards
     # Sinking leaves these sets as they are: its results are not live around the guard, and what it reads stays live before it.
     around = {block.label: live for block, live in zip(function.blocks, analyse(function, table).live_in, strict=True)}
     return sum(_into(function, table, start, around) for start in guarded)
@@ -71,7 +73,8 @@ def _parted(insts: list[Inst], table: InstructionTable, around: set[Unit]) -> tu
         makes = {unit for piece in inst.writes() for unit in piece.units}
         takes = {unit for piece in inst.reads() for unit in piece.units}
         fixed |= bool(inst.targets) and inst is not insts[-1]
-        if not fixed and _is_movable(inst, table) and makes.isdisjoint(read | written) and takes.isdisjoint(written):
+        free = makes.isdisjoint(read) and makes.isdisjoint(written) and takes.isdisjoint(written)
+        if free and not fixed and _is_movable(inst, table):
             sunk.append(inst)
             continue
         read |= takes

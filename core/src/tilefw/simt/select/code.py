@@ -260,8 +260,13 @@ class Code(Promising):
 
     def uniform(self, *elements: Element) -> bool:
         """Whether all of these are literals or registers that are equal in all lanes, and not all are literals."""
-        slices = [e for e in elements if isinstance(e, Slice)]
-        return bool(slices) and all(s.reg.cls in self._uniform_classes for s in slices)
+        any_register = False
+        for element in elements:
+            if isinstance(element, Slice):
+                if element.reg.cls not in self._uniform_classes:
+                    return False
+                any_register = True
+        return any_register
 
     def new_register(self, form: str) -> Slice:
         """A fresh virtual register of a form (`i1`, `e8`, `e16`, `w32`, `w64`)."""

@@ -143,6 +143,9 @@ class _Combining:
         if by_inner is None:
             return False
         for at, use in enumerate(inst.uses):
+            made = self.made.get(use.reg) if isinstance(use, Slice) else None
+            if made is None or made[0].opcode not in by_inner:
+                continue
             found = self.maker(use)
             for fusion in () if found is None else by_inner.get(found[0].opcode, ()):
                 inner, home = found  # type: ignore[misc]

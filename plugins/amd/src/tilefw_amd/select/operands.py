@@ -119,6 +119,8 @@ def legal(code: Code, opcode: str, operands: Sequence[Source]) -> list[Operand]:
     """The operands of a vector instruction as it takes them: sources first, then whatever has a name."""
     shape = _shape(instruction_set_of(code), opcode)
     sources, names = list(operands[: len(shape.sources)]), list(operands[len(shape.sources) :])
+    if all([_in_vector(source) for source in sources]):
+        return list(operands)  # type: ignore[arg-type]  # as most are: nothing to place
     if shape.commutes and _wants_second_place(sources):
         sources[:2] = sources[1], sources[0]
     bus = _Bus(shape.vcc)
