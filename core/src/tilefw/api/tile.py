@@ -4,13 +4,16 @@ from tilefw.loops.access import AccessDim, TileAccess, access_of
 from tilefw.loops.buffers import TileBuffer
 from tilefw.loops.effects import Effects
 from tilefw.loops.exchange import by_exchange
-from tilefw.loops.function import lower_function
+from tilefw.loops.function import CopyUse, lower_function
 from tilefw.loops.index import Index
-from tilefw.loops.machine import ElementMemory, LoopAtomic, LoopMachine, LoopValue
+from tilefw.loops.machine import BlockCopy, ElementMemory, LoopAtomic, LoopMachine, LoopValue, TileProduct
+from tilefw.loops.module import LoweredProgram, loop_artifact, lower_module
 from tilefw.loops.plan import StoragePlan, plan_of
+from tilefw.loops.text_machine import TextMachine, TextValue, literal, text_of
 from tilefw.passes.axis_info import AxisInfoAnalysis
 
 __all__ = [
-    "AccessDim", "AxisInfoAnalysis", "Effects", "ElementMemory", "Index", "LoopAtomic", "LoopMachine", "LoopValue",
-    "StoragePlan", "TileAccess", "TileBuffer", "access_of", "by_exchange", "lower_function", "plan_of",
+    "AccessDim", "AxisInfoAnalysis", "BlockCopy", "CopyUse", "Effects", "ElementMemory", "Index", "LoopAtomic", "LoopMachine",
+    "LoopValue", "LoweredProgram", "StoragePlan", "TextMachine", "TextValue", "TileAccess", "TileBuffer", "TileProduct",
+    "access_of", "by_exchange", "literal", "loop_artifact", "lower_function", "lower_module", "plan_of", "text_of",
 ]

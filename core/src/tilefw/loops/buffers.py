@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 from tilefw.api.dtypes import DTYPES
 from tilefw.api.errors import CapacityError
@@ -21,12 +22,13 @@ def bytes_of(element: str) -> int:
 @dataclass(frozen=True, slots=True)
 class TileBuffer:
     """A tile in the program's own memory, row by row, from byte `offset` on. With a `panel`, as many columns of all rows come
-    before the next columns."""
+    before the next columns. Where `moved` is there, an i64 of the machine, it begins so many bytes further."""
 
     offset: int
     shape: tuple[int, ...]
     element: str
     panel: int = 0
+    moved: Any = None
 
     @property
     def nbytes(self) -> int:

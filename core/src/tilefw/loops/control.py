@@ -10,6 +10,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilefw.loops.access import element_name
 from tilefw.loops.buffers import TileBuffer
+from tilefw.loops.early import EarlyLoads
 from tilefw.loops.lowering import TileLowering
 from tilefw.loops.machine import V
 from tilefw.loops.plan import carried_out, end_of, statements_reading
@@ -29,9 +30,13 @@ def for_loop(lowering: TileLowering[V], op: ForOp) -> None:
     body = op.body.block
     begin, end, step = (elements.scalars[v] for v in (op.lb, op.ub, op.step))
     carried = _Carried(lowering, op, op.iter_args, body.args[1:], op.results)
+    early = EarlyLoads(lowering, op)
+    scalars = zip(body.args[1:], op.iter_args, strict=True)
+    early.begin(begin, end, step, {argument: elements.scalars[v] for argument, v in scalars if not types.is_tile(v.type)})
     with machine.loop(begin, end, step) as counter, lowering.region():
         elements.scalars[body.args[0]] = counter
         carried.begin()
+        early.turn(counter, end, step)
         last = body.last_op
         assert last is not None
         carried.share(last.operands)
@@ -39,6 +44,7 @@ def for_loop(lowering: TileLowering[V], op: ForOp) -> None:
         lowering.op = last
         carried.hand_on(last.operands)
     lowering.op = op
+    early.end()
     carried.end()
 
 

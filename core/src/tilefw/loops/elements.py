@@ -111,7 +111,7 @@ class Elements(Generic[V]):
         name, result = op.row.name, element_name(op.result.type)
         if name in ("ptr_to_int", "int_to_ptr"):
             wider = name == "int_to_ptr" and operands[0].type != result
-            return self.legal("extu", operands[0], to=result) if wider else self._resized(operands[0], result)
+            return self.legal("extu", operands[0], to=result) if wider else self.resized(operands[0], result)
         if name == "castf" and op.rounding == "rtz":
             name = "castf_rtz"
         try:
@@ -122,10 +122,11 @@ class Elements(Generic[V]):
     def moved(self, pointer: V, offset: V, of: SSAValue) -> V:
         """A pointer moved by an offset in elements."""
         width = bytes_of(element_name(types.pointee_of(of.type)))
-        distance = self.legal("muli", self._resized(offset, "i64"), self.legal.integer(width, "i64"))
+        distance = self.legal("muli", self.resized(offset, "i64"), self.legal.integer(width, "i64"))
         return self.legal("addi", pointer, distance)
 
-    def _resized(self, value: V, to: str) -> V:
+    def resized(self, value: V, to: str) -> V:
+        """An integer as one of another width."""
         if value.type == to:
             return value
         return self.legal("exts" if to == "i64" else "trunci", value, to=to)
@@ -140,13 +141,27 @@ class Elements(Generic[V]):
             number, within = math.divided(column, buffer.panel)
             index, shape = (*front, number, row, within), (*shape[:-2], shape[-1] // buffer.panel, shape[-2], buffer.panel)
         flat = flat_index(index, shape, math)
-        address = self.machine.scratch(buffer.offset)
+        address = self.base(buffer)
         size = bytes_of(buffer.element)
         if flat.vector is not None:
             return ElementMemory(address, flat.vector, 0, True, size), math.lanes
         aligned = gcd(64, flat.divisor * size) or 64
         lanes = 1 if flat.stride == 0 else math.lanes
         return ElementMemory(address, math.value(Index(flat.base)), flat.stride or 1, True, aligned), lanes
+
+    def base(self, buffer: TileBuffer) -> V:
+        """The address of a buffer's first byte."""
+        address = self.machine.scratch(buffer.offset)
+        return address if buffer.moved is None else self.legal("addi", address, buffer.moved)
+
+    def address(self, buffer: TileBuffer, index: Indices = ()) -> V:
+        """The address of a buffer, or of one of its elements."""
+        if not index:
+            return self.base(buffer)
+        memory, _ = self.place(buffer, index, self.math(1))
+        assert memory.address is not None
+        distance = self.legal("muli", memory.offset, self.legal.integer(bytes_of(buffer.element), "i64"))
+        return self.legal("addi", memory.address, distance)
 
     def read(self, buffer: TileBuffer, index: Indices, math: IndexMath[V]) -> V:
         """Elements of a buffer."""
@@ -200,9 +215,9 @@ class Elements(Generic[V]):
         base = self.scalars[access.base]
         if self._consecutive(access.offsets, index, math):
             first = self.at(access.offsets, _first_lane(index), math)
-            memory = ElementMemory(base, self._resized(first, "i64"), 1, alignment=size, volatile=access.volatile)
+            memory = ElementMemory(base, self.resized(first, "i64"), 1, alignment=size, volatile=access.volatile)
             return memory, mask, math.lanes
-        offsets = self._resized(self.at(access.offsets, index, math), "i64")
+        offsets = self.resized(self.at(access.offsets, index, math), "i64")
         return ElementMemory(base, offsets, 0, alignment=size, volatile=access.volatile), mask, offsets.lanes
 
     def _addressed(
@@ -236,10 +251,10 @@ class Elements(Generic[V]):
         for dim, size, at in zip(dims, access.shape, index, strict=True):
             if dim.bound is not None:
                 masks += self._within(dim, size, at, math)
-            step = self._resized(self.scalars[dim.stride], "i64")
+            step = self.resized(self.scalars[dim.stride], "i64")
             whole = at.vector is not None
             first = math.value(at if whole else Index(at.base))
-            start = self.legal("addi", self._resized(self.scalars[dim.offset], "i64"), first)
+            start = self.legal("addi", self.resized(self.scalars[dim.offset], "i64"), first)
             total = self.legal("addi", total, start if dim.unit else self.legal("muli", start, step))
             if whole:
                 spread = True
@@ -266,7 +281,7 @@ class Elements(Generic[V]):
     def _within(self, dim: AccessDim, size: int, at: Index[V], math: IndexMath[V]) -> list[V]:
         """The conditions that an element of a dim of `size` is accessed under."""
         assert dim.bound is not None
-        offset, bound = (self._resized(self.scalars[v], "i64") for v in (dim.offset, dim.bound))
+        offset, bound = (self.resized(self.scalars[v], "i64") for v in (dim.offset, dim.bound))
         if at.vector is not None or at.stride not in (0, 1):
             place = self.legal("addi", offset, math.value(at))
             conditions = [self.legal("lts", place, bound)]

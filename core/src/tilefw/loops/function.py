@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import IntEnum
 from typing import Any
 
 from xdsl.dialects.func import FuncOp, ReturnOp
@@ -13,14 +14,16 @@ from tilefw.loops import control
 from tilefw.loops.access import access_of, element_name
 from tilefw.loops.buffers import bytes_of
 from tilefw.loops.combine import reduce, scan
+from tilefw.loops.copies import copy_in, copy_out
+from tilefw.loops.early import early_loads
 from tilefw.loops.effects import Effects
 from tilefw.loops.elements import code_of
 from tilefw.loops.index import IndexMath
 from tilefw.loops.index_map import Indices
 from tilefw.loops.lowering import TileLowering
 from tilefw.loops.machine import LoopAtomic, LoopMachine, V
-from tilefw.loops.plan import plan_of
-from tilefw.loops.product import dot
+from tilefw.loops.matrix import product
+from tilefw.loops.plan import is_block_copy, plan_of
 from tilefw.passes.axis_info import AxisInfoAnalysis
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
@@ -32,15 +35,28 @@ from tilefw.tile.dialect.trap_op import TrapOp
 from tilefw.tile.text.source_location import place_of
 
 
+class CopyUse(IntEnum):
+    """What a machine that copies is asked to copy: nothing, blocks of loads and stores, these and loads of loops a turn early."""
+
+    NONE = 0
+    AT_ONCE = 1
+    EARLY = 2
+
+
 def lower_function(
-    function: FuncOp, machine: LoopMachine[V], effects: Effects, facts: AxisInfoAnalysis, capacity: int | None = None
+    function: FuncOp, machine: LoopMachine[V], effects: Effects, facts: AxisInfoAnalysis, capacity: int | None = None,
+    copies: CopyUse = CopyUse.EARLY,
 ) -> int:
     """Write a function on a machine; gives the bytes of its own memory that one program needs.
 
     Raises UnsupportedError TFW0610, with the place, for an op or a row that is not served, and CapacityError TFW0659 where tiles
     need more than `capacity` bytes at once.
     """
-    lowering = TileLowering(machine, plan_of(function, effects), facts, _handler, capacity)
+    copies = copies if machine.copy_dims else CopyUse.NONE
+    plan = plan_of(function, effects, copies > CopyUse.NONE)
+    if copies is CopyUse.EARLY:
+        plan.early = early_loads(plan, effects)
+    lowering = TileLowering(machine, plan, facts, _handler, capacity, copies > CopyUse.NONE)
     lowering.run(function)
     return lowering.scratch.high
 
@@ -70,6 +86,13 @@ def _addptr(lowering: TileLowering[V], op: ops.AddPtrOp) -> None:
 
 def _load(lowering: TileLowering[V], op: ops.LoadOp | ops.LoadBlockOp) -> None:
     (result,) = op.results
+    if op in lowering.plan.copied:
+        buffer = lowering.copied_early.get(op)
+        if buffer is None:
+            buffer = lowering.allocate(result)
+            copy_in(lowering, access_of(op), buffer)
+        lowering.elements.buffers[result] = buffer
+        return
     if types.is_tile(result.type):
         lowering.fill(result)
         return
@@ -77,6 +100,8 @@ def _load(lowering: TileLowering[V], op: ops.LoadOp | ops.LoadBlockOp) -> None:
 
 
 def _store(lowering: TileLowering[V], op: ops.StoreOp | ops.StoreBlockOp) -> None:
+    if lowering.copies and isinstance(op, ops.StoreBlockOp) and is_block_copy(op) and copy_out(lowering, op):
+        return
     access = access_of(op)
     elements, machine = lowering.elements, lowering.machine
 
@@ -118,6 +143,8 @@ def _atomic(lowering: TileLowering[V], op: AtomicOp) -> None:
         if mask is None:
             act()
         else:
+            if kept is not None:  # what is not accessed may be read all the same
+                elements.write(kept, index, machine.const(0, access.element), math)
             with machine.branch(mask), lowering.region():
                 act()
 
@@ -153,7 +180,7 @@ _OPS: dict[type[Operation], Callable[[TileLowering[Any], Any], None]] = {
     ObserveOp: _observe,
     ops.ReduceOp: reduce,
     ops.ScanOp: scan,
-    ops.DotOp: dot,
+    ops.DotOp: product,
     ops.BarrierOp: lambda lowering, op: lowering.machine.fence(),
     TrapOp: lambda lowering, op: lowering.machine.trap(op.message, place_of(op)),
     ForOp: control.for_loop,

@@ -35,7 +35,8 @@ class TileLowering(Generic[V]):
     """One function on its way."""
 
     def __init__(
-        self, machine: LoopMachine[V], plan: StoragePlan, facts: AxisInfoAnalysis, handler: Handlers, capacity: int | None = None
+        self, machine: LoopMachine[V], plan: StoragePlan, facts: AxisInfoAnalysis, handler: Handlers, capacity: int | None = None,
+        copies: bool = False,
     ) -> None:
         self._handler = handler
         self.machine = machine
@@ -45,12 +46,17 @@ class TileLowering(Generic[V]):
         self.scopes = self.elements.scopes
         self.scratch = Scratch(capacity)
         self.in_place: dict[SSAValue, TileBuffer] = {}
+        self.copied_early: dict[Operation, TileBuffer] = {}
+        self.tags_used = 0
+        self.copies = copies
         self.op: Operation | None = None
 
     def run(self, function: FuncOp) -> None:
         """Write the whole function."""
         for number, argument in enumerate(function.body.block.args):
-            self.elements.scalars[argument] = self.machine.parameter(number, element_name(argument.type))
+            value = self.machine.parameter(number, element_name(argument.type))
+            self.machine.parameters.append(value)
+            self.elements.scalars[argument] = value
         self.block(function.body.block)
 
     def block(self, block: Block) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 from tilefw.api.errors import Place
+from tilefw.hardware.traps import Trap
 from tilefw.simt.expand.builder import Rule
 from tilefw.simt.expand.rules import RULES
 
@@ -52,6 +53,39 @@ class ElementMemory(Generic[V]):
 
 
 @dataclass(frozen=True, slots=True)
+class BlockCopy(Generic[V]):
+    """A copy of a block between memory and the program's own: from `memory` to `local` where it goes `inward`, else the other way.
+
+    Both are addresses of the first element, of `width` bytes. Of each dim `counts` elements are copied, maybe none; neighbours are
+    `strides` bytes apart in memory and `local_strides` in the program's own.
+    """
+
+    memory: V
+    local: V
+    counts: tuple[V, ...]
+    strides: tuple[V, ...]
+    local_strides: tuple[int, ...]
+    width: int
+    inward: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TileProduct(Generic[V]):
+    """One step of a matrix unit: to the rows × columns at `sums` is added the product of the rows × depth at `left` and the depth ×
+    columns at `right`, `sizes` in this order. All are addresses in the program's own memory; rows are so many bytes apart."""
+
+    sizes: tuple[int, int, int]
+    sums: V
+    left: V
+    right: V
+    sums_row: int
+    left_row: int
+    right_row: int
+    operand_type: str
+    sums_type: str
+
+
+@dataclass(frozen=True, slots=True)
 class LoopAtomic(Generic[V]):
     """One atomic access: `kind` is one of tile IR's, or `cas`, whose operands are what is expected and what takes its place. Order
     and scope are those of `tile.atomic_rmw`."""
@@ -73,12 +107,24 @@ class LoopMachine(ABC, Generic[V]):
 
     `product_tile` is how many rows, and how many vectors of a row, of a product are summed up at once: as many registers. A machine
     that `transposes` exchanges the rows and columns of a square of vectors faster than it reads elements that are far apart.
+
+    A machine with an engine that copies blocks says how many dims one copy counts, `copy_dims`, and how many tags tell its copies
+    apart, `copy_tags`: tag 0 for copies that are awaited at once, the others for loads of loops that are started a turn early. One
+    with a matrix unit has its sizes, (rows, columns, depth), and the types that it takes, (operands, sums).
     """
 
     rows: Container[str]
     rules: Mapping[str, Rule] = RULES
     product_tile: ClassVar[tuple[int, int]] = (1, 1)
     transposes: ClassVar[bool] = False
+    copy_dims: ClassVar[int] = 0
+    copy_tags: ClassVar[int] = 1
+    matrix_tile: ClassVar[tuple[int, int, int] | None] = None
+    matrix_types: ClassVar[frozenset[tuple[str, str]]] = frozenset()
+
+    def __init__(self) -> None:
+        self.traps: list[Trap] = []
+        self.parameters: list[V] = []
 
     @abstractmethod
     def vector_lanes(self, bits: int) -> int:
@@ -153,15 +199,34 @@ class LoopMachine(ABC, Generic[V]):
     def fence(self) -> None:
         """The program's memory accesses stay in order here. One program is one thread: nothing need be written."""
 
-    @abstractmethod
+    def start_copy(self, copy: BlockCopy[V], tag: int) -> None:
+        """Begin a copy. Until it has been awaited, neither side of it is touched but by copies of other elements. For a machine
+        with `copy_dims`."""
+        raise NotImplementedError
+
+    def wait_copy(self, tag: int) -> None:
+        """Wait until all copies with a tag are finished; there may be none."""
+        raise NotImplementedError
+
+    def multiply(self, product: TileProduct[V]) -> None:
+        """A step of the matrix unit. For a machine with a `matrix_tile`."""
+        raise NotImplementedError
+
     def trap(self, message: str, place: Place | None) -> None:
         """The launch is given up with a message, for what stands at a place; nothing that follows counts."""
+        self.traps.append(Trap(message, place))
+        self.stop(len(self.traps))
+
+    @abstractmethod
+    def stop(self, number: int) -> None:
+        """The launch is given up here by trap `number`, counted from 1."""
 
     # -- the program
 
     @abstractmethod
     def parameter(self, number: int, type_: str) -> V:
-        """A parameter of the kernel; of a pointer its address. They are asked for in order, each once."""
+        """A parameter of the kernel; of a pointer its address. They are asked for in order, each once, and are then
+        `parameters`."""
 
     @abstractmethod
     def program_id(self, axis: int) -> V:

@@ -33,6 +33,7 @@ from tilefw.tile.dialect.structural_op import StructuralOp
 from tilefw.tile.nested_ops import nested_ops
 
 _LOADS = (ops.LoadOp, ops.LoadBlockOp)
+BLOCKS = (ops.LoadBlockOp, ops.StoreBlockOp)
 _MADE_ANEW = (ElementwiseOp, StructuralOp, ops.ConstantOp, ops.IotaOp, ops.AddPtrOp, *_LOADS)
 # What an element costs, in additions; rows that are not named cost one. Above `_DEAR` a value is rather stored than made twice.
 _COSTS = {
@@ -59,18 +60,22 @@ class ValueReader:
 class StoragePlan:
     """What stands in memory. `position` numbers the ops in the order of the text; `last_read` is the last position at which a
     stored value's memory is needed. `written_by` names the statement that writes a stored value, where that is not the value's op.
+    `copied` are the loads that an engine copies into the memory of their results; those of them that are `early`, a turn of their
+    loop before.
     """
 
     stored: set[SSAValue] = field(default_factory=set)
     written_by: dict[SSAValue, Operation] = field(default_factory=dict)
     position: dict[Operation, int] = field(default_factory=dict)
     last_read: dict[SSAValue, int] = field(default_factory=dict)
+    copied: set[Operation] = field(default_factory=set)
+    early: set[Operation] = field(default_factory=set)
 
 
-def plan_of(function: FuncOp, effects: Effects) -> StoragePlan:
-    """The plan of a function. Values of the readers come first: what is read by something that is made anew is read by its
-    readers."""
-    plan = _Planner(effects).planned(function)
+def plan_of(function: FuncOp, effects: Effects, copies: bool = False) -> StoragePlan:
+    """The plan of a function; with `copies`, loads of blocks are copied whole. Values of the readers come first: what is read by
+    something that is made anew is read by its readers."""
+    plan = _Planner(effects, copies).planned(function)
     for value in plan.stored:
         if (reduction := _first_reduction(value, plan, effects)) is not None:
             plan.written_by[value] = reduction
@@ -80,8 +85,9 @@ def plan_of(function: FuncOp, effects: Effects) -> StoragePlan:
 
 
 class _Planner:
-    def __init__(self, effects: Effects) -> None:
+    def __init__(self, effects: Effects, copies: bool) -> None:
         self.effects = effects
+        self.copies = copies
         self.plan = StoragePlan()
         self.readers: dict[SSAValue, set[ValueReader]] = {}
         self.costs: dict[SSAValue, int] = {}
@@ -111,6 +117,9 @@ class _Planner:
             self.plan.stored.add(value)
 
     def _wants_memory(self, op: Operation, value: OpResult, readers: set[ValueReader]) -> bool:
+        if self.copies and isinstance(op, BLOCKS) and is_block_copy(op):
+            self.plan.copied.add(op)
+            return True
         if isinstance(op, ops.LoadOp | ops.LoadBlockOp):
             alone = next(iter(readers)) if len(readers) == 1 else None  # what reads it by two ways would read memory twice
             return alone is None or alone.often or op.volatile or not self.effects.may_wait(op, _pointer(op), alone.statement)
@@ -150,6 +159,11 @@ class _Planner:
         return 1 + max((self.heights[user] for user in users if user not in self.plan.stored), default=0)
 
 
+def is_block_copy(op: ops.LoadBlockOp | ops.StoreBlockOp) -> bool:
+    """Whether an engine can copy what an op loads or stores."""
+    return not op.volatile and bool(op.block)
+
+
 def _is_made_anew(op: Operation) -> bool:
     """Whether an op's elements may be made where they are read. What it makes of no dims is there once it has been met."""
     return isinstance(op, _MADE_ANEW) and all(types.is_tile(result.type) for result in op.results)
@@ -171,6 +185,8 @@ def _first_reduction(value: SSAValue, plan: StoragePlan, effects: Effects) -> Op
     """The reduction that reads a stored value before anything else does, each of its elements, and may make it then."""
     op = value.owner
     if not isinstance(op, ElementwiseOp | ops.LoadOp | ops.LoadBlockOp) or (isinstance(op, _LOADS) and op.volatile):
+        return None
+    if op in plan.copied:
         return None
     if consecutive_dim(value, plan) not in (None, types.rank_of(value.type) - 1):
         return None  # what is read along another dim than it is written is turned on the way

@@ -36,7 +36,7 @@ def dot(lowering: TileLowering[V], op: DotOp) -> None:
         write_as(lowering, op.acc, total)
     _multiply(lowering, left, right, total, op.sizes, block)
     if total is not target:
-        _rounded(lowering, total, target)
+        rounded(lowering, total, target)
     elements.buffers[op.result] = target
 
 
@@ -73,7 +73,8 @@ def write_as(lowering: TileLowering[V], value: SSAValue, into: TileBuffer, unsig
     lowering.store_value(value, into, lambda found: _cast(lowering, found, into.element, unsigned))
 
 
-def _rounded(lowering: TileLowering[V], source: TileBuffer, into: TileBuffer) -> None:
+def rounded(lowering: TileLowering[V], source: TileBuffer, into: TileBuffer) -> None:
+    """All elements of a buffer into one of a narrower type."""
     def write(index: Indices, math: IndexMath[V]) -> None:
         found = lowering.elements.read(source, index, math)
         lowering.elements.write(into, index, _cast(lowering, found, into.element, False), math)

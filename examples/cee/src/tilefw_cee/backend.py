@@ -14,8 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tilefw.api import Artifact, Backend, CodeError, CompileError, CompileOptions, Device, Entry, Resources
-from tilefw.api.hardware import TRAPS, ProcessorDevice, metadata_of
+from tilefw.api import Artifact, Backend, CodeError, CompileError, CompileOptions, Device, Entry
+from tilefw.api.hardware import ProcessorDevice
 
 if TYPE_CHECKING:
     from tilefw.api.ir import ModuleOp, ModulePass
@@ -63,23 +63,13 @@ class CBackend(Backend):
         return ()
 
     def emit(self, module: ModuleOp, options: CompileOptions) -> Artifact:
-        from tilefw.api.ir import FuncOp, entry_of
-        from tilefw.api.tile import AxisInfoAnalysis, Effects, lower_function
+        from tilefw.api.tile import loop_artifact, lower_module
         from tilefw_cee.rows import PRELUDE
         from tilefw_cee.writer import CWriter
 
-        parts, entries, traps = [PRELUDE], [], {}
-        for function in [op for op in module.body.block.ops if isinstance(op, FuncOp)]:
-            entry = entry_of(function)
-            writer = CWriter()
-            scratch = lower_function(function, writer, Effects("disjoint" in options.facts), AxisInfoAnalysis(function))
-            parts += [_program(entry, writer), _LAUNCH.format(name=entry.name)]
-            entries.append(replace(entry, scratch_bytes=scratch))
-            traps[entry.name] = writer.traps
-        return Artifact(
-            self.target.name, "c", "\n".join(parts), tuple(entries), metadata={TRAPS: metadata_of(traps)},
-            resources=Resources(scratch_bytes=max((entry.scratch_bytes for entry in entries), default=0)),
-        )
+        programs = lower_module(module, CWriter, options)
+        parts = [_program(program.entry, program.machine) + _LAUNCH.format(name=program.entry.name) for program in programs]
+        return loop_artifact(self.target.name, "c", "\n".join([PRELUDE, *parts]), programs)
 
     def assemble(self, artifact: Artifact, options: CompileOptions) -> Artifact:
         found = self.compiler

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tilefw.api import Place
-from tilefw.api.hardware import Trap
 from tilefw.api.tile import ElementMemory, LoopAtomic, LoopMachine, by_exchange
 from tilefw_cee.rows import ROWS, c_type
 
@@ -27,10 +25,9 @@ class CWriter(LoopMachine[CValue]):
     rows = ROWS
 
     def __init__(self) -> None:
+        super().__init__()
         self.lines: list[str] = []
         self.variables: list[str] = []
-        self.traps: list[Trap] = []
-        self.parameters: list[CValue] = []
         self._count = 0
 
     def vector_lanes(self, bits: int) -> int:
@@ -129,8 +126,7 @@ class CWriter(LoopMachine[CValue]):
     # -- the program
 
     def parameter(self, number: int, type_: str) -> CValue:
-        self.parameters.append(CValue(f"arg{number}", type_))
-        return self.parameters[number]
+        return CValue(f"arg{number}", type_)
 
     def program_id(self, axis: int) -> CValue:
         return CValue(f"id{axis}", "i32")
@@ -142,9 +138,8 @@ class CWriter(LoopMachine[CValue]):
         """A tick is a nanosecond."""
         return self._named("(uint32_t)sched_getcpu()", "i32") if what == "processor" else self._named("nanoseconds()", "i64")
 
-    def trap(self, message: str, place: Place | None) -> None:
-        self.traps.append(Trap(message, place))
-        self.lines.append(f"return {len(self.traps)};")
+    def stop(self, number: int) -> None:
+        self.lines.append(f"return {number};")
 
     # -- control flow
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Container
 
-from tilefw.api import Place
 from tilefw.api.hardware import Trap
 from tilefw.api.tile import ElementMemory, LoopAtomic, LoopMachine, by_exchange
 from tilefw_cpu import rows as table
@@ -198,8 +197,7 @@ class LlvmWriter(LlvmArithmetic, LoopMachine[LlvmValue]):
     # -- the program
 
     def parameter(self, number: int, type_: str) -> LlvmValue:
-        self.parameters.append(LlvmValue(f"%arg{number}", type_))
-        return self.parameters[number]
+        return LlvmValue(f"%arg{number}", type_)
 
     def program_id(self, axis: int) -> LlvmValue:
         return LlvmValue(f"%id{axis}", "i32")
@@ -221,7 +219,6 @@ class LlvmWriter(LlvmArithmetic, LoopMachine[LlvmValue]):
         whole = self.op("muli", (seconds, self.const(10**9, "i64")), "i64")
         return self.op("addi", (whole, self.emit(f"load i64, ptr {rest.text}", "i64", 1)), "i64")
 
-    def trap(self, message: str, place: Place | None) -> None:
-        self.traps.append(Trap(message, place))
-        self.lines.append(f"  ret i32 {len(self.traps)}")
+    def stop(self, number: int) -> None:
+        self.lines.append(f"  ret i32 {number}")
         self.begin_block(self.fresh("never"))

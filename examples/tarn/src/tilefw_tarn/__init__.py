@@ -1,0 +1,1 @@
+"""tilefw backend for the Tarn N1, a made-up NPU."""
