@@ -17,11 +17,8 @@ from string import Template
 from tilefw.api.errors import UsageError
 from tilefw.api.version import TILEFW_API
 
-# Kind -> how the page of the project says that its lowering works, and the limit that bounds a workgroup's threads.
-KINDS: Mapping[str, Mapping[str, str]] = {
-    "simt": {"lowering": "selection: which instruction serves which row of the SIMT kit", "threads": "threads_per_workgroup"},
-    "custom": {"lowering": "lowering: simplified tile IR to instructions, without the SIMT kit", "threads": "lanes"},
-}
+# `simt` for chips with lanes; `custom` for machines that execute one program after another.
+KINDS = ("simt", "custom")
 NAME = re.compile(r"[a-z][a-z0-9]{0,29}", re.ASCII)
 # A distribution or a target of tilefw itself is called so.
 RESERVED = frozenset({"tilefw", "core", "conformance", "reference"})
@@ -44,7 +41,7 @@ def project(name: str, kind: str) -> Project:
         raise UsageError(f"{name!r} is not a name for a backend", code="TFW0985", help=rule)
     if name in RESERVED:
         raise UsageError(f"the name {name!r} belongs to tilefw itself", code="TFW0985", help="take your own, or your chip's")
-    words = _template_words(name, kind)
+    words = _template_words(name)
     return Project(name, kind, words["target"], {
         _path(path, words["package"]): Template(text).substitute(words)
         for folder in ("project", kind) for path, text in _templates(folder)
@@ -64,14 +61,14 @@ def write_project(made: Project, folder: Path) -> None:
         raise UsageError(f"{error.filename or folder} cannot be written: {error.strerror or error}", code="TFW0986") from None
 
 
-def _template_words(name: str, kind: str) -> dict[str, str]:
+def _template_words(name: str) -> dict[str, str]:
     from tilefw import __version__
 
     major, minor, *_ = __version__.split(".")
     api = ", ".join(map(str, TILEFW_API))
     return {
         "name": name, "title": name.capitalize(), "package": f"tilefw_{name}", "target": f"{name}-v1", "api": api,
-        "version": f"{major}.{minor}", "next": f"{major}.{int(minor) + 1}" if major == "0" else str(int(major) + 1), **KINDS[kind],
+        "version": f"{major}.{minor}", "next": f"{major}.{int(minor) + 1}" if major == "0" else str(int(major) + 1),
     }
 
 
