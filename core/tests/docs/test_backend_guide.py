@@ -20,8 +20,11 @@ from tilefw.testing import distribution
 
 GUIDE = Path(__file__).parents[3] / "docs" / "backend-authors-guide.md"
 OTHER_CHIP = Path(__file__).with_name("other_chip.diff")
-WALK = GUIDE.read_text(encoding="utf-8").partition("\n## 2. ")[0]
-BLOCKS = re.findall(r"^```(sh|diff)\n(.*?)^```$", WALK, re.MULTILINE | re.DOTALL)
+PAGE = GUIDE.read_text(encoding="utf-8")
+WALK = PAGE.partition("\n## 2. ")[0]
+BLOCKS, NPU = (
+    re.findall(r"^```(sh|diff)\n(.*?)^```$", part, re.MULTILINE | re.DOTALL) for part in (WALK, PAGE.partition("\n## 11. ")[2])
+)
 DIFFS = [text for kind, text in BLOCKS if kind == "diff"]
 # `| step 1: … | at least 150 | 10 |`: what the page says of the core level after each step.
 ROWS = re.findall(r"^\| (?:the scaffold|step \d: [^|]*) \| at least (\d+) \| (\d+) \|$", WALK, re.MULTILINE)
@@ -32,10 +35,11 @@ class Project:
     """The reader's folder, and the environment in which the project of the page is installed."""
 
     folder: Path
+    name: str = "mychip"
 
     @property
     def package(self) -> Path:
-        return self.folder / "tilefw-mychip"
+        return self.folder / f"tilefw-{self.name}"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -46,7 +50,7 @@ class Project:
         """The output of a command of the page; `pip install -e` is an entry point beside the sources."""
         words = shlex.split(command)
         if words[:3] == ["pip", "install", "-e"]:
-            assert words[3:] == ["tilefw-mychip[test]"]
+            assert words[3:] == [f"tilefw-{self.name}[test]"]
             return self.install()
         assert words[0] == "tilefw", command
         done = subprocess.run(
@@ -56,7 +60,7 @@ class Project:
         return done.stdout
 
     def install(self) -> str:
-        distribution.write(self.package / "src", "mychip", "tilefw_mychip.plugin", version="0.1.0")
+        distribution.write(self.package / "src", self.name, f"tilefw_{self.name}.plugin", version="0.1.0")
         return ""
 
     def change(self, diff: str) -> None:
@@ -102,10 +106,25 @@ def test_a_chip_that_is_unlike_the_scaffolds_follows_the_same_page(tmp_path: Pat
     assert "$a[" in output and "mulh.u" not in output
 
 
+def test_the_steps_to_a_machine_without_lanes_followed_word_by_word(tmp_path: Path) -> None:
+    project = Project(tmp_path, "mynpu")
+    for kind, text in NPU:
+        if kind == "diff":
+            project.change(text)
+            continue
+        for line in text.splitlines():
+            project.run(line.removeprefix("$ "))
+    shape = "--param m=32 --param n=32 --param k=32 --param dtype=fp32"
+    text = project.run(f"tilefw compile matmul --target mynpu-v1 --emit asm {shape}")
+    assert "mma " in text and "dma.out.2 " in text and " = exp2 " not in text
+
+
 def test_the_page_counts_its_lines() -> None:
     added = [sum(line.startswith("+") for line in diff.splitlines()) for diff in DIFFS]
     assert [int(lines) for _, lines in ROWS] == [0, *added]
     assert f"in four steps, of {sum(added)} lines together" in WALK.replace("\n", " ")
+    own = sum(line.startswith("+") for kind, diff in NPU if kind == "diff" for line in diff.splitlines())
+    assert f"Three steps make it an NPU, of {own} lines together" in PAGE
 
 
 @pytest.mark.campaign

@@ -12,9 +12,11 @@ from tilefw.hardware.failures import DriverError, Failure
 from tilefw.hardware.library import DriverLibrary, Interface, find
 from tilefw.hardware.processor_device import TRAPS, ProcessorCode, ProcessorDevice, ProcessorModule
 from tilefw.hardware.search import CardSearch
+from tilefw.hardware.shared_library import SharedLibrary
 from tilefw.hardware.traps import Trap, metadata_of
 
 __all__ = [
     "Allocation", "Card", "CardInfo", "CardModule", "CardProgram", "CardSearch", "Driver", "DriverError", "DriverLibrary",
-    "Failure", "ProcessorCode", "ProcessorDevice", "ProcessorModule", "Interface", "TRAPS", "Trap", "find", "metadata_of",
+    "Failure", "Interface", "ProcessorCode", "ProcessorDevice", "ProcessorModule", "SharedLibrary", "TRAPS", "Trap", "find",
+    "metadata_of",
 ]

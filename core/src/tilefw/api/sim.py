@@ -48,9 +48,10 @@ if TYPE_CHECKING:
     from tilefw.sim.memory.buffers import SimulatedBuffers
     from tilefw.sim.memory.regions import GlobalMemory
     from tilefw.sim.program_backend import TextBackend
+    from tilefw.sim.program_copies import COPY_ACTIONS, CopyingProgram, copy_shapes
     from tilefw.sim.program_device import ProgramCall, ProgramDevice, ProgramFault, ProgramMemory, ProgramTrap, SimulatedEntry
     from tilefw.sim.program_steps import Action, RunningProgram, codes, elements, simulated_entry
-    from tilefw.sim.program_text import TextInstruction, TextKernel, TextOperand, TextTable, parse_programs
+    from tilefw.sim.program_text import ProgramOperand, TextInstruction, TextKernel, TextTable, parse_programs
     from tilefw.sim.row_meanings import ROW_MEANINGS, WORDS, Meaning
 
 # Public name -> the module that has it.
@@ -68,21 +69,22 @@ _HOMES = {
         "tilefw.sim.program_device",
     ),
     **dict.fromkeys(("Action", "RunningProgram", "codes", "elements", "simulated_entry"), "tilefw.sim.program_steps"),
-    **dict.fromkeys(("TextInstruction", "TextKernel", "TextOperand", "TextTable", "parse_programs"), "tilefw.sim.program_text"),
+    **dict.fromkeys(("TextInstruction", "TextKernel", "ProgramOperand", "TextTable", "parse_programs"), "tilefw.sim.program_text"),
     "TextBackend": "tilefw.sim.program_backend",
+    **dict.fromkeys(("COPY_ACTIONS", "CopyingProgram", "copy_shapes"), "tilefw.sim.program_copies"),
     **dict.fromkeys(("ROW_MEANINGS", "WORDS", "Meaning"), "tilefw.sim.row_meanings"),
     **dict.fromkeys(("RecordedStep", "trace"), "tilefw.sim.algebra.recording"),
 }
 
 __all__ = [
-    "Access", "Accumulation", "Action", "Algebra", "Barrier", "BitMap", "Branch", "BranchTable", "Call", "Check", "Decoders",
-    "Destination", "Exit", "Flow", "Fragment", "GlobalMemory", "Guard", "HazardRule", "Hazards", "Immediate", "Instruction",
-    "Issue", "Jump", "LoadedProgram", "Meaning", "MemorySpace", "PRIMITIVES", "Piece", "Program", "ProgramCall",
-    "ProgramDevice", "ProgramFault", "ProgramMemory", "ProgramParameter", "ProgramTrap", "ROW_MEANINGS", "RecordedStep",
-    "Register", "Registers", "Return", "RunningProgram", "SimulatedBuffers", "SimulatedChip", "SimulatedEntry",
-    "SimulatorDevice", "Sink", "Source", "Special", "Stages", "Symbol", "TextBackend", "TextInstruction", "TextKernel",
-    "TextOperand", "TextTable", "Value", "Variable", "WORDS", "Wait", "codes", "elements", "launch", "load_program", "pack",
-    "parse_programs", "simulated_entry", "trace",
+    "Access", "Accumulation", "Action", "Algebra", "Barrier", "BitMap", "Branch", "BranchTable", "COPY_ACTIONS", "Call",
+    "Check", "CopyingProgram", "Decoders", "Destination", "Exit", "Flow", "Fragment", "GlobalMemory", "Guard", "HazardRule",
+    "Hazards", "Immediate", "Instruction", "Issue", "Jump", "LoadedProgram", "Meaning", "MemorySpace", "PRIMITIVES", "Piece",
+    "Program", "ProgramCall", "ProgramDevice", "ProgramFault", "ProgramMemory", "ProgramOperand", "ProgramParameter",
+    "ProgramTrap", "ROW_MEANINGS", "RecordedStep", "Register", "Registers", "Return", "RunningProgram", "SimulatedBuffers",
+    "SimulatedChip", "SimulatedEntry", "SimulatorDevice", "Sink", "Source", "Special", "Stages", "Symbol", "TextBackend",
+    "TextInstruction", "TextKernel", "TextTable", "Value", "Variable", "WORDS", "Wait", "codes", "copy_shapes", "elements",
+    "launch", "load_program", "pack", "parse_programs", "simulated_entry", "trace",
 ]
 
 

@@ -9,11 +9,13 @@ from tilefw.loops.index import Index
 from tilefw.loops.machine import BlockCopy, ElementMemory, LoopAtomic, LoopMachine, LoopValue, TileProduct
 from tilefw.loops.module import LoweredProgram, loop_artifact, lower_module
 from tilefw.loops.plan import StoragePlan, plan_of
+from tilefw.loops.scalar_machine import ScalarMachine
 from tilefw.loops.text_machine import TextMachine, TextValue, literal, text_of
 from tilefw.passes.axis_info import AxisInfoAnalysis
 
 __all__ = [
     "AccessDim", "AxisInfoAnalysis", "BlockCopy", "CopyUse", "Effects", "ElementMemory", "Index", "LoopAtomic", "LoopMachine",
-    "LoopValue", "LoweredProgram", "StoragePlan", "TextMachine", "TextValue", "TileAccess", "TileBuffer", "TileProduct",
-    "access_of", "by_exchange", "literal", "loop_artifact", "lower_function", "lower_module", "plan_of", "text_of",
+    "LoopValue", "LoweredProgram", "ScalarMachine", "StoragePlan", "TextMachine", "TextValue", "TileAccess", "TileBuffer",
+    "TileProduct", "access_of", "by_exchange", "literal", "loop_artifact", "lower_function", "lower_module", "plan_of",
+    "text_of",
 ]

@@ -15,7 +15,7 @@ from tilefw.api.artifact import Entry
 from tilefw.api.errors import UnsupportedError
 from tilefw.loops.buffers import bytes_of
 from tilefw.loops.exchange import by_exchange
-from tilefw.loops.machine import ElementMemory, LoopAtomic, LoopMachine
+from tilefw.loops.machine import BlockCopy, ElementMemory, LoopAtomic, LoopMachine
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +118,17 @@ class TextMachine(LoopMachine[TextValue]):
         if access.kind != "cas":
             return by_exchange(self, access)
         return self.made(access.type, 1, "cas", access.address, *access.operands)
+
+    def start_copy(self, copy: BlockCopy[TextValue], tag: int) -> None:
+        """The instructions of `tilefw.api.sim.copy_shapes`."""
+        dims = zip(copy.counts, copy.strides, map(literal, copy.local_strides), strict=True)
+        flat = [operand for dim in dims for operand in dim]
+        way = f"dma.{'in' if copy.inward else 'out'}.{len(copy.counts)}"
+        self.write(way, literal(tag), literal(copy.width), copy.memory, copy.local, *flat)
+
+    def wait_copy(self, tag: int) -> None:
+        """The instructions of `tilefw.api.sim.copy_shapes`."""
+        self.write("wait", literal(tag))
 
     # -- the program
 

@@ -13,7 +13,7 @@ import numpy as np
 from tilefw.api.artifact import Entry
 from tilefw.sim.floats import Array
 from tilefw.sim.program_device import ProgramCall, ProgramFault, ProgramTrap, SimulatedEntry
-from tilefw.sim.program_text import TextInstruction, TextKernel, TextOperand
+from tilefw.sim.program_text import ProgramOperand, TextInstruction, TextKernel
 from tilefw.sim.row_meanings import WORDS, Meaning, signed
 
 
@@ -81,7 +81,7 @@ def simulated_entry(
 ) -> SimulatedEntry:
     """What runs a kernel: `rows` by key, `actions` by the opcode up to its first dot; `begin` makes a program's state."""
     code = kernel.instructions
-    decoder = _Decoder(code, rows, {**ACTIONS, **actions})
+    decoder = _StepMaker(code, rows, {**ACTIONS, **actions})
     steps = [decoder.step(made) for made in code]
 
     def run(call: ProgramCall) -> None:
@@ -104,12 +104,12 @@ def simulated_entry(
     return run
 
 
-class _Decoder:
+class _StepMaker:
     def __init__(self, code: list[TextInstruction], rows: Mapping[str, Meaning], actions: Mapping[str, Action]) -> None:
         self.code, self.rows, self.actions = code, rows, actions
         self.registers: list[Array | None] = [None] * (1 + max((i.result.register or 0 for i in code if i.result), default=0))
 
-    def place(self, operand: TextOperand) -> int:
+    def place(self, operand: ProgramOperand) -> int:
         """The register of an operand."""
         if operand.register is not None:
             return operand.register
@@ -176,8 +176,9 @@ class _Decoder:
         return turn
 
 
-_CONTROL: Mapping[str, Callable[[_Decoder, TextInstruction, list[int]], _Step]] = {
-    "loop": _Decoder.loop, "if": _Decoder.branch, "leave": _Decoder.leave, "forever": _Decoder.forever, "end": _Decoder.end,
+_CONTROL: Mapping[str, Callable[[_StepMaker, TextInstruction, list[int]], _Step]] = {
+    "loop": _StepMaker.loop, "if": _StepMaker.branch, "leave": _StepMaker.leave, "forever": _StepMaker.forever,
+    "end": _StepMaker.end,
 }
 
 

@@ -31,7 +31,7 @@ may be left out."""
 
 
 @dataclass(frozen=True, slots=True)
-class TextOperand:
+class ProgramOperand:
     """A register by its number, or a literal's bits."""
 
     type: str
@@ -47,8 +47,8 @@ class TextInstruction:
     line: int
     text: str
     opcode: str
-    result: TextOperand | None
-    operands: tuple[TextOperand, ...]
+    result: ProgramOperand | None
+    operands: tuple[ProgramOperand, ...]
     other: int = -1
 
     def row(self, rows: Container[str]) -> str:
@@ -124,7 +124,7 @@ class _TextReader:
 
     def body(self, kernel: TextKernel) -> None:
         """Instructions up to `.end`; the current line is the first."""
-        known: list[dict[int, TextOperand]] = [{}]
+        known: list[dict[int, ProgramOperand]] = [{}]
         blocks: list[int] = []
         code = kernel.instructions
         while self.line != ".end":
@@ -151,14 +151,14 @@ class _TextReader:
         if blocks:
             raise self.error(f"the block of line {code[blocks[-1]].line} has no end")
 
-    def instruction(self, known: list[dict[int, TextOperand]]) -> TextInstruction:
+    def instruction(self, known: list[dict[int, ProgramOperand]]) -> TextInstruction:
         match = _LINE.fullmatch(self.line)
         if match is None:
             raise self.error("expected an instruction")
         number, type_, lanes, opcode, rest = match.groups()
         result = None
         if number is not None:
-            result = TextOperand(type_, int(lanes or 1), int(number))
+            result = ProgramOperand(type_, int(lanes or 1), int(number))
             if type_ not in WORDS or not 1 <= result.lanes <= self.table.lanes:
                 raise self.error(f"{self.table.name} has no register of {type_} in {result.lanes} lanes")
             if any(result.register in scope for scope in known):
@@ -172,7 +172,7 @@ class _TextReader:
             self.check_shape(made, shape)
         return made
 
-    def operand(self, word: str, known: list[dict[int, TextOperand]]) -> TextOperand:
+    def operand(self, word: str, known: list[dict[int, ProgramOperand]]) -> ProgramOperand:
         if match := _REGISTER.fullmatch(word):
             for scope in reversed(known):
                 if int(match[1]) in scope:
@@ -181,7 +181,7 @@ class _TextReader:
         match = _LITERAL.fullmatch(word)
         if match is None or match[2] not in WORDS or int(match[1]) >> 64:
             raise self.error(f"{word!r} is neither a register nor a literal")
-        return TextOperand(match[2], literal=int(match[1]))
+        return ProgramOperand(match[2], literal=int(match[1]))
 
     def check_row(self, made: TextInstruction) -> None:
         """Raises CodeError where the machine has no such row, or not for these operands."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import platform
 import shlex
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilefw.api import Artifact, Backend, CodeError, CompileError, CompileOptions, Device, Entry
-from tilefw.api.hardware import ProcessorDevice
+from tilefw.api.hardware import ProcessorDevice, SharedLibrary
 
 if TYPE_CHECKING:
     from tilefw.api.ir import ModuleOp, ModulePass
@@ -91,26 +90,10 @@ class CBackend(Backend):
 class CDevice(ProcessorDevice):
     """Loads shared libraries into this process."""
 
-    def load_code(self, artifact: Artifact) -> Library:
+    def load_code(self, artifact: Artifact) -> SharedLibrary:
         if artifact.binary is None:
             raise CodeError("there is no C compiler here", code="TFW0601", help=f"install one, or name it by {COMPILER}")
-        return Library(artifact.binary)
-
-
-class Library:
-    """A shared library of this process, from its bytes."""
-
-    def __init__(self, data: bytes) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder, "kernel.so")
-            file.write_bytes(data)
-            try:
-                self._library = ctypes.CDLL(str(file))
-            except OSError as error:
-                raise CodeError(f"the kernel's library cannot be loaded: {error}", code="TFW0702") from None
-
-    def address(self, name: str) -> int:
-        return ctypes.cast(getattr(self._library, f"tilefw_{name}"), ctypes.c_void_p).value or 0
+        return SharedLibrary(artifact.binary, "tilefw_")
 
 
 def _program(entry: Entry, writer: CWriter) -> str:

@@ -1,4 +1,4 @@
-"""C as text, written by the kit: a `LoopMachine` whose values are C's variables and expressions, one element each."""
+"""C as text, written by the kit: a `ScalarMachine` whose values are C's variables and expressions, one element each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tilefw.api.tile import ElementMemory, LoopAtomic, LoopMachine, by_exchange
+from tilefw.api.tile import ElementMemory, LoopAtomic, ScalarMachine, by_exchange
 from tilefw_cee.rows import ROWS, c_type
 
 
@@ -19,7 +19,7 @@ class CValue:
     lanes: int = 1
 
 
-class CWriter(LoopMachine[CValue]):
+class CWriter(ScalarMachine[CValue]):
     """Writes the body of one program; `lines` are its statements, `variables` stand at its top."""
 
     rows = ROWS
@@ -29,10 +29,6 @@ class CWriter(LoopMachine[CValue]):
         self.lines: list[str] = []
         self.variables: list[str] = []
         self._count = 0
-
-    def vector_lanes(self, bits: int) -> int:
-        """Single elements: a C compiler makes vectors of loops."""
-        return 1
 
     def _named(self, text: str, type_: str) -> CValue:
         self._count += 1
@@ -67,15 +63,6 @@ class CWriter(LoopMachine[CValue]):
     def join(self, low: CValue, high: CValue, type_: str) -> CValue:
         whole = f"((uint64_t){low.text} | (uint64_t){high.text} << 32)"
         return CValue(f"double_of({whole})" if type_ == "f64" else whole, type_)
-
-    def repeated(self, value: CValue, lanes: int) -> CValue:
-        return value
-
-    def numbered(self, lanes: int) -> CValue:
-        return self.const(0, "i64")
-
-    def part(self, value: CValue, first: int, count: int) -> CValue:
-        return value
 
     # -- memory
 

@@ -5,7 +5,7 @@ A register holds one element, or 64 of a vector.
 
 from __future__ import annotations
 
-from tilefw.api.sim import ROW_MEANINGS, WORDS, TextTable
+from tilefw.api.sim import ROW_MEANINGS, WORDS, TextTable, copy_shapes
 
 LANES = 64
 LOCAL_BYTES = 64 << 10
@@ -29,8 +29,7 @@ ROWS = {
 """The meaning of each row, by its key."""
 
 TABLE = TextTable("the Tarn N1", ROWS, {
-    "wait": "l", **{f"dma.{way}.{dims}": "ll" + "i" * (2 + 3 * dims) for way in ("in", "out") for dims in (1, 2)},
+    **copy_shapes(2),
     **{f"mma.{operand}.{sums}.{'x'.join(map(str, MATRIX))}": "iiilll" for operand, sums in MATRIX_TYPES},
 }, LANES, LOCAL_BYTES)
-"""A copy has a tag, an element's bytes, both addresses, and for each dim a count and the bytes between neighbours on both sides; a
-product the addresses of sums and operands, and the bytes between rows of each."""
+"""A product has the addresses of sums and operands, and the bytes between rows of each."""

@@ -1,8 +1,8 @@
-"""What the Tarn N1 has beyond the kit's text: copies by DMA, and products on the matrix unit."""
+"""What the Tarn N1 has beyond the kit's text: products on the matrix unit."""
 
 from __future__ import annotations
 
-from tilefw.api.tile import BlockCopy, TextMachine, TextValue, TileProduct, literal
+from tilefw.api.tile import TextMachine, TextValue, TileProduct, literal
 from tilefw_tarn.isa import LANES, MATRIX, MATRIX_TYPES, ROWS, TAGS
 
 
@@ -15,15 +15,6 @@ class TarnWriter(TextMachine):
     copy_tags = TAGS
     matrix_tile = MATRIX
     matrix_types = MATRIX_TYPES
-
-    def start_copy(self, copy: BlockCopy[TextValue], tag: int) -> None:
-        dims = zip(copy.counts, copy.strides, map(literal, copy.local_strides), strict=True)
-        flat = [operand for dim in dims for operand in dim]
-        way = f"dma.{'in' if copy.inward else 'out'}.{len(copy.counts)}"
-        self.write(way, literal(tag), literal(copy.width), copy.memory, copy.local, *flat)
-
-    def wait_copy(self, tag: int) -> None:
-        self.write("wait", literal(tag))
 
     def multiply(self, product: TileProduct[TextValue]) -> None:
         opcode = f"mma.{product.operand_type}.{product.sums_type}.{'x'.join(map(str, product.sizes))}"
