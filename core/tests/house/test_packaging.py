@@ -87,7 +87,7 @@ def test_core_ships_its_pages_and_its_licence(tmp_path):
         names = wheel.namelist()
     assert {"tilefw/explanations/TFW0501.md", "tilefw/py.typed", "tilefw/runtime/plugins/loader.py"} <= set(names)
     assert any(n.endswith("licenses/LICENSE") for n in names) and not [n for n in names if "tests/" in n and "/templates/" not in n]
-    assert "tilefw/scaffold/templates/project/tests/test_isa.py.in" in names
+    assert "tilefw/scaffold/templates/simt/tests/test_isa.py.in" in names
 
 
 def test_every_package_is_typed():
