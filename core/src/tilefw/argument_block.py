@@ -75,6 +75,28 @@ class BlockLayout:
         return argument_block(self._entry, self._parameters, args, address, address_bits, device)
 
 
+    def pack_plain(self, args: Sequence[int | Scalar | Struct], address_bits: int, device: str) -> bytes:
+        """The block for `args`, in which addresses are numbers. Raises as `argument_block`."""
+        if self._struct is not None and len(args) == len(self._expected):
+            values: list[int | float] = []
+            for argument, (kind, dtype) in zip(args, self._expected, strict=True):
+                if type(argument) is int and kind is DeviceAddress:
+                    values.append(argument)
+                elif type(argument) is Scalar and argument.dtype == dtype:
+                    values.append(argument.value)
+                else:
+                    break
+            else:
+                with contextlib.suppress(struct.error, OverflowError):  # told by what follows
+                    return self._struct.pack(*values)
+        wrapped = [DeviceAddress(argument) if isinstance(argument, int) else argument for argument in args]
+        return argument_block(self._entry, self._parameters, wrapped, _no_allocation, address_bits, device)
+
+
+def _no_allocation(view: BufferView) -> int:
+    raise AssertionError(f"{view} is an allocation")
+
+
 def _struct_of(parameters: Sequence[Parameter]) -> struct.Struct | None:
     """The block as Python's `struct` packs it; None where a parameter has no letter there."""
     words, end = "<", 0

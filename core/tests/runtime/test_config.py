@@ -31,6 +31,21 @@ def test_a_context_ends_with_its_block_even_on_an_error():
     assert config.resolve().target == "reference"
 
 
+def test_what_a_program_is_run_with_holds_in_its_threads_and_a_target_set_there_is_over_it():
+    seen = []
+
+    def work():
+        seen.append(config.resolve().target)
+        with config.target("inner"):
+            seen.append((config.resolve().target, config.resolve().budget))
+
+    with config.in_every_thread(config.settings("outer", budget=5)):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert seen == ["outer", ("inner", 5)] and config.resolve().target == "reference"
+
+
 def test_set_target_holds_in_this_thread_alone():
     seen = []
 

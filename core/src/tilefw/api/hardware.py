@@ -9,7 +9,7 @@ rest: memory by handles, launches between events, streams, peers, errors. For co
 from tilefw.hardware.card import Allocation, Card, CardModule, CardProgram
 from tilefw.hardware.driver import CardInfo, Driver
 from tilefw.hardware.failures import DriverError, Failure
-from tilefw.hardware.library import DriverLibrary, Interface, find
+from tilefw.hardware.library import DriverLibrary, Interface, LaunchBlock, find
 from tilefw.hardware.processor_device import TRAPS, ProcessorCode, ProcessorDevice, ProcessorModule
 from tilefw.hardware.search import CardSearch
 from tilefw.hardware.shared_library import SharedLibrary
@@ -17,6 +17,6 @@ from tilefw.hardware.traps import Trap, metadata_of
 
 __all__ = [
     "Allocation", "Card", "CardInfo", "CardModule", "CardProgram", "CardSearch", "Driver", "DriverError", "DriverLibrary",
-    "Failure", "Interface", "ProcessorCode", "ProcessorDevice", "ProcessorModule", "SharedLibrary", "TRAPS", "Trap", "find",
-    "metadata_of",
+    "Failure", "Interface", "LaunchBlock", "ProcessorCode", "ProcessorDevice", "ProcessorModule", "SharedLibrary", "TRAPS", "Trap",
+    "find", "metadata_of",
 ]

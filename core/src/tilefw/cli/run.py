@@ -89,7 +89,7 @@ def _script(args: argparse.Namespace, rest: list[str]) -> int:
     options = execution(args)
     asked = config.parse_checks(options.get("checks") or ())
     marked = in_place_of_numpys() if "uninitialised_host" in asked else nullcontext()
-    with config.target(args.target, **options), marked:
+    with config.in_every_thread(config.settings(args.target, **options)), marked:
         _for_triton("tilefw" if args.triton else args.compiler)
         return run_program(args.kernel, rest)
 

@@ -6,13 +6,13 @@ import ctypes
 import itertools
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 from tilefw.api.artifact import Artifact, Entry
-from tilefw.api.device import Argument, BufferView, LaunchOptions, LaunchReport
+from tilefw.api.device import Argument, BufferView, LaunchOptions, LaunchReport, Scalar, Struct
 from tilefw.api.errors import LaunchError
 from tilefw.argument_block import BlockLayout
 from tilefw.hardware.completion import CardCompletion, EventPool
@@ -26,6 +26,22 @@ class CardProgram:
 
     image: bytes
     shared: Mapping[str, int]
+
+
+@dataclass(slots=True)  # frozen, it takes four times as long to make, and every launch makes one
+class CardWork:
+    """What a launch is, in the words of an error."""
+
+    entry: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+
+    def __str__(self) -> str:
+        return f"{self.entry} over a grid of {_by(self.grid)} workgroups of {_by(self.block)} threads"
+
+
+def _by(extents: Iterable[int]) -> str:
+    return "x".join(map(str, extents))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +60,7 @@ class CardModule:
         self.artifact, self.shared = artifact, program.shared
         self._driver = driver
         self._handle = driver.load(program.image)
+        self._entries = {entry.name: entry for entry in artifact.entries}
         self._functions: dict[str, int] = {}
         self._layouts: dict[str, BlockLayout] = {}
         # Not at the end of the process, which takes it all back: a library may be half down by then.
@@ -51,9 +68,9 @@ class CardModule:
 
     def entry(self, name: str) -> Entry:
         """The artifact's entry; raises LaunchError TFW0346."""
-        for entry in self.artifact.entries:
-            if entry.name == name:
-                return entry
+        found = self._entries.get(name)
+        if found is not None:
+            return found
         note = "entries: " + (", ".join(entry.name for entry in self.artifact.entries) or "none")
         raise LaunchError(f"no entry {name!r}", code="TFW0346", note=note)
 
@@ -66,9 +83,10 @@ class CardModule:
 
     def function(self, name: str) -> int:
         """The driver's handle of an entry. Raises DriverError."""
-        if name not in self._functions:
-            self._functions[name] = self._driver.function(self._handle, name)
-        return self._functions[name]
+        found = self._functions.get(name)
+        if found is None:
+            found = self._functions[name] = self._driver.function(self._handle, name)
+        return found
 
 
 def _unload(driver: Driver, number: int, handle: int) -> None:
@@ -99,6 +117,7 @@ class Card(ABC):
         self._handles = itertools.count(1)
         self._allocations: dict[int, Allocation] = {}
         self._peers: set[int] = set()
+        self._owners: dict[Hashable, int] = {}  # the card of a device, by what another library calls it
 
     @cached_property
     def number(self) -> int:
@@ -196,24 +215,38 @@ class Card(ABC):
     ) -> LaunchReport:
         """Put a launch on the stream of the options; its completion tells its end. Raises LaunchError."""
         declared = module.entry(entry)
-        block = _workgroup_size(declared, options)
-        layout = module.layout(declared, self.address_bits)
-        arguments = layout.pack(args, self._address, self.address_bits, self.name)
-        shared = self._dynamic_shared(module, declared, options)
+        arguments = module.layout(declared, self.address_bits).pack(args, self._address, self.address_bits, self.name)
         x, y, z = (*grid, 1, 1)[:3]
-        stream = options.stream or 0
-        doing = f"{entry} over a grid of {x}x{y}x{z} workgroups of {block[0]}x{block[1]}x{block[2]} threads"
-        with told(doing, self.described), self.driver.on(self.number):
-            go = self.driver.prepare(module.function(entry), (x, y, z), block, shared, stream, arguments)
-            start, end = self._events.take(), self._events.take()
+        return self._put(module, declared, (x, y, z), arguments, options, options.stream or 0)
+
+    def launch_on(
+        self, module: CardModule, entry: str, grid: tuple[int, int, int], args: Sequence[int | Scalar | Struct],
+        options: LaunchOptions, stream: int,
+    ) -> LaunchReport:
+        """`launch` on a stream that the options need not name, of arguments none of which is in an allocation: an address is a
+        number."""
+        declared = module.entry(entry)
+        arguments = module.layout(declared, self.address_bits).pack_plain(args, self.address_bits, self.name)
+        return self._put(module, declared, grid, arguments, options, stream)
+
+    def _put(
+        self, module: CardModule, entry: Entry, grid: tuple[int, int, int], arguments: bytes, options: LaunchOptions, stream: int
+    ) -> LaunchReport:
+        driver, events = self.driver, self._events
+        block = _workgroup_size(entry, options)
+        shared = self._dynamic_shared(module, entry, options)
+        doing = CardWork(entry.name, grid, block)
+        with told(doing, self.described), driver.on(self.number):
+            go = driver.prepare(module.function(entry.name), grid, block, shared, stream, arguments)
+            start, end = events.take_two()
             try:
-                self.driver.record(start, stream)
+                driver.record(start, stream)
                 go()
-                self.driver.record(end, stream)
+                driver.record(end, stream)
             except DriverError:
-                self._events.give_back(start, end)
+                events.give_back(start, end)
                 raise
-        completion = CardCompletion(self.driver, self.number, (start, end), self._events, doing, self.described, module)
+        completion = CardCompletion(driver, self.number, (start, end), events, doing, self.described, module)
         return LaunchReport(completion=completion)
 
     def _address(self, view: BufferView) -> int:
@@ -258,10 +291,19 @@ class Card(ABC):
         with told("looking for an address", self.described), self.driver.on(self.number):
             return self.driver.owner(address)
 
-    def owners(self, addresses: Iterable[int]) -> list[int | None]:
-        """`owner` of each address."""
+    def owners(self, places: Iterable[tuple[int, Hashable]]) -> list[int | None]:
+        """`owner` of each address. With each comes what its library calls the device that it is on, or None: the driver is asked
+        once for a device that has a card, since launch after launch has arrays on it."""
+        places = list(places)
+        found = [None if device is None else self._owners.get(device) for _, device in places]
+        if None not in found:
+            return found
         with told("looking for addresses", self.described), self.driver.on(self.number):
-            return [self.driver.owner(address) for address in addresses]
+            for index, (address, device) in enumerate(places):
+                number = found[index] = self.driver.owner(address)
+                if number is not None and device is not None:
+                    self._owners[device] = number
+        return found
 
     def use_peer(self, number: int) -> None:
         """Let kernels of this card access the memory of another. Raises LaunchError TFW0335 where they cannot."""

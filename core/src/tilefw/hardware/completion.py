@@ -24,6 +24,13 @@ class EventPool:
                 return self._free.pop()
         return self._driver.new_event()
 
+    def take_two(self) -> tuple[int, int]:
+        """Two events, as `take`."""
+        with self._lock:
+            if len(self._free) > 1:
+                return self._free.pop(), self._free.pop()
+        return self.take(), self.take()
+
     def give_back(self, *events: int) -> None:
         with self._lock:
             self._free += events
@@ -33,8 +40,10 @@ class CardCompletion:
     """`tilefw.api.Completion` of one launch. `doing` and `device` tell what failed where it does; `keeps` lives as long as the
     launch needs it."""
 
+    __slots__ = ("_device", "_doing", "_driver", "_events", "_keeps", "_lock", "_number", "_pool", "_seconds")
+
     def __init__(
-        self, driver: Driver, number: int, events: tuple[int, int], pool: EventPool, doing: str, device: str, keeps: object
+        self, driver: Driver, number: int, events: tuple[int, int], pool: EventPool, doing: object, device: str, keeps: object
     ) -> None:
         self._driver, self._number, self._pool = driver, number, pool
         self._events: tuple[int, int] | None = events

@@ -110,7 +110,8 @@ class Driver(ABC):
         self, function: int, grid: tuple[int, int, int], block: tuple[int, int, int], shared: int, stream: int, arguments: bytes
     ) -> Callable[[], None]:
         """A call that launches workgroups of `block` threads over `grid`, with `shared` bytes of shared memory beside the code's
-        own. All that can be done before it is done here: the call stands between two events that tell its time."""
+        own. All that can be done before it is done here: the call stands between two events that tell its time. It is made in this
+        thread, before the thread prepares another one."""
 
     @abstractmethod
     def new_stream(self) -> int:

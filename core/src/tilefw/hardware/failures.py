@@ -40,7 +40,8 @@ class told:  # noqa: N801 - a `with` statement reads as a sentence
 
     __slots__ = ("device", "doing")
 
-    def __init__(self, doing: str, device: str) -> None:
+    def __init__(self, doing: object, device: str) -> None:
+        """`doing` is made a text of only then."""
         self.doing, self.device = doing, device
 
     def __enter__(self) -> None:
@@ -48,7 +49,7 @@ class told:  # noqa: N801 - a `with` statement reads as a sentence
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if isinstance(error, DriverError):
-            raise kernel_error(error, self.doing, self.device) from error
+            raise kernel_error(error, str(self.doing), self.device) from error
 
 
 def kernel_error(error: DriverError, doing: str, device: str) -> KernelError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -84,6 +85,33 @@ class DriverLibrary:
         """What a function's status says, in the library's own words."""
         words = [text.decode("utf-8", "replace") for function in self._texts if function is not None and (text := function(status))]
         return DriverError(name, status, words, self.interface.failures.get(status, "other"))
+
+
+class LaunchBlock(threading.local):
+    """The argument block of a launch as CUDA's and HIP's drivers take it, in the `extra` array: key, value, …, end. Each thread has
+    one for each size, used again: a launch has read it when its function returns.
+
+    `keys` are those of the block, of its size, and of the end."""
+
+    def __init__(self, keys: tuple[int, int, int]) -> None:
+        self._keys = keys
+        self._made: dict[int, tuple[int, int, object]] = {}  # by size: where the bytes go, the array, and what holds both
+
+    def place(self, arguments: bytes) -> int:
+        """The address of an `extra` array for these bytes."""
+        nbytes = len(arguments)
+        made = self._made.get(nbytes)
+        if made is None:
+            made = self._made[nbytes] = self._new(nbytes)
+        ctypes.memmove(made[0], arguments, nbytes)
+        return made[1]
+
+    def _new(self, nbytes: int) -> tuple[int, int, object]:
+        block, nbytes_key, end = self._keys
+        size, data = ctypes.c_size_t(nbytes), ctypes.create_string_buffer(max(1, nbytes))
+        address = ctypes.addressof(data)
+        extra = (ctypes.c_void_p * 5)(block, address, nbytes_key, ctypes.addressof(size), end)
+        return address, ctypes.addressof(extra), (size, data, extra)
 
 
 def find(interface: Interface, candidates: Iterable[str]) -> str:

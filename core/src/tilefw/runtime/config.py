@@ -1,7 +1,7 @@
 """Which target, executor, checks and budget a call uses: argument, then `tilefw.target(…)`, then the environment, then the default.
 
 The environment is read at each use and never at import; what `target` and `set_target` say lives in a context variable,
-so that threads and tasks do not disturb each other.
+so that threads and tasks do not disturb each other. What `in_every_thread` says holds where they have said nothing.
 """
 
 from __future__ import annotations
@@ -59,7 +59,19 @@ class Resolved:
 
 
 _NOTHING_SAID = Settings()
-_context: ContextVar[Settings] = ContextVar("tilefw_settings", default=_NOTHING_SAID)
+_context: ContextVar[Settings | None] = ContextVar("tilefw_settings", default=None)
+
+
+class _Process:
+    """What holds in a thread in which nobody has said anything."""
+
+    __slots__ = ("settings",)
+
+    def __init__(self) -> None:
+        self.settings = _NOTHING_SAID
+
+
+_process = _Process()
 
 
 def settings(
@@ -85,12 +97,12 @@ def settings(
 
 def resolve(said: Settings | None = None) -> Resolved:
     """Every setting of a call: `said`, the context, the environment, the defaults, in this order."""
-    return _resolved(os.environ.get("TILEFW_TARGET"), os.environ.get("TILEFW_EXECUTOR"), _context.get(), said or _NOTHING_SAID)
+    return _resolved(os.environ.get("TILEFW_TARGET"), os.environ.get("TILEFW_EXECUTOR"), in_context(), said or _NOTHING_SAID)
 
 
 def in_context() -> Settings:
-    """What `target` and `set_target` have said, for this thread or task."""
-    return _context.get()
+    """What `target` and `set_target` have said, for this thread or task, or else for all of them."""
+    return _context.get() or _process.settings
 
 
 @lru_cache(maxsize=64)
@@ -112,7 +124,7 @@ def _resolved(target: str | None, executor: str | None, context: Settings, said:
 
 def checks_said() -> bool:
     """Whether someone has said which checks are to be made."""
-    return _context.get().checks is not None
+    return in_context().checks is not None
 
 
 @contextmanager
@@ -129,11 +141,23 @@ def target(
 
     `stream` is the card's stream that launches go to: one of PyTorch or CuPy, or a driver's handle. A simulator has none."""
     said = settings(name, executor, checks, budget, numerics, seed, stream)
-    token = _context.set(_over(_context.get(), said))
+    token = _context.set(_over(in_context(), said))
     try:
         yield
     finally:
         _context.reset(token)
+
+
+@contextmanager
+def in_every_thread(said: Settings) -> Iterator[None]:
+    """Use these settings in the block, also in other threads: a program that is run as a whole may launch from threads of its own,
+    and PyTorch computes the gradients of a card's tensors in threads of PyTorch's."""
+    before = _process.settings
+    _process.settings = _over(before, said)
+    try:
+        yield
+    finally:
+        _process.settings = before
 
 
 def set_target(
@@ -146,7 +170,7 @@ def set_target(
 ) -> None:
     """Use these settings from here on in this thread or task; `set_target(None)` forgets the target that was set."""
     said = settings(name, executor, checks, budget, numerics, seed)
-    now = _context.get() if name is not None else replace(_context.get(), target=None)
+    now = in_context() if name is not None else replace(in_context(), target=None)
     _context.set(_over(now, said))
 
 

@@ -148,16 +148,14 @@ class Executor:
         clock: StageClock,
     ) -> LaunchReport:
         """A launch with no array of the host: there is nothing to copy, and nothing to wait for."""
-        arguments: list[Argument] = [
-            DeviceAddress(a.address) if isinstance(a, DeviceArray) else BufferView(0) if a is None else cast(Scalar | Struct, a)
-            for a in args
-        ]
+        card = cast(Card, self.device)
+        arguments = [a.address if type(a) is DeviceArray else 0 if a is None else cast(Scalar | Struct, a) for a in args]
         clock.seconds.update(_NOTHING_COPIED)
         with self._lock:
             with clock.stage("load"):
                 module = self._module(artifact)
             with clock.stage(EXECUTE):
-                return self.device.launch(module, entry.name, grid, arguments, self._on_stream(args, options))
+                return card.launch_on(module, entry.name, grid, arguments, options, self._stream(card, args, options))
 
     def admit(self, arrays: Sequence[DeviceArray], owners: Sequence[int | None]) -> None:
         """Let the device, a card, access arrays in the memory of the cards `owners`. Raises LaunchError: TFW0333 where an address
@@ -173,17 +171,18 @@ class Executor:
                 card.use_peer(number)
 
     def _on_stream(self, args: Sequence[Bound], options: LaunchOptions) -> LaunchOptions:
-        """The options with the stream of the launch: the one that was asked for, else that of the first array in a card's memory.
-        What other arrays' libraries have under way on other streams comes before the launch."""
+        """The options with the stream of the launch."""
         card = _card(self.device)
-        streams = [] if card is None else streams_of([a for a in args if isinstance(a, DeviceArray)])
-        if card is None or not streams:
-            return options
-        stream = streams[0] if options.stream is None else options.stream
-        others = [other for other in streams if other != stream]
-        if others:
-            card.follow(stream, others)
-        return options if stream == options.stream else replace(options, stream=stream)
+        return options if card is None else replace(options, stream=self._stream(card, args, options))
+
+    def _stream(self, card: Card, args: Sequence[Bound], options: LaunchOptions) -> int:
+        """The stream of the launch: the one that was asked for, else that of the first array in a card's memory, else the
+        default one. What other arrays' libraries have under way on other streams comes before the launch."""
+        streams = streams_of([a for a in args if type(a) is DeviceArray])
+        stream = options.stream if options.stream is not None else streams[0] if streams else 0
+        if len(streams) > 1 or (streams and streams[0] != stream):
+            card.follow(stream, [other for other in streams if other != stream])
+        return stream
 
     def _module(self, artifact: Artifact) -> Any:
         kept = self._modules.get(id(artifact))
@@ -319,7 +318,7 @@ def owners_of(device: Device, arrays: Sequence[DeviceArray]) -> list[int | None]
     card = _card(device)
     if card is None:
         raise in_device_memory(arrays[0])
-    return card.owners([array.address for array in arrays])
+    return card.owners([(array.address, array.device) for array in arrays])
 
 
 def _automatic(target: Target) -> Executor:

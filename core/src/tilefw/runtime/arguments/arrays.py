@@ -290,7 +290,7 @@ def _byte_bounds(array: np.ndarray) -> tuple[int, int]:
 
 def _from_torch(tensor: Any, what: str) -> HostArray | DeviceArray:
     """A PyTorch tensor by its storage; the library itself is not imported."""
-    if not _is_strided(tensor.layout) or tensor.is_neg() or not tensor.is_cpu:
+    if not tensor.is_cpu or not _is_strided(tensor.layout) or tensor.is_neg():
         return _from_torch_elsewhere(tensor, what)
     element = _torch_element(tensor.dtype) or _dtype_named(str(tensor.dtype).removeprefix("torch."), what)
     storage = tensor.untyped_storage()
@@ -301,11 +301,13 @@ def _from_torch(tensor: Any, what: str) -> HostArray | DeviceArray:
 
 def _from_torch_elsewhere(tensor: Any, what: str) -> DeviceArray:
     """A tensor in the memory of a card. Raises LaunchError TFW0330 for one that has none, or none of its own."""
-    if not _is_strided(tensor.layout) or tensor.is_conj() or tensor.is_neg() or tensor.device.type == "meta":
-        message = f"{what} is a tensor without plain memory ({tensor.layout} on {tensor.device})"
+    element, device = _torch_element(tensor.dtype), tensor.device
+    conjugate = element is None and tensor.is_conj()  # which complex numbers alone can be
+    if not _is_strided(tensor.layout) or conjugate or tensor.is_neg() or device.type == "meta":
+        message = f"{what} is a tensor without plain memory ({tensor.layout} on {device})"
         raise LaunchError(message, code="TFW0330", help="make it contiguous first")
-    element = _torch_element(tensor.dtype) or _dtype_named(str(tensor.dtype).removeprefix("torch."), what)
-    return device_arrays.from_torch(tensor, element, what)
+    element = element or _dtype_named(str(tensor.dtype).removeprefix("torch."), what)
+    return device_arrays.from_torch(tensor, element, device, what)
 
 
 @lru_cache(maxsize=16)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,11 +50,11 @@ class DeviceArray:
         return self.address
 
 
-def from_torch(tensor: Any, element: DType, what: str) -> DeviceArray:
+def from_torch(tensor: Any, element: DType, device: Any, what: str) -> DeviceArray:
     """A PyTorch tensor on a card, by its storage; it may be used on the stream that is current for its card."""
     storage = tensor.untyped_storage()
     start, nbytes = storage.data_ptr(), storage.nbytes()
-    return DeviceArray(element, tensor.data_ptr(), start, nbytes, False, None, tensor.device, what, (tensor, storage))
+    return DeviceArray(element, tensor.data_ptr(), start, nbytes, False, None, device, what, (tensor, storage))
 
 
 def streams_of(arrays: Sequence[DeviceArray]) -> list[int]:
@@ -61,20 +62,24 @@ def streams_of(arrays: Sequence[DeviceArray]) -> list[int]:
     found: dict[int, None] = {}
     asked: Any = None
     for array in arrays:
-        stream = array.stream
-        if array.device is not None and array.device != asked:
-            asked = array.device
-            stream = _current_stream(asked)
+        stream, device = array.stream, array.device
+        if device is not None and device is not asked and device != asked:
+            asked = device
+            stream = _stream_question(sys.modules.get("torch"), device.type)(device)
         if stream is not None:
             found[stream] = None
     return list(found)
 
 
-def _current_stream(device: Any) -> int | None:
-    """PyTorch has a module for each kind of device, named as the device is; what it is called does not matter here."""
-    module = getattr(sys.modules.get("torch"), device.type, None)
-    current = getattr(module, "current_stream", None)
-    return None if current is None else stream_handle(current(device))
+@functools.lru_cache(maxsize=16)
+def _stream_question(torch: Any, kind: str) -> Callable[[Any], int | None]:
+    """What gives the current stream of a device of PyTorch's. It has a module for each kind of device, named as the device is; for
+    some kinds also a function that gives the handle alone, as PyTorch's own launches of Triton kernels ask."""
+    quick = getattr(getattr(torch, "_C", None), f"_{kind}_getCurrentRawStream", None)
+    if quick is not None:
+        return lambda device: quick(device.index)
+    current = getattr(getattr(torch, kind, None), "current_stream", None)
+    return lambda device: None if current is None else stream_handle(current(device))
 
 
 def from_interface(value: Any, interface: Mapping[str, Any], element: DType, itemsize: int, what: str) -> DeviceArray:

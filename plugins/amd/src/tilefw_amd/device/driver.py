@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilefw.api.hardware import CardInfo, Driver, DriverError, DriverLibrary
+from tilefw.api.hardware import CardInfo, Driver, DriverError, DriverLibrary, LaunchBlock
 from tilefw_amd.device import interface as hip
 from tilefw_amd.device.library import library
 from tilefw_amd.device.properties import card_info
@@ -34,6 +34,7 @@ class HipDriver(Driver):
     def __init__(self, found: DriverLibrary) -> None:
         self.library = found
         self._cards: tuple[CardInfo, ...] | None = None
+        self._blocks = LaunchBlock((_BLOCK, _BLOCK_SIZE, _END))
 
     def cards(self) -> Sequence[CardInfo]:
         if self._cards is None:
@@ -106,20 +107,16 @@ class HipDriver(Driver):
     def prepare(
         self, function: int, grid: tuple[int, int, int], block: tuple[int, int, int], shared: int, stream: int, arguments: bytes
     ) -> Callable[[], None]:
-        size = ctypes.c_size_t(len(arguments))
-        data = ctypes.create_string_buffer(arguments, max(1, len(arguments)))
-        extra = (ctypes.c_void_p * 5)(_BLOCK, ctypes.addressof(data), _BLOCK_SIZE, ctypes.addressof(size), _END)
-        place = ctypes.addressof(extra)
+        place = self._blocks.place(arguments)
+        return functools.partial(self._launched, function, *grid, *block, shared, stream, None, place)
 
-        def go(_kept: object = (size, data, extra)) -> None:
-            name = "hipModuleLaunchKernel"
-            status = self.library.status(name, function, *grid, *block, shared, stream, None, place)
-            if status:
-                error = self.library.error(name, status)
-                # With a function, a stream and a block that are right, a value that is invalid is an extent.
-                raise DriverError(name, status, error.words, "shape") if status == hip.INVALID_VALUE else error
-
-        return go
+    def _launched(self, *args: Any) -> None:
+        name = "hipModuleLaunchKernel"
+        status = self.library.status(name, *args)
+        if status:
+            error = self.library.error(name, status)
+            # With a function, a stream and a block that are right, a value that is invalid is an extent.
+            raise DriverError(name, status, error.words, "shape") if status == hip.INVALID_VALUE else error
 
     # -- streams, events, peers -----------------------------------------------------------------------------------------------
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ctypes
 import functools
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
-from tilefw.api.hardware import CardInfo, Driver, DriverError, DriverLibrary
+from tilefw.api.hardware import CardInfo, Driver, DriverError, DriverLibrary, LaunchBlock
 from tilefw_nvidia.chips.chip import Architecture
 from tilefw_nvidia.device import interface as cuda
 from tilefw_nvidia.device.library import library
@@ -33,6 +33,26 @@ def _driver(found: DriverLibrary) -> CudaDriver:
     return CudaDriver(found)
 
 
+class _InContext:
+    """`CudaDriver.on`: a context is current in the block. Every launch has one."""
+
+    __slots__ = ("_before", "_library", "_wanted")
+
+    def __init__(self, found: DriverLibrary, wanted: int) -> None:
+        self._library, self._wanted = found, wanted
+
+    def __enter__(self) -> None:
+        current = ctypes.c_void_p()
+        self._library.call("cuCtxGetCurrent", ctypes.byref(current))
+        self._before = current.value or 0
+        if self._before != self._wanted:
+            self._library.call("cuCtxSetCurrent", self._wanted)
+
+    def __exit__(self, *raised: object) -> None:
+        if self._before != self._wanted:
+            self._library.call("cuCtxSetCurrent", self._before)
+
+
 class CudaDriver(Driver):
     """`tilefw.api.hardware.Driver` over an open library."""
 
@@ -42,6 +62,7 @@ class CudaDriver(Driver):
         self._contexts: dict[int, int] = {}  # the primary context of a card by its number
         self._numbers: dict[int, int] = {}  # and the other way round
         self._shared: dict[int, int] = {}  # the bytes that were asked for, by function
+        self._blocks = LaunchBlock((_BLOCK, _BLOCK_SIZE, _END))
         self._lock = threading.Lock()
 
     def cards(self) -> Sequence[CardInfo]:
@@ -78,18 +99,9 @@ class CudaDriver(Driver):
     def make_current(self, number: int) -> None:
         self.library.call("cuCtxSetCurrent", self._context(number))
 
-    @contextmanager
-    def on(self, number: int) -> Iterator[None]:
+    def on(self, number: int) -> AbstractContextManager[None]:
         """As the base's, by contexts: another library's own one is current again behind the block, too."""
-        wanted, before = self._context(number), self._asked("cuCtxGetCurrent", ctypes.c_void_p)
-        if before == wanted:
-            yield
-            return
-        self.library.call("cuCtxSetCurrent", wanted)
-        try:
-            yield
-        finally:
-            self.library.call("cuCtxSetCurrent", before)
+        return _InContext(self.library, self._context(number))
 
     def _context(self, number: int) -> int:
         found = self._contexts.get(number)
@@ -171,19 +183,12 @@ class CudaDriver(Driver):
     def prepare(
         self, function: int, grid: tuple[int, int, int], block: tuple[int, int, int], shared: int, stream: int, arguments: bytes
     ) -> Callable[[], None]:
-        size = ctypes.c_size_t(len(arguments))
-        data = ctypes.create_string_buffer(arguments, max(1, len(arguments)))
         if shared > self._shared.get(function, _ALWAYS_SHARED):
             self._launched("cuFuncSetAttribute", function, cuda.MAX_DYNAMIC_SHARED, shared)
             self._launched("cuFuncSetAttribute", function, cuda.PREFERRED_SHARED, cuda.ALL_SHARED)
             self._shared[function] = shared
-        extra = (ctypes.c_void_p * 5)(_BLOCK, ctypes.addressof(data), _BLOCK_SIZE, ctypes.addressof(size), _END)
-        place = ctypes.addressof(extra)
-
-        def go(_kept: object = (size, data, extra)) -> None:
-            self._launched("cuLaunchKernel", function, *grid, *block, shared, stream, None, place)
-
-        return go
+        place = self._blocks.place(arguments)
+        return functools.partial(self._launched, "cuLaunchKernel", function, *grid, *block, shared, stream, None, place)
 
     def _launched(self, name: str, *args: Any) -> None:
         """A call whose values are right but for extents and sizes: one that is invalid is such a one."""
