@@ -94,7 +94,8 @@ def _least(sides: list[Callable[[], object]], rounds: int, launches: int) -> lis
     return least
 
 
-def _arrays(row: Row) -> list[Any]:
+def arrays_of(row: Row) -> list[Any]:
+    """The arrays of a launch."""
     count = 3 if row.size == FEW else 8
     if row.arrays == "NumPy":
         return [np.zeros(ELEMENTS, np.float32) for _ in range(count)]
@@ -104,8 +105,9 @@ def _arrays(row: Row) -> list[Any]:
     return [OnCard(number) for number in range(count)]
 
 
-def _call(kernel: Any, row: Row, **keywords: Any) -> Callable[[], object]:
-    args = [*_arrays(row), *_NUMBERS[row.size]]
+def call(kernel: Any, row: Row, arrays: list[Any], **keywords: Any) -> Callable[[], object]:
+    """A launch of the row's kernel on these arrays."""
+    args = [*arrays, *_NUMBERS[row.size]]
     constants = _CONSTANTS[row.size]
     if not row.named:
         return lambda: kernel[(4,)](*args, **constants, num_warps=4, **keywords)
@@ -113,7 +115,7 @@ def _call(kernel: Any, row: Row, **keywords: Any) -> Callable[[], object]:
     return lambda: kernel[(4,)](**named, **constants, num_warps=4, **keywords)
 
 
-def _kernel(jit: Any, language: Any, size: str, name: str) -> Any:
+def kernel_of(jit: Any, language: Any, size: str, name: str) -> Any:
     """The kernel in a module of its own, from which compilers read its text."""
     import linecache
 
@@ -135,14 +137,14 @@ def _ours(row: Row) -> Callable[[], object]:
 
     target = find_target(TARGET)
     target.executors.pop("hw", None)
-    kernel = _kernel(tilefw.jit, tilefw.language, row.size, "tilefw")
+    kernel = kernel_of(tilefw.jit, tilefw.language, row.size, "tilefw")
     if row.arrays == "on a card":
         target.executors["hw"] = Executor(_card())
-        return _call(kernel, row, target=TARGET, executor="hw")
+        return call(kernel, row, arrays_of(row), target=TARGET, executor="hw")
     report = LaunchReport()
     target.executors["sim"] = executor = Executor(target.backend.simulator())
     executor.run = lambda *args, **keywords: report
-    return _call(kernel, row, target=TARGET)
+    return call(kernel, row, arrays_of(row), target=TARGET)
 
 
 def _card() -> Any:
@@ -176,7 +178,7 @@ def _peer(row: Row) -> Callable[[], object] | None:
     except ImportError:
         return None
     _stand_in(triton)
-    return _call(_kernel(triton.jit, triton.language, row.size, "triton"), row)
+    return call(kernel_of(triton.jit, triton.language, row.size, "triton"), row, arrays_of(row))
 
 
 def _stand_in(triton: Any) -> None:

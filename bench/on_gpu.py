@@ -24,6 +24,7 @@ from typing import Any
 
 from gpu_agreement import agreement
 from gpu_kernels import kernels
+from gpu_launches import launches
 from gpu_speed import attention, products
 from gpu_suite import programs, suite
 from gpu_vendors import VENDORS, Vendor
@@ -66,6 +67,7 @@ PARTS: dict[str, tuple[str, Callable[[Asked], tuple[list[str], bool]]]] = {
     "products": ("Matrix products", products),
     "attention": ("Attention", attention),
     "kernels": ("Kernels that memory bounds", kernels),
+    "launches": ("The host's time of a launch", launches),
 }
 
 

@@ -155,3 +155,24 @@ def test_a_module_is_unloaded_with_its_object(card: Toy, driver: Recorder) -> No
     module = card.load(ARTIFACT)
     del module
     assert names(driver)[-2:] == ["wait_card", "unload"]
+
+
+def test_addresses_by_number_make_the_block_that_arguments_make(card: Toy, driver: Recorder) -> None:
+    module = card.load(ARTIFACT)
+    launch(card, module, stream=7)
+    card.launch_on(module, "k", (2, 1, 1), (0x1234, Scalar(5, "int32")), LaunchOptions(), 7)
+    by_arguments, by_numbers = (args for name, args in driver.log if name == "launch")
+    assert by_arguments == by_numbers
+    with pytest.raises(LaunchError, match="k takes 2 arguments, 1 given"):
+        card.launch_on(module, "k", (2, 1, 1), (0,), LaunchOptions(), 0)
+
+
+def test_the_driver_is_asked_for_the_card_of_a_librarys_device_once(
+    card: Toy, driver: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert card.owners([(16, "first"), (32, None)]) == [None, None]
+    monkeypatch.setattr(type(driver), "owner", _method("owner", False, 1))
+    assert card.owners([(16, "first"), (32, "second")]) == [1, 1]  # what no card had before is asked for again
+    asked = names(driver).count("owner")
+    assert card.owners([(48, "second"), (64, "first")]) == [1, 1] and names(driver).count("owner") == asked
+    assert card.owners([(48, "first"), (64, None)]) == [1, 1] and names(driver).count("owner") > asked

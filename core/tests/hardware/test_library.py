@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from pathlib import Path
 
 import pytest
 
 from tilefw.api import CodeError, LaunchError, UnsupportedError
 from tilefw.hardware.failures import DriverError, Failure, told
-from tilefw.hardware.library import DriverLibrary, Interface, find
+from tilefw.hardware.library import DriverLibrary, Interface, LaunchBlock, find
 
 C_LIBRARY = "libc.so.6"
 
@@ -67,3 +68,17 @@ def test_each_failure_is_an_error_of_its_own(failure: Failure, kind: type[Except
 
 def test_a_status_without_words_is_told_by_its_number() -> None:
     assert DriverError("toyLaunch", 7, [], "other").said == "status 7"
+
+
+def test_a_block_is_used_again_by_its_size_and_in_each_thread_another() -> None:
+    block = LaunchBlock((1, 2, 0))
+    first, other = block.place(b"abcd"), block.place(b"abcdefgh")
+    assert block.place(b"wxyz") == first != other
+    key, data, size_key, size, end = (ctypes.c_void_p * 5).from_address(first)
+    assert (key, size_key, end) == (1, 2, None)
+    assert ctypes.c_size_t.from_address(size).value == 4 and ctypes.string_at(data, 4) == b"wxyz"
+    elsewhere: list[int] = []
+    thread = threading.Thread(target=lambda: elsewhere.append(block.place(b"wxyz")))
+    thread.start()
+    thread.join()
+    assert elsewhere != [first]
