@@ -88,7 +88,7 @@ class DriverLibrary:
 
 
 class LaunchBlock(threading.local):
-    """The argument block of a launch as CUDA's and HIP's drivers take it, in the `extra` array: key, value, …, end. Each thread has
+    """The argument block of a launch as drivers take it in an `extra` array: key, value, …, end. Each thread has
     one for each size, used again: a launch has read it when its function returns.
 
     `keys` are those of the block, of its size, and of the end."""
