@@ -54,13 +54,14 @@ def argument_block(
 class BlockLayout:
     """`argument_block` for one entry, launch after launch: numbers and addresses that fit their parameters go in all at once."""
 
-    __slots__ = ("_dtypes", "_entry", "_kinds", "_numbers", "_parameters", "_struct")
+    __slots__ = ("_dtypes", "_entry", "_kinds", "_numbers", "_parameters", "_plain_kinds", "_struct")
 
     def __init__(self, entry: Entry, address_bits: int) -> None:
         self._entry, self._parameters = entry.name, entry.parameters
         # The class of each argument, and the element type of each that is a number.
         addresses = [p.kind == "pointer" and 8 * p.size == address_bits for p in entry.parameters]
         self._kinds: list[type] = [DeviceAddress if address else Scalar for address in addresses]
+        self._plain_kinds: list[type] = [int if address else Scalar for address in addresses]
         self._numbers = [index for index, address in enumerate(addresses) if not address]
         self._dtypes = [entry.parameters[index].dtype for index in self._numbers]
         self._struct = _struct_of(entry.parameters)
@@ -74,21 +75,13 @@ class BlockLayout:
                     return self._struct.pack(*[argument.value for argument in given])
         return argument_block(self._entry, self._parameters, args, address, address_bits, device)
 
-
     def pack_plain(self, args: Sequence[int | Scalar | Struct], address_bits: int, device: str) -> bytes:
         """The block for `args`, in which addresses are numbers. Raises as `argument_block`."""
-        if self._struct is not None and len(args) == len(self._expected):
-            values: list[int | float] = []
-            for argument, (kind, dtype) in zip(args, self._expected, strict=True):
-                if type(argument) is int and kind is DeviceAddress:
-                    values.append(argument)
-                elif type(argument) is Scalar and argument.dtype == dtype:
-                    values.append(argument.value)
-                else:
-                    break
-            else:
+        if self._struct is not None and list(map(type, args)) == self._plain_kinds:
+            given: Sequence[Any] = args
+            if [given[index].dtype for index in self._numbers] == self._dtypes:
                 with contextlib.suppress(struct.error, OverflowError):  # told by what follows
-                    return self._struct.pack(*values)
+                    return self._struct.pack(*[argument if type(argument) is int else argument.value for argument in given])
         wrapped = [DeviceAddress(argument) if isinstance(argument, int) else argument for argument in args]
         return argument_block(self._entry, self._parameters, wrapped, _no_allocation, address_bits, device)
 
