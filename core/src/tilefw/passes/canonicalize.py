@@ -92,19 +92,22 @@ def _scalar_of_splats(op: ElementwiseOp) -> bool:
     """An op on splats is a splat of the op: uniform work is done once, and shows as uniform."""
     if not types.is_tile(op.results[0].type) or op.attributes:
         return False
-    scalars: list[SSAValue] = []
-    for operand in op._operands:
-        owner = operand.owner
-        if isinstance(owner, ops.SplatOp):
-            scalars.append(owner.source)
-        elif isinstance(owner, ops.ConstantOp):
-            scalars.append(insert(ops.ConstantOp(owner.value, types.element_of(operand.type)), op))
-        else:
-            return False
+    if not all(isinstance(operand.owner, ops.SplatOp | ops.ConstantOp) for operand in op._operands):
+        return False  # before a constant is made: one that nobody reads would be a change, and another round
+    scalars = [_scalar_before(op, operand) for operand in op._operands]
     result = types.element_of(op.results[0].type)
     made = op.__class__(*scalars, result=result if op.row.is_cast else None, rounding=op.rounding)
     replace(op, insert(ops.SplatOp(insert(made, op), op.results[0].type), op))
     return True
+
+
+def _scalar_before(op: Operation, operand: SSAValue) -> SSAValue:
+    """The element that is everywhere in a splat or a constant."""
+    owner = operand.owner
+    if isinstance(owner, ops.SplatOp):
+        return owner.source
+    assert isinstance(owner, ops.ConstantOp)
+    return insert(ops.ConstantOp(owner.value, types.element_of(operand.type)), op)
 
 
 def _constant_to_the_right(op: ElementwiseOp) -> bool:
