@@ -6,6 +6,7 @@ import ctypes
 from dataclasses import replace
 from typing import Any
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
@@ -17,7 +18,7 @@ from tilefw.testing.programs import numbered, run
 from tilefw_cpu import rows as table
 from tilefw_cpu.compile import NativeCode, assembly_of, object_of
 from tilefw_cpu.emit import functions_text
-from tilefw_cpu.processor import processor
+from tilefw_cpu.processor import Processor, processor
 
 
 @tilefw.jit
@@ -119,6 +120,17 @@ def test_an_older_processor_gets_narrow_vectors_and_another_key() -> None:
     text, _, _ = functions_text(functions, older, False)
     assert older.digest != here.digest and "<16 x" not in text and "half" in text
     assert "zmm" not in assembly_of(text, older) and "ymm" not in assembly_of(text, older)
+
+
+def test_llvm_makes_code_for_another_architecture_of_the_same_writer() -> None:
+    """Which cannot run here: it has no row, intrinsic or vector that is one architecture's alone."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    other = Processor("aarch64-unknown-linux-gnu", "neoverse-n1", frozenset({"neon", "fp-armv8", "lse", "fullfp16"}))
+    signature = {"x": "*fp16", "out": "*fp16", "n": "i32"}
+    module = parse(tilefw.compile(swaps, target="reference", signature=signature, constexprs={"BLOCK": 64}).text, "swaps")
+    text, _, _ = functions_text([(op, entry_of(op)) for op in module.body.block.ops if isinstance(op, FuncOp)], other, False)
+    assert "ret" in assembly_of(text, other) and object_of(text, other)[18:20] == b"\xb7\x00"  # EM_AARCH64
 
 
 @pytest.mark.parametrize("number", range(12))
