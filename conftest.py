@@ -1,5 +1,6 @@
-"""For all tests of the tree: the package `oracles` on the path, machine passes that check their work, oracles that must run where
-they were installed, tests that must have asserted something, and long campaigns left out of a run that does not name them."""
+"""For all tests of the tree: the package `oracles` on the path, machine passes that check their work, one default target, oracles
+that must run where they were installed, tests that must have asserted something, and long campaigns left out of a run that does not
+name them."""
 
 import os
 import sys
@@ -9,6 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 os.environ.setdefault("TILEFW_VERIFY", "1")
+os.environ.setdefault("TILEFW_TARGET", "reference")  # of tests that name none, whichever plugins are installed beside
 pytest_plugins = ["oracles.required", "oracles.asserting"]
 
 

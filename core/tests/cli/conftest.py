@@ -8,7 +8,8 @@ import pytest
 @pytest.fixture(autouse=True)
 def _own_state(tmp_path, monkeypatch):
     monkeypatch.setenv("TILEFW_CACHE_DIR", str(tmp_path / "cache"))
-    for name in ("TILEFW_TARGET", "TILEFW_EXECUTOR", "TILEFW_CACHE", "TILEFW_DISABLE_PLUGINS", "TILEFW_STRICT_PLUGINS"):
+    monkeypatch.setenv("TILEFW_TARGET", "reference")
+    for name in ("TILEFW_EXECUTOR", "TILEFW_CACHE", "TILEFW_DISABLE_PLUGINS", "TILEFW_STRICT_PLUGINS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
 

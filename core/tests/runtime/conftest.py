@@ -22,7 +22,8 @@ def tilefw_targets():
 @pytest.fixture(autouse=True)
 def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEFW_CACHE_DIR", str(tmp_path / "cache"))
-    for name in ("TILEFW_TARGET", "TILEFW_EXECUTOR", "TILEFW_CACHE", "TILEFW_DISABLE_PLUGINS", "TILEFW_STRICT_PLUGINS"):
+    monkeypatch.setenv("TILEFW_TARGET", "reference")
+    for name in ("TILEFW_EXECUTOR", "TILEFW_CACHE", "TILEFW_DISABLE_PLUGINS", "TILEFW_STRICT_PLUGINS"):
         monkeypatch.delenv(name, raising=False)
 
 

@@ -120,3 +120,32 @@ def test_a_switch_takes_the_usual_words(monkeypatch, switch, name):
     for word, on in (("1", True), ("On", True), ("yes", True), ("TRUE", True), ("0", False), ("off", False), ("", False)):
         monkeypatch.setenv(name, word)
         assert switch() == on, word
+
+
+PREFERRED = """
+TILEFW_API = (0, 1)
+TILEFW_DEFAULT_TARGET = "{name}-x1"
+raise SystemExit("nothing of a plugin is run to learn what it prefers")
+"""
+
+
+def test_without_a_name_the_target_is_the_one_that_an_installed_plugin_prefers(install, monkeypatch):
+    monkeypatch.delenv("TILEFW_TARGET")
+    monkeypatch.setenv("TILEFW_DISABLE_PLUGINS", "*")
+    assert config.resolve().target == "reference"
+    install("aaa", PREFERRED)
+    install("aab", PREFERRED.replace("{name}-x1", "other-x1"), distribution="second")  # no plugin speaks for another's target
+    monkeypatch.delenv("TILEFW_DISABLE_PLUGINS")
+    assert config.resolve().target == "aaa-x1"
+    assert config.resolve(config.settings(executor="sim")).target == "reference"  # which no chip is
+    assert config.resolve(config.settings("named")).target == "named"
+    monkeypatch.setenv("TILEFW_TARGET", "from-environment")
+    assert config.resolve().target == "from-environment"
+
+
+def test_a_disabled_plugin_prefers_nothing(install, monkeypatch):
+    monkeypatch.delenv("TILEFW_TARGET")
+    install("aaa", PREFERRED)
+    before = config.resolve().target
+    monkeypatch.setenv("TILEFW_DISABLE_PLUGINS", "aaa")
+    assert before == "aaa-x1" and config.resolve().target != "aaa-x1"

@@ -14,6 +14,7 @@ import tilefw
 import tilefw.language as tl
 from tilefw.api.expand import missing
 from tilefw.api.ir import FuncOp, entry_of, parse
+from tilefw.runtime.plugins.loader import find_target
 from tilefw.testing.programs import numbered, run
 from tilefw_cpu import rows as table
 from tilefw_cpu.compile import NativeCode, assembly_of, object_of
@@ -117,7 +118,7 @@ def test_an_older_processor_gets_narrow_vectors_and_another_key() -> None:
     signature = {"x": "*fp16", "out": "*fp16", "n": "i32"}
     module = parse(tilefw.compile(swaps, target="reference", signature=signature, constexprs={"BLOCK": 64}).text, "swaps")
     functions = [(op, entry_of(op)) for op in module.body.block.ops if isinstance(op, FuncOp)]
-    text, _, _ = functions_text(functions, older, False)
+    text, _ = functions_text(functions, older, False)
     assert older.digest != here.digest and "<16 x" not in text and "half" in text
     assert "zmm" not in assembly_of(text, older) and "ymm" not in assembly_of(text, older)
 
@@ -152,3 +153,26 @@ def test_code_finds_its_constants_wherever_it_stands() -> None:
     code = NativeCode(object_of(text, here), here)
     function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64)(code.address("k"))
     assert [function(n) for n in (0, 7, 63)] == [0, 49, 3969]
+
+
+def test_the_ir_and_the_assembly_of_a_kernel_are_told_apart(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    from tilefw.cli.main import main
+
+    told = {}
+    for level in ("llvm", "asm", "bin"):
+        assert main(["compile", "vector_add", "--target", "cpu", "--emit", level]) == 0
+        told[level] = capsysbinary.readouterr().out
+    assert b"define internal i32" in told["llvm"] and b"getelementptr" in told["llvm"]
+    assert b"tilefw.vector_add:" in told["asm"] and b"getelementptr" not in told["asm"] and b".text" in told["asm"]
+    assert told["bin"].startswith(b"\x7fELF")
+    assert main(["compile", "vector_add", "--target", "cpu", "--emit", "lane"]) == 1
+    assert b"has no level 'lane'" in capsysbinary.readouterr().err
+
+
+def test_code_of_a_processor_with_other_features_has_another_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tilefw_cpu import processor as at_hand
+
+    backend = find_target("cpu").backend
+    here, older = backend.toolchain_digest(), replace(processor(), features=frozenset({"sse2"}))
+    monkeypatch.setattr(at_hand, "processor", lambda: older)
+    assert processor().digest in here and older.digest in backend.toolchain_digest() and older.digest not in here

@@ -76,6 +76,10 @@ class Backend(ABC):
         """Add `binary` and `resources`, where an assembler is at hand; the artifact unchanged where none is."""
         return artifact
 
+    def assembly(self, artifact: Artifact) -> str:
+        """The assembly text of an artifact: its text, unless that is in another tool's language, from which the code is made."""
+        return artifact.text
+
     def parse(self, data: str | bytes, name: str) -> Artifact:
         """Machine code that tilefw did not make, as an artifact; `name` is the file's, for messages."""
         raise UnsupportedError(f"{self.target.name} does not load machine code from files", code="TFW0701")

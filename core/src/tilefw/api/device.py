@@ -151,8 +151,9 @@ class Device(Protocol):
 
     `checks` are the names of the checks that it makes: `--checks all` means all of these, and a launch that asks by name for
     another is refused before it runs. A device that makes none has an empty set, and its launches are reported as unchecked. A
-    device with a true `observable`, as the simulators of the kit have, makes the checks of plugins as well
-    (`LaunchOptions.observers`).
+    device whose checks cost more than users want to pay unasked says in `unasked_checks` which it makes where nobody names any, or
+    `default` (without, all that are of the default ones). A device with a true `observable`, as the simulators of the kit have,
+    makes the checks of plugins as well (`LaunchOptions.observers`).
     """
 
     name: str

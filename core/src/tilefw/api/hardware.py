@@ -10,13 +10,13 @@ from tilefw.hardware.card import Allocation, Card, CardModule, CardProgram
 from tilefw.hardware.driver import CardInfo, Driver
 from tilefw.hardware.failures import DriverError, Failure
 from tilefw.hardware.library import DriverLibrary, Interface, LaunchBlock, find
-from tilefw.hardware.processor_device import TRAPS, ProcessorCode, ProcessorDevice, ProcessorModule
+from tilefw.hardware.processor_device import TRAPS, HeldMemory, ProcessorChecks, ProcessorCode, ProcessorDevice, ProcessorModule
 from tilefw.hardware.search import CardSearch
 from tilefw.hardware.shared_library import SharedLibrary
 from tilefw.hardware.traps import Trap, metadata_of
 
 __all__ = [
     "Allocation", "Card", "CardInfo", "CardModule", "CardProgram", "CardSearch", "Driver", "DriverError", "DriverLibrary",
-    "Failure", "Interface", "LaunchBlock", "ProcessorCode", "ProcessorDevice", "ProcessorModule", "SharedLibrary", "TRAPS", "Trap",
-    "find", "metadata_of",
+    "Failure", "HeldMemory", "Interface", "LaunchBlock", "ProcessorChecks", "ProcessorCode", "ProcessorDevice", "ProcessorModule",
+    "SharedLibrary", "TRAPS", "Trap", "find", "metadata_of",
 ]

@@ -56,6 +56,7 @@ PROVIDES = ("lower", "emit", "assemble", "simulate", "timeline", "device")
 UNDER_2_GIB = (2 << 30) - (64 << 10)
 
 # Facts about arguments that enter at launch and are part of the cache key.
-FACTS = ("divisible_by_16", "equal_to_1", "under_2_gib", "disjoint", "scalars", "grid", "extents")
+# `checks`: the device makes checks in this launch, for a target whose code itself makes them.
+FACTS = ("divisible_by_16", "equal_to_1", "under_2_gib", "disjoint", "checks", "scalars", "grid", "extents")
 # Those of one launch alone: a target that wants any of them compiles for one launch (`api.LaunchArguments`).
 BOUND_FACTS = frozenset({"scalars", "grid", "extents"})

@@ -14,12 +14,12 @@ from tilefw.cli.output import write_file, write_stdout
 
 if TYPE_CHECKING:
     from tilefw.api.artifact import Artifact
-    from tilefw.api.backend import CompileOptions
+    from tilefw.api.backend import Backend, CompileOptions
     from tilefw.api.launch import LaunchArguments
     from tilefw.api.target import TargetInfo
     from tilefw.runtime.compilation.kernel_source import ModuleSource
 
-LEVELS = ("tile", "lane", "machine", "asm", "bin")
+LEVELS = ("tile", "lane", "machine", "llvm", "asm", "bin")
 
 
 def main(summary: str, argv: list[str]) -> int:
@@ -42,7 +42,7 @@ def main(summary: str, argv: list[str]) -> int:
         _print_times(watch.passes, compiled.times)
     if compiled.artifact.remarks:
         print(render_remarks(compiled.artifact.remarks), file=sys.stderr)
-    data = _level(compiled.artifact, args.emit)
+    data = _level(compiled.artifact, args.emit, target.backend)
     if args.output:
         write_file(args.output, data)
     else:
@@ -64,7 +64,7 @@ def _request(
 def _parser(summary: str) -> Any:
     parse = parser("compile", summary)
     parse.add_argument("kernel", help="a library kernel's NAME, FILE.py:FUNCTION, FILE.mlir, FILE.ttir, or bytecode")
-    parse.add_argument("--target", metavar="T", help="the chip (default: TILEFW_TARGET, else reference)")
+    parse.add_argument("--target", metavar="T", help="the chip (default: TILEFW_TARGET, a plugin's, or reference)")
     parse.add_argument("--emit", choices=LEVELS, default="asm", help="the level to stop at (default: asm)")
     parse.add_argument("-o", "--output", metavar="FILE", help="write there instead of to stdout")
     add_assignments(parse, "--param", "parameters of a library kernel")
@@ -113,7 +113,7 @@ def _refuse(args: argparse.Namespace, *names: str) -> None:
             raise UsageError(f"{name} does not go with '{args.kernel}'", code="TFW0917")
 
 
-def _level(artifact: Artifact, level: str) -> bytes:
+def _level(artifact: Artifact, level: str, backend: Backend) -> bytes:
     """The bytes of one level of an artifact; raises CompileError where the target has no such level."""
     if level == "bin":
         if artifact.binary is None:
@@ -122,9 +122,12 @@ def _level(artifact: Artifact, level: str) -> bytes:
             raise UnsupportedError(message, code="TFW0917", note=reason, help="see `tilefw doctor`")
         return artifact.binary
     if level == "asm":
+        return _line(backend.assembly(artifact))
+    if level == artifact.format:
         return _line(artifact.text)
     if level not in artifact.levels:
-        found = ", ".join((*artifact.levels, "asm"))
+        own = [artifact.format] if artifact.format in LEVELS else []
+        found = ", ".join((*artifact.levels, *own, "asm"))
         raise CompileError(f"{artifact.target} has no level '{level}'", code="TFW0917", note=f"its levels are {found}")
     return _line(artifact.levels[level])
 

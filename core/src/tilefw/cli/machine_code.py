@@ -17,7 +17,7 @@ def add_file(verb: str, summary: str, what: str, output: str) -> Any:
     """The parser of a verb that turns one file into another."""
     parse = parser(verb, summary)
     parse.add_argument("file", help=what)
-    parse.add_argument("--target", metavar="T", help="the chip (default: TILEFW_TARGET, else reference)")
+    parse.add_argument("--target", metavar="T", help="the chip (default: TILEFW_TARGET, a plugin's, or reference)")
     parse.add_argument("-o", "--output", metavar="FILE", help=output)
     add_json(parse)
     return parse

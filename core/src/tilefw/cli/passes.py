@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def main(summary: str, argv: list[str]) -> int:
     parse = parser("passes", summary, "`tilefw opt FILE --target T -p NAME` runs one of them on IR text of its level.")
-    parse.add_argument("--target", metavar="T", help="the chip (default: TILEFW_TARGET, else reference)")
+    parse.add_argument("--target", metavar="T", help="the chip (default: TILEFW_TARGET, a plugin's, or reference)")
     add_json(parse)
     args = parse.parse_all(argv)
 

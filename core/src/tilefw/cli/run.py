@@ -62,7 +62,7 @@ def _split_arguments(argv: list[str]) -> tuple[list[str], bool, list[str]]:
 def _parser(summary: str) -> Parser:
     parse = parser("run", summary, "`tilefw run SCRIPT.py --target T -- args` runs a program with T as its default target.")
     parse.add_argument("kernel", help="a library kernel (see `tilefw kernels`), or a Python file")
-    parse.add_argument("--target", metavar="T", help="the chip (default: TILEFW_TARGET, else reference)")
+    parse.add_argument("--target", metavar="T", help="the chip (default: TILEFW_TARGET, a plugin's, or reference)")
     add_assignments(parse, "--param", "parameters of the library kernel")
     add_assignments(parse, "--option", "launch keywords that shape code, such as maxnreg=64, and the target's own")
     parse.add_argument("--save-temps", metavar="DIR", help="write every level, the machine code and the binary there")

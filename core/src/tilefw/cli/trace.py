@@ -43,7 +43,7 @@ def main(summary: str, argv: list[str]) -> int:
 def _parser(summary: str) -> Parser:
     parse = parser("trace", summary)
     parse.add_argument("kernel", help="a library kernel (see `tilefw kernels`), or a file of machine code with --launch")
-    parse.add_argument("--target", metavar="T", help="the chip (default: TILEFW_TARGET, else reference)")
+    parse.add_argument("--target", metavar="T", help="the chip (default: TILEFW_TARGET, a plugin's, or reference)")
     parse.add_argument("-o", "--output", metavar="FILE", help="FILE.json for ui.perfetto.dev, FILE.svg for a picture")
     parse.add_argument("--launch", metavar="FILE", help="the launch file of machine code, as `tilefw simulate` takes it")
     add_assignments(parse, "--param", "parameters of the library kernel")

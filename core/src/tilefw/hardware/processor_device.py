@@ -6,15 +6,18 @@ A plugin says how an artifact's code is loaded. Each entry is a C function
 
 that takes numbers of programs from the 64-bit count at `next`, in order, as long as they are below `all`, and runs them: `block`
 points to the arguments, `scratch` to memory of the thread's own. It gives 0, or the number of the trap that a program met; then it
-sets the count to `all`, so that nobody begins another. Number i is program (i % x, i / x % y, i / x / y).
+sets the count to `all`, so that nobody begins another. Number i is program (i % x, i / x % y, i / x / y). A 32-bit word behind the
+count is 0 until the launch is to end early: a loop that may run for long looks at it, and answers any negative number. Negative
+numbers are the plugin's own beside (`stopped`).
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from math import prod
@@ -23,17 +26,19 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from tilefw.api.artifact import Artifact
-from tilefw.api.device import Argument, BufferView, LaunchOptions, LaunchReport
+from tilefw.api.device import Argument, BufferView, Finding, LaunchOptions, LaunchReport
 from tilefw.api.errors import LaunchError
 from tilefw.argument_block import BlockLayout
+from tilefw.hardware.interruption import InterruptWatch
 from tilefw.hardware.traps import finding_of
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 TRAPS = "traps"
 """The key of an artifact's metadata under which its traps stand (`traps.metadata_of`)."""
-_FUNCTION = ctypes.CFUNCTYPE(
+PROCESSOR_ENTRY = ctypes.CFUNCTYPE(
     ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, *[ctypes.c_uint32] * 3
 )
+"""An entry as a function of Python's."""
 
 
 class ProcessorCode(Protocol):
@@ -46,7 +51,7 @@ class ProcessorCode(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    call: Any
+    call: Callable[..., int]
     layout: BlockLayout
     scratch_bytes: int
 
@@ -61,45 +66,84 @@ class ProcessorModule:
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
-    """Memory that a handle names: what was allocated keeps its array alive."""
+class HeldMemory:
+    """Memory that a handle names: what was allocated keeps its array alive, and has a byte in `defined` for each of its own, 0 as
+    long as nobody has written there."""
 
     address: int
     nbytes: int
+    label: str = ""
+    readonly: bool = False
+    element: str = ""
     array: Any = None
+    defined: np.ndarray[Any, Any] | None = None
+
+
+class ProcessorChecks(Protocol):
+    """The checks of one launch, which the code itself makes. `serial`: programs run one after another, in order."""
+
+    serial: bool
+
+    def findings(self) -> Sequence[Finding]:
+        """What they have found when the launch has ended."""
+        ...
 
 
 class ProcessorDevice(ABC):
-    """`tilefw.api.Device` in this process. It makes no checks: what a kernel does out of bounds, it does."""
+    """`tilefw.api.Device` in this process. What a kernel does out of bounds, it does, unless its code makes the checks that were
+    asked for (`begin_checks`); none is made unasked."""
 
     executor: Literal["hw"] = "hw"
     assembled: bool = True
     checks: frozenset[str] = frozenset()
+    unasked_checks: frozenset[str] = frozenset()
 
     def __init__(self, name: str, threads: int = 1) -> None:
         self.name = name
         self._threads = threads
-        self._memory: dict[int, _Held] = {}
+        self._memory: dict[int, HeldMemory] = {}
         self._next = 1
-        self._scratch: dict[int, _Held] = {}  # by thread
+        self._scratch: dict[int, HeldMemory] = {}  # by thread
         self._pool: ThreadPoolExecutor | None = None
+        self._pool_of = 0  # the process: a fork has none of its threads
+        self._interrupts = InterruptWatch()
 
     @abstractmethod
     def load_code(self, artifact: Artifact) -> ProcessorCode:
         """The artifact's code, ready to be called. Raises CodeError where it cannot be loaded."""
+
+    def entered(self, code: ProcessorCode, name: str) -> Callable[..., int]:
+        """How an entry is called: as it is, unless a device has a way in of its own."""
+        return PROCESSOR_ENTRY(code.address(name))
+
+    def stopped(self, module: ProcessorModule, entry: str, answer: int) -> Finding:
+        """What a negative answer of an entry means, where no check has found anything."""
+        raise NotImplementedError
+
+    def begin_checks(
+        self, module: ProcessorModule, entry: str, grid: Sequence[int], options: LaunchOptions
+    ) -> ProcessorChecks:
+        """What a device whose code makes checks does before a launch that asks for some."""
+        raise NotImplementedError
 
     # -- memory
 
     def allocate(self, nbytes: int, *, label: str = "", readonly: bool = False, element: str = "") -> int:
         """Memory of the device's own, for what cannot be shared."""
         array = np.empty(nbytes + ALIGNMENT, np.uint8)
-        return self._keep(_Held(_aligned(array), nbytes, array))
+        defined = np.zeros(nbytes, np.uint8) if self.checks else None
+        return self._keep(HeldMemory(_aligned(array), nbytes, label, readonly, element, array, defined))
 
-    def share(self, address: int, nbytes: int) -> int:
+    def share(self, address: int, nbytes: int, *, label: str = "", element: str = "") -> int:
         """The handle of memory of this process, which is used as it is."""
-        return self._keep(_Held(address, nbytes))
+        return self._keep(HeldMemory(address, nbytes, label, False, element))
 
-    def _keep(self, held: _Held) -> int:
+    @property
+    def memory(self) -> Sequence[HeldMemory]:
+        """What the handles name now."""
+        return tuple(self._memory.values())
+
+    def _keep(self, held: HeldMemory) -> int:
         handle = self._next
         self._next += 1
         self._memory[handle] = held
@@ -113,6 +157,9 @@ class ProcessorDevice(ABC):
         """Copy `data` in. Raises LaunchError TFW0441 beyond the allocation."""
         view = np.frombuffer(memoryview(data).cast("B"), np.uint8)
         ctypes.memmove(self._inside(handle, offset, view.nbytes), view.ctypes.data, view.nbytes)
+        defined = self._found(handle).defined
+        if defined is not None:
+            defined[offset : offset + view.nbytes] = 1
 
     def read(self, handle: int, nbytes: int, offset: int = 0) -> bytes:
         """Copy `nbytes` bytes out. Raises LaunchError TFW0441 beyond the allocation."""
@@ -122,7 +169,7 @@ class ProcessorDevice(ABC):
         """How many allocations there are, and their bytes, shared memory among them."""
         return {"allocations": len(self._memory), "allocated_bytes": sum(held.nbytes for held in self._memory.values())}
 
-    def _found(self, handle: int) -> _Held:
+    def _found(self, handle: int) -> HeldMemory:
         found = self._memory.get(handle)
         if found is None:
             raise LaunchError(f"handle {handle} names no allocation of {self.name}", "TFW0440")
@@ -142,7 +189,7 @@ class ProcessorDevice(ABC):
     def load(self, artifact: Artifact) -> ProcessorModule:
         """An artifact's code in this process."""
         code = self.load_code(artifact)
-        entries = {e.name: _Entry(_FUNCTION(code.address(e.name)), BlockLayout(e, 64), e.scratch_bytes) for e in artifact.entries}
+        entries = {e.name: _Entry(self.entered(code, e.name), BlockLayout(e, 64), e.scratch_bytes) for e in artifact.entries}
         return ProcessorModule(artifact, code, entries)
 
     def launch(
@@ -152,53 +199,73 @@ class ProcessorDevice(ABC):
         """
         found = module.entries[entry]
         block = found.layout.pack(args, self._address, 64, self.name)
-        counter = ctypes.c_int64(0)
         programs = prod(grid)
         if programs >= 1 << 63:
             raise LaunchError(f"a grid of {'x'.join(map(str, grid))} has more programs than a count of 64 bits", "TFW0323")
-        workers = max(1, min(self._threads, programs))
-        if workers == 1:
-            begin = time.perf_counter()
-            answer = found.call(block, self._scratch_of(0, found.scratch_bytes), ctypes.addressof(counter), programs, *grid)
-            return self._report(module, entry, answer, time.perf_counter() - begin)
+        counter = (ctypes.c_int64 * 2)(0, 0)
+        checks = self.begin_checks(module, entry, grid, options) if options.checks else None
+        workers = 1 if checks is not None and checks.serial else max(1, min(self._threads, programs))
         # A list for all threads before any begins: a place of its own for each.
         scratch = [self._scratch_of(number, found.scratch_bytes) for number in range(workers)]
+
+        def stop() -> None:
+            counter[0] = programs  # nobody begins another program
+            counter[1] = 1
 
         def work(number: int) -> int:
             return found.call(block, scratch[number], ctypes.addressof(counter), programs, *grid)
 
         begin = time.perf_counter()
+        with self._interrupts.watching(stop):
+            answer = work(0) if workers == 1 else self._shared_out(workers, work, stop)
+        seconds = time.perf_counter() - begin
+        if counter[1]:
+            raise KeyboardInterrupt
+        return self._report(module, entry, answer, checks, seconds) if answer else LaunchReport(seconds=seconds)
+
+    def _shared_out(self, workers: int, work: Callable[[int], int], stop: Callable[[], None]) -> int:
+        """What one of the threads answered, other than 0 where any did."""
         others: list[Future[int]] = []
         try:
             others += [self._others().submit(work, number) for number in range(1, workers)]
-            answers = [work(0)]
-        except BaseException:
-            counter.value = programs  # nobody begins another program
-            raise
-        finally:
+            answer = work(0)
             # Whoever has not begun by now would find no program left; whoever has works on memory that is there until it ends.
-            begun = [other for other in others if not other.cancel()]
-            wait(begun)
-        answers += [other.result() for other in begun]
-        seconds = time.perf_counter() - begin
-        return self._report(module, entry, next((answer for answer in answers if answer), 0), seconds)
+            others = [other for other in others if not other.cancel()]
+            wait(others)
+        except BaseException:
+            stop()
+            wait([other for other in others if not other.cancel()])
+            raise
+        return next((found for found in (answer, *(other.result() for other in others)) if found), 0)
 
-    def _report(self, module: ProcessorModule, entry: str, trap: int, seconds: float) -> LaunchReport:
-        findings = (finding_of(module.artifact.metadata[TRAPS], entry, trap),) if trap else ()
-        return LaunchReport(findings, seconds=seconds)
+    def _report(
+        self, module: ProcessorModule, entry: str, answer: int, checks: ProcessorChecks | None, seconds: float
+    ) -> LaunchReport:
+        if answer > 0:
+            return LaunchReport((finding_of(module.artifact.metadata[TRAPS], entry, answer),), seconds=seconds)
+        told = () if checks is None else tuple(checks.findings())
+        return LaunchReport(told or (self.stopped(module, entry, answer),), seconds=seconds)
 
     def _others(self) -> ThreadPoolExecutor:
         """The threads beside the caller's."""
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._threads - 1, "tilefw")
+        if self._pool is None or self._pool_of != os.getpid():
+            self._pool, self._pool_of = ThreadPoolExecutor(self._threads - 1, "tilefw"), os.getpid()
         return self._pool
 
     def _scratch_of(self, thread: int, nbytes: int) -> int:
         held = self._scratch.get(thread)
         if held is None or held.nbytes < nbytes:
-            array = np.empty(nbytes + ALIGNMENT, np.uint8)
-            held = self._scratch[thread] = _Held(_aligned(array), nbytes, array)
+            array = _memory_of(nbytes + ALIGNMENT)
+            held = self._scratch[thread] = HeldMemory(_aligned(array), nbytes, array=array)
         return held.address
+
+
+def _memory_of(nbytes: int) -> np.ndarray[Any, Any]:
+    """Bytes for a program's own tiles. Raises LaunchError TFW0348 where there are not so many."""
+    try:
+        return np.empty(nbytes, np.uint8)
+    except MemoryError:
+        raise LaunchError(f"a thread's tiles take {nbytes:,} bytes, and there are not so many left", "TFW0348") from None
 
 
 def _aligned(array: np.ndarray[Any, Any]) -> int:

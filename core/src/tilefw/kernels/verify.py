@@ -20,7 +20,7 @@ from tilefw.kernels.spec import KernelSpec, Launch, Parameters
 from tilefw.kernels.stages import STAGE_OF, STAGES
 from tilefw.passes.requirements import required
 from tilefw.runtime import config
-from tilefw.runtime.arguments.array_facts import facts_of
+from tilefw.runtime.arguments.array_facts import facts_of, facts_of_checks
 from tilefw.runtime.arguments.binding import bind
 from tilefw.runtime.arguments.bound_launch import launch_of
 from tilefw.runtime.checks.program_checks import check_program
@@ -28,6 +28,7 @@ from tilefw.runtime.compilation import options
 from tilefw.runtime.compilation.compiler import Compilation
 from tilefw.runtime.executor import unsaid
 from tilefw.runtime.launch import execute
+from tilefw.runtime.launch_site import site
 from tilefw.runtime.plugins.loader import Target, find_target
 from tilefw.runtime.stage_clock import StageClock
 from tilefw.tile.reference.accuracy import Comparison
@@ -213,7 +214,8 @@ class _Run:
         self.module = work.build()  # which stays as it is, for the reference
         bound = launch_of(info, self.instance.values, self.launch.grid)
         request = options.resolve(
-            self.asked.keywords, info, facts=facts_of(info, self.instance.values), launch=bound, keep_levels=self.asked.keep_levels
+            self.asked.keywords, info, facts=facts_of(info, self.instance.values) | self._facts_of_checks(), launch=bound,
+            keep_levels=self.asked.keep_levels,
         )
         simple = work.simplify(self.module.clone(), request)
         with self.clock.stage("requirements"):
@@ -226,6 +228,12 @@ class _Run:
             return
         self.compiled = work.finish(simple, request, self.asked.assemble)
         self.fields["artifact"] = self.compiled.artifact
+
+    def _facts_of_checks(self) -> frozenset[str]:
+        """The device is made only for a target that wants to know: elsewhere a compilation needs none."""
+        if "checks" not in self.target.info.wants:
+            return frozenset()
+        return facts_of_checks(self.target.info, site(self.target, self.resolved).checks)
 
     def _execute(self) -> str:
         """What there is to note of the launch: that no check was made."""

@@ -68,7 +68,9 @@ class Elements(Generic[V]):
         """The elements of a value, read or computed now."""
         if value in self.buffers:
             return self.read(self.buffers[value], index, math)
+        around, self.machine.origin = self.machine.origin, cast(OpResult, value).op
         found = self._computed(value, index, math)
+        self.machine.origin = around
         if value in self.filling:
             self.write(self.filling[value], index, found, math)
         return found

@@ -62,7 +62,7 @@ class TileLowering(Generic[V]):
     def block(self, block: Block) -> None:
         """Write the ops of a block in order."""
         for op in block.ops:
-            self.op = op
+            self.op = self.machine.origin = op
             handler = self._handler(type(op))
             if handler is None:
                 raise self.refused(f"'{op.name}'")

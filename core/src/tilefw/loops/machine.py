@@ -11,6 +11,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import ClassVar, Generic, Protocol, TypeVar
 
+from xdsl.ir import Operation
+
 from tilefw.api.errors import Place
 from tilefw.hardware.traps import Trap
 from tilefw.simt.expand.builder import Rule
@@ -111,9 +113,12 @@ class LoopMachine(ABC, Generic[V]):
     A machine with an engine that copies blocks says how many dims one copy counts, `copy_dims`, and how many tags tell its copies
     apart, `copy_tags`: tag 0 for copies that are awaited at once, the others for loads of loops that are started a turn early. One
     with a matrix unit has its sizes, (rows, columns, depth), and the types that it takes, (operands, sums).
+
+    `origin` is the op whose code is being written, for line tables and messages; the kit keeps it.
     """
 
     rows: Container[str]
+    origin: Operation | None = None
     rules: Mapping[str, Rule] = RULES
     product_tile: ClassVar[tuple[int, int]] = (1, 1)
     transposes: ClassVar[bool] = False

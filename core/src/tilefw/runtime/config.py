@@ -22,6 +22,7 @@ from tilefw.api.errors import UsageError
 from tilefw.runtime.names import suggest
 
 DEFAULT_TARGET = "reference"
+"""Where no plugin says another (`TILEFW_DEFAULT_TARGET` of its hook module)."""
 DEFAULT_PLUGIN_SECONDS = 10.0
 _TUNINGS = ("all", "first")  # of TILEFW_AUTOTUNE
 DEFAULT_PRINT_BYTES = 1 << 20
@@ -97,7 +98,18 @@ def settings(
 
 def resolve(said: Settings | None = None) -> Resolved:
     """Every setting of a call: `said`, the context, the environment, the defaults, in this order."""
-    return _resolved(os.environ.get("TILEFW_TARGET"), os.environ.get("TILEFW_EXECUTOR"), in_context(), said or _NOTHING_SAID)
+    found = _resolved(os.environ.get("TILEFW_TARGET"), os.environ.get("TILEFW_EXECUTOR"), in_context(), said or _NOTHING_SAID)
+    return found if found.target else replace(found, target=_unnamed_target(found.executor))
+
+
+def _unnamed_target(executor: str) -> str:
+    """The target where nobody names one: what an installed plugin is preferred for, else the reference. A plugin says so for its
+    chip, which is no simulator."""
+    if executor == "sim":
+        return DEFAULT_TARGET
+    from tilefw.runtime.plugins.entry_points import preferred_target
+
+    return preferred_target(disabled_plugins()) or DEFAULT_TARGET
 
 
 def in_context() -> Settings:
@@ -107,12 +119,13 @@ def in_context() -> Settings:
 
 @lru_cache(maxsize=64)
 def _resolved(target: str | None, executor: str | None, context: Settings, said: Settings) -> Resolved:
-    """Found once for each set of settings, since every launch asks. `target` and `executor` are the environment's words."""
+    """Found once for each set of settings, since every launch asks. `target` and `executor` are the environment's words; where
+    nobody names one, the result's target is ""."""
     chosen = Settings(target or None, _one_of(executor, EXECUTORS, "executor (from TILEFW_EXECUTOR)") if executor else None)
     for layer in (context, said):
         chosen = _over(chosen, layer)
     return Resolved(
-        target=chosen.target or DEFAULT_TARGET,
+        target=chosen.target or "",
         executor=chosen.executor or DEFAULT_EXECUTOR,
         checks=DEFAULT_CHECKS if chosen.checks is None else chosen.checks,
         budget=chosen.budget or DEFAULT_BUDGET,

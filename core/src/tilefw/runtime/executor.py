@@ -65,7 +65,7 @@ class ForgettingDevice(Protocol):
 class SharingDevice(Protocol):
     """A device that uses the host's memory as it is: nothing is copied to it or back."""
 
-    def share(self, address: int, nbytes: int) -> int:
+    def share(self, address: int, nbytes: int, *, label: str = "", element: str = "") -> int:
         """The handle of memory of this process, until it is freed."""
         ...
 
@@ -204,11 +204,12 @@ class Executor:
         return [handles[index] for index in range(len(stores))]
 
     def _copy_in(self, storage: Storage, placed: bool, allocated: contextlib.ExitStack) -> int:
-        known = {"label": storage.label, "readonly": storage.readonly, "element": storage.element}
         if self._shared(storage):
-            handle = cast(SharingDevice, self.device).share(storage.start, storage.nbytes)
+            device = cast(SharingDevice, self.device)
+            handle = device.share(storage.start, storage.nbytes, label=storage.label, element=storage.element)
             allocated.callback(self.device.free, handle)
             return handle
+        known = {"label": storage.label, "readonly": storage.readonly, "element": storage.element}
         if placed and isinstance(self.device, PlacingDevice):
             handle = self.device.place(storage.start, storage.nbytes, **known)
         else:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilefw.api.backend import CompileOptions
 from tilefw.api.launch import LaunchArguments
+from tilefw.runtime.arguments.array_facts import facts_of_checks
 from tilefw.runtime.arguments.binding import EntryArguments
 from tilefw.runtime.compilation import artifact_cache, options
 from tilefw.runtime.compilation.compiler import CompiledArtifact, compile_source
@@ -95,6 +96,6 @@ def made_known(
 
     watched = Watched()
     info = site.target.info
-    request = options.resolve(site.shaping, info, facts=facts)
+    request = options.resolve(site.shaping, info, facts=facts | facts_of_checks(info, site.checks))
     source = from_jit(kernel, signature, constexprs, watched, options.warps(request, info))
     return KnownLaunch(site, source, request, watched, signature)

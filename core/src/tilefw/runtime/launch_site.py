@@ -24,7 +24,7 @@ from tilefw.runtime.process_state import ProcessState
 LIMIT = 64  # sites, and launches, that one kernel keeps; the oldest goes first
 DEBUG = "TRITON_DEBUG"
 # What the environment says of where a launch runs and of the code that is made for it. (Plugins and tools are asked for anew.)
-_VARIABLES = ("TILEFW_TARGET", "TILEFW_EXECUTOR", "TILEFW_VERIFY", DEBUG)
+_VARIABLES = ("TILEFW_TARGET", "TILEFW_EXECUTOR", "TILEFW_DISABLE_PLUGINS", "TILEFW_VERIFY", DEBUG)
 _CONSTANTS = frozenset((bool, int, float, str, bytes, type(None), dtype))
 
 

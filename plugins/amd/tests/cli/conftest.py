@@ -16,7 +16,7 @@ def tilefw(capsysbinary, tmp_path, monkeypatch):
     from tilefw.cli.main import main
 
     monkeypatch.setenv("TILEFW_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.delenv("TILEFW_TARGET", raising=False)
+    monkeypatch.setenv("TILEFW_TARGET", "reference")
     monkeypatch.chdir(tmp_path)
     for name in ("scale.s", "scale.yaml"):
         shutil.copy(EXAMPLE / name, tmp_path)

@@ -43,21 +43,32 @@ class CpuBackend(Backend):
     def emit(self, module: ModuleOp, options: CompileOptions) -> Artifact:
         from tilefw.api.hardware import TRAPS, metadata_of
         from tilefw.api.ir import FuncOp, entry_of
+        from tilefw_cpu.checked_writer import CheckedWriter, metadata_of_checks
         from tilefw_cpu.emit import functions_text
 
         functions = [(op, entry_of(op)) for op in module.body.block.ops if isinstance(op, FuncOp)]
-        text, scratch, traps = functions_text(functions, self.processor, "disjoint" in options.facts)
+        checked = "checks" in options.facts
+        text, emitted = functions_text(functions, self.processor, "disjoint" in options.facts, checked)
+        metadata = {TRAPS: metadata_of({name: one.writer.traps for name, one in emitted.items()})}
+        if checked:
+            metadata |= metadata_of_checks({n: one.writer for n, one in emitted.items() if isinstance(one.writer, CheckedWriter)})
         return Artifact(
             target=self.target.name, format="llvm", text=text,
-            entries=tuple(replace(entry, scratch_bytes=scratch[entry.name]) for _, entry in functions),
-            resources=Resources(scratch_bytes=max(scratch.values(), default=0)),
-            metadata={TRAPS: metadata_of(traps)},
+            entries=tuple(replace(entry, scratch_bytes=emitted[entry.name].scratch_bytes) for _, entry in functions),
+            resources=Resources(scratch_bytes=max((one.scratch_bytes for one in emitted.values()), default=0)),
+            metadata=metadata,
         )
 
     def assemble(self, artifact: Artifact, options: CompileOptions) -> Artifact:
         from tilefw_cpu.compile import object_of
 
         return replace(artifact, binary=object_of(artifact.text, self.processor))
+
+    def assembly(self, artifact: Artifact) -> str:
+        """Of LLVM IR, which the artifact's text is."""
+        from tilefw_cpu.compile import assembly_of
+
+        return assembly_of(artifact.text, self.processor)
 
     def device(self, number: int | None = None) -> Device:
         from tilefw_cpu.device import NativeDevice

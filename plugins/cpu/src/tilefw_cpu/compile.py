@@ -59,11 +59,14 @@ class NativeCode:
     """An object file in this process's memory; its functions are there as long as the object is."""
 
     def __init__(self, data: bytes, processor: Processor) -> None:
-        machine = target_machine(processor)
-        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine(processor))
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(data))
         self._engine.finalize_object()
 
     def address(self, name: str) -> int:
         """Where the function of an entry begins; its symbol is no name of C's."""
         return self._engine.get_function_address(f"tilefw.{name}")
+
+    def variable(self, name: str) -> int:
+        """Where a variable of the code stands; 0 where it has none of this name."""
+        return self._engine.get_global_value_address(name)

@@ -2,26 +2,57 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+from collections.abc import Callable, Sequence
+from functools import partial
 
-from tilefw.api import Artifact, UsageError
-from tilefw.api.hardware import ProcessorDevice
+from tilefw.api import Artifact, Finding, LaunchOptions, UsageError
+from tilefw.api.hardware import ProcessorCode, ProcessorDevice, ProcessorModule
 from tilefw_cpu.compile import NativeCode
+from tilefw_cpu.fault_guard import GUARDED, fault_guard
+from tilefw_cpu.launch_checks import CHECKS, LaunchChecks
+from tilefw_cpu.line_table import ObjectLines
 from tilefw_cpu.processor import Processor
 
 THREADS = "TILEFW_CPU_THREADS"
 
 
 class NativeDevice(ProcessorDevice):
-    """Runs object files that LLVM has made for a processor."""
+    """Runs object files that LLVM has made for a processor. The checks are made by code that was compiled for them."""
+
+    checks = CHECKS
 
     def __init__(self, name: str, processor: Processor) -> None:
         super().__init__(name, _threads())
+        self._fault = (ctypes.c_uint64 * 2)()
         self._processor = processor
 
     def load_code(self, artifact: Artifact) -> NativeCode:
         assert artifact.binary is not None
         return NativeCode(artifact.binary, self._processor)
+
+    def entered(self, code: ProcessorCode, name: str) -> Callable[..., int]:
+        """By the guard, where the system has one."""
+        guard = fault_guard(self._processor)
+        if guard is None:
+            return super().entered(code, name)
+        guard.stand()
+        return partial(GUARDED(guard.enter), code.address(name), ctypes.addressof(self._fault))
+
+    def stopped(self, module: ProcessorModule, entry: str, answer: int) -> Finding:
+        address, instruction = self._fault
+        code, artifact = module.code, module.artifact
+        assert isinstance(code, NativeCode) and artifact.binary is not None
+        table = ObjectLines(artifact.binary)
+        place = table.place(instruction - code.address(entry) + table.symbols[f"tilefw.{entry}"])
+        return Finding(
+            "fault", "TFW0355", f"the processor stopped the kernel at an access to address {address:#x}", source=place,
+            note="an access that changes memory of others goes unseen where the processor does not stop it",
+        )
+
+    def begin_checks(self, module: ProcessorModule, entry: str, grid: Sequence[int], options: LaunchOptions) -> LaunchChecks:
+        return LaunchChecks(module, entry, grid, self.memory, options)
 
 
 def _threads() -> int:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tilefw.api import Entry
-from tilefw.api.hardware import Trap
-from tilefw.api.ir import FuncOp
+from tilefw.api.ir import FuncOp, place_of
 from tilefw.api.tile import AxisInfoAnalysis, Effects, lower_function
+from tilefw_cpu import checked_access
+from tilefw_cpu.checked_writer import CheckedWriter
+from tilefw_cpu.debug_lines import DebugLines
 from tilefw_cpu.processor import Processor
 from tilefw_cpu.spelling import llvm_type
 from tilefw_cpu.writer import LlvmWriter
@@ -16,10 +19,12 @@ _ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="%d" "min-legal-
 # A thread takes the next programs of the grid from a count that all share, in order, so that a program which waits for an earlier
 # one does not wait for ever. It takes one of up to 511, else a 256th of all: each taking waits until what was stored before is in
 # memory. A program's answer other than 0 ends the launch: nobody finds programs left.
-_LAUNCH = """define i32 @"tilefw.{name}"(ptr %block, ptr %scratch, ptr %next, i64 %all, i32 %grid0, i32 %grid1, i32 %grid2) #0 {{
+_LAUNCH = """define i32 @"tilefw.{name}"(ptr %block, ptr %scratch, ptr %next, i64 %all,
+  i32 %grid0, i32 %grid1, i32 %grid2) #0{behind} {{
 begin:
   %x = zext i32 %grid0 to i64
   %y = zext i32 %grid1 to i64
+  %stopped = getelementptr i64, ptr %next, i64 1
   %part = lshr i64 %all, 8
   %some = icmp ne i64 %part, 0
   %step = select i1 %some, i64 %part, i64 1
@@ -44,13 +49,16 @@ run:
   %id1 = trunc i64 %row to i32
   %id2 = trunc i64 %plane to i32
   %answer = call i32 @"tilefw.{name}.program"(
-    ptr %block, ptr %scratch, i32 %id0, i32 %id1, i32 %id2, i32 %grid0, i32 %grid1, i32 %grid2)
+    ptr %block, ptr %scratch, ptr %next, i32 %id0, i32 %id1, i32 %id2, i32 %grid0, i32 %grid1, i32 %grid2){within}
   %went = icmp eq i32 %answer, 0
   br i1 %went, label %on, label %stop
 on:
   %more = add i64 %done, 1
   %left = icmp slt i64 %more, %count
-  br i1 %left, label %run, label %take
+  %asked = load atomic i32, ptr %stopped monotonic, align 8
+  %free = icmp eq i32 %asked, 0
+  %next.one = and i1 %left, %free
+  br i1 %next.one, label %run, label %take
 stop:
   store atomic i64 %all, ptr %next seq_cst, align 8
   br label %end
@@ -61,25 +69,38 @@ end:
 """
 
 
+@dataclass(frozen=True, slots=True)
+class EmittedFunction:
+    """An entry beside its text: the bytes of scratch that one program takes, and who wrote it."""
+
+    scratch_bytes: int
+    writer: LlvmWriter
+
+
 def functions_text(
-    functions: Sequence[tuple[FuncOp, Entry]], processor: Processor, disjoint: bool
-) -> tuple[str, dict[str, int], dict[str, list[Trap]]]:
-    """The module's text, and by entry the bytes of scratch that one program takes and the messages of its traps."""
+    functions: Sequence[tuple[FuncOp, Entry]], processor: Processor, disjoint: bool, checked: bool = False
+) -> tuple[str, dict[str, EmittedFunction]]:
+    """The module's text, and of each entry what else there is to know; `checked` code makes the checks of its launch."""
     parts = [f'target triple = "{processor.triple}"\n']
     declared: dict[str, str] = {}
-    scratch: dict[str, int] = {}
-    traps: dict[str, list[Trap]] = {}
+    emitted: dict[str, EmittedFunction] = {}
+    debug = DebugLines()
+    if checked:
+        parts.append(checked_access.TEXT)
     for function, entry in functions:
-        writer = LlvmWriter(processor)
-        scratch[entry.name] = lower_function(function, writer, Effects(disjoint), AxisInfoAnalysis(function))
-        traps[entry.name] = writer.traps
+        writer = CheckedWriter(processor, debug) if checked else LlvmWriter(processor, debug)
+        place = place_of(function, with_text=False)
+        launch = _LAUNCH.format(name=entry.name, behind=debug.function(f"{entry.name} (programs)", place), within=debug.within)
+        behind = debug.function(entry.name, place)
+        scratch = lower_function(function, writer, Effects(disjoint), AxisInfoAnalysis(function))
+        emitted[entry.name] = EmittedFunction(scratch, writer)
         declared |= writer.declarations
-        parts += [_program(entry, writer), _LAUNCH.format(name=entry.name)]
-    parts += [*sorted(declared.values()), _ATTRIBUTES % (processor.vector_bits, processor.vector_bits)]
-    return "\n".join(parts) + "\n", scratch, traps
+        parts += [_program(entry, writer, behind), launch]
+    parts += [*sorted(declared.values()), _ATTRIBUTES % (processor.vector_bits, processor.vector_bits), debug.text()]
+    return "\n".join(parts) + "\n", emitted
 
 
-def _program(entry: Entry, writer: LlvmWriter) -> str:
+def _program(entry: Entry, writer: LlvmWriter, behind: str) -> str:
     loads: list[str] = []
     for number, (value, parameter) in enumerate(zip(writer.parameters, entry.parameters, strict=True)):
         kind = llvm_type(value.type)
@@ -91,6 +112,6 @@ def _program(entry: Entry, writer: LlvmWriter) -> str:
             loads.append(f"  {value.text} = icmp ne i8 {name}, 0")
     head = (
         f'define internal i32 @"tilefw.{entry.name}.program"(ptr noalias readonly %block, ptr noalias align 64 %scratch, '
-        "i32 %id0, i32 %id1, i32 %id2, i32 %grid0, i32 %grid1, i32 %grid2) #0 {"
+        f"ptr %next, i32 %id0, i32 %id1, i32 %id2, i32 %grid0, i32 %grid1, i32 %grid2) #0{behind} {{"
     )
-    return "\n".join([head, "begin:", *writer.variables, *loads, *writer.lines, "  ret i32 0", "}", ""])
+    return "\n".join([head, "begin:", *writer.variables, *loads, *writer.prologue, *writer.lines, "  ret i32 0", "}", ""])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tilefw.api import TargetInfo, hookimpl
 
 TILEFW_API = (0, 1)
+TILEFW_DEFAULT_TARGET = "cpu-native"  # of launches that name none
 
 
 @hookimpl

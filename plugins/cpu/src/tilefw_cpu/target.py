@@ -13,7 +13,7 @@ CPU = TargetInfo(
     provides=frozenset({"lower", "emit", "assemble", "device"}),
     capabilities=frozenset({"*"}),
     aliases=("cpu",),
-    wants=frozenset({"divisible_by_16", "equal_to_1", "disjoint"}),
+    wants=frozenset({"divisible_by_16", "equal_to_1", "disjoint", "checks"}),
 )
 
 TARGETS = (CPU,)

@@ -6,18 +6,22 @@ Text, not llvmlite's builder: it takes less time, and is the artifact anyway.
 from __future__ import annotations
 
 import time
-from collections.abc import Container
+from collections.abc import Container, Iterator
+from contextlib import contextmanager
 
 from tilefw.api.hardware import Trap
 from tilefw.api.tile import ElementMemory, LoopAtomic, LoopMachine, by_exchange
 from tilefw_cpu import rows as table
 from tilefw_cpu.arithmetic import LlvmArithmetic
+from tilefw_cpu.debug_lines import DebugLines, LocatedLines
 from tilefw_cpu.processor import Processor
 from tilefw_cpu.spelling import BITS, LlvmValue, bytes_of_type, llvm_type, overload_of, stored_type, vector
 
 _ORDERS = {"relaxed": "monotonic", "acquire": "acquire", "release": "release", "acq_rel": "acq_rel"}
 _FAILURE = {"monotonic": "monotonic", "acquire": "acquire", "release": "monotonic", "acq_rel": "acquire"}
 _RMW = {"add": "add", "maxs": "max", "maxu": "umax", "mins": "min", "minu": "umin", **{w: w for w in ("and", "or", "xor", "xchg")}}
+STOPPED = -3
+"""What a program answers that ends because the launch is to end."""
 _SCRATCH = LlvmValue("%scratch", "i64", pointer=True)
 
 
@@ -27,12 +31,15 @@ class LlvmWriter(LlvmArithmetic, LoopMachine[LlvmValue]):
     product_tile = (8, 2)
     transposes = True
 
-    def __init__(self, processor: Processor) -> None:
+    def __init__(self, processor: Processor, debug: DebugLines) -> None:
         super().__init__("avx512f" in processor.features)
+        self.lines = LocatedLines(self, debug)
         self.processor = processor
         self.rows: Container[str] = table.rows(processor.converts_halves, processor.scales)
         self.traps: list[Trap] = []
         self.parameters: list[LlvmValue] = []
+        self.prologue: list[str] = []
+        """What stands before the program's own lines."""
 
     def vector_lanes(self, bits: int) -> int:
         return self.processor.vector_bits // bits
@@ -195,6 +202,17 @@ class LlvmWriter(LlvmArithmetic, LoopMachine[LlvmValue]):
         return self.as_type(self.emit(f"extractvalue {{ {word}, i1 }} {pair.text}, 0", word, 1), type_)
 
     # -- the program
+
+    @contextmanager
+    def forever(self) -> Iterator[None]:
+        """Which ends the program where the launch is to end."""
+        with super().forever():
+            word = self.emit("getelementptr i64, ptr %next, i64 1", "i64", 1)
+            asked = self.emit(f"load atomic i32, ptr {word.text} monotonic, align 8", "i32", 1)
+            with self.branch(self.emit(f"icmp ne i32 {asked.text}, 0", "i1", 1)):
+                self.lines.append(f"  ret i32 {STOPPED}")
+                self.begin_block(self.fresh("never"))
+            yield
 
     def parameter(self, number: int, type_: str) -> LlvmValue:
         return LlvmValue(f"%arg{number}", type_)

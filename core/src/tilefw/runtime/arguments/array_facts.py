@@ -10,6 +10,7 @@ from tilefw.runtime.arguments.arrays import HostArray, array_argument, disjoint,
 from tilefw.runtime.arguments.device_arrays import DeviceArray
 
 _DISJOINT, _SMALL = frozenset({"disjoint"}), frozenset({"under_2_gib"})
+_CHECKS = frozenset({"checks"})
 _FACTS = _DISJOINT | _SMALL
 
 
@@ -18,6 +19,11 @@ def facts_of(info: TargetInfo, values: Mapping[str, Any]) -> frozenset[str]:
     if not info.wants & _FACTS:
         return frozenset()
     return facts_that_hold(info, [array_argument(value) for value in values.values() if is_array(value)])
+
+
+def facts_of_checks(info: TargetInfo, checks: frozenset[str]) -> frozenset[str]:
+    """What the target wants to know of the checks that its device makes in a launch: whether there are any."""
+    return info.wants & _CHECKS if checks else frozenset()
 
 
 def facts_that_hold(info: TargetInfo, arrays: Sequence[HostArray | DeviceArray]) -> frozenset[str]:

@@ -15,8 +15,9 @@ def made_by(device: Device, asked: frozenset[str]) -> frozenset[str]:
     """Those of the checks `asked` that `device` makes; a device that declares none makes none. No device makes checks of programs:
     whoever launches with a kernel's tile IR at hand makes them (program_checks.py) and does not ask here.
 
-    Checks of plugins (`PLUGIN:NAME`) are made by every device that is `observable`, as those of the simulator kit are. Raises
-    UsageError TFW0903 where a check is asked for by name, beyond `all` or `default`, that the device does not make.
+    Of the default ones a device may leave some out (`Device.unasked_checks`). Checks of plugins (`PLUGIN:NAME`) are made by every
+    device that is `observable`, as those of the simulator kit are. Raises UsageError TFW0903 where a check is asked for by name,
+    beyond `all` or `default`, that the device does not make.
     """
     observable: bool = getattr(device, "observable", False)
     makes = of_device(device)
@@ -34,6 +35,8 @@ def made_by(device: Device, asked: frozenset[str]) -> frozenset[str]:
             f"{device.name} does not make the check{'s' if len(missing) > 1 else ''} {', '.join(missing)}", code="TFW0903",
             note=f"it makes: {', '.join(sorted(makes)) or 'none'}", help="`--checks all` means all that the device makes",
         )
+    if whole is DEFAULT_CHECKS:
+        makes &= getattr(device, "unasked_checks", makes) | (asked - whole)
     return frozenset(name for name in asked if name in makes or (observable and ":" in name))
 
 

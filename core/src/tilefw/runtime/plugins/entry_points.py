@@ -93,8 +93,42 @@ def source_file(module: str) -> str:
     raise VersionNotStated("the entry point names no module")
 
 
+def preferred_target(disabled: frozenset[str]) -> str | None:
+    """The target of a launch that names none, where a plugin that is not disabled says one (`TILEFW_DEFAULT_TARGET`); of several
+    that of the first by name."""
+    return None if "*" in disabled else _preferred(candidates(), disabled)
+
+
+@lru_cache(maxsize=8)
+def _preferred(among: tuple[PluginCandidate, ...], disabled: frozenset[str]) -> str | None:
+    for candidate in among:
+        if candidate.shadowed_by is None and candidate.name not in disabled:
+            name = _stated_target(candidate)
+            if name is not None:
+                return name
+    return None
+
+
+def _stated_target(candidate: PluginCandidate) -> str | None:
+    """What it says as written in its hook module; a plugin speaks for its own targets alone."""
+    try:
+        _, found = _stated(candidate.module, "TILEFW_DEFAULT_TARGET")
+        name = None if found is None else ast.literal_eval(found)
+    except (VersionNotStated, ValueError):
+        return None  # whoever asks for a target of this plugin hears what is wrong with it
+    return name if isinstance(name, str) and name.startswith(f"{candidate.name}-") else None
+
+
 def stated_version(module: str) -> tuple[int, int]:
     """`TILEFW_API` as written in the module's source; raises VersionNotStated."""
+    path, value = _stated(module, "TILEFW_API")
+    if value is None:
+        raise VersionNotStated(f"{path} does not set `TILEFW_API = (major, minor)`")
+    return _pair(value, path)
+
+
+def _stated(module: str, name: str) -> tuple[str, ast.expr | None]:
+    """The path of a module's source, and what it assigns to a name; raises VersionNotStated."""
     path = source_file(module)
     try:
         if os.path.getsize(path) > SOURCE_LIMIT:
@@ -103,14 +137,10 @@ def stated_version(module: str) -> tuple[int, int]:
             tree = ast.parse(file.read(), path)
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise VersionNotStated(f"{path} cannot be read as Python: {error}") from None
-    for node in tree.body:
-        value = _assigned(node)
-        if value is not None:
-            return _pair(value, path)
-    raise VersionNotStated(f"{path} does not set `TILEFW_API = (major, minor)`")
+    return path, next((value for value in (_assigned(node, name) for node in tree.body) if value is not None), None)
 
 
-def _assigned(node: ast.stmt) -> ast.expr | None:
+def _assigned(node: ast.stmt, name: str) -> ast.expr | None:
     targets: list[ast.expr] = []
     if isinstance(node, ast.Assign):
         targets = node.targets
@@ -118,7 +148,7 @@ def _assigned(node: ast.stmt) -> ast.expr | None:
         targets = [node.target]
     else:
         return None
-    return node.value if any(isinstance(t, ast.Name) and t.id == "TILEFW_API" for t in targets) else None
+    return node.value if any(isinstance(t, ast.Name) and t.id == name for t in targets) else None
 
 
 def _pair(value: ast.expr, path: str) -> tuple[int, int]:

@@ -10,10 +10,11 @@ from xdsl.ir import Attribute, Operation
 from tilefw.api.errors import Place
 
 
-def place_of(op: Operation | None) -> Place | None:
-    """Where the user wrote what became `op`; the nearest enclosing op's place when it has none of its own."""
+def place_of(op: Operation | None, *, with_text: bool = True) -> Place | None:
+    """Where the user wrote what became `op`; the nearest enclosing op's place when it has none of its own. `with_text` as in
+    `place_of_location`."""
     while op is not None:
-        place = place_of_location(op.location)
+        place = place_of_location(op.location, with_text=with_text)
         if place is not None:
             return place
         op = op.parent_op()

@@ -1,0 +1,165 @@
+"""A kernel that the processor stops ends its launch and not the process: a handler of signals, made by LLVM, that jumps back.
+
+Code is entered through `tilefw.guarded`, which notes its thread. A fault of that thread comes back from there; a fault of any other
+goes to whoever handled it before. The handler touches nothing of Python's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from tilefw_cpu.compile import NativeCode, object_of
+from tilefw_cpu.processor import Processor
+
+FAULT = -2
+"""What `tilefw.guarded` answers where the code was stopped; then two words say the address that it accessed and the instruction."""
+GUARDED = ctypes.CFUNCTYPE(
+    ctypes.c_int32, *[ctypes.c_void_p] * 5, ctypes.c_int64, *[ctypes.c_uint32] * 3
+)
+"""`tilefw.guarded` as a function of Python's."""
+_THREADS = 256  # that may be in kernels at the same time; one more is not guarded
+_SIGNALS = tuple(getattr(signal, name) for name in ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL") if hasattr(signal, name))
+_SIGINFO, _ONSTACK, _NODEFER = 4, 0x08000000, 0x40000000  # sigaction(2), Linux
+_ACTION_BYTES = 152  # struct sigaction of Linux' C libraries on 64-bit processors
+_FLAGS_AT = 136
+# Where a handler's third argument has the instruction's address: ucontext_t of <sys/ucontext.h>.
+_INSTRUCTION_AT = {"x86_64": 168, "aarch64": 440}
+_JUMP_BYTES = 1024  # more than any jmp_buf
+
+_TEXT = """target triple = "{triple}"
+@active = internal global [{threads} x ptr] zeroinitializer
+@"tilefw.before" = global [65 x ptr] zeroinitializer
+declare i64 @pthread_self()
+declare i32 @{setjmp}(ptr, i32) returns_twice
+declare void @siglongjmp(ptr, i32) noreturn
+declare i32 @sigaction(i32, ptr, ptr)
+
+define i32 @"tilefw.guarded"(ptr %function, ptr %told, ptr %block, ptr %scratch, ptr %next, i64 %all, i32 %x, i32 %y, i32 %z) {{
+begin:
+  %record = alloca [{record} x i8], align 16
+  %thread = call i64 @pthread_self()
+  store volatile i64 %thread, ptr %record
+  br label %slot
+slot:
+  %i = phi i64 [ 0, %begin ], [ %i1, %taken ]
+  %full = icmp eq i64 %i, {threads}
+  br i1 %full, label %open, label %claim
+open:
+  %plain = call i32 %function(ptr %block, ptr %scratch, ptr %next, i64 %all, i32 %x, i32 %y, i32 %z)
+  ret i32 %plain
+claim:
+  %place = getelementptr ptr, ptr @active, i64 %i
+  %pair = cmpxchg ptr %place, ptr null, ptr %record seq_cst seq_cst
+  %mine = extractvalue {{ ptr, i1 }} %pair, 1
+  br i1 %mine, label %enter, label %taken
+taken:
+  %i1 = add i64 %i, 1
+  br label %slot
+enter:
+  %slot.at = getelementptr i8, ptr %record, i64 24
+  store volatile ptr %place, ptr %slot.at
+  %buffer = getelementptr i8, ptr %record, i64 32
+  %again = call i32 @{setjmp}(ptr %buffer, i32 0) returns_twice
+  %first = icmp eq i32 %again, 0
+  br i1 %first, label %run, label %fault
+run:
+  %answer = call i32 %function(ptr %block, ptr %scratch, ptr %next, i64 %all, i32 %x, i32 %y, i32 %z)
+  store atomic ptr null, ptr %place seq_cst, align 8
+  ret i32 %answer
+fault:
+  %held = load volatile ptr, ptr %slot.at
+  store atomic ptr null, ptr %held seq_cst, align 8
+  %address.at = getelementptr i8, ptr %record, i64 8
+  %address = load volatile i64, ptr %address.at
+  store i64 %address, ptr %told
+  %instruction.at = getelementptr i8, ptr %record, i64 16
+  %instruction = load volatile i64, ptr %instruction.at
+  %second = getelementptr i64, ptr %told, i64 1
+  store i64 %instruction, ptr %second
+  store atomic i64 %all, ptr %next seq_cst, align 8
+  ret i32 {fault}
+}}
+
+define void @"tilefw.handler"(i32 %signal, ptr %info, ptr %context) {{
+begin:
+  %me = call i64 @pthread_self()
+  br label %slot
+slot:
+  %i = phi i64 [ 0, %begin ], [ %i1, %next ]
+  %none = icmp eq i64 %i, {threads}
+  br i1 %none, label %other, label %look
+look:
+  %place = getelementptr ptr, ptr @active, i64 %i
+  %record = load atomic ptr, ptr %place seq_cst, align 8
+  %empty = icmp eq ptr %record, null
+  br i1 %empty, label %next, label %compare
+compare:
+  %thread = load volatile i64, ptr %record
+  %mine = icmp eq i64 %thread, %me
+  br i1 %mine, label %back, label %next
+next:
+  %i1 = add i64 %i, 1
+  br label %slot
+back:
+  %from = getelementptr i8, ptr %info, i64 16
+  %address = load i64, ptr %from
+  %address.at = getelementptr i8, ptr %record, i64 8
+  store volatile i64 %address, ptr %address.at
+  %pc.from = getelementptr i8, ptr %context, i64 {instruction}
+  %pc = load i64, ptr %pc.from
+  %pc.at = getelementptr i8, ptr %record, i64 16
+  store volatile i64 %pc, ptr %pc.at
+  %buffer = getelementptr i8, ptr %record, i64 32
+  call void @siglongjmp(ptr %buffer, i32 1)
+  unreachable
+other:
+  %number = sext i32 %signal to i64
+  %old.at = getelementptr ptr, ptr @"tilefw.before", i64 %number
+  %old = load ptr, ptr %old.at
+  %restored = call i32 @sigaction(i32 %signal, ptr %old, ptr null)
+  ret void
+}}
+"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FaultGuard:
+    """The guard of this process: `enter` is the address of `tilefw.guarded`. What `kept` holds must live as long as the process."""
+
+    enter: int
+    handler: int
+    before: int
+    kept: Any
+
+    def stand(self) -> None:
+        """Handle the signals from here on, unless it is so: whoever handled them before hears of what is no kernel's."""
+        libc = ctypes.CDLL(None)
+        for number in _SIGNALS:
+            old = ctypes.create_string_buffer(_ACTION_BYTES)
+            libc.sigaction(int(number), None, old)
+            if ctypes.c_uint64.from_buffer(old).value == self.handler:
+                continue
+            self.kept.append(old)
+            ctypes.c_uint64.from_address(self.before + 8 * int(number)).value = ctypes.addressof(old)
+            new = ctypes.create_string_buffer(_ACTION_BYTES)
+            ctypes.c_uint64.from_buffer(new).value = self.handler
+            ctypes.c_uint32.from_buffer(new, _FLAGS_AT).value = _SIGINFO | _ONSTACK | _NODEFER
+            libc.sigaction(int(number), new, None)
+
+
+@cache
+def fault_guard(processor: Processor) -> FaultGuard | None:
+    """The process's guard; None on a system whose signals it does not know."""
+    instruction = _INSTRUCTION_AT.get(processor.triple.split("-")[0])
+    if "linux" not in processor.triple or instruction is None:
+        return None
+    text = _TEXT.format(
+        triple=processor.triple, threads=_THREADS, setjmp="__sigsetjmp" if "gnu" in processor.triple else "sigsetjmp",
+        record=32 + _JUMP_BYTES, instruction=instruction, fault=FAULT,
+    )
+    code = NativeCode(object_of(text, processor), processor)
+    return FaultGuard(code.address("guarded"), code.address("handler"), code.variable("tilefw.before"), [code])

@@ -1,0 +1,142 @@
+"""A kernel that the processor stops, and one that Ctrl-C stops, end their launch and neither the process nor the next launch."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilefw
+import tilefw.language as tl
+
+
+@tilefw.jit
+def shifted(x, out, n, shift, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + at + shift, mask=at < n)
+    tl.store(out + at, value, mask=at < n)
+
+
+@tilefw.jit
+def waits(flag, lines):
+    tl.atomic_add(lines, 1)
+    while tl.atomic_add(flag, 0) == 0:
+        pass
+
+
+@tilefw.jit
+def counts(x, n):
+    total = 0
+    for i in range(n):
+        total += tl.load(x + i % 8)
+    tl.store(x + 8 + tl.program_id(0) % 8, total)
+
+
+FAR = 1 << 44
+
+
+def _copied(shift: int = 0, grid: int = 8) -> bool:
+    x, out = np.arange(grid * 128, dtype=np.float32), np.zeros(grid * 128, np.float32)
+    shifted[(grid,)](x, out, grid * 128, shift, BLOCK=128, target="cpu")
+    return np.array_equal(x, out)
+
+
+@pytest.mark.parametrize("grid", [1, 64])
+def test_an_access_to_memory_that_is_not_there_is_an_error_at_its_line(grid: int) -> None:
+    for _ in range(3):
+        with pytest.raises(tilefw.KernelError, match="the processor stopped the kernel") as told:
+            _copied(FAR, grid)
+        assert told.value.code == "TFW0355" and told.value.place is not None
+        assert "tl.load(x + at + shift" in told.value.place.text and told.value.place.file == __file__
+        assert _copied(grid=grid)
+
+
+def test_a_fault_of_one_thread_ends_its_own_launch_alone() -> None:
+    right: list[bool] = []
+
+    def work(number: int) -> None:
+        for turn in range(6):
+            if (number + turn) % 2:
+                right.append(_copied())
+                continue
+            try:
+                _copied(FAR)
+            except tilefw.KernelError as error:
+                right.append(error.code == "TFW0355")
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert right == [True] * 24
+
+
+def _interrupted(launch: Callable[[], Any], begun: Callable[[], Any]) -> None:
+    """Ctrl-C comes when the launch has begun, and ends it."""
+
+    def interrupt() -> None:
+        while not begun():
+            time.sleep(0.001)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    sender = threading.Thread(target=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        sender.start()
+        launch()
+    sender.join()
+    assert _copied()
+
+
+@pytest.mark.parametrize("grid", [1, 5])
+def test_ctrl_c_ends_a_launch_that_waits_for_ever(grid: int) -> None:
+    flag, lines = np.zeros(1, np.int32), np.zeros(1, np.int32)
+    _interrupted(lambda: waits[(grid,)](flag, lines), lambda: lines[0])
+
+
+def test_ctrl_c_ends_a_launch_between_its_programs() -> None:
+    x = np.ones(16, np.int32)
+    _interrupted(lambda: counts[(1 << 30,)](x, 100000), lambda: (x[8:] != 1).any())
+
+
+def test_a_handler_of_the_users_own_decides_what_ctrl_c_means() -> None:
+    flag, lines, heard = np.zeros(1, np.int32), np.zeros(1, np.int32), []
+    before = signal.signal(signal.SIGINT, lambda *_: heard.append(1))
+
+    def interrupt() -> None:
+        while not lines[0]:
+            time.sleep(0.001)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.05)
+        flag[0] = 1
+
+    sender = threading.Thread(target=interrupt)
+    try:
+        sender.start()
+        waits[(1,)](flag, lines)
+        sender.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert heard == [1]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_launches_and_is_interrupted_as_its_parent_is() -> None:
+    assert _copied()
+    child = os.fork()
+    if child == 0:  # nothing but its status gets out
+        status = 1
+        try:
+            flag, lines = np.zeros(1, np.int32), np.zeros(1, np.int32)
+            fine = _copied()
+            _interrupted(lambda: waits[(2,)](flag, lines, target="cpu"), lambda: lines[0])
+            status = 0 if fine else 2
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
