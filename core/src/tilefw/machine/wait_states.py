@@ -125,12 +125,12 @@ class _WaitStateAnalysis(ForwardAnalysis[Past, int]):
         self._model = model
         self._sets = RegisterSets(model.first, model.names)
         profiles = {inst: model.profile(inst) for inst in function.insts()}
-        kinds = set(profiles.values())
-        left = {rule for kind in kinds for share in kind.leaves for rule in share.rules}
-        accessed = {rule for kind in kinds for share in kind.accesses for rule in share.rules}
+        kinds = {id(kind): kind for kind in profiles.values()}  # models remember them, and their hashes go through all shares
+        left = {rule for kind in kinds.values() for share in kind.leaves for rule in share.rules}
+        accessed = {rule for kind in kinds.values() for share in kind.accesses for rule in share.rules}
         self.concerned = left & accessed
-        short = {kind: kind.only(self.concerned) for kind in kinds}
-        self._profiles = {inst: short[kind] for inst, kind in profiles.items()}
+        short = {key: kind.only(self.concerned) for key, kind in kinds.items()}
+        self._profiles = {inst: short[id(kind)] for inst, kind in profiles.items()}
 
     def _through(self, insts: Sequence[Inst], entry: Past) -> tuple[dict[int, Past], list[tuple[int, int]]]:
         recent = _Recent(entry, self._model.horizons)
