@@ -39,7 +39,7 @@ FAULTS = {
 REFUSED = {
     "no such shape": ("mma.f32.f32.8x8x8 0:i64, 0:i64, 0:i64, 64:i64, 64:i64, 64:i64\n", "no 'mma.f32.f32.8x8x8"),
     "no such row": ("r3:f32 = exp 1:f32\n", "no 'exp.f32'"),
-    "two types": ("r3:i32 = addi 1:i32, 1:i64\n", "operands are of i32 and i64"),
+    "two types": ("r3:i64 = addi 1:i32, 1:i64\n", "operands are of i32 and i64"),
     "lanes that do not fit": ("r3:i64x64 = number\nr4:i64x32 = addi r3, 1:i64\n", "one lane, or as many"),
     "an unknown register": ("if 1:i1\nr3:i32 = addi 1:i32, 1:i32\nend\nr4:i32 = copy r3\n", "r3 is not known here"),
     "a block without an end": ("if 1:i1\n", "has no end"),

@@ -100,7 +100,8 @@ class EarlyLoads(Generic[V]):
         size = TileBuffer(0, access.shape, access.element).nbytes
         apart = round_up(size, ALIGNMENT)
         try:
-            held = lowering.scratch.allocate((2 * apart,), "i8", lowering.now, end_of(self.loop, lowering.plan))
+            last = end_of(self.loop, lowering.plan)
+            held = lowering.scratch.allocate((2 * apart,), "i8", lowering.now, last, op.results[0].name_hint or "")
         except CapacityError:
             return
         lowering.tags_used += 1

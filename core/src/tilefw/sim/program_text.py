@@ -30,6 +30,17 @@ COMMON = {
 may be left out."""
 
 
+CASTS = ("exts", "extu", "trunci", "castf", "castf_rtz", "s2f", "u2f", "f2s", "f2u", "bitcast")
+_ONE = (
+    "absi", "clz", "popc", "negf", "absf", "sqrt", "sqrt_rn", "rsqrt", "exp", "exp2", "log", "log2", "sin", "cos", "tanh", "erf",
+    "log1p", "expm1", "floor", "ceil", "trunc", "round_even", "isnan", *CASTS,
+)
+ARITIES = {**dict.fromkeys(_ONE, 1), **dict.fromkeys(("fma", "select", "clampf", "clampf_nan"), 3)}
+"""How many operands rows have that have not two."""
+_RESULTS = {**dict.fromkeys(("bits", "low", "high", "id", "programs"), "i32"), "number": "i64"}
+_ALIKE = ("copy", "repeat", "part", "set")  # the first operand has the result's type, or the other operand's
+
+
 @dataclass(frozen=True, slots=True)
 class ProgramOperand:
     """A register by its number, or a literal's bits."""
@@ -188,6 +199,12 @@ class _TextReader:
         row = made.row(self.table.rows)
         if row not in self.table.rows or made.result is None:
             raise self.error(f"{self.table.name} has no '{row}'")
+        wanted = ARITIES.get(made.opcode, 2)
+        if len(made.operands) != wanted:
+            raise self.error(f"'{made.opcode}' takes {wanted} operands, not {len(made.operands)}")
+        gives = made.result.type if made.opcode in CASTS else "i1" if _compares(made.opcode) else made.operands[-1].type
+        if made.result.type != gives:
+            raise self.error(f"'{made.opcode}' gives {gives}, not {made.result.type}")
         most = max(operand.lanes for operand in made.operands)
         if made.result.lanes != most or any(operand.lanes not in (1, most) for operand in made.operands):
             raise self.error("operands have one lane, or as many as the result")
@@ -203,7 +220,15 @@ class _TextReader:
         kinds = needed + "".join(more)
         if not len(needed) <= len(made.operands) <= len(kinds):
             raise self.error(f"'{made.opcode}' takes {len(needed)} operands, not {len(made.operands)}")
+        gives = made.result.type if made.result is not None else ""
+        told = made.operands[0].type if made.opcode in _ALIKE else _RESULTS.get(made.opcode, gives)
+        if told != (made.operands[1].type if made.opcode == "set" else gives):
+            raise self.error(f"'{made.opcode}' has two types here")
         for operand, kind in zip(made.operands, kinds, strict=False):
             wanted = {"i": "i64", "b": "i1"}.get(kind, operand.type)
             if operand.type != wanted or (kind == "l" and operand.register is not None):
                 raise self.error(f"'{made.opcode}' takes {'a literal' if kind == 'l' else wanted} where {operand.type} is")
+
+
+def _compares(row: str) -> bool:
+    return (row[:2] in ("eq", "ne", "lt", "le", "gt", "ge") and row != "negf") or row == "isnan"
