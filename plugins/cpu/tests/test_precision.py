@@ -61,3 +61,29 @@ def test_quotients_by_one_number_are_within_2_and_a_half_units() -> None:
     quotients[(1,)](x, y, out, y.size, BLOCK=x.size, target="cpu")
     with np.errstate(all="ignore"):
         assert _apart(out, x.astype(np.float64) / y[:, None].astype(np.float64)) <= 2.5
+
+
+@tilefw.jit
+def extremes(x, y, out, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    a, b = tl.load(x + at), tl.load(y + at)
+    tl.store(out + at, tl.maximum(a, b))
+    tl.store(out + BLOCK + at, tl.minimum(a, b))
+    for i in range(n):
+        tl.store(out + 2 * BLOCK + i, tl.maximum(tl.load(x + i), tl.load(y + i)))
+    tl.store(out + 3 * BLOCK + at, tl.max(a, axis=0))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_extremes_take_the_number_and_order_zeros(dtype: Any) -> None:
+    """Of quiet and of signalling NaNs, whose first bit of the mantissa is 0."""
+    bits, signalling = (np.uint32, 0x7F800001) if dtype is np.float32 else (np.uint64, 0x7FF0000000000001)
+    values = np.array([0.0, -0.0, np.nan, 1.0, -2.0, np.inf, -np.inf, 0.0], dtype)
+    values[-1:] = np.array([signalling], bits).view(dtype)
+    x, y = (np.ascontiguousarray(side.reshape(-1)) for side in np.meshgrid(values, values))
+    found, expected = (np.empty(4 * x.size, dtype) for _ in range(2))
+    extremes[(1,)](x, y, found, x.size, BLOCK=x.size, target="cpu")
+    extremes[(1,)](x, y, expected, x.size, BLOCK=x.size, target="reference")
+    np.testing.assert_array_equal(found, expected)
+    numbers = ~np.isnan(expected)
+    assert np.array_equal(np.signbit(found[numbers]), np.signbit(expected[numbers]))

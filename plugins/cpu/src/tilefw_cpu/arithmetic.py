@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tilefw.api.floats import float_bits
 from tilefw_cpu import rows as table
@@ -13,16 +13,17 @@ _BITWISE = ("andi", "ori", "xori")
 
 
 class LlvmArithmetic(LlvmText):
-    """Writes values that are made of values. `fences`: a choice is kept apart from the bits that it chooses among.
+    """Writes values that are made of values. `fences`: a choice is kept apart from the bits that it chooses among;
+    `ranges`: the processor has VRANGE in vectors of 512 bits.
 
     LLVM 22 makes one masked vpternlog of `select(m, a, (a & signs) | (b & ~signs))`, in which a constant that is broadcast from
     memory stands in another place than the instruction's truth table says: signs come out wrong. So bits are chosen behind an
     `llvm.arithmetic.fence`, which is no instruction.
     """
 
-    def __init__(self, fences: bool = False) -> None:
+    def __init__(self, fences: bool = False, ranges: bool = False) -> None:
         super().__init__()
-        self._fences = fences
+        self._fences, self._ranges = fences, ranges
         self._bitwise: set[str] = set()
 
     def repeated(self, value: LlvmValue, lanes: int) -> LlvmValue:
@@ -54,6 +55,8 @@ class LlvmArithmetic(LlvmText):
         own = values[1 if row == "select" else 0].type
         kind = vector(llvm_type(own), lanes)
         texts = [value.text for value in values]
+        if row in ("minf", "maxf") and self._ranges:
+            return self._extreme(row, values)
         if row in table.INSTRUCTIONS:
             found = self.emit(f"{table.INSTRUCTIONS[row]} {kind} {texts[0]}, {texts[1]}", result, lanes)
             if row in _BITWISE:
@@ -120,25 +123,48 @@ class LlvmArithmetic(LlvmText):
         return self.op("select", (below, self.const(low % (1 << bits), to), found), to)
 
     def _scaled(self, value: LlvmValue, exponent: LlvmValue) -> LlvmValue:
-        """VSCALEF of whole vectors: fewer lanes are filled up, more are taken in parts."""
-        kind, lanes = llvm_type(value.type), value.lanes
+        """VSCALEF. A lane whose result is surely 0 is masked off: a processor takes a hundred cycles for one that underflows."""
+        least = self.const(float_bits(-151.0 if value.type == "f32" else -1076.0, value.type), value.type)
+        tiny = self.op("ltf", (exponent, least), "i1")
+        there = self.op("xori", (tiny, self.const(1, "i1")), "i1")
+
+        def write(kind: str, whole: int, operands: Sequence[LlvmValue]) -> str:
+            number, power, mask = operands
+            bits = self.emit(f"bitcast <{whole} x i1> {mask.text} to i{whole}", f"i{whole}", 1)
+            name = f"llvm.x86.avx512.mask.scalef.{'ps' if value.type == 'f32' else 'pd'}.512"
+            vectors = [f"{kind} {text}" for text in (number.text, power.text, "zeroinitializer")]
+            return self.call(name, kind, [*vectors, f"i{whole} {bits.text}", "i32 4"])
+
+        return self._by_whole_vectors(value.type, (value, exponent, there), write)
+
+    def _extreme(self, row: str, values: Sequence[LlvmValue]) -> LlvmValue:
+        """VRANGE orders zeros and takes a number rather than a quiet NaN (Intel SDM, volume 2C); of a signalling one with itself it
+        makes a quiet one."""
+
+        def write(kind: str, whole: int, operands: Sequence[LlvmValue]) -> str:
+            a, b = (self.emit(ranged(kind, whole, each.text, each.text), each.type, whole) for each in operands)
+            return ranged(kind, whole, a.text, b.text)
+
+        def ranged(kind: str, whole: int, a: str, b: str) -> str:
+            name = f"llvm.x86.avx512.mask.range.{'ps' if whole == 16 else 'pd'}.512"
+            which = 4 if row == "minf" else 5  # and the sign of the result is that of what was chosen
+            arguments = [f"{kind} {a}", f"{kind} {b}", f"i32 {which}", f"{kind} zeroinitializer", f"i{whole} -1", "i32 4"]
+            return self.call(name, kind, arguments)
+
+        return self._by_whole_vectors(values[0].type, values, write)
+
+    def _by_whole_vectors(
+        self, type_: str, values: Sequence[LlvmValue], write: Callable[[str, int, Sequence[LlvmValue]], str]
+    ) -> LlvmValue:
+        """What `write` makes of vectors of 512 bits, of operands of as many lanes: fewer are filled up, more are taken in parts."""
+        kind, lanes = llvm_type(type_), values[0].lanes
         whole = 512 // BITS[kind]
         if lanes > whole:
             half = lanes // 2
-            low, high = (self._scaled(self.part(value, at, half), self.part(exponent, at, half)) for at in (0, half))
+            low, high = (self._by_whole_vectors(type_, [self.part(v, at, half) for v in values], write) for at in (0, half))
             return self.shuffled(low, high, range(lanes))
-        value, exponent = (self._filled(each, whole) for each in (value, exponent))
-        # A lane whose result is surely 0 is masked off: a processor takes a hundred cycles for one that underflows.
-        least = float_bits(-151.0 if kind == "float" else -1076.0, value.type)
-        tiny = self.op("ltf", (exponent, self.const(least, value.type)), "i1")
-        there = self.op("xori", (tiny, self.const(1, "i1")), "i1")
-        mask = self.emit(f"bitcast <{whole} x i1> {there.text} to i{whole}", f"i{whole}", 1)
-        wide = vector(kind, whole)
-        name = f"llvm.x86.avx512.mask.scalef.{'ps' if kind == 'float' else 'pd'}.512"
-        arguments = [
-            f"{wide} {value.text}", f"{wide} {exponent.text}", f"{wide} zeroinitializer", f"i{whole} {mask.text}", "i32 4",
-        ]
-        found = self.emit(self.call(name, wide, arguments), value.type, whole)
+        filled = [self._filled(value, whole) for value in values]
+        found = self.emit(write(vector(kind, whole), whole, filled), type_, whole)
         return found if lanes == whole else self.part(found, 0, lanes)
 
     def _filled(self, value: LlvmValue, lanes: int) -> LlvmValue:

@@ -35,6 +35,11 @@ class Processor:
         return "avx512f" in self.features and self.vector_bits == 512
 
     @property
+    def ranges(self) -> bool:
+        """Whether it has VRANGE, minima and maxima that order zeros."""
+        return "avx512dq" in self.features and self.vector_bits == 512
+
+    @property
     def flags(self) -> str:
         """The features as LLVM takes them."""
         return ",".join([*(f"+{name}" for name in sorted(self.features)), *(f"-{name}" for name in sorted(self.absent))])

@@ -32,7 +32,7 @@ class LlvmWriter(LlvmArithmetic, LoopMachine[LlvmValue]):
     transposes = True
 
     def __init__(self, processor: Processor, debug: DebugLines) -> None:
-        super().__init__("avx512f" in processor.features)
+        super().__init__("avx512f" in processor.features, processor.ranges)
         self.lines = LocatedLines(self, debug)
         self.processor = processor
         self.rows: Container[str] = table.rows(processor.converts_halves, processor.scales)
