@@ -20,7 +20,4 @@ def polynomial(x_ptr, BLOCK: tl.constexpr):
 
 def test_a_round_in_which_nothing_is_simplified_is_the_last() -> None:
     module = build_module(polynomial, {"x_ptr": "*fp32:16"}, {"BLOCK": 64})
-    rounds = 0
-    while canonicalize._walk(module):
-        rounds += 1
-    assert rounds <= 2
+    assert [canonicalize._walk(module) for _ in range(3)][-1] is False
