@@ -130,7 +130,7 @@ def test_llvm_makes_code_for_another_architecture_of_the_same_writer() -> None:
     other = Processor("aarch64-unknown-linux-gnu", "neoverse-n1", frozenset({"neon", "fp-armv8", "lse", "fullfp16"}))
     signature = {"x": "*fp16", "out": "*fp16", "n": "i32"}
     module = parse(tilefw.compile(swaps, target="reference", signature=signature, constexprs={"BLOCK": 64}).text, "swaps")
-    text, _, _ = functions_text([(op, entry_of(op)) for op in module.body.block.ops if isinstance(op, FuncOp)], other, False)
+    text, _ = functions_text([(op, entry_of(op)) for op in module.body.block.ops if isinstance(op, FuncOp)], other, False)
     assert "ret" in assembly_of(text, other) and object_of(text, other)[18:20] == b"\xb7\x00"  # EM_AARCH64
 
 
