@@ -102,3 +102,28 @@ def numbered(x_ptr, BLOCK: tl.constexpr):
 def breaking(x_ptr, n):
     for _ in range(n):
         break
+
+
+@tilefw.jit
+def listed(out_ptr, n, WIDE: tl.constexpr, BLOCK: tl.constexpr):
+    """Comprehensions over what a condition chooses, whose variable is no name of the function."""
+    offsets = tl.arange(0, BLOCK)
+    total = offsets * 0
+    for k in tl.static_range(2):
+        parts = [offsets * item + k for item in ((1, 2, 3) if WIDE and k == 0 else (4, 5)) if item != 2 or not WIDE]
+        total += parts[0] + parts[1] * n
+    tl.store(out_ptr + offsets, total)
+
+
+@tilefw.jit
+def unset_in_a_list(x_ptr, n):
+    if n > 3:
+        y = 1
+    found = [y + item for item in (0, 1)]
+    tl.store(x_ptr, found[0])
+
+
+@tilefw.jit
+def variable_of_a_list(x_ptr):
+    found = [item + 1 for item in (0, 1)]
+    tl.store(x_ptr, found[0] + item)  # type: ignore[name-defined]  # noqa: F821

@@ -54,6 +54,14 @@ def test_python_of_every_kind_means_what_it_means_to_the_compiler() -> None:
             assert found.tobytes() == wanted.tobytes()
 
 
+def test_a_comprehension_goes_over_what_a_condition_chooses() -> None:
+    for wide in (True, False):
+        eager, other = np.zeros(8, np.int32), np.zeros(8, np.int32)
+        tilefw.debug.run(kernels.listed, (1,), eager, 5, WIDE=wide, BLOCK=8)
+        kernels.listed[(1,)](other, 5, WIDE=wide, BLOCK=8, target="reference")
+        assert eager.any() and eager.tobytes() == other.tobytes()
+
+
 def _session(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *commands: str) -> str:
     """What pdb writes while it stands in a kernel and is given commands."""
     x, out = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
@@ -115,7 +123,7 @@ def test_prints_show_elements_and_one_program_may_run_alone(capsys: pytest.Captu
     assert capsys.readouterr().out.splitlines() == wanted
     with pytest.raises(tilefw.LaunchError) as refused:
         tilefw.debug.run(kernels.numbered, (3,), x, program=(3,), BLOCK=4)
-    assert refused.value.code == "TFW0355"
+    assert refused.value.code == "TFW0356"
 
 
 def _code(kernel: Any, grid: tuple[int, ...], *args: Any, **constants: Any) -> tilefw.KernelError:
@@ -139,6 +147,9 @@ def test_what_a_kernel_cannot_do_here_is_said_by_name() -> None:
     assert _code(kernels.assembly, (1,), one).code == "TFW0619"
     unset = _code(kernels.unset, (1,), one, 2)
     assert unset.code == "TFW0104" and unset.place is not None and "tl.store(x_ptr, y)" in unset.place.text
+    in_list, after_it = _code(kernels.unset_in_a_list, (1,), one, 2), _code(kernels.variable_of_a_list, (1,), one)
+    for error, text in ((in_list, "found = ["), (after_it, "+ item)")):
+        assert error.code == "TFW0104" and error.place is not None and text in error.place.text
     refused = _code(kernels.breaking, (1,), one, 2)
     assert refused.code == "TFW0102" and refused.place is not None and refused.place.text.strip() == "break"
     assert _code(kernels.numbered, (4,), np.zeros(4, np.int32), BLOCK=4).code == "TFW0812"

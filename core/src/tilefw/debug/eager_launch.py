@@ -74,8 +74,8 @@ def _run(kernel: Any, program: EagerProgram, structures: Mapping[str, Any], valu
 
 
 def _number(place: tuple[int, ...], extents: tuple[int, int, int]) -> int:
-    """Which program stands at a place of the grid. Raises LaunchError TFW0355."""
+    """Which program stands at a place of the grid. Raises LaunchError TFW0356."""
     x, y, z = (*place, 0, 0, 0)[:3]
     if len(place) > 3 or not (0 <= x < extents[0] and 0 <= y < extents[1] and 0 <= z < extents[2]):
-        raise LaunchError(f"there is no program {place} in a grid of {extents}", "TFW0355")
+        raise LaunchError(f"there is no program {place} in a grid of {extents}", "TFW0356")
     return x + extents[0] * (y + extents[1] * z)

@@ -10,6 +10,8 @@ from traceback import walk_tb
 from types import CodeType, FunctionType
 from typing import Any
 
+import numpy as np
+
 import tilefw.language as tl
 from tilefw.api.errors import CompileError, KernelError, Place
 from tilefw.debug.program import EagerProgram
@@ -55,7 +57,7 @@ def run_function(activation: Activation, program: EagerProgram, values: dict[str
     outer, program.visitor = program.visitor, visitor
     try:
         return FunctionType(code, names)(**values)
-    except UnboundLocalError as error:
+    except NameError as error:  # an unset local, in a comprehension too
         raise _without_value(error, activation) from error
     finally:
         program.visitor = outer
@@ -68,7 +70,7 @@ def _code_of(source: KernelSource) -> tuple[CodeType, list[ast.AST]]:
     return next(constant for constant in module.co_consts if isinstance(constant, CodeType)), rewriter.nodes
 
 
-def _without_value(error: UnboundLocalError, activation: Activation) -> CompileError:
+def _without_value(error: NameError, activation: Activation) -> CompileError:
     """The error for a name that nothing has given a value on the way here; `error` comes from the last line that ran."""
     source = activation.source
     line = max((line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == source.file), default=0)
@@ -85,6 +87,7 @@ class KernelHooks:
         self._visitor = visitor
         self._frame = visitor.frame
         self._program = visitor.program
+        self._held: dict[int, Any] = {}
 
     def _at(self, number: int, act: Callable[[Any], Any]) -> Any:
         """What `act` makes of a node, as the kernel's names have it; errors stand at the node."""
@@ -112,6 +115,14 @@ class KernelHooks:
             return next(found) if len(node.ops) == 1 else self._visitor.all_or_any(node, "and", found)
 
         return self._at(number, compare)
+
+    def held(self, number: int, value: Any) -> Any:
+        """A value, which `held_before` gives once more."""
+        self._held[number] = value
+        return value
+
+    def held_before(self, number: int, held: int) -> Any:
+        return self._held.pop(held)
 
     def undecided(self, number: int, value: Any) -> bool:
         """Whether `and` or `or` looks at its next operand."""
@@ -231,7 +242,8 @@ class KernelHooks:
         if not is_range(found):
             return iter(self._at(number, lambda node: tuple(static_items(found))))
         start, end, step, mirrored = self._at(number, lambda node: self._visitor.bounds(node, found))
-        first, last, by = (int(value.numpy()) for value in (start, end, step))
+        # With their signs, whatever the type: so loops count.
+        first, last, by = (int(np.ravel(self._program.value(bound.ssa).x)[0]) for bound in (start, end, step))
         if by <= 0:
             raise CompileError(f"a loop steps by {by}; steps are positive", "TFW0212", self._frame.place(self._nodes[number]))
         rounds = builtins.range(first, last, by)

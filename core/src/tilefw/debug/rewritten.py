@@ -7,6 +7,7 @@ the lines of statements stay, so a debugger of Python stops and steps in the ker
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from typing import Any
 
 from tilefw.api.errors import KernelError
@@ -28,14 +29,15 @@ class KernelRewriter:
         tree = source.tree
         arguments = tree.args
         self._locals = {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
-        self._locals |= {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        clauses = [n for n in ast.walk(tree) if isinstance(n, ast.comprehension)]
+        inner = {id(n) for clause in clauses for n in ast.walk(clause.target)}
+        self._locals |= _stored(n for n in ast.walk(tree) if id(n) not in inner)
         imports = [n for n in ast.walk(tree) if isinstance(n, ast.Import | ast.ImportFrom)]
         self._locals |= {a.asname or a.name.split(".")[0] for n in imports for a in n.names}
         self._kept = {
             n.target.id for n in ast.walk(tree)
             if isinstance(n, ast.AnnAssign) and n.value is None and isinstance(n.target, ast.Name) and _constant(n.annotation)
         }
-        self._temporaries = 0
 
     def function(self) -> ast.Module:
         """The function's code as a module that defines it."""
@@ -170,27 +172,25 @@ class KernelRewriter:
         return self._hook("compared", node, self._value(node.left), *map(self._value, node.comparators))
 
     def _boolean(self, node: ast.BoolOp) -> ast.expr:
-        """`a and b`: `join(t, b) if open(t := a) else t`, so that b is not evaluated where a decides while compiling."""
+        """`a and b`: `joined(again, b) if undecided(held(a)) else again`: b is not evaluated where a decides while compiling."""
         first, *others = node.values
         made = self._value(first)
         for other in others:
-            name = self._temporary()
-            kept = ast.NamedExpr(ast.Name(name, ast.Store()), made)
+            kept, again = self._held(node, made)
             made = ast.IfExp(
-                self._hook("undecided", node, kept),
-                self._hook("joined", node, ast.Name(name, ast.Load()), self._value(other)), ast.Name(name, ast.Load()),
+                self._hook("undecided", node, kept), self._hook("joined", node, again, self._value(other)), again,
             )
         return made
 
     def _conditional(self, node: ast.IfExp) -> ast.expr:
-        name = self._temporary()
-        test = ast.NamedExpr(ast.Name(name, ast.Store()), self._value(node.test))
+        test, again = self._held(node, self._value(node.test))
         chosen = ast.IfExp(self._hook("decides", node.test, test), self._value(node.body), self._value(node.orelse))
-        return self._hook("chosen", node, chosen, ast.Name(name, ast.Load()))
+        return self._hook("chosen", node, chosen, again)
 
-    def _temporary(self) -> str:
-        self._temporaries += 1
-        return f"__{self._temporaries}"
+    def _held(self, node: ast.expr, value: ast.expr) -> tuple[ast.expr, ast.expr]:
+        """A value where it is computed, and where it is used again; Python refuses `:=` in what a comprehension goes over."""
+        kept = self._hook("held", node, value)
+        return kept, self._hook("held_before", node, ast.Constant(len(self.nodes) - 1))
 
     def _subscript(self, node: ast.Subscript) -> ast.expr:
         return self._hook("picked", node, self._value(node.value), self._index(node.slice))
@@ -219,9 +219,11 @@ class KernelRewriter:
         if len(node.generators) != 1 or node.generators[0].is_async:
             raise unsupported(node, "a comprehension with several `for`")
         clause = node.generators[0]
-        tests = [self._hook("certain", test, self._value(test)) for test in clause.ifs]
         items = self._hook("over", clause.iter, self._value(clause.iter))
+        around, self._locals = self._locals, self._locals | _stored(ast.walk(clause.target))
+        tests = [self._hook("certain", test, self._value(test)) for test in clause.ifs]
         made = ast.ListComp(self._value(node.elt), [ast.comprehension(self._target(clause.target), items, tests, 0)])
+        self._locals = around
         return self._hook("collected", node, ast.copy_location(made, node))
 
     def _walrus(self, node: ast.NamedExpr) -> ast.expr:
@@ -246,6 +248,10 @@ class KernelRewriter:
         if isinstance(function, ast.Name):
             return function.id in _LEFT and function.id not in self._locals
         return isinstance(function, ast.Attribute) and function.attr in _STOPS
+
+
+def _stored(nodes: Iterable[ast.AST]) -> set[str]:
+    return {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
 def _constant(annotation: ast.expr) -> bool:
