@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -108,8 +109,13 @@ def limit(x=0, *, y=0):
 
 
 @tilefw.jit
+def helper(x, F: tl.constexpr = limit):
+    return x + F()
+
+
+@tilefw.jit
 def kernel(x_ptr, n):
-    tl.store(x_ptr, limit())
+    tl.store(x_ptr, CALLED)
 """
 
     def value(names: dict[str, Any]) -> None:
@@ -124,8 +130,8 @@ def kernel(x_ptr, n):
     def keywords(names: dict[str, Any]) -> None:
         names["limit"].fn.__kwdefaults__ = {"y": 1}
 
-    for change in (value, default, keyword, keywords):
-        names, watched = load(text, "kernel.py"), Watched()
+    for change, called in product((value, default, keyword, keywords), ("limit()", "helper(n)")):
+        names, watched = load(text.replace("CALLED", called), "kernel.py"), Watched()
         before = names["kernel"].cache_key_source(watched)
         assert watched.unchanged()
         change(names)
@@ -198,7 +204,7 @@ class Settings(Base):
         return x + 5
 
     def __init__(self, rows):
-        self.rows = rows
+        self.rows, self.later = rows, 17
 
     def __call__(self):
         return self._inner() + 6
@@ -206,16 +212,24 @@ class Settings(Base):
     def _inner(self):
         return HIDDEN
 
+    @functools.cached_property
+    def lazy(self):
+        return self.later + 16
+
 
 class Mode(enum.Enum):
     FAST = 7
 
 
 class Slotted:
-    __slots__ = ("size",)
+    __slots__ = ("size", "__own")
 
     def __init__(self):
         self.size = 8
+        self.__own = 15
+
+    def own(self):
+        return self.__own
 
 
 HIDDEN = 9
@@ -236,7 +250,8 @@ def cached(x):
 def host(name="WIDTH"):
     if name in {"WIDTH", "DEPTH", "other"}:
         return getattr(Settings, "DEPTH") + Settings.WIDTH + Settings.SCALES["small"][0] + Settings.area(1)
-    return given.height + given() + Mode.FAST.value + slotted.size + outer.inner.read() + cached(0) + later(0)
+    found = given.height + given() + given.lazy + slotted.size + slotted.own()
+    return found + Mode.FAST.value + outer.inner.read() + cached(0) + later(0)
 
 
 later = functools.partial(lambda x, y: x + y, 14)
@@ -248,7 +263,7 @@ def kernel(x_ptr, n):
 """
 
 
-@pytest.mark.parametrize("number", range(1, 15))
+@pytest.mark.parametrize("number", range(1, 18))
 def test_the_key_sees_what_host_functions_read_of_classes_objects_and_modules(
     number: int, load: Callable[..., dict[str, Any]]
 ) -> None:
@@ -259,13 +274,14 @@ def test_the_key_sees_what_host_functions_read_of_classes_objects_and_modules(
 def test_the_key_follows_classes_and_objects_that_change_later(load: Callable[..., dict[str, Any]]) -> None:
     names, watched = load(HOST, "kernel.py"), Watched()
     seen = {names["kernel"].cache_key_source(watched)}
-    for owner, name, value in (("Settings", "WIDTH", 20), ("Base", "DEPTH", 20), ("given", "rows", 20), ("slotted", "size", 20)):
-        setattr(names[owner], name, value)
+    changed = (("Settings", "WIDTH"), ("Base", "DEPTH"), ("given", "rows"), ("given", "later"), ("slotted", "size"))
+    for owner, name in (*changed, ("slotted", "_Slotted__own")):
+        setattr(names[owner], name, 20)
         assert not watched.unchanged()
         seen.add(names["kernel"].cache_key_source())
     names["Settings"].SCALES["small"][0] = 4
     seen.add(names["kernel"].cache_key_source())
-    assert len(seen) == 6
+    assert len(seen) == 8
     names["Settings"].uncalled = lambda: 21
     assert names["kernel"].cache_key_source() in seen
 

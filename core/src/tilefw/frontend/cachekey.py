@@ -26,7 +26,7 @@ class Reads:
 
     def __init__(self, kernel: Any) -> None:
         source = kernel.source
-        said = (source.file, source.first_line, source.text, kernel.debug, repr(_defaults(kernel)))
+        said = (source.file, source.first_line, source.text, kernel.debug)
         self.digest = hashlib.sha256(repr(said).encode()).hexdigest()
         self.chains = sorted(_free_chains(source.tree))
 
@@ -56,10 +56,12 @@ class _Reading:
         if reads is None:
             reads = kernel._reads = Reads(kernel)
         self.watched.names.append((kernel.__dict__, "_reads", reads))
+        seen |= {id(kernel)}
         parts = [reads.digest]
+        parts += [f"{p.name} = {self.host.value(p.default, seen)}" for p in kernel.params if p.has_default]
         for chain in reads.chains:
             for value in self._values(chain, kernel.fn):
-                parts.append(f"{'.'.join(chain)}={self.said(value, seen | {id(kernel)})}")
+                parts.append(f"{'.'.join(chain)}={self.said(value, seen)}")
         return reads.digest if len(parts) == 1 else digest(parts)
 
     def _values(self, chain: tuple[str, ...], function: types.FunctionType) -> Iterator[Any]:
@@ -109,10 +111,6 @@ class _Reading:
         parts += [f"{name}: {self.host.value(function, seen)}" for name, function in members(value)]
         parts += [f"{name} = {self.host.value(found, seen)}" for name, found in constants(value)]
         return digest(parts)
-
-
-def _defaults(kernel: Any) -> list[tuple[str, str]]:
-    return [(p.name, _Reading(Watched()).host.value(p.default, frozenset())) for p in kernel.params if p.has_default]
 
 
 def _free_chains(tree: ast.FunctionDef) -> set[tuple[str, ...]]:

@@ -6,6 +6,7 @@ The text is the same in every process: the items of a set, whose order is anothe
 from __future__ import annotations
 
 import dis
+import functools
 import hashlib
 import importlib
 import importlib.util
@@ -88,6 +89,8 @@ def code_of(value: Any) -> types.CodeType | None:
 
 def bare(value: Any) -> Any:
     """The function in what wraps it for a class or a cache."""
+    if isinstance(value, functools.cached_property):
+        return value.func
     for name in ("fget", "__func__", "fn", "__wrapped__"):
         inner = getattr_static(value, name)
         if isinstance(inner, types.FunctionType):

@@ -126,7 +126,7 @@ class HostReads:
             members: Any = list(cls)
             return f"{cls.__module__}.{cls.__qualname__} {[(member.name, constant(member.value)) for member in members]}"
         reader = _widened(cls, reader)
-        key = id(cls), reader.names
+        key = id(cls), reader.package, reader.names
         if id(cls) in seen:
             return f"{cls.__module__}.{cls.__qualname__}"
         if key not in self.told:
@@ -149,8 +149,15 @@ class HostReads:
             return "recursion"
         if isinstance(value, enum.Enum):
             return f"{value} {constant(value.value)}"
+        key = id(value), reader.package, reader.names  # objects that know one another are told once each, not once a way to them
+        if key not in self.told:
+            self._kept.append(value)
+            self.told[key] = self._contents(value, seen | {id(value)}, reader)
+        return self.told[key]
+
+    def _contents(self, value: Any, inside: Seen, reader: HostReader) -> str:
         cls = type(value)
-        inside, parts = seen | {id(value)}, [self._class(cls, seen, reader)]
+        parts = [self._class(cls, inside, reader)]
         parts += [base.__repr__(value) for base in _NUMBERS_AND_WORDS if isinstance(value, base)]
         parts += [self._items(base(value), inside, reader) for base in _CONTAINERS if isinstance(value, base)]
         reader = _widened(cls, reader)
@@ -190,12 +197,14 @@ def _read(name: str, value: Any, reader: HostReader) -> bool:
 
 
 def _own(value: Any) -> dict[str, Any]:
-    """What is in an object itself, in its dictionary and its slots."""
+    """What is in an object itself, in its dictionary and its slots, by the names that code has for them."""
     found: dict[str, Any] = dict(getattr(value, "__dict__", {}))
     for owner in type(value).__mro__:
-        slots = vars(owner).get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            item = getattr(value, name, MISSING)
-            if item is not MISSING:
-                found[name] = item
+        for name, slot in vars(owner).items():
+            if not isinstance(slot, types.MemberDescriptorType):
+                continue
+            try:
+                found[name] = slot.__get__(value)
+            except AttributeError:
+                continue
     return found

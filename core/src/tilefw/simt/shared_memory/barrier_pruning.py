@@ -117,7 +117,7 @@ class BarrierPruning:
         for region in op.regions:
             if region.blocks:
                 self._from(region.block, 0, state.copy(), changed)
-        return self._joined(op, changed)
+        return state if self._analysis.missing else self._joined(op, changed)
 
     def _joined(self, branch: Operation, changed: _States) -> PathState:
         """Behind a branch: its ends, or the state in front of it where a side has no ops."""
