@@ -127,3 +127,19 @@ def unset_in_a_list(x_ptr, n):
 def variable_of_a_list(x_ptr):
     found = [item + 1 for item in (0, 1)]
     tl.store(x_ptr, found[0] + item)  # type: ignore[name-defined]  # noqa: F821
+
+
+@tilefw.jit
+def padded(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    block = tl.make_block_ptr(x_ptr, (n,), (1,), (0,), (BLOCK,), (0,))
+    tl.store(out_ptr + tl.arange(0, BLOCK), tl.load(block, boundary_check=(0,), padding_option="zero"))
+
+
+@tilefw.jit
+def of_any_number(*values):
+    return values
+
+
+@tilefw.jit
+def calling_with_many(x_ptr):
+    tl.store(x_ptr, of_any_number(1, 2)[0])

@@ -62,6 +62,12 @@ def test_a_comprehension_goes_over_what_a_condition_chooses() -> None:
         assert eager.any() and eager.tobytes() == other.tobytes()
 
 
+def test_a_bound_of_zero_is_a_bound() -> None:
+    x, out = np.ones(8, np.float32), np.ones(8, np.float32)
+    tilefw.debug.run(kernels.padded, (1,), x, out, 0, BLOCK=8)
+    assert not out.any()
+
+
 def _session(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *commands: str) -> str:
     """What pdb writes while it stands in a kernel and is given commands."""
     x, out = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
@@ -152,6 +158,7 @@ def test_what_a_kernel_cannot_do_here_is_said_by_name() -> None:
         assert error.code == "TFW0104" and error.place is not None and text in error.place.text
     refused = _code(kernels.breaking, (1,), one, 2)
     assert refused.code == "TFW0102" and refused.place is not None and refused.place.text.strip() == "break"
+    assert _code(kernels.calling_with_many, (1,), one).code == "TFW0102"
     assert _code(kernels.numbered, (4,), np.zeros(4, np.int32), BLOCK=4).code == "TFW0812"
 
 

@@ -17,7 +17,6 @@ from tilefw.api.errors import CompileError, KernelError, Place
 from tilefw.debug.program import EagerProgram
 from tilefw.debug.rewritten import HOOKS, KernelRewriter
 from tilefw.frontend.activation import Activation
-from tilefw.frontend.arguments import bind
 from tilefw.frontend.builder import Builder
 from tilefw.frontend.builtins import MEANINGS
 from tilefw.frontend.casts import to_value
@@ -44,9 +43,8 @@ class EagerVisitor(Statements):
     ) -> Any:
         if builder is not None:  # a combine function, which has no one element to run on
             return Statements(self.frame).inline(node, kernel, args, keywords, builder)
-        bound = bind(kernel.__name__, tuple(kernel.signature.parameters.values()), args, keywords)
-        activation = Activation(kernel, self.frame.b, self.frame, node)
-        return run_function(activation, self.program, {name: unwrap(value) for name, value in bound.items()})
+        bound = self.bound_arguments(node, kernel, args, keywords)
+        return run_function(Activation(kernel, self.frame.b, self.frame, node), self.program, bound)
 
 
 def run_function(activation: Activation, program: EagerProgram, values: dict[str, Any]) -> Any:

@@ -55,7 +55,7 @@ def load(
     padding = checked_padding(padding_option, element, CODE)
     bounds = _bounds(pointer, boundary_check)
     # Elements out of bounds of a block that is checked nowhere are an error of the kernel, and have no value.
-    filled = fill(b, padding, element, pointer.block) if any(bounds) else None
+    filled = fill(b, padding, element, pointer.block) if any(bound is not None for bound in bounds) else None
     return b.load_block(pointer.base, pointer.offsets, pointer.strides, bounds, pointer.block, filled, **hints)
 
 

@@ -117,16 +117,21 @@ class Calls(Expressions):
         self, node: ast.Call, kernel: Any, args: list[Any], keywords: dict[str, Any], builder: Builder | None = None
     ) -> Any:
         """The body of a jit function at this place, or where `builder` stands; its value is what it returns."""
-        for parameter in kernel.signature.parameters.values():
-            if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-                raise unsupported(node, f"`*{parameter.name}` in the parameters of a jit function")
-        bound = bind(kernel.__name__, tuple(kernel.signature.parameters.values()), args, keywords)
+        bound = self.bound_arguments(node, kernel, args, keywords)
         activation = Activation(kernel, builder or self.frame.b, self.frame, node)
-        activation.scope.locals = {name: unwrap(value) for name, value in bound.items()}
+        activation.scope.locals = bound
         activation.scope.lines = dict.fromkeys(bound, activation.source.tree.lineno)
         result = type(self)(activation).body()
         self.frame.at(node)
         return result
+
+    def bound_arguments(self, node: ast.Call, kernel: Any, args: list[Any], keywords: dict[str, Any]) -> dict[str, Any]:
+        """The values of the parameters of a jit function that is called."""
+        for parameter in kernel.signature.parameters.values():
+            if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+                raise unsupported(node, f"`*{parameter.name}` in the parameters of a jit function")
+        bound = bind(kernel.__name__, tuple(kernel.signature.parameters.values()), args, keywords)
+        return {name: unwrap(value) for name, value in bound.items()}
 
     def body(self) -> Any:
         raise NotImplementedError
