@@ -76,6 +76,7 @@ class EagerProgram:
         if errors:
             raise check_error(errors)
         self.made.update(zip(op.results, results, strict=True))
+        op.operands = ()  # else what lives on, the arguments for the whole launch, would keep every op that has read it
 
     def waiting(self) -> LaunchError:
         """The error for a program that waits for another one."""
