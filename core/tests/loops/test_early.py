@@ -53,3 +53,9 @@ def test_a_place_that_is_computed_or_carried_is_known_a_turn_before_and_one_that
 
 def test_a_load_behind_a_barrier_of_the_loop_is_not_early() -> None:
     assert early("tile.barrier\n" + _load("v", "%i") + _store("y", "v")) == (1, 0)
+
+
+def test_a_load_of_a_loop_that_polls_is_not_early() -> None:
+    poll = "%p = tile.addptr %z, %i : !tile.ptr<i32>, i32\n%f = tile.load %p volatile : !tile.ptr<i32>\n"
+    assert early(poll + _load("v", "%i") + _store("y", "v")) == (1, 0)
+    assert early(poll.replace(" volatile", "") + _load("v", "%i") + _store("y", "v")) == (1, 1)

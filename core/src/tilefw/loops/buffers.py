@@ -64,10 +64,3 @@ class Scratch:
         self._live.append((offset, until, made, label))
         self.high = max(self.high, offset + size)
         return made
-
-    def extend(self, buffer: TileBuffer, until: int) -> None:
-        """Keep a buffer until a later position."""
-        self._live = [
-            (begin, max(last, until), held, label) if held is buffer else (begin, last, held, label)
-            for begin, last, held, label in self._live
-        ]

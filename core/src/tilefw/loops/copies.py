@@ -19,7 +19,6 @@ from tilefw.loops.index import IndexMath
 from tilefw.loops.index_map import Indices
 from tilefw.loops.lowering import TileLowering
 from tilefw.loops.machine import BlockCopy, V
-from tilefw.tile import types
 from tilefw.tile.dialect.block_ops import StoreBlockOp
 
 Scalars = Callable[[SSAValue], V]
@@ -55,7 +54,7 @@ def start_copy_in(
             same = lowering.legal("eqi", extent.count, lowering.legal.integer(size, "i64"))
             whole = lowering.legal("andi", whole, same)
         with lowering.machine.branch(lowering.legal.not_(whole)), lowering.region():
-            _fill(lowering, access, buffer, scalars)
+            _fill(lowering, access, buffer)
     _start(lowering, access, buffer, extents, tag, scalars, inward=True)
 
 
@@ -78,14 +77,14 @@ def copy_out(lowering: TileLowering[V], op: StoreBlockOp) -> bool:
     return True
 
 
-def _fill(lowering: TileLowering[V], access: TileAccess, buffer: TileBuffer, scalars: Scalars[V]) -> None:
+def _fill(lowering: TileLowering[V], access: TileAccess, buffer: TileBuffer) -> None:
     elements, other = lowering.elements, access.other
 
     def write(index: Indices, math: IndexMath[V]) -> None:
         if other is None:
             value = lowering.machine.const(0, access.element)
         else:
-            value = elements.at(other, index, math) if types.is_tile(other.type) else scalars(other)
+            value = elements.at(other, index, math)
         elements.write(buffer, index, value, math)
 
     lowering.each(access.shape, max(32, 8 * bytes_of(access.element)), write)

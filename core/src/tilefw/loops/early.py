@@ -28,6 +28,7 @@ from tilefw.tile import types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.block_ops import LoadBlockOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.nested_ops import nested_ops
 
 
 def early_loads(plan: StoragePlan, effects: Effects) -> set[Operation]:
@@ -39,6 +40,8 @@ def _may_be_early(load: LoadBlockOp, effects: Effects) -> bool:
     loop = load.parent_op()
     if not isinstance(loop, ForOp) or effects.may_change(loop, load.base):
         return False
+    if any(getattr(op, "volatile", False) for op in nested_ops(loop)):
+        return False  # what is polled may say when the load may read
     body = loop.body.block
     other = load.other
     if other is not None and types.is_tile(other.type) and not isinstance(other.owner, ops.ConstantOp) and block_of(other) is body:

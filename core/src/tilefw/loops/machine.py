@@ -74,7 +74,8 @@ class BlockCopy(Generic[V]):
 @dataclass(frozen=True, slots=True)
 class TileProduct(Generic[V]):
     """One step of a matrix unit: to the rows × columns at `sums` is added the product of the rows × depth at `left` and the depth ×
-    columns at `right`, `sizes` in this order. All are addresses in the program's own memory; rows are so many bytes apart."""
+    columns at `right`, `sizes` in this order. All are addresses in the program's own memory; rows are so many bytes apart.
+    Integers have signs."""
 
     sizes: tuple[int, int, int]
     sums: V

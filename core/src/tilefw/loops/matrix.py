@@ -37,7 +37,8 @@ def product(lowering: TileLowering[V], op: DotOp) -> None:
 
 def _operand_type(lowering: TileLowering[V], op: DotOp, computed: str) -> str | None:
     """The type in which the unit takes the operands: their own, else that of the sums."""
-    own = {element_name(value.type) for value in (op.a, op.b)}
+    # The unit reads bytes with a sign.
+    own: set[str] = set() if op.unsigned else {element_name(value.type) for value in (op.a, op.b)}
     served = [type_ for type_ in (*(own if len(own) == 1 else ()), computed) if (type_, computed) in lowering.machine.matrix_types]
     return served[0] if served else None
 
