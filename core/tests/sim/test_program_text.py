@@ -109,8 +109,55 @@ def test_a_fault_is_a_finding_at_its_line(check: str) -> None:
     ("set 1:i32\n", "takes 2 operands"),
     ("r2:i64 = param 1:i64\n", "has 1 parameters"),
     ("if 1:i32\nend\n", "takes i1 where i32 is"),
+    ("r2:i32 = id 3:i64\n", "axes of a grid"),
+    ("r2:i32 = id 0:i8\n", "takes i64 where i8 is"),
+    ("r2:i32 = param 0:i64\n", "parameter x has 8 bytes, i32 has 4"),
+    ("r2:i32 = loop 0:i64, 1:i64, 1:i64\nend\n", "two types"),
+    ("r2:f32 = loop 0:f32, 1:f32, 1:f32\nend\n", "no loop counts in f32"),
+    ("r2:i32 = select 1:i32, 1:i32, 1:i32\n", "takes i1 where i32 is"),
+    ("r2:i64x16 = copy 1:i64\n", "as many as the result"),
+    ("r2:i64x8 = number\nr3:i64x8 = part r2, 1:i64\n", "8 lanes to take a part of"),
+    ("r2:i64x8 = number\ndma.in.1 1:i64, 4:i64, r2, 0:i64, 4:i64, 4:i64, 4:i64\n", "takes one lane where 8 are"),
+    ("r2:i32 = bits 1:i64\n", "takes at most 32 bits where i64 is"),
+    ("set 1:i32, 2:i32\n", "takes a variable"),
+    ("r99999999999:i32 = copy 1:i32\n", "expected an instruction"),
+    (".end\n.kernel k 0\n", "k is there already"),
 ])
 def test_what_is_no_code_is_refused_at_its_line(body: str, message: str) -> None:
     with pytest.raises(CodeError, match=message) as told:
         launched(body)
-    assert told.value.place is not None and told.value.place.line == 4
+    assert told.value.place is not None and told.value.place.line == 4 + (body.startswith(("r2:i64x8", ".end")))
+
+
+def test_copies_of_elements_that_lie_between_one_another_are_in_flight_together() -> None:
+    local = "r2:i64x16 = number\nr3:i32x16 = trunci r2\nstore.local 0:i64, 0:i64, 1:i64, 4:i64, r3\n"
+    even = "dma.out.1 1:i64, 4:i64, r1, 0:i64, 8:i64, 8:i64, 4:i64\n"
+    odd = "r4:i64 = addi r1, 4:i64\ndma.out.1 1:i64, 4:i64, r4, 32:i64, 8:i64, 8:i64, 4:i64\n"
+    report, found = launched(local + even + odd + "wait 1:i64\n")
+    assert not report.findings and found == [number // 2 + 8 * (number % 2) for number in range(16)]
+    (finding,) = launched(local + even + odd.replace("4:i64\n", "2:i64\n", 1) + "wait 1:i64\n")[0].findings
+    assert finding.check == "pending"
+
+
+@pytest.mark.parametrize(("operands", "message"), [
+    ("1:i64, 3:i64, r1, 0:i64, 4:i64", "1, 2, 4 or 8 bytes, not of 3"),
+    ("1:i64, 4:i64, r1, 0:i64, 300:i64", "counts to 256"),
+    ("2:i64, 4:i64, r1, 0:i64, 4:i64", "2 tags, no 2"),
+])
+def test_what_the_engine_cannot_do_is_a_finding(operands: str, message: str) -> None:
+    (finding,) = launched(f"dma.in.1 {operands}, 4:i64, 4:i64\n")[0].findings
+    assert finding.check == "bounds" and message in finding.message
+
+
+def test_a_wait_for_a_tag_that_is_none_and_a_trap_without_a_message_are_findings() -> None:
+    (finding,) = launched("wait 2:i64\n")[0].findings
+    assert finding.check == "bounds"
+    (finding,) = launched("trap 0:i64\n")[0].findings
+    assert finding.check == "trap"
+
+
+def test_an_address_below_0_is_in_no_buffer() -> None:
+    """One lane is at the buffer's begin, the other 2^42 bytes before it."""
+    lanes = f"r2:i64x2 = number\nr3:i64x2 = muli r2, {2**64 - 2**40}:i64\n"
+    (finding,) = launched(lanes + "r4:i32x2 = load.global r1, r3, 0:i64, 4:i64\n")[0].findings
+    assert finding.check == "bounds" and finding.code_place is not None and finding.code_place.line == 6

@@ -43,23 +43,27 @@ class CopyingProgram(RunningProgram):
     def reach(self, addresses: Array, width: int) -> None:
         """Memory that a copy will write is not accessed."""
         for _, inward, _, others, data in self.copies:
-            if inward or not len(others) or not len(addresses):
-                continue
-            if int(addresses.max()) + width > int(others.min()) and int(others.max()) + data.shape[1] > int(addresses.min()):
+            if not inward and _overlap(addresses, width, others, data.shape[1]):
                 raise ProgramFault("pending", "a copy to these bytes of memory has not been awaited")
 
     def start(self, tag: int, inward: bool, here: Array, there: Array, width: int) -> None:
         """Begin a copy of elements. Raises ProgramFault."""
-        if not 0 <= tag < self.tags:
-            raise ProgramFault("bounds", f"the engine has {self.tags} tags, no {tag}")
+        self._tag(tag)
+        if width not in (1, 2, 4, 8):
+            raise ProgramFault("bounds", f"the engine copies elements of 1, 2, 4 or 8 bytes, not of {width}")
         index = self.places(here, width)
         self.reach(there, width)
         data = self.call.memory.read(there, width) if inward else self.read_local(here, width)
         self.flying[index] = True
         self.copies.append((tag, inward, index, there, data))
 
+    def _tag(self, tag: int) -> None:
+        if not 0 <= tag < self.tags:
+            raise ProgramFault("bounds", f"the engine has {self.tags} tags, no {tag}")
+
     def wait(self, tag: int) -> None:
         """Finish all copies with a tag. Raises ProgramFault where one has read what was written meanwhile."""
+        self._tag(tag)
         finished = [copy for copy in self.copies if copy[0] == tag]
         self.copies = [copy for copy in self.copies if copy[0] != tag]
         for _, inward, index, there, data in finished:
@@ -77,13 +81,24 @@ class CopyingProgram(RunningProgram):
             raise ProgramFault("leftovers", f"the program ends and copies of tag {self.copies[0][0]} have not been awaited")
 
 
+def _overlap(addresses: Array, width: int, others: Array, others_width: int) -> bool:
+    """Whether elements at some addresses share a byte with elements at others."""
+    if not len(addresses) or not len(others):
+        return False
+    ordered = np.sort(others)
+    before = np.searchsorted(ordered, addresses + np.uint64(width))  # how many begin before an element ends
+    last = ordered[np.maximum(before, 1) - 1]
+    return bool(((before > 0) & (last + np.uint64(others_width) > addresses)).any())
+
+
 def _copy(program: CopyingProgram, made: TextInstruction, sources: list[int]) -> None:
     tag, width = program.whole(sources[0]), program.whole(sources[1])
     there, here = program.get(sources[2]), program.get(sources[3])
     for dim in range(4, len(sources), 3):
         count, stride, step = program.whole(sources[dim]), program.get(sources[dim + 1]), program.get(sources[dim + 2])
-        if not 0 <= count <= len(program.local):
-            raise ProgramFault("bounds", f"the engine counts to {len(program.local)} along a dim, not to {count}")
+        most = len(program.local) // max(1, len(here))
+        if not 0 <= count <= most:
+            raise ProgramFault("bounds", f"the engine counts to {most} along this dim, not to {count}")
         along = np.arange(count, dtype=np.uint64)
         there, here = (at[:, None] + along * by for at, by in ((there, stride), (here, step)))
         there, here = there.ravel(), here.ravel()

@@ -31,7 +31,6 @@ _CODES = {
 }
 
 
-
 class ProgramFault(Exception):
     """What a program must not do. `check` is that which finds it; `line` is set by whoever knows which instruction it was."""
 
@@ -100,9 +99,9 @@ class ProgramMemory:
             return []
         span = np.arange(width)
         first = self._region(int(addresses.min()), width)
-        index = (addresses - np.uint64(first.base)).astype(np.int64)
+        index = addresses - np.uint64(first.base)
         if int(index.max()) + width <= first.size:
-            return [(slice(None), first, index[:, None] + span)]
+            return [(slice(None), first, index.astype(np.int64)[:, None] + span)]
         regions = [self._region(int(address), width) for address in addresses]
         return [
             (np.array([number]), region, np.array([int(address) - region.base])[:, None] + span)
@@ -174,7 +173,7 @@ class ProgramDevice(SimulatedBuffers, ABC):
             findings = (Finding(fault.check, _CODES[fault.check], fault.message, fault.instruction, place, workgroup=call.ids),)
         except ProgramTrap as trap:
             told = module.artifact.metadata.get(TRAPS, {})
-            known = len(told.get(entry, ())) >= trap.number
+            known = 1 <= trap.number <= len(told.get(entry, ()))
             findings = (finding_of(told, entry, trap.number) if known else Finding("trap", "TFW0812", f"trap {trap.number}"),)
         return LaunchReport(findings, {"instructions": options.budget - call.budget}, time.perf_counter() - begin)
 

@@ -15,19 +15,21 @@ from tilefw.api.artifact import Entry, Parameter
 from tilefw.api.errors import CodeError, Place
 from tilefw.sim.row_meanings import WORDS
 
-_LINE = re.compile(r"(?:r(\d+):(\S+?)(?:x(\d+))? = )?([a-z][\w.]*)(?: (.+))?", re.ASCII)
-_REGISTER, _LITERAL = re.compile(r"r(\d+)", re.ASCII), re.compile(r"(\d+):(\S+)", re.ASCII)
-_PARAMETER = re.compile(r"\.param (\w+) (pointer|scalar|struct) (\w+) (\d+) (\d+) (\S+)", re.ASCII)
+_LINE = re.compile(r"(?:r(\d{1,7}):(\S+?)(?:x(\d{1,4}))? = )?([a-z][\w.]*)(?: (.+))?", re.ASCII)
+_REGISTER, _LITERAL = re.compile(r"r(\d{1,7})", re.ASCII), re.compile(r"(\d{1,20}):(\S+)", re.ASCII)
+_KERNEL = re.compile(r"\.kernel (\w+) ([0-9]{1,12})")
+_PARAMETER = re.compile(r"\.param (\w+) (pointer|scalar|struct) (\w+) ([0-9]{1,6}) ([0-9]{1,6}) (\S+)")
 _OPENS = ("loop", "if", "forever")
 
 COMMON = {
-    "param": "rl", "id": "rl", "programs": "rl", "number": "r", "repeat": "ra", "part": "ral", "bits": "ra", "narrow": "ra",
-    "low": "ra", "high": "ra", "join": "raa", "copy": "ra", "var": "r", "set": "aa", "loop": "raaa", "if": "b", "forever": "",
-    "leave": "b", "end": "", "trap": "l", "load.local": "riiii?b?a", "load.global": "riiii?b?a", "store.local": "iiiia?b",
-    "store.global": "iiiia?b", "cas": "riaa",
+    "param": "rl", "id": "rl", "programs": "rl", "number": "r", "repeat": "rt", "part": "rtl", "bits": "rn", "narrow": "rw",
+    "low": "rd", "high": "rd", "join": "rww", "copy": "rt", "var": "r", "set": "at", "loop": "rttt", "if": "c", "forever": "",
+    "leave": "c", "end": "", "trap": "l", "load.local": "rivii?b?t", "load.global": "rivii?b?t", "store.local": "iviia?b",
+    "store.global": "iviia?b", "cas": "ritt",
 }
-"""The operands of what every such machine has: `r` a result, `i` an i64, `b` an i1, `l` a literal, `a` any; behind `?` one that
-may be left out."""
+"""The operands of what every such machine has: `r` a result, `i` an i64 and `c` an i1 of one lane, `v` an i64 and `b` an i1 of any
+lanes, `l` a literal of i64, `w` an i32, `n` a type of at most 32 bits and `d` one of 64, `t` the type of the result (without one,
+of the first operand), `a` any; behind `?` one that may be left out."""
 
 
 CASTS = ("exts", "extu", "trunci", "castf", "castf_rtz", "s2f", "u2f", "f2s", "f2u", "bitcast")
@@ -38,7 +40,9 @@ _ONE = (
 ARITIES = {**dict.fromkeys(_ONE, 1), **dict.fromkeys(("fma", "select", "clampf", "clampf_nan"), 3)}
 """How many operands rows have that have not two."""
 _RESULTS = {**dict.fromkeys(("bits", "low", "high", "id", "programs"), "i32"), "number": "i64"}
-_ALIKE = ("copy", "repeat", "part", "set")  # the first operand has the result's type, or the other operand's
+_TYPES = {**dict.fromkeys("ivl", "i64"), **dict.fromkeys("bc", "i1"), "w": "i32"}
+_SINGLE = ("param", "id", "programs", "loop", "cas")  # whose result has one lane
+_LANE_BY_LANE = ("bits", "narrow", "low", "high", "join", "copy")  # whose result has as many as the operands
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +120,15 @@ class _TextReader:
         return self.line
 
     def kernels(self) -> Iterator[TextKernel]:
+        names: set[str] = set()
         for number, line in self.lines:
             self.number, self.line = number, line
-            match = re.fullmatch(r"\.kernel (\w+) (\d+)", line, re.ASCII)
+            match = _KERNEL.fullmatch(line)
             if match is None:
                 raise self.error("expected '.kernel NAME BYTES'")
+            if match[1] in names:
+                raise self.error(f"kernel {match[1]} is there already")
+            names.add(match[1])
             if int(match[2]) > self.table.local_bytes:
                 raise self.error(f"{self.table.name} has {self.table.local_bytes} bytes of its own")
             parameters: list[Parameter] = []
@@ -153,8 +161,7 @@ class _TextReader:
             if made.opcode in _OPENS:
                 blocks.append(len(code))
                 known.append({})
-            if made.opcode == "param" and made.operands[0].literal >= len(kernel.entry.parameters):
-                raise self.error(f"{kernel.entry.name} has {len(kernel.entry.parameters)} parameters")
+            self.check_number(made, kernel.entry)
             if made.result is not None and made.result.register is not None:
                 known[-1][made.result.register] = made.result
             code.append(made)
@@ -202,6 +209,8 @@ class _TextReader:
         wanted = ARITIES.get(made.opcode, 2)
         if len(made.operands) != wanted:
             raise self.error(f"'{made.opcode}' takes {wanted} operands, not {len(made.operands)}")
+        if made.opcode == "select" and made.operands[0].type != "i1":
+            raise self.error(f"'select' takes i1 where {made.operands[0].type} is")
         gives = made.result.type if made.opcode in CASTS else "i1" if _compares(made.opcode) else made.operands[-1].type
         if made.result.type != gives:
             raise self.error(f"'{made.opcode}' gives {gives}, not {made.result.type}")
@@ -220,14 +229,56 @@ class _TextReader:
         kinds = needed + "".join(more)
         if not len(needed) <= len(made.operands) <= len(kinds):
             raise self.error(f"'{made.opcode}' takes {len(needed)} operands, not {len(made.operands)}")
-        gives = made.result.type if made.result is not None else ""
-        told = made.operands[0].type if made.opcode in _ALIKE else _RESULTS.get(made.opcode, gives)
-        if told != (made.operands[1].type if made.opcode == "set" else gives):
-            raise self.error(f"'{made.opcode}' has two types here")
+        own = made.result.type if made.result is not None else made.operands[0].type if made.operands else ""
+        if own != _RESULTS.get(made.opcode, own):
+            raise self.error(f"'{made.opcode}' gives {_RESULTS[made.opcode]}, not {own}")
         for operand, kind in zip(made.operands, kinds, strict=False):
-            wanted = {"i": "i64", "b": "i1"}.get(kind, operand.type)
-            if operand.type != wanted or (kind == "l" and operand.register is not None):
-                raise self.error(f"'{made.opcode}' takes {'a literal' if kind == 'l' else wanted} where {operand.type} is")
+            self.check_operand(made.opcode, operand, kind, own)
+        if made.opcode in COMMON:
+            self.check_lanes(made)
+
+    def check_operand(self, opcode: str, operand: ProgramOperand, kind: str, own: str) -> None:
+        """Raises CodeError where an operand is not of its kind; `own` is the type of the result, or of the first operand."""
+        wanted, bits = _TYPES.get(kind, operand.type), 8 * WORDS[operand.type]().itemsize
+        if kind == "t" and operand.type != own:
+            raise self.error(f"'{opcode}' has two types here")
+        if (kind == "n" and bits > 32) or (kind == "d" and bits < 64):
+            wanted = "at most 32 bits" if kind == "n" else "64 bits"
+        if operand.type != wanted:
+            raise self.error(f"'{opcode}' takes {wanted} where {operand.type} is")
+        if kind == "l" and operand.register is not None:
+            raise self.error(f"'{opcode}' takes a literal where a register is")
+        if kind in "ic" and operand.lanes > 1:
+            raise self.error(f"'{opcode}' takes one lane where {operand.lanes} are")
+
+    def check_lanes(self, made: TextInstruction) -> None:
+        """Raises CodeError where the lanes of operands and result do not fit."""
+        given = [operand.lanes for operand in made.operands]
+        most = max(given, default=1) if made.result is None else made.result.lanes
+        if made.opcode == "part":
+            if made.operands[1].literal + most > given[0]:
+                raise self.error(f"there are {given[0]} lanes to take a part of")
+            return
+        own = given[0] if made.opcode == "set" else max(given) if made.opcode in _LANE_BY_LANE else most
+        own = 1 if made.opcode in _SINGLE else own
+        if most != own or any(lanes not in (1, most) for lanes in given):
+            raise self.error("operands have one lane, or as many as the result")
+
+    def check_number(self, made: TextInstruction, entry: Entry) -> None:
+        """Raises CodeError where a number names nothing: a parameter, an axis of the grid, a variable."""
+        if made.opcode in ("id", "programs") and made.operands[0].literal > 2:
+            raise self.error("the axes of a grid are 0, 1 and 2")
+        if made.opcode == "loop" and made.operands[0].type not in ("i8", "i16", "i32", "i64"):
+            raise self.error(f"no loop counts in {made.operands[0].type}")
+        if made.opcode == "set" and made.operands[0].register is None:
+            raise self.error("'set' takes a variable where a literal is")
+        if made.opcode != "param" or made.result is None:
+            return
+        if made.operands[0].literal >= len(entry.parameters):
+            raise self.error(f"{entry.name} has {len(entry.parameters)} parameters")
+        parameter, size = entry.parameters[made.operands[0].literal], WORDS[made.result.type]().itemsize
+        if size > parameter.size or (size < parameter.size and parameter.kind != "struct"):
+            raise self.error(f"parameter {parameter.name} has {parameter.size} bytes, {made.result.type} has {size}")
 
 
 def _compares(row: str) -> bool:

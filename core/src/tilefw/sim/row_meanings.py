@@ -28,7 +28,7 @@ WORDS: dict[str, Any] = {
 
 def signed(x: Array) -> Array:
     """The same bits, read with a sign."""
-    return x.view({4: np.int32, 8: np.int64}[x.dtype.itemsize])
+    return x.view({1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}[x.dtype.itemsize])
 
 
 def _shift(x: Array, y: Array, left: bool) -> Array:
