@@ -85,8 +85,10 @@ class TextKernel:
 
 @dataclass(frozen=True)
 class TextTable:
-    """What a machine has: the keys of its rows, operands of its other instructions as in `COMMON`, which it has too, lanes of a
-    register, and bytes of its own memory."""
+    """What a machine has: the keys of its rows, operands of its other instructions, lanes of a register, bytes of its own memory.
+
+    `others` has a letter for each operand, with `r` before them where there is a result: `i` an i64 of one lane, `l` a literal of
+    i64, `v` an i64 and `b` an i1 of any lanes, `a` any; `?` before what may be left out."""
 
     name: str
     rows: Container[str]
