@@ -33,11 +33,11 @@ func.func @k(%x: !tile.ptr<i32>) {{
 %zero = tile.constant 0 : i32
 %one = tile.constant 1 : i32
 %row = tile.constant 16 : i32
-%a = tile.constant 200 : {left}
+%a = tile.constant -56 : {left}
 %b = tile.constant 3 : {right}
 %c = tile.constant 0 : {sums}
 %d = tile.dot %a, %b, %c {word}: {left}, {right}, {sums}
-tile.store_block %x, %d at (%zero : i32, %zero : i32) strides (%row : i32, %one : i32) : !tile.ptr<i32>, {sums}
+tile.store_block %x, %d at (%zero, %zero : i32, i32) strides (%row, %one : i32, i32) : !tile.ptr<i32>, {sums}
 func.return
 }}
 }}""", "test.mlir")
