@@ -150,4 +150,26 @@ def test_checks_are_made_where_they_are_asked_for_and_checked_code_has_its_own_k
     with pytest.raises(tilefw.KernelError, match="makes no checks") as told:
         tilefw.load(encode(plain.artifact))["copied"].launch((8,), [x, out, 1024, 0], checks="bounds")
     assert told.value.code == "TFW0903"
+    loaded = tilefw.load(encode(checked.artifact))["copied"]
+    assert loaded.launch((8,), [x, out, 1024, 0], checks="bounds").checks == {"bounds"}
+    with pytest.raises(tilefw.KernelError, match="makes checks") as told:  # whose state went with the launch before
+        loaded.launch((8,), [x, out, 1024, 0])
+    assert told.value.code == "TFW0903"
+
+
+@tilefw.jit
+def filled(table, BLOCK: tl.constexpr):
+    x = tl.load(table + tl.program_id(0)).to(tl.pointer_type(tl.float32))
+    tl.store(x + tl.arange(0, BLOCK), 1.0)
+
+
+def test_registered_memory_is_inside_and_other_memory_is_not() -> None:
+    parts = [np.zeros(64, np.float32) for _ in range(3)]
+    table = np.array([part.ctypes.data for part in parts])
+    for part in parts[:2]:
+        tilefw.register(part)
+    filled[(2,)](table, BLOCK=64, checks="all")
+    assert parts[1].sum() == 64
+    found("TFW0801", "tl.store(x", lambda: filled[(3,)](table, BLOCK=64, checks="bounds"))
+    assert not parts[2].any()
 

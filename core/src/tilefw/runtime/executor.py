@@ -96,7 +96,7 @@ class Executor:
         named = [(p.name, a) for p, a in zip(entry.parameters, args, strict=True) if type(a) is HostArray]
         if not named and isinstance(self.device, Card):
             return self._put_on_card(artifact, entry, grid, args, options, clock)
-        reached = _reached(self.device)
+        reached = _reached(self.device, options.checks)
         stores = storages([*named, *reached])
         with self._lock, contextlib.ExitStack() as allocated:
             with clock.stage("load"):
@@ -272,9 +272,12 @@ def _forget_unwritten(device: ForgettingDevice, stores: Sequence[Storage], handl
             device.forget(handle, left)
 
 
-def _reached(device: Device) -> list[tuple[str, HostArray]]:
-    """Registered memory that the device can have at its own addresses. A card's kernels have memory of the card alone."""
+def _reached(device: Device, checks: frozenset[str]) -> list[tuple[str, HostArray]]:
+    """Registered memory that the device can have at its own addresses. A card's kernels have memory of the card alone; a device that
+    uses the host's as it is hears of it for its checks."""
     held = registered()
+    if checks and isinstance(device, SharingDevice):
+        return [(label, array) for label, array in held if not array.readonly]  # which would be a copy, elsewhere
     if not held or not isinstance(device, PlacingDevice):
         return []
     return [(label, array) for label, array in held if device.reaches(array.start + array.nbytes)]

@@ -7,11 +7,11 @@ import os
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from tilefw.api import Artifact, Finding, LaunchOptions, UsageError
+from tilefw.api import Argument, Artifact, Finding, LaunchOptions, LaunchReport, UsageError
 from tilefw.api.hardware import ProcessorCode, ProcessorDevice, ProcessorModule
 from tilefw_cpu.compile import NativeCode
 from tilefw_cpu.fault_guard import GUARDED, fault_guard
-from tilefw_cpu.launch_checks import CHECKS, LaunchChecks
+from tilefw_cpu.launch_checks import CHECKS, LaunchChecks, refuse_checked
 from tilefw_cpu.line_table import ObjectLines
 from tilefw_cpu.processor import Processor
 
@@ -39,6 +39,13 @@ class NativeDevice(ProcessorDevice):
             return super().entered(code, name)
         guard.stand()
         return partial(GUARDED(guard.enter), code.address(name), ctypes.addressof(self._fault))
+
+    def launch(
+        self, module: ProcessorModule, entry: str, grid: Sequence[int], args: Sequence[Argument], options: LaunchOptions
+    ) -> LaunchReport:
+        if not options.checks:
+            refuse_checked(module, entry)
+        return super().launch(module, entry, grid, args, options)
 
     def stopped(self, module: ProcessorModule, entry: str, answer: int) -> Finding:
         address, instruction = self._fault

@@ -33,6 +33,15 @@ _MOST_PROGRAMS = 1 << 31
 """A word of shadow has so many bits for a program."""
 
 
+def refuse_checked(module: ProcessorModule, entry: str) -> None:
+    """Refuse checked code in a launch without checks: the state that it reads is one launch's. Raises UsageError TFW0903."""
+    if SITES in module.artifact.metadata:
+        raise UsageError(
+            f"the code of {entry} makes checks", code="TFW0903", note="it was compiled for launches with some",
+            help="say which with `checks=`, or launch code that was compiled without",
+        )
+
+
 class LaunchChecks:
     """State of checked code, which stays where it is until the launch has ended. `serial`: races are followed program by program.
     """
