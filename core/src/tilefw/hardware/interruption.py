@@ -11,11 +11,12 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 
 
 class InterruptWatch:
-    """Ends what it is told of when Ctrl-C comes."""
+    """Ends what it is told of when Ctrl-C comes. Its thread lives as long as the process, which has one (`interrupt_watch`)."""
 
     def __init__(self) -> None:
         self._stop: Callable[[], None] | None = None
@@ -32,13 +33,15 @@ class InterruptWatch:
             return
         if self._pid != os.getpid():  # a fork has no threads but the one that forked
             self._begin()
-        self._before = signal.set_wakeup_fd(self._pipe, warn_on_full_buffer=False)
+        outer, before = self._stop, signal.set_wakeup_fd(self._pipe, warn_on_full_buffer=False)
+        if before != self._pipe:  # as it is where a signal's handler launches inside of a launch
+            self._before = before
         self._stop = stop
         try:
             yield
         finally:
-            self._stop = None
-            signal.set_wakeup_fd(self._before, warn_on_full_buffer=False)
+            self._stop = outer
+            signal.set_wakeup_fd(before, warn_on_full_buffer=False)
 
     def _begin(self) -> None:
         reads, self._pipe = os.pipe()
@@ -51,5 +54,12 @@ class InterruptWatch:
             stop = self._stop
             if stop is not None and signal.SIGINT in numbers and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
                 stop()
-            if self._before >= 0:  # somebody else, such as an event loop, waits for signals
-                os.write(self._before, numbers)
+            if self._before >= 0:  # somebody else, such as an event loop, waits for signals, and may have gone by now
+                with suppress(OSError):
+                    os.write(self._before, numbers)
+
+
+@cache
+def interrupt_watch() -> InterruptWatch:
+    """The process's own."""
+    return InterruptWatch()

@@ -19,6 +19,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Literal, Protocol
@@ -29,7 +30,7 @@ from tilefw.api.artifact import Artifact
 from tilefw.api.device import Argument, BufferView, Finding, LaunchOptions, LaunchReport
 from tilefw.api.errors import LaunchError
 from tilefw.argument_block import BlockLayout
-from tilefw.hardware.interruption import InterruptWatch
+from tilefw.hardware.interruption import interrupt_watch
 from tilefw.hardware.traps import finding_of
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
@@ -106,7 +107,6 @@ class ProcessorDevice(ABC):
         self._scratch: dict[int, HeldMemory] = {}  # by thread
         self._pool: ThreadPoolExecutor | None = None
         self._pool_of = 0  # the process: a fork has none of its threads
-        self._interrupts = InterruptWatch()
 
     @abstractmethod
     def load_code(self, artifact: Artifact) -> ProcessorCode:
@@ -216,7 +216,7 @@ class ProcessorDevice(ABC):
             return found.call(block, scratch[number], ctypes.addressof(counter), programs, *grid)
 
         begin = time.perf_counter()
-        with self._interrupts.watching(stop):
+        with interrupt_watch().watching(stop):
             answer = work(0) if workers == 1 else self._shared_out(workers, work, stop)
         seconds = time.perf_counter() - begin
         if counter[1]:
@@ -227,14 +227,14 @@ class ProcessorDevice(ABC):
         """What one of the threads answered, other than 0 where any did."""
         others: list[Future[int]] = []
         try:
-            others += [self._others().submit(work, number) for number in range(1, workers)]
+            for number in range(1, workers):  # one by one: those that run are known where the next does not begin
+                others.append(self._others().submit(work, number))
             answer = work(0)
             # Whoever has not begun by now would find no program left; whoever has works on memory that is there until it ends.
             others = [other for other in others if not other.cancel()]
             wait(others)
         except BaseException:
-            stop()
-            wait([other for other in others if not other.cancel()])
+            _end(others, stop)
             raise
         return next((found for found in (answer, *(other.result() for other in others)) if found), 0)
 
@@ -258,6 +258,15 @@ class ProcessorDevice(ABC):
             array = _memory_of(nbytes + ALIGNMENT)
             held = self._scratch[thread] = HeldMemory(_aligned(array), nbytes, array=array)
         return held.address
+
+
+def _end(others: Sequence[Future[int]], stop: Callable[[], None]) -> None:
+    """End threads that work in memory which goes with the launch. A second Ctrl-C waits as well: the launch raises the first."""
+    while True:
+        with suppress(BaseException):
+            stop()
+            wait([other for other in others if not other.cancel()])
+            return
 
 
 def _memory_of(nbytes: int) -> np.ndarray[Any, Any]:

@@ -1,0 +1,64 @@
+"""A launch in this process ends whole: threads that work in its memory are waited for, and what listens for Ctrl-C is there once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tilefw.api import Artifact, Entry, LaunchOptions
+from tilefw.api.hardware import ProcessorCode, ProcessorDevice
+
+ARTIFACT = Artifact("toy-1", "toy", "", (Entry("k", (), (1, 1, 1)),))
+
+
+class Calling(ProcessorDevice):
+    """Calls a function of Python's for each thread of a launch."""
+
+    def __init__(self, threads: int, work: Callable[..., int]) -> None:
+        super().__init__("toy-1", threads)
+        self._work = work
+
+    def load_code(self, artifact: Artifact) -> Any:
+        return None
+
+    def entered(self, code: ProcessorCode, name: str) -> Callable[..., int]:
+        return self._work
+
+    def run(self, programs: int) -> None:
+        self.launch(self.load(ARTIFACT), "k", (programs, 1, 1), [], LaunchOptions(checks=frozenset()))
+
+
+def _interrupt() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_a_second_ctrl_c_leaves_no_thread_in_the_memory_of_a_launch() -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def work(*_: int) -> int:
+        if threading.current_thread() is threading.main_thread():
+            begun.wait()
+            _interrupt()
+            return 0
+        begun.set()
+        time.sleep(0.1)
+        _interrupt()  # while the launch waits for this thread
+        time.sleep(0.1)
+        ended.set()
+        return 0
+
+    with pytest.raises(KeyboardInterrupt):
+        Calling(2, work).run(2)
+    assert ended.is_set()
+
+
+def test_devices_that_come_and_go_share_what_listens_for_ctrl_c() -> None:
+    for _ in range(3):
+        Calling(1, lambda *_: 0).run(1)
+    assert [thread.name for thread in threading.enumerate()].count("tilefw interrupts") == 1
