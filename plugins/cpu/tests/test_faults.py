@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -140,3 +143,25 @@ def test_a_fork_launches_and_is_interrupted_as_its_parent_is() -> None:
         finally:
             os._exit(status)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+FOREIGN = """\
+import ctypes, faulthandler, numpy as np, tilefw
+import tilefw.language as tl
+
+@tilefw.jit
+def one(x, N: tl.constexpr):
+    tl.store(x + tl.arange(0, N), 1.0)
+
+one[(1,)](np.zeros(4, np.float32), N=4, target="cpu")
+faulthandler.enable()  # on top of the guard, which code that is loaded now puts on top of it
+one[(1,)](np.zeros(8, np.float32), N=8, target="cpu")
+ctypes.string_at(8)
+"""
+
+
+def test_a_fault_that_is_no_kernels_goes_once_to_each_handler_that_was_there(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(FOREIGN)
+    ended = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == -signal.SIGSEGV and ended.stderr.count("Fatal Python error: Segmentation fault") == 1

@@ -33,6 +33,7 @@ _JUMP_BYTES = 1024  # more than any jmp_buf
 _TEXT = """target triple = "{triple}"
 @active = internal global [{threads} x ptr] zeroinitializer
 @"tilefw.before" = global [65 x ptr] zeroinitializer
+@"tilefw.first" = global [65 x ptr] zeroinitializer
 declare i64 @pthread_self()
 declare i32 @{setjmp}(ptr, i32) returns_twice
 declare void @siglongjmp(ptr, i32) noreturn
@@ -120,6 +121,9 @@ other:
   %number = sext i32 %signal to i64
   %old.at = getelementptr ptr, ptr @"tilefw.before", i64 %number
   %old = load ptr, ptr %old.at
+  %first.at = getelementptr ptr, ptr @"tilefw.first", i64 %number
+  %first = load ptr, ptr %first.at
+  store ptr %first, ptr %old.at
   %restored = call i32 @sigaction(i32 %signal, ptr %old, ptr null)
   ret void
 }}
@@ -133,6 +137,7 @@ class FaultGuard:
     enter: int
     handler: int
     before: int
+    first: int
     kept: Any
 
     def stand(self) -> None:
@@ -144,7 +149,10 @@ class FaultGuard:
             if ctypes.c_uint64.from_buffer(old).value == self.handler:
                 continue
             self.kept.append(old)
-            ctypes.c_uint64.from_address(self.before + 8 * int(number)).value = ctypes.addressof(old)
+            before, first = (ctypes.c_uint64.from_address(table + 8 * int(number)) for table in (self.before, self.first))
+            before.value = ctypes.addressof(old)
+            # Who came on top of this guard may give a signal back to it: then it goes to who was there before both.
+            first.value = first.value or before.value
             new = ctypes.create_string_buffer(_ACTION_BYTES)
             ctypes.c_uint64.from_buffer(new).value = self.handler
             ctypes.c_uint32.from_buffer(new, _FLAGS_AT).value = _SIGINFO | _ONSTACK | _NODEFER
@@ -162,4 +170,5 @@ def fault_guard(processor: Processor) -> FaultGuard | None:
         record=32 + _JUMP_BYTES, instruction=instruction, fault=FAULT,
     )
     code = NativeCode(object_of(text, processor), processor)
-    return FaultGuard(code.address("guarded"), code.address("handler"), code.variable("tilefw.before"), [code])
+    tables = (code.variable(f"tilefw.{name}") for name in ("before", "first"))
+    return FaultGuard(code.address("guarded"), code.address("handler"), *tables, [code])
