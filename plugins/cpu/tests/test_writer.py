@@ -167,6 +167,8 @@ def test_the_ir_and_the_assembly_of_a_kernel_are_told_apart(capsysbinary: pytest
     assert told["bin"].startswith(b"\x7fELF")
     assert main(["compile", "vector_add", "--target", "cpu", "--emit", "lane"]) == 1
     assert b"has no level 'lane'" in capsysbinary.readouterr().err
+    assert main(["compile", "vector_add", "--target", "reference", "--emit", "lane"]) == 1
+    assert b"its levels are tile, asm" in capsysbinary.readouterr().err
 
 
 def test_code_of_a_processor_with_other_features_has_another_key(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,13 +123,13 @@ def _level(artifact: Artifact, level: str, backend: Backend) -> bytes:
         return artifact.binary
     if level == "asm":
         return _line(backend.assembly(artifact))
+    if level in artifact.levels:
+        return _line(artifact.levels[level])
     if level == artifact.format:
         return _line(artifact.text)
-    if level not in artifact.levels:
-        own = [artifact.format] if artifact.format in LEVELS else []
-        found = ", ".join((*artifact.levels, *own, "asm"))
-        raise CompileError(f"{artifact.target} has no level '{level}'", code="TFW0917", note=f"its levels are {found}")
-    return _line(artifact.levels[level])
+    own = [artifact.format] if artifact.format in LEVELS else []
+    found = ", ".join(dict.fromkeys((*artifact.levels, *own, "asm")))
+    raise CompileError(f"{artifact.target} has no level '{level}'", code="TFW0917", note=f"its levels are {found}")
 
 
 def _line(text: str) -> bytes:
