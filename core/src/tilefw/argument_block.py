@@ -94,7 +94,8 @@ def _struct_of(parameters: Sequence[Parameter]) -> struct.Struct | None:
     """The block as Python's `struct` packs it; None where a parameter has no letter there."""
     words, end = "<", 0
     for parameter in parameters:
-        letter = "Q" if parameter.kind == "pointer" and parameter.size == 8 else _LETTERS.get(parameter.dtype)
+        # The element type of a pointer says nothing of the address.
+        letter = ("Q" if parameter.size == 8 else "I") if parameter.kind == "pointer" else _LETTERS.get(parameter.dtype)
         if letter is None or struct.calcsize(f"<{letter}") != parameter.size or parameter.offset < end:
             return None
         words += f"{parameter.offset - end}x{letter}"

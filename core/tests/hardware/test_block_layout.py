@@ -51,3 +51,11 @@ def test_both_ways_give_one_block() -> None:
         assert quick == slow, (entry, args)
         whole += isinstance(slow, bytes)
     assert 500 < whole < 1900
+
+
+def test_an_address_of_32_bits_is_no_float_of_its_element_type() -> None:
+    entry = Entry("k", (Parameter("x", "pointer", "fp32", 0, 4, 4),), (1, 1, 1))
+    layout, address = BlockLayout(entry, 32), 0x12345678
+    packed = address.to_bytes(4, "little")
+    assert layout.pack([DeviceAddress(address)], lambda view: view.offset, 32, "toy") == packed
+    assert layout.pack_plain([address], 32, "toy") == packed

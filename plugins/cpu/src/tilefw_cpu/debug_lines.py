@@ -52,7 +52,8 @@ class DebugLines:
         file, scope = _file(place.file), self._scope
         if file != self._file:
             scope = self._node(f"!DILexicalBlockFile(scope: !{scope}, file: !{self._node(file)}, discriminator: 0)")
-        return f", !dbg !{self._node(f'!DILocation(line: {place.line}, column: {place.column}, scope: !{scope})')}"
+        column = place.column if place.column < 1 << 16 else 0  # LLVM keeps 16 bits of it
+        return f", !dbg !{self._node(f'!DILocation(line: {place.line}, column: {column}, scope: !{scope})')}"
 
     def _node(self, text: str) -> int:
         number = self._known.get(text)
