@@ -117,6 +117,10 @@ def test_what_nobody_has_written_is_not_read() -> None:
     assert finding.code == "TFW0803" and "offset 2800 (element 700) of x" in finding.message
     y = device.allocate(4096)
     assert not run(x, y, 5).findings and not run(y, x, 5).findings  # a store makes it written
+    plain = device.load(copied[(8,)](array, out, 1024, 0, BLOCK=128).artifact)
+    z, numbers = device.allocate(4096), [Scalar(number, "int32") for number in (1024, 0)]
+    device.launch(plain, "copied", (5, 1, 1), [BufferView(y), BufferView(z), *numbers], LaunchOptions(checks=frozenset()))
+    assert not run(z, y, 5).findings  # as may one that no check has seen
 
 
 def test_programs_that_nothing_orders_race_where_one_of_them_writes() -> None:

@@ -20,7 +20,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, Literal, Protocol
 
@@ -184,6 +184,11 @@ class ProcessorDevice(ABC):
     def _address(self, view: BufferView) -> int:
         return self._found(view.handle).address + view.offset
 
+    def _count_as_written(self, args: Sequence[Argument]) -> None:
+        """What a launch stores that does not check initialisation is not noted."""
+        for handle in [argument.handle for argument in args if isinstance(argument, BufferView) and argument.handle]:
+            self._memory[handle] = replace(self._found(handle), defined=None)
+
     # -- code
 
     def load(self, artifact: Artifact) -> ProcessorModule:
@@ -202,6 +207,8 @@ class ProcessorDevice(ABC):
         programs = prod(grid)
         if programs >= 1 << 63:
             raise LaunchError(f"a grid of {'x'.join(map(str, grid))} has more programs than a count of 64 bits", "TFW0323")
+        if self._memory and "initialisation" not in options.checks:
+            self._count_as_written(args)
         counter = (ctypes.c_int64 * 2)(0, 0)
         checks = self.begin_checks(module, entry, grid, options) if options.checks else None
         workers = 1 if checks is not None and checks.serial else max(1, min(self._threads, programs))
