@@ -1,4 +1,4 @@
-"""A launch in this process ends whole: threads that work in its memory are waited for, and what listens for Ctrl-C is there once."""
+"""A launch in this process ends whole: threads in its memory are waited for. One thread listens for Ctrl-C, whatever devices come."""
 
 from __future__ import annotations
 

@@ -273,8 +273,8 @@ def _forget_unwritten(device: ForgettingDevice, stores: Sequence[Storage], handl
 
 
 def _reached(device: Device, checks: frozenset[str]) -> list[tuple[str, HostArray]]:
-    """Registered memory that the device can have at its own addresses. A card's kernels have memory of the card alone; a device that
-    uses the host's as it is hears of it for its checks."""
+    """Registered memory that the device can have at its own addresses. A card's kernels have memory of the card alone; a device
+    that uses the host's as it is hears of it for its checks."""
     held = registered()
     if checks and isinstance(device, SharingDevice):
         return [(label, array) for label, array in held if not array.readonly]  # which would be a copy, elsewhere
