@@ -1,4 +1,4 @@
-"""A launch in this process ends whole: threads in its memory are waited for. One thread listens for Ctrl-C, whatever devices come."""
+"""A launch in this process ends whole: threads in its memory are waited for. One thread listens for Ctrl-C, for all devices."""
 
 from __future__ import annotations
 

@@ -170,5 +170,5 @@ def fault_guard(processor: Processor) -> FaultGuard | None:
         record=32 + _JUMP_BYTES, instruction=instruction, fault=FAULT,
     )
     code = NativeCode(object_of(text, processor), processor)
-    tables = (code.variable(f"tilefw.{name}") for name in ("before", "first"))
-    return FaultGuard(code.address("guarded"), code.address("handler"), *tables, [code])
+    before, first = (code.variable(f"tilefw.{name}") for name in ("before", "first"))
+    return FaultGuard(code.address("guarded"), code.address("handler"), before, first, [code])
