@@ -132,7 +132,7 @@ def variable_of_a_list(x_ptr):
 @tilefw.jit
 def padded(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     block = tl.make_block_ptr(x_ptr, (n,), (1,), (0,), (BLOCK,), (0,))
-    tl.store(out_ptr + tl.arange(0, BLOCK), tl.load(block, boundary_check=(0,), padding_option="zero"))
+    tl.store(out_ptr + tl.arange(0, BLOCK), tl.load(block, boundary_check=(0,), padding_option="nan"))
 
 
 @tilefw.jit
