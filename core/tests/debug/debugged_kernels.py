@@ -143,3 +143,8 @@ def of_any_number(*values):
 @tilefw.jit
 def calling_with_many(x_ptr):
     tl.store(x_ptr, of_any_number(1, 2)[0])
+
+
+@tilefw.jit
+def badly_formatted(x_ptr, BLOCK: tl.constexpr):
+    tl.static_print(f"{BLOCK!r:>4} {BLOCK:zz}")

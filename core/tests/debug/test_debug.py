@@ -158,6 +158,7 @@ def test_what_a_kernel_cannot_do_here_is_said_by_name() -> None:
         assert error.code == "TFW0104" and error.place is not None and text in error.place.text
     refused = _code(kernels.breaking, (1,), one, 2)
     assert refused.code == "TFW0102" and refused.place is not None and refused.place.text.strip() == "break"
+    assert _code(kernels.badly_formatted, (1,), one, BLOCK=4).code == "TFW0114"
     assert _code(kernels.calling_with_many, (1,), one).code == "TFW0102"
     assert _code(kernels.numbered, (4,), np.zeros(4, np.int32), BLOCK=4).code == "TFW0812"
 

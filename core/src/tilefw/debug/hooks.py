@@ -197,6 +197,9 @@ class KernelHooks:
     def attribute(self, number: int, value: Any) -> Any:
         return self._at(number, lambda node: self._visitor.attribute_of(node, value))
 
+    def formatted(self, number: int, value: Any, spec: str) -> Any:
+        return self._at(number, lambda node: self._visitor.formatted_item(node, value, spec))
+
     def over(self, number: int, items: Any) -> Any:
         found = as_tuple(items) if isinstance(items, builtins.range) else items
         if not isinstance(found, tuple):

@@ -212,8 +212,9 @@ class KernelRewriter:
     def _part(self, node: ast.expr) -> ast.expr:
         if not isinstance(node, ast.FormattedValue):
             return node
-        spec = None if node.format_spec is None else ast.JoinedStr([self._part(part) for part in node.format_spec.values])  # type: ignore[attr-defined]
-        return ast.copy_location(ast.FormattedValue(self._value(node.value), node.conversion, spec), node)
+        spec = [] if node.format_spec is None else [self._part(part) for part in node.format_spec.values]  # type: ignore[attr-defined]
+        item = self._hook("formatted", node, self._value(node.value), ast.JoinedStr(spec))
+        return ast.copy_location(ast.FormattedValue(item, -1, None), node)
 
     def _comprehension(self, node: ast.ListComp) -> ast.expr:
         if len(node.generators) != 1 or node.generators[0].is_async:

@@ -292,11 +292,15 @@ class Expressions:
             if isinstance(part, ast.FormattedValue):
                 value = self.expression(part.value)
                 spec = "" if part.format_spec is None else self.expression(part.format_spec)
-                conversion = {115: str, 114: repr, 97: ascii}.get(part.conversion)
-                parts.append(evaluate(format, conversion(value) if conversion else _shown(value), spec))
+                parts.append(self.formatted_item(part, value, spec))
             else:
                 parts.append(self.expression(part))
         return "".join(parts)
+
+    def formatted_item(self, node: ast.FormattedValue, value: Any, spec: str) -> str:
+        """`{value!r:spec}` in an f-string."""
+        conversion = {115: str, 114: repr, 97: ascii}.get(node.conversion)
+        return evaluate(format, conversion(value) if conversion else _shown(value), spec)
 
     def comprehension(self, node: ast.ListComp) -> tuple[Any, ...]:
         if len(node.generators) != 1 or node.generators[0].is_async:
