@@ -250,3 +250,16 @@ def test_allocations_are_aligned_wherever_memory_begins_and_never_null(first: in
     memory = GlobalMemory(first=first, end=1 << 32)
     bases = [memory.region(memory.allocate(size)).base for size in (3, 0, 700)]
     assert len(bases) == 3 and min(bases) >= max(first, 1) and not any(base % ALIGNMENT for base in bases)
+
+
+def test_memory_below_what_is_allocated_can_be_placed_and_leaves_allocations_where_they_go() -> None:
+    memory = GlobalMemory(first=1 << 28, end=1 << 29)
+    low = memory.region(memory.place(0x0E705144, 64))
+    first = memory.allocate(1 << 20)
+    assert memory.region(first).base == 1 << 28 and memory.find(low.base + 63) is low
+    for address in (low.base + 32, (1 << 28) - 8):  # the second reaches into what was allocated
+        with pytest.raises(LaunchError, match="are taken"):
+            memory.place(address, 16)
+    memory.allocate((1 << 28) - (1 << 21))
+    memory.free(first)
+    assert memory.region(memory.allocate(1 << 20)).base == 1 << 28  # a gap, as there is no room behind the last one

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ import tilefw
 import tilefw.language as tl
 from tilefw.api import CapacityError, CheckError, LaunchError
 from tilefw.cli.main import main
+from tilefw_amd.machine import spill
+from tilefw_amd.machine.spill import model
 from tilefw_amd.options import OPTIONS
 
 TARGET = CHIP.target
@@ -103,7 +106,9 @@ def test_so_many_waves_fit_on_a_simd() -> None:
     assert np.array_equal(out, 2 * x)
 
 
-def test_a_refusal_names_the_option() -> None:
+def test_a_refusal_names_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a chip with less scratch than there is, as a tile that is too large for all of it takes long to lower."""
+    monkeypatch.setattr(spill, "model", lambda isa: replace(model(isa), memory_bytes=4096))
     with pytest.raises(CapacityError, match=r"of which it may use 64 \(waves_per_eu=8\)"):
         tilefw.compile(double, TARGET, {"x_ptr": "*fp32", "out_ptr": "*fp32"}, {"BLOCK": 1 << 17}, num_warps=1, waves_per_eu=8)
 

@@ -22,8 +22,9 @@ class SimulatedBuffers:
         return self._memory.allocate(nbytes, label=label, readonly=readonly, element=element)
 
     def reaches(self, address: int) -> bool:
-        """Whether memory that ends at `address` can be there."""
-        return self._memory.first <= address <= self._memory.end
+        """Whether memory that ends at `address` can be there. It may lie below what is allocated: the heap of a host's process does
+        where its program has a fixed place."""
+        return 0 < address <= self._memory.end
 
     def place(self, address: int, nbytes: int, *, label: str = "", readonly: bool = False, element: str = "") -> int:
         """As `allocate`, at `address`. Raises LaunchError (TFW0340)."""

@@ -136,8 +136,8 @@ def scatter(data: Array, view: Array, index: Array, values: Array, width: int) -
 class GlobalMemory:
     """Every live allocation of a device, found by address. Handles are positive integers; 0 is null.
 
-    Addresses begin at `first`, aligned, and end below `end`; none is 0, the null pointer. None is given twice as long as there are
-    new ones.
+    Addresses that it gives begin at `first`, aligned; all end below `end`, and none is 0, the null pointer. None is given twice as
+    long as there are new ones.
     """
 
     def __init__(self, limit: int = MEMORY_LIMIT, first: int = 1 << 36, end: int = 1 << 64) -> None:
@@ -155,7 +155,7 @@ class GlobalMemory:
 
     @property
     def first(self) -> int:
-        """The lowest address that an allocation may have."""
+        """The lowest address that an allocation is given."""
         return self._first
 
     @property
@@ -184,7 +184,8 @@ class GlobalMemory:
     def place(self, address: int, size: int, *, label: str = "", readonly: bool = False, element: str = "") -> int:
         """As `allocate`, at `address`. Raises LaunchError (TFW0340) where a live region is there, or allocations have been."""
         below = self.find(address + size - 1)
-        if address < self._next_address or (below is not None and below.base + below.size > address):
+        given = self._first < address + size and address < self._next_address
+        if given or (below is not None and below.base + below.size > address):
             raise LaunchError(f"out of simulated memory: {size} bytes at {address:#x} are taken", code="TFW0340")
         if self.used + size > self._limit:
             raise LaunchError(f"out of simulated memory: {size} bytes asked for at {address:#x}", code="TFW0340")
@@ -211,7 +212,7 @@ class GlobalMemory:
         for region in self._regions:
             if start + room <= region.base:
                 return start
-            start = region.base + region.size + GUARD_BYTES
+            start = max(start, region.base + region.size + GUARD_BYTES)  # what was placed may lie below
             start += -start % ALIGNMENT
         if start + room <= self._end:
             return start
