@@ -78,3 +78,15 @@ def test_a_failed_assertion_is_told_with_its_line() -> None:
     with pytest.raises(tilefw.KernelError, match="too large") as told:
         below[(1,)](np.arange(8, dtype=np.int32), 4, BLOCK=8, target="tarn-n1")
     assert "test_kernels.py" in str(told.value.place)
+
+
+def test_tiles_that_the_scratch_cannot_hold_are_refused_at_their_line() -> None:
+    @tilefw.jit
+    def large(x, y, BLOCK: tl.constexpr):
+        at = tl.arange(0, BLOCK)
+        v = tl.load(x + at)
+        tl.store(y + at, v + tl.sum(v, 0))
+
+    with pytest.raises(tilefw.CompileError, match="131072 bytes at once, and there are 65536") as told:
+        tilefw.compile(large, "tarn-n1", {"x": "*fp32", "y": "*fp32"}, {"BLOCK": 32768})
+    assert told.value.place is not None and "tl.sum" in told.value.place.text and told.value.note is None

@@ -57,9 +57,11 @@ class Scratch:
             offset = max(offset, begin + round_up(max(1, buffer.nbytes), ALIGNMENT))
         made = TileBuffer(offset, shape, element, panel)
         if self.capacity is not None and offset + size > self.capacity:
+            listed = ", ".join(f"{name or 'a tile'} {list(b.shape)} of {b.element}" for _, _, b, name in self._live)
             raise CapacityError(
                 f"the program's tiles need {offset + size} bytes at once, and there are {self.capacity}", code="TFW0659",
-                note="in use: " + ", ".join(f"{name or 'a tile'} {list(b.shape)} of {b.element}" for _, _, b, name in self._live),
+                note=f"in use: {listed}" if listed else None, help="smaller tiles take less",
+                resource="memory of its own", needed=offset + size, available=self.capacity, unit="bytes",
             )
         self._live.append((offset, until, made, label))
         self.high = max(self.high, offset + size)

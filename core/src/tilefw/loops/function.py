@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from enum import IntEnum
 from typing import Any
 
@@ -10,6 +11,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from xdsl.ir import Operation
 
+from tilefw.api.errors import CapacityError
 from tilefw.loops import control
 from tilefw.loops.access import access_of, element_name
 from tilefw.loops.buffers import bytes_of
@@ -49,15 +51,18 @@ def lower_function(
 ) -> int:
     """Write a function on a machine; gives the bytes of its own memory that one program needs.
 
-    Raises UnsupportedError TFW0610, with the place, for an op or a row that is not served, and CapacityError TFW0659 where tiles
-    need more than `capacity` bytes at once.
+    Raises UnsupportedError TFW0610 for an op or a row that is not served, and CapacityError TFW0659 where tiles need more than
+    `capacity` bytes at once, each with the place.
     """
     copies = copies if machine.copy_dims else CopyUse.NONE
     plan = plan_of(function, effects, copies > CopyUse.NONE)
     if copies is CopyUse.EARLY:
         plan.early = early_loads(plan, effects)
     lowering = TileLowering(machine, plan, facts, _handler, capacity, copies > CopyUse.NONE)
-    lowering.run(function)
+    try:
+        lowering.run(function)
+    except CapacityError as error:
+        raise replace(error, place=place_of(lowering.op)) from None
     return lowering.scratch.high
 
 
