@@ -148,3 +148,10 @@ def calling_with_many(x_ptr):
 @tilefw.jit
 def badly_formatted(x_ptr, BLOCK: tl.constexpr):
     tl.static_print(f"{BLOCK!r:>4} {BLOCK:zz}")
+
+
+@tilefw.autotune(configs=[tilefw.Config({"BLOCK": 4}), tilefw.Config({"BLOCK": 8})], key=["n"])
+@tilefw.jit
+def tuned(x_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x_ptr + offsets, offsets, mask=offsets < n)

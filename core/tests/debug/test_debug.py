@@ -163,6 +163,14 @@ def test_what_a_kernel_cannot_do_here_is_said_by_name() -> None:
     assert _code(kernels.numbered, (4,), np.zeros(4, np.int32), BLOCK=4).code == "TFW0812"
 
 
+def test_a_tuned_kernel_runs_with_its_first_configuration() -> None:
+    x = np.zeros(8, np.int32)
+    ran = tilefw.debug.run(kernels.tuned, lambda given: (8 // given["BLOCK"],), x, 8)
+    assert ran.programs == 2 and x.tolist() == list(range(8))
+    kernels.tuned[lambda given: (8 // given["BLOCK"],)](x, 8, target="reference")
+    assert len(kernels.tuned.cache) == 2
+
+
 def test_outside_of_a_debugger_nothing_changes() -> None:
     with pytest.raises(tilefw.CompileError) as refused:
         tl.sum(3, 0)

@@ -15,6 +15,7 @@ from warnings import warn
 
 from tilefw.api.errors import CapacityError, CompileError, LaunchError
 from tilefw.runtime.config import tunes
+from tilefw.runtime.debugged import DEBUGGER
 from tilefw.runtime.tuning_cost import cost
 
 _RUNS_ON_A_CARD = 5  # the first, which finds caches cold, counts only where it is the fastest
@@ -163,7 +164,7 @@ class Autotuner:
         named = self._named(keywords)
         dtypes = [str(value.dtype) for value in named.values() if hasattr(value, "dtype")]
         key = (*(_key_part(named.get(name)) for name in self.keys), *dtypes, keywords.get("target"))
-        measured = tunes()
+        measured = tunes() and DEBUGGER.get() is None  # nothing of a debugged launch tells what it costs
         if not measured:  # what was not measured does not stand for what is
             key = (*key, "first")
         if key not in self.cache:
