@@ -321,3 +321,28 @@ def test_the_key_is_the_same_in_every_process(tmp_path: Path) -> None:
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         said.add(subprocess.check_output([sys.executable, "program.py"], cwd=tmp_path, env=environment, text=True))
     assert len(said) == 1
+
+
+def test_objects_that_all_know_one_another_are_told_once_each(load: Callable[..., dict[str, Any]]) -> None:
+    text = """class Node:
+    pass
+
+
+nodes = [Node() for _ in range(30)]
+for number, node in enumerate(nodes):
+    node.number, node.links = number, [other for other in nodes if other is not node]
+
+
+@constexpr_function
+def host():
+    return nodes[0].links[1].links[2].number
+
+
+@tilefw.jit
+def kernel(x_ptr, n):
+    tl.store(x_ptr, host())
+"""
+    names = load(text, "kernel.py")
+    before = names["kernel"].cache_key_source()
+    names["nodes"][29].number = 50
+    assert names["kernel"].cache_key_source() != before
