@@ -9,30 +9,22 @@ from tilefw.loops.buffers import TileBuffer, bytes_of
 from tilefw.loops.index_map import Indices
 from tilefw.loops.lowering import TileLowering
 from tilefw.loops.machine import TileProduct, V
-from tilefw.loops.product import dot, rounded, write_as
+from tilefw.loops.product import dot, sums_of, type_of_sums, write_as
 from tilefw.tile import types
 from tilefw.tile.dialect.dot_op import DotOp
 
 
 def product(lowering: TileLowering[V], op: DotOp) -> None:
     """Write a product and what it is added to, on the matrix unit where it fits."""
-    sums = element_name(op.acc.type)
-    computed = sums if sums in ("f64", "i32") else "f32"
+    computed = type_of_sums(op)
     operand = _operand_type(lowering, op, computed)
     tile = lowering.machine.matrix_tile
     if tile is None or operand is None or any(size % part for size, part in zip(op.sizes[1:], tile, strict=True)):
         dot(lowering, op)
         return
-    elements = lowering.elements
     left, right = (_operand(lowering, value, operand, op.unsigned) for value in (op.a, op.b))
-    target = lowering.in_place.get(op.result) or lowering.allocate(op.result)
-    total = target if sums == computed else lowering.temporary(target.shape, computed)
-    if elements.buffers.get(op.acc) is not total:
-        write_as(lowering, op.acc, total)
-    _multiply(lowering, left, right, total, op.sizes, tile)
-    if total is not target:
-        rounded(lowering, total, target)
-    elements.buffers[op.result] = target
+    with sums_of(lowering, op) as total:
+        _multiply(lowering, left, right, total, op.sizes, tile)
 
 
 def _operand_type(lowering: TileLowering[V], op: DotOp, computed: str) -> str | None:

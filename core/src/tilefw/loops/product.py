@@ -5,6 +5,8 @@ Sums are of f32 for all narrower floats, of f64, and of i32 for bytes: exact pro
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import gcd
 
@@ -24,19 +26,31 @@ _STEPS = 4  # of K in one turn of the loop, so that little of it is counting
 
 def dot(lowering: TileLowering[V], op: DotOp) -> None:
     """Write a product and what it is added to."""
-    elements = lowering.elements
-    sums = element_name(op.acc.type)
-    computed = sums if sums in ("f64", "i32") else "f32"
+    computed = type_of_sums(op)
     block = _SumBlock.of(lowering, op.sizes, computed)
     left = _operand(lowering, op.a, computed, op.unsigned)
     right = _operand(lowering, op.b, computed, op.unsigned, block.columns if block.columns > block.lanes else 0)
+    with sums_of(lowering, op) as total:
+        _multiply(lowering, left, right, total, op.sizes, block)
+
+
+def type_of_sums(op: DotOp) -> str:
+    """The type in which a product is summed up."""
+    sums = element_name(op.acc.type)
+    return sums if sums in ("f64", "i32") else "f32"
+
+
+@contextmanager
+def sums_of(lowering: TileLowering[V], op: DotOp) -> Iterator[TileBuffer]:
+    """Memory that holds what a product is added to, in the type of its sums; behind the block it is the product, rounded."""
+    elements, computed = lowering.elements, type_of_sums(op)
     target = lowering.in_place.get(op.result) or lowering.allocate(op.result)
-    total = target if sums == computed else lowering.temporary(target.shape, computed)
+    total = target if element_name(op.acc.type) == computed else lowering.temporary(target.shape, computed)
     if elements.buffers.get(op.acc) is not total:
         write_as(lowering, op.acc, total)
-    _multiply(lowering, left, right, total, op.sizes, block)
+    yield total
     if total is not target:
-        rounded(lowering, total, target)
+        _rounded(lowering, total, target)
     elements.buffers[op.result] = target
 
 
@@ -73,7 +87,7 @@ def write_as(lowering: TileLowering[V], value: SSAValue, into: TileBuffer, unsig
     lowering.store_value(value, into, lambda found: _cast(lowering, found, into.element, unsigned))
 
 
-def rounded(lowering: TileLowering[V], source: TileBuffer, into: TileBuffer) -> None:
+def _rounded(lowering: TileLowering[V], source: TileBuffer, into: TileBuffer) -> None:
     """All elements of a buffer into one of a narrower type."""
     def write(index: Indices, math: IndexMath[V]) -> None:
         found = lowering.elements.read(source, index, math)
