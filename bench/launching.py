@@ -67,7 +67,7 @@ def measure(rounds: int = 400, launches: int = 10) -> str:
     for row in _rows():
         ours, peer = _ours(row), _peer(row) if row.arrays == "PyTorch" else None
         sides = [ours] if peer is None else [ours, peer]
-        taken = _least(sides, rounds, launches)
+        taken = least(sides, rounds, launches)
         shown = f"{taken[1]:.1f} | {taken[0] / taken[1]:.2f}" if peer is not None else "|"
         lines.append(f"| {row.shown} | {taken[0]:.1f} | {shown} | {'met' if taken[0] <= GOAL else '**missed**'} |")
     return "\n".join(lines)
@@ -80,18 +80,21 @@ def _rows() -> Iterator[Row]:
                 yield Row(size, arrays, named)
 
 
-def _least(sides: list[Callable[[], object]], rounds: int, launches: int) -> list[float]:
-    """The least microseconds of each: a busy machine only adds to them."""
-    least = [float("inf")] * len(sides)
+def least(
+    sides: list[Callable[[], object]], rounds: int, launches: int, before: Callable[[], object] = lambda: None
+) -> list[float]:
+    """The least microseconds of each: a busy machine only adds to them. `before` is called before each turn."""
+    found = [float("inf")] * len(sides)
     for side in sides * 3:
         side()
     for _ in range(rounds):
         for index, side in enumerate(sides):
+            before()
             start = time.perf_counter()
             for _ in range(launches):
                 side()
-            least[index] = min(least[index], (time.perf_counter() - start) / launches * 1e6)
-    return least
+            found[index] = min(found[index], (time.perf_counter() - start) / launches * 1e6)
+    return found
 
 
 def arrays_of(row: Row) -> list[Any]:
