@@ -127,9 +127,11 @@ def test_prints_show_elements_and_one_program_may_run_alone(capsys: pytest.Captu
     assert ran.programs == 1 and x.tolist() == [0, 7, 0]
     wanted = ["block 4", "offsets [0 1 2 3] (int32[4])", "program (1, 0, 0): half: [0 0 1 1]"]
     assert capsys.readouterr().out.splitlines() == wanted
-    with pytest.raises(tilefw.LaunchError) as refused:
-        tilefw.debug.run(kernels.numbered, (3,), x, program=(3,), BLOCK=4)
-    assert refused.value.code == "TFW0356"
+    assert tilefw.debug.run(kernels.numbered, (3,), x, program=2, BLOCK=4).programs == 1 and x.tolist() == [0, 7, 7]
+    for outside in (3, -1, (3,)):
+        with pytest.raises(tilefw.LaunchError) as refused:
+            tilefw.debug.run(kernels.numbered, (3,), x, program=outside, BLOCK=4)
+        assert refused.value.code == "TFW0356"
 
 
 def _code(kernel: Any, grid: tuple[int, ...], *args: Any, **constants: Any) -> tilefw.KernelError:

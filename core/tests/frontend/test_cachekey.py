@@ -52,6 +52,15 @@ def kernel(x_ptr, n):
 """
 
 
+ALSO_ASSIGNED = """N = tl.constexpr({value})
+
+
+@tilefw.jit
+def kernel(x_ptr, n, FLAG: tl.constexpr = False):
+    {body}
+"""
+
+
 def key(load: Callable[..., dict[str, Any]], text: str = BASE, file: str = "kernel.py") -> str:
     return load(text, file)["kernel"].cache_key_source()
 
@@ -346,3 +355,24 @@ def kernel(x_ptr, n):
     before = names["kernel"].cache_key_source()
     names["nodes"][29].number = 50
     assert names["kernel"].cache_key_source() != before
+
+
+@pytest.mark.parametrize("body", [
+    "n = n + N\n    N: tl.constexpr = 4\n    tl.store(x_ptr, n + N)",
+    "N = N + 1\n    tl.store(x_ptr, N)",
+    "if FLAG:\n        N = 4\n    tl.store(x_ptr, n + N)",
+    "taken = [N for N in (1, 2)]\n    tl.store(x_ptr, n + N + taken[0])",
+    "for i in range(n):\n        tl.store(x_ptr, N)\n        N = i",
+])
+def test_a_global_that_a_kernel_may_read_before_it_assigns_the_name_counts(load: Callable[..., dict[str, Any]], body: str) -> None:
+    assert key(load, ALSO_ASSIGNED.format(value=3, body=body)) != key(load, ALSO_ASSIGNED.format(value=4, body=body))
+
+
+@pytest.mark.parametrize("body", [
+    "N = n + 1\n    tl.store(x_ptr, N)",
+    "if FLAG:\n        N = 4\n    else:\n        N = n\n    tl.store(x_ptr, N)",
+    "for N in range(n):\n        tl.store(x_ptr, N)",
+    "tl.store(x_ptr, sum([N for N in (1, 2)]))",
+])
+def test_a_global_whose_name_the_kernel_has_assigned_does_not(load: Callable[..., dict[str, Any]], body: str) -> None:
+    assert key(load, ALSO_ASSIGNED.format(value=3, body=body)) == key(load, ALSO_ASSIGNED.format(value=4, body=body))

@@ -22,9 +22,10 @@ __all__ = ["EagerLaunch", "EagerTile", "eager", "run"]
 
 
 @contextmanager
-def eager(program: Sequence[int] | None = None) -> Iterator[None]:
-    """Launches inside run eagerly, whatever their target. `program`, such as `(3, 0)`, is the only one of a grid that runs."""
-    chosen = None if program is None else tuple(program)
+def eager(program: int | Sequence[int] | None = None) -> Iterator[None]:
+    """Launches inside run eagerly, whatever their target. `program`, such as `3` or `(3, 0)`, is the only one of a grid that
+    runs."""
+    chosen = (program,) if isinstance(program, int) else None if program is None else tuple(program)
     token = DEBUGGER.set(lambda kernel, given, grid, keywords: launched(kernel, given, grid, keywords, chosen))
     try:
         with kernel_stops():
@@ -33,7 +34,7 @@ def eager(program: Sequence[int] | None = None) -> Iterator[None]:
         DEBUGGER.reset(token)
 
 
-def run(kernel: Any, grid: Any, *args: Any, program: Sequence[int] | None = None, **keywords: Any) -> EagerLaunch:
+def run(kernel: Any, grid: Any, *args: Any, program: int | Sequence[int] | None = None, **keywords: Any) -> EagerLaunch:
     """One eager launch: `kernel[grid](*args, **keywords)` inside `eager(program)`."""
     with eager(program):
         return kernel[grid](*args, **keywords)

@@ -5,12 +5,12 @@ The place (file and first line) is part of it because machine code carries line 
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import types
 from collections.abc import Iterator
 from typing import Any
 
+from tilefw.frontend.free_names import free_chains
 from tilefw.frontend.host_reads import PLAIN, HostReads, digest
 from tilefw.frontend.scope import is_constexpr_function, is_jit_function
 from tilefw.frontend.watched import MISSING, Watched
@@ -28,7 +28,7 @@ class Reads:
         source = kernel.source
         said = (source.file, source.first_line, source.text, kernel.debug)
         self.digest = hashlib.sha256(repr(said).encode()).hexdigest()
-        self.chains = sorted(_free_chains(source.tree))
+        self.chains = sorted(free_chains(source.tree))
 
 
 def cache_key(kernel: Any, watched: Watched | None = None) -> str:
@@ -111,21 +111,3 @@ class _Reading:
         parts += [f"{name}: {self.host.value(function, seen)}" for name, function in members(value)]
         parts += [f"{name} = {self.host.value(found, seen)}" for name, found in constants(value)]
         return digest(parts)
-
-
-def _free_chains(tree: ast.FunctionDef) -> set[tuple[str, ...]]:
-    """Names that the body loads and does not bind, with the attributes that follow them."""
-    bound = {argument.arg for argument in (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs)}
-    bound |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    chains: set[tuple[str, ...]] = set()
-    stack: list[tuple[ast.AST, tuple[str, ...]]] = [(statement, ()) for statement in tree.body]
-    while stack:
-        node, after = stack.pop()
-        if isinstance(node, ast.Attribute):
-            stack.append((node.value, (node.attr, *after)))
-        elif isinstance(node, ast.Name):
-            if isinstance(node.ctx, ast.Load) and node.id not in bound:
-                chains.add((node.id, *after))
-        else:
-            stack += [(child, ()) for child in ast.iter_child_nodes(node)]
-    return chains
