@@ -93,14 +93,16 @@ def _fit(
     for _ in range(_ROUNDS):
         try:
             relieved = spiller.relieve(ranges, spare)
+            while not relieved and spare.get(found.file, 0) < (table.classes[found.reg.cls].count or 0):
+                # Fewer live at once than there are, and yet one finds no room among the others. How many more must go is not
+                # known: twice as many each time, as one by one took more rounds than there are.
+                spare[found.file] = max(found.reg.width, 2 * spare.get(found.file, 0))
+                relieved = spiller.relieve(ranges, spare)
         except MemoryFull as full:
             note = f"{full.bytes} bytes of a lane would wait in memory, where spill code reaches {spills.memory_bytes}"
             raise too_few(function, found, ranges, table, limits, limited_by, note) from None
         if not relieved:
-            # Fewer live at once than there are, and yet one finds no room among the others. How many more must go is not known:
-            # twice as many each time, as one by one took more rounds than there are.
-            spare[found.file] = max(found.reg.width, 2 * spare.get(found.file, 0))
-            continue
+            break
         del ranges  # large, as the next ones are
         ranges = LiveRanges(function, table)
         found = first_registers(function, ranges, table, limits)
