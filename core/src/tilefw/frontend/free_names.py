@@ -119,7 +119,10 @@ class _Walk(ast.NodeVisitor):
         self.visit(node.orelse)
         self.bound = before
 
-    def _comprehension(self, node: _Comprehension) -> None:
+    def generic_visit(self, node: ast.AST) -> None:
+        if not isinstance(node, _Comprehension):
+            super().generic_visit(node)
+            return
         before = set(self.bound)
         for generator in node.generators:
             self.visit(generator.iter)
@@ -129,8 +132,6 @@ class _Walk(ast.NodeVisitor):
         for made in (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,):
             self.visit(made)
         self.bound = before
-
-    visit_ListComp = visit_SetComp = visit_GeneratorExp = visit_DictComp = _comprehension
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
         before = set(self.bound)
