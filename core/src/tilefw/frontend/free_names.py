@@ -18,7 +18,7 @@ _Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 
 def free_chains(function: ast.FunctionDef) -> set[Chain]:
     """The chains of a function's body, in no order; defaults and annotations of its parameters are not of the body."""
-    walk = _Walk(_parameters(function.args))
+    walk = _FreeNames(_parameters(function.args))
     walk.through(function.body)
     return walk.chains
 
@@ -28,7 +28,7 @@ def _parameters(arguments: ast.arguments) -> set[str]:
     return {argument.arg for argument in (*named, arguments.vararg, arguments.kwarg) if argument is not None}
 
 
-class _Walk(ast.NodeVisitor):
+class _FreeNames(ast.NodeVisitor):
     """In the order of execution; `bound` are the names that surely have a value where the walk stands."""
 
     def __init__(self, bound: set[str]) -> None:
