@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,19 @@ def matmul(a, b, c, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexp
         left = tl.load(a + rows[:, None] * k + (start + depth)[None, :], mask=rows[:, None] < m, other=0.0)
         right = tl.load(b + (start + depth)[:, None] * n + columns[None, :], mask=columns[None, :] < n, other=0.0)
         total = tl.dot(left, right, total, input_precision="ieee")
+    tl.store(c + rows[:, None] * n + columns[None, :], total, mask=(rows[:, None] < m) & (columns[None, :] < n))
+
+
+@tilefw.jit
+def narrow_matmul(a, b, c, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, WHOLE: tl.constexpr):
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    columns = tl.program_id(1) * BN + tl.arange(0, BN)
+    depth = tl.arange(0, BK)
+    total = tl.zeros((BM, BN), tl.int32 if WHOLE else tl.float32)
+    for start in range(0, k, BK):
+        left = tl.load(a + rows[:, None] * k + (start + depth)[None, :], mask=rows[:, None] < m, other=0)
+        right = tl.load(b + (start + depth)[:, None] * n + columns[None, :], mask=columns[None, :] < n, other=0)
+        total = tl.dot(left, right, total)
     tl.store(c + rows[:, None] * n + columns[None, :], total, mask=(rows[:, None] < m) & (columns[None, :] < n))
 
 
@@ -130,6 +144,22 @@ def _matmul(size: int, block: tuple[int, int, int]) -> tuple[Side, Side]:
     return lambda: matmul[grid](a, b, c, size, size, size, BM=bm, BN=bn, BK=bk), lambda: np.matmul(a, b, out=theirs)
 
 
+def _narrow(dtype: str, size: int, block: tuple[int, int, int]) -> tuple[Side, Side]:
+    """Products of bf16, fp16 and int8 in tensors of PyTorch; ours keep the sums in fp32 or int32."""
+    import torch
+
+    whole, kind = dtype == "int8", getattr(torch, dtype)
+    made = torch.randint(-128, 128, (2, size, size), dtype=kind) if whole else torch.randn(2, size, size).to(kind)
+    a, b = made
+    c = torch.empty(size, size, dtype=torch.int32 if whole else torch.float32)
+    bm, bn, bk = block
+    grid = (tilefw.cdiv(size, bm), tilefw.cdiv(size, bn))
+    return (
+        lambda: narrow_matmul[grid](a, b, c, size, size, size, BM=bm, BN=bn, BK=bk, WHOLE=whole),
+        lambda: torch._int_mm(a, b) if whole else torch.matmul(a, b),
+    )
+
+
 def _attention(heads: int, keys: int, size: int) -> tuple[Side, Side]:
     import torch
 
@@ -151,6 +181,14 @@ ROWS: tuple[tuple[str, str, float, int, Callable[[], tuple[Side, Side]]], ...] =
     ("layer norm 1024x1024", "PyTorch", 1.0, 30, lambda: _layernorm(1024, 1024)),
     ("matmul 512", "NumPy", 1.3, 20, lambda: _matmul(512, (128, 256, 64))),
     ("matmul 2048", "NumPy", 1.3, 4, lambda: _matmul(2048, (256, 256, 128))),
+    *(
+        (f"matmul {dtype} {size}", "PyTorch", 1.3, rounds, partial(_narrow, dtype, size, block))
+        for dtype, size, rounds, block in (
+            ("bfloat16", 512, 30, (512, 512, 128)), ("bfloat16", 2048, 6, (256, 512, 256)),
+            ("float16", 512, 30, (512, 512, 128)), ("float16", 2048, 6, (512, 512, 128)),
+            ("int8", 512, 30, (256, 256, 128)), ("int8", 2048, 6, (256, 512, 256)),
+        )
+    ),
     ("attention 4x512x64", "PyTorch", 0.7, 20, lambda: _attention(4, 512, 64)),
 )
 
@@ -174,7 +212,7 @@ def main(words: list[str]) -> None:
         ours(), theirs()
         found = alternate({"ours": _silent(ours), "theirs": _silent(theirs)}, rounds)
         ratios.append(Ratio(what, found["ours"], found["theirs"], goal, peer))
-    comment = f"One thread, float32, whole calls on arrays of NumPy. {machine()}"
+    comment = f"One thread, float32 where no type is named, whole calls on arrays of NumPy and tensors of PyTorch. {machine()}"
     text = table("The processor at hand", "peer's", ratios, comment) + "\n"
     if words:
         print(text)

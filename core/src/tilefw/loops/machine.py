@@ -75,7 +75,7 @@ class BlockCopy(Generic[V]):
 class TileProduct(Generic[V]):
     """One step of a matrix unit: to the rows × columns at `sums` is added the product of the rows × depth at `left` and the depth ×
     columns at `right`, `sizes` in this order. All are addresses in the program's own memory; rows are so many bytes apart.
-    Integers have signs."""
+    Integers have signs, unless `operand_type` is `u8`. `workspace` is memory for the unit's use, where it asked for some."""
 
     sizes: tuple[int, int, int]
     sums: V
@@ -86,6 +86,7 @@ class TileProduct(Generic[V]):
     right_row: int
     operand_type: str
     sums_type: str
+    workspace: V | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,8 @@ class LoopMachine(ABC, Generic[V]):
 
     A machine with an engine that copies blocks says how many dims one copy counts, `copy_dims`, and how many tags tell its copies
     apart, `copy_tags`: tag 0 for copies that are awaited at once, the others for loads of loops that are started a turn early. One
-    with a matrix unit has its sizes, (rows, columns, depth), and the types that it takes, (operands, sums).
+    with a matrix unit has its sizes, (rows, columns, depth), and the types that it takes, (operands, sums); `u8` are bytes without
+    a sign. A unit that `takes_whole` products gets all of a product in one step, whose sizes are multiples of these.
 
     `origin` is the op whose code is being written, for line tables and messages; the kit keeps it.
     """
@@ -125,8 +127,9 @@ class LoopMachine(ABC, Generic[V]):
     transposes: ClassVar[bool] = False
     copy_dims: ClassVar[int] = 0
     copy_tags: ClassVar[int] = 1
-    matrix_tile: ClassVar[tuple[int, int, int] | None] = None
-    matrix_types: ClassVar[frozenset[tuple[str, str]]] = frozenset()
+    matrix_tile: tuple[int, int, int] | None = None
+    matrix_types: frozenset[tuple[str, str]] = frozenset()
+    takes_whole: ClassVar[bool] = False
 
     def __init__(self) -> None:
         self.traps: list[Trap] = []
@@ -214,8 +217,13 @@ class LoopMachine(ABC, Generic[V]):
         """Wait until all copies with a tag are finished; there may be none."""
         raise NotImplementedError
 
-    def multiply(self, product: TileProduct[V]) -> None:
-        """A step of the matrix unit. For a machine with a `matrix_tile`."""
+    def matrix_workspace(self, sizes: tuple[int, int, int], operand_type: str) -> int:
+        """How many bytes of the program's own memory the unit uses for a step."""
+        return 0
+
+    def multiply(self, product: TileProduct[V]) -> V | None:
+        """A step of the matrix unit. For a machine with a `matrix_tile`. Where the unit cannot tell beforehand that it keeps what
+        is promised of products, an i1: true where the sums are as they were, and the step is to be done as loops."""
         raise NotImplementedError
 
     def trap(self, message: str, place: Place | None) -> None:

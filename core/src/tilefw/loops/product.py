@@ -34,6 +34,15 @@ def dot(lowering: TileLowering[V], op: DotOp) -> None:
         _multiply(lowering, left, right, total, op.sizes, block)
 
 
+def add_as_loops(
+    lowering: TileLowering[V], op: DotOp, sizes: tuple[int, int, int], front: Indices, left: TileBuffer, right: TileBuffer,
+    total: TileBuffer,
+) -> None:
+    """Add a product of buffers to sums; its factors are widened as they are read."""
+    block = _SumBlock.of(lowering, (1, *sizes), total.element)
+    _batch(lowering, left, right, total, front, sizes, block, op.unsigned)
+
+
 def type_of_sums(op: DotOp) -> str:
     """The type in which a product is summed up."""
     sums = element_name(op.acc.type)
@@ -106,17 +115,25 @@ def _cast(lowering: TileLowering[V], value: V, to: str, unsigned: bool) -> V:
 def _multiply(
     lowering: TileLowering[V], a: TileBuffer, b: TileBuffer, c: TileBuffer, sizes: tuple[int, int, int, int], block: _SumBlock
 ) -> None:
-    """Columns are the outer loop: their part of `b` stays near while all rows of `a` pass."""
-    batches, m, n, k = sizes
+    batches, *whole = sizes
     with lowering.counting(batches) as batch:
         front: Indices = (batch,) if len(c.shape) == 3 else ()
-        with lowering.counting(n, block.columns) as column, lowering.counting(m, block.rows) as row:
-            _block(lowering, a, b, c, front, row, column, k, block)
+        _batch(lowering, a, b, c, front, (whole[0], whole[1], whole[2]), block)
+
+
+def _batch(
+    lowering: TileLowering[V], a: TileBuffer, b: TileBuffer, c: TileBuffer, front: Indices, sizes: tuple[int, int, int],
+    block: _SumBlock, unsigned: bool = False,
+) -> None:
+    """Columns are the outer loop: their part of `b` stays near while all rows of `a` pass."""
+    m, n, k = sizes
+    with lowering.counting(n, block.columns) as column, lowering.counting(m, block.rows) as row:
+        _block(lowering, a, b, c, front, row, column, k, block, unsigned)
 
 
 def _block(
     lowering: TileLowering[V], a: TileBuffer, b: TileBuffer, c: TileBuffer, front: Indices, row: Index[V], column: Index[V],
-    k: int, block: _SumBlock,
+    k: int, block: _SumBlock, unsigned: bool,
 ) -> None:
     """A block of sums, in variables while K goes on."""
     elements, machine = lowering.elements, lowering.machine
@@ -130,9 +147,9 @@ def _block(
             machine.assign(variable, elements.read(c, (*front, i, j), math))
     with lowering.counting(k, block.steps) as first:
         for step in (math.add(first, fixed(number)) for number in range(block.steps)):
-            right = [elements.read(b, (*front, step, j), math) for j in across]
+            right = [_cast(lowering, elements.read(b, (*front, step, j), math), c.element, unsigned) for j in across]
             for i, line in zip(down, sums, strict=True):
-                left = elements.read(a, (*front, i, step), math)
+                left = _cast(lowering, elements.read(a, (*front, i, step), math), c.element, unsigned)
                 for factor, variable in zip(right, line, strict=True):
                     machine.assign(variable, _step(lowering, left, factor, machine.read(variable)))
     for i, line in zip(down, sums, strict=True):

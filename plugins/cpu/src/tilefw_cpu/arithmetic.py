@@ -51,6 +51,9 @@ class LlvmArithmetic(LlvmText):
             # One quotient for all lanes: two roundings, 1.5 ulp where `divf` is promised within 2.5.
             one = self.const(float_bits(1.0, result), result)
             return self.op("mulf", (operands[0], self.op("divf", (one, operands[1]), result)), result)
+        if operands[0].pointer:  # an address of the program's own memory, moved
+            found = self.emit(f"getelementptr i8, ptr {operands[0].text}, i64 {operands[1].text}", result, 1)
+            return LlvmValue(found.text, result, pointer=True)
         values, lanes = self.together(operands)
         own = values[1 if row == "select" else 0].type
         kind = vector(llvm_type(own), lanes)

@@ -24,7 +24,7 @@ _LAUNCH = """define i32 @"tilefw.{name}"(ptr %block, ptr %scratch, ptr %next, i6
 begin:
   %x = zext i32 %grid0 to i64
   %y = zext i32 %grid1 to i64
-  %stopped = getelementptr i64, ptr %next, i64 1
+{first}  %stopped = getelementptr i64, ptr %next, i64 1
   %part = lshr i64 %all, 8
   %some = icmp ne i64 %part, 0
   %step = select i1 %some, i64 %part, i64 1
@@ -64,7 +64,7 @@ stop:
   br label %end
 end:
   %result = phi i32 [ 0, %take ], [ %answer, %stop ]
-  ret i32 %result
+{last}  ret i32 %result
 }}
 """
 
@@ -90,11 +90,14 @@ def functions_text(
     for function, entry in functions:
         writer = CheckedWriter(processor, debug) if checked else LlvmWriter(processor, debug)
         place = place_of(function, with_text=False)
-        launch = _LAUNCH.format(name=entry.name, behind=debug.function(f"{entry.name} (programs)", place), within=debug.within)
+        around = debug.function(f"{entry.name} (programs)", place)
+        within = debug.within
         behind = debug.function(entry.name, place)
         scratch = lower_function(function, writer, Effects(disjoint), AxisInfoAnalysis(function))
         emitted[entry.name] = EmittedFunction(scratch, writer)
-        declared |= writer.declarations
+        first, last = (line and line.replace("\n", f"{within}\n") for line in writer.tiles.around())
+        launch = _LAUNCH.format(name=entry.name, behind=around, within=within, first=first, last=last)
+        declared |= writer.declarations | writer.tiles.constants()
         parts += [_program(entry, writer, behind), launch]
     parts += [*sorted(declared.values()), _ATTRIBUTES % (processor.vector_bits, processor.vector_bits), debug.text()]
     return "\n".join(parts) + "\n", emitted

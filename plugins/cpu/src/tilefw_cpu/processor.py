@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+
+_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
+"""Of x86-64 Linux: the system call, ARCH_REQ_XCOMP_PERM and XFEATURE_XTILEDATA (Documentation/arch/x86/xstate.rst)."""
 
 
 @dataclass(frozen=True)
@@ -55,5 +60,15 @@ def processor() -> Processor:
     import llvmlite.binding as llvm
 
     found = llvm.get_host_cpu_features()
+    triple = llvm.get_process_triple()
+    refused = frozenset(name for name in found if name.startswith("amx")) if not tiles_permitted(triple) else frozenset[str]()
     have, lack = (frozenset(name for name, there in found.items() if there is wanted) for wanted in (True, False))
-    return Processor(llvm.get_process_triple(), llvm.get_host_cpu_name(), have, lack)
+    return Processor(triple, llvm.get_host_cpu_name(), have - refused, lack | refused)
+
+
+@cache
+def tiles_permitted(triple: str) -> bool:
+    """Whether the process may use tile registers (AMX), whose contents Linux keeps for those that have asked, and their forks."""
+    if not triple.startswith("x86_64") or not sys.platform.startswith("linux"):
+        return False
+    return ctypes.CDLL(None).syscall(_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA) == 0

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Container, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from tilefw.api.hardware import Trap
-from tilefw.api.tile import ElementMemory, LoopAtomic, LoopMachine, by_exchange
+from tilefw.api.tile import ElementMemory, LoopAtomic, LoopMachine, TileProduct, by_exchange
 from tilefw_cpu import rows as table
 from tilefw_cpu.arithmetic import LlvmArithmetic
 from tilefw_cpu.debug_lines import DebugLines, LocatedLines
+from tilefw_cpu.matrix_engines import engines_of
 from tilefw_cpu.processor import Processor
+from tilefw_cpu.product_packing import ProductPacking, workspace_bytes
 from tilefw_cpu.spelling import BITS, LlvmValue, bytes_of_type, llvm_type, overload_of, stored_type, vector
+from tilefw_cpu.tile_products import TileConfigurations, TileProducts
+from tilefw_cpu.vector_products import VectorProducts
 
 _ORDERS = {"relaxed": "monotonic", "acquire": "acquire", "release": "release", "acq_rel": "acq_rel"}
 _FAILURE = {"monotonic": "monotonic", "acquire": "acquire", "release": "monotonic", "acq_rel": "acquire"}
@@ -30,6 +34,7 @@ class LlvmWriter(LlvmArithmetic, LoopMachine[LlvmValue]):
 
     product_tile = (8, 2)
     transposes = True
+    takes_whole = True
 
     def __init__(self, processor: Processor, debug: DebugLines) -> None:
         super().__init__("avx512f" in processor.features, processor.ranges)
@@ -40,6 +45,10 @@ class LlvmWriter(LlvmArithmetic, LoopMachine[LlvmValue]):
         self.parameters: list[LlvmValue] = []
         self.prologue: list[str] = []
         """What stands before the program's own lines."""
+        self.engines = engines_of(processor)
+        self.matrix_types = frozenset((taken, "i32" if taken in ("i8", "u8") else "f32") for taken in self.engines)
+        self.matrix_tile = (1, self.vector_lanes(32), 16)
+        self.tiles = TileConfigurations(self)
 
     def vector_lanes(self, bits: int) -> int:
         return self.processor.vector_bits // bits
@@ -200,6 +209,22 @@ class LlvmWriter(LlvmArithmetic, LoopMachine[LlvmValue]):
             f"cmpxchg ptr {pointer}, {word} {before.text}, {word} {after.text} {order} {_FAILURE[order]}", "i64", 1
         )
         return self.as_type(self.emit(f"extractvalue {{ {word}, i1 }} {pair.text}, 0", word, 1), type_)
+
+    # -- products
+
+    def matrix_workspace(self, sizes: tuple[int, int, int], operand_type: str) -> int:
+        return workspace_bytes(sizes, operand_type)
+
+    def multiply(self, product: TileProduct[LlvmValue]) -> LlvmValue | None:
+        engine = self.engines[product.operand_type]
+        packing = ProductPacking(self, engine, product)
+        undone = packing.write()
+        with nullcontext() if undone is None else self.branch(self.op("xori", (undone, self.const(1, "i1")), "i1")):
+            if engine.tiles:
+                TileProducts(packing, self.tiles).write()
+            else:
+                VectorProducts(packing).write()
+        return undone
 
     # -- the program
 

@@ -1,0 +1,210 @@
+"""The factors of a product as its instructions take them: groups of rows of the right one side by side, halves as two bf16.
+
+Both factors are looked through on the way. TDPBF16PS and VDPBF16PS take subnormal numbers for zero, on either side (Intel SDM,
+volume 2), which tile IR does not allow. They have none to meet where each factor is normal and every product is a multiple of
+2^-126: then all sums are, rounded or not. An fp16 is the sum of two bf16 that are far from subnormal; but an infinity is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import gcd
+
+from tilefw.api.tile import TileProduct
+from tilefw_cpu.arithmetic import LlvmArithmetic
+from tilefw_cpu.matrix_engines import MatrixEngine
+from tilefw_cpu.spelling import LlvmValue, llvm_type, vector
+
+ROW = 64  # bytes of a row of a tile
+TILE = 16 * ROW
+_SIGNLESS, _INFINITE = 0x7FFF, 0x7C00
+# Exponent fields as stored, of bf16: their sum is of the least product, whose last place is 2^(sum - 268).
+_LEAST_SUM = 268 - 126
+
+
+def planes(operand_type: str) -> int:
+    """How many narrower numbers a factor is the sum of."""
+    return 2 if operand_type == "f16" else 1
+
+
+def bytes_of_operand(operand_type: str) -> int:
+    return 1 if operand_type in ("i8", "u8") else 2
+
+
+def workspace_bytes(sizes: tuple[int, int, int], operand_type: str) -> int:
+    """The right factor, packed; the left one where it is split; four tiles of sums; a number for each row."""
+    rows, columns, depth = sizes
+    parts, width = planes(operand_type), bytes_of_operand(operand_type)
+    return parts * columns * depth * width + (parts * rows * depth * width if parts > 1 else 0) + 4 * TILE + 4 * rows
+
+
+class ProductPacking:
+    """Writes what comes before a product, for one of these steps; `undone` is then true where the instructions may not do it."""
+
+    def __init__(self, writer: LlvmArithmetic, engine: MatrixEngine, product: TileProduct[LlvmValue]) -> None:
+        assert product.workspace is not None
+        self.writer, self.engine, self.product = writer, engine, product
+        self.rows, self.columns, self.depth = product.sizes
+        self.width = bytes_of_operand(product.operand_type)
+        self.group = 4 // self.width
+        self.parts = planes(product.operand_type)
+        self.panel = self.depth // self.group * engine.lanes * 4
+        """Bytes of the right factor's columns that make one vector."""
+        self.right_plane = self.columns * self.depth * self.width
+        self.left_plane = self.rows * self.depth * self.width
+        self.right = product.workspace
+        self.left = product.left if self.parts == 1 else self.at(product.workspace, (self.parts * self.right_plane, 1))
+        self.left_row = product.left_row if self.parts == 1 else self.depth * self.width
+        spent = self.parts * (self.right_plane + (self.left_plane if self.parts > 1 else 0))
+        self.sums = self.at(product.workspace, (spent, 1))
+        self.row_numbers = self.at(product.workspace, (spent + 4 * TILE, 1))
+
+    # -- text
+
+    def number(self, value: int) -> LlvmValue:
+        return self.writer.const(value % (1 << 64), "i64")
+
+    def at(self, base: LlvmValue, *steps: tuple[LlvmValue | int, int]) -> LlvmValue:
+        """The address so many steps of so many bytes behind another."""
+        writer, fixed = self.writer, 0
+        total: LlvmValue | None = None
+        for index, scale in steps:
+            number = index if isinstance(index, int) else index.number
+            if number is not None:
+                fixed += number * scale
+                continue
+            assert isinstance(index, LlvmValue)
+            moved = writer.op("muli", (index, self.number(scale)), "i64") if scale != 1 else index
+            total = moved if total is None else writer.op("addi", (total, moved), "i64")
+        for offset in (total, self.number(fixed) if fixed else None):
+            if offset is not None:
+                moved = writer.emit(f"getelementptr i8, ptr {base.text}, i64 {offset.text}", "i64", 1)
+                base = LlvmValue(moved.text, "i64", pointer=True)
+        return base
+
+    @contextmanager
+    def count(self, end: int, step: int = 1) -> Iterator[LlvmValue]:
+        """0, step, … below `end`; without a loop where that is 0 alone."""
+        if end <= step:
+            yield self.number(0)
+            return
+        with self.writer.loop(self.number(0), self.number(end), self.number(step)) as counter:
+            yield counter
+
+    def load(self, place: LlvmValue, type_: str, lanes: int = 1, align: int = 1) -> LlvmValue:
+        return self.writer.emit(f"load {vector(llvm_type(type_), lanes)}, ptr {place.text}, align {align}", type_, lanes)
+
+    def store(self, value: LlvmValue, place: LlvmValue, align: int = 1) -> None:
+        kind = vector(llvm_type(value.type), value.lanes)
+        self.writer.lines.append(f"  store {kind} {value.text}, ptr {place.text}, align {align}")
+
+    # -- what is packed
+
+    def write(self) -> LlvmValue | None:
+        """Pack both factors. The result: whether the instructions may not multiply them, where that is not known beforehand."""
+        if self.product.operand_type in ("i8", "u8"):
+            self._pack_bytes()
+            return None
+        if self.parts > 1:
+            return self._split_both()
+        return self._pack_pairs()
+
+    def _pack_bytes(self) -> None:
+        """Fours of rows. VPDPBUSD takes one factor without a sign: the right one is turned by 128 (`row_sums`)."""
+        with self.count(self.depth, 4) as depth, self.count(self.columns, self.engine.lanes) as column:
+            rows = [self._right_row(depth, row, column, "i8") for row in range(4)]
+            joined = self._interleaved(rows)
+            if not self.engine.tiles:
+                joined = self.writer.op("xori", (joined, self.writer.const(0x80, "i8")), "i8")
+            self._store_packed(joined, depth, column)
+
+    def _pack_pairs(self) -> LlvmValue:
+        writer = self.writer
+        right = _Extreme(self, "minu", 2 * self.engine.lanes)
+        with self.count(self.depth, 2) as depth, self.count(self.columns, self.engine.lanes) as column:
+            joined = self._interleaved([self._right_row(depth, row, column, "i16") for row in range(2)])
+            right.meet(self._magnitude_or_most(joined))
+            self._store_packed(joined, depth, column)
+        chunk = gcd(self.rows * self.depth, 2 * self.engine.lanes)
+        left = _Extreme(self, "minu", chunk)
+        with self.count(self.rows * self.depth, chunk) as first:
+            left.meet(self._magnitude_or_most(self.load(self.at(self.product.left, (first, 2)), "i16", chunk)))
+        seven = writer.const(7, "i32")
+        exponents = [writer.op("shru", (writer.cast("extu", each.result(), "i32"), seven), "i32") for each in (left, right)]
+        small = [writer.op("eqi", (each, writer.const(0, "i32")), "i1") for each in exponents]
+        total = writer.op("addi", (exponents[0], exponents[1]), "i32")
+        low = writer.op("ltu", (total, writer.const(_LEAST_SUM, "i32")), "i1")
+        return writer.op("ori", (low, writer.op("ori", (small[0], small[1]), "i1")), "i1")
+
+    def _magnitude_or_most(self, codes: LlvmValue) -> LlvmValue:
+        """The codes of bf16 without their signs, less one: a zero's is the largest then. A subnormal's exponent stays 0, and the
+        least normal number's becomes 0, which costs nothing but that number."""
+        writer = self.writer
+        signless = writer.op("andi", (codes, writer.const(_SIGNLESS, "i16")), "i16")
+        return writer.op("subi", (signless, writer.const(1, "i16")), "i16")
+
+    def _split_both(self) -> LlvmValue:
+        writer, lanes = self.writer, self.engine.lanes
+        extreme = _Extreme(self, "maxu", lanes)
+        with self.count(self.depth, 2) as depth, self.count(self.columns, lanes) as column:
+            pairs = [self._split(self._right_row(depth, row, column, "f16"), extreme) for row in range(2)]
+            for plane, (first, second) in enumerate(zip(*pairs, strict=True)):
+                low = writer.op("shru", (first, writer.const(16, "i32")), "i32")
+                self._store_packed(writer.op("ori", (low, second), "i32"), depth, column, plane)
+        with self.count(self.rows * self.depth, lanes) as first:
+            halves = self.load(self.at(self.product.left, (first, 2)), "f16", lanes)
+            for plane, part in enumerate(self._split(halves, extreme)):
+                code = writer.cast("trunci", writer.op("shru", (part, writer.const(16, "i32")), "i32"), "i16")
+                self.store(code, self.at(self.left, (first, 2), (plane, self.left_plane)))
+        return writer.op("geu", (extreme.result(), writer.const(_INFINITE, "i16")), "i1")
+
+    def _split(self, halves: LlvmValue, extreme: _Extreme) -> tuple[LlvmValue, LlvmValue]:
+        """The upper 8 and the lower 3 bits of fp16 numbers as bits of f32, whose lower half is 0."""
+        writer = self.writer
+        extreme.meet(writer.op("andi", (writer.as_type(halves, "i16"), writer.const(_SIGNLESS, "i16")), "i16"))
+        wide = writer.cast("castf", halves, "f32")
+        upper = writer.op("andi", (writer.as_type(wide, "i32"), writer.const(0xFFFF0000, "i32")), "i32")
+        lower = writer.op("subf", (wide, writer.as_type(upper, "f32")), "f32")
+        return upper, writer.as_type(lower, "i32")
+
+    def _right_row(self, depth: LlvmValue, row: int, column: LlvmValue, type_: str) -> LlvmValue:
+        product, lanes = self.product, self.engine.lanes
+        place = self.at(product.right, (depth, product.right_row), (row, product.right_row), (column, self.width))
+        return self.load(place, type_, lanes)
+
+    def _interleaved(self, rows: list[LlvmValue]) -> LlvmValue:
+        writer, lanes, count = self.writer, self.engine.lanes, len(rows)
+        while len(rows) > 1:
+            rows = [writer.shuffled(a, b, range(2 * a.lanes)) for a, b in zip(rows[::2], rows[1::2], strict=True)]
+        order = [k % count * lanes + k // count for k in range(count * lanes)]
+        return writer.shuffled(rows[0], rows[0], order)
+
+    def _store_packed(self, value: LlvmValue, depth: LlvmValue, column: LlvmValue, plane: int = 0) -> None:
+        lanes = self.engine.lanes
+        step = self.panel // lanes  # bytes of a panel for each column
+        place = self.at(self.right, (column, step), (depth, 4 * lanes // self.group), (plane, self.right_plane))
+        self.store(value, place, 4 * lanes)
+
+
+class _Extreme:
+    """The least or the largest of unsigned numbers of 16 bits that pass by."""
+
+    def __init__(self, packing: ProductPacking, row: str, lanes: int) -> None:
+        self._writer, self._row = packing.writer, row
+        self._variable = self._writer.variable("i16", lanes)
+        first = self._writer.const(0xFFFF if row == "minu" else 0, "i16")
+        self._writer.assign(self._variable, self._writer.repeated(first, lanes))
+
+    def meet(self, values: LlvmValue) -> None:
+        known = self._writer.read(self._variable)
+        self._writer.assign(self._variable, self._writer.op(self._row, (known, values), "i16"))
+
+    def result(self) -> LlvmValue:
+        writer, found = self._writer, self._writer.read(self._variable)
+        if found.lanes == 1:
+            return found
+        name = f"llvm.vector.reduce.{'umin' if self._row == 'minu' else 'umax'}.v{found.lanes}i16"
+        return writer.emit(writer.call(name, "i16", [f"<{found.lanes} x i16> {found.text}"]), "i16", 1)
+
+

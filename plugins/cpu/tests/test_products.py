@@ -1,0 +1,148 @@
+"""Products by a processor's own instructions keep what is promised of products, on every family of instructions that is here."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tilefw
+import tilefw.language as tl
+from tilefw.api.ir import FuncOp, entry_of, parse
+from tilefw.hardware.processor_device import PROCESSOR_ENTRY
+from tilefw_cpu.compile import NativeCode, object_of
+from tilefw_cpu.emit import functions_text
+from tilefw_cpu.matrix_engines import engines_of
+from tilefw_cpu.processor import Processor, processor
+
+TEXT = """builtin.module {{
+func.func @k(%x: !tile.ptr<{t}>, %y: !tile.ptr<{t}>, %z: !tile.ptr<{s}>) {{
+%zero = tile.constant 0 : i32
+%one = tile.constant 1 : i32
+%n = tile.constant {n} : i32
+%k = tile.constant {k} : i32
+%a = tile.load_block %x at (%zero, %zero : i32, i32) strides (%k, %one : i32, i32) : !tile.ptr<{t}>, tensor<{m}x{k}x{t}>
+%b = tile.load_block %y at (%zero, %zero : i32, i32) strides (%n, %one : i32, i32) : !tile.ptr<{t}>, tensor<{k}x{n}x{t}>
+%c = tile.load_block %z at (%zero, %zero : i32, i32) strides (%n, %one : i32, i32) : !tile.ptr<{s}>, tensor<{m}x{n}x{s}>
+%d = tile.dot %a, %b, %c {word}: tensor<{m}x{k}x{t}>, tensor<{k}x{n}x{t}>, tensor<{m}x{n}x{s}>
+tile.store_block %z, %d at (%zero, %zero : i32, i32) strides (%n, %one : i32, i32) : !tile.ptr<{s}>, tensor<{m}x{n}x{s}>
+func.return
+}}
+}}"""
+TYPES = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "f8E5M2": ml_dtypes.float8_e5m2, "i8": np.int8, "u8": np.uint8}
+HIDDEN = ((), ("amx",), ("amx", "avx512"))
+"""Prefixes of the features that a processor is taken not to have: tiles, vectors of 512 bits, of 256."""
+M, N, K = 48, 64, 32
+
+
+def _without(hidden: tuple[str, ...]) -> Processor:
+    here = processor()
+    gone = frozenset(name for name in here.features if name.startswith(hidden)) if hidden else frozenset[str]()
+    return replace(here, features=here.features - gone, absent=here.absent | gone)
+
+
+@cache
+def _code(found: Processor, type_: str) -> tuple[NativeCode, str, int]:
+    """The code of a product, its text, and the bytes of scratch that it needs."""
+    word, sums = ("unsigned " if type_ == "u8" else ""), ("i32" if type_ in ("i8", "u8") else "f32")
+    text = TEXT.format(t=type_.replace("u", "i"), s=sums, m=M, n=N, k=K, word=word)
+    functions = [(op, entry_of(op)) for op in parse(text, "k").body.block.ops if isinstance(op, FuncOp)]
+    written, emitted = functions_text(functions, found, False)
+    return NativeCode(object_of(written, found), found), written, emitted["k"].scratch_bytes
+
+
+def _product(found: Processor, type_: str, a: Any, b: Any, c: Any) -> tuple[Any, str]:
+    """a · b + c by the processor's code, and its text."""
+    code, written, needed = _code(found, type_)
+    made = c.copy()
+    block = (ctypes.c_uint64 * 3)(*(array.ctypes.data for array in (a, b, made)))
+    scratch = np.empty(needed + 64, np.uint8)
+    counter = (ctypes.c_int64 * 2)()
+    place = -(-scratch.ctypes.data // 64) * 64
+    assert PROCESSOR_ENTRY(code.address("k"))(ctypes.addressof(block), place, ctypes.addressof(counter), 1, 1, 1, 1) == 0
+    return made, written
+
+
+def _random(type_: str, rows: int, columns: int, seed: int) -> Any:
+    random, dtype = np.random.default_rng(seed), TYPES[type_]
+    if type_ in ("i8", "u8"):
+        return random.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, (rows, columns), dtype, endpoint=True)
+    return random.standard_normal((rows, columns)).astype(dtype)
+
+
+@pytest.mark.parametrize("hidden", HIDDEN)
+@pytest.mark.parametrize("type_", ["i8", "u8"])
+def test_bytes_are_summed_up_exactly(type_: str, hidden: tuple[str, ...]) -> None:
+    found = _without(hidden)
+    if type_ not in engines_of(found):
+        pytest.skip("the processor has no products of bytes")
+    a, b, c = _random(type_, M, K, 0), _random(type_, K, N, 1), np.arange(M * N, dtype=np.int32).reshape(M, N) - 99
+    a[0], b[:, 0] = np.iinfo(a.dtype).min, np.iinfo(a.dtype).max
+    made, text = _product(found, type_, a, b, c)
+    assert engines_of(found)[type_].instructions[type_] in text
+    assert np.array_equal(made, a.astype(np.int32) @ b.astype(np.int32) + c)
+
+
+@pytest.mark.parametrize("hidden", HIDDEN[:2])
+@pytest.mark.parametrize("type_", ["bf16", "f16", "f8E5M2"])
+def test_floats_are_within_the_bound_subnormal_and_infinite_ones_too(type_: str, hidden: tuple[str, ...]) -> None:
+    """The instructions take what is subnormal for zero, and an infinity is no sum of two halves: neither may show."""
+    found = _without(hidden)
+    taken = type_ if type_ == "f16" else "bf16"
+    if taken not in engines_of(found):
+        pytest.skip("the processor has no products of pairs")
+    a, b = _random(type_, M, K, 0), _random(type_, K, N, 1)
+    c = np.random.default_rng(2).standard_normal((M, N)).astype(np.float32)
+    c[3] = 1e-40
+    b[:, 7] = 0
+    _within_bound(found, type_, a, b, c)
+    small = 2.0**-70 if type_ == "bf16" else 2.0**-14
+    tiny, little = (a.astype(np.float64) * small).astype(a.dtype), (b.astype(np.float64) * small).astype(a.dtype)
+    _within_bound(found, type_, tiny, little, np.zeros_like(c))  # products below 2^-126, or subnormal factors
+    a[5], c[5] = 0, 0  # but for one subnormal number
+    a[5, 3] = 1e-40 if type_ == "bf16" else 6e-8
+    b = (b.astype(np.float64) * (1e20 if type_ == "bf16" else 1)).astype(a.dtype)
+    _within_bound(found, type_, a, b, c)
+    a[6, 2], a[8, 0] = np.inf, np.nan
+    _within_bound(found, type_, a, b, c)
+
+
+def _within_bound(found: Processor, type_: str, a: Any, b: Any, c: Any) -> None:
+    made, text = _product(found, type_, a, b, c)
+    assert engines_of(found)["f16" if type_ == "f16" else "bf16"].instructions["bf16"] in text
+    wide = [each.astype(np.float64) for each in (a, b, c)]
+    with np.errstate(all="ignore"):
+        exact = wide[0] @ wide[1] + wide[2]
+        reach = np.abs(wide[0]) @ np.abs(wide[1]) + np.abs(wide[2])
+    np.testing.assert_array_equal(np.isfinite(made), np.isfinite(exact))
+    finite = np.isfinite(exact)
+    limit = (a.shape[1] + 1) * (2.0**-23 * reach + 2.0**-149)
+    assert (np.abs(made[finite] - exact[finite]) <= limit[finite]).all()
+    np.testing.assert_array_equal(made[~finite], exact[~finite].astype(np.float32))
+
+
+@tilefw.jit
+def two_shapes(a, b, c, out, turns):
+    small, wide = tl.arange(0, 16), tl.arange(0, 64)
+    left = tl.load(a + small[:, None] * 64 + wide[None, :])
+    right = tl.load(b + wide[:, None] * 16 + small[None, :])
+    last = tl.load(c + small[:, None] * 64 + wide[None, :])
+    total = tl.zeros((16, 64), tl.float32)
+    for _ in range(turns):
+        first = tl.dot(left, right).to(tl.bfloat16)
+        total = tl.dot(first, last, total)
+    tl.store(out + small[:, None] * 64 + wide[None, :], total)
+
+
+def test_products_of_two_shapes_take_turns() -> None:
+    """The tiles are configured for each."""
+    random = np.random.default_rng(0)
+    a, b, c = (random.integers(-1, 2, shape).astype(ml_dtypes.bfloat16) for shape in [(16, 64), (64, 16), (16, 64)])
+    out = np.empty((16, 64), np.float32)
+    two_shapes[(1,)](a, b, c, out, 3)
+    assert np.array_equal(out, 3 * ((a.astype(np.float32) @ b.astype(np.float32)) @ c.astype(np.float32)))
