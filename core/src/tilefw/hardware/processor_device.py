@@ -181,13 +181,16 @@ class ProcessorDevice(ABC):
             raise LaunchError(f"bytes {offset} to {offset + nbytes} are not in an allocation of {held.nbytes}", "TFW0441")
         return held.address + offset
 
-    def _address(self, view: BufferView) -> int:
+    def address_of(self, view: BufferView) -> int:
+        """Where a place in an allocation is in this process's memory."""
         return self._found(view.handle).address + view.offset
 
     def _count_as_written(self, args: Sequence[Argument]) -> None:
         """What a launch stores that does not check initialisation is not noted."""
         for handle in [argument.handle for argument in args if isinstance(argument, BufferView) and argument.handle]:
-            self._memory[handle] = replace(self._found(handle), defined=None)
+            held = self._found(handle)
+            if held.defined is not None:
+                self._memory[handle] = replace(held, defined=None)
 
     # -- code
 
@@ -203,7 +206,7 @@ class ProcessorDevice(ABC):
         """Run a grid; an assertion of the kernel that fails is a finding. Raises LaunchError TFW0347 for arguments that do not fit.
         """
         found = module.entries[entry]
-        block = found.layout.pack(args, self._address, 64, self.name)
+        block = found.layout.pack(args, self.address_of, 64, self.name)
         programs = prod(grid)
         if programs >= 1 << 63:
             raise LaunchError(f"a grid of {'x'.join(map(str, grid))} has more programs than a count of 64 bits", "TFW0323")

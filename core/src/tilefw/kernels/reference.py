@@ -49,7 +49,7 @@ class Reference:
     def compare(self, name: str) -> Comparison:
         """The array of argument `name` as the launch left it, against the interpreter's."""
         host = self.hosts[name]
-        return compare(_comparable(_elements(host), host.dtype.name), self._viewed(name))
+        return compare(comparable(_elements(host), host.dtype.name), self._viewed(name))
 
     def compare_values(self, name: str, values: np.ndarray) -> Comparison:
         """`values` (integers, or float64 not yet rounded) of the shape of argument `name`, against the interpreter's."""
@@ -78,8 +78,8 @@ class Reference:
         due = buffer.read_reference(kind)
         index = occupied(found, due.x, PAGE_BYTES // size)
         if index is None:
-            return compare(_comparable(found, kind.name), due)
-        compared = compare(_comparable(found[index], kind.name), due.apply(lambda part: part[index]))
+            return compare(comparable(found, kind.name), due)
+        compared = compare(comparable(found[index], kind.name), due.apply(lambda part: part[index]))
         worst = None if compared.worst_index is None else (int(index[compared.worst_index]),)
         return replace(compared, worst_index=worst)
 
@@ -120,7 +120,8 @@ def _elements(host: HostArray) -> np.ndarray:
     return array.array if isinstance(array, TypedArray) else array
 
 
-def _comparable(array: np.ndarray, name: str) -> np.ndarray:
+def comparable(array: np.ndarray, name: str) -> np.ndarray:
+    """An array in storage form as values that can be compared with the interpreter's."""
     return _signed(formats.decode(array, name), name)
 
 

@@ -76,7 +76,7 @@ class Executor:
     def __init__(self, device: Device) -> None:
         self.device = device
         self._shares = isinstance(device, SharingDevice)
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()  # held by whoever loads or launches on the device
         # By identity, holding the artifact so that the identity stays its own.
         self._modules: dict[int, tuple[Artifact, Any]] = {}
 
@@ -98,7 +98,7 @@ class Executor:
             return self._put_on_card(artifact, entry, grid, args, options, clock)
         reached = _reached(self.device, options.checks)
         stores = storages([*named, *reached])
-        with self._lock, contextlib.ExitStack() as allocated:
+        with self.lock, contextlib.ExitStack() as allocated:
             with clock.stage("load"):
                 module = self._module(artifact)
             with clock.stage("copy in"):
@@ -129,7 +129,7 @@ class Executor:
     ) -> LaunchReport:
         """A launch on the host's arrays where they are."""
         seconds = clock.seconds
-        with self._lock:
+        with self.lock:
             kept = self._modules.get(id(artifact))
             if kept is None:
                 with clock.stage("load"):
@@ -151,7 +151,7 @@ class Executor:
         card = cast(Card, self.device)
         arguments = [a.address if type(a) is DeviceArray else 0 if a is None else cast(Scalar | Struct, a) for a in args]
         clock.seconds.update(_NOTHING_COPIED)
-        with self._lock:
+        with self.lock:
             with clock.stage("load"):
                 module = self._module(artifact)
             with clock.stage(EXECUTE):

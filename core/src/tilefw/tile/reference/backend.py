@@ -109,6 +109,8 @@ class ReferenceDevice:
     ) -> LaunchReport:
         from tilefw.tile.reference.interpret import run
 
+        for buffer in self.memory.buffers.values():  # what an earlier launch left
+            buffer.settle()
         report = run(
             module.module, entry, grid, [self._argument(a) for a in args], memory=self.memory,
             fusion=bool(module.artifact.metadata.get("enable_fp_fusion", True)), budget=options.budget, checks=options.checks,

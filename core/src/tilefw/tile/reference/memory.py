@@ -109,6 +109,13 @@ class RefBuffer:
         self.record = self.sums = None
         self.stored = stored
 
+    def settle(self) -> None:
+        """Make the elements what memory holds of them when the launch is over: values of their type, exact from now on."""
+        if self.err is None and self.free is None:
+            return
+        self.x = numbers.from_bytes(numbers.to_bytes(self.x, self._dtype), self._dtype, copy=False).copy()
+        self.err = self.free = None
+
     def recorded(self) -> Record:
         """Who accessed what in this launch."""
         if self.record is None:

@@ -1,0 +1,194 @@
+"""A run whose every launch is judged: the reference interpreter has the same inputs that the launch really had, and its bounds hold
+for what the launch left in memory.
+
+A bound that is carried from launch to launch says nothing soon: behind one masked softmax it is infinite. From end to end a second run
+on the interpreter alone, a shadow, tells how far the outputs are from it. That is measured, and no bound. The shadow keeps
+float64 from launch to launch, and in a launch in whatever is not one correctly rounded operation, such as the sum of two numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilefw.api.device import Scalar
+from tilefw.api.dtypes import dtype as dtype_named
+from tilefw.graph.kernel_graph import ModelTensor
+from tilefw.graph.plan import ModelPlan, PlanStep
+from tilefw.graph.session import Arrays, Session, fitting
+from tilefw.kernels.reference import comparable
+from tilefw.runtime.diagnostics import check_error
+from tilefw.tile.reference.accuracy import Comparison, compare
+from tilefw.tile.reference.interpret import RefBuffer, RefMemory, RefPointer, run
+from tilefw.tile.text.module import parse
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+_BUDGET = 1 << 62  # whoever asks for a judgement waits for it
+Bytes = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchJudgement:
+    """One launch: the verdict on each buffer that it may have written, by the buffer's name."""
+
+    label: str
+    kernel: str
+    comparisons: Mapping[str, Comparison]
+
+    @property
+    def ok(self) -> bool:
+        return all(comparison.ok for comparison in self.comparisons.values())
+
+    @property
+    def worst(self) -> float:
+        """The largest error over its bound."""
+        return max((comparison.worst for comparison in self.comparisons.values()), default=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredError:
+    """How far an output is from the shadow's: the largest difference, and the largest magnitude there."""
+
+    absolute: float
+    magnitude: float
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """The outputs of a run, the judgement of each launch, and the errors of the outputs as measured."""
+
+    outputs: Arrays
+    launches: tuple[LaunchJudgement, ...]
+    measured: Mapping[str, MeasuredError]
+
+    @property
+    def ok(self) -> bool:
+        """Whether every launch is within its bounds."""
+        return all(launch.ok for launch in self.launches)
+
+
+def certified(session: Session, inputs: Mapping[str, Any]) -> Certificate:
+    """Run a session's plan on `inputs`, and judge it. The session may do nothing else meanwhile."""
+    interpreter = _Interpreter(session.plan)
+    written: dict[int, Bytes | None] = dict.fromkeys(tensor.buffer for tensor in session.plan.inputs.values())
+    session.begin(inputs)
+    try:
+        launches = tuple(_judged(session, interpreter, number, written) for number in range(len(session.plan.steps)))
+        outputs = session.outputs()
+    finally:
+        session.end()
+    exact = shadow(session.plan, inputs)
+    measured = {name: _measured(session.plan.outputs[name], outputs[name], exact[name]) for name in outputs}
+    return Certificate(outputs, launches, measured)
+
+
+def shadow(plan: ModelPlan, inputs: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
+    """The outputs of a run on the reference interpreter that rounds nothing it stores: float64, or exact integers."""
+    interpreter, memory = _Interpreter(plan), RefMemory()
+    buffers = [memory.allocate(buffer.nbytes, buffer.name) for buffer in plan.buffers]
+    for made, buffer in zip(buffers, plan.buffers, strict=True):
+        if buffer.constant is not None:
+            made.write_bytes(buffer.constant)
+    for name, array in fitting(plan, inputs).items():
+        buffers[plan.inputs[name].buffer].write_bytes(array.reshape(-1).view(np.uint8))
+    for step in plan.steps:
+        interpreter.run(step, memory, {tensor.buffer: buffers[tensor.buffer] for tensor in step.tensors()})
+        for tensor in step.tensors():
+            buffers[tensor.buffer].err = buffers[tensor.buffer].free = None
+    return {name: _elements(buffers[tensor.buffer], tensor) for name, tensor in plan.outputs.items()}
+
+
+class _Interpreter:
+    """The kernels of a plan as tile IR, each parsed once."""
+
+    def __init__(self, plan: ModelPlan) -> None:
+        self._plan = plan
+        self._modules: dict[int, ModuleOp] = {}
+
+    def run(self, step: PlanStep, memory: RefMemory, buffers: Mapping[int, RefBuffer]) -> None:
+        """Execute a step on buffers by their numbers. Raises CheckError when a check of the interpreter found a fault."""
+        kernel = self._plan.kernels[step.kernel]
+        if step.kernel not in self._modules:
+            self._modules[step.kernel] = parse(kernel.source, step.label)
+        module = self._modules[step.kernel]
+        args: list[Any] = []
+        for parameter, argument in zip(kernel.entry.parameters, step.arguments, strict=True):
+            if parameter.hidden is not None:
+                continue
+            if isinstance(argument, ModelTensor):
+                args.append(RefPointer(buffers[argument.buffer], argument.offset))
+            else:
+                args.append(argument.value if isinstance(argument, Scalar) else 0)
+        report = run(module, None, step.grid, args, memory=memory, fusion=kernel.fusion, budget=_BUDGET)
+        if any(finding.severity == "error" for finding in report.findings):
+            raise check_error(report.findings)
+
+
+def _judged(session: Session, interpreter: _Interpreter, number: int, written: dict[int, Bytes | None]) -> LaunchJudgement:
+    """Launch a step and judge it. `written` has for each buffer which bytes have been written; None stands for all."""
+    plan, step = session.plan, session.plan.steps[number]
+    memory = RefMemory()
+    made: dict[int, RefBuffer] = {}
+    for tensor in step.tensors():
+        if tensor.buffer not in made:
+            made[tensor.buffer] = _as_it_is(session, memory, tensor.buffer, written)
+    session.launch(number)
+    interpreter.run(step, memory, made)
+    comparisons: dict[str, Comparison] = {}
+    for parameter, argument in zip(plan.kernels[step.kernel].entry.parameters, step.arguments, strict=True):
+        if isinstance(argument, ModelTensor) and parameter.readonly is not True:
+            comparisons[plan.buffers[argument.buffer].name] = _compared(session, argument, made[argument.buffer])
+            written[argument.buffer] = _written(made[argument.buffer])
+    return LaunchJudgement(step.label, plan.kernels[step.kernel].entry.name, comparisons)
+
+
+def _as_it_is(session: Session, memory: RefMemory, number: int, written: Mapping[int, Bytes | None]) -> RefBuffer:
+    """A buffer of the plan as the device has it now."""
+    buffer = session.plan.buffers[number]
+    made = memory.allocate(buffer.nbytes, buffer.name, buffer.constant is not None)
+    if buffer.constant is not None:
+        made.write_bytes(buffer.constant)
+    elif number in written:
+        made.write_bytes(session.array(ModelTensor(number, "uint8", (buffer.nbytes,))))
+        made.initialised = written[number]
+    return made
+
+
+def _written(buffer: RefBuffer) -> Bytes | None:
+    """Which bytes of a buffer have been written, in this launch or before."""
+    if buffer.initialised is None:
+        return None
+    by_byte = np.repeat(buffer.initialised, max(1, buffer.nbytes // max(1, buffer.initialised.size)))
+    return np.concatenate([by_byte, np.zeros(buffer.nbytes - by_byte.size, np.bool_)])
+
+
+def _compared(session: Session, tensor: ModelTensor, buffer: RefBuffer) -> Comparison:
+    """All that has been written of a buffer, against the interpreter's."""
+    size = dtype_named(tensor.dtype).storage_bits // 8
+    found = session.array(ModelTensor(tensor.buffer, tensor.dtype, (buffer.nbytes // size,)))
+    due = buffer.read_reference(dtype_named(tensor.dtype))
+    if buffer.initialised is not None:
+        index = np.flatnonzero(buffer.initialised[: found.size])
+        found, due = found[index], due.apply(lambda part: part[index])
+    return compare(comparable(found, tensor.dtype), due)
+
+
+def _elements(buffer: RefBuffer, tensor: ModelTensor) -> np.ndarray[Any, Any]:
+    size = dtype_named(tensor.dtype).storage_bits // 8
+    first = tensor.offset // size
+    values = buffer.read_reference(dtype_named(tensor.dtype)).x
+    return values[first : first + tensor.nbytes // size].reshape(tensor.shape)
+
+
+def _measured(tensor: ModelTensor, found: np.ndarray[Any, Any], exact: np.ndarray[Any, Any]) -> MeasuredError:
+    if not found.size:
+        return MeasuredError(0.0, 0.0)
+    with np.errstate(invalid="ignore"):
+        got, due = comparable(found, tensor.dtype).astype(np.float64), exact.astype(np.float64)
+        apart = np.where((got == due) | (np.isnan(got) & np.isnan(due)), 0.0, np.abs(got - due))
+    return MeasuredError(float(np.nan_to_num(apart, nan=np.inf).max()), float(np.abs(due).max()))

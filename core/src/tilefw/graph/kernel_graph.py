@@ -1,0 +1,133 @@
+"""A model before it has a target: named inputs and outputs, constants, and calls of kernels in the order in which they run.
+
+A reader of models makes one with `GraphBuilder`; `compile_graph` makes a plan of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tilefw.api.dtypes import dtype as dtype_named
+from tilefw.api.errors import UsageError
+from tilefw.kernels.formats import array_dtype
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTensor:
+    """Elements of type `dtype` in row-major order, from byte `offset` of the buffer with number `buffer` on."""
+
+    buffer: int
+    dtype: str
+    shape: tuple[int, ...]
+    offset: int = 0
+
+    @property
+    def nbytes(self) -> int:
+        return prod(self.shape) * (dtype_named(self.dtype).storage_bits // 8)
+
+    def reshaped(self, shape: Sequence[int]) -> ModelTensor:
+        """The same elements in another shape."""
+        assert prod(shape) == prod(self.shape), f"{self.shape} has not the elements of {tuple(shape)}"
+        return ModelTensor(self.buffer, self.dtype, tuple(shape), self.offset)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelBuffer:
+    """Memory of a model. `constant` holds the bytes of a buffer that nothing writes; `dtype` names its elements in reports."""
+
+    name: str
+    nbytes: int
+    dtype: str
+    constant: memoryview | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCall:
+    """One launch of a jit function: `arguments` are its run-time arguments by name, `keywords` those launch keywords that shape
+    code. `label` is what reports call it, such as the name of a node."""
+
+    label: str
+    kernel: Any
+    arguments: Mapping[str, ModelTensor | int | float | None]
+    grid: tuple[int, int, int]
+    constexprs: Mapping[str, Any] = field(default_factory=dict)
+    keywords: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelGraph:
+    """All that a model does, for any target."""
+
+    buffers: tuple[ModelBuffer, ...]
+    inputs: Mapping[str, ModelTensor]
+    outputs: Mapping[str, ModelTensor]
+    calls: tuple[KernelCall, ...]
+
+
+class GraphBuilder:
+    """A graph being written: tensors as they come to be known, calls in the order in which they run."""
+
+    def __init__(self) -> None:
+        self._buffers: list[ModelBuffer] = []
+        self._inputs: dict[str, ModelTensor] = {}
+        self._outputs: dict[str, ModelTensor] = {}
+        self._calls: list[KernelCall] = []
+
+    def input(self, name: str, dtype: str, shape: Sequence[int]) -> ModelTensor:
+        """A tensor that a run is given under `name`."""
+        tensor = self._inputs[name] = self.temporary(name, dtype, shape)
+        return tensor
+
+    def constant(self, name: str, array: np.ndarray[Any, Any], dtype: str) -> ModelTensor:
+        """A tensor whose elements are known now: `array` has them in storage form (`array_dtype(dtype)`)."""
+        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        data.flags.writeable = False
+        return self._new(ModelBuffer(name, data.nbytes, dtype, data.data), array.shape)
+
+    def temporary(self, name: str, dtype: str, shape: Sequence[int]) -> ModelTensor:
+        """A tensor that calls write and read."""
+        nbytes = ModelTensor(0, dtype, tuple(shape)).nbytes
+        return self._new(ModelBuffer(name, nbytes, dtype), shape)
+
+    def call(
+        self, label: str, kernel: Any, arguments: Mapping[str, ModelTensor | int | float | None], grid: tuple[int, int, int],
+        constexprs: Mapping[str, Any] | None = None, keywords: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Launch a jit function behind the calls so far."""
+        self._calls.append(KernelCall(label, kernel, arguments, grid, constexprs or {}, keywords or {}))
+
+    def output(self, name: str, tensor: ModelTensor) -> None:
+        """What a run gives under `name`: any tensor of the graph."""
+        self._outputs[name] = tensor
+
+    def graph(self) -> KernelGraph:
+        """The graph so far."""
+        return KernelGraph(tuple(self._buffers), dict(self._inputs), dict(self._outputs), tuple(self._calls))
+
+    def _new(self, buffer: ModelBuffer, shape: Sequence[int]) -> ModelTensor:
+        self._buffers.append(buffer)
+        return ModelTensor(len(self._buffers) - 1, buffer.dtype, tuple(shape))
+
+
+def stored(name: str, tensor: ModelTensor, given: Any) -> np.ndarray[Any, Any]:
+    """The array that a run is given for input `name`, in storage form. Raises UsageError TFW0360 for another shape or type."""
+    array = np.asarray(given)
+    wanted = array_dtype(tensor.dtype)
+    if array.shape != tensor.shape:
+        raise UsageError(f"input '{name}' has shape {list(tensor.shape)}, not {list(array.shape)}", code="TFW0360")
+    if array.dtype != wanted and not _same_bits(array.dtype, wanted):
+        raise UsageError(f"input '{name}' has elements of {tensor.dtype}, not {array.dtype}", code="TFW0360")
+    return np.ascontiguousarray(array)
+
+
+def _same_bits(given: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+    """Whether a file may hold elements of the one type as the other: NumPy writes types that it does not know as plain bytes, and
+    truth values are bytes."""
+    if given.itemsize != wanted.itemsize:
+        return False
+    return given.kind == "V" or ("b" in (given.kind, wanted.kind) and {given.kind, wanted.kind} <= {"b", "u", "i"})

@@ -1,0 +1,226 @@
+"""A plan in one file, `.tfm`: one line with magic and digest, a JSON header, then the kernels and the constants as bytes.
+
+    tilefw-model/1 <SHA-256 of what follows, in hex>
+    <bytes of the header>
+    <header>
+
+Behind the header each part begins at a multiple of 64 bytes of the file. Constants are mapped into memory, never copied; nothing in
+the file is executed or unpickled. A file that is cut short, changed or of another kind is a CodeError before any of it is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tilefw import __version__
+from tilefw.api import json_values as values
+from tilefw.api.artifact import decode, encode
+from tilefw.api.device import Scalar
+from tilefw.api.dtypes import DTYPES
+from tilefw.api.dtypes import dtype as dtype_named
+from tilefw.api.errors import CodeError
+from tilefw.graph.kernel_graph import ModelBuffer, ModelTensor
+from tilefw.graph.plan import ModelPlan, PlanArgument, PlanKernel, PlanStep
+from tilefw.runtime import atomic_write
+from tilefw.runtime.arguments.binding import GRID_LIMIT
+
+SUFFIX = ".tfm"
+MAGIC = b"tilefw-model/1"
+_ALIGNMENT = 64
+_LINE = len(MAGIC) + 1 + 64 + 1  # bytes of the first line
+_DIGITS = 20  # of the second line at most
+_LARGEST = 1 << 62  # bytes of one buffer
+
+
+def save(plan: ModelPlan, path: str | os.PathLike[str]) -> str:
+    """Write a plan's file, whole or not at all; gives its digest. Raises OSError."""
+    digest = hashlib.sha256()
+    for part in _parts(plan):
+        digest.update(part)
+    first = b"%b %b\n" % (MAGIC, digest.hexdigest().encode())
+    atomic_write.write_parts(path, (part for parts in ((first,), _parts(plan)) for part in parts))
+    return digest.hexdigest()
+
+
+def load(path: str | os.PathLike[str]) -> ModelPlan:
+    """The plan in a file. Raises CodeError: TFW0930 where it cannot be read, TFW0782 for a file that `save` did not write."""
+    name = os.fspath(path)
+    data = _mapped(name)
+    try:
+        return _from_bytes(data, name)
+    except (ValueError, KeyError, TypeError, IndexError, RecursionError, CodeError) as error:
+        raise CodeError(
+            f"{name} is not a whole model of tilefw: {error.message if isinstance(error, CodeError) else error}", code="TFW0782",
+            help="make it again with `tilefw compile MODEL --target T -o FILE.tfm`",
+        ) from None
+
+
+def _mapped(name: str) -> memoryview:
+    try:
+        if not os.path.isfile(name):
+            raise OSError("there is no such file" if not os.path.exists(name) else "it is not a regular file")
+        with open(name, "rb") as file:
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if os.path.getsize(name) else b"")
+    except OSError as error:
+        raise CodeError(f"{name} cannot be read: {error.strerror or error}", code="TFW0930") from None
+
+
+# -- written
+
+
+def _parts(plan: ModelPlan) -> Iterator[bytes | memoryview]:
+    """The file behind its first line."""
+    kernels = [(encode(kernel.artifact), kernel.source.encode()) for kernel in plan.kernels]
+    blobs: list[bytes | memoryview] = [part for pair in kernels for part in pair]
+    blobs += [buffer.constant for buffer in plan.buffers if buffer.constant is not None]
+    header = json.dumps(_to_json(plan, [(len(a), len(s)) for a, s in kernels]), separators=(",", ":")).encode()
+    start = b"%d\n%b" % (len(header), header)
+    yield start
+    at = _LINE + len(start)
+    for blob in blobs:
+        gap = -at % _ALIGNMENT
+        yield bytes(gap)
+        yield blob
+        at += gap + len(blob)
+
+
+def _to_json(plan: ModelPlan, lengths: list[tuple[int, int]]) -> dict[str, Any]:
+    return {
+        "made_by": __version__,
+        "target": plan.target,
+        "buffers": [[b.name, b.nbytes, b.dtype, b.constant is not None] for b in plan.buffers],
+        "kernels": [[*pair, kernel.fusion] for pair, kernel in zip(lengths, plan.kernels, strict=True)],
+        "inputs": {name: _tensor_to_json(tensor) for name, tensor in plan.inputs.items()},
+        "outputs": {name: _tensor_to_json(tensor) for name, tensor in plan.outputs.items()},
+        "steps": [[s.label, s.kernel, list(s.grid), [_argument_to_json(a) for a in s.arguments]] for s in plan.steps],
+    }
+
+
+def _tensor_to_json(tensor: ModelTensor) -> list[Any]:
+    return [tensor.buffer, tensor.dtype, list(tensor.shape), tensor.offset]
+
+
+def _argument_to_json(argument: PlanArgument) -> Any:
+    if isinstance(argument, Scalar):
+        value = argument.value
+        return {"value": value.hex() if isinstance(value, float) else value, "dtype": argument.dtype}
+    return None if argument is None else _tensor_to_json(argument)
+
+
+# -- read
+
+
+def _from_bytes(data: memoryview, name: str) -> ModelPlan:
+    first = bytes(data[:_LINE])
+    magic, _, digest = first.partition(b" ")
+    if magic != MAGIC or not first.endswith(b"\n"):
+        raise ValueError(f"it does not start with {MAGIC.decode()!r}")
+    if hashlib.sha256(data[_LINE:]).hexdigest().encode() != digest[:-1]:
+        raise ValueError("its digest does not fit its content: it is cut short or changed")
+    length, newline, _ = bytes(data[_LINE : _LINE + _DIGITS]).partition(b"\n")
+    start = _LINE + len(length) + 1
+    if not newline or not length.isdigit() or start + int(length) > len(data):
+        raise ValueError("its header is cut short")
+    header = json.loads(bytes(data[start : start + int(length)]))
+    values.checked(header, dict, "the header")
+    return _plan(header, _Blobs(data, start + int(length)), name)
+
+
+class _Blobs:
+    """The parts behind the header, one after the other."""
+
+    def __init__(self, data: memoryview, at: int) -> None:
+        self._data, self._at = data, at
+
+    def next(self, nbytes: Any) -> memoryview:
+        values.checked(nbytes, int, "the length of a part")
+        start = self._at + -self._at % _ALIGNMENT
+        if nbytes < 0 or start + nbytes > len(self._data):
+            raise ValueError("a part of it is missing")
+        self._at = start + nbytes
+        return self._data[start : self._at]
+
+
+def _plan(header: dict[str, Any], blobs: _Blobs, name: str) -> ModelPlan:
+    target = values.string(header, "target")
+    kernels = tuple(_kernel(raw, blobs, name) for raw in values.array(header, "kernels"))
+    if any(kernel.artifact.target != target for kernel in kernels):
+        raise ValueError(f"it has machine code of another target than {target}")
+    buffers = tuple(_buffer(raw, blobs) for raw in values.array(header, "buffers"))
+    inputs, outputs = (
+        {key: _tensor(raw, buffers) for key, raw in values.checked(header[part], dict, part).items()}
+        for part in ("inputs", "outputs")
+    )
+    steps = tuple(_step(raw, kernels, buffers) for raw in values.array(header, "steps"))
+    return ModelPlan(target, buffers, kernels, _whole_inputs(inputs, buffers), outputs, steps)
+
+
+def _whole_inputs(inputs: Mapping[str, ModelTensor], buffers: tuple[ModelBuffer, ...]) -> Mapping[str, ModelTensor]:
+    for key, tensor in inputs.items():
+        buffer = buffers[tensor.buffer]
+        if buffer.constant is not None or tensor.offset or tensor.nbytes != buffer.nbytes:
+            raise ValueError(f"input {key!r} is not a buffer of its own")
+    return inputs
+
+
+def _kernel(raw: Any, blobs: _Blobs, name: str) -> PlanKernel:
+    code, source, fusion = values.checked(raw, list, "a kernel")
+    artifact = decode(bytes(blobs.next(code)), name)
+    if len(artifact.entries) != 1:
+        raise ValueError("a kernel of it has not one entry")
+    return PlanKernel(artifact, bytes(blobs.next(source)).decode(), values.checked(fusion, bool, "fusion"))
+
+
+def _buffer(raw: Any, blobs: _Blobs) -> ModelBuffer:
+    name, nbytes, dtype, constant = values.checked(raw, list, "a buffer")
+    values.checked(name, str, "a buffer's name")
+    if not 0 <= values.checked(nbytes, int, "a buffer's size") <= _LARGEST or dtype not in DTYPES:
+        raise ValueError(f"buffer {name!r} has {nbytes} bytes of {dtype!r}")
+    return ModelBuffer(name, nbytes, dtype, blobs.next(nbytes) if values.checked(constant, bool, "constant") else None)
+
+
+def _tensor(raw: Any, buffers: tuple[ModelBuffer, ...]) -> ModelTensor:
+    buffer, dtype, shape, offset = values.checked(raw, list, "a tensor")
+    extents = tuple(values.checked(extent, int, "an extent") for extent in values.checked(shape, list, "a shape"))
+    if dtype not in DTYPES or any(extent < 0 for extent in extents) or len(extents) > 64:
+        raise ValueError(f"a tensor of {dtype!r} with shape {shape}")
+    tensor = ModelTensor(values.checked(buffer, int, "a buffer"), dtype, extents, values.checked(offset, int, "an offset"))
+    if not 0 <= tensor.buffer < len(buffers):
+        raise ValueError(f"there is no buffer {buffer}")
+    if offset < 0 or offset % (dtype_named(dtype).storage_bits // 8) or offset + tensor.nbytes > buffers[tensor.buffer].nbytes:
+        raise ValueError(f"a tensor leaves buffer {buffers[tensor.buffer].name!r}")
+    return tensor
+
+
+def _step(raw: Any, kernels: tuple[PlanKernel, ...], buffers: tuple[ModelBuffer, ...]) -> PlanStep:
+    label, kernel, grid, arguments = values.checked(raw, list, "a step")
+    extents = [values.checked(extent, int, "a grid's extent") for extent in values.checked(grid, list, "a grid")]
+    if len(extents) != 3 or not all(1 <= extent <= GRID_LIMIT for extent in extents):
+        raise ValueError(f"a grid of {extents}")
+    if not 0 <= values.checked(kernel, int, "a kernel's number") < len(kernels):
+        raise ValueError(f"there is no kernel {kernel}")
+    parameters = kernels[kernel].entry.parameters
+    given = [_argument(a, buffers) for a in values.checked(arguments, list, "arguments")]
+    kinds = ["scalar" if isinstance(a, Scalar) else "pointer" for a in given]
+    if kinds != [p.kind for p in parameters]:
+        raise ValueError(f"the arguments of {label!r} do not fit its kernel")
+    x, y, z = extents
+    return PlanStep(values.checked(label, str, "a label"), kernel, (x, y, z), tuple(given))
+
+
+def _argument(raw: Any, buffers: tuple[ModelBuffer, ...]) -> PlanArgument:
+    if raw is None:
+        return None
+    if isinstance(raw, list):
+        return _tensor(raw, buffers)
+    dtype = values.string(values.checked(raw, dict, "an argument"), "dtype")
+    if dtype not in DTYPES:
+        raise ValueError(f"a number of {dtype!r}")
+    value = raw["value"]
+    number = float.fromhex(value) if isinstance(value, str) else values.checked(value, int, "a number")
+    return Scalar(number, dtype)

@@ -1,0 +1,147 @@
+"""A plan on a device: constants stay there, launches follow each other without copies between them.
+
+    with Session(plan) as session:
+        outputs = session.run({"x": x})
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from tilefw.api.device import Completion, LaunchReport
+from tilefw.api.errors import CheckError, UsageError
+from tilefw.graph.device_memory import ArenaMemory, ConstantMemory, DeviceMemory, SeparateMemory, write
+from tilefw.graph.kernel_graph import ModelTensor, stored
+from tilefw.graph.plan import ModelPlan, PlanStep
+from tilefw.kernels.formats import array_dtype
+from tilefw.runtime import config
+from tilefw.runtime.diagnostics import check_error
+from tilefw.runtime.launch_site import site
+from tilefw.runtime.names import suggest
+from tilefw.runtime.plugins.loader import find_target
+
+Arrays = Mapping[str, np.ndarray[Any, Any]]
+
+
+class Session:
+    """A plan that is ready to run. Several may be open on one device; runs of one session wait for each other.
+
+    `written_bytes` counts what was copied to the device, `read_bytes` what was copied from it.
+    """
+
+    def __init__(self, plan: ModelPlan, **execution: Any) -> None:
+        """Put the constants and the machine code on a device; `execution` are the settings of a launch (executor, checks, budget,
+        numerics, seed). Raises LaunchError TFW0361 where the device has not enough memory."""
+        resolved = config.resolve(config.settings(plan.target, **execution))
+        where = site(find_target(plan.target), resolved)
+        self.plan = plan
+        self.read_bytes = 0
+        self._lock = threading.Lock()
+        self._options, self._executor, self._device = where.options, where.executor, where.executor.device
+        self._last: Completion | None = None
+        with self._executor.lock:
+            modules = [self._device.load(kernel.artifact) for kernel in plan.kernels]
+            self._steps = [(modules[step.kernel], plan.kernels[step.kernel].entry.name, step.grid) for step in plan.steps]
+            self._constants = ConstantMemory(self._device, plan)
+            self.written_bytes = self._constants.written_bytes
+            strategy = ArenaMemory if self._device.executor == "hw" and not self._options.checks else SeparateMemory
+            try:
+                self._memory: DeviceMemory = strategy(self._device, plan, self._constants.views)
+            except BaseException:
+                self._constants.close()
+                raise
+
+    @property
+    def executor(self) -> str:
+        """What runs it: a simulator (`sim`), the chip (`hw`) or the reference interpreter (`ref`)."""
+        return self._device.executor
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the device its memory back."""
+        with self._lock, self._executor.lock:
+            self._memory.close()
+            self._constants.close()
+
+    def run(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
+        """The outputs by name, for arrays by the names of the inputs. Raises UsageError TFW0360 for inputs that do not fit, and
+        CheckError when a check of the device found a fault in a launch."""
+        with self._lock:
+            self.begin(inputs)
+            try:
+                for number in range(len(self._steps)):
+                    self.launch(number)
+                return self.outputs()
+            finally:
+                self.end()
+
+    # A run step by step, for whoever looks at memory between launches (certificate.py).
+
+    def begin(self, inputs: Mapping[str, Any]) -> None:
+        """Copy the inputs in."""
+        arrays = fitting(self.plan, inputs)
+        with self._executor.lock:
+            self._memory.begin()
+            for name, array in arrays.items():
+                write(self._device, self._memory.view(self.plan.inputs[name].buffer), array)
+                self.written_bytes += array.nbytes
+
+    def launch(self, number: int) -> LaunchReport:
+        """Launch one step. Raises CheckError for what the device's checks found."""
+        module, entry, grid = self._steps[number]
+        with self._executor.lock:
+            report = self._device.launch(module, entry, grid, self._memory.before(number), self._options)
+        self._last = report.completion
+        if report.findings and report.errors:
+            raise _in_step(check_error(report.findings), self.plan.steps[number])
+        return report
+
+    def outputs(self) -> dict[str, np.ndarray[Any, Any]]:
+        """What the outputs hold now."""
+        return {name: self.array(tensor) for name, tensor in self.plan.outputs.items()}
+
+    def end(self) -> None:
+        """Free what a run allocated."""
+        with self._executor.lock:
+            self._memory.end()
+
+    def array(self, tensor: ModelTensor) -> np.ndarray[Any, Any]:
+        """A copy of a tensor's elements in storage form."""
+        data = b""
+        with self._executor.lock:
+            if self._last is not None:
+                self._last.wait()
+                self._last = None
+            if tensor.nbytes:
+                view = self._memory.view(tensor.buffer)
+                data = self._device.read(view.handle, tensor.nbytes, view.offset + tensor.offset)
+        self.read_bytes += tensor.nbytes
+        return np.frombuffer(bytearray(data), array_dtype(tensor.dtype)).reshape(tensor.shape)
+
+
+def fitting(plan: ModelPlan, inputs: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
+    """The inputs as arrays in storage form. Raises UsageError TFW0360 for a name too many or too few, a shape, a type."""
+    for name in inputs:
+        if name not in plan.inputs:
+            raise UsageError(
+                f"the model has no input '{name}'", code="TFW0360", help=suggest(name, plan.inputs, what="its inputs"),
+            )
+    lacking = [name for name in plan.inputs if name not in inputs]
+    if lacking:
+        raise UsageError(f"the model's input '{lacking[0]}' is missing", code="TFW0360", note=f"inputs: {', '.join(plan.inputs)}")
+    return {name: stored(name, tensor, inputs[name]) for name, tensor in plan.inputs.items()}
+
+
+def _in_step(error: CheckError, step: PlanStep) -> CheckError:
+    error.note = f"in the model's call {step.label}" + (f"\n{error.note}" if error.note else "")
+    return error

@@ -1,0 +1,110 @@
+"""A session runs a plan on any device: right results, constants copied once, memory given back, and every launch judged."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import small_model
+
+from tilefw.api.errors import CheckError, CompileError, UsageError
+from tilefw.graph.certificate import certified
+from tilefw.graph.compile_graph import compile_graph
+from tilefw.graph.kernel_graph import GraphBuilder
+from tilefw.graph.session import Session
+from tilefw.kernels.reported_ratio import SPEC as REPORTED
+from tilefw.runtime.executor import executor_for
+from tilefw.runtime.plugins.loader import find_target
+
+TARGETS = ["reference", "cpu-native", "nvidia-sm80"]
+CONSTANT_BYTES = sum(array.nbytes for array in (small_model.W1, small_model.W2, small_model.BIAS, small_model.SCALE))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_launch_is_within_its_bounds_and_the_outputs_are_near_float64(target):
+    given = small_model.x()
+    with Session(small_model.plan(target)) as session:
+        certificate = certified(session, {"x": given})
+    assert certificate.ok and [launch.label for launch in certificate.launches] == ["norm", "up", "down", "add", "softmax"]
+    assert all(launch.comparisons for launch in certificate.launches)
+    assert max(launch.worst for launch in certificate.launches) > 0, "nothing was rounded?"
+    found, due = certificate.outputs["probabilities"], small_model.expected(given)
+    assert np.abs(found - due).max() < 1e-6
+    assert certificate.measured["probabilities"].absolute == pytest.approx(np.abs(found - due).max(), abs=5e-8)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_constants_are_copied_once_and_nothing_between_launches(target):
+    with Session(small_model.plan(target)) as session:
+        assert (session.written_bytes, session.read_bytes) == (CONSTANT_BYTES, 0)
+        results = [session.run({"x": small_model.x(seed)}) for seed in range(3)]
+        size = small_model.x().nbytes
+        assert (session.written_bytes, session.read_bytes) == (CONSTANT_BYTES + 3 * size, 3 * 2 * size)
+    for seed, result in enumerate(results):
+        assert np.abs(result["probabilities"] - small_model.expected(small_model.x(seed))).max() < 1e-6
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_sessions_side_by_side_do_not_disturb_each_other_and_give_all_memory_back(target):
+    found = find_target(target)
+    device = executor_for(found, "default").device
+    before = dict(device.memory_info())
+    plan = small_model.plan(target)
+    sessions = [Session(plan), Session(plan)]
+    with ThreadPoolExecutor(4) as pool:
+        runs = [pool.submit(sessions[seed % 2].run, {"x": small_model.x(seed)}) for seed in range(6)]
+        results = [run.result()["probabilities"] for run in runs]
+    for session in sessions:
+        session.close()
+    assert dict(device.memory_info()) == before
+    for seed, result in enumerate(results):
+        assert np.abs(result - small_model.expected(small_model.x(seed))).max() < 1e-6
+
+
+def test_a_launch_with_wrong_code_is_told_by_its_name_and_no_other():
+    plan = small_model.plan("reference")
+    broken = plan.kernels[plan.steps[4].kernel]
+    assert broken.artifact.text.count("exp") >= 1
+    code = replace(broken.artifact, text=broken.artifact.text.replace("tile.exp", "tile.exp2"))
+    assert code.text != broken.artifact.text
+    kernels = tuple(replace(kernel, artifact=code) if kernel is broken else kernel for kernel in plan.kernels)
+    with Session(replace(plan, kernels=kernels)) as session:
+        certificate = certified(session, {"x": small_model.x()})
+    assert not certificate.ok
+    assert [launch.label for launch in certificate.launches if not launch.ok] == ["softmax"]
+    assert certificate.measured["probabilities"].absolute > 1e-3
+
+
+def test_a_read_of_what_no_launch_has_written_is_a_fault_with_the_calls_name():
+    plan = small_model.plan("nvidia-sm80")
+    with Session(replace(plan, steps=plan.steps[1:])) as session, pytest.raises(CheckError) as caught:
+        session.run({"x": small_model.x()})
+    assert caught.value.note is not None and "call up" in caught.value.note
+
+
+def test_inputs_that_do_not_fit_are_told():
+    given = small_model.x()
+    wrong = [
+        ({}, "'x' is missing"), ({"x": given, "y": given}, "no input 'y'"), ({"x": given[:4]}, "shape [8, 32], not [4, 32]"),
+        ({"x": given.astype(np.float64)}, "elements of fp32, not float64"),
+    ]
+    with Session(small_model.plan("reference")) as session:
+        for inputs, told in wrong:
+            with pytest.raises(UsageError) as caught:
+                session.run(inputs)
+            assert caught.value.code == "TFW0360" and told in caught.value.message
+
+
+def test_a_kernel_that_prints_is_refused():
+    launch = REPORTED.prepare(REPORTED.resolve({}), np.random.default_rng(0))
+    made = GraphBuilder()
+    arguments = {
+        name: made.temporary(name, value.dtype, value.array.shape) if hasattr(value, "array") else value
+        for name, value in launch.arguments.items()
+    }
+    made.call("told", REPORTED.kernel, arguments, launch.grid, launch.constexprs, launch.keywords)
+    with pytest.raises(CompileError) as caught:
+        compile_graph(made.graph(), "nvidia-sm80")
+    assert caught.value.code == "TFW0363" and "told" in str(caught.value.note)
