@@ -1,9 +1,9 @@
 """A run whose every launch is judged: the reference interpreter has the same inputs that the launch really had, and its bounds hold
 for what the launch left in memory.
 
-A bound that is carried from launch to launch says nothing soon: behind one masked softmax it is infinite. From end to end a second run
-on the interpreter alone, a shadow, tells how far the outputs are from it. That is measured, and no bound. The shadow keeps
-float64 from launch to launch, and in a launch in whatever is not one correctly rounded operation, such as the sum of two numbers.
+A bound that is carried from launch to launch says nothing soon: behind one masked softmax it is infinite. From end to end a second
+run on the interpreter alone, a shadow, tells how far the outputs are from it. That is measured, no bound. The shadow keeps float64
+from launch to launch, and in a launch in whatever is not one correctly rounded operation, such as the sum of two numbers.
 """
 
 from __future__ import annotations
