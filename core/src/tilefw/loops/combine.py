@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from xdsl.ir import SSAValue
 
 from tilefw.loops.access import element_name
 from tilefw.loops.buffers import bytes_of
 from tilefw.loops.elements import code_of
+from tilefw.loops.identities import IDEMPOTENT, identity, row_of
 from tilefw.loops.index import Index, IndexMath, fixed
 from tilefw.loops.index_map import Indices
+from tilefw.loops.limits import Limits, limits_along, uniform_beyond
 from tilefw.loops.lowering import TileLowering
 from tilefw.loops.machine import V
 from tilefw.tile import types
@@ -44,25 +46,40 @@ def _along(lowering: TileLowering[V], op: ReduceOp, shape: tuple[int, ...], lane
     size = shape[-1]
     vectors = size // lanes
     chains = _CHAINS if vectors % _CHAINS == 0 and vectors > _CHAINS else 1
+    step = chains * lanes
     math = elements.math(lanes)
+    start = identity(machine, op) if vectors > 1 else None
+    limits = limits_along(op.operands, len(shape) - 1) if start is not None and lanes > 1 else ()
 
-    def at(outer: Indices, base: Index[V]) -> Indices:
+    def at(outer: Indices, base: Index[V], inside: bool = False) -> Indices:
+        if inside:
+            elements.inside[base.base] = limits
         return (*outer, Index(base.base, 1, base.divisor) if lanes > 1 else base)
 
+    def add(totals: list[list[V]], outer: Indices, first: V, last: V, inside: bool = False) -> None:
+        """A loop from `first` to `last`, as many vectors a turn as there are totals."""
+        with machine.loop(first, last, lowering.legal.integer(len(totals) * lanes, "i64")) as counter, lowering.region():
+            for chain, variables in enumerate(totals):
+                index = math.add(Index(counter, 0, len(totals) * lanes), fixed(chain * lanes))
+                found = _operands(lowering, op, at(outer, index, inside), math)
+                _assign(lowering, variables, combined(lowering, op, [machine.read(v) for v in variables], found), lanes)
+
     def write(outer: Indices, plain: IndexMath[V]) -> None:
-        firsts = [_operands(lowering, op, at(outer, fixed(chain * lanes)), math) for chain in range(chains)]
-        if vectors > chains:
+        if start is not None:
+            firsts = [[start] for _ in range(chains)]
+        else:
+            firsts = [_operands(lowering, op, at(outer, fixed(chain * lanes)), math) for chain in range(chains)]
+        if vectors > chains or start is not None:
             totals = [[machine.variable(v.type, lanes) for v in first] for first in firsts]
             for variables, first in zip(totals, firsts, strict=True):
                 _assign(lowering, variables, first, lanes)
-            step = chains * lanes
-            first, last, by = (lowering.legal.integer(n, "i64") for n in (step, size, step))
-            with machine.loop(first, last, by) as counter, lowering.region():
-                for chain, variables in enumerate(totals):
-                    index = math.add(Index(counter, 0, step), fixed(chain * lanes))
-                    found = _operands(lowering, op, at(outer, index), math)
-                    made = combined(lowering, op, [machine.read(v) for v in variables], found)
-                    _assign(lowering, variables, made, lanes)
+            zero, last = (lowering.legal.integer(n, "i64") for n in (0 if start is not None else step, size))
+            if limits:
+                whole = lowering.below_all(limits, size, step)
+                add(totals, outer, zero, whole, True)
+                _rest(lowering, op, outer, limits, lanes, lambda end: add(totals[:1], outer, whole, end))
+            else:
+                add(totals, outer, zero, last)
             firsts = [[machine.read(v) for v in variables] for variables in totals]
         values = firsts[0]
         for other in firsts[1:]:
@@ -70,6 +87,51 @@ def _along(lowering: TileLowering[V], op: ReduceOp, shape: tuple[int, ...], lane
         _finish(lowering, op, outer, _folded(lowering, op, values, lanes), targets, plain)
 
     lowering.scalar_each(shape[:-1], write)
+
+
+def _rest(
+    lowering: TileLowering[V], op: ReduceOp, outer: Indices, limits: Limits, lanes: int, add: Callable[[V], None]
+) -> None:
+    """The elements that masks have to do with: `add` takes them up to an end. Beyond the limits all are one number; where it makes
+    no difference a second time, one vector of it is taken, and what is stored on the way gets it without more ado."""
+    elements, legal, machine = lowering.elements, lowering.legal, lowering.machine
+    size = types.shape_of(op.operands[0].type)[-1]
+    dim, last = len(outer), legal.integer(size, "i64")
+    filled = list(elements.filling)
+    if not all(uniform_beyond(value, dim, limits) for value in (*op.operands, *filled)):
+        add(last)
+        return
+    corner = (*outer, fixed(size - 1))
+    same = _changes_once(lowering, op, elements.at(op.operands[0], corner, elements.math(1)))
+    if same is None:
+        add(last)
+        return
+    beyond = [elements.at(value, corner, elements.math(1)) for value in filled]
+    most = elements.below(limits[0], size)
+    for limit in limits[1:]:
+        most = legal("maxs", most, elements.below(limit, size))
+    vectors = legal("andi", legal("addi", most, legal.integer(2 * lanes - 1, "i64")), legal.integer(-lanes, "i64"))
+    end = legal("select", same, legal("mins", vectors, last), last)
+    add(end)
+    if filled:
+        math = elements.math(lanes)
+        with machine.loop(end, last, legal.integer(lanes, "i64")) as counter, lowering.region():
+            for value, found in zip(filled, beyond, strict=True):
+                elements.write(elements.filling[value], (*outer, Index(counter, 1, lanes)), machine.repeated(found, lanes), math)
+
+
+def _changes_once(lowering: TileLowering[V], op: ReduceOp, value: V) -> V | None:
+    """Whether a number that is combined with itself is itself, as an i1: then with anything it makes the same again. None where
+    it is not known how to ask."""
+    legal = lowering.legal
+    if row_of(op) in IDEMPOTENT:
+        return legal.true()
+    if value.type not in ("f32", "f64", "i32", "i64"):
+        return None
+    (twice,) = combined(lowering, op, [value], [value])
+    if value.type.startswith("i"):
+        return legal("eqi", twice, value)
+    return legal("ori", legal("eqf", twice, value), legal("isnan", value))
 
 
 def _folded(lowering: TileLowering[V], op: CombineOp, values: list[V], lanes: int) -> list[V]:

@@ -17,6 +17,7 @@ from tilefw.loops.access import AccessDim, TileAccess, access_of, element_name
 from tilefw.loops.buffers import TileBuffer, bytes_of
 from tilefw.loops.index import Index, IndexMath, Scopes
 from tilefw.loops.index_map import Indices, flat_index, operand_index
+from tilefw.loops.limits import Limits, MaskLimit, limit_of_dim, limit_of_row
 from tilefw.loops.machine import ElementMemory, LoopMachine, V
 from tilefw.passes.axis_info import AxisInfoAnalysis
 from tilefw.simt.expand.builder import Legal
@@ -42,7 +43,7 @@ class Elements(Generic[V]):
     """Writes elements of values for one function.
 
     `scalars` are the values of no dims, `buffers` the memory of those that are stored, `filling` that of those whose elements are
-    stored as they are made.
+    stored as they are made. `inside` are bases of vectors that lie below limits of masks, and below which.
     """
 
     def __init__(self, machine: LoopMachine[V], facts: AxisInfoAnalysis) -> None:
@@ -53,6 +54,7 @@ class Elements(Generic[V]):
         self.scalars: dict[SSAValue, V] = {}
         self.buffers: dict[SSAValue, TileBuffer] = {}
         self.filling: dict[SSAValue, TileBuffer] = {}
+        self.inside: dict[Any, Limits] = {}
 
     def math(self, lanes: int) -> IndexMath[V]:
         """Index arithmetic for vectors of `lanes` elements."""
@@ -79,6 +81,9 @@ class Elements(Generic[V]):
         assert isinstance(value, OpResult)
         op = value.op
         if isinstance(op, ElementwiseOp):
+            limit = limit_of_row(value)
+            if limit is not None and self._is_inside(limit, index[0]):
+                return self.machine.const(1, "i1")
             return self.row(op, [self.at(operand, index, math) for operand in op.operands])
         if isinstance(op, ops.ConstantOp):
             return self.machine.const(code_of(op), element_name(op.result.type))
@@ -283,6 +288,8 @@ class Elements(Generic[V]):
     def _within(self, dim: AccessDim, size: int, at: Index[V], math: IndexMath[V]) -> list[V]:
         """The conditions that an element of a dim of `size` is accessed under."""
         assert dim.bound is not None
+        if self._is_inside(limit_of_dim(dim), at):
+            return []
         offset, bound = (self.resized(self.scalars[v], "i64") for v in (dim.offset, dim.bound))
         if at.vector is not None or at.stride not in (0, 1):
             place = self.legal("addi", offset, math.value(at))
@@ -304,8 +311,26 @@ class Elements(Generic[V]):
         return conditions
 
     def _count(self, number: V, size: int) -> V:
+        return self.legal("trunci", self._clamped(number, size), to="i32")
+
+    def _clamped(self, number: V, size: int) -> V:
         zero, most = self.legal.integer(0, "i64"), self.legal.integer(size, "i64")
-        return self.legal("trunci", self.legal("maxs", self.legal("mins", number, most), zero), to="i32")
+        return self.legal("maxs", self.legal("mins", number, most), zero)
+
+    # -- limits of masks
+
+    def below(self, limit: MaskLimit, size: int) -> V:
+        """How many elements of a dim of `size` lie below a limit, an i64."""
+
+        def make() -> V:
+            offset = limit.offset
+            first = self.legal.integer(offset, "i64") if isinstance(offset, int) else self.resized(self.scalars[offset], "i64")
+            return self._clamped(self.legal("subi", self.resized(self.scalars[limit.bound], "i64"), first), size)
+
+        return self.scopes.cached(("below", limit, size), make)
+
+    def _is_inside(self, limit: MaskLimit | None, at: Index[V]) -> bool:
+        return not isinstance(at.base, int) and at.vector is None and at.stride in (0, 1) and limit in self.inside.get(at.base, ())
 
 
 def _first_lane(index: Indices) -> Indices:

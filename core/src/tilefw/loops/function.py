@@ -22,6 +22,7 @@ from tilefw.loops.effects import Effects
 from tilefw.loops.elements import code_of
 from tilefw.loops.index import IndexMath
 from tilefw.loops.index_map import Indices
+from tilefw.loops.limits import limit_of_dim
 from tilefw.loops.lowering import TileLowering
 from tilefw.loops.machine import LoopAtomic, LoopMachine, V
 from tilefw.loops.matrix import product
@@ -118,7 +119,10 @@ def _store(lowering: TileLowering[V], op: ops.StoreOp | ops.StoreBlockOp) -> Non
             value = machine.repeated(value, math.lanes)
         machine.store(memory, value, mask)
 
-    lowering.each(access.shape, max(32, 8 * bytes_of(access.element)), write)
+    bits = max(32, 8 * bytes_of(access.element))
+    dim, _ = lowering.vector_dim(access.shape, bits)
+    ends = limit_of_dim(access.dims[dim]) if access.dims else None
+    lowering.each(access.shape, bits, write, values=(op.value,), ends=ends)
 
 
 def _atomic(lowering: TileLowering[V], op: AtomicOp) -> None:

@@ -5,7 +5,7 @@ Ops that the plan makes anew write nothing when they are met.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Generic
 
@@ -18,6 +18,7 @@ from tilefw.loops.buffers import Scratch, TileBuffer, bytes_of
 from tilefw.loops.elements import Elements
 from tilefw.loops.index import Index, IndexMath, fixed
 from tilefw.loops.index_map import Indices
+from tilefw.loops.limits import Limits, MaskLimit, limits_along
 from tilefw.loops.machine import LoopMachine, V
 from tilefw.loops.plan import StoragePlan, consecutive_dim
 from tilefw.passes.axis_info import AxisInfoAnalysis
@@ -125,33 +126,82 @@ class TileLowering(Generic[V]):
         best = last if fit(shape[last]) == most else max(range(len(shape)), key=lambda d: (fit(shape[d]), d))
         return best, fit(shape[best])
 
-    def each(self, shape: Shape, bits: int, write: Callable[[Indices, IndexMath[V]], None], panel: int = 0) -> None:
-        """Call `write` for every vector of elements of a tile, inside the loops over them; with a `panel`, panel by panel."""
+    def each(
+        self, shape: Shape, bits: int, write: Callable[[Indices, IndexMath[V]], None], panel: int = 0,
+        values: Sequence[SSAValue] = (), ends: MaskLimit | None = None,
+    ) -> None:
+        """Call `write` for every vector of elements of a tile, inside the loops over them; with a `panel`, panel by panel.
+
+        Elements of `values` are made for it: below the limits of their masks, without masks. From the limit `ends` of the vectors'
+        dim on nothing is written."""
         dim, lanes = self.vector_dim(shape, bits)
+        limits: Limits = limits_along(values, dim, self.elements.buffers) if lanes > 1 else ()
+        if ends is not None and lanes > 1 and ends not in limits:
+            limits = (*limits, ends)
         if not panel:
-            self._nest(shape, dim, lanes, (), write)
+            self._nest(shape, dim, lanes, (), write, limits, ends)
             return
-        with self.counting(shape[-1], panel) as first:
-            self._nest(
-                (*shape[:-1], panel), dim, lanes, (),
-                lambda index, math: write((*index[:-1], math.add(first, index[-1])), math),
-            )
+
+        def nest(first: Index[V], inside: bool) -> None:
+            def place(index: Indices, math: IndexMath[V]) -> None:
+                column = math.add(first, index[-1])
+                if inside and not isinstance(column.base, int):
+                    self.elements.inside[column.base] = limits
+                write((*index[:-1], column), math)
+
+            self._nest((*shape[:-1], panel), dim, lanes, (), place)
+
+        self.split_at(limits, shape[-1], panel, nest)
 
     def scalar_each(self, shape: Shape, write: Callable[[Indices, IndexMath[V]], None]) -> None:
         """Call `write` for every single element of a tile, in order."""
         self._nest(shape, 0, 1, (), write)
 
     def _nest(
-        self, shape: Shape, dim: int, lanes: int, outer: Indices, write: Callable[[Indices, IndexMath[V]], None]
+        self, shape: Shape, dim: int, lanes: int, outer: Indices, write: Callable[[Indices, IndexMath[V]], None],
+        limits: Limits = (), ends: MaskLimit | None = None,
     ) -> None:
         at = len(outer)
         if at == len(shape):
             write(outer, self.elements.math(lanes))
             return
-        with self.counting(shape[at], lanes if at == dim else 1) as index:
+
+        def further(index: Index[V], inside: bool) -> None:
             if at == dim and lanes > 1:
                 index = Index(index.base, 1, index.divisor)
-            self._nest(shape, dim, lanes, (*outer, index), write)
+            if inside:
+                self.elements.inside[index.base] = limits
+            self._nest(shape, dim, lanes, (*outer, index), write, limits, ends)
+
+        if at == dim:
+            self.split_at(limits, shape[at], lanes, further, ends)
+        else:
+            with self.counting(shape[at]) as index:
+                further(index, False)
+
+    def split_at(
+        self, limits: Limits, size: int, step: int, write: Callable[[Index[V], bool], None], ends: MaskLimit | None = None,
+    ) -> None:
+        """Loops over 0, step, … below `size`: one of the steps that lie below all limits of masks, one of the rest, up to what
+        `ends` lets through."""
+        if not limits or size <= step:
+            with self.counting(size, step) as index:
+                write(index, False)
+            return
+        last, by = self.legal.integer(size, "i64"), self.legal.integer(step, "i64")
+        whole = self.below_all(limits, size, step)
+        if ends is not None:
+            last = self.elements.below(ends, size)
+        for first, end, inside in ((self.legal.integer(0, "i64"), whole, True), (whole, last, False)):
+            with self.machine.loop(first, end, by) as counter, self.region():
+                write(Index(counter, 0, step), inside)
+
+    def below_all(self, limits: Limits, size: int, step: int) -> V:
+        """How many elements of a dim of `size` lie below all limits, in whole steps: an i64."""
+        least = self.elements.below(limits[0], size)
+        for limit in limits[1:]:
+            least = self.legal("mins", least, self.elements.below(limit, size))
+        return self.legal("andi", least, self.legal.integer(-step, "i64"))
 
     @contextmanager
     def filled_by(self, statement: Operation) -> Iterator[None]:
@@ -178,7 +228,7 @@ class TileLowering(Generic[V]):
         def write(index: Indices, math: IndexMath[V]) -> None:
             elements.write(into, index, finish(elements.at(value, index, math)), math)
 
-        self.each(into.shape, bits, write, into.panel)
+        self.each(into.shape, bits, write, into.panel, (value,))
 
     def _store_across(
         self, value: SSAValue, into: TileBuffer, finish: Callable[[V], V], dim: int, other: int, lanes: int
