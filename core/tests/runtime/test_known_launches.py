@@ -240,7 +240,7 @@ def test_only_the_newest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         counted.warmup(np.zeros(1, np.int32), 1, BLOCK=1, K=k, grid=(1,), target="reference")
     assert len(counted.launcher.known) == 4
     oldest: Any = next(iter(counted.launcher.known))
-    assert oldest[-1] == 3
+    assert oldest[-1][-1] == 3
 
 
 def test_hooks_get_every_keyword() -> None:

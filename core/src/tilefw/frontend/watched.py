@@ -47,10 +47,10 @@ class Watched:
         for cell, value in self.cells:
             if content(cell) is not value:
                 return False
-        return not self.codes or all(
-            function.__code__ is code and function.__defaults__ is defaults and function.__kwdefaults__ is keywords
-            for function, code, defaults, keywords in self.codes
-        )
+        for function, code, defaults, keywords in self.codes:
+            if function.__code__ is not code or function.__defaults__ is not defaults or function.__kwdefaults__ is not keywords:
+                return False
+        return True
 
     def _grouped(self) -> list[_Group]:
         """The names that lead to something, by where they are: every launch looks at all of them. A name that led to two objects

@@ -80,14 +80,20 @@ class LaunchSites:
         if not self.process.unchanged():
             self.process, self._recent = ProcessState(), {}
         recent = self._recent  # another thread may begin a new one
-        words, context = words_of(keywords.items()), config.in_context()
-        if words is None:
+        context = config.in_context()
+        try:
+            # With the types, by which equal constants differ; no number that is not whole is kept, nor an object that may change.
+            known = recent.get((*keywords, *keywords.values(), *map(type, keywords.values())))
+        except TypeError:  # an object without a hash
             return self._find_by_meaning(keywords)
-        known = recent.get(words)
         if known is not None and known[0] is context and known[1].holds():
             return known[1]
+        words = words_of(keywords.items())
+        if words is None:
+            return self._find_by_meaning(keywords)
         found = self._standing(words, keywords)
-        keep(recent, words, (context, found))
+        if float not in map(type, keywords.values()):
+            keep(recent, (*keywords, *keywords.values(), *map(type, keywords.values())), (context, found))
         return found
 
     def _find_by_meaning(self, keywords: Mapping[str, Any]) -> LaunchSite:

@@ -16,17 +16,18 @@ from tilefw.api.device import DEFAULT_BUDGET, Finding
 from tilefw.api.launch import LaunchArguments
 from tilefw.api.target import BOUND_FACTS
 from tilefw.runtime import specialization_data
-from tilefw.runtime.arguments.array_facts import facts_that_hold
+from tilefw.runtime.arguments.array_facts import facts_of_storages, facts_that_hold
 from tilefw.runtime.arguments.arrays import ARRAYS
 from tilefw.runtime.arguments.binding import grid_of
 from tilefw.runtime.arguments.bound_launch import launch_of
 from tilefw.runtime.arguments.kernel_parameter import KernelParameter
+from tilefw.runtime.arguments.single_pass import Readings
 from tilefw.runtime.arguments.specialization import read, specialize
 from tilefw.runtime.checks.program_checks import check_program
 from tilefw.runtime.compiled_kernel import WarmKernel
 from tilefw.runtime.known_launches import KnownLaunch, MadeLaunch, made_known
 from tilefw.runtime.launch import LaunchResult, run_at
-from tilefw.runtime.launch_site import LaunchSite, LaunchSites, keep
+from tilefw.runtime.launch_site import LIMIT, LaunchSite, LaunchSites, keep
 
 Grid = Any  # one to three extents, or what gives them for the arguments by name
 
@@ -48,12 +49,13 @@ class LaunchedKernel(Protocol):
 class Launcher:
     """`kernel[grid](…)`, with the arguments in the order of the parameters and the keywords that are none of them."""
 
-    __slots__ = ("kernel", "known", "sites")
+    __slots__ = ("kernel", "known", "readings", "sites")
 
     def __init__(self, kernel: LaunchedKernel) -> None:
         self.kernel = kernel
         self.sites = LaunchSites()
         self.known: dict[Hashable, KnownLaunch] = {}
+        self.readings = Readings(kernel.params, LIMIT)
 
     def launch(self, given: Sequence[Any], grid: Grid, keywords: Mapping[str, Any]) -> LaunchResult | None:
         """Run the kernel over `grid` programs, writing the arrays in place; None where a hook has taken the launch over.
@@ -61,11 +63,10 @@ class Launcher:
         Raises LaunchError for arguments or keywords that do not fit, CompileError for the kernel, CheckError when a check found a
         fault (then nothing is copied back)."""
         extents = self._extents(grid, given)  # before the arguments are read, which the user's function may change
-        key, values = read(self.kernel.params, given)
         site = self.sites.find(keywords)
         if site.debug and not self.kernel.debug:
             return self.kernel.debug_build.launcher.launch(given, extents, keywords)
-        known = self._known(site, given, key, values)
+        known, values = self._known(site, given)
         made = self._made(known, given, _bound(known, values, extents), keywords, warm=False)
         if made is None:
             return None
@@ -76,11 +77,10 @@ class Launcher:
     def warm_up(self, given: Sequence[Any], grid: Grid, keywords: Mapping[str, Any]) -> WarmKernel | None:
         """Compile what `launch` would run. An argument that is no array in memory (Triton's MockTensor) has its type alone."""
         extents = self._extents(grid, given)  # before the arguments are read, which the user's function may change
-        key, values = read(self.kernel.params, given)
         site = self.sites.find(keywords)
         if site.debug and not self.kernel.debug:
             return self.kernel.debug_build.launcher.warm_up(given, extents, keywords)
-        known = self._known(site, given, key, values)
+        known, values = self._known(site, given)
         made = self._made(known, given, _bound(known, values, extents), keywords, warm=True)
         return None if made is None else self._kept(made.compiled.artifact, keywords)
 
@@ -103,17 +103,29 @@ class Launcher:
     def _by_name(self, given: Sequence[Any]) -> dict[str, Any]:
         return dict(zip(self.kernel.arg_names, given, strict=True))
 
-    def _known(self, site: LaunchSite, given: Sequence[Any], key: list[Hashable] | None, values: Sequence[Any]) -> KnownLaunch:
-        """What is compiled for a launch at the site, as for one before with this key."""
-        facts = facts_that_hold(site.target.info, [value for value in values if type(value) in ARRAYS])
-        words = None if key is None or not site.constant else (site, facts, *key)
+    def _known(self, site: LaunchSite, given: Sequence[Any]) -> tuple[KnownLaunch, Sequence[Any]]:
+        """What is compiled for a launch at the site, as for one before like it; and its run-time values."""
+        words, values, facts = self._read(site, given)
         found = None if words is None else self.known.get(words)
         if found is None or not found.watched.unchanged():
             signature, constexprs, _ = specialize(self.kernel, self._by_name(given))
             found = made_known(self.kernel, site, signature, constexprs, facts)
             if words is not None:
                 keep(self.known, words, found)
-        return found
+        return found, values
+
+    def _read(self, site: LaunchSite, given: Sequence[Any]) -> tuple[Hashable | None, Sequence[Any], frozenset[str]]:
+        """What tells a launch at the site from others of the kernel, None where an object decides it that may change; its run-time
+        values; and the facts about its arrays that the target wants."""
+        info = site.target.info
+        reading = self.readings.find("ready", (*map(type, given),))
+        found = None if reading is None else reading(given)
+        if found is None:
+            key, passed = read(self.kernel.params, given)
+            facts = facts_that_hold(info, [value for value in passed if type(value) in ARRAYS])
+            return None if key is None or not site.constant else (site, facts, *key), passed, facts
+        facts = facts_of_storages(info, found[2], found[3])
+        return (site, facts, reading, found[0]) if site.constant else None, found[1], facts
 
     def _made(
         self, known: KnownLaunch, given: Sequence[Any], bound: LaunchArguments | None, keywords: Mapping[str, Any], *, warm: bool

@@ -157,7 +157,7 @@ def _from_card(value: Any, what: str) -> HostArray | DeviceArray:
     if interface is None:
         return _from_numpy(_as_numpy(value, what), what)
     kind = _numpy_type(interface["typestr"])
-    element = _known_element(kind) or _element(kind, what)
+    element = known_element(kind) or _element(kind, what)
     return device_arrays.from_interface(value, interface, element, kind.itemsize, what)
 
 
@@ -212,7 +212,7 @@ def _from_dlpack(value: Any, what: str) -> np.ndarray:
 
 
 def _from_numpy(array: np.ndarray, what: str) -> HostArray:
-    element = _known_element(array.dtype) or _element(array.dtype, what)
+    element = known_element(array.dtype) or _element(array.dtype, what)
     address, flags = _pointer(array), array.flags
     if array.base is None and flags.c_contiguous:
         return HostArray(element, address, address, array.nbytes, not flags.writeable, (array, array))
@@ -240,7 +240,7 @@ _numpy_type = lru_cache(maxsize=64)(np.dtype)
 
 
 @lru_cache(maxsize=64)
-def _known_element(kind: np.dtype) -> DType | None:
+def known_element(kind: np.dtype) -> DType | None:
     """The element type of a NumPy type: finding it by its name takes longer than all else about an array. None for others."""
     try:
         return dtype(kind.name) if kind.byteorder != ">" else None
@@ -292,7 +292,7 @@ def _from_torch(tensor: Any, what: str) -> HostArray | DeviceArray:
     """A PyTorch tensor by its storage; the library itself is not imported."""
     if not tensor.is_cpu or not _is_strided(tensor.layout) or tensor.is_neg():
         return _from_torch_elsewhere(tensor, what)
-    element = _torch_element(tensor.dtype) or _dtype_named(str(tensor.dtype).removeprefix("torch."), what)
+    element = torch_element(tensor.dtype) or _dtype_named(str(tensor.dtype).removeprefix("torch."), what)
     storage = tensor.untyped_storage()
     start, first = storage.data_ptr(), tensor.storage_offset()
     address = start + first * tensor.element_size() if first else start  # `data_ptr` is what a program asks for (tilefw.triton)
@@ -301,7 +301,7 @@ def _from_torch(tensor: Any, what: str) -> HostArray | DeviceArray:
 
 def _from_torch_elsewhere(tensor: Any, what: str) -> DeviceArray:
     """A tensor in the memory of a card. Raises LaunchError TFW0330 for one that has none, or none of its own."""
-    element, device = _torch_element(tensor.dtype), tensor.device
+    element, device = torch_element(tensor.dtype), tensor.device
     conjugate = element is None and tensor.is_conj()  # which complex numbers alone can be
     if not _is_strided(tensor.layout) or conjugate or tensor.is_neg() or device.type == "meta":
         message = f"{what} is a tensor without plain memory ({tensor.layout} on {device})"
@@ -316,7 +316,7 @@ def _is_strided(layout: Any) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _torch_element(kind: Any) -> DType | None:
+def torch_element(kind: Any) -> DType | None:
     """The element type of a PyTorch type; None for others."""
     try:
         return dtype(str(kind).removeprefix("torch."))
@@ -366,11 +366,10 @@ def storages(arrays: Sequence[tuple[str, HostArray | DeviceArray]]) -> list[Stor
     return merged
 
 
-def disjoint(arrays: Sequence[HostArray | DeviceArray]) -> bool:
-    """Whether each array has a storage of its own, as `storages` finds them."""
-    starts = sorted([array.start for array in arrays])
-    ends = sorted([array.start + array.nbytes for array in arrays])
-    return all(map(le, ends, starts[1:]))  # before each but the first begins, as many have ended
+def disjoint(starts: Sequence[int], ends: Sequence[int]) -> bool:
+    """Whether each of the stretches is a storage of its own, as `storages` finds them."""
+    # Before each but the first begins, as many have ended.
+    return len(starts) < 2 or all(map(le, sorted(ends), sorted(starts)[1:]))
 
 
 def _overlap(low: Storage, high: Storage) -> bool:

@@ -95,10 +95,12 @@ def describe(entry: Entry) -> str:
 
 def grid_of(value: Any) -> tuple[int, int, int]:
     """One to three extents as three; raises LaunchError TFW0323. An extent of 0 launches nothing."""
-    if type(value) is tuple:
-        extents = value
-    else:
-        extents = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
+    if type(value) is tuple and 1 <= len(value) <= 3:
+        x, y, z = (*value, 1, 1)[:3]
+        plain = type(x) is int and type(y) is int and type(z) is int
+        if plain and 0 <= x <= GRID_LIMIT and 0 <= y <= GRID_LIMIT and 0 <= z <= GRID_LIMIT:
+            return x, y, z
+    extents = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
     if not 1 <= len(extents) <= 3:
         raise LaunchError(f"a grid has one to three extents, not {len(extents)}", code="TFW0323")
     return _three(extents, "a grid's extents", "TFW0323", 0)

@@ -21,8 +21,8 @@ from tilefw.runtime.python_number import IntegerTooLargeError, python_number, py
 Reader = Callable[[KernelParameter, Any], tuple[str | None, Any]]
 
 _DESCRIPTOR = "TensorDescriptor"  # of any library: Triton's own serves as well
-_CONSTANTS = frozenset((bool, int, str, bytes, type(None), dtype))
-_ITEMS = _CONSTANTS | {float, tuple}
+CONSTANTS = frozenset((bool, int, str, bytes, type(None), dtype))
+_ITEMS = CONSTANTS | {float, tuple}
 # Functions of the language, which are compiled in (jit.py).
 _FUNCTIONS = ("__tilefw_jit__", "__tilefw_constexpr_function__")
 
@@ -97,7 +97,7 @@ def read(parameters: Sequence[KernelParameter], given: Sequence[Any]) -> tuple[l
                 key.append(kind)
                 passed.append(argument)
                 continue
-        if type(value) in _CONSTANTS:
+        if type(value) in CONSTANTS:
             key += (type(value), value)
         else:
             steady &= _append_constant(key, value)
@@ -126,8 +126,8 @@ def _append_constant(key: list[Hashable], value: Any) -> bool:
         key += (kind, len(plain))
         # Items are compiled in as they are given: a NumPy number computes otherwise than Python's.
         return all([type(item) in _ITEMS and _append_constant(key, item) for item in plain])
-    key += (kind, plain if kind in _CONSTANTS else repr(plain) if kind is float else None)
-    return kind in _CONSTANTS or kind is float
+    key += (kind, plain if kind in CONSTANTS else repr(plain) if kind is float else None)
+    return kind in CONSTANTS or kind is float
 
 
 def _items(parameter: KernelParameter, given: Any) -> Iterator[tuple[KernelParameter, Any]]:
@@ -215,7 +215,7 @@ def _array_type(parameter: KernelParameter, value: ArrayType) -> tuple[str, Arra
 def _integer(parameter: KernelParameter, value: int) -> tuple[str, int]:
     if parameter.plain and -(2**31) <= value < 2**31:
         return "i32:16" if not value & 15 else "i32:1" if value == 1 else "i32", value
-    return _integer_type(parameter, value), value
+    return integer_type(parameter, value), value
 
 
 def _other(parameter: KernelParameter, value: Any) -> tuple[str | None, Any]:
@@ -240,7 +240,7 @@ _READERS: tuple[tuple[Any, Reader], ...] = (
 )
 
 
-def _integer_type(parameter: KernelParameter, value: int) -> str:
+def integer_type(parameter: KernelParameter, value: int) -> str:
     kind = parameter.annotation
     if not kind:
         if not -(2**63) <= value < 2**64:
