@@ -11,9 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from tilefw.api.artifact import Entry, Parameter
-from tilefw.api.device import Argument, BufferView, DeviceAddress, Scalar, Struct
+from tilefw.api.device import Argument, BufferView, DeviceAddress, LaunchReport, Scalar, Struct
 from tilefw.api.dtypes import DType, dtype
 from tilefw.api.errors import LaunchError
+
+ReadyEntry = Callable[[tuple[int, int, int], bytes, int], LaunchReport]
+"""A launch of an entry whose options are known: of the grid, the block, and the handle of the stream that it goes to, on a device
+that has streams."""
 
 
 class Slot(Protocol):
@@ -54,36 +58,42 @@ def argument_block(
 class BlockLayout:
     """`argument_block` for one entry, launch after launch: numbers and addresses that fit their parameters go in all at once."""
 
-    __slots__ = ("_dtypes", "_entry", "_kinds", "_numbers", "_parameters", "_plain_kinds", "_struct")
+    __slots__ = ("_dtypes", "_entry", "_kinds", "_numbers", "_parameters", "_struct")
 
     def __init__(self, entry: Entry, address_bits: int) -> None:
         self._entry, self._parameters = entry.name, entry.parameters
         # The class of each argument, and the element type of each that is a number.
         addresses = [p.kind == "pointer" and 8 * p.size == address_bits for p in entry.parameters]
-        self._kinds: list[type] = [DeviceAddress if address else Scalar for address in addresses]
-        self._plain_kinds: list[type] = [int if address else Scalar for address in addresses]
+        self._kinds: list[type] = [int if address else Scalar for address in addresses]
         self._numbers = [index for index, address in enumerate(addresses) if not address]
         self._dtypes = [entry.parameters[index].dtype for index in self._numbers]
         self._struct = _struct_of(entry.parameters)
 
+    @property
+    def of_numbers(self) -> Callable[..., bytes] | None:
+        """What packs plain numbers, one for each parameter; it raises `struct.error` or OverflowError where one does not fit. None
+        where a parameter is no plain number."""
+        return None if self._struct is None else self._struct.pack
+
     def pack(self, args: Sequence[Argument], address: Callable[[BufferView], int], address_bits: int, device: str) -> bytes:
         """The block for `args`. Raises as `argument_block`."""
-        if self._struct is not None and list(map(type, args)) == self._kinds:
-            given: Sequence[Any] = args
-            if [given[index].dtype for index in self._numbers] == self._dtypes:
-                with contextlib.suppress(struct.error, OverflowError):  # told by what follows
-                    return self._struct.pack(*[argument.value for argument in given])
-        return argument_block(self._entry, self._parameters, args, address, address_bits, device)
+        return self.pack_plain([_plain(argument, address) for argument in args], address_bits, device)
 
     def pack_plain(self, args: Sequence[int | Scalar | Struct], address_bits: int, device: str) -> bytes:
         """The block for `args`, in which addresses are numbers. Raises as `argument_block`."""
-        if self._struct is not None and list(map(type, args)) == self._plain_kinds:
+        if self._struct is not None and list(map(type, args)) == self._kinds:
             given: Sequence[Any] = args
             if [given[index].dtype for index in self._numbers] == self._dtypes:
                 with contextlib.suppress(struct.error, OverflowError):  # told by what follows
                     return self._struct.pack(*[argument if type(argument) is int else argument.value for argument in given])
         wrapped = [DeviceAddress(argument) if isinstance(argument, int) else argument for argument in args]
         return argument_block(self._entry, self._parameters, wrapped, _no_allocation, address_bits, device)
+
+
+def _plain(argument: Argument, address: Callable[[BufferView], int]) -> int | Scalar | Struct:
+    if isinstance(argument, BufferView):
+        return address(argument) if argument.handle else argument.offset
+    return argument.value if isinstance(argument, DeviceAddress) else argument
 
 
 def _no_allocation(view: BufferView) -> int:

@@ -9,6 +9,7 @@ import pytest
 
 from tilefw.api import Artifact, BufferView, DeviceAddress, Entry, LaunchError, LaunchOptions, Parameter, Scalar
 from tilefw.api.hardware import Card, CardInfo, CardProgram, Driver, DriverError
+from tilefw.argument_block import BlockLayout
 
 ENTRY = Entry("k", (Parameter("x_ptr", "pointer", "fp32", 0, 8, 8), Parameter("n", "scalar", "int32", 8, 4, 4)), (64, 1, 1))
 ARTIFACT = Artifact("toy-1", "toy", "", (ENTRY,), b"code")
@@ -157,14 +158,14 @@ def test_a_module_is_unloaded_with_its_object(card: Toy, driver: Recorder) -> No
     assert names(driver)[-2:] == ["wait_card", "unload"]
 
 
-def test_addresses_by_number_make_the_block_that_arguments_make(card: Toy, driver: Recorder) -> None:
+def test_a_ready_entry_puts_packed_arguments_on_a_stream(card: Toy, driver: Recorder) -> None:
     module = card.load(ARTIFACT)
     launch(card, module, stream=7)
-    card.launch_on(module, "k", (2, 1, 1), (0x1234, Scalar(5, "int32")), LaunchOptions(), 7)
+    ready = card.ready(module, "k", LaunchOptions())
+    block = BlockLayout(ENTRY, 64).pack_plain((0x1234, Scalar(5, "int32")), 64, "toy-1")
+    ready((2, 1, 1), block, 7)
     by_arguments, by_numbers = (args for name, args in driver.log if name == "launch")
     assert by_arguments == by_numbers
-    with pytest.raises(LaunchError, match="k takes 2 arguments, 1 given"):
-        card.launch_on(module, "k", (2, 1, 1), (0,), LaunchOptions(), 0)
 
 
 def test_the_driver_is_asked_for_the_card_of_a_librarys_device_once(

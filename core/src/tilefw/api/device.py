@@ -113,7 +113,7 @@ class Completion(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # frozen, it takes four times as long to make, and every launch makes one
 class LaunchReport:
     """What one launch did: findings of checks, counters by name, and seconds spent in the executor; for an executor that knows
     cycles, how far each resource of the chip was used and, where it was asked for, what happened when. `completion` is there where

@@ -6,6 +6,7 @@ rest: memory by handles, launches between events, streams, peers, errors. For co
 `ProcessorDevice`, which says how an artifact's code is loaded.
 """
 
+from tilefw.argument_block import ReadyEntry
 from tilefw.hardware.card import Allocation, Card, CardModule, CardProgram
 from tilefw.hardware.driver import CardInfo, Driver
 from tilefw.hardware.failures import DriverError, Failure
@@ -18,5 +19,5 @@ from tilefw.hardware.traps import Trap, metadata_of
 __all__ = [
     "Allocation", "Card", "CardInfo", "CardModule", "CardProgram", "CardSearch", "Driver", "DriverError", "DriverLibrary",
     "Failure", "HeldMemory", "Interface", "LaunchBlock", "ProcessorChecks", "ProcessorCode", "ProcessorDevice", "ProcessorModule",
-    "SharedLibrary", "TRAPS", "Trap", "find", "metadata_of",
+    "ReadyEntry", "SharedLibrary", "TRAPS", "Trap", "find", "metadata_of",
 ]

@@ -12,12 +12,12 @@ from functools import cached_property
 from typing import Any, Literal
 
 from tilefw.api.artifact import Artifact, Entry
-from tilefw.api.device import Argument, BufferView, LaunchOptions, LaunchReport, Scalar, Struct
+from tilefw.api.device import Argument, BufferView, LaunchOptions, LaunchReport
 from tilefw.api.errors import LaunchError
-from tilefw.argument_block import BlockLayout
-from tilefw.hardware.completion import CardCompletion, EventPool
+from tilefw.argument_block import BlockLayout, ReadyEntry
+from tilefw.hardware.completion import CardCompletion, CardEntry, EventPool
 from tilefw.hardware.driver import CardInfo, Driver
-from tilefw.hardware.failures import DriverError, told
+from tilefw.hardware.failures import DriverError, kernel_error, told
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,22 +26,6 @@ class CardProgram:
 
     image: bytes
     shared: Mapping[str, int]
-
-
-@dataclass(slots=True)  # frozen, it takes four times as long to make, and every launch makes one
-class CardWork:
-    """What a launch is, in the words of an error."""
-
-    entry: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-
-    def __str__(self) -> str:
-        return f"{self.entry} over a grid of {_by(self.grid)} workgroups of {_by(self.block)} threads"
-
-
-def _by(extents: Iterable[int]) -> str:
-    return "x".join(map(str, extents))
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,37 +201,39 @@ class Card(ABC):
         declared = module.entry(entry)
         arguments = module.layout(declared, self.address_bits).pack(args, self._address, self.address_bits, self.name)
         x, y, z = (*grid, 1, 1)[:3]
-        return self._put(module, declared, (x, y, z), arguments, options, options.stream or 0)
+        return self.ready(module, entry, options)((x, y, z), arguments, options.stream or 0)
 
-    def launch_on(
-        self, module: CardModule, entry: str, grid: tuple[int, int, int], args: Sequence[int | Scalar | Struct],
-        options: LaunchOptions, stream: int,
-    ) -> LaunchReport:
-        """`launch` on a stream that the options need not name, of arguments none of which is in an allocation: an address is a
-        number."""
+    def ready(self, module: CardModule, entry: str, options: LaunchOptions) -> ReadyEntry:
+        """`launch` on a stream that the options need not name, of blocks of arguments that are packed. Raises LaunchError."""
         declared = module.entry(entry)
-        arguments = module.layout(declared, self.address_bits).pack_plain(args, self.address_bits, self.name)
-        return self._put(module, declared, grid, arguments, options, stream)
+        block = _workgroup_size(declared, options)
+        shared = self._dynamic_shared(module, declared, options)
+        driver, number, events = self.driver, self.number, self._events
+        mine = CardEntry(driver, number, self.described, events, entry, block, module)
+        with told(f"finding {entry}", self.described), driver.on(number):
+            function = module.function(entry)
 
-    def _put(
-        self, module: CardModule, entry: Entry, grid: tuple[int, int, int], arguments: bytes, options: LaunchOptions, stream: int
-    ) -> LaunchReport:
-        driver, events = self.driver, self._events
-        block = _workgroup_size(entry, options)
-        shared = self._dynamic_shared(module, entry, options)
-        doing = CardWork(entry.name, grid, block)
-        with told(doing, self.described), driver.on(self.number):
-            go = driver.prepare(module.function(entry.name), grid, block, shared, stream, arguments)
-            start, end = events.take_two()
+        def put(grid: tuple[int, int, int], arguments: bytes, stream: int) -> LaunchReport:
             try:
-                driver.record(start, stream)
-                go()
-                driver.record(end, stream)
-            except DriverError:
-                events.give_back(start, end)
-                raise
-        completion = CardCompletion(driver, self.number, (start, end), events, doing, self.described, module)
-        return LaunchReport(completion=completion)
+                before = driver.enter(number)
+                try:
+                    go = driver.prepare(function, grid, block, shared, stream, arguments)
+                    start, end = events.take_two()
+                    try:
+                        driver.record(start, stream)
+                        go()
+                        driver.record(end, stream)
+                    except DriverError:
+                        events.give_back(start, end)
+                        raise
+                finally:
+                    if before is not None:
+                        driver.leave(before)
+            except DriverError as error:
+                raise kernel_error(error, mine.doing(grid), mine.device) from error
+            return LaunchReport(completion=CardCompletion(mine, grid, (start, end)))
+
+        return put
 
     def _address(self, view: BufferView) -> int:
         return self.allocation(view.handle).address + view.offset

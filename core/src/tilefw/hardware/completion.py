@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from tilefw.hardware.driver import Driver
 from tilefw.hardware.failures import DriverError, told
@@ -36,51 +37,75 @@ class EventPool:
             self._free += events
 
 
+@dataclass(frozen=True, slots=True)
+class CardEntry:
+    """An entry with all that its launches on one card have in common. `keeps` lives as long as one of them may run."""
+
+    driver: Driver
+    number: int
+    device: str
+    pool: EventPool
+    name: str
+    block: tuple[int, int, int]
+    keeps: object
+
+    def doing(self, grid: tuple[int, int, int]) -> str:
+        """What a launch is, in the words of an error."""
+        return f"{self.name} over a grid of {_by(grid)} workgroups of {_by(self.block)} threads"
+
+
+def _by(extents: Iterable[int]) -> str:
+    return "x".join(map(str, extents))
+
+
 class CardCompletion:
-    """`tilefw.api.Completion` of one launch. `doing` and `device` tell what failed where it does; `keeps` lives as long as the
-    launch needs it."""
+    """`tilefw.api.Completion` of one launch."""
 
-    __slots__ = ("_device", "_doing", "_driver", "_events", "_keeps", "_lock", "_number", "_pool", "_seconds")
+    __slots__ = ("_entry", "_events", "_grid", "_lock", "_seconds")
 
-    def __init__(
-        self, driver: Driver, number: int, events: tuple[int, int], pool: EventPool, doing: object, device: str, keeps: object
-    ) -> None:
-        self._driver, self._number, self._pool = driver, number, pool
-        self._events: tuple[int, int] | None = events
-        self._doing, self._device, self._keeps = doing, device, keeps
+    def __init__(self, entry: CardEntry, grid: tuple[int, int, int], events: tuple[int, int]) -> None:
+        self._entry: CardEntry | None = entry
+        self._grid = grid
+        self._events = events
         self._lock = threading.Lock()
-        self._seconds: float | None = None
+        self._seconds = 0.0
 
     def done(self) -> bool:
         """Whether the launch has ended; a failure counts as an end, and `wait` tells it."""
         with self._lock:
-            if self._events is None:
+            entry = self._entry
+            if entry is None:
                 return True
-            end = self._events[1]
-            return bool(self._asked(lambda: self._driver.happened(end), True))
+            try:
+                with entry.driver.on(entry.number):
+                    return entry.driver.happened(self._events[1])
+            except DriverError:
+                return True
 
     def wait(self) -> float:
         """Wait for the end; the seconds between the events. Raises LaunchError TFW0349 where the launch failed."""
         with self._lock:
-            if self._events is not None:
+            entry = self._entry
+            if entry is not None:
                 start, end = self._events
-                with told(self._doing, self._device), self._driver.on(self._number):
-                    self._driver.wait_event(end)
-                    self._seconds = self._driver.seconds(start, end)
-                self._pool.give_back(*self._events)
-                self._events, self._keeps = None, None
-            assert self._seconds is not None
+                with told(_Doing(entry, self._grid), entry.device), entry.driver.on(entry.number):
+                    entry.driver.wait_event(end)
+                    self._seconds = entry.driver.seconds(start, end)
+                entry.pool.give_back(start, end)
+                self._entry = None
             return self._seconds
-
-    def _asked(self, ask: Callable[[], bool], failed: bool) -> bool:
-        try:
-            with self._driver.on(self._number):
-                return ask()
-        except DriverError:
-            return failed
 
     def __del__(self) -> None:
         # Events that are recorded anew while the old record is pending lose it, which nobody waits for any more.
-        events = getattr(self, "_events", None)
-        if events is not None:
-            self._pool.give_back(*events)
+        entry = getattr(self, "_entry", None)
+        if entry is not None:
+            entry.pool.give_back(*self._events)
+
+
+@dataclass(frozen=True, slots=True)
+class _Doing:
+    entry: CardEntry
+    grid: tuple[int, int, int]
+
+    def __str__(self) -> str:
+        return self.entry.doing(self.grid)

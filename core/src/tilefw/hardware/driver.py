@@ -23,7 +23,7 @@ class CardInfo:
 
 
 class _OnCard:
-    """`Driver.on`. Every launch has two, and a generator would take three times as long."""
+    """`Driver.on`. A generator would take three times as long."""
 
     __slots__ = ("_before", "_driver", "_number")
 
@@ -31,13 +31,11 @@ class _OnCard:
         self._driver, self._number = driver, number
 
     def __enter__(self) -> None:
-        self._before = self._driver.current()
-        if self._before != self._number:
-            self._driver.make_current(self._number)
+        self._before = self._driver.enter(self._number)
 
     def __exit__(self, *raised: object) -> None:
-        if self._before != self._number:
-            self._driver.make_current(self._before)
+        if self._before is not None:
+            self._driver.leave(self._before)
 
 
 class Driver(ABC):
@@ -63,6 +61,18 @@ class Driver(ABC):
     def on(self, number: int) -> AbstractContextManager[None]:
         """A block in which a card is current; the one before is current again behind it, since other libraries rely on theirs."""
         return _OnCard(self, number)
+
+    def enter(self, number: int) -> int | None:
+        """Make a card current; what `leave` makes current again, None where it was current."""
+        before = self.current()
+        if before == number:
+            return None
+        self.make_current(number)
+        return before
+
+    def leave(self, before: int) -> None:
+        """What `enter` gave is current again."""
+        self.make_current(before)
 
     @abstractmethod
     def allocate(self, nbytes: int) -> int:

@@ -69,11 +69,15 @@ class DriverLibrary:
 
         return text
 
-    def status(self, name: str, *args: Any) -> int:
-        """The status that the function gives."""
+    def function(self, name: str) -> Callable[..., int]:
+        """A function that gives a status, as it is: for what every launch calls."""
         function = self._functions[name]
         assert function is not None  # else the library was refused
-        return function(*args)
+        return function
+
+    def status(self, name: str, *args: Any) -> int:
+        """The status that the function gives."""
+        return self.function(name)(*args)
 
     def call(self, name: str, *args: Any) -> None:
         """Call a function; raises DriverError."""
@@ -95,7 +99,7 @@ class LaunchBlock(threading.local):
 
     def __init__(self, keys: tuple[int, int, int]) -> None:
         self._keys = keys
-        self._made: dict[int, tuple[int, int, object]] = {}  # by size: where the bytes go, the array, and what holds both
+        self._made: dict[int, tuple[Any, int, object]] = {}  # by size: where the bytes go, the array, and what holds both
 
     def place(self, arguments: bytes) -> int:
         """The address of an `extra` array for these bytes."""
@@ -103,15 +107,15 @@ class LaunchBlock(threading.local):
         made = self._made.get(nbytes)
         if made is None:
             made = self._made[nbytes] = self._new(nbytes)
-        ctypes.memmove(made[0], arguments, nbytes)
+        made[0].raw = arguments
         return made[1]
 
-    def _new(self, nbytes: int) -> tuple[int, int, object]:
+    def _new(self, nbytes: int) -> tuple[Any, int, object]:
         block, nbytes_key, end = self._keys
         size, data = ctypes.c_size_t(nbytes), ctypes.create_string_buffer(max(1, nbytes))
         address = ctypes.addressof(data)
         extra = (ctypes.c_void_p * 5)(block, address, nbytes_key, ctypes.addressof(size), end)
-        return address, ctypes.addressof(extra), (size, data, extra)
+        return data, ctypes.addressof(extra), (size, extra)
 
 
 def find(interface: Interface, candidates: Iterable[str]) -> str:

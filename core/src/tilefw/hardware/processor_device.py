@@ -21,7 +21,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from math import prod
+from functools import partial
+from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -29,7 +30,7 @@ import numpy as np
 from tilefw.api.artifact import Artifact
 from tilefw.api.device import Argument, BufferView, Finding, LaunchOptions, LaunchReport
 from tilefw.api.errors import LaunchError
-from tilefw.argument_block import BlockLayout
+from tilefw.argument_block import BlockLayout, ReadyEntry
 from tilefw.hardware.interruption import interrupt_watch
 from tilefw.hardware.traps import finding_of
 
@@ -40,6 +41,9 @@ PROCESSOR_ENTRY = ctypes.CFUNCTYPE(
     ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, *[ctypes.c_uint32] * 3
 )
 """An entry as a function of Python's."""
+
+_NOTHING: Mapping[str, int] = MappingProxyType({})
+_Counter = ctypes.c_int64 * 2  # of programs, and the word behind it
 
 
 class ProcessorCode(Protocol):
@@ -207,31 +211,43 @@ class ProcessorDevice(ABC):
         """
         found = module.entries[entry]
         block = found.layout.pack(args, self.address_of, 64, self.name)
-        programs = prod(grid)
-        if programs >= 1 << 63:
-            raise LaunchError(f"a grid of {'x'.join(map(str, grid))} has more programs than a count of 64 bits", "TFW0323")
         if self._memory and "initialisation" not in options.checks:
             self._count_as_written(args)
-        counter = (ctypes.c_int64 * 2)(0, 0)
         checks = self.begin_checks(module, entry, grid, options) if options.checks else None
-        workers = 1 if checks is not None and checks.serial else max(1, min(self._threads, programs))
-        # A list for all threads before any begins: a place of its own for each.
+        x, y, z = (*grid, 1, 1)[:3]
+        return self._run(module, entry, found, (x, y, z), block, checks)
+
+    def ready(self, module: ProcessorModule, entry: str, options: LaunchOptions) -> ReadyEntry:
+        """`launch` without checks, of blocks of arguments that are packed."""
+        found = module.entries[entry]
+        return lambda grid, block, stream: self._run(module, entry, found, grid, block, None)
+
+    def _run(
+        self, module: ProcessorModule, entry: str, found: _Entry, grid: tuple[int, int, int], block: bytes,
+        checks: ProcessorChecks | None,
+    ) -> LaunchReport:
+        x, y, z = grid
+        programs = x * y * z
+        if programs >= 1 << 63:
+            raise LaunchError(f"a grid of {'x'.join(map(str, grid))} has more programs than a count of 64 bits", "TFW0323")
+        counter = _Counter()
+        at = ctypes.addressof(counter)
+        stop = partial(_end_soon, counter, programs)
+        workers = 1 if programs < 2 or (checks is not None and checks.serial) else min(self._threads, programs)
+        # For all threads before any begins: a place of its own for each.
         scratch = [self._scratch_of(number, found.scratch_bytes) for number in range(workers)]
-
-        def stop() -> None:
-            counter[0] = programs  # nobody begins another program
-            counter[1] = 1
-
-        def work(number: int) -> int:
-            return found.call(block, scratch[number], ctypes.addressof(counter), programs, *grid)
-
         begin = time.perf_counter()
         with interrupt_watch().watching(stop):
-            answer = work(0) if workers == 1 else self._shared_out(workers, work, stop)
+            if workers == 1:
+                answer = found.call(block, scratch[0], at, programs, x, y, z)
+            else:
+                answer = self._shared_out(
+                    workers, lambda number: found.call(block, scratch[number], at, programs, x, y, z), stop
+                )
         seconds = time.perf_counter() - begin
         if counter[1]:
             raise KeyboardInterrupt
-        return self._report(module, entry, answer, checks, seconds) if answer else LaunchReport(seconds=seconds)
+        return self._report(module, entry, answer, checks, seconds) if answer else LaunchReport((), _NOTHING, seconds)
 
     def _shared_out(self, workers: int, work: Callable[[int], int], stop: Callable[[], None]) -> int:
         """What one of the threads answered, other than 0 where any did."""
@@ -268,6 +284,12 @@ class ProcessorDevice(ABC):
             array = _memory_of(nbytes + ALIGNMENT)
             held = self._scratch[thread] = HeldMemory(_aligned(array), nbytes, array=array)
         return held.address
+
+
+def _end_soon(counter: Any, programs: int) -> None:
+    """End a launch early."""
+    counter[0] = programs  # nobody begins another program
+    counter[1] = 1
 
 
 def _end(others: Sequence[Future[int]], stop: Callable[[], None]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, Protocol, cast, runtime_checkable
 
@@ -17,6 +17,7 @@ from tilefw.api.artifact import Artifact, Entry, Parameter
 from tilefw.api.device import Argument, BufferView, Device, DeviceAddress, LaunchOptions, LaunchReport, Scalar, Struct
 from tilefw.api.errors import LaunchError, UnsupportedError
 from tilefw.api.target import TargetInfo
+from tilefw.argument_block import BlockLayout, ReadyEntry
 from tilefw.hardware.card import Card
 from tilefw.runtime.arguments.arrays import HostArray, Storage, in_device_memory, storages
 from tilefw.runtime.arguments.binding import Bound
@@ -34,9 +35,7 @@ MODULES_LIMIT = 128
 _COPY_BYTES = 8 << 20  # at a time: what comes back of a large array is compared with what was there
 CODE_LIMIT = 1 << 20  # bytes of their code: decoded for a simulator, each takes a hundred or two
 _STAYS = "what it had stored by then stays in the arrays"
-_NOTHING_COPIED = {"copy in": 0.0, "copy back": 0.0}
-_NULL = BufferView(0)
-
+ADDRESS_BITS = 64  # of a device that takes addresses
 
 
 @runtime_checkable
@@ -70,12 +69,32 @@ class SharingDevice(Protocol):
         ...
 
 
+@runtime_checkable
+class AddressingDevice(Protocol):
+    """A device whose kernels take the addresses of arrays that stay where they are."""
+
+    def ready(self, module: Any, entry: str, options: LaunchOptions) -> ReadyEntry:
+        """Launches of an entry without checks."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PreparedEntry:
+    """An entry of a loaded artifact with the options of its launches."""
+
+    executor: Executor
+    loaded: tuple[Artifact, Any]
+    run: ReadyEntry
+
+
 class Executor:
     """A device and the artifacts loaded on it; launches on one device wait for each other."""
 
     def __init__(self, device: Device) -> None:
         self.device = device
         self._shares = isinstance(device, SharingDevice)
+        addressing = self._shares and isinstance(device, AddressingDevice)
+        self._addressed = DeviceArray if isinstance(device, Card) else HostArray if addressing else None
         self.lock = threading.Lock()  # held by whoever loads or launches on the device
         # By identity, holding the artifact so that the identity stays its own.
         self._modules: dict[int, tuple[Artifact, Any]] = {}
@@ -89,13 +108,11 @@ class Executor:
 
         `unwritten`: what the host has never written of an array (unwritten.py) is as uninitialised on a device that can forget. A
         launch that has arrays of the host among its arguments is complete on return."""
-        if self._shares and not options.checks and not unwritten:
-            shared = _in_place(args)
-            if shared is not None:
-                return self._run_in_place(artifact, entry, grid, shared, options, clock)
+        addressed = None if unwritten else self.addressed(options)
+        plain = None if addressed is None else _plain(args, addressed)
+        if plain is not None:
+            return self._run_in_place(artifact, entry, grid, plain, self._stream(args, options), options, clock)
         named = [(p.name, a) for p, a in zip(entry.parameters, args, strict=True) if type(a) is HostArray]
-        if not named and isinstance(self.device, Card):
-            return self._put_on_card(artifact, entry, grid, args, options, clock)
         reached = _reached(self.device, options.checks)
         stores = storages([*named, *reached])
         with self.lock, contextlib.ExitStack() as allocated:
@@ -123,39 +140,47 @@ class Executor:
                 raise check_error(report.findings, *([_STAYS] if self._shares else []))
         return report
 
+    def addressed(self, options: LaunchOptions) -> type[HostArray | DeviceArray] | None:
+        """The arrays that a launch with these options takes where they are, by their addresses; None where it takes none so."""
+        return None if self._addressed is HostArray and options.checks else self._addressed
+
     def _run_in_place(
-        self, artifact: Artifact, entry: Entry, grid: tuple[int, int, int], args: Sequence[Argument], options: LaunchOptions,
-        clock: StageClock,
+        self, artifact: Artifact, entry: Entry, grid: tuple[int, int, int], args: Sequence[int | Scalar | Struct], stream: int,
+        options: LaunchOptions, clock: StageClock,
     ) -> LaunchReport:
-        """A launch on the host's arrays where they are."""
-        seconds = clock.seconds
+        """A launch that has nothing to copy; on a card there is nothing to wait for either."""
+        device, seconds = cast(AddressingDevice, self.device), clock.seconds
         with self.lock:
-            kept = self._modules.get(id(artifact))
-            if kept is None:
-                with clock.stage("load"):
-                    module = self._module(artifact)
-            else:
-                module, seconds["load"] = kept[1], 0.0
+            with clock.stage("load"):
+                module = self._module(artifact)
             clock.last = EXECUTE
-            report = self.device.launch(module, entry.name, grid, args, options)
+            block = BlockLayout(entry, ADDRESS_BITS).pack_plain(args, ADDRESS_BITS, self.device.name)
+            report = device.ready(module, entry.name, options)(grid, block, stream)
         seconds["copy in"], seconds[EXECUTE], seconds["copy back"] = 0.0, report.seconds, 0.0
         if report.findings and report.errors:
             raise check_error(report.findings, _STAYS)
         return report
 
-    def _put_on_card(
-        self, artifact: Artifact, entry: Entry, grid: tuple[int, int, int], args: Sequence[Bound], options: LaunchOptions,
-        clock: StageClock,
-    ) -> LaunchReport:
-        """A launch with no array of the host: there is nothing to copy, and nothing to wait for."""
-        card = cast(Card, self.device)
-        arguments = [a.address if type(a) is DeviceArray else 0 if a is None else cast(Scalar | Struct, a) for a in args]
-        clock.seconds.update(_NOTHING_COPIED)
+    def prepared(self, artifact: Artifact, entry: Entry, options: LaunchOptions) -> PreparedEntry | None:
+        """What launches an entry that is loaded, on packed arguments; None where it is not loaded."""
         with self.lock:
-            with clock.stage("load"):
-                module = self._module(artifact)
-            with clock.stage(EXECUTE):
-                return card.launch_on(module, entry.name, grid, arguments, options, self._stream(card, args, options))
+            kept = self._modules.get(id(artifact))
+            if kept is None:
+                return None
+            return PreparedEntry(self, kept, cast(AddressingDevice, self.device).ready(kept[1], entry.name, options))
+
+    def run_prepared(
+        self, prepared: PreparedEntry, grid: tuple[int, int, int], block: bytes, stream: int
+    ) -> LaunchReport | None:
+        """A launch of it; None where its code is no longer loaded. Raises CheckError when a check found an error."""
+        loaded = prepared.loaded
+        with self.lock:
+            if self._modules.get(id(loaded[0])) is not loaded:
+                return None
+            report = prepared.run(grid, block, stream)
+        if report.findings and report.errors:
+            raise check_error(report.findings, _STAYS)
+        return report
 
     def admit(self, arrays: Sequence[DeviceArray], owners: Sequence[int | None]) -> None:
         """Let the device, a card, access arrays in the memory of the cards `owners`. Raises LaunchError: TFW0333 where an address
@@ -172,12 +197,14 @@ class Executor:
 
     def _on_stream(self, args: Sequence[Bound], options: LaunchOptions) -> LaunchOptions:
         """The options with the stream of the launch."""
-        card = _card(self.device)
-        return options if card is None else replace(options, stream=self._stream(card, args, options))
+        return options if _card(self.device) is None else replace(options, stream=self._stream(args, options))
 
-    def _stream(self, card: Card, args: Sequence[Bound], options: LaunchOptions) -> int:
+    def _stream(self, args: Sequence[Bound], options: LaunchOptions) -> int:
         """The stream of the launch: the one that was asked for, else that of the first array in a card's memory, else the
         default one. What other arrays' libraries have under way on other streams comes before the launch."""
+        card = _card(self.device)
+        if card is None:
+            return 0
         streams = streams_of([a for a in args if type(a) is DeviceArray])
         stream = options.stream if options.stream is not None else streams[0] if streams else 0
         if len(streams) > 1 or (streams and streams[0] != stream):
@@ -243,17 +270,18 @@ class Executor:
         np.copyto(before, now, where=changed)
 
 
-def _in_place(args: Sequence[Bound]) -> list[Argument] | None:
-    """The arguments of a launch that works on the arrays as they are; None where one of them may not be written."""
-    found: list[Argument] = []
+def _plain(args: Sequence[Bound], addressed: type[HostArray | DeviceArray]) -> list[int | Scalar | Struct] | None:
+    """The arguments of a launch that works on such arrays as they are, an address as a number; None where one of them is another
+    array, or may not be written by the host."""
+    found: list[int | Scalar | Struct] = []
     for argument in args:
         kind = type(argument)
-        if kind is HostArray and not argument.readonly:  # type: ignore[union-attr]
-            found.append(DeviceAddress(argument.address))  # type: ignore[union-attr]
+        if kind is addressed and not (kind is HostArray and argument.readonly):  # type: ignore[union-attr]
+            found.append(argument.address)  # type: ignore[union-attr]
         elif kind is Scalar or kind is Struct:
             found.append(argument)  # type: ignore[arg-type]
         elif argument is None:
-            found.append(_NULL)
+            found.append(0)
         else:
             return None
     return found
@@ -353,9 +381,16 @@ def run(
             executor.admit(on_card, owners)
         return executor.run(artifact, entry, grid, args, options, clock, unwritten)
     except BaseException:  # the guard takes longer to make than a small kernel runs
-        facts = {**target.facts, "entry": entry.name, "grid": grid, "arguments": _Shown(args), "options": options}
-        with guarded(f"executing {entry.name} on {target.name}", facts, lambda: artifact.text, failed=target.executors.clear):
+        with guarded_launch(target, artifact, entry, grid, _Shown(args), options):
             raise
+
+
+def guarded_launch(
+    target: Target, artifact: Artifact, entry: Entry, grid: tuple[int, int, int], args: object, options: LaunchOptions
+) -> guarded:
+    """What a crash of a launch goes through: it becomes an InternalError, and the next launch gets a fresh executor."""
+    facts = {**target.facts, "entry": entry.name, "grid": grid, "arguments": args, "options": options}
+    return guarded(f"executing {entry.name} on {target.name}", facts, lambda: artifact.text, failed=target.executors.clear)
 
 
 class _Shown:

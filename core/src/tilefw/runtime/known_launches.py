@@ -43,15 +43,22 @@ class KnownLaunch:
     def made(self, process: ProcessState) -> MadeLaunch:
         """The artifact, from memory where nothing of the process has changed since the last launch, or from the cache or the
         compiler."""
-        kept = self._made
-        if kept is not None and kept[0] is process and self.site.target.memory.get(kept[1]) is kept[2].compiled.artifact:
-            return kept[2]
+        kept = self.kept(process)
+        if kept is not None:
+            return kept
         target, assemble = self.site.target, self.site.executor.device.assembled
         key = self._key(assemble)
         made = MadeLaunch(compile_source(self.source, target, self.request, assemble=assemble, key=key), self.passed)
         if key is not None and target.memory.get(key) is made.compiled.artifact:
             self._made = process, key, MadeLaunch(replace(made.compiled, times={}, found="memory"), self.passed)
         return made
+
+    def kept(self, process: ProcessState) -> MadeLaunch | None:
+        """The artifact where it is in memory and nothing of the process has changed since the last launch."""
+        kept = self._made
+        if kept is not None and kept[0] is process and self.site.target.memory.get(kept[1]) is kept[2].compiled.artifact:
+            return kept[2]
+        return None
 
     def made_for(self, launch: LaunchArguments) -> MadeLaunch:
         """The artifact for one launch only, on a target that compiles so."""

@@ -12,8 +12,11 @@ from typing import Any, Literal, cast
 
 from tilefw.api.checks import PROGRAM_CHECKS
 from tilefw.api.device import LaunchOptions
+from tilefw.api.target import BOUND_FACTS
 from tilefw.language.dtypes import dtype
 from tilefw.runtime import config
+from tilefw.runtime.arguments.arrays import HostArray
+from tilefw.runtime.arguments.single_pass import Form
 from tilefw.runtime.checks.launch_checks import made_by, observers, of_device
 from tilefw.runtime.checks.program_checks import UNINITIALISED
 from tilefw.runtime.compilation import options
@@ -33,7 +36,7 @@ class LaunchSite:
     """`checks` are those that the device makes of those that are asked for, `makes` all that it could; `of_program` are those that
     whoever has the kernel's tile IR makes. `shaping` are the keywords that shape code, and `constant` says that none of them can
     change. `unwritten`: where nobody has tile IR, the device itself tells reads of what the host has not written. `debug`: kernels
-    run with their assertions."""
+    run with their assertions. `form`: how arguments are read for direct launches (direct_launches.py); None: there are none."""
 
     registry: Registry
     target: Target
@@ -47,6 +50,7 @@ class LaunchSite:
     constant: bool
     unwritten: bool = False
     debug: bool = False
+    form: Form | None = None
 
     def holds(self) -> bool:
         """Whether the executor is still the target's, and its device makes the same checks: where nothing of the process has
@@ -137,10 +141,15 @@ def site(
     )
     shaping = shaping or {}
     constant = words_of(shaping.items()) is not None
+    direct = constant and not (of_program or unwritten or timeline or target.info.wants & BOUND_FACTS)
     return LaunchSite(
         registry(), target, resolved, executor, of_device(device), checks, of_program, launch_options, shaping, constant,
-        unwritten, debug,
+        unwritten, debug, _form(executor.addressed(launch_options)) if direct else None,
     )
+
+
+def _form(addressed: type | None) -> Form | None:
+    return None if addressed is None else "host" if addressed is HostArray else "card"
 
 
 def words_of(named: Iterable[tuple[str, Any]]) -> tuple[Hashable, ...] | None:

@@ -25,6 +25,7 @@ from tilefw.runtime.arguments.single_pass import Readings
 from tilefw.runtime.arguments.specialization import read, specialize
 from tilefw.runtime.checks.program_checks import check_program
 from tilefw.runtime.compiled_kernel import WarmKernel
+from tilefw.runtime.direct_launches import DirectLaunches
 from tilefw.runtime.known_launches import KnownLaunch, MadeLaunch, made_known
 from tilefw.runtime.launch import LaunchResult, run_at
 from tilefw.runtime.launch_site import LIMIT, LaunchSite, LaunchSites, keep
@@ -49,13 +50,14 @@ class LaunchedKernel(Protocol):
 class Launcher:
     """`kernel[grid](…)`, with the arguments in the order of the parameters and the keywords that are none of them."""
 
-    __slots__ = ("kernel", "known", "readings", "sites")
+    __slots__ = ("direct", "kernel", "known", "readings", "sites")
 
     def __init__(self, kernel: LaunchedKernel) -> None:
         self.kernel = kernel
         self.sites = LaunchSites()
         self.known: dict[Hashable, KnownLaunch] = {}
         self.readings = Readings(kernel.params, LIMIT)
+        self.direct = DirectLaunches(self.readings)
 
     def launch(self, given: Sequence[Any], grid: Grid, keywords: Mapping[str, Any]) -> LaunchResult | None:
         """Run the kernel over `grid` programs, writing the arrays in place; None where a hook has taken the launch over.
@@ -66,13 +68,21 @@ class Launcher:
         site = self.sites.find(keywords)
         if site.debug and not self.kernel.debug:
             return self.kernel.debug_build.launcher.launch(given, extents, keywords)
+        form = None if specialization_data.hook() is not None or not all(extents) else site.form
+        warm = self._warm_kernels()
+        done = None if form is None else self.direct.launch(site, form, self.sites.process, given, extents, warm)
+        if done is not None:
+            return done
         known, values = self._known(site, given)
         made = self._made(known, given, _bound(known, values, extents), keywords, warm=False)
         if made is None:
             return None
         args = made.arguments.bind(values)
         warnings = _checked(known, extents, values) if site.of_program else ()
-        return run_at(site, made.compiled, made.arguments.entry, extents, args, known.source.name, warnings, made.prints)
+        result = run_at(site, made.compiled, made.arguments.entry, extents, args, known.source.name, warnings, made.prints)
+        if form is not None:
+            self.direct.learn(site, form, self.sites.process, known, made, given)
+        return result
 
     def warm_up(self, given: Sequence[Any], grid: Grid, keywords: Mapping[str, Any]) -> WarmKernel | None:
         """Compile what `launch` would run. An argument that is no array in memory (Triton's MockTensor) has its type alone."""

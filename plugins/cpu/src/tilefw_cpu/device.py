@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from tilefw.api import Argument, Artifact, Finding, LaunchOptions, LaunchReport, UsageError
-from tilefw.api.hardware import ProcessorCode, ProcessorDevice, ProcessorModule
+from tilefw.api.hardware import ProcessorCode, ProcessorDevice, ProcessorModule, ReadyEntry
 from tilefw_cpu.compile import NativeCode
 from tilefw_cpu.fault_guard import GUARDED, fault_guard
 from tilefw_cpu.launch_checks import CHECKS, LaunchChecks, refuse_checked
@@ -46,6 +46,10 @@ class NativeDevice(ProcessorDevice):
         if not options.checks:
             refuse_checked(module, entry)
         return super().launch(module, entry, grid, args, options)
+
+    def ready(self, module: ProcessorModule, entry: str, options: LaunchOptions) -> ReadyEntry:
+        refuse_checked(module, entry)
+        return super().ready(module, entry, options)
 
     def stopped(self, module: ProcessorModule, entry: str, answer: int) -> Finding:
         address, instruction = self._fault

@@ -65,14 +65,14 @@ def streams_of(arrays: Sequence[DeviceArray]) -> list[int]:
         stream, device = array.stream, array.device
         if device is not None and device is not asked and device != asked:
             asked = device
-            stream = _stream_question(sys.modules.get("torch"), device.type)(device)
+            stream = stream_question(sys.modules.get("torch"), device.type)(device)
         if stream is not None:
             found[stream] = None
     return list(found)
 
 
 @functools.lru_cache(maxsize=16)
-def _stream_question(torch: Any, kind: str) -> Callable[[Any], int | None]:
+def stream_question(torch: Any, kind: str) -> Callable[[Any], int | None]:
     """What gives the current stream of a device of PyTorch's. It has a module for each kind of device, named as the device is; for
     some kinds also a function that gives the handle alone, as PyTorch's own launches of Triton kernels ask."""
     quick = getattr(getattr(torch, "_C", None), f"_{kind}_getCurrentRawStream", None)

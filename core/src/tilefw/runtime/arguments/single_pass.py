@@ -16,7 +16,7 @@ import ctypes
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
@@ -31,18 +31,9 @@ Form = Literal["ready", "host", "card"]
 card's memory, all of them on one device, which is the last item of the key."""
 
 
-class SinglePass(NamedTuple):
-    """What tells the launch's specialisation from others with these types, the run-time values, and where the storages of arrays
-    begin and end."""
-
-    key: tuple[Hashable, ...]
-    values: tuple[Any, ...]
-    starts: tuple[int, ...]
-    ends: tuple[int, ...]
-
-
 Reading = Callable[[Sequence[Any]], tuple[tuple[Hashable, ...], tuple[Any, ...], tuple[int, ...], tuple[int, ...]] | None]
-"""As SinglePass, which takes longer to make."""
+"""What tells the launch's specialisation from others with these types, the run-time values, and where the storages of arrays begin
+and end."""
 
 
 class Readings:
@@ -83,7 +74,9 @@ class _Text:
         self.starts: list[str] = []
         self.ends: list[str] = []
         self.names: dict[str, Any] = {
-            "addressof": ctypes.addressof, "from_buffer": ctypes.c_ubyte.from_buffer, "HostArray": HostArray,
+            "refusals": (TypeError, ValueError, BufferError, KeyError, RuntimeError),
+            "addressof": ctypes.addressof, "from_buffer": ctypes.c_ubyte.from_buffer,
+            "HostArray": HostArray,
         }
         self.device = ""  # the variable with the device of the first tensor on a card
 
@@ -96,8 +89,7 @@ class _Text:
         ]
         body = "\n".join(f"  {line}" for line in lines)
         # What is refused here is told by those who read it one by one.
-        text = f"def read(given):\n try:\n{body}\n except (TypeError, ValueError, BufferError, KeyError, RuntimeError):\n  return None"
-        exec(text, self.names)
+        exec(f"def read(given):\n try:\n{body}\n except refusals:\n  return None", self.names)
         return self.names["read"]
 
 

@@ -6,7 +6,6 @@ import ctypes
 import functools
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from typing import Any
 
 from tilefw.api.hardware import CardInfo, Driver, DriverError, DriverLibrary, LaunchBlock
@@ -33,26 +32,6 @@ def _driver(found: DriverLibrary) -> CudaDriver:
     return CudaDriver(found)
 
 
-class _InContext:
-    """`CudaDriver.on`: a context is current in the block. Every launch has one."""
-
-    __slots__ = ("_before", "_library", "_wanted")
-
-    def __init__(self, found: DriverLibrary, wanted: int) -> None:
-        self._library, self._wanted = found, wanted
-
-    def __enter__(self) -> None:
-        current = ctypes.c_void_p()
-        self._library.call("cuCtxGetCurrent", ctypes.byref(current))
-        self._before = current.value or 0
-        if self._before != self._wanted:
-            self._library.call("cuCtxSetCurrent", self._wanted)
-
-    def __exit__(self, *raised: object) -> None:
-        if self._before != self._wanted:
-            self._library.call("cuCtxSetCurrent", self._before)
-
-
 class CudaDriver(Driver):
     """`tilefw.api.hardware.Driver` over an open library."""
 
@@ -64,6 +43,8 @@ class CudaDriver(Driver):
         self._shared: dict[int, int] = {}  # the bytes that were asked for, by function
         self._blocks = LaunchBlock((_BLOCK, _BLOCK_SIZE, _END))
         self._lock = threading.Lock()
+        # What every launch calls.
+        self._get_current, self._record, self._launch = map(found.function, ("cuCtxGetCurrent", "cuEventRecord", "cuLaunchKernel"))
 
     def cards(self) -> Sequence[CardInfo]:
         if self._cards is None:
@@ -99,9 +80,20 @@ class CudaDriver(Driver):
     def make_current(self, number: int) -> None:
         self.library.call("cuCtxSetCurrent", self._context(number))
 
-    def on(self, number: int) -> AbstractContextManager[None]:
+    def enter(self, number: int) -> int | None:
         """As the base's, by contexts: another library's own one is current again behind the block, too."""
-        return _InContext(self.library, self._context(number))
+        current, wanted = ctypes.c_void_p(), self._contexts.get(number) or self._context(number)
+        status = self._get_current(ctypes.byref(current))
+        if status:
+            raise self.library.error("cuCtxGetCurrent", status)
+        before = current.value or 0
+        if before == wanted:
+            return None
+        self.library.call("cuCtxSetCurrent", wanted)
+        return before
+
+    def leave(self, before: int) -> None:
+        self.library.call("cuCtxSetCurrent", before)
 
     def _context(self, number: int) -> int:
         found = self._contexts.get(number)
@@ -184,15 +176,16 @@ class CudaDriver(Driver):
         self, function: int, grid: tuple[int, int, int], block: tuple[int, int, int], shared: int, stream: int, arguments: bytes
     ) -> Callable[[], None]:
         if shared > self._shared.get(function, _ALWAYS_SHARED):
-            self._launched("cuFuncSetAttribute", function, cuda.MAX_DYNAMIC_SHARED, shared)
-            self._launched("cuFuncSetAttribute", function, cuda.PREFERRED_SHARED, cuda.ALL_SHARED)
+            for attribute, value in ((cuda.MAX_DYNAMIC_SHARED, shared), (cuda.PREFERRED_SHARED, cuda.ALL_SHARED)):
+                self._launched("cuFuncSetAttribute", self.library.function("cuFuncSetAttribute"), function, attribute, value)
             self._shared[function] = shared
         place = self._blocks.place(arguments)
-        return functools.partial(self._launched, "cuLaunchKernel", function, *grid, *block, shared, stream, None, place)
+        name, call = "cuLaunchKernel", self._launch
+        return functools.partial(self._launched, name, call, function, *grid, *block, shared, stream, None, place)
 
-    def _launched(self, name: str, *args: Any) -> None:
+    def _launched(self, name: str, call: Callable[..., int], *args: Any) -> None:
         """A call whose values are right but for extents and sizes: one that is invalid is such a one."""
-        status = self.library.status(name, *args)
+        status = call(*args)
         if status:
             error = self.library.error(name, status)
             raise DriverError(name, status, error.words, "shape") if status == cuda.INVALID_VALUE else error
@@ -218,7 +211,9 @@ class CudaDriver(Driver):
         self.library.call("cuEventDestroy_v2", event)
 
     def record(self, event: int, stream: int) -> None:
-        self.library.call("cuEventRecord", event, stream)
+        status = self._record(event, stream)
+        if status:
+            raise self.library.error("cuEventRecord", status)
 
     def happened(self, event: int) -> bool:
         status = self.library.status("cuEventQuery", event)
