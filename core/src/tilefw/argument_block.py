@@ -11,13 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from tilefw.api.artifact import Entry, Parameter
-from tilefw.api.device import Argument, BufferView, DeviceAddress, LaunchReport, Scalar, Struct
+from tilefw.api.device import Argument, BufferView, DeviceAddress, Scalar, Struct
 from tilefw.api.dtypes import DType, dtype
 from tilefw.api.errors import LaunchError
-
-ReadyEntry = Callable[[tuple[int, int, int], bytes, int], LaunchReport]
-"""A launch of an entry whose options are known: of the grid, the block, and the handle of the stream that it goes to, on a device
-that has streams."""
 
 
 class Slot(Protocol):

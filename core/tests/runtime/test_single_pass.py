@@ -20,7 +20,7 @@ WHOLE = np.zeros(256, np.float32)
 
 
 @tilefw.jit(do_not_specialize_on_alignment=["y"])
-def kernel(x, y: "*kfp32", n, wide: tl.int64, scale, flag, K: tl.constexpr):
+def kernel(x, y: tl.const, n, wide: tl.int64, scale, flag, K: tl.constexpr):  # pyright: ignore[reportInvalidTypeForm]
     tl.store(x, tl.load(y))
 
 

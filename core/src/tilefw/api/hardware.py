@@ -6,12 +6,12 @@ rest: memory by handles, launches between events, streams, peers, errors. For co
 `ProcessorDevice`, which says how an artifact's code is loaded.
 """
 
-from tilefw.argument_block import ReadyEntry
 from tilefw.hardware.card import Allocation, Card, CardModule, CardProgram
 from tilefw.hardware.driver import CardInfo, Driver
 from tilefw.hardware.failures import DriverError, Failure
 from tilefw.hardware.library import DriverLibrary, Interface, LaunchBlock, find
 from tilefw.hardware.processor_device import TRAPS, HeldMemory, ProcessorChecks, ProcessorCode, ProcessorDevice, ProcessorModule
+from tilefw.hardware.ready_entry import ReadyEntry
 from tilefw.hardware.search import CardSearch
 from tilefw.hardware.shared_library import SharedLibrary
 from tilefw.hardware.traps import Trap, metadata_of

@@ -14,10 +14,11 @@ from typing import Any, Literal
 from tilefw.api.artifact import Artifact, Entry
 from tilefw.api.device import Argument, BufferView, LaunchOptions, LaunchReport
 from tilefw.api.errors import LaunchError
-from tilefw.argument_block import BlockLayout, ReadyEntry
+from tilefw.argument_block import BlockLayout
 from tilefw.hardware.completion import CardCompletion, CardEntry, EventPool
 from tilefw.hardware.driver import CardInfo, Driver
 from tilefw.hardware.failures import DriverError, kernel_error, told
+from tilefw.hardware.ready_entry import ReadyEntry
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,9 @@ import numpy as np
 from tilefw.api.artifact import Artifact
 from tilefw.api.device import Argument, BufferView, Finding, LaunchOptions, LaunchReport
 from tilefw.api.errors import LaunchError
-from tilefw.argument_block import BlockLayout, ReadyEntry
+from tilefw.argument_block import BlockLayout
 from tilefw.hardware.interruption import interrupt_watch
+from tilefw.hardware.ready_entry import ReadyEntry
 from tilefw.hardware.traps import finding_of
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector

@@ -17,8 +17,9 @@ from tilefw.api.artifact import Artifact, Entry, Parameter
 from tilefw.api.device import Argument, BufferView, Device, DeviceAddress, LaunchOptions, LaunchReport, Scalar, Struct
 from tilefw.api.errors import LaunchError, UnsupportedError
 from tilefw.api.target import TargetInfo
-from tilefw.argument_block import BlockLayout, ReadyEntry
+from tilefw.argument_block import BlockLayout
 from tilefw.hardware.card import Card
+from tilefw.hardware.ready_entry import ReadyEntry
 from tilefw.runtime.arguments.arrays import HostArray, Storage, in_device_memory, storages
 from tilefw.runtime.arguments.binding import Bound
 from tilefw.runtime.arguments.device_arrays import DeviceArray, streams_of
