@@ -71,7 +71,7 @@ class SharingDevice(Protocol):
 
 
 @runtime_checkable
-class AddressingDevice(Protocol):
+class ReadyingDevice(Protocol):
     """A device whose kernels take the addresses of arrays that stay where they are."""
 
     def ready(self, module: Any, entry: str, options: LaunchOptions) -> ReadyEntry:
@@ -94,7 +94,7 @@ class Executor:
     def __init__(self, device: Device) -> None:
         self.device = device
         self._shares = isinstance(device, SharingDevice)
-        addressing = self._shares and isinstance(device, AddressingDevice)
+        addressing = self._shares and isinstance(device, ReadyingDevice)
         self._addressed = DeviceArray if isinstance(device, Card) else HostArray if addressing else None
         self.lock = threading.Lock()  # held by whoever loads or launches on the device
         # By identity, holding the artifact so that the identity stays its own.
@@ -150,7 +150,7 @@ class Executor:
         options: LaunchOptions, clock: StageClock,
     ) -> LaunchReport:
         """A launch that has nothing to copy; on a card there is nothing to wait for either."""
-        device, seconds = cast(AddressingDevice, self.device), clock.seconds
+        device, seconds = cast(ReadyingDevice, self.device), clock.seconds
         with self.lock:
             with clock.stage("load"):
                 module = self._module(artifact)
@@ -168,7 +168,7 @@ class Executor:
             kept = self._modules.get(id(artifact))
             if kept is None:
                 return None
-            return PreparedEntry(self, kept, cast(AddressingDevice, self.device).ready(kept[1], entry.name, options))
+            return PreparedEntry(self, kept, cast(ReadyingDevice, self.device).ready(kept[1], entry.name, options))
 
     def run_prepared(
         self, prepared: PreparedEntry, grid: tuple[int, int, int], block: bytes, stream: int
