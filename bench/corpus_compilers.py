@@ -1,17 +1,19 @@
 """One compiler over one collection, in a process of its own, because both are called `triton` by the kernels' modules.
 
     python corpus_compilers.py triton|tilefw TARGET PATH --results FILE [--plans FILE] [--every N] [--limit SECONDS]
-        [--accept-only]
+        [--accept-only] [--again]
 
 A line of JSON a kernel: its specialisation, the processor's seconds, or the error. A kernel that ends the process is told by a line
 that says only that it was begun; the next process goes on behind it. Kernels of `--plans` are compiled as they were there, or with
-the first of several plans that is accepted. `peak` is the process's largest resident set in bytes while the kernel was compiled.
-With `--accept-only` a compiler stops behind its first stage, where it has accepted the kernel: a tenth of the time.
+the first of several plans that is accepted. `peak` is the process's largest resident set in bytes while the kernel was compiled,
+and `grown` by how much it grew meanwhile. With `--accept-only` a compiler stops behind its first stage, where it has accepted the
+kernel: a tenth of the time. With `--again` each kernel is compiled twice, and the seconds are of the second time.
 """
 
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import importlib
 import json
 import os
@@ -29,6 +31,7 @@ from corpus_signatures import GUESSES, NoSignature, Plan, inner, plan
 
 Compile = Callable[[Any, Plan], object]
 _WARM: list[Any] = []
+_PATIENCE = 4  # time limits of the processor that a clock on the wall may show
 
 
 class TooLong(Exception):
@@ -53,6 +56,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--limit", type=int, default=60)
     parser.add_argument("--accept-only", action="store_true")
+    parser.add_argument("--again", action="store_true")
     asked = parser.parse_args(argv)
     os.environ["TILEFW_CACHE"] = "0"
     made_by = _triton if asked.compiler == "triton" else _tilefw
@@ -63,10 +67,13 @@ def main(argv: Sequence[str]) -> int:
     corpus_stand_ins.vendor_of(asked.target)
     signal.signal(signal.SIGPROF, _too_long)
     with asked.results.open("a") as results:
-        for found in corpus_kernels.kernels(corpus_kernels.folder(asked.path), asked.every):
+        root, only = corpus_kernels.folder(asked.path), known.keys() if asked.plans else None
+        for found in corpus_kernels.kernels(root, asked.every, only, done.keys()):
             key = f"{found.file}:{found.name}"
             if key in done or (asked.plans and key not in known):
                 continue
+            if asked.again:
+                _WARM.clear()
             _write(results, {"kernel": key, "begun": True})
             if found.failure:
                 _write(results, {"kernel": key, "import": found.failure})
@@ -100,21 +107,24 @@ def _tried(compile_one: Compile, kernel: Any, known: dict[str, Any] | None, limi
         return {"skipped": str(error)}
     for made in plans:
         _forget_peak()
-        start = time.process_time()
+        resident, start = _peak(), time.process_time()
         try:
             signal.setitimer(signal.ITIMER_PROF, limit)
+            faulthandler.dump_traceback_later(_PATIENCE * limit, exit=True)  # LLVM returns to Python for no signal
             compile_one(inner(kernel), made)
             if not _WARM:  # the first one loads the compiler too, and is compiled once more
                 _WARM.append(kernel)
                 start = time.process_time()
                 compile_one(inner(kernel), made)
-            signal.setitimer(signal.ITIMER_PROF, 0)
-            return {"plan": made.as_json(), "seconds": time.process_time() - start, "peak": _peak(), "refused": refused}
+            seconds, peak = time.process_time() - start, _peak()
+            return {"plan": made.as_json(), "seconds": seconds, "peak": peak, "grown": peak - resident, "refused": refused}
         except Exception as error:
-            signal.setitimer(signal.ITIMER_PROF, 0)
             refused.append({"plan": made.as_json(), "error": _told(error), "seconds": time.process_time() - start})
             if isinstance(error, TooLong):
                 break
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            faulthandler.cancel_dump_traceback_later()
     return {**refused[0], "refused": refused}
 
 

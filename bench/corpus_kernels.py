@@ -10,7 +10,7 @@ import io
 import itertools
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -41,8 +41,9 @@ def folder(path: str) -> Path:
     return Path(next(iter(spec.submodule_search_locations)))
 
 
-def kernels(root: Path, every: int = 1) -> Iterator[Found]:
-    """Every kernel below `root`, file by file, or those among each `every`th jit function: the others are not loaded."""
+def kernels(root: Path, every: int = 1, only: Collection[str] | None = None, done: Collection[str] = ()) -> Iterator[Found]:
+    """Every kernel below `root`, file by file, or those among each `every`th jit function, or those of the keys of `only`, without
+    those of `done`: files without any are not loaded."""
     numbers = itertools.count()
     files = [root] if root.is_file() else sorted(root.rglob("*.py"))
     texts = {file: file.read_text("utf-8", "replace") for file in files}
@@ -52,6 +53,8 @@ def kernels(root: Path, every: int = 1) -> Iterator[Found]:
             continue
         shown = str(file.relative_to(root)) if file != root else file.name
         names = [name for name in _defined(text) if next(numbers) % every == 0]
+        keys = {name: f"{shown}:{name}" for name in names}
+        names = [name for name, key in keys.items() if key not in done and (only is None or key in only)]
         if not names:
             continue
         here, failures = _imported(file, root, names)

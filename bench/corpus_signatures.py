@@ -164,7 +164,7 @@ def _value(name: str, uses: Uses, guess: Guess) -> Any:
         return {"dtype": "fp32"}
     if name in uses.flags:
         return guess.flag
-    if _SUBTILE.match(name):
+    if _SUBTILE.match(name) or name in uses.squared:
         return 16
     if _COUNT.match(name):
         return 4
@@ -183,6 +183,7 @@ class Uses:
         self.flags: set[str] = set()
         self.dtypes: set[str] = set()
         self.called: set[str] = set()
+        self.squared: set[str] = set()  # widths of tiles that have the square of it: 64 would be no kernel's
         self._globals: Mapping[str, Any] = getattr(function, "__globals__", {})
         self._depth = depth
         self._assigned: dict[str, list[ast.expr]] = {}
@@ -202,6 +203,9 @@ class Uses:
             self._condition(node.test)
         elif isinstance(node, ast.Compare):
             self._compare(node)
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.left, ast.Name):
+            if isinstance(node.right, ast.Name) and node.left.id == node.right.id:
+                self.squared.add(node.left.id)
         elif isinstance(node, ast.BoolOp):
             for value in node.values:
                 self._condition(value)
