@@ -87,3 +87,23 @@ def test_extremes_take_the_number_and_order_zeros(dtype: Any) -> None:
     np.testing.assert_array_equal(found, expected)
     numbers = ~np.isnan(expected)
     assert np.array_equal(np.signbit(found[numbers]), np.signbit(expected[numbers]))
+
+
+@tilefw.jit
+def extremes_of_tile(x, out, BLOCK: tl.constexpr):
+    values = tl.load(x + tl.arange(0, BLOCK))
+    tl.store(out, tl.max(values, axis=0))
+    tl.store(out + 1, tl.min(values, axis=0))
+    tl.store(out + 2, tl.max(values * 2.0, axis=0))
+    both = tl.maximum(tl.max(values, axis=0), values)
+    tl.store(out + 3, tl.min(both, axis=0))
+
+
+def test_extremes_pass_signalling_nans_over_wherever_they_stand() -> None:
+    for places in ([0], [5], [17, 100, 255], range(1, 256)):
+        x = np.linspace(-3, 4, 256, dtype=np.float32)
+        x.view(np.uint32)[list(places)] = 0x7FA00000
+        out = np.empty(4, np.float32)
+        extremes_of_tile[(1,)](x, out, BLOCK=256, target="cpu")
+        top = np.nanmax(x)
+        np.testing.assert_array_equal(out, [top, np.nanmin(x), 2 * top, top])

@@ -7,9 +7,12 @@ from collections.abc import Callable, Sequence
 from tilefw.api.floats import float_bits
 from tilefw_cpu import rows as table
 from tilefw_cpu.function_text import LlvmText
+from tilefw_cpu.quiet_values import QuietValues
 from tilefw_cpu.spelling import BITS, LlvmValue, literal, llvm_type, overload, vector
 
 _BITWISE = ("andi", "ori", "xori")
+_QUIETING = frozenset({"addf", "subf", "mulf", "divf", "div_rn", "fma", "sqrt", "sqrt_rn", "minf", "maxf", "scalef"})
+"""Rows whose results are no signalling NaN."""
 
 
 class LlvmArithmetic(LlvmText):
@@ -25,10 +28,14 @@ class LlvmArithmetic(LlvmText):
         super().__init__()
         self._fences, self._ranges = fences, ranges
         self._bitwise: set[str] = set()
+        self._quiet = QuietValues()
 
     def repeated(self, value: LlvmValue, lanes: int) -> LlvmValue:
         if value.lanes == lanes:
             return value
+        return self._quiet.moved(self._repeated(value, lanes), value)
+
+    def _repeated(self, value: LlvmValue, lanes: int) -> LlvmValue:
         if value.number is not None:
             return LlvmValue(f"splat ({llvm_type(value.type)} {value.text})", value.type, lanes, number=value.number)
         kind = llvm_type(value.type)
@@ -54,6 +61,21 @@ class LlvmArithmetic(LlvmText):
         if operands[0].pointer:  # an address of the program's own memory, moved
             found = self.emit(f"getelementptr i8, ptr {operands[0].text}, i64 {operands[1].text}", result, 1)
             return LlvmValue(found.text, result, pointer=True)
+        found = self._row(row, operands, result)
+        if row in _QUIETING:
+            self._quiet.made(found.text)
+        return found
+
+    def assign(self, variable: LlvmValue, value: LlvmValue) -> None:
+        self._quiet.assigned(variable.text, value)
+        super().assign(variable, value)
+
+    def read(self, variable: LlvmValue) -> LlvmValue:
+        found = super().read(variable)
+        self._quiet.read(found.text, variable.text)
+        return found
+
+    def _row(self, row: str, operands: tuple[LlvmValue, ...], result: str) -> LlvmValue:
         values, lanes = self.together(operands)
         own = values[1 if row == "select" else 0].type
         kind = vector(llvm_type(own), lanes)
@@ -142,11 +164,18 @@ class LlvmArithmetic(LlvmText):
 
     def _extreme(self, row: str, values: Sequence[LlvmValue]) -> LlvmValue:
         """VRANGE orders zeros and takes a number rather than a quiet NaN (Intel SDM, volume 2C); of a signalling one with itself it
-        makes a quiet one."""
+        makes a quiet one, which a value that arithmetic has made is already."""
 
         def write(kind: str, whole: int, operands: Sequence[LlvmValue]) -> str:
-            a, b = (self.emit(ranged(kind, whole, each.text, each.text), each.type, whole) for each in operands)
-            return ranged(kind, whole, a.text, b.text)
+            a, b = (quieted(kind, whole, each) for each in operands)
+            return ranged(kind, whole, a, b)
+
+        def quieted(kind: str, whole: int, value: LlvmValue) -> str:
+            if self._quiet.surely(value):
+                return value.text
+            found = self.emit(ranged(kind, whole, value.text, value.text), value.type, whole).text
+            self._quiet.quieted(value.text, len(self.lines) - 1, f"  {found} = bitcast {kind} {value.text} to {kind}")
+            return found
 
         def ranged(kind: str, whole: int, a: str, b: str) -> str:
             name = f"llvm.x86.avx512.mask.range.{'ps' if whole == 16 else 'pd'}.512"
@@ -262,9 +291,10 @@ class LlvmArithmetic(LlvmText):
     def part(self, value: LlvmValue, first: int, count: int) -> LlvmValue:
         kind = vector(llvm_type(value.type), value.lanes)
         if count == 1:
-            return self.emit(f"extractelement {kind} {value.text}, i32 {first}", value.type, 1)
+            return self._quiet.moved(self.emit(f"extractelement {kind} {value.text}, i32 {first}", value.type, 1), value)
         lanes = ", ".join(f"i32 {first + n}" for n in range(count))
-        return self.emit(f"shufflevector {kind} {value.text}, {kind} poison, <{count} x i32> <{lanes}>", value.type, count)
+        text = f"shufflevector {kind} {value.text}, {kind} poison, <{count} x i32> <{lanes}>"
+        return self._quiet.moved(self.emit(text, value.type, count), value)
 
     def transposed(self, rows: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
         """By halves: pairs of vectors exchange blocks of 1, 2, 4, … lanes beside the diagonal."""
@@ -283,4 +313,9 @@ class LlvmArithmetic(LlvmText):
         """Lanes of two vectors; those of the second count on from the first's."""
         kind, lanes = vector(llvm_type(a.type), a.lanes), len(order)
         numbers = ", ".join(f"i32 {n}" for n in order)
-        return self.emit(f"shufflevector {kind} {a.text}, {kind} {b.text}, <{lanes} x i32> <{numbers}>", a.type, lanes)
+        found = self.emit(f"shufflevector {kind} {a.text}, {kind} {b.text}, <{lanes} x i32> <{numbers}>", a.type, lanes)
+        return self._quiet.moved(found, a, b)
+
+    def finished(self) -> None:
+        """The function is written: what only that tells is put into its lines."""
+        self._quiet.settle(self.lines)

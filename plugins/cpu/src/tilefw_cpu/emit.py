@@ -94,6 +94,7 @@ def functions_text(
         within = debug.within
         behind = debug.function(entry.name, place)
         scratch = lower_function(function, writer, Effects(disjoint), AxisInfoAnalysis(function))
+        writer.finished()
         emitted[entry.name] = EmittedFunction(scratch, writer)
         first, last = (line and line.replace("\n", f"{within}\n") for line in writer.tiles.around())
         launch = _LAUNCH.format(name=entry.name, behind=around, within=within, first=first, last=last)

@@ -38,6 +38,12 @@ def exponential(terms: int) -> tuple[float, ...]:
     return tuple(float(Fraction(1, math.factorial(k))) for k in range(terms))
 
 
+@cache
+def exponential_near(terms: int) -> tuple[float, ...]:
+    """e**r as a polynomial for |r| <= ln(2)/2, its error spread over the interval: a term less than the series in f32."""
+    return interpolated(math.exp, -math.log(2) / 2, math.log(2) / 2, terms)
+
+
 def inverse_tangent(terms: int) -> tuple[float, ...]:
     """atanh(s)/s - 1 = s²/3 + s⁴/5 + …, as a polynomial in s² after one factor s² is taken out."""
     return tuple(float(Fraction(1, 2 * k + 3)) for k in range(terms))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from tilefw.simt.expand import series
 from tilefw.simt.expand.builder import Legal, Rule, Value
-from tilefw.simt.expand.exact import parts, scale_by
+from tilefw.simt.expand.exact import parts, scale_by, scales
 from tilefw.simt.expand.floats import SAME_WIDTH, with_sign_if_zero, with_sign_of
 from tilefw.simt.expand.reduction import quadrant
 from tilefw.simt.expand.series import PRECISIONS
@@ -41,10 +41,31 @@ def _exponent_limit(t: str) -> float:
     return float(PRECISIONS[t].bias + PRECISIONS[t].mantissa + 8)
 
 
-def _reduced(b: Legal, x: Value) -> tuple[Value, Value]:
+def _below(b: Legal, x: Value, limit: float) -> Value:
+    """x, at most the limit; a NaN stays. For a chip that scales: below, it gives 0 whatever is scaled."""
+    most = b.real(limit, b.type_of(x))
+    return b("select", b("ltf", most, x), most, x)
+
+
+def _near_zero(t: str) -> tuple[float, ...]:
+    """e**r as a polynomial for |r| <= ln(2)/2; in f32 with its error spread over the interval, which saves a term."""
+    if t == "f64":
+        return series.exponential(PRECISIONS[t].exp_terms)
+    return series.exponential_near(PRECISIONS[t].exp_terms - 1)
+
+
+def _nearest(b: Legal, x: Value, factor: Value) -> Value:
+    """The whole number nearest to x * factor, where that lies well within a float's fraction: a sum that has no room for a fraction
+    is rounded to a whole number. Elsewhere some number that is as far from 0."""
+    t = b.type_of(x)
+    whole = b.real(1.5 * 2 ** PRECISIONS[t].mantissa, t)
+    return b("subf", b("fma", x, factor, whole), whole)
+
+
+def _reduced(b: Legal, x: Value, n: Value | None = None) -> tuple[Value, Value]:
     """x = n*ln 2 + r with |r| <= ln(2)/2: (n as a float, r)."""
     t = b.type_of(x)
-    n = b("round_even", b("mulf", x, b.real(1 / math.log(2), t)))
+    n = b("round_even", b("mulf", x, b.real(1 / math.log(2), t))) if n is None else n
     high, low = series.split_constant("log_2", t, 2)
     minus_n = b("negf", n)
     return n, b("fma", minus_n, b.real(low, t), b("fma", minus_n, b.real(high, t), x))
@@ -52,6 +73,10 @@ def _reduced(b: Legal, x: Value) -> tuple[Value, Value]:
 
 def _exp(b: Legal, x: Value) -> Value:
     t = b.type_of(x)
+    if scales(b, t):
+        x = _below(b, x, _exponent_limit(t) * math.log(2))
+        n, r = _reduced(b, x, _nearest(b, x, b.real(1 / math.log(2), t)))
+        return scale_by(b, polynomial(b, _near_zero(t), r), n)
     x = _within(b, x, _exponent_limit(t) * math.log(2))
     n, r = _reduced(b, x)
     return scale_by(b, polynomial(b, series.exponential(PRECISIONS[t].exp_terms), r), n)
@@ -59,10 +84,11 @@ def _exp(b: Legal, x: Value) -> Value:
 
 def _exp2(b: Legal, x: Value) -> Value:
     t = b.type_of(x)
-    x = _within(b, x, _exponent_limit(t))
+    x = (_below if scales(b, t) else _within)(b, x, _exponent_limit(t))
     n = b("round_even", x)
     r = b("mulf", b("subf", x, n), b.real(math.log(2), t))
-    return scale_by(b, polynomial(b, series.exponential(PRECISIONS[t].exp_terms), r), n)
+    terms = _near_zero(t) if scales(b, t) else series.exponential(PRECISIONS[t].exp_terms)
+    return scale_by(b, polynomial(b, terms, r), n)
 
 
 def _expm1(b: Legal, x: Value) -> Value:
