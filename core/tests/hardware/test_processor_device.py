@@ -13,6 +13,7 @@ import pytest
 
 from tilefw.api import Artifact, Entry, LaunchOptions
 from tilefw.api.hardware import ProcessorCode, ProcessorDevice
+from tilefw.hardware.interruption import interrupt_watch
 
 ARTIFACT = Artifact("toy-1", "toy", "", (Entry("k", (), (1, 1, 1)),))
 
@@ -62,3 +63,18 @@ def test_devices_that_come_and_go_share_what_listens_for_ctrl_c() -> None:
     for _ in range(3):
         Calling(1, lambda *_: 0).run(1)
     assert [thread.name for thread in threading.enumerate()].count("tilefw interrupts") == 1
+
+
+def test_a_ctrl_c_of_a_launch_that_has_ended_does_not_stop_the_next() -> None:
+    watch, stopped = interrupt_watch(), []
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        for _ in range(20):
+            with watch.watching(lambda: None):
+                wakes = signal.set_wakeup_fd(-1)
+                os.write(wakes, bytes([signal.SIGINT]))  # as Python's handler does, without the exception that it raises
+            with watch.watching(lambda: stopped.append(1)):
+                time.sleep(0.001)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert not stopped

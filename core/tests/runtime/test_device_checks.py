@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,7 +37,7 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loader.Registry, "find", lambda self, name: target if name == "toy-1" else real(self, name))
 
 
-def launch(checks: str) -> tilefw.LaunchResult:
+def launch(checks: Any) -> tilefw.LaunchResult:
     x, out = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
     return k[(1,)](x, out, 4, BLOCK=4, target="toy-1", checks=checks)
 
@@ -74,6 +75,15 @@ def test_a_name_beside_the_defaults_is_a_name(monkeypatch: pytest.MonkeyPatch) -
     assert made_by(device, ALL_CHECKS) == made_by(device, DEFAULT_CHECKS) == {"bounds"}
     with pytest.raises(UsageError, match="the check races"):
         made_by(device, DEFAULT_CHECKS | {"races"})
+
+
+@pytest.mark.parametrize(("checks", "made"), [("default", set()), ("default,bounds", {"bounds"}), (("bounds", "none"), {"bounds"})])
+def test_a_default_that_the_device_leaves_out_is_made_where_it_is_named_too(
+    checks: Any, made: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chip.Memory, "checks", frozenset({"bounds"}))
+    monkeypatch.setattr(chip.Memory, "unasked_checks", frozenset[str](), raising=False)
+    assert launch(checks).checks == made
 
 
 def test_the_verdict_of_a_library_kernel_notes_that_it_was_unchecked() -> None:

@@ -90,3 +90,16 @@ def test_tiles_that_the_scratch_cannot_hold_are_refused_at_their_line() -> None:
     with pytest.raises(tilefw.CompileError, match="131072 bytes at once, and there are 65536") as told:
         tilefw.compile(large, "tarn-n1", {"x": "*fp32", "y": "*fp32"}, {"BLOCK": 32768})
     assert told.value.place is not None and "tl.sum" in told.value.place.text and told.value.note is None
+
+
+@tilefw.jit
+def same_plane(out, A: tl.constexpr, B: tl.constexpr, C: tl.constexpr):
+    places = tl.make_block_ptr(out, (A, B, C), (0, C, 1), (0, 0, 0), (A, B, C), (2, 1, 0))
+    tl.store(places, tl.full((A, B, C), 7.0, tl.float32))
+
+
+def test_copies_of_a_block_to_one_place_wait_for_each_other() -> None:
+    """The engine counts two dims: the outermost is a loop of copies, all to one place."""
+    out = np.zeros((4, 8), np.float32)
+    same_plane[(1,)](out, A=2, B=4, C=8, target="tarn-n1", checks="all")
+    assert (out == 7).all()

@@ -11,15 +11,15 @@ import pytest
 
 import tilefw
 
-HEAD = ".kernel k 1024\n.param x pointer fp32 0 8 -\n.param y pointer fp32 8 8 -\nr1:i64 = param 0:i64\nr2:i64 = param 1:i64\n"
+HEAD = ".kernel k 4096\n.param x pointer fp32 0 8 -\n.param y pointer fp32 8 8 -\nr1:i64 = param 0:i64\nr2:i64 = param 1:i64\n"
 IN = "dma.in.1 1:i64, 4:i64, r1, 0:i64, 64:i64, 4:i64, 4:i64\n"
 MMA = "mma.f32.f32.16x16x16 0:i64, 1024:i64, 2048:i64, 64:i64, 64:i64, 64:i64\n"
 
 FAULTS = {
     "uninitialised scratch": ("r3:f32x64 = load.local 0:i64, 0:i64, 1:i64, 4:i64\n", "that nothing has written", 0),
-    "beyond the scratch": ("store.local 65532:i64, 0:i64, 1:i64, 4:i64, 1:i64\n", "65536 bytes of the program's own", 0),
+    "beyond what the kernel claims": ("store.local 4096:i64, 0:i64, 1:i64, 4:i64, 1:i64\n", "4096 bytes of the program's own", 0),
     "DMA out of range": ("dma.in.1 1:i64, 4:i64, r1, 0:i64, 65:i64, 4:i64, 4:i64\n", "in no buffer", 0),
-    "DMA beyond the scratch": ("dma.in.1 1:i64, 4:i64, r1, 65400:i64, 64:i64, 4:i64, 4:i64\n", "65536 bytes of the", 0),
+    "DMA beyond it": ("dma.in.1 1:i64, 4:i64, r1, 3900:i64, 64:i64, 4:i64, 4:i64\n", "4096 bytes of the", 0),
     "DMA of no data": ("dma.out.1 1:i64, 4:i64, r2, 0:i64, 64:i64, 4:i64, 4:i64\n", "nothing has written", 0),
     "a tag that is none": ("dma.in.1 9:i64, 4:i64, r1, 0:i64, 64:i64, 4:i64, 4:i64\n", "8 tags", 0),
     "use before the wait": (IN + "r3:f32x64 = load.local 0:i64, 0:i64, 1:i64, 4:i64\n", "has not been awaited", 1),

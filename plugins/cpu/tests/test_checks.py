@@ -151,6 +151,7 @@ def test_checks_are_made_where_they_are_asked_for_and_checked_code_has_its_own_k
     assert not plain.checks and "unchecked" in str(plain) and "tilefw.access" not in plain.artifact.text
     assert checked.checks == {"bounds"} and "unchecked" not in str(checked) and "tilefw.access" in checked.artifact.text
     assert not copied[(8,)](x, out, 1024, 0, BLOCK=128, checks="default").checks
+    assert copied[(8,)](x, out, 1024, 0, BLOCK=128, checks="default,bounds").checks == {"bounds"}
     with pytest.raises(tilefw.KernelError, match="makes no checks") as told:
         tilefw.load(encode(plain.artifact))["copied"].launch((8,), [x, out, 1024, 0], checks="bounds")
     assert told.value.code == "TFW0903"
@@ -177,3 +178,21 @@ def test_registered_memory_is_inside_and_other_memory_is_not() -> None:
     found("TFW0801", "tl.store(x", lambda: filled[(3,)](table, BLOCK=64, checks="bounds"))
     assert not parts[2].any()
 
+
+
+@tilefw.jit
+def picked(table, out, BLOCK: tl.constexpr):
+    x = tl.load(table).to(tl.pointer_type(tl.float32))
+    at = tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at) + 1)
+
+
+def test_registered_memory_that_is_read_only_is_read_and_not_written() -> None:
+    part, out = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    table = np.array([part.ctypes.data])
+    part.flags.writeable = False
+    tilefw.register(part)
+    picked[(1,)](table, out, BLOCK=64, checks="all")
+    assert np.array_equal(out, part + 1)
+    found("TFW0809", "tl.store(x", lambda: filled[(1,)](table, BLOCK=64, checks="bounds"))
+    assert np.array_equal(part, np.arange(64))

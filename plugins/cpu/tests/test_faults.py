@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,10 @@ import pytest
 
 import tilefw
 import tilefw.language as tl
+from tilefw.api import BufferView, LaunchOptions, LaunchReport, Scalar
+from tilefw_cpu.compile import object_of
+from tilefw_cpu.device import NativeDevice
+from tilefw_cpu.processor import processor
 
 
 @tilefw.jit
@@ -169,3 +174,75 @@ def test_a_fault_that_is_no_kernels_goes_once_to_each_handler_that_was_there(tmp
     program.write_text(FOREIGN)
     ended = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == -signal.SIGSEGV and ended.stderr.count("Fatal Python error: Segmentation fault") == 1
+
+
+GUARD_AGAIN = """\
+import atexit, os, signal, numpy as np, tilefw
+import tilefw.language as tl
+
+@tilefw.jit
+def read(x, out, shift, N: tl.constexpr):
+    at = tl.program_id(0) * N + tl.arange(0, N)
+    tl.store(out + at, tl.load(x + at + shift))
+
+def launch(shift):
+    x, out = np.ones(256, np.float32), np.zeros(256, np.float32)
+    read[(64,)](x, out, shift, N=4, target="cpu")
+    return out.all()
+
+heard = []
+signal.signal(signal.SIGSEGV, lambda *_: heard.append(1))
+launch(0)
+os.kill(os.getpid(), signal.SIGSEGV)  # which is no kernel's
+try:
+    launch(1 << 44)
+except tilefw.KernelError as error:
+    print(error.code, heard)
+atexit.register(lambda: print("at the end", launch(0)))
+"""
+
+
+def test_the_guard_stands_again_and_a_program_that_ends_still_launches(tmp_path: Path) -> None:
+    """After a signal that was no kernel's; and where Python begins no threads any more."""
+    program = tmp_path / "program.py"
+    program.write_text(GUARD_AGAIN)
+    told = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=60, check=False)
+    assert told.stdout == "TFW0355 [1]\nat the end True\n", told.stderr
+
+
+DEEP = """
+define i32 @"tilefw.shifted"(ptr %b, ptr %s, ptr %n, i64 %all, i32 %x, i32 %y, i32 %z) noinline "probe-stack"="inline-asm" {
+  %frame = alloca [100000 x i8]
+  store volatile i8 1, ptr %frame
+  %found = call i32 @"tilefw.shifted"(ptr %frame, ptr %s, ptr %n, i64 %all, i32 %x, i32 %y, i32 %z)
+  %again = load volatile i8, ptr %frame
+  %sum = zext i8 %again to i32
+  %result = add i32 %found, %sum
+  ret i32 %result
+}
+"""
+
+
+@pytest.mark.parametrize("main", [True, False])
+def test_a_kernel_that_needs_more_stack_than_there_is_is_an_error(main: bool) -> None:
+    x = np.zeros(128, np.float32)
+    artifact = shifted[(1,)](x, x.copy(), 128, 0, BLOCK=128, target="cpu").artifact
+    here = processor()
+    text = f'target triple = "{here.triple}"\n{DEEP}'
+    device = NativeDevice("cpu-native", here)
+    module = device.load(replace(artifact, text=text, binary=object_of(text, here)))
+    parameters = artifact.entries[0].parameters
+    arguments = [Scalar(0, parameter.dtype) if parameter.kind == "scalar" else BufferView(0) for parameter in parameters]
+    reports: list[LaunchReport] = []
+
+    def launch() -> None:
+        reports.append(device.launch(module, "shifted", (1, 1, 1), arguments, LaunchOptions(checks=frozenset())))
+
+    if main:
+        launch()
+    else:
+        thread = threading.Thread(target=launch)
+        thread.start()
+        thread.join()
+    assert reports[0].findings[0].code == "TFW0355" and "thread's stack" in reports[0].findings[0].message
+    assert _copied()

@@ -8,6 +8,7 @@ itself what Ctrl-C means: with one, a launch goes on.
 from __future__ import annotations
 
 import os
+import select
 import signal
 import threading
 from collections.abc import Callable
@@ -18,42 +19,71 @@ from functools import cache
 class InterruptWatch:
     """Ends what it is told of when Ctrl-C comes. Its thread lives as long as the process, which has one (`interrupt_watch`).
 
-    `stop` ends what runs now, `pipe` is where Python tells of signals meanwhile, and `before` where it told of them before."""
+    `stop` ends what runs now, and is called under the `lock`; `pipe` is where Python tells of signals meanwhile, and `before` where
+    it told of them before."""
 
     def __init__(self) -> None:
         self.stop: Callable[[], None] | None = None
         self._forks = False
         self.pipe = -1
         self.before = -1
+        self.reads = -1
+        self.lock = threading.Lock()
+        self._waiting = select.poll()
 
     def watching(self, stop: Callable[[], None]) -> AbstractContextManager[None]:
         """While the block runs in the main thread, Ctrl-C calls `stop`, from another thread; what it waits for then ends the block.
         """
         if threading.current_thread() is not threading.main_thread():
             return _UNWATCHED
-        if self.pipe < 0:
-            self._begin()
+        if self.pipe < 0 and not self._begin():
+            return _UNWATCHED
         return _Watched(self, stop)
 
-    def _begin(self) -> None:
+    def _begin(self) -> bool:
+        """Whether there is a thread that listens: where Python ends, none can be begun."""
         if not self._forks:  # a fork has no threads but the one that forked
             self._forks = True
             os.register_at_fork(after_in_child=self._forget)
-        reads, self.pipe = os.pipe()
-        os.set_blocking(self.pipe, False)
-        threading.Thread(target=self._listen, args=(reads,), name="tilefw interrupts", daemon=True).start()
+        self.lock, self.stop = threading.Lock(), None
+        self.reads, pipe = os.pipe()
+        for end in (self.reads, pipe):
+            os.set_blocking(end, False)
+        self._waiting.register(self.reads, select.POLLIN)
+        listening = threading.Thread(target=self._listen, args=(self.reads, self.lock), name="tilefw interrupts", daemon=True)
+        try:
+            listening.start()
+        except RuntimeError:
+            self._waiting.unregister(self.reads)
+            os.close(self.reads)
+            os.close(pipe)
+            return False
+        self.pipe = pipe
+        return True
 
     def _forget(self) -> None:
         self.pipe = -1
+        self._waiting = select.poll()
 
-    def _listen(self, reads: int) -> None:
-        while numbers := os.read(reads, 64):
-            stop = self.stop
-            if stop is not None and signal.SIGINT in numbers and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-                stop()
-            if self.before >= 0:  # somebody else, such as an event loop, waits for signals, and may have gone by now
-                with suppress(OSError):
-                    os.write(self.before, numbers)
+    def _listen(self, reads: int, lock: threading.Lock) -> None:
+        waiting = select.poll()
+        waiting.register(reads, select.POLLIN)
+        while True:
+            waiting.poll()
+            with lock:  # what has been heard has done its work before the next launch begins
+                numbers, stop = self.heard(), self.stop
+                if stop is not None and signal.SIGINT in numbers and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+                    stop()
+
+    def heard(self) -> bytes:
+        """The signals that nobody has heard of yet, for whoever else waits for them too."""
+        if not self._waiting.poll(0):
+            return b""
+        numbers = os.read(self.reads, 64)
+        if self.before >= 0:  # somebody else, such as an event loop, waits for signals, and may have gone by now
+            with suppress(OSError):
+                os.write(self.before, numbers)
+        return numbers
 
 
 class _Watched:
@@ -67,10 +97,12 @@ class _Watched:
     def __enter__(self) -> None:
         watch = self._watch
         self._outer = watch.stop
+        with watch.lock:
+            watch.heard()  # of a launch before: it has ended by now
+            watch.stop = self._stop
         self._before = before = signal.set_wakeup_fd(watch.pipe, warn_on_full_buffer=False)
         if before != watch.pipe:  # as it is where a signal's handler launches inside of a launch
             watch.before = before
-        watch.stop = self._stop
 
     def __exit__(self, *raised: object) -> None:
         self._watch.stop = self._outer

@@ -8,7 +8,8 @@ that takes numbers of programs from the 64-bit count at `next`, in order, as lon
 points to the arguments, `scratch` to memory of the thread's own. It gives 0, or the number of the trap that a program met; then it
 sets the count to `all`, so that nobody begins another. Number i is program (i % x, i / x % y, i / x / y). A 32-bit word behind the
 count is 0 until the launch is to end early: a loop that may run for long looks at it, and answers any negative number. Negative
-numbers are the plugin's own beside (`stopped`).
+numbers are the plugin's own beside (`stopped`); `TOLD` words of 64 bits behind that word are for what such an answer means. They
+are 0 at first, and the launch's own.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from tilefw.hardware.ready_entry import ReadyEntry
 from tilefw.hardware.traps import finding_of
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
+TOLD = 4
 TRAPS = "traps"
 """The key of an artifact's metadata under which its traps stand (`traps.metadata_of`)."""
 PROCESSOR_ENTRY = ctypes.CFUNCTYPE(
@@ -44,7 +46,7 @@ PROCESSOR_ENTRY = ctypes.CFUNCTYPE(
 """An entry as a function of Python's."""
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})
-_Counter = ctypes.c_int64 * 2  # of programs, and the word behind it
+_Counter = ctypes.c_int64 * (2 + TOLD)  # of programs, the word behind it, and what an answer means
 
 
 class ProcessorCode(Protocol):
@@ -95,6 +97,10 @@ class ProcessorChecks(Protocol):
         ...
 
 
+class _NoThreads(Exception):
+    """No thread can be begun any more."""
+
+
 class ProcessorDevice(ABC):
     """`tilefw.api.Device` in this process. What a kernel does out of bounds, it does, unless its code makes the checks that were
     asked for (`begin_checks`); none is made unasked."""
@@ -121,8 +127,8 @@ class ProcessorDevice(ABC):
         """How an entry is called: as it is, unless a device has a way in of its own."""
         return PROCESSOR_ENTRY(code.address(name))
 
-    def stopped(self, module: ProcessorModule, entry: str, answer: int) -> Finding:
-        """What a negative answer of an entry means, where no check has found anything."""
+    def stopped(self, module: ProcessorModule, entry: str, answer: int, told: Sequence[int]) -> Finding:
+        """What a negative answer of an entry means, and the words that it has `told`, where no check has found anything."""
         raise NotImplementedError
 
     def begin_checks(
@@ -139,9 +145,9 @@ class ProcessorDevice(ABC):
         defined = np.zeros(nbytes, np.uint8) if self.checks else None
         return self._keep(HeldMemory(_aligned(array), nbytes, label, readonly, element, array, defined))
 
-    def share(self, address: int, nbytes: int, *, label: str = "", element: str = "") -> int:
+    def share(self, address: int, nbytes: int, *, label: str = "", readonly: bool = False, element: str = "") -> int:
         """The handle of memory of this process, which is used as it is."""
-        return self._keep(HeldMemory(address, nbytes, label, False, element))
+        return self._keep(HeldMemory(address, nbytes, label, readonly, element))
 
     @property
     def memory(self) -> Sequence[HeldMemory]:
@@ -248,14 +254,17 @@ class ProcessorDevice(ABC):
         seconds = time.perf_counter() - begin
         if counter[1]:
             raise KeyboardInterrupt
-        return self._report(module, entry, answer, checks, seconds) if answer else LaunchReport((), _NOTHING, seconds)
+        if not answer:
+            return LaunchReport((), _NOTHING, seconds)
+        return self._report(module, entry, answer, checks, [word % (1 << 64) for word in counter[2:]], seconds)
 
     def _shared_out(self, workers: int, work: Callable[[int], int], stop: Callable[[], None]) -> int:
         """What one of the threads answered, other than 0 where any did."""
         others: list[Future[int]] = []
         try:
-            for number in range(1, workers):  # one by one: those that run are known where the next does not begin
-                others.append(self._others().submit(work, number))
+            with suppress(_NoThreads):  # those that there are run all programs
+                for number in range(1, workers):  # one by one: those that run are known where the next does not begin
+                    others.append(self._begun(work, number))
             answer = work(0)
             # Whoever has not begun by now would find no program left; whoever has works on memory that is there until it ends.
             others = [other for other in others if not other.cancel()]
@@ -266,12 +275,19 @@ class ProcessorDevice(ABC):
         return next((found for found in (answer, *(other.result() for other in others)) if found), 0)
 
     def _report(
-        self, module: ProcessorModule, entry: str, answer: int, checks: ProcessorChecks | None, seconds: float
+        self, module: ProcessorModule, entry: str, answer: int, checks: ProcessorChecks | None, told: Sequence[int], seconds: float
     ) -> LaunchReport:
         if answer > 0:
             return LaunchReport((finding_of(module.artifact.metadata[TRAPS], entry, answer),), seconds=seconds)
-        told = () if checks is None else tuple(checks.findings())
-        return LaunchReport(told or (self.stopped(module, entry, answer),), seconds=seconds)
+        found = () if checks is None else tuple(checks.findings())
+        return LaunchReport(found or (self.stopped(module, entry, answer, told),), seconds=seconds)
+
+    def _begun(self, work: Callable[[int], int], number: int) -> Future[int]:
+        """Another thread's work. Raises _NoThreads where Python begins no threads any more: it ends."""
+        try:
+            return self._others().submit(work, number)
+        except RuntimeError:
+            raise _NoThreads from None
 
     def _others(self) -> ThreadPoolExecutor:
         """The threads beside the caller's."""

@@ -10,7 +10,8 @@ from tilefw.api.errors import CodeError
 
 
 class SharedLibrary:
-    """The functions of a library; those of entries are called `prefix` and the entry's name. Raises CodeError TFW0702."""
+    """The functions of a library; those of entries are called `prefix` and the entry's name. Raises CodeError TFW0702, also
+    where it has no such function."""
 
     def __init__(self, data: bytes, prefix: str = "") -> None:
         self._prefix = prefix
@@ -24,4 +25,8 @@ class SharedLibrary:
 
     def address(self, name: str) -> int:
         """Where the function of an entry begins."""
-        return ctypes.cast(getattr(self._library, self._prefix + name), ctypes.c_void_p).value or 0
+        try:
+            function = getattr(self._library, self._prefix + name)
+        except AttributeError:
+            raise CodeError(f"the kernel's library has no function '{self._prefix}{name}'", code="TFW0702") from None
+        return ctypes.cast(function, ctypes.c_void_p).value or 0

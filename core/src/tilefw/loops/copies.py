@@ -127,6 +127,8 @@ def _start(
         if dim >= len(extents) - machine.copy_dims:
             counts, strides = (tuple(getattr(extent, name) for extent in extents[dim:]) for name in ("count", "step"))
             machine.start_copy(BlockCopy(memory, local, counts, strides, tuple(steps[dim:]), width, inward), tag)
+            if not inward:
+                _await_same_place(lowering, extents[:dim], tag)
             return
         zero, one = legal.integer(0, "i64"), legal.integer(1, "i64")
         with machine.loop(zero, extents[dim].count, one) as turn, lowering.region():
@@ -134,3 +136,12 @@ def _start(
             nest(dim + 1, further, legal("addi", local, legal("muli", turn, legal.integer(steps[dim], "i64"))))
 
     nest(0, memory, local)
+
+
+def _await_same_place(lowering: TileLowering[V], outer: list[_Extent[V]], tag: int) -> None:
+    """Await a copy to memory where one of the loops around it does not move on: the next turn's goes to the same place."""
+    legal, machine = lowering.legal, lowering.machine
+    zero = legal.integer(0, "i64")
+    for extent in outer:
+        with machine.branch(legal("eqi", extent.step, zero)):
+            machine.wait_copy(tag)

@@ -29,6 +29,7 @@ DEFAULT_PRINT_BYTES = 1 << 20
 EXECUTORS = ("sim", "hw", "auto")
 DEFAULT_EXECUTOR = "default"  # nobody has said: the simulator of a target that has one, else its chip
 NUMERICS = ("ieee", "hw")
+_GROUPS = {"default": DEFAULT_CHECKS, "all": ALL_CHECKS, "program": PROGRAM_CHECKS, "none": frozenset[str]()}
 
 Checks = str | Iterable[str] | None
 
@@ -44,11 +45,13 @@ class Settings:
     numerics: str | None = None
     seed: int | None = None
     stream: int | None = None
+    named_checks: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The settings of one call, each decided."""
+    """The settings of one call, each decided. `named_checks` are those of `checks` that were said by their own names, and not as
+    part of a group alone."""
 
     target: str
     executor: str
@@ -57,6 +60,7 @@ class Resolved:
     numerics: str
     seed: int
     stream: int | None = None
+    named_checks: frozenset[str] = frozenset()
 
 
 _NOTHING_SAID = Settings()
@@ -85,10 +89,12 @@ def settings(
     stream: Any = None,
 ) -> Settings:
     """Settings from a user's words; raises UsageError for a word that does not exist or a number out of range."""
+    words = None if checks is None else _words(checks)
     return Settings(
         target=None if target is None else _name(target),
         executor=None if executor is None else _one_of(executor, EXECUTORS, "executor"),
-        checks=None if checks is None else parse_checks(checks),
+        checks=None if words is None else parse_checks(words),
+        named_checks=None if words is None else frozenset(words) - frozenset(_GROUPS),
         budget=None if budget is None else _positive(budget, "budget"),
         numerics=None if numerics is None else _one_of(numerics, NUMERICS, "numerics"),
         seed=None if seed is None else _seed(seed),
@@ -132,6 +138,7 @@ def _resolved(target: str | None, executor: str | None, context: Settings, said:
         numerics=chosen.numerics or "ieee",
         seed=chosen.seed or 0,
         stream=chosen.stream,
+        named_checks=chosen.named_checks or frozenset(),
     )
 
 
@@ -194,16 +201,19 @@ def parse_checks(checks: str | Iterable[str]) -> frozenset[str]:
     the device makes, `program` every check of programs. `PLUGIN:NAME` is a check of a plugin, which is asked for it at the launch
     (launch_checks.py). Raises UsageError, which names the nearest check.
     """
-    groups = {"default": DEFAULT_CHECKS, "all": ALL_CHECKS, "program": PROGRAM_CHECKS, "none": frozenset[str]()}
-    words = checks.split(",") if isinstance(checks, str) else checks
     chosen: set[str] = set()
-    for word in filter(None, (str(word).strip() for word in words)):
-        name = word if ":" in word else word.replace("-", "_")
-        if name not in groups and name not in ALL_CHECKS | PROGRAM_CHECKS and not _of_plugin(word):
-            known = ALL_CHECKS | PROGRAM_CHECKS | frozenset(groups)
-            raise UsageError(f"there is no check '{word}'", code="TFW0901", help=suggest(word, known, what="checks"))
-        chosen |= groups.get(name, {name})
+    for name in _words(checks):
+        if name not in _GROUPS and name not in ALL_CHECKS | PROGRAM_CHECKS and not _of_plugin(name):
+            known = ALL_CHECKS | PROGRAM_CHECKS | frozenset(_GROUPS)
+            raise UsageError(f"there is no check '{name}'", code="TFW0901", help=suggest(name, known, what="checks"))
+        chosen |= _GROUPS.get(name, {name})
     return frozenset(chosen)
+
+
+def _words(checks: str | Iterable[str]) -> tuple[str, ...]:
+    words = checks.split(",") if isinstance(checks, str) else checks
+    named = filter(None, (str(word).strip() for word in words))
+    return tuple(word if ":" in word else word.replace("-", "_") for word in named)
 
 
 def _of_plugin(word: str) -> bool:

@@ -65,7 +65,7 @@ class ForgettingDevice(Protocol):
 class SharingDevice(Protocol):
     """A device that uses the host's memory as it is: nothing is copied to it or back."""
 
-    def share(self, address: int, nbytes: int, *, label: str = "", element: str = "") -> int:
+    def share(self, address: int, nbytes: int, *, label: str = "", readonly: bool = False, element: str = "") -> int:
         """The handle of memory of this process, until it is freed."""
         ...
 
@@ -136,7 +136,7 @@ class Executor:
                     if report.errors and not _told(storage, entry.parameters, args):
                         continue
                     if fixed or _may_change(storage, entry.parameters, args):
-                        self._copy_back(storage, handle)
+                        self._copy_back(storage, handle, fixed)
             if report.errors:
                 raise check_error(report.findings, *([_STAYS] if self._shares else []))
         return report
@@ -232,12 +232,11 @@ class Executor:
         return [handles[index] for index in range(len(stores))]
 
     def _copy_in(self, storage: Storage, placed: bool, allocated: contextlib.ExitStack) -> int:
-        if self._shared(storage):
-            device = cast(SharingDevice, self.device)
-            handle = device.share(storage.start, storage.nbytes, label=storage.label, element=storage.element)
+        known = {"label": storage.label, "readonly": storage.readonly, "element": storage.element}
+        if self._shared(storage, placed):
+            handle = cast(SharingDevice, self.device).share(storage.start, storage.nbytes, **known)
             allocated.callback(self.device.free, handle)
             return handle
-        known = {"label": storage.label, "readonly": storage.readonly, "element": storage.element}
         if placed and isinstance(self.device, PlacingDevice):
             handle = self.device.place(storage.start, storage.nbytes, **known)
         else:
@@ -247,12 +246,13 @@ class Executor:
             self.device.write(handle, storage.view())
         return handle
 
-    def _shared(self, storage: Storage) -> bool:
-        """Whether a launch works on the storage itself. What is read-only is copied, so that a store to it can be told."""
-        return self._shares and not storage.readonly
+    def _shared(self, storage: Storage, placed: bool) -> bool:
+        """Whether a launch works on the storage itself. What is read-only is copied, so that a store to it can be told, unless it
+        is at a fixed address."""
+        return self._shares and (placed or not storage.readonly)
 
-    def _copy_back(self, storage: Storage, handle: int) -> None:
-        if self._shared(storage):
+    def _copy_back(self, storage: Storage, handle: int, placed: bool) -> None:
+        if self._shared(storage, placed):
             return
         before = storage.view()
         for start in range(0, storage.nbytes, _COPY_BYTES):
@@ -306,7 +306,8 @@ def _reached(device: Device, checks: frozenset[str]) -> list[tuple[str, HostArra
     that uses the host's as it is hears of it for its checks."""
     held = registered()
     if checks and isinstance(device, SharingDevice):
-        return [(label, array) for label, array in held if not array.readonly]  # which would be a copy, elsewhere
+        # What is read-only stays where it is, too, where the device tells of stores to it before they are made.
+        return [(label, array) for label, array in held if not array.readonly or "bounds" in checks]
     if not held or not isinstance(device, PlacingDevice):
         return []
     return [(label, array) for label, array in held if device.reaches(array.start + array.nbytes)]

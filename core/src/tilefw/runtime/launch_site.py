@@ -133,7 +133,7 @@ def site(
     device = executor.device
     unwritten = not program and UNINITIALISED in resolved.checks and isinstance(device, ForgettingDevice)
     of_program = resolved.checks & (PROGRAM_CHECKS if program else {UNINITIALISED} if unwritten else frozenset[str]())
-    checks = made_by(device, resolved.checks - of_program)
+    checks = made_by(device, resolved.checks - of_program, resolved.named_checks - of_program)
     launch_options = LaunchOptions(
         block=block, dynamic_shared=dynamic_shared, checks=checks, budget=resolved.budget,
         numerics=cast(Literal["ieee", "hw"], resolved.numerics), seed=resolved.seed, timeline=timeline,

@@ -30,7 +30,7 @@ class CopyingProgram(RunningProgram):
     ) -> None:
         super().__init__(call, entry, registers, local_bytes)
         self.tags = tags
-        self.flying = np.zeros(local_bytes, bool)
+        self.flying = np.zeros(len(self.local), bool)
         self.copies: list[tuple[int, bool, Array, Array, Array]] = []  # tag, inward, bytes here, elements there, what is copied
 
     def places(self, addresses: Array, width: int) -> Array:

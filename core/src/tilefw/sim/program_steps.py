@@ -18,15 +18,17 @@ from tilefw.sim.row_meanings import WORDS, Meaning, signed
 
 
 class RunningProgram:
-    """One program's state: registers, and its own memory, of which every byte is written before it is read."""
+    """One program's state: registers, and its own memory, of which every byte is written before it is read. Of the machine's
+    `local_bytes` it has what its kernel claims."""
 
     def __init__(self, call: ProgramCall, entry: Entry, registers: list[Array | None], local_bytes: int) -> None:
         self.call = call
         self.entry = entry
         self.registers = registers
         self.executed = 0
-        self.local = np.zeros(local_bytes, np.uint8)
-        self.written = np.zeros(local_bytes, bool)
+        size = min(local_bytes, entry.scratch_bytes)
+        self.local = np.zeros(size, np.uint8)
+        self.written = np.zeros(size, bool)
 
     def count(self) -> None:
         """Spend what has been executed."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -16,6 +15,8 @@ from tilefw_cpu.line_table import ObjectLines
 from tilefw_cpu.processor import Processor
 
 THREADS = "TILEFW_CPU_THREADS"
+_MOST_STACK = 64 << 20
+"""Bytes below where a thread entered that count as its stack."""
 
 
 class NativeDevice(ProcessorDevice):
@@ -25,7 +26,6 @@ class NativeDevice(ProcessorDevice):
 
     def __init__(self, name: str, processor: Processor) -> None:
         super().__init__(name, _threads())
-        self._fault = (ctypes.c_uint64 * 2)()
         self._processor = processor
 
     def load_code(self, artifact: Artifact) -> NativeCode:
@@ -38,25 +38,44 @@ class NativeDevice(ProcessorDevice):
         if guard is None:
             return super().entered(code, name)
         guard.stand()
-        return partial(GUARDED(guard.enter), code.address(name), ctypes.addressof(self._fault))
+        return partial(GUARDED(guard.enter), code.address(name))
 
     def launch(
         self, module: ProcessorModule, entry: str, grid: Sequence[int], args: Sequence[Argument], options: LaunchOptions
     ) -> LaunchReport:
         if not options.checks:
             refuse_checked(module, entry)
+        self._stand_again()
         return super().launch(module, entry, grid, args, options)
 
     def ready(self, module: ProcessorModule, entry: str, options: LaunchOptions) -> ReadyEntry:
         refuse_checked(module, entry)
-        return super().ready(module, entry, options)
+        run = super().ready(module, entry, options)
 
-    def stopped(self, module: ProcessorModule, entry: str, answer: int) -> Finding:
-        address, instruction = self._fault
+        def guarded(grid: tuple[int, int, int], block: bytes, stream: int) -> LaunchReport:
+            self._stand_again()
+            return run(grid, block, stream)
+
+        return guarded
+
+    def _stand_again(self) -> None:
+        """The guard stands, also after a signal that has gone to others."""
+        guard = fault_guard(self._processor)
+        if guard is not None and guard.passed.value:
+            guard.stand()
+
+    def stopped(self, module: ProcessorModule, entry: str, answer: int, told: Sequence[int]) -> Finding:
+        _, address, instruction, stack = told
         code, artifact = module.code, module.artifact
         assert isinstance(code, NativeCode) and artifact.binary is not None
         table = ObjectLines(artifact.binary)
         place = table.place(instruction - code.address(entry) + table.symbols[f"tilefw.{entry}"])
+        if 0 <= stack - address < _MOST_STACK:
+            return Finding(
+                "fault", "TFW0355", "the kernel needs more of the thread's stack than there is", source=place,
+                note="what does not fit into registers stands there; smaller tiles need less, and `ulimit -s` and "
+                "`threading.stack_size` say how much there is",
+            )
         return Finding(
             "fault", "TFW0355", f"the processor stopped the kernel at an access to address {address:#x}", source=place,
             note="an access that changes memory of others goes unseen where the processor does not stop it",

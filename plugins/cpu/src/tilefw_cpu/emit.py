@@ -15,7 +15,10 @@ from tilefw_cpu.processor import Processor
 from tilefw_cpu.spelling import llvm_type
 from tilefw_cpu.writer import LlvmWriter
 
-_ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="%d" "min-legal-vector-width"="%d" }'
+# A frame of more than a page is touched page by page: one that does not fit meets the end of the stack, and not what lies beyond.
+_ATTRIBUTES = (
+    'attributes #0 = { nounwind "prefer-vector-width"="%d" "min-legal-vector-width"="%d" "probe-stack"="inline-asm" }'
+)
 # A thread takes the next programs of the grid from a count that all share, in order, so that a program which waits for an earlier
 # one does not wait for ever. It takes one of up to 511, else a 256th of all: each taking waits until what was stored before is in
 # memory. A program's answer other than 0 ends the launch: nobody finds programs left.

@@ -1,7 +1,8 @@
 """A kernel that the processor stops ends its launch and not the process: a handler of signals, made by LLVM, that jumps back.
 
 Code is entered through `tilefw.guarded`, which notes its thread. A fault of that thread comes back from there; a fault of any other
-goes to whoever handled it before. The handler touches nothing of Python's.
+goes to whoever handled it before, and the guard stands again with the next launch. The handler touches nothing of Python's. It runs
+on a stack of its own, since a kernel may have left none of the thread's.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from tilefw_cpu.compile import NativeCode, object_of
 from tilefw_cpu.processor import Processor
 
 FAULT = -2
-"""What `tilefw.guarded` answers where the code was stopped; then two words say the address that it accessed and the instruction."""
+"""What `tilefw.guarded` answers where the code was stopped. The words behind the count then say, of the first thread that was: 1,
+the address that it accessed, the instruction, and where its stack was when it entered."""
 GUARDED = ctypes.CFUNCTYPE(
-    ctypes.c_int32, *[ctypes.c_void_p] * 5, ctypes.c_int64, *[ctypes.c_uint32] * 3
+    ctypes.c_int32, *[ctypes.c_void_p] * 4, ctypes.c_int64, *[ctypes.c_uint32] * 3
 )
 """`tilefw.guarded` as a function of Python's."""
 _THREADS = 256  # that may be in kernels at the same time; one more is not guarded
@@ -29,19 +31,28 @@ _FLAGS_AT = 136
 # Where a handler's third argument has the instruction's address: ucontext_t of <sys/ucontext.h>.
 _INSTRUCTION_AT = {"x86_64": 168, "aarch64": 440}
 _JUMP_BYTES = 1024  # more than any jmp_buf
+_STACK_BYTES = 1 << 16  # of a handler: a signal's frame has all registers, of tiles 8 KiB
 
 _TEXT = """target triple = "{triple}"
 @active = internal global [{threads} x ptr] zeroinitializer
+@stacks = internal global [{threads} x ptr] zeroinitializer
+@"tilefw.passed" = global i32 0
 @"tilefw.before" = global [65 x ptr] zeroinitializer
 @"tilefw.first" = global [65 x ptr] zeroinitializer
 declare i64 @pthread_self()
 declare i32 @{setjmp}(ptr, i32) returns_twice
 declare void @siglongjmp(ptr, i32) noreturn
 declare i32 @sigaction(i32, ptr, ptr)
+declare i32 @sigaltstack(ptr, ptr)
+declare ptr @malloc(i64)
+declare i32 @raise(i32)
 
-define i32 @"tilefw.guarded"(ptr %function, ptr %told, ptr %block, ptr %scratch, ptr %next, i64 %all, i32 %x, i32 %y, i32 %z) {{
+define i32 @"tilefw.guarded"(ptr %function, ptr %block, ptr %scratch, ptr %next, i64 %all, i32 %x, i32 %y, i32 %z) {{
 begin:
   %record = alloca [{record} x i8], align 16
+  %new = alloca [24 x i8], align 8
+  %old = alloca [24 x i8], align 8
+  %stays = alloca i32
   %thread = call i64 @pthread_self()
   store volatile i64 %thread, ptr %record
   br label %slot
@@ -63,26 +74,63 @@ taken:
 enter:
   %slot.at = getelementptr i8, ptr %record, i64 24
   store volatile ptr %place, ptr %slot.at
+  %kept = getelementptr ptr, ptr @stacks, i64 %i
+  %had = load ptr, ptr %kept
+  %lacks = icmp eq ptr %had, null
+  br i1 %lacks, label %make, label %stack
+make:
+  %made = call ptr @malloc(i64 {stack})
+  store ptr %made, ptr %kept
+  br label %stack
+stack:
+  %own = phi ptr [ %had, %enter ], [ %made, %make ]
+  store ptr %own, ptr %new
+  %new.flags = getelementptr i8, ptr %new, i64 8
+  store i32 0, ptr %new.flags
+  %new.size = getelementptr i8, ptr %new, i64 16
+  store i64 {stack}, ptr %new.size
+  %set = call i32 @sigaltstack(ptr %new, ptr %old)
+  %refused = icmp ne i32 %set, 0
+  %refused.word = zext i1 %refused to i32
+  store volatile i32 %refused.word, ptr %stays
   %buffer = getelementptr i8, ptr %record, i64 32
   %again = call i32 @{setjmp}(ptr %buffer, i32 0) returns_twice
   %first = icmp eq i32 %again, 0
   br i1 %first, label %run, label %fault
 run:
   %answer = call i32 %function(ptr %block, ptr %scratch, ptr %next, i64 %all, i32 %x, i32 %y, i32 %z)
-  store atomic ptr null, ptr %place seq_cst, align 8
-  ret i32 %answer
+  br label %leave
 fault:
-  %held = load volatile ptr, ptr %slot.at
-  store atomic ptr null, ptr %held seq_cst, align 8
+  store atomic i64 %all, ptr %next seq_cst, align 8
+  %claimed = getelementptr i64, ptr %next, i64 2
+  %claim.pair = cmpxchg ptr %claimed, i64 0, i64 1 seq_cst seq_cst
+  %tells = extractvalue {{ i64, i1 }} %claim.pair, 1
+  br i1 %tells, label %tell, label %leave
+tell:
   %address.at = getelementptr i8, ptr %record, i64 8
   %address = load volatile i64, ptr %address.at
-  store i64 %address, ptr %told
+  %first.word = getelementptr i64, ptr %next, i64 3
+  store i64 %address, ptr %first.word
   %instruction.at = getelementptr i8, ptr %record, i64 16
   %instruction = load volatile i64, ptr %instruction.at
-  %second = getelementptr i64, ptr %told, i64 1
-  store i64 %instruction, ptr %second
-  store atomic i64 %all, ptr %next seq_cst, align 8
-  ret i32 {fault}
+  %second.word = getelementptr i64, ptr %next, i64 4
+  store i64 %instruction, ptr %second.word
+  %stack.top = ptrtoint ptr %record to i64
+  %third.word = getelementptr i64, ptr %next, i64 5
+  store i64 %stack.top, ptr %third.word
+  br label %leave
+leave:
+  %result = phi i32 [ %answer, %run ], [ {fault}, %fault ], [ {fault}, %tell ]
+  %kept.stack = load volatile i32, ptr %stays
+  %restores = icmp eq i32 %kept.stack, 0
+  br i1 %restores, label %restore, label %gone
+restore:
+  %restored = call i32 @sigaltstack(ptr %old, ptr null)
+  br label %gone
+gone:
+  %held = load volatile ptr, ptr %slot.at
+  store atomic ptr null, ptr %held seq_cst, align 8
+  ret i32 %result
 }}
 
 define void @"tilefw.handler"(i32 %signal, ptr %info, ptr %context) {{
@@ -118,6 +166,7 @@ back:
   call void @siglongjmp(ptr %buffer, i32 1)
   unreachable
 other:
+  store atomic i32 1, ptr @"tilefw.passed" seq_cst, align 4
   %number = sext i32 %signal to i64
   %old.at = getelementptr ptr, ptr @"tilefw.before", i64 %number
   %old = load ptr, ptr %old.at
@@ -125,6 +174,15 @@ other:
   %first = load ptr, ptr %first.at
   store ptr %first, ptr %old.at
   %restored = call i32 @sigaction(i32 %signal, ptr %old, ptr null)
+  ; A fault comes again; what a process has sent (si_code is not above 0) does not.
+  %code.at = getelementptr i8, ptr %info, i64 8
+  %code = load i32, ptr %code.at
+  %fault = icmp sgt i32 %code, 0
+  br i1 %fault, label %end, label %again
+again:
+  %raised = call i32 @raise(i32 %signal)
+  br label %end
+end:
   ret void
 }}
 """
@@ -138,10 +196,13 @@ class FaultGuard:
     handler: int
     before: int
     first: int
+    passed: ctypes.c_uint32
+    """Not 0 once a signal that was no kernel's has gone to who was there before, and the guard with it."""
     kept: Any
 
     def stand(self) -> None:
         """Handle the signals from here on, unless it is so: whoever handled them before hears of what is no kernel's."""
+        self.passed.value = 0
         libc = ctypes.CDLL(None)
         for number in _SIGNALS:
             old = ctypes.create_string_buffer(_ACTION_BYTES)
@@ -167,8 +228,9 @@ def fault_guard(processor: Processor) -> FaultGuard | None:
         return None
     text = _TEXT.format(
         triple=processor.triple, threads=_THREADS, setjmp="__sigsetjmp" if "gnu" in processor.triple else "sigsetjmp",
-        record=32 + _JUMP_BYTES, instruction=instruction, fault=FAULT,
+        record=32 + _JUMP_BYTES, stack=_STACK_BYTES, instruction=instruction, fault=FAULT,
     )
     code = NativeCode(object_of(text, processor), processor)
     before, first = (code.variable(f"tilefw.{name}") for name in ("before", "first"))
-    return FaultGuard(code.address("guarded"), code.address("handler"), before, first, [code])
+    passed = ctypes.c_uint32.from_address(code.variable("tilefw.passed"))
+    return FaultGuard(code.address("guarded"), code.address("handler"), before, first, passed, [code])

@@ -11,13 +11,13 @@ from tilefw.runtime.names import suggest
 from tilefw.runtime.plugins.loader import registry
 
 
-def made_by(device: Device, asked: frozenset[str]) -> frozenset[str]:
+def made_by(device: Device, asked: frozenset[str], named: frozenset[str] = frozenset()) -> frozenset[str]:
     """Those of the checks `asked` that `device` makes; a device that declares none makes none. No device makes checks of programs:
     whoever launches with a kernel's tile IR at hand makes them (program_checks.py) and does not ask here.
 
-    Of the default ones a device may leave some out (`Device.unasked_checks`). Checks of plugins (`PLUGIN:NAME`) are made by every
-    device that is `observable`, as those of the simulator kit are. Raises UsageError TFW0903 where a check is asked for by name,
-    beyond `all` or `default`, that the device does not make.
+    Of the default ones a device may leave some out (`Device.unasked_checks`), but for those that were asked for by name, `named`.
+    Checks of plugins (`PLUGIN:NAME`) are made by every device that is `observable`, as those of the simulator kit are. Raises
+    UsageError TFW0903 where a check is asked for by name, beyond `all` or `default`, that the device does not make.
     """
     observable: bool = getattr(device, "observable", False)
     makes = of_device(device)
@@ -36,7 +36,7 @@ def made_by(device: Device, asked: frozenset[str]) -> frozenset[str]:
             note=f"it makes: {', '.join(sorted(makes)) or 'none'}", help="`--checks all` means all that the device makes",
         )
     if whole is DEFAULT_CHECKS:
-        makes &= getattr(device, "unasked_checks", makes) | (asked - whole)
+        makes &= getattr(device, "unasked_checks", makes) | (asked - whole) | named
     return frozenset(name for name in asked if name in makes or (observable and ":" in name))
 
 
