@@ -15,9 +15,9 @@ from pathlib import Path
 import onnx
 from reports import REFUSED, TARGETS, nearest, reason, refused, run, table
 
-from tilefw_conformance.packs.onnx.operators import OPERATORS
 from tilefw_conformance.report.reading import Report, read
 from tilefw_conformance.report.records import Record
+from tilefw_onnx.lowerings.operators import OPERATORS
 
 
 def main(said: Sequence[str]) -> int:
@@ -47,7 +47,7 @@ def told(reports: Sequence[Report]) -> str:
     return "\n".join([
         "# ONNX's node tests", "",
         f"Made by `tox -e onnx` with onnx {onnx.__version__}: the tests that pass, by kind of operator. A",
-        "kind is the module of `tilefw_conformance.packs.onnx` that lowers it. On `reference` ONNX's expected values are within",
+        "kind is the module of `tilefw_onnx.lowerings` that lowers it. On `reference` ONNX's expected values are within",
         "the bounds too.",
         "", *table(["kind", "operators", "tests", *targets], [*rows, whole]), "", *_others(results), "", *nearest(results), "",
     ])

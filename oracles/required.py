@@ -21,7 +21,7 @@ ORACLES = {
     "ptxas": r"\bptxas\b",
     "llvm": r"\bLLVM 22\b|\bllvm-\w+-22\b|\bllc-22\b|\bld\.lld-22\b",
     "browser": r"^no browser here",
-    "onnx": r"^the ONNX pack is an extra|No module named 'onnx'",
+    "onnx": r"^the ONNX pack is an extra|^tilefw-onnx is not installed|No module named 'onnx'",
     "torch": r"^PyTorch is not installed|^torch is not installed|No module named 'torch'",
     "mmasim": r"^mmasim is not installed",
     "cutile": r"^cuTile is not installed|No module named 'cuda'",

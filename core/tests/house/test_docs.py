@@ -18,7 +18,10 @@ DOCS = sorted((ROOT / "docs").glob("*.md"))
 # What a page may call beside tilefw: it edits files as a reader would.
 _OTHERS = {"sed"}
 # Pages whose commands write files by another project's package: it, and why the page is not run without it.
-_WITH = {"cutile.md": ("cuda.tile", "cuTile is not installed: pip install cuda-tile==1.7.0")}
+_WITH = {
+    "cutile.md": ("cuda.tile", "cuTile is not installed: pip install cuda-tile==1.7.0"),
+    "models.md": ("tilefw_onnx", "tilefw-onnx is not installed: pip install ./frontends/onnx"),
+}
 READMES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "bench" / "README.md")
 # Verbs that are commands without a word behind them.
 _ALONE = {"targets", "plugins", "kernels", "doctor"}

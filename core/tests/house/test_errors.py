@@ -6,7 +6,7 @@ import ast
 import re
 
 import pytest
-from tree import CONFORMANCE, CORE, PLUGINS, shown, sources, tree
+from tree import CONFORMANCE, CORE, FRONTENDS, PLUGINS, shown, sources, tree
 
 PAGES = sorted((CORE / "explanations").glob("*"))
 CODE = re.compile(r"TFW\d{4}")
@@ -17,7 +17,7 @@ def raised():
     from tree import docstrings
 
     found = {}
-    for path in sources(CORE, CONFORMANCE, *PLUGINS.values()):
+    for path in sources(CORE, CONFORMANCE, *FRONTENDS, *PLUGINS.values()):
         module = tree(path)
         documentation = docstrings(module)
         for node in ast.walk(module):
@@ -49,7 +49,7 @@ def test_kernel_errors_are_raised_with_a_code():
     words = ["Kernel", "Compile", "Unsupported", "Capacity", "IR", "Launch", "Code", "Check", "Usage", "Plugin"]
     kinds = {f"{kind}Error" for kind in words}
     without = []
-    for path in sources(CORE, CONFORMANCE, *PLUGINS.values()):
+    for path in sources(CORE, CONFORMANCE, *FRONTENDS, *PLUGINS.values()):
         for node in ast.walk(tree(path)):
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in kinds):
                 continue

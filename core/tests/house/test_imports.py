@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from every_file import every_file
-from tree import CONFORMANCE, CORE, PLUGINS, imports, sources
+from tree import CONFORMANCE, CORE, FRONTENDS, PLUGINS, imports, sources
 
 # Each room may import those of a lower rank at module level; rooms of one rank are told apart below.
 RANKS = {
@@ -62,13 +62,19 @@ def test_a_plugin_imports_the_api_alone(path):
     assert [name for name, top in names if top == "tilefw" and not name.startswith("tilefw.api")] == [], "a plugin sees tilefw.api"
 
 
+@every_file(sources(*FRONTENDS))
+def test_a_reader_of_models_knows_no_plugin_and_no_xdsl(path):
+    banned = {"xdsl", "tilefw_conformance", *(f"tilefw_{vendor}" for vendor in PLUGINS)}
+    assert [name for name in imports(path) if name.split(".")[0] in banned] == []
+
+
 @every_file(sources(CONFORMANCE))
 def test_the_suite_knows_no_plugin_and_no_xdsl(path):
     banned = {"xdsl", *(f"tilefw_{vendor}" for vendor in PLUGINS)}
     assert [name for name in imports(path) if name.split(".")[0] in banned] == []
 
 
-@every_file(sources(CORE, CONFORMANCE))
+@every_file(sources(CORE, CONFORMANCE, *FRONTENDS))
 def test_core_names_no_vendor(path):
     """In code, comments and docstrings."""
     words = VENDOR_WORDS | TRITON_WORDS if path.is_relative_to(CORE / "triton") else VENDOR_WORDS

@@ -13,7 +13,9 @@ import zipfile
 import pytest
 from tree import CONFORMANCE, CORE, ROOT
 
-DISTRIBUTIONS = [ROOT / "pyproject.toml", *sorted(ROOT.glob("*/pyproject.toml")), *sorted(ROOT.glob("plugins/*/pyproject.toml"))]
+DISTRIBUTIONS = [ROOT / "pyproject.toml"] + [
+    path for folder in ("*", "plugins/*", "frontends/*") for path in sorted(ROOT.glob(f"{folder}/pyproject.toml"))
+]
 
 
 def project(path):
@@ -26,7 +28,7 @@ def test_versions_are_equal():
     assert {str(p.relative_to(ROOT)): project(p)["version"] for p in DISTRIBUTIONS} == {
         str(p.relative_to(ROOT)): tilefw.__version__ for p in DISTRIBUTIONS
     }
-    assert len(DISTRIBUTIONS) == 7
+    assert len(DISTRIBUTIONS) == 8
 
 
 @pytest.mark.parametrize("path", DISTRIBUTIONS, ids=lambda p: str(p.parent.name))

@@ -12,7 +12,8 @@ CORE = ROOT / "core" / "src" / "tilefw"
 VENDORS = sorted(path.parent.name for path in ROOT.glob("plugins/*/pyproject.toml"))
 PLUGINS = {vendor: ROOT / "plugins" / vendor / "src" / f"tilefw_{vendor}" for vendor in VENDORS}
 CONFORMANCE = ROOT / "conformance" / "src" / "tilefw_conformance"
-PACKAGES = [CORE, *PLUGINS.values(), CONFORMANCE]
+FRONTENDS = sorted(ROOT.glob("frontends/*/src/*"))
+PACKAGES = [CORE, *PLUGINS.values(), *FRONTENDS, CONFORMANCE]
 
 
 def sources(*folders: Path) -> list[Path]:

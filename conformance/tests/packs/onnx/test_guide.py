@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("onnx", reason="the ONNX pack is an extra")
 
-from tilefw_conformance.packs.onnx.operators import OPERATORS
 from tilefw_conformance.packs.onnx.subset import nodes
+from tilefw_onnx.lowerings.operators import OPERATORS
 
 
 @pytest.fixture(scope="module")

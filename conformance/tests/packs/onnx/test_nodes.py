@@ -20,13 +20,13 @@ from tilefw.runtime.jit import JITFunction
 from tilefw.runtime.plugins.loader import find_target
 from tilefw_conformance import runner
 from tilefw_conformance.packs import onnx as pack
-from tilefw_conformance.packs.onnx import elementwise, functions, normalize, reductions
-from tilefw_conformance.packs.onnx.elementwise import Formula
-from tilefw_conformance.packs.onnx.node import Node
-from tilefw_conformance.packs.onnx.operators import OPERATORS
-from tilefw_conformance.packs.onnx.reductions import Reduction
 from tilefw_conformance.packs.onnx.subject import spec_of
 from tilefw_conformance.packs.onnx.subset import nodes
+from tilefw_onnx.lowerings import elementwise, functions, normalize, reductions
+from tilefw_onnx.lowerings.elementwise import Formula
+from tilefw_onnx.lowerings.node import Node
+from tilefw_onnx.lowerings.operators import OPERATORS
+from tilefw_onnx.lowerings.reductions import Reduction
 
 TARGETS = ("reference", "nvidia-sm80", "amd-cdna3")
 

@@ -1,4 +1,4 @@
-"""`tilefw compile`: a kernel down to one level, as text or bytes."""
+"""`tilefw compile`: a kernel down to one level, as text or bytes; or a whole model to a file of its plan."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from tilefw.api.errors import CompileError, UnsupportedError, UsageError
 from tilefw.cli.arguments import add_assignments, literal, literals, parser, whole
+from tilefw.cli.models import compile_model
 from tilefw.cli.opt import print_after
 from tilefw.cli.output import write_file, write_stdout
+from tilefw.graph.model_readers import is_model
 
 if TYPE_CHECKING:
     from tilefw.api.artifact import Artifact
@@ -23,7 +25,11 @@ LEVELS = ("tile", "lane", "machine", "llvm", "asm", "bin")
 
 
 def main(summary: str, argv: list[str]) -> int:
-    args = _parser(summary).parse_all(argv)
+    parse = _parser(summary)
+    args = parse.parse_all(argv)
+    if is_model(args.kernel):
+        _refuse_for_model(parse, args)
+        return compile_model(args.kernel, args.target, args.output)
 
     from tilefw.runtime import config
     from tilefw.runtime.compilation import compiler, pass_run
@@ -50,6 +56,13 @@ def main(summary: str, argv: list[str]) -> int:
     return 0
 
 
+def _refuse_for_model(parse: Any, args: argparse.Namespace) -> None:
+    """Raise UsageError for an option that says how one kernel is compiled."""
+    for name, value in vars(args).items():
+        if name not in ("kernel", "target", "output") and value != parse.get_default(name):
+            raise UsageError(f"--{name.replace('_', '-')} does not go with a model", code="TFW0917")
+
+
 def _request(
     args: argparse.Namespace, keywords: dict[str, Any], facts: frozenset[str], launch: LaunchArguments | None, info: TargetInfo
 ) -> CompileOptions:
@@ -63,7 +76,7 @@ def _request(
 
 def _parser(summary: str) -> Any:
     parse = parser("compile", summary)
-    parse.add_argument("kernel", help="a library kernel's NAME, FILE.py:FUNCTION, FILE.mlir, FILE.ttir, or bytecode")
+    parse.add_argument("kernel", help="a library kernel's NAME, FILE.py:FUNCTION, FILE.mlir, FILE.ttir, bytecode, or a model")
     parse.add_argument("--target", metavar="T", help="the chip (default: TILEFW_TARGET, a plugin's, or reference)")
     parse.add_argument("--emit", choices=LEVELS, default="asm", help="the level to stop at (default: asm)")
     parse.add_argument("-o", "--output", metavar="FILE", help="write there instead of to stdout")

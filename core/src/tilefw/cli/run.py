@@ -1,4 +1,4 @@
-"""`tilefw run`: a library kernel compiled, executed and checked against the reference; or a Python script on a target."""
+"""`tilefw run`: a library kernel compiled, executed and checked against the reference; a Python script; or a whole model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from tilefw.api.errors import InternalError, UsageError
 from tilefw.cli.arguments import Parser, add_assignments, add_execution, add_json, execution, parser
+from tilefw.cli.models import run_model
 from tilefw.cli.output import print_json, write_file
+from tilefw.graph.model_readers import is_model
 from tilefw.runtime.compilation.kernel_source import is_bytecode, is_imported
 
 if TYPE_CHECKING:
@@ -31,6 +33,12 @@ def main(summary: str, argv: list[str]) -> int:
             f"`run` has no arguments for the kernel of {args.kernel}", code="TFW0916",
             help=f"say them in a launch file: tilefw simulate {args.kernel} --target T --launch LAUNCH.yaml",
         )
+    if is_model(args.kernel):
+        _refuse_for_model(args, dashes)
+        return run_model(args)
+    for name in ("input", "out", "check"):
+        if getattr(args, name):
+            raise UsageError(f"--{name} goes with a model", code="TFW0917", help=f"tilefw run MODEL.tfm --{name} …")
     if args.kernel.endswith(".py") or os.path.isfile(args.kernel):
         return _script(args, rest)
     if args.triton or args.compiler:
@@ -38,6 +46,12 @@ def main(summary: str, argv: list[str]) -> int:
     if dashes:
         raise UsageError("arguments after `--` go to a Python script", code="TFW0917", help="a library kernel takes --param k=v")
     return _library(args)
+
+
+def _refuse_for_model(args: argparse.Namespace, dashes: bool) -> None:
+    given = [name for name in ("param", "option", "save_temps", "triton", "compiler") if getattr(args, name)]
+    if given or dashes:
+        raise UsageError(f"--{(given or [''])[0].replace('_', '-')} does not go with a model", code="TFW0917")
 
 
 def _is_bytecode(path: str) -> bool:
@@ -61,7 +75,7 @@ def _split_arguments(argv: list[str]) -> tuple[list[str], bool, list[str]]:
 
 def _parser(summary: str) -> Parser:
     parse = parser("run", summary, "`tilefw run SCRIPT.py --target T -- args` runs a program with T as its default target.")
-    parse.add_argument("kernel", help="a library kernel (see `tilefw kernels`), or a Python file")
+    parse.add_argument("kernel", help="a library kernel (see `tilefw kernels`), a Python file, or a model")
     parse.add_argument("--target", metavar="T", help="the chip (default: TILEFW_TARGET, a plugin's, or reference)")
     add_assignments(parse, "--param", "parameters of the library kernel")
     add_assignments(parse, "--option", "launch keywords that shape code, such as maxnreg=64, and the target's own")
@@ -70,6 +84,9 @@ def _parser(summary: str) -> Parser:
     parse.add_argument(
         "--compiler", choices=("tilefw", "triton"), help="who compiles the kernels of a script for Triton; `tilefw` is --triton",
     )
+    parse.add_argument("--input", metavar="X.npz", help="the inputs of a model by name (default: arrays from the seed)")
+    parse.add_argument("--out", metavar="Y.npz", help="write the outputs of a model there, by name")
+    parse.add_argument("--check", choices=("launches",), help="judge every launch of a model by the reference's bounds")
     add_execution(parse)
     add_json(parse)
     return parse

@@ -29,7 +29,6 @@ from tilefw.graph.plan import ModelPlan, PlanArgument, PlanKernel, PlanStep
 from tilefw.runtime import atomic_write
 from tilefw.runtime.arguments.binding import GRID_LIMIT
 
-SUFFIX = ".tfm"
 MAGIC = b"tilefw-model/1"
 _ALIGNMENT = 64
 _LINE = len(MAGIC) + 1 + 64 + 1  # bytes of the first line

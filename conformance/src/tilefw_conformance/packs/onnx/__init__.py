@@ -55,5 +55,5 @@ def spec(name: str) -> KernelSpec:
 
 
 def _require() -> None:
-    if find_spec("onnx") is None:
-        raise UsageError("the pack `onnx` needs the package onnx", code="TFW0990", help="pip install 'tilefw-conformance[onnx]'")
+    if find_spec("tilefw_onnx") is None or find_spec("onnx") is None:
+        raise UsageError("the pack `onnx` needs tilefw-onnx", code="TFW0990", help="pip install 'tilefw-conformance[onnx]'")

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tilefw.api.dtypes import dtype
 from tilefw.kernels import formats
 from tilefw.kernels.index import KernelInfo
 from tilefw.kernels.inputs import empty
 from tilefw.kernels.spec import Buffer, KernelSpec, Launch, Parameters
-from tilefw_conformance.packs.onnx.node import Node, NodeTensor
-from tilefw_conformance.packs.onnx.operators import OPERATORS
-from tilefw_conformance.packs.onnx.text import KernelText
+from tilefw_onnx.lowerings.node import Node, NodeTensor
+from tilefw_onnx.lowerings.operators import OPERATORS
+from tilefw_onnx.lowerings.text import KernelText
+from tilefw_onnx.storage import storage
 
 
 def spec_of(node: Node) -> KernelSpec:
@@ -38,7 +38,7 @@ def _launch(text: KernelText) -> Launch:
 
 def _filled(tensor: NodeTensor) -> Buffer:
     """A copy of the test's data: a kernel may not change what other runs of the case start from."""
-    return Buffer(_storage(tensor).copy(), tensor.dtype)
+    return Buffer(storage(tensor.values, tensor.dtype).copy(), tensor.dtype)
 
 
 def _empty(tensor: NodeTensor) -> Buffer:
@@ -47,13 +47,4 @@ def _empty(tensor: NodeTensor) -> Buffer:
 
 def _values(tensor: NodeTensor) -> np.ndarray:
     """ONNX's expected output: exact integers, or floats as float64."""
-    return formats.decode(_storage(tensor), tensor.dtype)
-
-
-def _storage(tensor: NodeTensor) -> np.ndarray:
-    """The array in the dtype that tilefw stores the element type in; E8M0 as bytes."""
-    array = np.ascontiguousarray(tensor.array)
-    wanted = formats.array_dtype(tensor.dtype)
-    if array.dtype == wanted:
-        return array.reshape(tensor.shape)
-    return array.view(wanted if dtype(tensor.dtype).bits >= 8 else array.dtype).reshape(tensor.shape)
+    return formats.decode(storage(tensor.values, tensor.dtype), tensor.dtype)

@@ -18,8 +18,9 @@ from typing import Any
 import onnx
 from onnx.backend.test.loader import load_model_tests
 
-from tilefw_conformance.packs.onnx.node import ELEMENT_TYPES, Node, node_of
-from tilefw_conformance.packs.onnx.operators import OPERATORS
+from tilefw_conformance.packs.onnx.node_test import NodeTest, node_test
+from tilefw_onnx.lowerings.node import ELEMENT_TYPES
+from tilefw_onnx.lowerings.operators import OPERATORS
 
 TYPES = frozenset({
     "FLOAT", "FLOAT16", "BFLOAT16", "FLOAT8E4M3FN", "FLOAT8E5M2", "FLOAT8E4M3FNUZ", "FLOAT8E5M2FNUZ", "FLOAT8E8M0", "FLOAT4E2M1",
@@ -29,7 +30,7 @@ SIDE_TYPE, SIDE_RANK = "INT64", 1
 
 
 @cache
-def nodes() -> dict[str, Node]:
+def nodes() -> dict[str, NodeTest]:
     """The pack's tests by their names without `test_`, in ONNX's order. Making the data takes some seconds."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the tests make infinities and NaN on purpose, and NumPy says so
@@ -37,9 +38,9 @@ def nodes() -> dict[str, Node]:
     return {node.name: node for node in (_node(test) for test in tests if _taken(test.model.graph))}
 
 
-def _node(test: Any) -> Node:
+def _node(test: Any) -> NodeTest:
     ((inputs, outputs),) = test.data_sets
-    return node_of(test.name.removeprefix("test_"), test.model, inputs, outputs, _strict(test.model.graph))
+    return node_test(test.name.removeprefix("test_"), test.model, inputs, outputs, _strict(test.model.graph))
 
 
 def _taken(graph: onnx.GraphProto) -> bool:

@@ -1,14 +1,17 @@
-"""One node test of ONNX: its operator with all attributes, and its inputs and expected outputs as arrays with element types."""
+"""One node of ONNX: its operator with all attributes, its inputs and outputs with shapes, element types, and values where known."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, numpy_helper
+from onnx import AttributeProto
+
+from tilefw.api.errors import UnsupportedError
 
 # ONNX's element types (onnx.proto, TensorProto.DataType) by the names that tilefw has for the same formats. E8M0 is not an element
 # type of the language: its codes are handled as the bytes that they are.
@@ -24,11 +27,13 @@ UNSIGNED_EXPONENT = "FLOAT8E8M0"
 
 @dataclass(frozen=True, slots=True)
 class NodeTensor:
-    """One input or output: its name in the graph, ONNX's and tilefw's names of its element type, its values."""
+    """One input or output: its name, ONNX's name of its element type, its shape; its values where they are known before
+    the kernel runs."""
 
     name: str
     onnx_type: str
-    array: np.ndarray
+    shape: tuple[int, ...]
+    array: np.ndarray | None = None
 
     @property
     def dtype(self) -> str:
@@ -36,30 +41,31 @@ class NodeTensor:
         return ELEMENT_TYPES[self.onnx_type]
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        return self.array.shape
+    def size(self) -> int:
+        return prod(self.shape)
 
     @property
-    def size(self) -> int:
-        return self.array.size
+    def values(self) -> np.ndarray:
+        """Its values. Raises UnsupportedError TFW0992 where only a run knows them."""
+        if self.array is None:
+            note = f"{self.name} says what is computed, and it is not a constant of the model"
+            raise UnsupportedError("an operation that a run describes", code="TFW0992", note=note)
+        return self.array
 
     def integers(self) -> tuple[int, ...]:
         """Its values, for an input that only describes the operation: axes, a shape, starts of slices."""
-        return tuple(int(value) for value in self.array.reshape(-1))
+        return tuple(int(value) for value in self.values.reshape(-1))
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node with its test's data. An optional input or output that the node leaves out is None. `strict`: its element types
-    are those of the strict subset.
-    """
+    """A node. An optional input or output that it leaves out is None."""
 
     name: str
     operator: str
     attributes: Mapping[str, Any]
     inputs: tuple[NodeTensor | None, ...]
     outputs: tuple[NodeTensor | None, ...]
-    strict: bool = True
 
     def input(self, index: int) -> NodeTensor:
         """A required input."""
@@ -84,28 +90,9 @@ class Node:
         return tuple(tensor for tensor in self.inputs if tensor is not None)
 
 
-def node_of(name: str, model: onnx.ModelProto, inputs: list[Any], outputs: list[Any], strict: bool) -> Node:
-    """The single node of `model`; `inputs` and `outputs` are the test's data, in the graph's order."""
-    graph = model.graph
-    proto = graph.node[0]
-    opset = next((o.version for o in model.opset_import if o.domain == proto.domain), 1)
-    tensors = {
-        info.name: NodeTensor(info.name, _type_name(info), _array(value))
-        for info, value in [*zip(graph.input, inputs, strict=True), *zip(graph.output, outputs, strict=True)]
-    }
-    return Node(
-        name, proto.op_type, attributes_of(proto, opset),
-        tuple(tensors[n] if n else None for n in proto.input), tuple(tensors[n] if n else None for n in proto.output),
-        strict,
-    )
-
-
-def _type_name(info: onnx.ValueInfoProto) -> str:
-    return onnx.TensorProto.DataType.Name(info.type.tensor_type.elem_type)
-
-
-def _array(value: Any) -> np.ndarray:
-    return np.asarray(numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value)
+def type_name(number: int) -> str:
+    """ONNX's name of an element type by its number."""
+    return onnx.TensorProto.DataType.Name(number)
 
 
 def attributes_of(proto: onnx.NodeProto, opset: int) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from math import sqrt
 
-from tilefw_conformance.packs.onnx.heads import Heads, heads_of
-from tilefw_conformance.packs.onnx.node import Node, NodeTensor
-from tilefw_conformance.packs.onnx.places import next_power_of_2
-from tilefw_conformance.packs.onnx.text import KernelText, spelled
+from tilefw_onnx.lowerings.heads import Heads, heads_of
+from tilefw_onnx.lowerings.node import Node, NodeTensor
+from tilefw_onnx.lowerings.places import next_power_of_2
+from tilefw_onnx.lowerings.text import KernelText, spelled
 
 
 def lower(node: Node) -> KernelText:

@@ -11,9 +11,9 @@ import numpy as np
 from tilefw.api.dtypes import dtype
 from tilefw.api.errors import UnsupportedError
 from tilefw.api.integers import ceil_div
-from tilefw_conformance.packs.onnx.node import Node, NodeTensor
-from tilefw_conformance.packs.onnx.places import View, contiguous, next_power_of_2
-from tilefw_conformance.packs.onnx.text import KernelText, clipped, spelled
+from tilefw_onnx.lowerings.node import Node, NodeTensor
+from tilefw_onnx.lowerings.places import View, contiguous, next_power_of_2
+from tilefw_onnx.lowerings.text import KernelText, clipped, spelled
 
 _BLOCK = 64
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilefw.api.errors import UnsupportedError
-from tilefw_conformance.packs.onnx.node import Node, NodeTensor
-from tilefw_conformance.packs.onnx.places import View, contiguous, next_power_of_2
-from tilefw_conformance.packs.onnx.text import KernelText
+from tilefw_onnx.lowerings.node import Node, NodeTensor
+from tilefw_onnx.lowerings.places import View, contiguous, next_power_of_2
+from tilefw_onnx.lowerings.text import KernelText
 
 _LARGEST = 16384  # elements of a program's tile: of queries by keys, or of keys by features
 

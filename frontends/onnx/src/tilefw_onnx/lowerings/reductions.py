@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tilefw_conformance.packs.onnx.node import Node
-from tilefw_conformance.packs.onnx.rows import rows_of, typed
-from tilefw_conformance.packs.onnx.text import KernelText, largest, least
+from tilefw_onnx.lowerings.node import Node
+from tilefw_onnx.lowerings.rows import rows_of, typed
+from tilefw_onnx.lowerings.text import KernelText, largest, least
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 
 from tilefw.api.dtypes import dtype
 from tilefw.api.errors import UnsupportedError
-from tilefw_conformance.packs.onnx.node import Node, NodeTensor
-from tilefw_conformance.packs.onnx.places import View, axis_of, contiguous, next_power_of_2
-from tilefw_conformance.packs.onnx.text import KernelText, clipped, cover, spelled
+from tilefw_onnx.lowerings.node import Node, NodeTensor
+from tilefw_onnx.lowerings.places import View, axis_of, contiguous, next_power_of_2
+from tilefw_onnx.lowerings.text import KernelText, clipped, cover, spelled
 
 
 def quantize(node: Node) -> KernelText:

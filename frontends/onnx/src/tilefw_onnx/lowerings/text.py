@@ -12,9 +12,9 @@ from tilefw.api.dtypes import dtype
 from tilefw.api.integers import ceil_div
 from tilefw.language.extra import libdevice
 from tilefw.runtime.jit import JITFunction, jit
-from tilefw_conformance.packs.onnx import functions
-from tilefw_conformance.packs.onnx.node import Node, NodeTensor
-from tilefw_conformance.packs.onnx.places import next_power_of_2
+from tilefw_onnx.lowerings import functions
+from tilefw_onnx.lowerings.node import Node, NodeTensor
+from tilefw_onnx.lowerings.places import next_power_of_2
 
 # What kernels compute 16-bit floats in, where an operator is more than one operation of the language.
 WIDE = ("fp16", "bf16", "fp8e4nv", "fp8e5", "fp8e4b8", "fp8e5b16", "fp4e2m1")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tilefw_conformance.packs.onnx import (
+from tilefw_onnx.lowerings import (
     attention,
     casts,
     einsum,
@@ -18,8 +18,8 @@ from tilefw_conformance.packs.onnx import (
     reductions,
     sequences,
 )
-from tilefw_conformance.packs.onnx.node import Node
-from tilefw_conformance.packs.onnx.text import KernelText
+from tilefw_onnx.lowerings.node import Node
+from tilefw_onnx.lowerings.text import KernelText
 
 Lowering = Callable[[Node], KernelText]
 

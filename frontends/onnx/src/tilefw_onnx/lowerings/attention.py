@@ -12,7 +12,7 @@ import numpy as np
 from onnx import TensorProto
 
 from tilefw.kernels import formats
-from tilefw_conformance.packs.onnx.heads import (
+from tilefw_onnx.lowerings.heads import (
     Heads,
     begin,
     broadcast_strides,
@@ -21,8 +21,8 @@ from tilefw_conformance.packs.onnx.heads import (
     load_query,
     strided,
 )
-from tilefw_conformance.packs.onnx.node import ELEMENT_TYPES, Node, NodeTensor
-from tilefw_conformance.packs.onnx.text import KernelText, spelled
+from tilefw_onnx.lowerings.node import ELEMENT_TYPES, Node, NodeTensor
+from tilefw_onnx.lowerings.text import KernelText, spelled
 
 _SCORES_AFTER_SOFTCAP, _SCORES_WITH_BIAS, _SCORES_AFTER_SOFTMAX = 1, 2, 3
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tilefw_conformance.packs.onnx.places import View, contiguous, next_power_of_2
+from tilefw_onnx.lowerings.places import View, contiguous, next_power_of_2
 
 SHAPES = st.lists(st.integers(1, 5), max_size=4).map(tuple)
 

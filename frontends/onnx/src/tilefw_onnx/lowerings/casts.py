@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 from tilefw.api.dtypes import DType, dtype
 from tilefw.kernels import formats
-from tilefw_conformance.packs.onnx.node import UNSIGNED_EXPONENT, Node
-from tilefw_conformance.packs.onnx.text import KernelText, cover, spelled
+from tilefw_onnx.lowerings.node import UNSIGNED_EXPONENT, Node
+from tilefw_onnx.lowerings.text import KernelText, cover, spelled
 
 
 def cast(node: Node) -> KernelText:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tilefw_conformance.packs.onnx.node import Node, NodeTensor
-from tilefw_conformance.packs.onnx.places import View, axis_of, contiguous
-from tilefw_conformance.packs.onnx.rows import RowView, rows_of, typed
-from tilefw_conformance.packs.onnx.text import KernelText
+from tilefw_onnx.lowerings.node import Node, NodeTensor
+from tilefw_onnx.lowerings.places import View, axis_of, contiguous
+from tilefw_onnx.lowerings.rows import RowView, rows_of, typed
+from tilefw_onnx.lowerings.text import KernelText
 
 _INFINITE = "float('-inf')"
 

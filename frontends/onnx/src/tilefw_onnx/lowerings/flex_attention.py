@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tilefw_conformance.packs.onnx.attention import computed_in, scale_root, softmax_type
-from tilefw_conformance.packs.onnx.heads import begin, heads_of, load_cached, load_query
-from tilefw_conformance.packs.onnx.node import Node
-from tilefw_conformance.packs.onnx.subgraph import written
-from tilefw_conformance.packs.onnx.text import KernelText, spelled
+from tilefw_onnx.lowerings.attention import computed_in, scale_root, softmax_type
+from tilefw_onnx.lowerings.heads import begin, heads_of, load_cached, load_query
+from tilefw_onnx.lowerings.node import Node
+from tilefw_onnx.lowerings.subgraph import written
+from tilefw_onnx.lowerings.text import KernelText, spelled
 
 
 def lower(node: Node) -> KernelText:

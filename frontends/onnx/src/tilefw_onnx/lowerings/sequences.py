@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tilefw_conformance.packs.onnx.heads import heads_of
-from tilefw_conformance.packs.onnx.node import Node, NodeTensor
-from tilefw_conformance.packs.onnx.places import View, axis_of, contiguous, next_power_of_2
-from tilefw_conformance.packs.onnx.rows import rows_of
-from tilefw_conformance.packs.onnx.text import KernelText, cover, spelled
+from tilefw_onnx.lowerings.heads import heads_of
+from tilefw_onnx.lowerings.node import Node, NodeTensor
+from tilefw_onnx.lowerings.places import View, axis_of, contiguous, next_power_of_2
+from tilefw_onnx.lowerings.rows import rows_of
+from tilefw_onnx.lowerings.text import KernelText, cover, spelled
 
 
 def rotary(node: Node) -> KernelText:

@@ -15,8 +15,8 @@ from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from tilefw.api.errors import UnsupportedError
-from tilefw_conformance.packs.onnx.elementwise import FORMULAS, Formula, constants
-from tilefw_conformance.packs.onnx.node import Node, NodeTensor, attributes_of
+from tilefw_onnx.lowerings.elementwise import FORMULAS, Formula, constants
+from tilefw_onnx.lowerings.node import Node, NodeTensor, attributes_of
 
 _COORDINATES = ("batch", "head", "query", "key")
 _OPSET = 26
@@ -62,7 +62,7 @@ def _value(node: onnx.NodeProto, operands: list[Known], shape: tuple[int, ...]) 
 def _described(node: onnx.NodeProto, operands: list[Known]) -> Node:
     """The node as the table's formulas look at it: they ask for attributes and element types."""
     inputs = tuple(
-        NodeTensor(name, "FLOAT" if isinstance(value, Tile) or value.dtype.kind == "f" else "INT64", np.zeros(0))
+        NodeTensor(name, "FLOAT" if isinstance(value, Tile) or value.dtype.kind == "f" else "INT64", (0,))
         for name, value in zip(node.input, operands, strict=True)
     )
     return Node(node.name, node.op_type, attributes_of(node, _OPSET), inputs, ())

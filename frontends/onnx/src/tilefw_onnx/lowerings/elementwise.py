@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import reduce
 
 from tilefw.api.dtypes import dtype
-from tilefw_conformance.packs.onnx.node import Node, NodeTensor
-from tilefw_conformance.packs.onnx.places import contiguous
-from tilefw_conformance.packs.onnx.text import KernelText, cover, largest, least
+from tilefw_onnx.lowerings.node import Node, NodeTensor
+from tilefw_onnx.lowerings.places import contiguous
+from tilefw_onnx.lowerings.text import KernelText, cover, largest, least
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from math import prod
 
 from tilefw.api.errors import UnsupportedError
 from tilefw.api.integers import ceil_div
-from tilefw_conformance.packs.onnx.node import Node, NodeTensor
-from tilefw_conformance.packs.onnx.places import View, axis_of, contiguous, next_power_of_2
-from tilefw_conformance.packs.onnx.text import KernelText
+from tilefw_onnx.lowerings.node import Node, NodeTensor
+from tilefw_onnx.lowerings.places import View, axis_of, contiguous, next_power_of_2
+from tilefw_onnx.lowerings.text import KernelText
 
 _TILE = 2048  # elements of a program's tile at most, unless a row alone has more
 _LONGEST = 16384

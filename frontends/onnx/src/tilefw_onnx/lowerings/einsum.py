@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tilefw_conformance.packs.onnx.node import Node, NodeTensor
-from tilefw_conformance.packs.onnx.places import View, contiguous
-from tilefw_conformance.packs.onnx.rows import RowView, typed
-from tilefw_conformance.packs.onnx.text import KernelText
+from tilefw_onnx.lowerings.node import Node, NodeTensor
+from tilefw_onnx.lowerings.places import View, contiguous
+from tilefw_onnx.lowerings.rows import RowView, typed
+from tilefw_onnx.lowerings.text import KernelText
 
 _ELLIPSIS = "..."
 

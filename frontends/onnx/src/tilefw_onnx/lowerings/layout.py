@@ -7,9 +7,9 @@ from itertools import accumulate
 from math import prod
 
 from tilefw.api.integers import ceil_div
-from tilefw_conformance.packs.onnx.node import Node, NodeTensor
-from tilefw_conformance.packs.onnx.places import View, axis_of, contiguous
-from tilefw_conformance.packs.onnx.text import KernelText, cover
+from tilefw_onnx.lowerings.node import Node, NodeTensor
+from tilefw_onnx.lowerings.places import View, axis_of, contiguous
+from tilefw_onnx.lowerings.text import KernelText, cover
 
 _BLOCK = 1024
 

@@ -1,0 +1,73 @@
+"""Files of models: which distribution reads files of which suffix, and a model from a path as a plan for a target.
+
+A reader is an entry point of the group `tilefw.frontends`. Its name is the suffix without the dot, its value a function from a path
+to a `KernelGraph`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
+
+from tilefw.api.errors import CodeError, PluginError
+
+if TYPE_CHECKING:
+    from tilefw.graph.kernel_graph import KernelGraph
+    from tilefw.graph.plan import ModelPlan
+
+GROUP = "tilefw.frontends"
+PLAN_SUFFIX = ".tfm"  # of files that hold a plan
+
+
+@cache
+def readers() -> Mapping[str, EntryPoint]:
+    """The installed readers by the suffix of the files that they read."""
+    return {f".{point.name}": point for point in entry_points(group=GROUP)}
+
+
+def read_graph(path: str | os.PathLike[str]) -> KernelGraph:
+    """The model in a file. Raises PluginError TFW0993 where nothing reads such files, and what its reader raises."""
+    suffix = os.path.splitext(path)[1]
+    if suffix not in readers():
+        known = ", ".join(sorted(readers())) or "none"
+        raise PluginError(
+            f"no installed distribution reads '{suffix}' files", code="TFW0993", note=f"suffixes that are read: {known}",
+            help=f"pip install tilefw-{suffix.removeprefix('.')}",
+        )
+    try:
+        read = readers()[suffix].load()
+    except (ImportError, AttributeError) as error:
+        point = readers()[suffix]
+        raise PluginError(f"the reader of '{suffix}' files, {point.value}, cannot be loaded: {error}", code="TFW0993") from error
+    return read(path)
+
+
+def read_plan(path: str | os.PathLike[str], target: str | None, executor: str | None = None) -> ModelPlan:
+    """The plan in a file, or that of the model in a file, for a target. Raises CodeError TFW0781 for a plan of another target."""
+    from tilefw.graph import plan_file
+    from tilefw.graph.compile_graph import compile_graph
+
+    if os.path.splitext(path)[1] != PLAN_SUFFIX:
+        return compile_graph(read_graph(path), target, executor)
+    plan = plan_file.load(path)
+    if target is not None and _name(target) != plan.target:
+        raise CodeError(
+            f"{os.fspath(path)} is a model compiled for {plan.target}, not for {target}", code="TFW0781",
+            help=f"run it with --target {plan.target}, or compile the model again",
+        )
+    return plan
+
+
+def is_model(path: str) -> bool:
+    """Whether a word of a command line is the path of a model, by its suffix: a plan's, or one that a reader reads."""
+    suffix = os.path.splitext(path)[1]
+    return suffix == PLAN_SUFFIX or (bool(suffix) and suffix in readers())
+
+
+def _name(target: str) -> str:
+    from tilefw.runtime.plugins.loader import find_target
+
+    return find_target(target).name

@@ -1,0 +1,195 @@
+"""An ONNX model as a graph of kernels: constants folded, each node lowered, nodes that only rename or reshape made views.
+
+Shapes must be static: those of the inputs are numbers, and what follows from them onnx infers. What has constant inputs alone is
+computed now by onnx's own reference evaluator.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from tilefw.api.errors import CodeError, KernelError, UnsupportedError
+from tilefw.graph.kernel_graph import GraphBuilder, KernelGraph, ModelTensor
+from tilefw.runtime.jit import JITFunction
+from tilefw_onnx.lowerings.node import ELEMENT_TYPES, Node, NodeTensor, attributes_of, type_name
+from tilefw_onnx.lowerings.operators import OPERATORS
+from tilefw_onnx.lowerings.text import KernelText
+from tilefw_onnx.storage import storage
+
+# Whose output has the elements of the first input in their order. (Dropout drops nothing in inference.)
+VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Dropout"})
+OLDEST_OPSET = 13  # from which on axes of Squeeze and its like are inputs
+
+
+def read(path: str | os.PathLike[str]) -> KernelGraph:
+    """The graph of a model in a file. Raises CodeError TFW0994 for a file that is no whole model or has shapes that are not static,
+    UnsupportedError TFW0992 that lists all nodes which are not lowered."""
+    name = os.fspath(path)
+    try:
+        model = onnx.load(name)
+        onnx.checker.check_model(model)
+    except OSError as error:
+        raise CodeError(f"{name} cannot be read: {error.strerror or error}", code="TFW0930") from None
+    except Exception as error:  # protobuf's, and the checker's own
+        raise CodeError(f"{name} is no whole ONNX model: {_first_line(error)}", code="TFW0994") from None
+    return graph_of(model, name)
+
+
+def graph_of(model: onnx.ModelProto, name: str) -> KernelGraph:
+    """The graph of a model; `name` is the file's in messages."""
+    opsets = {one.domain: one.version for one in model.opset_import}
+    if opsets.get("", OLDEST_OPSET) < OLDEST_OPSET:
+        try:
+            model = onnx.version_converter.convert_version(model, OLDEST_OPSET)
+        except Exception as error:
+            raise CodeError(f"{name} has opset {opsets['']}: {_first_line(error)}", code="TFW0994") from None
+        opsets[""] = OLDEST_OPSET
+    try:
+        inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+    except Exception as error:
+        raise CodeError(f"the shapes of {name} do not fit each other: {_first_line(error)}", code="TFW0994") from None
+    return _Reading(inferred.graph, opsets, name).graph()
+
+
+@dataclass(slots=True)
+class _Reading:
+    """A model that is being read: what is known of each name by now."""
+
+    source: onnx.GraphProto
+    opsets: Mapping[str, int]
+    file: str
+    made: GraphBuilder = field(default_factory=GraphBuilder)
+    types: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    known: dict[str, np.ndarray] = field(default_factory=dict)
+    tensors: dict[str, ModelTensor] = field(default_factory=dict)
+    kernels: dict[str, JITFunction] = field(default_factory=dict)
+    refused: list[str] = field(default_factory=list)
+
+    def graph(self) -> KernelGraph:
+        self.known.update({one.name: numpy_helper.to_array(one) for one in self.source.initializer})
+        for info in (*self.source.input, *self.source.value_info, *self.source.output):
+            self._describe(info)
+        for info in self.source.input:
+            if info.name not in self.known:
+                kind, shape = self._type(info.name)
+                self.tensors[info.name] = self.made.input(info.name, ELEMENT_TYPES[kind], shape)
+        for number, node in enumerate(self.source.node):
+            self._read(node, node.name or f"{node.op_type} number {number}")
+        self._tell_refused()
+        for info in self.source.output:
+            self.made.output(info.name, self._tensor(info.name))
+        return self.made.graph()
+
+    def _describe(self, info: onnx.ValueInfoProto) -> None:
+        kind = info.type.tensor_type
+        if info.type.WhichOneof("value") != "tensor_type" or not kind.HasField("shape"):
+            return
+        shape = tuple(d.dim_value if d.WhichOneof("value") == "dim_value" else -1 for d in kind.shape.dim)
+        self.types[info.name] = type_name(kind.elem_type), shape
+
+    def _type(self, name: str) -> tuple[str, tuple[int, ...]]:
+        """ONNX's element type and the shape. Raises CodeError TFW0994 where it is not static."""
+        if name in self.known:
+            array = self.known[name]
+            return type_name(onnx.helper.np_dtype_to_tensor_dtype(array.dtype)), array.shape
+        kind, shape = self.types.get(name, ("", ()))
+        if kind not in ELEMENT_TYPES or min(shape, default=0) < 0:
+            said = f"shape {[n if n >= 0 else '?' for n in shape]}" if kind in ELEMENT_TYPES else f"type {kind or 'unknown'}"
+            raise CodeError(
+                f"'{name}' of {self.file} has {said}", code="TFW0994",
+                note="every tensor has a static shape, and elements that kernels know",
+                help="export the model with fixed sizes, or fix them with onnx.tools.update_model_dims",
+            )
+        return kind, shape
+
+    def _read(self, proto: onnx.NodeProto, label: str) -> None:
+        if proto.op_type == "Shape" and not proto.attribute:
+            self.known[proto.output[0]] = np.array(self._type(proto.input[0])[1], np.int64)
+            return
+        if all(name in self.known for name in proto.input if name) and not _has_graph(proto):
+            self._fold(proto, label)
+            return
+        if any(name and name not in self.known and name not in self.tensors for name in proto.input):
+            return  # of a node that was refused
+        if proto.op_type in VIEWS and not any(proto.output[1:]) and proto.input[0] in self.tensors:
+            self.tensors[proto.output[0]] = self.tensors[proto.input[0]].reshaped(self._type(proto.output[0])[1])
+            return
+        lowering = OPERATORS.get(proto.op_type) if proto.domain in ("", "ai.onnx") else None
+        if lowering is None:
+            self.refused.append(f"{label}: no operator {'::'.join(filter(None, (proto.domain, proto.op_type)))}")
+            return
+        try:
+            self._lower(proto, label, lowering)
+        except UnsupportedError as error:
+            self.refused.append(f"{label}: {error.message}" + (f" ({error.note})" if error.note else ""))
+
+    def _fold(self, proto: onnx.NodeProto, label: str) -> None:
+        try:
+            given = {name: self.known[name] for name in proto.input if name}
+            found = ReferenceEvaluator(_alone(proto, self.opsets, given)).run(None, given)
+        except KernelError:
+            raise
+        except Exception as error:  # whatever the evaluator meets
+            raise CodeError(f"{self.file}: {label} cannot be computed: {_first_line(error)}", code="TFW0994") from None
+        self.known.update(zip([name for name in proto.output if name], map(np.asarray, found), strict=True))
+
+    def _lower(self, proto: onnx.NodeProto, label: str, lowering: Callable[[Node], KernelText]) -> None:
+        """Tensors are called by their places, so that nodes which differ in names alone have one kernel."""
+        inputs = self._placed("input", proto.input)
+        outputs = self._placed("output", proto.output)
+        node = Node(proto.op_type.lower(), proto.op_type, attributes_of(proto, self.opsets.get(proto.domain, 1)), inputs, outputs)
+        text = lowering(node)
+        names = {id(one): name for one, name in (*zip(inputs, proto.input, strict=True), *zip(outputs, proto.output, strict=True))}
+        for one, name in zip(outputs, proto.output, strict=True):
+            if one is not None:
+                self.tensors[name] = self.made.temporary(name, one.dtype, one.shape)
+        source = text.source
+        kernel = self.kernels[source] if source in self.kernels else self.kernels.setdefault(source, text.kernel())
+        arguments = {parameter: self._tensor(names[id(one)]) for parameter, one in text.tensors.items()}
+        self.made.call(label, kernel, arguments, text.grid, keywords={"num_warps": text.warps})
+
+    def _placed(self, word: str, names: Sequence[str]) -> tuple[NodeTensor | None, ...]:
+        return tuple(
+            NodeTensor(f"{word}{place}", *self._type(name), self.known.get(name)) if name else None
+            for place, name in enumerate(names)
+        )
+
+    def _tensor(self, name: str) -> ModelTensor:
+        """The tensor called so; a constant gets its buffer when it is first used."""
+        if name not in self.tensors:
+            element = ELEMENT_TYPES[self._type(name)[0]]
+            self.tensors[name] = self.made.constant(name, storage(self.known[name], element), element)
+        return self.tensors[name]
+
+    def _tell_refused(self) -> None:
+        if self.refused:
+            count = f"{len(self.refused)} node{'s' if len(self.refused) > 1 else ''}"
+            message = f"{self.file} has {count} that tilefw does not lower"
+            raise UnsupportedError(message, code="TFW0992", note="\n".join(self.refused))
+
+
+def _has_graph(proto: onnx.NodeProto) -> bool:
+    """Whether a node has a graph of its own, which may read names of the outer one."""
+    return any(one.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for one in proto.attribute)
+
+
+def _alone(proto: onnx.NodeProto, opsets: Mapping[str, int], given: Mapping[str, np.ndarray]) -> onnx.ModelProto:
+    """A model of one node."""
+    inputs = [
+        onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+        for name, array in given.items()
+    ]
+    outputs = [onnx.ValueInfoProto(name=name) for name in proto.output if name]
+    graph = onnx.helper.make_graph([proto], "one", inputs, outputs)
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid(d, v) for d, v in opsets.items()])
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__

@@ -1,0 +1,97 @@
+"""Whole models run on every kind of target, agree with onnx's reference evaluator, and what cannot be read is told at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tilefw_onnx", reason="tilefw-onnx is not installed")
+
+import onnx
+import small_models
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+
+from tilefw.api.errors import CodeError, UnsupportedError
+from tilefw.graph.certificate import certified
+from tilefw.graph.compile_graph import compile_graph
+from tilefw.graph.session import Session
+from tilefw_onnx.reader import graph_of, read
+
+MODELS = {"encoder": small_models.encoder, "decoder": small_models.decoder}
+RUNS = [("encoder", "nvidia-sm80"), ("decoder", "cpu-native"), ("decoder", "reference")]
+
+
+@pytest.mark.parametrize("name, target", RUNS)
+def test_a_model_agrees_with_onnx_and_every_launch_with_the_reference(name, target):
+    model, inputs = MODELS[name]()
+    graph = graph_of(model, name)
+    with Session(compile_graph(graph, target)) as session:
+        certificate = certified(session, inputs)
+    assert certificate.ok, [(launch.label, launch.comparisons) for launch in certificate.launches if not launch.ok]
+    assert len(certificate.launches) == len(graph.calls) > 20
+    ((output, found),) = certificate.outputs.items()
+    (due,) = ReferenceEvaluator(model).run(None, inputs)
+    measured = certificate.measured[output]
+    # onnx computes in fp32 as well: both errors are of the size that was measured.
+    assert np.abs(found - due).max() < 1e-5 * measured.magnitude and measured.absolute < 1e-5 * measured.magnitude
+
+
+def test_shapes_that_are_computed_reshapes_and_constants_cost_no_launch_and_layers_share_kernels():
+    model, _ = small_models.encoder(layers=2)
+    graph = graph_of(model, "encoder")
+    launched = {call.label.strip("/").partition("_")[0] for call in graph.calls}
+    assert launched == {"Gather", "LayerNormalization", "MatMul", "Transpose", "Mul", "Where", "Softmax", "Add", "Gelu"}
+    assert {node.op_type for node in model.graph.node} - launched == {"Shape", "Slice", "Concat", "Reshape"}
+    assert len({call.kernel for call in graph.calls}) <= 14 < len(graph.calls) / 2
+
+
+def test_all_nodes_that_are_not_lowered_are_listed_with_their_names():
+    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 4])
+    nodes = [
+        helper.make_node("Det", ["x"], ["a"], name="first"), helper.make_node("Relu", ["a"], ["b"], name="between"),
+        helper.make_node("Mine", ["x"], ["d"], "third", domain="my"),
+    ]
+    made = helper.make_graph(nodes, "g", [given], [helper.make_tensor_value_info("b", TensorProto.FLOAT, [])])
+    with pytest.raises(UnsupportedError) as caught:
+        _graph(made)
+    assert caught.value.code == "TFW0992" and "2 nodes" in caught.value.message
+    assert caught.value.note == "first: no operator Det\nthird: no operator my::Mine"
+
+
+def test_a_shape_that_is_not_static_is_told():
+    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 4])
+    out = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 4])
+    made = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [given], [out])
+    with pytest.raises(CodeError) as caught:
+        _graph(made)
+    assert caught.value.code == "TFW0994" and "'x'" in caught.value.message and "['?', 4]" in caught.value.message
+
+
+def test_a_file_that_is_no_model_is_told(tmp_path):
+    model, _ = small_models.decoder()
+    whole = model.SerializeToString()
+    for number, data in enumerate([whole[: len(whole) // 2], b"", b"PK\3\4" * 99, whole[:100] + b"\xff" * 60 + whole[160:]]):
+        path = tmp_path / f"{number}.onnx"
+        path.write_bytes(data)
+        with pytest.raises(CodeError) as caught:
+            read(path)
+        assert caught.value.code == "TFW0994"
+    with pytest.raises(CodeError) as caught:
+        read(tmp_path / "none.onnx")
+    assert caught.value.code == "TFW0930"
+
+
+def test_an_older_opset_is_converted():
+    """Squeeze had its axes as an attribute."""
+    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 1])
+    nodes = [helper.make_node("Squeeze", ["x"], ["s"], axes=[1]), helper.make_node("Relu", ["s"], ["y"])]
+    made = helper.make_graph(nodes, "g", [given], [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4])])
+    graph = _graph(made, 11)
+    assert len(graph.calls) == 1 and graph.calls[0].label.startswith("Relu")
+    assert graph.outputs["y"].shape == (4,)
+
+
+def _graph(made: onnx.GraphProto, opset: int = 20):
+    imports = [helper.make_opsetid("", opset), helper.make_opsetid("my", 1)]
+    return graph_of(helper.make_model(made, opset_imports=imports if opset > 19 else imports[:1]), "model.onnx")
