@@ -5,7 +5,7 @@ Sums are of f32 for all narrower floats, of f64, and of i32 for bytes: exact pro
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import gcd
@@ -21,6 +21,7 @@ from tilefw.loops.machine import V
 from tilefw.tile import types
 from tilefw.tile.dialect.dot_op import DotOp
 
+_Start = Callable[[Indices, IndexMath[V]], V]
 _STEPS = 4  # of K in one turn of the loop, so that little of it is counting
 
 
@@ -30,8 +31,12 @@ def dot(lowering: TileLowering[V], op: DotOp) -> None:
     block = _SumBlock.of(lowering, op.sizes, computed)
     left = _operand(lowering, op.a, computed, op.unsigned)
     right = _operand(lowering, op.b, computed, op.unsigned, block.columns if block.columns > block.lanes else 0)
-    with sums_of(lowering, op) as total:
-        _multiply(lowering, left, right, total, op.sizes, block)
+    with sums_of(lowering, op, begun=False) as total:
+
+        def start(index: Indices, math: IndexMath[V]) -> V:
+            return _cast(lowering, lowering.elements.at(op.acc, index, math), computed, False)
+
+        _multiply(lowering, left, right, total, op.sizes, block, start)
 
 
 def add_as_loops(
@@ -50,12 +55,13 @@ def type_of_sums(op: DotOp) -> str:
 
 
 @contextmanager
-def sums_of(lowering: TileLowering[V], op: DotOp) -> Iterator[TileBuffer]:
-    """Memory that holds what a product is added to, in the type of its sums; behind the block it is the product, rounded."""
+def sums_of(lowering: TileLowering[V], op: DotOp, begun: bool = True) -> Iterator[TileBuffer]:
+    """Memory of a product's sums, in their type; behind the block it holds the product, rounded. Where it has `begun`, it holds
+    what the product is added to; elsewhere whoever writes a sum makes that first."""
     elements, computed = lowering.elements, type_of_sums(op)
     target = lowering.in_place.get(op.result) or lowering.allocate(op.result)
     total = target if element_name(op.acc.type) == computed else lowering.temporary(target.shape, computed)
-    if elements.buffers.get(op.acc) is not total:
+    if begun and elements.buffers.get(op.acc) is not total:
         write_as(lowering, op.acc, total)
     yield total
     if total is not target:
@@ -113,29 +119,30 @@ def _cast(lowering: TileLowering[V], value: V, to: str, unsigned: bool) -> V:
 
 
 def _multiply(
-    lowering: TileLowering[V], a: TileBuffer, b: TileBuffer, c: TileBuffer, sizes: tuple[int, int, int, int], block: _SumBlock
+    lowering: TileLowering[V], a: TileBuffer, b: TileBuffer, c: TileBuffer, sizes: tuple[int, int, int, int], block: _SumBlock,
+    start: _Start[V],
 ) -> None:
     batches, *whole = sizes
     with lowering.counting(batches) as batch:
         front: Indices = (batch,) if len(c.shape) == 3 else ()
-        _batch(lowering, a, b, c, front, (whole[0], whole[1], whole[2]), block)
+        _batch(lowering, a, b, c, front, (whole[0], whole[1], whole[2]), block, start=start)
 
 
 def _batch(
     lowering: TileLowering[V], a: TileBuffer, b: TileBuffer, c: TileBuffer, front: Indices, sizes: tuple[int, int, int],
-    block: _SumBlock, unsigned: bool = False,
+    block: _SumBlock, unsigned: bool = False, start: _Start[V] | None = None,
 ) -> None:
     """Columns are the outer loop: their part of `b` stays near while all rows of `a` pass."""
     m, n, k = sizes
     with lowering.counting(n, block.columns) as column, lowering.counting(m, block.rows) as row:
-        _block(lowering, a, b, c, front, row, column, k, block, unsigned)
+        _block(lowering, a, b, c, front, row, column, k, block, unsigned, start)
 
 
 def _block(
     lowering: TileLowering[V], a: TileBuffer, b: TileBuffer, c: TileBuffer, front: Indices, row: Index[V], column: Index[V],
-    k: int, block: _SumBlock, unsigned: bool,
+    k: int, block: _SumBlock, unsigned: bool, start: _Start[V] | None,
 ) -> None:
-    """A block of sums, in variables while K goes on."""
+    """A block of sums, in variables while K goes on. They begin with what `start` makes, or with what is in memory."""
     elements, machine = lowering.elements, lowering.machine
     rows, columns, lanes = block.rows, block.columns, block.lanes
     math = elements.math(lanes)
@@ -144,7 +151,9 @@ def _block(
     sums = [[machine.variable(c.element, lanes) for _ in across] for _ in down]
     for i, line in zip(down, sums, strict=True):
         for j, variable in zip(across, line, strict=True):
-            machine.assign(variable, elements.read(c, (*front, i, j), math))
+            at = (*front, i, j)
+            found = elements.read(c, at, math) if start is None else start(at, math)
+            machine.assign(variable, found if found.lanes == lanes else machine.repeated(found, lanes))
     with lowering.counting(k, block.steps) as first:
         for step in (math.add(first, fixed(number)) for number in range(block.steps)):
             right = [_cast(lowering, elements.read(b, (*front, step, j), math), c.element, unsigned) for j in across]
