@@ -8,6 +8,7 @@ from operator import is_, itemgetter
 from typing import Any
 
 MISSING = object()
+_GROUP = 4  # names in one place: as many are looked up at once sooner than one by one
 # Where names are, what looks all of them up there, and what they led to.
 _Group = tuple[Mapping[str, Any], Callable[[Mapping[str, Any]], tuple[Any, ...]], tuple[Any, ...]]
 
@@ -18,7 +19,7 @@ class Watched:
     Where something was read that can change while it stays the same object, nothing can be told of it, and `steady` is False.
     """
 
-    __slots__ = ("_absent", "_groups", "cells", "codes", "names", "steady")
+    __slots__ = ("_absent", "_few", "_groups", "cells", "codes", "names", "steady")
 
     def __init__(self) -> None:
         self.names: list[tuple[Mapping[str, Any], str, Any]] = []
@@ -26,6 +27,7 @@ class Watched:
         self.codes: list[tuple[types.FunctionType, types.CodeType, Any, Any]] = []  # and their defaults, by position and by name
         self.steady = True
         self._groups: list[_Group] | None = None
+        self._few: list[tuple[Mapping[str, Any], str, Any]] = []
         self._absent: list[tuple[Mapping[str, Any], str]] = []
 
     def unchanged(self) -> bool:
@@ -41,6 +43,12 @@ class Watched:
                     return False
             except KeyError:
                 return False
+        try:
+            for names, name, value in self._few:
+                if names[name] is not value:
+                    return False
+        except KeyError:
+            return False
         for names, name in self._absent:
             if name in names:
                 return False
@@ -61,7 +69,11 @@ class Watched:
                 self._absent.append((names, name))
             elif values.setdefault(id(names), (names, {}))[1].setdefault(name, value) is not value:
                 self.steady = False
-        return [(names, _look_up(list(led_to)), tuple(led_to.values())) for names, led_to in values.values()]
+        for names, led_to in values.values():
+            if len(led_to) < _GROUP:
+                self._few += [(names, name, value) for name, value in led_to.items()]
+        many = [(names, led_to) for names, led_to in values.values() if len(led_to) >= _GROUP]
+        return [(names, itemgetter(*led_to), tuple(led_to.values())) for names, led_to in many]
 
     def name(self, function: types.FunctionType, name: str) -> Any:
         """What a free name of a function means now, MISSING where it means nothing yet; it is watched from now on."""
@@ -94,10 +106,6 @@ class Watched:
         elif not isinstance(owner, str | int | float | tuple):
             self.steady = False
         return value
-
-
-def _look_up(names: list[str]) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
-    return itemgetter(*names) if len(names) > 1 else lambda where, name=names[0]: (where[name],)
 
 
 def content(cell: types.CellType) -> Any:

@@ -219,20 +219,20 @@ class Card(ABC):
                 before = driver.enter(number)
                 try:
                     go = driver.prepare(function, grid, block, shared, stream, arguments)
-                    start, end = events.take_two()
+                    pair = events.take()
                     try:
-                        driver.record(start, stream)
+                        driver.record(pair[0], stream)
                         go()
-                        driver.record(end, stream)
+                        driver.record(pair[1], stream)
                     except DriverError:
-                        events.give_back(start, end)
+                        events.give_back(pair)
                         raise
                 finally:
                     if before is not None:
                         driver.leave(before)
             except DriverError as error:
                 raise kernel_error(error, mine.doing(grid), mine.device) from error
-            return LaunchReport(completion=CardCompletion(mine, grid, (start, end)))
+            return LaunchReport(completion=CardCompletion(mine, grid, pair))
 
         return put
 
@@ -268,10 +268,10 @@ class Card(ABC):
         """Let what comes to `stream` from now on begin when all is done that the `others` hold now."""
         with told("ordering streams", self.described), self.driver.on(self.number):
             for other in others:
-                event = self._events.take()
-                self.driver.record(event, other)
-                self.driver.order(stream, event)
-                self._events.give_back(event)
+                events = self._events.take()
+                self.driver.record(events[0], other)
+                self.driver.order(stream, events[0])
+                self._events.give_back(events)
 
     def owner(self, address: int) -> int | None:
         """The number of the card whose memory an address is; None where it is not a card's."""

@@ -11,30 +11,22 @@ from tilefw.hardware.failures import DriverError, told
 
 
 class EventPool:
-    """Events of one card that are used again, since making one takes longer than recording it."""
+    """Events of one card by two, that are used again, since making one takes longer than recording it. Adding to a list and taking
+    from it are whole, whoever is doing the other."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
-        self._free: list[int] = []
-        self._lock = threading.RLock()  # a completion that is collected in here gives its events back from here
+        self._free: list[tuple[int, int]] = []
 
-    def take(self) -> int:
-        """An event; the card is current. Raises DriverError."""
-        with self._lock:
-            if self._free:
-                return self._free.pop()
-        return self._driver.new_event()
+    def take(self) -> tuple[int, int]:
+        """Two events; the card is current. Raises DriverError."""
+        try:
+            return self._free.pop()
+        except IndexError:
+            return self._driver.new_event(), self._driver.new_event()
 
-    def take_two(self) -> tuple[int, int]:
-        """Two events, as `take`."""
-        with self._lock:
-            if len(self._free) > 1:
-                return self._free.pop(), self._free.pop()
-        return self.take(), self.take()
-
-    def give_back(self, *events: int) -> None:
-        with self._lock:
-            self._free += events
+    def give_back(self, events: tuple[int, int]) -> None:
+        self._free.append(events)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +83,7 @@ class CardCompletion:
                 with told(_Doing(entry, self._grid), entry.device), entry.driver.on(entry.number):
                     entry.driver.wait_event(end)
                     self._seconds = entry.driver.seconds(start, end)
-                entry.pool.give_back(start, end)
+                entry.pool.give_back(self._events)
                 self._entry = None
             return self._seconds
 
@@ -99,7 +91,7 @@ class CardCompletion:
         # Events that are recorded anew while the old record is pending lose it, which nobody waits for any more.
         entry = getattr(self, "_entry", None)
         if entry is not None:
-            entry.pool.give_back(*self._events)
+            entry.pool.give_back(self._events)
 
 
 @dataclass(frozen=True, slots=True)

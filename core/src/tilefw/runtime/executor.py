@@ -375,7 +375,7 @@ def run(
     `unwritten` as in `Executor.run`. A crash of it becomes an InternalError, and the next launch gets a fresh executor."""
 
     try:
-        on_card = arrays_on_card(args)
+        on_card = arrays_on_card(args) if DeviceArray in map(type, args) else None
         if on_card:
             owners = owners_of(executor.device, on_card)
             if owners[0] is not None and owners[0] != cast(Card, executor.device).number:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
+from operator import itemgetter
 from typing import Any
 
 from tilefw.api.artifact import Entry, Parameter
@@ -45,7 +46,7 @@ def bind(entry: Entry, args: Sequence[Any]) -> list[Bound]:
 class EntryArguments:
     """`bind` for one entry, launch after launch: `passed` are the places of the entry's own arguments among a launch's values."""
 
-    __slots__ = ("_passed", "_steps", "entry")
+    __slots__ = ("_passed", "_pick", "_plain", "_steps", "entry")
 
     def __init__(self, entry: Entry, passed: Sequence[int]) -> None:
         self.entry, self._passed = entry, passed
@@ -56,11 +57,18 @@ class EntryArguments:
             (next(visible), _converter(entry, p)) if p.hidden is None else (None, partial(_hidden, entry, p))
             for p in entry.parameters
         ]
+        # Where none is hidden and there are two or more: what makes each, and what picks its value.
+        plain = fits and len(passed) == len(entry.parameters) > 1
+        self._plain = [convert for _, convert in self._steps] if plain and self._steps else None
+        self._pick = itemgetter(*passed) if plain else None
 
     def bind(self, values: Sequence[Any]) -> list[Bound]:
         """The arguments of a launch. Raises as `bind`."""
         if self._steps is None:
             return bind(self.entry, [values[index] for index in self._passed])
+        if self._plain is not None and self._pick is not None:
+            given = self._pick(values)
+            return [value if type(value) in ARRAYS else convert(value) for value, convert in zip(given, self._plain, strict=True)]
         bound: list[Bound] = []
         for index, convert in self._steps:
             value = None if index is None else values[index]
