@@ -12,12 +12,13 @@ from collections.abc import Callable, Container, Hashable, Sequence
 from operator import itemgetter
 from typing import Any, cast
 
+from tilefw.api.artifact import Entry
 from tilefw.argument_block import BlockLayout
 from tilefw.runtime.arguments.array_facts import facts_of_storages
 from tilefw.runtime.arguments.device_arrays import stream_question
 from tilefw.runtime.arguments.single_pass import Form, Readings
 from tilefw.runtime.device_times import EXECUTE, DeviceTimes
-from tilefw.runtime.executor import ADDRESS_BITS, PreparedEntry, guarded_launch
+from tilefw.runtime.executor import PreparedEntry, guarded_launch
 from tilefw.runtime.known_launches import KnownLaunch, MadeLaunch
 from tilefw.runtime.launch import LaunchResult
 from tilefw.runtime.launch_site import LaunchSite, keep
@@ -86,12 +87,12 @@ class DirectLaunches:
             return
         key, values, starts, ends = found
         entry = made.arguments.entry
-        pack = _packing(entry, known.passed, len(values))
         ask = _stream_of(site, key[-1]) if form == "card" and starts else None
-        if pack is None or (form == "card" and ask is None):
-            return
         prepared = site.executor.prepared(made.compiled.artifact, entry, site.options)
-        if prepared is not None:
+        if prepared is None or (form == "card" and ask is None):
+            return
+        pack = _packing(entry, prepared.layout, known.passed, len(values))
+        if pack is not None:
             words = (site, reading, facts_of_storages(site.target.info, starts, ends), key)
             keep(self._kept, words, DirectLaunch(known, cast(MadeLaunch, known.kept(process)), prepared, pack, ask))
 
@@ -116,9 +117,9 @@ def _launched(
     )
 
 
-def _packing(entry: Any, passed: Sequence[int], count: int) -> Callable[[Sequence[Any]], bytes] | None:
+def _packing(entry: Entry, layout: BlockLayout, passed: Sequence[int], count: int) -> Callable[[Sequence[Any]], bytes] | None:
     """What makes a block of a launch's run-time values, of which the code takes those `passed`; None where one is no number."""
-    pack = BlockLayout(entry, ADDRESS_BITS).of_numbers
+    pack = layout.of_numbers
     hidden = [parameter.hidden for parameter in entry.parameters]
     taken = [word for word in hidden if word is None]
     if pack is None or len(taken) != len(passed) or any(word not in (None, _HIDDEN_NULL) for word in hidden):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, Protocol, cast, runtime_checkable
@@ -86,6 +86,7 @@ class PreparedEntry:
     executor: Executor
     loaded: tuple[Artifact, Any]
     run: ReadyEntry
+    layout: BlockLayout
 
 
 class Executor:
@@ -99,6 +100,7 @@ class Executor:
         self.lock = threading.Lock()  # held by whoever loads or launches on the device
         # By identity, holding the artifact so that the identity stays its own.
         self._modules: dict[int, tuple[Artifact, Any]] = {}
+        self._ready: dict[Hashable, PreparedEntry] = {}
 
     def run(
         self, artifact: Artifact, entry: Entry, grid: tuple[int, int, int], args: Sequence[Bound], options: LaunchOptions,
@@ -150,13 +152,16 @@ class Executor:
         options: LaunchOptions, clock: StageClock,
     ) -> LaunchReport:
         """A launch that has nothing to copy; on a card there is nothing to wait for either."""
-        device, seconds = cast(ReadyingDevice, self.device), clock.seconds
+        seconds = clock.seconds
         with self.lock:
-            with clock.stage("load"):
-                module = self._module(artifact)
+            if id(artifact) not in self._modules:
+                with clock.stage("load"):
+                    self._module(artifact)
+            else:
+                seconds["load"] = 0.0
             clock.last = EXECUTE
-            block = BlockLayout(entry, ADDRESS_BITS).pack_plain(args, ADDRESS_BITS, self.device.name)
-            report = device.ready(module, entry.name, options)(grid, block, stream)
+            prepared = self._prepared(artifact, entry, options)
+            report = prepared.run(grid, prepared.layout.pack_plain(args, ADDRESS_BITS, self.device.name), stream)
         seconds["copy in"], seconds[EXECUTE], seconds["copy back"] = 0.0, report.seconds, 0.0
         if report.findings and report.errors:
             raise check_error(report.findings, _STAYS)
@@ -165,10 +170,16 @@ class Executor:
     def prepared(self, artifact: Artifact, entry: Entry, options: LaunchOptions) -> PreparedEntry | None:
         """What launches an entry that is loaded, on packed arguments; None where it is not loaded."""
         with self.lock:
-            kept = self._modules.get(id(artifact))
-            if kept is None:
-                return None
-            return PreparedEntry(self, kept, cast(ReadyingDevice, self.device).ready(kept[1], entry.name, options))
+            return None if id(artifact) not in self._modules else self._prepared(artifact, entry, options)
+
+    def _prepared(self, artifact: Artifact, entry: Entry, options: LaunchOptions) -> PreparedEntry:
+        loaded = self._modules[id(artifact)]
+        key = (id(artifact), entry.name, options.block, options.dynamic_shared)
+        found = self._ready.get(key)
+        if found is None:
+            run = cast(ReadyingDevice, self.device).ready(loaded[1], entry.name, options)
+            found = self._ready[key] = PreparedEntry(self, loaded, run, BlockLayout(entry, ADDRESS_BITS))
+        return found
 
     def run_prepared(
         self, prepared: PreparedEntry, grid: tuple[int, int, int], block: bytes, stream: int
@@ -224,6 +235,7 @@ class Executor:
         while self._modules and (len(self._modules) >= MODULES_LIMIT or held + _code_bytes(artifact) > CODE_LIMIT):
             gone, _ = self._modules.pop(next(iter(self._modules)))
             held -= _code_bytes(gone)
+            self._ready.clear()
 
     def _copied_in(self, stores: Sequence[Storage], placed: Sequence[bool], allocated: contextlib.ExitStack) -> list[int]:
         """The handles of all storages; those at fixed addresses come first, so that none of the others takes their place."""
