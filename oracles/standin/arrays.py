@@ -49,6 +49,12 @@ class Device:
     def __str__(self) -> str:
         return f"cuda:{self.index}"
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Device) and other.index == self.index
+
+    def __hash__(self) -> int:
+        return self.index
+
 
 class Storage:
     def __init__(self, array: OnCard) -> None:
@@ -103,8 +109,10 @@ class Stream:
         self.cuda_stream = handle
 
 
-def pretend_torch(monkeypatch: pytest.MonkeyPatch, current: int) -> None:
+def pretend_torch(monkeypatch: pytest.MonkeyPatch, current: int) -> Any:
     """A module called torch, whose current stream of any card is `current`."""
     torch: Any = types.ModuleType("torch")
     torch.cuda = types.SimpleNamespace(current_stream=lambda device: Stream(current))
+    torch.strided = Tensor.layout
     monkeypatch.setitem(sys.modules, "torch", torch)
+    return torch

@@ -15,6 +15,7 @@ from hip_standin import CardModel, HipStandIn
 from oracles.standin.arrays import OnCard, Stream, Tensor, pretend_torch
 from tilefw.api.hardware import Card
 from tilefw.runtime.executor import executor_for
+from tilefw.runtime.launch import run_at
 from tilefw.runtime.plugins.loader import find_target
 
 
@@ -86,6 +87,31 @@ def test_a_tensor_of_pytorch_goes_in_on_its_current_stream(standin: HipStandIn, 
     assert [args[8] for name, args in standin.calls if name == "hipModuleLaunchKernel"] == [stream]
     card().synchronize(stream)
     assert np.array_equal(out.get(), 2 * X)
+
+
+def test_a_launch_like_one_before_goes_to_the_stream_that_is_current_then(
+    standin: HipStandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    streams = [card().new_stream() for _ in range(3)]
+    torch, general = pretend_torch(monkeypatch, streams[0]), []
+    torch.cuda.current_stream = lambda device: Stream(streams[0])
+    monkeypatch.setattr("tilefw.runtime.launcher.run_at", lambda *args: (general.append(args), run_at(*args))[1])
+    wide = np.arange(301, dtype=np.float32)
+    x, out, filled = (OnCard(card(), array) for array in (wide, np.zeros_like(wide), np.zeros_like(wide)))
+    first, *others = [launch(Tensor(x), Tensor(out)) for _ in range(3)]
+    assert len(general) == 1 and first.completion is not None
+    assert all(result.completion is not None and result.found == "memory" for result in others)
+    streams[0] = streams[1]
+    launch(Tensor(x), Tensor(filled)).wait()
+    assert len(general) == 1 and np.array_equal(filled.get()[:300], 2 * X)
+    launch(Tensor(out, 1), Tensor(filled, 1))  # not aligned to 16 bytes: other code
+    launch(Tensor(x), filled)  # a tensor and another library's array
+    launch(Tensor(x), Tensor(x))  # not disjoint
+    launch(Tensor(x), Tensor(out), stream=streams[2]).wait()
+    launch(Tensor(x), Tensor(out), stream=streams[2]).wait()  # the tensors' stream comes first: they are ordered each time
+    assert len(general) == 6
+    used = [args[8] for name, args in standin.calls if name == "hipModuleLaunchKernel"]
+    assert used[:4] == [used[0]] * 3 + [streams[1]] and used[-2:] == [streams[2]] * 2
 
 
 def test_a_view_begins_where_the_tensor_says(standin: HipStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
