@@ -18,7 +18,7 @@ CHANGES = (
     "a matrix instruction", "instruction", "tile op", "a pass", "a simulator check", "a chip generation", "a diagnostic code",
     "a library kernel", "a conformance case", "a target option", "a CLI verb",
 )
-PATH = re.compile(r"`((?:core|plugins|conformance|docs|examples|bench)/[\w./-]+)`")
+PATH = re.compile(r"`((?:core|plugins|frontends|conformance|docs|examples|bench)/[\w./-]+)`")
 
 
 @pytest.mark.parametrize("change", CHANGES)

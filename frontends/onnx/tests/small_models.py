@@ -1,4 +1,5 @@
-"""Tiny models with seeded weights, built with onnx.helper: encoder layers as BERT's, a decoder layer as Llama's."""
+"""Tiny models with seeded weights, built with onnx.helper: encoder layers as BERT's, a decoder layer as Llama's, a residual
+block as ResNet's, an inverted bottleneck as MobileNet's."""
 
 from __future__ import annotations
 
@@ -70,6 +71,50 @@ def decoder() -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     x = made.node("Add", made.node("MatMul", gate, made.weight(HIDDEN, WIDTH)), x)
     model = made.model({"x": (TensorProto.FLOAT, [1, LENGTH, WIDTH])}, x, [1, LENGTH, WIDTH])
     return model, {"x": made.rng.standard_normal((1, LENGTH, WIDTH)).astype(np.float32)}
+
+
+def residual() -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+    """A stem with its pool, one block whose branch is strided and projected, a classifier."""
+    made = ModelText(2)
+    x = made.node("Relu", _scaled(made, _convolved(made, "x", 3, 8, 3, 2), 8))
+    x = made.node("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    branch = made.node("Relu", _scaled(made, _convolved(made, x, 8, 12, 3, 2), 12))
+    branch = _scaled(made, _convolved(made, branch, 12, 12, 3, 1), 12)
+    x = made.node("Relu", made.node("Add", branch, _scaled(made, _convolved(made, x, 8, 12, 1, 2), 12)))
+    x = made.node("Flatten", made.node("GlobalAveragePool", x))
+    x = made.node("Gemm", x, made.weight(12, 10), made.weight(10))
+    return _of_image(made, x, [2, 10], 17)
+
+
+def depthwise() -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+    """Expanded by 1 x 1, each channel alone by 3 x 3, scaled by what all of a channel says, and back, with the residual."""
+    made = ModelText(3)
+    x = made.node("HardSwish", _convolved(made, "x", 3, 8, 3, 2))
+    wide = made.node("HardSwish", _convolved(made, x, 8, 16, 1, 1))
+    wide = made.node("HardSwish", _convolved(made, wide, 16, 16, 3, 1, group=16))
+    gate = made.node("Relu", _convolved(made, made.node("GlobalAveragePool", wide), 16, 4, 1, 1))
+    gate = made.node("HardSigmoid", _convolved(made, gate, 4, 16, 1, 1), alpha=1 / 6, beta=0.5)
+    x = made.node("Add", _convolved(made, made.node("Mul", wide, gate), 16, 8, 1, 1), x)
+    pooled = made.node("AveragePool", x, kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1)
+    return _of_image(made, pooled, [2, 8, 3, 3], 9)
+
+
+def _of_image(made: ModelText, output: str, shape: list[int], size: int) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+    model = made.model({"x": (TensorProto.FLOAT, [2, 3, size, size])}, output, shape)
+    return model, {"x": made.rng.standard_normal((2, 3, size, size)).astype(np.float32)}
+
+
+def _convolved(made: ModelText, x: str, channels: int, results: int, taps: int, stride: int, group: int = 1) -> str:
+    depth = channels // group
+    weight = made.weight(results, depth, taps, taps, scale=(depth * taps * taps) ** -0.5)
+    return made.node(
+        "Conv", x, weight, made.weight(results), kernel_shape=[taps] * 2, strides=[stride] * 2, pads=[taps // 2] * 4, group=group
+    )
+
+
+def _scaled(made: ModelText, x: str, channels: int) -> str:
+    variance = made.constant((0.5 + made.rng.random(channels)).astype(np.float32))
+    return made.node("BatchNormalization", x, *(made.weight(channels) for _ in range(3)), variance)
 
 
 def _normed(made: ModelText, x: str) -> str:

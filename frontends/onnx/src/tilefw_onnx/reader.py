@@ -19,7 +19,7 @@ from tilefw.api.errors import CodeError, KernelError, UnsupportedError
 from tilefw.graph.kernel_graph import GraphBuilder, KernelGraph, ModelTensor
 from tilefw.runtime.jit import JITFunction
 from tilefw_onnx.lowerings.node import ELEMENT_TYPES, Node, NodeTensor, attributes_of, type_name
-from tilefw_onnx.lowerings.operators import OPERATORS
+from tilefw_onnx.lowerings.operators import MODEL_OPERATORS
 from tilefw_onnx.lowerings.text import KernelText
 from tilefw_onnx.storage import storage
 
@@ -121,7 +121,7 @@ class _Reading:
         if proto.op_type in VIEWS and not any(proto.output[1:]) and proto.input[0] in self.tensors:
             self.tensors[proto.output[0]] = self.tensors[proto.input[0]].reshaped(self._type(proto.output[0])[1])
             return
-        lowering = OPERATORS.get(proto.op_type) if proto.domain in ("", "ai.onnx") else None
+        lowering = MODEL_OPERATORS.get(proto.op_type) if proto.domain in ("", "ai.onnx") else None
         if lowering is None:
             self.refused.append(f"{label}: no operator {'::'.join(filter(None, (proto.domain, proto.op_type)))}")
             return

@@ -1,4 +1,4 @@
-"""The table of operators: how each is made a kernel."""
+"""The tables of operators: how each is made a kernel."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tilefw_onnx.lowerings import (
     einsum,
     elementwise,
     flex_attention,
+    gathers,
     layout,
     linear_attention,
     matmul,
@@ -17,6 +18,7 @@ from tilefw_onnx.lowerings import (
     quantize,
     reductions,
     sequences,
+    windows,
 )
 from tilefw_onnx.lowerings.node import Node
 from tilefw_onnx.lowerings.text import KernelText
@@ -37,3 +39,6 @@ OPERATORS: Mapping[str, Lowering] = {
     **sequences.LOWERINGS,
     **quantize.LOWERINGS,
 }
+
+# Those of the ONNX pack, whose editions name their number, and what models have beside.
+MODEL_OPERATORS: Mapping[str, Lowering] = {**OPERATORS, **windows.LOWERINGS, **gathers.LOWERINGS}
