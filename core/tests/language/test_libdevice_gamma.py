@@ -61,3 +61,19 @@ def test_gamma_of_large_halves() -> None:
     root = Fraction(math.isqrt(int(pi() * 4**600)), 2**600)
     found = called("tgamma", np.float64, np.array([*(k + 0.5 for k in n), *(0.5 - k for k in n)]))
     assert max(distance(f, half * root) for f, half in zip(found.tolist(), halves, strict=True)) <= 1.5
+
+
+def test_log_gamma_of_float32_is_within_an_ulp_and_where_it_is_small_left_of_minus_two_within_a_millionth() -> None:
+    """A kernel's own float64 is enough; its zeros at 1 and 2 are near 2⁻²³, those left of -2 near none of the operands' places."""
+    operands = np.array(
+        [*RNG.uniform(-2, 30, 24), *RNG.uniform(-23, -2, 12), 1 + 2.0**-23, 1 - 2.0**-24, 2 + 2.0**-22, 2 - 2.0**-23, 0.5, 1.5, 2.5,
+         6.5, 0.4999999, 2.4999998, 2.0**-149, -(2.0**-149), -0.5, 1e-20, -2.4570248, 170.5], np.float32,
+    )
+    special = np.array([0.0, -0.0, 1.0, 2.0, -1.0, -(2.0**24), INF, -INF, NAN, 1e38, 1e36], np.float32)
+    found = called("lgamma", np.float32, np.concatenate([operands, special]))
+    for x, value in zip(operands.tolist(), found.tolist(), strict=False):
+        exact = log_gamma(Fraction(x))
+        small = -23 < x < -2 and abs(exact) < 1
+        assert abs(Fraction(value) - exact) < Fraction(1, 10**6) if small else distance(value, exact, np.float32) <= 1, x
+    large = [float(np.float32(x * (math.log(x) - 1))) for x in (np.float64(special[10]),)]
+    assert same(found[operands.size : operands.size + special.size], [INF, INF, 0.0, 0.0, INF, INF, INF, INF, NAN, INF, *large])

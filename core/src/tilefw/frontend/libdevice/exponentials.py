@@ -62,7 +62,7 @@ def _logarithm_near_one(f: Pair) -> Pair:
     return ordered_sum(s.high + s.high, (s.low + s.low) + tail)
 
 
-def _balanced(x: Term) -> tuple[Term, Term]:
+def balanced(x: Term) -> tuple[Term, Term]:
     """A positive x as m * 2**e with sqrt(1/2) <= m < sqrt(2)."""
     m, e = fraction_and_exponent(x)
     large = m > math.sqrt(2)
@@ -77,13 +77,13 @@ def _with_exponent(near_one: Pair, e: Term) -> Pair:
 
 def logarithm(x: Term) -> Pair:
     """ln x for a positive finite x."""
-    m, e = _balanced(x)
+    m, e = balanced(x)
     return _with_exponent(_logarithm_near_one(Pair(m - 1.0, m.constant(0.0))), e)
 
 
 def precise_logarithm(x: Term) -> Pair:
     """ln x for a positive finite x, to nearly the precision of a pair: the whole series is summed in pairs."""
-    m, e = _balanced(x)
+    m, e = balanced(x)
     s = Pair(m - 1.0, m.constant(0.0)) / (Pair(m, m.constant(0.0)) + 1.0)
     z = s * s
     terms = 2 * series.lengths(x).logarithm
@@ -96,7 +96,7 @@ def precise_logarithm(x: Term) -> Pair:
 def logarithm_of_one_plus(u: Pair) -> Pair:
     """ln(1 + u) for a finite u above -1."""
     y = u + 1.0
-    m, e = _balanced(y.high)
+    m, e = balanced(y.high)
     f = Pair(*two_sum(m - 1.0, scaled(y.low, -e)))
     same = e.equals(0)
     return _with_exponent(_logarithm_near_one(where(same, u, f)), e)

@@ -6,14 +6,13 @@ NIST DLMF 5.11.1 (Stirling's series), 5.5.1 (steps), 5.5.3 (reflection), 5.7.3 (
 from __future__ import annotations
 
 import math
-from fractions import Fraction
-from functools import cache
 
 import tilefw.language as tl
 from tilefw.frontend.libdevice import pairs, series
 from tilefw.frontend.libdevice.angles import sine_of_half_turns
 from tilefw.frontend.libdevice.error_function import exponential_of_pair
 from tilefw.frontend.libdevice.exponentials import logarithm, logarithm_of_one_plus, precise_logarithm
+from tilefw.frontend.libdevice.log_gamma import log_gamma, stirling, taylor
 from tilefw.frontend.libdevice.pairs import Pair, two_sum
 from tilefw.frontend.libdevice.signatures import Functions, floats
 from tilefw.frontend.libdevice.term import Term, scaled
@@ -31,19 +30,6 @@ def _alone(x: Term) -> Pair:
     return Pair(x, x.constant(0.0))
 
 
-@cache
-def _stirling() -> tuple[Fraction, ...]:
-    """Of the series in 1/z², times 1/z."""
-    return tuple(series.bernoulli(2 * k) / (2 * k * (2 * k - 1)) for k in range(1, _STIRLING_TERMS + 1))
-
-
-@cache
-def _taylor() -> tuple[Fraction, ...]:
-    """Of ln(gamma(2 + d)) / d in d."""
-    rest = (Fraction((-1) ** k, k) * (series.zeta(k) - 1) for k in range(2, _TAYLOR_TERMS + 2))
-    return (1 - series.exact("gamma"), *rest)
-
-
 def _logarithm(z: Pair) -> Pair:
     return precise_logarithm(z.high) + z.low / z.high
 
@@ -51,7 +37,7 @@ def _logarithm(z: Pair) -> Pair:
 def _at_large(z: Pair) -> Pair:
     """ln(gamma(z)) for z >= _LARGE."""
     inverse = 1.0 / z.high
-    rest = inverse * series.polynomial(_stirling(), inverse * inverse)
+    rest = inverse * series.polynomial(stirling(_STIRLING_TERMS), inverse * inverse)
     constant = series.pair((series.exact("ln 2") + series.exact("ln pi") - 1) / 2, z.high)
     return (z - 0.5) * (_logarithm(z) - 1.0) + constant + rest
 
@@ -95,7 +81,7 @@ def _by_power_series(x: Pair) -> Pair:
     at_zero, at_one = x.high < 0.5, x.high < 1.5
     zero = _alone(x.high.constant(0.0))
     distance = pairs.where(at_zero, x, pairs.where(at_one, x - 1.0, x - 2.0))
-    slope, *rest = _taylor()
+    slope, *rest = taylor(_TAYLOR_TERMS + 1)
     at_two = (series.pair(slope, x.high) + distance.high * series.polynomial(rest, distance.high)) * distance
     first = pairs.where(at_one, logarithm_of_one_plus(pairs.where(at_one, distance, zero)), zero)
     second = pairs.where(at_zero, logarithm(at_zero.where(x.high, 1.0)), zero)
@@ -138,5 +124,5 @@ def _lgamma(x: Term) -> Term:
     return x.is_nan().where(x, result)
 
 
-for _name, _function in (("tgamma", _tgamma), ("lgamma", _lgamma)):
-    define.define(_name, floats(1), lambda x, function=_function: function(x.to(tl.float64)).to(x.dtype))
+define.define("tgamma", floats(1), lambda x: _tgamma(x.to(tl.float64)).to(x.dtype))
+define.define("lgamma", floats(1), lambda x: (_lgamma(x) if x.dtype == tl.float64 else log_gamma(x.to(tl.float64))).to(x.dtype))
