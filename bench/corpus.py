@@ -5,8 +5,8 @@
 
 A PATH is a folder or an installed package. Kernels are what host code launches; a guess of types and compile-time values is tried
 after another until one is compiled. With `--ask-refused` Triton is asked for each guess that was refused here, and compiles whole
-what it accepts. `--times N` compiles each Nth of the kernels that are compiled here once more on both sides, warm. Neither side
-runs an assembler of others. What is kept is not compiled again, so that a run may be ended and begun anew.
+what it accepts. `--times N` compiles each Nth of the kernels that are compiled here, and those that took above 5 s, once more on
+both sides, warm. Neither side runs an assembler of others. What is kept is not compiled again: a run may be ended and begun anew.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import corpus_page
-from corpus_page import Lines, compiled, lines_of
+from corpus_page import SLOW_SECONDS, Lines, compiled, lines_of
 
 
 def main(argv: Sequence[str]) -> int:
@@ -70,8 +70,10 @@ def _collection(path: str, target: str, kept: Path, asked: argparse.Namespace) -
         accepted = [{"kernel": key, "plan": line["plan"]} for key, line in answers.items() if compiled(line)]
         run("triton", "whole", "--plans", plans("accepted", accepted))
     if asked.times:
-        both = [{"kernel": key, "plan": ours[key]["plan"]} for key in sorted(ours) if compiled(ours[key])]
-        sample = plans("sample", both[:: asked.times])
+        taken = sorted(key for key in ours if compiled(ours[key]))
+        slow = [key for key in taken if ours[key]["seconds"] > SLOW_SECONDS]
+        drawn = dict.fromkeys([*taken[:: asked.times], *slow])
+        sample = plans("sample", ({"kernel": key, "plan": ours[key]["plan"]} for key in drawn))
         run("triton", "triton", "--again", "--plans", sample)
         run("tilefw", "timed", "--again", "--plans", sample)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 Lines = dict[str, dict[str, Any]]
-_SLOW_SECONDS, _SLOW_RATIO = 5.0, 1.5
+SLOW_SECONDS, _SLOW_RATIO = 5.0, 1.5
 _SHOWN = 5
 _PREFACE = """# Public kernels
 
@@ -162,9 +162,9 @@ def _section(each: CollectionResults) -> str:
     seconds = {key: line["seconds"] for key, line in each.ours_compiled.items()}
     if seconds:
         slowest = sorted(seconds, key=lambda key: -seconds[key])[:_SHOWN]
-        slow = sum(taken > _SLOW_SECONDS for taken in seconds.values())
+        slow = sum(taken > SLOW_SECONDS for taken in seconds.values())
         shown = ", ".join(f"{key} {seconds[key]:.1f} s" for key in slowest)
-        lines += ["", f"Slowest: {shown}. Above {_SLOW_SECONDS:.0f} s: {slow}."]
+        lines += ["", f"Slowest: {shown}. Above {SLOW_SECONDS:.0f} s: {slow}."]
     grown = {key: line["grown"] for key, line in each.ours_compiled.items() if "grown" in line}
     if grown:
         most = max(grown, key=lambda key: grown[key])
