@@ -166,9 +166,14 @@ def _value(name: str, uses: Uses, guess: Guess) -> Any:
         return guess.flag
     if _SUBTILE.match(name) or name in uses.squared:
         return 16
-    if _COUNT.match(name):
+    if _COUNT.match(name) or name in uses.unrolled:
         return 4
     return 0.5 if _FLOAT.search(name) else guess.block
+
+
+def _less_a_constant(node: ast.expr) -> ast.expr:
+    """What a constant is added to or taken from."""
+    return node.left if isinstance(node, ast.BinOp) and isinstance(node.right, ast.Constant) else node
 
 
 class Uses:
@@ -184,6 +189,7 @@ class Uses:
         self.dtypes: set[str] = set()
         self.called: set[str] = set()
         self.squared: set[str] = set()  # widths of tiles that have the square of it: 64 would be no kernel's
+        self.unrolled: set[str] = set()  # how many times a loop is unrolled
         self._globals: Mapping[str, Any] = getattr(function, "__globals__", {})
         self._depth = depth
         self._assigned: dict[str, list[ast.expr]] = {}
@@ -235,6 +241,8 @@ class Uses:
                 self.pointers |= self._bases(address)
         if isinstance(node.func, ast.Name) and name in self.names:
             self.called.add(name)
+        if name == "static_range":
+            self.unrolled |= {end.id for end in map(_less_a_constant, node.args) if isinstance(end, ast.Name)}
         if name in ("device_assert", "static_assert") and len(node.args) > 1 and isinstance(node.args[1], ast.Name):
             self.strings.setdefault(node.args[1].id, []).append("wrong")
         types = [k.value for k in node.keywords if k.arg in ("dtype", "out_dtype")] + (node.args[:1] if name == "to" else [])
@@ -260,7 +268,7 @@ class Uses:
     def _inherit(self, uses: Uses, theirs: str, ours: str) -> None:
         if theirs in uses.strings:
             self.strings.setdefault(ours, []).extend(uses.strings[theirs])
-        for kind in ("flags", "dtypes", "called"):
+        for kind in ("flags", "dtypes", "called", "squared", "unrolled"):
             if theirs in getattr(uses, kind) and ours in self.names:
                 getattr(self, kind).add(ours)
 
