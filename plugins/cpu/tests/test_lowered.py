@@ -150,3 +150,17 @@ def test_a_tile_across_the_vectors_is_read_whole_vectors_at_a_time() -> None:
 @pytest.mark.parametrize("bounds", [(2**31 - 1000, 2**31 - 1, 1024), (0, 10, 3), (5, 5, 1), (-7, 3, 2)])
 def test_loops_end_where_their_counter_would_wrap(bounds: tuple[int, int, int]) -> None:
     agree(ends, [np.zeros(16, np.int32)], *bounds, N=16)
+
+
+@tilefw.jit
+def eightfold(x, N: tl.constexpr):
+    at = tl.arange(0, N)
+    shifted = tl.inline_asm_elementwise("shl.b32 $0, $1, 3;", "=r,r", [tl.load(x + at)], dtype=tl.int32, is_pure=True, pack=1)
+    tl.store(x + at, shifted)
+
+
+def test_inline_assembly_is_refused_by_name_at_its_line() -> None:
+    with pytest.raises(tilefw.KernelError, match="no inline assembly; this begins with 'shl.b32") as told:
+        eightfold[(1,)](np.zeros(16, np.int32), N=16)
+    assert told.value.code == "TFW0619" and told.value.place is not None and "inline_asm_elementwise" in told.value.place.text
+    assert "tl.target_info" in (told.value.help or "")

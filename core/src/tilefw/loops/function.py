@@ -11,7 +11,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from xdsl.ir import Operation
 
-from tilefw.api.errors import CapacityError
+from tilefw.api.errors import CapacityError, UnsupportedError
 from tilefw.loops import control
 from tilefw.loops.access import access_of, element_name
 from tilefw.loops.buffers import bytes_of
@@ -32,6 +32,7 @@ from tilefw.tile import types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.atomic_ops import AtomicOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.dialect.inline_asm_op import InlineAsmOp
 from tilefw.tile.dialect.observe_op import ObserveOp
 from tilefw.tile.dialect.structural_op import StructuralOp
 from tilefw.tile.dialect.trap_op import TrapOp
@@ -176,6 +177,15 @@ def _num_programs(lowering: TileLowering[V], op: ops.NumProgramsOp) -> None:
     lowering.elements.scalars[op.result] = lowering.machine.programs(op.axis)
 
 
+def _assembly(lowering: TileLowering[V], op: InlineAsmOp) -> None:
+    first = op.text.strip().splitlines()[0] if op.text.strip() else op.text
+    raise UnsupportedError(
+        f"the target takes no inline assembly; this begins with '{first}'", "TFW0619", place_of(op),
+        note="text of one machine's assembly language means nothing to another",
+        help="write the operation in the language; where only one vendor has it, choose by `tl.target_info`",
+    )
+
+
 _OPS: dict[type[Operation], Callable[[TileLowering[Any], Any], None]] = {
     ops.ConstantOp: _constant,
     ops.IotaOp: _pure,
@@ -190,6 +200,7 @@ _OPS: dict[type[Operation], Callable[[TileLowering[Any], Any], None]] = {
     ops.ReduceOp: reduce,
     ops.ScanOp: scan,
     ops.DotOp: product,
+    InlineAsmOp: _assembly,
     ops.BarrierOp: lambda lowering, op: lowering.machine.fence(),
     TrapOp: lambda lowering, op: lowering.machine.trap(op.message, place_of(op)),
     ForOp: control.for_loop,
