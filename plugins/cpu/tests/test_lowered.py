@@ -160,7 +160,7 @@ def eightfold(x, N: tl.constexpr):
 
 
 def test_inline_assembly_is_refused_by_name_at_its_line() -> None:
-    with pytest.raises(tilefw.KernelError, match="no inline assembly; this begins with 'shl.b32") as told:
+    with pytest.raises(tilefw.KernelError, match=r"no inline assembly; this begins with 'shl\.b32") as told:
         eightfold[(1,)](np.zeros(16, np.int32), N=16)
     assert told.value.code == "TFW0619" and told.value.place is not None and "inline_asm_elementwise" in told.value.place.text
     assert "tl.target_info" in (told.value.help or "")
