@@ -1,0 +1,60 @@
+"""`tilefw run` and `tilefw compile` with whole models: inputs and outputs by name, and mistakes that are told."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import small_model
+
+from tilefw.cli.main import main
+from tilefw.graph import plan_file
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    made = tmp_path_factory.mktemp("command") / "model.tfm"
+    plan_file.save(small_model.plan("reference"), made)
+    return str(made)
+
+
+def test_inputs_and_outputs_are_files_of_arrays_by_name(path, tmp_path, capsys):
+    given, out = str(tmp_path / "x.npz"), str(tmp_path / "y.npz")
+    np.savez(given, x=small_model.x(7))
+    assert main(["run", path, "--input", given, "--out", out, "--check", "launches", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["schema"] == "tilefw.run-model/1" and told["verdict"] == "pass" and told["launches"] == 5
+    assert told["arena_bytes"] == told["least_arena_bytes"] > 0 and len(told["certificate"]["launches"]) == 5
+    with np.load(out) as found:
+        assert set(found.files) == {"probabilities", "flat"}
+        assert np.abs(found["probabilities"] - small_model.expected(small_model.x(7))).max() < 1e-6
+
+
+def test_seeded_inputs_are_the_same_every_time(path, tmp_path, capsys):
+    results = []
+    for number, seed in enumerate(("1", "1", "2")):
+        out = str(tmp_path / f"{number}.npz")
+        assert main(["run", path, "--seed", seed, "--out", out]) == 0
+        with np.load(out) as found:
+            results.append(found["probabilities"])
+    assert "unjudged" in capsys.readouterr().out
+    assert np.array_equal(results[0], results[1]) and not np.array_equal(results[0], results[2])
+
+
+def test_mistakes_are_told_with_their_codes(path, tmp_path, capsys):
+    wrong, text = str(tmp_path / "wrong.npz"), tmp_path / "text.npz"
+    np.savez(wrong, z=small_model.x())
+    text.write_text("no arrays")
+    objects = str(tmp_path / "objects.npz")
+    np.savez(objects, x=np.array([{}], object))
+    for words, code, exit_code in [
+        (["run", path, "--input", wrong], "TFW0360", 2), (["run", path, "--input", str(text)], "TFW0364", 2),
+        (["run", path, "--input", objects], "TFW0364", 2), (["run", path, "--target", "nvidia-sm80"], "TFW0781", 1),
+        (["run", path, "--param", "a=1"], "TFW0917", 2), (["run", "vector_add", "--check", "launches"], "TFW0917", 2),
+        (["run", str(tmp_path / "none.tfm")], "TFW0930", 1), (["compile", path], "TFW0917", 2),
+        (["compile", path, "--emit", "tile", "-o", "x.tfm"], "TFW0917", 2),
+        (["compile", path, "-o", str(tmp_path / "no" / "x.tfm")], "TFW0913", 2),
+    ]:
+        assert main(words) == exit_code, words
+        assert code in capsys.readouterr().err, words
