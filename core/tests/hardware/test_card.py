@@ -75,7 +75,7 @@ def launch(card: Toy, module: Any, **options: Any):
 def test_a_launch_is_between_two_events_on_its_stream(card: Toy, driver: Recorder) -> None:
     module = card.load(ARTIFACT)
     launch(card, module, stream=7)
-    assert names(driver) == ["load", "function", "prepare", "new_event", "new_event", "record", "launch", "record"]
+    assert names(driver) == ["load", "function", "new_event", "new_event", "prepare", "record", "launch", "record"]
     function, *shape, arguments = dict(driver.log)["launch"]
     assert (function, shape) == (102, [(2, 1, 1), (64, 1, 1), 0, 7])
     assert arguments == (0x1234).to_bytes(8, "little") + (5).to_bytes(4, "little")

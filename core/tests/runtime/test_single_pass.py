@@ -94,7 +94,7 @@ def test_tensors_elsewhere_are_all_on_one_device() -> None:
     torch = pytest.importorskip("torch")
     there, here = torch.zeros(4, device="meta"), torch.zeros(4)
     made = found(kernel.params, [there, there, 5, 16, 1.0, True, 1], "card")
-    assert made is not None and made[0][-1] == there.device
+    assert made is not None and made[0][-1] == made[4] == there.device
     assert found(kernel.params, [there, here, 5, 16, 1.0, True, 1], "card") is None
     assert found(kernel.params, [here, here, 5, 16, 1.0, True, 1], "card") is None
     assert found(kernel.params, [WHOLE, there, 5, 16, 1.0, True, 1], "card") is None

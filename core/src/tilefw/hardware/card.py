@@ -218,12 +218,9 @@ class Card(ABC):
             try:
                 before = driver.enter(number)
                 try:
-                    go = driver.prepare(function, grid, block, shared, stream, arguments)
                     pair = events.take()
                     try:
-                        driver.record(pair[0], stream)
-                        go()
-                        driver.record(pair[1], stream)
+                        driver.launch_between(pair, function, grid, block, shared, stream, arguments)
                     except DriverError:
                         events.give_back(pair)
                         raise
@@ -291,6 +288,12 @@ class Card(ABC):
                 if number is not None and device is not None:
                     self._owners[device] = number
         return found
+
+    def holds(self, addresses: Iterable[int]) -> bool:
+        """Whether all addresses are in this card's memory."""
+        owner, number = self.driver.owner, self.number
+        with told("looking for addresses", self.described), self.driver.on(number):
+            return all([owner(address) == number for address in addresses])
 
     def use_peer(self, number: int) -> None:
         """Let kernels of this card access the memory of another. Raises LaunchError TFW0335 where they cannot."""

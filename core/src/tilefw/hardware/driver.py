@@ -123,6 +123,16 @@ class Driver(ABC):
         own. All that can be done before it is done here: the call stands between two events that tell its time. It is made in this
         thread, before the thread prepares another one."""
 
+    def launch_between(
+        self, events: tuple[int, int], function: int, grid: tuple[int, int, int], block: tuple[int, int, int], shared: int,
+        stream: int, arguments: bytes,
+    ) -> None:
+        """What `prepare` gives, called between two events. Every launch does this: a driver may do it in fewer steps."""
+        go = self.prepare(function, grid, block, shared, stream, arguments)
+        self.record(events[0], stream)
+        go()
+        self.record(events[1], stream)
+
     @abstractmethod
     def new_stream(self) -> int:
         """The handle of a stream on the current card that runs beside the default stream."""

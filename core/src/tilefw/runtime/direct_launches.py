@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from tilefw.api.artifact import Entry
 from tilefw.argument_block import BlockLayout
+from tilefw.hardware.card import Card
 from tilefw.runtime.arguments.array_facts import facts_of_storages
 from tilefw.runtime.arguments.device_arrays import stream_question
 from tilefw.runtime.arguments.single_pass import Form, Readings
@@ -58,19 +59,21 @@ class DirectLaunches:
         found = None if reading is None else reading(given)
         if found is None:
             return None
-        key, values, starts, ends = found
+        key, values, starts, ends, device, addresses, streams = found
         kept = self._kept.get((site, reading, facts_of_storages(site.target.info, starts, ends), key))
         if kept is None or kept.known.kept(process) is not kept.made or not kept.known.watched.unchanged():
             return None
         if id(kept.made.compiled.artifact) not in warm:
             return None
+        if addresses and not cast(Card, site.executor.device).holds(addresses):
+            return None
         asked = site.options.stream
-        stream = 0 if asked is None else asked
-        if kept.ask is not None:
-            current = kept.ask(key[-1])
-            if current is None or (asked is not None and asked != current):
+        stream = asked or 0
+        if kept.ask is not None or streams:
+            said = [other for other in (*streams, kept.ask(device) if kept.ask else None) if other is not None]
+            stream = asked if asked is not None else said[0] if said else 0
+            if said.count(stream) != len(said):
                 return None  # streams have to be ordered
-            stream = current
         try:
             block = kept.pack(values)
         except (struct.error, OverflowError):
@@ -85,11 +88,11 @@ class DirectLaunches:
         found = None if reading is None else reading(given)
         if found is None or made.prints or known.kept(process) is None:
             return
-        key, values, starts, ends = found
+        key, values, starts, ends, device, _, _ = found
         entry = made.arguments.entry
-        ask = _stream_of(site, key[-1]) if form == "card" and starts else None
+        ask = None if device is None else _stream_of(site, device)
         prepared = site.executor.prepared(made.compiled.artifact, entry, site.options)
-        if prepared is None or (form == "card" and ask is None):
+        if prepared is None or (device is not None and ask is None):
             return
         pack = _packing(entry, prepared.layout, known.passed, len(values))
         if pack is not None:
@@ -138,7 +141,7 @@ def _packing(entry: Entry, layout: BlockLayout, passed: Sequence[int], count: in
 
 def _stream_of(site: LaunchSite, device: Any) -> Callable[[Any], int | None] | None:
     """What gives the stream that is current for a tensor's device; None where its memory is not that of the site's card."""
-    card = cast(Any, site.executor.device)
+    card = cast(Card, site.executor.device)
     if card.owners([(0, device)])[0] != card.number:
         return None
     return stream_question(sys.modules.get("torch"), device.type)

@@ -110,8 +110,15 @@ def test_a_launch_like_one_before_goes_to_the_stream_that_is_current_then(
     launch(Tensor(x), Tensor(out), stream=streams[2]).wait()
     launch(Tensor(x), Tensor(out), stream=streams[2]).wait()  # the tensors' stream comes first: they are ordered each time
     assert len(general) == 6
+    arrays = [OnCard(card(), array, stream=1) for array in (wide, np.zeros_like(wide))]
+    for _ in range(3):
+        launch(*arrays)
+    assert len(general) == 7 and np.array_equal(arrays[1].get()[:300], 2 * X)
+    arrays[0].stream = streams[2]
+    launch(*arrays)  # one stream after the other
+    assert len(general) == 8
     used = [args[8] for name, args in standin.calls if name == "hipModuleLaunchKernel"]
-    assert used[:4] == [used[0]] * 3 + [streams[1]] and used[-2:] == [streams[2]] * 2
+    assert used[:4] == [used[0]] * 3 + [streams[1]] and used[7:] == [streams[2]] * 2 + [0] * 3 + [streams[2]]
 
 
 def test_a_view_begins_where_the_tensor_says(standin: HipStandIn, monkeypatch: pytest.MonkeyPatch) -> None:

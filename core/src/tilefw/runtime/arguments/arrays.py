@@ -129,9 +129,13 @@ def conversion(kind: type) -> Callable[[Any, str], HostArray | DeviceArray]:
         return lambda value, what: _from_typed(getattr(value, TYPED), what)
     if kind.__module__.partition(".")[0] == "torch" and hasattr(kind, "untyped_storage"):
         return _from_torch
-    if hasattr(kind, _ON_CARD) and not hasattr(kind, "__array_interface__"):
-        return _from_card
-    return _from_other
+    return _from_card if says_where(kind) else _from_other
+
+
+def says_where(kind: type) -> bool:
+    """Whether values of a type say where they are in a card's memory, and nothing else is known of them."""
+    known = issubclass(kind, HostArray | DeviceArray | TypedArray) or hasattr(kind, TYPED) or hasattr(kind, "__array_interface__")
+    return hasattr(kind, ON_CARD) and not known and kind.__module__.partition(".")[0] != "torch"
 
 
 def _as_it_is(array: HostArray | DeviceArray, what: str) -> HostArray | DeviceArray:
@@ -153,16 +157,16 @@ def _from_other(value: Any, what: str) -> HostArray | DeviceArray:
 
 def _from_card(value: Any, what: str) -> HostArray | DeviceArray:
     """An object that says where it is in a card's memory, or else has memory of the host."""
-    interface = getattr(value, _ON_CARD, None)
+    interface = getattr(value, ON_CARD, None)
     if interface is None:
         return _from_numpy(_as_numpy(value, what), what)
-    kind = _numpy_type(interface["typestr"])
+    kind = numpy_type(interface["typestr"])
     element = known_element(kind) or _element(kind, what)
     return device_arrays.from_interface(value, interface, element, kind.itemsize, what)
 
 
-_ON_CARD = "__cuda_array_interface__"
-_PROTOCOLS = (TYPED, "__array_interface__", "__dlpack__", _ON_CARD)
+ON_CARD = "__cuda_array_interface__"
+_PROTOCOLS = (TYPED, "__array_interface__", "__dlpack__", ON_CARD)
 
 
 def _has_buffer(value: Any) -> bool:
@@ -236,7 +240,7 @@ def _pointer(array: np.ndarray) -> int:
         return array.__array_interface__["data"][0]
 
 
-_numpy_type = lru_cache(maxsize=64)(np.dtype)
+numpy_type = lru_cache(maxsize=64)(np.dtype)
 
 
 @lru_cache(maxsize=64)

@@ -13,6 +13,7 @@ It gives None for what it is not made for; then `specialization.read` reads the 
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
@@ -23,17 +24,29 @@ import numpy as np
 from tilefw.api.dtypes import DType
 from tilefw.language.dtypes import dtype
 from tilefw.runtime.arguments import specialization
-from tilefw.runtime.arguments.arrays import HostArray, conversion, known_element, torch_element
+from tilefw.runtime.arguments.arrays import (
+    ON_CARD,
+    HostArray,
+    conversion,
+    known_element,
+    numpy_type,
+    says_where,
+    torch_element,
+)
 from tilefw.runtime.arguments.kernel_parameter import KernelParameter
 
 Form = Literal["ready", "host", "card"]
-"""What becomes of an array: a `HostArray`; the address of one in host memory that a kernel may write; the address of a tensor in a
-card's memory, all of them on one device, which is the last item of the key."""
+"""What becomes of an array: a `HostArray`; the address of one in host memory that a kernel may write; the address of one on a card,
+where all tensors are on one device."""
 
 
-Reading = Callable[[Sequence[Any]], tuple[tuple[Hashable, ...], tuple[Any, ...], tuple[int, ...], tuple[int, ...]] | None]
+Read = tuple[
+    tuple[Hashable, ...], tuple[Any, ...], tuple[int, ...], tuple[int, ...], Any, tuple[int, ...], tuple[int | None, ...]
+]
 """What tells the launch's specialisation from others with these types, the run-time values, and where the storages of arrays begin
-and end."""
+and end; in a card's memory also the device of the tensors, None where there are none, and of arrays that are no tensors the
+addresses and the streams, None where one says none."""
+Reading = Callable[[Sequence[Any]], Read | None]
 
 
 class Readings:
@@ -78,14 +91,17 @@ class _Text:
             "addressof": ctypes.addressof, "from_buffer": ctypes.c_ubyte.from_buffer,
             "HostArray": HostArray,
         }
-        self.device = ""  # the variable with the device of the first tensor on a card
+        self.device = "None"  # the variable with the device of the first tensor on a card
+        self.described: list[int] = []  # the arguments that say where they are
 
     def compiled(self, count: int) -> Reading:
         given = "".join(f"v{index}, " for index in range(count))
-        keys = [*self.keys, self.device] if self.device else self.keys
+        keys = self.keys if self.device == "None" else [*self.keys, self.device]
+        parts = [_tuple(keys), *map(_tuple, (self.values, self.starts, self.ends)), self.device]
+        parts += [_tuple([f"{letter}{index}" for index in self.described]) for letter in "pq"]
         lines = [
             *([f"{given} = given"] if given else []), *self.lines,
-            f"return {', '.join(_tuple(part) for part in (keys, self.values, self.starts, self.ends))}",
+            f"return {', '.join(parts)}",
         ]
         body = "\n".join(f"  {line}" for line in lines)
         # What is refused here is told by those who read it one by one.
@@ -109,7 +125,7 @@ def _writer(parameter: KernelParameter, kind: type, form: Form) -> _Writer | Non
         return {"ready": _host_array, "host": _host_address}.get(form)
     if kind.__module__.partition(".")[0] == "torch" and kind.__name__ in ("Tensor", "Parameter"):
         return {"ready": _tensor, "host": _tensor_address, "card": _tensor_on_card}[form]
-    return None
+    return _described if form == "card" and says_where(kind) else None
 
 
 def _constant(text: _Text, index: int, parameter: KernelParameter) -> None:
@@ -236,7 +252,7 @@ def _tensor_address(text: _Text, index: int, parameter: KernelParameter) -> None
 
 def _tensor_on_card(text: _Text, index: int, parameter: KernelParameter) -> None:
     i = index
-    if text.device:
+    if text.device != "None":
         _torch(text, i, parameter, f"v{i}.device != {text.device}")
     else:
         text.device = "device"
@@ -244,4 +260,22 @@ def _tensor_on_card(text: _Text, index: int, parameter: KernelParameter) -> None
         _torch(text, i, parameter, f"v{i}.is_cpu")
     text.lines.append(f"p{i} = v{i}.data_ptr()")
     text.keys.append(f"k{i} if p{i} & 15 else j{i}")
+    _passed(text, i, f"p{i}")
+
+
+def _described(text: _Text, index: int, parameter: KernelParameter) -> None:
+    """An object that says where it is in a card's memory, of which it is one stretch."""
+    i = index
+    text.names[f"t{i}"] = _Kinds(parameter, lambda name: known_element(numpy_type(name)))
+    text.names["prod"] = math.prod
+    text.lines += [
+        f"i{i} = v{i}.{ON_CARD}",
+        f"if i{i}.get('strides') or i{i}.get('mask') is not None: return None",
+        f"q{i} = i{i}.get('stream')",
+        f"if q{i} == 1: q{i} = 0",  # the protocol's number of the default stream
+        f"e{i}, k{i}, j{i} = t{i}[i{i}['typestr']]; p{i} = s{i} = i{i}['data'][0]",
+        f"z{i} = p{i} + prod(i{i}['shape']) * (e{i}.storage_bits >> 3)",
+    ]
+    text.keys.append(f"k{i} if p{i} & 15 else j{i}")
+    text.described.append(i)
     _passed(text, i, f"p{i}")

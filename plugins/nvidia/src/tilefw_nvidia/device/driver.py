@@ -175,20 +175,43 @@ class CudaDriver(Driver):
     def prepare(
         self, function: int, grid: tuple[int, int, int], block: tuple[int, int, int], shared: int, stream: int, arguments: bytes
     ) -> Callable[[], None]:
+        self._allow(function, shared)
+        name, call, place = "cuLaunchKernel", self._launch, self._blocks.place(arguments)
+        return functools.partial(self._launched, name, call, function, *grid, *block, shared, stream, None, place)
+
+    def launch_between(
+        self, events: tuple[int, int], function: int, grid: tuple[int, int, int], block: tuple[int, int, int], shared: int,
+        stream: int, arguments: bytes,
+    ) -> None:
+        """As the base's, in one frame: what a launch takes of the host is calls of Python's."""
+        if shared > _ALWAYS_SHARED:
+            self._allow(function, shared)
+        place, record = self._blocks.place(arguments), self._record
+        status = record(events[0], stream)
+        if not status:
+            status = self._launch(function, *grid, *block, shared, stream, None, place)
+            if status:
+                raise self._refused("cuLaunchKernel", status)
+            status = record(events[1], stream)
+        if status:
+            raise self.library.error("cuEventRecord", status)
+
+    def _allow(self, function: int, shared: int) -> None:
+        """Let launches of a function have so much shared memory."""
         if shared > self._shared.get(function, _ALWAYS_SHARED):
             for attribute, value in ((cuda.MAX_DYNAMIC_SHARED, shared), (cuda.PREFERRED_SHARED, cuda.ALL_SHARED)):
                 self._launched("cuFuncSetAttribute", self.library.function("cuFuncSetAttribute"), function, attribute, value)
             self._shared[function] = shared
-        place = self._blocks.place(arguments)
-        name, call = "cuLaunchKernel", self._launch
-        return functools.partial(self._launched, name, call, function, *grid, *block, shared, stream, None, place)
 
     def _launched(self, name: str, call: Callable[..., int], *args: Any) -> None:
         """A call whose values are right but for extents and sizes: one that is invalid is such a one."""
         status = call(*args)
         if status:
-            error = self.library.error(name, status)
-            raise DriverError(name, status, error.words, "shape") if status == cuda.INVALID_VALUE else error
+            raise self._refused(name, status)
+
+    def _refused(self, name: str, status: int) -> DriverError:
+        error = self.library.error(name, status)
+        return DriverError(name, status, error.words, "shape") if status == cuda.INVALID_VALUE else error
 
     # -- streams, events, peers -----------------------------------------------------------------------------------------------
 
