@@ -1,7 +1,7 @@
 """A launch of a kernel that was compiled before: the Python around the device's own work, in microseconds, beside Triton's.
 
-Nothing runs but in the rows of the target cpu, which are whole launches of one program. Ours ends where the executor takes over, or with arrays on a card where its driver is called; Triton's ends at its
-launcher in C. Both have stand-ins there that do nothing.
+Nothing runs but in the rows of the target cpu, which are whole launches of one program. Ours ends where the executor takes over, or
+with arrays on a card where its driver is called; Triton's ends at its launcher in C. Both have stand-ins there that do nothing.
 """
 
 from __future__ import annotations
