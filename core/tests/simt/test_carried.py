@@ -194,3 +194,22 @@ def test_a_part_of_an_offset_that_is_carried_keeps_its_promise():
     (start,), following = moved.starts, body.last_op.operands[0]
     assert used.owner.operands[0] is body.args[1]
     assert promise_of(start.owner) == "exact" and promise_of(following.owner) == "exact"
+
+
+def test_what_is_computed_of_a_carried_scalar_starts_from_its_start():
+    """`left` is asked for itself, and `last` is computed of it: both are carried, and both begin before the loop."""
+    outer = Block(arg_types=[types.i32, types.i32])
+    end, more = outer.args
+    builder = LaneBuilder(outer, UnknownLoc())
+    lower, step = builder.constant(0, types.i32), builder.constant(1, types.i32)
+    body = Block(arg_types=[types.i32])
+    back = builder.enter(body)
+    left = builder.op("subi", end, body.args[0])
+    last = builder.op("addi", builder.op("muli", left, builder.constant(4, types.i32)), more)
+    builder.op("xori", left, last)
+    builder.insert(YieldOp())
+    builder.leave(back)
+    moved = Moved()
+    carry_linear(builder, body, lower, step, moved)
+    assert len(moved.starts) == 2
+    assert {v.owner for op in outer.ops for v in op.operands if isinstance(v.owner, Block)} <= {outer}

@@ -24,6 +24,7 @@ def carry_linear(builder: LaneBuilder, body: Block, lower: SSAValue, step: SSAVa
     if by is None:
         return
     factors: dict[SSAValue, int] = {index: 1}
+    first: dict[SSAValue, SSAValue] = {index: lower}  # with what is carried, as later ones may be computed from it
     for op in body.ops:
         factor = _factor(op, factors, body)
         if factor is not None:
@@ -35,8 +36,10 @@ def carry_linear(builder: LaneBuilder, body: Block, lower: SSAValue, step: SSAVa
             continue  # products alone go into the sums that they are for
         assert isinstance(value.owner, Operation)
         promised = promise_of(value.owner)  # of a part of an offset, which it stays when it is carried
-        moved.starts.append(_at(builder, value, factors, {index: lower}))
+        start = _at(builder, value, factors, dict(first))
+        moved.starts.append(start)
         carried = body.insert_arg(value.type, len(body.args))
+        factors[carried], first[carried] = factors[value], start
         value.replace_all_uses_with(carried)
         following = _Add(carried, builder.constant(factors[value] * by, value.type))
         promise(following, promised)
