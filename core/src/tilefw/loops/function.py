@@ -123,7 +123,7 @@ def _store(lowering: TileLowering[V], op: ops.StoreOp | ops.StoreBlockOp) -> Non
     bits = max(32, 8 * bytes_of(access.element))
     dim, _ = lowering.vector_dim(access.shape, bits)
     ends = limit_of_dim(access.dims[dim]) if access.dims else None
-    lowering.each(access.shape, bits, write, values=(op.value,), ends=ends)
+    lowering.each(access.shape, bits, write, ends=ends)  # one loop: two take longer to compile than masks to make
 
 
 def _atomic(lowering: TileLowering[V], op: AtomicOp) -> None:

@@ -136,8 +136,6 @@ class TileLowering(Generic[V]):
         dim on nothing is written."""
         dim, lanes = self.vector_dim(shape, bits)
         limits: Limits = limits_along(values, dim, self.elements.buffers) if lanes > 1 else ()
-        if ends is not None and lanes > 1 and ends not in limits:
-            limits = (*limits, ends)
         if not panel:
             self._nest(shape, dim, lanes, (), write, limits, ends)
             return
@@ -174,7 +172,7 @@ class TileLowering(Generic[V]):
             self._nest(shape, dim, lanes, (*outer, index), write, limits, ends)
 
         if at == dim:
-            self.split_at(limits, shape[at], lanes, further, ends)
+            self.split_at(limits, shape[at], lanes, further, ends if lanes > 1 else None)
         else:
             with self.counting(shape[at]) as index:
                 further(index, False)
@@ -184,15 +182,17 @@ class TileLowering(Generic[V]):
     ) -> None:
         """Loops over 0, step, … below `size`: one of the steps that lie below all limits of masks, one of the rest, up to what
         `ends` lets through."""
-        if not limits or size <= step:
+        if size <= step or (not limits and ends is None):
             with self.counting(size, step) as index:
                 write(index, False)
             return
-        last, by = self.legal.integer(size, "i64"), self.legal.integer(step, "i64")
-        whole = self.below_all(limits, size, step)
-        if ends is not None:
-            last = self.elements.below(ends, size)
-        for first, end, inside in ((self.legal.integer(0, "i64"), whole, True), (whole, last, False)):
+        zero, by = self.legal.integer(0, "i64"), self.legal.integer(step, "i64")
+        last = self.legal.integer(size, "i64") if ends is None else self.elements.below(ends, size)
+        parts = [(zero, last, False)]
+        if limits:
+            whole = self.below_all(limits, size, step)
+            parts = [(zero, whole, True), (whole, last, False)]
+        for first, end, inside in parts:
             with self.machine.loop(first, end, by) as counter, self.region():
                 write(Index(counter, 0, step), inside)
 
