@@ -1,8 +1,8 @@
 """The factors of a product as its instructions take them: groups of rows of the right one side by side, halves as two bf16.
 
-Both factors are looked through on the way. TDPBF16PS and VDPBF16PS take subnormal numbers for zero, on either side (Intel SDM,
-volume 2), which tile IR does not allow. They have none to meet where each factor is normal and every product is a multiple of
-2^-126: then all sums are, rounded or not. An fp16 is the sum of two bf16 that are far from subnormal; but an infinity is not.
+Both factors are looked through on the way. TDPBF16PS takes subnormal numbers for zero, on either side (Intel SDM, volume 2), which
+tile IR does not allow. It has none to meet where each factor is normal and every product is a multiple of 2^-126: then all sums
+are, rounded or not. An fp16 is the sum of two bf16 that are far from subnormal; but an infinity is not.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Products in vectors: VDPBF16PS sums up pairs of bf16, VPDPBUSD fours of bytes, the one without and the other with a sign.
+"""Products of bytes in vectors: VPDPBUSD sums up fours of products of bytes without and bytes with a sign.
 
-Of bytes with equal signs, one factor is turned by 128, which adds to or takes from each sum 128 times a row of the other.
+Of factors with equal signs, one factor is turned by 128, which adds to or takes from each sum 128 times a row of the other.
 """
 
 from __future__ import annotations
@@ -22,15 +22,12 @@ class VectorProducts:
         self._rows = gcd(packing.rows, _ROWS)
         self._vectors = gcd(packing.columns // self._lanes, _VECTORS)
         self._steps = gcd(packing.depth // packing.group, _STEPS)
-        self._bytes = packing.width == 1
-        self._sums_type = "i32" if self._bytes else "f32"
         self._signed = packing.product.operand_type == "i8"
 
     def write(self) -> None:
         """All blocks of sums."""
         packing = self._packing
-        if self._bytes:
-            self._row_sums()
+        self._row_sums()
         with packing.count(packing.columns, self._vectors * self._lanes) as column, packing.count(packing.rows, self._rows) as row:
             self._block(row, column)
 
@@ -54,12 +51,11 @@ class VectorProducts:
 
     def _block(self, row: LlvmValue, column: LlvmValue) -> None:
         packing, writer, lanes = self._packing, self._writer, self._lanes
-        zero = writer.repeated(writer.const(0, self._sums_type), lanes)
-        sums = [[writer.variable(self._sums_type, lanes) for _ in range(self._vectors)] for _ in range(self._rows)]
+        zero = writer.repeated(writer.const(0, "i32"), lanes)
+        sums = [[writer.variable("i32", lanes) for _ in range(self._vectors)] for _ in range(self._rows)]
         for variable in (each for line in sums for each in line):
             writer.assign(variable, zero)
-        width = packing.width
-        with packing.count(packing.depth * width, 4 * self._steps) as depth:
+        with packing.count(packing.depth, 4 * self._steps) as depth:
             for step in range(self._steps):
                 right = [self._right(column, j, depth, step) for j in range(self._vectors)]
                 for i, line in enumerate(sums):
@@ -78,22 +74,15 @@ class VectorProducts:
 
     def _add(self, row: LlvmValue, column: LlvmValue, i: int, j: int, made: LlvmValue) -> None:
         packing, writer = self._packing, self._writer
-        if self._bytes:
-            number = packing.load(packing.at(packing.row_numbers, (row, 4), (i, 4)), "i32", align=4)
-            made = writer.op("addi", (made, number), "i32")
+        number = packing.load(packing.at(packing.row_numbers, (row, 4), (i, 4)), "i32", align=4)
+        made = writer.op("addi", (made, number), "i32")
         sums_row = packing.product.sums_row
         place = packing.at(packing.product.sums, (row, sums_row), (i, sums_row), (column, 4), (j, 4 * self._lanes))
-        known = packing.load(place, self._sums_type, self._lanes)
-        packing.store(writer.op("addi" if self._bytes else "addf", (known, made), self._sums_type), place)
+        known = packing.load(place, "i32", self._lanes)
+        packing.store(writer.op("addi", (known, made), "i32"), place)
 
     def _fours(self, sums: LlvmValue, right: LlvmValue, left: LlvmValue) -> LlvmValue:
-        """A step of all lanes; the right factor of bytes with signs has none any more, and one that had none has one now."""
-        if not self._bytes:
-            kind = f"<{2 * self._lanes} x bfloat>"
-            a, b = (self._as(each, kind) for each in (left, right))
-            name = f"llvm.x86.{self._packing.engine.instructions['bf16']}"
-            arguments = [f"<{self._lanes} x float> {sums.text}", f"{kind} {a}", f"{kind} {b}"]
-            return self._writer.emit(self._writer.call(name, f"<{self._lanes} x float>", arguments), "f32", self._lanes)
+        """A step of all lanes; a right factor that had signs has none any more, and one that had none has some now."""
         first, second = (right, left) if self._signed else (left, right)
         return self._dot(sums, first, second)
 
