@@ -19,6 +19,7 @@ from tilefw.api.simt import Code, Const, Element, FragmentAccess, LaneAccess
 from tilefw_amd import abi
 from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.select.operands import in_vector, instruction_set_of, scalar, scalar_constant, vector_constant
+from tilefw_amd.select.packing import in_scalars
 
 # How wide an access is, in bits, to how opcodes say it.
 _GLOBAL_LOADS = {8: "ubyte", 16: "ushort", 32: "dword", 64: "dwordx2", 96: "dwordx3", 128: "dwordx4"}
@@ -236,6 +237,8 @@ def _vector(code: Code, element: Element) -> Slice:
 
 
 def _scalar_pair(code: Code, base: Element) -> Slice:
+    """A base, which is equal in all lanes, in scalar registers: a quotient of 64 bits is made in vector ones."""
+    base = in_scalars(code, base)
     return scalar_constant(code, base.bits, 64) if isinstance(base, Const) else base
 
 
