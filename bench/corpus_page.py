@@ -121,11 +121,12 @@ def _overview(collections: list[CollectionResults]) -> str:
     ]
     for each in collections:
         seconds = [line["seconds"] for line in each.ours_compiled.values()]
-        share = 100 * len(seconds) / max(1, len(seconds) + len(each.faults))
+        share = f"{100 * len(seconds) / max(1, len(seconds) + len(each.faults)):.1f} %"
+        share = "not asked" if each.unanswered and not each.asked else share
         times = f"{statistics.median(seconds):.2f} | {max(seconds):.1f}" if seconds else "|"
         counts = (each.judged, each.ours_compiled, each.refused, each.faults, each.unanswered)
         skipped = sum("skipped" in line for line in each.ours.values())
-        rows.append(f"| {each.title} | {each.target} | {' | '.join(str(len(count)) for count in counts)} | {share:.1f} % | {times} "
+        rows.append(f"| {each.title} | {each.target} | {' | '.join(str(len(count)) for count in counts)} | {share} | {times} "
                     f"| {len(each.not_loaded)} | {skipped} |")
     return "\n".join(rows)
 
@@ -134,19 +135,21 @@ def _times(collections: list[CollectionResults]) -> list[str]:
     """By chip the ratios of processor seconds to Triton's, of the sample."""
     found = []
     for target in dict.fromkeys(each.target for each in collections):
-        pairs = {f"{each.title}/{key}": pair for each in collections if each.target == target for key, pair in each.ratios.items()}
+        its = [each for each in collections if each.target == target]
+        pairs = {f"{each.title}: {key}": pair for each in its for key, pair in each.ratios.items()}
         if not pairs:
             continue
         ratios = {key: ours / max(theirs, 1e-3) for key, (ours, theirs) in pairs.items()}
-        matrices = [ratio for key, ratio in ratios.items() if _multiplies(key)]
+        matrices = [ratio for key, ratio in ratios.items() if _multiplies(key.partition(": ")[2])]
         worst = sorted(ratios, key=lambda key: -ratios[key])[:_SHOWN]
         ours, theirs = (statistics.median(pair[side] for pair in pairs.values()) for side in (0, 1))
         said = (
-            f"{len(pairs)} kernels, a sample by rule of those that both compile; both sides had compiled each once before. Medians "
-            f"{ours:.3f} s here, {theirs:.3f} s of Triton's; median of the ratios {statistics.median(ratios.values()):.2f}"
+            f"{len(pairs)} kernels, a sample by rule of those that both compile; both sides had compiled each once before, "
+            f"Triton's first, tilefw's process after it. Medians {ours:.3f} s here, {theirs:.3f} s of Triton's; median "
+            f"of the ratios {statistics.median(ratios.values()):.2f}"
         )
         if matrices:
-            said += f", of the {len(matrices)} whose names say products or attention {statistics.median(matrices):.2f}"
+            said += f", of the {len(matrices)} whose paths say products or attention {statistics.median(matrices):.2f}"
         said += f". Above {_SLOW_RATIO}: {sum(ratio > _SLOW_RATIO for ratio in ratios.values())}."
         rows = [f"- {key}: {pairs[key][0]:.2f} s, {ratios[key]:.2f} of Triton's" for key in worst]
         found.append("\n".join([f"## Seconds beside Triton's, {target}", "", said, "", *rows]))
