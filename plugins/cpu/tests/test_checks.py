@@ -56,6 +56,12 @@ def counted(x, out, BLOCK: tl.constexpr):
     tl.atomic_add(out + tl.load(x + tl.arange(0, BLOCK)), 1.0)
 
 
+@tilefw.jit(do_not_specialize=["n"])
+def overread(x, out, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at) + 1, mask=at < n)
+
+
 def found(code: str, line: str, launch: Callable[[], Any]) -> tilefw.KernelError:
     """The finding of a launch: one with this code, at the line that holds `line`."""
     with pytest.raises(tilefw.KernelError) as caught:
@@ -168,6 +174,11 @@ def filled(table, BLOCK: tl.constexpr):
     tl.store(x + tl.arange(0, BLOCK), 1.0)
 
 
+def test_a_load_without_a_mask_is_looked_at_where_nothing_is_stored() -> None:
+    x, out = np.zeros(64, np.float32), np.zeros(256, np.float32)
+    found("TFW0801", "tl.load(x", lambda: overread[(1,)](x, out, 8, BLOCK=256, checks="bounds"))
+
+
 def test_registered_memory_is_inside_and_other_memory_is_not() -> None:
     parts = [np.zeros(64, np.float32) for _ in range(3)]
     table = np.array([part.ctypes.data for part in parts])
@@ -177,7 +188,6 @@ def test_registered_memory_is_inside_and_other_memory_is_not() -> None:
     assert parts[1].sum() == 64
     found("TFW0801", "tl.store(x", lambda: filled[(3,)](table, BLOCK=64, checks="bounds"))
     assert not parts[2].any()
-
 
 
 @tilefw.jit

@@ -22,7 +22,7 @@ from tilefw.loops.effects import Effects
 from tilefw.loops.elements import code_of
 from tilefw.loops.index import IndexMath
 from tilefw.loops.index_map import Indices
-from tilefw.loops.limits import limit_of_dim
+from tilefw.loops.limits import limit_of_dim, reads_end
 from tilefw.loops.lowering import TileLowering
 from tilefw.loops.machine import LoopAtomic, LoopMachine, V
 from tilefw.loops.matrix import product
@@ -123,6 +123,8 @@ def _store(lowering: TileLowering[V], op: ops.StoreOp | ops.StoreBlockOp) -> Non
     bits = max(32, 8 * bytes_of(access.element))
     dim, _ = lowering.vector_dim(access.shape, bits)
     ends = limit_of_dim(access.dims[dim]) if access.dims else None
+    if ends is not None and not reads_end(op.value, dim, ends, elements.buffers):
+        ends = None
     lowering.each(access.shape, bits, write, ends=ends)  # one loop: two take longer to compile than masks to make
 
 

@@ -82,6 +82,25 @@ def _dim_of_source(op: object, dim: int) -> int | None:
     return op.order[dim] if isinstance(op, ops.TransOp) else None
 
 
+def reads_end(value: SSAValue, dim: int, limit: MaskLimit, stored: Collection[SSAValue]) -> bool:
+    """Whether all loads that are carried out for the elements of a value end at a limit along a dim: who leaves out the elements
+    beyond leaves out no access, which a check may have to find. What is `stored` is loaded already."""
+    seen: set[tuple[SSAValue, int | None]] = set()
+    pending: list[tuple[SSAValue, int | None]] = [(value, dim)]
+    while pending:
+        value, at = pending.pop()
+        op = value.owner
+        if (value, at) in seen or value in stored or not types.is_tile(value.type) or not isinstance(op, Operation):
+            continue
+        seen.add((value, at))
+        if isinstance(op, ops.LoadBlockOp | ops.LoadOp) and (at is None or _limited_by(value, at)[0] != limit):
+            return False
+        same = isinstance(op, ElementwiseOp | ops.LoadBlockOp | ops.LoadOp)
+        source = at if same or at is None else _dim_of_source(op, at)
+        pending += [(operand, source) for operand in op.operands]
+    return True
+
+
 def uniform_beyond(value: SSAValue, dim: int, limits: Limits) -> bool:
     """Whether all elements of a value, whose index along a dim no limit lets through, differ by their other indices alone."""
     op = value.owner
