@@ -9,7 +9,9 @@ import pytest
 import small_model
 
 from tilefw.cli.main import main
-from tilefw.graph import plan_file
+from tilefw.graph import model_readers, plan_file
+from tilefw.graph.compile_graph import compile_graph
+from tilefw.graph.kernel_graph import GraphBuilder
 
 
 @pytest.fixture(scope="module")
@@ -58,3 +60,34 @@ def test_mistakes_are_told_with_their_codes(path, tmp_path, capsys):
     ]:
         assert main(words) == exit_code, words
         assert code in capsys.readouterr().err, words
+
+
+def test_a_model_that_nothing_installed_reads_is_no_script(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(model_readers, "readers", dict)
+    path = tmp_path / "model.onnx"
+    path.write_bytes(b"\0\1")
+    for words in (["run", str(path)], ["compile", str(path), "-o", str(tmp_path / "x.tfm")]):
+        assert main(words) == 4
+        told = capsys.readouterr().err
+        assert "TFW0993" in told and "pip install tilefw-onnx" in told
+
+
+def test_an_output_may_have_any_name(tmp_path):
+    made, names = GraphBuilder(), ("file", "allow_pickle", "/model/out")
+    for name in names:
+        made.output(name, made.constant(f"of {name}", np.arange(3, dtype=np.int32), "int32"))
+    path, out = tmp_path / "model.tfm", str(tmp_path / "y.npz")
+    plan_file.save(compile_graph(made.graph(), "reference"), path)
+    assert main(["run", str(path), "--out", out]) == 0
+    with np.load(out) as found:
+        assert all(found[name].tolist() == [0, 1, 2] for name in names)
+
+
+def test_a_damaged_member_of_a_file_of_arrays_is_told(path, tmp_path, capsys):
+    given = tmp_path / "x.npz"
+    np.savez_compressed(given, x=small_model.x())
+    data = bytearray(given.read_bytes())
+    data[100:140] = bytes(40)
+    given.write_bytes(data)
+    assert main(["run", path, "--input", str(given)]) == 2
+    assert "TFW0364" in capsys.readouterr().err

@@ -79,7 +79,9 @@ def test_a_header_that_says_what_cannot_be_is_told(saved, tmp_path):
         (b'["x",1024,"fp32",false]', b'["x",4611686018427387905,"fp32",false]'), (b'["x",1024,', b'["x",-1,'),
         (b'["w1",8192,', b'["w1",819200,'), (b'"fp32"', b'"fp33"'), (b"[8,32],0]", b"[8,33],0]"), (b"[8,32],0]", b"[8,32],-4]"),
         (norm, b'["norm",99,[8,1,1],['), (norm, b'["norm",0,[0,1,1],['), (norm, norm + b"null,"), (header, b"[" * 100_000),
-        (b'"buffers":[', b'"buffers":{"a":['), (header, b"{}"), (b'"target":"nvidia-sm80"', b'"target":"nvidia-sm86"'),
+        (b'"buffers":[', b'"buffers":{"a":['), (header, b"{}"),
+        (b'"value":"0x1', b'"value":"0x1p9999","was":"0x1'), (b'"dtype":"fp32"}', b'"dtype":"fp64"}'),
+        (b'"target":"nvidia-sm80"', b'"target":"nvidia-sm86"'),
     ]
     for old, new in changes:
         assert old in header, old

@@ -5,11 +5,14 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+import ml_dtypes
 import numpy as np
 import pytest
 import small_model
 
-from tilefw.api.errors import CheckError, CompileError, UsageError
+import tilefw
+import tilefw.language as tl
+from tilefw.api.errors import CheckError, CompileError, LaunchError, UsageError
 from tilefw.graph.certificate import certified
 from tilefw.graph.compile_graph import compile_graph
 from tilefw.graph.kernel_graph import GraphBuilder
@@ -108,3 +111,68 @@ def test_a_kernel_that_prints_is_refused():
     with pytest.raises(CompileError) as caught:
         compile_graph(made.graph(), "nvidia-sm80")
     assert caught.value.code == "TFW0363" and "told" in str(caught.value.note)
+
+
+def test_a_session_that_is_closed_runs_nothing():
+    session = Session(small_model.plan("cpu-native"))
+    session.close()
+    session.close()
+    with pytest.raises(LaunchError) as caught:
+        session.run({"x": small_model.x()})
+    assert caught.value.code == "TFW0361"
+
+
+@tilefw.jit
+def add_one(x_ptr, out_ptr):
+    at = tl.arange(0, 16)
+    tl.store(out_ptr + at, tl.load(x_ptr + at) + 1)
+
+
+@tilefw.jit
+def add_one_and_clear(x_ptr, out_ptr):
+    at = tl.arange(0, 16)
+    tl.store(out_ptr + at, tl.load(x_ptr + at) + 1)
+    tl.store(x_ptr + at, tl.zeros((16,), tl.float16))
+
+
+def _single(kernel, grid=(1, 1, 1)):
+    made = GraphBuilder()
+    x, out = made.input("x", "fp16", (16,)), made.temporary("out", "fp16", (16,))
+    made.call("one", kernel, {"x_ptr": x, "out_ptr": out}, grid)
+    made.output("y", out)
+    return compile_graph(made.graph(), "reference")
+
+
+def test_a_launch_that_changes_what_it_only_reads_is_told():
+    plan, other = _single(add_one), _single(add_one_and_clear)
+    code = replace(other.kernels[0].artifact, entries=plan.kernels[0].artifact.entries)
+    assert [p.readonly for p in plan.kernels[0].entry.parameters if p.hidden is None] == [True, False]
+    entry = replace(plan.kernels[0].entry, name=other.kernels[0].entry.name)
+    kernel = replace(plan.kernels[0], artifact=replace(code, entries=(entry,)))
+    with Session(replace(plan, kernels=(kernel,))) as session:
+        certificate = certified(session, {"x": np.ones(16, np.float16)})
+    assert {name: verdict.ok for name, verdict in certificate.launches[0].comparisons.items()} == {"out": True, "x": False}
+
+
+def test_an_output_that_no_launch_writes_is_told():
+    with pytest.raises(CompileError) as caught:
+        _single(add_one, (0, 1, 1))
+    assert caught.value.code == "TFW0363" and "'y'" in caught.value.message
+
+
+def test_elements_of_another_type_of_the_same_size_and_what_is_no_array_are_told():
+    with Session(_single(add_one)) as session:
+        for given in (np.ones(16, ml_dtypes.bfloat16), np.ones(16, ">f2"), np.ones(16, np.int16), [[1], [1, 2]]):
+            with pytest.raises(UsageError) as caught:
+                session.run({"x": given})
+            assert caught.value.code == "TFW0360"
+        bits = np.ones(16, np.float16).view("V2")  # as numpy.load gives types that it does not know
+        assert (session.run({"x": bits})["y"] == 2).all()
+
+
+def test_a_constant_stays_as_it_was_given():
+    made, array = GraphBuilder(), np.ones(4, np.float32)
+    made.output("y", made.constant("w", array, "fp32"))
+    array[:] = 2
+    with Session(compile_graph(made.graph(), "reference")) as session:
+        assert (session.run({})["y"] == 1).all()

@@ -9,7 +9,7 @@ pytest.importorskip("tilefw_onnx", reason="tilefw-onnx is not installed")
 
 import onnx
 import small_models
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from tilefw.api.errors import CodeError, UnsupportedError
@@ -98,3 +98,53 @@ def test_an_older_opset_is_converted():
 def _graph(made: onnx.GraphProto, opset: int = 20):
     imports = [helper.make_opsetid("", opset), helper.make_opsetid("my", 1)]
     return graph_of(helper.make_model(made, opset_imports=imports if opset > 19 else imports[:1]), "model.onnx")
+
+
+def test_attributes_that_only_later_versions_have_stand_at_their_defaults():
+    """BatchNormalization has `training_mode` from 14 on."""
+    x = np.random.default_rng(0).standard_normal((2, 3, 4)).astype(np.float32)
+    weights = [numpy_helper.from_array(np.array([1, 2, 3], np.float32), name) for name in "sbmv"]
+    made = _one("BatchNormalization", ["x", *"sbmv"], [2, 3, 4], [2, 3, 4], weights)
+    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 13)])
+    with Session(compile_graph(graph_of(model, "m"), "reference")) as session:
+        found = session.run({"x": x})["y"]
+    assert np.allclose(found, ReferenceEvaluator(model).run(None, {"x": x})[0], atol=1e-6)
+
+
+def test_random_numbers_and_names_of_other_domains_are_refused():
+    true = numpy_helper.from_array(np.array(True), "train")
+    for made, told in [
+        (_one("RandomNormal", [], [4], [4], shape=[4]), "random"),
+        (_one("Dropout", ["x", "", "train"], [4], [4], [true]), "random"),
+        (_one("Identity", ["x"], [4], [4], domain="my"), "my::Identity"),
+    ]:
+        with pytest.raises(UnsupportedError) as caught:
+            _graph(made)
+        assert caught.value.code == "TFW0992" and told in str(caught.value.note)
+
+
+def test_a_constant_that_is_sparse_is_told():
+    made = _one("Add", ["x", "w"], [4], [4])
+    values, places = helper.make_tensor("w", TensorProto.FLOAT, [1], [3.0]), helper.make_tensor("i", TensorProto.INT64, [1], [2])
+    made.sparse_initializer.append(helper.make_sparse_tensor(values, places, [4]))
+    with pytest.raises(CodeError) as caught:
+        _graph(made)
+    assert caught.value.code == "TFW0994" and "'w'" in caught.value.message
+
+
+def test_what_has_no_element_is_not_computed_and_parts_of_a_shape_are_known():
+    empty = np.zeros((0, 5), np.float32)
+    made = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Shape", ["x"], ["n"], start=-1)], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [0, 5])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [0, 5]), helper.make_tensor_value_info("n", TensorProto.INT64, [1])],
+    )
+    with Session(compile_graph(_graph(made), "cpu-native")) as session:
+        found = certified(session, {"x": empty})
+    assert found.launches == () and found.outputs["y"].shape == (0, 5) and found.outputs["n"].tolist() == [5]
+
+
+def _one(operator, inputs, shape, result, weights=(), **attributes):
+    given = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
+    out = [helper.make_tensor_value_info("y", TensorProto.FLOAT, result)]
+    return helper.make_graph([helper.make_node(operator, inputs, ["y"], **attributes)], "g", given, out, list(weights))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("onnx", reason="the ONNX pack is an extra")
+pytest.importorskip("tilefw_onnx", reason="the ONNX pack is an extra")
 
 from tilefw_conformance.packs.onnx.subset import nodes
 from tilefw_onnx.lowerings.operators import OPERATORS

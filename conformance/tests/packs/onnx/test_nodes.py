@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("onnx", reason="the ONNX pack is an extra")
+pytest.importorskip("tilefw_onnx", reason="the ONNX pack is an extra")
 
 from tilefw.api.errors import UnsupportedError, UsageError
 from tilefw.kernels.verify import verify

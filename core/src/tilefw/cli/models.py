@@ -104,17 +104,21 @@ def _arrays(path: str) -> dict[str, np.ndarray[Any, Any]]:
             raise ValueError(f"its arrays have {size:,} bytes")
         with np.load(path, allow_pickle=False) as found:
             return {name: found[name] for name in found.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except Exception as error:  # whatever NumPy, zipfile and the decompressors meet
         raise UsageError(f"{path} is no file of arrays: {error}", code="TFW0364", help="write it with numpy.savez") from None
 
 
 def _write_arrays(path: str, arrays: dict[str, np.ndarray[Any, Any]]) -> None:
     import io
+    import zipfile
 
     import numpy as np
 
     made = io.BytesIO()
-    np.savez(made, allow_pickle=False, **arrays)
+    with zipfile.ZipFile(made, "w") as archive:  # numpy.savez has parameters that an output may be called like
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
     write_file(path, made.getvalue())
 
 

@@ -34,7 +34,7 @@ Bytes = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class LaunchJudgement:
-    """One launch: the verdict on each buffer that it may have written, by the buffer's name."""
+    """One launch: the verdict on each buffer that it was given, by the buffer's name: what it only reads must be as it was."""
 
     label: str
     kernel: str
@@ -76,8 +76,8 @@ def certified(session: Session, inputs: Mapping[str, Any]) -> Certificate:
     """Run a session's plan on `inputs`, and judge it. The session may do nothing else meanwhile."""
     interpreter = _Interpreter(session.plan)
     written: dict[int, Bytes | None] = dict.fromkeys(tensor.buffer for tensor in session.plan.inputs.values())
-    session.begin(inputs)
     try:
+        session.begin(inputs)
         launches = tuple(_judged(session, interpreter, number, written) for number in range(len(session.plan.steps)))
         outputs = session.outputs()
     finally:
@@ -139,11 +139,19 @@ def _judged(session: Session, interpreter: _Interpreter, number: int, written: d
             made[tensor.buffer] = _as_it_is(session, memory, tensor.buffer, written)
     session.launch(number)
     interpreter.run(step, memory, made)
+    pairs = zip(plan.kernels[step.kernel].entry.parameters, step.arguments, strict=True)
+    stored = [a for parameter, a in pairs if isinstance(a, ModelTensor) and parameter.readonly is not True]
+    kept = [a for a in step.tensors() if a.buffer not in {other.buffer for other in stored}]
+    verdicts: dict[int, Comparison] = {}
+    for tensor in (*stored, *kept):
+        verdict = _compared(session, tensor, made[tensor.buffer])
+        if not verdict.ok or tensor.buffer not in verdicts:
+            verdicts[tensor.buffer] = verdict
+        written[tensor.buffer] = _written(made[tensor.buffer])
     comparisons: dict[str, Comparison] = {}
-    for parameter, argument in zip(plan.kernels[step.kernel].entry.parameters, step.arguments, strict=True):
-        if isinstance(argument, ModelTensor) and parameter.readonly is not True:
-            comparisons[plan.buffers[argument.buffer].name] = _compared(session, argument, made[argument.buffer])
-            written[argument.buffer] = _written(made[argument.buffer])
+    for buffer, verdict in verdicts.items():
+        name = plan.buffers[buffer].name
+        comparisons[f"{name} (buffer {buffer})" if name in comparisons else name] = verdict
     return LaunchJudgement(step.label, plan.kernels[step.kernel].entry.name, comparisons)
 
 
@@ -191,4 +199,4 @@ def _measured(tensor: ModelTensor, found: np.ndarray[Any, Any], exact: np.ndarra
     with np.errstate(invalid="ignore"):
         got, due = comparable(found, tensor.dtype).astype(np.float64), exact.astype(np.float64)
         apart = np.where((got == due) | (np.isnan(got) & np.isnan(due)), 0.0, np.abs(got - due))
-    return MeasuredError(float(np.nan_to_num(apart, nan=np.inf).max()), float(np.abs(due).max()))
+    return MeasuredError(float(np.nan_to_num(apart, nan=np.inf, posinf=np.inf).max()), float(np.abs(due).max()))

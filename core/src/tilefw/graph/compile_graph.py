@@ -43,9 +43,12 @@ class _GraphCompiler:
 
     def plan(self) -> ModelPlan:
         steps = tuple(self._step(call) for call in self.graph.calls if prod(grid_of(call.grid)))
-        return ModelPlan(
+        made = ModelPlan(
             self.target.name, self.graph.buffers, tuple(self.kernels), self.graph.inputs, self.graph.outputs, steps
         )
+        if lacking := made.unwritten():
+            raise CompileError(f"no launch of the model writes its output '{lacking[0]}'", code="TFW0363")
+        return made
 
     def _step(self, call: KernelCall) -> PlanStep:
         try:

@@ -84,8 +84,11 @@ class GraphBuilder:
         return tensor
 
     def constant(self, name: str, array: np.ndarray[Any, Any], dtype: str) -> ModelTensor:
-        """A tensor whose elements are known now: `array` has them in storage form (`array_dtype(dtype)`)."""
-        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        """A tensor whose elements are known now: `array` has them in storage form (`array_dtype(dtype)`). They are copied where who
+        gave them may still change them."""
+        assert array.dtype.itemsize == dtype_named(dtype).storage_bits // 8, f"{array.dtype} does not store {dtype}"
+        held = np.array(array, order="C") if array.flags.writeable else np.ascontiguousarray(array)
+        data = held.reshape(-1).view(np.uint8)
         data.flags.writeable = False
         return self._new(ModelBuffer(name, data.nbytes, dtype, data.data), array.shape)
 
@@ -116,18 +119,24 @@ class GraphBuilder:
 
 def stored(name: str, tensor: ModelTensor, given: Any) -> np.ndarray[Any, Any]:
     """The array that a run is given for input `name`, in storage form. Raises UsageError TFW0360 for another shape or type."""
-    array = np.asarray(given)
+    try:
+        array = np.asarray(given)
+    except (TypeError, ValueError, RuntimeError) as error:  # of lists of lists, and of arrays of other libraries
+        raise UsageError(f"input '{name}' is no array of NumPy: {error}", code="TFW0360") from None
     wanted = array_dtype(tensor.dtype)
     if array.shape != tensor.shape:
         raise UsageError(f"input '{name}' has shape {list(tensor.shape)}, not {list(array.shape)}", code="TFW0360")
     if array.dtype != wanted and not _same_bits(array.dtype, wanted):
         raise UsageError(f"input '{name}' has elements of {tensor.dtype}, not {array.dtype}", code="TFW0360")
-    return np.ascontiguousarray(array)
+    held = np.ascontiguousarray(array)
+    if wanted.kind == "b" and held.reshape(-1).view(np.uint8).max(initial=0) > 1:
+        raise UsageError(f"input '{name}' has truth values other than 0 and 1", code="TFW0360")
+    return held
 
 
 def _same_bits(given: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
-    """Whether a file may hold elements of the one type as the other: NumPy writes types that it does not know as plain bytes, and
-    truth values are bytes."""
+    """Whether a file may hold elements of the one type as the other: NumPy writes types that it does not know as plain bytes
+    (`np.void`; ml_dtypes has types of its own), and truth values are bytes."""
     if given.itemsize != wanted.itemsize:
         return False
-    return given.kind == "V" or ("b" in (given.kind, wanted.kind) and {given.kind, wanted.kind} <= {"b", "u", "i"})
+    return given.type is np.void or ("b" in (given.kind, wanted.kind) and {given.kind, wanted.kind} <= {"b", "u", "i"})

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 GROUP = "tilefw.frontends"
 PLAN_SUFFIX = ".tfm"  # of files that hold a plan
+OWN = {".onnx": "tilefw-onnx"}  # the distributions of this project, which may not be installed
 
 
 @cache
@@ -35,7 +36,7 @@ def read_graph(path: str | os.PathLike[str]) -> KernelGraph:
         known = ", ".join(sorted(readers())) or "none"
         raise PluginError(
             f"no installed distribution reads '{suffix}' files", code="TFW0993", note=f"suffixes that are read: {known}",
-            help=f"pip install tilefw-{suffix.removeprefix('.')}",
+            help=f"pip install {OWN.get(suffix, 'tilefw-' + suffix.removeprefix('.'))}",
         )
     try:
         read = readers()[suffix].load()
@@ -62,9 +63,10 @@ def read_plan(path: str | os.PathLike[str], target: str | None, executor: str | 
 
 
 def is_model(path: str) -> bool:
-    """Whether a word of a command line is the path of a model, by its suffix: a plan's, or one that a reader reads."""
+    """Whether a word of a command line is the path of a model, by its suffix: a plan's, or one that a reader reads, or would
+    read if it were installed."""
     suffix = os.path.splitext(path)[1]
-    return suffix == PLAN_SUFFIX or (bool(suffix) and suffix in readers())
+    return suffix == PLAN_SUFFIX or suffix in OWN or (bool(suffix) and suffix in readers())
 
 
 def _name(target: str) -> str:

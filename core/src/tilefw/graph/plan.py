@@ -56,6 +56,13 @@ class ModelPlan:
     outputs: Mapping[str, ModelTensor]
     steps: tuple[PlanStep, ...]
 
+    def unwritten(self) -> list[str]:
+        """The outputs whose elements neither a step gives, nor an input, nor a constant."""
+        given = {tensor.buffer for tensor in self.inputs.values()}
+        given |= {tensor.buffer for step in self.steps for tensor in step.tensors()}
+        given |= {number for number, buffer in enumerate(self.buffers) if buffer.constant is not None}
+        return [name for name, tensor in self.outputs.items() if tensor.nbytes and tensor.buffer not in given]
+
     @property
     def constant_bytes(self) -> int:
         """Bytes of all constants."""

@@ -23,11 +23,11 @@ from tilefw.api.artifact import decode, encode
 from tilefw.api.device import Scalar
 from tilefw.api.dtypes import DTYPES
 from tilefw.api.dtypes import dtype as dtype_named
-from tilefw.api.errors import CodeError
+from tilefw.api.errors import CodeError, KernelError
 from tilefw.graph.kernel_graph import ModelBuffer, ModelTensor
 from tilefw.graph.plan import ModelPlan, PlanArgument, PlanKernel, PlanStep
 from tilefw.runtime import atomic_write
-from tilefw.runtime.arguments.binding import GRID_LIMIT
+from tilefw.runtime.arguments.binding import GRID_LIMIT, scalar
 
 MAGIC = b"tilefw-model/1"
 _ALIGNMENT = 64
@@ -52,9 +52,9 @@ def load(path: str | os.PathLike[str]) -> ModelPlan:
     data = _mapped(name)
     try:
         return _from_bytes(data, name)
-    except (ValueError, KeyError, TypeError, IndexError, RecursionError, CodeError) as error:
+    except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError, KernelError) as error:
         raise CodeError(
-            f"{name} is not a whole model of tilefw: {error.message if isinstance(error, CodeError) else error}", code="TFW0782",
+            f"{name} is not a whole model of tilefw: {error.message if isinstance(error, KernelError) else error}", code="TFW0782",
             help="make it again with `tilefw compile MODEL --target T -o FILE.tfm`",
         ) from None
 
@@ -156,7 +156,10 @@ def _plan(header: dict[str, Any], blobs: _Blobs, name: str) -> ModelPlan:
         for part in ("inputs", "outputs")
     )
     steps = tuple(_step(raw, kernels, buffers) for raw in values.array(header, "steps"))
-    return ModelPlan(target, buffers, kernels, _whole_inputs(inputs, buffers), outputs, steps)
+    plan = ModelPlan(target, buffers, kernels, _whole_inputs(inputs, buffers), outputs, steps)
+    if lacking := plan.unwritten():
+        raise ValueError(f"nothing writes its output {lacking[0]!r}")
+    return plan
 
 
 def _whole_inputs(inputs: Mapping[str, ModelTensor], buffers: tuple[ModelBuffer, ...]) -> Mapping[str, ModelTensor]:
@@ -205,8 +208,8 @@ def _step(raw: Any, kernels: tuple[PlanKernel, ...], buffers: tuple[ModelBuffer,
         raise ValueError(f"there is no kernel {kernel}")
     parameters = kernels[kernel].entry.parameters
     given = [_argument(a, buffers) for a in values.checked(arguments, list, "arguments")]
-    kinds = ["scalar" if isinstance(a, Scalar) else "pointer" for a in given]
-    if kinds != [p.kind for p in parameters]:
+    kinds = [a.dtype if isinstance(a, Scalar) else "pointer" for a in given]
+    if kinds != [p.dtype if p.kind == "scalar" else p.kind for p in parameters]:
         raise ValueError(f"the arguments of {label!r} do not fit its kernel")
     x, y, z = extents
     return PlanStep(values.checked(label, str, "a label"), kernel, (x, y, z), tuple(given))
@@ -222,4 +225,4 @@ def _argument(raw: Any, buffers: tuple[ModelBuffer, ...]) -> PlanArgument:
         raise ValueError(f"a number of {dtype!r}")
     value = raw["value"]
     number = float.fromhex(value) if isinstance(value, str) else values.checked(value, int, "a number")
-    return Scalar(number, dtype)
+    return Scalar(scalar("a number", number, dtype_named(dtype)), dtype)

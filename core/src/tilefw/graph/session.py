@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tilefw.api.device import Completion, LaunchReport
-from tilefw.api.errors import CheckError, UsageError
+from tilefw.api.errors import CheckError, LaunchError, UsageError
 from tilefw.graph.device_memory import ArenaMemory, ConstantMemory, DeviceMemory, SeparateMemory, write
 from tilefw.graph.kernel_graph import ModelTensor, stored
 from tilefw.graph.plan import ModelPlan, PlanStep
@@ -44,6 +44,7 @@ class Session:
         self._lock = threading.Lock()
         self._options, self._executor, self._device = where.options, where.executor, where.executor.device
         self._last: Completion | None = None
+        self._closed = False
         with self._executor.lock:
             modules = [self._device.load(kernel.artifact) for kernel in plan.kernels]
             self._steps = [(modules[step.kernel], plan.kernels[step.kernel].entry.name, step.grid) for step in plan.steps]
@@ -68,8 +69,9 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Give the device its memory back."""
+        """Give the device its memory back; nothing runs from then on."""
         with self._lock, self._executor.lock:
+            self._closed = True
             self._memory.close()
             self._constants.close()
 
@@ -77,8 +79,8 @@ class Session:
         """The outputs by name, for arrays by the names of the inputs. Raises UsageError TFW0360 for inputs that do not fit, and
         CheckError when a check of the device found a fault in a launch."""
         with self._lock:
-            self.begin(inputs)
             try:
+                self.begin(inputs)
                 for number in range(len(self._steps)):
                     self.launch(number)
                 return self.outputs()
@@ -88,7 +90,9 @@ class Session:
     # A run step by step, for whoever looks at memory between launches (certificate.py).
 
     def begin(self, inputs: Mapping[str, Any]) -> None:
-        """Copy the inputs in."""
+        """Copy the inputs in. Raises LaunchError TFW0361 in a session that is closed."""
+        if self._closed:
+            raise LaunchError("the session is closed", code="TFW0361", help="open another one: Session(plan)")
         arrays = fitting(self.plan, inputs)
         with self._executor.lock:
             self._memory.begin()

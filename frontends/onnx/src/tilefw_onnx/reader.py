@@ -26,6 +26,9 @@ from tilefw_onnx.storage import storage
 # Whose output has the elements of the first input in their order. (Dropout drops nothing in inference.)
 VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Dropout"})
 OLDEST_OPSET = 13  # from which on axes of Squeeze and its like are inputs
+RANDOM = frozenset({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"})
+OWN_DOMAINS = ("", "ai.onnx")
+MOST_ELEMENTS = (1 << 31) - (1 << 16)  # of one tensor: kernels count elements, and those of the last tile, in 32 bits
 
 
 def read(path: str | os.PathLike[str]) -> KernelGraph:
@@ -36,7 +39,7 @@ def read(path: str | os.PathLike[str]) -> KernelGraph:
         model = onnx.load(name)
         onnx.checker.check_model(model)
     except OSError as error:
-        raise CodeError(f"{name} cannot be read: {error.strerror or error}", code="TFW0930") from None
+        raise CodeError(f"{error.filename or name} cannot be read: {error.strerror or error}", code="TFW0930") from None
     except Exception as error:  # protobuf's, and the checker's own
         raise CodeError(f"{name} is no whole ONNX model: {_first_line(error)}", code="TFW0994") from None
     return graph_of(model, name)
@@ -74,6 +77,11 @@ class _Reading:
 
     def graph(self) -> KernelGraph:
         self.known.update({one.name: numpy_helper.to_array(one) for one in self.source.initializer})
+        if self.source.sparse_initializer:
+            raise CodeError(
+                f"{self.file} has a sparse constant, '{self.source.sparse_initializer[0].values.name}'", code="TFW0994",
+                help="export the model with dense constants",
+            )
         for info in (*self.source.input, *self.source.value_info, *self.source.output):
             self._describe(info)
         for info in self.source.input:
@@ -110,18 +118,24 @@ class _Reading:
         return kind, shape
 
     def _read(self, proto: onnx.NodeProto, label: str) -> None:
-        if proto.op_type == "Shape" and not proto.attribute:
-            self.known[proto.output[0]] = np.array(self._type(proto.input[0])[1], np.int64)
+        if any(name and name not in self.known and name not in self.tensors for name in proto.input):
+            return  # of a node that was refused
+        own = proto.domain in OWN_DOMAINS
+        if own and self._random(proto):
+            self.refused.append(f"{label}: {proto.op_type} gives random numbers")
+            return
+        if own and proto.op_type == "Shape":
+            asked = attributes_of(proto, self.opsets.get(proto.domain, 1))
+            shape = self._type(proto.input[0])[1][asked.get("start", 0) : asked.get("end")]
+            self.known[proto.output[0]] = np.array(shape, np.int64)
             return
         if all(name in self.known for name in proto.input if name) and not _has_graph(proto):
             self._fold(proto, label)
             return
-        if any(name and name not in self.known and name not in self.tensors for name in proto.input):
-            return  # of a node that was refused
-        if proto.op_type in VIEWS and not any(proto.output[1:]) and proto.input[0] in self.tensors:
+        if own and proto.op_type in VIEWS and not any(proto.output[1:]) and proto.input[0] in self.tensors:
             self.tensors[proto.output[0]] = self.tensors[proto.input[0]].reshaped(self._type(proto.output[0])[1])
             return
-        lowering = MODEL_OPERATORS.get(proto.op_type) if proto.domain in ("", "ai.onnx") else None
+        lowering = MODEL_OPERATORS.get(proto.op_type) if own else None
         if lowering is None:
             self.refused.append(f"{label}: no operator {'::'.join(filter(None, (proto.domain, proto.op_type)))}")
             return
@@ -129,6 +143,13 @@ class _Reading:
             self._lower(proto, label, lowering)
         except UnsupportedError as error:
             self.refused.append(f"{label}: {error.message}" + (f" ({error.note})" if error.note else ""))
+
+    def _random(self, proto: onnx.NodeProto) -> bool:
+        """Whether a node gives other values each time; Dropout does where it is told to train, or may be told so by a run."""
+        if proto.op_type == "Dropout" and len(proto.input) > 2 and proto.input[2]:
+            training = self.known.get(proto.input[2])
+            return training is None or bool(training.any())
+        return proto.op_type in RANDOM
 
     def _fold(self, proto: onnx.NodeProto, label: str) -> None:
         try:
@@ -144,12 +165,16 @@ class _Reading:
         """Tensors are called by their places, so that nodes which differ in names alone have one kernel."""
         inputs = self._placed("input", proto.input)
         outputs = self._placed("output", proto.output)
+        if any(one is not None and one.size > MOST_ELEMENTS for one in (*inputs, *outputs)):
+            raise UnsupportedError(f"a tensor of more than {MOST_ELEMENTS:,} elements", code="TFW0992")
         node = Node(proto.op_type.lower(), proto.op_type, attributes_of(proto, self.opsets.get(proto.domain, 1)), inputs, outputs)
-        text = lowering(node)
+        text = lowering(node) if any(one is not None and one.size for one in outputs) else None
         names = {id(one): name for one, name in (*zip(inputs, proto.input, strict=True), *zip(outputs, proto.output, strict=True))}
         for one, name in zip(outputs, proto.output, strict=True):
             if one is not None:
                 self.tensors[name] = self.made.temporary(name, one.dtype, one.shape)
+        if text is None:
+            return  # no output has an element
         source = text.source
         kernel = self.kernels[source] if source in self.kernels else self.kernels.setdefault(source, text.kernel())
         arguments = {parameter: self._tensor(names[id(one)]) for parameter, one in text.tensors.items()}
@@ -164,6 +189,8 @@ class _Reading:
     def _tensor(self, name: str) -> ModelTensor:
         """The tensor called so; a constant gets its buffer when it is first used."""
         if name not in self.tensors:
+            if name not in self.known:
+                raise CodeError(f"no node of {self.file} makes '{name}'", code="TFW0994")
             element = ELEMENT_TYPES[self._type(name)[0]]
             self.tensors[name] = self.made.constant(name, storage(self.known[name], element), element)
         return self.tensors[name]

@@ -96,10 +96,12 @@ def type_name(number: int) -> str:
 
 
 def attributes_of(proto: onnx.NodeProto, opset: int) -> dict[str, Any]:
-    """The node's attributes over the defaults of the operator's schema."""
-    schema = onnx.defs.get_schema(proto.op_type, opset, proto.domain)
+    """The node's attributes over the defaults of the operator's schema. An attribute that only later versions have stands at their
+    default, which leaves older models as they are."""
+    latest, own = onnx.defs.get_schema(proto.op_type, proto.domain), onnx.defs.get_schema(proto.op_type, opset, proto.domain)
     defaults = {
-        name: one.default_value for name, one in schema.attributes.items() if one.default_value.type != AttributeProto.UNDEFINED
+        name: one.default_value for schema in (latest, own) for name, one in schema.attributes.items()
+        if one.default_value.type != AttributeProto.UNDEFINED
     }
     return {name: _value(one) for name, one in {**defaults, **{a.name: a for a in proto.attribute}}.items()}
 
