@@ -46,8 +46,14 @@ def _matrix(tensor: NodeTensor, vector_is_row: bool) -> Matrix:
 def matmul(node: Node) -> KernelText:
     a, b, out = _matrix(node.input(0), True), _matrix(node.input(1), False), node.output(0)
     text = _begin(node, a, b)
-    _loop(text, a, b, "tl.float32" if dtype(a.tensor.dtype).is_float else "tl.int32")
+    _loop(text, a, b, _accumulator(a))
     return _end(text, a, b, out, f"total.to({spelled(out.dtype)})")
+
+
+def _accumulator(a: Matrix) -> str:
+    """What products of the operand's type are summed in."""
+    kind = dtype(a.tensor.dtype)
+    return ("tl.float64" if kind.bits == 64 else "tl.float32") if kind.is_float else "tl.int32"
 
 
 def gemm(node: Node) -> KernelText:
@@ -56,7 +62,7 @@ def gemm(node: Node) -> KernelText:
     a = a.transposed() if node.attributes["transA"] else a
     b = b.transposed() if node.attributes["transB"] else b
     text = _begin(node, a, b)
-    _loop(text, a, b, "tl.float32")
+    _loop(text, a, b, _accumulator(a))
     value = f"{node.attributes['alpha']!r} * total"
     if (bias := node.optional(2)) is not None:
         (_, down), (_, across) = contiguous(bias.shape).broadcast(out.shape).dims
@@ -135,6 +141,7 @@ def _loop(text: KernelText, a: Matrix, b: Matrix, accumulator: str, more: tuple[
     left = f"{places[0]} + {_offset(a.row_stride, a.column_stride, 'row', 'inner[None, :]')}"
     right = f"{places[1]} + {_offset(b.row_stride, b.column_stride, 'inner[:, None]', 'column')}"
     kind = "" if accumulator == "tl.int32" else ', input_precision="ieee"'
+    kind += ", out_dtype=tl.float64" if accumulator == "tl.float64" else ""
     text.add(
         f"total = tl.zeros((row.shape[0], column.shape[1]), {accumulator})",
         f"for start in range(0, {a.columns}, {step}):",
