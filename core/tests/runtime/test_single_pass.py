@@ -98,3 +98,15 @@ def test_tensors_elsewhere_are_all_on_one_device() -> None:
     assert found(kernel.params, [there, here, 5, 16, 1.0, True, 1], "card") is None
     assert found(kernel.params, [here, here, 5, 16, 1.0, True, 1], "card") is None
     assert found(kernel.params, [WHOLE, there, 5, 16, 1.0, True, 1], "card") is None
+
+
+def test_an_object_that_says_only_now_that_it_is_on_no_card_is_left_to_others() -> None:
+    """As a subclass of PyTorch's tensors does whose memory is the host's."""
+
+    class Elsewhere:
+        @property
+        def __cuda_array_interface__(self) -> dict[str, Any]:
+            raise AttributeError("not in a card's memory")
+
+    assert reading(kernel.params, (Elsewhere, Elsewhere, int, int, float, bool, int), "card") is not None
+    assert found(kernel.params, [Elsewhere(), Elsewhere(), 5, 16, 1.0, True, 1], "card") is None

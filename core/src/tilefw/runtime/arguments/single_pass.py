@@ -87,7 +87,7 @@ class _Text:
         self.starts: list[str] = []
         self.ends: list[str] = []
         self.names: dict[str, Any] = {
-            "refusals": (TypeError, ValueError, BufferError, KeyError, RuntimeError),
+            "refusals": (AttributeError, BufferError, LookupError, RuntimeError, TypeError, ValueError),
             "addressof": ctypes.addressof, "from_buffer": ctypes.c_ubyte.from_buffer,
             "HostArray": HostArray,
         }
