@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -39,6 +39,15 @@ def _interrupt() -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
+@pytest.fixture
+def pythons_own_handler() -> Iterator[None]:
+    """A shell's background job ignores Ctrl-C, and a debugger that was here may have left a handler of its own."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("pythons_own_handler")
 def test_a_second_ctrl_c_leaves_no_thread_in_the_memory_of_a_launch() -> None:
     begun, ended = threading.Event(), threading.Event()
 
@@ -65,16 +74,13 @@ def test_devices_that_come_and_go_share_what_listens_for_ctrl_c() -> None:
     assert [thread.name for thread in threading.enumerate()].count("tilefw interrupts") == 1
 
 
+@pytest.mark.usefixtures("pythons_own_handler")
 def test_a_ctrl_c_of_a_launch_that_has_ended_does_not_stop_the_next() -> None:
     watch, stopped = interrupt_watch(), []
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        for _ in range(20):
-            with watch.watching(lambda: None):
-                wakes = signal.set_wakeup_fd(-1)
-                os.write(wakes, bytes([signal.SIGINT]))  # as Python's handler does, without the exception that it raises
-            with watch.watching(lambda: stopped.append(1)):
-                time.sleep(0.001)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    for _ in range(20):
+        with watch.watching(lambda: None):
+            wakes = signal.set_wakeup_fd(-1)
+            os.write(wakes, bytes([signal.SIGINT]))  # as Python's handler does, without the exception that it raises
+        with watch.watching(lambda: stopped.append(1)):
+            time.sleep(0.001)
     assert not stopped
