@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tilefw.api.errors import UsageError
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tilefw.graph.certificate import Certificate
-    from tilefw.graph.memory import ArenaLayout
     from tilefw.graph.plan import ModelPlan
 
 ARRAY_FILE_LIMIT = 1 << 34  # bytes of all arrays of one file
@@ -34,7 +34,7 @@ def compile_model(path: str, target: str | None, output: str | None) -> int:
         digest = plan_file.save(plan, output)
     except OSError as error:
         raise UsageError(f"{output} cannot be written: {error.strerror or error}", code="TFW0913") from None
-    print(_summary(plan), file=sys.stderr)
+    print(_summary(_facts(plan)), file=sys.stderr)
     print(f"{output}: {digest}", file=sys.stderr)
     return 0
 
@@ -122,22 +122,17 @@ def _write_arrays(path: str, arrays: dict[str, np.ndarray[Any, Any]]) -> None:
     write_file(path, made.getvalue())
 
 
-def _layout(plan: ModelPlan) -> ArenaLayout:
+def _facts(plan: ModelPlan) -> dict[str, Any]:
     from tilefw.graph.memory import arranged, lives
 
-    return arranged(lives(plan))
-
-
-def _facts(plan: ModelPlan) -> dict[str, Any]:
-    layout = _layout(plan)
+    layout = arranged(lives(plan))
     return {
         "launches": len(plan.steps), "kernels": len(plan.kernels), "constant_bytes": plan.constant_bytes,
         "arena_bytes": layout.nbytes, "least_arena_bytes": layout.least,
     }
 
 
-def _summary(plan: ModelPlan) -> str:
-    facts = _facts(plan)
+def _summary(facts: Mapping[str, Any]) -> str:
     return (
         f"{facts['launches']} launches of {facts['kernels']} kernels, constants {facts['constant_bytes']:,} bytes, "
         f"arena {facts['arena_bytes']:,} bytes (at least {facts['least_arena_bytes']:,})"
@@ -148,7 +143,7 @@ def _render(
     fields: dict[str, Any], plan: ModelPlan, outputs: dict[str, np.ndarray[Any, Any]], certificate: Certificate | None
 ) -> str:
     headline = {None: "ran ", "pass": "pass", "fail": "FAIL"}[fields["verdict"]]
-    lines = [f"{headline}  {fields['model']} on {fields['target']} ({fields['executor']})", f"  {_summary(plan)}"]
+    lines = [f"{headline}  {fields['model']} on {fields['target']} ({fields['executor']})", f"  {_summary(fields)}"]
     lines += [f"  {name}: {plan.outputs[name].dtype}{list(array.shape)}" for name, array in outputs.items()]
     lines.append("  seconds: " + ", ".join(f"{name} {value:.3f}" for name, value in fields["seconds"].items()))
     if certificate is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from tilefw.api.integers import round_up
 from tilefw.graph.plan import ModelPlan
 
 ALIGNMENT = 64  # bytes: the widest vector of a processor; a card's own accesses need less
@@ -82,7 +83,7 @@ def _placed(buffers: list[BufferLife]) -> tuple[dict[int, int], int]:
             if at + life.nbytes <= offset:
                 break
             if life.meets(other):
-                at = max(at, -(-(offset + other.nbytes) // ALIGNMENT) * ALIGNMENT)
+                at = max(at, round_up(offset + other.nbytes, ALIGNMENT))
         placed.append((at, life))
         placed.sort(key=lambda pair: pair[0])
         end = max(end, at + life.nbytes)
