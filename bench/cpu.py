@@ -159,7 +159,7 @@ def _narrow(dtype: str, size: int, block: tuple[int, int, int]) -> tuple[Side, S
     grid = (tilefw.cdiv(size, bm), tilefw.cdiv(size, bn))
     return (
         lambda: narrow_matmul[grid](a, b, c, size, size, size, BM=bm, BN=bn, BK=bk, WHOLE=whole),
-        lambda: torch._int_mm(a, b) if whole else torch.matmul(a, b),
+        lambda: torch.ops.aten._int_mm(a, b) if whole else torch.matmul(a, b),
     )
 
 
@@ -168,10 +168,10 @@ def _attention(heads: int, keys: int, size: int) -> tuple[Side, Side]:
 
     q, k, v = (_random(heads, keys, size) for _ in range(3))
     out = np.empty_like(q)
-    theirs = [torch.from_numpy(t)[None] for t in (q, k, v)]
+    query, key, value = (torch.from_numpy(t)[None] for t in (q, k, v))
     return (
         lambda: attention[(keys // 64, heads)](q, k, v, out, keys, size**-0.5, D=size, BM=64, BN=64),
-        lambda: torch.nn.functional.scaled_dot_product_attention(*theirs),
+        lambda: torch.nn.functional.scaled_dot_product_attention(query, key, value),
     )
 
 
@@ -240,7 +240,8 @@ def main(words: list[str]) -> None:
         if any(word not in what for word in words):
             continue
         ours, theirs = sides()
-        ours(), theirs()
+        ours()
+        theirs()
         found = alternate({"ours": _silent(ours), "theirs": _silent(theirs)}, rounds)
         ratios.append(Ratio(what, found["ours"], found["theirs"], goal, peer))
     ratios += [_two_threads(what) for what in THREADS if all(word in f"{what}, 2 threads" for word in words)]

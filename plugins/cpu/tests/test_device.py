@@ -9,6 +9,8 @@ import pytest
 
 import tilefw
 import tilefw.language as tl
+from tilefw.api.capabilities import missing, names
+from tilefw_cpu.target import CPU
 
 
 @tilefw.jit
@@ -125,3 +127,7 @@ def test_a_number_of_threads_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(THREADS, word)
         with pytest.raises(tilefw.KernelError, match="number of threads"):
             _threads()
+
+
+def test_all_capabilities_are_claimed_but_inline_assembly() -> None:
+    assert missing(names(), CPU.capabilities) == {"inline_asm"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -19,8 +20,9 @@ import pytest
 import tilefw
 import tilefw.language as tl
 from tilefw.api import BufferView, LaunchOptions, LaunchReport, Scalar
-from tilefw_cpu.compile import object_of
+from tilefw_cpu.compile import NativeCode, object_of
 from tilefw_cpu.device import NativeDevice
+from tilefw_cpu.fault_guard import FAULT, GUARDED, guard_of, guard_text
 from tilefw_cpu.processor import processor
 
 
@@ -223,6 +225,14 @@ define i32 @"tilefw.shifted"(ptr %b, ptr %s, ptr %n, i64 %all, i32 %x, i32 %y, i
 """
 
 
+TOUCHES = """
+define i32 @"tilefw.touches"(ptr %b, ptr %s, ptr %n, i64 %all, i32 %x, i32 %y, i32 %z) null_pointer_is_valid {
+  store volatile i8 1, ptr inttoptr (i64 64 to ptr)
+  ret i32 0
+}
+"""
+
+
 @pytest.mark.parametrize("main", [True, False])
 def test_a_kernel_that_needs_more_stack_than_there_is_is_an_error(main: bool) -> None:
     x = np.zeros(128, np.float32)
@@ -246,3 +256,31 @@ def test_a_kernel_that_needs_more_stack_than_there_is_is_an_error(main: bool) ->
         thread.join()
     assert reports[0].findings[0].code == "TFW0355" and "thread's stack" in reports[0].findings[0].message
     assert _copied()
+
+
+def test_an_access_below_the_stack_that_no_frame_makes_is_an_access() -> None:
+    """As near to the stack as an address gets that is not of it."""
+    x = np.zeros(128, np.float32)
+    lines = Path("/proc/self/maps").read_text().splitlines()
+    (stack,) = (int(line.split("-")[0], 16) for line in lines if line.endswith("[stack]"))
+    below = stack - (64 << 10)  # where the kernel of the system keeps a gap
+    with pytest.raises(tilefw.KernelError, match="at an access to address"):
+        shifted[(1,)](x, x.copy(), 128, (below - x.ctypes.data) // 4, BLOCK=128, target="cpu")
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_guard_without_memory_for_its_stack_still_tells_of_an_access() -> None:
+    """The guard stands alone here: in a process of its own, whose `malloc` has none left."""
+    here = processor()
+    text = guard_text(here)
+    assert text is not None
+    none = 'define internal ptr @none(i64 %bytes) {\n  ret ptr null\n}\n'
+    lone = guard_of(text.replace("declare ptr @malloc(i64)", none).replace("@malloc", "@none"), here)
+    child = os.fork()
+    if child == 0:
+        lone.stand()
+        code = NativeCode(object_of(f'target triple = "{here.triple}"\n{TOUCHES}', here), here)
+        words = (ctypes.c_int64 * 6)()
+        answer = GUARDED(lone.enter)(code.address("touches"), 0, 0, ctypes.addressof(words), 1, 1, 1, 1)
+        os._exit(0 if answer == FAULT and words[3] == 64 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -15,8 +15,9 @@ from tilefw_cpu.line_table import ObjectLines
 from tilefw_cpu.processor import Processor
 
 THREADS = "TILEFW_CPU_THREADS"
-_MOST_STACK = 64 << 20
-"""Bytes below where a thread entered that count as its stack."""
+_PROBED = 4096
+"""Bytes beside the stack pointer that count as the stack: code touches a larger frame in steps of this size (`probe-stack`), so that
+it meets the end of the stack no further away."""
 
 
 class NativeDevice(ProcessorDevice):
@@ -70,7 +71,7 @@ class NativeDevice(ProcessorDevice):
         assert isinstance(code, NativeCode) and artifact.binary is not None
         table = ObjectLines(artifact.binary)
         place = table.place(instruction - code.address(entry) + table.symbols[f"tilefw.{entry}"])
-        if 0 <= stack - address < _MOST_STACK:
+        if abs(stack - address) <= _PROBED:
             return Finding(
                 "fault", "TFW0355", "the kernel needs more of the thread's stack than there is", source=place,
                 note="what does not fit into registers stands there; smaller tiles need less, and `ulimit -s` and "

@@ -18,7 +18,7 @@ from tilefw_cpu.processor import Processor
 
 FAULT = -2
 """What `tilefw.guarded` answers where the code was stopped. The words behind the count then say, of the first thread that was: 1,
-the address that it accessed, the instruction, and where its stack was when it entered."""
+the address that it accessed, the instruction, and where its stack ended then."""
 GUARDED = ctypes.CFUNCTYPE(
     ctypes.c_int32, *[ctypes.c_void_p] * 4, ctypes.c_int64, *[ctypes.c_uint32] * 3
 )
@@ -28,9 +28,10 @@ _SIGNALS = tuple(getattr(signal, name) for name in ("SIGSEGV", "SIGBUS", "SIGFPE
 _SIGINFO, _ONSTACK, _NODEFER = 4, 0x08000000, 0x40000000  # sigaction(2), Linux
 _ACTION_BYTES = 152  # struct sigaction of Linux' C libraries on 64-bit processors
 _FLAGS_AT = 136
-# Where a handler's third argument has the instruction's address: ucontext_t of <sys/ucontext.h>.
+# Where a handler's third argument has the instruction's address: ucontext_t of <sys/ucontext.h>. The stack pointer is right before.
 _INSTRUCTION_AT = {"x86_64": 168, "aarch64": 440}
 _JUMP_BYTES = 1024  # more than any jmp_buf
+_RECORD_BYTES = 48  # of a thread before its jmp_buf: thread, address, instruction, place in @active, stack pointer
 _STACK_BYTES = 1 << 16  # of a handler: a signal's frame has all registers, of tiles 8 KiB
 
 _TEXT = """target triple = "{triple}"
@@ -80,10 +81,16 @@ enter:
   br i1 %lacks, label %make, label %stack
 make:
   %made = call ptr @malloc(i64 {stack})
+  %none = icmp eq ptr %made, null
+  br i1 %none, label %without, label %keep
+keep:
   store ptr %made, ptr %kept
   br label %stack
+without:  ; a handler on the thread's own stack, which tells of all but its end
+  store volatile i32 1, ptr %stays
+  br label %mark
 stack:
-  %own = phi ptr [ %had, %enter ], [ %made, %make ]
+  %own = phi ptr [ %had, %enter ], [ %made, %keep ]
   store ptr %own, ptr %new
   %new.flags = getelementptr i8, ptr %new, i64 8
   store i32 0, ptr %new.flags
@@ -93,7 +100,9 @@ stack:
   %refused = icmp ne i32 %set, 0
   %refused.word = zext i1 %refused to i32
   store volatile i32 %refused.word, ptr %stays
-  %buffer = getelementptr i8, ptr %record, i64 32
+  br label %mark
+mark:
+  %buffer = getelementptr i8, ptr %record, i64 {buffer}
   %again = call i32 @{setjmp}(ptr %buffer, i32 0) returns_twice
   %first = icmp eq i32 %again, 0
   br i1 %first, label %run, label %fault
@@ -115,7 +124,8 @@ tell:
   %instruction = load volatile i64, ptr %instruction.at
   %second.word = getelementptr i64, ptr %next, i64 4
   store i64 %instruction, ptr %second.word
-  %stack.top = ptrtoint ptr %record to i64
+  %pointer.at = getelementptr i8, ptr %record, i64 32
+  %stack.top = load volatile i64, ptr %pointer.at
   %third.word = getelementptr i64, ptr %next, i64 5
   store i64 %stack.top, ptr %third.word
   br label %leave
@@ -162,7 +172,11 @@ back:
   %pc = load i64, ptr %pc.from
   %pc.at = getelementptr i8, ptr %record, i64 16
   store volatile i64 %pc, ptr %pc.at
-  %buffer = getelementptr i8, ptr %record, i64 32
+  %sp.from = getelementptr i8, ptr %pc.from, i64 -8
+  %sp = load i64, ptr %sp.from
+  %sp.at = getelementptr i8, ptr %record, i64 32
+  store volatile i64 %sp, ptr %sp.at
+  %buffer = getelementptr i8, ptr %record, i64 {buffer}
   call void @siglongjmp(ptr %buffer, i32 1)
   unreachable
 other:
@@ -223,13 +237,23 @@ class FaultGuard:
 @cache
 def fault_guard(processor: Processor) -> FaultGuard | None:
     """The process's guard; None on a system whose signals it does not know."""
+    text = guard_text(processor)
+    return None if text is None else guard_of(text, processor)
+
+
+def guard_text(processor: Processor) -> str | None:
+    """The guard in LLVM IR."""
     instruction = _INSTRUCTION_AT.get(processor.triple.split("-")[0])
     if "linux" not in processor.triple or instruction is None:
         return None
-    text = _TEXT.format(
+    return _TEXT.format(
         triple=processor.triple, threads=_THREADS, setjmp="__sigsetjmp" if "gnu" in processor.triple else "sigsetjmp",
-        record=32 + _JUMP_BYTES, stack=_STACK_BYTES, instruction=instruction, fault=FAULT,
+        record=_RECORD_BYTES + _JUMP_BYTES, buffer=_RECORD_BYTES, stack=_STACK_BYTES, instruction=instruction, fault=FAULT,
     )
+
+
+def guard_of(text: str, processor: Processor) -> FaultGuard:
+    """A guard of such a text."""
     code = NativeCode(object_of(text, processor), processor)
     before, first = (code.variable(f"tilefw.{name}") for name in ("before", "first"))
     passed = ctypes.c_uint32.from_address(code.variable("tilefw.passed"))

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from tilefw.api import TargetInfo
 
+CAPABILITIES = frozenset({
+    "control.*", "cf.*", "memory.*", "int.*", "float.*", "math.*", "cast.*", "select.*", "shape.*", "reduce.*", "scan.*", "gather.*",
+    "dot.*", "atomic.*", "print", "observe.*",
+})
+"""All but inline assembly: LLVM ends the process at text that it cannot assemble."""
+
 CPU = TargetInfo(
     name="cpu-native",
     vendor="cpu",
@@ -11,7 +17,7 @@ CPU = TargetInfo(
     summary="the processor at hand: native code by LLVM, programs of the grid over threads",
     backend="tilefw_cpu.backend:CpuBackend",
     provides=frozenset({"lower", "emit", "assemble", "device"}),
-    capabilities=frozenset({"*"}),
+    capabilities=CAPABILITIES,
     aliases=("cpu",),
     wants=frozenset({"divisible_by_16", "equal_to_1", "disjoint", "checks"}),
 )
