@@ -16,8 +16,8 @@ from tilefw_cpu.processor import Processor
 
 THREADS = "TILEFW_CPU_THREADS"
 _PROBED = 4096
-"""Bytes beside the stack pointer that count as the stack: code touches a larger frame in steps of this size (`probe-stack`), so that
-it meets the end of the stack no further away."""
+"""Bytes beside the stack pointer that count as the stack: code touches a larger frame in steps of this size (`probe-stack`), so it
+meets the end of the stack no further away."""
 
 
 class NativeDevice(ProcessorDevice):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tilefw.api import TargetInfo
 
 CAPABILITIES = frozenset({
-    "control.*", "cf.*", "memory.*", "int.*", "float.*", "math.*", "cast.*", "select.*", "shape.*", "reduce.*", "scan.*", "gather.*",
-    "dot.*", "atomic.*", "print", "observe.*",
+    "control.*", "cf.*", "memory.*", "int.*", "float.*", "math.*", "cast.*", "select.*", "shape.*", "reduce.*", "scan.*",
+    "gather.*", "dot.*", "atomic.*", "print", "observe.*",
 })
 """All but inline assembly: LLVM ends the process at text that it cannot assemble."""
 
