@@ -1,4 +1,4 @@
-"""What only whole models have: convolutions, pools, gathers by elements and by tuples, against onnx's evaluator and node tests."""
+"""What only whole models have, from convolutions and pools to scatters and selection, against onnx's evaluator and node tests."""
 
 from __future__ import annotations
 
@@ -28,11 +28,33 @@ SAMPLE = [
     ("MaxPool", {"kernel_shape": [2, 3, 2], "dilations": [2, 1, 1], "pads": [0, 1, 0, 0, 1, 1]}, [(1, 2, 5, 4, 5)]),
     ("AveragePool", {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1], "count_include_pad": 1}, [(1, 2, 6, 7)]),
     ("AveragePool", {"kernel_shape": [3, 2], "strides": [2, 2], "ceil_mode": 1, "pads": [1, 0, 1, 0]}, [(1, 2, 6, 7)]),
+    ("MaxPool", {"kernel_shape": [2, 2], "pads": [1, 0, 0, 1], "strides": [2, 1]}, [(2, 2, 5, 4)]),
+    ("ConvTranspose", {"pads": [1, 0, 1, 2], "strides": [2, 3], "dilations": [1, 2]}, [(2, 4, 5, 3), (4, 3, 3, 2)]),
+    ("ConvTranspose", {"auto_pad": "SAME_UPPER", "strides": [2, 2]}, [(1, 3, 3, 4), (3, 2, 3, 3), (2,)]),
+    ("SpaceToDepth", {"blocksize": 2}, [(2, 3, 4, 6)]), ("DepthToSpace", {"blocksize": 2, "mode": "CRD"}, [(2, 8, 2, 3)]),
     ("GlobalAveragePool", {}, [(2, 3, 5, 4)]), ("GlobalMaxPool", {}, [(2, 3, 5, 4)]),
 ]
 GATHERED = [
     ("GatherElements", {"axis": -2}, (3, 4, 5), np.random.default_rng(0).integers(-4, 4, (3, 2, 5))),
     ("GatherND", {"batch_dims": 1}, (2, 3, 4, 5), np.random.default_rng(1).integers(-3, 3, (2, 6, 2))),
+]
+# Operator, attributes, shape of the first input, the inputs behind it: those that are constants of the model, then those of a run.
+DESCRIBED = [
+    ("Pad", {}, (3, 4, 5), [np.array([1, 0, 0, 2, 3, 1]), np.float32(7)], []),
+    ("Pad", {"mode": "reflect"}, (3, 4, 5), [np.array([2, 0, 1, 3]), None, np.array([-1, 1])], []),
+    ("Resize", {"mode": "cubic", "antialias": 1}, (1, 2, 6, 7), [None, None, np.array([1, 2, 4, 12])], []),
+    ("Resize", {"mode": "linear", "exclude_outside": 1, "axes": [3, 2]}, (1, 2, 5, 4),
+     [None, np.array([1.6, 0.6], np.float32)], []),
+    ("Resize", {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}, (2, 3, 5),
+     [None, np.array([1, 2, 1.5], np.float32)], []),
+    ("TopK", {"axis": 1, "largest": 0}, (3, 7, 2), [np.array([4])], []),
+    ("ArgMax", {"axis": -2, "keepdims": 0}, (3, 7, 2), [], []), ("ArgMin", {"select_last_index": 1}, (5, 3), [], []),
+    ("Trilu", {"upper": 0}, (2, 5, 4), [], [np.array(1)]),
+    ("ScatterElements", {"axis": 1, "reduction": "add"}, (3, 5), [],
+     [np.array([[0, -1, 0], [2, 2, 4]]), np.ones((2, 3), np.float32)]),
+    ("ScatterND", {}, (4, 3, 2), [], [np.array([[1, -1], [3, 0], [1, 2]]), np.arange(6, dtype=np.float32).reshape(3, 2)]),
+    ("OneHot", {"axis": 1}, (2, 4), [np.array(5)], [np.array([-1, 3], np.float32)]),
+    ("Split", {"axis": 1, "num_outputs": 3}, (2, 8), [], []),
 ]
 
 
@@ -48,20 +70,60 @@ def test_a_gather_has_the_values_of_onnxs_evaluator(operator, attributes, shape,
     _agrees(operator, attributes, [data, indices])
 
 
-def _agrees(operator, attributes, arrays):
-    names = "xyz"[: len(arrays)]
-    kinds = [helper.np_dtype_to_tensor_dtype(array.dtype) for array in arrays]
-    inputs = [helper.make_tensor_value_info(n, k, a.shape) for n, k, a in zip(names, kinds, arrays, strict=True)]
-    node = helper.make_node(operator, list(names), ["out"], **attributes)
-    graph = helper.make_graph([node], "g", inputs, [helper.make_tensor_value_info("out", TensorProto.FLOAT, None)])
+@pytest.mark.parametrize("operator, attributes, shape, constants, given", DESCRIBED)
+def test_what_constants_describe_has_the_values_of_onnxs_evaluator(operator, attributes, shape, constants, given):
+    """Small whole numbers: there are equal ones to choose from, and negative indices."""
+    data = np.random.default_rng(4).integers(-3, 4, shape).astype(np.float32)
+    outputs = {"TopK": ["v", "w"], "Split": ["v", "", "w"]}.get(operator, ["v"])  # an output may be left out
+    _agrees(operator, attributes, [data, *given], constants, outputs)
+
+
+def test_a_branch_that_a_constant_chooses_is_part_of_the_model():
+    branches = {}
+    for name, operator in (("then_branch", "Neg"), ("else_branch", "Abs")):
+        made = helper.make_tensor_value_info(name, TensorProto.FLOAT, None)
+        branches[name] = helper.make_graph([helper.make_node(operator, ["x"], [name])], name, [], [made])
+    node = helper.make_node("If", ["which"], ["y"], **branches)
+    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])
+    for which in (True, False):
+        graph = helper.make_graph([node], "g", [given], [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4])],
+                                  [numpy_helper.from_array(np.array(which), "which")])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
+        with Session(compile_graph(graph_of(model, "m"), "reference")) as session:
+            found = session.run({"x": np.array([-1, 2, -3, 4], np.float32)})["y"]
+        assert found.tolist() == ([1, -2, 3, -4] if which else [1, 2, 3, 4])
+
+
+def test_a_convolution_of_more_than_65535_groups_runs():
+    """The second and the third axis of a grid end there on NVIDIA's chips."""
+    rng = np.random.default_rng(5)
+    _agrees("Conv", {"group": 70000}, [rng.standard_normal((1, 70000, 2)).astype(np.float32), np.ones((70000, 1, 2), np.float32)])
+
+
+def _agrees(operator, attributes, arrays, constants=(), outputs=("out",)):
+    names = {f"x{number}": array for number, array in enumerate(arrays)}
+    weights = {f"w{number}": array for number, array in enumerate(constants) if array is not None}
+    first, *others = names
+    inputs = [first, *("" if array is None else f"w{number}" for number, array in enumerate(constants)), *others]
+    if operator == "OneHot":  # indices, depth, values
+        names[first] = arrays[0].astype(np.int64)
+    told = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in names.items()]
+    node = helper.make_node(operator, inputs, list(outputs), **attributes)
+    given = [name for name in outputs if name]
+    made = [helper.make_tensor_value_info(name, _element(operator, name), None) for name in given]
+    graph = helper.make_graph([node], "g", told, made, [numpy_helper.from_array(np.asarray(a), n) for n, a in weights.items()])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
-    given = dict(zip(names, arrays, strict=True))
-    (due,) = ReferenceEvaluator(model).run(None, given)
+    due = ReferenceEvaluator(model).run(None, names)
     with Session(compile_graph(graph_of(model, operator), "reference")) as session:
-        certificate = certified(session, given)
-    (found,) = certificate.outputs.values()
-    assert certificate.ok and found.shape == due.shape
-    assert np.allclose(found, due, rtol=2e-6, atol=2e-6)
+        certificate = certified(session, names)
+    assert certificate.ok
+    for name, expected in zip(given, due, strict=True):
+        found = certificate.outputs[name]
+        assert found.shape == expected.shape and np.allclose(found, expected, rtol=2e-6, atol=2e-6), (name, found, expected)
+
+
+def _element(operator, name):
+    return TensorProto.INT64 if operator in ("ArgMax", "ArgMin") or (operator == "TopK" and name == "w") else TensorProto.FLOAT
 
 
 @pytest.mark.campaign

@@ -112,12 +112,12 @@ def test_attributes_that_only_later_versions_have_stand_at_their_defaults():
     assert np.allclose(found, w * (x - w) / np.sqrt(w + 1e-5) + w, atol=1e-6)
 
 
-def test_random_numbers_and_names_of_other_domains_are_refused():
+def test_random_numbers_names_of_other_domains_and_norms_that_onnx_has_not_are_refused():
     true = numpy_helper.from_array(np.array(True), "train")
     for made, told in [
         (_one("RandomNormal", [], [4], [4], shape=[4]), "random"),
         (_one("Dropout", ["x", "", "train"], [4], [4], [true]), "random"),
-        (_one("Identity", ["x"], [4], [4], domain="my"), "my::Identity"),
+        (_one("Identity", ["x"], [4], [4], domain="my"), "my::Identity"), (_one("LpNormalization", ["x"], [4], [4], p=3), "p = 3"),
     ]:
         with pytest.raises(UnsupportedError) as caught:
             _graph(made)

@@ -9,6 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
+from math import prod
+from typing import Any
 
 import numpy as np
 import onnx
@@ -26,6 +29,13 @@ from tilefw_onnx.storage import storage
 # Whose output has the elements of the first input in their order. (Dropout drops nothing in inference.)
 VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Dropout"})
 OLDEST_OPSET = 13  # from which on axes of Squeeze and its like are inputs
+
+# What follows from the type and the shape of the first input alone.
+OF_SHAPE: Mapping[str, Callable[[Mapping[str, Any], str, tuple[int, ...]], np.ndarray]] = {
+    "Shape": lambda asked, _, shape: np.array(shape[asked.get("start", 0) : asked.get("end")], np.int64),
+    "Size": lambda asked, _, shape: np.array(prod(shape), np.int64),
+    "EyeLike": lambda asked, kind, shape: np.eye(*shape, k=asked["k"], dtype=_array_type(asked.get("dtype"), kind)),
+}
 RANDOM = frozenset({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"})
 OWN_DOMAINS = ("", "ai.onnx")
 MOST_ELEMENTS = (1 << 31) - (1 << 16)  # of one tensor: kernels count elements, and those of the last tile, in 32 bits
@@ -124,10 +134,12 @@ class _Reading:
         if own and self._random(proto):
             self.refused.append(f"{label}: {proto.op_type} gives random numbers")
             return
-        if own and proto.op_type == "Shape":
+        if own and proto.op_type == "If" and proto.input[0] in self.known:
+            self._take_branch(proto)
+            return
+        if own and proto.op_type in OF_SHAPE:
             asked = attributes_of(proto, self.opsets.get(proto.domain, 1))
-            shape = self._type(proto.input[0])[1][asked.get("start", 0) : asked.get("end")]
-            self.known[proto.output[0]] = np.array(shape, np.int64)
+            self.known[proto.output[0]] = OF_SHAPE[proto.op_type](asked, *self._type(proto.input[0]))
             return
         if all(name in self.known for name in proto.input if name) and not _has_graph(proto):
             self._fold(proto, label)
@@ -137,12 +149,33 @@ class _Reading:
             return
         lowering = MODEL_OPERATORS.get(proto.op_type) if own else None
         if lowering is None:
-            self.refused.append(f"{label}: no operator {'::'.join(filter(None, (proto.domain, proto.op_type)))}")
+            self.refused.append(f"{label}: no operator {_unknown(proto, own)}")
             return
         try:
             self._lower(proto, label, lowering)
         except UnsupportedError as error:
             self.refused.append(f"{label}: {error.message}" + (f" ({error.note})" if error.note else ""))
+        except (ArithmeticError, AssertionError, IndexError, KeyError, TypeError, ValueError) as error:  # no checker looks at all
+            raise CodeError(
+                f"{self.file}: {label}: inputs and attributes do not fit the operator {proto.op_type}", code="TFW0994",
+                note=f"{type(error).__name__}: {_first_line(error)}",
+            ) from error
+
+    def _take_branch(self, proto: onnx.NodeProto) -> None:
+        """The nodes of the branch that a constant chooses; names of its own are no names outside of it."""
+        chosen = "then_branch" if self.known[proto.input[0]].any() else "else_branch"
+        branch = next(one.g for one in proto.attribute if one.name == chosen)
+        self.known.update({one.name: numpy_helper.to_array(one) for one in branch.initializer})
+        for info in (*branch.value_info, *branch.output):
+            self._describe(info)
+        for number, node in enumerate(branch.node):
+            self._read(node, node.name or f"{proto.name} {node.op_type} number {number}")
+        for name, inner in zip(proto.output, branch.output, strict=True):
+            if inner.name in self.known:
+                self.known[name] = self.known[inner.name]
+            elif inner.name in self.tensors:
+                self.tensors[name] = self.tensors[inner.name]
+                self.types[name] = self.types[inner.name]
 
     def _random(self, proto: onnx.NodeProto) -> bool:
         """Whether a node gives other values each time; Dropout does where it is told to train, or may be told so by a run."""
@@ -152,8 +185,12 @@ class _Reading:
         return proto.op_type in RANDOM
 
     def _fold(self, proto: onnx.NodeProto, label: str) -> None:
+        given = {name: self.known[name] for name in proto.input if name}
+        if proto.op_type == "GatherElements" and proto.domain in OWN_DOMAINS:  # onnx 1.23's evaluator reshapes some of the indices
+            axis = attributes_of(proto, self.opsets.get(proto.domain, 1))["axis"]
+            self.known[proto.output[0]] = np.take_along_axis(given[proto.input[0]], given[proto.input[1]], axis)
+            return
         try:
-            given = {name: self.known[name] for name in proto.input if name}
             found = ReferenceEvaluator(_alone(proto, self.opsets, given)).run(None, given)
         except KernelError:
             raise
@@ -177,8 +214,15 @@ class _Reading:
             return  # no output has an element
         source = text.source
         kernel = self.kernels[source] if source in self.kernels else self.kernels.setdefault(source, text.kernel())
-        arguments = {parameter: self._tensor(names[id(one)]) for parameter, one in text.tensors.items()}
+        arguments = {
+            parameter: self._tensor(names[id(one)]) if id(one) in names else self._table(label, one)
+            for parameter, one in text.tensors.items()
+        }
         self.made.call(label, kernel, arguments, text.grid, keywords={"num_warps": text.warps})
+
+    def _table(self, label: str, table: NodeTensor) -> ModelTensor:
+        """Values that the node's lowering has computed."""
+        return self.made.constant(f"{label}: {table.name}", storage(table.values, table.dtype), table.dtype)
 
     def _placed(self, word: str, names: Sequence[str]) -> tuple[NodeTensor | None, ...]:
         return tuple(
@@ -200,6 +244,18 @@ class _Reading:
             count = f"{len(self.refused)} node{'s' if len(self.refused) > 1 else ''}"
             message = f"{self.file} has {count} that tilefw does not lower"
             raise UnsupportedError(message, code="TFW0992", note="\n".join(self.refused))
+
+
+def _unknown(proto: onnx.NodeProto, own: bool) -> str:
+    """An operator that is not lowered, with the nearest that is."""
+    near = get_close_matches(proto.op_type, MODEL_OPERATORS, n=1) if own else []
+    named = "::".join(filter(None, (proto.domain, proto.op_type)))
+    return f"{named}; the nearest is {near[0]}" if near else named
+
+
+def _array_type(number: int | None, kind: str) -> np.dtype:
+    """NumPy's type of ONNX's, which a node says or its input has."""
+    return onnx.helper.tensor_dtype_to_np_dtype(number or onnx.TensorProto.DataType.Value(kind))
 
 
 def _has_graph(proto: onnx.NodeProto) -> bool:

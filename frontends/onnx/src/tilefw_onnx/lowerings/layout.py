@@ -82,11 +82,20 @@ def split(node: Node) -> KernelText:
     """Each output copied from its part of the input."""
     text, source = KernelText(node), node.input(0)
     axis = axis_of(node.attributes["axis"], len(source.shape))
-    results = [tensor for tensor in node.outputs if tensor is not None]
-    for result, part in zip(results, _parts(source.shape, axis, [t.shape[axis] for t in results]), strict=True):
-        copy(text, source, part, result, contiguous(result.shape))
-    text.grid = _grid(results)
+    for result, part in zip(node.outputs, _parts(source.shape, axis, _extents(node, source.shape[axis])), strict=True):
+        if result is not None:
+            copy(text, source, part, result, contiguous(result.shape))
+    text.grid = _grid([tensor for tensor in node.outputs if tensor is not None])
     return text
+
+
+def _extents(node: Node, extent: int) -> Sequence[int]:
+    """Of each output along the axis, also of one that is left out; without sizes all are alike, but the last may be smaller."""
+    sizes, count = node.optional(1), len(node.outputs)
+    if sizes is not None:
+        return sizes.integers()
+    part = ceil_div(extent, node.attributes.get("num_outputs", count))
+    return [max(0, min(part, extent - number * part)) for number in range(count)]
 
 
 def gather(node: Node) -> KernelText:

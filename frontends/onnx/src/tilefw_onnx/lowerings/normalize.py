@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from tilefw.api.errors import UnsupportedError
 from tilefw_onnx.lowerings.node import Node, NodeTensor
 from tilefw_onnx.lowerings.places import View, axis_of, contiguous
 from tilefw_onnx.lowerings.rows import RowView, rows_of, typed
@@ -27,7 +28,11 @@ def along_axis(node: Node) -> KernelText:
 
 def lp(node: Node) -> KernelText:
     """x over the sum of magnitudes, or over the root of the sum of squares; a row of zeros stays."""
-    value = {1: "functions.over_sum_of_magnitudes({x})", 2: "functions.over_root_of_squares({x})"}[node.attributes["p"]]
+    known = {1: "functions.over_sum_of_magnitudes({x})", 2: "functions.over_root_of_squares({x})"}
+    value = known.get(node.attributes["p"])
+    if value is None:
+        note = "ONNX's operator has 1 and 2"
+        raise UnsupportedError(f"a norm with p = {node.attributes['p']}", code="TFW0992", note=note)
     return _row_wise(node, rows_of(node.input(0), (node.attributes["axis"],)), value, "0.0")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from tilefw_onnx.lowerings import (
     attention,
     casts,
+    coordinates,
     einsum,
     elementwise,
     flex_attention,
@@ -15,9 +16,13 @@ from tilefw_onnx.lowerings import (
     linear_attention,
     matmul,
     normalize,
+    pads,
     quantize,
     reductions,
+    scatters,
+    selection,
     sequences,
+    transposed_windows,
     windows,
 )
 from tilefw_onnx.lowerings.node import Node
@@ -41,4 +46,7 @@ OPERATORS: Mapping[str, Lowering] = {
 }
 
 # Those of the ONNX pack, whose editions name their number, and what models have beside.
-MODEL_OPERATORS: Mapping[str, Lowering] = {**OPERATORS, **windows.LOWERINGS, **gathers.LOWERINGS}
+MODEL_OPERATORS: Mapping[str, Lowering] = {
+    **OPERATORS, **windows.LOWERINGS, **gathers.LOWERINGS, **pads.LOWERINGS, **selection.LOWERINGS, **scatters.LOWERINGS,
+    **coordinates.LOWERINGS, **transposed_windows.LOWERINGS,
+}

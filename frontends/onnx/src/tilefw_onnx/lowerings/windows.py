@@ -112,13 +112,14 @@ def convolution(node: Node) -> KernelText:
     groups = node.attributes["group"]
     channels, inner = weight.shape[0] // groups, weight.shape[1] * window.taps
     height, width, step = (min(_BLOCK, next_power_of_2(n)) for n in (channels, window.out, inner))
-    grid = (max(1, out.shape[0] * groups), ceil_div(channels, height), ceil_div(window.out, width))
+    columns = ceil_div(window.out, width)
+    grid = (max(1, out.shape[0] * groups) * columns, ceil_div(channels, height), 1)  # the first axis alone is beyond 65,535
     text = KernelText(node, grid=grid, elements=height * width)
     total = "tl.float64" if source.dtype == "fp64" else "tl.float32"
     text.add(
-        f"group = tl.program_id(0) % {groups}",
+        f"part = tl.program_id(0) // {columns}", f"group = part % {groups}",
         f"row = (tl.program_id(1) * {height} + tl.arange(0, {height}))[:, None]",
-        f"column = (tl.program_id(2) * {width} + tl.arange(0, {width}))[None, :]",
+        f"column = (tl.program_id(0) % {columns} * {width} + tl.arange(0, {width}))[None, :]",
         f"inside = (row < {channels}) & (column < {window.out})",
         f"channel = group * {channels} + row",
         f"total = tl.zeros(({height}, {width}), {total})",
@@ -129,7 +130,7 @@ def convolution(node: Node) -> KernelText:
     if (bias := node.optional(2)) is not None:
         text.add(f"bias = {text.loaded(bias, 'channel', f'row < {channels}')}.to({total})")
         value = "total + bias"
-    place = f"((tl.program_id(0) // {groups}) * {weight.shape[0]} + channel) * {window.out} + column"
+    place = f"((part // {groups}) * {weight.shape[0]} + channel) * {window.out} + column"
     text.store(out, place, typed(text, out, value), "inside")
     return text
 
@@ -143,7 +144,7 @@ def _products(text: KernelText, node: Node, window: Window, inner: int, step: in
     known = f"(row < {channels}) & (tap[None, :] < {inner})"
     body.add(f"a = {body.loaded(weight, f'channel * {inner} + tap[None, :]', known, '0')}", "tap = tap[:, None]")
     offset, mask = window.place(body, "column", "tap" if window.taps == inner else f"(tap % {window.taps})")
-    place = f"tl.program_id(0) * {weight.shape[1]} + tap // {window.taps}"
+    place = f"part * {weight.shape[1]} + tap // {window.taps}"
     masks = [f"(tap < {inner})", f"(column < {window.out})", *([mask] if mask else [])]
     body.add(f"b = {body.loaded(source, f'({place}) * {window.source} + {offset}', ' & '.join(masks), '0')}")
     body.add('total = tl.dot(a, b, total, input_precision="ieee", out_dtype=total.dtype)')
@@ -153,8 +154,6 @@ def _products(text: KernelText, node: Node, window: Window, inner: int, step: in
 
 def pool(node: Node) -> KernelText:
     """The largest, or the mean, of each window. The mean counts the padding where the node says so, but nothing behind it."""
-    if node.optional_output(1) is not None:
-        raise UnsupportedError(f"{node.operator} that also gives indices", code="TFW0992")
     source, out, largest = node.input(0), node.output(0), node.operator == "MaxPool"
     window = window_of(node, node.attributes["kernel_shape"])
     width = next_power_of_2(window.taps)
@@ -171,6 +170,7 @@ def pool(node: Node) -> KernelText:
     x = text.loaded(source, f"plane * {window.source} + {offset}", "seen", other, wide=True)
     if largest:
         text.add(f"result = tl.max({x}, axis=1)")
+        _place_of_largest(text, node, x, f"plane * {window.source} + {offset}")
     else:
         counted = " & ".join(
             f"(at{n} >= {-axis.before}) & (at{n} < {axis.source + axis.after})" for n, axis in enumerate(window.axes)
@@ -180,6 +180,17 @@ def pool(node: Node) -> KernelText:
         text.add(f"count = tl.sum(({which}).to(tl.int32), axis=1)", f"result = tl.sum({x}, axis=1) / count.to({kind})")
     text.store(out, "index", typed(text, out, "result"), "inside")
     return text
+
+
+def _place_of_largest(text: KernelText, node: Node, x: str, place: str) -> None:
+    """The number in the input of the first element that is the largest of its window, where it is asked for."""
+    out = node.optional_output(1)
+    if out is None:
+        return
+    if node.attributes["storage_order"]:
+        raise UnsupportedError("indices of a pool in column-major order", code="TFW0992")
+    text.add(f"first = tl.min(tl.where(seen & ({x} == result[:, None]), {place}, {node.input(0).size}), axis=1)")
+    text.store(out, "index", "first.to(tl.int64)", "inside")
 
 
 def whole(reduction: str) -> Callable[[Node], KernelText]:

@@ -1,0 +1,128 @@
+"""The models that `models.py` runs: written by PyTorch and transformers with random weights from a seed, exported to ONNX.
+
+    python -P bench/zoo.py FOLDER [NAME ...]     # one to three minutes a model; a file that is there stays.
+
+`-P` because transformers asks for a package called `kernels`, and a file of this folder is called so. The statistics of batch
+normalisations are random: a model whose output vanishes shows no error.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+OPSET = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ZooModel:
+    """A model, how to make it and its inputs. `size` says what of it is smaller than in use, if anything."""
+
+    make: Callable[[], tuple[Any, tuple[Any, ...]]]
+    size: str
+
+
+def export(name: str, folder: Path) -> Path:
+    """The ONNX file of a model; it is written where it is not there."""
+    path = folder / f"{name}.onnx"
+    if path.exists():
+        return path
+    import torch
+
+    # TorchVision's binary part need not fit this PyTorch: its operators have to be there by name, none of them is called.
+    library = torch.library.Library("torchvision", "DEF")
+    for operator in ("nms", "qnms"):
+        library.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    torch.manual_seed(0)
+    model, inputs = ZOO[name].make()
+    with torch.no_grad():
+        program = torch.onnx.export(model.eval(), inputs, dynamo=True, opset_version=OPSET, optimize=True, verbose=False)
+    assert program is not None
+    folder.mkdir(parents=True, exist_ok=True)
+    program.save(str(path), external_data=name == "gpt2")  # one of them shows that weights may lie beside the file
+    return path
+
+
+def _vision(name: str, pixels: int) -> Callable[[], tuple[Any, tuple[Any, ...]]]:
+    def make() -> tuple[Any, tuple[Any, ...]]:
+        import torch
+        import torchvision
+
+        model = getattr(torchvision.models, name)(weights=None)
+        _spread(model)
+        return model, (torch.randn(1, 3, pixels, pixels),)
+
+    return make
+
+
+def _spread(model: Any) -> None:
+    """Normalisations in inference that do something: random statistics near those of their inputs."""
+    import torch
+
+    with torch.no_grad():
+        for module in model.modules():
+            if isinstance(module, torch.nn.BatchNorm2d):
+                assert module.running_mean is not None and module.running_var is not None
+                module.running_mean.normal_(0, 0.1)
+                module.running_var.uniform_(0.5, 2)
+            if isinstance(module, torch.nn.Linear) and not module.weight.any():  # heads that training would begin with
+                module.weight.normal_(0, 0.02)
+
+
+def _text(kind: str, words: int, **config: Any) -> Callable[[], tuple[Any, tuple[Any, ...]]]:
+    def make() -> tuple[Any, tuple[Any, ...]]:
+        import torch
+        import transformers
+
+        settings = getattr(transformers, f"{kind}Config")(attn_implementation="eager", use_cache=False, **config)
+        model = getattr(transformers, f"{kind}Model")(settings)
+        return _one_to_one(model, "input_ids"), (torch.randint(0, settings.vocab_size, (1, words)),)
+
+    return make
+
+
+def _whisper() -> tuple[Any, tuple[Any, ...]]:
+    import torch
+    from transformers import WhisperConfig
+    from transformers.models.whisper.modeling_whisper import WhisperEncoder
+
+    settings = WhisperConfig()  # the defaults are those of Whisper tiny
+    settings._attn_implementation = "eager"
+    return _one_to_one(WhisperEncoder(settings), "input_features"), (torch.randn(1, settings.num_mel_bins, 3000),)
+
+
+def _one_to_one(model: Any, argument: str) -> Any:
+    """The model as a function of one tensor that gives one."""
+    import torch
+
+    class OneToOne(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.model(**{argument: x}).last_hidden_state
+
+    return OneToOne()
+
+
+ZOO: Mapping[str, ZooModel] = {
+    "resnet50": ZooModel(_vision("resnet50", 224), "1 x 3 x 224 x 224"),
+    "mobilenet_v3_small": ZooModel(_vision("mobilenet_v3_small", 224), "1 x 3 x 224 x 224"),
+    "vit_b_16": ZooModel(_vision("vit_b_16", 224), "1 x 3 x 224 x 224"),
+    "bert_base": ZooModel(_text("Bert", 32), "12 layers, 32 words"),
+    "gpt2": ZooModel(_text("GPT2", 32), "12 layers, 32 words"),
+    "whisper_encoder": ZooModel(_whisper, "Whisper tiny, 30 seconds of sound"),
+    "llama_2l": ZooModel(
+        _text("Llama", 32, num_hidden_layers=2, hidden_size=512, intermediate_size=1376, num_attention_heads=8,
+              num_key_value_heads=4, vocab_size=32000), "2 layers, 512 wide, 32 words"
+    ),
+}
+
+
+if __name__ == "__main__":
+    for wanted in sys.argv[2:] or ZOO:
+        print(export(wanted, Path(sys.argv[1])), flush=True)
