@@ -122,6 +122,17 @@ def test_a_session_that_is_closed_runs_nothing():
     assert caught.value.code == "TFW0361"
 
 
+def test_a_run_within_a_run_of_one_session_is_refused(monkeypatch):
+    """As a signal's handler would make it; it must neither wait for its own thread nor change the memory of the other."""
+    session = Session(small_model.plan("cpu-native"))
+    monkeypatch.setattr(session, "begin", lambda inputs: session.run(inputs))
+    with pytest.raises(LaunchError) as caught:
+        session.run({"x": small_model.x()})
+    assert caught.value.code == "TFW0361" and "under way" in caught.value.message
+    monkeypatch.undo()
+    assert session.run({"x": small_model.x()})
+
+
 @tilefw.jit
 def add_one(x_ptr, out_ptr):
     at = tl.arange(0, 16)

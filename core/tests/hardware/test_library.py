@@ -72,13 +72,23 @@ def test_a_status_without_words_is_told_by_its_number() -> None:
 
 def test_a_block_is_used_again_by_its_size_and_in_each_thread_another() -> None:
     block = LaunchBlock((1, 2, 0))
-    first, other = block.place(b"abcd"), block.place(b"abcdefgh")
-    assert block.place(b"wxyz") == first != other
-    key, data, size_key, size, end = (ctypes.c_void_p * 5).from_address(first)
+    first, other = block.take(b"abcd"), block.take(b"abcdefgh")
+    block.give_back(first)
+    assert block.take(b"wxyz") is first and first.address != other.address
+    key, data, size_key, size, end = (ctypes.c_void_p * 5).from_address(first.address)
     assert (key, size_key, end) == (1, 2, None)
     assert ctypes.c_size_t.from_address(size).value == 4 and ctypes.string_at(data, 4) == b"wxyz"
+    block.give_back(first)
     elsewhere: list[int] = []
-    thread = threading.Thread(target=lambda: elsewhere.append(block.place(b"wxyz")))
+    thread = threading.Thread(target=lambda: elsewhere.append(block.take(b"wxyz").address))
     thread.start()
     thread.join()
-    assert elsewhere != [first]
+    assert elsewhere != [first.address]
+
+
+def test_a_launch_within_a_launch_has_a_block_of_its_own() -> None:
+    block = LaunchBlock((1, 2, 0))
+    outer = block.take(b"abcd")
+    inner = block.take(b"wxyz")
+    assert outer.data.raw == b"abcd" and inner.address != outer.address
+    assert block.take(b"").nbytes == 0 and block.take(b"x").nbytes == 1

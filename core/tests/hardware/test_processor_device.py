@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -84,3 +85,25 @@ def test_a_ctrl_c_of_a_launch_that_has_ended_does_not_stop_the_next() -> None:
         with watch.watching(lambda: stopped.append(1)):
             time.sleep(0.001)
     assert not stopped
+
+
+def test_a_launch_by_a_signals_handler_within_a_launch_runs_in_memory_of_its_own() -> None:
+    places: list[int] = []
+
+    def work(block: bytes, scratch: int, *_: int) -> int:
+        places.append(scratch)
+        if len(places) == 1:
+            signal.raise_signal(signal.SIGUSR1)
+        return 0
+
+    device = Calling(2, work)
+    module = device.load(replace(ARTIFACT, entries=(replace(ARTIFACT.entries[0], scratch_bytes=64),)))
+    options = LaunchOptions(checks=frozenset())
+    before = signal.signal(signal.SIGUSR1, lambda *_: device.launch(module, "k", (4, 1, 1), [], options))
+    try:
+        device.launch(module, "k", (1, 1, 1), [], options)
+        device.launch(module, "k", (1, 1, 1), [], options)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    outer, inner, after = places
+    assert outer == after != inner

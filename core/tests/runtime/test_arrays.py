@@ -95,6 +95,26 @@ def test_torch_tensors():
         host_array(torch.zeros(2, dtype=torch.complex64))
 
 
+def test_a_negated_view_is_no_memory_in_a_subclass_of_tensors_either():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    derived = type("Derived", (torch.Tensor,), {})
+    negated = torch.ones(4, dtype=torch.complex64).conj().imag.as_subclass(derived)
+    with pytest.raises(LaunchError) as caught:
+        host_array(negated)
+    assert caught.value.code == "TFW0330" and "resolve_neg" in str(caught.value)
+    plain = host_array(negated.resolve_neg())
+    assert plain.dtype.name == "fp32" and plain.nbytes == 16
+
+
+def test_a_tensor_that_wraps_another_has_no_memory_of_its_own():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    kind = type("Wrapper", (torch.Tensor,), {"__torch_dispatch__": classmethod(lambda *_: None)})
+    wrapper = torch.Tensor._make_wrapper_subclass(kind, (4,), dtype=torch.float32)
+    with pytest.raises(LaunchError) as caught:
+        host_array(wrapper)
+    assert caught.value.code == "TFW0330"
+
+
 @pytest.mark.parametrize(
     "value, code",
     [(3, "TFW0330"), ("text", "TFW0330"), ([1.0], "TFW0330"), (object(), "TFW0330"), (np.zeros(2, complex), "TFW0332"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -396,3 +397,29 @@ def test_what_stays_loaded_is_bounded_by_its_code(monkeypatch):
     for artifact in (small, large, small, huge, huge, small):
         assert keeper._module(artifact) == artifact.text
     assert [len(text) for text in Loads.loaded] == [30, 60, 200, 30], "what is larger than the limit stays loaded alone"
+
+
+def test_a_signals_handler_launches_within_a_launch(toy):
+    """Both are right; an executor that its own thread cannot have twice would wait for itself."""
+    x, out, other = np.arange(4, dtype=np.float32), np.zeros(4, np.float32), np.zeros(4, np.float32)
+    launch(x, other)
+    held = toy.executors["sim"]
+    device, real, free = held.device, held.device.launch, []
+
+    def interrupted(*given):
+        device.launch = real
+        signal.raise_signal(signal.SIGUSR1)
+        return real(*given)
+
+    def handler(*_):
+        free.append(held.lock.acquire(blocking=False))
+        if free[0]:
+            held.lock.release()
+            launch(2 * x, other)
+
+    device.launch, before = interrupted, signal.signal(signal.SIGUSR1, handler)
+    try:
+        launch(x, out)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert free == [True] and (out == x).all() and (other == 2 * x).all()

@@ -79,14 +79,18 @@ def test_what_is_no_plain_array_is_left_to_others() -> None:
 def test_tensors_are_read_as_arrays_are() -> None:
     torch = pytest.importorskip("torch")
     whole = torch.zeros(256)
-    for tensor in (whole, whole[4:], whole[1:], whole.view(16, 16).T, whole.to(torch.bfloat16), torch.nn.Parameter(whole)):
+    derived = type("Derived", (torch.Tensor,), {})
+    assert derived.__module__.partition(".")[0] != "torch"
+    kinds = (whole.to(torch.bfloat16), torch.nn.Parameter(whole), whole.as_subclass(derived))
+    for tensor in (whole, whole[4:], whole[1:], whole.view(16, 16).T, *kinds):
         given = [tensor, whole, 5, 16, 1.0, True, 1]
         single = found(kernel.params, given, "ready")
         key, values = read(kernel.params, given)
         assert single is not None and key is not None and shown(single[1]) == shown(values) and set(key) >= set(single[0])
         addresses = found(kernel.params, given, "host")
         assert addresses is not None and addresses[1][0] == tensor.data_ptr()
-    for tensor in (torch.zeros(4, dtype=torch.complex64).conj().imag, torch.zeros(4, device="meta"), whole.to_sparse()):
+    negated = torch.zeros(4, dtype=torch.complex64).conj().imag
+    for tensor in (negated, negated.as_subclass(derived), torch.zeros(4, device="meta"), whole.to_sparse()):
         assert found(kernel.params, [tensor, whole, 5, 16, 1.0, True, 1], "ready") is None
 
 
@@ -101,7 +105,7 @@ def test_tensors_elsewhere_are_all_on_one_device() -> None:
 
 
 def test_an_object_that_says_only_now_that_it_is_on_no_card_is_left_to_others() -> None:
-    """As a subclass of PyTorch's tensors does whose memory is the host's."""
+    """As an array does whose memory is the host's."""
 
     class Elsewhere:
         @property

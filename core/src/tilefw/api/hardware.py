@@ -9,7 +9,7 @@ rest: memory by handles, launches between events, streams, peers, errors. For co
 from tilefw.hardware.card import Allocation, Card, CardModule, CardProgram
 from tilefw.hardware.driver import CardInfo, Driver
 from tilefw.hardware.failures import DriverError, Failure
-from tilefw.hardware.library import DriverLibrary, Interface, LaunchBlock, find
+from tilefw.hardware.library import DriverLibrary, Interface, LaunchBlock, TakenBlock, find
 from tilefw.hardware.processor_device import TRAPS, HeldMemory, ProcessorChecks, ProcessorCode, ProcessorDevice, ProcessorModule
 from tilefw.hardware.ready_entry import ReadyEntry
 from tilefw.hardware.search import CardSearch
@@ -19,5 +19,5 @@ from tilefw.hardware.traps import Trap, metadata_of
 __all__ = [
     "Allocation", "Card", "CardInfo", "CardModule", "CardProgram", "CardSearch", "Driver", "DriverError", "DriverLibrary",
     "Failure", "HeldMemory", "Interface", "LaunchBlock", "ProcessorChecks", "ProcessorCode", "ProcessorDevice", "ProcessorModule",
-    "ReadyEntry", "SharedLibrary", "TRAPS", "Trap", "find", "metadata_of",
+    "ReadyEntry", "SharedLibrary", "TRAPS", "TakenBlock", "Trap", "find", "metadata_of",
 ]

@@ -41,7 +41,8 @@ class Session:
         where = site(find_target(plan.target), resolved)
         self.plan = plan
         self.read_bytes = 0
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._running = False
         self._options, self._executor, self._device = where.options, where.executor, where.executor.device
         self._last: Completion | None = None
         self._closed = False
@@ -71,6 +72,7 @@ class Session:
     def close(self) -> None:
         """Give the device its memory back; nothing runs from then on."""
         with self._lock, self._executor.lock:
+            self._refuse_within_a_run()
             self._closed = True
             self._memory.close()
             self._constants.close()
@@ -79,13 +81,26 @@ class Session:
         """The outputs by name, for arrays by the names of the inputs. Raises UsageError TFW0360 for inputs that do not fit, and
         CheckError when a check of the device found a fault in a launch."""
         with self._lock:
+            self._refuse_within_a_run()
+            self._running = True
             try:
                 self.begin(inputs)
                 for number in range(len(self._steps)):
                     self.launch(number)
                 return self.outputs()
             finally:
-                self.end()
+                try:
+                    self.end()
+                finally:
+                    self._running = False
+
+    def _refuse_within_a_run(self) -> None:
+        """Only a signal's handler can be within a run that its own thread makes; others wait for the lock."""
+        if self._running:
+            raise LaunchError(
+                "a run of the session is under way in this thread", code="TFW0361",
+                help="let the signal's handler leave a note for after the run, or open another session",
+            )
 
     # A run step by step, for whoever looks at memory between launches (certificate.py).
 

@@ -28,7 +28,7 @@ class InterruptWatch:
         self.pipe = -1
         self.before = -1
         self.reads = -1
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # a signal's handler may launch where the main thread has it
         self._waiting = select.poll()
 
     def watching(self, stop: Callable[[], None]) -> AbstractContextManager[None]:
@@ -45,7 +45,7 @@ class InterruptWatch:
         if not self._forks:  # a fork has no threads but the one that forked
             self._forks = True
             os.register_at_fork(after_in_child=self._forget)
-        self.lock, self.stop = threading.Lock(), None
+        self.lock, self.stop = threading.RLock(), None
         self.reads, pipe = os.pipe()
         for end in (self.reads, pipe):
             os.set_blocking(end, False)
@@ -65,7 +65,7 @@ class InterruptWatch:
         self.pipe = -1
         self._waiting = select.poll()
 
-    def _listen(self, reads: int, lock: threading.Lock) -> None:
+    def _listen(self, reads: int, lock: AbstractContextManager[bool]) -> None:
         waiting = select.poll()
         waiting.register(reads, select.POLLIN)
         while True:

@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilefw.api.errors import UnsupportedError
 from tilefw.hardware.failures import DriverError, Failure
@@ -91,31 +91,42 @@ class DriverLibrary:
         return DriverError(name, status, words, self.interface.failures.get(status, "other"))
 
 
+class TakenBlock(NamedTuple):
+    """One block: the `data` of so many bytes, and the `address` of the `extra` array, which `holds` keeps."""
+
+    nbytes: int
+    data: Any
+    address: int
+    holds: object
+
+
 class LaunchBlock(threading.local):
-    """The argument block of a launch as drivers take it in an `extra` array: key, value, …, end. Each thread has
-    one for each size, used again: a launch has read it when its function returns.
+    """Argument blocks of launches as drivers take them in an `extra` array: key, value, …, end. Each thread has
+    one for each size, used again: a launch has read it when its function returns. Who takes one within a launch, as a signal's
+    handler may, gets another.
 
     `keys` are those of the block, of its size, and of the end."""
 
     def __init__(self, keys: tuple[int, int, int]) -> None:
         self._keys = keys
-        self._made: dict[int, tuple[Any, int, object]] = {}  # by size: where the bytes go, the array, and what holds both
+        self._free: dict[int, TakenBlock] = {}  # by size
 
-    def place(self, arguments: bytes) -> int:
-        """The address of an `extra` array for these bytes."""
+    def take(self, arguments: bytes) -> TakenBlock:
+        """A block with these bytes."""
         nbytes = len(arguments)
-        made = self._made.get(nbytes)
-        if made is None:
-            made = self._made[nbytes] = self._new(nbytes)
-        made[0].raw = arguments
-        return made[1]
+        taken = self._free.pop(nbytes, None) or self._new(nbytes)
+        taken.data.raw = arguments
+        return taken
 
-    def _new(self, nbytes: int) -> tuple[Any, int, object]:
+    def give_back(self, taken: TakenBlock) -> None:
+        """A launch has read it."""
+        self._free[taken.nbytes] = taken
+
+    def _new(self, nbytes: int) -> TakenBlock:
         block, nbytes_key, end = self._keys
         size, data = ctypes.c_size_t(nbytes), ctypes.create_string_buffer(max(1, nbytes))
-        address = ctypes.addressof(data)
-        extra = (ctypes.c_void_p * 5)(block, address, nbytes_key, ctypes.addressof(size), end)
-        return data, ctypes.addressof(extra), (size, extra)
+        extra = (ctypes.c_void_p * 5)(block, ctypes.addressof(data), nbytes_key, ctypes.addressof(size), end)
+        return TakenBlock(nbytes, data, ctypes.addressof(extra), (size, extra))
 
 
 def find(interface: Interface, candidates: Iterable[str]) -> str:

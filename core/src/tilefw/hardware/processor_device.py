@@ -116,6 +116,7 @@ class ProcessorDevice(ABC):
         self._memory: dict[int, HeldMemory] = {}
         self._next = 1
         self._scratch: dict[int, HeldMemory] = {}  # by thread
+        self._running = False  # a launch, whatever a signal's handler launches within it
         self._pool: ThreadPoolExecutor | None = None
         self._pool_of = 0  # the process: a fork has none of its threads
 
@@ -233,16 +234,28 @@ class ProcessorDevice(ABC):
         self, module: ProcessorModule, entry: str, found: _Entry, grid: tuple[int, int, int], block: bytes,
         checks: ProcessorChecks | None,
     ) -> LaunchReport:
-        x, y, z = grid
-        programs = x * y * z
+        programs = grid[0] * grid[1] * grid[2]
         if programs >= 1 << 63:
             raise LaunchError(f"a grid of {'x'.join(map(str, grid))} has more programs than a count of 64 bits", "TFW0323")
+        within, self._running = self._running, True
+        try:
+            return self._run_programs(module, entry, found, grid, programs, block, checks, within)
+        finally:
+            self._running = within
+
+    def _run_programs(
+        self, module: ProcessorModule, entry: str, found: _Entry, grid: tuple[int, int, int], programs: int, block: bytes,
+        checks: ProcessorChecks | None, within: bool,
+    ) -> LaunchReport:
+        """`within` another launch, by a signal's handler, this thread runs all of it, in memory that the other does not use."""
+        x, y, z = grid
         counter = _Counter()
         at = ctypes.addressof(counter)
         stop = partial(_end_soon, counter, programs)
-        workers = 1 if programs < 2 or (checks is not None and checks.serial) else min(self._threads, programs)
+        workers = 1 if programs < 2 or within or (checks is not None and checks.serial) else min(self._threads, programs)
         # For all threads before any begins: a place of its own for each.
-        scratch = [self._scratch_of(number, found.scratch_bytes) for number in range(workers)]
+        held = {} if within else self._scratch
+        scratch = [_scratch_of(held, number, found.scratch_bytes) for number in range(workers)]
         begin = time.perf_counter()
         with interrupt_watch().watching(stop):
             if workers == 1:
@@ -295,12 +308,14 @@ class ProcessorDevice(ABC):
             self._pool, self._pool_of = ThreadPoolExecutor(self._threads - 1, "tilefw"), os.getpid()
         return self._pool
 
-    def _scratch_of(self, thread: int, nbytes: int) -> int:
-        held = self._scratch.get(thread)
-        if held is None or held.nbytes < nbytes:
-            array = _memory_of(nbytes + ALIGNMENT)
-            held = self._scratch[thread] = HeldMemory(_aligned(array), nbytes, array=array)
-        return held.address
+
+def _scratch_of(held: dict[int, HeldMemory], thread: int, nbytes: int) -> int:
+    """Where a thread's own tiles go, of what is `held` for each."""
+    found = held.get(thread)
+    if found is None or found.nbytes < nbytes:
+        array = _memory_of(nbytes + ALIGNMENT)
+        found = held[thread] = HeldMemory(_aligned(array), nbytes, array=array)
+    return found.address
 
 
 def _end_soon(counter: Any, programs: int) -> None:

@@ -97,7 +97,8 @@ class Executor:
         self._shares = isinstance(device, SharingDevice)
         addressing = self._shares and isinstance(device, ReadyingDevice)
         self._addressed = DeviceArray if isinstance(device, Card) else HostArray if addressing else None
-        self.lock = threading.Lock()  # held by whoever loads or launches on the device
+        # Held by the thread that loads or launches on the device; a signal's handler may launch within a launch of its thread.
+        self.lock = threading.RLock()
         # By identity, holding the artifact so that the identity stays its own.
         self._modules: dict[int, tuple[Artifact, Any]] = {}
         self._ready: dict[Hashable, PreparedEntry] = {}

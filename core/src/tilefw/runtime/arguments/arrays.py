@@ -127,7 +127,7 @@ def conversion(kind: type) -> Callable[[Any, str], HostArray | DeviceArray]:
         return _from_typed
     if hasattr(kind, TYPED):
         return lambda value, what: _from_typed(getattr(value, TYPED), what)
-    if kind.__module__.partition(".")[0] == "torch" and hasattr(kind, "untyped_storage"):
+    if is_torch_tensor(kind):
         return _from_torch
     return _from_card if says_where(kind) else _from_other
 
@@ -135,7 +135,13 @@ def conversion(kind: type) -> Callable[[Any, str], HostArray | DeviceArray]:
 def says_where(kind: type) -> bool:
     """Whether values of a type say where they are in a card's memory, and nothing else is known of them."""
     known = issubclass(kind, HostArray | DeviceArray | TypedArray) or hasattr(kind, TYPED) or hasattr(kind, "__array_interface__")
-    return hasattr(kind, ON_CARD) and not known and kind.__module__.partition(".")[0] != "torch"
+    return hasattr(kind, ON_CARD) and not known and not is_torch_tensor(kind)
+
+
+def is_torch_tensor(kind: type) -> bool:
+    """Whether a type is PyTorch's tensor or derived from it, in whatever module."""
+    torch = hasattr(kind, "untyped_storage") and not hasattr(kind, TYPED)
+    return torch and any(base.__module__.partition(".")[0] == "torch" for base in kind.__mro__)
 
 
 def _as_it_is(array: HostArray | DeviceArray, what: str) -> HostArray | DeviceArray:
@@ -298,9 +304,18 @@ def _from_torch(tensor: Any, what: str) -> HostArray | DeviceArray:
         return _from_torch_elsewhere(tensor, what)
     element = torch_element(tensor.dtype) or _dtype_named(str(tensor.dtype).removeprefix("torch."), what)
     storage = tensor.untyped_storage()
-    start, first = storage.data_ptr(), tensor.storage_offset()
+    start, first = _storage_start(storage, what), tensor.storage_offset()
     address = start + first * tensor.element_size() if first else start  # `data_ptr` is what a program asks for (tilefw.triton)
     return HostArray(element, address, start, storage.nbytes(), False, (tensor, storage))
+
+
+def _storage_start(storage: Any, what: str) -> int:
+    """Raises LaunchError TFW0330 where there is none, as for a tensor that wraps others."""
+    try:
+        return storage.data_ptr()
+    except RuntimeError as error:
+        message = f"{what} is a tensor without memory of its own: {str(error).splitlines()[0]}"
+        raise LaunchError(message, code="TFW0330", help="pass the tensor that it stands for") from None
 
 
 def _from_torch_elsewhere(tensor: Any, what: str) -> DeviceArray:
@@ -308,8 +323,9 @@ def _from_torch_elsewhere(tensor: Any, what: str) -> DeviceArray:
     element, device = torch_element(tensor.dtype), tensor.device
     conjugate = element is None and tensor.is_conj()  # which complex numbers alone can be
     if not _is_strided(tensor.layout) or conjugate or tensor.is_neg() or device.type == "meta":
-        message = f"{what} is a tensor without plain memory ({tensor.layout} on {device})"
-        raise LaunchError(message, code="TFW0330", help="make it contiguous first")
+        negated = ", negated or conjugated when it is read" if conjugate or tensor.is_neg() else ""
+        message = f"{what} is a tensor without plain memory ({tensor.layout} on {device}{negated})"
+        raise LaunchError(message, code="TFW0330", help=f"pass tensor.{'resolve_conj().resolve_neg' if negated else 'to_dense'}()")
     element = element or _dtype_named(str(tensor.dtype).removeprefix("torch."), what)
     return device_arrays.from_torch(tensor, element, device, what)
 

@@ -28,6 +28,7 @@ from tilefw.runtime.arguments.arrays import (
     ON_CARD,
     HostArray,
     conversion,
+    is_torch_tensor,
     known_element,
     numpy_type,
     says_where,
@@ -123,7 +124,7 @@ def _writer(parameter: KernelParameter, kind: type, form: Form) -> _Writer | Non
         return _SCALARS[kind]
     if kind is np.ndarray:
         return {"ready": _host_array, "host": _host_address}.get(form)
-    if kind.__module__.partition(".")[0] == "torch" and kind.__name__ in ("Tensor", "Parameter"):
+    if is_torch_tensor(kind):
         return {"ready": _tensor, "host": _tensor_address, "card": _tensor_on_card}[form]
     return _described if form == "card" and says_where(kind) else None
 

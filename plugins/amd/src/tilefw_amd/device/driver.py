@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilefw.api.hardware import CardInfo, Driver, DriverError, DriverLibrary, LaunchBlock
+from tilefw.api.hardware import CardInfo, Driver, DriverError, DriverLibrary, LaunchBlock, TakenBlock
 from tilefw_amd.device import interface as hip
 from tilefw_amd.device.library import library
 from tilefw_amd.device.properties import card_info
@@ -107,16 +107,16 @@ class HipDriver(Driver):
     def prepare(
         self, function: int, grid: tuple[int, int, int], block: tuple[int, int, int], shared: int, stream: int, arguments: bytes
     ) -> Callable[[], None]:
-        place = self._blocks.place(arguments)
-        return functools.partial(self._launched, function, *grid, *block, shared, stream, None, place)
+        return functools.partial(self._launched, self._blocks.take(arguments), function, *grid, *block, shared, stream, None)
 
-    def _launched(self, *args: Any) -> None:
+    def _launched(self, taken: TakenBlock, *args: Any) -> None:
         name = "hipModuleLaunchKernel"
-        status = self.library.status(name, *args)
+        status = self.library.status(name, *args, taken.address)
         if status:
             error = self.library.error(name, status)
             # With a function, a stream and a block that are right, a value that is invalid is an extent.
             raise DriverError(name, status, error.words, "shape") if status == hip.INVALID_VALUE else error
+        self._blocks.give_back(taken)
 
     # -- streams, events, peers -----------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilefw.api.hardware import CardInfo, Driver, DriverError, DriverLibrary, LaunchBlock
+from tilefw.api.hardware import CardInfo, Driver, DriverError, DriverLibrary, LaunchBlock, TakenBlock
 from tilefw_nvidia.chips.chip import Architecture
 from tilefw_nvidia.device import interface as cuda
 from tilefw_nvidia.device.library import library
@@ -42,7 +42,7 @@ class CudaDriver(Driver):
         self._numbers: dict[int, int] = {}  # and the other way round
         self._shared: dict[int, int] = {}  # the bytes that were asked for, by function
         self._blocks = LaunchBlock((_BLOCK, _BLOCK_SIZE, _END))
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal's handler may launch where its thread has it
         # What every launch calls.
         self._get_current, self._record, self._launch = map(found.function, ("cuCtxGetCurrent", "cuEventRecord", "cuLaunchKernel"))
 
@@ -176,8 +176,13 @@ class CudaDriver(Driver):
         self, function: int, grid: tuple[int, int, int], block: tuple[int, int, int], shared: int, stream: int, arguments: bytes
     ) -> Callable[[], None]:
         self._allow(function, shared)
-        name, call, place = "cuLaunchKernel", self._launch, self._blocks.place(arguments)
-        return functools.partial(self._launched, name, call, function, *grid, *block, shared, stream, None, place)
+        return functools.partial(
+            self._launch_with, self._blocks.take(arguments), function, *grid, *block, shared, stream, None
+        )
+
+    def _launch_with(self, taken: TakenBlock, *args: Any) -> None:
+        self._launched("cuLaunchKernel", self._launch, *args, taken.address)
+        self._blocks.give_back(taken)
 
     def launch_between(
         self, events: tuple[int, int], function: int, grid: tuple[int, int, int], block: tuple[int, int, int], shared: int,
@@ -186,12 +191,13 @@ class CudaDriver(Driver):
         """As the base's, in one frame: what a launch takes of the host is calls of Python's."""
         if shared > _ALWAYS_SHARED:
             self._allow(function, shared)
-        place, record = self._blocks.place(arguments), self._record
+        taken, record = self._blocks.take(arguments), self._record
         status = record(events[0], stream)
         if not status:
-            status = self._launch(function, *grid, *block, shared, stream, None, place)
+            status = self._launch(function, *grid, *block, shared, stream, None, taken.address)
             if status:
                 raise self._refused("cuLaunchKernel", status)
+            self._blocks.give_back(taken)
             status = record(events[1], stream)
         if status:
             raise self.library.error("cuEventRecord", status)
