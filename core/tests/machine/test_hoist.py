@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import machine_programs
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from tilefw.machine.hoist import hoist
 from tilefw.machine.inst import Function
+from tilefw.machine.liveness import Liveness, analyse
 from tilefw.machine.table import EFFECT, JUMP, MOVE, PURE, InstructionTraits, RegisterClass, from_dict
 from tilefw.machine.text import parse_function, print_function
 
@@ -57,6 +59,21 @@ def test_programs_compute_what_they_did(rng: random.Random, ways: list[list[int]
     hoist(function, chip, {chip.file(cls): (1000,) for cls in chip.classes})
     after = [machine_programs.run(function, way) for way in ways]
     assert all(map(machine_programs.agree, before, after)), f"{text}\nbecame\n{print_function(function)}"
+
+
+def test_what_is_live_is_known_after_each_loop_as_if_found_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the units that moved instructions read and write are solved anew."""
+    chip, real, renewed = machine_programs.chip(), Liveness.renew, []
+
+    def renew(lives: Liveness, function: Function, *given: Any) -> None:
+        real(lives, function, *given)
+        assert lives == analyse(function, chip)
+        renewed.append(len(function.blocks))
+
+    monkeypatch.setattr(Liveness, "renew", renew)
+    for seed in range(150):
+        hoist(machine_programs.draw(random.Random(seed)), chip, {chip.file(cls): (1000,) for cls in chip.classes})
+    assert renewed
 
 
 def test_a_chain_moves_in_order_and_before_the_branch():

@@ -42,18 +42,21 @@ def eliminate_dead(function: Function, table: InstructionTable) -> int:
         inst = work.pop()
         plain = inst.predicate is None and not inst.implicit_uses
         for piece in inst.uses if plain else inst.reads():
-            if not isinstance(piece, Slice):
+            if piece.__class__ is not Slice:
                 continue
-            part = piece.count < piece.reg.width
+            made = writers.pop(piece.reg, None)  # type: ignore[union-attr]
+            if made is None:
+                continue
+            part = piece.count < piece.reg.width  # type: ignore[union-attr]
             others: list[Inst] = []
-            for writer in writers.pop(piece.reg, ()):
-                if part and not _writes(writer, piece):
+            for writer in made:
+                if part and not _writes(writer, piece):  # type: ignore[arg-type]
                     others.append(writer)
                 elif writer not in needed:
                     needed.add(writer)
                     work.append(writer)
             if others:
-                writers[piece.reg] = others
+                writers[piece.reg] = others  # type: ignore[union-attr]
     removed = 0
     for block in function.blocks:
         kept = [inst for inst in block.insts if inst in needed]

@@ -9,7 +9,7 @@ stands near is left to who orders the code.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -76,31 +76,46 @@ def _reorder(block: Block, table: InstructionTable, may_move: Callable[[Inst, in
         if inst.opcode in global_memory:
             loaded = at
         elif at - loaded > apart:
-            behind = max([loaded, *(made[unit][0] for unit in _read(inst) if unit in made)])
+            behind = _behind(inst, loaded, made)
             if at - behind > apart and may_move(inst, at):
                 place = (behind, at)
                 moved += 1
         order.append(place)
         for piece in inst.writes() if inst.implicit_defs else inst.defs:
-            for unit in piece.units:
-                made[unit] = place
+            if piece.count == 1:
+                made[piece.units[0]] = place
+            else:
+                made.update(dict.fromkeys(piece.units, place))
     if moved:
         block.insts = [block.insts[i] for i in sorted(range(len(order)), key=order.__getitem__)]
     return moved
 
 
+def _behind(inst: Inst, loaded: int, made: Mapping[Unit, tuple[int, int]]) -> int:
+    """Behind which one an instruction could stand: the last of what it reads, and of `loaded`."""
+    behind = loaded
+    for use in inst.uses:
+        if use.__class__ is Slice:
+            for unit in use.units:  # type: ignore[union-attr]
+                place = made.get(unit)
+                if place is not None and place[0] > behind:
+                    behind = place[0]
+    return behind
+
+
 def _last_reads(block: Block, live_out: Collection[Unit]) -> dict[Unit, int]:
     found: dict[Unit, int] = {}
     for at, inst in enumerate(block.insts):
-        for piece in inst.reads():
-            for unit in piece.units:
-                if unit not in live_out:
-                    found[unit] = at
+        for piece in inst.uses if inst.predicate is None and not inst.implicit_uses else inst.reads():
+            if piece.__class__ is Slice:
+                for unit in piece.units:  # type: ignore[union-attr]
+                    if unit not in live_out:
+                        found[unit] = at
     return found
 
 
 def _read(inst: Inst) -> set[Unit]:
-    return {unit for use in inst.uses if isinstance(use, Slice) for unit in use.units}
+    return {unit for use in inst.uses if use.__class__ is Slice for unit in use.units}  # type: ignore[union-attr]
 
 
 def _may_move(table: InstructionTable, lives: _Lives, block: int, inst: Inst, at: int) -> bool:

@@ -60,8 +60,10 @@ def hoist(function: Function, table: InstructionTable, steps: Mapping[str, Seque
         if candidates:
             lives = lives or analyse(function, table, once)
             chosen = loop.move(candidates, lives)
-            moved += chosen
-            lives = None if chosen else lives
+            moved += len(chosen)
+            if chosen:
+                units = {unit for inst in chosen for piece in (*inst.reads(), *inst.writes()) for unit in piece.units}
+                lives.renew(function, before, range(start - 1, end + 1), units, once)
     return moved
 
 
@@ -75,8 +77,8 @@ class _Loop:
         self.blocks = [function.blocks[i] for i in inside]
         self.written = {unit for block in self.blocks for inst in block.insts for piece in inst.writes() for unit in piece.units}
 
-    def move(self, candidates: list[Inst], lives: Liveness) -> int:
-        """Move as many candidates as there is room for; how many."""
+    def move(self, candidates: list[Inst], lives: Liveness) -> list[Inst]:
+        """Move as many candidates as there is room for; those that moved."""
         chosen = self._chosen(candidates, lives)
         gone = set(chosen)
         for block in self.blocks:
@@ -86,7 +88,7 @@ class _Loop:
         while at and entry[at - 1].targets:
             at -= 1
         entry[at:at] = chosen
-        return len(chosen)
+        return chosen
 
     def candidates(self) -> list[Inst]:
         """Instructions that may move, in order."""

@@ -8,11 +8,12 @@ the code. (`early_ends` is the reverse.)
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 
 from tilefw.machine.function_pass import FunctionPass
-from tilefw.machine.inst import Block, Function, Reg, Slice
+from tilefw.machine.inst import Block, Function, Inst, Reg, Slice
 from tilefw.machine.table import InstructionTable, only_computes
 
 
@@ -72,21 +73,33 @@ def _reorder(block: Block, table: InstructionTable, named: _NamedRegisters, apar
     before: dict[int, int] = {}  # for those that move, before which they do
     for at in range(len(block.insts) - 1, -1, -1):
         inst = block.insts[at]
-        defs = inst.defs
-        place = first.get(defs[0].reg, at) if len(defs) == 1 else at
-        if place - at > apart:
-            read = [use.reg for use in inst.uses if isinstance(use, Slice)]
-            alive = read and all(last.get(reg, -1) >= place or reg in named.shared for reg in read)
-            if alive and only_computes(inst, table) and written.isdisjoint(read) and named.values.issuperset([defs[0].reg, *read]):
-                before[at] = place
-        place = before.get(at, at)
+        defs, place = inst.defs, at
+        reader = first.get(defs[0].reg, at) if len(defs) == 1 else at
+        if reader - at > apart and _moves(inst, table, named, last, written, reader):
+            place = before[at] = reader
         for piece in inst.uses if inst.predicate is None and not inst.implicit_uses else inst.reads():
-            if isinstance(piece, Slice):
-                reg = piece.reg
-                first[reg] = min(first.get(reg, place), place)
-                last[reg] = max(last.get(reg, place), place)
-        written.update([piece.reg for piece in (inst.writes() if inst.implicit_defs else defs)])
+            if piece.__class__ is Slice:
+                reg = piece.reg  # type: ignore[union-attr]
+                if place == at:  # which stands before all that was seen
+                    first[reg] = at
+                    if reg not in last:
+                        last[reg] = at
+                else:
+                    first[reg] = min(first.get(reg, place), place)
+                    last[reg] = max(last.get(reg, place), place)
+        for piece in inst.writes() if inst.implicit_defs else defs:
+            written.add(piece.reg)
     if before:
         order = sorted(range(len(block.insts)), key=lambda at: (before[at], 0, at) if at in before else (at, 1, at))
         block.insts = [block.insts[at] for at in order]
     return len(before)
+
+
+def _moves(
+    inst: Inst, table: InstructionTable, named: _NamedRegisters, last: Mapping[Reg, int], written: Set[Reg], place: int
+) -> bool:
+    """Whether an instruction may stand before `place`, and ends no value there."""
+    read = [use.reg for use in inst.uses if isinstance(use, Slice)]
+    if not read or not all(last.get(reg, -1) >= place or reg in named.shared for reg in read):
+        return False
+    return only_computes(inst, table) and written.isdisjoint(read) and named.values.issuperset([inst.defs[0].reg, *read])

@@ -8,12 +8,12 @@ only write.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
 
 from tilefw.machine.flow import predecessors, successors
-from tilefw.machine.inst import Function, Inst, Reg, Slice
+from tilefw.machine.inst import Block, Function, Inst, Reg, Slice
 from tilefw.machine.table import InstructionTable
 
 Unit = tuple[Reg, int]
@@ -42,19 +42,48 @@ def effects(inst: Inst, once: Collection[Unit]) -> tuple[set[Unit], set[Unit]]:
 
 @dataclass(slots=True)
 class Liveness:
-    """Live units at the entry and the exit of each block, by block index."""
+    """Live units at the entry and the exit of each block, by block index; `uses` are read there before any write, `defs` surely
+    written."""
 
     live_in: list[set[Unit]]
     live_out: list[set[Unit]]
+    uses: list[set[Unit]]
+    defs: list[set[Unit]]
+
+    def renew(
+        self, function: Function, before: Sequence[Sequence[int]], blocks: Iterable[int], units: Set[Unit], once: Collection[Unit]
+    ) -> None:
+        """As `analyse` would find them now that the reads and writes of `units` in `blocks` are others, and no others are.
+
+        What is live of one unit depends on no other unit: these are solved anew, alone. `before`: the predecessors of each block.
+        """
+        for i in blocks:
+            self.uses[i], self.defs[i] = _summary(function.blocks[i], once)
+        for live in (*self.live_in, *self.live_out):
+            live -= units
+        work = [(i, found) for i, uses in enumerate(self.uses) if (found := units & uses)]
+        while work:
+            i, found = work.pop()
+            found = found - self.live_in[i]
+            if not found:
+                continue
+            self.live_in[i] |= found
+            for j in before[i]:
+                self.live_out[j] |= found
+                if passed := found - self.defs[j]:
+                    work.append((j, passed))
 
 
 def analyse(function: Function, table: InstructionTable, once: Collection[Unit] | None = None) -> Liveness:
     """Live sets of all blocks, by a worklist from the end. `once`: what is written once, where that is known already."""
     following = successors(function, table)
     before = predecessors(following)
-    uses, defs = _summaries(function, written_once(function) if once is None else once)
+    known = written_once(function) if once is None else once
+    summaries = [_summary(block, known) for block in function.blocks]
     n = len(function.blocks)
-    result = Liveness([set() for _ in range(n)], [set() for _ in range(n)])
+    result = Liveness(
+        [set() for _ in range(n)], [set() for _ in range(n)], [uses for uses, _ in summaries], [defs for _, defs in summaries]
+    )
     work = list(range(n))
     while work:
         i = work.pop()
@@ -62,34 +91,29 @@ def analyse(function: Function, table: InstructionTable, once: Collection[Unit] 
         for j in following[i]:
             out |= result.live_in[j]
         result.live_out[i] = out
-        into = uses[i] | (out - defs[i])
+        into = result.uses[i] | (out - result.defs[i])
         if into != result.live_in[i]:
             result.live_in[i] = into
             work.extend(before[i])
     return result
 
 
-def _summaries(function: Function, once: Collection[Unit]) -> tuple[list[set[Unit]], list[set[Unit]]]:
-    """Per block: units read before any write, and units surely written."""
-    uses: list[set[Unit]] = []
-    defs: list[set[Unit]] = []
-    for block in function.blocks:
-        read: set[Unit] = set()
-        written: set[Unit] = set()
-        for inst in reversed(block.insts):
-            predicate = inst.predicate
-            for piece in inst.defs + inst.implicit_defs if inst.implicit_defs else inst.defs:
-                units = piece.units
-                if predicate is not None:  # else what was there may be there still
-                    units = [unit for unit in units if unit in once]
-                    read.update(set(piece.units).difference(units))
-                read.difference_update(units)
-                written.update(units)
-            for use in inst.uses + inst.implicit_uses if inst.implicit_uses else inst.uses:
-                if use.__class__ is Slice:
-                    read.update(use.units)  # type: ignore[union-attr]
-            if predicate is not None:
-                read.update(predicate.units)
-        uses.append(read)
-        defs.append(written)
-    return uses, defs
+def _summary(block: Block, once: Collection[Unit]) -> tuple[set[Unit], set[Unit]]:
+    """The units that a block reads before any write, and those that it surely writes."""
+    read: set[Unit] = set()
+    written: set[Unit] = set()
+    for inst in reversed(block.insts):
+        predicate = inst.predicate
+        for piece in inst.defs + inst.implicit_defs if inst.implicit_defs else inst.defs:
+            units = piece.units
+            if predicate is not None:  # else what was there may be there still
+                units = [unit for unit in units if unit in once]
+                read.update(set(piece.units).difference(units))
+            read.difference_update(units)
+            written.update(units)
+        for use in inst.uses + inst.implicit_uses if inst.implicit_uses else inst.uses:
+            if use.__class__ is Slice:
+                read.update(use.units)  # type: ignore[union-attr]
+        if predicate is not None:
+            read.update(predicate.units)
+    return read, written

@@ -8,9 +8,10 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.traits import IsolatedFromAbove, MemoryEffectKind, get_effects, is_side_effect_free
+from xdsl.traits import IsolatedFromAbove
 
 from tilefw.passes.rewriting import replace
+from tilefw.passes.side_effects import effects_are_inside, is_side_effect_free, may_write
 from tilefw.tile.dialect.block_ops import LoadBlockOp
 from tilefw.tile.dialect.combine_op import CombineOp
 from tilefw.tile.dialect.memory_ops import LoadOp
@@ -46,11 +47,14 @@ class _Scope:
     def _visit(self, op: Operation, block: Block) -> None:
         if op.regions:
             isolated = op.has_trait(IsolatedFromAbove)
+            written = False
             for region in op.regions:
                 for inner in region.blocks:
-                    _Scope({} if isolated else dict(self.known)).run(inner)
+                    scope = _Scope({} if isolated else dict(self.known))
+                    scope.run(inner)
+                    written |= scope.epoch > 0
             if not isinstance(op, CombineOp):
-                self.epoch += may_write(op)
+                self.epoch += written if effects_are_inside(op) else may_write(op)
                 return
         key = self._key(op, block)
         if key is None:
@@ -87,12 +91,6 @@ def _body_key(block: Block) -> Hashable:
 
 def _first(item: tuple[str, object]) -> str:
     return item[0]
-
-
-def may_write(op: Operation) -> bool:
-    """Whether the op, or one inside it, may write memory; an op that does not say may."""
-    effects = get_effects(op)
-    return effects is None or any(effect.kind is MemoryEffectKind.WRITE for effect in effects)
 
 
 def _replace(op: Operation, existing: Operation) -> None:

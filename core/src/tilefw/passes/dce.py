@@ -7,9 +7,9 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.traits import is_side_effect_free
 
 from tilefw.passes.rewriting import erase, rebuild_loop
+from tilefw.passes.side_effects import is_side_effect_free
 from tilefw.tile.dialect.block_ops import LoadBlockOp
 from tilefw.tile.dialect.combine_op import CombineOp
 from tilefw.tile.dialect.memory_ops import LoadOp

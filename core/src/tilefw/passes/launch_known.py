@@ -11,8 +11,8 @@ from enum import IntEnum
 from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.traits import is_side_effect_free
 
+from tilefw.passes.side_effects import is_side_effect_free
 from tilefw.tile.dialect.combine_op import CombineOp
 
 _ROUNDS = 3  # of a loop's fixed point: levels only fall, and there are three

@@ -10,9 +10,9 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.traits import is_side_effect_free
 
 from tilefw.passes.rewriting import block_of
+from tilefw.passes.side_effects import is_side_effect_free
 from tilefw.tile.dialect.combine_op import CombineOp
 
 

@@ -23,13 +23,13 @@ from dataclasses import dataclass
 from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
-from xdsl.traits import is_side_effect_free
 
 from tilefw.api import capabilities
 from tilefw.api.capabilities import missing
 from tilefw.api.errors import UnsupportedError
 from tilefw.api.launch import LaunchArguments
 from tilefw.passes.launch_known import KnownLevel, LaunchKnown
+from tilefw.passes.side_effects import is_side_effect_free
 from tilefw.tile.dialect.atomic_ops import KINDS, AtomicCasOp, AtomicOp, AtomicRmwOp
 from tilefw.tile.dialect.block_ops import BlockAccess, StoreBlockOp
 from tilefw.tile.dialect.combine_op import CombineOp

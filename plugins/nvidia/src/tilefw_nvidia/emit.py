@@ -11,7 +11,7 @@ from functools import cache
 
 from tilefw.api.errors import PluginError
 from tilefw.api.integers import ceil_div
-from tilefw.api.machine import Function, Inst, Operand, Slice, entry_of, live_peak
+from tilefw.api.machine import Function, Inst, Reg, Slice, entry_of, live_peak
 from tilefw_nvidia.chips import Chip
 from tilefw_nvidia.chips.chip import Version
 from tilefw_nvidia.chips.occupancy import occupancy
@@ -40,7 +40,9 @@ def emit(functions: Sequence[Function], chip: Chip, maxnreg: int | None) -> str:
     bodies = [
         _entry(function, files, maxnreg, static, None if maxnreg else _together(function, chip, static)) for function in functions
     ]
-    opcodes = {opcode for function in functions for inst in function.insts() for opcode in _opcodes(inst, chip)}
+    opcodes = {inst.opcode for function in functions for inst in function.insts()}
+    if inline_assembly.OPCODE in opcodes:
+        opcodes = {opcode for function in functions for inst in function.insts() for opcode in _opcodes(inst, chip)}
     version = lowest_version(opcodes, chip)
     lines = [f".version {version[0]}.{version[1]}", f".target {chip.name}", ".address_size 64", ""]
     if not static:
@@ -117,47 +119,51 @@ def _entry(
     if static and shared:
         declarations.append(f"\t.shared .align {function.attributes.shared_align} .b8 {SHARED}[{shared}];")
     lines += ["{", *declarations, ""]
-    place = None
+    place = last = None
     for block in function.blocks:
         if block.label != "entry":
             lines.append(f"${function.name}_{block.label}:")
         for inst in block.insts:
-            here = None if inst.place is None else (inst.place.file, inst.place.line, inst.place.column)
-            if here is not None and here != place:
-                place = here
-                lines.append(f"\t.loc {files.setdefault(here[0], len(files) + 1)} {here[1]} {here[2]}")
+            if inst.place is not None and inst.place is not last:
+                last = inst.place
+                here = (last.file, last.line, last.column)
+                if here != place:
+                    place = here
+                    lines.append(f"\t.loc {files.setdefault(here[0], len(files) + 1)} {here[1]} {here[2]}")
             lines.append(f"\t{_inst(inst, names, function.name)}")
     return [*lines, "}", ""]
 
 
-def _names(function: Function) -> tuple[dict[int, str], list[str]]:
+def _names(function: Function) -> tuple[dict[Reg, str], list[str]]:
     """Names of the registers that are used, counted by class from 1, and their declarations."""
     counts = dict.fromkeys(_CLASSES, 0)
-    names: dict[int, str] = {}
+    names: dict[Reg, str] = {}
     for inst in function.insts():
-        for piece in (*inst.defs, *inst.uses, inst.predicate):
-            if isinstance(piece, Slice) and piece.reg.id not in names:
-                counts[piece.reg.cls] += 1
-                names[piece.reg.id] = f"%{piece.reg.cls}{counts[piece.reg.cls]}"
+        for piece in (*inst.defs, *inst.uses) if inst.predicate is None else (*inst.defs, *inst.uses, inst.predicate):
+            if piece.__class__ is Slice and piece.reg not in names:  # type: ignore[union-attr]
+                cls = piece.reg.cls  # type: ignore[union-attr]
+                counts[cls] += 1
+                names[piece.reg] = f"%{cls}{counts[cls]}"  # type: ignore[union-attr]
     return names, [f"\t.reg {_CLASSES[cls]} %{cls}<{n + 1}>;" for cls, n in counts.items() if n]
 
 
-def _inst(inst: Inst, names: dict[int, str], function: str) -> str:
-    def text(operand: Operand) -> str:
-        return names[operand.reg.id] if isinstance(operand, Slice) else str(operand)
-
-    guard = "" if inst.predicate is None else f"@{'!' if inst.predicate_not else ''}{text(inst.predicate)} "
-    uses, defs = [text(u) for u in inst.uses], [text(d) for d in inst.defs]
-    base = inst.opcode.partition(".")[0]
+def _inst(inst: Inst, names: dict[Reg, str], function: str) -> str:
+    opcode = inst.opcode
+    uses = [names[use.reg] if use.__class__ is Slice else str(use) for use in inst.uses]  # type: ignore[union-attr]
+    defs = [names[piece.reg] for piece in inst.defs]
+    guard = "" if inst.predicate is None else f"@{'!' if inst.predicate_not else ''}{names[inst.predicate.reg]} "
+    base = opcode.partition(".")[0]
     if base == inline_assembly.OPCODE:
         return f"{{\n{inline_assembly.substituted(uses[0], [*defs, *uses[1:]])}\n\t}}"
     if base == "mov" and len(defs) + len(uses) > 2:
         operands = [_group(defs), _group(uses)]
-    elif base in _FORMS and not inst.opcode.startswith(("ld.param", "cp.async.commit", "cp.async.wait")):
-        operands = _FORMS[base](inst.opcode, defs, uses)
+    elif base in _FORMS and not opcode.startswith(("ld.param", "cp.async.commit", "cp.async.wait")):
+        operands = _FORMS[base](opcode, defs, uses)
     else:
-        operands = [*defs, *uses, *(f"${function}_{label}" for label in inst.targets)]
-    return f"{guard}{inst.opcode}{' ' if operands else ''}{', '.join(operands)};"
+        operands = defs + uses
+        if inst.targets:
+            operands += [f"${function}_{label}" for label in inst.targets]
+    return f"{guard}{opcode}{' ' if operands else ''}{', '.join(operands)};"
 
 
 def _group(registers: Sequence[str]) -> str:

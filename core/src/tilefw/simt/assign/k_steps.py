@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.ir import Operation
-from xdsl.traits import is_side_effect_free
 
+from tilefw.passes.side_effects import is_side_effect_free
 from tilefw.simt.description import ChipDescription
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.layout.atoms import DotLayouts

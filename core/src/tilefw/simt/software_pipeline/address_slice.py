@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from xdsl.dialects.scf import ForOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
-from xdsl.traits import is_side_effect_free
 
+from tilefw.passes.side_effects import is_side_effect_free
 from tilefw.simt.software_pipeline.emitter import Emitter
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.combine_op import CombineOp

@@ -10,8 +10,8 @@ from __future__ import annotations
 from xdsl.dialects.scf import ForOp
 from xdsl.ir import Operation, SSAValue
 
-from tilefw.passes.cse import may_write
 from tilefw.passes.pointer_origins import arguments_of, written_pointer
+from tilefw.passes.side_effects import may_write
 from tilefw.tile.nested_ops import nested_ops
 
 
