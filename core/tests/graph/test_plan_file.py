@@ -58,7 +58,7 @@ def test_constants_are_mapped_and_begin_aligned(saved):
 def test_a_file_that_is_cut_short_or_changed_is_told(saved, tmp_path):
     whole = saved[0].read_bytes()
     rng = random.Random(1)
-    damaged = [whole[: rng.randrange(len(whole))] for _ in range(30)] + [whole + b"\0", b"", b"tilefw-model/1 ", b"PK\3\4" * 40]
+    damaged = [whole[: rng.randrange(len(whole))] for _ in range(30)] + [whole + b"\0", b"", b"tilefw-model/2 ", b"PK\3\4" * 40]
     for _ in range(60):
         at = rng.randrange(len(whole))
         damaged.append(whole[:at] + bytes([whole[at] ^ (1 << rng.randrange(8))]) + whole[at + 1 :])
@@ -87,7 +87,7 @@ def test_a_header_that_says_what_cannot_be_is_told(saved, tmp_path):
         assert old in header, old
         changed = header.replace(old, new, 1)
         made = b"%d\n%b%b" % (len(changed), changed, blobs)
-        _refused(tmp_path, b"tilefw-model/1 " + hashlib.sha256(made).hexdigest().encode() + b"\n" + made)
+        _refused(tmp_path, b"tilefw-model/2 " + hashlib.sha256(made).hexdigest().encode() + b"\n" + made)
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path):

@@ -42,6 +42,7 @@ from tilefw.api.errors import (
     UsageError,
 )
 from tilefw.api.launch import BufferPlacement, LaunchArguments
+from tilefw.api.linking import ChainLaunch, LinkedArtifact
 from tilefw.api.remark import Remark
 from tilefw.api.target import TargetInfo, TritonNames
 from tilefw.api.timeline import Span, Timeline, Track, Utilisation
@@ -51,12 +52,12 @@ if TYPE_CHECKING:
     from tilefw.api.hooks import hookimpl
 
 __all__ = [
-    "ALL_CHECKS", "CHECKS", "DEFAULT_BUDGET", "DEFAULT_CHECKS", "DTYPES", "SIMT_CAPABILITIES", "TILEFW_API", "Argument",
-    "Artifact", "Backend", "BufferPlacement", "BufferView", "CapacityError", "CheckError", "CheckInfo", "CodeError",
+    "ALL_CHECKS", "CHECKS", "DEFAULT_BUDGET", "DEFAULT_CHECKS", "DTYPES", "SIMT_CAPABILITIES", "TILEFW_API", "Argument", "Artifact",
+    "Backend", "BufferPlacement", "BufferView", "CapacityError", "ChainLaunch", "CheckError", "CheckInfo", "CodeError",
     "CompileError", "CompileOptions", "Completion", "DType", "Device", "DeviceAddress", "Entry", "Finding", "IRError",
-    "InternalError", "KernelError", "LaunchArguments", "LaunchError", "LaunchOptions", "LaunchReport", "Parameter", "Place",
-    "PluginError", "Remark", "Requirement", "Resources", "Scalar", "Span", "Struct", "TargetInfo", "Timeline", "Track",
-    "TritonNames", "UnsupportedError", "UsageError", "Utilisation", "dtype", "hookimpl",
+    "InternalError", "KernelError", "LaunchArguments", "LaunchError", "LaunchOptions", "LaunchReport", "LinkedArtifact",
+    "Parameter", "Place", "PluginError", "Remark", "Requirement", "Resources", "Scalar", "Span", "Struct", "TargetInfo", "Timeline",
+    "Track", "TritonNames", "UnsupportedError", "UsageError", "Utilisation", "dtype", "hookimpl",
 ]
 
 

@@ -11,6 +11,7 @@ from tilefw.api.artifact import Artifact
 from tilefw.api.device import Device, Requirement
 from tilefw.api.errors import UnsupportedError
 from tilefw.api.launch import LaunchArguments
+from tilefw.api.linking import ChainLaunch, LinkedArtifact
 from tilefw.api.target import TargetInfo
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class Backend(ABC):
     """The steps behind `pipeline`, by name with a sentence each, for listings: what `emit` and `assemble` do."""
     scaled_dots: ClassVar[bool] = False
     """Whether the backend lowers `DotScaledOp`. Where it does not, the default passes write it as products without scales."""
+    links: ClassVar[bool] = False
+    """Whether `link` makes artifacts: a target that compiles for one launch (the facts `scalars`, `grid`, `extents`) may."""
     toolchain_variables: ClassVar[tuple[str, ...]] = ("PATH",)
     """The environment variables by which outside tools are found: when one changes, `toolchain_digest` is asked again."""
 
@@ -75,6 +78,11 @@ class Backend(ABC):
     def assemble(self, artifact: Artifact, options: CompileOptions) -> Artifact:
         """Add `binary` and `resources`, where an assembler is at hand; the artifact unchanged where none is."""
         return artifact
+
+    def link(self, launches: Sequence[ChainLaunch], options: CompileOptions) -> LinkedArtifact | None:
+        """As many of successive launches as go into one artifact, from the first on, assembled; None where the first two do not.
+        What only launches of one artifact use need not reach memory."""
+        return None
 
     def assembly(self, artifact: Artifact) -> str:
         """The assembly text of an artifact: its text, unless that is in another tool's language, from which the code is made."""

@@ -57,12 +57,13 @@ def run_model(args: argparse.Namespace) -> int:
             outputs = dict(certificate.outputs)
         else:
             outputs = session.run(inputs)
-        executor = session.executor
+        executor, counters = session.executor, session.counters
     seconds = {"prepare": made - begun, "run": time.perf_counter() - made}
     if args.out:
         _write_arrays(args.out, outputs)
     fields = {
         "model": args.kernel, "target": plan.target, "executor": executor, **_facts(plan), "seconds": seconds,
+        "cycles": counters.get("cycles"), "cycles_predicted": counters.get("cycles_predicted"),
         "outputs": {name: {"dtype": plan.outputs[name].dtype, "shape": list(array.shape)} for name, array in outputs.items()},
         "verdict": None if certificate is None else "pass" if certificate.ok else "fail",
         "certificate": None if certificate is None else _certificate_to_json(certificate),
@@ -127,7 +128,8 @@ def _facts(plan: ModelPlan) -> dict[str, Any]:
 
     layout = arranged(lives(plan))
     return {
-        "launches": len(plan.steps), "kernels": len(plan.kernels), "constant_bytes": plan.constant_bytes,
+        "launches": len(plan.steps), "links": [[one.first, one.count, one.ended] for one in plan.links],
+        "kernels": len(plan.kernels), "constant_bytes": plan.constant_bytes,
         "arena_bytes": layout.nbytes, "least_arena_bytes": layout.least,
     }
 
@@ -144,6 +146,10 @@ def _render(
 ) -> str:
     headline = {None: "ran ", "pass": "pass", "fail": "FAIL"}[fields["verdict"]]
     lines = [f"{headline}  {fields['model']} on {fields['target']} ({fields['executor']})", f"  {_summary(fields)}"]
+    lines += [f"  {line}" for line in _linked(plan)]
+    if fields["cycles"] is not None:
+        predicted = fields["cycles_predicted"]
+        lines.append(f"  {fields['cycles']:,} cycles" + ("" if predicted is None else f", {predicted:,} predicted"))
     lines += [f"  {name}: {plan.outputs[name].dtype}{list(array.shape)}" for name, array in outputs.items()]
     lines.append("  seconds: " + ", ".join(f"{name} {value:.3f}" for name, value in fields["seconds"].items()))
     if certificate is None:
@@ -153,11 +159,18 @@ def _render(
     lines.append(f"  {len(certificate.launches) - len(wrong)} of {len(certificate.launches)} launches within their bounds")
     if worst is not None:
         lines.append(f"  largest error over bound {worst.worst:.3g}, in {worst.label}")
+    lines += [f"  {name}, linked and unlinked: {c}" for name, c in certificate.linked.items() if not c.ok]
     for name, error in certificate.measured.items():
         lines.append(f"  {name}: {error.absolute:.3g} from the reference's run as measured, of at most {error.magnitude:.3g}")
     for launch in wrong:
         lines += [f"  {launch.label} ({launch.kernel}), {buffer}: {c}" for buffer, c in launch.comparisons.items() if not c.ok]
     return "\n".join(lines)
+
+
+def _linked(plan: ModelPlan) -> list[str]:
+    """Which launches are one program."""
+    found = [f"{link.count} launches from {plan.steps[link.first].label} on are one program" for link in plan.links]
+    return [line + (f"; the next is not: {link.ended}" if link.ended else "") for line, link in zip(found, plan.links, strict=True)]
 
 
 def _certificate_to_json(certificate: Certificate) -> dict[str, Any]:

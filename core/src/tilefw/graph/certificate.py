@@ -8,8 +8,8 @@ from launch to launch, and in a launch in whatever is not one correctly rounded 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from tilefw.kernels.reference import comparable
 from tilefw.runtime.diagnostics import check_error
 from tilefw.tile.reference.accuracy import Comparison, compare
 from tilefw.tile.reference.interpret import RefBuffer, RefMemory, RefPointer, run
+from tilefw.tile.reference.value import EvaluatedValue
 from tilefw.tile.text.module import parse
 
 if TYPE_CHECKING:
@@ -60,25 +61,48 @@ class MeasuredError:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """The outputs of a run, the judgement of each launch, and the errors of the outputs as measured."""
+    """The outputs of a run, the judgement of each launch, and the errors of the outputs as measured. `linked` compares the outputs
+    with those of the run in which the steps of links were judged: they are to be equal, bit by bit."""
 
     outputs: Arrays
     launches: tuple[LaunchJudgement, ...]
     measured: Mapping[str, MeasuredError]
+    linked: Mapping[str, Comparison] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
-        """Whether every launch is within its bounds."""
-        return all(launch.ok for launch in self.launches)
+        """Whether every launch is within its bounds, and linking changed nothing."""
+        return all(launch.ok for launch in self.launches) and all(comparison.ok for comparison in self.linked.values())
 
 
 def certified(session: Session, inputs: Mapping[str, Any]) -> Certificate:
-    """Run a session's plan on `inputs`, and judge it. The session may do nothing else meanwhile."""
+    """Run a session's plan on `inputs`, and judge it. The session may do nothing else meanwhile.
+
+    What passes between the steps of a link never leaves the chip: they are judged in a run of the links that do the same and store
+    it, and the outputs of both runs must be equal, bit by bit."""
+    if not session.plan.links:
+        return _certified(session, inputs)
+    outputs = session.run(inputs)
+    with Session(session.plan.observed(), **session.execution) as other:
+        found = _certified(other, inputs)
+    equal = {name: _equal(session.plan.outputs[name], array, found.outputs[name]) for name, array in outputs.items()}
+    return replace(found, outputs=outputs, linked=equal)
+
+
+def _equal(tensor: ModelTensor, array: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> Comparison:
+    """Whether an output is exactly that of another run."""
+    due = comparable(other, tensor.dtype)
+    return compare(comparable(array, tensor.dtype), EvaluatedValue(due.astype(np.float64) if due.dtype.kind == "f" else due))
+
+
+def _certified(session: Session, inputs: Mapping[str, Any]) -> Certificate:
     interpreter = _Interpreter(session.plan)
     written: dict[int, Bytes | None] = dict.fromkeys(tensor.buffer for tensor in session.plan.inputs.values())
     try:
         session.begin(inputs)
-        launches = tuple(_judged(session, interpreter, number, written) for number in range(len(session.plan.steps)))
+        launches = tuple(
+            judgement for number in range(len(session.launches)) for judgement in _judged(session, interpreter, number, written)
+        )
         outputs = session.outputs()
     finally:
         session.end()
@@ -129,16 +153,32 @@ class _Interpreter:
             raise check_error(report.findings)
 
 
-def _judged(session: Session, interpreter: _Interpreter, number: int, written: dict[int, Bytes | None]) -> LaunchJudgement:
-    """Launch a step and judge it. `written` has for each buffer which bytes have been written; None stands for all."""
-    plan, step = session.plan, session.plan.steps[number]
-    memory = RefMemory()
-    made: dict[int, RefBuffer] = {}
-    for tensor in step.tensors():
-        if tensor.buffer not in made:
-            made[tensor.buffer] = _as_it_is(session, memory, tensor.buffer, written)
+def _judged(
+    session: Session, interpreter: _Interpreter, number: int, written: dict[int, Bytes | None]
+) -> Iterator[LaunchJudgement]:
+    """Launch what has this number and judge its steps, each on what it really had: buffers as they were before the launch, or as an
+    earlier step of it left them. `written` has for each buffer which bytes have been written; None stands for all."""
+    launch = session.launches[number]
+    before = {tensor.buffer: _content(session, tensor.buffer, written) for step in launch.steps for tensor in step.tensors()}
     session.launch(number)
-    interpreter.run(step, memory, made)
+    done: set[int] = set()
+    for step in launch.steps:
+        memory = RefMemory()
+        found = {
+            tensor.buffer: _content(session, tensor.buffer, written) if tensor.buffer in done else before[tensor.buffer]
+            for tensor in step.tensors()
+        }
+        made = {buffer: _as_it_is(session.plan, memory, buffer, data, written) for buffer, data in found.items()}
+        interpreter.run(step, memory, made)
+        yield _step_judgement(session, step, made, written)
+        done.update(made)
+
+
+def _step_judgement(
+    session: Session, step: PlanStep, made: Mapping[int, RefBuffer], written: dict[int, Bytes | None]
+) -> LaunchJudgement:
+    """The buffers of a step on the device against those that the interpreter made of them."""
+    plan = session.plan
     pairs = zip(plan.kernels[step.kernel].entry.parameters, step.arguments, strict=True)
     stored = [a for parameter, a in pairs if isinstance(a, ModelTensor) and parameter.readonly is not True]
     kept = [a for a in step.tensors() if a.buffer not in {other.buffer for other in stored}]
@@ -155,14 +195,24 @@ def _judged(session: Session, interpreter: _Interpreter, number: int, written: d
     return LaunchJudgement(step.label, plan.kernels[step.kernel].entry.name, comparisons)
 
 
-def _as_it_is(session: Session, memory: RefMemory, number: int, written: Mapping[int, Bytes | None]) -> RefBuffer:
-    """A buffer of the plan as the device has it now."""
+def _content(session: Session, number: int, written: Mapping[int, Bytes | None]) -> np.ndarray[Any, Any] | None:
+    """The bytes that a buffer of the plan has on the device now; None where nobody has written it, or it is constant."""
     buffer = session.plan.buffers[number]
+    if buffer.constant is not None or number not in written:
+        return None
+    return session.array(ModelTensor(number, "uint8", (buffer.nbytes,)))
+
+
+def _as_it_is(
+    plan: ModelPlan, memory: RefMemory, number: int, data: np.ndarray[Any, Any] | None, written: Mapping[int, Bytes | None]
+) -> RefBuffer:
+    """A buffer of the plan with the bytes that it had."""
+    buffer = plan.buffers[number]
     made = memory.allocate(buffer.nbytes, buffer.name, buffer.constant is not None)
     if buffer.constant is not None:
         made.write_bytes(buffer.constant)
-    elif number in written:
-        made.write_bytes(session.array(ModelTensor(number, "uint8", (buffer.nbytes,))))
+    elif data is not None:
+        made.write_bytes(data)
         made.initialised = written[number]
     return made
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -13,6 +14,7 @@ from tilefw.api.errors import CompileError
 from tilefw.api.launch import BufferPlacement, LaunchArguments
 from tilefw.api.target import BOUND_FACTS, UNDER_2_GIB, TargetInfo
 from tilefw.graph.kernel_graph import KernelCall, KernelGraph, ModelTensor
+from tilefw.graph.linking import StepSource, linked
 from tilefw.graph.plan import ModelPlan, PlanArgument, PlanKernel, PlanStep
 from tilefw.runtime import config
 from tilefw.runtime.arguments.binding import grid_of, scalar
@@ -40,6 +42,7 @@ class _GraphCompiler:
         self.graph, self.target, self.assemble = graph, target, assemble
         self.kernels: list[PlanKernel] = []
         self.numbers: dict[Any, int] = {}
+        self.sources: list[StepSource] = []  # of the steps
 
     def plan(self) -> ModelPlan:
         steps = tuple(self._step(call) for call in self.graph.calls if prod(grid_of(call.grid)))
@@ -48,7 +51,7 @@ class _GraphCompiler:
         )
         if lacking := made.unwritten():
             raise CompileError(f"no launch of the model writes its output '{lacking[0]}'", code="TFW0363")
-        return made
+        return replace(made, links=linked(made, self.sources, self.target))
 
     def _step(self, call: KernelCall) -> PlanStep:
         try:
@@ -70,6 +73,7 @@ class _GraphCompiler:
         )
         source = from_jit(call.kernel, signature, constexprs, warps=options.warps(request, info))
         number = self._number(call, source, request)
+        self.sources.append(StepSource(source, request))
         entry = self.kernels[number].entry
         given = iter(passed.values())
         arguments = tuple(_argument(call, p, None if p.hidden else next(given)) for p in entry.parameters)

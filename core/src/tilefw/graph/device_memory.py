@@ -14,7 +14,7 @@ import numpy as np
 from tilefw.api.device import Argument, BufferView, Device, DeviceAddress, Scalar
 from tilefw.api.errors import LaunchError
 from tilefw.graph.memory import arranged, lives
-from tilefw.graph.plan import ModelPlan, PlanArgument, PlanStep
+from tilefw.graph.plan import ModelPlan, PlanArgument, PlanLaunch
 
 _NULL = BufferView(0)
 
@@ -31,7 +31,7 @@ class DeviceMemory(Protocol):
         ...
 
     def before(self, number: int) -> Sequence[Argument]:
-        """Make room for a step, and say its arguments."""
+        """Make room for a launch, and say its arguments."""
         ...
 
     def end(self) -> None:
@@ -85,7 +85,7 @@ class ArenaMemory:
         self._device = device
         self._handle = allocate(device, layout.nbytes, "the arena", "uint8") if layout.nbytes else 0
         self._views = {**constants, **{buffer: BufferView(self._handle, offset) for buffer, offset in layout.offsets.items()}}
-        self._arguments = [[_looked_up(a, device) for a in _arguments(step, self.view)] for step in plan.steps]
+        self._arguments = [[_looked_up(a, device) for a in _arguments(launch, self.view)] for launch in plan.launches()]
 
     def view(self, buffer: int) -> BufferView:
         return self._views[buffer]
@@ -110,6 +110,7 @@ class SeparateMemory:
 
     def __init__(self, device: Device, plan: ModelPlan, constants: Mapping[int, BufferView]) -> None:
         self._device, self._plan, self._constants = device, plan, constants
+        self._launches = plan.launches()
         self._lives = lives(plan)
         self._views: dict[int, BufferView] = {}
 
@@ -122,7 +123,7 @@ class SeparateMemory:
 
     def before(self, number: int) -> Sequence[Argument]:
         self._at(number)
-        return _arguments(self._plan.steps[number], self.view)
+        return _arguments(self._launches[number], self.view)
 
     def end(self) -> None:
         while self._views:
@@ -132,7 +133,7 @@ class SeparateMemory:
         self.end()
 
     def _at(self, number: int) -> None:
-        """Free what is not used any more, then allocate what is used from this step on."""
+        """Free what is not used any more, then allocate what is used from this launch on."""
         for life in self._lives:
             if life.last < number and life.buffer in self._views:
                 self._device.free(self._views.pop(life.buffer).handle)
@@ -162,8 +163,8 @@ def _looked_up(argument: Argument, device: Device) -> Argument:
     return argument
 
 
-def _arguments(step: PlanStep, view: Callable[[int], BufferView]) -> list[Argument]:
-    return [_argument(argument, view) for argument in step.arguments]
+def _arguments(launch: PlanLaunch, view: Callable[[int], BufferView]) -> list[Argument]:
+    return [_argument(argument, view) for argument in launch.arguments]
 
 
 def _argument(argument: PlanArgument, view: Callable[[int], BufferView]) -> Argument:

@@ -17,7 +17,7 @@ ALIGNMENT = 64  # bytes: the widest vector of a processor; a card's own accesses
 
 @dataclass(frozen=True, slots=True)
 class BufferLife:
-    """The steps from the `first` to the `last` in which a buffer is used: -1 before all, the number of steps after all."""
+    """The launches from the `first` to the `last` in which a buffer is used: -1 before all, the number of launches after all."""
 
     buffer: int
     nbytes: int
@@ -25,7 +25,7 @@ class BufferLife:
     last: int
 
     def meets(self, other: BufferLife) -> bool:
-        """Whether both are in use in some step."""
+        """Whether both are in use in some launch."""
         return self.first <= other.last and other.first <= self.last
 
 
@@ -41,10 +41,11 @@ class ArenaLayout:
 
 def lives(plan: ModelPlan) -> list[BufferLife]:
     """When each buffer is in use that is no constant, and is used at all."""
-    end = len(plan.steps)
+    launches = plan.launches()
+    end = len(launches)
     spans: dict[int, list[int]] = {}
     at = [(tensor.buffer, -1) for tensor in plan.inputs.values()]
-    at += [(tensor.buffer, number) for number, step in enumerate(plan.steps) for tensor in step.tensors()]
+    at += [(tensor.buffer, number) for number, launch in enumerate(launches) for tensor in launch.tensors()]
     at += [(tensor.buffer, end) for tensor in plan.outputs.values()]
     for buffer, number in at:
         spans.setdefault(buffer, []).append(number)

@@ -6,10 +6,11 @@ A plan needs neither the compiler nor the reader of the model's file: it is save
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilefw.api.artifact import Artifact, Entry
 from tilefw.api.device import Scalar
+from tilefw.api.dtypes import dtype as dtype_named
 from tilefw.graph.kernel_graph import ModelBuffer, ModelTensor
 
 PlanArgument = ModelTensor | Scalar | None
@@ -45,9 +46,39 @@ class PlanStep:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanLink:
+    """Successive steps, `count` from number `first` on, in one artifact, which takes pointers to whole `buffers`. `ended` says why
+    the next step is not in it. `observed` computes the same and stores what passes between the steps too, to `observed_buffers`."""
+
+    first: int
+    count: int
+    artifact: Artifact
+    buffers: tuple[int, ...]
+    observed: Artifact
+    observed_buffers: tuple[int, ...]
+    ended: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLaunch:
+    """What a device is launched with: one step, or the artifact of a link for all of its `steps`."""
+
+    label: str
+    artifact: Artifact
+    grid: tuple[int, int, int]
+    arguments: tuple[PlanArgument, ...]
+    steps: tuple[PlanStep, ...]
+
+    def tensors(self) -> Iterator[ModelTensor]:
+        """Those of the arguments that are tensors."""
+        return (argument for argument in self.arguments if isinstance(argument, ModelTensor))
+
+
+@dataclass(frozen=True, slots=True)
 class ModelPlan:
-    """What a model does on the target called `target`. A buffer that is no constant is free before the first step that uses it, and
-    after the last one; that of an input is taken from the beginning, that of an output to the end."""
+    """What a model does on the target called `target`. A buffer that is no constant is free before the first launch that uses it,
+    and after the last one; that of an input is taken from the beginning, that of an output to the end. Steps of `links`, which are
+    in order and have no step in common, are launched together."""
 
     target: str
     buffers: tuple[ModelBuffer, ...]
@@ -55,6 +86,38 @@ class ModelPlan:
     inputs: Mapping[str, ModelTensor]
     outputs: Mapping[str, ModelTensor]
     steps: tuple[PlanStep, ...]
+    links: tuple[PlanLink, ...] = ()
+
+    def launches(self) -> tuple[PlanLaunch, ...]:
+        """The launches in order."""
+        found: list[PlanLaunch] = []
+        links = {link.first: link for link in self.links}
+        number = 0
+        while number < len(self.steps):
+            link = links.get(number)
+            found.append(self._single(self.steps[number]) if link is None else self._linked(link))
+            number += 1 if link is None else link.count
+        return tuple(found)
+
+    def observed(self) -> ModelPlan:
+        """The plan whose links store what passes between their steps."""
+        return replace(self, links=tuple(
+            replace(link, artifact=link.observed, buffers=link.observed_buffers) for link in self.links
+        ))
+
+    def _single(self, step: PlanStep) -> PlanLaunch:
+        return PlanLaunch(step.label, self.kernels[step.kernel].artifact, step.grid, step.arguments, (step,))
+
+    def _linked(self, link: PlanLink) -> PlanLaunch:
+        steps = self.steps[link.first : link.first + link.count]
+        label = f"{steps[0].label} to {steps[-1].label}"
+        return PlanLaunch(label, link.artifact, (1, 1, 1), tuple(self._whole(number) for number in link.buffers), steps)
+
+    def _whole(self, number: int) -> ModelTensor:
+        """A buffer from its first byte to its last."""
+        buffer = self.buffers[number]
+        size = dtype_named(buffer.dtype).storage_bits // 8
+        return ModelTensor(number, buffer.dtype, (buffer.nbytes // size,))
 
     def unwritten(self) -> list[str]:
         """The outputs whose elements neither a step gives, nor an input, nor a constant."""

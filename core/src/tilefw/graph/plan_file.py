@@ -1,6 +1,6 @@
 """A plan in one file, `.tfm`: one line with magic and digest, a JSON header, then the kernels and the constants as bytes.
 
-    tilefw-model/1 <SHA-256 of what follows, in hex>
+    tilefw-model/2 <SHA-256 of what follows, in hex>
     <bytes of the header>
     <header>
 
@@ -19,17 +19,17 @@ from typing import Any
 
 from tilefw import __version__
 from tilefw.api import json_values as values
-from tilefw.api.artifact import decode, encode
+from tilefw.api.artifact import Artifact, decode, encode
 from tilefw.api.device import Scalar
 from tilefw.api.dtypes import DTYPES
 from tilefw.api.dtypes import dtype as dtype_named
 from tilefw.api.errors import CodeError, KernelError
 from tilefw.graph.kernel_graph import ModelBuffer, ModelTensor
-from tilefw.graph.plan import ModelPlan, PlanArgument, PlanKernel, PlanStep
+from tilefw.graph.plan import ModelPlan, PlanArgument, PlanKernel, PlanLink, PlanStep
 from tilefw.runtime import atomic_write
 from tilefw.runtime.arguments.binding import GRID_LIMIT, scalar
 
-MAGIC = b"tilefw-model/1"
+MAGIC = b"tilefw-model/2"
 _ALIGNMENT = 64
 _LINE = len(MAGIC) + 1 + 64 + 1  # bytes of the first line
 _DIGITS = 20  # of the second line at most
@@ -76,8 +76,11 @@ def _parts(plan: ModelPlan) -> Iterator[bytes | memoryview]:
     """The file behind its first line."""
     kernels = [(encode(kernel.artifact), kernel.source.encode()) for kernel in plan.kernels]
     blobs: list[bytes | memoryview] = [part for pair in kernels for part in pair]
+    links = [(encode(link.artifact), encode(link.observed)) for link in plan.links]
+    blobs += [part for pair in links for part in pair]
     blobs += [buffer.constant for buffer in plan.buffers if buffer.constant is not None]
-    header = json.dumps(_to_json(plan, [(len(a), len(s)) for a, s in kernels]), separators=(",", ":")).encode()
+    lengths, linked = ([(len(a), len(b)) for a, b in pairs] for pairs in (kernels, links))
+    header = json.dumps(_to_json(plan, lengths, linked), separators=(",", ":")).encode()
     start = b"%d\n%b" % (len(header), header)
     yield start
     at = _LINE + len(start)
@@ -88,12 +91,16 @@ def _parts(plan: ModelPlan) -> Iterator[bytes | memoryview]:
         at += gap + len(blob)
 
 
-def _to_json(plan: ModelPlan, lengths: list[tuple[int, int]]) -> dict[str, Any]:
+def _to_json(plan: ModelPlan, lengths: list[tuple[int, int]], linked: list[tuple[int, int]]) -> dict[str, Any]:
     return {
         "made_by": __version__,
         "target": plan.target,
         "buffers": [[b.name, b.nbytes, b.dtype, b.constant is not None] for b in plan.buffers],
         "kernels": [[*pair, kernel.fusion] for pair, kernel in zip(lengths, plan.kernels, strict=True)],
+        "links": [
+            [*pair, one.first, one.count, list(one.buffers), list(one.observed_buffers), one.ended]
+            for pair, one in zip(linked, plan.links, strict=True)
+        ],
         "inputs": {name: _tensor_to_json(tensor) for name, tensor in plan.inputs.items()},
         "outputs": {name: _tensor_to_json(tensor) for name, tensor in plan.outputs.items()},
         "steps": [[s.label, s.kernel, list(s.grid), [_argument_to_json(a) for a in s.arguments]] for s in plan.steps],
@@ -150,13 +157,15 @@ def _plan(header: dict[str, Any], blobs: _Blobs, name: str) -> ModelPlan:
     kernels = tuple(_kernel(raw, blobs, name) for raw in values.array(header, "kernels"))
     if any(kernel.artifact.target != target for kernel in kernels):
         raise ValueError(f"it has machine code of another target than {target}")
+    linked = [_link_artifacts(raw, blobs, name, target) for raw in values.array(header, "links")]
     buffers = tuple(_buffer(raw, blobs) for raw in values.array(header, "buffers"))
     inputs, outputs = (
         {key: _tensor(raw, buffers) for key, raw in values.checked(header[part], dict, part).items()}
         for part in ("inputs", "outputs")
     )
     steps = tuple(_step(raw, kernels, buffers) for raw in values.array(header, "steps"))
-    plan = ModelPlan(target, buffers, kernels, _whole_inputs(inputs, buffers), outputs, steps)
+    links = _links(values.array(header, "links"), linked, len(steps), buffers)
+    plan = ModelPlan(target, buffers, kernels, _whole_inputs(inputs, buffers), outputs, steps, links)
     if lacking := plan.unwritten():
         raise ValueError(f"nothing writes its output {lacking[0]!r}")
     return plan
@@ -176,6 +185,40 @@ def _kernel(raw: Any, blobs: _Blobs, name: str) -> PlanKernel:
     if len(artifact.entries) != 1:
         raise ValueError("a kernel of it has not one entry")
     return PlanKernel(artifact, bytes(blobs.next(source)).decode(), values.checked(fusion, bool, "fusion"))
+
+
+def _link_artifacts(raw: Any, blobs: _Blobs, name: str, target: str) -> tuple[Artifact, Artifact]:
+    first, second, *_ = values.checked(raw, list, "a link")
+    pair = decode(bytes(blobs.next(first)), name), decode(bytes(blobs.next(second)), name)
+    if any(len(artifact.entries) != 1 or artifact.target != target for artifact in pair):
+        raise ValueError(f"a link of it has not one entry for {target}")
+    return pair
+
+
+def _links(
+    raws: list[Any], artifacts: list[tuple[Artifact, Artifact]], steps: int, buffers: tuple[ModelBuffer, ...]
+) -> tuple[PlanLink, ...]:
+    found: list[PlanLink] = []
+    least = 0
+    for raw, (artifact, observed) in zip(raws, artifacts, strict=True):
+        _, _, first, count, numbers, all_numbers, ended = raw
+        values.checked(first, int, "a step's number")
+        if not least <= first or values.checked(count, int, "a number of steps") < 1 or first + count > steps:
+            raise ValueError(f"a link of {count} steps from {first} on")
+        least = first + count
+        why = values.checked(ended, str, "why a link ends")
+        pairs = (_taken(numbers, artifact, buffers), _taken(all_numbers, observed, buffers))
+        found.append(PlanLink(first, count, artifact, pairs[0], observed, pairs[1], why))
+    return tuple(found)
+
+
+def _taken(numbers: Any, artifact: Artifact, buffers: tuple[ModelBuffer, ...]) -> tuple[int, ...]:
+    """The buffers that the entry of a link's artifact takes."""
+    taken = tuple(values.checked(number, int, "a buffer") for number in values.checked(numbers, list, "buffers"))
+    kinds = [parameter.kind for parameter in artifact.entry().parameters]
+    if not all(0 <= number < len(buffers) for number in taken) or kinds != ["pointer"] * len(taken):
+        raise ValueError("the buffers of a link do not fit its entry")
+    return taken
 
 
 def _buffer(raw: Any, blobs: _Blobs) -> ModelBuffer:

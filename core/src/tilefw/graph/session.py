@@ -17,7 +17,7 @@ from tilefw.api.device import Completion, LaunchReport
 from tilefw.api.errors import CheckError, LaunchError, UsageError
 from tilefw.graph.device_memory import ArenaMemory, ConstantMemory, DeviceMemory, SeparateMemory, write
 from tilefw.graph.kernel_graph import ModelTensor, stored
-from tilefw.graph.plan import ModelPlan, PlanStep
+from tilefw.graph.plan import ModelPlan, PlanLaunch
 from tilefw.kernels.formats import array_dtype
 from tilefw.runtime import config
 from tilefw.runtime.diagnostics import check_error
@@ -31,7 +31,8 @@ Arrays = Mapping[str, np.ndarray[Any, Any]]
 class Session:
     """A plan that is ready to run. Several may be open on one device; runs of one session wait for each other.
 
-    `written_bytes` counts what was copied to the device, `read_bytes` what was copied from it.
+    `written_bytes` counts what was copied to the device, `read_bytes` what was copied from it. `counters` are the last run's:
+    those of its launches, added up.
     """
 
     def __init__(self, plan: ModelPlan, **execution: Any) -> None:
@@ -39,16 +40,18 @@ class Session:
         numerics, seed). Raises LaunchError TFW0361 where the device has not enough memory."""
         resolved = config.resolve(config.settings(plan.target, **execution))
         where = site(find_target(plan.target), resolved)
-        self.plan = plan
+        self.plan, self.execution = plan, execution
         self.read_bytes = 0
+        self.counters: dict[str, int] = {}
         self._lock = threading.RLock()
         self._running = False
         self._options, self._executor, self._device = where.options, where.executor, where.executor.device
         self._last: Completion | None = None
         self._closed = False
         with self._executor.lock:
-            modules = [self._device.load(kernel.artifact) for kernel in plan.kernels]
-            self._steps = [(modules[step.kernel], plan.kernels[step.kernel].entry.name, step.grid) for step in plan.steps]
+            self.launches = plan.launches()
+            modules = {id(one.artifact): self._device.load(one.artifact) for one in self.launches}
+            self._modules = [modules[id(one.artifact)] for one in self.launches]
             self._constants = ConstantMemory(self._device, plan)
             self.written_bytes = self._constants.written_bytes
             strategy = ArenaMemory if self._device.executor == "hw" and not self._options.checks else SeparateMemory
@@ -85,7 +88,7 @@ class Session:
             self._running = True
             try:
                 self.begin(inputs)
-                for number in range(len(self._steps)):
+                for number in range(len(self.launches)):
                     self.launch(number)
                 return self.outputs()
             finally:
@@ -102,7 +105,7 @@ class Session:
                 help="let the signal's handler leave a note for after the run, or open another session",
             )
 
-    # A run step by step, for whoever looks at memory between launches (certificate.py).
+    # A run launch by launch, for whoever looks at memory between launches (certificate.py).
 
     def begin(self, inputs: Mapping[str, Any]) -> None:
         """Copy the inputs in. Raises LaunchError TFW0361 in a session that is closed."""
@@ -111,18 +114,22 @@ class Session:
         arrays = fitting(self.plan, inputs)
         with self._executor.lock:
             self._memory.begin()
+            self.counters = {}
             for name, array in arrays.items():
                 write(self._device, self._memory.view(self.plan.inputs[name].buffer), array)
                 self.written_bytes += array.nbytes
 
     def launch(self, number: int) -> LaunchReport:
-        """Launch one step. Raises CheckError for what the device's checks found."""
-        module, entry, grid = self._steps[number]
+        """Launch what has this number in the plan. Raises CheckError for what the device's checks found."""
+        one = self.launches[number]
         with self._executor.lock:
-            report = self._device.launch(module, entry, grid, self._memory.before(number), self._options)
+            arguments = self._memory.before(number)
+            report = self._device.launch(self._modules[number], one.artifact.entry().name, one.grid, arguments, self._options)
         self._last = report.completion
+        for name, count in report.counters.items():
+            self.counters[name] = self.counters.get(name, 0) + count
         if report.findings and report.errors:
-            raise _in_step(check_error(report.findings), self.plan.steps[number])
+            raise _in_launch(check_error(report.findings), one)
         return report
 
     def outputs(self) -> dict[str, np.ndarray[Any, Any]]:
@@ -161,6 +168,6 @@ def fitting(plan: ModelPlan, inputs: Mapping[str, Any]) -> dict[str, np.ndarray[
     return {name: stored(name, tensor, inputs[name]) for name, tensor in plan.inputs.items()}
 
 
-def _in_step(error: CheckError, step: PlanStep) -> CheckError:
-    error.note = f"in the model's call {step.label}" + (f"\n{error.note}" if error.note else "")
+def _in_launch(error: CheckError, launch: PlanLaunch) -> CheckError:
+    error.note = f"in the model's call {launch.label}" + (f"\n{error.note}" if error.note else "")
     return error

@@ -7,10 +7,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tilefw.api import Artifact, Backend, CompileError, CompileOptions, Device, InternalError, Resources
+from tilefw.api import (
+    Artifact,
+    Backend,
+    ChainLaunch,
+    CompileError,
+    CompileOptions,
+    Device,
+    InternalError,
+    LinkedArtifact,
+    Resources,
+)
 
 if TYPE_CHECKING:
     from tilefw.api.ir import ModuleOp, ModulePass
+    from tilefw_spatial.link.chain import LinkedProgram
     from tilefw_spatial.machine import Machine
     from tilefw_spatial.program import SpatialProgram
 
@@ -23,6 +34,7 @@ class SpatialBackend(Backend):
     """Compiles for one launch: sizes, strides, the grid and which arguments share memory are constants of the program."""
 
     binary_suffix = ".sdm"
+    links = True
 
     toolchain_variables = (MACHINE_FILE,)
 
@@ -70,6 +82,24 @@ class SpatialBackend(Backend):
         if options.verify:
             self._verify(compiled.program, machine)
         return replace(self._artifact(compiled.program, machine), entries=(compiled.entry,))
+
+    def link(self, launches: Sequence[ChainLaunch], options: CompileOptions) -> LinkedArtifact | None:
+        """The program of as many launches as go into one. What passes between them stays in the slices."""
+        from tilefw_spatial.link import compile_chain
+
+        machine = self.machine
+        compiled = compile_chain(launches, machine)
+        if compiled is None:
+            return None
+        needed, observed = (self._linked(one, machine, options.verify) for one in (compiled.needed, compiled.observed))
+        return LinkedArtifact(
+            needed, compiled.count, compiled.needed.storages, observed, compiled.observed.storages, compiled.ended
+        )
+
+    def _linked(self, linked: LinkedProgram, machine: Machine, verify: bool) -> Artifact:
+        if verify:
+            self._verify(linked.program, machine)
+        return replace(self._artifact(linked.program, machine), entries=(linked.entry,))
 
     def _verify(self, program: SpatialProgram, machine: Machine) -> None:
         """The checker's word on a program. Raises InternalError with the first constraint that is broken."""

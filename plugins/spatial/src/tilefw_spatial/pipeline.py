@@ -56,8 +56,8 @@ def compile_kernel(
     except CapacityError as error:
         error.place = error.place or place
         raise
-    parameters = [*_parameters(entry, launch), *map(_flags, graph.checks)]
-    program = emit(timed, entry.name, launch.grid, parameters, _metadata(timed, graph.checks))
+    parameters = [*_parameters(entry, launch), *map(bound_flags, graph.checks)]
+    program = emit(timed, entry.name, launch.grid, parameters, metadata_of(timed, graph.checks))
     return CompiledLaunch(entry, timed, program)
 
 
@@ -90,12 +90,12 @@ def _parameters(entry: Entry, launch: LaunchArguments) -> list[BoundParameter]:
     return found
 
 
-def _flags(check: BoundsCheck) -> BoundParameter:
+def bound_flags(check: BoundsCheck) -> BoundParameter:
     """A check's flags, a byte each: memory that the device has, and no argument."""
     return BoundParameter(check.what, CHECK, "int1", check.elements)
 
 
-def _metadata(timed: Sequence[ChipSchedule], checks: Sequence[BoundsCheck]) -> Mapping[str, object]:
+def metadata_of(timed: Sequence[ChipSchedule], checks: Sequence[BoundsCheck]) -> Mapping[str, object]:
     found: dict[str, object] = {"memory_bytes": max(chip.used for chip in timed)}
     if checks:
         found["checks"] = [_site(check.place) for check in checks]

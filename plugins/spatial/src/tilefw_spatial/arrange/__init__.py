@@ -5,6 +5,6 @@ operations that follow from it.
 else, `region` groups what runs over one domain, `vector` and `matrix` make stream operations of it.
 """
 
-from tilefw_spatial.arrange.arranger import arrange
+from tilefw_spatial.arrange.arranger import arrange, stream_program
 
-__all__ = ["arrange"]
+__all__ = ["arrange", "stream_program"]

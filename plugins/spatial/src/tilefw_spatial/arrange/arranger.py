@@ -27,9 +27,15 @@ def arrange(graph: Graph, machine: Machine, chain: Chain | None = None, *, repli
     """The stream operations and arrays of a launch on a machine. `chain` makes fused segments of a region's results
     (`tilefw_spatial.chain.chain`). `replicas`: what the host fills may be there twice, for stream operations that run at one
     time."""
+    return stream_program(*chosen(normal(graph), machine), machine, chain, replicas=replicas)
+
+
+def stream_program(
+    targets: list[NormalTarget], roots: list[Item], machine: Machine, chain: Chain | None = None, *, replicas: bool = True
+) -> StreamProgram:
+    """The same for stores in normal form of which the lanes are chosen: `roots` has the item of each."""
     if chain is None:
         chain = partial(standard, machine=machine)
-    targets, roots = chosen(normal(graph), machine)
     return Arranger(machine, chain, targets, roots).program(replicas)
 
 

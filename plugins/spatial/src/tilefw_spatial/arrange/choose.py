@@ -6,7 +6,7 @@ other, roughly: a point of a region costs one, shared by the ALUs that work on i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
 from tilefw_spatial.arrange.item import Item, Items, UnfitError, reachable
@@ -35,34 +35,52 @@ _LANE_STEP = 150  # the same for one step of a reduction across lanes: to the sw
 _VECTOR = 1e-3
 
 
-def chosen(targets: list[NormalTarget], machine: Machine) -> tuple[list[NormalTarget], list[Item]]:
-    """The targets, maybe with an axis split, and the item of each. Targets that share values are tried along common axes first,
-    then each by itself."""
+def chosen(
+    targets: Sequence[NormalTarget], machine: Machine, observers: Sequence[NormalTarget] = ()
+) -> tuple[list[NormalTarget], list[Item]]:
+    """The targets, maybe with an axis split, and the item of each; then the same of `observers`: stores of what the targets are
+    made of, which are to decide nothing. Targets that share values are tried along common axes first, then each by itself."""
+    every = [*targets, *observers]
     found: dict[int, tuple[NormalTarget, Item]] = {}
-    for numbers in _sharing(targets):
-        some = [targets[number] for number in numbers]
-        best = _best(some, Items(machine))
+    for numbers in _sharing(every):
+        numbers = sorted(numbers)
+        some = [every[number] for number in numbers]
+        count = sum(number < len(targets) for number in numbers) or len(some)
+        best = _best(some[:count], Items(machine))
         some, best, lane_axes = _across(some, best, machine)
         if has_long_reduction(reachable(best)):
             some = split_reductions(some)
-            best = _best(some, Items(machine, lane_axes))
+            best = _best(some[:count], Items(machine, lane_axes))
+        best += _observed(some[count:], best, Items(machine, lane_axes))
         found.update(zip(numbers, zip(some, best, strict=True), strict=True))
-    pairs = [found[number] for number in range(len(targets))]
+    pairs = [found[number] for number in range(len(every))]
     return [target for target, _ in pairs], [item for _, item in pairs]
+
+
+def _observed(targets: Sequence[NormalTarget], best: list[Item], items: Items) -> list[Item]:
+    """An item for each target: one that is made anyhow, or else one of its own."""
+    made = {item.value: item for item in reversed(reachable(best)) if item.lanes.covers()}
+    found: list[Item] = []
+    for target in targets:
+        item = made.get(target.value) or _best([target], items)[0]
+        made = {**{part.value: part for part in reachable([item]) if part.lanes.covers()}, **made}
+        found.append(item)
+    return found
 
 
 def _across(
     targets: list[NormalTarget], best: list[Item], machine: Machine,
 ) -> tuple[list[NormalTarget], list[Item], frozenset[Axis]]:
-    """A mapping that reduces long axes across lanes, where that is much faster than in time; with the axes that lie along lanes."""
+    """A mapping that reduces long axes across lanes, where that is much faster than in time; with the axes that lie along lanes.
+    `best` are the items of the first targets, which alone decide."""
     lane_axes: frozenset[Axis] = frozenset()
-    width = shared_lanes(machine.lanes)
-    for axis in _reduced(targets)[:_TRIED]:
+    width, count = shared_lanes(machine.lanes), len(best)
+    for axis in _reduced(targets[:count])[:_TRIED]:
         least = cost(best, machine)
         parts = split(targets, axis, width) if least > _LONG else None
         if parts is None:
             continue
-        trial = _best(parts.targets, Items(machine, lane_axes | {parts.lane}))
+        trial = _best(parts.targets[:count], Items(machine, lane_axes | {parts.lane}))
         if cost(trial, machine) < least:
             targets, best, lane_axes = parts.targets, trial, lane_axes | {parts.lane}
     return targets, best, lane_axes

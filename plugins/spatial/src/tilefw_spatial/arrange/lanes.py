@@ -48,12 +48,20 @@ class LaneOrder(ABC):
         """Which positions are the first of all with the same indices; None where none repeats another."""
         if self.product is not None:
             return None
+        found = np.zeros(self.positions, dtype=np.bool_)
+        found[np.unique(self._codes(), return_index=True)[1]] = True
+        return None if found.all() else found
+
+    def covers(self) -> bool:
+        """Whether all indices of its axes are along the lanes: a reindexing may need some of them alone."""
+        return self.product is not None or np.unique(self._codes()).size == prod(axis.extent for axis in self.axes)
+
+    def _codes(self) -> NDArray[np.int64]:
+        """The indices of each position as one number."""
         codes = np.zeros(self.positions, dtype=np.int64)
         for axis in self.axes:
             codes = codes * axis.extent + self.index[axis]
-        found = np.zeros(self.positions, dtype=np.bool_)
-        found[np.unique(codes, return_index=True)[1]] = True
-        return None if found.all() else found
+        return codes
 
     def with_last(self, axis: Axis) -> LaneOrder | None:
         """The lanes of which these are a part, if `axis` is the innermost there and the number of chunks is the same."""

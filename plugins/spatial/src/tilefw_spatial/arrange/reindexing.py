@@ -35,14 +35,14 @@ def reindexing_of(old: tuple[Axis, ...], new: tuple[Axis, ...], index: NDArray[n
     shape = [axis.extent for axis in new]
     flat = np.arange(prod(shape)) if index is None else index.reshape(-1)
     tables = np.unravel_index(flat, [axis.extent for axis in old])
-    return {axis: _lean(new, table.reshape(shape)) for axis, table in zip(old, tables, strict=True)}
+    return {axis: lean(new, table.reshape(shape)) for axis, table in zip(old, tables, strict=True)}
 
 
-def _lean(axes: tuple[Axis, ...], table: NDArray[np.int64]) -> AxisIndex:
+def lean(axes: tuple[Axis, ...], table: NDArray[np.int64]) -> AxisIndex:
     """The table without axes along which it does not change."""
     kept = [n for n in range(len(axes)) if axes[n].extent and (table != np.take(table, [0], axis=n)).any()]
-    lean = tuple(slice(None) if n in kept else 0 for n in range(len(axes)))
-    return AxisIndex(tuple(axes[n] for n in kept), np.ascontiguousarray(table[lean]))
+    kept_index = tuple(slice(None) if n in kept else 0 for n in range(len(axes)))
+    return AxisIndex(tuple(axes[n] for n in kept), np.ascontiguousarray(table[kept_index]))
 
 
 def reindexed_axes(axes: tuple[Axis, ...], reindexing: Mapping[Axis, AxisIndex]) -> tuple[Axis, ...]:

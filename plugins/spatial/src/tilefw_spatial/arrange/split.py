@@ -9,7 +9,7 @@ import numpy as np
 
 from tilefw.api import InternalError
 from tilefw_spatial.arrange.normal import Fetch, NormalTarget, Reindex, constant, elementwise, operands
-from tilefw_spatial.arrange.reindexing import AxisIndex
+from tilefw_spatial.arrange.reindexing import AxisIndex, lean
 from tilefw_spatial.graph import Axis, Constant, Dot, Elementwise, Reduce, Value
 from tilefw_spatial.postorder import postorder
 
@@ -36,6 +36,13 @@ def split(targets: list[NormalTarget], axis: Axis, width: int) -> SplitParts | N
     splitter = _Splitter(axis, (outer, lane) if outer.extent > 1 else (lane,))
     made = [splitter.target(target) for target in targets]
     return None if splitter.ordered else SplitParts(made, lane)
+
+
+def divided(targets: list[NormalTarget], axis: Axis, parts: tuple[Axis, ...]) -> list[NormalTarget] | None:
+    """The targets with an axis as `parts`, outermost first, everywhere; None where its order is the kernel's own."""
+    splitter = _Divider(axis, parts)
+    made = [splitter.target(target) for target in targets]
+    return None if splitter.ordered else made
 
 
 class _Splitter:
@@ -105,3 +112,16 @@ class _Splitter:
             operand = Value(Reduce(op.kind, operand, rest), (*axes, lane), value.dtype, value.place)
         result = Value(Reduce(op.kind, operand, (lane,)), axes, value.dtype, value.place)
         return result if initial is None else elementwise(op.kind.value, value.dtype, initial, result, place=value.place)
+
+
+class _Divider(_Splitter):
+    """Reductions go on as they were, over all parts together; a table that comes to depend on one part alone is over that part."""
+
+    def _reindexing(self, reindexing: Mapping[Axis, AxisIndex]) -> dict[Axis, AxisIndex]:
+        return {old: lean(index.axes, index.table) for old, index in super()._reindexing(reindexing).items()}
+
+    def _reduce(self, op: Reduce, value: Value, axes: tuple[Axis, ...]) -> Value:
+        initial = None if op.initial is None else self._done[op.initial]
+        self.ordered = self.ordered or op.ordered is self._axis
+        made = replace(op, operand=self._done[op.operand], axes=self._axes(op.axes), initial=initial)
+        return Value(made, axes, value.dtype, value.place)

@@ -1,0 +1,137 @@
+"""Launches linked into one program: each within its bounds, cycles as predicted in both simulators."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tilefw.language as tl
+from tilefw.graph import plan_file
+from tilefw.graph.certificate import certified
+from tilefw.graph.compile_graph import compile_graph
+from tilefw.graph.kernel_graph import GraphBuilder, ModelTensor
+from tilefw.graph.plan import ModelPlan
+from tilefw.graph.session import Session
+from tilefw.kernels.matmul import matmul
+from tilefw.kernels.vector_add import vector_add
+from tilefw_spatial.check import judge
+from tilefw_spatial.container import read
+from tilefw_spatial.machine import load
+from tilefw_spatial.simulate.device import simulate
+from tilefw_spatial.simulate.transfers import HostBuffer
+from tilefw_spatial.tick import TickArray
+from tilefw_spatial.tick import simulate as simulate_slowly
+
+MACHINE = load()
+ROWS, WIDTH = 16, 64
+X = np.random.default_rng(0).standard_normal((ROWS, WIDTH)).astype(np.float16)
+
+
+class _Model:
+    """Library kernels in fp16 over rows of WIDTH elements."""
+
+    def __init__(self) -> None:
+        self.made = GraphBuilder()
+        self.x = self.made.input("x", "fp16", (ROWS, WIDTH))
+
+    def rows(self, name: str) -> ModelTensor:
+        return self.made.temporary(name, "fp16", (ROWS, WIDTH))
+
+    def product(self, label: str, a: ModelTensor, activation: str, out: ModelTensor) -> ModelTensor:
+        weights = np.random.default_rng(len(label)).standard_normal((WIDTH, WIDTH)) / np.sqrt(WIDTH)
+        b = self.made.constant(f"{label} weights", weights.astype(np.float16), "fp16")
+        self.made.call(
+            label, matmul,
+            {"a_ptr": a, "b_ptr": b, "bias_ptr": None, "out_ptr": out, "M": ROWS, "N": WIDTH, "K": WIDTH,
+             "stride_am": WIDTH, "stride_ak": 1, "stride_bk": WIDTH, "stride_bn": 1, "stride_om": WIDTH, "stride_on": 1},
+            (WIDTH // 32, 1, 1),
+            {"ACTIVATION": activation, "ACCUMULATOR": tl.float32, "COMPUTE": tl.float32, "INPUT_PRECISION": "ieee", "EVEN_K": True,
+             "BLOCK_M": ROWS, "BLOCK_N": 32, "BLOCK_K": 32, "GROUP_M": 1},
+        )
+        return out
+
+    def added(self, label: str, a: ModelTensor, b: ModelTensor, out: ModelTensor) -> ModelTensor:
+        arguments = {"x_ptr": a, "y_ptr": b, "out_ptr": out, "n": ROWS * WIDTH}
+        self.made.call(label, vector_add, arguments, (ROWS * WIDTH // 128, 1, 1), {"BLOCK": 128})
+        return out
+
+
+@cache
+def plan(activation: str = "gelu") -> ModelPlan:
+    """x + W2 · activation(W1 · x), the sum over a run of all elements."""
+    model = _Model()
+    up = model.product("up", model.x, activation, model.rows("up"))
+    down = model.product("down by", up, "none", model.rows("down"))
+    model.made.output("y", model.added("residual", model.x, down, model.rows("y")))
+    return compile_graph(model.made.graph(), "spatial-sdm1")
+
+
+def test_a_model_is_one_program_that_stores_its_outputs_alone() -> None:
+    (link,) = plan().links
+    names = [plan().buffers[number].name for number in link.buffers]
+    assert (link.first, link.count, link.ended) == (0, 3, "")
+    assert names == ["x", "up weights", "down by weights", "y"]
+    assert [parameter.readonly for parameter in link.artifact.entry().parameters] == [True, True, True, False]
+
+
+def test_every_launch_of_a_linked_program_is_judged() -> None:
+    with Session(plan()) as session:
+        found = certified(session, {"x": X})
+        assert session.counters["cycles"] == session.counters["cycles_predicted"] == plan().links[0].artifact.metadata["cycles"]
+    assert found.ok
+    assert [launch.label for launch in found.launches] == ["up", "down by", "residual"]
+
+
+def test_a_linked_program_of_another_model_is_found_out() -> None:
+    (link,), (other,) = plan().links, plan("relu").links
+    with Session(replace(plan(), links=(replace(link, artifact=other.artifact),))) as session:
+        found = certified(session, {"x": X})
+    assert all(launch.ok for launch in found.launches) and not found.ok
+    with Session(replace(plan(), links=(replace(link, observed=other.observed),))) as session:
+        found = certified(session, {"x": X})
+    assert [launch.ok for launch in found.launches] == [False, True, True]
+
+
+@pytest.mark.parametrize("observed", [False, True])
+def test_both_simulators_and_the_checker_agree_on_a_linked_program(observed: bool) -> None:
+    (link,) = plan().links
+    artifact, numbers = (link.observed, link.observed_buffers) if observed else (link.artifact, link.buffers)
+    assert artifact.binary is not None
+    program = read(artifact.binary, "linked", MACHINE)
+    assert not judge(program, MACHINE).problems
+    memories = [[_content(number) for number in numbers] for _ in range(2)]
+    fast = simulate(program, MACHINE, [HostBuffer("", data, 0) for data in memories[0]])
+    slow = simulate_slowly(program, MACHINE, [TickArray("", data, 0) for data in memories[1]])
+    assert fast.cycles == slow.cycles == program.cycles
+    assert all(np.array_equal(a, b) for a, b in zip(*memories, strict=True))
+
+
+def _content(number: int) -> np.ndarray:
+    buffer = plan().buffers[number]
+    data = X.tobytes() if number == plan().inputs["x"].buffer else buffer.constant or bytes(buffer.nbytes)
+    return np.frombuffer(data, np.uint8).copy()
+
+
+def test_a_linked_plan_is_whole_in_its_file(tmp_path: Path) -> None:
+    plan_file.save(plan(), tmp_path / "m.tfm")
+    again = plan_file.load(tmp_path / "m.tfm")
+    assert [(one.first, one.count, one.buffers) for one in again.links] == [(0, 3, plan().links[0].buffers)]
+    with Session(again) as loaded, Session(plan()) as made:
+        assert np.array_equal(loaded.run({"x": X})["y"], made.run({"x": X})["y"])
+
+
+def test_a_program_ends_before_a_launch_that_writes_what_an_earlier_one_wrote() -> None:
+    model = _Model()
+    first, y = model.product("a", model.x, "none", model.rows("first")), model.rows("y")
+    model.added("b", first, model.x, y)
+    model.added("c", first, first, y)
+    model.made.output("y", model.added("d", y, model.x, model.rows("z")))
+    made = compile_graph(model.made.graph(), "spatial-sdm1")
+    assert [(link.first, link.count) for link in made.links] == [(0, 2), (2, 2)]
+    assert made.links[0].ended == "it stores elements that an earlier launch stored"
+    with Session(made) as session:
+        assert certified(session, {"x": X}).ok
