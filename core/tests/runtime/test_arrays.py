@@ -126,6 +126,28 @@ def test_what_is_no_array_is_refused(value, code):
     assert caught.value.code == code
 
 
+class Wrapped:
+    """An object as programs wrap tensors in: a pointer into `base`, and nothing else is told."""
+
+    def __init__(self, base, offset=0, dtype="fp32"):
+        self.base, self.offset, self.dtype = base, offset, dtype
+
+    def data_ptr(self):
+        return self.base.ctypes.data + self.offset
+
+
+def test_an_object_with_an_address_has_the_bounds_of_the_array_that_it_holds():
+    whole = np.arange(8, dtype=np.float32)
+    host = host_array(Wrapped(whole, 28))
+    assert (host.start, host.nbytes, host.offset, host.dtype.name) == (whole.ctypes.data, 32, 28, "fp32")
+    assert host_array(Wrapped(whole, 4, "int32")).dtype.name == "int32"
+    for outside in (-4, 36):
+        with pytest.raises(LaunchError, match="no array of its own has memory there"):
+            array_argument(Wrapped(whole, outside))
+    with pytest.raises(LaunchError, match="no element type 'moo'"):
+        array_argument(Wrapped(whole, 0, "moo"))
+
+
 def test_numbers_and_none_are_no_arrays():
     assert not any(is_array(value) for value in (1, 1.5, True, None, "x", np.float32(1), np.int64(2)))
 

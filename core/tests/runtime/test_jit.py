@@ -313,21 +313,36 @@ def test_autotune_keeps_the_cheapest_for_each_key(launches: list[Launched]) -> N
     assert len(launches) == 13
 
 
-def test_autotune_resets_restores_and_calls_hooks(launches: list[Launched]) -> None:
+def test_autotune_resets_and_restores(launches: list[Launched]) -> None:
     x, y, calls = np.ones(4, np.float32), np.ones(4, np.float32), []
     spoiling = configs(2, 1)
     for config in spoiling:
-        config.pre_hook = lambda args: (calls.append(args["BLOCK"]), args["y_ptr"].fill(9))
+        config.pre_hook = lambda args: (calls.append((args["BLOCK"], y.tolist())), args["y_ptr"].fill(9))
 
-    @tilefw.autotune(spoiling, key=[], reset_to_zero=["x_ptr"], restore_value=["y_ptr"],
-                     pre_hook=lambda args: calls.append("before"), post_hook=lambda args, exception: calls.append(exception))
+    @tilefw.autotune(spoiling, key=[], reset_to_zero=["x_ptr"], restore_value=["y_ptr"])
     @tilefw.jit
     def two(x_ptr, y_ptr, BLOCK: tl.constexpr):
         pass
 
     two[(1,)](x, y)
-    assert calls == ["before", 2, None, "before", 1, None, 1]
-    assert x.tolist() == [0] * 4 and y.tolist() == [9] * 4
+    assert calls == [(2, [1] * 4), (1, [1] * 4), (1, [1] * 4)]
+    assert x.tolist() == [0] * 4 and y.tolist() == [9] * 4 and two.restore_copies == {}
+
+
+def test_hooks_of_the_user_stand_in_the_place_of_autotunes(launches: list[Launched]) -> None:
+    x, calls = np.ones(4, np.float32), []
+
+    def before(args: dict[str, Any], reset_only: bool = False) -> None:
+        calls.append("reset" if reset_only else "before")
+
+    @tilefw.autotune(configs(2, 1), key=[], reset_to_zero=["x_ptr"], pre_hook=before,
+                     post_hook=lambda args, exception: calls.append(exception))
+    @tilefw.jit
+    def two(x_ptr, BLOCK: tl.constexpr):
+        pass
+
+    two[(1,)](x)
+    assert calls == ["before", None, "before", None, "reset"] and x.tolist() == [1] * 4
 
 
 def test_a_subclass_of_the_autotuner_may_choose_by_itself(launches: list[Launched]) -> None:
@@ -344,7 +359,7 @@ def test_a_subclass_of_the_autotuner_may_choose_by_itself(launches: list[Launche
     tuned = Last(kernel, kernel.arg_names, configs(8, 16), ["n"], None, None)
     tuned[(1,)](X, 5, 0.5)
     assert [made.constexprs["BLOCK"] for made in launches] == [16] and tuned.base_fn is kernel.fn
-    assert tuned.post_hook is not None and tuned.restore_copies == {}
+    assert tuned.restore_copies == {}
 
 
 def test_autotune_asks_the_users_own_measure(launches: list[Launched]) -> None:

@@ -100,6 +100,14 @@ again = torch.empty_like(x)
 warm[(3, 1, 1)](x, again, 300, 128)
 assert torch.equal(again, out)
 
+launched = double[(3,)](x, again, 300, BLOCK=128)
+for args in ((x, again, 300), (x, again, 300, 128)):
+    again.zero_()
+    launched[(3, 1, 1)](*args)
+    assert torch.equal(again, out)
+assert double.__globals__ is globals() and double.constexprs == [3] and double.raw_src[0].startswith("@triton.jit")
+assert double.do_not_specialize == [] and "double" in double.get_capture_scope()
+
 @triton.jit
 def fill(table_ptr, N: tl.constexpr):
     x_ptr = tl.load(table_ptr + tl.program_id(0)).to(tl.pointer_type(tl.float32))

@@ -103,10 +103,11 @@ class Autotuner:
         self.early_config_prune = (prune_configs_by or {}).get("early_config_prune")
         self.perf_model = (prune_configs_by or {}).get("perf_model")
         self.configs_top_k = (prune_configs_by or {}).get("top_k", 1.0)
-        self.pre_hook, self.post_hook, self.do_bench = pre_hook, post_hook, do_bench
-        # Subclasses put hooks of their own where the user gave none, and keep there what they copied.
+        # Subclasses call the hooks and `_bench`, and put hooks of their own where the user gave none.
+        self.pre_hook, self.post_hook, self.do_bench = pre_hook or self._prepare_arrays, post_hook or self._restore_arrays, do_bench
         self.user_defined_pre_hook, self.user_defined_post_hook = pre_hook is not None, post_hook is not None
         self.restore_copies: dict[str, Any] = {}
+        self.problems: list[str] = []
         self.cache: dict[tuple[Any, ...], Config] = {}
         self.best_config: Config | None = None
         self.configs_timings: dict[Config, float] = {}
@@ -209,28 +210,27 @@ class Autotuner:
     def _tune(
         self, key: tuple[Any, ...], candidates: list[Config], args: tuple[Any, ...], grid: Any, keywords: dict[str, Any]
     ) -> Config:
-        """The cheapest candidate. One that does not compile or fit is out; arrays to restore get back what they held."""
-        self.configs_timings, problems, began = {}, [], time.perf_counter()
-        named = self._named(keywords)
-        for config in candidates:
-            kept = {name: _copy(named[name]) for name in self.restore_value if named.get(name) is not None}
-            try:
-                self.configs_timings[config] = self._bench(*args, config=config, grid=grid, **keywords)
-            except (CompileError, CapacityError) as error:
-                problems.append(f"{config}: {error.message}")
-            finally:
-                for name, value in kept.items():
-                    _assign(named[name], value)
-        if not self.configs_timings:
-            raise self._none_compiles(problems)
-        self._reset(named)
+        """The cheapest candidate."""
+        self.problems, began = [], time.perf_counter()
+        self.configs_timings = {config: self._bench(*args, config=config, grid=grid, **keywords) for config in candidates}
+        if len(self.problems) == len(candidates):
+            raise self._none_compiles(self.problems)
         best = min(self.configs_timings, key=self.configs_timings.__getitem__)
+        self.pre_hook({**self._named(keywords), **best.all_kwargs()}, reset_only=True)
         if os.environ.get(_PRINT) == "1":
             print(f"autotuning of {self.__name__} for {key} took {time.perf_counter() - began:.2f} s; best: {best}")
         return best
 
     def _bench(self, *args: Any, config: Config, grid: Any, **keywords: Any) -> float:
-        """What `config` costs; with a `do_bench` of the user's, the middle of what that gives."""
+        """What `config` costs; with a `do_bench` of the user's, the middle of what that gives. What does not compile or fit costs
+        infinitely much, and `problems` gains the reason."""
+        try:
+            return self._price(config, args, grid, keywords)
+        except (CompileError, CapacityError) as error:
+            self.problems.append(f"{config}: {error.message}")
+            return float("inf")
+
+    def _price(self, config: Config, args: tuple[Any, ...], grid: Any, keywords: dict[str, Any]) -> float:
         if self.do_bench is not None:
             found = self.do_bench(lambda: self._bench_once(config, args, grid, keywords), quantiles=(0.5, 0.2, 0.8))
             return found[0] if isinstance(found, list | tuple) else found
@@ -241,11 +241,8 @@ class Autotuner:
 
     def _bench_once(self, config: Config, args: tuple[Any, ...], grid: Any, keywords: dict[str, Any]) -> tuple[float, str]:
         """What one launch cost, and which executor ran it."""
-        named = self._named(keywords)
-        everything, failure = {**named, **config.all_kwargs()}, None
-        self._reset(named)
-        if self.pre_hook is not None:
-            self.pre_hook(everything)
+        everything, failure = {**self._named(keywords), **config.all_kwargs()}, None
+        self.pre_hook(everything)
         try:
             result = self._launch(config, args, grid, keywords)
             return (float("inf"), "") if result is None else (cost(result), result.executor)  # None: a hook has taken it over
@@ -253,13 +250,21 @@ class Autotuner:
             failure = error
             raise
         finally:
-            if self.post_hook is not None:
-                self.post_hook(everything, exception=failure)
+            self.post_hook(everything, exception=failure)
 
-    def _reset(self, named: dict[str, Any]) -> None:
+    def _prepare_arrays(self, named: Mapping[str, Any], reset_only: bool = False) -> None:
+        """The hook before a launch where the user gave none; with `reset_only` no hook comes after the launch."""
         for name in self.reset_to_zero:
             if named.get(name) is not None:
                 _assign(named[name], 0)
+        if not reset_only:
+            self.restore_copies = {name: _copy(named[name]) for name in self.restore_value if named.get(name) is not None}
+
+    def _restore_arrays(self, named: Mapping[str, Any], exception: Exception | None = None) -> None:
+        """The hook behind a launch where the user gave none."""
+        for name, value in self.restore_copies.items():
+            _assign(named[name], value)
+        self.restore_copies = {}
 
     def _launch(self, config: Config, args: tuple[Any, ...], grid: Any, keywords: dict[str, Any]) -> Any:
         self._prepare(config, keywords)

@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -76,22 +75,30 @@ class CompiledKernel:
         """Threads of the largest workgroup that the chip takes; None for a target without lanes."""
         return _target(self.artifact).info.limits.get("threads_per_workgroup")
 
+    def _init_handles(self) -> None:
+        """Nothing: programs call this before they ask for `n_regs`."""
+
 
 class WarmKernel(CompiledKernel):
     """What `kernel.warmup(…)` gives: compiled, in the caches, and not launched."""
 
-    __slots__ = ("_run", "artifact")
+    __slots__ = ("_constants", "_names", "_run", "artifact")
 
-    def __init__(self, artifact: Artifact, run: Callable[..., Any]) -> None:
+    def __init__(self, artifact: Artifact, run: Callable[..., Any], names: Sequence[str], constants: Mapping[str, Any]) -> None:
+        """`names` are those of all parameters, `constants` the values of the constexprs among them."""
         self.artifact = artifact
-        self._run = run
+        self._run, self._names, self._constants = run, names, constants
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
-        """A launch of the same kernel: all its arguments in order, constexprs too; the launch keywords are those of `warmup`."""
-        return functools.partial(self._run, grid=grid)
+        """A launch of the same kernel with the launch keywords of `warmup`: all its arguments in order, constexprs too or, as
+        programs for some releases of Triton do, without these."""
+        return lambda *args, **keywords: self._run(*self._whole(args), grid=grid, **keywords)
 
-    def _init_handles(self) -> None:
-        """Nothing: programs call this before they ask for `n_regs`."""
+    def _whole(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        if len(args) + len(self._constants) != len(self._names):
+            return args
+        given = iter(args)
+        return tuple(self._constants[name] if name in self._constants else next(given) for name in self._names)
 
     def __repr__(self) -> str:
         return f"<{self.name} compiled for {self.artifact.target}>"

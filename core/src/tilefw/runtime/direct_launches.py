@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Callable, Container, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, cast
 
@@ -18,6 +18,7 @@ from tilefw.hardware.card import Card
 from tilefw.runtime.arguments.array_facts import facts_of_storages
 from tilefw.runtime.arguments.device_arrays import stream_question
 from tilefw.runtime.arguments.single_pass import Form, Readings
+from tilefw.runtime.compiled_kernel import WarmKernel
 from tilefw.runtime.device_times import EXECUTE, DeviceTimes
 from tilefw.runtime.executor import PreparedEntry, guarded_launch
 from tilefw.runtime.known_launches import KnownLaunch, MadeLaunch
@@ -51,7 +52,7 @@ class DirectLaunches:
 
     def launch(
         self, site: LaunchSite, form: Form, process: ProcessState, given: Sequence[Any], grid: tuple[int, int, int],
-        warm: Container[int],
+        warm: Mapping[int, WarmKernel],
     ) -> LaunchResult | None:
         """Launch as before; None where it has to go the general way, as where the artifact is none of the `warm` ones by their
         identities. Raises as that does."""
@@ -63,7 +64,8 @@ class DirectLaunches:
         kept = self._kept.get((site, reading, facts_of_storages(site.target.info, starts, ends), key))
         if kept is None or kept.known.kept(process) is not kept.made or not kept.known.watched.unchanged():
             return None
-        if id(kept.made.compiled.artifact) not in warm:
+        kernel = warm.get(id(kept.made.compiled.artifact))
+        if kernel is None:
             return None
         if addresses and not cast(Card, site.executor.device).holds(addresses):
             return None
@@ -78,7 +80,7 @@ class DirectLaunches:
             block = kept.pack(values)
         except (struct.error, OverflowError):
             return None
-        return _launched(site, kept, grid, block, stream)
+        return _launched(site, kept, grid, block, stream, kernel)
 
     def learn(
         self, site: LaunchSite, form: Form, process: ProcessState, known: KnownLaunch, made: MadeLaunch, given: Sequence[Any]
@@ -101,7 +103,7 @@ class DirectLaunches:
 
 
 def _launched(
-    site: LaunchSite, kept: DirectLaunch, grid: tuple[int, int, int], block: bytes, stream: int
+    site: LaunchSite, kept: DirectLaunch, grid: tuple[int, int, int], block: bytes, stream: int, kernel: WarmKernel
 ) -> LaunchResult | None:
     artifact, name = kept.made.compiled.artifact, site.target.name
     executor = kept.prepared.executor
@@ -116,7 +118,7 @@ def _launched(
     times = {**_AT_ONCE, EXECUTE: report.seconds} if completion is None else DeviceTimes(_AT_ONCE, completion)
     return LaunchResult(
         kept.known.source.name, name, executor.device.executor, artifact, grid, report.findings, report.counters, times,
-        kept.made.compiled.found, report.utilisation, report.timeline, site.checks, completion,
+        kept.made.compiled.found, report.utilisation, report.timeline, site.checks, completion, kernel,
     )
 
 

@@ -63,7 +63,8 @@ class JITFunction:
         self.fn = fn
         self.debug, self.noinline = bool(debug), bool(noinline)
         self.signature = inspect.signature(fn)
-        self.params = self._parameters(set(do_not_specialize), set(do_not_specialize_on_alignment))
+        self.do_not_specialize, self.do_not_specialize_on_alignment = [*do_not_specialize], [*do_not_specialize_on_alignment]
+        self.params = self._parameters(set(self.do_not_specialize), set(self.do_not_specialize_on_alignment))
         self.arg_names = list(self.signature.parameters)
         nameless = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
         self.nameless = next((str(p) for p in self.signature.parameters.values() if p.kind in nameless), None)
@@ -71,6 +72,8 @@ class JITFunction:
         self._text = source
         self._repr = repr
         self.device_caches: defaultdict[int, tuple[dict[Any, Any], ...]] = defaultdict(lambda: ({}, {}))
+        self.module = fn.__module__
+        self.__globals__ = fn.__globals__
         functools.update_wrapper(self, fn, updated=())
 
     def _parameters(self, unspecialized: set[int | str], unaligned: set[int | str]) -> list[KernelParameter]:
@@ -186,6 +189,20 @@ class JITFunction:
             self.__dict__.pop(kept, None)
 
     @property
+    def raw_src(self) -> list[str]:
+        """The kernel's text with its decorators, by lines."""
+        return self.source.text.splitlines(keepends=True)
+
+    @property
+    def constexprs(self) -> list[int]:
+        """The places of the parameters that are compile-time values."""
+        return [parameter.num for parameter in self.params if parameter.is_constexpr]
+
+    def get_capture_scope(self) -> dict[str, Any]:
+        """The names that the kernel's text can read: the globals of its module, and what it captures."""
+        return self.fn.__globals__ | inspect.getclosurevars(self.fn).nonlocals
+
+    @property
     def cache_key(self) -> str:
         """As `cache_key_source`, under Triton's name."""
         return self.cache_key_source()
@@ -208,6 +225,7 @@ class ConstexprFunction:
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         self.fn = fn
+        self.__globals__ = fn.__globals__
         functools.update_wrapper(self, fn, updated=())
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from tilefw.api.artifact import Artifact, Entry
 from tilefw.api.device import Completion, Finding, LaunchReport
@@ -15,7 +16,7 @@ from tilefw.api.timeline import Timeline, Utilisation
 from tilefw.runtime import config
 from tilefw.runtime.arguments.binding import Bound
 from tilefw.runtime.compilation import compiler
-from tilefw.runtime.compiled_kernel import CompiledKernel
+from tilefw.runtime.compiled_kernel import CompiledKernel, WarmKernel
 from tilefw.runtime.device_times import EXECUTE, DeviceTimes
 from tilefw.runtime.diagnostics import render_counters, render_findings, render_remarks, render_utilisation
 from tilefw.runtime.executor import run
@@ -38,7 +39,7 @@ class LaunchResult(CompiledKernel):
     its end, as does whoever looks up the seconds of `execute` in `times`, which are the device's own.
 
     `diagnostics` are the findings that are warnings: an error raises CheckError instead. `checks` are those that the device made;
-    a launch without any is unchecked.
+    a launch without any is unchecked. `launched` is the compiled kernel of a jit function, which can be launched again.
     """
 
     kernel: str
@@ -54,6 +55,13 @@ class LaunchResult(CompiledKernel):
     timeline: Timeline | None = None
     checks: frozenset[str] = frozenset()
     completion: Completion | None = None
+    launched: WarmKernel | None = None
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        """As `WarmKernel`'s: programs keep what a launch gave, to launch the kernel again without looking for it."""
+        if self.launched is None:
+            raise LaunchError(f"{self.kernel} was not launched as `kernel[grid](…)`: its result launches nothing", "TFW0306")
+        return self.launched[grid]
 
     def wait(self) -> LaunchResult:
         """This result, when the launch has ended. Raises LaunchError TFW0349 where the kernel failed on the card."""

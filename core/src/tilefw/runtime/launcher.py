@@ -80,6 +80,7 @@ class Launcher:
         args = made.arguments.bind(values)
         warnings = _checked(known, extents, values) if site.of_program else ()
         result = run_at(site, made.compiled, made.arguments.entry, extents, args, known.source.name, warnings, made.prints)
+        result.launched = self._warm_kernels().get(id(made.compiled.artifact))
         if form is not None:
             self.direct.learn(site, form, self.sites.process, known, made, given)
         return result
@@ -92,7 +93,7 @@ class Launcher:
             return self.kernel.debug_build.launcher.warm_up(given, extents, keywords)
         known, values = self._known(site, given)
         made = self._made(known, given, _bound(known, values, extents), keywords, warm=True)
-        return None if made is None else self._kept(made.compiled.artifact, keywords)
+        return None if made is None else self._kept(made.compiled.artifact, keywords, self._constants(given))
 
     def preload(self, text: str) -> WarmKernel | None:
         """Compile what a hook heard of (specialization_data.py). Raises LaunchError TFW0353, and TFW0642 for a target that compiles
@@ -105,7 +106,7 @@ class Launcher:
         known = made_known(self.kernel, site, data.signature, data.constexprs, data.facts)
         if specialization_data.tell(self.kernel, data, known.key(None), warm=True):
             return None
-        return self._kept(known.made(self.sites.process).compiled.artifact, data.options)
+        return self._kept(known.made(self.sites.process).compiled.artifact, data.options, data.constexprs)
 
     def _extents(self, grid: Grid, given: Sequence[Any]) -> tuple[int, int, int]:
         return grid_of(grid(self._by_name(given)) if callable(grid) else grid)
@@ -147,7 +148,7 @@ class Launcher:
                 return None
         made = known.made(self.sites.process) if bound is None else known.made_for(bound)
         if id(made.compiled.artifact) not in self._warm_kernels():  # an entry keeps the artifact, and so its identity
-            self._kept(made.compiled.artifact, keywords)
+            self._kept(made.compiled.artifact, keywords, self._constants(given))
         return made
 
     def _has(self, known: KnownLaunch, bound: LaunchArguments | None) -> bool:
@@ -163,8 +164,11 @@ class Launcher:
             specialization_data.full_name(self.kernel), target, signature, constexprs, shaping, known.request.facts
         )
 
-    def _kept(self, artifact: Artifact, keywords: Mapping[str, Any]) -> WarmKernel:
-        warm = WarmKernel(artifact, functools.partial(self.kernel.run, **keywords))
+    def _constants(self, given: Sequence[Any]) -> dict[str, Any]:
+        return {parameter.name: value for parameter, value in zip(self.kernel.params, given, strict=True) if parameter.is_constexpr}
+
+    def _kept(self, artifact: Artifact, keywords: Mapping[str, Any], constants: Mapping[str, Any]) -> WarmKernel:
+        warm = WarmKernel(artifact, functools.partial(self.kernel.run, **keywords), self.kernel.arg_names, constants)
         keep(self._warm_kernels(), id(artifact), warm)
         return warm
 

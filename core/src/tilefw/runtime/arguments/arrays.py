@@ -19,6 +19,7 @@ from tilefw.api.dtypes import DTYPES, DType, dtype
 from tilefw.api.errors import LaunchError
 from tilefw.runtime.arguments import device_arrays
 from tilefw.runtime.arguments.device_arrays import DeviceArray
+from tilefw.runtime.arguments.pointer_objects import POINTER, attributes, placed_in
 
 
 @dataclass(slots=True)  # frozen ones take four times as long to make, and every launch makes one an array
@@ -156,6 +157,8 @@ def _from_typed(value: TypedArray, what: str) -> HostArray | DeviceArray:
 
 
 def _from_other(value: Any, what: str) -> HostArray | DeviceArray:
+    if hasattr(value, POINTER) and not (any(hasattr(value, name) for name in _WHOLE) or _has_buffer(value)):
+        return _from_pointer(value, what)
     if not isinstance(value, (np.ndarray, np.generic)) and not hasattr(value, "__array_interface__"):
         return _from_card(value, what)
     return _from_numpy(_as_numpy(value, what), what)
@@ -172,7 +175,15 @@ def _from_card(value: Any, what: str) -> HostArray | DeviceArray:
 
 
 ON_CARD = "__cuda_array_interface__"
-_PROTOCOLS = (TYPED, "__array_interface__", "__dlpack__", ON_CARD)
+_WHOLE = (TYPED, "__array_interface__", "__dlpack__", ON_CARD)  # these tell of all the memory
+_PROTOCOLS = (*_WHOLE, POINTER)
+
+
+def _from_pointer(value: Any, what: str) -> HostArray | DeviceArray:
+    said = getattr(value, "dtype", None)
+    element = torch_element(said) or _dtype_named(getattr(said, "name", None) or str(said).removeprefix("torch."), what)
+    arrays = (array_argument(part, what) for part in attributes(value) if part is not value and is_array_type(type(part)))
+    return placed_in(value, element, arrays, what)
 
 
 def _has_buffer(value: Any) -> bool:
