@@ -67,3 +67,20 @@ def test_a_limit_of_rows_is_none_of_columns() -> None:
         inside = (rows < m) & (columns < n)
         assert (out[:64] == np.where(inside, x[np.minimum(rows * n + columns, 4095)], 1).sum(axis=1)).all()
         assert (out[64:].reshape(64, 64) == ((rows < n) & (columns < m))).all()
+
+
+@tilefw.jit
+def between(x_ptr, out_ptr, n: tl.int64, start: tl.int64, BLOCK: tl.constexpr):
+    lanes = tl.arange(0, BLOCK)
+    at = start + lanes.to(tl.int64)
+    tl.store(out_ptr + lanes, tl.load(x_ptr + at, mask=(at >= 0) & (at < n), other=-1.0))
+
+
+@pytest.mark.parametrize("n, start, let", [
+    (2**63 - 1, -5, range(5, 32)), (2**63 - 1, 0, range(32)), (-(2**63), 5, range(0)), (3, -5, range(5, 8)),
+])
+def test_a_bound_far_from_where_a_tile_begins_is_counted_from_there(n: int, start: int, let: range) -> None:
+    """Their difference has 65 bits."""
+    x, out = np.arange(64, dtype=np.float32), np.zeros(32, np.float32)
+    between[(1,)](x, out, n, start, BLOCK=32, target="cpu-native")
+    assert out.tolist() == [x[start + lane] if lane in let else -1 for lane in range(32)]

@@ -303,19 +303,20 @@ class Elements(Generic[V]):
         # Lanes are compared in 32 bits with how many of the tile's elements lie below the bound, and below 0, less those before.
         lanes = self.legal("trunci", self.machine.numbered(math.lanes), to="i32")
         before = self.legal("trunci", math.value(Index(at.base)), to="i32")
-        below = self._count(self.legal("subi", bound, offset), size)
+        below = self._count(bound, offset, size)
         conditions = [self.legal("lts", lanes, self.legal("subi", below, before))]
         if dim.lower:
-            negative = self._count(self.legal("subi", zero, offset), size)
+            negative = self._count(zero, offset, size)
             conditions.append(self.legal("ges", lanes, self.legal("subi", negative, before)))
         return conditions
 
-    def _count(self, number: V, size: int) -> V:
-        return self.legal("trunci", self._clamped(number, size), to="i32")
+    def _count(self, bound: V, offset: V, size: int) -> V:
+        return self.legal("trunci", self._clamped(bound, offset, size), to="i32")
 
-    def _clamped(self, number: V, size: int) -> V:
-        zero, most = self.legal.integer(0, "i64"), self.legal.integer(size, "i64")
-        return self.legal("maxs", self.legal("mins", number, most), zero)
+    def _clamped(self, bound: V, offset: V, size: int) -> V:
+        """`bound` - `offset`, from 0 to `size`. The difference may have 65 bits: a positive one fits into 64 without a sign."""
+        distance = self.legal("minu", self.legal("subi", bound, offset), self.legal.integer(size, "i64"))
+        return self.legal("select", self.legal("lts", offset, bound), distance, self.legal.integer(0, "i64"))
 
     # -- limits of masks
 
@@ -325,7 +326,7 @@ class Elements(Generic[V]):
         def make() -> V:
             offset = limit.offset
             first = self.legal.integer(offset, "i64") if isinstance(offset, int) else self.resized(self.scalars[offset], "i64")
-            return self._clamped(self.legal("subi", self.resized(self.scalars[limit.bound], "i64"), first), size)
+            return self._clamped(self.resized(self.scalars[limit.bound], "i64"), first, size)
 
         return self.scopes.cached(("below", limit, size), make)
 

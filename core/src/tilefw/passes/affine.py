@@ -69,6 +69,11 @@ class Poly:
         (monomial, coefficient), *more = self.terms
         return None if more or monomial else coefficient
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether an integer of 64 bits is in it."""
+        return any(atom.type == types.i64 for monomial, _ in self.terms for atom in monomial)
+
 
 ZERO = Poly()
 ONE = Poly.constant(1)
@@ -268,6 +273,28 @@ class Materializer:
             total = term if total is None else self._insert(build("subi" if taken else "addi", total, term))
         assert total is not None
         return total
+
+    def bound(self, limit: Poly, more: Poly) -> SSAValue:
+        """`limit` + `more`, where a mask ends, or the nearest that 64 bits hold: an integer of 64 bits may stand for no end."""
+        total = limit + more
+        if total.number is not None:
+            return self.value(Poly.constant(max(-(1 << 63), min(total.number, (1 << 63) - 1))))
+        if more == ZERO or not (limit.is_wide or more.is_wide):
+            return self.value(total)
+        first, taken = self._wide(limit), self._wide(-more)
+        result = self._insert(build("subi", first, taken))
+        least, most = (self._insert(ops.ConstantOp(end, types.i64)) for end in (-(1 << 63), (1 << 63) - 1))
+        grown = self._insert(build("gts", result, first))
+        if (number := more.number) is not None:  # which it goes beyond one end with
+            wrapped = grown if number < 0 else self._insert(build("lts", result, first))
+            return self._insert(build("select", wrapped, least if number < 0 else most, result))
+        negative = self._insert(build("lts", taken, self._insert(ops.ConstantOp(0, types.i64))))
+        end = self._insert(build("select", negative, most, least))
+        return self._insert(build("select", self._insert(build("xori", grown, negative)), end, result))
+
+    def _wide(self, poly: Poly) -> SSAValue:
+        made = self.value(poly, types.i64)
+        return made if made.type == types.i64 else self._insert(build("exts", made, result=types.i64))
 
     def _term(self, monomial: Sequence[SSAValue], coefficient: int) -> SSAValue:
         product: SSAValue | None = None

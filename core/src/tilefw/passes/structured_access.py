@@ -7,7 +7,7 @@ base is provable, and stays on pointers else. Atomics take a base and offsets, n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -59,20 +59,26 @@ class PointerTile:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """`index` < `limit` for an upper bound; `index` >= 0 for a lower one (limit None)."""
+    """`index` < `limit` + `above` for an upper bound; `index` >= 0 for a lower one (limit None)."""
 
     index: Affine
     limit: Poly | None
+    above: int = 0
 
 
 @dataclass(slots=True)
 class Dim:
-    """What is known of one dim of the block."""
+    """What is known of one dim of the block: it ends at `limit` + `above`."""
 
     stride: Poly
     begin: Poly = ZERO
     limit: Poly | None = None
+    above: Poly = ZERO
     lower: bool = False
+
+    @property
+    def end(self) -> Poly | None:
+        return None if self.limit is None else self.limit + self.above
 
 
 def _rewrite(access: LoadOp | StoreOp | AtomicOp, analysis: AffineAnalysis) -> None:
@@ -157,8 +163,8 @@ def _apply_bound(dims: list[Dim], bound: Bound, shape: tuple[int, ...]) -> bool:
         return False
     if bound.limit is None:
         dim.lower = True
-    elif dim.limit is None or dim.limit == bound.limit:
-        dim.limit = bound.limit
+    elif dim.end is None or dim.end == bound.limit + Poly.constant(bound.above):
+        dim.limit, dim.above = bound.limit, Poly.constant(bound.above)
     else:
         return False
     dim.begin = begin
@@ -174,7 +180,7 @@ def bounds_of(mask: SSAValue, analysis: AffineAnalysis) -> list[Bound] | None:
         inner = bounds_of(op.source, analysis)
         if inner is None:
             return None
-        moved = [Bound(form, bound.limit) for bound in inner if (form := _shaped(op, bound.index)) is not None]
+        moved = [replace(bound, index=form) for bound in inner if (form := _shaped(op, bound.index)) is not None]
         return moved if len(moved) == len(inner) else None
     if not isinstance(op, ElementwiseOp):
         return None
@@ -199,7 +205,7 @@ def _compare_bound(op: ElementwiseOp, analysis: AffineAnalysis) -> list[Bound] |
     right = y.is_uniform
     index, limit = (x, y.uniform) if right else (y, x.uniform)
     if (above := _UPPER.get((op.row.name, right))) is not None:
-        return [Bound(index, limit + Poly.constant(above))]
+        return [Bound(index, limit, above)]
     below = _LOWER.get((op.row.name, right))
     if below is not None and (limit + Poly.constant(below)).number == 0:
         return [Bound(index, None)]
@@ -212,7 +218,7 @@ def _to_block(access: LoadOp | StoreOp, address: PointerTile, dims: list[Dim], a
     for dim in dims:
         if not dim.lower and dim.limit is not None and not (dim.begin * dim.stride).terms <= rest.terms:
             # The mask counts on from where the pointer stands already (a loop that advances it): count from 0 instead.
-            dim.limit, dim.begin = dim.limit - dim.begin, ZERO
+            dim.above, dim.begin = dim.above - dim.begin, ZERO
         rest = rest - dim.begin * dim.stride
     if rest != ZERO:
         home = next((d for d in reversed(dims) if d.stride == ONE and d.limit is None and not d.lower), None)
@@ -222,7 +228,7 @@ def _to_block(access: LoadOp | StoreOp, address: PointerTile, dims: list[Dim], a
     base = address.base if rest == ZERO else insert(ops.AddPtrOp(address.base, make.value(rest)), access)
     offsets = [make.value(d.begin) for d in dims]
     strides = [make.value(d.stride) for d in dims]
-    shape = [None if d.limit is None else make.value(d.limit) for d in dims]
+    shape = [None if d.limit is None else make.bound(d.limit, d.above) for d in dims]
     lower = [d.lower for d in dims]
     if isinstance(access, LoadOp):
         block = types.shape_of(access.value_type)

@@ -1,0 +1,42 @@
+"""A mask whose end is an integer of 64 bits that stands for no end lets all elements through, wherever its index begins."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilefw
+import tilefw.language as tl
+
+MOST, LEAST = 2**63 - 1, -(2**63)
+BLOCK = 16
+X = np.arange(BLOCK, dtype=np.float32)
+
+
+@tilefw.jit
+def up_to(x, o, n: tl.int64, start: tl.int64, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK).to(tl.int64)
+    tl.store(o + at, tl.load(x + at, mask=at <= n, other=-1.0))
+
+
+@tilefw.jit
+def up_to_the_most(x, o, n: tl.int64, start: tl.int64, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK).to(tl.int64)
+    tl.store(o + at, tl.load(x + at, mask=at <= 9223372036854775807, other=-1.0))
+
+
+@tilefw.jit
+def counted_elsewhere(x, o, n: tl.int64, start: tl.int64, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(o + at, tl.load(x + at, mask=start + at.to(tl.int64) < n, other=-1.0))
+
+
+@pytest.mark.parametrize("kernel, n, start, first", [
+    (up_to, MOST, 0, BLOCK), (up_to, LEAST, 0, 0), (up_to, 5, 0, 6), (up_to_the_most, 0, 0, BLOCK),
+    (counted_elsewhere, MOST, -5, BLOCK), (counted_elsewhere, LEAST, 5, 0), (counted_elsewhere, 0, -5, 5),
+    (counted_elsewhere, LEAST + 2, LEAST, 2), (counted_elsewhere, -1, LEAST, BLOCK),
+])
+def test_a_bound_of_64_bits_does_not_wrap(kernel, n, start, first):
+    found = np.zeros(BLOCK, np.float32)
+    kernel[(1,)](X, found, n, start, BLOCK=BLOCK, target="reference")
+    assert (found == np.where(first > X, X, -1)).all()
