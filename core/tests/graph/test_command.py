@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -44,6 +45,16 @@ def test_seeded_inputs_are_the_same_every_time(path, tmp_path, capsys):
     assert np.array_equal(results[0], results[1]) and not np.array_equal(results[0], results[2])
 
 
+def test_a_profile_tells_the_time_by_kernel_and_node_and_a_timeline_has_every_launch(path, tmp_path, capsys):
+    written = tmp_path / "t.json"
+    assert main(["run", path, "--profile", "--timeline", str(written)]) == 0
+    told = capsys.readouterr().out
+    assert "matmul, 2 launches" in told and "up (matmul)" in told and "ms of them on the device" in told
+    events = [event for event in json.loads(written.read_text())["traceEvents"] if event["ph"] == "X"]
+    assert [event["name"] for event in events] == ["norm", "up", "down", "add", "softmax"]
+    assert all(later["ts"] >= event["ts"] + event["dur"] - 1e-3 for event, later in pairwise(events))
+
+
 def test_mistakes_are_told_with_their_codes(path, tmp_path, capsys):
     wrong, text = str(tmp_path / "wrong.npz"), tmp_path / "text.npz"
     np.savez(wrong, z=small_model.x())
@@ -55,6 +66,8 @@ def test_mistakes_are_told_with_their_codes(path, tmp_path, capsys):
         (["run", path, "--input", objects], "TFW0364", 2), (["run", path, "--target", "nvidia-sm80"], "TFW0781", 1),
         (["run", path, "--param", "a=1"], "TFW0917", 2), (["run", "vector_add", "--check", "launches"], "TFW0917", 2),
         (["run", str(tmp_path / "none.tfm")], "TFW0930", 1), (["compile", path], "TFW0917", 2),
+        (["run", path, "--check", "launches", "--profile"], "TFW0917", 2), (["run", path, "--sample", "3"], "TFW0917", 2),
+        (["run", path, "--timeline", "t.svg"], "TFW0917", 2), (["run", "vector_add", "--profile"], "TFW0917", 2),
         (["compile", path, "--emit", "tile", "-o", "x.tfm"], "TFW0917", 2),
         (["compile", path, "-o", str(tmp_path / "no" / "x.tfm")], "TFW0913", 2),
     ]:

@@ -16,8 +16,10 @@ from tilefw.api.errors import CheckError, CompileError, LaunchError, UsageError
 from tilefw.graph.certificate import certified
 from tilefw.graph.compile_graph import compile_graph
 from tilefw.graph.kernel_graph import GraphBuilder
+from tilefw.graph.sampling import LaunchSample
 from tilefw.graph.session import Session
 from tilefw.kernels.reported_ratio import SPEC as REPORTED
+from tilefw.kernels.vector_add import vector_add
 from tilefw.runtime.executor import executor_for
 from tilefw.runtime.plugins.loader import find_target
 
@@ -187,3 +189,42 @@ def test_a_constant_stays_as_it_was_given():
     array[:] = 2
     with Session(compile_graph(made.graph(), "reference")) as session:
         assert (session.run({})["y"] == 1).all()
+
+
+def test_a_sample_of_a_launchs_programs_is_judged_and_the_next_launch_has_its_inputs():
+    """A kernel that is wrong in one program of eight is found where that program runs, and not where it does not; the launch behind
+    it has the right elements of all programs that did not run."""
+    made = GraphBuilder()
+    x, y, z = made.input("x", "fp32", (1024,)), made.temporary("y", "fp32", (1024,)), made.temporary("z", "fp32", (1024,))
+    for label, source, result in (("first", x, y), ("second", y, z)):
+        arguments = {"x_ptr": source, "y_ptr": source, "out_ptr": result, "n": 1024}
+        made.call(label, vector_add, arguments, (8, 1, 1), {"BLOCK": 128}, {"num_warps": 1})
+    made.output("z", z)
+    plan = compile_graph(made.graph(), "nvidia-sm80")
+    given = np.arange(1024, dtype=np.float32)
+    with Session(plan) as session:
+        assert session.samples
+        certificate = certified(session, {"x": given}, LaunchSample(3))
+    assert certificate.ok and [(one.programs, one.all_programs) for one in certificate.launches] == [(3, 8)] * 2
+    assert np.array_equal(certificate.outputs["z"], 4 * given)
+    chosen = LaunchSample(3).of(plan.steps[0], 0)
+    assert chosen[0] == 0 and chosen[2] == 7 and chosen == LaunchSample(3).of(plan.steps[0], 0)
+    assert LaunchSample(8).of(plan.steps[0], 0) is None
+
+    for spoiled, found in ((chosen[1], True), (next(n for n in range(8) if n not in chosen), False)):
+        with _Wrong(plan) as session:
+            session.spoiled = spoiled
+            certificate = certified(session, {"x": given}, LaunchSample(3))
+        assert certificate.launches[0].ok is not found
+
+
+class _Wrong(Session):
+    """A session in which the first element of program `spoiled` is wrong."""
+
+    spoiled = 0
+
+    def launch(self, number, programs=None):
+        report = super().launch(number, programs)
+        element = replace(self.plan.steps[number].arguments[2], shape=(1,), offset=4 * 128 * self.spoiled)
+        self.write(element, np.float32([-1]))
+        return report

@@ -86,8 +86,9 @@ class LaunchOptions:
     `seed` 0 is the plain order; any other permutes the order of workgroups and waves and the completion of
     asynchronous work, reproducibly. `timeline` asks for `LaunchReport.timeline`, of a target that provides it. `observers` are
     the classes of the checks that plugins have registered, each as `"module:attribute"`. `stream` is the handle of the stream that
-    an asynchronous device launches on, as its driver gave it; 0 or None is the driver's default stream. A chip has no use for
-    checks, budget, numerics, seed and observers.
+    an asynchronous device launches on, as its driver gave it; 0 or None is the driver's default stream. `programs` are the numbers
+    of those programs of the grid that run (x + X·(y + Y·z) for a grid of X × Y × Z), for a device that `samples`; None are all. A
+    chip has no use for checks, budget, numerics, seed, observers and programs.
     """
 
     block: tuple[int, int, int] | None = None
@@ -99,6 +100,7 @@ class LaunchOptions:
     timeline: bool = False
     observers: tuple[str, ...] = ()
     stream: int | None = None
+    programs: tuple[int, ...] | None = None
 
 
 class Completion(Protocol):
@@ -153,7 +155,8 @@ class Device(Protocol):
     another is refused before it runs. A device that makes none has an empty set, and its launches are reported as unchecked. A
     device whose checks cost more than users want to pay unasked says in `unasked_checks` which it makes where nobody names any, or
     `default` (without, all that are of the default ones). A device with a true `observable`, as the simulators of the kit have,
-    makes the checks of plugins as well (`LaunchOptions.observers`).
+    makes the checks of plugins as well (`LaunchOptions.observers`). One with a true `samples`, as those simulators have too, runs
+    some programs of a grid alone where a launch asks for it (`LaunchOptions.programs`).
     """
 
     name: str

@@ -6,10 +6,20 @@ import argparse
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilefw.api.errors import UsageError
 from tilefw.cli.arguments import execution
+from tilefw.cli.model_report import (
+    RunProgress,
+    certificate_to_json,
+    facts,
+    profile_to_json,
+    render,
+    render_profile,
+    summary,
+)
 from tilefw.cli.output import print_json, write_file
 from tilefw.graph.model_readers import PLAN_SUFFIX
 
@@ -18,7 +28,10 @@ if TYPE_CHECKING:
 
     from tilefw.graph.certificate import Certificate
     from tilefw.graph.plan import ModelPlan
+    from tilefw.graph.profile import ModelProfile
+    from tilefw.graph.session import Session
 
+SAMPLE = 64  # programs of a launch that a simulator runs for a judgement: one batch of its own
 ARRAY_FILE_LIMIT = 1 << 34  # bytes of all arrays of one file
 
 
@@ -34,45 +47,92 @@ def compile_model(path: str, target: str | None, output: str | None) -> int:
         digest = plan_file.save(plan, output)
     except OSError as error:
         raise UsageError(f"{output} cannot be written: {error.strerror or error}", code="TFW0913") from None
-    print(_summary(_facts(plan)), file=sys.stderr)
+    print(summary(facts(plan)), file=sys.stderr)
     print(f"{output}: {digest}", file=sys.stderr)
     return 0
 
 
 def run_model(args: argparse.Namespace) -> int:
     """Run a model on arrays of a file, or on seeded ones; exit code 1 where a launch is out of its bounds."""
-    from tilefw.graph.certificate import certified
     from tilefw.graph.model_readers import read_plan
     from tilefw.graph.session import Session
 
+    _refuse_together(args)
     begun = time.perf_counter()
     options = execution(args)
     plan = read_plan(args.kernel, args.target, options.get("executor"))
     inputs = _arrays(args.input) if args.input else seeded(plan, args.seed or 0)
     made = time.perf_counter()
-    certificate: Certificate | None = None
     with Session(plan, **options) as session:
-        if args.check:
-            certificate = certified(session, inputs)
-            outputs = dict(certificate.outputs)
-        else:
-            outputs = session.run(inputs)
+        found = _execute(session, inputs, args)
         executor, counters = session.executor, session.counters
     seconds = {"prepare": made - begun, "run": time.perf_counter() - made}
+    outputs, certificate, profile = found.outputs, found.certificate, found.profile
     if args.out:
         _write_arrays(args.out, outputs)
+    if args.timeline and profile is not None:
+        _write_timeline(args.timeline, f"{args.kernel} on {plan.target}", profile)
     fields = {
-        "model": args.kernel, "target": plan.target, "executor": executor, **_facts(plan), "seconds": seconds,
+        "model": args.kernel, "target": plan.target, "executor": executor, **facts(plan), "seconds": seconds,
         "cycles": counters.get("cycles"), "cycles_predicted": counters.get("cycles_predicted"),
         "outputs": {name: {"dtype": plan.outputs[name].dtype, "shape": list(array.shape)} for name, array in outputs.items()},
         "verdict": None if certificate is None else "pass" if certificate.ok else "fail",
-        "certificate": None if certificate is None else _certificate_to_json(certificate),
+        "certificate": None if certificate is None else certificate_to_json(certificate),
+        "profile": None if profile is None else profile_to_json(profile),
     }
     if args.json:
         print_json("run-model", fields)
     else:
-        print(_render(fields, plan, outputs, certificate))
+        print(render(fields, plan, outputs, certificate))
+        if args.profile and profile is not None:
+            print(render_profile(profile))
     return 0 if certificate is None or certificate.ok else 1
+
+
+@dataclass(frozen=True, slots=True)
+class _ModelRun:
+    """The outputs of a run, with what it was run for."""
+
+    outputs: Mapping[str, np.ndarray[Any, Any]]
+    certificate: Certificate | None = None
+    profile: ModelProfile | None = None
+
+
+def _execute(session: Session, inputs: Mapping[str, np.ndarray[Any, Any]], args: argparse.Namespace) -> _ModelRun:
+    told = RunProgress(len(session.launches) if not args.check else len(session.plan.steps))
+    if args.check:
+        from tilefw.graph.certificate import certified
+        from tilefw.graph.sampling import LaunchSample
+
+        programs = SAMPLE if args.sample is None else args.sample
+        sample = LaunchSample(programs, args.seed or 0) if programs else None
+        certificate = certified(session, inputs, sample, lambda launch: told(launch.label))
+        return _ModelRun(certificate.outputs, certificate)
+    if args.profile or args.timeline:
+        from tilefw.graph.profile import profiled
+
+        profile = profiled(session, inputs, told)
+        return _ModelRun(profile.outputs, profile=profile)
+    return _ModelRun(session.run(inputs, told))
+
+
+def _refuse_together(args: argparse.Namespace) -> None:
+    for name in ("profile", "timeline"):
+        if args.check and getattr(args, name):
+            raise UsageError(
+                f"--{name} does not go with --check", code="TFW0917", help="a launch that is judged takes as long as its judgement"
+            )
+    if args.sample is not None and not args.check:
+        raise UsageError("--sample goes with --check launches", code="TFW0917")
+    if args.timeline and not args.timeline.endswith(".json"):
+        raise UsageError(f"'{args.timeline}' does not end in .json", code="TFW0917", help=".json is for ui.perfetto.dev")
+
+
+def _write_timeline(path: str, title: str, profile: ModelProfile) -> None:
+    from tilefw.graph.profile import trace_events
+
+    write_file(path, trace_events(profile, title).encode())
+    print(f"the timeline is in {path}: open it at https://ui.perfetto.dev", file=sys.stderr)
 
 
 def seeded(plan: ModelPlan, seed: int) -> dict[str, np.ndarray[Any, Any]]:
@@ -109,7 +169,7 @@ def _arrays(path: str) -> dict[str, np.ndarray[Any, Any]]:
         raise UsageError(f"{path} is no file of arrays: {error}", code="TFW0364", help="write it with numpy.savez") from None
 
 
-def _write_arrays(path: str, arrays: dict[str, np.ndarray[Any, Any]]) -> None:
+def _write_arrays(path: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
     import io
     import zipfile
 
@@ -121,65 +181,3 @@ def _write_arrays(path: str, arrays: dict[str, np.ndarray[Any, Any]]) -> None:
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
     write_file(path, made.getvalue())
-
-
-def _facts(plan: ModelPlan) -> dict[str, Any]:
-    from tilefw.graph.memory import arranged, lives
-
-    layout = arranged(lives(plan))
-    return {
-        "launches": len(plan.steps), "links": [[one.first, one.count, one.ended] for one in plan.links],
-        "kernels": len(plan.kernels), "constant_bytes": plan.constant_bytes,
-        "arena_bytes": layout.nbytes, "least_arena_bytes": layout.least,
-    }
-
-
-def _summary(facts: Mapping[str, Any]) -> str:
-    return (
-        f"{facts['launches']} launches of {facts['kernels']} kernels, constants {facts['constant_bytes']:,} bytes, "
-        f"arena {facts['arena_bytes']:,} bytes (at least {facts['least_arena_bytes']:,})"
-    )
-
-
-def _render(
-    fields: dict[str, Any], plan: ModelPlan, outputs: dict[str, np.ndarray[Any, Any]], certificate: Certificate | None
-) -> str:
-    headline = {None: "ran ", "pass": "pass", "fail": "FAIL"}[fields["verdict"]]
-    lines = [f"{headline}  {fields['model']} on {fields['target']} ({fields['executor']})", f"  {_summary(fields)}"]
-    lines += [f"  {line}" for line in _linked(plan)]
-    if fields["cycles"] is not None:
-        predicted = fields["cycles_predicted"]
-        lines.append(f"  {fields['cycles']:,} cycles" + ("" if predicted is None else f", {predicted:,} predicted"))
-    lines += [f"  {name}: {plan.outputs[name].dtype}{list(array.shape)}" for name, array in outputs.items()]
-    lines.append("  seconds: " + ", ".join(f"{name} {value:.3f}" for name, value in fields["seconds"].items()))
-    if certificate is None:
-        return "\n".join([*lines, "  unjudged: --check launches compares every launch with the reference"])
-    worst = max(certificate.launches, key=lambda launch: launch.worst, default=None)
-    wrong = [launch for launch in certificate.launches if not launch.ok]
-    lines.append(f"  {len(certificate.launches) - len(wrong)} of {len(certificate.launches)} launches within their bounds")
-    if worst is not None:
-        lines.append(f"  largest error over bound {worst.worst:.3g}, in {worst.label}")
-    lines += [f"  {name}, linked and unlinked: {c}" for name, c in certificate.linked.items() if not c.ok]
-    for name, error in certificate.measured.items():
-        lines.append(f"  {name}: {error.absolute:.3g} from the reference's run as measured, of at most {error.magnitude:.3g}")
-    for launch in wrong:
-        lines += [f"  {launch.label} ({launch.kernel}), {buffer}: {c}" for buffer, c in launch.comparisons.items() if not c.ok]
-    return "\n".join(lines)
-
-
-def _linked(plan: ModelPlan) -> list[str]:
-    """Which launches are one program."""
-    found = [f"{link.count} launches from {plan.steps[link.first].label} on are one program" for link in plan.links]
-    return [line + (f"; the next is not: {link.ended}" if link.ended else "") for line, link in zip(found, plan.links, strict=True)]
-
-
-def _certificate_to_json(certificate: Certificate) -> dict[str, Any]:
-    return {
-        "launches": [
-            {"label": launch.label, "kernel": launch.kernel, "ok": launch.ok, "error_over_bound": launch.worst}
-            for launch in certificate.launches
-        ],
-        "measured": {
-            name: {"absolute": error.absolute, "magnitude": error.magnitude} for name, error in certificate.measured.items()
-        },
-    }

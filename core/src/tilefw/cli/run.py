@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from tilefw.api.errors import InternalError, UsageError
-from tilefw.cli.arguments import Parser, add_assignments, add_execution, add_json, execution, parser
+from tilefw.cli.arguments import Parser, add_assignments, add_execution, add_json, execution, parser, whole
 from tilefw.cli.models import run_model
 from tilefw.cli.output import print_json, write_file
 from tilefw.graph.model_readers import is_model
@@ -36,8 +36,8 @@ def main(summary: str, argv: list[str]) -> int:
     if is_model(args.kernel):
         _refuse_for_model(args, dashes)
         return run_model(args)
-    for name in ("input", "out", "check"):
-        if getattr(args, name):
+    for name in ("input", "out", "check", "sample", "profile", "timeline"):
+        if getattr(args, name) not in (None, False, ""):
             raise UsageError(f"--{name} goes with a model", code="TFW0917", help=f"tilefw run MODEL.tfm --{name} …")
     if args.kernel.endswith(".py") or os.path.isfile(args.kernel):
         return _script(args, rest)
@@ -87,6 +87,12 @@ def _parser(summary: str) -> Parser:
     parse.add_argument("--input", metavar="X.npz", help="the inputs of a model by name (default: arrays from the seed)")
     parse.add_argument("--out", metavar="Y.npz", help="write the outputs of a model there, by name")
     parse.add_argument("--check", choices=("launches",), help="judge every launch of a model by the reference's bounds")
+    parse.add_argument(
+        "--sample", type=whole, metavar="N",
+        help="judge large launches of a model by N of their programs on a simulator (default 64; 0: all programs)",
+    )
+    parse.add_argument("--profile", action="store_true", help="tell the time of a model by kernel and by node")
+    parse.add_argument("--timeline", metavar="FILE.json", help="write when each launch of a model ran, for ui.perfetto.dev")
     add_execution(parse)
     add_json(parse)
     return parse

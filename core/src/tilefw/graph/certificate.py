@@ -8,8 +8,9 @@ from launch to launch, and in a launch in whatever is not one correctly rounded 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,9 +19,11 @@ from tilefw.api.device import Scalar
 from tilefw.api.dtypes import dtype as dtype_named
 from tilefw.graph.kernel_graph import ModelTensor
 from tilefw.graph.plan import ModelPlan, PlanStep
+from tilefw.graph.sampling import LaunchSample
 from tilefw.graph.session import Arrays, Session, fitting
 from tilefw.kernels.reference import comparable
 from tilefw.runtime.diagnostics import check_error
+from tilefw.tile.dialect.atomic_ops import AtomicOp
 from tilefw.tile.reference.accuracy import Comparison, compare
 from tilefw.tile.reference.interpret import RefBuffer, RefMemory, RefPointer, run
 from tilefw.tile.reference.value import EvaluatedValue
@@ -35,11 +38,19 @@ Bytes = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class LaunchJudgement:
-    """One launch: the verdict on each buffer that it was given, by the buffer's name: what it only reads must be as it was."""
+    """One launch: the verdict on each buffer that it was given, by the buffer's name: what it only reads must be as it was.
+    `programs` of `all_programs` ran on the device."""
 
     label: str
     kernel: str
     comparisons: Mapping[str, Comparison]
+    all_programs: int = 1
+    programs: int = 1
+
+    @property
+    def sampled(self) -> bool:
+        """Whether some of its programs ran alone."""
+        return self.programs < self.all_programs
 
     @property
     def ok(self) -> bool:
@@ -49,6 +60,9 @@ class LaunchJudgement:
     def worst(self) -> float:
         """The largest error over its bound."""
         return max((comparison.worst for comparison in self.comparisons.values()), default=0.0)
+
+
+Progress = Callable[[LaunchJudgement], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +89,19 @@ class Certificate:
         return all(launch.ok for launch in self.launches) and all(comparison.ok for comparison in self.linked.values())
 
 
-def certified(session: Session, inputs: Mapping[str, Any]) -> Certificate:
-    """Run a session's plan on `inputs`, and judge it. The session may do nothing else meanwhile.
+def certified(
+    session: Session, inputs: Mapping[str, Any], sample: LaunchSample | None = None, progress: Progress | None = None
+) -> Certificate:
+    """Run a session's plan on `inputs`, and judge it; with a `sample`, launches by the programs that it chooses, where the device
+    runs some programs alone. `progress` is told each judgement. The session may do nothing else meanwhile.
 
     What passes between the steps of a link never leaves the chip: they are judged in a run of the links that do the same and store
     it, and the outputs of both runs must be equal, bit by bit."""
     if not session.plan.links:
-        return _certified(session, inputs)
+        return _certified(session, inputs, sample, progress)
     outputs = session.run(inputs)
     with Session(session.plan.observed(), **session.execution) as other:
-        found = _certified(other, inputs)
+        found = _certified(other, inputs, sample, progress)
     equal = {name: _equal(session.plan.outputs[name], array, found.outputs[name]) for name, array in outputs.items()}
     return replace(found, outputs=outputs, linked=equal)
 
@@ -95,20 +112,25 @@ def _equal(tensor: ModelTensor, array: np.ndarray[Any, Any], other: np.ndarray[A
     return compare(comparable(array, tensor.dtype), EvaluatedValue(due.astype(np.float64) if due.dtype.kind == "f" else due))
 
 
-def _certified(session: Session, inputs: Mapping[str, Any]) -> Certificate:
+def _certified(
+    session: Session, inputs: Mapping[str, Any], sample: LaunchSample | None, progress: Progress | None
+) -> Certificate:
     interpreter = _Interpreter(session.plan)
     written: dict[int, Bytes | None] = dict.fromkeys(tensor.buffer for tensor in session.plan.inputs.values())
     try:
         session.begin(inputs)
-        launches = tuple(
-            judgement for number in range(len(session.launches)) for judgement in _judged(session, interpreter, number, written)
-        )
+        launches: list[LaunchJudgement] = []
+        for number in range(len(session.launches)):
+            for judgement in _judged(session, interpreter, number, written, sample):
+                launches.append(judgement)
+                if progress is not None:
+                    progress(judgement)
         outputs = session.outputs()
     finally:
         session.end()
     exact = shadow(session.plan, inputs)
     measured = {name: _measured(session.plan.outputs[name], outputs[name], exact[name]) for name in outputs}
-    return Certificate(outputs, launches, measured)
+    return Certificate(outputs, tuple(launches), measured)
 
 
 def shadow(plan: ModelPlan, inputs: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
@@ -134,12 +156,15 @@ class _Interpreter:
         self._plan = plan
         self._modules: dict[int, ModuleOp] = {}
 
+    def module(self, step: PlanStep) -> ModuleOp:
+        """The kernel of a step."""
+        if step.kernel not in self._modules:
+            self._modules[step.kernel] = parse(self._plan.kernels[step.kernel].source, step.label)
+        return self._modules[step.kernel]
+
     def run(self, step: PlanStep, memory: RefMemory, buffers: Mapping[int, RefBuffer]) -> None:
         """Execute a step on buffers by their numbers. Raises CheckError when a check of the interpreter found a fault."""
-        kernel = self._plan.kernels[step.kernel]
-        if step.kernel not in self._modules:
-            self._modules[step.kernel] = parse(kernel.source, step.label)
-        module = self._modules[step.kernel]
+        kernel, module = self._plan.kernels[step.kernel], self.module(step)
         args: list[Any] = []
         for parameter, argument in zip(kernel.entry.parameters, step.arguments, strict=True):
             if parameter.hidden is not None:
@@ -154,13 +179,14 @@ class _Interpreter:
 
 
 def _judged(
-    session: Session, interpreter: _Interpreter, number: int, written: dict[int, Bytes | None]
+    session: Session, interpreter: _Interpreter, number: int, written: dict[int, Bytes | None], sample: LaunchSample | None
 ) -> Iterator[LaunchJudgement]:
     """Launch what has this number and judge its steps, each on what it really had: buffers as they were before the launch, or as an
     earlier step of it left them. `written` has for each buffer which bytes have been written; None stands for all."""
     launch = session.launches[number]
     before = {tensor.buffer: _content(session, tensor.buffer, written) for step in launch.steps for tensor in step.tensors()}
-    session.launch(number)
+    programs = _chosen(session, interpreter, number, sample)
+    session.launch(number, programs)
     done: set[int] = set()
     for step in launch.steps:
         memory = RefMemory()
@@ -170,29 +196,69 @@ def _judged(
         }
         made = {buffer: _as_it_is(session.plan, memory, buffer, data, written) for buffer, data in found.items()}
         interpreter.run(step, memory, made)
-        yield _step_judgement(session, step, made, written)
+        yield _step_judgement(session, step, made, written, programs)
         done.update(made)
 
 
+def _chosen(session: Session, interpreter: _Interpreter, number: int, sample: LaunchSample | None) -> tuple[int, ...] | None:
+    """The programs of a launch that run; None for all. With atomics, what a program leaves in memory depends on the others."""
+    steps = session.launches[number].steps
+    if sample is None or not session.samples or len(steps) > 1:
+        return None
+    if any(isinstance(op, AtomicOp) for op in interpreter.module(steps[0]).walk()):
+        return None
+    return sample.of(steps[0], number)
+
+
 def _step_judgement(
-    session: Session, step: PlanStep, made: Mapping[int, RefBuffer], written: dict[int, Bytes | None]
+    session: Session, step: PlanStep, made: Mapping[int, RefBuffer], written: dict[int, Bytes | None],
+    programs: tuple[int, ...] | None,
 ) -> LaunchJudgement:
-    """The buffers of a step on the device against those that the interpreter made of them."""
+    """The buffers of a step on the device against those that the interpreter made of them; where only some programs ran, in what
+    they wrote."""
     plan = session.plan
     pairs = zip(plan.kernels[step.kernel].entry.parameters, step.arguments, strict=True)
     stored = [a for parameter, a in pairs if isinstance(a, ModelTensor) and parameter.readonly is not True]
     kept = [a for a in step.tensors() if a.buffer not in {other.buffer for other in stored}]
     verdicts: dict[int, Comparison] = {}
+    chosen = {} if programs is None else {a.buffer: _written_by(made[a.buffer], programs) for a in stored}
     for tensor in (*stored, *kept):
-        verdict = _compared(session, tensor, made[tensor.buffer])
+        verdict = _compared(session, tensor, made[tensor.buffer], chosen.get(tensor.buffer))
         if not verdict.ok or tensor.buffer not in verdicts:
             verdicts[tensor.buffer] = verdict
         written[tensor.buffer] = _written(made[tensor.buffer])
+    for buffer, own in chosen.items():
+        _complete(session, buffer, made[buffer], own)
     comparisons: dict[str, Comparison] = {}
     for buffer, verdict in verdicts.items():
         name = plan.buffers[buffer].name
         comparisons[f"{name} (buffer {buffer})" if name in comparisons else name] = verdict
-    return LaunchJudgement(step.label, plan.kernels[step.kernel].entry.name, comparisons)
+    count = prod(step.grid)
+    ran = count if programs is None else len(programs)
+    return LaunchJudgement(step.label, plan.kernels[step.kernel].entry.name, comparisons, count, ran)
+
+
+def _written_by(buffer: RefBuffer, programs: tuple[int, ...]) -> Bytes:
+    """Which bytes of a buffer some of the programs wrote last."""
+    found = np.zeros(buffer.nbytes, np.bool_)
+    if buffer.record is not None:
+        own = np.isin(buffer.record.writer(np.arange(buffer.x.size)), programs)
+        by_byte = np.repeat(own, max(1, buffer.nbytes // max(1, own.size)))
+        found[: by_byte.size] = by_byte
+    return found
+
+
+def _complete(session: Session, number: int, buffer: RefBuffer, own: Bytes) -> None:
+    """Give the device what the interpreter has of a buffer where no chosen program wrote; what nobody wrote stays so."""
+    data = np.frombuffer(buffer.read_bytes(buffer.nbytes), np.uint8)
+    if (known := _written(buffer)) is None:
+        whole = ModelTensor(number, "uint8", (buffer.nbytes,))
+        session.write(whole, np.where(own, session.array(whole), data))
+        return
+    missing = known & ~own
+    edges = np.flatnonzero(np.diff(missing, prepend=False, append=False))
+    for first, last in edges.reshape(-1, 2):
+        session.write(ModelTensor(number, "uint8", (int(last - first),), int(first)), data[first:last])
 
 
 def _content(session: Session, number: int, written: Mapping[int, Bytes | None]) -> np.ndarray[Any, Any] | None:
@@ -225,13 +291,16 @@ def _written(buffer: RefBuffer) -> Bytes | None:
     return np.concatenate([by_byte, np.zeros(buffer.nbytes - by_byte.size, np.bool_)])
 
 
-def _compared(session: Session, tensor: ModelTensor, buffer: RefBuffer) -> Comparison:
-    """All that has been written of a buffer, against the interpreter's."""
+def _compared(session: Session, tensor: ModelTensor, buffer: RefBuffer, own: Bytes | None = None) -> Comparison:
+    """All that has been written of a buffer, or of it the bytes `own`, against the interpreter's."""
     size = dtype_named(tensor.dtype).storage_bits // 8
     found = session.array(ModelTensor(tensor.buffer, tensor.dtype, (buffer.nbytes // size,)))
     due = buffer.read_reference(dtype_named(tensor.dtype))
-    if buffer.initialised is not None:
-        index = np.flatnonzero(buffer.initialised[: found.size])
+    known = None if buffer.initialised is None else buffer.initialised[: found.size]
+    if own is not None:
+        known = own[::size][: found.size] if known is None else known & own[::size][: found.size]
+    if known is not None:
+        index = np.flatnonzero(known)
         found, due = found[index], due.apply(lambda part: part[index])
     return compare(comparable(found, tensor.dtype), due)
 

@@ -7,13 +7,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
-from tilefw.api.device import Completion, LaunchReport
+from tilefw.api.device import BufferView, Completion, LaunchReport
 from tilefw.api.errors import CheckError, LaunchError, UsageError
 from tilefw.graph.device_memory import ArenaMemory, ConstantMemory, DeviceMemory, SeparateMemory, write
 from tilefw.graph.kernel_graph import ModelTensor, stored
@@ -80,16 +81,20 @@ class Session:
             self._memory.close()
             self._constants.close()
 
-    def run(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
-        """The outputs by name, for arrays by the names of the inputs. Raises UsageError TFW0360 for inputs that do not fit, and
-        CheckError when a check of the device found a fault in a launch."""
+    def run(
+        self, inputs: Mapping[str, Any], progress: Callable[[str], None] | None = None
+    ) -> dict[str, np.ndarray[Any, Any]]:
+        """The outputs by name, for arrays by the names of the inputs; `progress` is told the label of each launch that is over. Raises
+        UsageError TFW0360 for inputs that do not fit, and CheckError when a check of the device found a fault in a launch."""
         with self._lock:
             self._refuse_within_a_run()
             self._running = True
             try:
                 self.begin(inputs)
-                for number in range(len(self.launches)):
+                for number, one in enumerate(self.launches):
                     self.launch(number)
+                    if progress is not None:
+                        progress(one.label)
                 return self.outputs()
             finally:
                 try:
@@ -119,18 +124,31 @@ class Session:
                 write(self._device, self._memory.view(self.plan.inputs[name].buffer), array)
                 self.written_bytes += array.nbytes
 
-    def launch(self, number: int) -> LaunchReport:
-        """Launch what has this number in the plan. Raises CheckError for what the device's checks found."""
+    @property
+    def samples(self) -> bool:
+        """Whether the device runs some programs of a launch alone."""
+        return bool(getattr(self._device, "samples", False))
+
+    def launch(self, number: int, programs: tuple[int, ...] | None = None) -> LaunchReport:
+        """Launch what has this number in the plan, or those of its programs that are named, where the device `samples`. Raises
+        CheckError for what the device's checks found."""
         one = self.launches[number]
+        options = self._options if programs is None else replace(self._options, programs=programs)
         with self._executor.lock:
             arguments = self._memory.before(number)
-            report = self._device.launch(self._modules[number], one.artifact.entry().name, one.grid, arguments, self._options)
+            report = self._device.launch(self._modules[number], one.artifact.entry().name, one.grid, arguments, options)
         self._last = report.completion
         for name, count in report.counters.items():
             self.counters[name] = self.counters.get(name, 0) + count
         if report.findings and report.errors:
             raise _in_launch(check_error(report.findings), one)
         return report
+
+    def write(self, tensor: ModelTensor, data: np.ndarray[Any, Any]) -> None:
+        """Replace the elements of a tensor, for whoever knows what they are."""
+        with self._executor.lock:
+            view = self._memory.view(tensor.buffer)
+            write(self._device, BufferView(view.handle, view.offset + tensor.offset), data)
 
     def outputs(self) -> dict[str, np.ndarray[Any, Any]]:
         """What the outputs hold now."""

@@ -40,6 +40,7 @@ class SimulatorDevice(SimulatedBuffers, ABC):
     assembled = False
     checks = ALL_CHECKS
     observable = True
+    samples = True
     format: ClassVar[str]
 
     def __init__(self, chip: SimulatedChip) -> None:

@@ -136,6 +136,7 @@ class ProgramDevice(SimulatedBuffers, ABC):
     executor: Literal["sim"] = "sim"
     assembled = False
     checks = frozenset({"bounds", "initialisation", "pending", "leftovers"})
+    samples = True
     format: ClassVar[str]
 
     def __init__(self, name: str) -> None:
@@ -165,7 +166,7 @@ class ProgramDevice(SimulatedBuffers, ABC):
         begin, findings = time.perf_counter(), ()
         try:
             with np.errstate(all="ignore"):
-                for number in range(prod(call.grid)):
+                for number in range(prod(call.grid)) if options.programs is None else options.programs:
                     call.ids = (number % x, number // x % y, number // x // y)
                     module.entries[entry](call)
         except ProgramFault as fault:

@@ -111,10 +111,11 @@ def _batch_size(launch: RunningLaunch) -> tuple[int, int]:
 
 
 def _batches(launch: RunningLaunch, each: int) -> Iterator[Array]:
-    """The grid in pieces, in order or permuted by the seed; never all of a huge grid at once."""
-    total, random = launch.state.geometry.workgroups, launch.state.schedule.random
-    for first in range(0, total, ORDER_CHUNK):
-        chunk = np.arange(first, min(total, first + ORDER_CHUNK))
+    """The grid, or what of it is asked for, in pieces, in order or permuted by the seed; never all of a huge grid at once."""
+    total, random, chosen = launch.state.geometry.workgroups, launch.state.schedule.random, launch.state.options.programs
+    for first in range(0, total if chosen is None else len(chosen), ORDER_CHUNK):
+        last = first + ORDER_CHUNK
+        chunk = np.arange(first, min(total, last)) if chosen is None else np.array(chosen[first:last], np.int64)
         order = chunk if random is None else random.permutation(chunk)
         for start in range(0, len(order), each):
             yield order[start : start + each]

@@ -31,9 +31,12 @@ def transposed_convolution(node: Node) -> KernelText:
         f"part = tl.program_id(0) // {columns}", f"group = part % {groups}",
         f"row = (tl.program_id(1) * {height} + tl.arange(0, {height}))[:, None]",
         f"column = (tl.program_id(0) % {columns} * {width} + tl.arange(0, {width}))[None, :]",
-        f"inside = (row < {channels}) & (column < {space})", f"total = tl.zeros(({height}, {width}), {total})",
-        f"for start in range(0, {inner}, {step}):",
+        f"inside = (row < {channels}) & (column < {space})", f"channel = group * {channels} + row",
+        f"total = tl.zeros(({height}, {width}), {total})",
     )
+    if (bias := node.optional(2)) is not None:
+        text.add(f"total += {text.loaded(bias, 'channel', f'row < {channels}')}.to({total})")
+    text.add(f"for start in range(0, {inner}, {step}):")
     body = KernelText(node)
     body.add(f"tap = start + tl.arange(0, {step})")
     given = f"(group * {inner // taps} + tap[None, :] // {taps})"
@@ -46,11 +49,7 @@ def transposed_convolution(node: Node) -> KernelText:
     body.add('total = tl.dot(a, b, total, input_precision="ieee", out_dtype=total.dtype)')
     text.tensors.update(body.tensors)
     text.add(*(f"    {line}" for line in body.lines))
-    channel, value = f"group * {channels} + row", "total"
-    if (bias := node.optional(2)) is not None:
-        text.add(f"bias = {text.loaded(bias, channel, f'row < {channels}')}.to({total})")
-        value = "total + bias"
-    text.store(out, f"(part * {channels} + row) * {space} + column", typed(text, out, value), "inside")
+    text.store(out, f"(part * {channels} + row) * {space} + column", typed(text, out, "total"), "inside")
     return text
 
 

@@ -123,15 +123,15 @@ def convolution(node: Node) -> KernelText:
         f"inside = (row < {channels}) & (column < {window.out})",
         f"channel = group * {channels} + row",
         f"total = tl.zeros(({height}, {width}), {total})",
+    )
+    if (bias := node.optional(2)) is not None:  # products are added to it: a compiler may do so anyway where there is one step
+        text.add(f"total += {text.loaded(bias, 'channel', f'row < {channels}')}.to({total})")
+    text.add(
         f"for start in range(0, {inner}, {step}):",
     )
     _products(text, node, window, inner, step)
-    value = "total"
-    if (bias := node.optional(2)) is not None:
-        text.add(f"bias = {text.loaded(bias, 'channel', f'row < {channels}')}.to({total})")
-        value = "total + bias"
     place = f"((part // {groups}) * {weight.shape[0]} + channel) * {window.out} + column"
-    text.store(out, place, typed(text, out, value), "inside")
+    text.store(out, place, typed(text, out, "total"), "inside")
     return text
 
 

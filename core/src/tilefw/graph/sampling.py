@@ -1,0 +1,31 @@
+"""Which programs of a large launch a simulator runs, where running all would take hours: the first, the last, and some by a seed.
+
+The interpreter runs all of them. Elements that the chosen programs write are judged; the device is given the interpreter's for the
+others, so that the next launch has its inputs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from tilefw.graph.plan import PlanStep
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchSample:
+    """At most `programs` programs of each launch, at least two."""
+
+    programs: int
+    seed: int = 0
+
+    def of(self, step: PlanStep, number: int) -> tuple[int, ...] | None:
+        """The numbers of the programs of step `number` that run, in order; None for all of them."""
+        count = prod(step.grid)
+        wanted = max(2, self.programs)
+        if count <= wanted:
+            return None
+        between = np.random.default_rng((self.seed, number)).choice(count - 2, wanted - 2, replace=False)
+        return (0, *(int(program) + 1 for program in np.sort(between)), count - 1)
