@@ -207,9 +207,9 @@ def test_a_sample_of_a_launchs_programs_is_judged_and_the_next_launch_has_its_in
         certificate = certified(session, {"x": given}, LaunchSample(3))
     assert certificate.ok and [(one.programs, one.all_programs) for one in certificate.launches] == [(3, 8)] * 2
     assert np.array_equal(certificate.outputs["z"], 4 * given)
-    chosen = LaunchSample(3).of(plan.steps[0], 0)
-    assert chosen[0] == 0 and chosen[2] == 7 and chosen == LaunchSample(3).of(plan.steps[0], 0)
-    assert LaunchSample(8).of(plan.steps[0], 0) is None
+    chosen = LaunchSample(3).of((8, 1, 1), 0)
+    assert chosen[0] == 0 and chosen[2] == 7 and chosen == LaunchSample(3).of((8, 1, 1), 0)
+    assert LaunchSample(8).of((8, 1, 1), 0) is None
 
     for spoiled, found in ((chosen[1], True), (next(n for n in range(8) if n not in chosen), False)):
         with _Wrong(plan) as session:

@@ -202,12 +202,12 @@ def _judged(
 
 def _chosen(session: Session, interpreter: _Interpreter, number: int, sample: LaunchSample | None) -> tuple[int, ...] | None:
     """The programs of a launch that run; None for all. With atomics, what a program leaves in memory depends on the others."""
-    steps = session.launches[number].steps
-    if sample is None or not session.samples or len(steps) > 1:
+    launch = session.launches[number]
+    if sample is None or not session.samples or len(launch.steps) > 1:
         return None
-    if any(isinstance(op, AtomicOp) for op in interpreter.module(steps[0]).walk()):
+    if any(isinstance(op, AtomicOp) for step in launch.steps for op in interpreter.module(step).walk()):
         return None
-    return sample.of(steps[0], number)
+    return sample.of(launch.grid, number)
 
 
 def _step_judgement(

@@ -11,8 +11,6 @@ from math import prod
 
 import numpy as np
 
-from tilefw.graph.plan import PlanStep
-
 
 @dataclass(frozen=True, slots=True)
 class LaunchSample:
@@ -21,9 +19,9 @@ class LaunchSample:
     programs: int
     seed: int = 0
 
-    def of(self, step: PlanStep, number: int) -> tuple[int, ...] | None:
-        """The numbers of the programs of step `number` that run, in order; None for all of them."""
-        count = prod(step.grid)
+    def of(self, grid: tuple[int, int, int], number: int) -> tuple[int, ...] | None:
+        """The numbers of the programs of launch `number` that run, in order; None for all of them."""
+        count = prod(grid)
         wanted = max(2, self.programs)
         if count <= wanted:
             return None

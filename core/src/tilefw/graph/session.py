@@ -84,8 +84,8 @@ class Session:
     def run(
         self, inputs: Mapping[str, Any], progress: Callable[[str], None] | None = None
     ) -> dict[str, np.ndarray[Any, Any]]:
-        """The outputs by name, for arrays by the names of the inputs; `progress` is told the label of each launch that is over. Raises
-        UsageError TFW0360 for inputs that do not fit, and CheckError when a check of the device found a fault in a launch."""
+        """The outputs by name, for arrays by the names of the inputs; `progress` is told the label of each launch that is over.
+        Raises UsageError TFW0360 for inputs that do not fit, CheckError when a check of the device found a fault in a launch."""
         with self._lock:
             self._refuse_within_a_run()
             self._running = True
