@@ -8,8 +8,8 @@ that takes numbers of programs from the 64-bit count at `next`, in order, as lon
 points to the arguments, `scratch` to memory of the thread's own. It gives 0, or the number of the trap that a program met; then it
 sets the count to `all`, so that nobody begins another. Number i is program (i % x, i / x % y, i / x / y). A 32-bit word behind the
 count is 0 until the launch is to end early: a loop that may run for long looks at it, and answers any negative number. Negative
-numbers are the plugin's own beside (`stopped`); `TOLD` words of 64 bits behind that word are for what such an answer means. They
-are 0 at first, and the launch's own.
+numbers are the plugin's own beside (`stopped`). The next 32-bit word says how many numbers a thread does well to take at a time.
+`TOLD` words of 64 bits behind it are for what such an answer means. They are 0 at first, and the launch's own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -46,7 +46,23 @@ PROCESSOR_ENTRY = ctypes.CFUNCTYPE(
 """An entry as a function of Python's."""
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})
-_Counter = ctypes.c_int64 * (2 + TOLD)  # of programs, the word behind it, and what an answer means
+_PARTS = 32
+"""A thread takes its programs in this many parts or a few more: the last one to end keeps the others waiting for no longer than that.
+Each taking waits until what was stored before is in memory."""
+_MOST_TAKEN = (1 << 31) - 1
+
+
+class _Counter(ctypes.Structure):
+    """Of programs, and the words behind it."""
+
+    _fields_: ClassVar = [
+        ("next", ctypes.c_int64), ("ended", ctypes.c_uint32), ("part", ctypes.c_uint32), ("told", ctypes.c_int64 * TOLD)
+    ]
+
+
+def _part(programs: int, workers: int) -> int:
+    """How many programs each of the workers takes at a time: all, where it is alone."""
+    return min(programs if workers == 1 else max(1, programs // (_PARTS * workers)), _MOST_TAKEN)
 
 
 class ProcessorCode(Protocol):
@@ -253,6 +269,7 @@ class ProcessorDevice(ABC):
         at = ctypes.addressof(counter)
         stop = partial(_end_soon, counter, programs)
         workers = 1 if programs < 2 or within or (checks is not None and checks.serial) else min(self._threads, programs)
+        counter.part = _part(programs, workers)
         # For all threads before any begins: a place of its own for each.
         held = {} if within else self._scratch
         scratch = [_scratch_of(held, number, found.scratch_bytes) for number in range(workers)]
@@ -265,11 +282,11 @@ class ProcessorDevice(ABC):
                     workers, lambda number: found.call(block, scratch[number], at, programs, x, y, z), stop
                 )
         seconds = time.perf_counter() - begin
-        if counter[1]:
+        if counter.ended:
             raise KeyboardInterrupt
         if not answer:
             return LaunchReport((), _NOTHING, seconds)
-        return self._report(module, entry, answer, checks, [word % (1 << 64) for word in counter[2:]], seconds)
+        return self._report(module, entry, answer, checks, [word % (1 << 64) for word in counter.told], seconds)
 
     def _shared_out(self, workers: int, work: Callable[[int], int], stop: Callable[[], None]) -> int:
         """What one of the threads answered, other than 0 where any did."""
@@ -320,8 +337,8 @@ def _scratch_of(held: dict[int, HeldMemory], thread: int, nbytes: int) -> int:
 
 def _end_soon(counter: Any, programs: int) -> None:
     """End a launch early."""
-    counter[0] = programs  # nobody begins another program
-    counter[1] = 1
+    counter.next = programs  # nobody begins another program
+    counter.ended = 1
 
 
 def _end(others: Sequence[Future[int]], stop: Callable[[], None]) -> None:

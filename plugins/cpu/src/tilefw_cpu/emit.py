@@ -20,17 +20,19 @@ _ATTRIBUTES = (
     'attributes #0 = { nounwind "prefer-vector-width"="%d" "min-legal-vector-width"="%d" "probe-stack"="inline-asm" }'
 )
 # A thread takes the next programs of the grid from a count that all share, in order, so that a program which waits for an earlier
-# one does not wait for ever. It takes one of up to 511, else a 256th of all: each taking waits until what was stored before is in
-# memory. A program's answer other than 0 ends the launch: nobody finds programs left.
+# one does not wait for ever. It takes as many at a time as the launch says. A program's answer other than 0 ends the launch: nobody
+# finds programs left.
 _LAUNCH = """define i32 @"tilefw.{name}"(ptr %block, ptr %scratch, ptr %next, i64 %all,
   i32 %grid0, i32 %grid1, i32 %grid2) #0{behind} {{
 begin:
   %x = zext i32 %grid0 to i64
   %y = zext i32 %grid1 to i64
 {first}  %stopped = getelementptr i64, ptr %next, i64 1
-  %part = lshr i64 %all, 8
-  %some = icmp ne i64 %part, 0
-  %step = select i1 %some, i64 %part, i64 1
+  %part.at = getelementptr i8, ptr %next, i64 12
+  %part = load i32, ptr %part.at
+  %any = icmp ne i32 %part, 0
+  %some = select i1 %any, i32 %part, i32 1
+  %step = zext i32 %some to i64
   br label %take
 take:
   %first = atomicrmw add ptr %next, i64 %step seq_cst
