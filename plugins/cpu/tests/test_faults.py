@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -117,6 +119,34 @@ def test_ctrl_c_ends_a_launch_that_waits_for_ever(grid: int) -> None:
 def test_ctrl_c_ends_a_launch_between_its_programs() -> None:
     x = np.ones(16, np.int32)
     _interrupted(lambda: counts[(1 << 30,)](x, 100000), lambda: (x[8:] != 1).any())
+
+
+@tilefw.jit
+def adds(x, n):
+    total = 0
+    for i in range(n):
+        total += tl.load(x + i % 8)
+    tl.atomic_add(x + 8, total)
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs a second thread")
+def test_ctrl_c_while_a_thread_is_begun_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes before the caller has heard that the thread has begun."""
+    x = np.ones(9, np.int32)
+    submit = ThreadPoolExecutor.submit
+
+    def interrupted(self: ThreadPoolExecutor, *work: Any) -> None:
+        submit(self, *work)
+        while x[8] == 1:
+            time.sleep(0.001)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        adds[(1 << 30,)](x, 4_000_000, target="cpu")
+    then = x[8]
+    time.sleep(0.1)
+    assert x[8] == then
 
 
 def test_a_handler_of_the_users_own_decides_what_ctrl_c_means() -> None:
@@ -258,12 +288,13 @@ def test_a_kernel_that_needs_more_stack_than_there_is_is_an_error(main: bool) ->
     assert _copied()
 
 
+@pytest.mark.skipif(not 0 < resource.getrlimit(resource.RLIMIT_STACK)[0] <= 64 << 20, reason="the stack may take all there is")
 def test_an_access_below_the_stack_that_no_frame_makes_is_an_access() -> None:
-    """As near to the stack as an address gets that is not of it."""
-    x = np.zeros(128, np.float32)
+    """A little below what the stack may grow to: its size does not make an access one of the stack."""
     lines = Path("/proc/self/maps").read_text().splitlines()
-    (stack,) = (int(line.split("-")[0], 16) for line in lines if line.endswith("[stack]"))
-    below = stack - (64 << 10)  # where the kernel of the system keeps a gap
+    (end,) = (int(line.split("-")[1].split()[0], 16) for line in lines if line.endswith("[stack]"))
+    below = end - resource.getrlimit(resource.RLIMIT_STACK)[0] - (4 << 20)
+    x = np.zeros(128, np.float32)
     with pytest.raises(tilefw.KernelError, match="at an access to address"):
         shifted[(1,)](x, x.copy(), 128, (below - x.ctypes.data) // 4, BLOCK=128, target="cpu")
 

@@ -47,7 +47,7 @@ PROCESSOR_ENTRY = ctypes.CFUNCTYPE(
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 _PARTS = 32
-"""A thread takes its programs in this many parts or a few more: the last one to end keeps the others waiting for no longer than that.
+"""A thread takes its programs in this many parts or a few more: the last to end keeps the others waiting for no longer than one.
 Each taking waits until what was stored before is in memory."""
 _MOST_TAKEN = (1 << 31) - 1
 
@@ -294,7 +294,8 @@ class ProcessorDevice(ABC):
         try:
             with suppress(_NoThreads):  # those that there are run all programs
                 for number in range(1, workers):  # one by one: those that run are known where the next does not begin
-                    others.append(self._begun(work, number))
+                    others.append(Future())  # known before it begins: Ctrl-C may come before `submit` is back
+                    self._begin(others[-1], work, number)
             answer = work(0)
             # Whoever has not begun by now would find no program left; whoever has works on memory that is there until it ends.
             others = [other for other in others if not other.cancel()]
@@ -312,10 +313,10 @@ class ProcessorDevice(ABC):
         found = () if checks is None else tuple(checks.findings())
         return LaunchReport(found or (self.stopped(module, entry, answer, told),), seconds=seconds)
 
-    def _begun(self, work: Callable[[int], int], number: int) -> Future[int]:
+    def _begin(self, answer: Future[int], work: Callable[[int], int], number: int) -> None:
         """Another thread's work. Raises _NoThreads where Python begins no threads any more: it ends."""
         try:
-            return self._others().submit(work, number)
+            self._others().submit(_carry_out, answer, work, number)
         except RuntimeError:
             raise _NoThreads from None
 
@@ -333,6 +334,16 @@ def _scratch_of(held: dict[int, HeldMemory], thread: int, nbytes: int) -> int:
         array = _memory_of(nbytes + ALIGNMENT)
         found = held[thread] = HeldMemory(_aligned(array), nbytes, array=array)
     return found.address
+
+
+def _carry_out(answer: Future[int], work: Callable[[int], int], number: int) -> None:
+    """A thread's work, unless the launch has done without it."""
+    if not answer.set_running_or_notify_cancel():
+        return
+    try:
+        answer.set_result(work(number))
+    except BaseException as error:
+        answer.set_exception(error)
 
 
 def _end_soon(counter: Any, programs: int) -> None:
