@@ -1,0 +1,131 @@
+"""Whole models of ONNX at full size on a target, beside onnxruntime: writes `models.md`.
+
+    python bench/models.py FOLDER --target cpu-native [NAME ...]    # minutes a model: every launch is judged
+
+FOLDER holds the models (`zoo.py` writes those that are not there) and what earlier runs have measured: the page has all of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+from reports import table
+from zoo import OPSET, ZOO
+
+from tilefw.cli.models import SAMPLE, seeded
+from tilefw.graph.certificate import certified
+from tilefw.graph.compile_graph import compile_graph
+from tilefw.graph.memory import arranged, lives
+from tilefw.graph.model_readers import read_graph
+from tilefw.graph.sampling import LaunchSample
+from tilefw.graph.session import Session
+
+PAGE = Path(__file__).with_name("models.md")
+RUNS = 5
+
+
+def main(argv: Sequence[str]) -> int:
+    parse = argparse.ArgumentParser()
+    parse.add_argument("folder", type=Path)
+    parse.add_argument("--target", default="cpu-native")
+    parse.add_argument("names", nargs="*", metavar="NAME")
+    args = parse.parse_intermixed_args(argv)
+    kept = args.folder / "measured.json"
+    for name in args.names or ZOO:
+        measured = json.loads(kept.read_text()) if kept.exists() else {}
+        measured.setdefault(name, {})[args.target] = measure(_exported(name, args.folder), args.target)
+        kept.write_text(json.dumps(measured, indent=1))
+        PAGE.write_text(page(measured), "utf-8")
+        print(name, measured[name][args.target], flush=True)
+    return 0 if all(one["judged"] == one["launches"] for of in measured.values() for one in of.values()) else 1
+
+
+def _exported(name: str, folder: Path) -> str:
+    """The file of a model; written in a process of its own, in whose path this folder is not (see `zoo.py`)."""
+    path = folder / f"{name}.onnx"
+    if not path.exists():
+        subprocess.run([sys.executable, "-P", str(Path(__file__).with_name("zoo.py")), str(folder), name], check=True)
+    return str(path)
+
+
+def measure(path: str, target: str) -> dict[str, Any]:
+    """One model on one target."""
+    graph, reading = _timed(lambda: read_graph(path))
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ["TILEFW_CACHE_DIR"] = cache
+        _, cold = _timed(lambda: compile_graph(graph, target))
+        plan, warm = _timed(lambda: compile_graph(graph, target))
+    inputs = seeded(plan, 0)
+    peer = onnxruntime.InferenceSession(path)
+    (due, *_), theirs = _best(lambda: peer.run(None, inputs))
+    with Session(plan) as session:
+        sample = LaunchSample(SAMPLE) if session.samples else None
+        found, own = (None, None) if sample else _best(lambda: session.run(inputs))
+        certificate = certified(session, inputs, sample)
+    output = next(iter((found or certificate.outputs).values()))
+    layout = arranged(lives(plan))
+    return {
+        "nodes": len(onnx.load(path, load_external_data=False).graph.node),
+        "launches": len(plan.steps), "kernels": len(plan.kernels),
+        "constants": plan.constant_bytes, "arena": layout.nbytes, "reading": reading, "cold": cold, "warm": warm, "run": own,
+        "onnxruntime": theirs, "error": float(np.abs(output.astype(np.float64) - due).max()), "magnitude": float(np.abs(due).max()),
+        "judged": sum(launch.ok for launch in certificate.launches),
+        "sampled": sum(launch.sampled for launch in certificate.launches),
+        "worst": max((launch.worst for launch in certificate.launches), default=0.0),
+    }
+
+
+def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
+    begin = time.perf_counter()
+    found = work()
+    return found, time.perf_counter() - begin
+
+
+def _best(work: Callable[[], Any]) -> tuple[Any, float]:
+    """The result, and the seconds of the best of several runs behind a first one."""
+    found = work()
+    return found, min(_timed(work)[1] for _ in range(RUNS))
+
+
+def page(measured: dict[str, dict[str, dict[str, Any]]]) -> str:
+    """A row for each model and target."""
+    rows = [
+        [
+            name, target, f"{one['nodes']}", f"{one['launches']} ({one['kernels']})", f"{one['constants'] / 1e6:.1f}",
+            f"{one['arena'] / 1e6:.2f}", f"{one['reading']:.1f}", f"{one['cold']:.1f}", f"{one['warm']:.1f}",
+            "" if one["run"] is None else f"{one['run'] * 1e3:.1f}", f"{one['onnxruntime'] * 1e3:.1f}",
+            f"{one['error']:.1e} of {one['magnitude']:.1e}", f"{one['judged']} of {one['launches']}", f"{one['sampled']}",
+            f"{one['worst']:.2f}",
+        ]
+        for name in ZOO if name in measured for target, one in sorted(measured[name].items())
+    ]
+    titles = [
+        "model", "target", "nodes", "launches (kernels)", "constants, MB", "arena, MB", "s to read", "s to compile", "s again",
+        "ms a run", "ms of onnxruntime", "error against it", "within bounds", "by a sample", "error over bound",
+    ]
+    return "\n".join([
+        "# Whole models", "",
+        f"Made by `bench/models.py` with onnxruntime {onnxruntime.__version__}: models of PyTorch, TorchVision and",
+        f"transformers with random weights, exported to ONNX of opset {OPSET}, batch 1, fp32. *s to compile* is with an empty",
+        "cache, *s again* with what the first time left there; runs are the best of",
+        f"{RUNS}, with the threads that each takes by itself. *Within bounds* are the launches whose results lie within the",
+        "reference interpreter's bounds on the inputs that they had; *by a sample* are those of them of which a simulator ran",
+        f"{SAMPLE} programs.", "", *table(titles, rows), "", "Sizes: ", "",
+        *(f"- {name}: {ZOO[name].size}" for name in ZOO if name in measured), "",
+    ])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
