@@ -96,3 +96,27 @@ def test_what_has_no_aligned_memory_is_refused() -> None:
         tilefw.register([1, 2])
     with pytest.raises(LaunchError, match="does not start at a multiple of 16"):
         tilefw.register(np.frombuffer(memoryview(bytearray(64))[1:], np.uint8))
+
+
+def test_memory_lives_as_long_as_a_launch_may_write_it() -> None:
+    torch = pytest.importorskip("torch")
+    array, tensor = np.zeros(1000), torch.zeros(1000)
+    starts = {array.ctypes.data, tensor.data_ptr()}
+    tilefw.register(array)
+    tilefw.register(tensor)
+    reached = registered()  # as a launch has it
+    del array, tensor
+    gc.collect()
+    assert starts <= {memory.start for _, memory in registered()}
+    reached.clear()
+    gc.collect()
+    assert not starts & {memory.start for _, memory in registered()}
+
+
+def test_a_tensor_that_has_moved_is_registered_no_more() -> None:
+    torch = pytest.importorskip("torch")
+    tensor = torch.zeros(1000)
+    start = tensor.data_ptr()
+    tilefw.register(tensor)
+    tensor.resize_(100_000)
+    assert all(memory.start != start for _, memory in registered())

@@ -10,6 +10,7 @@ A simulated device places registered memory at the host's own addresses, for eac
 
 from __future__ import annotations
 
+import functools
 import importlib
 import weakref
 from collections.abc import Callable
@@ -25,8 +26,10 @@ ALIGNMENT = 16  # bytes: what kernels may be promised of a storage's start
 
 @dataclass(frozen=True, slots=True)
 class _Registered:
+    """`owner` gives what owns the memory, and None once it has been freed."""
+
     memory: HostArray
-    alive: Callable[[], bool]
+    owner: Callable[[], Any]
 
 
 class _Registry:
@@ -55,23 +58,31 @@ def register(array: Any) -> None:
             help="copy it into a new array",
         )
     if memory.nbytes:
-        _REGISTRY.by_start[memory.start] = _Registered(replace(memory, keep=None), _alive(memory.keep[1]))
+        _REGISTRY.by_start[memory.start] = _Registered(replace(memory, keep=None), _owner(memory.keep[1]))
 
 
 def registered() -> list[tuple[str, HostArray]]:
-    """The memory that is registered and lives, each part with a label for messages."""
-    for start in [start for start, part in _REGISTRY.by_start.items() if not part.alive()]:
-        del _REGISTRY.by_start[start]
-    return [(_LABEL, part.memory) for part in _REGISTRY.by_start.values()]
+    """The memory that is registered and lives, each part with a label for messages. It lives as long as it is held here: a launch
+    may run long, and what it writes is copied back at its end."""
+    found = []
+    for start, part in list(_REGISTRY.by_start.items()):
+        owner = part.owner()
+        if owner is None:
+            del _REGISTRY.by_start[start]
+        else:
+            found.append((_LABEL, replace(part.memory, keep=(owner, owner))))
+    return found
 
 
-def _alive(owner: Any) -> Callable[[], bool]:
-    """Whether the memory's owner lives. PyTorch's storage outlives the Python objects that stand for it."""
+def _owner(owner: Any) -> Callable[[], Any]:
+    """What gives the memory's owner while it lives. PyTorch's storage outlives the Python objects that stand for it."""
     if type(owner).__module__.partition(".")[0] == "torch":
         weak = importlib.import_module("torch.multiprocessing.reductions").StorageWeakRef(owner)
-        return lambda: not weak.expired()
-    return _refers(weakref.ref(owner))
+        return functools.partial(_storage, type(owner), weak, owner.data_ptr(), owner.nbytes())
+    return weakref.ref(owner)
 
 
-def _refers(reference: Callable[[], Any]) -> Callable[[], bool]:
-    return lambda: reference() is not None
+def _storage(kind: Any, weak: Any, start: int, nbytes: int) -> Any:
+    """PyTorch's storage, unless it has been freed, or resized and is elsewhere."""
+    found = kind._new_with_weak_ptr(weak.cdata)
+    return found if found is not None and (found.data_ptr(), found.nbytes()) == (start, nbytes) else None

@@ -28,7 +28,7 @@ class InterpretedLaunch:
         self.memory = RefMemory()
         self._values = values
         self.hosts = {name: host_array(value) for name, value in values.items() if is_array(value)}
-        reached = registered()
+        self._reached = reached = registered()  # which must live until the copies have gone back
         stores = storages([*self.hosts.items(), *reached])
         placed = {store.start for store in stores if any(store.holds(array) for _, array in reached)}
         stores.sort(key=lambda store: store.start not in placed)  # so that none of the others takes their place
