@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("tilefw_onnx", reason="tilefw-onnx is not installed")
 
+import damaged_models
 import onnx
 import small_models
 from onnx import TensorProto, helper, numpy_helper
@@ -83,6 +84,34 @@ def test_a_file_that_is_no_model_is_told(tmp_path):
     with pytest.raises(CodeError) as caught:
         read(tmp_path / "none.onnx")
     assert caught.value.code == "TFW0930"
+
+
+def test_damaged_models_end_in_a_graph_or_an_error_of_ours():
+    """A sample of the campaign of `damaged_models.py`."""
+    made = damaged_models.wholes()
+    ends = {damaged_models.attempt(made, seed) for seed in range(250)}
+    assert ends >= {"read", "TFW0994"}
+
+
+def test_weights_in_files_of_their_own_are_read_and_told_where_they_are_missing_or_too_short(tmp_path):
+    path, weight = tmp_path / "m.onnx", np.random.default_rng(0).standard_normal((64, 96)).astype(np.float32)
+    model = helper.make_model(
+        _one("MatMul", ["x", "w"], [2, 64], [2, 96], [numpy_helper.from_array(weight, "w")]),
+        opset_imports=[helper.make_opsetid("", 20)],
+    )
+    onnx.save(model, path, save_as_external_data=True, location="m.data", size_threshold=0)
+    x = np.ones((2, 64), np.float32)
+    with Session(compile_graph(read(path), "cpu-native")) as session:
+        assert np.allclose(session.run({"x": x})["y"], x @ weight, atol=1e-5)
+    whole = (tmp_path / "m.data").read_bytes()
+    (tmp_path / "m.data").write_bytes(whole[:-4])
+    with pytest.raises(CodeError) as caught:
+        read(path)
+    assert caught.value.code == "TFW0994" and "'w'" in caught.value.message
+    (tmp_path / "m.data").unlink()
+    with pytest.raises(CodeError) as caught:
+        read(path)
+    assert caught.value.code in ("TFW0930", "TFW0994") and "'w'" in caught.value.message
 
 
 def test_an_older_opset_is_converted():

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from tilefw.api.errors import CodeError, KernelError, UnsupportedError
@@ -24,6 +23,7 @@ from tilefw.runtime.jit import JITFunction
 from tilefw_onnx.lowerings.node import ELEMENT_TYPES, Node, NodeTensor, attributes_of, type_name
 from tilefw_onnx.lowerings.operators import MODEL_OPERATORS
 from tilefw_onnx.lowerings.text import KernelText
+from tilefw_onnx.model_file import OpenedModel, array_of, first_line, opened, opened_model
 from tilefw_onnx.storage import storage
 
 # Whose output has the elements of the first input in their order. (Dropout drops nothing in inference.)
@@ -44,31 +44,29 @@ MOST_ELEMENTS = (1 << 31) - (1 << 16)  # of one tensor: kernels count elements, 
 def read(path: str | os.PathLike[str]) -> KernelGraph:
     """The graph of a model in a file. Raises CodeError TFW0994 for a file that is no whole model or has shapes that are not static,
     UnsupportedError TFW0992 that lists all nodes which are not lowered."""
-    name = os.fspath(path)
-    try:
-        model = onnx.load(name)
-        onnx.checker.check_model(model)
-    except OSError as error:
-        raise CodeError(f"{error.filename or name} cannot be read: {error.strerror or error}", code="TFW0930") from None
-    except Exception as error:  # protobuf's, and the checker's own
-        raise CodeError(f"{name} is no whole ONNX model: {_first_line(error)}", code="TFW0994") from None
-    return graph_of(model, name)
+    return opened_graph(opened(path))
 
 
 def graph_of(model: onnx.ModelProto, name: str) -> KernelGraph:
     """The graph of a model; `name` is the file's in messages."""
+    return opened_graph(opened_model(model, name))
+
+
+def opened_graph(file: OpenedModel) -> KernelGraph:
+    """The graph of a model whose file has been opened."""
+    model, name = file.model, file.name
     opsets = {one.domain: one.version for one in model.opset_import}
     if opsets.get("", OLDEST_OPSET) < OLDEST_OPSET:
         try:
             model = onnx.version_converter.convert_version(model, OLDEST_OPSET)
         except Exception as error:
-            raise CodeError(f"{name} has opset {opsets['']}: {_first_line(error)}", code="TFW0994") from None
+            raise CodeError(f"{name} has opset {opsets['']}: {first_line(error)}", code="TFW0994") from None
         opsets[""] = OLDEST_OPSET
     try:
         inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
     except Exception as error:
-        raise CodeError(f"the shapes of {name} do not fit each other: {_first_line(error)}", code="TFW0994") from None
-    return _Reading(inferred.graph, opsets, name).graph()
+        raise CodeError(f"the shapes of {name} do not fit each other: {first_line(error)}", code="TFW0994") from None
+    return _Reading(inferred.graph, opsets, name, known=file.weights).graph()
 
 
 @dataclass(slots=True)
@@ -86,7 +84,7 @@ class _Reading:
     refused: list[str] = field(default_factory=list)
 
     def graph(self) -> KernelGraph:
-        self.known.update({one.name: numpy_helper.to_array(one) for one in self.source.initializer})
+        self.known.update({one.name: array_of(one, self.file) for one in self.source.initializer})
         if self.source.sparse_initializer:
             raise CodeError(
                 f"{self.file} has a sparse constant, '{self.source.sparse_initializer[0].values.name}'", code="TFW0994",
@@ -158,14 +156,14 @@ class _Reading:
         except (ArithmeticError, AssertionError, IndexError, KeyError, TypeError, ValueError) as error:  # no checker looks at all
             raise CodeError(
                 f"{self.file}: {label}: inputs and attributes do not fit the operator {proto.op_type}", code="TFW0994",
-                note=f"{type(error).__name__}: {_first_line(error)}",
+                note=f"{type(error).__name__}: {first_line(error)}",
             ) from error
 
     def _take_branch(self, proto: onnx.NodeProto) -> None:
         """The nodes of the branch that a constant chooses; names of its own are no names outside of it."""
         chosen = "then_branch" if self.known[proto.input[0]].any() else "else_branch"
         branch = next(one.g for one in proto.attribute if one.name == chosen)
-        self.known.update({one.name: numpy_helper.to_array(one) for one in branch.initializer})
+        self.known.update({one.name: array_of(one, self.file) for one in branch.initializer})
         for info in (*branch.value_info, *branch.output):
             self._describe(info)
         for number, node in enumerate(branch.node):
@@ -195,7 +193,7 @@ class _Reading:
         except KernelError:
             raise
         except Exception as error:  # whatever the evaluator meets
-            raise CodeError(f"{self.file}: {label} cannot be computed: {_first_line(error)}", code="TFW0994") from None
+            raise CodeError(f"{self.file}: {label} cannot be computed: {first_line(error)}", code="TFW0994") from None
         self.known.update(zip([name for name in proto.output if name], map(np.asarray, found), strict=True))
 
     def _lower(self, proto: onnx.NodeProto, label: str, lowering: Callable[[Node], KernelText]) -> None:
@@ -272,7 +270,3 @@ def _alone(proto: onnx.NodeProto, opsets: Mapping[str, int], given: Mapping[str,
     outputs = [onnx.ValueInfoProto(name=name) for name in proto.output if name]
     graph = onnx.helper.make_graph([proto], "one", inputs, outputs)
     return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid(d, v) for d, v in opsets.items()])
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__
