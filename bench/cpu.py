@@ -187,7 +187,7 @@ ROWS: tuple[tuple[str, str, float, int, Callable[[], tuple[Side, Side]]], ...] =
     *(
         (f"matmul {dtype} {size}", "PyTorch", 1.3, rounds, partial(_narrow, dtype, size, block))
         for dtype, size, rounds, block in (
-            ("bfloat16", 512, 30, (512, 512, 256)), ("bfloat16", 2048, 6, (512, 512, 256)),
+            ("bfloat16", 512, 30, (512, 256, 256)), ("bfloat16", 2048, 6, (512, 512, 256)),
             ("float16", 512, 30, (512, 512, 128)), ("float16", 2048, 6, (512, 512, 128)),
             ("int8", 512, 30, (512, 256, 256)), ("int8", 2048, 6, (512, 512, 256)),
         )
