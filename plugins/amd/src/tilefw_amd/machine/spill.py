@@ -145,23 +145,39 @@ def _file_of(operand: Operand, reg: Reg, cls: str) -> str:
     return cls if operand.reg is reg else CLASSES[operand.reg.cls].file or operand.reg.cls
 
 
+_Shown = tuple[str, int, int] | int | str
+"""A register as class, first and count; any other operand as it is."""
+
+
 def _encodes(isa: InstructionSet, inst: Inst, reg: Reg, cls: str) -> bool:
     """Try it on registers that are apart, aligned as tuples are."""
-    places: dict[Reg, Slice] = {}
+    places: dict[Reg, tuple[str, int]] = {}
+    taken: dict[str, int] = {}
 
-    def placed(operand: Operand) -> Operand:
-        if not isinstance(operand, Slice) or operand.reg.physical:
+    def placed(operand: Operand) -> _Shown:
+        if not isinstance(operand, Slice):
             return operand
-        if operand.reg not in places:
-            file = _file(_file_of(operand, reg, cls))
-            taken = sum(round_up(place.count, 4) for place in places.values() if place.reg is file)
-            places[operand.reg] = Slice(file, taken, operand.reg.width)
-        whole = places[operand.reg]
-        return whole.reg.slice(whole.first + operand.first, operand.count)
+        if operand.reg.physical:
+            return operand.reg.cls, operand.first, operand.count
+        place = places.get(operand.reg)
+        if place is None:
+            file = _file_of(operand, reg, cls)
+            first = taken.get(file, 0)
+            place = places[operand.reg] = file, first
+            taken[file] = first + round_up(operand.reg.width, 4)
+        return place[0], place[1] + operand.first, operand.count
 
-    tried = Inst(inst.opcode, [placed(d) for d in inst.defs], [placed(u) for u in inst.uses], tied=inst.tied)  # type: ignore[misc]
+    return _takes(isa, inst.opcode, tuple([placed(d) for d in inst.defs]), tuple([placed(u) for u in inst.uses]), inst.tied)
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _takes(
+    isa: InstructionSet, opcode: str, defs: tuple[_Shown, ...], uses: tuple[_Shown, ...], tied: tuple[tuple[int, int], ...]
+) -> bool:
+    """Whether an encoding takes these operands. The choice of what to spill asks it of each access, and few differ in shape."""
+    made = [[Slice(_file(o[0]), o[1], o[2]) if isinstance(o, tuple) else o for o in operands] for operands in (defs, uses)]
     try:
-        instruction(isa, tried)
+        instruction(isa, Inst(opcode, made[0], made[1], tied=tied))  # type: ignore[arg-type]
     except InternalError:
         return False
     return True
