@@ -84,6 +84,27 @@ def composed(outer: AffineMap, inner: AffineMap) -> AffineMap:
     return linear_map(rows, offsets, dims)
 
 
+def merging_map(source: tuple[int, ...], result: tuple[int, ...]) -> AffineMap | None:
+    """The map from the indices of a shape to those of its reshape, where each dim of the reshape is neighbouring dims of the shape
+    as one, or a dim of one element. None where a dim would have to be split."""
+    rows: list[list[int]] = []
+    at = 0
+    for extent in result:
+        row, held = [0] * len(source), 1
+        first = at
+        while held < extent and at < len(source):
+            held *= source[at]
+            at += 1
+        if held != extent:
+            return None
+        step = 1
+        for dim in reversed(range(first, at)):
+            row[dim] = step
+            step *= source[dim]
+        rows.append(row)
+    return linear_map(rows, [0] * len(result), len(source))
+
+
 def places(map: AffineMap, sizes: Sequence[int]) -> list[Array]:
     """The value of every result of the map at each index of an iteration space, as arrays that broadcast to `sizes`."""
     grids = [

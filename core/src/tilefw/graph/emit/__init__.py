@@ -1,0 +1,1 @@
+"""Kernels in the language for groups of graph ops: each kind of group has a module that writes one kernel for it."""

@@ -1,0 +1,245 @@
+"""The kernel of a group whose root is a contraction: a product of matrices by `tl.dot`, and what is computed of its elements.
+
+The dims of the contraction's result that are walked by the left tensor alone are rows or columns, those of the right alone the
+other; the side of the last dim is the columns, so that neighbours are stored together. Dims of both, or of none, are batches. A
+convolution is no other case: its rows are filters, its columns places, and what is summed over are channels and taps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineMap
+
+from tilefw.api.errors import UnsupportedError
+from tilefw.api.integers import ceil_div
+from tilefw.graph.dialect.combining_ops import ContractOp
+from tilefw.graph.dialect.grouping_ops import FusedOp
+from tilefw.graph.dialect.moving_ops import GraphReshapeOp, ViewOp
+from tilefw.graph.dialect.pointwise_ops import GraphConstantOp, MapOp, YieldOp
+from tilefw.graph.emit.access import TensorAccess, access, guard_text, linear_text, merged, parts, row_major
+from tilefw.graph.emit.emitted_kernel import EmittedKernel
+from tilefw.graph.emit.row_text import body_lines, constant_text, spelled
+from tilefw.graph.index_maps import composed, merging_map, rows_of
+from tilefw.graph.meaning import results_of
+from tilefw.tile import types
+
+BLOCK = 64  # rows, columns and summed elements of a program's tiles, at most
+
+
+def write(group: FusedOp, name: str) -> EmittedKernel:
+    """The kernel of a contraction's group. Raises UnsupportedError TFW0992 for elements that `tl.dot` does not multiply."""
+    return _ContractWriter(group, name).written()
+
+
+@dataclass(frozen=True, slots=True)
+class _TensorRead:
+    """Elements of an operand of the group at the places of a map."""
+
+    value: SSAValue
+    access: TensorAccess
+
+
+@dataclass(slots=True)
+class _KernelLines:
+    """Statements, with names for values."""
+
+    lines: list[str] = field(default_factory=list)
+    count: int = 0
+
+    def name(self) -> str:
+        self.count += 1
+        return f"v{self.count}"
+
+
+class _ContractWriter:
+    """One group on its way to its kernel's text."""
+
+    def __init__(self, group: FusedOp, name: str) -> None:
+        self.group, self.name, self.block = group, name, group.body.block
+        (self.root,) = (op for op in self.block.ops if isinstance(op, ContractOp))
+        self.sizes = self.root.extents
+        self.rank = types.rank_of(self.root.result.type)
+        self.text = _KernelLines()
+        self.left = self._access(self.root.left, self.root.left_map.data)
+        self.right = self._access(self.root.right, self.root.right_map.data)
+        self.shapes = self._index_maps()
+        self.reads = self._epilogue_reads()
+        self._check()
+
+    def _check(self) -> None:
+        element = types.dtype_of(self.root.left.type)
+        if not element.is_float and element.bits > 8:
+            raise UnsupportedError(f"a contraction of {element.name} by tl.dot", code="TFW0992")
+
+    # What is read ------------------------------------------------------------------------------------------------------
+
+    def _access(self, value: SSAValue, map: AffineMap) -> _TensorRead:
+        """An operand at the places of a map, through views."""
+        while isinstance(value.owner, ViewOp):
+            assert value.owner.pad is None, "a view with a pad is no part of a group"
+            map, value = composed(value.owner.map.data, map), value.owner.source
+        sizes = self.sizes if map.num_dims == len(self.sizes) else self.sizes[: self.rank]
+        found = access(map, sizes, types.shape_of(value.type))
+        spare = len(self.sizes) - map.num_dims
+        if spare:
+            found = TensorAccess((*found.factors, *[0] * spare), found.offset, found.guards)
+        return _TensorRead(value, found)
+
+    def _index_maps(self) -> dict[SSAValue, AffineMap]:
+        """For each value that is computed of the root, the map from the root's indices to its own."""
+        found: dict[SSAValue, AffineMap] = {self.root.result: AffineMap.identity(self.rank)}
+        for op in self.block.ops:
+            if isinstance(op, GraphReshapeOp) and op.source in found:
+                inner = found[op.source]
+                step = merging_map(types.shape_of(op.source.type), types.shape_of(op.result.type))
+                assert step is not None, "a reshape in a group splits no dim"
+                found[op.result] = composed(step, inner)
+            elif isinstance(op, MapOp):
+                inner = next(found[value] for value in op.operands if value in found)
+                found.update(dict.fromkeys(op.results, inner))
+        return found
+
+    def _epilogue_reads(self) -> dict[tuple[Operation, int], _TensorRead]:
+        """The operands of maps that are not computed of the root."""
+        found: dict[tuple[Operation, int], _TensorRead] = {}
+        for op in self.block.ops:
+            if not isinstance(op, MapOp):
+                continue
+            for place, value in enumerate(op.operands):
+                if value not in self.shapes:
+                    found[op, place] = self._access(value, self.shapes[op.results[0]])
+        return found
+
+    # The index space ---------------------------------------------------------------------------------------------------
+
+    def _sides(self) -> tuple[list[int], list[int], list[int], list[int], bool]:
+        """The dims of batches, rows, columns and of the sum, and whether the left tensor has the rows."""
+        walked = [
+            {d for factors, _ in rows_of(map.data) for d, factor in enumerate(factors) if factor}
+            for map in (self.root.left_map, self.root.right_map)
+        ]
+        kept = range(self.rank)
+        left = [d for d in kept if d in walked[0] and d not in walked[1]]
+        right = [d for d in kept if d in walked[1] and d not in walked[0]]
+        batch = [d for d in kept if d not in left and d not in right]
+        big = [d for d in (*left, *right) if self.sizes[d] > 1]
+        swapped = bool(big) and max(big) in left
+        summed = list(range(self.rank, len(self.sizes)))
+        return (batch, right, left, summed, False) if swapped else (batch, left, right, summed, True)
+
+    def written(self) -> EmittedKernel:
+        """The text and its launch."""
+        batch, rows, columns, summed, left_first = self._sides()
+        first, second = (self.left, self.right) if left_first else (self.right, self.left)
+        out = TensorAccess((*row_major(self.sizes[: self.rank]), *[0] * len(summed)), 0)
+        accesses = [first.access, second.access, out, *(read.access for read in self.reads.values())]
+        sizes = dict(enumerate(self.sizes))
+        batches, down, across, inner = (merged(dims, sizes, accesses) for dims in (batch, rows, columns, summed))
+        counts = [prod(size for _, size in dims) for dims in (batches, down, across, inner)]
+        height, width, step = (min(BLOCK, _power_of_2(count)) for count in counts[1:])
+        blocks = ceil_div(counts[2], width)
+        names = {**parts("batch", batches), **parts("row", down), **parts("column", across)}
+        self.text.lines += [
+            f"batch = tl.program_id(0) // {blocks}",
+            f"row = (tl.program_id(1) * {height} + tl.arange(0, {height}))[:, None]",
+            f"column = (tl.program_id(0) % {blocks} * {width} + tl.arange(0, {width}))[None, :]",
+        ]
+        limits = [f"(row < {counts[1]})", f"(column < {counts[2]})"]
+        self._sum(names, inner, (first, second), limits, (height, width, step, counts[3]))
+        self._finish(names, out, limits)
+        grid = (counts[0] * blocks, ceil_div(counts[1], height), 1)
+        warps = next((warps for warps in (1, 2) if height * width <= 256 * warps), 4)
+        return EmittedKernel(self.name, self._source(), grid, warps)
+
+    def _sum(
+        self, names: dict[int, str], inner: list[tuple[int, int]], operands: tuple[_TensorRead, _TensorRead], limits: list[str],
+        tile: tuple[int, int, int, int],
+    ) -> None:
+        """The loop over what is summed."""
+        height, width, step, count = tile
+        element = types.dtype_of(self.root.left.type)
+        total = "tl.int32" if not element.is_float else "tl.float64" if element.bits == 64 else "tl.float32"
+        loads = [
+            self._load(read, {**names, **parts(word, inner)}, [limit, f"({word} < {count})"], every=True)
+            for read, word, limit in zip(operands, ("across", "down"), limits, strict=True)
+        ]
+        exact = ', input_precision="ieee"' if element.is_float else ""
+        self.text.lines += [
+            f"total = tl.zeros(({height}, {width}), {total})",
+            f"for start in range(0, {count}, {step}):",
+            f"    across = (start + tl.arange(0, {step}))[None, :]",
+            f"    a = {loads[0]}",
+            f"    down = (start + tl.arange(0, {step}))[:, None]",
+            f"    b = {loads[1]}",
+            f"    total = tl.dot(a, b, total{exact}, out_dtype={total})",
+        ]
+
+    def _finish(self, names: dict[int, str], out: TensorAccess, limits: list[str]) -> None:
+        """What is computed of the total, and the store."""
+        result = types.dtype_of(self.root.result.type)
+        known: dict[SSAValue, str] = {self.root.result: "value"}
+        self.text.lines.append(f"value = total.to({spelled(result)})")
+        for op in self.block.ops:
+            if isinstance(op, GraphReshapeOp) and op.source in known:
+                known[op.result] = known[op.source]
+            elif isinstance(op, MapOp):
+                given = [known[v] if v in known else self._operand(op, place, names, limits) for place, v in enumerate(op.operands)]
+                index = self.shapes[op.results[0]]
+                lines, results = body_lines(op.body.block, given, lambda d, m=index: self._place(m, d, names), self.text.name, 2)
+                self.text.lines += lines
+                known.update(zip(op.results, results, strict=True))
+            elif isinstance(op, YieldOp):
+                for number, value in enumerate(op.operands):
+                    place = linear_text(out.factors, out.offset, names)
+                    self.text.lines.append(f"tl.store(out{number}_ptr + {place}, {known[value]}, mask={' & '.join(limits)})")
+
+    def _place(self, map: AffineMap, dim: int, names: dict[int, str]) -> str:
+        factors, offset = rows_of(map)[dim]
+        return f"({linear_text(factors, offset, names)})"
+
+    def _operand(self, op: Operation, place: int, names: dict[int, str], limits: list[str]) -> str:
+        """An operand of a map that is not computed of the root: a load, or a number."""
+        read = self.reads[op, place]
+        owner = read.value.owner
+        name = self.text.name()
+        if isinstance(owner, GraphConstantOp):
+            (number,) = results_of(owner, [])
+            self.text.lines.append(f"{name} = {constant_text(number.item(), _element(read.value), 2)}")
+        else:
+            self.text.lines.append(f"{name} = {self._load(read, names, limits)}")
+        return name
+
+    def _load(self, read: _TensorRead, names: dict[int, str], limits: list[str], every: bool = False) -> str:
+        """A load at an access. Where it walks no row, or no column, the tile has one and the limit falls away, but for `every`."""
+        place = linear_text(read.access.factors, read.access.offset, names)
+        guards = guard_text(read.access, names)
+        words = [limit.split(" ")[0].strip("(") for limit in limits]
+        walked = [word in place for word in words]
+        if every:
+            place += "".join(f" + {word} * 0" for word, found in zip(words, walked, strict=True) if not found)
+        used = [limit for limit, found in zip(limits, walked, strict=True) if found or every]
+        masks = " & ".join([*used, *guards])
+        kept = f", mask={masks}, other=0" if masks else ""
+        argument = self.block.args.index(read.value) if read.value in self.block.args else None
+        assert argument is not None, "an operand of a group is one of its arguments"
+        return f"tl.load(in{argument}_ptr + {place}{kept})"
+
+    def _source(self) -> str:
+        body = "\n".join(f"    {line}" for line in self.text.lines)
+        given = [f"in{number}_ptr" for number in range(len(self.block.args))]
+        given += [f"out{number}_ptr" for number in range(len(self.group.results))]
+        return f"def {self.name}({', '.join(given)}):\n{body}\n"
+
+
+def _element(value: SSAValue) -> Attribute:
+    assert isinstance(value.type, TensorType)
+    return types.element_of(value.type)
+
+
+def _power_of_2(number: int) -> int:
+    """The least power of two that is not below a number."""
+    return 1 << max(0, number - 1).bit_length()

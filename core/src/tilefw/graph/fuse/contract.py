@@ -1,0 +1,173 @@
+"""Groups around contractions: views of their operands join the index maps, what is computed of each element of the result joins the
+kernel.
+
+A consumer joins where the contraction's result is read by it alone, element by element, at most through a reshape that splits no
+dim. What else it reads comes through views; numbers stand in the kernel's text.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from xdsl.dialects.builtin import AffineMapAttr, DenseArrayBase, ModuleOp, StringAttr, i64
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from tilefw.graph.dialect.combining_ops import ContractOp
+from tilefw.graph.dialect.elements import tensor
+from tilefw.graph.dialect.grouping_ops import FusedOp
+from tilefw.graph.dialect.moving_ops import GraphReshapeOp, ViewOp
+from tilefw.graph.dialect.pointwise_ops import GraphConstantOp, MapOp, YieldOp
+from tilefw.graph.index_maps import composed, linear_map, merging_map, rows_of, stays_inside
+from tilefw.graph.meaning import model_function
+from tilefw.tile import types
+
+KIND = "contract"  # what writes the kernels of these groups
+
+
+def fuse_contractions(module: ModuleOp) -> None:
+    """Make a group of every contraction that `tl.dot` computes, in place."""
+    block = model_function(module).body.block
+    for op in list(block.ops):
+        if isinstance(op, ContractOp) and multiplied_by_dot(op):
+            _group(turned(with_views(op)))
+
+
+def multiplied_by_dot(op: ContractOp) -> bool:
+    """Whether a contraction's elements are ones that `tl.dot` multiplies."""
+    kind = types.dtype_of(op.left.type)
+    return kind.is_float or kind.bits <= 8
+
+
+def with_views(op: ContractOp) -> ContractOp:
+    """The contraction with the views that its operands are read through in its maps."""
+    operands, maps = [op.left, op.right], [op.left_map.data, op.right_map.data]
+    for side in range(2):
+        while isinstance(view := operands[side].owner, ViewOp) and view.pad is None:
+            if not stays_inside(maps[side], op.extents, types.shape_of(view.result.type)):
+                break  # what is outside of the view reads 0, not what is outside of its source
+            maps[side], operands[side] = composed(view.map.data, maps[side]), view.source
+    if operands == [op.left, op.right]:
+        return op
+    return _replaced(op, ContractOp.create(
+        operands=operands, result_types=[op.result.type],
+        properties={"left_map": AffineMapAttr(maps[0]), "right_map": AffineMapAttr(maps[1]), "sizes": op.sizes},
+    ))
+
+
+def turned(op: ContractOp) -> ContractOp:
+    """The contraction with its result's dims in the order of the one transposition that reads it."""
+    readers = [use.operation for use in op.result.uses]
+    if len(readers) != 1 or not isinstance(view := readers[0], ViewOp) or view.source is not op.result:
+        return op
+    order = _order(view)
+    if order is None:
+        return op
+    kept, dims = len(order), len(op.extents)
+    place = [order.index(d) if d < kept else d for d in range(dims)]  # where each dim goes
+    sizes = [op.extents[order[d] if d < kept else d] for d in range(dims)]
+    steps = linear_map([[int(place[d] == k) for k in range(dims)] for d in range(dims)], [0] * dims, dims)
+    maps = [AffineMapAttr(composed(map.data, steps)) for map in (op.left_map, op.right_map)]
+    made = ContractOp.create(
+        operands=[op.left, op.right], result_types=[view.result.type],
+        properties={"left_map": maps[0], "right_map": maps[1], "sizes": DenseArrayBase.from_list(i64, sizes)},
+    )
+    _insert_before(made, op)
+    view.result.replace_all_uses_with(made.result)
+    _erase(view)
+    _erase(op)
+    return made
+
+
+def _order(view: ViewOp) -> list[int] | None:
+    """For each dim of a transposition's result the source's dim; None for another view."""
+    shape, source = types.shape_of(view.result.type), types.shape_of(view.source.type)
+    found: dict[int, int] = {}
+    for k, (factors, offset) in enumerate(rows_of(view.map.data)):
+        walked = [d for d, factor in enumerate(factors) if factor]
+        if offset or len(walked) != 1 or factors[walked[0]] != 1 or walked[0] in found or shape[walked[0]] != source[k]:
+            return None
+        found[walked[0]] = k
+    return [found[d] for d in range(len(shape))] if len(found) == len(shape) else None
+
+
+def _group(root: ContractOp) -> None:
+    """Make a group of a contraction and the ops behind it that join: as many as leave one value that others read."""
+    members: list[Operation] = [root]
+    inside: set[SSAValue] = {root.result}
+    kept, last = 1, root.result
+    op = root.next_op
+    while op is not None:
+        if any(value in inside for value in op.operands) and _joins(op):
+            members.append(op)
+            inside.update(op.results)
+            escaping = [value for value in inside if any(use.operation not in members for use in value.uses)]
+            if len(escaping) == 1:
+                kept, last = len(members), escaping[0]
+        op = op.next_op
+    del members[kept:]
+    while len(members) > 1 and isinstance(members[-1], GraphReshapeOp):  # a new shape alone costs nothing outside
+        last = members.pop().operands[0]
+    _close(members, last)
+
+
+def _joins(op: Operation) -> bool:
+    """Whether an op computes each element of its results from one element of the values in the group."""
+    if isinstance(op, GraphReshapeOp):
+        return merging_map(types.shape_of(op.source.type), types.shape_of(op.result.type)) is not None
+    return isinstance(op, MapOp)
+
+
+def _close(members: list[Operation], last: SSAValue) -> None:
+    """Move the members, with what they read through views and as numbers, into a group where the last of them stands."""
+    known: dict[SSAValue, SSAValue] = {}
+    inputs: list[SSAValue] = []
+    block = Block()
+    for op in members:
+        for value in op.operands:
+            _bring(value, known, inputs, block)
+        copy = op.clone(known)
+        block.add_op(copy)
+    block.add_op(YieldOp.create(operands=[known[last]]))
+    group = FusedOp.create(
+        operands=inputs, result_types=[tensor(types.shape_of(last.type), types.element_of(last.type))],
+        properties={"kind": StringAttr(KIND)}, regions=[Region(block)],
+    )
+    _insert_before(group, members[-1])
+    last.replace_all_uses_with(group.results[0])
+    for op in reversed(members):
+        _erase(op)
+
+
+def _bring(value: SSAValue, known: dict[SSAValue, SSAValue], inputs: list[SSAValue], block: Block) -> None:
+    """Make an operand known in a group: views and numbers come along, another tensor is an argument."""
+    if value in known:
+        return
+    op = value.owner
+    number = isinstance(op, GraphConstantOp) and prod(types.shape_of(value.type)) == 1
+    if isinstance(op, ViewOp) and op.pad is None:
+        _bring(op.source, known, inputs, block)
+    elif not number:
+        inputs.append(value)
+        known[value] = block.insert_arg(value.type, len(block.args))
+        return
+    assert isinstance(op, Operation)
+    block.add_op(op.clone(known))
+
+
+def _replaced(op: ContractOp, made: ContractOp) -> ContractOp:
+    _insert_before(made, op)
+    op.result.replace_all_uses_with(made.result)
+    _erase(op)
+    return made
+
+
+def _insert_before(made: Operation, op: Operation) -> None:
+    block = op.parent
+    assert block is not None
+    block.insert_op_before(made, op)
+
+
+def _erase(op: Operation) -> None:
+    """Remove an op that nothing reads."""
+    op.detach()
+    op.erase()
