@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -16,12 +17,15 @@ import numpy as np
 
 from tilefw.api.device import BufferView, Completion, LaunchReport
 from tilefw.api.errors import CheckError, LaunchError, UsageError
+from tilefw.argument_block import BlockLayout
 from tilefw.graph.device_memory import ArenaMemory, ConstantMemory, DeviceMemory, SeparateMemory, write
 from tilefw.graph.kernel_graph import ModelTensor, stored
 from tilefw.graph.plan import ModelPlan, PlanLaunch
+from tilefw.hardware.processor_device import ProcessorDevice
 from tilefw.kernels.formats import array_dtype
 from tilefw.runtime import config
 from tilefw.runtime.diagnostics import check_error
+from tilefw.runtime.executor import ADDRESS_BITS
 from tilefw.runtime.launch_site import site
 from tilefw.runtime.names import suggest
 from tilefw.runtime.plugins.loader import find_target
@@ -58,6 +62,7 @@ class Session:
             strategy = ArenaMemory if self._device.executor == "hw" and not self._options.checks else SeparateMemory
             try:
                 self._memory: DeviceMemory = strategy(self._device, plan, self._constants.views)
+                self._ready = self._made_ready()
             except BaseException:
                 self._constants.close()
                 raise
@@ -133,16 +138,31 @@ class Session:
         """Launch what has this number in the plan, or those of its programs that are named, where the device `samples`. Raises
         CheckError for what the device's checks found."""
         one = self.launches[number]
-        options = self._options if programs is None else replace(self._options, programs=programs)
         with self._executor.lock:
-            arguments = self._memory.before(number)
-            report = self._device.launch(self._modules[number], one.artifact.entry().name, one.grid, arguments, options)
+            report = self._ready[number]() if self._ready else self._launched(number, programs)
         self._last = report.completion
         for name, count in report.counters.items():
             self.counters[name] = self.counters.get(name, 0) + count
         if report.findings and report.errors:
             raise _in_launch(check_error(report.findings), one)
         return report
+
+    def _launched(self, number: int, programs: tuple[int, ...] | None) -> LaunchReport:
+        one, arguments = self.launches[number], self._memory.before(number)
+        options = self._options if programs is None else replace(self._options, programs=programs)
+        return self._device.launch(self._modules[number], one.artifact.entry().name, one.grid, arguments, options)
+
+    def _made_ready(self) -> list[Callable[[], LaunchReport]]:
+        """The launches with their arguments packed, for a device in this process whose memory stays where it is; else none."""
+        device, made = self._device, list[Callable[[], LaunchReport]]()
+        if not isinstance(device, ProcessorDevice) or not isinstance(self._memory, ArenaMemory):
+            return made
+        for number, one in enumerate(self.launches):
+            entry = one.artifact.entry()
+            block = BlockLayout(entry, ADDRESS_BITS).pack(self._memory.before(number), device.address_of, ADDRESS_BITS, device.name)
+            run = device.ready(self._modules[number], entry.name, self._options)
+            made.append(partial(run, one.grid, block, self._options.stream or 0))
+        return made
 
     def write(self, tensor: ModelTensor, data: np.ndarray[Any, Any]) -> None:
         """Replace the elements of a tensor, for whoever knows what they are."""
