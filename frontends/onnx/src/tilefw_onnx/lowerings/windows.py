@@ -41,6 +41,11 @@ class Axis:
         return f"{text} - {self.before}" if self.before else text
 
     @property
+    def stays(self) -> bool:
+        """Whether each output is above the input with its own number: the window is one element, which moves by one."""
+        return self.taps == 1 and self.stride == 1 and self.before == 0 and self.source == self.out
+
+    @property
     def padded(self) -> bool:
         """Whether a coordinate may be outside of the input."""
         return self.before > 0 or (self.out - 1) * self.stride + (self.taps - 1) * self.dilation - self.before >= self.source
@@ -67,6 +72,8 @@ class Window:
     def place(self, text: KernelText, out: str, tap: str) -> tuple[str, str]:
         """Write the coordinates of the tap number `tap` at the output number `out`; the offset in space, and the mask of what is
         inside of the input."""
+        if all(axis.stays for axis in self.axes):
+            return out, ""
         outs, taps = (contiguous([getattr(axis, what) for axis in self.axes]).dims for what in ("out", "taps"))
         strides = [stride for _, stride in contiguous([axis.source for axis in self.axes]).dims]
         masks: list[str] = []
