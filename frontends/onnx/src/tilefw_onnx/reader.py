@@ -143,7 +143,7 @@ class _Reading:
             self._fold(proto, label)
             return
         if own and proto.op_type in VIEWS and not any(proto.output[1:]) and proto.input[0] in self.tensors:
-            self.tensors[proto.output[0]] = self.tensors[proto.input[0]].reshaped(self._type(proto.output[0])[1])
+            self._view(proto, label)
             return
         lowering = MODEL_OPERATORS.get(proto.op_type) if own else None
         if lowering is None:
@@ -158,6 +158,13 @@ class _Reading:
                 f"{self.file}: {label}: inputs and attributes do not fit the operator {proto.op_type}", code="TFW0994",
                 note=f"{type(error).__name__}: {first_line(error)}",
             ) from error
+
+    def _view(self, proto: onnx.NodeProto, label: str) -> None:
+        source, (_, shape) = self.tensors[proto.input[0]], self._type(proto.output[0])
+        if prod(shape) != prod(source.shape):  # a shape that only a run knows may be said wrongly of the output
+            told = f"{label} gives shape {list(shape)}, which has not the elements of {list(source.shape)}"
+            raise CodeError(f"{self.file}: {told}", code="TFW0994")
+        self.tensors[proto.output[0]] = source.reshaped(shape)
 
     def _take_branch(self, proto: onnx.NodeProto) -> None:
         """The nodes of the branch that a constant chooses; names of its own are no names outside of it."""

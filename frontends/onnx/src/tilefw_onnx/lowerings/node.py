@@ -91,8 +91,9 @@ class Node:
 
 
 def type_name(number: int) -> str:
-    """ONNX's name of an element type by its number."""
-    return onnx.TensorProto.DataType.Name(number)
+    """ONNX's name of an element type by its number; of one that ONNX does not have, the number."""
+    known = onnx.TensorProto.DataType
+    return known.Name(number) if number in known.values() else str(number)
 
 
 def attributes_of(proto: onnx.NodeProto, opset: int) -> dict[str, Any]:
