@@ -8,16 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from linked_model import LinkedModel, given
 
-import tilefw.language as tl
 from tilefw.graph import plan_file
 from tilefw.graph.certificate import certified
 from tilefw.graph.compile_graph import compile_graph
-from tilefw.graph.kernel_graph import GraphBuilder, ModelTensor
 from tilefw.graph.plan import ModelPlan
 from tilefw.graph.session import Session
-from tilefw.kernels.matmul import matmul
-from tilefw.kernels.vector_add import vector_add
 from tilefw_spatial.check import judge
 from tilefw_spatial.container import read
 from tilefw_spatial.machine import load
@@ -27,43 +24,13 @@ from tilefw_spatial.tick import TickArray
 from tilefw_spatial.tick import simulate as simulate_slowly
 
 MACHINE = load()
-ROWS, WIDTH = 16, 64
-X = np.random.default_rng(0).standard_normal((ROWS, WIDTH)).astype(np.float16)
-
-
-class _Model:
-    """Library kernels in fp16 over rows of WIDTH elements."""
-
-    def __init__(self) -> None:
-        self.made = GraphBuilder()
-        self.x = self.made.input("x", "fp16", (ROWS, WIDTH))
-
-    def rows(self, name: str) -> ModelTensor:
-        return self.made.temporary(name, "fp16", (ROWS, WIDTH))
-
-    def product(self, label: str, a: ModelTensor, activation: str, out: ModelTensor) -> ModelTensor:
-        weights = np.random.default_rng(len(label)).standard_normal((WIDTH, WIDTH)) / np.sqrt(WIDTH)
-        b = self.made.constant(f"{label} weights", weights.astype(np.float16), "fp16")
-        self.made.call(
-            label, matmul,
-            {"a_ptr": a, "b_ptr": b, "bias_ptr": None, "out_ptr": out, "M": ROWS, "N": WIDTH, "K": WIDTH,
-             "stride_am": WIDTH, "stride_ak": 1, "stride_bk": WIDTH, "stride_bn": 1, "stride_om": WIDTH, "stride_on": 1},
-            (WIDTH // 32, 1, 1),
-            {"ACTIVATION": activation, "ACCUMULATOR": tl.float32, "COMPUTE": tl.float32, "INPUT_PRECISION": "ieee", "EVEN_K": True,
-             "BLOCK_M": ROWS, "BLOCK_N": 32, "BLOCK_K": 32, "GROUP_M": 1},
-        )
-        return out
-
-    def added(self, label: str, a: ModelTensor, b: ModelTensor, out: ModelTensor) -> ModelTensor:
-        arguments = {"x_ptr": a, "y_ptr": b, "out_ptr": out, "n": ROWS * WIDTH}
-        self.made.call(label, vector_add, arguments, (ROWS * WIDTH // 128, 1, 1), {"BLOCK": 128})
-        return out
+X = given(64)
 
 
 @cache
 def plan(activation: str = "gelu") -> ModelPlan:
     """x + W2 · activation(W1 · x), the sum over a run of all elements."""
-    model = _Model()
+    model = LinkedModel(64)
     up = model.product("up", model.x, activation, model.rows("up"))
     down = model.product("down by", up, "none", model.rows("down"))
     model.made.output("y", model.added("residual", model.x, down, model.rows("y")))
@@ -125,7 +92,7 @@ def test_a_linked_plan_is_whole_in_its_file(tmp_path: Path) -> None:
 
 
 def test_a_program_ends_before_a_launch_that_writes_what_an_earlier_one_wrote() -> None:
-    model = _Model()
+    model = LinkedModel(64)
     first, y = model.product("a", model.x, "none", model.rows("first")), model.rows("y")
     model.added("b", first, model.x, y)
     model.added("c", first, first, y)

@@ -11,8 +11,9 @@ from tilefw_spatial.arrange.item import Item, reachable
 from tilefw_spatial.arrange.lane_reduction import lane_reduction
 from tilefw_spatial.arrange.matrix import Products, activations_order, parts_of, shared, tiles, weights_order
 from tilefw_spatial.arrange.memory import Memory, Order, dense_order
-from tilefw_spatial.arrange.normal import NormalTarget, normal
+from tilefw_spatial.arrange.normal import NormalTarget, Relayout, normal
 from tilefw_spatial.arrange.region import LaneRegion, Regions
+from tilefw_spatial.arrange.relayout import relayout
 from tilefw_spatial.arrange.replicas import Replicas
 from tilefw_spatial.arrange.transfers import transfers
 from tilefw_spatial.arrange.vector import Chain, VectorEmitter, fused_segments_of, padding
@@ -71,6 +72,9 @@ class Arranger:
             view = self._memory.made(item, order or dense_order(loops, region.chunks))
             if order is not None:
                 self._stream_ops += padding(view.array, order, self._chain)
+        if region.lane_reduction is not None and isinstance(region.lane_reduction.value.op, Relayout):
+            self._stream_ops += relayout(region.lane_reduction, self._memory)
+            return
         if region.lane_reduction is not None:
             self._stream_ops += lane_reduction(region.lane_reduction, self._memory, self._chain)
             return

@@ -14,7 +14,7 @@ from tilefw_spatial.arrange.lane_reduction import steps_of
 from tilefw_spatial.arrange.lanes import Everywhere, LaneProduct
 from tilefw_spatial.arrange.long_reductions import has_long_reduction, split_reductions
 from tilefw_spatial.arrange.matrix import parts_of, shape_of
-from tilefw_spatial.arrange.normal import NormalTarget, reached
+from tilefw_spatial.arrange.normal import NormalTarget, Relayout, reached
 from tilefw_spatial.arrange.split import shared_lanes, split
 from tilefw_spatial.graph import Axis, Dot, Elementwise, Reduce, Value
 from tilefw_spatial.machine import SIDES, Machine
@@ -36,22 +36,24 @@ _VECTOR = 1e-3
 
 
 def chosen(
-    targets: Sequence[NormalTarget], machine: Machine, observers: Sequence[NormalTarget] = ()
+    targets: Sequence[NormalTarget], machine: Machine, observers: Sequence[NormalTarget] = (),
+    lane_axes: frozenset[Axis] = frozenset(), still: frozenset[Value] = frozenset(),
 ) -> tuple[list[NormalTarget], list[Item]]:
     """The targets, maybe with an axis split, and the item of each; then the same of `observers`: stores of what the targets are
-    made of, which are to decide nothing. Targets that share values are tried along common axes first, then each by itself."""
+    made of, which are to decide nothing. Targets that share values are tried along common axes first, then each by itself. With
+    `lane_axes` no other axes are reduced across lanes; `still` are relayouts that move nothing."""
     every = [*targets, *observers]
     found: dict[int, tuple[NormalTarget, Item]] = {}
     for numbers in _sharing(every):
         numbers = sorted(numbers)
         some = [every[number] for number in numbers]
         count = sum(number < len(targets) for number in numbers) or len(some)
-        best = _best(some[:count], Items(machine))
-        some, best, lane_axes = _across(some, best, machine)
+        best = _best(some[:count], Items(machine, lane_axes, still=still))
+        some, best, across = (some, best, lane_axes) if lane_axes else _across(some, best, machine)
         if has_long_reduction(reachable(best)):
             some = split_reductions(some)
-            best = _best(some[:count], Items(machine, lane_axes))
-        best += _observed(some[count:], best, Items(machine, lane_axes))
+            best = _best(some[:count], Items(machine, across, still=still))
+        best += _observed(some[count:], best, Items(machine, across, still=still))
         found.update(zip(numbers, zip(some, best, strict=True), strict=True))
     pairs = [found[number] for number in range(len(every))]
     return [target for target, _ in pairs], [item for _, item in pairs]
@@ -117,7 +119,7 @@ def _best(targets: list[NormalTarget], items: Items) -> list[Item]:
     axes = tuple(sorted(found, key=lambda axis: axis in items.lane_axes))  # reductions across lanes are over the innermost axis
     together = _together(targets, items, axes)
     if together is None:  # with no axis along lanes every value is possible: it took too many items, as long scans may
-        items = Items(items.machine, items.lane_axes, _PATIENT)
+        items = Items(items.machine, items.lane_axes, _PATIENT, items.still)
         together = _together(targets, items, axes)
     assert together is not None, "the mapping with no axis along lanes takes more items than anybody waits for"
     best, least = together
@@ -175,6 +177,8 @@ def _own_cost(item: Item, machine: Machine) -> float:
     match item.value.op:
         case Elementwise():
             return item.points / machine.alus
+        case Relayout():
+            return item.points + 2 * _STREAM_OP
         case Reduce() if item.across_lanes:
             return steps_of(item) * (2 * item.operands[0].points + _LANE_STEP)
         case Reduce(axes=axes):

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import combinations
 from math import prod
 
 import numpy as np
 
 from tilefw_spatial.arrange.lanes import Everywhere, LaneOrder, LaneProduct, Renamed
-from tilefw_spatial.arrange.normal import Fetch, Reindex, operands, reached
+from tilefw_spatial.arrange.normal import Fetch, Reindex, Relayout, operands, reached
 from tilefw_spatial.arrange.reindexing import AxisIndex
 from tilefw_spatial.graph import Axis, Constant, Dot, Reduce, Value
 from tilefw_spatial.machine import Machine
@@ -34,7 +35,7 @@ class Item:
     """A value along lanes. `operands` are the op's; a dot's are weights and activations, `swapped` if the weights are its `a`.
 
     `across_lanes`: a reduction whose axis lies along lanes; its operand has all of the lanes' axes, the last of them is combined,
-    and every position of that axis has the result."""
+    and every position of that axis has the result. Or a relayout, which the switch makes as well."""
 
     value: Value
     lanes: LaneOrder
@@ -68,10 +69,13 @@ class MappingChoice:
 
 class Items:
     """All items asked for so far on one machine, by value and lanes; None for what is impossible. Reductions over one of the axes
-    `lane_axes` are made across lanes where these allow it."""
+    `lane_axes` are made across lanes where these allow it; relayouts of `still` move nothing."""
 
-    def __init__(self, machine: Machine, lane_axes: frozenset[Axis] = frozenset(), most: int = _MOST) -> None:
+    def __init__(
+        self, machine: Machine, lane_axes: frozenset[Axis] = frozenset(), most: int = _MOST, still: frozenset[Value] = frozenset()
+    ) -> None:
         self.machine = machine
+        self.still = still
         self._most = most
         self._made: dict[Hashable, Item | None] = {}
         self.lane_axes = lane_axes
@@ -111,13 +115,18 @@ class Items:
                 return missing
             parts = [item for item in (self._made[_key(w)] for w in wants) if item is not None]
             if len(parts) == len(wants):
-                self._made[_key(want)] = Item(value, lanes, tuple(parts), choice.swapped, choice.across_lanes)
+                moves = not isinstance(value.op, Relayout) or parts[0].lanes.key != lanes.key
+                made = Item(value, lanes, tuple(parts), choice.swapped, choice.across_lanes) if moves else parts[0]
+                self._made[_key(want)] = made
                 return []
         self._made[_key(want)] = None
         return []
 
     def _choices(self, value: Value, lanes: LaneOrder) -> list[MappingChoice]:
         match value.op:
+            case Relayout(operand=operand):
+                sources = [lanes] if value in self.still else relayout_sources(value, lanes)
+                return [MappingChoice(((operand, source),), across_lanes=True) for source in sources]
             case Dot() as dot:
                 sides = ((dot.b, dot.a, False), (dot.a, dot.b, True))
                 along = LaneProduct(dot.contracted, lanes.width)
@@ -131,6 +140,19 @@ class Items:
             case Reduce(operand=operand, axes=(axis,)) if axis in self.lane_axes and (whole := lanes.with_last(axis)) is not None:
                 return [MappingChoice(((operand, whole),), across_lanes=True), MappingChoice(((operand, lanes),))]
         return [MappingChoice(tuple((part, lanes) for part in operands(value.op)))]
+
+
+def relayout_sources(value: Value, lanes: LaneOrder) -> list[LaneOrder]:
+    """The lanes from which the switch can bring a value along `lanes`, as each vector that is wanted is of one vector that is
+    there; at last the wanted lanes themselves."""
+    free = [axis for axis in value.axes if axis not in lanes.axes]  # may be in time on both sides
+    found: list[LaneOrder] = []
+    for size in range(len(free) + 1):
+        for apart in combinations(free, size):
+            along = tuple(axis for axis in value.axes if axis not in apart)
+            if along:
+                found.append(LaneProduct(along, lanes.width))
+    return [*found, lanes]
 
 
 def _key(want: Want) -> Hashable:

@@ -58,9 +58,14 @@ class _LaneReduction:
         while left > 1:
             radix = min(RADIX, left)
             left //= radix
-            others = [self._rotated(current, _rotation(self._lanes, width, left * number)) for number in range(1, radix)]
+            others = [self._rotated(current, self._rotation(width, left * number)) for number in range(1, radix)]
             current = self._combined(op, [current, *others], last=left == 1)
         return self._made
+
+    def _rotation(self, width: int, shift: int) -> tuple[int, ...]:
+        """The source of each lane where every group of `width` lanes rotates by `shift`; a lone group is repeated in all lanes."""
+        groups = [0 if self._lone else lane // width for lane in range(self._lanes)]
+        return tuple(group * width + (lane + shift) % width for lane, group in enumerate(groups))
 
     def _new(self) -> ArrayView:
         return self._memory.temporary(self._item.value.dtype, dense_order(self._region.outer, self._region.chunks))
@@ -84,8 +89,3 @@ class _LaneReduction:
         for fused in self._chain([NodeResult("result", nodes[0])]):
             self._made.append(collapsed(emitter.stream_op(fused, self._loops, (), {})))
         return result
-
-
-def _rotation(lanes: int, width: int, shift: int) -> tuple[int, ...]:
-    """The source of each of `lanes` lanes where every group of `width` lanes rotates by `shift`."""
-    return tuple(lane // width * width + (lane + shift) % width for lane in range(lanes))

@@ -106,7 +106,8 @@ class Everywhere(LaneOrder):
         return {}
 
     def with_last(self, axis: Axis) -> LaneOrder | None:
-        return LaneProduct((axis,), self.width) if self.width % axis.extent == 0 else None
+        halved = axis.extent <= self.width and axis.extent & (axis.extent - 1) == 0
+        return LaneProduct((axis,), self.width) if halved or self.width % axis.extent == 0 else None
 
 
 class LanePart(LaneOrder):

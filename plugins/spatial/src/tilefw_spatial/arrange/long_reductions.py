@@ -14,9 +14,9 @@ import numpy as np
 
 from tilefw.api.integers import ceil_div
 from tilefw_spatial.arrange.item import Item
-from tilefw_spatial.arrange.normal import NormalTarget, Reindex, operands, reindexed
+from tilefw_spatial.arrange.normal import NormalTarget, operands, reindexed, with_operands
 from tilefw_spatial.arrange.reindexing import AxisIndex
-from tilefw_spatial.graph import Axis, Dot, Elementwise, Reduce, Value
+from tilefw_spatial.graph import Axis, Elementwise, Reduce, Value
 from tilefw_spatial.postorder import postorder
 
 LONGEST = 4095
@@ -51,18 +51,11 @@ class _ReductionSplitter:
 
     def _made(self, value: Value) -> Value:
         parts = [self._done[part] for part in operands(value.op)]
-        match value.op:
-            case Reduce() as op:
-                op = replace(op, operand=parts[0], initial=parts[1] if len(parts) > 1 else None)
-                return _split(op, value) if _length(op) > LONGEST else Value(op, value.axes, value.dtype, value.place)
-            case Elementwise() as op:
-                op = replace(op, operands=tuple(parts))
-            case Dot() as op:
-                op = replace(op, a=parts[0], b=parts[1])
-            case Reindex(reindexing=reindexing):
-                op = Reindex(parts[0], reindexing)
-            case _:
-                return value
+        if not parts:
+            return value
+        op = with_operands(value.op, parts)
+        if isinstance(op, Reduce) and _length(op) > LONGEST:
+            return _split(op, value)
         return Value(op, value.axes, value.dtype, value.place)
 
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -53,6 +53,13 @@ class Reindex(Op):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Relayout(Op):
+    """The operand's elements, which all fit one vector and are made as one, along whatever lanes somebody wants them."""
+
+    operand: Value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class NormalTarget:
     """A store of a normal value: all axes of the access are the value's."""
 
@@ -63,7 +70,21 @@ class NormalTarget:
 
 def operands(op: Op) -> tuple[Value, ...]:
     """The values that an op reads, in either form."""
-    return (op.operand,) if isinstance(op, Reindex) else operands_of(op)
+    return (op.operand,) if isinstance(op, Reindex | Relayout) else operands_of(op)
+
+
+def with_operands(op: Op, parts: Sequence[Value]) -> Op:
+    """The op of other operands, in the order of `operands`."""
+    match op:
+        case Elementwise():
+            return replace(op, operands=tuple(parts))
+        case Dot():
+            return replace(op, a=parts[0], b=parts[1])
+        case Reduce():
+            return replace(op, operand=parts[0], initial=parts[1] if len(parts) > 1 else None)
+        case Reindex() | Relayout():
+            return replace(op, operand=parts[0])
+    return op
 
 
 def reached(value: Value) -> list[Value]:

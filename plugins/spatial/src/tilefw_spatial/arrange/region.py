@@ -23,7 +23,7 @@ _CHEAP_ROWS = 2
 @dataclass(slots=True, eq=False)
 class LaneRegion:
     """Items in an order that is right; `drained` is the product that the region takes from the accumulators, `lane_reduction` the
-    reduction across lanes that it is and that no other item joins."""
+    reduction across lanes or the relayout that it is and that no other item joins."""
 
     chunks: int
     outer: tuple[Axis, ...]

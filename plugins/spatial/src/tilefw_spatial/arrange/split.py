@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tilefw.api import InternalError
-from tilefw_spatial.arrange.normal import Fetch, NormalTarget, Reindex, constant, elementwise, operands
+from tilefw_spatial.arrange.normal import Fetch, NormalTarget, Reindex, Relayout, constant, elementwise, operands
 from tilefw_spatial.arrange.reindexing import AxisIndex, lean
 from tilefw_spatial.graph import Axis, Constant, Dot, Elementwise, Reduce, Value
 from tilefw_spatial.postorder import postorder
@@ -76,6 +76,8 @@ class _Splitter:
                 op = replace(op, a=self._done[op.a], b=self._done[op.b], contracted=self._axes(op.contracted))
             case Reindex(operand=operand, reindexing=reindexing):
                 op = Reindex(self._done[operand], self._reindexing(reindexing))
+            case Relayout(operand=operand):
+                op = Relayout(self._done[operand])
             case Reduce() as op:
                 return self._reduce(op, value, axes)
             case op:

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tilefw.api import CapacityError, ChainLaunch, Entry, Parameter, UnsupportedError
 from tilefw_spatial.arrange import stream_program
 from tilefw_spatial.arrange.choose import chosen
-from tilefw_spatial.arrange.normal import normal
+from tilefw_spatial.arrange.item import Item
+from tilefw_spatial.arrange.normal import NormalTarget, normal
 from tilefw_spatial.elements import on_machine_types
 from tilefw_spatial.emit import emit
 from tilefw_spatial.footprint import check as check_footprint
+from tilefw_spatial.graph import Axis, Value
 from tilefw_spatial.index_tables import TooLarge
 from tilefw_spatial.link.align import aligned
 from tilefw_spatial.link.compose import LinkedGraph, NotLinked, composed
+from tilefw_spatial.link.long_sums import with_sums_apart
+from tilefw_spatial.link.relayouts import lane_axes, relayouts_of_products, still, with_relayouts
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.pipeline import bound_flags, metadata_of
 from tilefw_spatial.program import BoundParameter, SpatialProgram
-from tilefw_spatial.schedule import schedule
+from tilefw_spatial.schedule import TRIES, Try, schedule
 from tilefw_spatial.stream_program import StreamProgram
 
 ENTRY = "linked"
 
 MOST = 64
 """Launches of one program: what compiling takes grows faster than their number."""
+
+FIRST_TRIES: tuple[Try, ...] = ((64, True),)
+FINAL_TRIES: tuple[Try, ...] = (*TRIES, (64, True), (8, False), (8, True))
+"""How arrays are placed in variants that are compared, and in the one that is taken: operations of a chain wait for one another
+more than those of a launch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,24 +75,60 @@ def compile_chain(launches: Sequence[ChainLaunch], machine: Machine) -> Compiled
 def _compiled(launches: Sequence[ChainLaunch], machine: Machine) -> CompiledChain:
     linked = composed(launches)
     graph = on_machine_types(linked.graph)
-    targets = aligned(normal(graph))
-    kept = [
-        target for target in targets
-        if (number := target.access.parameter) >= len(linked.storages)
-        or linked.storages[number].number in launches[-1].needed
-    ]
     check_footprint(graph, machine, [f"b{storage.number}" for storage in linked.storages])
-    rest = [target for target in targets if target not in kept]
-    every, roots = chosen(kept, machine, rest)
-    count = len(kept)
-    needed, observed = (
-        _program(linked, stream_program(some, items, machine), machine)
-        for some, items in ((every[:count], roots[:count]), (every, roots))
-    )
+    targets = aligned(normal(graph))
+    kept = [_is_needed(target, linked, launches[-1].needed) for target in targets]
+    targets = [target for _, target in sorted(zip(kept, targets, strict=True), key=lambda pair: not pair[0])]
+    count = sum(kept)
+    best = min((tried(one, count, machine) for one in variants(targets, count, machine)), key=lambda found: found.cycles)
+    needed = _program(linked, stream_program(best.targets[:count], best.items[:count], machine), machine, FINAL_TRIES)
+    observed = _program(linked, stream_program(best.targets, best.items, machine), machine, FIRST_TRIES)
     return CompiledChain(needed, observed, len(launches))
 
 
-def _program(linked: LinkedGraph, stream_ops: StreamProgram, machine: Machine) -> LinkedProgram:
+@dataclass(frozen=True, slots=True)
+class ChainVariant:
+    """A form of the targets, the axes that are reduced across lanes, and the relayouts that move nothing."""
+
+    targets: list[NormalTarget]
+    lane_axes: frozenset[Axis] = frozenset()
+    still: frozenset[Value] = frozenset()
+
+
+def variants(targets: list[NormalTarget], count: int, machine: Machine) -> Iterator[ChainVariant]:
+    """What is tried, to take the fewest cycles: every value along the lanes that its users want, or made again; and small values
+    that change lanes on the chip, reductions across lanes. The first `count` targets decide."""
+    yield ChainVariant(targets)
+    yield ChainVariant(with_relayouts(targets, machine.lanes))
+    apart = with_relayouts(with_sums_apart(targets), machine.lanes)
+    across = lane_axes(apart[:count], machine.lanes)
+    yield ChainVariant(apart, across, still(apart[:count], across, machine))
+    yield ChainVariant(apart, across, relayouts_of_products(apart))
+
+
+def _is_needed(target: NormalTarget, linked: LinkedGraph, needed: Collection[int]) -> bool:
+    """Whether somebody asks for a store afterwards: the host for a check's flags."""
+    number = target.access.parameter
+    return number >= len(linked.storages) or linked.storages[number].number in needed
+
+
+@dataclass(frozen=True, slots=True)
+class TriedVariant:
+    """Targets, the item of each, and about how many cycles the program of the first ones takes."""
+
+    targets: list[NormalTarget]
+    items: list[Item]
+    cycles: int
+
+
+def tried(variant: ChainVariant, count: int, machine: Machine) -> TriedVariant:
+    """A variant of which the first `count` targets are scheduled."""
+    targets = variant.targets
+    every, items = chosen(targets[:count], machine, targets[count:], variant.lane_axes, variant.still)
+    return TriedVariant(every, items, schedule(stream_program(every[:count], items[:count], machine), machine, FIRST_TRIES).cycles)
+
+
+def _program(linked: LinkedGraph, stream_ops: StreamProgram, machine: Machine, tries: Sequence[Try]) -> LinkedProgram:
     """The program, with parameters for the storages that it moves data of."""
     checks = linked.graph.checks
     count = len(linked.storages)
@@ -93,7 +138,7 @@ def _program(linked: LinkedGraph, stream_ops: StreamProgram, machine: Machine) -
         array.transfers = tuple(replace(transfer, parameter=numbers[transfer.parameter]) for transfer in array.transfers)
     storages = [linked.storages[number] for number in used]
     stored = {transfer.parameter for array in stream_ops.arrays if array.role == "out" for transfer in array.transfers}
-    timed = schedule(stream_ops, machine)
+    timed = schedule(stream_ops, machine, tries)
     parameters = [
         BoundParameter(f"b{storage.number}", "pointer", storage.dtype, storage.nbytes, None, (number, 0))
         for number, storage in enumerate(storages)

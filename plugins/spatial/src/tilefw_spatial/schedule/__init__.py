@@ -2,6 +2,6 @@
 
 from tilefw_spatial.schedule.demand import DemandedIssue
 from tilefw_spatial.schedule.node import schedule_node
-from tilefw_spatial.schedule.scheduler import ChipSchedule, last_event, schedule
+from tilefw_spatial.schedule.scheduler import TRIES, ChipSchedule, Try, last_event, schedule
 
-__all__ = ["DemandedIssue", "ChipSchedule", "last_event", "schedule", "schedule_node"]
+__all__ = ["TRIES", "ChipSchedule", "DemandedIssue", "Try", "last_event", "schedule", "schedule_node"]

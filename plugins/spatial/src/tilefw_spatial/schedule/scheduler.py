@@ -44,7 +44,9 @@ class ChipSchedule:
     begin: int = 0
 
 
-TRIES = ((NEAR, False), (0, False), (64, False), (0, True))
+Try = tuple[int, bool]
+
+TRIES: tuple[Try, ...] = ((NEAR, False), (0, False), (64, False), (0, True))
 """How much distance counts against busy slices, and whether arrays choose slices in the order in which they are first used
 (`placement`): what is best depends on which stream operations overlap in time, and is tried."""
 
@@ -63,13 +65,13 @@ all of it with the best: candidates differ in operations that compete for slices
 SAMPLE = 128
 
 
-def schedule(program: StreamProgram, machine: Machine) -> ChipSchedule:
-    """Place and time a whole stream program. Raises CapacityError where arrays do not fit the chip."""
-    if len(program.stream_ops) > LONG:
-        near, by_use = _best(_beginning(program), machine)[0]
+def schedule(program: StreamProgram, machine: Machine, tries: Sequence[Try] = TRIES) -> ChipSchedule:
+    """Place and time a whole stream program, by the best of `tries`. Raises CapacityError where arrays do not fit the chip."""
+    if len(program.stream_ops) > LONG and len(tries) > 1:
+        near, by_use = _best(_beginning(program), machine, tries)[0]
         with suppress(CapacityError):
             return _scheduled(program, machine, near, by_use)
-    return _best(program, machine)[1]
+    return _best(program, machine, tries)[1]
 
 
 def _beginning(program: StreamProgram) -> StreamProgram:
@@ -80,11 +82,11 @@ def _beginning(program: StreamProgram) -> StreamProgram:
     )
 
 
-def _best(program: StreamProgram, machine: Machine) -> tuple[tuple[int, bool], ChipSchedule]:
+def _best(program: StreamProgram, machine: Machine, tries: Sequence[Try]) -> tuple[Try, ChipSchedule]:
     """Of all tries the one that takes the fewest cycles."""
-    best: tuple[tuple[int, bool], ChipSchedule] | None = None
+    best: tuple[Try, ChipSchedule] | None = None
     refused: CapacityError | None = None
-    for near, by_use in TRIES:
+    for near, by_use in tries:
         if by_use and best is not None and _busiest(best[1].issues) > WAITING * best[1].cycles:
             continue
         try:
