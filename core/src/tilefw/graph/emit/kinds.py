@@ -1,0 +1,43 @@
+"""The kinds of groups, and who writes the kernel of each: the first kind whose root op is in the group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.ir import Operation, SSAValue
+
+from tilefw.graph.dialect.combining_ops import GraphReduceOp, numbers_of
+from tilefw.graph.emit.pointwise import PointwiseText
+from tilefw.graph.emit.rows import RowsText
+from tilefw.graph.emit.tile_text import TileText
+from tilefw.tile import types
+
+
+def write(inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> tuple[str, TileText]:
+    """The kind and the kernel that computes `outputs` from `inputs`, which are in memory. Raises NotOneKernelError where no kernel
+    does in one launch, UnsupportedError where none can at all."""
+    anchor = next((op for op in _ops(inputs, outputs) if _is_rows(op)), None)
+    if isinstance(anchor, GraphReduceOp):
+        return "rows", RowsText("rows", inputs, outputs, anchor)
+    return "pointwise", PointwiseText("pointwise", inputs, outputs)
+
+
+def _is_rows(op: Operation) -> bool:
+    if not isinstance(op, GraphReduceOp):
+        return False
+    shape = types.shape_of(op.operands[0].type)
+    return prod(shape[axis] for axis in numbers_of(op.axes)) > 1
+
+
+def _ops(inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> list[Operation]:
+    """The ops between inputs and outputs."""
+    found: dict[Operation, None] = {}
+    work = list(outputs)
+    while work:
+        value = work.pop()
+        if value in inputs or not isinstance(value.owner, Operation) or value.owner in found:
+            continue
+        found[value.owner] = None
+        work += value.owner.operands
+    return list(found)

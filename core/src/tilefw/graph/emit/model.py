@@ -1,0 +1,98 @@
+"""A fused module as a graph of kernels, for any target: one launch for each group, views of memory for reshapes.
+
+`kernels` gives what writes the launches of `graph.kernel` ops by their names: a function of a GraphBuilder, the tensors read and
+the tensors written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import ReturnOp
+from xdsl.ir import Operation, SSAValue
+
+from tilefw.api.errors import UnsupportedError
+from tilefw.graph.dialect import grouping_ops, moving_ops, pointwise_ops
+from tilefw.graph.emit.kinds import write
+from tilefw.graph.fuse.groups import fuse
+from tilefw.graph.kernel_graph import GraphBuilder, KernelGraph, ModelTensor
+from tilefw.graph.meaning import model_function
+from tilefw.kernels.formats import array_dtype
+from tilefw.runtime.jit import JITFunction
+from tilefw.tile import types
+
+LaunchWriter = Callable[[GraphBuilder, Sequence[ModelTensor], Sequence[ModelTensor]], None]
+
+
+def kernel_graph(module: ModuleOp, kernels: Mapping[str, LaunchWriter] | None = None) -> KernelGraph:
+    """The module, fused in place, as launches. Raises UnsupportedError TFW0992 for an op that no kernel computes."""
+    return _Emission(fuse(module), kernels or {}).graph()
+
+
+class _Emission:
+    """A fused module on its way to launches."""
+
+    def __init__(self, module: ModuleOp, kernels: Mapping[str, LaunchWriter]) -> None:
+        self.function = model_function(module)
+        self.writers = kernels
+        self.made = GraphBuilder()
+        self.tensors: dict[SSAValue, ModelTensor] = {}
+        self.kernels: dict[str, JITFunction] = {}
+        self.labels: dict[str, int] = {}
+
+    def graph(self) -> KernelGraph:
+        """The launches."""
+        block = self.function.body.block
+        said = self.function.arg_attrs
+        for place, argument in enumerate(block.args):
+            facts = said.data[place].data if said is not None else {}
+            name, kind = (facts.get(word) for word in ("graph.name", "graph.dtype"))
+            self.tensors[argument] = self.made.input(
+                name.data if isinstance(name, StringAttr) else f"input{place}",
+                kind.data if isinstance(kind, StringAttr) else types.dtype_of(argument.type).name, types.shape_of(argument.type),
+            )
+        for op in block.ops:
+            self._op(op)
+        return self.made.graph()
+
+    def _op(self, op: Operation) -> None:
+        if isinstance(op, ReturnOp):
+            names = self.function.attributes.get("graph.outputs")
+            for place, value in enumerate(op.operands):
+                name = names.data[place] if isinstance(names, ArrayAttr) else None
+                self.made.output(name.data if isinstance(name, StringAttr) else f"output{place}", self.tensors[value])
+        elif isinstance(op, pointwise_ops.GraphConstantOp):
+            kind = types.dtype_of(op.result.type).name
+            array = np.frombuffer(op.value.data, array_dtype(kind)).reshape(types.shape_of(op.result.type))
+            self.tensors[op.result] = self.made.constant(self._label("constant"), array, kind)
+        elif isinstance(op, moving_ops.GraphReshapeOp):
+            self.tensors[op.result] = self.tensors[op.source].reshaped(types.shape_of(op.result.type))
+        elif isinstance(op, grouping_ops.FusedOp):
+            self._fused(op)
+        elif isinstance(op, grouping_ops.OpaqueKernelOp) and op.kernel.data in self.writers:
+            read = [self.tensors[value] for value in op.operands]
+            self.writers[op.kernel.data](self.made, read, self._results(op, op.kernel.data))
+        else:
+            raise UnsupportedError(f"no kernel computes {op.name}", code="TFW0992")
+
+    def _results(self, op: Operation, word: str) -> list[ModelTensor]:
+        for result in op.results:
+            kind = types.dtype_of(result.type).name
+            self.tensors[result] = self.made.temporary(f"{word} result", kind, types.shape_of(result.type))
+        return [self.tensors[result] for result in op.results]
+
+    def _fused(self, op: grouping_ops.FusedOp) -> None:
+        block = op.body.block
+        assert block.last_op is not None
+        kind, text = write(block.args, list(block.last_op.operands))
+        source = text.source()
+        kernel = self.kernels[source] if source in self.kernels else self.kernels.setdefault(source, text.kernel())
+        inputs = {text.pointers[argument]: self.tensors[value] for argument, value in zip(block.args, op.operands, strict=True)}
+        outputs = dict(zip(text.outputs, self._results(op, kind), strict=True))
+        self.made.call(self._label(kind), kernel, {**inputs, **outputs}, (text.grid, 1, 1), keywords={"num_warps": text.warps})
+
+    def _label(self, word: str) -> str:
+        self.labels[word] = number = self.labels.get(word, 0) + 1
+        return f"{word}{number}"

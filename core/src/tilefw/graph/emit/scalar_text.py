@@ -1,0 +1,93 @@
+"""Rows of the elementwise table as kernels write them, and bodies of scalar ops as statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from xdsl.ir import Block, SSAValue
+
+from tilefw.api.errors import UnsupportedError
+from tilefw.graph.dialect.pointwise_ops import IndexOp, YieldOp
+from tilefw.tile import types
+from tilefw.tile.dialect.constant_op import ConstantOp
+from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+
+_ALL = "propagate_nan=tl.PropagateNan.ALL"
+# `{0}`, `{1}`, … are the operands, `{u0}` … the same as unsigned integers; `{type}` is the result's type, `{unsigned}` its width's.
+SPELLINGS: Mapping[str, str] = {
+    "addf": "{0} + {1}", "subf": "{0} - {1}", "mulf": "{0} * {1}", "divf": "{0} / {1}", "div_rn": "tl.div_rn({0}, {1})",
+    "remf": "{0} % {1}", "fma": "tl.fma({0}, {1}, {2})", "negf": "-{0}", "absf": "tl.abs({0})",
+    "minf": "tl.minimum({0}, {1})", "maxf": "tl.maximum({0}, {1})",
+    "minf_nan": f"tl.minimum({{0}}, {{1}}, {_ALL})", "maxf_nan": f"tl.maximum({{0}}, {{1}}, {_ALL})",
+    "clampf": "tl.clamp({0}, {1}, {2})", "clampf_nan": f"tl.clamp({{0}}, {{1}}, {{2}}, {_ALL})",
+    "sqrt": "tl.sqrt({0})", "sqrt_rn": "tl.sqrt_rn({0})", "rsqrt": "tl.rsqrt({0})", "exp": "tl.exp({0})", "exp2": "tl.exp2({0})",
+    "log": "tl.log({0})", "log2": "tl.log2({0})", "sin": "tl.sin({0})", "cos": "tl.cos({0})", "erf": "tl.erf({0})",
+    "tanh": "libdevice.tanh({0})", "pow": "libdevice.pow({0}, {1})",
+    "log1p": "libdevice.log1p({0})", "expm1": "libdevice.expm1({0})",
+    "floor": "tl.floor({0})", "ceil": "tl.ceil({0})", "trunc": "libdevice.trunc({0})", "round_even": "libdevice.rint({0})",
+    "eqf": "{0} == {1}", "nef": "{0} != {1}", "ltf": "{0} < {1}", "lef": "{0} <= {1}", "gtf": "{0} > {1}", "gef": "{0} >= {1}",
+    "isnan": "{0} != {0}",
+    "addi": "{0} + {1}", "subi": "{0} - {1}", "muli": "{0} * {1}", "divs": "{0} // {1}", "rems": "{0} % {1}",
+    "andi": "{0} & {1}", "ori": "{0} | {1}", "xori": "{0} ^ {1}", "mins": "tl.minimum({0}, {1})", "maxs": "tl.maximum({0}, {1})",
+    "minu": "tl.minimum({u0}, {u1}).to({type})", "maxu": "tl.maximum({u0}, {u1}).to({type})",
+    "divu": "({u0} // {u1}).to({type})", "remu": "({u0} % {u1}).to({type})", "shrs": "{0} >> {1}",
+    "shl": "{0} << {1}", "shru": "({u0} >> {u1}).to({type})",
+    "eqi": "{0} == {1}", "nei": "{0} != {1}", "lts": "{0} < {1}", "les": "{0} <= {1}", "gts": "{0} > {1}", "ges": "{0} >= {1}",
+    "ltu": "{u0} < {u1}", "leu": "{u0} <= {u1}", "gtu": "{u0} > {u1}", "geu": "{u0} >= {u1}", "absi": "tl.abs({0})",
+    "select": "tl.where({0}, {1}, {2})", "exts": "{0}.to({type})", "extu": "{u0}.to({type})", "trunci": "{0}.to({type})",
+    "castf": "{0}.to({type})", "s2f": "{0}.to({type})", "u2f": "{u0}.to({type})", "f2s": "{0}.to({type})",
+    "f2u": "{0}.to({unsigned}).to({type})", "bitcast": "{0}.to({type}, bitcast=True)",
+}
+_SPELLED_TYPES = {
+    "fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp64": "float64", "fp8e4nv": "float8e4nv", "fp8e5": "float8e5",
+    "fp8e4b8": "float8e4b8", "fp8e5b16": "float8e5b16",
+}
+
+
+def spelled(name: str) -> str:
+    """An element type as kernels write it: `tl.float32` for fp32."""
+    return f"tl.{_SPELLED_TYPES.get(name, name)}"
+
+
+def number_text(value: float) -> str:
+    """A number as kernels write it."""
+    if isinstance(value, float) and not abs(value) < float("inf"):
+        return f"float({str(value)!r})"
+    return repr(value)
+
+
+def formula(op: ElementwiseOp, operands: list[str]) -> str:
+    """What the op computes of its operands' names. Raises UnsupportedError TFW0992 for a row that kernels cannot write."""
+    if op.row.name not in SPELLINGS or (op.rounding != "rtne" and op.row.name != "castf"):
+        raise UnsupportedError(f"kernels do not write {op.name}", code="TFW0992")
+    result = types.dtype_of(op.result.type)
+    names: dict[str, str] = {"type": spelled(result.name), "unsigned": _unsigned(result.bits)}
+    for place, (operand, word) in enumerate(zip(op.operands, operands, strict=True)):
+        kind = types.dtype_of(operand.type)
+        names[f"u{place}"] = word if kind.is_float else f"{word}.to({_unsigned(kind.bits)})"
+    text = SPELLINGS[op.row.name].format(*operands, **names)
+    return text.replace(")", ', fp_downcast_rounding="rtz")') if op.rounding == "rtz" else text
+
+
+def _unsigned(bits: int) -> str:
+    return "tl.int1" if bits == 1 else f"tl.uint{max(bits, 8)}"
+
+
+def write_body(
+    block: Block, arguments: list[str], index: Callable[[int], str], statement: Callable[[str], str]
+) -> list[str]:
+    """The names of a body's results, whose ops become statements: `statement(text)` gives the name of what it is assigned to."""
+    names: dict[SSAValue, str] = dict(zip(block.args, arguments, strict=True))
+    for op in block.ops:
+        if isinstance(op, YieldOp):
+            return [names[value] for value in op.operands]
+        if isinstance(op, IndexOp):
+            names[op.result] = index(op.dim.value.data)
+        elif isinstance(op, ConstantOp):
+            kind = types.dtype_of(op.result.type)
+            value = bool(op.value) if kind.bits == 1 else op.value
+            names[op.result] = statement(f"tl.full((), {number_text(value)}, {spelled(kind.name)})")
+        else:
+            assert isinstance(op, ElementwiseOp)
+            names[op.result] = statement(formula(op, [names[value] for value in op.operands]))
+    raise AssertionError("a body ends in graph.yield")

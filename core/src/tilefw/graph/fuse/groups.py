@@ -1,0 +1,247 @@
+"""Groups of graph ops: from the last op to the first, each joins a group that uses it where one kernel can still be written.
+
+Maps, reductions and contractions are computed by one group each. Views, reshapes, small constants, concatenations and gathers cost
+little where they are read: each group that reads one has it too, and it is in memory only where an output or an op that is not
+fused needs it. Whether a group is one kernel is asked of who writes it (`tilefw.graph.emit.kinds`), by writing it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from tilefw.api.errors import UnsupportedError
+from tilefw.graph.dialect import combining_ops, grouping_ops, moving_ops, pointwise_ops
+from tilefw.graph.emit.kinds import write
+from tilefw.graph.emit.tile_text import NotOneKernelError
+from tilefw.graph.meaning import model_function
+from tilefw.tile import types
+from tilefw.tile.text.module import verify
+
+_COMPUTED = (pointwise_ops.MapOp, combining_ops.GraphReduceOp, combining_ops.ContractOp)
+_READ = (moving_ops.ViewOp, moving_ops.GraphReshapeOp, moving_ops.GraphConcatOp, moving_ops.GraphGatherOp)
+
+
+@dataclass(eq=False)
+class OpGroup:
+    """What one launch computes: the ops that no other group has, and the values that it stores."""
+
+    wanted: set[SSAValue]  # the values that are in memory anyhow
+    members: set[Operation] = field(default_factory=set)
+    outputs: list[SSAValue] = field(default_factory=list)
+
+    def inputs(self) -> list[SSAValue]:
+        """The values that are in memory before the launch, in the order in which the outputs reach them."""
+        found: dict[SSAValue, None] = {}
+        seen: set[SSAValue] = set()
+        work = list(reversed(self.outputs))
+        while work:
+            value = work.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            if value in self.outputs or self._has(value):
+                work += reversed(value.owner.operands)  # type: ignore[union-attr]
+            else:
+                found[value] = None
+        return list(found)
+
+    def _has(self, value: SSAValue) -> bool:
+        op = value.owner
+        return isinstance(op, Operation) and (op in self.members or (is_read_in_place(op) and value not in self.wanted))
+
+
+def is_read_in_place(op: Operation) -> bool:
+    """Whether every group that reads the op's result computes it for itself."""
+    if isinstance(op, pointwise_ops.GraphConstantOp):
+        return not types.shape_of(op.result.type)
+    return isinstance(op, _READ) or (isinstance(op, pointwise_ops.MapOp) and not op.operands)
+
+
+def in_memory(value: SSAValue) -> SSAValue:
+    """The value whose memory a value has: reshapes have that of their source."""
+    while isinstance(value.owner, moving_ops.GraphReshapeOp):
+        value = value.owner.source
+    return value
+
+
+def _factor(value: SSAValue) -> SSAValue:
+    """What a factor of a sum is a view of: it is read often, and so computed before."""
+    while isinstance(value.owner, moving_ops.GraphReshapeOp | moving_ops.ViewOp):
+        value = value.owner.source
+    return value
+
+
+def fuse(module: ModuleOp) -> ModuleOp:
+    """The module with each group as a `graph.fused`. Raises UnsupportedError TFW0992 where no kernel computes an op."""
+    grouping = _Grouping(model_function(module).body.block)
+    grouping.group()
+    grouping.rewrite()
+    verify(module)
+    return module
+
+
+class _Grouping:
+    """One block of a model on its way to groups."""
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self.readers: dict[SSAValue, dict[OpGroup, None]] = {}  # the groups that read a value
+        self.wanted: set[SSAValue] = set()  # the values that must be in memory
+        self.alone: dict[SSAValue, list[Operation]] = {}  # ops that are not fused and read a value
+        self.owner: dict[Operation, OpGroup] = {}
+        self.groups: list[OpGroup] = []
+
+    def group(self) -> None:
+        """Give each computed op its group, the last first."""
+        for op in reversed(list(self.block.ops)):
+            if isinstance(op, _COMPUTED) and not is_read_in_place(op):
+                self._place(op)
+            elif is_read_in_place(op):
+                self._read(op)
+            else:
+                for operand in map(in_memory, op.operands):
+                    self.wanted.add(operand)
+                    self.alone.setdefault(operand, []).append(op)
+
+    def _place(self, op: Operation) -> None:
+        if isinstance(op, combining_ops.ContractOp):
+            self.wanted.update(factor for factor in map(_factor, op.operands) if types.shape_of(factor.type))
+        readers = self._readers(op.results)
+        wanted = [value for value in op.results if value in self.wanted]
+        if not readers and not wanted:
+            return
+        chosen = next((one for one in readers if self._joins(one, op, wanted, readers)), None)
+        if chosen is None:
+            chosen = OpGroup(self.wanted, {op}, [value for value in op.results if value in self.wanted or self.readers.get(value)])
+            self._begin(chosen)
+        self.owner[op] = chosen
+        self._pass_on(op, [chosen])
+
+    def _joins(self, group: OpGroup, op: Operation, wanted: Sequence[SSAValue], readers: Iterable[OpGroup]) -> bool:
+        """Whether the op can be computed in a group that reads it, and what else reads it wait for that group's end."""
+        others = [one for one in readers if one is not group]
+        read = {value for value in op.results if any(one in self.readers.get(value, ()) for one in others)}
+        stored = [value for value in op.results if value in wanted or value in read]
+        if stored and self._waits_for(group, op, others):
+            return False
+        outputs = [*group.outputs, *(value for value in stored if value not in group.outputs)]
+        grown = OpGroup(self.wanted, {*group.members, op}, outputs)
+        try:
+            write(grown.inputs(), grown.outputs)
+        except NotOneKernelError:
+            return False
+        group.members, group.outputs = grown.members, grown.outputs
+        return True
+
+    def _waits_for(self, group: OpGroup, op: Operation, others: Sequence[OpGroup]) -> bool:
+        """Whether the group needs what an other reader of the op's results computes."""
+        unfused = {reader for value in op.results for reader in self.alone.get(value, ())}
+        seen: set[SSAValue] = set()
+        work = [value for value in group.inputs() if value not in op.results]
+        while work:
+            value = work.pop()
+            owner = value.owner
+            if value in seen or not isinstance(owner, Operation):
+                continue
+            seen.add(value)
+            maker = self.owner.get(owner)
+            if owner in unfused or (maker is not None and maker in others):
+                return True
+            work += maker.inputs() if maker is not None and maker is not group else owner.operands
+        return False
+
+    def _read(self, op: Operation) -> None:
+        """An op that its readers compute for themselves, or that needs a launch to be in memory."""
+        if op.results[0] in self.wanted:
+            group = self.owner[op] = OpGroup(self.wanted, set(), [op.results[0]])
+            self._begin(group)
+            self._pass_on(op, [group])
+            return
+        self._pass_on(op, list(self._readers(op.results)))
+
+    def _begin(self, group: OpGroup) -> None:
+        try:
+            write(group.inputs(), group.outputs)
+        except NotOneKernelError as error:
+            raise UnsupportedError(f"no kernel computes {error}", code="TFW0992") from None
+        self.groups.append(group)
+
+    def _readers(self, values: Sequence[SSAValue]) -> dict[OpGroup, None]:
+        return {group: None for value in values for group in self.readers.get(value, ())}
+
+    def _pass_on(self, op: Operation, groups: Sequence[OpGroup]) -> None:
+        for operand in op.operands:
+            self.readers.setdefault(operand, {}).update(dict.fromkeys(groups))
+
+    # The new block -------------------------------------------------------------------------------------------------------
+
+    def rewrite(self) -> None:
+        """Each group becomes an op behind what it reads; what nothing reads any more falls away."""
+        makers = {value: group for group in self.groups for value in group.outputs}
+        last = self.block.last_op
+        assert last is not None
+        made: dict[SSAValue, SSAValue] = {}
+        old = list(self.block.ops)
+        _GroupPlacing(self.block, makers, made).run(last)
+        for op in reversed(old):
+            if op is not last and op.parent is self.block and not any(result.uses.get_length() for result in op.results):
+                op.detach()
+                op.erase()
+
+
+class _GroupPlacing:
+    """Groups and ops that stay, put before the block's end in an order in which each follows what it reads."""
+
+    def __init__(self, block: Block, makers: Mapping[SSAValue, OpGroup], made: dict[SSAValue, SSAValue]) -> None:
+        self.block, self.makers, self.made = block, makers, made
+        self.placed: set[Operation] = set()
+
+    def run(self, last: Operation) -> None:
+        """Make all that the last op reads."""
+        last.operands = [self._made(operand, last) for operand in last.operands]
+
+    def _made(self, value: SSAValue, last: Operation) -> SSAValue:
+        if value in self.made or not isinstance(value.owner, Operation):
+            return self.made.get(value, value)
+        group = self.makers.get(value)
+        if group is not None:
+            self._fused(group, last)
+            return self.made[value]
+        op = value.owner
+        if op not in self.placed:
+            self.placed.add(op)
+            op.operands = [self._made(operand, last) for operand in op.operands]
+            op.detach()
+            self.block.insert_op_before(op, last)
+        return value
+
+    def _fused(self, group: OpGroup, last: Operation) -> None:
+        inputs = group.inputs()
+        kind, _ = write(inputs, group.outputs)
+        given = [self._made(value, last) for value in inputs]
+        body = Block(arg_types=[value.type for value in inputs])
+        inner: dict[SSAValue, SSAValue] = dict(zip(inputs, body.args, strict=True))
+        results = [_cloned(value, inner, body) for value in group.outputs]
+        body.add_op(pointwise_ops.YieldOp.create(operands=results))
+        fused = grouping_ops.FusedOp.create(
+            operands=given, properties={"kind": StringAttr(kind)}, result_types=[value.type for value in group.outputs],
+            regions=[Region(body)],
+        )
+        self.block.insert_op_before(fused, last)
+        self.made.update(zip(group.outputs, fused.results, strict=True))
+
+
+def _cloned(value: SSAValue, inner: dict[SSAValue, SSAValue], body: Block) -> SSAValue:
+    """The value in the body of a group, with the ops that it needs."""
+    if value not in inner:
+        op = value.owner
+        assert isinstance(op, Operation)
+        operands = [_cloned(operand, inner, body) for operand in op.operands]
+        copy = op.clone(dict(zip(op.operands, operands, strict=True)))
+        body.add_op(copy)
+        inner.update(zip(op.results, copy.results, strict=True))
+    return inner[value]

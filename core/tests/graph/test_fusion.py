@@ -1,0 +1,100 @@
+"""Fusion: a module means the same before and after, its launches compute that, and are as few as they can be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilefw.graph.builder import ModuleBuilder, shape_of
+from tilefw.graph.compile_graph import compile_graph
+from tilefw.graph.emit.model import kernel_graph
+from tilefw.graph.meaning import run
+from tilefw.graph.session import Session
+
+
+def norm(b, x):
+    """Layer norm along the last dim, without weights."""
+    count = shape_of(x)[-1]
+    centred = b.map("subf", x, b.map("divf", b.reduce("addf", x, [-1], keep=True), count))
+    variance = b.map("divf", b.reduce("addf", b.map("mulf", centred, centred), [-1], keep=True), count)
+    return b.map("mulf", centred, b.map("rsqrt", b.map("addf", variance, 1e-5)))
+
+
+def softmax(b, x):
+    held = b.map("exp", b.map("subf", x, b.reduce("maxf", x, [-1], keep=True)))
+    return b.map("divf", held, b.reduce("addf", held, [-1], keep=True))
+
+
+def launches(builder, inputs, target="cpu", tolerance=1e-5):
+    """The launches of a model, whose outputs on the target are NumPy's before and after fusion."""
+    module = builder.module()
+    wanted = run(module, list(inputs.values()))
+    graph = kernel_graph(module)
+    for before, after in zip(wanted, run(module, list(inputs.values())), strict=True):
+        np.testing.assert_array_equal(before, after)
+    with Session(compile_graph(graph, target)) as session:
+        found = session.run(inputs)
+    for before, after in zip(wanted, found.values(), strict=True):
+        np.testing.assert_allclose(np.asarray(after, np.float64), before, rtol=tolerance, atol=tolerance)
+    return [call.label for call in graph.calls]
+
+
+@pytest.mark.parametrize("target", ["cpu", "nvidia-sm80"])
+def test_a_norm_and_a_softmax_are_one_launch_each(target):
+    b, given = ModuleBuilder(), np.random.default_rng(1).standard_normal((2, 3, 20)).astype(np.float32)
+    x = b.input("x", "fp32", given.shape)
+    b.output("y", norm(b, b.map("addf", x, 1.0)))
+    assert launches(b, {"x": given}, target) == ["rows1"]
+    b = ModuleBuilder()
+    causal = b.fused_map(lambda s: s("les", s.index(1), s.index(0)), shape=(3, 20))[0]
+    x = b.input("x", "fp32", given.shape)
+    b.output("y", softmax(b, b.map("select", causal, x, float("-inf"))))
+    assert launches(b, {"x": given}, target) == ["rows1"]
+
+
+def test_epilogues_are_of_their_product_and_a_factor_is_computed_once():
+    rng = np.random.default_rng(2)
+    given, weights = rng.standard_normal((4, 12)).astype(np.float32), rng.standard_normal((12, 20)).astype(np.float32)
+    b = ModuleBuilder()
+    x, w = b.input("x", "fp32", given.shape), b.constant(weights, "fp32")
+    hidden = b.map("maxf", b.matmul(norm(b, x), w), 0.0)
+    b.output("y", b.map("addf", b.matmul(hidden, b.transpose(w, [1, 0])), x))
+    assert launches(b, {"x": given}) == ["rows1", "pointwise1", "pointwise2"]
+
+
+def test_what_two_groups_read_is_stored_by_the_first():
+    b, given = ModuleBuilder(), np.random.default_rng(3).standard_normal((4, 16)).astype(np.float32)
+    x = b.input("x", "fp32", given.shape)
+    added = b.map("addf", x, b.map("sin", x))
+    b.output("sum", b.map("addf", b.reduce("addf", norm(b, added), [0]), 1.0))
+    b.output("added", b.transpose(added, [1, 0]))
+    assert len(launches(b, {"x": given})) == 3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_programs_mean_the_same_fused(seed):
+    rng = np.random.default_rng(seed)
+    b, given = ModuleBuilder(), rng.integers(-4, 5, (3, 4, 5)).astype(np.float32)  # sums and products of few integers are exact
+    values = [b.input("x", "fp32", given.shape)]
+    for step in rng.integers(0, 8, 9):
+        value = values[rng.integers(len(values))]
+        rank = len(shape_of(value))
+        if step < 2:
+            values.append(b.map(("addf", "maxf")[step], value, b.map("negf", value) if step else float(rng.integers(3))))
+        elif step == 2 and rank > 1:
+            values.append(b.reduce(("maxf", "minf")[rng.integers(2)], value, [int(rng.integers(rank))], keep=bool(rng.integers(2))))
+        elif step == 3:
+            values.append(b.transpose(value, [int(k) for k in rng.permutation(rank)]))
+        elif step == 4:
+            values.append(b.pad(value, [1] * rank, [0] * rank, 2.0))
+        elif step == 5:
+            values.append(b.concat([value, b.map("absf", value)], rank - 1))
+        elif step == 6:
+            values.append(b.map("subf", value, b.reduce("maxf", value, [rank - 1], keep=True)))
+        else:
+            axis = int(rng.integers(rank))
+            indices = rng.integers(0, shape_of(value)[axis], (2,))
+            values.append(b.take(value, b.constant(indices, "int64"), axis))
+    for place, value in enumerate(values[-3:]):
+        b.output(f"y{place}", value)
+    assert launches(b, {"x": given}, tolerance=0)
