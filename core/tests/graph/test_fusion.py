@@ -59,7 +59,7 @@ def test_epilogues_are_of_their_product_and_a_factor_is_computed_once():
     x, w = b.input("x", "fp32", given.shape), b.constant(weights, "fp32")
     hidden = b.map("maxf", b.matmul(norm(b, x), w), 0.0)
     b.output("y", b.map("addf", b.matmul(hidden, b.transpose(w, [1, 0])), x))
-    assert launches(b, {"x": given}) == ["rows1", "pointwise1", "pointwise2"]
+    assert launches(b, {"x": given}) == ["rows1", "contract1", "contract2"]
 
 
 def test_what_two_groups_read_is_stored_by_the_first():

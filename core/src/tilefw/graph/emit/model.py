@@ -15,7 +15,9 @@ from xdsl.ir import Operation, SSAValue
 
 from tilefw.api.errors import UnsupportedError
 from tilefw.graph.dialect import grouping_ops, moving_ops, pointwise_ops
+from tilefw.graph.emit import contract
 from tilefw.graph.emit.kinds import write
+from tilefw.graph.fuse.contract import KIND, fuse_contractions
 from tilefw.graph.fuse.groups import fuse
 from tilefw.graph.kernel_graph import GraphBuilder, KernelGraph, ModelTensor
 from tilefw.graph.meaning import model_function
@@ -28,6 +30,7 @@ LaunchWriter = Callable[[GraphBuilder, Sequence[ModelTensor], Sequence[ModelTens
 
 def kernel_graph(module: ModuleOp, kernels: Mapping[str, LaunchWriter] | None = None) -> KernelGraph:
     """The module, fused in place, as launches. Raises UnsupportedError TFW0992 for an op that no kernel computes."""
+    fuse_contractions(module)
     return _Emission(fuse(module), kernels or {}).graph()
 
 
@@ -84,6 +87,9 @@ class _Emission:
         return [self.tensors[result] for result in op.results]
 
     def _fused(self, op: grouping_ops.FusedOp) -> None:
+        if op.kind.data == KIND:
+            self._contraction(op)
+            return
         block = op.body.block
         assert block.last_op is not None
         kind, text = write(block.args, list(block.last_op.operands))
@@ -92,6 +98,15 @@ class _Emission:
         inputs = {text.pointers[argument]: self.tensors[value] for argument, value in zip(block.args, op.operands, strict=True)}
         outputs = dict(zip(text.outputs, self._results(op, kind), strict=True))
         self.made.call(self._label(kind), kernel, {**inputs, **outputs}, (text.grid, 1, 1), keywords={"num_warps": text.warps})
+
+    def _contraction(self, op: grouping_ops.FusedOp) -> None:
+        emitted = contract.write(op, KIND)
+        source = emitted.source
+        kernel = self.kernels[source] if source in self.kernels else self.kernels.setdefault(source, emitted.kernel())
+        read = {f"in{place}_ptr": self.tensors[value] for place, value in enumerate(op.operands)}
+        stored = {f"out{place}_ptr": tensor for place, tensor in enumerate(self._results(op, KIND))}
+        arguments = {name: tensor for name, tensor in {**read, **stored}.items() if name in kernel.arg_names}
+        self.made.call(self._label(KIND), kernel, arguments, emitted.grid, keywords={"num_warps": emitted.warps})
 
     def _label(self, word: str) -> str:
         self.labels[word] = number = self.labels.get(word, 0) + 1
