@@ -1,0 +1,191 @@
+"""Products of one tensor by several constants as one product: their constants stand behind each other, each result is a slice.
+
+Queries, keys and values of attention are such siblings. A bias that each adds is merged with them. A reshape that splits the merged
+dim goes before the slice, so that what reads it reads the merged result in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from xdsl.dialects.builtin import AffineMapAttr, DenseArrayBase, ModuleOp, TensorType, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineMap
+
+from tilefw.graph.dialect.combining_ops import ContractOp
+from tilefw.graph.dialect.elements import StoredElements, tensor
+from tilefw.graph.dialect.moving_ops import GraphReshapeOp, ViewOp
+from tilefw.graph.dialect.pointwise_ops import GraphConstantOp, MapOp
+from tilefw.graph.fuse.contract import with_views
+from tilefw.graph.index_maps import linear_map, rows_of
+from tilefw.graph.meaning import model_function, only_row
+from tilefw.tile import types
+
+
+@dataclass(frozen=True, slots=True)
+class BiasAddition:
+    """The one reader of a product, which adds a constant of the merged dim's extent."""
+
+    op: MapOp
+    view: ViewOp
+    constant: GraphConstantOp
+
+
+@dataclass(frozen=True, slots=True)
+class SiblingProduct:
+    """A product by a constant whose axis `axis` is walked by the result's last dim alone."""
+
+    op: ContractOp
+    constant: GraphConstantOp
+    axis: int
+    bias: BiasAddition | None
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What siblings have in common."""
+        shape = list(types.shape_of(self.constant.result.type))
+        shape[self.axis] = 0
+        sizes = [0 if d == self.dim else size for d, size in enumerate(self.op.extents)]
+        kinds = types.element_of(self.op.left.type), types.element_of(self.op.result.type)
+        added = None if self.bias is None else self.bias.view.map
+        return (self.op.left, self.op.left_map, self.op.right_map, tuple(shape), tuple(sizes), kinds, self.axis, added)
+
+    @property
+    def dim(self) -> int:
+        return types.rank_of(self.op.result.type) - 1
+
+    @property
+    def last(self) -> SSAValue:
+        return self.op.result if self.bias is None else self.bias.op.results[0]
+
+
+def merge_siblings(module: ModuleOp) -> None:
+    """Merge all siblings of a module, in place."""
+    block = model_function(module).body.block
+    families: dict[tuple[object, ...], list[SiblingProduct]] = {}
+    for op in list(block.ops):
+        if isinstance(op, ContractOp) and (found := _product(with_views(op))) is not None:
+            families.setdefault(found.key, []).append(found)
+    for family in families.values():
+        if len(family) > 1:
+            _merge(family)
+
+
+def _product(op: ContractOp) -> SiblingProduct | None:
+    """The contraction as one that may have siblings; None for another."""
+    constant, last = op.right.owner, types.rank_of(op.result.type) - 1
+    if not isinstance(constant, GraphConstantOp) or last < 0 or any(factors[last] for factors, _ in rows_of(op.left_map.data)):
+        return None
+    walked = [(k, factors, offset) for k, (factors, offset) in enumerate(rows_of(op.right_map.data)) if factors[last]]
+    if len(walked) != 1:
+        return None
+    axis, factors, offset = walked[0]
+    alone = not offset and factors[last] == 1 and sum(map(bool, factors)) == 1
+    if not alone or types.shape_of(constant.result.type)[axis] != op.extents[last]:
+        return None
+    return SiblingProduct(op, constant, axis, _bias(op, last))
+
+
+def _bias(op: ContractOp, last: int) -> BiasAddition | None:
+    readers = {use.operation for use in op.result.uses}
+    if len(readers) != 1:
+        return None
+    (added,) = readers
+    if not isinstance(added, MapOp) or only_row(added.body.block) != "addf" or added.operands[0] is not op.result:
+        return None
+    view = added.operands[1].owner
+    if not isinstance(view, ViewOp) or not isinstance(constant := view.source.owner, GraphConstantOp) or view.pad is not None:
+        return None
+    along = linear_map([[int(d == last) for d in range(last + 1)]], [0], last + 1)
+    fits = types.shape_of(constant.result.type) == (op.extents[last],) and rows_of(view.map.data) == rows_of(along)
+    return BiasAddition(added, view, constant) if fits else None
+
+
+def _merge(family: Sequence[SiblingProduct]) -> None:
+    """One product, and one addition, where the first of the family stands."""
+    first = family[0]
+    start = first.op
+    widths = [one.op.extents[first.dim] for one in family]
+    sizes = [sum(widths) if d == first.dim else size for d, size in enumerate(first.op.extents)]
+    weights = _before(start, _joined([one.constant for one in family], first.axis))
+    shape = tuple(sizes[: first.dim + 1])
+    made = _before(start, ContractOp.create(
+        operands=[first.op.left, weights], result_types=[_typed(shape, first.op.result)],
+        properties={**first.op.properties, "sizes": DenseArrayBase.from_list(i64, sizes)},
+    ))
+    if first.bias is not None:
+        bias = _before(start, _joined([one.bias.constant for one in family if one.bias is not None], 0))
+        spread = _before(start, ViewOp.build(
+            operands=[bias, None], properties={"map": first.bias.view.map}, result_types=[_typed(shape, bias)]
+        ))
+        body = first.bias.op.body.clone()
+        made = _before(start, MapOp.create(operands=[made, spread], result_types=[made.type], regions=[body]))
+    offset, splits = 0, dict[tuple[int, ...], SSAValue]()
+    for one, width in zip(family, widths, strict=True):
+        _slice(made, one, (offset, width), start, splits)
+        offset += width
+    for one in family:
+        if one.bias is not None:
+            _erase(one.bias.op)
+        _erase(one.op)
+
+
+def _slice(
+    merged: SSAValue, one: SiblingProduct, part: tuple[int, int], before: Operation, splits: dict[tuple[int, ...], SSAValue]
+) -> None:
+    """Let what reads a sibling read its slice, `part`. `splits` has the reshapes of the merged result that there are."""
+    offset, width = part
+    lead = types.shape_of(merged.type)[:-1]
+    for use in list(one.last.uses):
+        op = use.operation
+        if not isinstance(op, GraphReshapeOp):
+            continue
+        shape = types.shape_of(op.result.type)
+        rest = shape[len(lead) + 1 :]
+        inner = prod(rest)
+        if shape[: len(lead)] != lead or not rest or offset % inner or types.shape_of(merged.type)[-1] % inner:
+            continue
+        wide = (*lead, types.shape_of(merged.type)[-1] // inner, *rest)
+        if wide not in splits:
+            splits[wide] = _before(before, GraphReshapeOp.create(operands=[merged], result_types=[_typed(wide, merged)]))
+        op.result.replace_all_uses_with(_window(splits[wide], len(lead), offset // inner, shape, before))
+        _erase(op)
+    if one.last.uses:
+        one.last.replace_all_uses_with(_window(merged, len(lead), offset, (*lead, width), before))
+
+
+def _window(source: SSAValue, dim: int, offset: int, shape: tuple[int, ...], before: Operation) -> SSAValue:
+    rank = len(shape)
+    rows = [[int(d == k) for d in range(rank)] for k in range(rank)]
+    map: AffineMap = linear_map(rows, [offset if k == dim else 0 for k in range(rank)], rank)
+    made = ViewOp.build(operands=[source, None], properties={"map": AffineMapAttr(map)}, result_types=[_typed(shape, source)])
+    return _before(before, made)
+
+
+def _joined(constants: Sequence[GraphConstantOp], axis: int) -> GraphConstantOp:
+    """Constants behind each other along an axis."""
+    size = types.dtype_of(constants[0].result.type).storage_bits // 8
+    arrays = [np.frombuffer(one.value.data, np.uint8).reshape(*types.shape_of(one.result.type), size) for one in constants]
+    joined = np.ascontiguousarray(np.concatenate(arrays, axis))
+    joined.flags.writeable = False
+    type = _typed(joined.shape[:-1], constants[0].result)
+    return GraphConstantOp.create(properties={"value": StoredElements(joined.reshape(-1).data)}, result_types=[type])
+
+
+def _typed(shape: tuple[int, ...], like: SSAValue) -> TensorType[Attribute]:
+    return tensor(tuple(shape), types.element_of(like.type))
+
+
+def _before(op: Operation, made: Operation) -> SSAValue:
+    block = op.parent
+    assert block is not None
+    block.insert_op_before(made, op)
+    return made.results[0]
+
+
+def _erase(op: Operation) -> None:
+    op.detach()
+    op.erase()
