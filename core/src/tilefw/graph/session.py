@@ -55,7 +55,8 @@ class Session:
         self._closed = False
         with self._executor.lock:
             self.launches = plan.launches()
-            modules = {id(one.artifact): self._device.load(one.artifact) for one in self.launches}
+            artifacts = {id(one.artifact): one.artifact for one in self.launches}
+            modules = {key: self._device.load(artifact) for key, artifact in artifacts.items()}
             self._modules = [modules[id(one.artifact)] for one in self.launches]
             self._constants = ConstantMemory(self._device, plan)
             self.written_bytes = self._constants.written_bytes
