@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -67,22 +67,30 @@ def leave_torch() -> None:
         torch_device.leave()
 
 
-def _modules() -> dict[str, ModuleType]:
-    made: dict[str, ModuleType] = {name: TritonModule(name, names) for name, names in NAMES.items()}
+def private_modules() -> dict[str, ModuleType]:
+    """Triton's modules as tilefw has them, for a text that is run with imports of its own: `sys.modules` stays as it is."""
+    made: dict[str, ModuleType] = {}
+    made.update(_modules(made))
+    return made
+
+
+def _modules(siblings: Mapping[str, ModuleType] = sys.modules) -> dict[str, ModuleType]:
+    made: dict[str, ModuleType] = {name: TritonModule(name, names, siblings) for name, names in NAMES.items()}
     for name, ours in WHOLE.items():
         made[name] = importlib.import_module(ours)
     return made
 
 
 class TritonModule(ModuleType):
-    """One of Triton's modules: its names are looked up where they are first asked for."""
+    """One of Triton's modules: its names are looked up where they are first asked for, its submodules among `siblings`."""
 
-    def __init__(self, name: str, names: Any) -> None:
+    def __init__(self, name: str, names: Any, siblings: Mapping[str, ModuleType]) -> None:
         super().__init__(name, f"`{name}`, as tilefw has it.")
         self.__path__ = []
         self.__version__ = VERSION
         self.__spec__ = ModuleSpec(name, None, is_package=True)
         self._names = names
+        self._siblings = siblings
 
     def __getattr__(self, name: str) -> Any:
         found = self._names.get(name)
@@ -90,14 +98,14 @@ class TritonModule(ModuleType):
             home, _, attribute = found.partition(":")
             module = importlib.import_module(home)
             return getattr(module, attribute) if attribute else module
-        submodule = sys.modules.get(f"{self.__name__}.{name}")
+        submodule = self._siblings.get(f"{self.__name__}.{name}")
         if submodule is not None:
             return submodule
         raise AttributeError(f"tilefw serves no {self.__name__}.{name}")
 
     def __dir__(self) -> list[str]:
         prefix = f"{self.__name__}."
-        return sorted([*self._names, *(name.removeprefix(prefix) for name in sys.modules if name.startswith(prefix))])
+        return sorted([*self._names, *(name.removeprefix(prefix) for name in self._siblings if name.startswith(prefix))])
 
 
 class TritonFinder(MetaPathFinder):

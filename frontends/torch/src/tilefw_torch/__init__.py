@@ -1,0 +1,8 @@
+"""`torch.compile(model, backend="tilefw", options={"target": NAME})`: PyTorch's compiler writes kernels, tilefw compiles and runs them."""
+
+from __future__ import annotations
+
+from tilefw_torch.backend import tilefw
+from tilefw_torch.report import CompileReport, CompiledKernelRecord, FallbackWarning, report, reset_report
+
+__all__ = ["CompileReport", "CompiledKernelRecord", "FallbackWarning", "report", "reset_report", "tilefw"]

@@ -1,0 +1,75 @@
+"""The backend "tilefw" of torch.compile: PyTorch's compiler fuses and writes kernels, tilefw compiles and launches them."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from tilefw.api.errors import UnsupportedError, UsageError
+from tilefw.runtime import config
+from tilefw.runtime.plugins.loader import find_target
+from tilefw_torch.decompositions import table
+from tilefw_torch.inductor_patches import InductorCompile, compiling
+from tilefw_torch.report import KEEPER, FallbackWarning
+
+_FALLBACKS = ("eager", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class BackendOptions:
+    """What `options=` says: the target, how launches run there, and what becomes of operators without a kernel."""
+
+    target: str
+    executor: str | None = None
+    fallback: str = "eager"
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> BackendOptions:
+        """Raises UsageError TFW0919 for an unknown option or value, and what an unknown target raises."""
+        for name in given:
+            if name not in cls.__slots__:
+                near = get_close_matches(name, cls.__slots__, 1)
+                raise UsageError(
+                    f"backend tilefw has no option '{name}'", code="TFW0919",
+                    help=f"did you mean '{near[0]}'?" if near else f"the options are {', '.join(cls.__slots__)}",
+                )
+        fallback = given.get("fallback", "eager")
+        if fallback not in _FALLBACKS:
+            raise UsageError(f"option fallback is '{fallback}'", code="TFW0919", help=f"it is one of {', '.join(_FALLBACKS)}")
+        resolved = config.resolve(config.settings(given.get("target"), given.get("executor")))
+        return cls(find_target(resolved.target).name, given.get("executor"), fallback)
+
+
+def tilefw(model: torch.fx.GraphModule, inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None, **_: Any) -> Any:
+    """What torch.compile calls with a graph. Raises UsageError TFW0919, UnsupportedError TFW0364 (with fallback="error")."""
+    from torch._inductor.compile_fx import compile_fx, compile_fx_inner
+
+    chosen = BackendOptions.of(options or {})
+    compile = InductorCompile(chosen.target, chosen.executor, KEEPER.current, functools.partial(_left, chosen, KEEPER.current))
+
+    def inner(*args: Any, **keywords: Any) -> Any:
+        # The backward pass may be compiled later, at its first run.
+        with compiling(compile):
+            return compile_fx_inner(*args, **keywords)
+
+    with compiling(compile), sdpa_kernel(SDPBackend.MATH):
+        return compile_fx(model, inputs, inner_compile=inner, decompositions=table())
+
+
+def _left(options: BackendOptions, kept: Any, name: str) -> None:
+    """An operator of the graph that PyTorch runs."""
+    if options.fallback == "error":
+        raise UnsupportedError(
+            f"PyTorch's compiler writes no kernel for {name}", code="TFW0364",
+            help='options={"fallback": "eager"} lets PyTorch run it on the host',
+        )
+    if name not in kept.fallbacks:
+        warnings.warn(f"{name} is no kernel of {options.target}: PyTorch runs it on the host", FallbackWarning, stacklevel=2)
+    kept.fallbacks[name] = kept.fallbacks.get(name, 0) + 1

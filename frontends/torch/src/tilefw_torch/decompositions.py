@@ -1,0 +1,120 @@
+"""Operators of PyTorch that its compiler would leave to the host, written by operators that it makes kernels of.
+
+A convolution is a product: windows of the padded input, which are views, times the weight. Its gradients are two more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+aten = torch.ops.aten
+
+
+def table() -> dict[Any, Callable[..., Any]]:
+    """PyTorch's own decompositions and these."""
+    from torch._inductor.decomposition import select_decomp_table
+
+    return {**select_decomp_table(), **_OURS}
+
+
+def _windows(x: Tensor, extents: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> Tensor:
+    """[batch, channel, *outputs, *extents]: the elements that each output's window covers."""
+    for axis, (extent, stride, dilation) in enumerate(zip(extents, strides, dilations, strict=True), 2):
+        x = x.unfold(axis, (extent - 1) * dilation + 1, stride)[..., ::dilation]
+    return x
+
+
+def _padded(x: Tensor, before: Sequence[int], behind: Sequence[int]) -> Tensor:
+    """Zeros around the spatial axes; a negative extent cuts elements off."""
+    pads = [pad for pair in reversed(list(zip(before, behind, strict=True))) for pad in pair]
+    return aten.constant_pad_nd(x, pads, 0.0) if any(pads) else x
+
+
+def _correlated(x: Tensor, weight: Tensor, strides: Sequence[int], dilations: Sequence[int], groups: int) -> Tensor:
+    """The convolution of a padded input: for each group [batch · outputs, taps] times [taps, channels]."""
+    extents = weight.shape[2:]
+    windows = _windows(x, extents, strides, dilations)
+    batch, outputs = x.shape[0], windows.shape[2 : 2 + len(extents)]
+    channels, taps = weight.shape[0] // groups, weight.shape[1]
+    if taps * _product(extents) == 1 or channels == 1:
+        return _summed(windows, weight, groups)
+    spatial = list(range(3, 3 + len(extents)))
+    inner = [i + len(extents) for i in spatial]
+    grouped = windows.reshape(batch, groups, taps, *outputs, *extents).permute(1, 0, *spatial, 2, *inner)
+    rows = grouped.reshape(groups, batch * _product(outputs), taps * _product(extents))
+    columns = weight.reshape(groups, channels, taps * _product(extents)).transpose(1, 2)
+    product = torch.mm(rows[0], columns[0])[None] if groups == 1 else torch.bmm(rows, columns)
+    result = product.reshape(groups, batch, *outputs, channels)
+    return result.permute(1, 0, len(extents) + 2, *range(2, len(extents) + 2)).reshape(batch, groups * channels, *outputs)
+
+
+def _summed(windows: Tensor, weight: Tensor, groups: int) -> Tensor:
+    """A convolution with one channel a group, such as a depthwise one: sums, no products of matrices."""
+    extents, channels = weight.shape[2:], weight.shape[0] // groups
+    batch, outputs = windows.shape[0], windows.shape[2 : 2 + len(extents)]
+    seen = windows.reshape(batch, groups, 1, weight.shape[1], *outputs, *extents)
+    factors = weight.reshape(1, groups, channels, weight.shape[1], *[1] * len(extents), *extents)
+    axes = [3, *range(4 + len(extents), 4 + 2 * len(extents))]
+    return (seen * factors).sum(axes).reshape(batch, groups * channels, *outputs)
+
+
+def _product(extents: Sequence[int]) -> int:
+    result = 1
+    for extent in extents:
+        result *= extent
+    return result
+
+
+def _spread(x: Tensor, strides: Sequence[int]) -> Tensor:
+    """Zeros between the elements, stride − 1 of them."""
+    for axis, stride in enumerate(strides, 2):
+        if stride != 1:
+            apart = aten.constant_pad_nd(x.unsqueeze(axis + 1), [0, 0] * (x.dim() - axis - 1) + [0, stride - 1], 0.0)
+            x = apart.flatten(axis, axis + 1).narrow(axis, 0, (x.shape[axis] - 1) * stride + 1)
+    return x
+
+
+def _turned(weight: Tensor, groups: int) -> Tensor:
+    """The weight of the transposed convolution: windows reversed, inputs and outputs exchanged within each group."""
+    spatial = list(weight.shape[2:])
+    grouped = weight.reshape(groups, weight.shape[0] // groups, weight.shape[1], *spatial).transpose(1, 2)
+    return grouped.reshape(groups * weight.shape[1], weight.shape[0] // groups, *spatial).flip(list(range(2, weight.dim())))
+
+
+def _transposed(
+    x: Tensor, weight: Tensor, strides: Sequence[int], pads: Sequence[int], dilations: Sequence[int], extra: Sequence[int], groups: int,
+) -> Tensor:
+    reach = [(extent - 1) * dilation for extent, dilation in zip(weight.shape[2:], dilations, strict=True)]
+    before = [r - pad for r, pad in zip(reach, pads, strict=True)]
+    behind = [b + more for b, more in zip(before, extra, strict=True)]
+    spread = _padded(_spread(x, strides), before, behind)
+    return _correlated(spread, _turned(weight, groups), [1] * len(reach), dilations, groups)
+
+
+def _full(values: Sequence[int], count: int) -> list[int]:
+    return list(values) * count if len(values) == 1 else list(values)
+
+
+def convolution(
+    x: Tensor, weight: Tensor, bias: Tensor | None, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int],
+    transposed: bool, output_padding: Sequence[int], groups: int,
+) -> Any:
+    """aten.convolution, of a batch of real numbers."""
+    count = weight.dim() - 2
+    if x.dim() != weight.dim() or x.is_complex() or not x.is_floating_point():
+        return NotImplemented
+    strides, pads, dilations = (_full(values, count) for values in (stride, padding, dilation))
+    if transposed:
+        result = _transposed(x, weight, strides, pads, dilations, _full(output_padding, count), groups)
+    else:
+        result = _correlated(_padded(x, pads, pads), weight, strides, dilations, groups)
+    return result if bias is None else result + bias.reshape(1, -1, *[1] * count)
+
+
+_OURS: dict[Any, Callable[..., Any]] = {
+    aten.convolution.default: convolution,
+}

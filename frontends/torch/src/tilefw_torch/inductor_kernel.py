@@ -1,0 +1,35 @@
+"""A kernel that PyTorch's compiler wrote, as the host code that it writes beside calls it: `kernel.run(*arguments, stream=…)`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch._inductor.runtime.triton_heuristics import GridExpr
+
+from tilefw_torch.heuristics import KernelHeuristics
+from tilefw_torch.namespace import run_text
+from tilefw_torch.report import CompiledKernelRecord
+
+
+class InductorKernel:
+    """One kernel for one target; the first launch of each kind compiles."""
+
+    def __init__(self, record: CompiledKernelRecord, executor: str | None) -> None:
+        self.record = record
+        names = run_text(record.source, f"<{record.name} of torch.compile {id(record)}>", triton_heuristics=KernelHeuristics())
+        self.function, extents = names[record.name]
+        constexprs = [parameter.name for parameter in self.function.params if parameter.is_constexpr]
+        self.constexprs = extents.constexprs(constexprs)
+        self.parameters = [name for name in self.function.arg_names if name not in self.constexprs]
+        self.grid = GridExpr.from_meta(dict(extents.notes), self.constexprs)
+        self.keywords: dict[str, Any] = {"target": record.target}
+        if executor is not None:
+            self.keywords["executor"] = executor
+
+    def run(self, *args: Any, stream: Any = None, **keywords: Any) -> None:
+        """Launch it. The host has no streams: launches are done one after the other."""
+        grid = self.grid.eval_slow({**dict(zip(self.parameters, args, strict=True)), **self.constexprs})
+        if 0 in grid:
+            return
+        self.record.launches += 1
+        self.function[tuple(grid)](*args, **keywords, **self.constexprs, **self.keywords)

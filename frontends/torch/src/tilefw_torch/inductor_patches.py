@@ -1,0 +1,138 @@
+"""Everything that is changed of PyTorch's compiler, in one place, and only while this backend compiles.
+
+A changed function asks whether its own thread compiles for tilefw and is PyTorch's own otherwise, so that another thread's compile
+with another backend is not touched. All are undone when the last compile ends.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.utils._triton
+from torch._inductor import async_compile, config, scheduler
+from torch._inductor.kernel import bmm, mm
+from torch._inductor.virtualized import V
+
+from tilefw_torch.inductor_kernel import InductorKernel
+from tilefw_torch.report import CompiledKernelRecord, CompileReport
+
+_CONFIG: dict[str, Any] = {
+    "cpu_backend": "triton", "triton.native_matmul": True, "compile_threads": 1, "force_disable_caches": True,
+    "triton.cooperative_reductions": False, "triton.autotune_at_compile_time": False, "combo_kernels": False,
+    "cpp_wrapper": False, "pattern_matcher": True, "assume_32bit_indexing": False, "use_static_cuda_launcher": False,
+}
+# What `tl.dot` takes.
+_PRODUCTS = {torch.int8, torch.uint8, torch.float16, torch.bfloat16, torch.float32}
+
+
+@dataclass(frozen=True, slots=True)
+class InductorCompile:
+    """One compile with this backend: its target, how it runs there, and where it says what it made."""
+
+    target: str
+    executor: str | None
+    report: CompileReport
+    on_fallback: Callable[[str], None]
+
+    def kernel(self, name: str, source: str) -> InductorKernel:
+        record = CompiledKernelRecord(name, self.target, source)
+        self.report.kernels.append(record)
+        return InductorKernel(record, self.executor)
+
+
+CURRENT: ContextVar[InductorCompile | None] = ContextVar("tilefw_torch_compile", default=None)
+
+
+@contextmanager
+def compiling(compile: InductorCompile) -> Iterator[None]:
+    """PyTorch's compiler writes kernels for tensors of the host, and gives them to `compile`."""
+    PATCHES.enter()
+    token = CURRENT.set(compile)
+    try:
+        with config.patch(_CONFIG):
+            yield
+    finally:
+        CURRENT.reset(token)
+        PATCHES.leave()
+
+
+class InductorPatches:
+    """The changed functions, in place while at least one compile runs."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running = 0
+        self._kept: list[tuple[Any, str, Any]] = []
+
+    def enter(self) -> None:
+        with self._lock:
+            self._running += 1
+            if self._running == 1:
+                self._install()
+
+    def leave(self) -> None:
+        with self._lock:
+            self._running -= 1
+            if not self._running:
+                while self._kept:
+                    owner, name, original = self._kept.pop()
+                    setattr(owner, name, original)
+
+    def _install(self) -> None:
+        for owner, name, ours in _CHANGED:
+            original = getattr(owner, name)
+            self._kept.append((owner, name, original))
+            setattr(owner, name, _ours_or(original, ours))
+
+
+def _ours_or(original: Any, ours: Any) -> Any:
+    def chosen(*args: Any, **keywords: Any) -> Any:
+        compile = CURRENT.get()
+        return original(*args, **keywords) if compile is None else ours(compile, original, *args, **keywords)
+
+    return chosen
+
+
+def _has_kernels(compile: InductorCompile, original: Any, *args: Any, **keywords: Any) -> bool:
+    return True
+
+
+def _backend_word(compile: InductorCompile, original: Any) -> str:
+    return "tilefw"
+
+
+def _kernel(compile: InductorCompile, original: Any, self: Any, kernel_name: str, source_code: str, *args: Any, **keywords: Any) -> Any:
+    return compile.kernel(kernel_name, source_code)
+
+
+def _extern_call(compile: InductorCompile, original: Any, self: Any, scheduler_node: Any) -> Any:
+    node = scheduler_node.node
+    name = getattr(node, "op_overload", None) or getattr(node, "python_kernel_name", None) or type(node).__name__
+    compile.on_fallback(str(name))
+    return original(self, scheduler_node)
+
+
+def _product_is_kernel(compile: InductorCompile, original: Any, left: Any, right: Any) -> bool:
+    """Whether a product of two nodes is written as a kernel; PyTorch asks this of other devices alone."""
+    if left.get_dtype() not in _PRODUCTS or right.get_dtype() not in _PRODUCTS:
+        return False
+    extents = (*left.get_size()[-2:], right.get_size()[-1])
+    return not any(V.graph.sizevars.statically_known_leq(extent, 1) for extent in extents)
+
+
+# Where each name is, and what stands for it.
+_CHANGED: tuple[tuple[Any, str, Any], ...] = (
+    (scheduler, "has_triton", _has_kernels),
+    (torch.utils._triton, "triton_hash_with_backend", _backend_word),
+    (async_compile.AsyncCompile, "triton", _kernel),
+    (scheduler.Scheduler, "codegen_extern_call", _extern_call),
+    (mm, "use_native_matmul", _product_is_kernel),
+    (bmm, "use_native_matmul", _product_is_kernel),
+)
+PATCHES = InductorPatches()
