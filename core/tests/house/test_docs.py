@@ -21,6 +21,7 @@ _OTHERS = {"sed"}
 _WITH = {
     "cutile.md": ("cuda.tile", "cuTile is not installed: pip install cuda-tile==1.7.0"),
     "models.md": ("tilefw_onnx", "tilefw-onnx is not installed: pip install ./frontends/onnx"),
+    "torch.md": ("torch", "PyTorch is not installed"),
 }
 READMES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "bench" / "README.md")
 # Verbs that are commands without a word behind them.

@@ -19,6 +19,7 @@ from tilefw_torch.decompositions import table
 from tilefw_torch.inductor_patches import InductorCompile, compiling
 from tilefw_torch.report import KEEPER, FallbackWarning
 
+_OLDEST, _NEXT = (2, 13), (2, 16)  # of PyTorch: the oldest that is served, and the first that is not
 _FALLBACKS = ("eager", "error")
 
 
@@ -32,23 +33,24 @@ class BackendOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> BackendOptions:
-        """Raises UsageError TFW0919 for an unknown option or value, and what an unknown target raises."""
+        """Raises UsageError TFW0920 for an unknown option or value, and what an unknown target raises."""
         for name in given:
             if name not in cls.__slots__:
                 near = get_close_matches(name, cls.__slots__, 1)
                 raise UsageError(
-                    f"backend tilefw has no option '{name}'", code="TFW0919",
+                    f"backend tilefw has no option '{name}'", code="TFW0920",
                     help=f"did you mean '{near[0]}'?" if near else f"the options are {', '.join(cls.__slots__)}",
                 )
         fallback = given.get("fallback", "eager")
         if fallback not in _FALLBACKS:
-            raise UsageError(f"option fallback is '{fallback}'", code="TFW0919", help=f"it is one of {', '.join(_FALLBACKS)}")
+            raise UsageError(f"option fallback is '{fallback}'", code="TFW0920", help=f"it is one of {', '.join(_FALLBACKS)}")
         resolved = config.resolve(config.settings(given.get("target"), given.get("executor")))
         return cls(find_target(resolved.target).name, given.get("executor"), fallback)
 
 
 def tilefw(model: torch.fx.GraphModule, inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None, **_: Any) -> Any:
-    """What torch.compile calls with a graph. Raises UsageError TFW0919, UnsupportedError TFW0364 (with fallback="error")."""
+    """What torch.compile calls with a graph. Raises UsageError TFW0920 and TFW0921, UnsupportedError TFW0365 (fallback="error")."""
+    _require_served(torch.__version__)
     from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 
     chosen = BackendOptions.of(options or {})
@@ -63,11 +65,20 @@ def tilefw(model: torch.fx.GraphModule, inputs: Sequence[Any], *, options: Mappi
         return compile_fx(model, inputs, inner_compile=inner, decompositions=table())
 
 
+def _require_served(version: str) -> None:
+    """Raises UsageError TFW0921 for a PyTorch whose compiler this backend does not know."""
+    if not _OLDEST <= tuple(int(part) for part in version.split(".")[:2]) < _NEXT:
+        raise UsageError(
+            f"backend tilefw does not know the compiler of PyTorch {version}", code="TFW0921",
+            help=f"install torch>={'.'.join(map(str, _OLDEST))},<{'.'.join(map(str, _NEXT))}",
+        )
+
+
 def _left(options: BackendOptions, kept: Any, name: str) -> None:
     """An operator of the graph that PyTorch runs."""
     if options.fallback == "error":
         raise UnsupportedError(
-            f"PyTorch's compiler writes no kernel for {name}", code="TFW0364",
+            f"PyTorch's compiler writes no kernel for {name}", code="TFW0365",
             help='options={"fallback": "eager"} lets PyTorch run it on the host',
         )
     if name not in kept.fallbacks:

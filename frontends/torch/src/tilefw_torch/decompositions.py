@@ -115,6 +115,15 @@ def convolution(
     return result if bias is None else result + bias.reshape(1, -1, *[1] * count)
 
 
+def topk(x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    """aten.topk: the first of all elements in order."""
+    if x.dim() == 0:
+        return NotImplemented
+    values, places = aten.sort.stable(x, stable=True, dim=dim, descending=largest)
+    return values.narrow(dim, 0, k).clone(), places.narrow(dim, 0, k).clone()
+
+
 _OURS: dict[Any, Callable[..., Any]] = {
     aten.convolution.default: convolution,
+    aten.topk.default: topk,
 }

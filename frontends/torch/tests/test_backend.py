@@ -1,0 +1,90 @@
+"""Models and training steps that torch.compile compiles with the backend are eager PyTorch's, and what has no kernel is said."""
+
+from __future__ import annotations
+
+import copy
+import sys
+import threading
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+tilefw_torch = pytest.importorskip("tilefw_torch")
+
+from tilefw.api.errors import UsageError  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _fresh():
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    tilefw_torch.reset_report()
+
+
+def compiled(model, target, **options):
+    return torch.compile(model, backend="tilefw", options={"target": target, **options})
+
+
+@pytest.mark.parametrize("target", ["reference", "nvidia-sm80", "amd-cdna3", "spatial-sdm1"])
+def test_a_product_with_its_epilogue_is_kernels_of_the_target_alone(target):
+    model = torch.nn.Sequential(torch.nn.Linear(24, 16), torch.nn.ReLU()).eval()
+    x = torch.randn(5, 24)
+    with torch.no_grad():
+        found, due = compiled(model, target, fallback="error")(x), model(x)
+    assert torch.allclose(found, due, rtol=1e-5, atol=1e-6)
+    report = tilefw_torch.report()
+    assert report.launches >= 1 and report.fallbacks == {} and {kernel.target for kernel in report.kernels} == {target}
+
+
+def test_a_training_step_changes_weights_as_eager_does():
+    model = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
+    twin, x, due = copy.deepcopy(model), torch.randn(4, 6), torch.tensor([0, 2, 1, 0])
+    for one, run in ((model, compiled(model, "reference", fallback="error")), (twin, twin)):
+        optimizer = torch.optim.SGD(one.parameters(), 0.1)
+        torch.nn.functional.cross_entropy(run(x), due).backward()
+        optimizer.step()
+    for found, wanted in zip(model.parameters(), twin.parameters(), strict=True):
+        assert torch.allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_attention_and_convolution_leave_nothing_to_the_host():
+    conv = torch.nn.Conv1d(4, 6, 3, padding=1, stride=2, groups=2)
+
+    def model(x):
+        y = conv(x).transpose(1, 2)[:, None]
+        return torch.nn.functional.scaled_dot_product_attention(y, y, y, is_causal=True)
+
+    x = torch.randn(2, 4, 9)
+    with torch.no_grad():
+        assert torch.allclose(compiled(model, "reference", fallback="error")(x), model(x), rtol=1e-5, atol=1e-6)
+
+
+def test_what_has_no_kernel_is_warned_of_and_counted_or_refused():
+    def model(x):
+        return torch.linalg.inv(x) + 1
+
+    x = torch.eye(3) * 2
+    with pytest.warns(tilefw_torch.FallbackWarning, match="inv"):
+        assert torch.allclose(compiled(model, "reference")(x), model(x))
+    assert sum(tilefw_torch.report().fallbacks.values()) >= 1
+    torch._dynamo.reset()
+    with pytest.raises(Exception, match="TFW0365|writes no kernel"):
+        compiled(model, "reference", fallback="error")(x)
+
+
+def test_an_unknown_option_is_refused_with_the_nearest():
+    with pytest.raises(Exception, match="no option 'targt'") as caught:
+        compiled(torch.nn.ReLU(), "reference", targt="cpu")(torch.randn(3))
+    assert isinstance(caught.value, UsageError) or "UsageError" in str(caught.value)
+
+
+def test_nothing_of_pytorch_stays_changed_and_its_triton_is_its_own():
+    from torch._inductor import async_compile, config
+
+    before, triton, backend = async_compile.AsyncCompile.triton, sys.modules.get("triton"), config.cpu_backend
+    done = threading.Thread(target=lambda: compiled(torch.nn.ReLU(), "reference")(torch.randn(3)))
+    done.start()
+    done.join()
+    assert async_compile.AsyncCompile.triton is before and config.cpu_backend == backend
+    assert triton is None or sys.modules["triton"] is triton
+    assert tilefw_torch.report().launches == 1
