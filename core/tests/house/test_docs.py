@@ -15,8 +15,8 @@ from tree import CORE, PACKAGES, PLUGINS, ROOT
 from tilefw.cli.main import main
 
 DOCS = sorted((ROOT / "docs").glob("*.md"))
-# What a page may call beside tilefw: it edits files as a reader would.
-_OTHERS = {"sed"}
+# What a page may call beside tilefw: it edits files and runs programs as a reader would.
+_OTHERS = {"sed", "python"}
 # Pages whose commands write files by another project's package: it, and why the page is not run without it.
 _WITH = {
     "cutile.md": ("cuda.tile", "cuTile is not installed: pip install cuda-tile==1.7.0"),
@@ -67,6 +67,8 @@ def test_the_commands_of_a_page_run_in_order(page, tmp_path, monkeypatch, capsys
 
 def _apart(program: str, rest: str, folder: Path) -> tuple[int, str]:
     called = f"{shlex.quote(sys.executable)} -m tilefw {rest}" if program == "tilefw" else f"{program} {rest}"
+    if program == "python":
+        called = f"{shlex.quote(sys.executable)} {rest}"
     done = subprocess.run(called, shell=True, capture_output=True, text=True, cwd=folder, timeout=300)
     return done.returncode, done.stdout + done.stderr
 

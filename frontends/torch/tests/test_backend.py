@@ -68,7 +68,7 @@ def test_what_has_no_kernel_is_warned_of_and_counted_or_refused():
         assert torch.allclose(compiled(model, "reference")(x), model(x))
     assert sum(tilefw_torch.report().fallbacks.values()) >= 1
     torch._dynamo.reset()
-    with pytest.raises(Exception, match="TFW0365|writes no kernel"):
+    with pytest.raises(Exception, match="writes no kernel"):
         compiled(model, "reference", fallback="error")(x)
 
 

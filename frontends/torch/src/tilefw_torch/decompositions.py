@@ -86,7 +86,8 @@ def _turned(weight: Tensor, groups: int) -> Tensor:
 
 
 def _transposed(
-    x: Tensor, weight: Tensor, strides: Sequence[int], pads: Sequence[int], dilations: Sequence[int], extra: Sequence[int], groups: int,
+    x: Tensor, weight: Tensor, strides: Sequence[int], pads: Sequence[int], dilations: Sequence[int], extra: Sequence[int],
+    groups: int,
 ) -> Tensor:
     reach = [(extent - 1) * dilation for extent, dilation in zip(weight.shape[2:], dilations, strict=True)]
     before = [r - pad for r, pad in zip(reach, pads, strict=True)]

@@ -107,7 +107,7 @@ def _backend_word(compile: InductorCompile, original: Any) -> str:
     return "tilefw"
 
 
-def _kernel(compile: InductorCompile, original: Any, self: Any, kernel_name: str, source_code: str, *args: Any, **keywords: Any) -> Any:
+def _kernel(compile: InductorCompile, original: Any, self: Any, kernel_name: str, source_code: str, *_: Any, **__: Any) -> Any:
     return compile.kernel(kernel_name, source_code)
 
 
