@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 
 from tilefw.graph.builder import ModuleBuilder
+from tilefw.graph.certificate import certified
+from tilefw.graph.compile_graph import compile_graph
 from tilefw.graph.dialect.combining_ops import ContractOp
 from tilefw.graph.dialect.grouping_ops import FusedOp
+from tilefw.graph.emit.model import kernel_graph
 from tilefw.graph.fuse.contract import fuse_contractions
 from tilefw.graph.fuse.siblings import merge_siblings
 from tilefw.graph.meaning import model_function, run
+from tilefw.graph.session import Session
 
 RNG = np.random.default_rng(5)
 
@@ -45,6 +49,13 @@ def test_three_products_of_one_tensor_are_one(turned, biased):
     groups = [op for op in model_function(module).body.block.ops if isinstance(op, FusedOp)]
     assert len(groups) == 2
     assert len(groups[1].operands) == 1, "the scores read queries and keys where the merged product lies"
+
+
+def test_they_are_one_launch_within_its_bounds():
+    graph = kernel_graph(attention_scores(turned=True, biased=True))
+    assert len(graph.calls) == 3, "the merged product, the scores, and the slice that is an output"
+    with Session(compile_graph(graph, "reference")) as session:
+        assert certified(session, {"x": RNG.standard_normal((2, 5, 6))}).ok
 
 
 def test_products_of_other_tensors_or_other_sizes_stay_apart():

@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import prod
 
-from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from tilefw.api.errors import UnsupportedError
@@ -22,7 +21,7 @@ from tilefw.graph.dialect.moving_ops import GraphReshapeOp, ViewOp
 from tilefw.graph.dialect.pointwise_ops import GraphConstantOp, MapOp, YieldOp
 from tilefw.graph.emit.access import TensorAccess, access, guard_text, linear_text, merged, parts, row_major
 from tilefw.graph.emit.emitted_kernel import EmittedKernel
-from tilefw.graph.emit.row_text import body_lines, constant_text, spelled
+from tilefw.graph.emit.scalar_text import number_text, spelled, write_body
 from tilefw.graph.index_maps import composed, merging_map, rows_of
 from tilefw.graph.meaning import results_of
 from tilefw.tile import types
@@ -50,8 +49,10 @@ class _KernelLines:
     lines: list[str] = field(default_factory=list)
     count: int = 0
 
-    def name(self) -> str:
+    def statement(self, text: str) -> str:
+        """A new name for what `text` computes."""
         self.count += 1
+        self.lines.append(f"v{self.count} = {text}")
         return f"v{self.count}"
 
 
@@ -182,15 +183,14 @@ class _ContractWriter:
         """What is computed of the total, and the store."""
         result = types.dtype_of(self.root.result.type)
         known: dict[SSAValue, str] = {self.root.result: "value"}
-        self.text.lines.append(f"value = total.to({spelled(result)})")
+        self.text.lines.append(f"value = total.to({spelled(result.name)})")
         for op in self.block.ops:
             if isinstance(op, GraphReshapeOp) and op.source in known:
                 known[op.result] = known[op.source]
             elif isinstance(op, MapOp):
                 given = [known[v] if v in known else self._operand(op, place, names, limits) for place, v in enumerate(op.operands)]
                 index = self.shapes[op.results[0]]
-                lines, results = body_lines(op.body.block, given, lambda d, m=index: self._place(m, d, names), self.text.name, 2)
-                self.text.lines += lines
+                results = write_body(op.body.block, given, lambda d, m=index: self._place(m, d, names), self.text.statement)
                 known.update(zip(op.results, results, strict=True))
             elif isinstance(op, YieldOp):
                 for number, value in enumerate(op.operands):
@@ -205,13 +205,11 @@ class _ContractWriter:
         """An operand of a map that is not computed of the root: a load, or a number."""
         read = self.reads[op, place]
         owner = read.value.owner
-        name = self.text.name()
-        if isinstance(owner, GraphConstantOp):
-            (number,) = results_of(owner, [])
-            self.text.lines.append(f"{name} = {constant_text(number.item(), _element(read.value), 2)}")
-        else:
-            self.text.lines.append(f"{name} = {self._load(read, names, limits)}")
-        return name
+        if not isinstance(owner, GraphConstantOp):
+            return self.text.statement(self._load(read, names, limits))
+        (number,) = results_of(owner, [])
+        kind = types.dtype_of(read.value.type)
+        return self.text.statement(f"tl.full((), {number_text(number.item())}, {spelled(kind.name)})")
 
     def _load(self, read: _TensorRead, names: dict[int, str], limits: list[str], every: bool = False) -> str:
         """A load at an access. Where it walks no row, or no column, the tile has one and the limit falls away, but for `every`."""
@@ -233,11 +231,6 @@ class _ContractWriter:
         given = [f"in{number}_ptr" for number in range(len(self.block.args))]
         given += [f"out{number}_ptr" for number in range(len(self.group.results))]
         return f"def {self.name}({', '.join(given)}):\n{body}\n"
-
-
-def _element(value: SSAValue) -> Attribute:
-    assert isinstance(value.type, TensorType)
-    return types.element_of(value.type)
 
 
 def _power_of_2(number: int) -> int:

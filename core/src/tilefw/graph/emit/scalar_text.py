@@ -61,6 +61,10 @@ def formula(op: ElementwiseOp, operands: list[str]) -> str:
     if op.row.name not in SPELLINGS or (op.rounding != "rtne" and op.row.name != "castf"):
         raise UnsupportedError(f"kernels do not write {op.name}", code="TFW0992")
     result = types.dtype_of(op.result.type)
+    if op.row.name == "trunci" and result.bits == 1:  # the language's own cast asks for any bit
+        return f"({operands[0]} & 1) != 0"
+    if op.row.name == "exts" and types.dtype_of(op.operands[0].type).bits == 1:  # truth values of the language have no sign
+        return f"-{operands[0]}.to({spelled(result.name)})"
     names: dict[str, str] = {"type": spelled(result.name), "unsigned": _unsigned(result.bits)}
     for place, (operand, word) in enumerate(zip(op.operands, operands, strict=True)):
         kind = types.dtype_of(operand.type)
