@@ -11,6 +11,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 tilefw_torch = pytest.importorskip("tilefw_torch")
 
+from tilefw_torch.decompositions import convolution_backward  # noqa: E402
+
 from tilefw.api.errors import UsageError  # noqa: E402
 
 
@@ -57,6 +59,24 @@ def test_attention_and_convolution_leave_nothing_to_the_host():
     x = torch.randn(2, 4, 9)
     with torch.no_grad():
         assert torch.allclose(compiled(model, "reference", fallback="error")(x), model(x), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_the_gradients_of_a_convolution_are_pytorchs(groups):
+    # Strides leave a column of the input outside all windows.
+    x, weight = torch.randn(2, 4, 8, 10), torch.randn(6, 4 // groups, 3, 3)
+    places = ([2, 2], [1, 1], [1, 2], False, [0, 0], groups)
+    gradient = torch.randn_like(torch.ops.aten.convolution(x, weight, None, *places))
+    given = (gradient, x, weight, [6], *places, [True, True, True])
+    for one, due in zip(convolution_backward(*given), torch.ops.aten.convolution_backward(*given), strict=True):
+        assert torch.allclose(one, due, rtol=1e-4, atol=1e-4)
+
+
+def test_the_gradient_of_a_convolutions_weight_leaves_nothing_to_the_host():
+    model, x = torch.nn.Conv1d(4, 6, 3, stride=2, padding=1), torch.randn(2, 4, 9)
+    (due,) = torch.autograd.grad(model(x).sum(), [model.weight])
+    (found,) = torch.autograd.grad(compiled(model, "reference", fallback="error")(x).sum(), [model.weight])
+    assert torch.allclose(found, due, rtol=1e-4, atol=1e-4)
 
 
 def test_what_has_no_kernel_is_warned_of_and_counted_or_refused():

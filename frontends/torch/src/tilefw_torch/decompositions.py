@@ -116,6 +116,50 @@ def convolution(
     return result if bias is None else result + bias.reshape(1, -1, *[1] * count)
 
 
+def convolution_backward(
+    gradient: Tensor, x: Tensor, weight: Tensor, bias_sizes: Sequence[int] | None, stride: Sequence[int], padding: Sequence[int],
+    dilation: Sequence[int], transposed: bool, output_padding: Sequence[int], groups: int, output_mask: Sequence[bool],
+) -> Any:
+    """aten.convolution_backward, of one that is not transposed: the gradients of the input, the weight and the bias."""
+    count = weight.dim() - 2
+    if transposed or x.dim() != weight.dim() or x.is_complex() or not x.is_floating_point():
+        return NotImplemented
+    strides, pads, dilations = (_full(values, count) for values in (stride, padding, dilation))
+    of_input = of_weight = of_bias = None
+    if output_mask[0]:
+        # What the strides left of the input behind the last window.
+        extra = [
+            size + 2 * pad - (extent - 1) * gap - 1 - (outputs - 1) * step
+            for size, pad, extent, gap, outputs, step in zip(
+                x.shape[2:], pads, weight.shape[2:], dilations, gradient.shape[2:], strides, strict=True
+            )
+        ]
+        of_input = _transposed(gradient, weight, strides, pads, dilations, extra, groups)
+    if output_mask[1]:
+        of_weight = _weight_gradient(gradient, _padded(x, pads, pads), weight, strides, dilations, groups)
+    if output_mask[2]:
+        of_bias = gradient.sum([0, *range(2, 2 + count)])
+    return of_input, of_weight, of_bias
+
+
+def _weight_gradient(
+    gradient: Tensor, x: Tensor, weight: Tensor, strides: Sequence[int], dilations: Sequence[int], groups: int
+) -> Tensor:
+    """For each group [channels, batch · outputs] times [batch · outputs, taps], of a padded input."""
+    extents, count = weight.shape[2:], weight.dim() - 2
+    channels, taps = weight.shape[0] // groups, weight.shape[1]
+    windows = _windows(x, extents, strides, dilations)
+    batch, outputs = x.shape[0], gradient.shape[2:]
+    spatial = list(range(3, 3 + count))
+    inner = [axis + count for axis in spatial]
+    seen = windows.reshape(batch, groups, taps, *outputs, *extents).permute(1, 0, *spatial, 2, *inner)
+    rows = seen.reshape(groups, batch * _product(outputs), taps * _product(extents))
+    sides = gradient.reshape(batch, groups, channels, *outputs).permute(1, 2, 0, *spatial)
+    columns = sides.reshape(groups, channels, batch * _product(outputs))
+    product = torch.mm(columns[0], rows[0]) if groups == 1 else torch.bmm(columns, rows)
+    return product.reshape(weight.shape)
+
+
 def topk(x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """aten.topk: the first of all elements in order."""
     if x.dim() == 0:
@@ -126,5 +170,6 @@ def topk(x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = 
 
 _OURS: dict[Any, Callable[..., Any]] = {
     aten.convolution.default: convolution,
+    aten.convolution_backward.default: convolution_backward,
     aten.topk.default: topk,
 }
