@@ -47,6 +47,7 @@ from tilefw.tile.dialect.elementwise_op import build
 from tilefw.tile.elementwise import ROWS
 from tilefw.tile.text.module import verify
 
+GraphValue = SSAValue  # what readers call a value, who need not know xDSL
 Operand = SSAValue | int | float
 Body = Callable[..., SSAValue | Sequence[SSAValue]]
 

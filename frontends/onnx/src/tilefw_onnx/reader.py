@@ -52,8 +52,8 @@ def graph_of(model: onnx.ModelProto, name: str) -> KernelGraph:
     return opened_graph(opened_model(model, name))
 
 
-def opened_graph(file: OpenedModel) -> KernelGraph:
-    """The graph of a model whose file has been opened."""
+def opened_graph(file: OpenedModel, reading: type[ModelReading] | None = None) -> KernelGraph:
+    """The graph of a model whose file has been opened, read by a ModelReading or a class of it."""
     model, name = file.model, file.name
     opsets = {one.domain: one.version for one in model.opset_import}
     if opsets.get("", OLDEST_OPSET) < OLDEST_OPSET:
@@ -66,11 +66,11 @@ def opened_graph(file: OpenedModel) -> KernelGraph:
         inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
     except Exception as error:
         raise CodeError(f"the shapes of {name} do not fit each other: {first_line(error)}", code="TFW0994") from None
-    return _Reading(inferred.graph, opsets, name, known=file.weights).graph()
+    return (reading or ModelReading)(inferred.graph, opsets, name, known=file.weights).graph()
 
 
-@dataclass(slots=True)
-class _Reading:
+@dataclass
+class ModelReading:
     """A model that is being read: what is known of each name by now."""
 
     source: onnx.GraphProto
@@ -207,23 +207,31 @@ class _Reading:
         """Tensors are called by their places, so that nodes which differ in names alone have one kernel."""
         inputs = self._placed("input", proto.input)
         outputs = self._placed("output", proto.output)
-        if any(one is not None and one.size > MOST_ELEMENTS for one in (*inputs, *outputs)):
-            raise UnsupportedError(f"a tensor of more than {MOST_ELEMENTS:,} elements", code="TFW0992")
         node = Node(proto.op_type.lower(), proto.op_type, attributes_of(proto, self.opsets.get(proto.domain, 1)), inputs, outputs)
-        text = lowering(node) if any(one is not None and one.size for one in outputs) else None
+        text = self._text(node, lowering)
         names = {id(one): name for one, name in (*zip(inputs, proto.input, strict=True), *zip(outputs, proto.output, strict=True))}
         for one, name in zip(outputs, proto.output, strict=True):
             if one is not None:
                 self.tensors[name] = self.made.temporary(name, one.dtype, one.shape)
         if text is None:
             return  # no output has an element
-        source = text.source
-        kernel = self.kernels[source] if source in self.kernels else self.kernels.setdefault(source, text.kernel())
+        kernel = self._compiled(text)
         arguments = {
             parameter: self._tensor(names[id(one)]) if id(one) in names else self._table(label, one)
             for parameter, one in text.tensors.items()
         }
         self.made.call(label, kernel, arguments, text.grid, keywords={"num_warps": text.warps})
+
+    def _text(self, node: Node, lowering: Callable[[Node], KernelText]) -> KernelText | None:
+        """The node's kernel; None where no output has an element."""
+        if any(one is not None and one.size > MOST_ELEMENTS for one in (*node.inputs, *node.outputs)):
+            raise UnsupportedError(f"a tensor of more than {MOST_ELEMENTS:,} elements", code="TFW0992")
+        return lowering(node) if any(one is not None and one.size for one in node.outputs) else None
+
+    def _compiled(self, text: KernelText) -> JITFunction:
+        """The kernel of a text; equal texts have one."""
+        source = text.source
+        return self.kernels[source] if source in self.kernels else self.kernels.setdefault(source, text.kernel())
 
     def _table(self, label: str, table: NodeTensor) -> ModelTensor:
         """Values that the node's lowering has computed."""

@@ -1,0 +1,144 @@
+"""An ONNX model as a graph of few kernels: nodes with a rule are fused as ops of the graph dialect, the others stay kernels.
+
+    from tilefw_onnx.fused_reader import read_fused
+    graph = read_fused("model.onnx")            # as `tilefw_onnx.reader.read`, with fewer calls
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import onnx
+
+from tilefw.graph.builder import GraphValue, ModuleBuilder
+from tilefw.graph.emit.model import LaunchWriter, kernel_graph
+from tilefw.graph.kernel_graph import GraphBuilder, KernelGraph, ModelTensor
+from tilefw_onnx.decompositions import rule_of
+from tilefw_onnx.lowerings.node import Node, NodeTensor, attributes_of
+from tilefw_onnx.lowerings.text import KernelText
+from tilefw_onnx.model_file import opened, opened_model
+from tilefw_onnx.reader import ModelReading, opened_graph
+
+
+def read_fused(path: str | os.PathLike[str]) -> KernelGraph:
+    """The graph of a model in a file; raises what `tilefw_onnx.reader.read` does."""
+    return opened_graph(opened(path), FusedReading)
+
+
+def fused_graph_of(model: onnx.ModelProto, name: str) -> KernelGraph:
+    """The graph of a model; `name` is the file's in messages."""
+    return opened_graph(opened_model(model, name), FusedReading)
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleTensor:
+    """A value of the graph dialect with the element type that ONNX gives it: values have signless integers."""
+
+    value: GraphValue
+    dtype: str
+    shape: tuple[int, ...]
+    written: ModuleWriter
+
+    def reshaped(self, shape: Sequence[int]) -> ModuleTensor:
+        """The same elements in another shape."""
+        return replace(self, value=self.written.module.reshape(self.value, shape), shape=tuple(shape))
+
+
+@dataclass(slots=True)
+class ModuleWriter:
+    """What a reading writes its ends to, as to a GraphBuilder."""
+
+    module: ModuleBuilder = field(default_factory=ModuleBuilder)
+    kernels: dict[str, LaunchWriter] = field(default_factory=dict)
+    types: dict[str, str] = field(default_factory=dict)
+
+    def input(self, name: str, dtype: str, shape: Sequence[int]) -> ModuleTensor:
+        """A tensor that a run is given."""
+        return ModuleTensor(self.module.input(name, dtype, shape), dtype, tuple(shape), self)
+
+    def constant(self, _name: str, array: np.ndarray[Any, Any], dtype: str) -> ModuleTensor:
+        """A tensor whose elements are known; of one element, a number that kernels have in their text."""
+        if array.size != 1:
+            return ModuleTensor(self.module.constant(array, dtype), dtype, array.shape, self)
+        number = self.module.constant(array.reshape(()), dtype)
+        return ModuleTensor(self.module.broadcast(number, array.shape), dtype, array.shape, self)
+
+    def output(self, name: str, tensor: ModuleTensor) -> None:
+        """What a run gives under `name`."""
+        self.module.output(name, tensor.value)
+        self.types[name] = tensor.dtype
+
+    def graph(self) -> KernelGraph:
+        """The module, fused, as launches."""
+        found = kernel_graph(self.module.module(), self.kernels)
+        outputs = {name: replace(tensor, dtype=self.types[name]) for name, tensor in found.outputs.items()}
+        return replace(found, outputs=outputs)
+
+
+@dataclass
+class FusedReading(ModelReading):
+    """A model that is being read into a module."""
+
+    made: Any = field(default_factory=ModuleWriter)
+    tensors: dict[str, Any] = field(default_factory=dict)
+
+    def _lower(self, proto: onnx.NodeProto, label: str, lowering: Callable[[Node], KernelText]) -> None:
+        inputs, outputs = self._placed("input", proto.input), self._placed("output", proto.output)
+        node = Node(proto.op_type.lower(), proto.op_type, attributes_of(proto, self.opsets.get(proto.domain, 1)), inputs, outputs)
+        rule = rule_of(node)
+        if rule is None:
+            self._kernel(proto, label, lowering, node)
+            return
+        values = [self._module_tensor(name).value for name in proto.input if name]
+        out = node.output(0)
+        found = self.made.module.broadcast(rule(self.made.module, node, values), out.shape)
+        self.tensors[proto.output[0]] = ModuleTensor(found, out.dtype, out.shape, self.made)
+
+    def _module_tensor(self, name: str) -> ModuleTensor:
+        found: Any = self._tensor(name)
+        return found
+
+    def _computed(self, label: str, table: NodeTensor) -> ModuleTensor:
+        found: Any = self._table(label, table)
+        return found
+
+    def _kernel(self, proto: onnx.NodeProto, label: str, lowering: Callable[[Node], KernelText], node: Node) -> None:
+        """A launch of the node's own kernel."""
+        text = self._text(node, lowering)
+        inputs, outputs = zip(node.inputs, proto.input, strict=True), zip(node.outputs, proto.output, strict=True)
+        names = {id(one): name for one, name in (*inputs, *outputs)}
+        read: dict[str, ModuleTensor] = {}
+        if text is not None:
+            written = {id(one) for one in node.outputs if one is not None}
+            read = {
+                parameter: self._module_tensor(names[id(one)]) if id(one) in names else self._computed(label, one)
+                for parameter, one in text.tensors.items() if id(one) not in written
+            }
+        results = [(one, name) for one, name in zip(node.outputs, proto.output, strict=True) if one is not None]
+        made = self.made.module.kernel(label, [one.value for one in read.values()], [(one.dtype, one.shape) for one, _ in results])
+        for value, (one, name) in zip(made, results, strict=True):
+            self.tensors[name] = ModuleTensor(value, one.dtype, one.shape, self.made)
+        self.made.kernels[label] = self._launch(label, text, read, [one for one, _ in results])
+
+    def _launch(
+        self, label: str, text: KernelText | None, read: Mapping[str, ModuleTensor], results: Sequence[NodeTensor]
+    ) -> LaunchWriter:
+        def write(made: GraphBuilder, inputs: Sequence[ModelTensor], outputs: Sequence[ModelTensor]) -> None:
+            if text is None:
+                return  # no output has an element
+            kernel = self._compiled(text)
+            typed = {
+                parameter: replace(tensor, dtype=one.dtype)
+                for (parameter, one), tensor in zip(read.items(), inputs, strict=True)
+            }
+            stored = {id(one): replace(tensor, dtype=one.dtype) for one, tensor in zip(results, outputs, strict=True)}
+            arguments = {
+                parameter: typed[parameter] if parameter in typed else stored[id(one)] for parameter, one in text.tensors.items()
+            }
+            made.call(label, kernel, arguments, text.grid, keywords={"num_warps": text.warps})
+
+        return write

@@ -1,0 +1,51 @@
+"""Models whose nodes are fused run in few launches, each within its bounds, and give what onnx gives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tilefw_onnx", reason="tilefw-onnx is not installed")
+
+import small_models
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+
+from tilefw.graph.certificate import certified
+from tilefw.graph.compile_graph import compile_graph
+from tilefw.graph.session import Session
+from tilefw_onnx.fused_reader import fused_graph_of
+
+# The launches of each: those of the reader that fuses nothing are 23, 50 and 15.
+RUNS = [(small_models.encoder, "nvidia-sm80", 12), (small_models.decoder, "cpu", 14), (small_models.residual, "reference", 11)]
+
+
+@pytest.mark.parametrize("make, target, most", RUNS)
+def test_a_fused_model_agrees_with_onnx_and_every_launch_with_the_reference(make, target, most):
+    model, inputs = make()
+    graph = fused_graph_of(model, "model")
+    assert len(graph.calls) <= most
+    with Session(compile_graph(graph, target)) as session:
+        certificate = certified(session, inputs)
+    assert certificate.ok, [(launch.label, launch.comparisons) for launch in certificate.launches if not launch.ok]
+    ((_, found),) = certificate.outputs.items()
+    (due,) = ReferenceEvaluator(model).run(None, inputs)
+    assert np.abs(found - due).max() < 1e-5 * np.abs(due).max()
+
+
+def test_outputs_keep_their_element_types_and_nodes_without_a_rule_their_kernels():
+    given = helper.make_tensor_value_info("x", TensorProto.UINT8, [2, 3])
+    nodes = [
+        helper.make_node("Cast", ["x"], ["wide"], to=TensorProto.FLOAT), helper.make_node("Neg", ["wide"], ["y"]),
+        helper.make_node("BitwiseNot", ["x"], ["z"]), helper.make_node("Transpose", ["y"], ["t"]),
+    ]
+    outputs = [("t", TensorProto.FLOAT, [3, 2]), ("z", TensorProto.UINT8, [2, 3])]
+    made = helper.make_graph(nodes, "g", [given], [helper.make_tensor_value_info(*one) for one in outputs])
+    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 20)])
+    graph = fused_graph_of(model, "model")
+    x = np.arange(250, 256, dtype=np.uint8).reshape(2, 3)
+    with Session(compile_graph(graph, "cpu")) as session:
+        found = session.run({"x": x})
+    np.testing.assert_array_equal(found["t"], -x.astype(np.float32).T)
+    np.testing.assert_array_equal(found["z"], ~x)
+    assert found["z"].dtype == np.uint8
