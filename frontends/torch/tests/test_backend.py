@@ -79,6 +79,15 @@ def test_the_gradient_of_a_convolutions_weight_leaves_nothing_to_the_host():
     assert torch.allclose(found, due, rtol=1e-4, atol=1e-4)
 
 
+def test_one_compile_with_dynamic_shapes_serves_every_size():
+    model = torch.compile(lambda x: x.softmax(-1) + 1, backend="tilefw", dynamic=True, options={"target": "reference"})
+    for rows in (3, 5, 40):
+        x = torch.randn(rows, 7)
+        assert torch.allclose(model(x), x.softmax(-1) + 1, rtol=1e-5, atol=1e-6)
+    report = tilefw_torch.report()
+    assert len(report.kernels) == 1 and report.launches == 3
+
+
 def test_what_has_no_kernel_is_warned_of_and_counted_or_refused():
     def model(x):
         return torch.linalg.inv(x) + 1
