@@ -35,7 +35,13 @@ def convolution(b, x, w, bias):
     return b.map("maxf", b.map("addf", b.convolve(x, w, (2, 1), (1, 1), (1, 0), (1, 2), 2), b.reshape(bias, (6, 1, 1))), 0.0)
 
 
+def residual(b, x, w, addend):
+    """A tensor of the result's shape is added: compilers may let the sum of products begin from it."""
+    return b.map("addf", b.matmul(x, w), addend)
+
+
 CASES = {
+    "residual": (residual, ((8, 64), (64, 32), (8, 32)), ["contract", "map"]),
     "product": (product, ((2, 5, 8), (70, 8), (70,)), ["contract", "view", "map", "map", "map", "constant", "view", "map", "map"]),
     "heads": (heads, ((2, 5, 8), (6, 8), (1,)), ["contract"]),
     "convolution": (
@@ -87,3 +93,11 @@ def test_its_kernel_is_within_its_bounds(case, target):
     assert certificate.ok and certificate.launches[0].worst > 0
     wanted = run(modules[0], [one.astype(np.float64) for one in given])[0]
     np.testing.assert_allclose(certificate.outputs["y"].reshape(wanted.shape), wanted, rtol=2e-5, atol=1e-5)
+
+
+def test_the_sum_begins_from_what_is_added_first():
+    modules, _ = fused("residual")
+    (group,) = (op for op in model_function(modules[1]).body.block.ops if isinstance(op, FusedOp))
+    source = write(group, "residual").source
+    assert "total = tl.zeros((8, 32), tl.float32) + tl.load(in2_ptr" in source
+    assert source.count("in2_ptr + ") == 1

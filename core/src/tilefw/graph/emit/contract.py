@@ -23,7 +23,7 @@ from tilefw.graph.emit.access import TensorAccess, access, guard_text, linear_te
 from tilefw.graph.emit.emitted_kernel import EmittedKernel
 from tilefw.graph.emit.scalar_text import number_text, spelled, write_body
 from tilefw.graph.index_maps import composed, merging_map, rows_of
-from tilefw.graph.meaning import results_of
+from tilefw.graph.meaning import only_row, results_of
 from tilefw.tile import types
 
 BLOCK = 64  # rows, columns and summed elements of a program's tiles, at most
@@ -69,6 +69,7 @@ class _ContractWriter:
         self.right = self._access(self.root.right, self.root.right_map.data)
         self.shapes = self._index_maps()
         self.reads = self._epilogue_reads()
+        self.start = self._addend()
         self._check()
 
     def _check(self) -> None:
@@ -114,6 +115,19 @@ class _ContractWriter:
                 if value not in self.shapes:
                     found[op, place] = self._access(value, self.shapes[op.results[0]])
         return found
+
+    def _addend(self) -> tuple[Operation, int] | None:
+        """The operand that is added to the total first, if one is: the products are added to it, as compilers may do anyhow."""
+        value: SSAValue = self.root.result
+        kind = types.dtype_of(value.type)
+        while len(uses := list(value.uses)) == 1 and isinstance(reshape := uses[0].operation, GraphReshapeOp):
+            value = reshape.result
+        if not kind.is_float or kind.bits < 32 or len(uses) != 1:
+            return None
+        op, other = uses[0].operation, 1 - uses[0].index
+        if not isinstance(op, MapOp) or only_row(op.body.block) != "addf" or (op, other) not in self.reads:
+            return None
+        return None if isinstance(self.reads[op, other].value.owner, GraphConstantOp) else (op, other)
 
     # The index space ---------------------------------------------------------------------------------------------------
 
@@ -169,8 +183,9 @@ class _ContractWriter:
             for read, word, limit in zip(operands, ("across", "down"), limits, strict=True)
         ]
         exact = ', input_precision="ieee"' if element.is_float else ""
+        start = "" if self.start is None else f" + {self._load(self.reads[self.start], names, limits)}"
         self.text.lines += [
-            f"total = tl.zeros(({height}, {width}), {total})",
+            f"total = tl.zeros(({height}, {width}), {total}){start}",
             f"for start in range(0, {count}, {step}):",
             f"    across = (start + tl.arange(0, {step}))[None, :]",
             f"    a = {loads[0]}",
@@ -187,6 +202,8 @@ class _ContractWriter:
         for op in self.block.ops:
             if isinstance(op, GraphReshapeOp) and op.source in known:
                 known[op.result] = known[op.source]
+            elif self.start is not None and op is self.start[0]:
+                known[op.results[0]] = "value"
             elif isinstance(op, MapOp):
                 given = [known[v] if v in known else self._operand(op, place, names, limits) for place, v in enumerate(op.operands)]
                 index = self.shapes[op.results[0]]
