@@ -9,6 +9,7 @@ from tilefw.graph.builder import ModuleBuilder, shape_of
 from tilefw.graph.compile_graph import compile_graph
 from tilefw.graph.emit.model import kernel_graph
 from tilefw.graph.meaning import run
+from tilefw.graph.normalise.constants import fold_constants
 from tilefw.graph.session import Session
 
 
@@ -60,6 +61,19 @@ def test_epilogues_are_of_their_product_and_a_factor_is_computed_once():
     hidden = b.map("maxf", b.matmul(norm(b, x), w), 0.0)
     b.output("y", b.map("addf", b.matmul(hidden, b.transpose(w, [1, 0])), x))
     assert launches(b, {"x": given}) == ["rows1", "contract1", "contract2"]
+
+
+def test_what_follows_from_constants_is_no_launch():
+    b, given = ModuleBuilder(), np.random.default_rng(4).standard_normal((4, 6)).astype(np.float32)
+    scale = b.map("rsqrt", b.map("addf", b.constant(np.arange(1, 7, dtype=np.float32), "fp32"), 1.0))
+    scaled = b.map("mulf", b.input("x", "fp32", given.shape), scale)
+    b.output("y", b.take(scaled, b.constant(np.array([3, 0]), "int64"), 1))
+    b.output("scale", scale)
+    module = b.module()
+    wanted = run(module, [given])
+    fold_constants(module)
+    np.testing.assert_array_equal(run(module, [given])[0], wanted[0])
+    assert [call.label for call in kernel_graph(module).calls] == ["pointwise1"]
 
 
 def test_what_two_groups_read_is_stored_by_the_first():

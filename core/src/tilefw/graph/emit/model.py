@@ -22,6 +22,7 @@ from tilefw.graph.fuse.groups import fuse
 from tilefw.graph.fuse.siblings import merge_siblings
 from tilefw.graph.kernel_graph import GraphBuilder, KernelGraph, ModelTensor
 from tilefw.graph.meaning import model_function
+from tilefw.graph.normalise.constants import fold_constants
 from tilefw.kernels.formats import array_dtype
 from tilefw.runtime.jit import JITFunction
 from tilefw.tile import types
@@ -32,6 +33,7 @@ LaunchWriter = Callable[[GraphBuilder, Sequence[ModelTensor], Sequence[ModelTens
 def kernel_graph(module: ModuleOp, kernels: Mapping[str, LaunchWriter] | None = None) -> KernelGraph:
     """The module, fused in place, as launches. Raises UnsupportedError TFW0992 for an op that no kernel computes."""
     merge_siblings(module)
+    fold_constants(module)
     fuse_contractions(module)
     return _Emission(fuse(module), kernels or {}).graph()
 

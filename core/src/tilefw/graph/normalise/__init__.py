@@ -1,0 +1,1 @@
+"""Normalisation: a module that means the same, in the form that fusion looks for."""

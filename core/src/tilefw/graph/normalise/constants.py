@@ -1,0 +1,56 @@
+"""What follows from constants alone is a constant: maps and reductions of small tensors are computed when the model is read.
+
+Views, and maps that read no tensor, cost nothing where they are read, and stay as they are.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+
+from tilefw.graph.dialect.combining_ops import GraphReduceOp
+from tilefw.graph.dialect.elements import StoredElements
+from tilefw.graph.dialect.moving_ops import GraphReshapeOp, ViewOp
+from tilefw.graph.dialect.pointwise_ops import GraphConstantOp, MapOp
+from tilefw.graph.meaning import Array, model_function, results_of
+from tilefw.tile import numbers, types
+
+_MOST = 1 << 16  # elements that are computed in NumPy at most, of each tensor
+
+
+def fold_constants(module: ModuleOp) -> None:
+    """Compute what is constant, in place."""
+    known: dict[SSAValue, Array] = {}
+    block = model_function(module).body.block
+    for op in list(block.ops):
+        if any(prod(types.shape_of(result.type)) > _MOST for result in op.results):
+            continue
+        if isinstance(op, GraphConstantOp):
+            known[op.result] = results_of(op, [])[0]
+            continue
+        folds = isinstance(op, MapOp | GraphReduceOp)
+        if not (folds or isinstance(op, ViewOp | GraphReshapeOp)):
+            continue
+        if not op.operands or not all(one in known for one in op.operands):
+            continue
+        found = results_of(op, [known[operand] for operand in op.operands])
+        for result, array in zip(list(op.results), found, strict=True):
+            if not folds:
+                known[result] = array
+                continue
+            made = _constant(result, array)
+            known[made.result] = array
+            block.insert_op_before(made, op)
+            result.replace_all_uses_with(made.result)
+        if folds:
+            op.detach()
+            op.erase()
+
+
+def _constant(value: SSAValue, array: Array) -> GraphConstantOp:
+    data = numbers.to_bytes(array.reshape(-1), types.dtype_of(value.type))
+    return GraphConstantOp.create(
+        properties={"value": StoredElements(memoryview(data.tobytes()))}, result_types=[value.type]
+    )
