@@ -111,14 +111,15 @@ _PREAMBLE = [
     "%starts = tile.muli %rows, %pitch : tensor<16x1xi32>",
     "%across = tile.broadcast %starts : tensor<16x1xi32> to tensor<16x16xi32>",
     "%along = tile.broadcast %columns : tensor<1x16xi32> to tensor<16x16xi32>",
-    "%offsets = tile.addi %across, %along : tensor<16x16xi32>",
+    "%offsets = tile.addi %across, %along : tensor<16x16xi32>", "%fifteen = tile.constant 15 : tensor<16x16xi32>",
+    "%back = tile.subi %fifteen, %along : tensor<16x16xi32>",
     "%first = tile.muli %lower, %size : i32", "%stride = tile.muli %step, %size : i32",
 ]
 
 
 def _loaded(loop: Loop, name: str) -> str:
     """Lines that load a tile in one of the ways; gives the tile as f32."""
-    kind = loop.rng.choice([_block, _block, _pointer, _pointer, _offset, _indirect, _chased])
+    kind = loop.rng.choice([_block, _block, _pointer, _pointer, _offset, _indirect, _chased, _gathered])
     dtype = loop.rng.choice([np.float16, np.float32])
     kind(loop, name, dtype)
     element = {np.float16: "f16", np.float32: "f32"}[dtype]
@@ -213,6 +214,30 @@ def _indirect(loop: Loop, name: str, dtype: type) -> None:
         f"%{name}r = tile.muli %{name}b, %c16 : i32",
         f"%{name}v = tile.load_block {pointer} at (%{name}r, %c0 : i32, i32) strides (%c16, %c1 : i32, i32) : "
         f"!tile.ptr<{element}>, tensor<16x16x{element}>",
+    ]
+
+
+def _gathered(loop: Loop, name: str, dtype: type) -> None:
+    """Rows, read backwards, whose numbers are loaded; the same numbers say which rows count."""
+    pointer, element = loop.source(name, dtype)
+    rows = max(1, loop.scalars["upper"]) * SIDE
+    loop.arrays[f"{name}x"] = np.random.default_rng(loop.rng.randrange(99)).integers(-3, rows, rows).astype(np.int32)
+    loop.before += [
+        f"%{name}m = tile.constant -1 : tensor<16xi32>", f"%{name}z = tile.constant 0.0 : tensor<16x16x{element}>",
+        f"%{name}l = tile.muli %upper, %c16 : i32",
+    ]
+    loop.body += [
+        f"%{name}i = tile.muli %i, %c16 : i32",
+        f"%{name}b = tile.load_block %{name}x at (%{name}i : i32) strides (%c1 : i32) shape (%{name}l : i32) checks [upper] "
+        f"other %{name}m : !tile.ptr<i32>, tensor<16xi32>",
+        f"%{name}c = tile.constant 0 : tensor<16xi32>", f"%{name}g = tile.ges %{name}b, %{name}c : tensor<16xi32>",
+        f"%{name}h = tile.expand_dims %{name}g axis 1 : tensor<16xi1>",
+        f"%{name}k = tile.broadcast %{name}h : tensor<16x1xi1> to tensor<16x16xi1>",
+        f"%{name}r = tile.expand_dims %{name}b axis 1 : tensor<16xi32>", f"%{name}s = tile.muli %{name}r, %pitch : tensor<16x1xi32>",
+        f"%{name}t0 = tile.broadcast %{name}s : tensor<16x1xi32> to tensor<16x16xi32>",
+        f"%{name}t1 = tile.addi %{name}t0, %back : tensor<16x16xi32>",
+        f"%{name}u = tile.load {pointer}[%{name}t1] mask %{name}k other %{name}z : !tile.ptr<{element}>[tensor<16x16xi32>]",
+        f"%{name}v = tile.select %{name}k, %{name}u, %{name}z : tensor<16x16x{element}>",
     ]
 
 

@@ -71,7 +71,7 @@ class LoopStatements(Calls):
         assert isinstance(node.iter, ast.Call)
         self.frame.at(node.iter)
         if function is builtins.range:
-            if keywords or not 1 <= len(args) <= 3:
+            if not 1 <= len(args) <= 3:
                 raise CompileError("range takes one to three arguments", "TFW0107", self.frame.place(node.iter))
             function = tl.range
         return self.invoke(node.iter, function, args, keywords)

@@ -112,6 +112,8 @@ def _rewrite(loop: ForOp, plan: Plan, chip: ChipDescription) -> None:
         part.prologue()
     for part in parts:
         part.steady_state()
+    for part in parts:
+        part.use()
     # The last copies, which the last iteration reads; after this wait their buffers are known to be free for others.
     taken = {load: part.in_epilogue for part in parts for load in part.chain.loads}
     frame.close(frozenset({STAGES}), taken, *(WaitOp(0) for part in parts if isinstance(part, AsyncCopies)))

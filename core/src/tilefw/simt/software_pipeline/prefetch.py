@@ -37,7 +37,7 @@ class PrefetchedLoads(ABC):
 
     @abstractmethod
     def use(self) -> None:
-        """Have the body read the loaded values from where they wait, and yield what the next iteration needs."""
+        """Have the body read the loaded values from where they wait."""
 
     @abstractmethod
     def in_epilogue(self, load: Load, emitter: Emitter, epilogue: Epilogue) -> SSAValue:
@@ -59,7 +59,8 @@ class PrefetchedLoads(ABC):
                     self._run(depth, self.frame.outside, induction, when, inner, iteration)
 
     def steady_state(self) -> None:
-        """The steady state: what the loop does in each iteration."""
+        """The steady state: what the loop issues in each iteration. `use` follows when all parts of a plan have come so far: a load
+        of one may be what another computes addresses from."""
         self.begin_iteration()
         frame = self.frame
         for number, loaded in enumerate(self.loaded):
@@ -71,7 +72,6 @@ class PrefetchedLoads(ABC):
         for depth, level in enumerate(self.chain.levels):
             emitter = frame.top if depth else self.issue_point
             self._run(depth, emitter, *frame.ahead(emitter, level.distance), carried[depth], None)
-        self.use()
         frame.yield_next(*(value for loaded in self.loaded for value in loaded.values()))
         frame.yield_next(*(value for state in self.states for value in state.values()))
 
