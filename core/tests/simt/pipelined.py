@@ -20,7 +20,7 @@ from tilefw.tile.reference.value import EvaluatedValue
 from tilefw.tile.text.module import parse
 
 COPYING = LaneMachine(ChipDescription("copying", 32, 64, 16, shared_bytes=1 << 17, copy_bytes=(4, 8, 16)), 4)
-TIGHT = LaneMachine(ChipDescription("tight", 32, 64, 16, shared_bytes=1, copy_bytes=(4, 8, 16)), 4)  # rings of one slot less
+TIGHT = LaneMachine(ChipDescription("tight", 32, 64, 16, shared_bytes=3 << 10, copy_bytes=(4, 8, 16)), 4)  # rings of slots less
 STORING = LaneMachine(ChipDescription("storing", 32, 64, 16, shared_bytes=1 << 17), 4)
 PLAIN = LaneMachine(ChipDescription("plain", 32, 64, 16), 4)
 # No copies either, and it says how many registers there are.
@@ -233,7 +233,8 @@ def _gathered(loop: Loop, name: str, dtype: type) -> None:
         f"%{name}c = tile.constant 0 : tensor<16xi32>", f"%{name}g = tile.ges %{name}b, %{name}c : tensor<16xi32>",
         f"%{name}h = tile.expand_dims %{name}g axis 1 : tensor<16xi1>",
         f"%{name}k = tile.broadcast %{name}h : tensor<16x1xi1> to tensor<16x16xi1>",
-        f"%{name}r = tile.expand_dims %{name}b axis 1 : tensor<16xi32>", f"%{name}s = tile.muli %{name}r, %pitch : tensor<16x1xi32>",
+        f"%{name}r = tile.expand_dims %{name}b axis 1 : tensor<16xi32>",
+        f"%{name}s = tile.muli %{name}r, %pitch : tensor<16x1xi32>",
         f"%{name}t0 = tile.broadcast %{name}s : tensor<16x1xi32> to tensor<16x16xi32>",
         f"%{name}t1 = tile.addi %{name}t0, %back : tensor<16x16xi32>",
         f"%{name}u = tile.load {pointer}[%{name}t1] mask %{name}k other %{name}z : !tile.ptr<{element}>[tensor<16x16xi32>]",

@@ -16,6 +16,7 @@ from pipelined import COPYING, FEW, PLAIN, STORING, TIGHT, check_on_lanes, execu
 from tilefw.simt.description import LaneMachine
 from tilefw.tile.text.module import parse
 
+NARROW = LaneMachine(replace(COPYING.chip, shared_bytes=16 << 10), 4)  # room for two tiles
 SHORT = LaneMachine(replace(STORING.chip, shared_bytes=12 << 10), 4)  # room for one tile
 # Registers for two workgroups of four waves, and shared memory for two that have two slots of the ring each, not three.
 BESIDE = replace(COPYING.chip, registers=255, processor_registers=1 << 16, processor_shared_bytes=48 << 10, system_shared_bytes=1)
@@ -90,7 +91,8 @@ def ways(stages: int = 3, machine: LaneMachine = COPYING, disjoint: bool = False
         ((5, 0, 1), {"stages": 5}),
         ((2, 0, 1), {"stages": 5, "attribute": " {tile.num_stages = 2 : i32}"}),  # the author's wish comes first
         ((0, 0, 0), {"attribute": " {tile.num_stages = 1 : i32}"}),
-        ((2, 0, 1), {"machine": TIGHT}),  # a slot less where shared memory is short
+        ((2, 0, 1), {"machine": NARROW}),  # a slot less where shared memory is short
+        ((2, 0, 1), {"machine": NARROW, "stages": 5}),  # and stages less, where it does not hold what is wanted
         ((2, 0, 1), {"machine": LaneMachine(BESIDE, 4)}),  # or where it lets another workgroup run beside
         ((1, 0, 1), {"machine": LaneMachine(replace(BESIDE, processor_shared_bytes=24 << 10), 4), "stages": 2}),
         ((3, 0, 1), {"machine": LaneMachine(replace(BESIDE, system_shared_bytes=0), 4)}),

@@ -133,6 +133,7 @@ def plan(loop: ForOp, stages: int, accesses: Accesses, disjoint: bool) -> Plan:
     ringed = copied(loads, accesses)
     chains: list[LoadChain] = []
     if ringed:
+        stages = _fitting(stages, _size(ringed, accesses), accesses.machine.chip.shared_bytes)
         compact = _crowded(loop, stages, _size(ringed, accesses), accesses.machine)
         chains.append(LoadChain(_levels(loop, ringed, stages - 1), PrefetchStorage.COPIES, compact))
     through = stored([load for load in loads if load not in ringed], accesses)
@@ -144,6 +145,11 @@ def plan(loop: ForOp, stages: int, accesses: Accesses, disjoint: bool) -> Plan:
     if held:
         chains.append(LoadChain(_levels(loop, held, distance), PrefetchStorage.REGISTERS))
     return chains
+
+
+def _fitting(stages: int, size: int, room: int) -> int:
+    """The wanted stages, or as many as there is room for with slots of `size` bytes: two at least."""
+    return max(2, min(stages, room // max(size, 1) + 1))
 
 
 def _crowded(loop: ForOp, slots: int, size: int, machine: LaneMachine) -> bool:
