@@ -36,8 +36,8 @@ def test_a_fused_model_agrees_with_onnx_and_every_launch_with_the_reference(make
 def test_outputs_keep_their_element_types_and_nodes_without_a_rule_their_kernels():
     given = helper.make_tensor_value_info("x", TensorProto.UINT8, [2, 3])
     nodes = [
-        helper.make_node("Cast", ["x"], ["wide"], to=TensorProto.FLOAT), helper.make_node("Neg", ["wide"], ["y"]),
-        helper.make_node("BitwiseNot", ["x"], ["z"]), helper.make_node("Transpose", ["y"], ["t"]),
+        helper.make_node("Cast", ["x"], ["wide"], name="same", to=TensorProto.FLOAT), helper.make_node("Neg", ["wide"], ["y"]),
+        helper.make_node("BitwiseNot", ["x"], ["z"], name="same"), helper.make_node("Transpose", ["y"], ["t"]),
     ]
     outputs = [("t", TensorProto.FLOAT, [3, 2]), ("z", TensorProto.UINT8, [2, 3])]
     made = helper.make_graph(nodes, "g", [given], [helper.make_tensor_value_info(*one) for one in outputs])

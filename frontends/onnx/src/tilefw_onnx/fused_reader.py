@@ -118,11 +118,12 @@ class FusedReading(ModelReading):
                 parameter: self._module_tensor(names[id(one)]) if id(one) in names else self._computed(label, one)
                 for parameter, one in text.tensors.items() if id(one) not in written
             }
+        key = label if label not in self.made.kernels else f"{label} ({len(self.made.kernels)})"  # nodes may share a name
         results = [(one, name) for one, name in zip(node.outputs, proto.output, strict=True) if one is not None]
-        made = self.made.module.kernel(label, [one.value for one in read.values()], [(one.dtype, one.shape) for one, _ in results])
+        made = self.made.module.kernel(key, [one.value for one in read.values()], [(one.dtype, one.shape) for one, _ in results])
         for value, (one, name) in zip(made, results, strict=True):
             self.tensors[name] = ModuleTensor(value, one.dtype, one.shape, self.made)
-        self.made.kernels[label] = self._launch(label, text, read, [one for one, _ in results])
+        self.made.kernels[key] = self._launch(label, text, read, [one for one, _ in results])
 
     def _launch(
         self, label: str, text: KernelText | None, read: Mapping[str, ModuleTensor], results: Sequence[NodeTensor]
