@@ -40,3 +40,17 @@ def test_a_bound_of_64_bits_does_not_wrap(kernel, n, start, first):
     found = np.zeros(BLOCK, np.float32)
     kernel[(1,)](X, found, n, start, BLOCK=BLOCK, target="reference")
     assert (found == np.where(first > X, X, -1)).all()
+
+
+@tilefw.jit
+def up_to_and_below(x, o, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    below = tl.load(x + at, mask=at < n + 1, other=0.0)
+    tl.store(o + at, tl.load(x + at, mask=at <= n, other=-1.0) + 0 * below)
+
+
+def test_a_bound_of_32_bits_is_none_that_the_kernel_has_computed_in_as_many():
+    """The kernel's own sum wraps."""
+    found = np.zeros(BLOCK, np.float32)
+    up_to_and_below[(1,)](X, found, 2**31 - 1, BLOCK=BLOCK, target="reference")
+    assert (found == X).all()

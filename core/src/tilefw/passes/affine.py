@@ -263,6 +263,10 @@ class Materializer:
         existing = self._analysis.known.get(poly)
         if existing is not None and self._visible(existing):
             return existing
+        return self._sum(poly)
+
+    def _sum(self, poly: Poly) -> SSAValue:
+        """New ops in i64 that compute a polynomial that is no constant."""
         total: SSAValue | None = None
         order = self._analysis.order
         terms = [(sorted(m, key=order.__getitem__), c) for m, c in poly.terms]
@@ -279,8 +283,12 @@ class Materializer:
         total = limit + more
         if total.number is not None:
             return self.value(Poly.constant(max(-(1 << 63), min(total.number, (1 << 63) - 1))))
-        if more == ZERO or not (limit.is_wide or more.is_wide):
+        if more == ZERO:
             return self.value(total)
+        if not (limit.is_wide or more.is_wide):
+            known = self._analysis.known.get(total)
+            exact = known is None or known.type == types.i64 or total == Poly.atom(known)
+            return self.value(total) if exact else self._sum(total)  # in 32 bits it may wrap, which the mask does not
         first, taken = self._wide(limit), self._wide(-more)
         result = self._insert(build("subi", first, taken))
         least, most = (self._insert(ops.ConstantOp(end, types.i64)) for end in (-(1 << 63), (1 << 63) - 1))
