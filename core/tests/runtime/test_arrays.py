@@ -148,6 +148,37 @@ def test_an_object_with_an_address_has_the_bounds_of_the_array_that_it_holds():
         array_argument(Wrapped(whole, 0, "moo"))
 
 
+class Half:
+    """Four of the elements, and an array interface that tells of no more."""
+
+    def __init__(self, whole, first):
+        self.part = whole[first : first + 4]
+
+    @property
+    def __array_interface__(self):
+        return self.part.__array_interface__
+
+
+def test_an_address_between_two_arrays_is_where_the_second_begins():
+    whole = np.arange(8, dtype=np.float32)
+    wrapped = Wrapped(whole, 16)
+    wrapped.data_ptr = lambda: whole.ctypes.data + 16
+    wrapped.base, wrapped.low, wrapped.high = np.zeros(2, complex), Half(whole, 0), Half(whole, 4)
+    host = host_array(wrapped)
+    assert (host.start, host.nbytes, host.offset) == (whole.ctypes.data + 16, 16, 0)
+
+
+def test_pointers_that_hold_each_other_are_looked_at_once():
+    whole = np.arange(8, dtype=np.float32)
+    inner = Wrapped(whole, 4)
+    outer = Wrapped(whole, 8)
+    outer.base, outer.data_ptr, inner.outer = inner, inner.data_ptr, outer
+    assert host_array(outer).offset == 4
+    inner.base, inner.data_ptr = None, lambda: 64
+    with pytest.raises(LaunchError, match="no array of its own has memory there"):
+        host_array(inner)
+
+
 def test_numbers_and_none_are_no_arrays():
     assert not any(is_array(value) for value in (1, 1.5, True, None, "x", np.float32(1), np.int64(2)))
 

@@ -7,7 +7,8 @@ array's bounds are those of its storage: a kernel may walk from a view to all th
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from operator import le
@@ -157,7 +158,7 @@ def _from_typed(value: TypedArray, what: str) -> HostArray | DeviceArray:
 
 
 def _from_other(value: Any, what: str) -> HostArray | DeviceArray:
-    if hasattr(value, POINTER) and not (any(hasattr(value, name) for name in _WHOLE) or _has_buffer(value)):
+    if _is_pointer(value):
         return _from_pointer(value, what)
     if not isinstance(value, (np.ndarray, np.generic)) and not hasattr(value, "__array_interface__"):
         return _from_card(value, what)
@@ -182,8 +183,25 @@ _PROTOCOLS = (*_WHOLE, POINTER)
 def _from_pointer(value: Any, what: str) -> HostArray | DeviceArray:
     said = getattr(value, "dtype", None)
     element = torch_element(said) or _dtype_named(getattr(said, "name", None) or str(said).removeprefix("torch."), what)
-    arrays = (array_argument(part, what) for part in attributes(value) if part is not value and is_array_type(type(part)))
-    return placed_in(value, element, arrays, what)
+    return placed_in(value, element, list(_arrays_of(value, what)), what)
+
+
+def _is_pointer(value: Any) -> bool:
+    return hasattr(value, POINTER) and not (any(hasattr(value, name) for name in _WHOLE) or _has_buffer(value))
+
+
+def _arrays_of(value: Any, what: str) -> Iterator[HostArray | DeviceArray]:
+    """What an object holds that is an array of elements that kernels have, and what the pointers that it holds do."""
+    holders = [value]
+    for holder in holders:
+        for part in attributes(holder):
+            if not is_array_type(type(part)):
+                continue
+            if not _is_pointer(part):
+                with suppress(LaunchError):
+                    yield array_argument(part, what)
+            elif not any(part is other for other in holders):
+                holders.append(part)
 
 
 def _has_buffer(value: Any) -> bool:

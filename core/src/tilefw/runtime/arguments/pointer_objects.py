@@ -7,7 +7,7 @@ the address lies.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,13 +17,13 @@ from tilefw.api.errors import LaunchError
 POINTER = "data_ptr"
 
 
-def placed_in(value: Any, element: DType, parts: Iterator[Any], what: str) -> Any:
+def placed_in(value: Any, element: DType, parts: Sequence[Any], what: str) -> Any:
     """The part (a HostArray or a DeviceArray) in whose memory `value` lies, as an array of `element` that begins there. Raises
     LaunchError TFW0330 where the address lies in none."""
     address = value.data_ptr()
-    for part in parts:
-        if part.start <= address <= part.start + part.nbytes:
-            return replace(part, dtype=element, address=address)
+    held = [part for part in parts if part.start <= address <= part.start + part.nbytes]
+    if held:  # an address where one ends may be where the next begins
+        return replace(max(held, key=lambda part: part.start + part.nbytes), dtype=element, address=address)
     raise LaunchError(
         f"{what} is a {type(value).__name__} at {address:#x}, and no array of its own has memory there", code="TFW0330",
         note="what has `data_ptr()` and `dtype` alone is a pointer into an array among its attributes",
