@@ -120,3 +120,14 @@ def test_a_tensor_that_has_moved_is_registered_no_more() -> None:
     tilefw.register(tensor)
     tensor.resize_(100_000)
     assert all(memory.start != start for _, memory in registered())
+
+
+def test_memory_with_two_owners_lives_as_long_as_one_of_them() -> None:
+    torch = pytest.importorskip("torch")
+    tensor = torch.zeros(1000)
+    start = tensor.data_ptr()
+    for array in (tensor, tensor, tensor.numpy()):
+        tilefw.register(array)
+    del array
+    gc.collect()
+    assert [memory.start for _, memory in registered()].count(start) == 1

@@ -33,14 +33,14 @@ class _Registered:
 
 
 class _Registry:
-    """What is registered in this process, by where it starts.
+    """What is registered in this process, by where it starts and what owns it: two owners may have one memory, and end apart.
 
     An address means one thing in the whole process, as `data_ptr()` gives it, whoever launches: so this belongs to the process,
     like the memory itself. It decides what a kernel may reach, never what code is made, and forgets what has been freed.
     """
 
     def __init__(self) -> None:
-        self.by_start: dict[int, _Registered] = {}
+        self.parts: dict[tuple[int, int], _Registered] = {}
 
 
 _REGISTRY = _Registry()
@@ -58,17 +58,20 @@ def register(array: Any) -> None:
             help="copy it into a new array",
         )
     if memory.nbytes:
-        _REGISTRY.by_start[memory.start] = _Registered(replace(memory, keep=None), _owner(memory.keep[1]))
+        owner = memory.keep[1]
+        which = getattr(owner, "_cdata", id(owner))  # of PyTorch's storage, which has many Python objects in turn
+        _REGISTRY.parts[memory.start, which] = _Registered(replace(memory, keep=None), _owner(owner))
 
 
 def registered() -> list[tuple[str, HostArray]]:
     """The memory that is registered and lives, each part with a label for messages. It lives as long as it is held here: a launch
     may run long, and what it writes is copied back at its end."""
     found = []
-    for start, part in list(_REGISTRY.by_start.items()):
+    for key, part in list(_REGISTRY.parts.items()):
         owner = part.owner()
         if owner is None:
-            del _REGISTRY.by_start[start]
+            if _REGISTRY.parts.get(key) is part:  # else another thread has dropped it
+                _REGISTRY.parts.pop(key, None)
         else:
             found.append((_LABEL, replace(part.memory, keep=(owner, owner))))
     return found
