@@ -195,6 +195,18 @@ def test_what_warmup_gives_is_launched_as_it_was_warmed_up() -> None:
         warm[(1,)](bad, 4, 4)
 
 
+def test_what_a_launch_gives_is_launched_with_the_keywords_of_that_launch() -> None:
+    out, bad = np.zeros(4, np.int32), np.zeros(3, np.int32)
+    kernel[(1,)](out, 4, BLOCK=4, checks="none")
+    result = kernel[(1,)](out, 4, BLOCK=4, checks="all")
+    for args, keywords in (((out, 4), {}), ((out, 4, 4), {}), ((out, 4), {"BLOCK": 4}), ((out,), {"n": 4, "BLOCK": 4})):
+        out[:] = 0
+        result[(1,)](*args, **keywords)
+        assert out.tolist() == [1, 2, 3, 4]
+    with pytest.raises(tilefw.KernelError, match="out of the bounds of out_ptr"):
+        result[(1,)](bad, 4)
+
+
 def test_a_new_text_is_that_of_the_debug_build_too() -> None:
     text = "def one(out_ptr):\n    tl.store(out_ptr, {})"
     made: dict[str, Any] = {"tl": tl}

@@ -92,10 +92,11 @@ class WarmKernel(CompiledKernel):
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
         """A launch of the same kernel with the launch keywords of `warmup`: all its arguments in order, constexprs too or, as
         programs for some releases of Triton do, without these."""
-        return lambda *args, **keywords: self._run(*self._whole(args), grid=grid, **keywords)
+        return lambda *args, **keywords: self._run(*self._whole(args, keywords), grid=grid, **keywords)
 
-    def _whole(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        if len(args) + len(self._constants) != len(self._names):
+    def _whole(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
+        named = any(name in keywords for name in self._names)
+        if named or len(args) + len(self._constants) != len(self._names):
             return args
         given = iter(args)
         return tuple(self._constants[name] if name in self._constants else next(given) for name in self._names)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Sequence
 from operator import itemgetter
 from typing import Any, cast
 
@@ -32,15 +32,16 @@ _AT_ONCE = {"load": 0.0, "copy in": 0.0, EXECUTE: 0.0, "copy back": 0.0}
 
 class DirectLaunch:
     """What is kept of a launch: `known` and `made` as the general way found them, the `prepared` entry, `pack`, which makes its
-    block of the run-time values, and `ask`, which gives the stream that a tensor's library works on now."""
+    block of the run-time values, `ask`, which gives the stream that a tensor's library works on now, and the `kernel`, which is
+    launched again with the keywords of this launch."""
 
-    __slots__ = ("ask", "known", "made", "pack", "prepared")
+    __slots__ = ("ask", "kernel", "known", "made", "pack", "prepared")
 
     def __init__(
         self, known: KnownLaunch, made: MadeLaunch, prepared: PreparedEntry, pack: Callable[[Sequence[Any]], bytes],
-        ask: Callable[[Any], int | None] | None,
+        ask: Callable[[Any], int | None] | None, kernel: WarmKernel,
     ) -> None:
-        self.known, self.made, self.prepared, self.pack, self.ask = known, made, prepared, pack, ask
+        self.known, self.made, self.prepared, self.pack, self.ask, self.kernel = known, made, prepared, pack, ask, kernel
 
 
 class DirectLaunches:
@@ -52,7 +53,7 @@ class DirectLaunches:
 
     def launch(
         self, site: LaunchSite, form: Form, process: ProcessState, given: Sequence[Any], grid: tuple[int, int, int],
-        warm: Mapping[int, WarmKernel],
+        warm: Container[int],
     ) -> LaunchResult | None:
         """Launch as before; None where it has to go the general way, as where the artifact is none of the `warm` ones by their
         identities. Raises as that does."""
@@ -64,8 +65,7 @@ class DirectLaunches:
         kept = self._kept.get((site, reading, facts_of_storages(site.target.info, starts, ends), key))
         if kept is None or kept.known.kept(process) is not kept.made or not kept.known.watched.unchanged():
             return None
-        kernel = warm.get(id(kept.made.compiled.artifact))
-        if kernel is None:
+        if id(kept.made.compiled.artifact) not in warm:
             return None
         if addresses and not cast(Card, site.executor.device).holds(addresses):
             return None
@@ -80,10 +80,11 @@ class DirectLaunches:
             block = kept.pack(values)
         except (struct.error, OverflowError):
             return None
-        return _launched(site, kept, grid, block, stream, kernel)
+        return _launched(site, kept, grid, block, stream)
 
     def learn(
-        self, site: LaunchSite, form: Form, process: ProcessState, known: KnownLaunch, made: MadeLaunch, given: Sequence[Any]
+        self, site: LaunchSite, form: Form, process: ProcessState, known: KnownLaunch, made: MadeLaunch, given: Sequence[Any],
+        kernel: WarmKernel,
     ) -> None:
         """Keep a launch that has gone the general way, if the next one like it need not."""
         reading = self._readings.find(form, (*map(type, given),))
@@ -99,11 +100,11 @@ class DirectLaunches:
         pack = _packing(entry, prepared.layout, known.passed, len(values))
         if pack is not None:
             words = (site, reading, facts_of_storages(site.target.info, starts, ends), key)
-            keep(self._kept, words, DirectLaunch(known, cast(MadeLaunch, known.kept(process)), prepared, pack, ask))
+            keep(self._kept, words, DirectLaunch(known, cast(MadeLaunch, known.kept(process)), prepared, pack, ask, kernel))
 
 
 def _launched(
-    site: LaunchSite, kept: DirectLaunch, grid: tuple[int, int, int], block: bytes, stream: int, kernel: WarmKernel
+    site: LaunchSite, kept: DirectLaunch, grid: tuple[int, int, int], block: bytes, stream: int
 ) -> LaunchResult | None:
     artifact, name = kept.made.compiled.artifact, site.target.name
     executor = kept.prepared.executor
@@ -118,7 +119,7 @@ def _launched(
     times = {**_AT_ONCE, EXECUTE: report.seconds} if completion is None else DeviceTimes(_AT_ONCE, completion)
     return LaunchResult(
         kept.known.source.name, name, executor.device.executor, artifact, grid, report.findings, report.counters, times,
-        kept.made.compiled.found, report.utilisation, report.timeline, site.checks, completion, kernel,
+        kept.made.compiled.found, report.utilisation, report.timeline, site.checks, completion, kept.kernel,
     )
 
 

@@ -80,9 +80,9 @@ class Launcher:
         args = made.arguments.bind(values)
         warnings = _checked(known, extents, values) if site.of_program else ()
         result = run_at(site, made.compiled, made.arguments.entry, extents, args, known.source.name, warnings, made.prints)
-        result.launched = self._warm_kernels().get(id(made.compiled.artifact))
+        result.launched = self._warm(made.compiled.artifact, keywords, self._constants(given))
         if form is not None:
-            self.direct.learn(site, form, self.sites.process, known, made, given)
+            self.direct.learn(site, form, self.sites.process, known, made, given, result.launched)
         return result
 
     def warm_up(self, given: Sequence[Any], grid: Grid, keywords: Mapping[str, Any]) -> WarmKernel | None:
@@ -106,7 +106,8 @@ class Launcher:
         known = made_known(self.kernel, site, data.signature, data.constexprs, data.facts)
         if specialization_data.tell(self.kernel, data, known.key(None), warm=True):
             return None
-        return self._kept(known.made(self.sites.process).compiled.artifact, data.options, data.constexprs)
+        constants = {p.name: data.constexprs[p.name] for p in self.kernel.params if p.is_constexpr and p.name in data.constexprs}
+        return self._kept(known.made(self.sites.process).compiled.artifact, data.options, constants)
 
     def _extents(self, grid: Grid, given: Sequence[Any]) -> tuple[int, int, int]:
         return grid_of(grid(self._by_name(given)) if callable(grid) else grid)
@@ -168,9 +169,12 @@ class Launcher:
         return {parameter.name: value for parameter, value in zip(self.kernel.params, given, strict=True) if parameter.is_constexpr}
 
     def _kept(self, artifact: Artifact, keywords: Mapping[str, Any], constants: Mapping[str, Any]) -> WarmKernel:
-        warm = WarmKernel(artifact, functools.partial(self.kernel.run, **keywords), self.kernel.arg_names, constants)
+        warm = self._warm(artifact, keywords, constants)
         keep(self._warm_kernels(), id(artifact), warm)
         return warm
+
+    def _warm(self, artifact: Artifact, keywords: Mapping[str, Any], constants: Mapping[str, Any]) -> WarmKernel:
+        return WarmKernel(artifact, functools.partial(self.kernel.run, **keywords), self.kernel.arg_names, constants)
 
     def _warm_kernels(self) -> dict[Any, Any]:
         """Those that `device_caches` has: under device 0, the only one, and there first, as Triton."""
