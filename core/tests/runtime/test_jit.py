@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from collections.abc import Callable
@@ -433,6 +434,7 @@ def test_host_helpers() -> None:
     assert [tilefw.cdiv(n, 8) for n in (1, 8, 9)] == [1, 1, 2]
     assert [tilefw.next_power_of_2(n) for n in (0, 1, 2, 3, 4, 5, 1000)] == [0, 1, 2, 4, 4, 8, 1024]
     assert module.constexpr_function(lambda x: x + 1)(tl.constexpr(2)) == 3
+    assert module.constexpr_function(math.gcd)(tl.constexpr(12), 18) == 6
 
 
 def test_decorating_and_binding_load_neither_xdsl_nor_numpy() -> None:

@@ -200,7 +200,7 @@ class JITFunction:
 
     def get_capture_scope(self) -> dict[str, Any]:
         """The names that the kernel's text can read: the globals of its module, and what it captures."""
-        return self.fn.__globals__ | inspect.getclosurevars(self.fn).nonlocals
+        return {**self.fn.__globals__, **inspect.getclosurevars(self.fn).nonlocals}
 
     @property
     def cache_key(self) -> str:
@@ -225,7 +225,7 @@ class ConstexprFunction:
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         self.fn = fn
-        self.__globals__ = fn.__globals__
+        self.__globals__ = getattr(fn, "__globals__", {})  # which what is not written in Python has not
         functools.update_wrapper(self, fn, updated=())
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
