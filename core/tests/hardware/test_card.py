@@ -97,6 +97,20 @@ def test_the_seconds_of_a_launch_are_asked_once(card: Toy, driver: Recorder) -> 
     assert names(driver).count("seconds") == 1
 
 
+def test_a_signals_handler_waits_for_the_launch_that_its_thread_waits_for(card: Toy, driver: Recorder) -> None:
+    module, waited = card.load(ARTIFACT), []
+    completion = launch(card, module)
+
+    def interrupted(event: int) -> None:
+        del driver.wait_event
+        waited.append(completion.wait())
+
+    driver.wait_event = interrupted
+    assert (completion.wait(), waited, names(driver).count("seconds")) == (0.25, [0.25], 1)
+    held = [launch(card, module) for _ in range(2)]
+    assert len(held) == 2 and names(driver).count("new_event") == 4, "the events were given back once"
+
+
 def test_events_of_a_launch_that_the_driver_refuses_are_used_again(card: Toy, driver: Recorder) -> None:
     module = card.load(ARTIFACT)
     driver.broken = "launch"

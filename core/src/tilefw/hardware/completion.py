@@ -59,7 +59,7 @@ class CardCompletion:
         self._entry: CardEntry | None = entry
         self._grid = grid
         self._events = events
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal's handler may wait where its thread does
         self._seconds = 0.0
 
     def done(self) -> bool:
@@ -82,9 +82,11 @@ class CardCompletion:
                 start, end = self._events
                 with told(_Doing(entry, self._grid), entry.device), entry.driver.on(entry.number):
                     entry.driver.wait_event(end)
+                    if self._entry is None:  # a signal's handler has waited meanwhile, and the events may be another launch's
+                        return self._seconds
                     self._seconds = entry.driver.seconds(start, end)
-                entry.pool.give_back(self._events)
                 self._entry = None
+                entry.pool.give_back(self._events)
             return self._seconds
 
     def __del__(self) -> None:
