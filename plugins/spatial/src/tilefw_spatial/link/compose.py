@@ -82,7 +82,8 @@ class _Composer:
         """The next launch."""
         entry = entry_of(next(op for op in one.module.body.block.ops if isinstance(op, FuncOp)))
         check_grid(one.module, one.launch)
-        graph = lower(one.module, one.launch, one.fusion)
+        # Products are rounded: in the twin, and for a launch that adds to what an earlier one multiplied, they have been stored.
+        graph = lower(one.module, one.launch, fusion=False)
         placements = [one.launch.buffers.get(parameter.name) for parameter in entry.parameters]
         count = len(placements)
         stores = unconditional(graph.stores)
