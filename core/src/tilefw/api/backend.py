@@ -81,7 +81,7 @@ class Backend(ABC):
 
     def link(self, launches: Sequence[ChainLaunch], options: CompileOptions) -> LinkedArtifact | None:
         """As many of successive launches as go into one artifact, from the first on, assembled; None where the first two do not.
-        What only launches of one artifact use need not reach memory."""
+        What only launches of one artifact use need not reach memory. Modules stay as they are: another link may be offered them."""
         return None
 
     def assembly(self, artifact: Artifact) -> str:

@@ -14,6 +14,9 @@ from tilefw.runtime.compilation.compiler import Compilation
 from tilefw.runtime.compilation.kernel_source import ModuleSource
 from tilefw.runtime.plugins.loader import Target
 
+LONGEST = 64
+"""Launches of one link: what compiling takes grows faster than their number."""
+
 
 @dataclass(frozen=True, slots=True)
 class StepSource:
@@ -28,16 +31,34 @@ def linked(plan: ModelPlan, sources: Sequence[StepSource], target: Target) -> tu
     if not target.backend.links or len(plan.steps) < 2:
         return ()
     needed = _needed(plan)
+    chain: dict[int, ChainLaunch] = {}  # what a backend is offered now, by the steps' numbers
     found: list[PlanLink] = []
     first = 0
     while first < len(plan.steps) - 1:
-        # A chain's modules are made anew for each link: a backend may use them up.
-        chain = [_launch(target, one, later) for one, later in zip(sources[first:], needed[first:], strict=True)]
-        made = _made(target, chain, sources[first].request)
+        end, why = _end(sources, first)
+        for number in range(first, end):
+            if number not in chain:
+                chain[number] = _launch(target, sources[number], needed[number])
+        offered = [chain[number] for number in range(first, end)]
+        made = _made(target, offered, sources[first].request) if len(offered) > 1 else None
         if made is not None:
-            found.append(_link(plan, first, made))
+            found.append(_link(plan, first, end, made, why))
+        for number in range(first, first + (1 if made is None else made.count)):
+            del chain[number]
         first += 1 if made is None else made.count
     return tuple(found)
+
+
+def _end(sources: Sequence[StepSource], first: int) -> tuple[int, str]:
+    """Where a link ends at the latest that begins with a step, and why: all of its launches are compiled by the same options."""
+    own = sources[first].request
+    for number in range(first + 1, len(sources)):
+        other = sources[number].request
+        if (other.extra, other.verify) != (own.extra, own.verify):
+            return number, "it has other options of the target"
+        if number - first == LONGEST:
+            return number, f"a program is of {LONGEST} launches at most"
+    return len(sources), ""
 
 
 def _made(target: Target, chain: Sequence[ChainLaunch], request: CompileOptions) -> LinkedArtifact | None:
@@ -46,12 +67,12 @@ def _made(target: Target, chain: Sequence[ChainLaunch], request: CompileOptions)
         return target.backend.link(chain, request)
 
 
-def _link(plan: ModelPlan, first: int, made: LinkedArtifact) -> PlanLink:
-    if not 2 <= made.count <= len(plan.steps) - first:
-        raise InternalError(f"a backend linked {made.count} launches of {len(plan.steps) - first}")
-    return PlanLink(
-        first, made.count, made.artifact, made.storages, made.observed, made.observed_storages, made.ended
-    )
+def _link(plan: ModelPlan, first: int, end: int, made: LinkedArtifact, why: str) -> PlanLink:
+    """The link of steps from `first` on, of which those before `end` were offered; `why` no others."""
+    if not 2 <= made.count <= end - first:
+        raise InternalError(f"a backend linked {made.count} launches of {end - first}")
+    ended = why if first + made.count == end else made.ended
+    return PlanLink(first, made.count, made.artifact, made.storages, made.observed, made.observed_storages, ended)
 
 
 def _launch(target: Target, one: StepSource, needed: frozenset[int]) -> ChainLaunch:

@@ -84,10 +84,13 @@ class SpatialBackend(Backend):
         return replace(self._artifact(compiled.program, machine), entries=(compiled.entry,))
 
     def link(self, launches: Sequence[ChainLaunch], options: CompileOptions) -> LinkedArtifact | None:
-        """The program of as many launches as go into one. What passes between them stays in the slices."""
+        """The program of as many launches as go into one, of one chip. What passes between them stays in the slices."""
         from tilefw_spatial.link import compile_chain
+        from tilefw_spatial.partition import node_options
 
         machine = self.machine
+        if node_options(options.extra, machine)[0] > 1:
+            return None
         compiled = compile_chain(launches, machine)
         if compiled is None:
             return None

@@ -10,11 +10,15 @@ import numpy as np
 import pytest
 from linked_model import LinkedModel, given
 
+import tilefw
+import tilefw.language as tl
 from tilefw.graph import plan_file
 from tilefw.graph.certificate import certified
 from tilefw.graph.compile_graph import compile_graph
+from tilefw.graph.kernel_graph import GraphBuilder
 from tilefw.graph.plan import ModelPlan
 from tilefw.graph.session import Session
+from tilefw.kernels.vector_add import vector_add
 from tilefw_spatial.check import judge
 from tilefw_spatial.container import read
 from tilefw_spatial.machine import load
@@ -102,3 +106,57 @@ def test_a_program_ends_before_a_launch_that_writes_what_an_earlier_one_wrote() 
     assert made.links[0].ended == "it stores elements that an earlier launch stored"
     with Session(made) as session:
         assert certified(session, {"x": X}).ok
+
+
+@tilefw.jit
+def store_part(x_ptr, out_ptr, unread_ptr, FIRST: tl.constexpr):
+    at = tl.arange(0, 64)
+    tl.store(out_ptr + FIRST + at, tl.load(x_ptr + at))
+
+
+def test_steps_that_write_parts_of_one_buffer_or_do_not_read_an_argument_are_judged_by_what_is_theirs() -> None:
+    made = GraphBuilder()
+    x, unread, cache = (made.input(name, "fp16", (extent,)) for name, extent in (("x", 64), ("unread", 8), ("cache", 128)))
+    for first in (0, 64):
+        arguments = {"x_ptr": x, "out_ptr": cache, "unread_ptr": unread}
+        made.call(f"from {first} on", store_part, arguments, (1, 1, 1), {"FIRST": first})
+    made.output("y", cache)
+    plan = compile_graph(made.graph(), "spatial-sdm1")
+    assert [(link.first, link.count) for link in plan.links] == [(0, 2)]
+    inputs = {"x": X.reshape(-1)[:64], "unread": X[0, :8], "cache": X.reshape(-1)[:128]}
+    with Session(plan) as session:
+        found = certified(session, inputs)
+    assert found.ok and np.array_equal(found.outputs["y"], np.tile(inputs["x"], 2))
+
+
+def test_launches_on_several_chips_are_not_linked_nor_with_others() -> None:
+    made = GraphBuilder()
+    x = made.input("x", "fp16", (2048,))
+    for label, keywords in (("a", {"chips": 2}), ("b", {"chips": 2}), ("c", {}), ("d", {}), ("e", {"chips": 2})):
+        y = made.temporary(label, "fp16", (2048,))
+        made.call(label, vector_add, {"x_ptr": x, "y_ptr": x, "out_ptr": y, "n": 2048}, (16, 1, 1), {"BLOCK": 128}, keywords)
+        x = y
+    made.output("y", x)
+    (link,) = compile_graph(made.graph(), "spatial-sdm1").links
+    assert (link.first, link.count, link.ended) == (2, 2, "it has other options of the target")
+
+
+@tilefw.jit
+def multiply(x_ptr, y_ptr, out_ptr):
+    at = tl.arange(0, 256)
+    tl.store(out_ptr + at, tl.load(x_ptr + at) * tl.load(y_ptr + at))
+
+
+def test_a_product_that_a_launch_stores_is_rounded_before_the_next_one_adds_to_it() -> None:
+    made = GraphBuilder()
+    x, y, product = made.input("x", "fp32", (256,)), made.input("y", "fp32", (256,)), made.temporary("product", "fp32", (256,))
+    total = made.temporary("total", "fp32", (256,))
+    made.call("product", multiply, {"x_ptr": x, "y_ptr": x, "out_ptr": product}, (1, 1, 1))
+    made.call("total", vector_add, {"x_ptr": product, "y_ptr": y, "out_ptr": total, "n": 256}, (2, 1, 1), {"BLOCK": 128})
+    made.output("total", total)
+    a, b = X.reshape(-1)[:256].astype(np.float32) / 3, X.reshape(-1)[256:512].astype(np.float32) / 7
+    plan = compile_graph(made.graph(), "spatial-sdm1")
+    with Session(plan) as session:
+        found = certified(session, {"x": a, "y": b})
+    assert len(plan.links) == 1 and found.ok
+    assert np.array_equal(found.outputs["total"], a * a + b)
