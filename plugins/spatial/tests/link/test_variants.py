@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from linked_model import LinkedModel, given
 
+from tilefw.api.errors import CapacityError
 from tilefw.graph.certificate import certified
 from tilefw.graph.compile_graph import compile_graph
 from tilefw.graph.plan import ModelPlan
@@ -46,3 +47,19 @@ def test_the_form_with_the_fewest_cycles_is_taken(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(chain, "tried", noted)
     made = _plan().links[0].artifact.metadata["cycles"]
     assert isinstance(made, int) and made <= min(cycles) < max(cycles)
+
+
+def test_a_form_that_does_not_fit_the_chip_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried, seen = chain.tried, list[int]()
+
+    def refused_first(variant: chain.ChainVariant, count: int, machine: Machine) -> chain.TriedVariant:
+        seen.append(count)
+        if len(seen) == 1:
+            raise CapacityError("it does not fit", "TFW0690")
+        return tried(variant, count, machine)
+
+    monkeypatch.setattr(chain, "tried", refused_first)
+    model = LinkedModel(64)
+    model.made.output("y", model.added("b", model.added("a", model.x, model.x, model.rows("h")), model.x, model.rows("y")))
+    (link,) = compile_graph(model.made.graph(), "spatial-sdm1").links
+    assert link.count == 2 and len(seen) == 4

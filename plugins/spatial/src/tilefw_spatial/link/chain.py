@@ -22,13 +22,10 @@ from tilefw_spatial.link.relayouts import lane_axes, relayouts_of_products, stil
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.pipeline import bound_flags, metadata_of
 from tilefw_spatial.program import BoundParameter, SpatialProgram
-from tilefw_spatial.schedule import TRIES, Try, schedule
+from tilefw_spatial.schedule import TRIES, ChipSchedule, Try, schedule
 from tilefw_spatial.stream_program import StreamProgram
 
 ENTRY = "linked"
-
-MOST = 64
-"""Launches of one program: what compiling takes grows faster than their number."""
 
 FIRST_TRIES: tuple[Try, ...] = ((64, True),)
 FINAL_TRIES: tuple[Try, ...] = (*TRIES, (64, True), (8, False), (8, True))
@@ -59,7 +56,7 @@ class CompiledChain:
 def compile_chain(launches: Sequence[ChainLaunch], machine: Machine) -> CompiledChain | None:
     """The program of as many launches as go into one; None where the first two do not. Where launches do not fit together, half as
     many are tried."""
-    count, ended = min(len(launches), MOST), "" if len(launches) <= MOST else f"a program is of {MOST} launches at most"
+    count, ended = len(launches), ""
     while count > 1:
         try:
             return replace(_compiled(launches[:count], machine), ended=ended)
@@ -79,8 +76,8 @@ def _compiled(launches: Sequence[ChainLaunch], machine: Machine) -> CompiledChai
     targets = aligned(normal(graph))
     kept = [_is_needed(target, linked, launches[-1].needed) for target in targets]
     targets = [target for _, target in sorted(zip(kept, targets, strict=True), key=lambda pair: not pair[0])]
-    count = sum(kept)
-    best = min((tried(one, count, machine) for one in variants(targets, count, machine)), key=lambda found: found.cycles)
+    count = sum(kept) or len(kept)  # launches that nobody needs anything of store all the same
+    best = _fastest(targets, count, machine)
     needed = _program(linked, stream_program(best.targets[:count], best.items[:count], machine), machine, FINAL_TRIES)
     observed = _program(linked, stream_program(best.targets, best.items, machine), machine, FIRST_TRIES)
     return CompiledChain(needed, observed, len(launches))
@@ -125,7 +122,33 @@ def tried(variant: ChainVariant, count: int, machine: Machine) -> TriedVariant:
     """A variant of which the first `count` targets are scheduled."""
     targets = variant.targets
     every, items = chosen(targets[:count], machine, targets[count:], variant.lane_axes, variant.still)
-    return TriedVariant(every, items, schedule(stream_program(every[:count], items[:count], machine), machine, FIRST_TRIES).cycles)
+    stream_ops = stream_program(every[:count], items[:count], machine)
+    return TriedVariant(every, items, _scheduled(stream_ops, machine, FIRST_TRIES).cycles)
+
+
+def _fastest(targets: list[NormalTarget], count: int, machine: Machine) -> TriedVariant:
+    """The variant that takes the fewest cycles, of those that fit. Raises what one was refused with where none does."""
+    found: list[TriedVariant] = []
+    refused: CapacityError | UnsupportedError | None = None
+    for variant in variants(targets, count, machine):
+        try:
+            found.append(tried(variant, count, machine))
+        except (CapacityError, UnsupportedError) as error:
+            refused = error
+    if not found:
+        assert refused is not None, "some variant is tried"
+        raise refused
+    return min(found, key=lambda one: one.cycles)
+
+
+def _scheduled(stream_ops: StreamProgram, machine: Machine, tries: Sequence[Try]) -> ChipSchedule:
+    """The schedule by the best of `tries`, by any other where arrays do not fit so."""
+    try:
+        return schedule(stream_ops, machine, tries)
+    except CapacityError:
+        if tries is FINAL_TRIES:
+            raise
+        return schedule(stream_ops, machine, FINAL_TRIES)
 
 
 def _program(linked: LinkedGraph, stream_ops: StreamProgram, machine: Machine, tries: Sequence[Try]) -> LinkedProgram:
@@ -138,7 +161,7 @@ def _program(linked: LinkedGraph, stream_ops: StreamProgram, machine: Machine, t
         array.transfers = tuple(replace(transfer, parameter=numbers[transfer.parameter]) for transfer in array.transfers)
     storages = [linked.storages[number] for number in used]
     stored = {transfer.parameter for array in stream_ops.arrays if array.role == "out" for transfer in array.transfers}
-    timed = schedule(stream_ops, machine, tries)
+    timed = _scheduled(stream_ops, machine, tries)
     parameters = [
         BoundParameter(f"b{storage.number}", "pointer", storage.dtype, storage.nbytes, None, (number, 0))
         for number, storage in enumerate(storages)
