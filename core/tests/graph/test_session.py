@@ -228,3 +228,31 @@ class _Wrong(Session):
         element = replace(self.plan.steps[number].arguments[2], shape=(1,), offset=4 * 128 * self.spoiled)
         self.write(element, np.float32([-1]))
         return report
+
+
+def test_what_no_program_of_a_launch_writes_is_judged_beside_a_sample():
+    """The last program has nothing to write, and what it should have left alone is an input's."""
+    made = GraphBuilder()
+    x, y = made.input("x", "fp32", (1024,)), made.input("y", "fp32", (1024,))
+    made.call("one", vector_add, {"x_ptr": x, "y_ptr": x, "out_ptr": y, "n": 896}, (8, 1, 1), {"BLOCK": 128}, {"num_warps": 1})
+    made.output("y", y)
+    plan, given = compile_graph(made.graph(), "nvidia-sm80"), np.arange(1024, dtype=np.float32)
+    with Session(plan) as right, _Wrong(plan) as wrong:
+        wrong.spoiled = 7
+        found = [certified(session, {"x": given, "y": given}, LaunchSample(3)) for session in (right, wrong)]
+    assert [one.ok for one in found] == [True, False]
+    assert np.array_equal(found[0].outputs["y"], np.concatenate([2 * given[:896], given[896:]]))
+
+
+def test_a_session_that_cannot_be_made_ready_gives_all_memory_back(monkeypatch):
+    plan = small_model.plan("cpu-native")
+    device = executor_for(find_target("cpu-native"), "default").device
+    before = dict(device.memory_info())
+
+    def failed(self):
+        raise MemoryError
+
+    monkeypatch.setattr(Session, "_made_ready", failed)
+    with pytest.raises(MemoryError):
+        Session(plan)
+    assert dict(device.memory_info()) == before

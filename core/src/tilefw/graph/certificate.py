@@ -8,7 +8,7 @@ from launch to launch, and in a launch in whatever is not one correctly rounded 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
 _BUDGET = 1 << 62  # whoever asks for a judgement waits for it
+_NOBODY = -1  # wrote a byte
 Bytes = np.ndarray[Any, Any]
 
 
@@ -93,7 +94,7 @@ def certified(
     session: Session, inputs: Mapping[str, Any], sample: LaunchSample | None = None, progress: Progress | None = None
 ) -> Certificate:
     """Run a session's plan on `inputs`, and judge it; with a `sample`, launches by the programs that it chooses, where the device
-    runs some programs alone. `progress` is told each judgement. The session may do nothing else meanwhile.
+    runs some programs alone. `progress` is told each judgement.
 
     What passes between the steps of a link never leaves the chip: they are judged in a run of the links that do the same and store
     it, and the outputs of both runs must be equal, bit by bit."""
@@ -117,17 +118,15 @@ def _certified(
 ) -> Certificate:
     interpreter = _Interpreter(session.plan)
     written: dict[int, Bytes | None] = dict.fromkeys(tensor.buffer for tensor in session.plan.inputs.values())
-    try:
+    launches: list[LaunchJudgement] = []
+    with session.alone():
         session.begin(inputs)
-        launches: list[LaunchJudgement] = []
         for number in range(len(session.launches)):
             for judgement in _judged(session, interpreter, number, written, sample):
                 launches.append(judgement)
                 if progress is not None:
                     progress(judgement)
         outputs = session.outputs()
-    finally:
-        session.end()
     exact = shadow(session.plan, inputs)
     measured = {name: _measured(session.plan.outputs[name], outputs[name], exact[name]) for name in outputs}
     return Certificate(outputs, tuple(launches), measured)
@@ -187,17 +186,45 @@ def _judged(
     before = {tensor.buffer: _content(session, tensor.buffer, written) for step in launch.steps for tensor in step.tensors()}
     programs = _chosen(session, interpreter, number, sample)
     session.launch(number, programs)
-    done: set[int] = set()
+    made: list[Mapping[int, RefBuffer]] = []
     for step in launch.steps:
         memory = RefMemory()
         found = {
-            tensor.buffer: _content(session, tensor.buffer, written) if tensor.buffer in done else before[tensor.buffer]
+            tensor.buffer: _content(session, tensor.buffer, written)
+            if any(tensor.buffer in one for one in made) else before[tensor.buffer]
             for tensor in step.tensors()
         }
-        made = {buffer: _as_it_is(session.plan, memory, buffer, data, written) for buffer, data in found.items()}
-        interpreter.run(step, memory, made)
-        yield _step_judgement(session, step, made, written, programs)
-        done.update(made)
+        made.append({buffer: _as_it_is(session.plan, memory, buffer, data, written) for buffer, data in found.items()})
+        interpreter.run(step, memory, made[-1])
+        written.update((buffer, _written(one)) for buffer, one in made[-1].items())
+    parts = _before_later_steps(made) if programs is None else [_of_programs(made[0], programs)]
+    for step, buffers, part in zip(launch.steps, made, parts, strict=True):
+        yield _step_judgement(session, step, buffers, part, programs)
+    if programs is not None:
+        for buffer, own in parts[0].items():
+            _complete(session, buffer, made[0][buffer], own)
+
+
+def _of_programs(made: Mapping[int, RefBuffer], programs: tuple[int, ...]) -> dict[int, Bytes]:
+    """The bytes of the buffers to which a launch stored that some of its programs wrote last, or none at all."""
+    writers = {buffer: _writers(one) for buffer, one in made.items() if one.record is not None}
+    return {
+        buffer: _by_byte(made[buffer], np.isin(found, (*programs, _NOBODY)))
+        for buffer, found in writers.items() if (found != _NOBODY).any()
+    }
+
+
+def _before_later_steps(made: Sequence[Mapping[int, RefBuffer]]) -> list[dict[int, Bytes]]:
+    """For each step the bytes of its buffers in which memory still shows what it left: no later step of the launch wrote there."""
+    later: dict[int, Bytes] = {}
+    found: list[dict[int, Bytes]] = []
+    for buffers in reversed(made):
+        found.append({buffer: ~later[buffer] for buffer in buffers if buffer in later})
+        for buffer, one in buffers.items():
+            if one.record is not None and len(made) > 1:
+                stored = _by_byte(one, _writers(one) != _NOBODY)
+                later[buffer] = later[buffer] | stored if buffer in later else stored
+    return found[::-1]
 
 
 def _chosen(session: Session, interpreter: _Interpreter, number: int, sample: LaunchSample | None) -> tuple[int, ...] | None:
@@ -211,24 +238,18 @@ def _chosen(session: Session, interpreter: _Interpreter, number: int, sample: La
 
 
 def _step_judgement(
-    session: Session, step: PlanStep, made: Mapping[int, RefBuffer], written: dict[int, Bytes | None],
-    programs: tuple[int, ...] | None,
+    session: Session, step: PlanStep, made: Mapping[int, RefBuffer], parts: Mapping[int, Bytes], programs: tuple[int, ...] | None
 ) -> LaunchJudgement:
-    """The buffers of a step on the device against those that the interpreter made of them; where only some programs ran, in what
-    they wrote."""
+    """The buffers of a step on the device against those that the interpreter made of them, of some of them `parts`."""
     plan = session.plan
     pairs = zip(plan.kernels[step.kernel].entry.parameters, step.arguments, strict=True)
     stored = [a for parameter, a in pairs if isinstance(a, ModelTensor) and parameter.readonly is not True]
     kept = [a for a in step.tensors() if a.buffer not in {other.buffer for other in stored}]
     verdicts: dict[int, Comparison] = {}
-    chosen = {} if programs is None else {a.buffer: _written_by(made[a.buffer], programs) for a in stored}
     for tensor in (*stored, *kept):
-        verdict = _compared(session, tensor, made[tensor.buffer], chosen.get(tensor.buffer))
+        verdict = _compared(session, tensor, made[tensor.buffer], parts.get(tensor.buffer))
         if not verdict.ok or tensor.buffer not in verdicts:
             verdicts[tensor.buffer] = verdict
-        written[tensor.buffer] = _written(made[tensor.buffer])
-    for buffer, own in chosen.items():
-        _complete(session, buffer, made[buffer], own)
     comparisons: dict[str, Comparison] = {}
     for buffer, verdict in verdicts.items():
         name = plan.buffers[buffer].name
@@ -238,18 +259,19 @@ def _step_judgement(
     return LaunchJudgement(step.label, plan.kernels[step.kernel].entry.name, comparisons, count, ran)
 
 
-def _written_by(buffer: RefBuffer, programs: tuple[int, ...]) -> Bytes:
-    """Which bytes of a buffer some of the programs wrote last."""
-    found = np.zeros(buffer.nbytes, np.bool_)
-    if buffer.record is not None:
-        own = np.isin(buffer.record.writer(np.arange(buffer.x.size)), programs)
-        by_byte = np.repeat(own, max(1, buffer.nbytes // max(1, own.size)))
-        found[: by_byte.size] = by_byte
-    return found
+def _writers(buffer: RefBuffer) -> np.ndarray[Any, Any]:
+    """For each element of a buffer the program that wrote it last in this launch, or _NOBODY."""
+    return buffer.recorded().writer(np.arange(buffer.x.size))
+
+
+def _by_byte(buffer: RefBuffer, elements: Bytes) -> Bytes:
+    """What is said of a buffer's elements, of its bytes; no bytes behind the last whole element are meant."""
+    found = np.repeat(elements, max(1, buffer.nbytes // max(1, elements.size)))
+    return np.concatenate([found, np.zeros(buffer.nbytes - found.size, np.bool_)])
 
 
 def _complete(session: Session, number: int, buffer: RefBuffer, own: Bytes) -> None:
-    """Give the device what the interpreter has of a buffer where no chosen program wrote; what nobody wrote stays so."""
+    """Give the device what the interpreter has of a buffer where programs wrote that did not run; what nobody wrote stays so."""
     data = np.frombuffer(buffer.read_bytes(buffer.nbytes), np.uint8)
     if (known := _written(buffer)) is None:
         whole = ModelTensor(number, "uint8", (buffer.nbytes,))
@@ -285,10 +307,7 @@ def _as_it_is(
 
 def _written(buffer: RefBuffer) -> Bytes | None:
     """Which bytes of a buffer have been written, in this launch or before."""
-    if buffer.initialised is None:
-        return None
-    by_byte = np.repeat(buffer.initialised, max(1, buffer.nbytes // max(1, buffer.initialised.size)))
-    return np.concatenate([by_byte, np.zeros(buffer.nbytes - by_byte.size, np.bool_)])
+    return None if buffer.initialised is None else _by_byte(buffer, buffer.initialised)
 
 
 def _compared(session: Session, tensor: ModelTensor, buffer: RefBuffer, own: Bytes | None = None) -> Comparison:

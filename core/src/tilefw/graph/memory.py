@@ -39,13 +39,16 @@ class ArenaLayout:
     least: int
 
 
-def lives(plan: ModelPlan) -> list[BufferLife]:
-    """When each buffer is in use that is no constant, and is used at all."""
+def lives(plan: ModelPlan, of_steps: bool = False) -> list[BufferLife]:
+    """When each buffer is in use that is no constant, and is used at all; with `of_steps` also as a step's argument that its link
+    does not take."""
     launches = plan.launches()
     end = len(launches)
     spans: dict[int, list[int]] = {}
     at = [(tensor.buffer, -1) for tensor in plan.inputs.values()]
-    at += [(tensor.buffer, number) for number, launch in enumerate(launches) for tensor in launch.tensors()]
+    for number, launch in enumerate(launches):
+        users = (launch, *launch.steps) if of_steps else (launch,)
+        at += [(tensor.buffer, number) for user in users for tensor in user.tensors()]
     at += [(tensor.buffer, end) for tensor in plan.outputs.values()]
     for buffer, number in at:
         spans.setdefault(buffer, []).append(number)

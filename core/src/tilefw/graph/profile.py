@@ -65,7 +65,7 @@ class ModelProfile:
 def profiled(session: Session, inputs: Mapping[str, Any], progress: Callable[[str], None] | None = None) -> ModelProfile:
     """Run a session's plan on `inputs`, each launch waited for; `progress` is told each launch's label when it is over."""
     launches: list[LaunchTime] = []
-    try:
+    with session.alone():
         session.begin(inputs)
         start = time.perf_counter()
         for number, one in enumerate(session.launches):
@@ -78,8 +78,6 @@ def profiled(session: Session, inputs: Mapping[str, Any], progress: Callable[[st
             if progress is not None:
                 progress(one.label)
         return ModelProfile(session.outputs(), tuple(launches))
-    finally:
-        session.end()
 
 
 def trace_events(profile: ModelProfile, title: str) -> str:

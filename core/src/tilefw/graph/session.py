@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
@@ -58,15 +59,15 @@ class Session:
             artifacts = {id(one.artifact): one.artifact for one in self.launches}
             modules = {key: self._device.load(artifact) for key, artifact in artifacts.items()}
             self._modules = [modules[id(one.artifact)] for one in self.launches]
-            self._constants = ConstantMemory(self._device, plan)
-            self.written_bytes = self._constants.written_bytes
             strategy = ArenaMemory if self._device.executor == "hw" and not self._options.checks else SeparateMemory
-            try:
+            with ExitStack() as undone:
+                self._constants = ConstantMemory(self._device, plan)
+                undone.callback(self._constants.close)
                 self._memory: DeviceMemory = strategy(self._device, plan, self._constants.views)
+                undone.callback(self._memory.close)
                 self._ready = self._made_ready()
-            except BaseException:
-                self._constants.close()
-                raise
+                undone.pop_all()
+            self.written_bytes = self._constants.written_bytes
 
     @property
     def executor(self) -> str:
@@ -90,23 +91,16 @@ class Session:
     def run(
         self, inputs: Mapping[str, Any], progress: Callable[[str], None] | None = None
     ) -> dict[str, np.ndarray[Any, Any]]:
-        """The outputs by name, for arrays by the names of the inputs; `progress` is told the label of each launch that is over.
-        Raises UsageError TFW0360 for inputs that do not fit, CheckError when a check of the device found a fault in a launch."""
-        with self._lock:
-            self._refuse_within_a_run()
-            self._running = True
-            try:
-                self.begin(inputs)
-                for number, one in enumerate(self.launches):
-                    self.launch(number)
-                    if progress is not None:
-                        progress(one.label)
-                return self.outputs()
-            finally:
-                try:
-                    self.end()
-                finally:
-                    self._running = False
+        """The outputs by name, for arrays by the names of the inputs; `progress` is told the label of each launch that is over, or,
+        on a device that does not wait, on its way. Raises UsageError TFW0360 for inputs that do not fit, CheckError when a check of
+        the device found a fault in a launch."""
+        with self.alone():
+            self.begin(inputs)
+            for number, one in enumerate(self.launches):
+                self.launch(number)
+                if progress is not None:
+                    progress(one.label)
+            return self.outputs()
 
     def _refuse_within_a_run(self) -> None:
         """Only a signal's handler can be within a run that its own thread makes; others wait for the lock."""
@@ -116,7 +110,22 @@ class Session:
                 help="let the signal's handler leave a note for after the run, or open another session",
             )
 
-    # A run launch by launch, for whoever looks at memory between launches (certificate.py).
+    # A run launch by launch, for whoever looks at memory between launches (certificate.py) or at the clock (profile.py).
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """What within it happens to the session is one run: others wait for its end, which frees what it allocated. Raises
+        LaunchError TFW0361 within another run of the same thread."""
+        with self._lock:
+            self._refuse_within_a_run()
+            self._running = True
+            try:
+                yield
+            finally:
+                try:
+                    self._end()
+                finally:
+                    self._running = False
 
     def begin(self, inputs: Mapping[str, Any]) -> None:
         """Copy the inputs in. Raises LaunchError TFW0361 in a session that is closed."""
@@ -175,7 +184,7 @@ class Session:
         """What the outputs hold now."""
         return {name: self.array(tensor) for name, tensor in self.plan.outputs.items()}
 
-    def end(self) -> None:
+    def _end(self) -> None:
         """Free what a run allocated."""
         with self._executor.lock:
             self._memory.end()
