@@ -86,7 +86,8 @@ def _judgement(certificate: Certificate) -> list[str]:
         lines.append(f"  {len(sampled)} of them by a sample of their programs: {ran:,} of {every:,}")
     if worst is not None:
         lines.append(f"  largest error over bound {worst.worst:.3g}, in {worst.label}")
-    lines += [f"  {name}, linked and unlinked: {c}" for name, c in certificate.linked.items() if not c.ok]
+    differing = "is not what it is where every step's results are stored"
+    lines += [f"  {name} {differing}: {c}" for name, c in certificate.linked.items() if not c.ok]
     for name, error in certificate.measured.items():
         lines.append(f"  {name}: {error.absolute:.3g} from the reference's run as measured, of at most {error.magnitude:.3g}")
     for launch in wrong:
@@ -106,6 +107,7 @@ def certificate_to_json(certificate: Certificate) -> dict[str, Any]:
         "measured": {
             name: {"absolute": error.absolute, "magnitude": error.magnitude} for name, error in certificate.measured.items()
         },
+        "linked": {name: comparison.ok for name, comparison in certificate.linked.items()},
     }
 
 

@@ -124,6 +124,8 @@ def _refuse_together(args: argparse.Namespace) -> None:
             )
     if args.sample is not None and not args.check:
         raise UsageError("--sample goes with --check launches", code="TFW0917")
+    if args.sample is not None and args.sample < 0:
+        raise UsageError(f"--sample is a number of programs, not {args.sample}", code="TFW0917", help="0 runs all programs")
     if args.timeline and not args.timeline.endswith(".json"):
         raise UsageError(f"'{args.timeline}' does not end in .json", code="TFW0917", help=".json is for ui.perfetto.dev")
 
