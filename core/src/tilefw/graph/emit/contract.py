@@ -18,10 +18,12 @@ from tilefw.api.integers import ceil_div
 from tilefw.graph.dialect.combining_ops import ContractOp
 from tilefw.graph.dialect.grouping_ops import FusedOp
 from tilefw.graph.dialect.moving_ops import GraphReshapeOp, ViewOp
-from tilefw.graph.dialect.pointwise_ops import GraphConstantOp, MapOp, YieldOp
+from tilefw.graph.dialect.pointwise_ops import GraphConstantOp, IndexOp, MapOp, YieldOp
 from tilefw.graph.emit.access import TensorAccess, access, guard_text, linear_text, merged, parts, row_major
 from tilefw.graph.emit.emitted_kernel import EmittedKernel
 from tilefw.graph.emit.scalar_text import number_text, spelled, write_body
+from tilefw.graph.emit.tile_text import check_counted
+from tilefw.graph.fuse.contract import multiplied_by_dot
 from tilefw.graph.index_maps import composed, merging_map, rows_of
 from tilefw.graph.meaning import only_row, results_of
 from tilefw.tile import types
@@ -73,9 +75,10 @@ class _ContractWriter:
         self._check()
 
     def _check(self) -> None:
-        element = types.dtype_of(self.root.left.type)
-        if not element.is_float and element.bits > 8:
-            raise UnsupportedError(f"a contraction of {element.name} by tl.dot", code="TFW0992")
+        if not multiplied_by_dot(self.root):
+            raise UnsupportedError(f"a contraction of {self.root.left.type} to {self.root.result.type} by tl.dot", code="TFW0992")
+        for value in (*self.block.args, *self.group.results):
+            check_counted(types.shape_of(value.type))
 
     # What is read ------------------------------------------------------------------------------------------------------
 
@@ -146,12 +149,21 @@ class _ContractWriter:
         summed = list(range(self.rank, len(self.sizes)))
         return (batch, right, left, summed, False) if swapped else (batch, left, right, summed, True)
 
+    def _asked_places(self) -> list[TensorAccess]:
+        """The places along dims that maps ask for: dims that are told apart do not become one."""
+        rows = [
+            rows_of(self.shapes[op.results[0]])[inner.dim.value.data]
+            for op in self.block.ops if isinstance(op, MapOp) for inner in op.body.block.ops if isinstance(inner, IndexOp)
+        ]
+        spare = len(self.sizes) - self.rank
+        return [TensorAccess((*factors, *[0] * spare), offset) for factors, offset in rows]
+
     def written(self) -> EmittedKernel:
         """The text and its launch."""
         batch, rows, columns, summed, left_first = self._sides()
         first, second = (self.left, self.right) if left_first else (self.right, self.left)
         out = TensorAccess((*row_major(self.sizes[: self.rank]), *[0] * len(summed)), 0)
-        accesses = [first.access, second.access, out, *(read.access for read in self.reads.values())]
+        accesses = [first.access, second.access, out, *(read.access for read in self.reads.values()), *self._asked_places()]
         sizes = dict(enumerate(self.sizes))
         batches, down, across, inner = (merged(dims, sizes, accesses) for dims in (batch, rows, columns, summed))
         counts = [prod(size for _, size in dims) for dims in (batches, down, across, inner)]
@@ -216,7 +228,8 @@ class _ContractWriter:
 
     def _place(self, map: AffineMap, dim: int, names: dict[int, str]) -> str:
         factors, offset = rows_of(map)[dim]
-        return f"({linear_text(factors, offset, names)})"
+        text = linear_text(factors, offset, names)
+        return f"tl.full((), {text}, tl.int32)" if text.lstrip("-").isdigit() else f"({text})"
 
     def _operand(self, op: Operation, place: int, names: dict[int, str], limits: list[str]) -> str:
         """An operand of a map that is not computed of the root: a load, or a number."""
@@ -241,7 +254,9 @@ class _ContractWriter:
         kept = f", mask={masks}, other=0" if masks else ""
         argument = self.block.args.index(read.value) if read.value in self.block.args else None
         assert argument is not None, "an operand of a group is one of its arguments"
-        return f"tl.load(in{argument}_ptr + {place}{kept})"
+        kind = types.dtype_of(read.value.type)
+        signed = "" if kind.is_float else f".to({spelled(kind.name)})"  # an input may be unsigned
+        return f"tl.load(in{argument}_ptr + {place}{kept}){signed}"
 
     def _source(self) -> str:
         body = "\n".join(f"    {line}" for line in self.text.lines)

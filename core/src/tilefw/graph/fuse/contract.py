@@ -33,9 +33,10 @@ def fuse_contractions(module: ModuleOp) -> None:
 
 
 def multiplied_by_dot(op: ContractOp) -> bool:
-    """Whether a contraction's elements are ones that `tl.dot` multiplies."""
+    """Whether a contraction's elements are ones that `tl.dot` multiplies, and adds up in its result's precision."""
     kind = types.dtype_of(op.left.type)
-    return kind.is_float or kind.bits <= 8
+    result = types.dtype_of(op.result.type).bits
+    return result <= max(kind.bits, 32) if kind.is_float else kind.bits == 8 and result <= 32
 
 
 def with_views(op: ContractOp) -> ContractOp:
@@ -101,7 +102,7 @@ def _group(root: ContractOp) -> None:
             members.append(op)
             inside.update(op.results)
             escaping = [value for value in inside if any(use.operation not in members for use in value.uses)]
-            if len(escaping) == 1:
+            if len(escaping) == 1 and escaping[0] in op.results:
                 kept, last = len(members), escaping[0]
         op = op.next_op
     del members[kept:]
@@ -122,9 +123,10 @@ def _close(members: list[Operation], last: SSAValue) -> None:
     known: dict[SSAValue, SSAValue] = {}
     inputs: list[SSAValue] = []
     block = Block()
+    root = members[0]
     for op in members:
         for value in op.operands:
-            _bring(value, known, inputs, block)
+            _bring(value, known, inputs, block, views=op is not root)
         copy = op.clone(known)
         block.add_op(copy)
     block.add_op(YieldOp.create(operands=[known[last]]))
@@ -138,15 +140,16 @@ def _close(members: list[Operation], last: SSAValue) -> None:
         _erase(op)
 
 
-def _bring(value: SSAValue, known: dict[SSAValue, SSAValue], inputs: list[SSAValue], block: Block) -> None:
-    """Make an operand known in a group: views and numbers come along, another tensor is an argument."""
+def _bring(value: SSAValue, known: dict[SSAValue, SSAValue], inputs: list[SSAValue], block: Block, views: bool) -> None:
+    """Make an operand known in a group: with `views`, views and numbers come along; another tensor is an argument. Those of the
+    root do not: what a view is still left there for is that its outside reads 0."""
     if value in known:
         return
     op = value.owner
     number = isinstance(op, GraphConstantOp) and prod(types.shape_of(value.type)) == 1
-    if isinstance(op, ViewOp) and op.pad is None:
-        _bring(op.source, known, inputs, block)
-    elif not number:
+    if views and isinstance(op, ViewOp) and op.pad is None:
+        _bring(op.source, known, inputs, block, views)
+    elif not (views and number):
         inputs.append(value)
         known[value] = block.insert_arg(value.type, len(block.args))
         return
