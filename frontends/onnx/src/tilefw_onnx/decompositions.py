@@ -233,7 +233,6 @@ _KNOWN = {"Slice"}  # whose inputs but the first say what is done
 _ROWS = {"Softmax", "LayerNormalization", "RMSNormalization", "ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin"}
 
 
-
 def _is_plain_convolution(node: Node) -> bool:
     return node.attributes["group"] == 1 and node.attributes["auto_pad"] == "NOTSET"
 
@@ -257,7 +256,7 @@ _TESTS: Mapping[str, Callable[[Node], bool]] = {
 RULES: Mapping[str, Rule] = {
     # Arithmetic and order.
     "Add": partial(_by_type, "addf", "addi"), "Sub": partial(_by_type, "subf", "subi"), "Mul": partial(_by_type, "mulf", "muli"),
-    "Div": partial(_row, "divf"), "Pow": _power,
+    "Div": partial(_row, "div_rn"), "Pow": _power,
     "Max": partial(_by_type, "maxf_nan", "maxs"), "Min": partial(_by_type, "minf_nan", "mins"),
     "Neg": partial(_row, "negf"), "Abs": partial(_row, "absf"), "Reciprocal": _reciprocal,
 
