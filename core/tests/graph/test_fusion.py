@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tilefw.api.errors import UnsupportedError
 from tilefw.graph.builder import ModuleBuilder, shape_of
 from tilefw.graph.compile_graph import compile_graph
 from tilefw.graph.emit.model import kernel_graph
@@ -29,9 +30,10 @@ def softmax(b, x):
 def launches(builder, inputs, target="cpu", tolerance=1e-5):
     """The launches of a model, whose outputs on the target are NumPy's before and after fusion."""
     module = builder.module()
-    wanted = run(module, list(inputs.values()))
+    given = [one.astype(np.float64) if one.dtype.kind == "f" else one for one in inputs.values()]
+    wanted = run(module, given)
     graph = kernel_graph(module)
-    for before, after in zip(wanted, run(module, list(inputs.values())), strict=True):
+    for before, after in zip(wanted, run(module, given), strict=True):
         np.testing.assert_array_equal(before, after)
     with Session(compile_graph(graph, target)) as session:
         found = session.run(inputs)
@@ -112,3 +114,79 @@ def test_random_programs_mean_the_same_fused(seed):
     for place, value in enumerate(values[-3:]):
         b.output(f"y{place}", value)
     assert launches(b, {"x": given}, tolerance=0)
+
+
+def test_a_contraction_reads_zero_beside_a_view_and_takes_a_number():
+    b, rng = ModuleBuilder(), np.random.default_rng(6)
+    given, weights = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((1, 2, 6, 6), (3, 2, 3, 3)))
+    x = b.input("x", "fp32", given.shape)
+    inner = b.slice(x, [0, 0, 1, 1], [1, 2, 4, 4])  # what is padded is the slice: its neighbours are not read
+    b.output("y", b.convolve(inner, b.constant(weights, "fp32"), (1, 1), (1, 1), (1, 1), (1, 1)))
+    number = b.broadcast(b.constant(np.array(3, np.float32), "fp32"), (1, 1))
+    b.output("z", b.matmul(b.reshape(x, (72, 1)), number))
+    launches(b, {"x": given}, tolerance=0)
+
+
+def test_an_epilogue_knows_its_place_along_dims_that_are_walked_as_one():
+    b, given = ModuleBuilder(), np.arange(80, dtype=np.float32).reshape(2, 5, 8)
+    y = b.matmul(b.input("x", "fp32", given.shape), b.constant(np.ones((8, 6), np.float32), "fp32"))
+    b.output("y", b.fused_map(lambda s, v: s("addf", v, s("s2f", s("addi", s.index(1), s.index(2)), to="fp32")), y)[0])
+    dead = b.map("negf", b.map("absf", y))
+    assert dead is not None
+    assert launches(b, {"x": given}, tolerance=0)[0] == "contract1"
+
+
+def test_reductions_that_differ_in_their_function_alone_are_two_kernels():
+    b, given = ModuleBuilder(), np.arange(64, dtype=np.int32).reshape(4, 16) * 37
+    x = b.input("x", "int32", given.shape)
+    for row in ("ori", "xori", "maxu"):
+        b.output(row, b.reduce(row, x, [1]))
+    assert launches(b, {"x": given}) == ["rows1", "rows2", "rows3"]
+
+
+def test_steps_in_16_bits_are_rounded_each():
+    b, given = ModuleBuilder(), np.random.default_rng(8).standard_normal((3, 20)).astype(np.float16)
+    x = b.input("x", "fp16", given.shape)
+    b.output("y", softmax(b, x))
+    b.output("z", b.map("subf", b.reduce("maxf", x, [1], keep=True), b.map("divf", x, 3.0)))
+    launches(b, {"x": given}, tolerance=1e-3)
+
+
+@pytest.mark.parametrize("kinds", [("int16", "int32"), ("int8", "int64"), ("int32", "int32"), ("fp32", "fp64"), ("int8", "int32")])
+def test_contractions_add_up_in_the_precision_of_their_result(kinds):
+    b, rng = ModuleBuilder(), np.random.default_rng(9)
+    stored = kinds[0].replace("fp", "float")
+    given, weights = (rng.integers(-128, 128, shape).astype(stored) for shape in ((1, 2, 5, 4), (3, 2, 3, 3)))
+    if kinds[1] == "fp64":
+        given *= np.float32(1 + 2.0**-20)
+    x = b.input("x", kinds[0], given.shape)
+    b.output("y", b.convolve(x, b.constant(weights, kinds[0]), (1, 1), (1, 1), (1, 1), (1, 1), to=kinds[1]))
+    launches(b, {"x": given}, tolerance=0 if kinds[1] != "fp64" else 1e-13)
+
+
+def test_inputs_without_elements_and_inputs_without_signs():
+    b, given = ModuleBuilder(), np.arange(240, 256, dtype=np.uint8).reshape(4, 4)
+    x, none = b.input("x", "uint8", given.shape), b.input("none", "fp32", (0, 3))
+    y = b.matmul(x, b.constant(np.eye(4, dtype=np.int8), "int8"), to="int32")  # integers have no sign in the dialect: -16 .. -1
+    b.output("y", y)
+    b.output("padded", b.pad(none, [1, 0], [1, 0], 2.0))
+    b.output("nothing", b.matmul(none, b.constant(np.ones((3, 2), np.float32), "fp32")))
+    with Session(compile_graph(kernel_graph(b.module()), "cpu")) as session:
+        found = session.run({"x": given, "none": np.empty((0, 3), np.float32)})
+    np.testing.assert_array_equal(found["y"], given.view(np.int8))
+    np.testing.assert_array_equal(found["padded"], np.full((2, 3), 2.0))
+    assert found["nothing"].shape == (0, 2)
+
+
+def test_tensors_that_32_bits_do_not_count_are_refused():
+    for make in (lambda b, x: b.map("negf", x), lambda b, x: b.matmul(x, b.transpose(x, [1, 0]))):
+        b = ModuleBuilder()
+        b.output("y", make(b, b.input("x", "fp16", (1 << 16, 1 << 15))))
+        with pytest.raises(UnsupportedError, match="more than"):
+            kernel_graph(b.module())
+
+
+def test_extents_that_differ_have_no_product():
+    b = ModuleBuilder()
+    with pytest.raises(ValueError, match="'k' is 8 and 6"):
+        b.matmul(b.input("x", "fp32", (4, 8)), b.input("w", "fp32", (6, 5)))

@@ -328,7 +328,9 @@ class ModuleBuilder:
         extents: dict[str, int] = {}
         for value, word in zip((left, right), names, strict=True):
             for extent, letter in zip(shape_of(value), word, strict=True):
-                extents[letter] = max(extents.get(letter, 1), extent)
+                if extent != extents.setdefault(letter, extent) and 1 not in (extent, extents[letter]):
+                    raise ValueError(f"{words}: '{letter}' is {extents[letter]} and {extent}")
+                extents[letter] = extent if extents[letter] == 1 else extents[letter]
         order = [*result, *(letter for letter in extents if letter not in result)]
         maps = [
             linear_map(

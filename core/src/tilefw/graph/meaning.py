@@ -6,6 +6,7 @@ The oracle of readers, of normalisation and of fusion: a module means the same b
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -110,8 +111,8 @@ def _map(op: Any, given: Sequence[Array]) -> list[Array]:
 def _split(op: Any, given: Sequence[Array], axes: Sequence[int]) -> list[Array]:
     """The operands with the axes in front, as one."""
     rest = [dim for dim in range(given[0].ndim) if dim not in axes]
-    shape = [given[0].shape[dim] for dim in rest]
-    return [one.transpose([*axes, *rest]).reshape([-1, *shape]) for one in given]
+    shape, count = [given[0].shape[dim] for dim in rest], prod(given[0].shape[dim] for dim in axes)
+    return [one.transpose([*axes, *rest]).reshape([count, *shape]) for one in given]
 
 
 def _reduce(op: Any, given: Sequence[Array]) -> list[Array]:
@@ -143,7 +144,8 @@ def only_row(block: Block) -> str | None:
     first = block.first_op
     if not isinstance(first, ElementwiseOp) or first.next_op is not block.last_op or len(block.args) != 2:
         return None
-    return first.row.name if set(first.operands) == set(block.args) else None
+    given = block.last_op.operands if block.last_op is not None else ()
+    return first.row.name if set(first.operands) == set(block.args) and list(given) == [first.result] else None
 
 
 def _read(source: Array, indices: Sequence[Array], sizes: Sequence[int], outside: Any) -> Array:

@@ -97,8 +97,7 @@ class _Emission:
         block = op.body.block
         assert block.last_op is not None
         kind, text = write(block.args, list(block.last_op.operands))
-        source = text.source()
-        kernel = self.kernels[source] if source in self.kernels else self.kernels.setdefault(source, text.kernel())
+        kernel = self.kernels[text.key] if text.key in self.kernels else self.kernels.setdefault(text.key, text.kernel())
         inputs = {text.pointers[argument]: self.tensors[value] for argument, value in zip(block.args, op.operands, strict=True)}
         outputs = dict(zip(text.outputs, self._results(op, kind), strict=True))
         self.made.call(self._label(kind), kernel, {**inputs, **outputs}, (text.grid, 1, 1), keywords={"num_warps": text.warps})

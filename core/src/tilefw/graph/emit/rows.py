@@ -88,11 +88,13 @@ class RowsText(TileText):
         tiles = [self.statement(f"tl.where(inside, {name}, {number_text(fill)})") for name in held]
         tiles = [self.statement(f"{name}.to(tl.float32)") for name in tiles] if narrow else tiles
         if row in _REDUCTIONS and (kinds[0].is_float or kinds[0].bits >= 32):
-            cast = f".to({spelled(kinds[0].name)})" if narrow else ""
+            cast = f".to({spelled(kinds[0].name)})" if kinds[0].bits < 32 else ""  # the language reduces in 32 bits
             assert row is not None
             return [self.statement(f"{_REDUCTIONS[row]}({tiles[0]}, axis=1)[:, None]{cast}")]
         combine = f"combine{len(self.names)}"
-        self.names[combine] = _combine(combine, op.body.block, len(held))
+        source = _combine(combine, op.body.block, len(held))
+        self.combines.append(source)
+        self.names[combine] = _function(combine, source)
         given = tiles[0] if len(tiles) == 1 else f"({', '.join(tiles)})"
         found = self.statement(f"tl.reduce({given}, 1, {combine})")
         parts = [found] if len(tiles) == 1 else [f"{found}[{k}]" for k in range(len(tiles))]
@@ -120,11 +122,8 @@ _IDENTITIES: dict[str | None, Any] = {
 }
 
 
-def _combine(name: str, block: Block, count: int) -> JITFunction:
-    """The body of a reduction as a function of the language."""
-    import tilefw.language as tl
-    from tilefw.language.extra import libdevice
-
+def _combine(name: str, block: Block, count: int) -> str:
+    """The body of a reduction as the text of a function of the language."""
     lines: list[str] = []
 
     def statement(text: str) -> str:
@@ -134,7 +133,14 @@ def _combine(name: str, block: Block, count: int) -> JITFunction:
     arguments = [f"a{k}" for k in range(2 * count)]
     results = write_body(block, arguments, str, statement)
     body = "".join(f"    {line}\n" for line in lines)
-    source = f"def {name}({', '.join(arguments)}):\n{body}    return {', '.join(results)}\n"
+    return f"def {name}({', '.join(arguments)}):\n{body}    return {', '.join(results)}\n"
+
+
+def _function(name: str, source: str) -> JITFunction:
+    """The function of a text."""
+    import tilefw.language as tl
+    from tilefw.language.extra import libdevice
+
     names: dict[str, Any] = {"tl": tl, "libdevice": libdevice}
     exec(compile(source, f"<graph {name}>", "exec"), names)
     return jit(source=source)(names[name])

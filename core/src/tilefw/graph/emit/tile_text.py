@@ -45,6 +45,7 @@ class TileText:
         self.grid = 1
         self.elements = 1
         self.names: dict[str, Any] = {"tl": tl, "libdevice": libdevice}
+        self.combines: list[str] = []  # the text of each function that reductions combine by
         self.made_of: dict[str, frozenset[str]] = {}  # the tiles that computed coordinates follow
         self._masks = masks
         self._known: dict[tuple[SSAValue, Coordinates], str] = {}
@@ -74,6 +75,11 @@ class TileText:
         """The kernel's text."""
         pointers = ", ".join([*self.pointers.values(), *self.outputs])
         return f"def {self.name}({pointers}):\n" + "".join(f"    {line}\n" for line in self.lines or ["pass"])
+
+    @property
+    def key(self) -> str:
+        """What tells the kernel from every other: its text, and that of the functions that it calls."""
+        return "\n".join([*self.combines, self.source()])
 
     def kernel(self) -> JITFunction:
         """The kernel itself."""
@@ -151,8 +157,7 @@ class TileText:
     def load(self, pointer: str, value: SSAValue, coordinates: Coordinates) -> str:
         """Elements of a tensor in memory; unsigned integers as the signed ones of their bits."""
         shape = types.shape_of(value.type)
-        if prod(shape) > MOST_ELEMENTS:
-            raise UnsupportedError(f"a tensor of more than {MOST_ELEMENTS:,} elements", code="TFW0992")
+        check_counted(shape)
         mask = self.mask(coordinates)
         kind = types.dtype_of(value.type)
         cast = "" if kind.is_float else f".to({spelled(kind.name)})"
@@ -164,7 +169,9 @@ class TileText:
         pointer = f"y{len(self.outputs)}_ptr"
         self.outputs.append(pointer)
         held, mask = self.value(value, coordinates), self.mask(coordinates)
-        place = self.flat(types.shape_of(value.type), coordinates)
+        shape = types.shape_of(value.type)
+        check_counted(shape)
+        place = self.flat(shape, coordinates)
         masked = f", mask={mask}" if mask else ""
         self.lines.append(f"tl.store({pointer} + {place}, {held}{masked})")
 
@@ -174,6 +181,12 @@ class TileText:
 
     def _index(self, text: str) -> str:
         return self.statement(f"tl.full((), {text}, tl.int32)" if text.lstrip("-").isdigit() else text)
+
+
+def check_counted(shape: Sequence[int]) -> None:
+    """Raise UnsupportedError TFW0992 for a tensor whose elements 32 bits do not count."""
+    if prod(shape) > MOST_ELEMENTS:
+        raise UnsupportedError(f"a tensor of more than {MOST_ELEMENTS:,} elements", code="TFW0992")
 
 
 def squeezed(shape: Sequence[int], coordinates: Coordinates) -> tuple[tuple[int, ...], Coordinates]:
@@ -200,6 +213,8 @@ def _map(text: TileText, op: Any, value: SSAValue, coordinates: Coordinates) -> 
 
 def _view(text: TileText, op: Any, _value: SSAValue, coordinates: Coordinates) -> str:
     source = types.shape_of(op.source.type)
+    if op.pad is not None and not prod(source):
+        return text.value(op.pad, ())
     found = [
         "0" if extent == 1 and op.pad is None else _sum(factors, offset, coordinates)
         for (factors, offset), extent in zip(rows_of(op.map.data), source, strict=True)
