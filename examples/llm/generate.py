@@ -201,19 +201,26 @@ def generate(
     return np.stack(tokens, axis=1), (prefilled - begun, time.perf_counter() - prefilled)
 
 
+def _at_least_one(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is below 1")
+    return number
+
+
 def main(argv: list[str]) -> int:
     parse = argparse.ArgumentParser(prog="generate.py")
-    parse.add_argument("--layers", type=int, default=LlamaShape.layers)
-    parse.add_argument("--requests", type=int, default=4)
-    parse.add_argument("--new", type=int, default=16, help="tokens to generate for each request")
+    parse.add_argument("--layers", type=_at_least_one, default=LlamaShape.layers)
+    parse.add_argument("--requests", type=_at_least_one, default=4)
+    parse.add_argument("--new", type=_at_least_one, default=16, help="tokens to generate for each request")
     parse.add_argument("--temperature", type=float, default=0.0, help="0 takes the best token")
     args = parse.parse_args(argv)
     shape = LlamaShape(layers=args.layers)
     rng = np.random.default_rng(1)
     prompts = [rng.integers(0, shape.vocabulary, 3 + 2 * number) for number in range(args.requests)]
     weights = random_weights(shape)
-    generate(PagedLlama(shape, weights, args.requests, 64), prompts, 2)  # compiles
-    longest = max(len(prompt) for prompt in prompts) + args.new
+    longest = max(len(prompt) for prompt in prompts) + max(2, args.new)
+    generate(PagedLlama(shape, weights, args.requests, longest), prompts, 2)  # compiles
     tokens, (prefill, decode) = generate(
         PagedLlama(shape, weights, args.requests, longest), prompts, args.new, args.temperature
     )

@@ -32,6 +32,7 @@ SAMPLE = [
     ("ConvTranspose", {"pads": [1, 0, 1, 2], "strides": [2, 3], "dilations": [1, 2]}, [(2, 4, 5, 3), (4, 3, 3, 2)]),
     ("ConvTranspose", {"auto_pad": "SAME_UPPER", "strides": [2, 2]}, [(1, 3, 3, 4), (3, 2, 3, 3), (2,)]),
     ("SpaceToDepth", {"blocksize": 2}, [(2, 3, 4, 6)]), ("DepthToSpace", {"blocksize": 2, "mode": "CRD"}, [(2, 8, 2, 3)]),
+    ("AveragePool", {"kernel_shape": [1, 1], "count_include_pad": 1}, [(1, 2, 3, 4)]),
     ("GlobalAveragePool", {}, [(2, 3, 5, 4)]), ("GlobalMaxPool", {}, [(2, 3, 5, 4)]),
 ]
 GATHERED = [
@@ -54,7 +55,8 @@ DESCRIBED = [
      [np.array([[0, -1, 0], [2, 2, 4]]), np.ones((2, 3), np.float32)]),
     ("ScatterND", {}, (4, 3, 2), [], [np.array([[1, -1], [3, 0], [1, 2]]), np.arange(6, dtype=np.float32).reshape(3, 2)]),
     ("OneHot", {"axis": 1}, (2, 4), [np.array(5)], [np.array([-1, 3], np.float32)]),
-    ("Split", {"axis": 1, "num_outputs": 3}, (2, 8), [], []),
+    ("Split", {"axis": 1, "num_outputs": 3}, (2, 8), [], []), ("Split", {"axis": 1}, (2, 8), [np.array([0, 3, 5])], []),
+    ("Concat", {"axis": 1}, (2, 3), [np.zeros((2, 0), np.float32), np.ones((2, 4), np.float32)], []),
 ]
 
 
@@ -76,6 +78,45 @@ def test_what_constants_describe_has_the_values_of_onnxs_evaluator(operator, att
     data = np.random.default_rng(4).integers(-3, 4, shape).astype(np.float32)
     outputs = {"TopK": ["v", "w"], "Split": ["v", "", "w"]}.get(operator, ["v"])  # an output may be left out
     _agrees(operator, attributes, [data, *given], constants, outputs)
+
+
+@pytest.mark.parametrize("largest", [0, 1])
+def test_the_largest_have_nan_above_all_and_no_place_twice(largest):
+    data = np.array([[np.nan, 1, -np.inf, np.nan], [np.inf, 2, np.nan, 2], [-np.inf, -np.inf, 0, -np.inf]], np.float32)
+    _agrees("TopK", {"largest": largest}, [data], [np.array([4])], ["v", "w"])
+
+
+def test_products_beside_a_bias_that_is_far_larger_are_within_the_bounds():
+    """A compiler that adds them to it one by one loses of each what the bias has no place for."""
+    rng = np.random.default_rng(6)
+    a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((16, 64), (64, 16)))
+    _agrees("Gemm", {}, [a, b, np.full(16, 1e6, np.float32)], target="cpu-native")
+
+
+def test_constants_that_are_gathered_by_fewer_indices_than_there_are_elements():
+    weights = [numpy_helper.from_array(np.arange(12, dtype=np.float32).reshape(3, 4), "w"),
+               numpy_helper.from_array(np.array([[3, -4]]), "i")]
+    nodes = [helper.make_node("GatherElements", ["w", "i"], ["g"], axis=1), helper.make_node("Add", ["x", "g"], ["y"])]
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 2]) for name in "xy")
+    model = helper.make_model(helper.make_graph(nodes, "g", [x], [y], weights), opset_imports=[helper.make_opsetid("", 20)])
+    with Session(compile_graph(graph_of(model, "m"), "reference")) as session:
+        assert session.run({"x": np.zeros((1, 2), np.float32)})["y"].tolist() == [[3, 0]]
+
+
+def test_two_branches_have_the_same_names_for_a_constant_and_for_a_value_of_the_run():
+    def chosen(source: str, out: str, operator: str, given: list[str]):
+        nodes = [helper.make_node(operator, given, ["t"], **({"value": half} if operator == "Constant" else {})),
+                 helper.make_node("Div", ["t", source], ["o"])]
+        branch = helper.make_graph(nodes, "b", [], [helper.make_tensor_value_info("o", TensorProto.FLOAT, [2])])
+        return helper.make_node("If", ["which"], [out], then_branch=branch, else_branch=branch)
+
+    half = numpy_helper.from_array(np.array([0.5, 0.5], np.float32))
+    nodes = [chosen("x", "a", "Constant", []), chosen("a", "y", "Neg", ["a"])]
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xy")
+    weights = [numpy_helper.from_array(np.array(True), "which")]
+    model = helper.make_model(helper.make_graph(nodes, "g", [x], [y], weights), opset_imports=[helper.make_opsetid("", 20)])
+    with Session(compile_graph(graph_of(model, "m"), "reference")) as session:
+        assert session.run({"x": np.array([2, 4], np.float32)})["y"].tolist() == [-1, -1]
 
 
 def test_a_branch_that_a_constant_chooses_is_part_of_the_model():
@@ -100,7 +141,7 @@ def test_a_convolution_of_more_than_65535_groups_runs():
     _agrees("Conv", {"group": 70000}, [rng.standard_normal((1, 70000, 2)).astype(np.float32), np.ones((70000, 1, 2), np.float32)])
 
 
-def _agrees(operator, attributes, arrays, constants=(), outputs=("out",)):
+def _agrees(operator, attributes, arrays, constants=(), outputs=("out",), target="reference"):
     names = {f"x{number}": array for number, array in enumerate(arrays)}
     weights = {f"w{number}": array for number, array in enumerate(constants) if array is not None}
     first, *others = names
@@ -114,12 +155,13 @@ def _agrees(operator, attributes, arrays, constants=(), outputs=("out",)):
     graph = helper.make_graph([node], "g", told, made, [numpy_helper.from_array(np.asarray(a), n) for n, a in weights.items()])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
     due = ReferenceEvaluator(model).run(None, names)
-    with Session(compile_graph(graph_of(model, operator), "reference")) as session:
+    with Session(compile_graph(graph_of(model, operator), target)) as session:
         certificate = certified(session, names)
     assert certificate.ok
     for name, expected in zip(given, due, strict=True):
         found = certificate.outputs[name]
-        assert found.shape == expected.shape and np.allclose(found, expected, rtol=2e-6, atol=2e-6), (name, found, expected)
+        near = np.allclose(found, expected, rtol=2e-6, atol=2e-6, equal_nan=True)
+        assert found.shape == expected.shape and near, (name, found, expected)
 
 
 def _element(operator, name):

@@ -7,12 +7,13 @@ weights beyond these lie in files of their own.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
+from onnx import external_data_helper, numpy_helper
 
 from tilefw.api.errors import CodeError
 
@@ -55,6 +56,7 @@ def _checked(load: Callable[[], onnx.ModelProto], name: str, folder: str) -> Ope
         raise CodeError(f"{name} is no whole ONNX model: {first_line(error)}", code="TFW0994") from None
     weights = _taken_out(model.graph, name, folder)
     try:
+        external_data_helper.load_external_data_for_model(model, folder)  # of branches and attributes
         onnx.checker.check_model(model)
     except Exception as error:  # the checker's own
         raise CodeError(f"{name} is no whole ONNX model: {first_line(error)}", code="TFW0994") from None
@@ -63,13 +65,14 @@ def _checked(load: Callable[[], onnx.ModelProto], name: str, folder: str) -> Ope
 
 def _taken_out(graph: onnx.GraphProto, name: str, folder: str) -> dict[str, np.ndarray]:
     """The large weights as arrays; in the graph each becomes an input of its type."""
+    twice = [one for one, count in Counter(weight.name for weight in graph.initializer).items() if count > 1]
+    if twice:
+        raise CodeError(f"{name} has two weights called '{twice[0]}'", code="TFW0994")
     given, weights, kept = {info.name for info in graph.input}, dict[str, np.ndarray](), list[onnx.TensorProto]()
     for one in graph.initializer:
         if one.data_location != onnx.TensorProto.EXTERNAL and one.ByteSize() <= _SMALL:
             kept.append(one)
             continue
-        if one.name in weights:
-            raise CodeError(f"{name} has two weights called '{one.name}'", code="TFW0994")
         weights[one.name] = array_of(one, name, folder)
         if one.name not in given:
             graph.input.append(onnx.helper.make_tensor_value_info(one.name, one.data_type, tuple(one.dims)))
@@ -82,6 +85,8 @@ def _taken_out(graph: onnx.GraphProto, name: str, folder: str) -> dict[str, np.n
 def array_of(weight: onnx.TensorProto, name: str, folder: str = "") -> np.ndarray:
     """The elements of a weight. Raises CodeError where there are too few of them, or their file is not there."""
     try:
+        if min(weight.dims, default=0) < 0:  # NumPy would find out which number fits
+            raise ValueError(f"it has dims {list(weight.dims)}")
         return numpy_helper.to_array(weight, folder)
     except OSError as error:
         raise CodeError(f"weight '{weight.name}' of {name} cannot be read: {first_line(error)}", code="TFW0930") from None

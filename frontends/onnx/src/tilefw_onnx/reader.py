@@ -167,20 +167,24 @@ class ModelReading:
         self.tensors[proto.output[0]] = source.reshaped(shape)
 
     def _take_branch(self, proto: onnx.NodeProto) -> None:
-        """The nodes of the branch that a constant chooses; names of its own are no names outside of it."""
+        """The nodes of the branch that a constant chooses. Its own names end with it: another branch may have the same."""
         chosen = "then_branch" if self.known[proto.input[0]].any() else "else_branch"
         branch = next(one.g for one in proto.attribute if one.name == chosen)
+        own = {one.name for one in branch.initializer} | {name for node in branch.node for name in node.output}
+        tables: tuple[dict[str, Any], ...] = (self.known, self.tensors, self.types)
+        outer = [{name: table.pop(name) for name in own if name in table} for table in tables]
         self.known.update({one.name: array_of(one, self.file) for one in branch.initializer})
         for info in (*branch.value_info, *branch.output):
             self._describe(info)
         for number, node in enumerate(branch.node):
             self._read(node, node.name or f"{proto.name} {node.op_type} number {number}")
-        for name, inner in zip(proto.output, branch.output, strict=True):
-            if inner.name in self.known:
-                self.known[name] = self.known[inner.name]
-            elif inner.name in self.tensors:
-                self.tensors[name] = self.tensors[inner.name]
-                self.types[name] = self.types[inner.name]
+        given = [{inner.name: table[inner.name] for inner in branch.output if inner.name in table} for table in tables]
+        for table, before, found in zip(tables, outer, given, strict=True):
+            for name in own:
+                table.pop(name, None)
+            table.update(before)
+            made = zip(proto.output, branch.output, strict=True)
+            table.update({name: found[one.name] for name, one in made if one.name in found})
 
     def _random(self, proto: onnx.NodeProto) -> bool:
         """Whether a node gives other values each time; Dropout does where it is told to train, or may be told so by a run."""
@@ -191,12 +195,12 @@ class ModelReading:
 
     def _fold(self, proto: onnx.NodeProto, label: str) -> None:
         given = {name: self.known[name] for name in proto.input if name}
-        if proto.op_type == "GatherElements" and proto.domain in OWN_DOMAINS:  # onnx 1.23's evaluator reshapes some of the indices
-            axis = attributes_of(proto, self.opsets.get(proto.domain, 1))["axis"]
-            self.known[proto.output[0]] = np.take_along_axis(given[proto.input[0]], given[proto.input[1]], axis)
-            return
         try:
-            found = ReferenceEvaluator(_alone(proto, self.opsets, given)).run(None, given)
+            if proto.op_type == "GatherElements" and proto.domain in OWN_DOMAINS:  # onnx 1.23's evaluator reshapes some indices
+                asked = attributes_of(proto, self.opsets.get(proto.domain, 1))
+                found = [_gathered(*(given[name] for name in proto.input), asked["axis"])]
+            else:
+                found = ReferenceEvaluator(_alone(proto, self.opsets, given)).run(None, given)
         except KernelError:
             raise
         except Exception as error:  # whatever the evaluator meets
@@ -248,7 +252,10 @@ class ModelReading:
         if name not in self.tensors:
             if name not in self.known:
                 raise CodeError(f"no node of {self.file} makes '{name}'", code="TFW0994")
-            element = ELEMENT_TYPES[self._type(name)[0]]
+            kind, _ = self._type(name)
+            if kind not in ELEMENT_TYPES:
+                raise CodeError(f"constant '{name}' of {self.file} has type {kind}", code="TFW0994")
+            element = ELEMENT_TYPES[kind]
             self.tensors[name] = self.made.constant(name, storage(self.known[name], element), element)
         return self.tensors[name]
 
@@ -269,6 +276,12 @@ def _unknown(proto: onnx.NodeProto, own: bool) -> str:
 def _array_type(number: int | None, kind: str) -> np.dtype:
     """NumPy's type of ONNX's, which a node says or its input has."""
     return onnx.helper.tensor_dtype_to_np_dtype(number or onnx.TensorProto.DataType.Value(kind))
+
+
+def _gathered(data: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray:
+    """Along one axis the elements that the indices name; along the others as many of the first as there are indices."""
+    near = tuple(slice(None) if dim == axis % data.ndim else slice(extent) for dim, extent in enumerate(indices.shape))
+    return np.take_along_axis(data[near], indices, axis)
 
 
 def _has_graph(proto: onnx.NodeProto) -> bool:

@@ -26,7 +26,9 @@ def viewed(view: Callable[[Node], View]) -> Callable[[Node], KernelText]:
 
 
 def copy(text: KernelText, source: NodeTensor, read: View, result: NodeTensor, written: View) -> None:
-    """Copy all elements of `read` to those of `written`, in order; both have as many."""
+    """Copy all elements of `read` to those of `written`, in order; both have as many. A part without elements takes no line."""
+    if not written.size:
+        return
     cover(text, written.size, _BLOCK)
     text.add(f"moved = {text.loaded(source, read.offset('index'), 'inside')}")
     text.store(result, written.offset("index"), "moved", "inside")

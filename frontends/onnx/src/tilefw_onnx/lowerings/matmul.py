@@ -61,13 +61,16 @@ def gemm(node: Node) -> KernelText:
     a, b, out = _matrix(node.input(0), True), _matrix(node.input(1), False), node.output(0)
     a = a.transposed() if node.attributes["transA"] else a
     b = b.transposed() if node.attributes["transB"] else b
-    text = _begin(node, a, b)
-    _loop(text, a, b, _accumulator(a))
-    value = f"{node.attributes['alpha']!r} * total"
-    if (bias := node.optional(2)) is not None:
-        (_, down), (_, across) = contiguous(bias.shape).broadcast(out.shape).dims
-        text.add(f"bias = {text.loaded(bias, _offset(down, across), 'inside')}")
-        value += f" + {node.attributes['beta']!r} * bias"
+    text, total, bias = _begin(node, a, b), _accumulator(a), ""
+    if (given := node.optional(2)) is not None:
+        (_, down), (_, across) = contiguous(given.shape).broadcast(out.shape).dims
+        text.add(f"bias = {text.loaded(given, _offset(down, across), 'inside')}.to({total})")
+        bias = f"{node.attributes['beta']!r} * bias"
+    if node.attributes["alpha"] == 1 and total != "tl.int32":  # a compiler may add the products to the bias: so the bounds must
+        _loop(text, a, b, total, begun=bias)
+        return _end(text, a, b, out, f"total.to({spelled(out.dtype)})")
+    _loop(text, a, b, total)
+    value = " + ".join(filter(None, (f"{node.attributes['alpha']!r} * total", bias)))
     return _end(text, a, b, out, f"({value}).to({spelled(out.dtype)})")
 
 
@@ -133,8 +136,8 @@ def _begin(node: Node, a: Matrix, b: Matrix) -> KernelText:
     return text
 
 
-def _loop(text: KernelText, a: Matrix, b: Matrix, accumulator: str, more: tuple[str, ...] = ()) -> None:
-    """`total`: the product over steps along the common extent; float32 operands keep all their bits."""
+def _loop(text: KernelText, a: Matrix, b: Matrix, accumulator: str, more: tuple[str, ...] = (), begun: str = "") -> None:
+    """`total`: the product over steps along the common extent, added to what is `begun`; float32 operands keep all their bits."""
     step = min(_BLOCK, next_power_of_2(a.columns))
     shape = _batches(a, b)
     places = [matrix.batch.broadcast(shape).offset("batch") for matrix in (a, b)]
@@ -143,7 +146,7 @@ def _loop(text: KernelText, a: Matrix, b: Matrix, accumulator: str, more: tuple[
     kind = "" if accumulator == "tl.int32" else ', input_precision="ieee"'
     kind += ", out_dtype=tl.float64" if accumulator == "tl.float64" else ""
     text.add(
-        f"total = tl.zeros((row.shape[0], column.shape[1]), {accumulator})",
+        f"total = tl.zeros((row.shape[0], column.shape[1]), {accumulator})", *([f"total += {begun}"] if begun else []),
         f"for start in range(0, {a.columns}, {step}):",
         f"    inner = start + tl.arange(0, {step})",
         f"    a = {text.loaded(a.tensor, left, f'(row < {a.rows}) & (inner[None, :] < {a.columns})', '0')}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from tilefw.api.dtypes import dtype
 from tilefw_onnx.lowerings.node import Node, NodeTensor
 from tilefw_onnx.lowerings.places import View, contiguous
 from tilefw_onnx.lowerings.rows import RowView, rows_of, typed
@@ -39,7 +40,9 @@ def top(node: Node) -> KernelText:
         "left = inside",
         f"for number in range({count}):",
         f"    extreme = tl.{'max' if greatest else 'min'}(tl.where(left, {x}, {worst}), axis=1, keep_dims=True)",
-        f"    place = tl.min(tl.where(left & ({x} == extreme), column, {rows.length - 1}), axis=1, keep_dims=True)",
+        f"    found = left & ({x} == extreme)",
+        *(_above_all(x, greatest) if dtype(source.dtype).is_float else ()),
+        f"    place = tl.min(tl.where(found, column, {rows.length - 1}), axis=1, keep_dims=True)",
     )
     for index, value in ((0, "extreme"), (1, "place")):
         if (out := node.optional_output(index)) is not None:
@@ -49,6 +52,16 @@ def top(node: Node) -> KernelText:
             text.add(*(f"    {line}" for line in body.lines))
     text.add("    left = left & (column != place)")
     return text
+
+
+def _above_all(x: str, greatest: bool) -> tuple[str, ...]:
+    """NaN is above all numbers, as where NumPy sorts: the first that is left where it is the turn of them."""
+    many = "tl.max((left & ({x} {sign} {x})).to(tl.int32), axis=1, keep_dims=True)"
+    turn = f"{many.format(x=x, sign='!=')} == 1" if greatest else f"{many.format(x=x, sign='==')} == 0"
+    return (
+        f"    turn = {turn}", f"    found = tl.where(turn, left & ({x} != {x}), found)",
+        "    extreme = tl.where(turn, float('nan'), extreme)",
+    )
 
 
 def _nth(rows: RowView, out: NodeTensor, count: int) -> str:

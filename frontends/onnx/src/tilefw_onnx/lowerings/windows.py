@@ -179,10 +179,11 @@ def pool(node: Node) -> KernelText:
         text.add(f"result = tl.max({x}, axis=1)")
         _place_of_largest(text, node, x, f"plane * {window.source} + {offset}")
     else:
+        around = () if all(axis.stays for axis in window.axes) else window.axes
         counted = " & ".join(
-            f"(at{n} >= {-axis.before}) & (at{n} < {axis.source + axis.after})" for n, axis in enumerate(window.axes)
+            f"(at{n} >= {-axis.before}) & (at{n} < {axis.source + axis.after})" for n, axis in enumerate(around)
         )
-        which = f"known & {counted}" if node.attributes["count_include_pad"] else "seen"
+        which = f"known & {counted}" if counted and node.attributes["count_include_pad"] else "seen"
         kind = "tl.float64" if dtype(source.dtype).bits == 64 else "tl.float32"
         text.add(f"count = tl.sum(({which}).to(tl.int32), axis=1)", f"result = tl.sum({x}, axis=1) / count.to({kind})")
     text.store(out, "index", typed(text, out, "result"), "inside")
