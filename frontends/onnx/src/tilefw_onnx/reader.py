@@ -171,7 +171,7 @@ class ModelReading:
         chosen = "then_branch" if self.known[proto.input[0]].any() else "else_branch"
         branch = next(one.g for one in proto.attribute if one.name == chosen)
         own = {one.name for one in branch.initializer} | {name for node in branch.node for name in node.output}
-        tables: tuple[dict[str, Any], ...] = (self.known, self.tensors, self.types)
+        tables: list[Any] = [self.known, self.tensors, self.types]
         outer = [{name: table.pop(name) for name in own if name in table} for table in tables]
         self.known.update({one.name: array_of(one, self.file) for one in branch.initializer})
         for info in (*branch.value_info, *branch.output):
@@ -198,7 +198,8 @@ class ModelReading:
         try:
             if proto.op_type == "GatherElements" and proto.domain in OWN_DOMAINS:  # onnx 1.23's evaluator reshapes some indices
                 asked = attributes_of(proto, self.opsets.get(proto.domain, 1))
-                found = [_gathered(*(given[name] for name in proto.input), asked["axis"])]
+                data, indices = (given[name] for name in proto.input)
+                found = [_gathered(data, indices, asked["axis"])]
             else:
                 found = ReferenceEvaluator(_alone(proto, self.opsets, given)).run(None, given)
         except KernelError:
