@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
-from torch._inductor.runtime.triton_heuristics import GridExpr
+from torch._inductor.runtime import triton_heuristics
 
 from tilefw_torch.heuristics import KernelHeuristics
 from tilefw_torch.namespace import run_text
@@ -16,12 +17,16 @@ class InductorKernel:
 
     def __init__(self, record: CompiledKernelRecord, executor: str | None) -> None:
         self.record = record
-        names = run_text(record.source, f"<{record.name} of torch.compile {id(record)}>", triton_heuristics=KernelHeuristics())
+        # The place is part of the key under which tilefw keeps code: the same text has the same one, in every process.
+        place = f"<{record.name} of torch.compile {hashlib.sha256(record.source.encode()).hexdigest()[:16]}>"
+        names = run_text(record.source, place, triton_heuristics=KernelHeuristics())
         self.function, extents = names[record.name]
         constexprs = [parameter.name for parameter in self.function.params if parameter.is_constexpr]
         self.constexprs = extents.constexprs(constexprs)
         self.parameters = [name for name in self.function.arg_names if name not in self.constexprs]
-        self.grid = GridExpr.from_meta(dict(extents.notes), self.constexprs)
+        # By its class: what PyTorch has to choose it (`from_meta`) asks for Triton.
+        self.grid = getattr(triton_heuristics, extents.notes["grid_type"])(inductor_meta=dict(extents.notes))
+        self.grid.generate(self.constexprs)
         self.keywords: dict[str, Any] = {"target": record.target}
         if executor is not None:
             self.keywords["executor"] = executor
