@@ -1,6 +1,7 @@
 """Operators of PyTorch that its compiler would leave to the host, written by operators that it makes kernels of.
 
-A convolution is a product: windows of the padded input, which are views, times the weight. Its gradients are two more.
+A convolution is a product: windows of the padded input, which are views, times the weight. Its gradients are two more. A product
+of one row or column fills no tile of matrix instructions: it is a sum.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 aten = torch.ops.aten
 
@@ -160,6 +162,25 @@ def _weight_gradient(
     return product.reshape(weight.shape)
 
 
+def mm(left: Tensor, right: Tensor) -> Any:
+    """aten.mm and aten.bmm where an extent is one, or none."""
+    extents = (*left.shape[-2:], right.shape[-1])
+    if left.is_complex() or not any(statically_known_true(extent <= 1) for extent in extents):
+        return NotImplemented
+    return (left.unsqueeze(-1) * right.unsqueeze(-3)).sum(-2, dtype=left.dtype)
+
+
+def addmm(added: Tensor, left: Tensor, right: Tensor, *, beta: float = 1, alpha: float = 1) -> Any:
+    """aten.addmm where an extent is one, or none."""
+    product = mm(left, right)
+    if product is NotImplemented:
+        return NotImplemented
+    scaled = product if alpha == 1 else product * alpha
+    if beta == 0:  # what is not a number in `added` does not count
+        return scaled
+    return scaled + (added if beta == 1 else added * beta)
+
+
 def topk(x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """aten.topk: the first of all elements in order."""
     if x.dim() == 0:
@@ -172,4 +193,7 @@ _OURS: dict[Any, Callable[..., Any]] = {
     aten.convolution.default: convolution,
     aten.convolution_backward.default: convolution_backward,
     aten.topk.default: topk,
+    aten.mm.default: mm,
+    aten.bmm.default: mm,
+    aten.addmm.default: addmm,
 }
