@@ -48,9 +48,13 @@ class BackendOptions:
         return cls(find_target(resolved.target).name, given.get("executor"), fallback)
 
 
-def tilefw(model: torch.fx.GraphModule, inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None, **_: Any) -> Any:
+def tilefw(
+    model: torch.fx.GraphModule, inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None, mode: str | None = None
+) -> Any:
     """What torch.compile calls with a graph. Raises UsageError TFW0920 and TFW0921, UnsupportedError TFW0365 (fallback="error")."""
     _require_served(torch.__version__)
+    if mode is not None:
+        raise UsageError(f"backend tilefw has no mode '{mode}'", code="TFW0920", help="leave mode= out; options= are given instead")
     from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 
     chosen = BackendOptions.of(options or {})

@@ -16,8 +16,10 @@ from typing import Any
 import torch
 import torch.utils._triton
 from torch._inductor import async_compile, config, scheduler
+from torch._inductor.codegen import wrapper
 from torch._inductor.kernel import bmm, mm
 from torch._inductor.virtualized import V
+from torch.fx.experimental.symbolic_shapes import has_free_unbacked_symbols
 
 from tilefw_torch.inductor_kernel import InductorKernel
 from tilefw_torch.report import CompiledKernelRecord, CompileReport
@@ -25,10 +27,12 @@ from tilefw_torch.report import CompiledKernelRecord, CompileReport
 _CONFIG: dict[str, Any] = {
     "cpu_backend": "triton", "triton.native_matmul": True, "compile_threads": 1, "force_disable_caches": True,
     "triton.cooperative_reductions": False, "triton.autotune_at_compile_time": False, "combo_kernels": False,
-    "cpp_wrapper": False, "cpp.fallback_scatter_reduce_sum": False,
+    "cpp_wrapper": False, "cpp.fallback_scatter_reduce_sum": False, "max_autotune": False, "max_autotune_gemm": False,
+    "triton.multi_kernel": 0, "triton.use_block_ptr": False, "triton.enable_persistent_tma_matmul": False,
+    "benchmark_fusion": False,
 }
-# What `tl.dot` takes.
-_PRODUCTS = {torch.int8, torch.uint8, torch.float16, torch.bfloat16, torch.float32}
+# What `tl.dot` takes, but bytes: PyTorch's own products of them wrap, and the kernel text makes floats of its sums.
+_PRODUCTS = {torch.float16, torch.bfloat16, torch.float32}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +76,9 @@ class InductorPatches:
 
     def enter(self) -> None:
         with self._lock:
-            self._running += 1
-            if self._running == 1:
+            if not self._running:
                 self._install()
+            self._running += 1
 
     def leave(self) -> None:
         with self._lock:
@@ -85,9 +89,9 @@ class InductorPatches:
                     setattr(owner, name, original)
 
     def _install(self) -> None:
-        for owner, name, ours in _CHANGED:
-            original = getattr(owner, name)
-            self._kept.append((owner, name, original))
+        # All are found before one is changed: a PyTorch that lacks a name stays as it is.
+        self._kept = [(owner, name, getattr(owner, name)) for owner, name, _ in _CHANGED]
+        for (owner, name, original), (_, _, ours) in zip(self._kept, _CHANGED, strict=True):
             setattr(owner, name, _ours_or(original, ours))
 
 
@@ -111,6 +115,11 @@ def _kernel(compile: InductorCompile, original: Any, self: Any, kernel_name: str
     return compile.kernel(kernel_name, source_code)
 
 
+def _host_header(compile: InductorCompile, original: Any, self: Any) -> None:
+    """What the host code imports beside a kernel; it names Triton, and does nothing with it."""
+    return original(self) if torch.utils._triton.has_triton_package() else self.write_get_raw_stream_header_once()
+
+
 def _extern_call(compile: InductorCompile, original: Any, self: Any, scheduler_node: Any) -> Any:
     node = scheduler_node.node
     if type(node).__name__ == "MultiOutput":  # one of the results of a call that is counted
@@ -125,6 +134,8 @@ def _product_is_kernel(compile: InductorCompile, original: Any, left: Any, right
     if left.get_dtype() not in _PRODUCTS or right.get_dtype() not in _PRODUCTS:
         return False
     extents = (*left.get_size()[-2:], right.get_size()[-1])
+    if any(map(has_free_unbacked_symbols, extents)):  # the tiling of a product asks for what is known of its extents
+        return False
     return not any(V.graph.sizevars.statically_known_leq(extent, 1) for extent in extents)
 
 
@@ -133,6 +144,7 @@ _CHANGED: tuple[tuple[Any, str, Any], ...] = (
     (scheduler, "has_triton", _has_kernels),
     (torch.utils._triton, "triton_hash_with_backend", _backend_word),
     (async_compile.AsyncCompile, "triton", _kernel),
+    (wrapper.PythonWrapperCodegen, "write_triton_header_once", _host_header),
     (scheduler.Scheduler, "codegen_extern_call", _extern_call),
     (mm, "use_native_matmul", _product_is_kernel),
     (bmm, "use_native_matmul", _product_is_kernel),

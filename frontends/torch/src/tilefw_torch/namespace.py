@@ -81,6 +81,8 @@ def run_text(text: str, filename: str, **given: Any) -> dict[str, Any]:
 
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
     names: dict[str, Any] = {"__name__": "tilefw_torch_kernel", "__file__": filename}
+    # What PyTorch writes of arguments where Triton is not installed.
+    names["AttrsDescriptor"] = dict
     names["__builtins__"] = {**own, "__import__": with_given}
     exec(compile(text, filename, "exec", dont_inherit=True), names)
     return names
