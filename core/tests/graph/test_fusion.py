@@ -190,3 +190,10 @@ def test_extents_that_differ_have_no_product():
     b = ModuleBuilder()
     with pytest.raises(ValueError, match="'k' is 8 and 6"):
         b.matmul(b.input("x", "fp32", (4, 8)), b.input("w", "fp32", (6, 5)))
+
+
+@pytest.mark.parametrize("target", ["cpu", "nvidia-sm80"])
+def test_the_greatest_of_nan_alone_is_nan(target):
+    b, given = ModuleBuilder(), np.array([[np.nan] * 3, [1, np.nan, -2], [-np.inf] * 3], np.float32)
+    b.output("y", b.reduce("maxf", b.input("x", "fp32", given.shape), [1]))
+    launches(b, {"x": given}, target, tolerance=0)

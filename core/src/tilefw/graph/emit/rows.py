@@ -116,7 +116,8 @@ def _largest(kind: Any) -> float:
 
 _IDENTITIES: dict[str | None, Any] = {
     "addf": lambda _: 0.0, "mulf": lambda _: 1.0, "addi": lambda _: 0, "muli": lambda _: 1,
-    "maxf": _least, "maxf_nan": _least, "minf": _largest, "minf_nan": _largest, "maxs": _least, "mins": _largest,
+    "maxf": lambda _: float("nan"), "minf": lambda _: float("nan"),  # the number wins over it: of NaN alone, NaN
+    "maxf_nan": _least, "minf_nan": _largest, "maxs": _least, "mins": _largest,
     "maxu": lambda _: 0, "minu": lambda _: -1, "ori": lambda _: 0, "xori": lambda _: 0,
     "andi": lambda kind: True if kind.bits == 1 else -1,
 }
