@@ -178,3 +178,9 @@ def _one(operator, inputs, extents, result, weights=(), **attributes):
     given = [helper.make_tensor_value_info("x", TensorProto.FLOAT, extents)]
     out = [helper.make_tensor_value_info("y", TensorProto.FLOAT, result)]
     return helper.make_graph([helper.make_node(operator, inputs, ["y"], **attributes)], "g", given, out, list(weights))
+
+
+def test_an_operator_that_the_opset_does_not_have_yet_is_told():
+    with pytest.raises(CodeError) as caught:
+        _graph(_one("Gelu", ["x"], [4], [4]), 13)
+    assert caught.value.code == "TFW0994"

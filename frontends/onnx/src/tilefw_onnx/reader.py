@@ -38,6 +38,7 @@ OF_SHAPE: Mapping[str, Callable[[Mapping[str, Any], str, tuple[int, ...]], np.nd
 }
 RANDOM = frozenset({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"})
 OWN_DOMAINS = ("", "ai.onnx")
+_MISFITS = (ArithmeticError, AssertionError, IndexError, KeyError, TypeError, ValueError, onnx.defs.SchemaError)
 MOST_ELEMENTS = (1 << 31) - (1 << 16)  # of one tensor: kernels count elements, and those of the last tile, in 32 bits
 
 
@@ -153,7 +154,7 @@ class ModelReading:
             self._lower(proto, label, lowering)
         except UnsupportedError as error:
             self.refused.append(f"{label}: {error.message}" + (f" ({error.note})" if error.note else ""))
-        except (ArithmeticError, AssertionError, IndexError, KeyError, TypeError, ValueError) as error:  # no checker looks at all
+        except _MISFITS as error:  # no checker looks at all
             raise CodeError(
                 f"{self.file}: {label}: inputs and attributes do not fit the operator {proto.op_type}", code="TFW0994",
                 note=f"{type(error).__name__}: {first_line(error)}",
