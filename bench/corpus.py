@@ -5,8 +5,9 @@
 
 A PATH is a folder or an installed package. Kernels are what host code launches; a guess of types and compile-time values is tried
 after another until one is compiled. With `--ask-refused` Triton is asked for each guess that was refused here, and compiles whole
-what it accepts. `--times N` compiles each Nth of the kernels that are compiled here, and those that took above 5 s, once more on
-both sides, warm. Neither side runs an assembler of others. What is kept is not compiled again: a run may be ended and begun anew.
+what it accepts, its assembler too. `--times N` compiles each Nth of the kernels that are compiled here, and those that took above
+5 s, once more on both sides, warm. Otherwise neither side runs an assembler. What is kept is not compiled again: a run may be ended
+and begun anew.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def _collection(path: str, target: str, kept: Path, asked: argparse.Namespace) -
                    for key, line in ours.items() if line.get("refused")]
         answers = run("triton", "asked", "--accept-only", "--plans", plans("refused", refused))
         accepted = [{"kernel": key, "plan": line["plan"]} for key, line in answers.items() if compiled(line)]
-        run("triton", "whole", "--plans", plans("accepted", accepted))
+        run("triton", "whole", "--assemble", "--plans", plans("accepted", accepted))
     if asked.times:
         taken = sorted(key for key in ours if compiled(ours[key]))
         slow = [key for key in taken if ours[key]["seconds"] > SLOW_SECONDS]

@@ -1,13 +1,13 @@
 """One compiler over one collection, in a process of its own, because both are called `triton` by the kernels' modules.
 
     python corpus_compilers.py triton|tilefw TARGET PATH --results FILE [--plans FILE] [--every N] [--limit SECONDS]
-        [--accept-only] [--again]
+        [--accept-only] [--assemble] [--again]
 
 A line of JSON a kernel: its specialisation, the processor's seconds, or the error. A kernel that ends the process is told by a line
 that says only that it was begun; the next process goes on behind it. Kernels of `--plans` are compiled as they were there, or with
 the first of several plans that is accepted. `peak` is the process's largest resident set in bytes while the kernel was compiled,
 and `grown` by how much it grew meanwhile. With `--accept-only` a compiler stops behind its first stage, where it has accepted the
-kernel: a tenth of the time. With `--again` each kernel is compiled twice, and the seconds are of the second time.
+kernel: a tenth of the time. With `--assemble` Triton makes machine code, so that its assembler judges inline assembly. With `--again` each kernel is compiled twice, and the seconds are of the second time.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from corpus_signatures import GUESSES, NoSignature, Plan, inner, plan
 
 Compile = Callable[[Any, Plan], object]
 _WARM: list[Any] = []
+_THREADS = 1024  # of a workgroup, on all chips here
 _PATIENCE = 4  # time limits of the processor that a clock on the wall may show
 
 
@@ -39,7 +40,7 @@ class TooLong(Exception):
 
 
 class DoesNotFit(Exception):
-    """More shared memory than a workgroup can have."""
+    """More shared memory or more threads than a workgroup can have."""
 
 
 class Accepted(Exception):
@@ -56,11 +57,14 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--limit", type=int, default=60)
     parser.add_argument("--accept-only", action="store_true")
+    parser.add_argument("--assemble", action="store_true")
     parser.add_argument("--again", action="store_true")
     asked = parser.parse_args(argv)
     os.environ["TILEFW_CACHE"] = "0"
-    made_by = _triton if asked.compiler == "triton" else _tilefw
-    compile_one = made_by(asked.target, asked.accept_only)
+    if asked.compiler == "triton":
+        compile_one = _triton(asked.target, asked.accept_only, asked.assemble)
+    else:
+        compile_one = _tilefw(asked.target, asked.accept_only)
     known = _read(asked.plans) if asked.plans else {}
     done = _read(asked.results)
     corpus_stand_ins.card_of_torch()
@@ -154,7 +158,7 @@ def _told(error: Exception) -> str:
     return f"{code or type(error).__name__}: {getattr(error, 'message', None) or str(error)}".strip()[:400]
 
 
-def _tilefw(target: str, accept_only: bool = False) -> Compile:
+def _tilefw(target: str, accept_only: bool) -> Compile:
     import tilefw
     import tilefw.language as tl
     import tilefw.triton
@@ -182,7 +186,7 @@ def _tilefw(target: str, accept_only: bool = False) -> Compile:
     return compile_one
 
 
-def _triton(target: str, accept_only: bool) -> Compile:
+def _triton(target: str, accept_only: bool, assemble: bool) -> Compile:
     os.environ.update(TRITON_ALWAYS_COMPILE="1", TRITON_CACHE_DIR=tempfile.mkdtemp(prefix="tilefw-bench-"))
     import library
     import triton
@@ -197,7 +201,7 @@ def _triton(target: str, accept_only: bool) -> Compile:
     tilefw.triton.sanitize(target)
     chip = next(c for c in (library.SM80, library.GFX942, library.GFX950) if c.target == target)
     shared_bytes = chip_words.max_shared_mem()
-    library.stop_at_text(True, chip)
+    library.stop_at_text(not assemble, chip)
     if accept_only:
         importlib.import_module("triton.knobs").runtime.add_stages_inspection_hook = _stop_at_ttir
     JITFunction.run = Autotuner.run = _launches_nothing
@@ -215,8 +219,11 @@ def _triton(target: str, accept_only: bool) -> Compile:
             made_code: Any = triton.compile(source, target=GPUTarget(*chip.triton), options=dict(made.keywords))
         except Accepted:
             return None
-        if made_code.metadata.shared > shared_bytes:  # Triton itself says so at the launch
-            raise DoesNotFit(f"{made_code.metadata.shared} bytes of shared memory of {shared_bytes}")
+        needs = made_code.metadata  # Triton itself compares at the launch
+        if needs.shared > shared_bytes:
+            raise DoesNotFit(f"{needs.shared} bytes of shared memory of {shared_bytes}")
+        if needs.num_warps * needs.warp_size > _THREADS:
+            raise DoesNotFit(f"{needs.num_warps * needs.warp_size} threads of {_THREADS}")
         return made_code
 
     return compile_one
