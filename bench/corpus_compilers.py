@@ -3,11 +3,12 @@
     python corpus_compilers.py triton|tilefw TARGET PATH --results FILE [--plans FILE] [--every N] [--limit SECONDS]
         [--accept-only] [--assemble] [--again]
 
-A line of JSON a kernel: its specialisation, the processor's seconds, or the error. A kernel that ends the process is told by a line
-that says only that it was begun; the next process goes on behind it. Kernels of `--plans` are compiled as they were there, or with
-the first of several plans that is accepted. `peak` is the process's largest resident set in bytes while the kernel was compiled,
-and `grown` by how much it grew meanwhile. With `--accept-only` a compiler stops behind its first stage, where it has accepted the
-kernel: a tenth of the time. With `--assemble` Triton makes machine code, so that its assembler judges inline assembly. With `--again` each kernel is compiled twice, and the seconds are of the second time.
+A line of JSON a kernel: its specialisation, the processor's seconds, or the error. A kernel that ends the process is told by a
+line that says only that it was begun; the next process goes on behind it. Kernels of `--plans` are compiled as they were there,
+or with the first of several plans that is accepted. `peak` is the process's largest resident set in bytes while the kernel was
+compiled, and `grown` by how much it grew meanwhile. With `--accept-only` a compiler stops behind its first stage, where it has
+accepted the kernel: a tenth of the time. With `--assemble` Triton makes machine code, so that its assembler judges inline
+assembly. With `--again` each kernel is compiled twice, and the seconds are of the second time.
 """
 
 from __future__ import annotations

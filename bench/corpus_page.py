@@ -15,10 +15,11 @@ SLOW_SECONDS, _SLOW_RATIO = 5.0, 1.5
 _SHOWN = 5
 _PREFACE = """# Public kernels
 
-Every kernel of a collection is compiled for a chip with a signature guessed from its text; each guess that is refused here is asked
-of Triton 3.9, which compiles and assembles what its front end accepts. Share: of the kernels that are compiled here or by Triton with a
-guess that is refused here, those without such a guess. No assembler runs for what is timed. Processor seconds are of a first compilation in a
-warm process, on a machine that others used as well. A collection whose name says a part was not run whole."""
+Every kernel of a collection is compiled for a chip with a signature guessed from its text; each guess that is refused here is
+asked of Triton 3.9, which compiles and assembles what its front end accepts. Share: of the kernels that are compiled here or by
+Triton with a guess that is refused here, those without such a guess. No assembler runs for what is timed. Processor seconds are
+of a first compilation in a warm process, on a machine that others used as well. A collection whose name says a part was not run
+whole."""
 
 
 def lines_of(file: Path) -> Lines:

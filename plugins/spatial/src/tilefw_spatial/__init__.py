@@ -4,6 +4,7 @@ The stages; `pipeline.py` is the same as code. Each is a plain function of what 
 
     tile IR of one launch, its scalars and grid bound
       lower/      programs with equal control flow together; loops become axes -> graph.Graph                     arrays over axes
+      link/       graphs of successive launches as one, arrays stay on chip    -> graph.Graph                     still arrays
       elements    64-bit integers as pairs of words, small formats as codes    -> graph.Graph                     machine types
       arrange/    which axes lie along lanes, which in time                    -> stream_program.StreamProgram    stream operations
         chain/    elementwise operations as chains of ALUs, for `arrange/`
