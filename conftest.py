@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-_MANY = 100  # cases of one test function
+_MANY = 40  # cases of one test function
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 os.environ.setdefault("TILEFW_VERIFY", "1")
