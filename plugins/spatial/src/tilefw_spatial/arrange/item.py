@@ -135,7 +135,7 @@ class Items:
                     if not lanes.axes & frozenset(activations.axes) and lanes.axes <= frozenset(weights.axes)
                 ]
             case Reindex(operand=operand, reindexing=reindexing):
-                found = renamed(lanes, value, operand, reindexing)
+                found = renamed(lanes, operand, reindexing)
                 return [] if found is None else [MappingChoice(((operand, found),))]
             case Reduce(operand=operand, axes=(axis,)) if axis in self.lane_axes and (whole := lanes.with_last(axis)) is not None:
                 return [MappingChoice(((operand, whole),), across_lanes=True), MappingChoice(((operand, lanes),))]
@@ -159,7 +159,7 @@ def _key(want: Want) -> Hashable:
     return want[0], want[1].key
 
 
-def renamed(lanes: LaneOrder, value: Value, operand: Value, reindexing: Mapping[Axis, AxisIndex]) -> LaneOrder | None:
+def renamed(lanes: LaneOrder, operand: Value, reindexing: Mapping[Axis, AxisIndex]) -> LaneOrder | None:
     """The lanes of a rename's operand, None where an old axis would lie partly along lanes and partly in time."""
     along: dict[Axis, AxisIndex] = {}
     for axis in operand.axes:
@@ -173,7 +173,7 @@ def renamed(lanes: LaneOrder, value: Value, operand: Value, reindexing: Mapping[
         return Everywhere(lanes.width)
     if all(axis not in reindexing for axis in along):
         return lanes.restricted(tuple(along))
-    return Renamed(lanes, value, along)
+    return Renamed(lanes, along)
 
 
 def _same(axis: Axis) -> AxisIndex:

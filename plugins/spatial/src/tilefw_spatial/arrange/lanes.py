@@ -133,12 +133,13 @@ class LanePart(LaneOrder):
 class Renamed(LaneOrder):
     """The positions of a reindexing's operand: `reindexing` has those of its axes that depend on new axes along lanes."""
 
-    def __init__(self, whole: LaneOrder, rename: Hashable, reindexing: dict[Axis, AxisIndex]) -> None:
+    def __init__(self, whole: LaneOrder, reindexing: dict[Axis, AxisIndex]) -> None:
         self._whole, self._reindexing = whole, reindexing
         self.width = whole.width
         self.axes = frozenset(reindexing)
         self.positions = whole.positions
-        self.key = ("renamed", whole.key, rename, self.axes)
+        tables = ((axis, index.axes, index.table.tobytes()) for axis, index in reindexing.items())
+        self.key = ("renamed", whole.key, frozenset(tables))
 
     def _index(self) -> dict[Axis, NDArray[np.int64]]:
         whole = self._whole.index

@@ -18,6 +18,7 @@ from tilefw_spatial.arrange.access import NOWHERE, elements
 from tilefw_spatial.arrange.stores import unconditional
 from tilefw_spatial.graph import AccessMap, Axis, BoundsCheck, Constant, Elementwise, Graph, Load, Op, Rename, Store, Value
 from tilefw_spatial.index_tables import TooLarge
+from tilefw_spatial.link.fused_sums import fuse_sums
 from tilefw_spatial.lower import check_grid, lower
 
 
@@ -82,11 +83,12 @@ class _Composer:
         """The next launch."""
         entry = entry_of(next(op for op in one.module.body.block.ops if isinstance(op, FuncOp)))
         check_grid(one.module, one.launch)
-        # Products are rounded: in the twin, and for a launch that adds to what an earlier one multiplied, they have been stored.
         graph = lower(one.module, one.launch, fusion=False)
         placements = [one.launch.buffers.get(parameter.name) for parameter in entry.parameters]
         count = len(placements)
         stores = unconditional(graph.stores)
+        if one.fusion:
+            fuse_sums(stores)
         before = {storage: len(found) for storage, found in self._written.items()}
         for value in Graph(stores).values():
             if isinstance(value.op, Load):
@@ -192,14 +194,23 @@ def _located(one: _LeftByLaunch, wanted: NDArray[np.int64]) -> tuple[NDArray[np.
 
 
 def _steadied(index: NDArray[np.int64], hit: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The index with what is hit nowhere along an axis taken from its neighbour: beyond the ends of a block the table goes on by
+    """The index with what is hit nowhere along an axis taken from where it is hit: beyond the ends of a block the table goes on by
     axes, as layouts need it."""
     for axis in range(index.ndim):
         live = np.flatnonzero(hit.any(axis=tuple(n for n in range(index.ndim) if n != axis)))
         if 0 < live.size < index.shape[axis]:
-            nearest = live[np.clip(np.searchsorted(live, np.arange(index.shape[axis])), 0, live.size - 1)]
-            index, hit = index.take(nearest, axis=axis), hit.take(nearest, axis=axis)
+            steady = steady_part(live, index.shape[axis])
+            index, hit = index.take(steady, axis=axis), hit.take(steady, axis=axis)
     return np.where(hit, index, 0)
+
+
+def steady_part(live: NDArray[np.int64], extent: int) -> NDArray[np.int64]:
+    """For each of `extent` indices one that is live: of a block that divides them the same index of the block, so that all such
+    blocks, as the halves that a rotation stores, are seen along the same lanes; else the next one."""
+    first, size = int(live[0]), live.size
+    if extent % size == 0 and first % size == 0 and live[-1] - first == size - 1:
+        return first + np.arange(extent) % size
+    return live[np.clip(np.searchsorted(live, np.arange(extent)), 0, size - 1)]
 
 
 def _renamed(one: _LeftByLaunch, axes: tuple[Axis, ...], index: NDArray[np.int64], like: Value) -> Value:
