@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -64,6 +65,28 @@ def test_a_second_ctrl_c_leaves_no_thread_in_the_memory_of_a_launch() -> None:
         ended.set()
         return 0
 
+    with pytest.raises(KeyboardInterrupt):
+        Calling(2, work).run(2)
+    assert ended.is_set()
+
+
+def test_ctrl_c_while_a_thread_is_begun_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes before the caller has heard that the thread has begun."""
+    begun, ended = threading.Event(), threading.Event()
+    submit = ThreadPoolExecutor.submit
+
+    def work(*_: int) -> int:
+        begun.set()
+        time.sleep(0.05)
+        ended.set()
+        return 0
+
+    def interrupted(self: ThreadPoolExecutor, *work: Any) -> None:
+        submit(self, *work)
+        begun.wait()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", interrupted)
     with pytest.raises(KeyboardInterrupt):
         Calling(2, work).run(2)
     assert ended.is_set()

@@ -128,7 +128,7 @@ class ProcessorDevice(ABC):
 
     def __init__(self, name: str, threads: int = 1) -> None:
         self.name = name
-        self._threads = threads
+        self.threads = threads
         self._memory: dict[int, HeldMemory] = {}
         self._next = 1
         self._scratch: dict[int, HeldMemory] = {}  # by thread
@@ -268,7 +268,7 @@ class ProcessorDevice(ABC):
         counter = _Counter()
         at = ctypes.addressof(counter)
         stop = partial(_end_soon, counter, programs)
-        workers = 1 if programs < 2 or within or (checks is not None and checks.serial) else min(self._threads, programs)
+        workers = 1 if programs < 2 or within or (checks is not None and checks.serial) else min(self.threads, programs)
         counter.part = _part(programs, workers)
         # For all threads before any begins: a place of its own for each.
         held = {} if within else self._scratch
@@ -278,9 +278,7 @@ class ProcessorDevice(ABC):
             if workers == 1:
                 answer = found.call(block, scratch[0], at, programs, x, y, z)
             else:
-                answer = self._shared_out(
-                    workers, lambda number: found.call(block, scratch[number], at, programs, x, y, z), stop
-                )
+                answer = self.share_out(module, entry, block, scratch, at, programs, grid, stop)
         seconds = time.perf_counter() - begin
         if counter.ended:
             raise KeyboardInterrupt
@@ -288,12 +286,21 @@ class ProcessorDevice(ABC):
             return LaunchReport((), _NOTHING, seconds)
         return self._report(module, entry, answer, checks, [word % (1 << 64) for word in counter.told], seconds)
 
-    def _shared_out(self, workers: int, work: Callable[[int], int], stop: Callable[[], None]) -> int:
-        """What one of the threads answered, other than 0 where any did."""
+    def share_out(
+        self, module: ProcessorModule, entry: str, block: bytes, scratch: Sequence[int], count: int, programs: int,
+        grid: tuple[int, int, int], stop: Callable[[], None],
+    ) -> int:
+        """What one of the threads answered, other than 0 where any did. There is one for each place of `scratch`, the caller's
+        first; `count` is where the count stands, and `stop` ends the launch early. A device may have threads of its own."""
+        call = module.entries[entry].call
+
+        def work(number: int) -> int:
+            return call(block, scratch[number], count, programs, *grid)
+
         others: list[Future[int]] = []
         try:
             with suppress(_NoThreads):  # those that there are run all programs
-                for number in range(1, workers):  # one by one: those that run are known where the next does not begin
+                for number in range(1, len(scratch)):  # one by one: those that run are known where the next does not begin
                     others.append(Future())  # known before it begins: Ctrl-C may come before `submit` is back
                     self._begin(others[-1], work, number)
             answer = work(0)
@@ -323,7 +330,7 @@ class ProcessorDevice(ABC):
     def _others(self) -> ThreadPoolExecutor:
         """The threads beside the caller's."""
         if self._pool is None or self._pool_of != os.getpid():
-            self._pool, self._pool_of = ThreadPoolExecutor(self._threads - 1, "tilefw"), os.getpid()
+            self._pool, self._pool_of = ThreadPoolExecutor(self.threads - 1, "tilefw"), os.getpid()
         return self._pool
 
 

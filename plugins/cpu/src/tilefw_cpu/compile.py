@@ -62,10 +62,14 @@ class NativeCode:
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine(processor))
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(data))
         self._engine.finalize_object()
+        self._addresses: dict[str, int] = {}
 
     def address(self, name: str) -> int:
         """Where the function of an entry begins; its symbol is no name of C's."""
-        return self._engine.get_function_address(f"tilefw.{name}")
+        found = self._addresses.get(name)
+        if found is None:
+            found = self._addresses[name] = self._engine.get_function_address(f"tilefw.{name}")
+        return found
 
     def variable(self, name: str) -> int:
         """Where a variable of the code stands; 0 where it has none of this name."""

@@ -13,6 +13,7 @@ from tilefw_cpu.fault_guard import GUARDED, fault_guard
 from tilefw_cpu.launch_checks import CHECKS, LaunchChecks, refuse_checked
 from tilefw_cpu.line_table import ObjectLines
 from tilefw_cpu.processor import Processor
+from tilefw_cpu.worker_threads import worker_threads
 
 THREADS = "TILEFW_CPU_THREADS"
 _PROBED = 4096
@@ -58,6 +59,17 @@ class NativeDevice(ProcessorDevice):
             return run(grid, block, stream)
 
         return guarded
+
+    def share_out(
+        self, module: ProcessorModule, entry: str, block: bytes, scratch: Sequence[int], count: int, programs: int,
+        grid: tuple[int, int, int], stop: Callable[[], None],
+    ) -> int:
+        """Over threads that are begun once, where the system is known."""
+        guard = fault_guard(self._processor)
+        workers = worker_threads(self._processor, self.threads - 1, os.getpid())
+        if guard is None or workers is None:
+            return super().share_out(module, entry, block, scratch, count, programs, grid, stop)
+        return workers.run(guard.enter, module.code.address(entry), block, scratch, count, programs, grid)
 
     def _stand_again(self) -> None:
         """The guard stands, also after a signal that has gone to others."""

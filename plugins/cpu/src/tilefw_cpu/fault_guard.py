@@ -24,7 +24,7 @@ GUARDED = ctypes.CFUNCTYPE(
 )
 """`tilefw.guarded` as a function of Python's."""
 _THREADS = 256  # that may be in kernels at the same time; one more is not guarded
-_SIGNALS = tuple(getattr(signal, name) for name in ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL") if hasattr(signal, name))
+FAULT_SIGNALS = tuple(getattr(signal, name) for name in ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL") if hasattr(signal, name))
 _SIGINFO, _ONSTACK, _NODEFER = 4, 0x08000000, 0x40000000  # sigaction(2), Linux
 _ACTION_BYTES = 152  # struct sigaction of Linux' C libraries on 64-bit processors
 _FLAGS_AT = 136
@@ -218,7 +218,7 @@ class FaultGuard:
         """Handle the signals from here on, unless it is so: whoever handled them before hears of what is no kernel's."""
         self.passed.value = 0
         libc = ctypes.CDLL(None)
-        for number in _SIGNALS:
+        for number in FAULT_SIGNALS:
             old = ctypes.create_string_buffer(_ACTION_BYTES)
             libc.sigaction(int(number), None, old)
             if ctypes.c_uint64.from_buffer(old).value == self.handler:
