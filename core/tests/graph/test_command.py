@@ -69,6 +69,8 @@ def test_mistakes_are_told_with_their_codes(path, tmp_path, capsys):
         (["run", path, "--check", "launches", "--profile"], "TFW0917", 2), (["run", path, "--sample", "3"], "TFW0917", 2),
         (["run", path, "--check", "launches", "--sample=-1"], "TFW0917", 2),
         (["run", path, "--timeline", "t.svg"], "TFW0917", 2), (["run", "vector_add", "--profile"], "TFW0917", 2),
+        (["run", path, "--fuse", "none"], "TFW0917", 2), (["run", "vector_add", "--fuse", "all"], "TFW0917", 2),
+        (["compile", "vector_add", "--fuse", "none"], "TFW0917", 2), (["run", path, "--fuse", "some"], "TFW091", 2),
         (["compile", path, "--emit", "tile", "-o", "x.tfm"], "TFW0917", 2),
         (["compile", path, "-o", str(tmp_path / "no" / "x.tfm")], "TFW0913", 2),
     ]:

@@ -13,6 +13,7 @@ from onnx.reference import ReferenceEvaluator
 
 from tilefw.graph.certificate import certified
 from tilefw.graph.compile_graph import compile_graph
+from tilefw.graph.model_readers import read_graph
 from tilefw.graph.session import Session
 from tilefw_onnx.fused_reader import fused_graph_of
 
@@ -31,6 +32,24 @@ def test_a_fused_model_agrees_with_onnx_and_every_launch_with_the_reference(make
     ((_, found),) = certificate.outputs.items()
     (due,) = ReferenceEvaluator(model).run(None, inputs)
     assert np.abs(found - due).max() < 1e-5 * np.abs(due).max()
+
+
+def test_launches_are_called_by_the_first_and_the_last_of_their_nodes_and_constants_by_their_names():
+    graph = fused_graph_of(small_models.encoder()[0], "model")
+    labels = [call.label for call in graph.calls]
+    assert labels[:4] == [
+        "/Gather_0 … /LayerNormalization_1 (2 nodes)", "/MatMul_5 … /MatMul_9 (3 nodes)",
+        "/Transpose_11 … /Where_17 (6 nodes)", "/Softmax_18",
+    ]
+    weights = {one.name for one in small_models.encoder()[0].graph.initializer}
+    named = {buffer.name for buffer in graph.buffers if buffer.constant is not None}
+    assert len(named & weights) >= 8 and len(named - weights) == 1  # the weights of the merged products
+
+
+def test_a_file_is_read_fused_unless_it_is_asked_not_to(tmp_path):
+    path = tmp_path / "m.onnx"
+    path.write_bytes(small_models.residual()[0].SerializeToString())
+    assert len(read_graph(path).calls) == 7 and len(read_graph(path, fuse=False).calls) == 15
 
 
 def test_outputs_keep_their_element_types_and_nodes_without_a_rule_their_kernels():

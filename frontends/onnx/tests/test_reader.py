@@ -1,4 +1,5 @@
-"""Whole models run on every kind of target, agree with onnx's reference evaluator, and what cannot be read is told at once."""
+"""Whole models with a launch for each node run on every kind of target and agree with onnx's reference evaluator; of models
+that are read in either way, what cannot be read is told at once."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from tilefw.api.errors import CodeError, UnsupportedError
 from tilefw.graph.certificate import certified
 from tilefw.graph.compile_graph import compile_graph
 from tilefw.graph.session import Session
-from tilefw_onnx.reader import graph_of, read
+from tilefw_onnx.fused_reader import fused_graph_of, read_model
+from tilefw_onnx.reader import graph_of
 
 MODELS = {
     "encoder": small_models.encoder, "decoder": small_models.decoder, "residual": small_models.residual,
@@ -79,10 +81,10 @@ def test_a_file_that_is_no_model_is_told(tmp_path):
         path = tmp_path / f"{number}.onnx"
         path.write_bytes(data)
         with pytest.raises(CodeError) as caught:
-            read(path)
+            read_model(path)
         assert caught.value.code == "TFW0994"
     with pytest.raises(CodeError) as caught:
-        read(tmp_path / "none.onnx")
+        read_model(tmp_path / "none.onnx")
     assert caught.value.code == "TFW0930"
 
 
@@ -101,16 +103,16 @@ def test_weights_in_files_of_their_own_are_read_and_told_where_they_are_missing_
     )
     onnx.save(model, path, save_as_external_data=True, location="m.data", size_threshold=0)
     x = np.ones((2, 64), np.float32)
-    with Session(compile_graph(read(path), "cpu-native")) as session:
+    with Session(compile_graph(read_model(path), "cpu-native")) as session:
         assert np.allclose(session.run({"x": x})["y"], x @ weight, atol=1e-5)
     whole = (tmp_path / "m.data").read_bytes()
     (tmp_path / "m.data").write_bytes(whole[:-4])
     with pytest.raises(CodeError) as caught:
-        read(path)
+        read_model(path)
     assert caught.value.code == "TFW0994" and "'w'" in caught.value.message
     (tmp_path / "m.data").unlink()
     with pytest.raises(CodeError) as caught:
-        read(path)
+        read_model(path)
     assert caught.value.code in ("TFW0930", "TFW0994") and "'w'" in caught.value.message
 
 
@@ -126,7 +128,7 @@ def test_an_older_opset_is_converted():
 
 def _graph(made: onnx.GraphProto, opset: int = 20):
     imports = [helper.make_opsetid("", opset), helper.make_opsetid("my", 1)]
-    return graph_of(helper.make_model(made, opset_imports=imports if opset > 19 else imports[:1]), "model.onnx")
+    return fused_graph_of(helper.make_model(made, opset_imports=imports if opset > 19 else imports[:1]), "model.onnx")
 
 
 def test_attributes_that_only_later_versions_have_stand_at_their_defaults():
@@ -135,7 +137,7 @@ def test_attributes_that_only_later_versions_have_stand_at_their_defaults():
     weights = [numpy_helper.from_array(np.array([1, 2, 3], np.float32), name) for name in "sbmv"]
     made = _one("BatchNormalization", ["x", *"sbmv"], [2, 3, 4], [2, 3, 4], weights)
     model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 13)])
-    with Session(compile_graph(graph_of(model, "m"), "reference")) as session:
+    with Session(compile_graph(fused_graph_of(model, "m"), "reference")) as session:
         found = session.run({"x": x})["y"]
     w = np.array([1, 2, 3], np.float32)[:, None]
     assert np.allclose(found, w * (x - w) / np.sqrt(w + 1e-5) + w, atol=1e-6)

@@ -32,17 +32,23 @@ if TYPE_CHECKING:
     from tilefw.graph.session import Session
 
 SAMPLE = 64  # programs of a launch that a simulator runs for a judgement: one batch of its own
+FUSES: Mapping[str | None, bool | None] = {None: None, "all": True, "none": False}
 ARRAY_FILE_LIMIT = 1 << 34  # bytes of all arrays of one file
 
 
-def compile_model(path: str, target: str | None, output: str | None) -> int:
+def add_fuse(parse: argparse.ArgumentParser) -> None:
+    """The option that says which nodes of a model share a launch."""
+    parse.add_argument("--fuse", choices=("all", "none"), help="which nodes of a model share launches: all that can, or none")
+
+
+def compile_model(path: str, target: str | None, output: str | None, fuse: str | None) -> int:
     """Write the model's plan for a target to a file."""
     if output is None or not output.endswith(PLAN_SUFFIX):
         raise UsageError(f"a model is compiled to a file `*{PLAN_SUFFIX}`", "TFW0917", help=f"add -o MODEL{PLAN_SUFFIX}")
     from tilefw.graph import plan_file
     from tilefw.graph.model_readers import read_plan
 
-    plan = read_plan(path, target)
+    plan = read_plan(path, target, fuse=FUSES[fuse])
     try:
         digest = plan_file.save(plan, output)
     except OSError as error:
@@ -60,7 +66,7 @@ def run_model(args: argparse.Namespace) -> int:
     _refuse_together(args)
     begun = time.perf_counter()
     options = execution(args)
-    plan = read_plan(args.kernel, args.target, options.get("executor"))
+    plan = read_plan(args.kernel, args.target, options.get("executor"), FUSES[args.fuse])
     inputs = _arrays(args.input) if args.input else seeded(plan, args.seed or 0)
     made = time.perf_counter()
     with Session(plan, **options) as session:

@@ -17,7 +17,8 @@ function on scalars.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from math import prod
 from typing import Any
 
@@ -40,6 +41,7 @@ from xdsl.ir.affine import AffineMap
 from tilefw.api.dtypes import dtype as dtype_named
 from tilefw.graph.dialect import combining_ops, grouping_ops, moving_ops, pointwise_ops
 from tilefw.graph.dialect.elements import StoredElements, tensor
+from tilefw.graph.dialect.served_nodes import serve
 from tilefw.graph.index_maps import linear_map
 from tilefw.tile import numbers, types
 from tilefw.tile.dialect.constant_op import ConstantOp
@@ -94,6 +96,7 @@ class ModuleBuilder:
         self._block = Block()
         self._inputs: list[DictionaryAttr] = []
         self._outputs: dict[str, SSAValue] = {}
+        self._node = ""
 
     # Ends of the model -------------------------------------------------------------------------------------------------
 
@@ -118,19 +121,33 @@ class ModuleBuilder:
         verify(module)
         return module
 
+    @contextmanager
+    def node(self, name: str) -> Iterator[None]:
+        """All that is written meanwhile is part of this node of the model; launches are called by their nodes."""
+        self._node, outer = name, self._node
+        try:
+            yield
+        finally:
+            self._node = outer
+
     def add(self, op: Operation) -> SSAValue:
         """An op made elsewhere, at the end; its first result."""
+        if self._node:
+            serve(op, [self._node])
         self._block.add_op(op)
         return op.results[0]
 
     # Elements ----------------------------------------------------------------------------------------------------------
 
-    def constant(self, array: np.ndarray[Any, Any], dtype: str) -> SSAValue:
-        """Elements in storage form, shared where they are contiguous and read-only, copied otherwise."""
+    def constant(self, array: np.ndarray[Any, Any], dtype: str, name: str = "") -> SSAValue:
+        """Elements in storage form, shared where they are contiguous and read-only, copied otherwise; `name` is for reports."""
         held = np.array(array, order="C") if array.flags.writeable else np.ascontiguousarray(array)
         data = held.reshape(-1).view(np.uint8)
         data.flags.writeable = False
-        return self._constant(data.data, array.shape, types.ir_type(dtype_named(dtype)))
+        made = self._constant(data.data, array.shape, types.ir_type(dtype_named(dtype)))
+        if name and isinstance(made.owner, Operation):
+            made.owner.attributes["graph.name"] = StringAttr(name)
+        return made
 
     def full(self, value: float, like: SSAValue) -> SSAValue:
         """A tensor of one element, of the element type of `like`."""

@@ -1,7 +1,7 @@
 """Files of models: which distribution reads files of which suffix, and a model from a path as a plan for a target.
 
 A reader is an entry point of the group `tilefw.frontends`. Its name is the suffix without the dot, its value a function from a path
-to a `KernelGraph`.
+to a `KernelGraph`. One that can leave nodes apart takes `fuse=False` besides.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import os
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from inspect import signature
 from typing import TYPE_CHECKING
 
-from tilefw.api.errors import CodeError, PluginError
+from tilefw.api.errors import CodeError, PluginError, UsageError
 
 if TYPE_CHECKING:
     from tilefw.graph.kernel_graph import KernelGraph
@@ -29,8 +30,9 @@ def readers() -> Mapping[str, EntryPoint]:
     return {f".{point.name}": point for point in entry_points(group=GROUP)}
 
 
-def read_graph(path: str | os.PathLike[str]) -> KernelGraph:
-    """The model in a file. Raises PluginError TFW0993 where nothing reads such files, and what its reader raises."""
+def read_graph(path: str | os.PathLike[str], fuse: bool = True) -> KernelGraph:
+    """The model in a file; without `fuse` with a launch for each node. Raises PluginError TFW0993 where nothing reads such files,
+    UsageError TFW0917 where their reader cannot leave nodes apart, and what the reader raises."""
     suffix = os.path.splitext(path)[1]
     if suffix not in readers():
         known = ", ".join(sorted(readers())) or "none"
@@ -43,16 +45,27 @@ def read_graph(path: str | os.PathLike[str]) -> KernelGraph:
     except (ImportError, AttributeError) as error:
         point = readers()[suffix]
         raise PluginError(f"the reader of '{suffix}' files, {point.value}, cannot be loaded: {error}", code="TFW0993") from error
-    return read(path)
+    if fuse:
+        return read(path)
+    if "fuse" not in signature(read).parameters:
+        raise UsageError(f"the reader of '{suffix}' files has no choice of what is fused", code="TFW0917", help="omit --fuse")
+    return read(path, fuse=False)
 
 
-def read_plan(path: str | os.PathLike[str], target: str | None, executor: str | None = None) -> ModelPlan:
-    """The plan in a file, or that of the model in a file, for a target. Raises CodeError TFW0781 for a plan of another target."""
+def read_plan(
+    path: str | os.PathLike[str], target: str | None, executor: str | None = None, fuse: bool | None = None
+) -> ModelPlan:
+    """The plan in a file, or that of the model in a file, for a target. Raises CodeError TFW0781 for a plan of another target,
+    UsageError TFW0917 where `fuse` is said of a plan, which has its launches."""
     from tilefw.graph import plan_file
     from tilefw.graph.compile_graph import compile_graph
 
     if os.path.splitext(path)[1] != PLAN_SUFFIX:
-        return compile_graph(read_graph(path), target, executor)
+        return compile_graph(read_graph(path, fuse is not False), target, executor)
+    if fuse is not None:
+        raise UsageError(
+            f"--fuse does not go with {os.fspath(path)}, which is compiled", code="TFW0917", help="say it to `tilefw compile MODEL`"
+        )
     plan = plan_file.load(path)
     if target is not None and _name(target) != plan.target:
         raise CodeError(

@@ -1,7 +1,7 @@
 """An ONNX model as a graph of few kernels: nodes with a rule are fused as ops of the graph dialect, the others stay kernels.
 
-    from tilefw_onnx.fused_reader import read_fused
-    graph = read_fused("model.onnx")            # as `tilefw_onnx.reader.read`, with fewer calls
+    from tilefw_onnx.fused_reader import read_model
+    graph = read_model("model.onnx")            # as `tilefw_onnx.reader.read`, with fewer calls
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from tilefw_onnx.model_file import opened, opened_model
 from tilefw_onnx.reader import ModelReading, opened_graph
 
 
-def read_fused(path: str | os.PathLike[str]) -> KernelGraph:
-    """The graph of a model in a file; raises what `tilefw_onnx.reader.read` does."""
-    return opened_graph(opened(path), FusedReading)
+def read_model(path: str | os.PathLike[str], *, fuse: bool = True) -> KernelGraph:
+    """The graph of a model in a file, what `tilefw run` uses; without `fuse` each node has a launch of its own. Raises what
+    `tilefw_onnx.reader.read` does."""
+    return opened_graph(opened(path), FusedReading if fuse else None)
 
 
 def fused_graph_of(model: onnx.ModelProto, name: str) -> KernelGraph:
@@ -60,10 +61,10 @@ class ModuleWriter:
         """A tensor that a run is given."""
         return ModuleTensor(self.module.input(name, dtype, shape), dtype, tuple(shape), self)
 
-    def constant(self, _name: str, array: np.ndarray[Any, Any], dtype: str) -> ModuleTensor:
+    def constant(self, name: str, array: np.ndarray[Any, Any], dtype: str) -> ModuleTensor:
         """A tensor whose elements are known; of one element, a number that kernels have in their text."""
         if array.size != 1:
-            return ModuleTensor(self.module.constant(array, dtype), dtype, array.shape, self)
+            return ModuleTensor(self.module.constant(array, dtype, name), dtype, array.shape, self)
         number = self.module.constant(array.reshape(()), dtype)
         return ModuleTensor(self.module.broadcast(number, array.shape), dtype, array.shape, self)
 
@@ -95,7 +96,8 @@ class FusedReading(ModelReading):
             return
         values = [self._module_tensor(name).value for name in proto.input if name]
         out = node.output(0)
-        found = self.made.module.broadcast(rule(self.made.module, node, values), out.shape)
+        with self.made.module.node(label):
+            found = self.made.module.broadcast(rule(self.made.module, node, values), out.shape)
         self.tensors[proto.output[0]] = ModuleTensor(found, out.dtype, out.shape, self.made)
 
     def _module_tensor(self, name: str) -> ModuleTensor:

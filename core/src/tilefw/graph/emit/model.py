@@ -15,6 +15,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilefw.api.errors import UnsupportedError
 from tilefw.graph.dialect import grouping_ops, moving_ops, pointwise_ops
+from tilefw.graph.dialect.served_nodes import launch_label, node_order
 from tilefw.graph.emit import contract
 from tilefw.graph.emit.kinds import write
 from tilefw.graph.fuse.contract import KIND, fuse_contractions
@@ -32,18 +33,19 @@ LaunchWriter = Callable[[GraphBuilder, Sequence[ModelTensor], Sequence[ModelTens
 
 def kernel_graph(module: ModuleOp, kernels: Mapping[str, LaunchWriter] | None = None) -> KernelGraph:
     """The module, fused in place, as launches. Raises UnsupportedError TFW0992 for an op that no kernel computes."""
+    order = node_order(model_function(module).body.block)
     merge_siblings(module)
     fold_constants(module)
     fuse_contractions(module)
-    return _Emission(fuse(module), kernels or {}).graph()
+    return _Emission(fuse(module), kernels or {}, order).graph()
 
 
 class _Emission:
     """A fused module on its way to launches."""
 
-    def __init__(self, module: ModuleOp, kernels: Mapping[str, LaunchWriter]) -> None:
+    def __init__(self, module: ModuleOp, kernels: Mapping[str, LaunchWriter], order: Mapping[str, int]) -> None:
         self.function = model_function(module)
-        self.writers = kernels
+        self.writers, self.order = kernels, order
         self.made = GraphBuilder()
         self.tensors: dict[SSAValue, ModelTensor] = {}
         self.kernels: dict[str, JITFunction] = {}
@@ -73,7 +75,9 @@ class _Emission:
         elif isinstance(op, pointwise_ops.GraphConstantOp):
             kind = types.dtype_of(op.result.type).name
             array = np.frombuffer(op.value.data, array_dtype(kind)).reshape(types.shape_of(op.result.type))
-            self.tensors[op.result] = self.made.constant(self._label("constant"), array, kind)
+            said = op.attributes.get("graph.name")
+            name = said.data if isinstance(said, StringAttr) else self._numbered("constant")
+            self.tensors[op.result] = self.made.constant(name, array, kind)
         elif isinstance(op, moving_ops.GraphReshapeOp):
             self.tensors[op.result] = self.tensors[op.source].reshaped(types.shape_of(op.result.type))
         elif isinstance(op, grouping_ops.FusedOp):
@@ -96,21 +100,27 @@ class _Emission:
             return
         block = op.body.block
         assert block.last_op is not None
-        kind, text = write(block.args, list(block.last_op.operands))
+        _, text = write(block.args, list(block.last_op.operands))
+        label = self._label(op)
         kernel = self.kernels[text.key] if text.key in self.kernels else self.kernels.setdefault(text.key, text.kernel())
         inputs = {text.pointers[argument]: self.tensors[value] for argument, value in zip(block.args, op.operands, strict=True)}
-        outputs = dict(zip(text.outputs, self._results(op, kind), strict=True))
-        self.made.call(self._label(kind), kernel, {**inputs, **outputs}, (text.grid, 1, 1), keywords={"num_warps": text.warps})
+        outputs = dict(zip(text.outputs, self._results(op, label), strict=True))
+        self.made.call(label, kernel, {**inputs, **outputs}, (text.grid, 1, 1), keywords={"num_warps": text.warps})
 
     def _contraction(self, op: grouping_ops.FusedOp) -> None:
         emitted = contract.write(op, KIND)
         source = emitted.source
         kernel = self.kernels[source] if source in self.kernels else self.kernels.setdefault(source, emitted.kernel())
         read = {f"in{place}_ptr": self.tensors[value] for place, value in enumerate(op.operands)}
-        stored = {f"out{place}_ptr": tensor for place, tensor in enumerate(self._results(op, KIND))}
+        label = self._label(op)
+        stored = {f"out{place}_ptr": tensor for place, tensor in enumerate(self._results(op, label))}
         arguments = {name: tensor for name, tensor in {**read, **stored}.items() if name in kernel.arg_names}
-        self.made.call(self._label(KIND), kernel, arguments, emitted.grid, keywords={"num_warps": emitted.warps})
+        self.made.call(label, kernel, arguments, emitted.grid, keywords={"num_warps": emitted.warps})
 
-    def _label(self, word: str) -> str:
+    def _label(self, op: grouping_ops.FusedOp) -> str:
+        """The nodes that a launch serves; its kind and a number where its ops are of no node."""
+        return launch_label(op.body.block, self.order) or self._numbered(op.kind.data)
+
+    def _numbered(self, word: str) -> str:
         self.labels[word] = number = self.labels.get(word, 0) + 1
         return f"{word}{number}"

@@ -17,6 +17,7 @@ from tilefw.graph.dialect.elements import tensor
 from tilefw.graph.dialect.grouping_ops import FusedOp
 from tilefw.graph.dialect.moving_ops import GraphReshapeOp, ViewOp
 from tilefw.graph.dialect.pointwise_ops import GraphConstantOp, MapOp, YieldOp
+from tilefw.graph.dialect.served_nodes import hand_on
 from tilefw.graph.index_maps import composed, linear_map, merging_map, rows_of, stays_inside
 from tilefw.graph.meaning import model_function
 from tilefw.tile import types
@@ -42,17 +43,21 @@ def multiplied_by_dot(op: ContractOp) -> bool:
 def with_views(op: ContractOp) -> ContractOp:
     """The contraction with the views that its operands are read through in its maps."""
     operands, maps = [op.left, op.right], [op.left_map.data, op.right_map.data]
+    views: list[Operation] = []
     for side in range(2):
         while isinstance(view := operands[side].owner, ViewOp) and view.pad is None:
             if not stays_inside(maps[side], op.extents, types.shape_of(view.result.type)):
                 break  # what is outside of the view reads 0, not what is outside of its source
             maps[side], operands[side] = composed(view.map.data, maps[side]), view.source
-    if operands == [op.left, op.right]:
+            views.append(view)
+    if not views:
         return op
-    return _replaced(op, ContractOp.create(
+    made = ContractOp.create(
         operands=operands, result_types=[op.result.type],
         properties={"left_map": AffineMapAttr(maps[0]), "right_map": AffineMapAttr(maps[1]), "sizes": op.sizes},
-    ))
+    )
+    hand_on(made, *views, op)
+    return _replaced(op, made)
 
 
 def turned(op: ContractOp) -> ContractOp:
@@ -72,6 +77,7 @@ def turned(op: ContractOp) -> ContractOp:
         operands=[op.left, op.right], result_types=[view.result.type],
         properties={"left_map": maps[0], "right_map": maps[1], "sizes": DenseArrayBase.from_list(i64, sizes)},
     )
+    hand_on(made, op, view)
     _insert_before(made, op)
     view.result.replace_all_uses_with(made.result)
     _erase(view)

@@ -19,6 +19,7 @@ from tilefw.graph.dialect.combining_ops import ContractOp
 from tilefw.graph.dialect.elements import StoredElements, tensor
 from tilefw.graph.dialect.moving_ops import GraphReshapeOp, ViewOp
 from tilefw.graph.dialect.pointwise_ops import GraphConstantOp, MapOp
+from tilefw.graph.dialect.served_nodes import hand_on
 from tilefw.graph.fuse.contract import with_views
 from tilefw.graph.index_maps import linear_map, rows_of
 from tilefw.graph.meaning import model_function, only_row
@@ -112,17 +113,21 @@ def _merge(family: Sequence[SiblingProduct]) -> None:
     sizes = [sum(widths) if d == first.dim else size for d, size in enumerate(first.op.extents)]
     weights = _before(start, _joined([one.constant for one in family], first.axis))
     shape = tuple(sizes[: first.dim + 1])
-    made = _before(start, ContractOp.create(
+    product = ContractOp.create(
         operands=[first.op.left, weights], result_types=[_typed(shape, first.op.result)],
         properties={**first.op.properties, "sizes": DenseArrayBase.from_list(i64, sizes)},
-    ))
+    )
+    hand_on(product, *(one.op for one in family))
+    made = _before(start, product)
     if first.bias is not None:
         bias = _before(start, _joined([one.bias.constant for one in family if one.bias is not None], 0))
         spread = _before(start, ViewOp.build(
             operands=[bias, None], properties={"map": first.bias.view.map}, result_types=[_typed(shape, bias)]
         ))
         body = first.bias.op.body.clone()
-        made = _before(start, MapOp.create(operands=[made, spread], result_types=[made.type], regions=[body]))
+        added = MapOp.create(operands=[made, spread], result_types=[made.type], regions=[body])
+        hand_on(added, *(one.bias.op for one in family if one.bias is not None))
+        made = _before(start, added)
     offset, splits = 0, dict[tuple[int, ...], SSAValue]()
     for one, width in zip(family, widths, strict=True):
         _slice(made, one, (offset, width), start, splits)

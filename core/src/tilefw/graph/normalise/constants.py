@@ -1,6 +1,7 @@
 """What follows from constants alone is a constant: maps and reductions of small tensors are computed when the model is read.
 
-Views, and maps that read no tensor, cost nothing where they are read, and stay as they are.
+Views, and maps that read no tensor, cost nothing where they are read, and stay as they are but for those that a run gives or a
+kernel that is not looked into reads: these are in memory anyhow.
 """
 
 from __future__ import annotations
@@ -8,10 +9,12 @@ from __future__ import annotations
 from math import prod
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
+from xdsl.dialects.func import ReturnOp
+from xdsl.ir import Operation, SSAValue
 
 from tilefw.graph.dialect.combining_ops import GraphReduceOp
 from tilefw.graph.dialect.elements import StoredElements
+from tilefw.graph.dialect.grouping_ops import OpaqueKernelOp
 from tilefw.graph.dialect.moving_ops import GraphReshapeOp, ViewOp
 from tilefw.graph.dialect.pointwise_ops import GraphConstantOp, MapOp
 from tilefw.graph.meaning import Array, model_function, results_of
@@ -39,6 +42,7 @@ def fold_constants(module: ModuleOp) -> None:
         for result, array in zip(list(op.results), found, strict=True):
             if not folds:
                 known[result] = array
+                _hold(result, array, op)
                 continue
             made = _constant(result, array)
             known[made.result] = array
@@ -47,6 +51,18 @@ def fold_constants(module: ModuleOp) -> None:
         if folds:
             op.detach()
             op.erase()
+
+
+def _hold(value: SSAValue, array: Array, op: Operation) -> None:
+    """Let what reads a view's elements in memory read a constant."""
+    uses = [use for use in value.uses if isinstance(use.operation, ReturnOp | OpaqueKernelOp)]
+    if not uses:
+        return
+    made = _constant(value, array)
+    assert op.parent is not None
+    op.parent.insert_op_before(made, op)
+    for use in uses:
+        use.operation.operands[use.index] = made.result
 
 
 def _constant(value: SSAValue, array: Array) -> GraphConstantOp:
