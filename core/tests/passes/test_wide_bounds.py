@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from xdsl.ir import Block
 
 import tilefw
 import tilefw.language as tl
+from tilefw.passes.affine import AffineAnalysis, Poly
+from tilefw.tile import types
+from tilefw.tile.dialect.elementwise_op import build
 
 MOST, LEAST = 2**63 - 1, -(2**63)
 BLOCK = 16
@@ -54,3 +58,15 @@ def test_a_bound_of_32_bits_is_none_that_the_kernel_has_computed_in_as_many():
     found = np.zeros(BLOCK, np.float32)
     up_to_and_below[(1,)](X, found, 2**31 - 1, BLOCK=BLOCK, target="reference")
     assert (found == X).all()
+
+
+def test_a_sum_in_64_bits_is_not_taken_from_one_in_32_bits_which_may_wrap():
+    x, y = Block(arg_types=[types.i32, types.i32]).args
+    narrow = build("addi", x, y)
+    wide = build("addi", *(build("exts", value, result=types.i64).results[0] for value in (x, y)))
+    extended = build("exts", narrow.results[0], result=types.i64)
+    analysis = AffineAnalysis()
+    forms = [analysis.scalar(op.results[0]) for op in (narrow, extended)]
+    assert analysis.known[forms[0]] is narrow.results[0] and forms[0] == forms[1]
+    assert analysis.scalar(wide.results[0]) == forms[0] and analysis.known[forms[0]] is wide.results[0]
+    assert analysis.scalar(x) == Poly.atom(x) and analysis.known[Poly.atom(x)] is x

@@ -6,7 +6,9 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -330,6 +332,25 @@ def test_autotune_resets_and_restores(launches: list[Launched]) -> None:
     assert x.tolist() == [0] * 4 and y.tolist() == [9] * 4 and two.restore_copies == {}
 
 
+def test_threads_that_tune_one_kernel_leave_each_others_arrays_alone(launches: list[Launched]) -> None:
+    together = threading.Barrier(2, timeout=20)
+    both = configs(2, 1)
+    for config in both:
+        config.pre_hook = lambda args: (together.wait(), args["x_ptr"].fill(9))
+
+    @tilefw.autotune(both, key=["n"], restore_value=["x_ptr"])
+    @tilefw.jit
+    def one(x_ptr, n, BLOCK: tl.constexpr):
+        pass
+
+    arrays = [np.full(4, number, np.float32) for number in range(2)]
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(lambda n: one.run(arrays[n], n, grid=(1,)), range(2)))
+    assert [made.values["x_ptr"].keep[0] is arrays[0] for made in launches].count(True) == 3
+    assert all(array.tolist() == [9] * 4 for array in arrays) and len(one.cache) == 2
+    assert one.nargs is None
+
+
 def test_hooks_of_the_user_stand_in_the_place_of_autotunes(launches: list[Launched]) -> None:
     x, calls = np.ones(4, np.float32), []
 
@@ -453,3 +474,12 @@ def test_names_of_triton_are_there() -> None:
     jit: Callable[..., Any] = tilefw.jit
     assert kernel.__name__ == "kernel" and kernel.arg_names[:2] == ["x_ptr", "n"] and callable(jit)
     assert "test_jit" in repr(kernel) and kernel.fn.__name__ == "kernel"
+
+
+def test_a_kernel_and_what_its_launch_gives_are_no_sequences(launches: list[Launched]) -> None:
+    launchables: list[Any] = [stored, tilefw.autotune(configs(8), key=[])(kernel), tilefw.heuristics({"n": len})(kernel)]
+    for launchable in launchables:
+        with pytest.raises(TypeError, match="is not iterable"):
+            list(launchable)
+    with pytest.raises(TypeError, match="is not iterable"):
+        list(stored.warmup(X, 1, grid=(1,), target="reference"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array as array_module
 import gc
 from typing import Any
 
@@ -131,3 +132,40 @@ def test_memory_with_two_owners_lives_as_long_as_one_of_them() -> None:
     del array
     gc.collect()
     assert [memory.start for _, memory in registered()].count(start) == 1
+
+
+class Shown:
+    """An object that shows its memory by the protocol of one name."""
+
+    def __init__(self, array: np.ndarray, protocol: str) -> None:
+        for name in {protocol, "__dlpack_device__"} if protocol == "__dlpack__" else {protocol}:
+            setattr(type(self), name, getattr(array, name))
+        self.array = array
+
+
+@pytest.mark.parametrize("protocol", ["__dlpack__", "__array_interface__", "buffer"])
+def test_memory_that_an_object_shows_lives_as_long_as_the_object(protocol: str) -> None:
+    array = np.zeros(1000)
+    owner: Any = array_of_doubles(1000) if protocol == "buffer" else type("Own", (Shown,), {})(array, protocol)
+    start = np.frombuffer(owner).ctypes.data if protocol == "buffer" else array.ctypes.data
+    tilefw.register(owner)
+    del array
+    gc.collect()
+    assert any(memory.start == start and memory.nbytes == 8000 for _, memory in registered())
+    del owner
+    gc.collect()
+    assert all(memory.start != start for _, memory in registered())
+
+
+def array_of_doubles(count: int) -> Any:
+    """A buffer that starts where memory can be registered."""
+    kept = []
+    while True:
+        kept.append(array_module.array("d", bytes(8 * count)))
+        if kept[-1].buffer_info()[0] % 16 == 0:
+            return kept.pop()
+
+
+def test_memory_whose_end_nothing_tells_is_refused() -> None:
+    with pytest.raises(LaunchError, match="a bytearray cannot be registered: nothing tells when its memory is freed"):
+        tilefw.register(bytearray(4096))

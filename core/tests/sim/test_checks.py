@@ -3,6 +3,12 @@
 import numpy as np
 import pytest
 from running import run
+from toy import CHIP, assemble
+
+from tilefw.api.device import LaunchOptions
+from tilefw.sim.engine.load import load_program
+from tilefw.sim.engine.run import launch
+from tilefw.sim.memory.regions import GlobalMemory
 
 INDEX = "param a0, arg0\nindex a1, a0, tid\n"
 
@@ -184,6 +190,14 @@ def test_reading_before_the_wait_is_pending():
     assert "pending" in one_group_too_few.checks
     uncommitted = run(COPY.format(commit="", wait="wait"), x, 32, shared=32)
     assert "pending" in uncommitted.checks
+
+
+def test_a_launch_within_a_launch_leaves_the_copies_in_flight_to_the_outer_one():
+    memory = GlobalMemory()
+    region = memory.region(memory.allocate(16))
+    region.flags = np.arange(16, dtype=np.uint8)
+    launch(load_program(assemble("end"), CHIP, memory), memory, (1,), (8, 1, 1), b"", LaunchOptions())
+    assert region.flags is not None and region.flags.tolist() == list(range(16))
 
 
 def test_another_waves_copy_needs_a_barrier():

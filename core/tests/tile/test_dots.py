@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tilefw
+import tilefw.language as tl
 from tilefw.api.dtypes import DTYPES, DType
 from tilefw.tile import numbers
 from tilefw.tile.reference.accuracy import compare
@@ -200,6 +202,33 @@ def test_an_accumulator_that_some_order_overflows_is_open() -> None:
     a, b = np.array([[300.0, 300.0, 1.0]]), np.array([[200.0], [-200.0], [3.0]])
     assert dot(value(a), value(b), value(np.zeros((1, 1))), DTYPES["fp16"]).free is not None
     assert dot(value(a), value(b), value(np.zeros((1, 1))), F32).free is None
+
+
+@tilefw.jit
+def added_to_product(a_ptr, b_ptr, x_ptr, M: tl.constexpr, K: tl.constexpr):
+    m, k = tl.arange(0, M), tl.arange(0, K)
+    a, b = tl.load(a_ptr + m[:, None] * K + k), tl.load(b_ptr + k[:, None] * M + m)
+    at = x_ptr + m[:, None] * M + m
+    tl.store(at, tl.load(at) + tl.dot(a, b))
+
+
+@pytest.mark.parametrize("steps", ["separate", "fused", "blocks"])
+def test_a_product_that_is_added_to_much_larger_numbers_may_be_summed_onto_them(steps: str) -> None:
+    """x + a · b is computed as a dot onto x, so that each of its additions rounds a number of the size of x."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal((16, 64)).astype(np.float16) for _ in range(2))
+    b, x = b.reshape(64, 16), (1e4 * rng.standard_normal((16, 16))).astype(np.float32)
+    expected = tilefw.reference(added_to_product, (1,), a, b, x, M=16, K=64)["x_ptr"]
+    got = in_some_order(a.astype(np.float64)[:, :, None] * b.astype(np.float64)[None], x, rng, steps)
+    off = np.abs(got - expected.value)
+    assert (off <= expected.bound).all() and off.max() > 2 * np.spacing(np.abs(x)).max()
+    assert (expected.bound < 70 * 2.0**-23 * (np.abs(x) + 200)).all()
+
+
+def test_small_whole_numbers_are_exact_wherever_they_are_added() -> None:
+    a, b = np.full((16, 64), 3, np.float16), np.full((64, 16), 5, np.float16)
+    expected = tilefw.reference(added_to_product, (1,), a, b, np.full((16, 16), 7, np.float32), M=16, K=64)["x_ptr"]
+    assert (expected.value == 967).all() and (expected.bound < 1e-300).all()
 
 
 def test_batches_and_programs_are_independent() -> None:

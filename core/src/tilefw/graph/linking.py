@@ -80,7 +80,7 @@ def _launch(target: Target, one: StepSource, needed: frozenset[int]) -> ChainLau
     module = work.simplify(work.build(), one.request)
     if one.request.launch is None:
         raise InternalError(f"{target.name} links launches, and does not ask which they are")
-    return ChainLaunch(module, one.request.launch, one.request.enable_fp_fusion, needed)
+    return ChainLaunch(module, one.request.launch, needed)
 
 
 def _needed(plan: ModelPlan) -> list[frozenset[int]]:

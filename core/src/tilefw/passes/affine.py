@@ -103,7 +103,8 @@ class Affine:
 
 @dataclass(slots=True)
 class AffineAnalysis:
-    """Affine forms of values, computed once each; `known` remembers a scalar for each polynomial that one has.
+    """Affine forms of values, computed once each; `known` remembers a scalar for each polynomial that one has, one computed in 64
+    bits before one of 32, which may have wrapped.
 
     `order` numbers scalars as they were met, so that what is made from them does not depend on addresses of objects.
     """
@@ -122,7 +123,9 @@ class AffineAnalysis:
             if len(found.terms) > _MOST_TERMS:
                 found = Poly.atom(value)
             self._scalars[value] = found
-            self.known.setdefault(found, value)
+            known = self.known.setdefault(found, value)
+            if known.type != types.i64 and value.type == types.i64 and found != Poly.atom(known) and not _is_extended(value):
+                self.known[found] = value
         return found
 
     def _scalar(self, value: SSAValue) -> Poly:
@@ -237,6 +240,11 @@ def reshaped(form: Affine, source: Sequence[int], result: Sequence[int]) -> Affi
             strides[dim] = inner * Poly.constant(reach)
             reach *= result[dim]
     return Affine(form.uniform, tuple(strides))
+
+
+def _is_extended(value: SSAValue) -> bool:
+    """Whether a value of 64 bits was computed in fewer."""
+    return isinstance(value.owner, ElementwiseOp) and value.owner.row.name == "exts"
 
 
 _SCALAR_RULES: dict[str, Callable[..., Poly]] = {

@@ -7,6 +7,7 @@ simulator say nothing of the chip.
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
@@ -67,12 +68,24 @@ class Config:
         return f"Config({self})"
 
 
+class _Underway(threading.local):
+    """What one thread's launch of a tuned kernel has under way."""
+
+    def __init__(self) -> None:
+        self.nargs: dict[str, Any] | None = None
+        self.problems: list[str] = []
+        self.restore_copies: dict[str, Any] = {}
+
+
 class Autotuner:
     """A kernel with configurations to choose from. Subclasses may override `run`, `prune_configs` and `_bench`, as with Triton.
 
     `best_config` is the last choice, `cache` the choice of each key, `configs_timings` what each candidate of the last tuning cost:
     seconds on a card, what tuning_cost.py counts elsewhere. `nargs` holds the positional arguments by name during a launch.
+    `nargs`, `problems` and `restore_copies` are each thread's own, so that several threads may launch and tune one kernel.
     """
+
+    __iter__ = None  # `kernel[grid]` is no sequence: without this Python would ask for grid after grid
 
     def __init__(
         self,
@@ -106,17 +119,39 @@ class Autotuner:
         # Subclasses call the hooks and `_bench`, and put hooks of their own where the user gave none.
         self.pre_hook, self.post_hook, self.do_bench = pre_hook or self._prepare_arrays, post_hook or self._restore_arrays, do_bench
         self.user_defined_pre_hook, self.user_defined_post_hook = pre_hook is not None, post_hook is not None
-        self.restore_copies: dict[str, Any] = {}
-        self.problems: list[str] = []
+        self._underway = _Underway()
         self.cache: dict[tuple[Any, ...], Config] = {}
         self.best_config: Config | None = None
         self.configs_timings: dict[Config, float] = {}
-        self.nargs: dict[str, Any] | None = None
         for option, names in (("reset_to_zero", self.reset_to_zero), ("restore_value", self.restore_value)):
             for name in self._unknown(names):
                 raise LaunchError(self._names_unknown(option, name), "TFW0304", help=self._meant(name))
         for name in self._unknown(self.keys):  # Triton before 3.9 drops it without a word, and programs have such keys
             warn("; ".join(filter(None, (self._names_unknown("key", name), self._meant(name)))), stacklevel=3)
+
+    @property
+    def nargs(self) -> dict[str, Any] | None:
+        return self._underway.nargs
+
+    @nargs.setter
+    def nargs(self, named: dict[str, Any] | None) -> None:
+        self._underway.nargs = named
+
+    @property
+    def problems(self) -> list[str]:
+        return self._underway.problems
+
+    @problems.setter
+    def problems(self, problems: list[str]) -> None:
+        self._underway.problems = problems
+
+    @property
+    def restore_copies(self) -> dict[str, Any]:
+        return self._underway.restore_copies
+
+    @restore_copies.setter
+    def restore_copies(self, copies: dict[str, Any]) -> None:
+        self._underway.restore_copies = copies
 
     def _unknown(self, names: Sequence[str]) -> list[str]:
         return [name for name in names if name not in self.arg_names]
@@ -212,10 +247,11 @@ class Autotuner:
     ) -> Config:
         """The cheapest candidate."""
         self.problems, began = [], time.perf_counter()
-        self.configs_timings = {config: self._bench(*args, config=config, grid=grid, **keywords) for config in candidates}
+        timings = {config: self._bench(*args, config=config, grid=grid, **keywords) for config in candidates}
+        self.configs_timings = timings
         if len(self.problems) == len(candidates):
             raise self._none_compiles(self.problems)
-        best = min(self.configs_timings, key=self.configs_timings.__getitem__)
+        best = min(timings, key=timings.__getitem__)
         self.pre_hook({**self._named(keywords), **best.all_kwargs()}, reset_only=True)
         if os.environ.get(_PRINT) == "1":
             print(f"autotuning of {self.__name__} for {key} took {time.perf_counter() - began:.2f} s; best: {best}")

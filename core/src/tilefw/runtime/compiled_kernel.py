@@ -20,6 +20,7 @@ class CompiledKernel:
     """Facts of an artifact with one entry, under Triton's names."""
 
     __slots__ = ()
+    __iter__ = None  # `kernel[grid]` is no sequence: without this Python would ask for grid after grid
 
     artifact: Artifact
 

@@ -13,6 +13,8 @@ from tilefw.api.errors import LaunchError
 class Heuristics:
     """A kernel whose meta-parameters and launch keywords are computed from its arguments; see `heuristics`."""
 
+    __iter__ = None  # `kernel[grid]` is no sequence: without this Python would ask for grid after grid
+
     def __init__(self, fn: Any, arg_names: Iterable[str], values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> None:
         self.fn = fn
         self.arg_names = list(arg_names)

@@ -41,6 +41,7 @@ class JITFunction:
     __tilefw_jit__ = True
     __name__: str
     __qualname__: str
+    __iter__ = None  # `kernel[grid]` is no sequence: without this Python would ask for grid after grid
 
     def __init__(
         self,

@@ -162,17 +162,27 @@ def _from_other(value: Any, what: str) -> HostArray | DeviceArray:
         return _from_pointer(value, what)
     if not isinstance(value, (np.ndarray, np.generic)) and not hasattr(value, "__array_interface__"):
         return _from_card(value, what)
-    return _from_numpy(_as_numpy(value, what), what)
+    return _from_seen(value, what)
 
 
 def _from_card(value: Any, what: str) -> HostArray | DeviceArray:
     """An object that says where it is in a card's memory, or else has memory of the host."""
     interface = getattr(value, ON_CARD, None)
     if interface is None:
-        return _from_numpy(_as_numpy(value, what), what)
+        return _from_seen(value, what)
     kind = numpy_type(interface["typestr"])
     element = known_element(kind) or _element(kind, what)
     return device_arrays.from_interface(value, interface, element, kind.itemsize, what)
+
+
+def _from_seen(value: Any, what: str) -> HostArray:
+    """An object whose memory NumPy can see. The object owns it: NumPy's array was made to see it, and lives no longer than that. A
+    copy is that array's own."""
+    array = _as_numpy(value, what)
+    found = _from_numpy(array, what)
+    if array is value or array.base is None:
+        return found
+    return replace(found, keep=(found.keep[0], value.obj if isinstance(value, memoryview) else value))
 
 
 ON_CARD = "__cuda_array_interface__"

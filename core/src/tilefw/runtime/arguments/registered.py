@@ -17,6 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from tilefw.api.errors import LaunchError
 from tilefw.runtime.arguments.arrays import HostArray, host_array
 
@@ -49,7 +51,8 @@ _REGISTRY = _Registry()
 def register(array: Any) -> None:
     """Let kernels of every later launch reach the array's memory by its address, as long as the memory lives.
 
-    Raises LaunchError TFW0330 for what is no array of the host, or does not start at a multiple of 16 bytes.
+    Raises LaunchError TFW0330 for what is no array of the host, for what does not start at a multiple of 16 bytes, and for memory
+    whose end nobody could notice: a bytearray's, or a copy.
     """
     memory = host_array(array, "the registered array")
     if memory.start % ALIGNMENT:
@@ -60,7 +63,15 @@ def register(array: Any) -> None:
     if memory.nbytes:
         owner = memory.keep[1]
         which = getattr(owner, "_cdata", id(owner))  # of PyTorch's storage, which has many Python objects in turn
+        if hasattr(array, "__dlpack__") and not isinstance(array, np.ndarray) and isinstance(owner, np.ndarray):
+            raise _unnoticed(array, "only a copy of what it holds can be had")
         _REGISTRY.parts[memory.start, which] = _Registered(replace(memory, keep=None), _owner(owner))
+
+
+def _unnoticed(array: Any, why: str) -> LaunchError:
+    return LaunchError(
+        f"a {type(array).__name__} cannot be registered: {why}", code="TFW0330", help="register a NumPy array or a PyTorch tensor"
+    )
 
 
 def registered() -> list[tuple[str, HostArray]]:
@@ -82,7 +93,10 @@ def _owner(owner: Any) -> Callable[[], Any]:
     if type(owner).__module__.partition(".")[0] == "torch":
         weak = importlib.import_module("torch.multiprocessing.reductions").StorageWeakRef(owner)
         return functools.partial(_storage, type(owner), weak, owner.data_ptr(), owner.nbytes())
-    return weakref.ref(owner)
+    try:
+        return weakref.ref(owner)
+    except TypeError:
+        raise _unnoticed(owner, "nothing tells when its memory is freed") from None
 
 
 def _storage(kind: Any, weak: Any, start: int, nbytes: int) -> Any:

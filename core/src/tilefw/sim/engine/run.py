@@ -63,6 +63,8 @@ def run(launch: RunningLaunch) -> LaunchReport:
     state = launch.state
     placed = _write_argument_block(launch)
     allocations, diagnostics = state.memory.allocations, state.diagnostics
+    # A signal's handler may launch within a launch of its thread, whose copies are in flight meanwhile.
+    in_flight = {region: region.flags.copy() for region in allocations if region.flags is not None}
     for region in allocations:
         region.settle()
     try:
@@ -74,7 +76,7 @@ def run(launch: RunningLaunch) -> LaunchReport:
         pass
     finally:
         for region in allocations:
-            region.flags = None
+            region.flags = in_flight.get(region)
         if placed:
             allocations.free(placed)
         for observe in diagnostics.observers.close:

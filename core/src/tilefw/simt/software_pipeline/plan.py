@@ -133,9 +133,8 @@ def plan(loop: ForOp, stages: int, accesses: Accesses, disjoint: bool) -> Plan:
     ringed = copied(loads, accesses)
     chains: list[LoadChain] = []
     if ringed:
-        stages = _fitting(stages, _size(ringed, accesses), accesses.machine.chip.shared_bytes)
-        compact = _crowded(loop, stages, _size(ringed, accesses), accesses.machine)
-        chains.append(LoadChain(_levels(loop, ringed, stages - 1), PrefetchStorage.COPIES, compact))
+        distance, compact = _ring(loop, stages, _size(ringed, accesses), accesses.machine)
+        chains.append(LoadChain(_levels(loop, ringed, distance), PrefetchStorage.COPIES, compact))
     through = stored([load for load in loads if load not in ringed], accesses)
     if through:
         # Further iterations ahead would have to wait in registers: a store is not in flight.
@@ -147,16 +146,13 @@ def plan(loop: ForOp, stages: int, accesses: Accesses, disjoint: bool) -> Plan:
     return chains
 
 
-def _fitting(stages: int, size: int, room: int) -> int:
-    """The wanted stages, or as many as there is room for with slots of `size` bytes: two at least."""
-    return max(2, min(stages, room // max(size, 1) + 1))
-
-
-def _crowded(loop: ForOp, slots: int, size: int, machine: LaneMachine) -> bool:
-    """Whether a slot less, of `size` bytes, is needed, or makes room for a workgroup more."""
-    rings, others = slots * size, bytes_wanted(loop, machine)
-    more = machine.side_by_side(rings - size + others) > machine.side_by_side(rings + others)
-    return rings > machine.chip.shared_bytes or more
+def _ring(loop: ForOp, stages: int, size: int, machine: LaneMachine) -> tuple[int, bool]:
+    """(How many iterations early, whether with a slot less than that takes) for slots of `size` bytes: the wanted stages, or as
+    many as there is room for, two at least. A slot is saved where it is needed, or makes room for a workgroup more."""
+    room, others = machine.chip.shared_bytes, bytes_wanted(loop, machine)
+    slots = max(2, min(stages, room // max(size, 1) + 1))
+    more = machine.side_by_side((slots - 1) * size + others) > machine.side_by_side(slots * size + others)
+    return slots - 1, slots * size > room or more
 
 
 def _size(loads: Sequence[Load], accesses: Accesses) -> int:

@@ -57,6 +57,28 @@ def dot(
         return _floats(a, b, acc, result, _SPLITS.get(precision), extra_steps)
 
 
+def summed_onto(x: EvaluatedValue, dot: tuple[EvaluatedValue, EvaluatedValue], result: DType, precision: str) -> Array | None:
+    """What is added to the bound of `x` + `a` · `b` because a matrix unit may add the products onto `x` one after the other, as
+    compilers have it do: each of these additions rounds a number of `x`'s size. None for nothing.
+    """
+    if not result.is_float:
+        return None
+    a, b = dot
+    split = _SPLITS.get(precision)
+    with np.errstate(all="ignore"):
+        onto = np.abs(without_infinities(x.x)) + (0.0 if x.err is None else np.where(np.isfinite(x.err), x.err, 0.0))
+        more = growth(_steps(a, split), 2.0**-result.mantissa_bits) * onto
+        if x.err is None and _off(a, split) is None and _off(b, split) is None:
+            rows, columns = (np.abs(without_infinities(v.x)).max(axis, keepdims=True) for v, axis in ((a, -1), (b, -2)))
+            more = np.where(_exact(a.x, b.x, x.x, a.x.shape[-1] * rows * columns + onto, result), 0.0, more)
+    return more if more.any() else None
+
+
+def _steps(a: EvaluatedValue, split: _Split | None) -> int:
+    """The additions of one element's products and the accumulator."""
+    return a.x.shape[-1] * (1 if split is None else split.products) + 1
+
+
 def _integers(a: EvaluatedValue, b: EvaluatedValue, acc: EvaluatedValue, result: DType, unsigned: bool) -> EvaluatedValue:
     left, right = (numbers.as_unsigned(v.x, 8) if unsigned else v.x for v in (a, b))
     # 16-bit products: sums of up to 2^37 of them are exact in f64.
@@ -83,7 +105,7 @@ def _floats(
         carried = carried + np.where(reach > magnitude, reach - magnitude + growth(size, F64_UNIT) * reach, 0.0)
         carried = _unbounded(_unbounded(carried, off_left, -1), off_right, -2)
     reach = reach + np.abs(without_infinities(acc.x)) + (0.0 if acc.err is None else acc.err)
-    steps = size * (1 if split is None else split.products) + 1 + extra_steps
+    steps = _steps(a, split) + extra_steps
     rounding = (growth(steps, 2.0**-result.mantissa_bits) + growth(size + 1, F64_UNIT)) * reach
     rounding = rounding + steps * numbers.ulp(np.zeros(()), result)  # products may underflow, each on its own
     if not carried.all():

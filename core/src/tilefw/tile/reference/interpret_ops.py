@@ -24,7 +24,7 @@ from tilefw.tile.dialect.trap_op import TrapOp
 from tilefw.tile.reference.access import BufferAccess
 from tilefw.tile.reference.atomic_access import atomic
 from tilefw.tile.reference.evaluate import evaluate
-from tilefw.tile.reference.evaluate_dot import dot
+from tilefw.tile.reference.evaluate_dot import dot, summed_onto
 from tilefw.tile.reference.evaluate_dot_scaled import dot_scaled
 from tilefw.tile.reference.interpret_reduce import reduce
 from tilefw.tile.reference.interpret_scan import scan
@@ -64,7 +64,21 @@ def elementwise(launch: InterpreterState, op: Any, frame: FrameValues) -> list[E
     found = evaluate(
         row, operands, source, _element_dtype(op.results[0].type), rounding=op.rounding, fusion=launch.fusion, watch_wrap=watch
     )
+    if row.name == "addf":
+        _allow_for_accumulation(op, operands, found, frame)
     return [found]
+
+
+def _allow_for_accumulation(op: Any, operands: list[EvaluatedValue], found: EvaluatedValue, frame: FrameValues) -> None:
+    """A dot onto zeros that something is added to may have been computed as a dot onto that."""
+    for value, other in zip(op.operands, reversed(operands), strict=True):
+        if not isinstance(value.owner, ops.DotOp):
+            continue
+        a, b, acc = (frame[operand] for operand in value.owner.operands)
+        if acc.err is None and not acc.x.any():
+            more = summed_onto(other, (a, b), types.dtype_of(value.type), value.owner.input_precision)
+            if more is not None:
+                found.err = more if found.err is None else found.err + more
 
 
 def _constant(launch: InterpreterState, op: Any, frame: FrameValues) -> list[EvaluatedValue]:
