@@ -15,9 +15,13 @@ from xdsl.ir import Operation, SSAValue
 
 from tilefw.api.errors import UnsupportedError
 from tilefw.graph.dialect import grouping_ops, moving_ops, pointwise_ops
+from tilefw.graph.dialect.combining_ops import ContractOp
 from tilefw.graph.dialect.served_nodes import launch_label, node_order
 from tilefw.graph.emit import contract
+from tilefw.graph.emit.attention import AttentionText
 from tilefw.graph.emit.kinds import write
+from tilefw.graph.emit.tile_text import TileText
+from tilefw.graph.fuse import attention
 from tilefw.graph.fuse.contract import KIND, fuse_contractions
 from tilefw.graph.fuse.groups import fuse
 from tilefw.graph.fuse.siblings import merge_siblings
@@ -36,6 +40,7 @@ def kernel_graph(module: ModuleOp, kernels: Mapping[str, LaunchWriter] | None = 
     order = node_order(model_function(module).body.block)
     merge_siblings(module)
     fold_constants(module)
+    attention.fuse_attention(module)
     fuse_contractions(module)
     return _Emission(fuse(module), kernels or {}, order).graph()
 
@@ -100,7 +105,7 @@ class _Emission:
             return
         block = op.body.block
         assert block.last_op is not None
-        _, text = write(block.args, list(block.last_op.operands))
+        text = _written(op.kind.data, block.args, list(block.last_op.operands))
         label = self._label(op)
         kernel = self.kernels[text.key] if text.key in self.kernels else self.kernels.setdefault(text.key, text.kernel())
         inputs = {text.pointers[argument]: self.tensors[value] for argument, value in zip(block.args, op.operands, strict=True)}
@@ -124,3 +129,12 @@ class _Emission:
     def _numbered(self, word: str) -> str:
         self.labels[word] = number = self.labels.get(word, 0) + 1
         return f"{word}{number}"
+
+
+def _written(kind: str, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> TileText:
+    """The kernel of a group's body."""
+    if kind != attention.KIND:
+        return write(inputs, outputs)[1]
+    product = outputs[0].owner
+    assert isinstance(product, ContractOp)
+    return AttentionText(kind, inputs, outputs, product)

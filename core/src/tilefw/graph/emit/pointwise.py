@@ -11,7 +11,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilefw.api.integers import ceil_div
 from tilefw.graph.dialect.combining_ops import ContractOp
 from tilefw.graph.emit.scalar_text import spelled
-from tilefw.graph.emit.tile_text import Coordinates, NotOneKernelError, TileText, clamped
+from tilefw.graph.emit.tile_text import Coordinates, NotOneKernelError, TileText, clamped, place_text
 from tilefw.graph.index_maps import bounds, rows_of
 from tilefw.runtime.jit import next_power_of_2
 from tilefw.tile import types
@@ -65,7 +65,7 @@ class PointwiseText(TileText):
         """One factor; 0 where the map leaves the tensor."""
         shape, found, tests = types.shape_of(operand.type), [], []
         for terms, extent in zip(rows_of(map), shape, strict=True):
-            text = _linear(terms, places)
+            text = place_text(*terms, places)
             low, high = bounds(terms, op.extents)
             if low < 0 or high >= extent:
                 tests.append(f"({text} >= 0) & ({text} < {extent})")
@@ -73,10 +73,3 @@ class PointwiseText(TileText):
             found.append(text)
         held = self.value(operand, tuple(found))
         return self.statement(f"tl.where({' & '.join(tests)}, {held}, 0)") if tests else held
-
-
-def _linear(terms: tuple[tuple[int, ...], int], places: Coordinates) -> str:
-    parts = [p if f == 1 else f"{p} * {f}" for f, p in zip(terms[0], places, strict=True) if f and p != "0"]
-    if terms[1] or not parts:
-        parts.append(str(terms[1]))
-    return parts[0] if len(parts) == 1 and " * " not in parts[0] else f"({' + '.join(parts)})"

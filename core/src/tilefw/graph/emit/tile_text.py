@@ -25,7 +25,6 @@ from tilefw.runtime.jit import JITFunction, jit
 from tilefw.tile import numbers, types
 
 Coordinates = tuple[str, ...]
-TILES = frozenset({"index", "row", "column"})
 _WORDS = re.compile(r"[a-z]\w*")
 MOST_ELEMENTS = (1 << 31) - (1 << 16)  # of one tensor: kernels count in 32 bits
 
@@ -48,6 +47,7 @@ class TileText:
         self.combines: list[str] = []  # the text of each function that reductions combine by
         self.made_of: dict[str, frozenset[str]] = {}  # the tiles that computed coordinates follow
         self._masks = masks
+        self._tiles = frozenset().union(*masks)
         self._known: dict[tuple[SSAValue, Coordinates], str] = {}
         self._flat: dict[tuple[tuple[int, ...], Coordinates], str] = {}
         self._count = 0
@@ -68,7 +68,7 @@ class TileText:
         """Of which tiles of indices the texts are made; of none where they are one number."""
         found: set[str] = set()
         for word in (word for text in texts for word in _WORDS.findall(text)):
-            found |= {word} if word in TILES else self.made_of.get(word, frozenset())
+            found |= {word} if word in self._tiles else self.made_of.get(word, frozenset())
         return frozenset(found)
 
     def source(self) -> str:
@@ -126,10 +126,19 @@ class TileText:
         """Where in a tensor of shape `source` the same element stands."""
         sizes, texts = squeezed(shape, coordinates)
         if tuple(extent for extent in source if extent != 1) == sizes:
-            left = iter(texts)
-            return tuple("0" if extent == 1 else next(left) for extent in source)
-        flat = self.flat(shape, coordinates)
-        return self.spread(flat if flat.isidentifier() or flat.isdigit() else f"({flat})", source)
+            return _with_ones(texts, source)
+        kept = tuple(extent for extent in source if extent != 1)
+        if (sizes, texts) in self._flat or not prod(sizes):
+            return self.spread(self.flat(shape, coordinates), source)
+        found: list[str] = []
+        for mine, theirs in neighbours(sizes, kept):  # dims that the reshape leaves alone keep their coordinate
+            part = texts[mine]
+            if mine.stop - mine.start == 1 == theirs.stop - theirs.start:
+                found += part
+                continue
+            flat = self.flat(sizes[mine], part)
+            found += self.spread(flat if flat.isidentifier() or flat.isdigit() else f"({flat})", kept[theirs])
+        return _with_ones(found, source)
 
     # Values --------------------------------------------------------------------------------------------------------------
 
@@ -195,6 +204,27 @@ def squeezed(shape: Sequence[int], coordinates: Coordinates) -> tuple[tuple[int,
     return tuple(extent for extent, _ in kept), tuple(text for _, text in kept)
 
 
+def _with_ones(texts: Sequence[str], shape: Sequence[int]) -> Coordinates:
+    """Coordinates along the dims of more than one element, and 0 along the others."""
+    left = iter(texts)
+    return tuple("0" if extent == 1 else next(left) for extent in shape)
+
+
+def neighbours(shape: Sequence[int], other: Sequence[int]) -> list[tuple[slice, slice]]:
+    """The shortest runs of neighbouring dims of two shapes, without dims of one element, that have as many elements each."""
+    found: list[tuple[slice, slice]] = []
+    ends, begins, held = [0, 0], [0, 0], [1, 1]
+    both = (shape, other)
+    while ends[0] < len(shape) or ends[1] < len(other):
+        side = 0 if held[0] <= held[1] and ends[0] < len(shape) else 1
+        held[side] *= both[side][ends[side]]
+        ends[side] += 1
+        if held[0] == held[1]:
+            found.append((slice(begins[0], ends[0]), slice(begins[1], ends[1])))
+            begins, held = list(ends), [1, 1]
+    return found
+
+
 # How ops are written that any kernel can have ------------------------------------------------------------------------------
 
 
@@ -216,7 +246,7 @@ def _view(text: TileText, op: Any, _value: SSAValue, coordinates: Coordinates) -
     if op.pad is not None and not prod(source):
         return text.value(op.pad, ())
     found = [
-        "0" if extent == 1 and op.pad is None else _sum(factors, offset, coordinates)
+        "0" if extent == 1 and op.pad is None else place_text(factors, offset, coordinates)
         for (factors, offset), extent in zip(rows_of(op.map.data), source, strict=True)
     ]
     if op.pad is None:
@@ -240,7 +270,8 @@ def clamped(text: TileText, place: str, extent: int) -> str:
     return name
 
 
-def _sum(factors: Sequence[int], offset: int, coordinates: Coordinates) -> str:
+def place_text(factors: Sequence[int], offset: int, coordinates: Coordinates) -> str:
+    """A linear expression of coordinates."""
     parts = [
         place if factor == 1 else f"{place} * {factor}"
         for factor, place in zip(factors, coordinates, strict=True) if factor and place != "0"
@@ -270,7 +301,7 @@ def _concat(text: TileText, op: Any, _value: SSAValue, coordinates: Coordinates)
 
 def _gather(text: TileText, op: Any, _value: SSAValue, coordinates: Coordinates) -> str:
     source = types.shape_of(op.source.type)
-    found = [_sum(factors, offset, coordinates) for factors, offset in rows_of(op.map.data)]
+    found = [place_text(factors, offset, coordinates) for factors, offset in rows_of(op.map.data)]
     for axis, index in zip(numbers_of(op.axes), op.indices, strict=True):
         asked = text.value(index, coordinates)
         wide = types.dtype_of(index.type).bits

@@ -1,0 +1,170 @@
+"""Groups of two products and what is computed of the rows of scores between them: attention.
+
+A product joins the next one where all that is computed of its result is read by the next one alone. With them are computed, where
+they are read: views, what is known without reading a tensor, and maps that nobody else reads, unless they would be computed so
+often that they cost more than the product itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from tilefw.graph.dialect.combining_ops import ContractOp, GraphReduceOp
+from tilefw.graph.dialect.grouping_ops import FusedOp
+from tilefw.graph.dialect.moving_ops import GraphConcatOp, GraphReshapeOp, ViewOp
+from tilefw.graph.dialect.pointwise_ops import GraphConstantOp, MapOp, YieldOp
+from tilefw.graph.emit.attention import AttentionText, products_behind
+from tilefw.graph.emit.tile_text import NotOneKernelError
+from tilefw.graph.fuse.contract import multiplied_by_dot, turned
+from tilefw.graph.meaning import model_function
+from tilefw.tile import types
+from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+
+KIND = "attention"  # what writes the kernels of these groups
+_BETWEEN = (MapOp, GraphReduceOp, ViewOp, GraphReshapeOp)
+_MOVES = (ViewOp, GraphReshapeOp, GraphConcatOp)
+_CHEAP = 16  # rows of the elementwise table that a product's element may cost where it is read
+_COSTLY = frozenset({"sin", "cos", "tan", "exp", "exp2", "log", "log2", "pow", "erf", "tanh", "log1p", "expm1"})
+_COST = 8  # of those, each
+
+
+def fuse_attention(module: ModuleOp) -> None:
+    """Make a group of every product that reads weights made of another product's result, in place."""
+    block = model_function(module).body.block
+    for op in list(block.ops):
+        if op.parent is block and isinstance(op, ContractOp) and multiplied_by_dot(op):
+            _try(op)
+
+
+def _try(product: ContractOp) -> None:
+    scores = _first_product(product)
+    if scores is None:
+        return
+    between = _between(product, scores)
+    if between is None or not any(isinstance(op, GraphReduceOp) for op in between):
+        return
+    product = turned(product)
+    members = {product, scores, *between}
+    for operand in (*product.operands, *(operand for op in (scores, *between) for operand in op.operands)):
+        _pull(operand, members)
+    inputs = _inputs(product, members)
+    try:
+        AttentionText(KIND, inputs, [product.result], product)
+    except NotOneKernelError:
+        return
+    _close(product, inputs, members)
+
+
+def _first_product(product: ContractOp) -> ContractOp | None:
+    """The product that one operand, and that one alone, is computed of by a reduction at least."""
+    found = [
+        one for value in product.operands for one in products_behind(value)
+        if multiplied_by_dot(one) and _between(product, one) is not None
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _between(product: ContractOp, scores: ContractOp) -> set[Operation] | None:
+    """The ops that the first product's result goes through to the second; None where it goes elsewhere too."""
+    found: set[Operation] = set()
+    work: list[SSAValue] = [scores.result]
+    while work:
+        for use in work.pop().uses:
+            op = use.operation
+            if op is product or op in found:
+                continue
+            if not isinstance(op, _BETWEEN):
+                return None
+            found.add(op)
+            work += op.results
+    return found if scores.result.uses else None
+
+
+def _pull(value: SSAValue, members: set[Operation]) -> None:
+    """Let what computes an operand join, and its own operands, where it may."""
+    op = value.owner
+    if not isinstance(op, Operation) or op in members or not _joins(op, members):
+        return
+    members.add(op)
+    for operand in op.operands:
+        _pull(operand, members)
+
+
+def _joins(op: Operation, members: set[Operation]) -> bool:
+    if isinstance(op, GraphConstantOp):
+        return prod(types.shape_of(op.result.type)) == 1
+    if isinstance(op, _MOVES) or _is_free(op):
+        return True
+    return isinstance(op, MapOp) and _is_read_within(op, members) and _cost(op) <= _CHEAP
+
+
+def _is_free(op: Operation) -> bool:
+    """Whether an op is computed of no tensor: of places and of numbers."""
+    if isinstance(op, GraphConstantOp):
+        return prod(types.shape_of(op.result.type)) == 1
+    if not isinstance(op, (MapOp, *_MOVES)):
+        return False
+    return all(isinstance(operand.owner, Operation) and _is_free(operand.owner) for operand in op.operands)
+
+
+def _is_read_within(op: Operation, members: set[Operation]) -> bool:
+    """Whether only the group reads the op's results, be it through moves."""
+    work = [use.operation for result in op.results for use in result.uses]
+    while work:
+        reader = work.pop()
+        if reader in members:
+            continue
+        if not isinstance(reader, _MOVES):
+            return False
+        work += [use.operation for use in reader.results[0].uses]
+    return True
+
+
+def _cost(op: MapOp) -> int:
+    """About how many instructions an element costs."""
+    return sum(_COST if one.row.name in _COSTLY else 1 for one in op.body.block.ops if isinstance(one, ElementwiseOp))
+
+
+def _inputs(product: ContractOp, members: Iterable[Operation]) -> list[SSAValue]:
+    """What the members read that none of them computes, in the order in which the product reaches it."""
+    inside = set(members)
+    found: dict[SSAValue, None] = {}
+    seen: set[SSAValue] = set()
+    work = list(reversed(product.operands))
+    while work:
+        value = work.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        op = value.owner
+        if isinstance(op, Operation) and op in inside:
+            work += reversed(op.operands)
+        else:
+            found[value] = None
+    return list(found)
+
+
+def _close(product: ContractOp, inputs: list[SSAValue], members: set[Operation]) -> None:
+    """Put the members into a group where the product stands."""
+    outer = product.parent
+    assert outer is not None
+    block = Block(arg_types=[value.type for value in inputs])
+    known: dict[SSAValue, SSAValue] = dict(zip(inputs, block.args, strict=True))
+    ordered = [op for op in outer.ops if op in members]
+    for op in ordered:
+        if all(operand in known for operand in op.operands):
+            block.add_op(op.clone(known))
+    block.add_op(YieldOp.create(operands=[known[product.result]]))
+    group = FusedOp.create(
+        operands=inputs, result_types=[product.result.type], properties={"kind": StringAttr(KIND)}, regions=[Region(block)]
+    )
+    outer.insert_op_before(group, product)
+    product.result.replace_all_uses_with(group.results[0])
+    for op in reversed(ordered):
+        if not any(result.uses.get_length() for result in op.results):
+            op.detach()
+            op.erase()
