@@ -28,7 +28,7 @@ def test_versions_are_equal():
     assert {str(p.relative_to(ROOT)): project(p)["version"] for p in DISTRIBUTIONS} == {
         str(p.relative_to(ROOT)): tilefw.__version__ for p in DISTRIBUTIONS
     }
-    assert len(DISTRIBUTIONS) == 9
+    assert len(DISTRIBUTIONS) == 10
 
 
 @pytest.mark.parametrize("path", DISTRIBUTIONS, ids=lambda p: str(p.parent.name))

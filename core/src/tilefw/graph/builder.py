@@ -50,6 +50,7 @@ from tilefw.tile.elementwise import ROWS
 from tilefw.tile.text.module import verify
 
 GraphValue = SSAValue  # what readers call a value, who need not know xDSL
+GraphOperation = Operation
 Operand = SSAValue | int | float
 Body = Callable[..., SSAValue | Sequence[SSAValue]]
 

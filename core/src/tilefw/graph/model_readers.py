@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 GROUP = "tilefw.frontends"
 PLAN_SUFFIX = ".tfm"  # of files that hold a plan
-OWN = {".onnx": "tilefw-onnx"}  # the distributions of this project, which may not be installed
+OWN = {".onnx": "tilefw-onnx", ".stablehlo": "tilefw-jax"}  # the distributions of this project, which may not be installed
 
 
 @cache

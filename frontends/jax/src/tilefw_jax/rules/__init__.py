@@ -1,0 +1,1 @@
+"""How operators of StableHLO become ops of the graph dialect, one kind of operator a file."""

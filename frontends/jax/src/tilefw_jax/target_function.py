@@ -1,0 +1,225 @@
+"""A function of JAX on a target: traced and compiled once for each structure, shape and type of its arguments, then run."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial, update_wrapper
+from typing import Any
+
+import jax
+import numpy as np
+from jax import dtypes
+from jax import numpy as jnp
+from jax.core import Tracer
+
+from tilefw.api.errors import UsageError
+from tilefw.graph.compile_graph import compile_graph
+from tilefw.graph.plan import ModelPlan
+from tilefw.graph.session import Session
+from tilefw.runtime import config
+from tilefw_jax.reader import ModuleReading
+from tilefw_jax.transformations import differentiable
+
+_KEYS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}  # makers of random keys by element types
+
+
+def jit(
+    function: Callable[..., Any] | None = None, *, target: str | None = None, static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (), donate_argnums: int | Sequence[int] = (), **execution: Any,
+) -> Any:
+    """`function` compiled by tilefw; without one, a decorator. Arguments and results are those of `jax.jit(function)`.
+
+    `target` names the target; without it the current one is asked for at each call. `execution` are the settings of a launch:
+    executor, checks, budget, numerics, seed. Within `jax.jit` and other transformations the function is a callback; `jax.grad` of
+    it computes the gradient on the target too.
+    """
+    if function is None:
+        return partial(
+            jit, target=target, static_argnums=static_argnums, static_argnames=static_argnames, donate_argnums=donate_argnums,
+            **execution,
+        )
+    return TargetFunction(function, target, static_argnums, static_argnames, donate_argnums, execution)
+
+
+@dataclass(frozen=True, slots=True)
+class TracedCall:
+    """What is the same in all calls that share machine code: the arguments without their elements."""
+
+    structure: Any  # the tree of the arguments that are not static
+    types: tuple[Any, ...]  # of its leaves
+    static: tuple[tuple[int | str, Hashable], ...]
+    target: str
+    wide: bool  # whether JAX has 64-bit types
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledCall:
+    """The code for such calls, and how its results are made of what a session gives."""
+
+    plan: ModelPlan
+    session: Session
+    structure: Any
+    results: tuple[jax.ShapeDtypeStruct, ...]
+
+    def run(self, leaves: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+        """The leaves of the result."""
+        given = {f"input{place}": leaf for place, leaf in enumerate(leaves)}
+        found = self.session.run(given)
+        return [found[f"output{place}"] for place in range(len(self.results))]
+
+
+class TargetFunction:
+    """What `jit` gives. `compiled` counts the variants that were compiled."""
+
+    def __init__(
+        self, function: Callable[..., Any], target: str | None, static_argnums: int | Sequence[int],
+        static_argnames: str | Sequence[str], donate_argnums: int | Sequence[int], execution: Mapping[str, Any],
+    ) -> None:
+        update_wrapper(self, function)
+        self.function, self.target, self.execution = function, target, dict(execution)
+        self.static = _static_places(function, _several(static_argnums), _several(static_argnames))
+        self.donated = frozenset(_several(donate_argnums))
+        self._calls: dict[TracedCall, CompiledCall] = {}
+        self._gradients: dict[TracedCall, Callable[..., Any]] = {}
+        self._lock = threading.RLock()
+
+    @property
+    def compiled(self) -> int:
+        """How many variants there are."""
+        return len(self._calls)
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        leaves, call = self._traced(args, keywords)
+        if any(isinstance(leaf, Tracer) for leaf in leaves):
+            return self._differentiable(call)(*leaves)
+        found = self.run(call, leaves)
+        for place in self.donated:
+            for leaf in jax.tree.leaves(args[place]) if place < len(args) else ():
+                if isinstance(leaf, jax.Array):
+                    leaf.delete()
+        return found
+
+    def plan(self, *args: Any, **keywords: Any) -> ModelPlan:
+        """The plan for calls with such arguments, which `tilefw.graph.plan_file.save` keeps in a file."""
+        _, call = self._traced(args, keywords)
+        return self.compiled_for(call).plan
+
+    def clear_cache(self) -> None:
+        """Give the devices their memory back; the next call compiles again."""
+        with self._lock:
+            for one in self._calls.values():
+                one.session.close()
+            self._calls.clear()
+            self._gradients.clear()
+
+    # A call, step by step ------------------------------------------------------------------------------------------------------
+
+    def _traced(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[list[Any], TracedCall]:
+        static = {place: one for place, one in (*enumerate(args), *keywords.items()) if place in self.static}
+        for place, one in static.items():
+            if not isinstance(one, Hashable):
+                raise UsageError(f"the static argument {place!r} is not hashable: {type(one).__name__}", code="TFW0366")
+        given = [None if place in static else one for place, one in enumerate(args)]
+        named = {name: one for name, one in keywords.items() if name not in static}
+        leaves, structure = jax.tree.flatten((given, named))
+        types = tuple(_type_of(leaf) for leaf in leaves)
+        target = config.resolve(config.settings(self.target, self.execution.get("executor"))).target
+        wide = dtypes.canonicalize_dtype(np.float64) == np.float64
+        return leaves, TracedCall(structure, types, tuple(static.items()), target, wide)
+
+    def called(self, call: TracedCall, leaves: Sequence[Any]) -> Any:
+        """The function itself for the leaves of its arguments."""
+        given, keywords = jax.tree.unflatten(call.structure, leaves)
+        static = dict(call.static)
+        args = [static.get(place, one) if place in static else one for place, one in enumerate(given)]
+        return self.function(*args, **keywords, **{str(name): one for name, one in call.static if isinstance(name, str)})
+
+    def compiled_for(self, call: TracedCall) -> CompiledCall:
+        """The code for such a call, compiled at the first one."""
+        with self._lock:
+            if call not in self._calls:
+                self._calls[call] = self._compiled(call)
+            return self._calls[call]
+
+    def _compiled(self, call: TracedCall) -> CompiledCall:
+        lowered = jax.jit(lambda *leaves: self.called(call, leaves), keep_unused=True).lower(*call.types)
+        reading = ModuleReading(lowered.compiler_ir("stablehlo"))
+        reading.read()
+        plan = compile_graph(reading.graph(), call.target, self.execution.get("executor"))
+        results, structure = jax.tree.flatten(lowered.out_info)
+        types = tuple(jax.ShapeDtypeStruct(one.shape, one.dtype) for one in results)
+        return CompiledCall(plan, Session(plan, **self.execution), structure, types)
+
+    def _differentiable(self, call: TracedCall) -> Callable[..., Any]:
+        """The call as a function of its leaves with a gradient, one for all calls of a kind: its gradient is compiled once."""
+        with self._lock:
+            if call not in self._gradients:
+                gradients = partial(jit, target=call.target, **self.execution)
+                self._gradients[call] = differentiable(
+                    partial(self._callback, call), lambda *leaves: self.called(call, leaves), call.types, gradients
+                )
+            return self._gradients[call]
+
+    def _callback(self, call: TracedCall, *leaves: Any) -> Any:
+        """Compiled while JAX traces; JAX's run time then calls what only copies and launches."""
+        compiled = self.compiled_for(call)
+
+        def host(*arrays: Any) -> Any:
+            found = compiled.run([stored_leaf(array, type) for array, type in zip(arrays, call.types, strict=True)])
+            return jax.tree.unflatten(compiled.structure, found)
+
+        shapes = jax.tree.unflatten(compiled.structure, compiled.results)
+        return jax.pure_callback(host, shapes, *leaves, vmap_method="sequential")
+
+    def run(self, call: TracedCall, leaves: Sequence[Any]) -> Any:
+        """The results of one call."""
+        compiled = self.compiled_for(call)
+        arrays = compiled.run([stored_leaf(leaf, type) for leaf, type in zip(leaves, call.types, strict=True)])
+        found = [_as_jax(array, type) for array, type in zip(arrays, compiled.results, strict=True)]
+        return jax.tree.unflatten(compiled.structure, found)
+
+
+def stored_leaf(leaf: Any, type: Any) -> np.ndarray[Any, Any]:
+    """The elements of an argument: an array of JAX that lies in the host's memory is not copied."""
+    if jnp.issubdtype(type.dtype, dtypes.prng_key):
+        return np.asarray(jax.random.key_data(leaf))
+    return np.asarray(leaf).astype(type.dtype, copy=False)
+
+
+def _as_jax(array: np.ndarray[Any, Any], type: Any) -> jax.Array:
+    """A result as an array of JAX; memory of the right alignment is taken over."""
+    if jnp.issubdtype(type.dtype, dtypes.prng_key):
+        return jax.random.wrap_key_data(jnp.asarray(array), impl=_KEYS[type.dtype.name])
+    return jax.device_put(array)
+
+
+def _type_of(leaf: Any) -> Any:
+    """Shape, element type and weakness of an argument. Raises UsageError TFW0366 for what is no array."""
+    try:
+        found = jax.typeof(leaf)
+    except TypeError:
+        raise UsageError(
+            f"an argument of type {type(leaf).__name__} is no array of JAX", code="TFW0366",
+            help="name it in static_argnums or static_argnames if the function needs it when it is traced",
+        ) from None
+    return jax.ShapeDtypeStruct(found.shape, found.dtype, weak_type=found.weak_type)
+
+
+def _several(given: Any) -> tuple[Any, ...]:
+    return (given,) if isinstance(given, int | str) else tuple(given)
+
+
+def _static_places(function: Callable[..., Any], numbers: Sequence[int], names: Sequence[str]) -> frozenset[int | str]:
+    """Static arguments by place and by name: each can be passed both ways."""
+    try:
+        parameters = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):  # of functions written in C
+        parameters = []
+    numbers = [number % len(parameters) if parameters and number < 0 else number for number in numbers]
+    found: set[int | str] = {*numbers, *names}
+    found.update(parameters[number] for number in numbers if number < len(parameters))
+    found.update(parameters.index(name) for name in names if name in parameters)
+    return frozenset(found)

@@ -1,0 +1,52 @@
+"""A function on a target gives what JAX gives, is compiled once for each kind of arguments, and works within transformations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("jax", reason="JAX is not installed")
+pytest.importorskip("tilefw_jax", reason="tilefw-jax is not installed")
+
+import jax
+import tilefw_jax
+from jax import numpy as jnp
+
+from tilefw.api.errors import UnsupportedError, UsageError
+
+X = np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32)
+PARAMETERS = {"w": np.eye(8, dtype=np.float32) * 0.5, "b": jnp.ones(8)}
+
+
+def layers(parameters, x, count, *, activation="relu"):
+    for _ in range(count):
+        x = getattr(jax.nn, activation)(x @ parameters["w"] + parameters["b"])
+    return {"y": x, "sum": x.sum()}
+
+
+def test_trees_and_static_arguments_and_one_compilation_for_a_kind_of_arguments():
+    found = tilefw_jax.jit(layers, target="cpu", static_argnums=2, static_argnames="activation")
+    for x, count, variants in ((X, 2, 1), (X + 1, 2, 1), (X[:2], 2, 2), (X, 1, 3)):
+        y, due = found(PARAMETERS, x, count, activation="tanh"), layers(PARAMETERS, x, count, activation="tanh")
+        assert jax.tree.structure(y) == jax.tree.structure(due)
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), y, due)
+        assert found.compiled == variants
+    with pytest.raises(UsageError, match="TFW0366"):
+        tilefw_jax.jit(layers, target="cpu")("p", X, 2)
+
+
+def test_within_jit_grad_and_vmap_it_is_a_callback():
+    def energy(x, scale):
+        return (jnp.sin(x) * scale).sum()
+
+    found = tilefw_jax.jit(energy, target="cpu")
+    np.testing.assert_allclose(jax.jit(lambda x: found(x, 2.0) + 1)(X), energy(X, 2.0) + 1, rtol=1e-5)
+    np.testing.assert_allclose(jax.grad(found)(X, 2.0), jax.grad(energy)(X, 2.0), rtol=1e-5)
+    np.testing.assert_allclose(jax.vmap(found, (0, None))(X, 2.0), jax.vmap(energy, (0, None))(X, 2.0), rtol=1e-5)
+
+
+def test_all_operators_without_a_rule_are_told_at_once():
+    with pytest.raises(UnsupportedError) as told:
+        tilefw_jax.jit(lambda x: (jnp.linalg.qr(x), jax.scipy.special.gammaln(x), jnp.fft.fft(x)), target="reference")(X)
+    message = str(told.value)
+    assert all(word in message for word in ("TFW0992", "chlo.lgamma", "complex", "test_target_function.py:")), message
