@@ -32,10 +32,7 @@ def export(name: str, folder: Path) -> Path:
         return path
     import torch
 
-    # TorchVision's binary part need not fit this PyTorch: its operators have to be there by name, none of them is called.
-    library = torch.library.Library("torchvision", "DEF")
-    for operator in ("nms", "qnms"):
-        library.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    library = torchvision_operators()
     torch.manual_seed(0)
     model, inputs = ZOO[name].make()
     with torch.no_grad():
@@ -43,7 +40,18 @@ def export(name: str, folder: Path) -> Path:
     assert program is not None
     folder.mkdir(parents=True, exist_ok=True)
     program.save(str(path), external_data=name == "gpt2")  # one of them shows that weights may lie beside the file
+    del library
     return path
+
+
+def torchvision_operators() -> Any:
+    """TorchVision's binary part need not fit this PyTorch: its operators are there by name while this is held. None is called."""
+    import torch
+
+    library = torch.library.Library("torchvision", "DEF")
+    for operator in ("nms", "qnms"):
+        library.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    return library
 
 
 def _vision(name: str, pixels: int) -> Callable[[], tuple[Any, tuple[Any, ...]]]:

@@ -50,18 +50,6 @@ def test_a_training_step_changes_weights_as_eager_does():
         assert torch.allclose(found, wanted, rtol=1e-5, atol=1e-6)
 
 
-def test_attention_and_convolution_leave_nothing_to_the_host():
-    conv = torch.nn.Conv1d(4, 6, 3, padding=1, stride=2, groups=2)
-
-    def model(x):
-        y = conv(x).transpose(1, 2)[:, None]
-        return torch.nn.functional.scaled_dot_product_attention(y, y, y, is_causal=True)
-
-    x = torch.randn(2, 4, 9)
-    with torch.no_grad():
-        assert torch.allclose(compiled(model, "reference", fallback="error")(x), model(x), rtol=1e-5, atol=1e-6)
-
-
 @pytest.mark.parametrize("groups", [1, 2])
 def test_the_gradients_of_a_convolution_are_pytorchs(groups):
     # Strides leave a column of the input outside all windows.
@@ -73,10 +61,11 @@ def test_the_gradients_of_a_convolution_are_pytorchs(groups):
         assert torch.allclose(one, due, rtol=1e-4, atol=1e-4)
 
 
-def test_the_gradient_of_a_convolutions_weight_leaves_nothing_to_the_host():
-    model, x = torch.nn.Conv1d(4, 6, 3, stride=2, padding=1), torch.randn(2, 4, 9)
-    (due,) = torch.autograd.grad(model(x).sum(), [model.weight])
-    (found,) = torch.autograd.grad(compiled(model, "reference", fallback="error")(x).sum(), [model.weight])
+def test_a_convolution_and_the_gradient_of_its_weight_leave_nothing_to_the_host():
+    model, x = torch.nn.Conv1d(4, 6, 3, stride=2, padding=1, groups=2), torch.randn(2, 4, 9)
+    wanted, made = model(x), compiled(model, "reference", fallback="error")(x)
+    assert torch.allclose(made, wanted, rtol=1e-5, atol=1e-6)
+    (due,), (found,) = (torch.autograd.grad(out.sum(), [model.weight]) for out in (wanted, made))
     assert torch.allclose(found, due, rtol=1e-4, atol=1e-4)
 
 
@@ -137,3 +126,30 @@ def test_nothing_of_pytorch_stays_changed_and_its_triton_is_its_own():
     assert async_compile.AsyncCompile.triton is before and config.cpu_backend == backend
     assert triton is None or sys.modules["triton"] is triton
     assert tilefw_torch.report().launches == 1
+
+
+def test_a_compile_with_a_report_of_its_own_says_there_what_it_made():
+    kept = [tilefw_torch.CompileReport(), tilefw_torch.CompileReport()]
+    for one in kept:
+        compiled(torch.nn.functional.silu, "reference", report=one)(torch.randn(3))
+    assert [(len(one.kernels), one.launches) for one in kept] == [(1, 1)] * 2
+    assert tilefw_torch.report().kernels == []
+
+
+def test_attention_and_its_gradient_are_kernels_whether_called_or_written_out():
+    given = [torch.randn(1, 2, rows, 8, requires_grad=True) for rows in (5, 7, 7)]
+    mask, attention = torch.randn(1, 1, 5, 7), torch.nn.functional.scaled_dot_product_attention
+
+    def model(query, key, value):
+        # PyTorch would call for the last what it calls for the others.
+        written = (query @ key.transpose(-2, -1)).div(8**0.5).softmax(-1) @ value
+        return attention(query, key, value, mask), attention(query, key, value, is_causal=True), written
+
+    run = compiled(model, "reference", fallback="error")
+    for found, due in zip(_with_gradients(run, given), _with_gradients(model, given), strict=True):
+        assert torch.allclose(found, due, rtol=1e-5, atol=1e-5)
+
+
+def _with_gradients(model, given):
+    outs = model(*given)
+    return *outs, *torch.autograd.grad(sum(out.square().sum() for out in outs), given)

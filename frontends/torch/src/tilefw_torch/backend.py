@@ -10,14 +10,13 @@ from difflib import get_close_matches
 from typing import Any
 
 import torch
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tilefw.api.errors import UnsupportedError, UsageError
 from tilefw.runtime import config
 from tilefw.runtime.plugins.loader import find_target
 from tilefw_torch.decompositions import table
 from tilefw_torch.inductor_patches import InductorCompile, compiling
-from tilefw_torch.report import KEEPER, FallbackWarning
+from tilefw_torch.report import KEEPER, CompileReport, FallbackWarning
 
 _OLDEST, _NEXT = (2, 13), (2, 16)  # of PyTorch: the oldest that is served, and the first that is not
 _FALLBACKS = ("eager", "error")
@@ -25,11 +24,13 @@ _FALLBACKS = ("eager", "error")
 
 @dataclass(frozen=True, slots=True)
 class BackendOptions:
-    """What `options=` says: the target, how launches run there, and what becomes of operators without a kernel."""
+    """What `options=` says: the target, how launches run there, what becomes of operators without a kernel,
+    and where what was made is told."""
 
     target: str
     executor: str | None = None
     fallback: str = "eager"
+    report: CompileReport | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> BackendOptions:
@@ -44,8 +45,13 @@ class BackendOptions:
         fallback = given.get("fallback", "eager")
         if fallback not in _FALLBACKS:
             raise UsageError(f"option fallback is '{fallback}'", code="TFW0920", help=f"it is one of {', '.join(_FALLBACKS)}")
+        kept = given.get("report")
+        if kept is not None and not isinstance(kept, CompileReport):
+            raise UsageError(
+                f"option report is a {type(kept).__name__}", code="TFW0920", help="give it a tilefw_torch.CompileReport()"
+            )
         resolved = config.resolve(config.settings(given.get("target"), given.get("executor")))
-        return cls(find_target(resolved.target).name, given.get("executor"), fallback)
+        return cls(find_target(resolved.target).name, given.get("executor"), fallback, kept)
 
 
 def tilefw(
@@ -58,14 +64,15 @@ def tilefw(
     from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 
     chosen = BackendOptions.of(options or {})
-    compile = InductorCompile(chosen.target, chosen.executor, KEEPER.current, functools.partial(_left, chosen, KEEPER.current))
+    kept = KEEPER.current if chosen.report is None else chosen.report
+    compile = InductorCompile(chosen.target, chosen.executor, kept, functools.partial(_left, chosen, kept))
 
     def inner(*args: Any, **keywords: Any) -> Any:
         # The backward pass may be compiled later, at its first run.
         with compiling(compile):
             return compile_fx_inner(*args, **keywords)
 
-    with compiling(compile), sdpa_kernel(SDPBackend.MATH):
+    with compiling(compile):
         return compile_fx(model, inputs, inner_compile=inner, decompositions=table())
 
 
@@ -78,7 +85,7 @@ def _require_served(version: str) -> None:
         )
 
 
-def _left(options: BackendOptions, kept: Any, name: str) -> None:
+def _left(options: BackendOptions, kept: CompileReport, name: str) -> None:
     """An operator of the graph that PyTorch runs."""
     if options.fallback == "error":
         raise UnsupportedError(

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
+from tilefw_torch import attention
+
 aten = torch.ops.aten
 
 
@@ -20,7 +22,7 @@ def table() -> dict[Any, Callable[..., Any]]:
     """PyTorch's own decompositions and these."""
     from torch._inductor.decomposition import select_decomp_table
 
-    return {**select_decomp_table(), **_OURS}
+    return {**select_decomp_table(), **_OURS, **attention.DECOMPOSITIONS}
 
 
 def _windows(x: Tensor, extents: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> Tensor:

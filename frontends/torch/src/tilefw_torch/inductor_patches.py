@@ -15,12 +15,13 @@ from typing import Any
 
 import torch
 import torch.utils._triton
-from torch._inductor import async_compile, config, scheduler
+from torch._inductor import async_compile, config, pattern_matcher, scheduler
 from torch._inductor.codegen import wrapper
 from torch._inductor.kernel import bmm, mm
 from torch._inductor.virtualized import V
 from torch.fx.experimental.symbolic_shapes import has_free_unbacked_symbols
 
+from tilefw_torch import attention
 from tilefw_torch.inductor_kernel import InductorKernel
 from tilefw_torch.report import CompiledKernelRecord, CompileReport
 
@@ -139,6 +140,13 @@ def _product_is_kernel(compile: InductorCompile, original: Any, left: Any, right
     return not any(V.graph.sizevars.statically_known_leq(extent, 1) for extent in extents)
 
 
+def _replace(compile: InductorCompile, original: Any, self: Any, match: Any, graph: Any, node: Any) -> None:
+    """Attention that a model writes out stays products and a softmax: PyTorch would call its own operator for it."""
+    made = getattr(match.replacement_graph, "graph", match.replacement_graph)
+    if not any(found.target in attention.DECOMPOSITIONS for found in made.nodes):
+        original(self, match, graph, node)
+
+
 # Where each name is, and what stands for it.
 _CHANGED: tuple[tuple[Any, str, Any], ...] = (
     (scheduler, "has_triton", _has_kernels),
@@ -148,5 +156,6 @@ _CHANGED: tuple[tuple[Any, str, Any], ...] = (
     (scheduler.Scheduler, "codegen_extern_call", _extern_call),
     (mm, "use_native_matmul", _product_is_kernel),
     (bmm, "use_native_matmul", _product_is_kernel),
+    (pattern_matcher.ReplacementPatternEntry, "apply", _replace),
 )
 PATCHES = InductorPatches()

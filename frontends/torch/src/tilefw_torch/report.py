@@ -19,9 +19,10 @@ class CompiledKernelRecord:
     launches: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class CompileReport:
-    """All kernels since the last `reset_report`, and the operators left to PyTorch with how many calls each has in the graphs."""
+    """The kernels of a compile, or of all since the last `reset_report`, and the operators left to PyTorch with how many calls each
+    has in the graphs. Two reports are never equal: torch.compile takes equal options for one compile."""
 
     kernels: list[CompiledKernelRecord] = field(default_factory=list)
     fallbacks: dict[str, int] = field(default_factory=dict)
@@ -48,7 +49,7 @@ KEEPER = ReportKeeper()
 
 
 def report() -> CompileReport:
-    """What was compiled since the process began or `reset_report` was called."""
+    """What was compiled without a report of its own since the process began or `reset_report` was called."""
     return KEEPER.current
 
 
