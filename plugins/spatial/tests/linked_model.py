@@ -29,6 +29,10 @@ class LinkedModel:
     def rows(self, name: str) -> ModelTensor:
         return self.made.temporary(name, "fp16", (ROWS, self.width))
 
+    def constant(self, name: str) -> ModelTensor:
+        """Rows that nothing writes."""
+        return self.made.constant(name, np.ones((ROWS, self.width), np.float16), "fp16")
+
     def product(self, label: str, a: ModelTensor, activation: str, out: ModelTensor) -> ModelTensor:
         weights = np.random.default_rng(len(label)).standard_normal((self.width, self.width)) / np.sqrt(self.width)
         b = self.made.constant(f"{label} weights", weights.astype(np.float16), "fp16")

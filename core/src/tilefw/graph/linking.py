@@ -3,48 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tilefw.api.backend import CompileOptions
 from tilefw.api.errors import InternalError
 from tilefw.api.linking import ChainLaunch, LinkedArtifact
+from tilefw.graph import link_cache
+from tilefw.graph.link_cache import StepSource
 from tilefw.graph.plan import ModelPlan, PlanLink
 from tilefw.runtime.bug_guard import guarded
 from tilefw.runtime.compilation.compiler import Compilation
-from tilefw.runtime.compilation.kernel_source import ModuleSource
 from tilefw.runtime.plugins.loader import Target
 
 LONGEST = 64
 """Launches of one link: what compiling takes grows faster than their number."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepSource:
-    """What a step's artifact was made of."""
-
-    source: ModuleSource
-    request: CompileOptions
-
-
 def linked(plan: ModelPlan, sources: Sequence[StepSource], target: Target) -> tuple[PlanLink, ...]:
     """The links of a plan's steps, as many of them in each as the backend takes; none for a backend that does not link."""
     if not target.backend.links or len(plan.steps) < 2:
         return ()
-    needed = _needed(plan)
-    chain: dict[int, ChainLaunch] = {}  # what a backend is offered now, by the steps' numbers
+    offered = _OfferedChain(sources, _needed(plan), target)
     found: list[PlanLink] = []
     first = 0
     while first < len(plan.steps) - 1:
         end, why = _end(sources, first)
-        for number in range(first, end):
-            if number not in chain:
-                chain[number] = _launch(target, sources[number], needed[number])
-        offered = [chain[number] for number in range(first, end)]
-        made = _made(target, offered, sources[first].request) if len(offered) > 1 else None
+        made = offered.linked(first, end) if end - first > 1 else None
         if made is not None:
             found.append(_link(plan, first, end, made, why))
-        for number in range(first, first + (1 if made is None else made.count)):
-            del chain[number]
         first += 1 if made is None else made.count
     return tuple(found)
 
@@ -61,10 +46,35 @@ def _end(sources: Sequence[StepSource], first: int) -> tuple[int, str]:
     return len(sources), ""
 
 
-def _made(target: Target, chain: Sequence[ChainLaunch], request: CompileOptions) -> LinkedArtifact | None:
-    """What the backend makes of a chain. What it raises that is not a KernelError is a bug, with the modules as its reproducer."""
-    with guarded(f"linking for {target.name}", dict(target.facts), lambda: "\n".join(str(one.module) for one in chain)):
-        return target.backend.link(chain, request)
+class _OfferedChain:
+    """A plan's launches as a backend is offered them; each is built once, where no link of it is kept."""
+
+    def __init__(self, sources: Sequence[StepSource], needed: Sequence[frozenset[int]], target: Target) -> None:
+        self._sources, self._needed, self._target = sources, needed, target
+        self._built: dict[int, ChainLaunch] = {}
+
+    def linked(self, first: int, end: int) -> LinkedArtifact | None:
+        """What is kept of the launches from `first` to before `end`, or else what the backend makes of them now."""
+        key = link_cache.key_of(self._sources[first:end], self._needed[first:end], self._target)
+        kept = link_cache.find(key)
+        if kept is not None:
+            return kept.linked
+        self._built = {number: one for number, one in self._built.items() if number >= first}
+        made = self._made([self._launch(number) for number in range(first, end)], self._sources[first].request)
+        link_cache.keep(key, made)
+        return made
+
+    def _made(self, chain: Sequence[ChainLaunch], request: CompileOptions) -> LinkedArtifact | None:
+        """What the backend makes of a chain. What it raises that is not a KernelError is a bug, with the modules as its
+        reproducer."""
+        target = self._target
+        with guarded(f"linking for {target.name}", dict(target.facts), lambda: "\n".join(str(one.module) for one in chain)):
+            return target.backend.link(chain, request)
+
+    def _launch(self, number: int) -> ChainLaunch:
+        if number not in self._built:
+            self._built[number] = _launch(self._target, self._sources[number], self._needed[number])
+        return self._built[number]
 
 
 def _link(plan: ModelPlan, first: int, end: int, made: LinkedArtifact, why: str) -> PlanLink:

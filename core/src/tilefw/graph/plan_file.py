@@ -203,7 +203,7 @@ def _links(
     for raw, (artifact, observed) in zip(raws, artifacts, strict=True):
         _, _, first, count, numbers, all_numbers, ended = raw
         values.checked(first, int, "a step's number")
-        if not least <= first or values.checked(count, int, "a number of steps") < 1 or first + count > steps:
+        if not least <= first or values.checked(count, int, "a number of steps") < 2 or first + count > steps:
             raise ValueError(f"a link of {count} steps from {first} on")
         least = first + count
         why = values.checked(ended, str, "why a link ends")
@@ -215,8 +215,9 @@ def _links(
 def _taken(numbers: Any, artifact: Artifact, buffers: tuple[ModelBuffer, ...]) -> tuple[int, ...]:
     """The buffers that the entry of a link's artifact takes."""
     taken = tuple(values.checked(number, int, "a buffer") for number in values.checked(numbers, list, "buffers"))
-    kinds = [parameter.kind for parameter in artifact.entry().parameters]
-    if not all(0 <= number < len(buffers) for number in taken) or kinds != ["pointer"] * len(taken):
+    parameters = artifact.entry().parameters
+    fits = all(0 <= number < len(buffers) for number in taken) and [one.kind for one in parameters] == ["pointer"] * len(taken)
+    if not fits or any(buffers[n].constant is not None and not one.readonly for n, one in zip(taken, parameters, strict=True)):
         raise ValueError("the buffers of a link do not fit its entry")
     return taken
 

@@ -28,13 +28,13 @@ from tilefw_spatial.tick import TickArray
 from tilefw_spatial.tick import simulate as simulate_slowly
 
 MACHINE = load()
-X = given(64)
+X = given(32)
 
 
 @cache
 def plan(activation: str = "gelu") -> ModelPlan:
     """x + W2 · activation(W1 · x), the sum over a run of all elements."""
-    model = LinkedModel(64)
+    model = LinkedModel(32)
     up = model.product("up", model.x, activation, model.rows("up"))
     down = model.product("down by", up, "none", model.rows("down"))
     model.made.output("y", model.added("residual", model.x, down, model.rows("y")))
@@ -96,7 +96,7 @@ def test_a_linked_plan_is_whole_in_its_file(tmp_path: Path) -> None:
 
 
 def test_a_program_ends_before_a_launch_that_writes_what_an_earlier_one_wrote() -> None:
-    model = LinkedModel(64)
+    model = LinkedModel(32)
     first, y = model.product("a", model.x, "none", model.rows("first")), model.rows("y")
     model.added("b", first, model.x, y)
     model.added("c", first, first, y)
@@ -139,6 +139,27 @@ def test_launches_on_several_chips_are_not_linked_nor_with_others() -> None:
     made.output("y", x)
     (link,) = compile_graph(made.graph(), "spatial-sdm1").links
     assert (link.first, link.count, link.ended) == (2, 2, "it has other options of the target")
+
+
+@tilefw.jit
+def multiply_windows(x_ptr, weight_ptr, out_ptr):
+    """Two successive rows of 32 elements are a row of a product."""
+    row, k, n = tl.arange(0, 16)[:, None], tl.arange(0, 64), tl.arange(0, 32)[None, :]
+    there = row + (k // 32)[None, :]
+    x = tl.load(x_ptr + there * 32 + (k % 32)[None, :], mask=there < 16, other=0.0)
+    tl.store(out_ptr + row * 32 + n, tl.dot(x, tl.load(weight_ptr + k[:, None] * 32 + n)).to(tl.float16))
+
+
+def test_a_program_ends_before_a_launch_that_multiplies_windows_of_what_is_there() -> None:
+    model = LinkedModel(32)
+    weights = model.made.constant("windows", np.full((64, 32), 0.125, np.float16), "fp16")
+    up = model.product("up", model.added("a", model.x, model.x, model.rows("h")), "none", model.rows("up"))
+    out = model.rows("out")
+    model.made.call("windows", multiply_windows, {"x_ptr": up, "weight_ptr": weights, "out_ptr": out}, (1, 1, 1))
+    model.made.output("y", model.added("b", out, model.x, model.rows("y")))
+    found = compile_graph(model.made.graph(), "spatial-sdm1").links
+    ends = [(link.first, link.count, link.ended) for link in found]
+    assert ends == [(0, 2, "it multiplies windows of what an earlier launch stored"), (2, 2, "")]
 
 
 @tilefw.jit

@@ -6,12 +6,18 @@ import pytest
 from linked_model import LinkedModel, given
 
 from tilefw.api.errors import CapacityError
+from tilefw.graph import link_cache
 from tilefw.graph.certificate import certified
 from tilefw.graph.compile_graph import compile_graph
 from tilefw.graph.plan import ModelPlan
 from tilefw.graph.session import Session
 from tilefw_spatial.link import chain
 from tilefw_spatial.machine import Machine
+
+
+@pytest.fixture(autouse=True)
+def _no_link_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link_cache, "find", lambda key: None)
 
 
 def _plan() -> ModelPlan:
@@ -60,6 +66,14 @@ def test_a_form_that_does_not_fit_the_chip_leaves_the_others(monkeypatch: pytest
 
     monkeypatch.setattr(chain, "tried", refused_first)
     model = LinkedModel(64)
-    model.made.output("y", model.added("b", model.added("a", model.x, model.x, model.rows("h")), model.x, model.rows("y")))
+    model.made.output("y", model.added("b", model.normed("a", model.x, model.rows("h")), model.x, model.rows("y")))
     (link,) = compile_graph(model.made.graph(), "spatial-sdm1").links
     assert link.count == 2 and len(seen) == 4
+
+
+def test_a_chain_in_which_nothing_changes_lanes_has_one_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried, seen = chain.tried, list[int]()
+    monkeypatch.setattr(chain, "tried", lambda *given: (seen.append(0), tried(*given))[1])
+    model = LinkedModel(64)
+    model.made.output("y", model.added("b", model.added("a", model.x, model.x, model.rows("h")), model.x, model.rows("y")))
+    assert len(compile_graph(model.made.graph(), "spatial-sdm1").links) == len(seen) == 1

@@ -19,6 +19,7 @@ from tilefw_spatial.link.align import aligned
 from tilefw_spatial.link.compose import LinkedGraph, NotLinked, composed
 from tilefw_spatial.link.long_sums import with_sums_apart
 from tilefw_spatial.link.relayouts import lane_axes, relayouts_of_products, still, with_relayouts
+from tilefw_spatial.link.windows import multiplies_windows
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.pipeline import bound_flags, metadata_of
 from tilefw_spatial.program import BoundParameter, SpatialProgram
@@ -27,10 +28,14 @@ from tilefw_spatial.stream_program import StreamProgram
 
 ENTRY = "linked"
 
-FIRST_TRIES: tuple[Try, ...] = ((64, True),)
+FIRST_TRIES: tuple[Try, ...] = ((64, True), (0, True))
 FINAL_TRIES: tuple[Try, ...] = (*TRIES, (64, True), (8, False), (8, True))
 """How arrays are placed in variants that are compared, and in the one that is taken: operations of a chain wait for one another
 more than those of a launch."""
+
+AGAIN = 2
+"""How often a placement is made anew by the times of its schedule: arrays of different launches may share slices then, and those of
+one time do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +79,8 @@ def _compiled(launches: Sequence[ChainLaunch], machine: Machine) -> CompiledChai
     graph = on_machine_types(linked.graph)
     check_footprint(graph, machine, [f"b{storage.number}" for storage in linked.storages])
     targets = aligned(normal(graph))
+    if multiplies_windows(targets):
+        raise NotLinked(_windowed(launches), "it multiplies windows of what an earlier launch stored")
     kept = [_is_needed(target, linked, launches[-1].needed) for target in targets]
     targets = [target for _, target in sorted(zip(kept, targets, strict=True), key=lambda pair: not pair[0])]
     count = sum(kept) or len(kept)  # launches that nobody needs anything of store all the same
@@ -81,6 +88,16 @@ def _compiled(launches: Sequence[ChainLaunch], machine: Machine) -> CompiledChai
     needed = _program(linked, stream_program(best.targets[:count], best.items[:count], machine), machine, FINAL_TRIES)
     observed = _program(linked, stream_program(best.targets, best.items, machine), machine, FIRST_TRIES)
     return CompiledChain(needed, observed, len(launches))
+
+
+def _windowed(launches: Sequence[ChainLaunch]) -> int:
+    """The number of the first launch that multiplies windows; one of them does."""
+    without, having = 1, len(launches)  # how many launches
+    while having - without > 1:
+        middle = (without + having) // 2
+        found = multiplies_windows(aligned(normal(on_machine_types(composed(launches[:middle]).graph))))
+        without, having = (without, middle) if found else (middle, having)
+    return without
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +113,19 @@ def variants(targets: list[NormalTarget], count: int, machine: Machine) -> Itera
     """What is tried, to take the fewest cycles: every value along the lanes that its users want, or made again; and small values
     that change lanes on the chip, reductions across lanes. The first `count` targets decide."""
     yield ChainVariant(targets)
-    yield ChainVariant(with_relayouts(targets, machine.lanes))
+    moved = with_relayouts(targets, machine.lanes)
+    if _differ(moved, targets):
+        yield ChainVariant(moved)
     apart = with_relayouts(with_sums_apart(targets), machine.lanes)
+    if not _differ(apart, targets):
+        return
     across = lane_axes(apart[:count], machine.lanes)
     yield ChainVariant(apart, across, still(apart[:count], across, machine))
     yield ChainVariant(apart, across, relayouts_of_products(apart))
+
+
+def _differ(made: list[NormalTarget], targets: list[NormalTarget]) -> bool:
+    return any(one.value is not other.value for one, other in zip(made, targets, strict=True))
 
 
 def _is_needed(target: NormalTarget, linked: LinkedGraph, needed: Collection[int]) -> bool:
@@ -144,11 +169,11 @@ def _fastest(targets: list[NormalTarget], count: int, machine: Machine) -> Tried
 def _scheduled(stream_ops: StreamProgram, machine: Machine, tries: Sequence[Try]) -> ChipSchedule:
     """The schedule by the best of `tries`, by any other where arrays do not fit so."""
     try:
-        return schedule(stream_ops, machine, tries)
+        return schedule(stream_ops, machine, tries, AGAIN)
     except CapacityError:
         if tries is FINAL_TRIES:
             raise
-        return schedule(stream_ops, machine, FINAL_TRIES)
+        return schedule(stream_ops, machine, FINAL_TRIES, AGAIN)
 
 
 def _program(linked: LinkedGraph, stream_ops: StreamProgram, machine: Machine, tries: Sequence[Try]) -> LinkedProgram:

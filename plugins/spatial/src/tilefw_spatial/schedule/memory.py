@@ -64,10 +64,12 @@ def is_east(machine: Machine, allocation: RowAllocation) -> bool:
 @dataclass(slots=True)
 class StoredRows:
     """When each vector of each array is stored; what no stream operation stores is there from the beginning. `before` has the
-    arrays, by identity, that had rows of an array before it (`placement`), `ends` when each array was accessed last."""
+    arrays, by identity, that had rows of an array before it (`placement`), `begins` and `ends` when each array was accessed first
+    and last."""
 
     times: dict[int, NDArray[np.int64]] = field(default_factory=dict)
     before: dict[int, frozenset[int]] = field(default_factory=dict)
+    begins: dict[int, int] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)
 
     def least(self, array_accesses: Sequence[ArrayAccess]) -> int:
@@ -89,6 +91,8 @@ class StoredRows:
     def add(self, array_accesses: Sequence[ArrayAccess], begin: int) -> None:
         """Note what a stream operation accesses that begins at `begin`."""
         for array_access in array_accesses:
+            first = begin + array_access.first()
+            self.begins[id(array_access.array)] = min(self.begins.get(id(array_access.array), first), first)
             self.ends[id(array_access.array)] = max(self.ends.get(id(array_access.array), -1), begin + array_access.last())
             if not array_access.stores:
                 continue

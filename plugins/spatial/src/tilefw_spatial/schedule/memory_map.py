@@ -7,7 +7,7 @@ needed free again; who gets them must wait until they have been read for the las
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,10 +57,15 @@ class MemoryMap:
     """The rows of one chip. The greater `near`, the more distance from the unit that uses an array counts against busy slices.
 
     Arrays of `linked`, by identity, are operands of products that go over links, which keep a slice for many cycles a row: they
-    take slices cyclically, so that what has just arrived can be multiplied while the next arrives."""
+    take slices cyclically, so that what has just arrived can be multiplied while the next arrives. With `times`, the cycles from
+    the first to the last access of each array as an earlier schedule has them, a slice counts as busy with arrays of the same time
+    alone."""
 
-    def __init__(self, machine: Machine, near: int, linked: Collection[int] = ()) -> None:
-        self.machine, self.near, self._linked = machine, near, linked
+    def __init__(
+        self, machine: Machine, near: int, linked: Collection[int] = (), times: Mapping[int, Span] | None = None
+    ) -> None:
+        self.machine, self.near, self._linked, self._times = machine, near, linked, times
+        self._used_at: dict[str, list[tuple[Span, int]]] = defaultdict(list)  # by slice the times of its arrays, with their rows
         names = {side: [f"MEM.{side}{i}" for i in range(machine.slices)] for side in SIDES}
         self.slices = {side: [(name, machine.position(name)) for name in found] for side, found in names.items()}
         every = [name for found in names.values() for name in found]
@@ -170,6 +175,8 @@ class MemoryMap:
         linked = id(array) in self._linked
         for block in blocks:
             self.busy[block.rows.slice] += rows * (self.machine.link_interval if linked else 1)
+            if self._times is not None and id(array) in self._times:
+                self._used_at[block.rows.slice].append((self._times[id(array)], rows))
             if linked:
                 self._last_linked[block.rows.slice] = len(self._numbers) + 1
         return RowAllocation(array.dtype, array.vectors, tuple(map(tuple, planes)), groups, rows * groups), tuple(blocks)
@@ -177,11 +184,17 @@ class MemoryMap:
     def _cost(self, array: Array, unit: str) -> _Cost:
         """How little a slice suits an array that a unit uses."""
         at, linked = self.machine.position(unit), id(array) in self._linked
+        span = None if self._times is None else self._times.get(id(array))
 
         def cost(name: str, position: int) -> tuple[int, int]:
-            return self._last_linked[name] if linked else 0, self.busy[name] + self.near * abs(position - at)
+            busy = self.busy[name] if span is None else self._busy_at(name, span)
+            return self._last_linked[name] if linked else 0, busy + self.near * abs(position - at)
 
         return cost
+
+    def _busy_at(self, name: str, span: Span) -> int:
+        """Rows of a slice's arrays that are accessed within a time."""
+        return sum(rows for (begin, end), rows in self._used_at[name] if begin < span[1] and span[0] < end)
 
     def _take(
         self, rows: int, side: str, cost: _Cost, avoid: set[str], own: dict[str, tuple[int, ...]], part: tuple[int, ...]

@@ -19,6 +19,7 @@ from tilefw_spatial.limits import SMALLER
 from tilefw_spatial.machine import SIDES, Machine
 from tilefw_spatial.program import RowAllocation
 from tilefw_spatial.schedule.copies import copy_numbers
+from tilefw_spatial.schedule.intervals import Span
 from tilefw_spatial.schedule.lifetimes import Lifetime, lifetimes, most_alive
 from tilefw_spatial.schedule.memory_map import MemoryMap, PlacedCopy, rows_of
 from tilefw_spatial.stream_program import Array, LaneStreamOp, MatrixStreamOp, StreamOp, StreamProgram, VectorStreamOp, arrays_of
@@ -56,17 +57,18 @@ class Placement:
 
 def place_arrays(
     program: StreamProgram, machine: Machine, near: int = NEAR, by_use: bool = False, order: Sequence[StreamOp] | None = None,
-    kept: Collection[int] = (),
+    kept: Collection[int] = (), times: Mapping[int, Span] | None = None,
 ) -> Placement:
     """Allocations for all arrays of a stream program; the greater `near`, the more distance counts against busy slices. With
     `by_use` arrays choose in the order in which they are first used. `order` is that in which stream operations will be timed, if
-    it is not the program's own; arrays of `kept` go over links. Raises CapacityError."""
+    it is not the program's own; arrays of `kept` go over links; `times` has when arrays are accessed in an earlier schedule. Raises
+    CapacityError."""
     uses = _uses(program)
     lives = lifetimes((use.array for use in uses.values()), program.stream_ops if order is None else order, kept)
     sizes = {key: rows_of(use.array) * use.copies for key, use in uses.items()}
     _check_capacity(most_alive(lives, sizes), machine)
     cyclic = {key for key in kept if key in uses and uses[key].sides}  # operands of products
-    this = _Placer(machine, near, uses, _together(program, uses), _sides(program, uses), _mates(program), cyclic)
+    this = _Placer(machine, near, uses, _together(program, uses), _sides(program, uses), _mates(program), cyclic, times)
     born = sorted(uses, key=lambda key: lives[key].birth)
     if sum(sizes.values()) * machine.lanes <= machine.capacity:
         # Those that are used with the most others have the fewest slices to choose from: if slices run short, they come first.
@@ -87,11 +89,12 @@ class _Placer:
     sides: dict[int, str]
     mates: dict[int, set[int]]
     linked: Collection[int]
+    times: Mapping[int, Span] | None
 
     def placement(self, order: Sequence[int], lives: Mapping[int, Lifetime]) -> Placement:
         """An allocation for each copy, in slices that no copy has that is used with it. Where lives are given, arrays come in the
         order of their births, and take rows of those that are dead by then. Raises CapacityError."""
-        memory_map = MemoryMap(self.machine, self.near, self.linked)
+        memory_map = MemoryMap(self.machine, self.near, self.linked, self.times)
         found: dict[int, tuple[PlacedCopy, ...]] = {}
         taken: dict[Copy, set[str]] = {}
         where: dict[int, str] = {}

@@ -9,7 +9,7 @@ its accumulators are never taken without end.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -20,6 +20,7 @@ from tilefw_spatial.program import RowAllocation
 from tilefw_spatial.schedule import lane, matrix, vector
 from tilefw_spatial.schedule.accumulators import Accumulators
 from tilefw_spatial.schedule.demand import DemandedIssue, DemandPlan
+from tilefw_spatial.schedule.intervals import Span
 from tilefw_spatial.schedule.matrix import ScheduledPlane, ScheduledSums
 from tilefw_spatial.schedule.memory import ArrayAccess, StoredRows
 from tilefw_spatial.schedule.placement import NEAR, Placement, place_arrays
@@ -65,8 +66,11 @@ all of it with the best: candidates differ in operations that compete for slices
 SAMPLE = 128
 
 
-def schedule(program: StreamProgram, machine: Machine, tries: Sequence[Try] = TRIES) -> ChipSchedule:
-    """Place and time a whole stream program, by the best of `tries`. Raises CapacityError where arrays do not fit the chip."""
+def schedule(program: StreamProgram, machine: Machine, tries: Sequence[Try] = TRIES, again: int = 0) -> ChipSchedule:
+    """Place and time a whole stream program, by the best of `tries`; each of them `again` so many times, its arrays placed by the
+    times that they had. Raises CapacityError where arrays do not fit the chip."""
+    if again:
+        return _replaced(program, machine, tries, again)
     if len(program.stream_ops) > LONG and len(tries) > 1:
         near, by_use = _best(_beginning(program), machine, tries)[0]
         with suppress(CapacityError):
@@ -104,11 +108,39 @@ def _best(program: StreamProgram, machine: Machine, tries: Sequence[Try]) -> tup
     return best
 
 
+def _replaced(program: StreamProgram, machine: Machine, tries: Sequence[Try], again: int) -> ChipSchedule:
+    """The best schedule of all placements."""
+    best: ChipSchedule | None = None
+    refused: CapacityError | None = None
+    for near, by_use in tries:
+        times: Mapping[int, Span] | None = None
+        for _ in range(1 + again):
+            try:
+                this = _run(program, machine, near, by_use, times)
+            except CapacityError as error:
+                refused = error
+                break
+            found = this.result(this.last + 1 + machine.skew)
+            best = found if best is None or found.cycles < best.cycles else best
+            times = {key: (begin, this.stores.ends[key] + 1) for key, begin in this.stores.begins.items()}
+    if best is None:
+        assert refused is not None, "some placement is tried"
+        raise refused
+    return best
+
+
 def _scheduled(program: StreamProgram, machine: Machine, near: int, by_use: bool) -> ChipSchedule:
-    this = ChipScheduler(machine, place_arrays(program, machine, near, by_use), program.arrays)
+    this = _run(program, machine, near, by_use)
+    return this.result(this.last + 1 + machine.skew)
+
+
+def _run(
+    program: StreamProgram, machine: Machine, near: int, by_use: bool, times: Mapping[int, Span] | None = None
+) -> ChipScheduler:
+    this = ChipScheduler(machine, place_arrays(program, machine, near, by_use, times=times), program.arrays)
     for stream_op in program.stream_ops:
         this.add(stream_op)
-    return this.result(this.last + 1 + machine.skew)
+    return this
 
 
 def _busiest(issues: Sequence[DemandedIssue]) -> int:
