@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class ChainLaunch:
     """One of successive launches: simplified tile IR with the arguments that it is bound to. Buffers with one `storage` number are
-    the same memory in all of them. `needed` are the storages that a later launch or the caller uses. No sum of a chain takes a
-    product unrounded: the product may have been stored between launches."""
+    the same memory in all of them. `fusion` lets sums take products unrounded; `needed` are the storages that a later launch or the
+    caller uses."""
 
     module: ModuleOp
     launch: LaunchArguments
+    fusion: bool
     needed: frozenset[int]
 
 

@@ -90,7 +90,7 @@ def _launch(target: Target, one: StepSource, needed: frozenset[int]) -> ChainLau
     module = work.simplify(work.build(), one.request)
     if one.request.launch is None:
         raise InternalError(f"{target.name} links launches, and does not ask which they are")
-    return ChainLaunch(module, one.request.launch, needed)
+    return ChainLaunch(module, one.request.launch, one.request.enable_fp_fusion, needed)
 
 
 def _needed(plan: ModelPlan) -> list[frozenset[int]]:
