@@ -58,6 +58,34 @@ def test_they_are_one_launch_within_its_bounds():
         assert certified(session, {"x": RNG.standard_normal((2, 5, 6))}).ok
 
 
+def gated(stored):
+    """A gate with a bias, and what it lets through; the gate is an output too where it is `stored`."""
+    rng, b = np.random.default_rng(3), ModuleBuilder()
+    x = b.input("x", "fp64", (2, 5, 6))
+    gate, through = (b.matmul(x, b.constant(rng.standard_normal((6, 20)), "fp64")) for _ in range(2))
+    gate = b.map("addf", gate, b.constant(rng.standard_normal(20), "fp64"))
+    gate = b.map("divf", gate, b.map("addf", b.map("exp", b.map("negf", gate)), 1.0))
+    b.output("y", b.map("mulf", gate, through))
+    if stored:
+        b.output("gate", gate)
+    return b.module()
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_gate_and_what_it_lets_through_are_one_launch_unless_others_read_one(stored):
+    module, given = gated(stored), RNG.standard_normal((2, 5, 6))
+    wanted = run(module, [given])
+    graph = kernel_graph(module)
+    for one, other in zip(run(module, [given]), wanted, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-13)
+    assert (len(graph.calls) == 1) != stored
+    with Session(compile_graph(graph, "reference")) as session:
+        certificate = certified(session, {"x": given})
+    assert certificate.ok
+    for due, found in zip(wanted, certificate.outputs.values(), strict=True):
+        np.testing.assert_allclose(found, due, rtol=1e-12)
+
+
 def test_products_of_other_tensors_or_other_sizes_stay_apart():
     b = ModuleBuilder()
     x, y = (b.input(name, "fp64", (4, 6)) for name in "xy")

@@ -63,12 +63,13 @@ class _ContractWriter:
 
     def __init__(self, group: FusedOp, name: str) -> None:
         self.group, self.name, self.block = group, name, group.body.block
-        (self.root,) = (op for op in self.block.ops if isinstance(op, ContractOp))
+        self.roots = [op for op in self.block.ops if isinstance(op, ContractOp)]
+        self.root = self.roots[0]
         self.sizes = self.root.extents
         self.rank = types.rank_of(self.root.result.type)
         self.text = _KernelLines()
-        self.left = self._access(self.root.left, self.root.left_map.data)
-        self.right = self._access(self.root.right, self.root.right_map.data)
+        self.lefts = [self._access(op.left, op.left_map.data) for op in self.roots]
+        self.rights = [self._access(op.right, op.right_map.data) for op in self.roots]
         self.shapes = self._index_maps()
         self.reads = self._epilogue_reads()
         self.start = self._addend()
@@ -96,7 +97,7 @@ class _ContractWriter:
 
     def _index_maps(self) -> dict[SSAValue, AffineMap]:
         """For each value that is computed of the root, the map from the root's indices to its own."""
-        found: dict[SSAValue, AffineMap] = {self.root.result: AffineMap.identity(self.rank)}
+        found: dict[SSAValue, AffineMap] = {op.result: AffineMap.identity(self.rank) for op in self.roots}
         for op in self.block.ops:
             if isinstance(op, GraphReshapeOp) and op.source in found:
                 inner = found[op.source]
@@ -125,7 +126,7 @@ class _ContractWriter:
         kind = types.dtype_of(value.type)
         while len(uses := list(value.uses)) == 1 and isinstance(reshape := uses[0].operation, GraphReshapeOp):
             value = reshape.result
-        if not kind.is_float or kind.bits < 32 or len(uses) != 1:
+        if len(self.roots) > 1 or not kind.is_float or kind.bits < 32 or len(uses) != 1:
             return None
         op, other = uses[0].operation, 1 - uses[0].index
         if not isinstance(op, MapOp) or only_row(op.body.block) != "addf" or (op, other) not in self.reads:
@@ -161,9 +162,10 @@ class _ContractWriter:
     def written(self) -> EmittedKernel:
         """The text and its launch."""
         batch, rows, columns, summed, left_first = self._sides()
-        first, second = (self.left, self.right) if left_first else (self.right, self.left)
+        first, second = (self.lefts, self.rights) if left_first else (self.rights, self.lefts)
         out = TensorAccess((*row_major(self.sizes[: self.rank]), *[0] * len(summed)), 0)
-        accesses = [first.access, second.access, out, *(read.access for read in self.reads.values()), *self._asked_places()]
+        reads = (*first, *second, *self.reads.values())
+        accesses = [out, *(read.access for read in reads), *self._asked_places()]
         sizes = dict(enumerate(self.sizes))
         batches, down, across, inner = (merged(dims, sizes, accesses) for dims in (batch, rows, columns, summed))
         counts = [prod(size for _, size in dims) for dims in (batches, down, across, inner)]
@@ -183,7 +185,8 @@ class _ContractWriter:
         return EmittedKernel(self.name, self._source(), grid, warps)
 
     def _sum(
-        self, names: dict[int, str], inner: list[tuple[int, int]], operands: tuple[_TensorRead, _TensorRead], limits: list[str],
+        self, names: dict[int, str], inner: list[tuple[int, int]], operands: tuple[list[_TensorRead], list[_TensorRead]],
+        limits: list[str],
         tile: tuple[int, int, int, int],
     ) -> None:
         """The loop over what is summed."""
@@ -191,26 +194,34 @@ class _ContractWriter:
         element = types.dtype_of(self.root.left.type)
         total = "tl.int32" if not element.is_float else "tl.float64" if element.bits == 64 else "tl.float32"
         loads = [
-            self._load(read, {**names, **parts(word, inner)}, [limit, f"({word} < {count})"], every=True)
-            for read, word, limit in zip(operands, ("across", "down"), limits, strict=True)
+            [self._load(read, {**names, **parts(word, inner)}, [limit, f"({word} < {count})"], every=True) for read in reads]
+            for reads, word, limit in zip(operands, ("across", "down"), limits, strict=True)
         ]
         exact = ', input_precision="ieee"' if element.is_float else ""
         start = "" if self.start is None else f" + {self._load(self.reads[self.start], names, limits)}"
+        totals = [_numbered("total", number) for number in range(len(self.roots))]
+        self.text.lines += [f"{name} = tl.zeros(({height}, {width}), {total}){start}" for name in totals]
+        self.text.lines.append(f"for start in range(0, {count}, {step}):")
+        factors: list[list[str]] = []
+        for letter, along, turned, texts in zip("ab", ("across", "down"), ("None, :", ":, None"), loads, strict=True):
+            self.text.lines.append(f"    {along} = (start + tl.arange(0, {step}))[{turned}]")
+            known: dict[str, str] = {}
+            for text in texts:
+                if text not in known:
+                    known[text] = _numbered(letter, len(known))
+                    self.text.lines.append(f"    {known[text]} = {text}")
+            factors.append([known[text] for text in texts])
         self.text.lines += [
-            f"total = tl.zeros(({height}, {width}), {total}){start}",
-            f"for start in range(0, {count}, {step}):",
-            f"    across = (start + tl.arange(0, {step}))[None, :]",
-            f"    a = {loads[0]}",
-            f"    down = (start + tl.arange(0, {step}))[:, None]",
-            f"    b = {loads[1]}",
-            f"    total = tl.dot(a, b, total{exact}, out_dtype={total})",
+            f"    {name} = tl.dot({a}, {b}, {name}{exact}, out_dtype={total})" for name, a, b in zip(totals, *factors, strict=True)
         ]
 
     def _finish(self, names: dict[int, str], out: TensorAccess, limits: list[str]) -> None:
         """What is computed of the total, and the store."""
         result = types.dtype_of(self.root.result.type)
-        known: dict[SSAValue, str] = {self.root.result: "value"}
-        self.text.lines.append(f"value = total.to({spelled(result.name)})")
+        known: dict[SSAValue, str] = {op.result: _numbered("value", number) for number, op in enumerate(self.roots)}
+        self.text.lines += [
+            f"{name} = {_numbered('total', number)}.to({spelled(result.name)})" for number, name in enumerate(known.values())
+        ]
         for op in self.block.ops:
             if isinstance(op, GraphReshapeOp) and op.source in known:
                 known[op.result] = known[op.source]
@@ -263,6 +274,11 @@ class _ContractWriter:
         given = [f"in{number}_ptr" for number in range(len(self.block.args))]
         given += [f"out{number}_ptr" for number in range(len(self.group.results))]
         return f"def {self.name}({', '.join(given)}):\n{body}\n"
+
+
+def _numbered(word: str, number: int) -> str:
+    """A name of its own for each product of a group, the first one's without a number."""
+    return f"{word}{number}" if number else word
 
 
 def _power_of_2(number: int) -> int:

@@ -18,6 +18,7 @@ from tilefw.graph.dialect.grouping_ops import FusedOp
 from tilefw.graph.dialect.moving_ops import GraphReshapeOp, ViewOp
 from tilefw.graph.dialect.pointwise_ops import GraphConstantOp, MapOp, YieldOp
 from tilefw.graph.dialect.served_nodes import hand_on
+from tilefw.graph.fuse.paired import partner_of
 from tilefw.graph.index_maps import composed, linear_map, merging_map, rows_of, stays_inside
 from tilefw.graph.meaning import model_function
 from tilefw.tile import types
@@ -29,7 +30,7 @@ def fuse_contractions(module: ModuleOp) -> None:
     """Make a group of every contraction that `tl.dot` computes, in place."""
     block = model_function(module).body.block
     for op in list(block.ops):
-        if isinstance(op, ContractOp) and multiplied_by_dot(op):
+        if op.parent is block and isinstance(op, ContractOp) and multiplied_by_dot(op):
             _group(turned(with_views(op)))
 
 
@@ -99,12 +100,13 @@ def _order(view: ViewOp) -> list[int] | None:
 
 def _group(root: ContractOp) -> None:
     """Make a group of a contraction and the ops behind it that join: as many as leave one value that others read."""
+    partner = partner_of(root)
     members: list[Operation] = [root]
     inside: set[SSAValue] = {root.result}
     kept, last = 1, root.result
     op = root.next_op
     while op is not None:
-        if any(value in inside for value in op.operands) and _joins(op):
+        if op is partner or (any(value in inside for value in op.operands) and _joins(op)):
             members.append(op)
             inside.update(op.results)
             escaping = [value for value in inside if any(use.operation not in members for use in value.uses)]
@@ -129,10 +131,9 @@ def _close(members: list[Operation], last: SSAValue) -> None:
     known: dict[SSAValue, SSAValue] = {}
     inputs: list[SSAValue] = []
     block = Block()
-    root = members[0]
     for op in members:
         for value in op.operands:
-            _bring(value, known, inputs, block, views=op is not root)
+            _bring(value, known, inputs, block, views=not isinstance(op, ContractOp))
         copy = op.clone(known)
         block.add_op(copy)
     block.add_op(YieldOp.create(operands=[known[last]]))

@@ -21,6 +21,7 @@ from tilefw.graph.dialect.moving_ops import GraphReshapeOp, ViewOp
 from tilefw.graph.dialect.pointwise_ops import GraphConstantOp, MapOp
 from tilefw.graph.dialect.served_nodes import hand_on
 from tilefw.graph.fuse.contract import with_views
+from tilefw.graph.fuse.paired import are_paired
 from tilefw.graph.index_maps import linear_map, rows_of
 from tilefw.graph.meaning import model_function, only_row
 from tilefw.tile import types
@@ -71,7 +72,7 @@ def merge_siblings(module: ModuleOp) -> None:
         if isinstance(op, ContractOp) and (found := _product(with_views(op))) is not None:
             families.setdefault(found.key, []).append(found)
     for family in families.values():
-        if len(family) > 1:
+        if len(family) > 1 and not (len(family) == 2 and are_paired(family[0].op, family[1].op)):
             _merge(family)
 
 
