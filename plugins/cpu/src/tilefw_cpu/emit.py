@@ -121,6 +121,6 @@ def _program(entry: Entry, writer: LlvmWriter, behind: str) -> str:
             loads.append(f"  {value.text} = icmp ne i8 {name}, 0")
     head = (
         f'define internal i32 @"tilefw.{entry.name}.program"(ptr noalias readonly %block, ptr noalias align 64 %scratch, '
-        f"ptr %next, i32 %id0, i32 %id1, i32 %id2, i32 %grid0, i32 %grid1, i32 %grid2) #0{behind} {{"
+        f"ptr %next, i32 %id0, i32 %id1, i32 %id2, i32 %grid0, i32 %grid1, i32 %grid2) alwaysinline #0{behind} {{"
     )
     return "\n".join([head, "begin:", *writer.variables, *loads, *writer.prologue, *writer.lines, "  ret i32 0", "}", ""])
