@@ -39,6 +39,26 @@ def accesses(x, out, n, stride, BLOCK: tl.constexpr):
 
 
 @tilefw.jit
+def row(x, out, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at))
+
+
+@tilefw.jit
+def tile(x, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    at = tl.arange(0, ROWS)[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]
+    tl.store(out + at, tl.load(x + at))
+
+
+@pytest.mark.skipif(processor().vector_bits != 512, reason="a vector is less than a cache line")
+def test_rows_that_programs_read_one_after_another_are_fetched_ahead() -> None:
+    x, out = np.arange(4096, dtype=np.float32), np.zeros(4096, np.float32)
+    ahead = row[(16,)](x, out, BLOCK=256, target="cpu").artifact.text
+    assert np.array_equal(out, x) and "call void @llvm.prefetch" in ahead
+    assert "@llvm.prefetch" not in tile[(1,)](x, out, ROWS=64, COLUMNS=64, target="cpu").artifact.text
+
+
+@tilefw.jit
 def swaps(x, out, n, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     a = tl.load(x + at)

@@ -6,6 +6,7 @@ where it meets vectors. What was made for one index is not made again in the sam
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import gcd
 from typing import Any, Generic, cast
 
@@ -205,6 +206,8 @@ class Elements(Generic[V]):
         if mask is not None and access.other is not None:
             other = self.at(access.other, index if types.is_tile(access.other.type) else (), math)
         lanes = max(lanes, 1 if mask is None else mask.lanes, 1 if other is None else other.lanes)
+        if sum(size > 1 for size in access.shape) == 1:
+            memory = replace(memory, streamed=True)
         return self.machine.load(memory, access.element, lanes, mask, other)
 
     def reach(self, access: TileAccess, index: Indices, math: IndexMath[V]) -> tuple[ElementMemory[V], V | None, int]:

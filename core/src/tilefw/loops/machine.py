@@ -43,7 +43,8 @@ class ElementMemory(Generic[V]):
     `address` is an i64 of one lane; `offset` an i64 of one lane, or one for each element (`stride` is then 0). Without an address
     the offsets are addresses, in bytes. A stride of 0 from one offset is one element for all lanes; of stores the last one's stays.
     `local` memory is the program's own scratch, which no other program sees; `alignment` in bytes is that of the first element, as
-    far as is known.
+    far as is known. `streamed`: they are of a tile with one dim, so that those behind them are likely wanted next, if not by this
+    program then by the one after it.
     """
 
     address: V | None
@@ -52,6 +53,7 @@ class ElementMemory(Generic[V]):
     local: bool = False
     alignment: int = 1
     volatile: bool = False
+    streamed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

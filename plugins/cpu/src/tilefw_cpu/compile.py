@@ -28,8 +28,8 @@ def target_machine(processor: Processor) -> Any:
 
 def optimised(text: str, machine: Any) -> Any:
     """The module of a text, simplified: variables in registers, and no instruction or block that says nothing. Vectors are written
-    as such, in blocks that fill the registers, so that loops are left to the code generator: LLVM's level 1 takes ten times as long,
-    for code that is no faster."""
+    as such, in blocks that fill the registers, so that loops are left to the code generator: LLVM's level 1 takes ten times as
+    long, for code that is no faster."""
     try:
         module = llvm.parse_assembly(text)
         module.verify()

@@ -26,6 +26,11 @@ _FAILURE = {"monotonic": "monotonic", "acquire": "acquire", "release": "monotoni
 _RMW = {"add": "add", "maxs": "max", "maxu": "umax", "mins": "min", "minu": "umin", **{w: w for w in ("and", "or", "xor", "xchg")}}
 STOPPED = -3
 """What a program answers that ends because the launch is to end."""
+_LINE = 64
+"""Bytes of a cache line."""
+_PAGE = 4096
+"""How far ahead of a vector that fills a cache line what is streamed is fetched. The processor's own prefetcher goes no further
+than to the end of a page (Intel's optimization manual, on the L2 streamer), where it begins anew."""
 _SCRATCH = LlvmValue("%scratch", "i64", pointer=True)
 
 
@@ -124,6 +129,8 @@ class LlvmWriter(LlvmArithmetic, LoopMachine[LlvmValue]):
             pointer = self._pointer(memory, kind, lanes - 1 if back else 0)
             align = bytes_of_type(kind) if back else memory.alignment
             if mask is None:
+                if memory.streamed and not back and lanes * bytes_of_type(kind) == _LINE:
+                    self._fetch_ahead(pointer)
                 found = self.emit(f"load {volatile}{held}, ptr {pointer}, align {align}", "i64", lanes)
             else:
                 shown = self._turned(mask.text, "i1", lanes) if back else mask.text
@@ -137,6 +144,12 @@ class LlvmWriter(LlvmArithmetic, LoopMachine[LlvmValue]):
         name = f"llvm.masked.gather.v{lanes}{overload_of(kind)}.v{lanes}p0"
         arguments = [f"<{lanes} x ptr> align {bytes_of_type(kind)} {pointers}", f"<{lanes} x i1> {every}", f"{held} {other}"]
         return self.emit(self.call(name, held, arguments), "i64", lanes)
+
+    def _fetch_ahead(self, pointer: str) -> None:
+        """An address that is nobody's is no fault of a prefetch."""
+        ahead = self.emit(f"getelementptr i8, ptr {pointer}, i64 {_PAGE}", "i64", 1).text
+        read, nearest, data = "i32 0", "i32 3", "i32 1"
+        self.lines.append("  " + self.call("llvm.prefetch.p0", "void", [f"ptr {ahead}", read, nearest, data]))
 
     def _turned(self, text: str, kind: str, lanes: int) -> str:
         held = f"<{lanes} x {kind}>"
