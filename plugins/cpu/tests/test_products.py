@@ -34,10 +34,15 @@ tile.store_block %z, %d at (%zero, %zero : i32, i32) strides (%n, %one : i32, i3
 func.return
 }}
 }}"""
-TYPES = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "f8E5M2": ml_dtypes.float8_e5m2, "i8": np.int8, "u8": np.uint8}
+TYPES = {
+    **dict.fromkeys(("f32", "tf32", "bf16x3"), np.float32), "bf16": ml_dtypes.bfloat16, "f16": np.float16,
+    "f8E5M2": ml_dtypes.float8_e5m2, "i8": np.int8, "u8": np.uint8,
+}
+WORDS = {"u8": "unsigned ", "tf32": "tf32 ", "bf16x3": "bf16x3 "}
+"""How factors of a type, or of f32 with a precision, are multiplied."""
 HIDDEN = ((), ("amx",), ("amx", "avx512"))
 """Prefixes of the features that a processor is taken not to have: tiles, vectors of 512 bits, of 256."""
-M, N, K = 48, 64, 32
+M, N, K = 144, 64, 32
 
 
 def _without(hidden: tuple[str, ...]) -> Processor:
@@ -49,8 +54,9 @@ def _without(hidden: tuple[str, ...]) -> Processor:
 @cache
 def _code(found: Processor, type_: str) -> tuple[NativeCode, str, int]:
     """The code of a product, its text, and the bytes of scratch that it needs."""
-    word, sums = ("unsigned " if type_ == "u8" else ""), ("i32" if type_ in ("i8", "u8") else "f32")
-    text = TEXT.format(t=type_.replace("u", "i"), s=sums, m=M, n=N, k=K, word=word)
+    sums = "i32" if type_ in ("i8", "u8") else "f32"
+    stored = {"u8": "i8", "tf32": "f32", "bf16x3": "f32"}.get(type_, type_)
+    text = TEXT.format(t=stored, s=sums, m=M, n=N, k=K, word=WORDS.get(type_, ""))
     functions = [(op, entry_of(op)) for op in parse(text, "k").body.block.ops if isinstance(op, FuncOp)]
     written, emitted = functions_text(functions, found, False)
     return NativeCode(object_of(written, found), found), written, emitted["k"].scratch_bytes
@@ -88,7 +94,7 @@ def test_bytes_are_summed_up_exactly(type_: str, hidden: tuple[str, ...]) -> Non
     assert np.array_equal(made, a.astype(np.int32) @ b.astype(np.int32) + c)
 
 
-@pytest.mark.parametrize("type_", ["bf16", "f16", "f8E5M2"])
+@pytest.mark.parametrize("type_", ["f32", "bf16", "f16", "f8E5M2"])
 def test_floats_are_within_the_bound_subnormal_and_infinite_ones_too(type_: str) -> None:
     """The instructions take what is subnormal for zero, and an infinity is no sum of two halves: neither may show."""
     found = processor()
@@ -100,15 +106,36 @@ def test_floats_are_within_the_bound_subnormal_and_infinite_ones_too(type_: str)
     c[3] = 1e-40
     b[:, 7] = 0
     _within_bound(found, type_, a, b, c)
-    small = 2.0**-70 if type_ == "bf16" else 2.0**-14
+    wide = type_ in ("f32", "bf16")
+    small = 2.0**-70 if wide else 2.0**-14
     tiny, little = (a.astype(np.float64) * small).astype(a.dtype), (b.astype(np.float64) * small).astype(a.dtype)
     _within_bound(found, type_, tiny, little, np.zeros_like(c))  # products below 2^-126, or subnormal factors
     a[5], c[5] = 0, 0  # but for one subnormal number
-    a[5, 3] = 1e-40 if type_ == "bf16" else 6e-8
-    b = (b.astype(np.float64) * (1e20 if type_ == "bf16" else 1)).astype(a.dtype)
+    a[5, 3] = 1e-40 if wide else 6e-8
+    b = (b.astype(np.float64) * (1e20 if wide else 1)).astype(a.dtype)
     _within_bound(found, type_, a, b, c)
     a[6, 2], a[8, 0] = np.inf, np.nan
     _within_bound(found, type_, a, b, c)
+
+
+@pytest.mark.parametrize(("type_", "bits"), [("f32", 24), ("tf32", 11), ("bf16x3", 8)])
+def test_numbers_of_a_precision_are_multiplied_as_they_are(type_: str, bits: int) -> None:
+    """Of their last bits nothing is lost, those that are all ones too; sums that fit are exact."""
+    found = processor()
+    if type_ not in engines_of(found):
+        pytest.skip("the processor has no products of pairs")
+    drop = np.uint32(0xFFFFFFFF << (24 - bits) & 0xFFFFFFFF)
+    a, b = ((_random(type_, *shape, 3).view(np.uint32) & drop).view(np.float32) for shape in [(M, K), (K, N)])
+    most = np.array([0x3FFFFFFF], np.uint32) & drop
+    a[7], b[:, 9] = most.view(np.float32), -most.view(np.float32)
+    _within_bound(found, type_, a, b, np.zeros((M, N), np.float32))
+    limit = 2 ** min(9, bits // 2)
+    random = np.random.default_rng(0)
+    a, b = (random.integers(1 - limit, limit, shape).astype(np.float32) for shape in [(M, K), (K, N)])
+    a[0], b[:, 0] = 0, 0
+    a[0, 3], b[3] = 2 ** (bits - 1) + 1, 1
+    made, _ = _product(found, type_, a, b, np.zeros((M, N), np.float32))
+    assert np.array_equal(made, a.astype(np.float64) @ b)
 
 
 def _within_bound(found: Processor, type_: str, a: Any, b: Any, c: Any) -> None:

@@ -77,7 +77,8 @@ class BlockCopy(Generic[V]):
 class TileProduct(Generic[V]):
     """One step of a matrix unit: to the rows × columns at `sums` is added the product of the rows × depth at `left` and the depth ×
     columns at `right`, `sizes` in this order. All are addresses in the program's own memory; rows are so many bytes apart.
-    Integers have signs, unless `operand_type` is `u8`. `workspace` is memory for the unit's use, where it asked for some."""
+    Integers have signs, unless `operand_type` is `u8`; `tf32` and `bf16x3` are fp32 that may be multiplied with that precision.
+    `workspace` is memory for the unit's use, where it asked for some."""
 
     sizes: tuple[int, int, int]
     sums: V
@@ -218,6 +219,10 @@ class LoopMachine(ABC, Generic[V]):
     def wait_copy(self, tag: int) -> None:
         """Wait until all copies with a tag are finished; there may be none."""
         raise NotImplementedError
+
+    def multiplies(self, sizes: tuple[int, int, int], operand_type: str) -> bool:
+        """Whether the unit is faster than loops at a product of these sizes."""
+        return True
 
     def matrix_workspace(self, sizes: tuple[int, int, int], operand_type: str) -> int:
         """How many bytes of the program's own memory the unit uses for a step."""

@@ -17,6 +17,8 @@ from tilefw.tile import types
 from tilefw.tile.dialect.dot_op import DotOp
 
 _FLOATS = {dtype.ir: dtype for dtype in FLOATS}
+_STORED = {"u8": "i8", "tf32": "f32", "bf16x3": "f32"}
+"""What operands of a unit's type are in memory, where that is another one."""
 
 
 def product(lowering: TileLowering[V], op: DotOp) -> None:
@@ -24,12 +26,14 @@ def product(lowering: TileLowering[V], op: DotOp) -> None:
     computed = type_of_sums(op)
     operand = _operand_type(lowering, op, computed)
     tile = lowering.machine.matrix_tile
-    if tile is None or operand is None or any(size % part for size, part in zip(op.sizes[1:], tile, strict=True)):
+    _, m, n, k = op.sizes
+    if tile is None or operand is None or any(size % part for size, part in zip((m, n, k), tile, strict=True)) or (
+        not lowering.machine.multiplies((m, n, k), operand)
+    ):
         dot(lowering, op)
         return
-    stored = "i8" if operand == "u8" else operand
+    stored = _STORED.get(operand, operand)
     left, right = (_operand(lowering, value, stored, op.unsigned) for value in (op.a, op.b))
-    _, m, n, k = op.sizes
     steps = (m, n, k) if lowering.machine.takes_whole else tile
     needed = lowering.machine.matrix_workspace(steps, operand)
     workspace = lowering.temporary((needed,), "i8") if needed else None
@@ -50,9 +54,12 @@ class _UnitWork:
 
 
 def _operand_type(lowering: TileLowering[V], op: DotOp, computed: str) -> str | None:
-    """The type in which the unit takes the operands: their own, else a float that has all their numbers, else that of the sums."""
+    """The type in which the unit takes the operands: that of their precision, their own, else a float that has all their numbers,
+    else that of the sums."""
     own = {"u8" if op.unsigned else element_name(value.type) for value in (op.a, op.b)}
     served = [taken for taken, sums in sorted(lowering.machine.matrix_types) if sums == computed]
+    if op.input_precision in served:
+        return op.input_precision
     if len(own) == 1 and own <= set(served):
         return own.pop()
     wider = [taken for taken in served if all(_has_numbers(taken, each) for each in own)]

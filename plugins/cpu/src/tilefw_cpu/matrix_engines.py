@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tilefw_cpu.factor_planes import PLANES
 from tilefw_cpu.processor import Processor
 
 
@@ -32,8 +33,8 @@ class MatrixEngine:
 _WIDE = frozenset({"avx512f", "avx512bw", "avx512vl", "avx512dq"})
 # In the order in which they are preferred.
 ENGINES = (
-    # Each half of fp16 is a bf16: `product_packing.py`.
-    MatrixEngine(_WIDE | {"amx-tile", "amx-bf16"}, {"bf16": "tdpbf16ps", "f16": "tdpbf16ps"}, tiles=True),
+    # Wider factors are sums of bf16: `factor_planes.py`.
+    MatrixEngine(_WIDE | {"amx-tile", "amx-bf16"}, dict.fromkeys(("bf16", *PLANES), "tdpbf16ps"), tiles=True),
     MatrixEngine(_WIDE | {"amx-tile", "amx-int8"}, {"i8": "tdpbssd", "u8": "tdpbuud"}, tiles=True),
     MatrixEngine(_WIDE | {"avx512vnni"}, dict.fromkeys(("i8", "u8"), "avx512.vpdpbusd.512")),
     MatrixEngine(frozenset({"avx2", "avxvnni"}), dict.fromkeys(("i8", "u8"), "avx512.vpdpbusd.256"), bits=256),

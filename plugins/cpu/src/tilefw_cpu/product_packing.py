@@ -1,4 +1,4 @@
-"""The factors of a product as its instructions take them: groups of rows of the right one side by side, halves as two bf16.
+"""The factors of a product as its instructions take them: groups of rows of the right one side by side, wide numbers as parts.
 
 Both factors are looked through on the way. TDPBF16PS takes subnormal numbers for zero, on either side (Intel SDM, volume 2), which
 tile IR does not allow. It has none to meet where each factor is normal and every product is a multiple of 2^-126: then all sums
@@ -7,25 +7,24 @@ are, rounded or not. An fp16 is the sum of two bf16 that are far from subnormal;
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from math import gcd
+from typing import ClassVar
 
 from tilefw.api.tile import TileProduct
 from tilefw_cpu.arithmetic import LlvmArithmetic
+from tilefw_cpu.factor_planes import planes_of
 from tilefw_cpu.matrix_engines import MatrixEngine
-from tilefw_cpu.spelling import LlvmValue, llvm_type, vector
+from tilefw_cpu.spelling import BITS, LlvmValue, bytes_of_type, llvm_type, vector
 
 ROW = 64  # bytes of a row of a tile
 TILE = 16 * ROW
-_SIGNLESS, _INFINITE = 0x7FFF, 0x7C00
+_BLOCK = 2  # tiles of rows that are multiplied at once
+_SIGNLESS = 0x7FFF
+_UPPER, _WIDE_SIGNLESS, _INFINITE = 0xFFFF0000, 0x7FFFFFFF, 0x7F800000  # of fp32
 # Exponent fields as stored, of bf16: their sum is of the least product, whose last place is 2^(sum - 268).
 _LEAST_SUM = 268 - 126
-
-
-def planes(operand_type: str) -> int:
-    """How many narrower numbers a factor is the sum of."""
-    return 2 if operand_type == "f16" else 1
 
 
 def bytes_of_operand(operand_type: str) -> int:
@@ -33,10 +32,11 @@ def bytes_of_operand(operand_type: str) -> int:
 
 
 def workspace_bytes(sizes: tuple[int, int, int], operand_type: str) -> int:
-    """The right factor, packed; the left one where it is split; four tiles of sums; a number for each row."""
+    """The right factor, packed; two tiles' rows of the left one where it is split; four tiles of sums; a number for each row."""
     rows, columns, depth = sizes
-    parts, width = planes(operand_type), bytes_of_operand(operand_type)
-    return parts * columns * depth * width + (parts * rows * depth * width if parts > 1 else 0) + 4 * TILE + 4 * rows
+    parts, width = planes_of(operand_type).parts, bytes_of_operand(operand_type)
+    left = parts * min(rows, 16 * _BLOCK) * depth * width if parts > 1 else 0
+    return parts * columns * depth * width + left + 4 * TILE + 4 * rows
 
 
 class ProductPacking:
@@ -48,11 +48,17 @@ class ProductPacking:
         self.rows, self.columns, self.depth = product.sizes
         self.width = bytes_of_operand(product.operand_type)
         self.group = 4 // self.width
-        self.parts = planes(product.operand_type)
+        self.planes = planes_of(product.operand_type)
+        self.parts = self.planes.parts
+        self.source = "f16" if product.operand_type == "f16" else "f32"
+        """What a factor is that has parts."""
         self.panel = self.depth // self.group * engine.lanes * 4
         """Bytes of the right factor's columns that make one vector."""
         self.right_plane = self.columns * self.depth * self.width
-        self.left_plane = self.rows * self.depth * self.width
+        tile = gcd(self.rows, 16)
+        self.block = tile * gcd(self.rows // tile, _BLOCK)
+        """How many rows of the left factor are multiplied at once."""
+        self.left_plane = self.block * self.depth * self.width
         self.right = product.workspace
         self.left = product.left if self.parts == 1 else self.at(product.workspace, (self.parts * self.right_plane, 1))
         self.left_row = product.left_row if self.parts == 1 else self.depth * self.width
@@ -107,7 +113,7 @@ class ProductPacking:
             self._pack_bytes()
             return None
         if self.parts > 1:
-            return self._split_both()
+            return self._split_right()
         return self._pack_pairs()
 
     def _pack_bytes(self) -> None:
@@ -144,33 +150,73 @@ class ProductPacking:
         signless = writer.op("andi", (codes, writer.const(_SIGNLESS, "i16")), "i16")
         return writer.op("subi", (signless, writer.const(1, "i16")), "i16")
 
-    def _split_both(self) -> LlvmValue:
-        writer, lanes = self.writer, self.engine.lanes
-        extreme = _Extreme(self, "maxu", lanes)
+    def _split_right(self) -> LlvmValue:
+        """The right factor in parts: of two vectors of numbers one of each part, their upper halves. The left one is looked
+        through, and split when its rows are multiplied (`split_rows`)."""
+        source, lanes = self.source, self.engine.lanes
+        width = bytes_of_type(llvm_type(source))
+        right, left = (_Magnitudes(self, lanes) for _ in range(2))
         with self.count(self.depth, 2) as depth, self.count(self.columns, lanes) as column:
-            pairs = [self._split(self._right_row(depth, row, column, "f16"), extreme) for row in range(2)]
+            found = [self._wide(self._right_row(depth, row, column, source)) for row in range(2)]
+            for values in found:
+                right.meet(values)
+            pairs = [self._parts(values) for values in found]
             for plane, (first, second) in enumerate(zip(*pairs, strict=True)):
-                low = writer.op("shru", (first, writer.const(16, "i32")), "i32")
-                self._store_packed(writer.op("ori", (low, second), "i32"), depth, column, plane)
+                joined = self.writer.shuffled(first, second, [2 * (k // 2) + 1 + k % 2 * 2 * lanes for k in range(2 * lanes)])
+                self._store_packed(joined, depth, column, plane)
         with self.count(self.rows * self.depth, lanes) as first:
-            halves = self.load(self.at(self.product.left, (first, 2)), "f16", lanes)
-            for plane, part in enumerate(self._split(halves, extreme)):
-                code = writer.cast("trunci", writer.op("shru", (part, writer.const(16, "i32")), "i32"), "i16")
-                self.store(code, self.at(self.left, (first, 2), (plane, self.left_plane)))
-        return writer.op("geu", (extreme.result(), writer.const(_INFINITE, "i16")), "i1")
+            left.meet(self._wide(self.load(self.at(self.product.left, (first, width)), source, lanes)))
+        return self._outside(left, right)
 
-    def _split(self, halves: LlvmValue, extreme: _Extreme) -> tuple[LlvmValue, LlvmValue]:
-        """The upper 8 and the lower 3 bits of fp16 numbers as bits of f32, whose lower half is 0."""
+    def split_rows(self, row: LlvmValue, rows: int) -> None:
+        """So many rows of the left factor in parts, from `row` on: as many as are near while all columns pass."""
+        source, lanes = self.source, self.engine.lanes
+        width = bytes_of_type(llvm_type(source))
+        with self.count(rows * self.depth, 2 * lanes) as first:
+            places = [
+                self.at(self.product.left, (row, self.product.left_row), (first, width), (number * lanes, width))
+                for number in range(2)
+            ]
+            halves = [self._parts(self._wide(self.load(place, source, lanes))) for place in places]
+            for plane, (low, high) in enumerate(zip(*halves, strict=True)):
+                joined = self.writer.shuffled(low, high, [2 * k + 1 for k in range(2 * lanes)])
+                self.store(joined, self.at(self.left, (first, 2), (plane, self.left_plane)))
+
+    def _wide(self, values: LlvmValue) -> LlvmValue:
+        return values if values.type == "f32" else self.writer.cast("castf", values, "f32")
+
+    def _parts(self, values: LlvmValue) -> list[LlvmValue]:
+        """The parts of floats, as codes of fp32 whose lower halves do not count: each a vector of twice as many i16."""
+        writer, found = self.writer, list[LlvmValue]()
+        rest = values
+        for number in range(self.parts):
+            code, halves = writer.as_type(rest, "i32"), 2 * rest.lanes
+            found.append(writer.emit(f"bitcast <{rest.lanes} x i32> {code.text} to <{halves} x i16>", "i16", halves))
+            if number < self.parts - 1:
+                upper = writer.op("andi", (code, writer.const(_UPPER, "i32")), "i32")
+                rest = writer.op("subf", (rest, writer.as_type(upper, "f32")), "f32")
+        return found
+
+    def _outside(self, left: _Magnitudes, right: _Magnitudes) -> LlvmValue:
+        """Whether a factor is no sum of normal parts, or the least product of parts may be no multiple of 2^-126."""
         writer = self.writer
-        extreme.meet(writer.op("andi", (writer.as_type(halves, "i16"), writer.const(_SIGNLESS, "i16")), "i16"))
-        wide = writer.cast("castf", halves, "f32")
-        upper = writer.op("andi", (writer.as_type(wide, "i32"), writer.const(0xFFFF0000, "i32")), "i32")
-        lower = writer.op("subf", (wide, writer.as_type(upper, "f32")), "f32")
-        return upper, writer.as_type(lower, "i32")
+        least = [self._exponent(each.least.result()) for each in (left, right)]
+        small = [writer.op("ltu", (each, writer.const(self.planes.least_exponent, "i32")), "i1") for each in least]
+        low = writer.op("ltu", (writer.op("addi", tuple(least), "i32"), writer.const(self.planes.least_sum, "i32")), "i1")
+        most = [writer.op("ges", (each.most.result(), writer.const(_INFINITE - 1, "i32")), "i1") for each in (left, right)]
+        found = low
+        for each in (*small, *most):
+            found = writer.op("ori", (found, each), "i1")
+        return found
+
+    def _exponent(self, magnitude: LlvmValue) -> LlvmValue:
+        return self.writer.op("shru", (magnitude, self.writer.const(23, "i32")), "i32")
 
     def _right_row(self, depth: LlvmValue, row: int, column: LlvmValue, type_: str) -> LlvmValue:
         product, lanes = self.product, self.engine.lanes
-        place = self.at(product.right, (depth, product.right_row), (row, product.right_row), (column, self.width))
+        place = self.at(
+            product.right, (depth, product.right_row), (row, product.right_row), (column, bytes_of_type(llvm_type(type_)))
+        )
         return self.load(place, type_, lanes)
 
     def _interleaved(self, rows: list[LlvmValue]) -> LlvmValue:
@@ -188,23 +234,40 @@ class ProductPacking:
 
 
 class _Extreme:
-    """The least or the largest of unsigned numbers of 16 bits that pass by."""
+    """The least or the largest of numbers that pass by."""
 
-    def __init__(self, packing: ProductPacking, row: str, lanes: int) -> None:
-        self._writer, self._row = packing.writer, row
-        self._variable = self._writer.variable("i16", lanes)
-        first = self._writer.const(0xFFFF if row == "minu" else 0, "i16")
-        self._writer.assign(self._variable, self._writer.repeated(first, lanes))
+    _NAMES: ClassVar[Mapping[str, str]] = {"minu": "umin", "maxs": "smax"}
+
+    def __init__(self, packing: ProductPacking, row: str, lanes: int, type_: str = "i16") -> None:
+        self._writer, self._row, self._type = packing.writer, row, type_
+        self._variable = self._writer.variable(type_, lanes)
+        ones = (1 << BITS[type_]) - 1  # the largest without a sign, and -1
+        self._writer.assign(self._variable, self._writer.repeated(self._writer.const(ones, type_), lanes))
 
     def meet(self, values: LlvmValue) -> None:
         known = self._writer.read(self._variable)
-        self._writer.assign(self._variable, self._writer.op(self._row, (known, values), "i16"))
+        self._writer.assign(self._variable, self._writer.op(self._row, (known, values), self._type))
 
     def result(self) -> LlvmValue:
         writer, found = self._writer, self._writer.read(self._variable)
         if found.lanes == 1:
             return found
-        name = f"llvm.vector.reduce.{'umin' if self._row == 'minu' else 'umax'}.v{found.lanes}i16"
-        return writer.emit(writer.call(name, "i16", [f"<{found.lanes} x i16> {found.text}"]), "i16", 1)
+        kind = vector(self._type, found.lanes)
+        name = f"llvm.vector.reduce.{self._NAMES[self._row]}.v{found.lanes}{self._type}"
+        return writer.emit(writer.call(name, self._type, [f"{kind} {found.text}"]), self._type, 1)
 
 
+class _Magnitudes:
+    """The least and the largest of fp32's magnitudes that pass by, as codes less one: a zero is the largest without a sign, and -1
+    with one, so that it counts for neither."""
+
+    def __init__(self, packing: ProductPacking, lanes: int) -> None:
+        self._writer = packing.writer
+        self.least, self.most = (_Extreme(packing, row, lanes, "i32") for row in ("minu", "maxs"))
+
+    def meet(self, values: LlvmValue) -> None:
+        writer = self._writer
+        code = writer.op("andi", (writer.as_type(values, "i32"), writer.const(_WIDE_SIGNLESS, "i32")), "i32")
+        less = writer.op("subi", (code, writer.const(1, "i32")), "i32")
+        self.least.meet(less)
+        self.most.meet(less)

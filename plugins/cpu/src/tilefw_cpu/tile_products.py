@@ -15,8 +15,6 @@ from tilefw_cpu.spelling import LlvmValue
 
 _LOAD, _RELEASE = "llvm.x86.ldtilecfg", "llvm.x86.tilerelease"
 _LEFT, _RIGHT = 4, 6  # the first tile registers of the factors; those of the sums come before
-# Which parts of the left and of the right factor are multiplied, smallest products first.
-_PLANES = {1: ((0, 0),), 2: ((1, 1), (0, 1), (1, 0), (0, 0))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +84,7 @@ class TileProducts:
         self._packing, self._writer = packing, packing.writer
         self._shapes = tile_shapes(packing)
         self._configurations = configurations
-        self._down = gcd(packing.rows // self._shapes.rows, 2)
+        self._down = packing.block // self._shapes.rows
         self._across = gcd(packing.columns // 16, 2)
         self._whole = packing.product.operand_type in ("i8", "u8")
 
@@ -95,27 +93,35 @@ class TileProducts:
         subnormal numbers."""
         packing = self._packing
         self._configurations.load(self._shapes)
-        with (
-            packing.count(packing.columns, 16 * self._across) as column,
-            packing.count(packing.rows, self._shapes.rows * self._down) as row,
-        ):
-            places = [
-                packing.at(packing.product.sums, (row, packing.product.sums_row), (column, 4), self._offset(i, j))
-                for i in range(self._down) for j in range(self._across)
-            ]
-            for number, place in enumerate(places):
-                if self._whole:
-                    self._move("tileloadd64", number, place, packing.product.sums_row)
-                else:
-                    self._call("tilezero", number)
-            self._sum_up(row, column)
-            for number, place in enumerate(places):
-                if self._whole:
-                    self._move("tilestored64", number, place, packing.product.sums_row)
-                else:
-                    self._move("tilestored64", number, packing.at(packing.sums, (number, TILE)), ROW)
-            if not self._whole:
-                self._add(places)
+        across, down = 16 * self._across, self._shapes.rows * self._down
+        if packing.parts > 1:
+            with packing.count(packing.rows, down) as row:
+                packing.split_rows(row, down)
+                with packing.count(packing.columns, across) as column:
+                    self._block(row, column)
+            return
+        with packing.count(packing.columns, across) as column, packing.count(packing.rows, down) as row:
+            self._block(row, column)
+
+    def _block(self, row: LlvmValue, column: LlvmValue) -> None:
+        packing = self._packing
+        places = [
+            packing.at(packing.product.sums, (row, packing.product.sums_row), (column, 4), self._offset(i, j))
+            for i in range(self._down) for j in range(self._across)
+        ]
+        for number, place in enumerate(places):
+            if self._whole:
+                self._move("tileloadd64", number, place, packing.product.sums_row)
+            else:
+                self._call("tilezero", number)
+        self._sum_up(row, column)
+        for number, place in enumerate(places):
+            if self._whole:
+                self._move("tilestored64", number, place, packing.product.sums_row)
+            else:
+                self._move("tilestored64", number, packing.at(packing.sums, (number, TILE)), ROW)
+        if not self._whole:
+            self._add(places)
 
     def _offset(self, down: int, across: int) -> tuple[int, int]:
         return down * self._shapes.rows * self._packing.product.sums_row + across * ROW, 1
@@ -124,18 +130,30 @@ class TileProducts:
         packing, shapes = self._packing, self._shapes
         instruction = packing.engine.instructions[packing.product.operand_type]
         with packing.count(packing.depth * packing.width, shapes.depth) as depth:
-            for left, right in _PLANES[packing.parts]:
-                for i in range(self._down):
-                    line, above = packing.left_row, i * shapes.rows
-                    place = packing.at(packing.left, (left, packing.left_plane), (row, line), (above, line), (depth, 1))
-                    self._move("tileloadd64", _LEFT + i, place, line)
-                for j in range(self._across):
-                    panel = packing.panel
-                    place = packing.at(packing.right, (right, packing.right_plane), (column, panel // 16), (j, panel), (depth, 16))
-                    self._move("tileloadd64", _RIGHT + j, place, ROW)
+            held: tuple[int | None, int | None] = (None, None)
+            for left, right in packing.planes.products:
+                if left != held[0]:
+                    self._load_left(left, row, depth)
+                if right != held[1]:
+                    self._load_right(right, column, depth)
+                held = left, right
                 for i in range(self._down):
                     for j in range(self._across):
                         self._call(instruction, i * self._across + j, _LEFT + i, _RIGHT + j)
+
+    def _load_left(self, part: int, row: LlvmValue, depth: LlvmValue) -> None:
+        packing, line = self._packing, self._packing.left_row
+        first: LlvmValue | int = 0 if packing.parts > 1 else row
+        for i in range(self._down):
+            above = i * self._shapes.rows
+            place = packing.at(packing.left, (part, packing.left_plane), (first, line), (above, line), (depth, 1))
+            self._move("tileloadd64", _LEFT + i, place, line)
+
+    def _load_right(self, part: int, column: LlvmValue, depth: LlvmValue) -> None:
+        packing, panel = self._packing, self._packing.panel
+        for j in range(self._across):
+            place = packing.at(packing.right, (part, packing.right_plane), (column, panel // 16), (j, panel), (depth, 16))
+            self._move("tileloadd64", _RIGHT + j, place, ROW)
 
     def _add(self, places: list[LlvmValue]) -> None:
         packing = self._packing

@@ -14,6 +14,7 @@ from tilefw.api.tile import ElementMemory, LoopAtomic, LoopMachine, TileProduct,
 from tilefw_cpu import rows as table
 from tilefw_cpu.arithmetic import LlvmArithmetic
 from tilefw_cpu.debug_lines import DebugLines, LocatedLines
+from tilefw_cpu.factor_planes import planes_of
 from tilefw_cpu.matrix_engines import engines_of
 from tilefw_cpu.processor import Processor
 from tilefw_cpu.product_packing import ProductPacking, workspace_bytes
@@ -224,6 +225,9 @@ class LlvmWriter(LlvmArithmetic, LoopMachine[LlvmValue]):
         return self.as_type(self.emit(f"extractvalue {{ {word}, i1 }} {pair.text}, 0", word, 1), type_)
 
     # -- products
+
+    def multiplies(self, sizes: tuple[int, int, int], operand_type: str) -> bool:
+        return sizes[0] >= planes_of(operand_type).least_rows
 
     def matrix_workspace(self, sizes: tuple[int, int, int], operand_type: str) -> int:
         return workspace_bytes(sizes, operand_type)
