@@ -57,7 +57,8 @@ def grouped(b):
     shapes = {"q": (2, 5, 3, 2, 4), "k": (2, 7, 3, 4), "v": (2, 7, 3, 4)}
     given = {name: RNG.standard_normal(shape) for name, shape in shapes.items()}
     q, k, v = (b.input(name, "fp64", one.shape) for name, one in given.items())
-    b.output("y", b.einsum(softmax(b, b.einsum(q, k, "bqhgd,bkhd->bhgqk")), v, "bhgqk,bkhd->bqhgd"))
+    found = b.einsum(softmax(b, b.einsum(q, k, "bqhgd,bkhd->bhgqk")), v, "bhgqk,bkhd->bhqgd")
+    b.output("y", b.transpose(b.transpose(found, [0, 2, 1, 3, 4]), [1, 0, 2, 3, 4]))
     return given
 
 

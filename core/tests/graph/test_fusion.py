@@ -136,6 +136,38 @@ def test_an_epilogue_knows_its_place_along_dims_that_are_walked_as_one():
     assert launches(b, {"x": given}, tolerance=0)[0] == "contract1"
 
 
+@pytest.mark.parametrize("target", ["reference", "cpu"])
+def test_scans_of_rows_that_do_not_fill_a_tile_are_a_launch_with_what_surrounds_them(target):
+    b, given = ModuleBuilder(), np.random.default_rng(12).integers(-4, 5, (3, 5, 12)).astype(np.float32)
+    x = b.input("x", "fp32", given.shape)
+    b.output("sums", b.map("mulf", b.scan("addf", b.map("negf", x), 2), 2.0))
+    b.output("greatest", b.scan("maxf", x, 1, reverse=True))
+    b.output("same", b.scan("mulf", b.slice(x, [0, 2, 0], [3, 1, 12]), 1))
+    assert launches(b, {"x": given}, target, tolerance=0) == ["rows1", "rows2", "pointwise1"]
+
+
+def test_a_convolution_of_each_channel_alone_is_pointwise_with_what_follows():
+    b, rng = ModuleBuilder(), np.random.default_rng(13)
+    given, weights = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((2, 6, 7, 7), (6, 1, 3, 3)))
+    x = b.input("x", "fp32", given.shape)
+    y = b.convolve(x, b.constant(weights, "fp32"), (2, 2), (1, 1), (1, 1), (1, 1), groups=6)
+    b.output("y", b.map("maxf", b.map("addf", y, 1.0), 0.0))
+    assert launches(b, {"x": given}, tolerance=0) == ["pointwise1"]
+
+
+def test_a_product_of_many_rows_counts_its_programs_along_the_longest_dim_of_a_grid():
+    b = ModuleBuilder()
+    b.output("y", b.matmul(b.input("x", "fp16", (1 << 23, 2)), b.input("w", "fp16", (2, 3))))
+    (call,) = kernel_graph(b.module()).calls
+    assert call.grid == (1 << 17, 1, 1)
+
+
+def test_axes_that_a_tensor_has_not_are_refused():
+    b = ModuleBuilder()
+    with pytest.raises(ValueError, match="of a tensor of 2 dims"):
+        b.reduce("addf", b.input("x", "fp32", (3, 4)), [2])
+
+
 def test_reductions_that_differ_in_their_function_alone_are_two_kernels():
     b, given = ModuleBuilder(), np.arange(64, dtype=np.int32).reshape(4, 16) * 37
     x = b.input("x", "int32", given.shape)

@@ -302,6 +302,8 @@ class ModuleBuilder:
     def reduce_by(self, body: Body, inputs: Sequence[SSAValue], axes: Sequence[int], keep: bool = False) -> list[SSAValue]:
         """The same with a body `body(s, *held, *next)` over one or more tensors of one shape."""
         own = shape_of(inputs[0])
+        if not all(-len(own) <= axis < len(own) for axis in axes):
+            raise ValueError(f"axes {list(axes)} of a tensor of {len(own)} dims")
         gone = sorted({axis % len(own) for axis in axes})
         if not gone:
             return list(inputs)

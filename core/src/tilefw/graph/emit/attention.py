@@ -20,6 +20,7 @@ from tilefw.graph.dialect.combining_ops import ContractOp, GraphReduceOp, number
 from tilefw.graph.emit.reductions import reduced
 from tilefw.graph.emit.scalar_text import spelled
 from tilefw.graph.emit.tile_text import Coordinates, NotOneKernelError, TileText, place_text
+from tilefw.graph.fuse.contract import sides
 from tilefw.graph.fuse.softmax import Softmax, softmax_of
 from tilefw.graph.index_maps import rows_of, stays_inside
 from tilefw.runtime.jit import next_power_of_2
@@ -68,18 +69,12 @@ class AttentionText(TileText):
 
     def _dims(self) -> tuple[list[int], list[int], list[int]]:
         """The dims of the product's result that are batches, rows and columns."""
-        product = self.product
-        maps = product.left_map.data, product.right_map.data
-        for op in (product, self.scores):
+        for op in (self.product, self.scores):
             for operand, map in zip(op.operands, (op.left_map.data, op.right_map.data), strict=True):
                 if not stays_inside(map, op.extents, types.shape_of(operand.type)):
                     raise NotOneKernelError("a product that reads beside its operands")
-        walked = [{d for factors, _ in rows_of(map) for d, factor in enumerate(factors) if factor} for map in maps]
-        mine, theirs = walked[self.side], walked[1 - self.side]
-        kept = range(types.rank_of(product.result.type))
-        rows = [d for d in kept if d in mine and d not in theirs]
-        columns = [d for d in kept if d in theirs and d not in mine]
-        return [d for d in kept if d not in rows and d not in columns], rows, columns
+        batch, left, right = sides(self.product)
+        return (batch, right, left) if self.side else (batch, left, right)
 
     def _begin(self, batch: list[int], rows: list[int], columns: list[int]) -> Coordinates:
         """The tiles of places; gives the coordinates of the product's index space, by `key` along what it sums."""

@@ -23,7 +23,7 @@ from tilefw.graph.emit.access import TensorAccess, access, guard_text, linear_te
 from tilefw.graph.emit.emitted_kernel import EmittedKernel
 from tilefw.graph.emit.scalar_text import number_text, spelled, write_body
 from tilefw.graph.emit.tile_text import check_counted
-from tilefw.graph.fuse.contract import multiplied_by_dot
+from tilefw.graph.fuse.contract import multiplied_by_dot, sides
 from tilefw.graph.index_maps import composed, merging_map, rows_of
 from tilefw.graph.meaning import only_row, results_of
 from tilefw.tile import types
@@ -137,14 +137,7 @@ class _ContractWriter:
 
     def _sides(self) -> tuple[list[int], list[int], list[int], list[int], bool]:
         """The dims of batches, rows, columns and of the sum, and whether the left tensor has the rows."""
-        walked = [
-            {d for factors, _ in rows_of(map.data) for d, factor in enumerate(factors) if factor}
-            for map in (self.root.left_map, self.root.right_map)
-        ]
-        kept = range(self.rank)
-        left = [d for d in kept if d in walked[0] and d not in walked[1]]
-        right = [d for d in kept if d in walked[1] and d not in walked[0]]
-        batch = [d for d in kept if d not in left and d not in right]
+        batch, left, right = sides(self.root)
         big = [d for d in (*left, *right) if self.sizes[d] > 1]
         swapped = bool(big) and max(big) in left
         summed = list(range(self.rank, len(self.sizes)))
@@ -170,17 +163,17 @@ class _ContractWriter:
         batches, down, across, inner = (merged(dims, sizes, accesses) for dims in (batch, rows, columns, summed))
         counts = [prod(size for _, size in dims) for dims in (batches, down, across, inner)]
         height, width, step = (min(BLOCK, _power_of_2(count)) for count in counts[1:])
-        blocks = ceil_div(counts[2], width)
+        blocks, heights = ceil_div(counts[2], width), ceil_div(counts[1], height)  # all in one dim: others hold 65,535 programs
         names = {**parts("batch", batches), **parts("row", down), **parts("column", across)}
         self.text.lines += [
-            f"batch = tl.program_id(0) // {blocks}",
-            f"row = (tl.program_id(1) * {height} + tl.arange(0, {height}))[:, None]",
+            f"batch = tl.program_id(0) // {blocks * heights}",
+            f"row = (tl.program_id(0) // {blocks} % {heights} * {height} + tl.arange(0, {height}))[:, None]",
             f"column = (tl.program_id(0) % {blocks} * {width} + tl.arange(0, {width}))[None, :]",
         ]
         limits = [f"(row < {counts[1]})", f"(column < {counts[2]})"]
         self._sum(names, inner, (first, second), limits, (height, width, step, counts[3]))
         self._finish(names, out, limits)
-        grid = (counts[0] * blocks, ceil_div(counts[1], height), 1)
+        grid = (counts[0] * blocks * heights, 1, 1)
         warps = next((warps for warps in (1, 2) if height * width <= 256 * warps), 4)
         return EmittedKernel(self.name, self._source(), grid, warps)
 

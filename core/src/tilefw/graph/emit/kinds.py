@@ -7,7 +7,7 @@ from math import prod
 
 from xdsl.ir import Operation, SSAValue
 
-from tilefw.graph.dialect.combining_ops import GraphReduceOp, numbers_of
+from tilefw.graph.dialect.combining_ops import GraphReduceOp, GraphScanOp, numbers_of
 from tilefw.graph.emit.pointwise import PointwiseText
 from tilefw.graph.emit.rows import RowsText
 from tilefw.graph.emit.tile_text import TileText
@@ -18,13 +18,13 @@ def write(inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> tuple[str,
     """The kind and the kernel that computes `outputs` from `inputs`, which are in memory. Raises NotOneKernelError where no kernel
     does in one launch, UnsupportedError where none can at all."""
     anchor = next((op for op in _ops(inputs, outputs) if _is_rows(op)), None)
-    if isinstance(anchor, GraphReduceOp):
+    if isinstance(anchor, GraphReduceOp | GraphScanOp):
         return "rows", RowsText("rows", inputs, outputs, anchor)
     return "pointwise", PointwiseText("pointwise", inputs, outputs)
 
 
 def _is_rows(op: Operation) -> bool:
-    if not isinstance(op, GraphReduceOp):
+    if not isinstance(op, GraphReduceOp | GraphScanOp):
         return False
     shape = types.shape_of(op.operands[0].type)
     return prod(shape[axis] for axis in numbers_of(op.axes)) > 1

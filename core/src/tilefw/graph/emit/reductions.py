@@ -1,4 +1,5 @@
-"""Reductions along the columns of a kernel's tiles: by the language's own where it has one, else by a function of their body."""
+"""Reductions and scans along the columns of a kernel's tiles: by the language's own where it has one, else by a function of their
+body."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import Any
 from xdsl.ir import Block
 
 import tilefw.language as tl
-from tilefw.graph.dialect.combining_ops import GraphReduceOp
+from tilefw.graph.dialect.combining_ops import GraphReduceOp, GraphScanOp
 from tilefw.graph.emit.scalar_text import number_text, spelled, write_body
 from tilefw.graph.emit.tile_text import NotOneKernelError, TileText
 from tilefw.graph.meaning import only_row
@@ -33,14 +34,38 @@ def reduced(text: TileText, op: GraphReduceOp, held: list[str], padded: bool) ->
         cast = f".to({spelled(kinds[0].name)})" if kinds[0].bits < 32 else ""  # the language reduces in 32 bits
         assert row is not None
         return [text.statement(f"{_REDUCTIONS[row]}({tiles[0]}, axis=1)[:, None]{cast}")]
+    found = text.statement(f"tl.reduce({_tuple(tiles)}, 1, {_combiner(text, op)})")
+    return [text.statement(f"{part}[:, None]") for part in _parts(found, len(tiles))]
+
+
+def scanned(text: TileText, op: GraphScanOp, held: list[str], padded: bool) -> list[str]:
+    """The results of a scan along the columns of tiles. Raises NotOneKernelError."""
+    row = only_row(op.body.block)
+    backwards = op.reverse is not None
+    if padded and backwards and (row is None or row not in _IDENTITIES):
+        raise NotOneKernelError("rows whose length is no power of two, scanned backwards by a function without a neutral element")
+    fill = _IDENTITIES[row](types.dtype_of(op.operands[0].type)) if row in _IDENTITIES else 0
+    tiles = [text.statement(f"tl.where(inside, {name}, {number_text(fill)})") for name in held]
+    turned = ", reverse=True" if backwards else ""
+    found = text.statement(f"tl.associative_scan({_tuple(tiles)}, 1, {_combiner(text, op)}{turned})")
+    return _parts(found, len(tiles))
+
+
+def _combiner(text: TileText, op: GraphReduceOp | GraphScanOp) -> str:
+    """The name of a function of the language that does what the body of an op says."""
     combine = f"combine{len(text.names)}"
-    source = _combine(combine, op.body.block, len(held))
+    source = _combine(combine, op.body.block, len(op.operands))
     text.combines.append(source)
     text.names[combine] = _function(combine, source)
-    given = tiles[0] if len(tiles) == 1 else f"({', '.join(tiles)})"
-    found = text.statement(f"tl.reduce({given}, 1, {combine})")
-    parts = [found] if len(tiles) == 1 else [f"{found}[{k}]" for k in range(len(tiles))]
-    return [text.statement(f"{part}[:, None]") for part in parts]
+    return combine
+
+
+def _tuple(tiles: list[str]) -> str:
+    return tiles[0] if len(tiles) == 1 else f"({', '.join(tiles)})"
+
+
+def _parts(found: str, count: int) -> list[str]:
+    return [found] if count == 1 else [f"{found}[{k}]" for k in range(count)]
 
 
 def _least(kind: Any) -> float:

@@ -1,6 +1,7 @@
-"""The kernel of a rows group: whole rows of a tensor in one tile; reductions along them, what they are made of and what uses them.
+"""The kernel of a rows group: whole rows of a tensor in one tile; reductions and scans along them, what they are made of and what
+uses them.
 
-Softmax and the normalisations are such groups. The rows are those of the first reduction's operand: its axes number a row's
+Softmax and the normalisations are such groups. The rows are those of the first one's operand: its axes number a row's
 elements, its other dims the rows.
 """
 
@@ -12,12 +13,13 @@ from math import prod
 from xdsl.ir import Operation, SSAValue
 
 from tilefw.api.integers import ceil_div
-from tilefw.graph.dialect.combining_ops import GraphReduceOp, numbers_of
-from tilefw.graph.emit.reductions import reduced
+from tilefw.graph.dialect.combining_ops import GraphReduceOp, GraphScanOp, numbers_of
+from tilefw.graph.emit.reductions import reduced, scanned
 from tilefw.graph.emit.tile_text import Coordinates, NotOneKernelError, TileText, squeezed
 from tilefw.runtime.jit import next_power_of_2
 from tilefw.tile import types
 
+Combining = GraphReduceOp | GraphScanOp
 _TILE = 2048  # elements of a program's tile at most, unless a row alone has more
 _LONGEST = 16384
 
@@ -25,7 +27,7 @@ _LONGEST = 16384
 class RowsText(TileText):
     """Each program has a tile of whole rows: `row` is a column vector of row numbers, `column` numbers the elements of a row."""
 
-    def __init__(self, name: str, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue], anchor: GraphReduceOp) -> None:
+    def __init__(self, name: str, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue], anchor: Combining) -> None:
         both = frozenset({"row", "column"})
         masks = {both: "inside", frozenset({"row"}): "known", frozenset({"column"}): "within"}
         super().__init__(name, inputs, masks)
@@ -61,17 +63,18 @@ class RowsText(TileText):
         raise NotOneKernelError("an output that is neither rows nor one element a row")
 
     def special(self, op: Operation, value: SSAValue, coordinates: Coordinates) -> str:
-        """A reduction of the same rows, asked for at their places."""
-        if not isinstance(op, GraphReduceOp):
+        """A reduction or a scan of the same rows, asked for at their places."""
+        if not isinstance(op, Combining):
             raise NotOneKernelError(f"{op.name} in kernel {self.name}")
         shape, axes = types.shape_of(op.operands[0].type), numbers_of(op.axes)
         mine, theirs = _turned(self.shape, self.axes), _turned(shape, axes)
         kept = types.shape_of(value.type)
-        if mine != theirs or squeezed(kept, coordinates) != squeezed(kept, self.spread("row", kept)):
-            raise NotOneKernelError("a reduction of other rows, or at other places")
         places = self.reshaped(self.shape, self.whole, shape)
+        due = self.spread("row", kept) if isinstance(op, GraphReduceOp) else places
+        if mine != theirs or squeezed(kept, coordinates) != squeezed(kept, due):
+            raise NotOneKernelError("a reduction or a scan of other rows, or at other places")
         held = [self.value(operand, places) for operand in op.operands]
-        results = reduced(self, op, held, self.padded)
+        results = reduced(self, op, held, self.padded) if isinstance(op, GraphReduceOp) else scanned(self, op, held, self.padded)
         self._known.update({(result, coordinates): name for result, name in zip(op.results, results, strict=True)})
         return results[[result is value for result in op.results].index(True)]
 

@@ -322,8 +322,14 @@ def _reduce(text: TileText, op: Any, value: SSAValue, coordinates: Coordinates) 
     return text.value(op.operands[list(op.results).index(value)], places)
 
 
+def _scan(text: TileText, op: Any, value: SSAValue, coordinates: Coordinates) -> str:
+    if types.shape_of(value.type)[numbers_of(op.axes)[0]] > 1:
+        return text.special(op, value, coordinates)
+    return text.value(op.operands[list(op.results).index(value)], coordinates)
+
+
 _WRITERS: Mapping[type[Operation], Callable[[TileText, Any, SSAValue, Coordinates], str]] = {
     pointwise_ops.GraphConstantOp: _constant, pointwise_ops.MapOp: _map, moving_ops.ViewOp: _view,
     moving_ops.GraphReshapeOp: _reshape, moving_ops.GraphConcatOp: _concat, moving_ops.GraphGatherOp: _gather,
-    combining_ops.GraphReduceOp: _reduce,
+    combining_ops.GraphReduceOp: _reduce, combining_ops.GraphScanOp: _scan,
 }

@@ -1,8 +1,7 @@
 """Groups of two products and what is computed of the rows of scores between them: attention.
 
 A product joins the next one where all that is computed of its result is read by the next one alone. With them are computed, where
-they are read: views, what is known without reading a tensor, and maps that nobody else reads, unless they would be computed so
-often that they cost more than the product itself.
+they are read: views, what is known without reading a tensor, and maps of a few sums and products that nobody else reads.
 """
 
 from __future__ import annotations
@@ -27,9 +26,8 @@ from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 KIND = "attention"  # what writes the kernels of these groups
 _BETWEEN = (MapOp, GraphReduceOp, ViewOp, GraphReshapeOp)
 _MOVES = (ViewOp, GraphReshapeOp, GraphConcatOp)
-_CHEAP = 16  # rows of the elementwise table that a product's element may cost where it is read
-_COSTLY = frozenset({"sin", "cos", "tan", "exp", "exp2", "log", "log2", "pow", "erf", "tanh", "log1p", "expm1"})
-_COST = 8  # of those, each
+_MOST_ROWS = 4  # of the elementwise table, in a map that is computed for each block of rows again
+_FUNCTIONS = frozenset({"sin", "cos", "tan", "exp", "exp2", "log", "log2", "pow", "erf", "tanh", "log1p", "expm1"})
 
 
 def fuse_attention(module: ModuleOp) -> None:
@@ -99,7 +97,7 @@ def _joins(op: Operation, members: set[Operation]) -> bool:
         return prod(types.shape_of(op.result.type)) == 1
     if isinstance(op, _MOVES) or _is_free(op):
         return True
-    return isinstance(op, MapOp) and _is_read_within(op, members) and _cost(op) <= _CHEAP
+    return isinstance(op, MapOp) and _is_read_within(op, members) and _is_cheap(op)
 
 
 def _is_free(op: Operation) -> bool:
@@ -124,9 +122,10 @@ def _is_read_within(op: Operation, members: set[Operation]) -> bool:
     return True
 
 
-def _cost(op: MapOp) -> int:
-    """About how many instructions an element costs."""
-    return sum(_COST if one.row.name in _COSTLY else 1 for one in op.body.block.ops if isinstance(one, ElementwiseOp))
+def _is_cheap(op: MapOp) -> bool:
+    """Whether an element costs a few instructions."""
+    names = [one.row.name for one in op.body.block.ops if isinstance(one, ElementwiseOp)]
+    return len(names) <= _MOST_ROWS and not _FUNCTIONS.intersection(names)
 
 
 def _inputs(product: ContractOp, members: Iterable[Operation]) -> list[SSAValue]:

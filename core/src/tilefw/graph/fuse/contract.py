@@ -24,14 +24,32 @@ from tilefw.graph.meaning import model_function
 from tilefw.tile import types
 
 KIND = "contract"  # what writes the kernels of these groups
+_FEW_TERMS = 64
 
 
 def fuse_contractions(module: ModuleOp) -> None:
     """Make a group of every contraction that `tl.dot` computes, in place."""
     block = model_function(module).body.block
     for op in list(block.ops):
-        if op.parent is block and isinstance(op, ContractOp) and multiplied_by_dot(op):
+        if op.parent is block and isinstance(op, ContractOp) and multiplied_by_dot(op) and not _is_narrow(op):
             _group(turned(with_views(op)))
+
+
+def sides(op: ContractOp) -> tuple[list[int], list[int], list[int]]:
+    """The dims of the result that both operands are walked along, or none; those of the left one alone; those of the right one."""
+    walked = [
+        {d for factors, _ in rows_of(map.data) for d, factor in enumerate(factors) if factor} for map in (op.left_map, op.right_map)
+    ]
+    kept = range(types.rank_of(op.result.type))
+    left, right = ([d for d in kept if d in mine and d not in theirs] for mine, theirs in (walked, walked[::-1]))
+    return [d for d in kept if d not in left and d not in right], left, right
+
+
+def _is_narrow(op: ContractOp) -> bool:
+    """Whether many small products have one row or column each, as in a convolution of each channel alone: they are no matrices, and
+    a pointwise kernel adds up their few terms."""
+    batch, *both = ([op.extents[d] for d in dims] for dims in sides(op))
+    return min(map(prod, both)) == 1 < prod(batch) and prod(op.summed) <= _FEW_TERMS
 
 
 def multiplied_by_dot(op: ContractOp) -> bool:
@@ -62,7 +80,7 @@ def with_views(op: ContractOp) -> ContractOp:
 
 
 def turned(op: ContractOp) -> ContractOp:
-    """The contraction with its result's dims in the order of the one transposition that reads it."""
+    """The contraction with its result's dims in the order of the transpositions that alone read it."""
     readers = [use.operation for use in op.result.uses]
     if len(readers) != 1 or not isinstance(view := readers[0], ViewOp) or view.source is not op.result:
         return op
@@ -83,7 +101,7 @@ def turned(op: ContractOp) -> ContractOp:
     view.result.replace_all_uses_with(made.result)
     _erase(view)
     _erase(op)
-    return made
+    return turned(made)  # a second transposition may follow
 
 
 def _order(view: ViewOp) -> list[int] | None:

@@ -1,7 +1,7 @@
 """Groups of graph ops: from the last op to the first, each joins a group that uses it where one kernel can still be written.
 
-Maps, reductions and contractions are computed by one group each. Views, reshapes, small constants, concatenations and gathers cost
-little where they are read: each group that reads one has it too, and it is in memory only where an output or an op that is not
+Maps, reductions, scans and contractions are computed by one group each. Views, reshapes, small constants, concatenations, gathers
+are cheap where they are read: each group that reads one has it too, and it is in memory only where an output or an op that is not
 fused needs it. Whether a group is one kernel is asked of who writes it (`tilefw.graph.emit.kinds`), by writing it.
 """
 
@@ -21,7 +21,7 @@ from tilefw.graph.meaning import model_function
 from tilefw.tile import types
 from tilefw.tile.text.module import verify
 
-_COMPUTED = (pointwise_ops.MapOp, combining_ops.GraphReduceOp, combining_ops.ContractOp)
+_COMPUTED = (pointwise_ops.MapOp, combining_ops.GraphReduceOp, combining_ops.GraphScanOp, combining_ops.ContractOp)
 _READ = (moving_ops.ViewOp, moving_ops.GraphReshapeOp, moving_ops.GraphConcatOp, moving_ops.GraphGatherOp)
 
 
