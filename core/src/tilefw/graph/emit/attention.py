@@ -151,13 +151,10 @@ class AttentionText(TileText):
 
     def _first_product(self, coordinates: Coordinates) -> str:
         op = self.scores
-        walked = [
-            self.used(*(place_text(*terms, (*coordinates, *("0" for _ in op.summed))) for terms in rows_of(map.data)))
-            for map in (op.left_map, op.right_map)
-        ]
-        if walked not in ([frozenset({"row"}), frozenset({"key"})], [frozenset({"key"}), frozenset({"row"})]):
+        walked = [self._walked(map.data, coordinates, op) for map in (op.left_map, op.right_map)]
+        side = next((k for k in range(2) if walked[k] <= {"row"} and walked[1 - k] <= {"key"}), None)  # one query walks nothing
+        if side is None:
             raise NotOneKernelError("a product whose sides are not rows and keys")
-        side = walked.index(frozenset({"row"}))
         queries = self._operand(op, side, (*coordinates, *self.spread("across", op.summed)), "row", "across")
         keys = self._operand(op, 1 - side, (*coordinates, *self.spread("down", op.summed)), "down", "key")
         total = f"tl.zeros(({self.blocks['row']}, {self.blocks['key']}), {_total(op)})"
