@@ -23,6 +23,7 @@ ORACLES = {
     "browser": r"^no browser here",
     "onnx": r"^the ONNX pack is an extra|^tilefw-onnx is not installed|No module named 'onnx'",
     "torch": r"^PyTorch is not installed|^torch is not installed|No module named 'torch'",
+    "jax": r"^JAX is not installed|^tilefw-jax is not installed|No module named 'jax'",
     "mmasim": r"^mmasim is not installed",
     "cutile": r"^cuTile is not installed|No module named 'cuda'",
     "dask": r"^Dask distributed is not installed|No module named 'distributed'",

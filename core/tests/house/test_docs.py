@@ -20,6 +20,7 @@ _OTHERS = {"sed", "python"}
 # Pages whose commands write files by another project's package: it, and why the page is not run without it.
 _WITH = {
     "cutile.md": ("cuda.tile", "cuTile is not installed: pip install cuda-tile==1.7.0"),
+    "jax.md": ("tilefw_jax", "tilefw-jax is not installed: pip install ./frontends/jax jax"),
     "models.md": ("tilefw_onnx", "tilefw-onnx is not installed: pip install ./frontends/onnx"),
     "torch.md": ("torch", "PyTorch is not installed"),
 }

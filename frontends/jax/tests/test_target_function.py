@@ -35,6 +35,15 @@ def test_trees_and_static_arguments_and_one_compilation_for_a_kind_of_arguments(
         tilefw_jax.jit(layers, target="cpu")("p", X, 2)
 
 
+@pytest.mark.parametrize("target", ["reference", "nvidia-sm80", "amd-cdna3", "spatial-sdm1"])
+def test_a_layer_on_each_target(target):
+    def layer(w, x):
+        return jax.nn.softmax(jnp.tanh(x @ w))
+
+    w = PARAMETERS["w"]
+    np.testing.assert_allclose(tilefw_jax.jit(layer, target=target)(w, X), layer(w, X), rtol=1e-5)
+
+
 def test_within_jit_grad_and_vmap_it_is_a_callback():
     def energy(x, scale):
         return (jnp.sin(x) * scale).sum()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
-from tilefw.api.errors import UnsupportedError
+from tilefw.api.errors import CodeError, UnsupportedError
 from tilefw.graph.builder import GraphValue
 from tilefw.graph.emit.model import kernel_graph
 from tilefw.graph.kernel_graph import KernelGraph
@@ -59,6 +59,9 @@ class ModuleReading:
             op = view.operation
             if op.name == "func.func":
                 self.functions[op.attributes["sym_name"].value] = op
+        if "main" not in self.functions:
+            found = ", ".join(self.functions) or "none"
+            raise CodeError("the module has no function 'main'", code="TFW0994", note=f"functions: {found}")
         block = self.functions["main"].regions[0].blocks[0]
         for place, argument in enumerate(block.arguments):
             name = names[place] if names is not None else f"input{place}"

@@ -228,6 +228,8 @@ class _ContractWriter:
             elif isinstance(op, YieldOp):
                 for number, value in enumerate(op.operands):
                     place = linear_text(out.factors, out.offset, names)
+                    if "row" not in place and "column" not in place:  # one element of each batch
+                        place += " + row * 0"
                     self.text.lines.append(f"tl.store(out{number}_ptr + {place}, {known[value]}, mask={' & '.join(limits)})")
 
     def _place(self, map: AffineMap, dim: int, names: dict[int, str]) -> str:
