@@ -1,0 +1,383 @@
+"""PyTorch's operators as ops of the graph dialect, for programs that torch.export wrote.
+
+A rule takes the builder, what the operator gives, and its arguments, tensors as values of the dialect. Operands are cast as PyTorch
+promotes them. An operator of several results gives a list, with None for one that no rule computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import inf, prod
+from typing import Any
+
+import numpy as np
+import torch
+
+from tilefw.api.dtypes import dtype as dtype_named
+from tilefw.graph.builder import GraphValue, ModuleBuilder, shape_of
+from tilefw.graph.index_maps import linear_map
+from tilefw.kernels.formats import array_dtype
+from tilefw.tile import types
+
+ELEMENTS: Mapping[torch.dtype, str] = {
+    torch.float32: "fp32", torch.float64: "fp64", torch.bool: "int1", torch.int8: "int8", torch.int16: "int16",
+    torch.int32: "int32", torch.int64: "int64",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedTensor:
+    """What PyTorch says of a result: its element type and shape."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+
+Rule = Callable[..., Any]
+Axes = Sequence[int] | int | None
+
+
+def _type(value: GraphValue) -> str:
+    return types.dtype_of(value.type).name
+
+
+def _is_float(value: GraphValue) -> bool:
+    return dtype_named(_type(value)).is_float
+
+
+def cast(b: ModuleBuilder, value: Any, dtype: str) -> Any:
+    """A value as another type; a truth value says whether it is not zero. A number stays one."""
+    if isinstance(value, bool | int | float):
+        return value
+    if dtype == "int1" and _type(value) != "int1":
+        return b.map("nef" if _is_float(value) else "nei", value, 0)
+    return b.cast(value, dtype)
+
+
+def filled(b: ModuleBuilder, value: float, out: ExportedTensor) -> GraphValue:
+    held = b.constant(np.array(value, array_dtype(out.dtype)), out.dtype)
+    return b.broadcast(held, out.shape)
+
+
+def as_tensor(b: ModuleBuilder, value: Any, out: ExportedTensor) -> GraphValue:
+    """An operand of the result's type, where a tensor is asked for."""
+    if isinstance(value, bool | int | float):
+        return filled(b, value, ExportedTensor(out.dtype, ()))
+    return cast(b, value, out.dtype)
+
+
+def _of_two(
+    floats: str, integers: str, b: ModuleBuilder, out: ExportedTensor, left: Any, right: Any, alpha: float = 1
+) -> GraphValue:
+    row = floats if dtype_named(out.dtype).is_float else integers
+    second = as_tensor(b, right, out)
+    if alpha != 1:
+        second = b.map("mulf" if row == floats else "muli", second, alpha)
+    return b.map(row, as_tensor(b, left, out), second)
+
+
+def _reversed_sub(b: ModuleBuilder, out: ExportedTensor, left: Any, right: Any, alpha: float = 1) -> GraphValue:
+    return _of_two("subf", "subi", b, out, right, left, alpha)
+
+
+def _compared(floats: str, integers: str, b: ModuleBuilder, out: ExportedTensor, left: GraphValue, right: Any) -> GraphValue:
+    kinds = [_type(one) for one in (left, right) if isinstance(one, GraphValue)]
+    wide = max(kinds, key=lambda name: (dtype_named(name).is_float, dtype_named(name).bits))
+    if isinstance(right, float) and not dtype_named(wide).is_float:
+        wide = "fp32"
+    if wide == "int1":
+        wide = "int8"
+    said = ExportedTensor(wide, out.shape)
+    row = floats if dtype_named(wide).is_float else integers
+    return b.map(row, as_tensor(b, left, said), as_tensor(b, right, said))
+
+
+def _row(row: str, b: ModuleBuilder, out: ExportedTensor, x: GraphValue) -> GraphValue:
+    return b.map(row, cast(b, x, out.dtype))
+
+
+def _logical(row: str, b: ModuleBuilder, out: ExportedTensor, left: GraphValue, right: GraphValue) -> GraphValue:
+    return b.map(row, cast(b, left, out.dtype), cast(b, right, out.dtype))
+
+
+def _not(b: ModuleBuilder, out: ExportedTensor, x: GraphValue) -> GraphValue:
+    return b.map("xori", cast(b, x, out.dtype), 1 if out.dtype == "int1" else -1)
+
+
+def _power(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, exponent: Any) -> GraphValue:
+    held = cast(b, x, out.dtype)
+    if exponent in (2, 3) and not isinstance(exponent, GraphValue):
+        product = "mulf" if dtype_named(out.dtype).is_float else "muli"
+        square = b.map(product, held, held)
+        return square if exponent == 2 else b.map(product, square, held)
+    return b.map("pow", held, as_tensor(b, exponent, out))
+
+
+def _rounded_to(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, **_: Any) -> GraphValue:
+    return cast(b, x, out.dtype)
+
+
+def _negated(b: ModuleBuilder, out: ExportedTensor, x: GraphValue) -> GraphValue:
+    return b.map("negf", x) if _is_float(x) else b.map("subi", b.full(0, x), x)
+
+
+def _absolute(b: ModuleBuilder, out: ExportedTensor, x: GraphValue) -> GraphValue:
+    return b.map("absf" if _is_float(x) else "absi", x)
+
+
+def _reciprocal(b: ModuleBuilder, out: ExportedTensor, x: GraphValue) -> GraphValue:
+    held = cast(b, x, out.dtype)
+    return b.map("div_rn", b.full(1, held), held)
+
+
+def _inverse_root(b: ModuleBuilder, out: ExportedTensor, x: GraphValue) -> GraphValue:
+    return _reciprocal(b, out, b.map("sqrt_rn", cast(b, x, out.dtype)))
+
+
+def _sigmoid(b: ModuleBuilder, out: ExportedTensor, x: GraphValue) -> GraphValue:
+    """In two branches, so that no exponential overflows."""
+    held = cast(b, x, out.dtype)
+    small = b.map("exp", b.map("negf", b.map("absf", held)))
+    return b.map("divf", b.map("select", b.map("gef", held, 0.0), b.full(1, small), small), b.map("addf", small, 1.0))
+
+
+def _gelu(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, approximate: str = "none") -> GraphValue:
+    if approximate == "tanh":
+        cube = b.map("mulf", b.map("mulf", x, x), x)
+        inner = b.map("mulf", b.map("addf", x, b.map("mulf", cube, 0.044715)), 0.7978845608028654)
+        factor = b.map("addf", b.map("tanh", inner), 1.0)
+    else:
+        factor = b.map("addf", b.map("erf", b.map("mulf", x, 0.7071067811865476)), 1.0)
+    return b.map("mulf", b.map("mulf", x, 0.5), factor)
+
+
+def _clamped(
+    b: ModuleBuilder, out: ExportedTensor, x: GraphValue, low: float | None = None, high: float | None = None
+) -> GraphValue:
+    held, real = cast(b, x, out.dtype), dtype_named(out.dtype).is_float
+    if low is not None:
+        held = b.map("maxf_nan" if real else "maxs", held, low)
+    return held if high is None else b.map("minf_nan" if real else "mins", held, high)
+
+
+def _relu(b: ModuleBuilder, out: ExportedTensor, x: GraphValue) -> GraphValue:
+    return _clamped(b, out, x, 0)
+
+
+def _leaky(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, slope: float = 0.01) -> GraphValue:
+    return b.map("select", b.map("gtf", x, 0.0), x, b.map("mulf", x, slope))
+
+
+def _where(b: ModuleBuilder, out: ExportedTensor, condition: GraphValue, left: Any, right: Any) -> GraphValue:
+    return b.map("select", cast(b, condition, "int1"), as_tensor(b, left, out), as_tensor(b, right, out))
+
+
+# Rows -------------------------------------------------------------------------------------------------------------------
+
+
+def axes_of(shape: Sequence[int], axes: Axes) -> list[int]:
+    """Axes counted from the first; none or an empty list means all."""
+    given = [axes] if isinstance(axes, int) else list(axes or range(len(shape)))
+    return sorted(axis % len(shape) for axis in given) if shape else []
+
+
+def _reduced(
+    floats: str, integers: str, b: ModuleBuilder, out: ExportedTensor, x: GraphValue, axes: Axes = None, keep: bool = False,
+    **_: Any,
+) -> GraphValue:
+    row = floats if dtype_named(out.dtype).is_float else integers
+    return b.reshape(b.reduce(row, cast(b, x, out.dtype), axes_of(shape_of(x), axes), keep=True), out.shape)
+
+
+def _averaged(b: ModuleBuilder, x: GraphValue, axes: Sequence[int], fewer: float = 0) -> GraphValue:
+    count = prod(shape_of(x)[axis] for axis in axes)
+    return b.map("divf", b.reduce("addf", x, axes, keep=True), float(count - fewer))
+
+
+def _mean(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, axes: Axes = None, keep: bool = False, **_: Any) -> GraphValue:
+    return b.reshape(_averaged(b, cast(b, x, out.dtype), axes_of(shape_of(x), axes)), out.shape)
+
+
+def _variance(
+    b: ModuleBuilder, out: ExportedTensor, x: GraphValue, axes: Axes = None, *, correction: float | None = 1, keepdim: bool = False
+) -> GraphValue:
+    found = axes_of(shape_of(x), axes)
+    centred = b.map("subf", x, _averaged(b, x, found))
+    return b.reshape(_averaged(b, b.map("mulf", centred, centred), found, 1 if correction is None else correction), out.shape)
+
+
+def _softmax(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, axis: int, _half: bool) -> GraphValue:
+    axis %= len(out.shape)
+    held = b.map("exp", b.map("subf", x, b.reduce("maxf", x, [axis], keep=True)))
+    return b.map("divf", held, b.reduce("addf", held, [axis], keep=True))
+
+
+def _log_softmax(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, axis: int, _half: bool) -> GraphValue:
+    axis %= len(out.shape)
+    centred = b.map("subf", x, b.reduce("maxf", x, [axis], keep=True))
+    return b.map("subf", centred, b.map("log", b.reduce("addf", b.map("exp", centred), [axis], keep=True)))
+
+
+def _normalised(b: ModuleBuilder, x: GraphValue, axes: Sequence[int], epsilon: float) -> GraphValue:
+    centred = b.map("subf", x, _averaged(b, x, axes))
+    deviation = b.map("sqrt_rn", b.map("addf", _averaged(b, b.map("mulf", centred, centred), axes), epsilon))
+    return b.map("divf", centred, deviation)
+
+
+def _scaled(
+    b: ModuleBuilder, x: GraphValue, weight: GraphValue | None, bias: GraphValue | None, shape: Sequence[int]
+) -> GraphValue:
+    if weight is not None:
+        x = b.map("mulf", x, b.reshape(weight, shape))
+    return x if bias is None else b.map("addf", x, b.reshape(bias, shape))
+
+
+def _layer_norm(
+    b: ModuleBuilder, out: ExportedTensor, x: GraphValue, shape: Sequence[int], weight: GraphValue | None, bias: GraphValue | None,
+    epsilon: float,
+) -> list[GraphValue | None]:
+    own = shape_of(x)
+    found = _normalised(b, x, range(len(own) - len(shape), len(own)), epsilon)
+    return [_scaled(b, found, weight, bias, shape), None, None]
+
+
+def _group_norm(
+    b: ModuleBuilder, out: ExportedTensor, x: GraphValue, weight: GraphValue | None, bias: GraphValue | None, batch: int,
+    channels: int, pixels: int, groups: int, epsilon: float,
+) -> list[GraphValue | None]:
+    own = shape_of(x)
+    found = _normalised(b, b.reshape(x, (batch, groups, channels // groups * pixels)), [2], epsilon)
+    return [_scaled(b, b.reshape(found, own), weight, bias, (channels, *[1] * (len(own) - 2))), None, None]
+
+
+def _batch_norm(
+    b: ModuleBuilder, out: ExportedTensor, x: GraphValue, weight: GraphValue | None, bias: GraphValue | None, mean: GraphValue,
+    variance: GraphValue, _momentum: float, epsilon: float,
+) -> list[GraphValue | None]:
+    channels = (shape_of(x)[1], *[1] * (len(shape_of(x)) - 2))
+    deviation = b.map("sqrt_rn", b.map("addf", b.reshape(variance, channels), epsilon))
+    found = b.map("divf", b.map("subf", x, b.reshape(mean, channels)), deviation)
+    return [_scaled(b, found, weight, bias, channels), None, None]
+
+
+# Sums of products -------------------------------------------------------------------------------------------------------
+
+
+def _matmul(b: ModuleBuilder, out: ExportedTensor, left: GraphValue, right: GraphValue) -> GraphValue:
+    return b.matmul(left, right)
+
+
+def _addmm(
+    b: ModuleBuilder, out: ExportedTensor, added: GraphValue, left: GraphValue, right: GraphValue, *, beta: float = 1,
+    alpha: float = 1,
+) -> GraphValue:
+    product = b.matmul(left, right)
+    product = product if alpha == 1 else b.map("mulf", product, alpha)
+    if beta == 0:
+        return product
+    return b.map("addf", product, added if beta == 1 else b.map("mulf", added, beta))
+
+
+def _convolution(
+    b: ModuleBuilder, out: ExportedTensor, x: GraphValue, weight: GraphValue, bias: GraphValue | None, strides: Sequence[int],
+    pads: Sequence[int], dilations: Sequence[int], transposed: bool, _output_pads: Sequence[int], groups: int,
+) -> GraphValue:
+    if transposed:
+        raise NotImplementedError("a transposed convolution")
+    space = len(shape_of(x)) - 2
+    strides, pads, dilations = ([*one] * space if len(one) == 1 else [*one] for one in (strides, pads, dilations))
+    found = b.convolve(x, weight, strides, pads, pads, dilations, groups)
+    return found if bias is None else b.map("addf", found, b.reshape(bias, (shape_of(bias)[0], *[1] * space)))
+
+
+def _windows(
+    b: ModuleBuilder, x: GraphValue, out: ExportedTensor, window: Sequence[int], strides: Sequence[int], pads: Sequence[int],
+    dilations: Sequence[int], outside: float,
+) -> GraphValue:
+    """The elements that each output covers, in two axes behind those of the result."""
+    ranks, outer = len(out.shape) + 2, len(out.shape) - 2
+    rows = [[int(d == k) for d in range(ranks)] for k in range(outer)]
+    for k in range(2):
+        rows.append([strides[k] if d == outer + k else dilations[k] if d == outer + 2 + k else 0 for d in range(ranks)])
+    offsets = [0] * outer + [-pad for pad in pads]
+    return b.view(x, linear_map(rows, offsets, ranks), (*out.shape, *window), b.full(outside, x))
+
+
+def _pair(values: Sequence[int], otherwise: Sequence[int] = ()) -> list[int]:
+    given = list(values) or list(otherwise)
+    return given * 2 if len(given) == 1 else given
+
+
+def _max_pool(
+    b: ModuleBuilder, out: ExportedTensor, x: GraphValue, window: Sequence[int], strides: Sequence[int] = (),
+    pads: Sequence[int] = (0,), dilations: Sequence[int] = (1,), ceil: bool = False,
+) -> list[GraphValue | None]:
+    seen = _windows(b, x, out, _pair(window), _pair(strides, window), _pair(pads), _pair(dilations), -inf)
+    return [b.reduce("maxf_nan", seen, [len(out.shape), len(out.shape) + 1]), None]
+
+
+def _average_pool(
+    b: ModuleBuilder, out: ExportedTensor, x: GraphValue, window: Sequence[int], strides: Sequence[int] = (),
+    pads: Sequence[int] = (0,), ceil: bool = False, padded: bool = True, divisor: int | None = None,
+) -> GraphValue:
+    if ceil or (not padded and any(pads)):
+        raise NotImplementedError("an average pool whose windows count different elements")
+    seen = _windows(b, x, out, _pair(window), _pair(strides, window), _pair(pads), [1, 1], 0.0)
+    total = b.reduce("addf", seen, [len(out.shape), len(out.shape) + 1])
+    return b.map("divf", total, float(divisor or prod(_pair(window))))
+
+
+def _adaptive_average(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, extents: Sequence[int]) -> GraphValue:
+    own = shape_of(x)[-2:]
+    if any(one % extent for one, extent in zip(own, extents, strict=True)):
+        raise NotImplementedError("an adaptive pool of windows of different sizes")
+    window = [one // extent for one, extent in zip(own, extents, strict=True)]
+    return _average_pool(b, out, x, window)
+
+
+RULES: Mapping[str, Rule] = {
+    # Arithmetic.
+    "add.Tensor": partial(_of_two, "addf", "addi"), "add.Scalar": partial(_of_two, "addf", "addi"),
+    "sub.Tensor": partial(_of_two, "subf", "subi"), "sub.Scalar": partial(_of_two, "subf", "subi"),
+    "mul.Tensor": partial(_of_two, "mulf", "muli"), "mul.Scalar": partial(_of_two, "mulf", "muli"),
+    "div.Tensor": partial(_of_two, "div_rn", "divs"), "div.Scalar": partial(_of_two, "div_rn", "divs"),
+    "maximum.default": partial(_of_two, "maxf_nan", "maxs"), "minimum.default": partial(_of_two, "minf_nan", "mins"),
+    "rsub.Scalar": _reversed_sub, "pow.Tensor_Scalar": _power, "pow.Tensor_Tensor": _power,
+    "neg.default": _negated, "abs.default": _absolute, "reciprocal.default": _reciprocal, "rsqrt.default": _inverse_root,
+
+    # Functions and activations.
+    "exp.default": partial(_row, "exp"), "log.default": partial(_row, "log"), "sqrt.default": partial(_row, "sqrt_rn"),
+    "sin.default": partial(_row, "sin"), "cos.default": partial(_row, "cos"), "tanh.default": partial(_row, "tanh"),
+    "erf.default": partial(_row, "erf"), "floor.default": partial(_row, "floor"), "ceil.default": partial(_row, "ceil"),
+    "log1p.default": partial(_row, "log1p"), "expm1.default": partial(_row, "expm1"),
+    "round.default": partial(_row, "round_even"), "trunc.default": partial(_row, "trunc"),
+    "sigmoid.default": _sigmoid, "relu.default": _relu, "gelu.default": _gelu, "leaky_relu.default": _leaky,
+    "clamp.default": _clamped, "hardtanh.default": _clamped,
+
+    # Comparison and choice.
+    "eq.Tensor": partial(_compared, "eqf", "eqi"), "eq.Scalar": partial(_compared, "eqf", "eqi"),
+    "ne.Tensor": partial(_compared, "nef", "nei"), "ne.Scalar": partial(_compared, "nef", "nei"),
+    "lt.Tensor": partial(_compared, "ltf", "lts"), "lt.Scalar": partial(_compared, "ltf", "lts"),
+    "le.Tensor": partial(_compared, "lef", "les"), "le.Scalar": partial(_compared, "lef", "les"),
+    "gt.Tensor": partial(_compared, "gtf", "gts"), "gt.Scalar": partial(_compared, "gtf", "gts"),
+    "ge.Tensor": partial(_compared, "gef", "ges"), "ge.Scalar": partial(_compared, "gef", "ges"),
+    "logical_and.default": partial(_logical, "andi"), "logical_or.default": partial(_logical, "ori"),
+    "bitwise_and.Tensor": partial(_logical, "andi"), "bitwise_or.Tensor": partial(_logical, "ori"),
+    "logical_not.default": _not, "bitwise_not.default": _not, "where.self": _where, "where.ScalarOther": _where,
+    "_to_copy.default": _rounded_to,
+
+    # Rows.
+    "sum.dim_IntList": partial(_reduced, "addf", "addi"), "sum.default": partial(_reduced, "addf", "addi"),
+    "amax.default": partial(_reduced, "maxf_nan", "maxs"), "amin.default": partial(_reduced, "minf_nan", "mins"),
+    "any.dim": partial(_reduced, "", "ori"), "any.default": partial(_reduced, "", "ori"),
+    "mean.dim": _mean, "mean.default": _mean, "var.correction": _variance,
+    "_softmax.default": _softmax, "_log_softmax.default": _log_softmax, "native_layer_norm.default": _layer_norm,
+    "native_group_norm.default": _group_norm, "_native_batch_norm_legit_no_training.default": _batch_norm,
+
+    # Sums of products, and pools.
+    "mm.default": _matmul, "bmm.default": _matmul, "addmm.default": _addmm, "convolution.default": _convolution,
+    "max_pool2d_with_indices.default": _max_pool, "avg_pool2d.default": _average_pool,
+    "_adaptive_avg_pool2d.default": _adaptive_average,
+}

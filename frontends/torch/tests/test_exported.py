@@ -1,0 +1,87 @@
+"""Programs of torch.export run as plans of a target, each launch within its bounds, and give eager PyTorch's results."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+tilefw_torch = pytest.importorskip("tilefw_torch")
+
+from tilefw.api.errors import UnsupportedError  # noqa: E402
+from tilefw.graph.certificate import certified  # noqa: E402
+from tilefw.graph.plan_file import load, save  # noqa: E402
+from tilefw.graph.session import Session  # noqa: E402
+
+nn = torch.nn
+
+
+class Picture(nn.Module):
+    """Convolutions, normalisations, pools, a product."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm = nn.Conv2d(2, 4, 3, stride=2, padding=1, bias=False), nn.BatchNorm2d(4)
+        self.depthwise, self.groups = nn.Conv2d(4, 4, 3, padding=1, groups=4), nn.GroupNorm(2, 4)
+        self.head = nn.Linear(4, 3)
+
+    def forward(self, x):
+        y = nn.functional.max_pool2d(self.norm(self.first(x)).relu(), 3, 1, 1)
+        y = nn.functional.hardswish(self.groups(self.depthwise(y))) + y
+        y = nn.functional.avg_pool2d(y, 2)
+        return self.head(nn.functional.adaptive_avg_pool2d(y, 1).flatten(1)).log_softmax(-1)
+
+
+class Sentence(nn.Module):
+    """Embeddings, attention, a feed-forward layer, moves and masks."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.norm = nn.Embedding(11, 8), nn.LayerNorm(8)
+        self.heads, self.wide, self.back = nn.Linear(8, 24), nn.Linear(8, 16), nn.Linear(16, 8)
+
+    def forward(self, words):
+        x = self.table(words) + torch.arange(words.shape[1])[:, None] * 0.25
+        q, k, v = (part.unflatten(-1, (2, 4)).transpose(1, 2) for part in self.heads(self.norm(x)).chunk(3, -1))
+        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
+        x = x + self.back(nn.functional.gelu(self.wide(y), approximate="tanh"))
+        kept = torch.where((words > 3)[..., None], x, x.square().mean(-1, keepdim=True).rsqrt())
+        return torch.cat([kept[:, ::2], nn.functional.silu(kept[:, -1:])], 1).var(-1), words[:, words[0] - 1]
+
+
+def _program(model, *inputs):
+    torch.manual_seed(0)
+    model = model().eval()
+    for buffer in model.buffers():
+        if buffer.is_floating_point():
+            buffer.uniform_(0.5, 1.5)
+    return torch.export.export(model, inputs), model(*inputs)
+
+
+RUNS = [
+    (Picture, torch.linspace(-1, 1, 98).reshape(1, 2, 7, 7), "nvidia-sm80"),
+    (Sentence, torch.arange(10).reshape(2, 5), "reference"),
+]
+
+
+@pytest.mark.parametrize(("model", "given", "target"), RUNS)
+def test_an_exported_program_gives_eagers_results_from_a_file(model, given, target, tmp_path):
+    with torch.no_grad():
+        program, due = _program(model, given)
+    save(tilefw_torch.export(program, target), tmp_path / "model.tfm")
+    plan = load(tmp_path / "model.tfm")
+    with Session(plan) as session:
+        certificate = certified(session, dict.fromkeys(plan.inputs, given.numpy()))
+    assert certificate.ok, [(launch.label, launch.comparisons) for launch in certificate.launches if not launch.ok]
+    for found, wanted in zip(certificate.outputs.values(), due if isinstance(due, tuple) else (due,), strict=True):
+        np.testing.assert_allclose(found, wanted.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_operators_without_a_rule_are_listed():
+    with pytest.raises(UnsupportedError, match=r"no kernel is written for .*sort"):
+        tilefw_torch.read_exported(torch.export.export(_Sorted(), (torch.randn(3),)))
+
+
+class _Sorted(nn.Module):
+    def forward(self, x):
+        return torch.sort(x).values
