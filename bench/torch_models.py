@@ -1,7 +1,7 @@
 """Whole models by torch.compile with the backend "tilefw": errors against eager, kernels, launches, fallbacks.
 
     python -P bench/torch_models.py cpu                              # the models of zoo.py, one line of JSON each
-    python -P bench/torch_models.py nvidia-sm80 --small resnet50 gpt2 --keep models.jsonl
+    python -P bench/torch_models.py nvidia-sm80 resnet50 gpt2 --small --keep models.jsonl
     python -P bench/torch_models.py --page models.jsonl              # writes torch_models.md
 
 `--small` makes models that simulators of machine code run in minutes: images of 32 pixels, sequences of 8, fewer layers of the same

@@ -13,6 +13,7 @@ KNOWN: tuple[tuple[str, str, str], ...] = (
     ("", "could not parse dispatch key: NPU", "registers an operator for another maker's device, which this copy of the file adds"),
     ("test_addmv", "fake tensor call", "this PyTorch itself refuses the operator for integers while it traces"),
     ("test_low_memory_max_pool", "no attribute", "asks for an operator that this PyTorch has no longer"),
+    ("test_convolution5", "Constraints violated", "a dilation that is a marked size: PyTorch makes a number of it"),
     ("test_linear_mixed_dtype", "does not match", "wants the words of an error that this PyTorch says otherwise"),
     ("test_graph_partition_refcount", "active drivers", "calls PyTorch's own compiler below this backend, with Triton for a GPU"),
     ("test_add_complex4", "Scalars are not equal", "counts words of the host's code, which this PyTorch writes otherwise"),

@@ -13,7 +13,16 @@ tilefw_torch = pytest.importorskip("tilefw_torch")
 
 from tilefw_torch.decompositions import convolution_backward  # noqa: E402
 
+import tilefw  # noqa: E402
+import tilefw.language as tl  # noqa: E402
 from tilefw.api.errors import UsageError  # noqa: E402
+
+
+@tilefw.jit
+def squares(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n)
+    tl.store(out_ptr + offs, x * x, mask=offs < n)
 
 
 @pytest.fixture(autouse=True)
@@ -153,3 +162,22 @@ def test_attention_and_its_gradient_are_kernels_whether_called_or_written_out():
 def _with_gradients(model, given):
     outs = model(*given)
     return *outs, *torch.autograd.grad(sum(out.square().sum() for out in outs), given)
+
+
+def test_an_operator_of_a_librarys_kernel_has_its_gradient_in_a_compiled_function():
+    @torch.library.custom_op("tilefw_test::squared", mutates_args=())
+    def squared(x: torch.Tensor) -> torch.Tensor:  # annotated because the schema follows from it
+        out = torch.empty_like(x)
+        squares[(1,)](x, out, x.numel(), BLOCK=64, target="reference")
+        return out
+
+    squared.register_fake(torch.empty_like)
+    squared.register_autograd(
+        lambda ctx, gradient: gradient * 2 * ctx.saved_tensors[0],
+        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(inputs[0]),
+    )
+    x = torch.randn(5, 7, requires_grad=True)
+    run = compiled(lambda x: squared(x.sin()), "reference")
+    (found,) = torch.autograd.grad(run(x).sum(), x)
+    assert torch.allclose(found, (2 * x.sin() * x.cos()), rtol=1e-5, atol=1e-6)
+    assert tilefw_torch.report().fallbacks == {"tilefw_test.squared.default": 1}
