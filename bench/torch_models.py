@@ -120,7 +120,7 @@ def page(records: Sequence[dict[str, Any]]) -> Iterable[str]:
     """The last record of each model on each target."""
     yield from ("# PyTorch's models by torch.compile", "")
     yield "Made by `bench/torch_models.py`: float32 models with random weights, by `torch.compile(model, backend=\"tilefw\")`. The"
-    yield " error is the greatest distance from eager PyTorch's output, of its largest element. Seconds are the processor's for"
+    yield "error is the greatest distance from eager PyTorch's output, of its largest element. Seconds are the processor's for"
     yield "tracing, compiling without a warm cache, and one run."
     yield from ("", "| model | size | target | error | kernels | launches | calls in PyTorch | seconds | |", f"|{'---|' * 9}")
     last = {(record["model"], record["target"], record["size"]): record for record in records}

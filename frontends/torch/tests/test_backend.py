@@ -117,10 +117,12 @@ def test_the_same_text_is_compiled_once_and_needs_no_triton(monkeypatch, tmp_pat
     assert kept and sorted(tmp_path.rglob("*")) == kept
 
 
-def test_an_unknown_option_is_refused_with_the_nearest():
+def test_options_reach_launches_and_an_unknown_one_is_refused_with_the_nearest():
     with pytest.raises(Exception, match="no option 'targt'") as caught:
         compiled(torch.nn.ReLU(), "reference", targt="cpu")(torch.randn(3))
     assert isinstance(caught.value, UsageError) or "UsageError" in str(caught.value)
+    with pytest.raises(Exception, match="more than 10 instructions"):
+        compiled(torch.nn.ReLU(), "nvidia-sm80", budget=10)(torch.randn(3))
     with pytest.raises(Exception, match="no mode 'max-autotune'"):
         torch.compile(torch.nn.ReLU(), backend="tilefw", mode="max-autotune")(torch.randn(3))
 

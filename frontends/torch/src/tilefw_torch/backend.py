@@ -29,6 +29,7 @@ class BackendOptions:
 
     target: str
     executor: str | None = None
+    budget: int | None = None
     fallback: str = "eager"
     report: CompileReport | None = None
 
@@ -50,8 +51,13 @@ class BackendOptions:
             raise UsageError(
                 f"option report is a {type(kept).__name__}", code="TFW0920", help="give it a tilefw_torch.CompileReport()"
             )
-        resolved = config.resolve(config.settings(given.get("target"), given.get("executor")))
-        return cls(find_target(resolved.target).name, given.get("executor"), fallback, kept)
+        executor, budget = given.get("executor"), given.get("budget")
+        resolved = config.resolve(config.settings(given.get("target"), executor, budget=budget))
+        return cls(find_target(resolved.target).name, executor, budget, fallback, kept)
+
+    def keywords(self) -> dict[str, Any]:
+        """The launch keywords that were said."""
+        return {name: value for name, value in (("executor", self.executor), ("budget", self.budget)) if value is not None}
 
 
 def tilefw(
@@ -65,7 +71,7 @@ def tilefw(
 
     chosen = BackendOptions.of(options or {})
     kept = KEEPER.current if chosen.report is None else chosen.report
-    compile = InductorCompile(chosen.target, chosen.executor, kept, functools.partial(_left, chosen, kept))
+    compile = InductorCompile(chosen.target, chosen.keywords(), kept, functools.partial(_left, chosen, kept))
 
     def inner(*args: Any, **keywords: Any) -> Any:
         # The backward pass may be compiled later, at its first run.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 from torch._inductor.runtime import triton_heuristics
@@ -15,7 +16,7 @@ from tilefw_torch.report import CompiledKernelRecord
 class InductorKernel:
     """One kernel for one target; the first launch of each kind compiles."""
 
-    def __init__(self, record: CompiledKernelRecord, executor: str | None) -> None:
+    def __init__(self, record: CompiledKernelRecord, keywords: Mapping[str, Any]) -> None:
         self.record = record
         # The place is part of the key under which tilefw keeps code: the same text has the same one, in every process.
         place = f"<{record.name} of torch.compile {hashlib.sha256(record.source.encode()).hexdigest()[:16]}>"
@@ -27,9 +28,7 @@ class InductorKernel:
         # By its class: what PyTorch has to choose it (`from_meta`) asks for Triton.
         self.grid = getattr(triton_heuristics, extents.notes["grid_type"])(inductor_meta=dict(extents.notes))
         self.grid.generate(self.constexprs)
-        self.keywords: dict[str, Any] = {"target": record.target}
-        if executor is not None:
-            self.keywords["executor"] = executor
+        self.keywords: dict[str, Any] = {"target": record.target, **keywords}
 
     def run(self, *args: Any, stream: Any = None, **keywords: Any) -> None:
         """Launch it. The host has no streams: launches are done one after the other."""

@@ -7,7 +7,7 @@ with another backend is not touched. All are undone when the last compile ends.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -38,17 +38,17 @@ _PRODUCTS = {torch.float16, torch.bfloat16, torch.float32}
 
 @dataclass(frozen=True, slots=True)
 class InductorCompile:
-    """One compile with this backend: its target, how it runs there, and where it says what it made."""
+    """One compile with this backend: its target, launch keywords that say how it runs there, and where it says what it made."""
 
     target: str
-    executor: str | None
+    keywords: Mapping[str, Any]
     report: CompileReport
     on_fallback: Callable[[str], None]
 
     def kernel(self, name: str, source: str) -> InductorKernel:
         record = CompiledKernelRecord(name, self.target, source)
         self.report.kernels.append(record)
-        return InductorKernel(record, self.executor)
+        return InductorKernel(record, self.keywords)
 
 
 CURRENT: ContextVar[InductorCompile | None] = ContextVar("tilefw_torch_compile", default=None)
