@@ -1,4 +1,4 @@
-"""Programs of torch.export as models of tilefw: `export(program, target="amd-cdna3")` is a plan, for a session or a file.
+"""Programs of torch.export as models of tilefw: `export(program, target)` is a plan, for a session or a file.
 
 Operators become ops of the graph dialect, are fused, and are kernels of the target; PyTorch is not needed to run the plan. Shapes
 are static, elements float32, float64, truth values and signed integers.
