@@ -34,7 +34,7 @@ class InterruptWatch:
     def watching(self, stop: Callable[[], None]) -> AbstractContextManager[None]:
         """While the block runs in the main thread, Ctrl-C calls `stop`, from another thread; what it waits for then ends the block.
         """
-        if threading.current_thread() is not threading.main_thread():
+        if threading.get_ident() != threading.main_thread().ident:
             return _UNWATCHED
         if self.pipe < 0 and not self._begin():
             return _UNWATCHED

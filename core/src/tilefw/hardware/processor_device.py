@@ -253,30 +253,30 @@ class ProcessorDevice(ABC):
         programs = grid[0] * grid[1] * grid[2]
         if programs >= 1 << 63:
             raise LaunchError(f"a grid of {'x'.join(map(str, grid))} has more programs than a count of 64 bits", "TFW0323")
-        within, self._running = self._running, True
+        within = self._running  # another launch: by a signal's handler
+        alone = programs < 2 or within or self.threads == 1 or (checks is not None and checks.serial)
+        workers = 1 if alone else min(self.threads, programs)
+        self._running = True
         try:
-            return self._run_programs(module, entry, found, grid, programs, block, checks, within)
+            return self._run_programs(module, entry, found, grid, programs, block, checks, workers, within)
         finally:
             self._running = within
 
     def _run_programs(
         self, module: ProcessorModule, entry: str, found: _Entry, grid: tuple[int, int, int], programs: int, block: bytes,
-        checks: ProcessorChecks | None, within: bool,
+        checks: ProcessorChecks | None, workers: int, within: bool,
     ) -> LaunchReport:
-        """`within` another launch, by a signal's handler, this thread runs all of it, in memory that the other does not use."""
-        x, y, z = grid
-        counter = _Counter()
+        """`within` another launch this thread runs all of it, in memory that the other does not use."""
+        counter = _Counter(0, 0, _part(programs, workers))
         at = ctypes.addressof(counter)
         stop = partial(_end_soon, counter, programs)
-        workers = 1 if programs < 2 or within or (checks is not None and checks.serial) else min(self.threads, programs)
-        counter.part = _part(programs, workers)
         # For all threads before any begins: a place of its own for each.
         held = {} if within else self._scratch
         scratch = [_scratch_of(held, number, found.scratch_bytes) for number in range(workers)]
         begin = time.perf_counter()
         with interrupt_watch().watching(stop):
             if workers == 1:
-                answer = found.call(block, scratch[0], at, programs, x, y, z)
+                answer = found.call(block, scratch[0], at, programs, *grid)
             else:
                 answer = self.share_out(module, entry, block, scratch, at, programs, grid, stop)
         seconds = time.perf_counter() - begin

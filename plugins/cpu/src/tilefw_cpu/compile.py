@@ -17,13 +17,13 @@ def _started() -> None:
     llvm.initialize_native_asmprinter()
 
 
-def target_machine(processor: Processor) -> Any:
-    """LLVM's code generator for a processor."""
+def target_machine(processor: Processor, level: int = 2) -> Any:
+    """LLVM's code generator for a processor; on level 0 it takes a third of the time, for code that runs once a launch."""
     _started()
     found = llvm.Target.from_triple(processor.triple)
     # Code and its constants may stand anywhere in the process, so they are addressed from the code itself. Without `pic` LLVM takes
     # a JIT's addresses for 32 bits wide (`getEffectiveRelocModel` of its X86 target), and ends the process where they are not.
-    return found.create_target_machine(processor.name, processor.flags, opt=2, jit=True, reloc="pic", codemodel="default")
+    return found.create_target_machine(processor.name, processor.flags, opt=level, jit=True, reloc="pic", codemodel="default")
 
 
 def optimised(text: str, machine: Any) -> Any:
@@ -44,9 +44,9 @@ def optimised(text: str, machine: Any) -> Any:
     return module
 
 
-def object_of(text: str, processor: Processor) -> bytes:
+def object_of(text: str, processor: Processor, level: int = 2) -> bytes:
     """The object file of a module's text."""
-    machine = target_machine(processor)
+    machine = target_machine(processor, level)
     return machine.emit_object(optimised(text, machine))
 
 

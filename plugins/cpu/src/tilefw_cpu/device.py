@@ -52,10 +52,14 @@ class NativeDevice(ProcessorDevice):
 
     def ready(self, module: ProcessorModule, entry: str, options: LaunchOptions) -> ReadyEntry:
         refuse_checked(module, entry)
-        run = super().ready(module, entry, options)
+        run, guard = super().ready(module, entry, options), fault_guard(self._processor)
+        if guard is None:
+            return run
+        passed, stand = guard.passed, guard.stand
 
         def guarded(grid: tuple[int, int, int], block: bytes, stream: int) -> LaunchReport:
-            self._stand_again()
+            if passed.value:  # as `_stand_again`
+                stand()
             return run(grid, block, stream)
 
         return guarded

@@ -254,7 +254,7 @@ def guard_text(processor: Processor) -> str | None:
 
 def guard_of(text: str, processor: Processor) -> FaultGuard:
     """A guard of such a text."""
-    code = NativeCode(object_of(text, processor), processor)
+    code = NativeCode(object_of(text, processor, level=0), processor)
     before, first = (code.variable(f"tilefw.{name}") for name in ("before", "first"))
     passed = ctypes.c_uint32.from_address(code.variable("tilefw.passed"))
     return FaultGuard(code.address("guarded"), code.address("handler"), before, first, passed, [code])

@@ -270,4 +270,4 @@ def _code(processor: Processor) -> NativeCode:
         triple=processor.triple, declaration=waiting.declaration, rest=waiting.rest, futex=waiting.system_call, wait=_WAIT,
         wake=_WAKE, slot_bytes=_SLOT_BYTES, idle=_IDLE, offered=_OFFERED, runs=_RUNS, awaited=_AWAITED, asleep=_ASLEEP,
     )
-    return NativeCode(object_of(text, processor), processor)
+    return NativeCode(object_of(text, processor, level=0), processor)
