@@ -182,12 +182,12 @@ ROWS: tuple[tuple[str, str, float, int, Callable[[], tuple[Side, Side]]], ...] =
     ("softmax 1024x1024", "NumPy", 0.5, 30, lambda: _softmax(1024, 1024)),
     ("softmax 1000x781", "NumPy", 0.5, 30, lambda: _softmax(1000, 781)),
     ("layer norm 1024x1024", "PyTorch", 1.0, 30, lambda: _layernorm(1024, 1024)),
-    ("matmul 512", "NumPy", 1.3, 20, lambda: _matmul(512, (128, 256, 64))),
-    ("matmul 2048", "NumPy", 1.3, 4, lambda: _matmul(2048, (256, 256, 128))),
+    ("matmul 512", "NumPy", 1.3, 20, lambda: _matmul(512, (512, 512, 64))),
+    ("matmul 2048", "NumPy", 1.3, 4, lambda: _matmul(2048, (512, 512, 128))),
     *(
         (f"matmul {dtype} {size}", "PyTorch", 1.3, rounds, partial(_narrow, dtype, size, block))
         for dtype, size, rounds, block in (
-            ("bfloat16", 512, 30, (512, 256, 256)), ("bfloat16", 2048, 6, (512, 512, 256)),
+            ("bfloat16", 512, 30, (512, 512, 256)), ("bfloat16", 2048, 6, (512, 512, 512)),
             ("float16", 512, 30, (512, 512, 128)), ("float16", 2048, 6, (512, 512, 128)),
             ("int8", 512, 30, (512, 256, 256)), ("int8", 2048, 6, (512, 512, 256)),
         )
