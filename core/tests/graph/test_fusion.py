@@ -78,6 +78,14 @@ def test_what_follows_from_constants_is_no_launch():
     assert [call.label for call in kernel_graph(module).calls] == ["pointwise1"]
 
 
+def test_a_gather_of_one_constant_place_is_a_view_that_a_product_reads():
+    b, given = ModuleBuilder(), np.random.default_rng(5).integers(-4, 5, (3, 4, 6)).astype(np.float32)
+    x, places = b.input("x", "fp32", given.shape), [b.constant(np.array(place), "int64") for place in (-1, 7)]
+    last = [b.take(x, b.map("select", b.map("lts", place, 0), b.map("addi", place, 3), place), 0) for place in places]
+    b.output("y", b.matmul(last[0], b.transpose(last[1], [1, 0])))
+    assert launches(b, {"x": given}, tolerance=0) == ["contract1"]
+
+
 def test_what_two_groups_read_is_stored_by_the_first():
     b, given = ModuleBuilder(), np.random.default_rng(3).standard_normal((4, 16)).astype(np.float32)
     x = b.input("x", "fp32", given.shape)

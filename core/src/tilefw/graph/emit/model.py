@@ -28,6 +28,7 @@ from tilefw.graph.fuse.siblings import merge_siblings
 from tilefw.graph.kernel_graph import GraphBuilder, KernelGraph, ModelTensor
 from tilefw.graph.meaning import model_function
 from tilefw.graph.normalise.constants import fold_constants
+from tilefw.graph.normalise.gathers import view_fixed_places
 from tilefw.kernels.formats import array_dtype
 from tilefw.runtime.jit import JITFunction
 from tilefw.tile import types
@@ -40,6 +41,7 @@ def kernel_graph(module: ModuleOp, kernels: Mapping[str, LaunchWriter] | None = 
     order = node_order(model_function(module).body.block)
     merge_siblings(module)
     fold_constants(module)
+    view_fixed_places(module)
     attention.fuse_attention(module)
     fuse_contractions(module)
     return _Emission(fuse(module), kernels or {}, order).graph()
