@@ -8,7 +8,7 @@ line that says only that it was begun; the next process goes on behind it. Kerne
 or with the first of several plans that is accepted. `peak` is the process's largest resident set in bytes while the kernel was
 compiled, and `grown` by how much it grew meanwhile. With `--accept-only` a compiler stops behind its first stage, where it has
 accepted the kernel: a tenth of the time. With `--assemble` Triton makes machine code, so that its assembler judges inline
-assembly. With `--again` each kernel is compiled twice, and the seconds are of the second time.
+assembly; what LLVM prints as an error is one. With `--again` each kernel is compiled twice, and the seconds are of the second time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,10 @@ class TooLong(Exception):
 
 class DoesNotFit(Exception):
     """More shared memory or more threads than a workgroup can have."""
+
+
+class LlvmError(Exception):
+    """LLVM printed an error, and Triton went on."""
 
 
 class Accepted(Exception):
@@ -217,7 +222,8 @@ def _triton(target: str, accept_only: bool, assemble: bool) -> Compile:
                 hints[(index,)] = [["tt.divisibility", 16], *map(list, chip.hints)]
         source = ASTSource(kernel, signature, constexprs, hints)
         try:
-            made_code: Any = triton.compile(source, target=GPUTarget(*chip.triton), options=dict(made.keywords))
+            with _what_llvm_refuses():
+                made_code: Any = triton.compile(source, target=GPUTarget(*chip.triton), options=dict(made.keywords))
         except Accepted:
             return None
         needs = made_code.metadata  # Triton itself compares at the launch
@@ -228,6 +234,26 @@ def _triton(target: str, accept_only: bool, assemble: bool) -> Compile:
         return made_code
 
     return compile_one
+
+
+@contextmanager
+def _what_llvm_refuses() -> Iterator[None]:
+    """LLVM prints that it cannot allocate a register for an inline assembly's constraint, and leaves the statement out; Triton
+    hands on the code without it. Raises `LlvmError` with the first such line."""
+    kept = os.dup(2)
+    with tempfile.TemporaryFile() as said:
+        os.dup2(said.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+            said.seek(0)
+            lines = said.read().decode("utf-8", "replace").splitlines()
+            print(*lines, sep="\n", end="\n" * bool(lines), file=sys.stderr)
+    errors = [line for line in lines if line.startswith("error:")]
+    if errors:
+        raise LlvmError(errors[0])
 
 
 def _stop_at_ttir(backend: Any = None, stages: Any = None, *_: object, **__: object) -> tuple[str, str] | None:
