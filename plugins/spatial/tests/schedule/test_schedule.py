@@ -24,9 +24,11 @@ from tilefw_spatial.stream_program import AccessPattern, AluStep, Array, Operand
 MACHINE = load()
 
 
-def _program(stream_program: StreamProgram, buffers: dict[int, np.ndarray], machine: Machine = MACHINE) -> SpatialProgram:
+def _program(
+    stream_program: StreamProgram, buffers: dict[int, np.ndarray], machine: Machine = MACHINE, again: int = 0
+) -> SpatialProgram:
     parameters = [BoundParameter(f"p{n}", "pointer", dtype(str(b.dtype)).name, b.nbytes) for n, b in sorted(buffers.items())]
-    return emit([schedule(stream_program, machine)], "work", (1, 1, 1), parameters, {})
+    return emit([schedule(stream_program, machine, again=again)], "work", (1, 1, 1), parameters, {})
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -35,8 +37,15 @@ def test_random_stream_programs(seed: int) -> None:
     _computes(stream_program, buffers, MACHINE)
 
 
-def _computes(stream_program: StreamProgram, buffers: dict[int, np.ndarray], machine: Machine) -> None:
-    program = _program(stream_program, buffers, machine)
+@pytest.mark.parametrize("seed", [4, 6])
+def test_arrays_that_are_placed_anew_by_the_times_of_a_schedule_wait_less(seed: int) -> None:
+    stream_program, buffers = random_stream_programs(MACHINE, seed, 20)
+    _computes(stream_program, buffers, MACHINE, again=2)
+    assert schedule(stream_program, MACHINE, again=2).cycles < schedule(stream_program, MACHINE).cycles
+
+
+def _computes(stream_program: StreamProgram, buffers: dict[int, np.ndarray], machine: Machine, again: int = 0) -> None:
+    program = _program(stream_program, buffers, machine, again)
     expected = {n: buffer.copy() for n, buffer in buffers.items()}
     found = {n: buffer.copy() for n, buffer in buffers.items()}
     StreamEvaluator(stream_program, expected)
