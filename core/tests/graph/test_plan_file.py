@@ -102,3 +102,15 @@ def _refused(folder, data):
     with pytest.raises(CodeError) as caught:
         plan_file.load(path)
     assert caught.value.code == "TFW0782"
+
+
+def test_a_file_that_is_cut_in_place_while_it_is_mapped_is_told_before_its_constants_are_read(saved, tmp_path):
+    path = tmp_path / "cut.tfm"
+    path.write_bytes(saved[0].read_bytes())
+    plan = plan_file.load(path)
+    with open(path, "r+b") as file:
+        file.truncate(100)
+    for use in (lambda: Session(plan), lambda: plan_file.save(plan, tmp_path / "again.tfm")):
+        with pytest.raises(CodeError) as caught:
+            use()
+        assert caught.value.code == "TFW0782" and "to 100 bytes" in caught.value.message

@@ -115,6 +115,17 @@ def test_a_kernel_that_prints_is_refused():
     assert caught.value.code == "TFW0363" and "told" in str(caught.value.note)
 
 
+def test_what_a_model_needs_is_told_where_the_device_has_not_so_much_memory():
+    made = GraphBuilder()
+    made.output("small", made.constant("weights", np.zeros(5, np.float32), "fp32"))
+    made.output("large", made.input("x", "fp32", (1 << 58,)))
+    with pytest.raises(LaunchError) as caught:
+        Session(compile_graph(made.graph(), "cpu-native"))
+    assert caught.value.code == "TFW0361" and f"{1 << 60:,} bytes for the arena" in caught.value.message
+    note = f"the model takes 20 bytes for constants (the largest: weights 20) and {1 << 60:,} for the rest"
+    assert str(caught.value.note).startswith(note)
+
+
 def test_a_session_that_is_closed_runs_nothing():
     session = Session(small_model.plan("cpu-native"))
     session.close()

@@ -2,7 +2,7 @@
 
     python frontends/onnx/tests/damaged_models.py [COUNT] [SEED]     # a campaign; 10,000 take minutes
 
-Each is read, and must end in a graph or an error of ours.
+Each is read, with its nodes apart or fused, and must end in a graph or an error of ours.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import small_models
 from onnx import helper
 
 from tilefw.api.errors import KernelError
+from tilefw_onnx.fused_reader import FusedReading
 from tilefw_onnx.model_file import opened_bytes
 from tilefw_onnx.reader import opened_graph
 
@@ -26,12 +27,13 @@ NUMBERS = (0, 1, -1, 2, 3, -7, 64, 1 << 31, -(1 << 31), (1 << 63) - 1)
 
 
 def attempt(wholes: list[bytes], seed: int) -> str:
-    """Damage one model and read it: the code of the error, or `read`. What is no error of ours is raised."""
+    """Damage one model and read it, every third with its nodes fused: the code of the error, or `read`. What is no error of ours is
+    raised."""
     rng = random.Random(seed)
     whole = rng.choice(wholes)
     data = _bytes(whole, rng) if rng.random() < 0.4 else _structure(whole, rng)
     try:
-        opened_graph(opened_bytes(data, "damaged.onnx"))
+        opened_graph(opened_bytes(data, "damaged.onnx"), FusedReading if seed % 3 == 0 else None)
     except KernelError as error:
         assert error.code is not None
         return error.code

@@ -13,10 +13,12 @@ import numpy as np
 
 from tilefw.api.device import Argument, BufferView, Device, DeviceAddress, Scalar
 from tilefw.api.errors import LaunchError
+from tilefw.graph.mapped_constants import require_whole
 from tilefw.graph.memory import arranged, lives
 from tilefw.graph.plan import ModelPlan, PlanArgument, PlanLaunch
 
 _NULL = BufferView(0)
+_NAMED = 3  # constants that a message names
 
 
 class DeviceMemory(Protocol):
@@ -62,6 +64,7 @@ class ConstantMemory:
         try:
             for number, buffer in enumerate(plan.buffers):
                 if buffer.constant is not None:
+                    require_whole(buffer.name, buffer.constant)
                     handle = allocate(device, buffer.nbytes, buffer.name, buffer.dtype, readonly=True)
                     self.views[number] = BufferView(handle)
                     if buffer.nbytes:
@@ -141,6 +144,14 @@ class SeparateMemory:
             if life.first == number:
                 buffer = self._plan.buffers[life.buffer]
                 self._views[life.buffer] = BufferView(allocate(self._device, buffer.nbytes, buffer.name, buffer.dtype))
+
+
+def needs(plan: ModelPlan) -> str:
+    """How many bytes a plan takes of a device, and which constants take most of them."""
+    constants = sorted((buffer for buffer in plan.buffers if buffer.constant is not None), key=lambda one: -one.nbytes)
+    largest = ", ".join(f"{one.name} {one.nbytes:,}" for one in constants[:_NAMED])
+    held, arena = plan.constant_bytes, arranged(lives(plan)).nbytes
+    return f"the model takes {held:,} bytes for constants (the largest: {largest or 'none'}) and {arena:,} for the rest"
 
 
 def allocate(device: Device, nbytes: int, label: str, element: str, *, readonly: bool = False) -> int:

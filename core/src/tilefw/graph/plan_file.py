@@ -25,6 +25,7 @@ from tilefw.api.dtypes import DTYPES
 from tilefw.api.dtypes import dtype as dtype_named
 from tilefw.api.errors import CodeError, KernelError
 from tilefw.graph.kernel_graph import ModelBuffer, ModelTensor
+from tilefw.graph.mapped_constants import require_whole
 from tilefw.graph.plan import ModelPlan, PlanArgument, PlanKernel, PlanLink, PlanStep
 from tilefw.runtime import atomic_write
 from tilefw.runtime.arguments.binding import GRID_LIMIT, scalar
@@ -78,7 +79,10 @@ def _parts(plan: ModelPlan) -> Iterator[bytes | memoryview]:
     blobs: list[bytes | memoryview] = [part for pair in kernels for part in pair]
     links = [(encode(link.artifact), encode(link.observed)) for link in plan.links]
     blobs += [part for pair in links for part in pair]
-    blobs += [buffer.constant for buffer in plan.buffers if buffer.constant is not None]
+    for buffer in plan.buffers:
+        if buffer.constant is not None:
+            require_whole(buffer.name, buffer.constant)
+            blobs.append(buffer.constant)
     lengths, linked = ([(len(a), len(b)) for a, b in pairs] for pairs in (kernels, links))
     header = json.dumps(_to_json(plan, lengths, linked), separators=(",", ":")).encode()
     start = b"%d\n%b" % (len(header), header)

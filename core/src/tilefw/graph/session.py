@@ -19,7 +19,7 @@ import numpy as np
 from tilefw.api.device import BufferView, Completion, LaunchReport
 from tilefw.api.errors import CheckError, LaunchError, UsageError
 from tilefw.argument_block import BlockLayout
-from tilefw.graph.device_memory import ArenaMemory, ConstantMemory, DeviceMemory, SeparateMemory, write
+from tilefw.graph.device_memory import ArenaMemory, ConstantMemory, DeviceMemory, SeparateMemory, needs, write
 from tilefw.graph.kernel_graph import ModelTensor, stored
 from tilefw.graph.plan import ModelPlan, PlanLaunch
 from tilefw.hardware.processor_device import ProcessorDevice
@@ -60,7 +60,7 @@ class Session:
             modules = {key: self._device.load(artifact) for key, artifact in artifacts.items()}
             self._modules = [modules[id(one.artifact)] for one in self.launches]
             strategy = ArenaMemory if self._device.executor == "hw" and not self._options.checks else SeparateMemory
-            with ExitStack() as undone:
+            with _telling_needs(plan), ExitStack() as undone:
                 self._constants = ConstantMemory(self._device, plan)
                 undone.callback(self._constants.close)
                 self._memory: DeviceMemory = strategy(self._device, plan, self._constants.views)
@@ -214,6 +214,17 @@ def fitting(plan: ModelPlan, inputs: Mapping[str, Any]) -> dict[str, np.ndarray[
     if lacking:
         raise UsageError(f"the model's input '{lacking[0]}' is missing", code="TFW0360", note=f"inputs: {', '.join(plan.inputs)}")
     return {name: stored(name, tensor, inputs[name]) for name, tensor in plan.inputs.items()}
+
+
+@contextmanager
+def _telling_needs(plan: ModelPlan) -> Iterator[None]:
+    """Where the device has not enough memory, say what the whole plan takes."""
+    try:
+        yield
+    except LaunchError as error:
+        if error.code == "TFW0361":
+            error.note = needs(plan) + (f"\n{error.note}" if error.note else "")
+        raise
 
 
 def _in_launch(error: CheckError, launch: PlanLaunch) -> CheckError:
