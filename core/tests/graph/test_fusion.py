@@ -124,6 +124,17 @@ def test_random_programs_mean_the_same_fused(seed):
     assert launches(b, {"x": given}, tolerance=0)
 
 
+@pytest.mark.parametrize("place", [2, np.array(2)], ids=["number", "input"])
+def test_an_element_that_one_index_names_is_read_as_a_number(place):
+    """As of a row of which a model takes the first word."""
+    b, given = ModuleBuilder(), np.arange(12, dtype=np.float32).reshape(4, 3)
+    index = b.constant(np.array(place, np.int64), "int64") if isinstance(place, int) else b.input("place", "int64", ())
+    row = b.take(b.input("x", "fp32", given.shape), index, 0)
+    b.output("y", b.map("addf", b.take(row, index, 0), b.map("mulf", row, 2.0)))
+    inputs = {"x": given} if isinstance(place, int) else {"place": np.array(2, np.int64), "x": given}
+    assert launches(b, inputs) == ["pointwise1"]
+
+
 def test_a_contraction_reads_zero_beside_a_view_and_takes_a_number():
     b, rng = ModuleBuilder(), np.random.default_rng(6)
     given, weights = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((1, 2, 6, 6), (3, 2, 3, 3)))

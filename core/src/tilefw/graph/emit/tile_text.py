@@ -50,6 +50,7 @@ class TileText:
         self._tiles = frozenset().union(*masks)
         self._known: dict[tuple[SSAValue, Coordinates], str] = {}
         self._flat: dict[tuple[tuple[int, ...], Coordinates], str] = {}
+        self._texts: dict[str, str] = {}
         self._count = 0
 
     # Statements ----------------------------------------------------------------------------------------------------------
@@ -57,8 +58,17 @@ class TileText:
     def statement(self, text: str) -> str:
         """A new name for what `text` computes."""
         self._count += 1
-        self.lines.append(f"v{self._count} = {text}")
-        return f"v{self._count}"
+        name = f"v{self._count}"
+        self.lines.append(f"{name} = {text}")
+        self._texts[name] = text
+        return name
+
+    def is_number(self, text: str) -> bool:
+        """Whether a text is one number in each program, and no tile: no statement that it names reads a tile of indices."""
+        words = _WORDS.findall(text)
+        if any(word in self._tiles or word in self._masks.values() for word in words):
+            return False
+        return all(self.is_number(self._texts[word]) for word in words if word in self._texts)
 
     def mask(self, coordinates: Coordinates) -> str:
         """Which of the elements at these places there are; empty where all are."""
@@ -308,7 +318,7 @@ def _gather(text: TileText, op: Any, _value: SSAValue, coordinates: Coordinates)
         if wide < 32:
             asked = text.statement(f"{asked}.to(tl.int32)")
         name = text.statement(f"tl.minimum(tl.maximum({asked}, 0), {source[axis] - 1}).to(tl.int32)")
-        text.made_of[name] = text.used(*coordinates)
+        text.made_of[name] = frozenset() if text.is_number(asked) else text.used(*coordinates)
         found[axis] = name
     return text.value(op.source, tuple(found))
 
