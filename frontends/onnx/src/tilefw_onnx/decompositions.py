@@ -162,7 +162,7 @@ def _convolution(b: ModuleBuilder, node: Node, values: Values) -> GraphValue:
     space = len(shape_of(values[0])) - 2
     strides, dilations = (node.attributes.get(name) or [1] * space for name in ("strides", "dilations"))
     pads = node.attributes.get("pads") or [0] * (2 * space)
-    found = b.convolve(values[0], values[1], strides, pads[:space], pads[space:], dilations)
+    found = b.convolve(values[0], values[1], strides, pads[:space], pads[space:], dilations, node.attributes["group"])
     if len(values) < 3:
         return found
     return b.map("addf", found, b.reshape(values[2], _channel_shape(node)))
@@ -234,7 +234,8 @@ _ROWS = {"Softmax", "LayerNormalization", "RMSNormalization", "ReduceMean", "Red
 
 
 def _is_plain_convolution(node: Node) -> bool:
-    return node.attributes["group"] == 1 and node.attributes["auto_pad"] == "NOTSET"
+    """One group, or as many as there are channels; other groups have a kernel of their own."""
+    return node.attributes["group"] in (1, node.input(0).shape[1]) and node.attributes["auto_pad"] == "NOTSET"
 
 
 def _is_inference(node: Node) -> bool:
