@@ -126,12 +126,13 @@ def test_random_programs_mean_the_same_fused(seed):
 
 @pytest.mark.parametrize("place", [2, np.array(2)], ids=["number", "input"])
 def test_an_element_that_one_index_names_is_read_as_a_number(place):
-    """As of a row of which a model takes the first word."""
+    """As is the weight of a row, where a model takes one row."""
     b, given = ModuleBuilder(), np.arange(12, dtype=np.float32).reshape(4, 3)
     index = b.constant(np.array(place, np.int64), "int64") if isinstance(place, int) else b.input("place", "int64", ())
-    row = b.take(b.input("x", "fp32", given.shape), index, 0)
-    b.output("y", b.map("addf", b.take(row, index, 0), b.map("mulf", row, 2.0)))
-    inputs = {"x": given} if isinstance(place, int) else {"place": np.array(2, np.int64), "x": given}
+    x, weights = b.input("x", "fp32", given.shape), b.input("w", "fp32", (4, 1))
+    b.output("y", b.take(b.map("addf", x, weights), index, 0))
+    inputs = {"x": given, "w": given[:, 1:2]}
+    inputs = inputs if isinstance(place, int) else {"place": np.array(2, np.int64), **inputs}
     assert launches(b, inputs) == ["pointwise1"]
 
 
