@@ -14,6 +14,7 @@ from tilefw.machine.assign_registers import assign
 from tilefw.machine.check_allocation import check_allocation, snapshot
 from tilefw.machine.coalesce import coalesce
 from tilefw.machine.inst import Function
+from tilefw.machine.spill import Spiller
 from tilefw.machine.spill_model import SpillModel
 from tilefw.machine.text import parse_function, print_function
 
@@ -151,3 +152,12 @@ def test_an_instruction_that_needs_more_than_there_is_is_refused() -> None:
     text = 'func @f target "toy"\n  regs v: 0-3\nentry:\n' + "".join(f"  %{i} = early {i}\n" for i in range(4))
     with pytest.raises(CapacityError, match="of class 'v' at once; the chip has 64, of which it may use 3"):
         spilled(text + "  early %0, %1, %2, %3\n  ret\n", {"v": 3, "a": 0})
+
+
+@pytest.mark.parametrize("first, count, align", [(0, 4, 4), (0, 2, 2), (2, 2, 2), (0, 3, 4), (1, 3, 1), (0, 1, 1), (3, 1, 1)])
+def test_a_part_of_a_tuple_is_reloaded_to_where_a_value_of_its_size_may_stand(first: int, count: int, align: int) -> None:
+    """A pair out of an aligned quad needs no place for a quad: with many such pairs at once those would be used up by half."""
+    function = parse_function('func @f target "toy"\nentry:\n  st 1, 2\n')
+    quad = function.register("v", 4, 4)
+    held = Spiller(function, programs.chip(), programs.SPILLS, {}).fresh(quad.slice(first, count))
+    assert (held.width, held.align) == (count, align)

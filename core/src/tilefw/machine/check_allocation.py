@@ -134,9 +134,10 @@ def _is_valid_slice(a: Slice, b: Slice, table: InstructionTable) -> bool:
     registers = range(b.first, b.first + b.count)
     reserved = table.reserved.get(b.reg.cls, frozenset())
     there = registers.stop <= (table.classes[b.reg.cls].count or 0) and reserved.isdisjoint(registers)
-    # An operand needs no more alignment than the virtual code gave it, and one register of several none: a part may stand without
-    # the rest of its register.
-    align = 1 if a.count == 1 < a.reg.width else gcd(a.first, a.reg.align)
+    # An operand needs no more alignment than the virtual code gave it, and a part of a register none beyond its own size.
+    align = gcd(a.first, a.reg.align)
+    while a.count < a.reg.width and align >= 2 * a.count:
+        align //= 2
     return there and a.count == b.count and b.first % align == 0
 
 

@@ -301,8 +301,10 @@ def _in_slot(slot: _SpillSlot, piece: Slice) -> Slice:
 
 
 def _alignment(piece: Slice) -> int:
-    """What an operand begins at a multiple of, as far as it has to: of a tuple each register alone may stand anywhere."""
-    return 1 if piece.count == 1 < piece.reg.width else gcd(piece.first, piece.reg.align)
+    """What an operand begins at a multiple of, as far as it has to: a part of a tuple needs no more than its own size."""
+    if piece == piece.reg.whole:
+        return piece.reg.align
+    return gcd(piece.first, piece.reg.align, 1 << (piece.count - 1).bit_length())
 
 
 def _meet(a: Slice, b: Slice) -> bool:
