@@ -21,6 +21,10 @@ _R = np.random.default_rng(0)
 X, IMAGE, KERNEL = (_R.standard_normal(shape).astype(np.float32) for shape in ((4, 8), (2, 5, 5, 4), (3, 3, 4, 6)))
 I, U = _R.integers(-99, 99, 6).astype(np.int32), _R.integers(0, 1 << 32, 6).astype(np.uint32)
 PLACES = np.array([3, 1, 1], np.int32)
+ENDS = np.array(
+    [0.0, -0.0, 1.0, -2.5, 300.7, 447.0, 448.0, -464.0, 465.0, 57343.0, -61000.0, 61440.0, 65519.0, 65520.0, 3.3e38, -1e6, 6e-5,
+     6.2e-5, -1e-7, 2e-3, 1e-39, 239.0, 250.0, np.inf, -np.inf, np.nan], np.float32,
+)
 _NHWC = ("NHWC", "HWIO", "NHWC")
 
 
@@ -52,6 +56,16 @@ CASES = {
         i // 3, i % 7, i >> 1, i << 33, lax.population_count(i), lax.clz(u), u // 3, u > jnp.uint32(1 << 31), u.astype(jnp.float32),
         jnp.max(u), i.astype(jnp.uint8), jnp.sort(u), ~i, jnp.any(i > 3), lax.shift_right_logical(i, i),
     ), I, U),
+    "ends of formats": (lambda x: (
+        *(lax.reduce_precision(x.astype(kind), *bits) for kind in ("float32", "bfloat16", "float16")
+          for bits in ((5, 10), (8, 7), (4, 3))),
+        *(x.astype(kind) for kind in ("float8_e4m3fn", "float8_e5m2", "uint8", "int8")), lax.acosh(x), lax.clamp(2.0, x, 1.0),
+        lax.is_finite(x.astype("float8_e5m2")), lax.is_finite(jnp.clip(x, -448, 448).astype("float8_e4m3fn")),
+    ), ENDS),
+    "of nothing and other beginnings": (lambda x, i: (
+        lax.reduce(x[:3], 5.0, lax.add, (0,)), lax.reduce(x, 0.5, lax.mul, (1,)), jnp.sort(x[:0]), jnp.sort(x[:1], 0), x[:0].sum(0),
+        lax.dynamic_update_slice(x, x[:0], (i[0], i[1])), lax.conv(x[None, None, :2], x[None, None], (1, 1), "VALID"),
+    ), X, PLACES),
     "order": (lambda x: (jnp.sort(x, 0), jnp.argsort(x, 1), lax.top_k(x, 3), jnp.argmax(x[:, :5], 1), jnp.argmin(x)), X),
     "places": (lambda x, i: (
         x[i], jnp.take(x, i, 1), x[i, i], x.at[i].set(x[:3]), x.at[i].add(x[:3]), x.at[:, 2:4].max(1.0), x.at[1, 3].set(9.0),

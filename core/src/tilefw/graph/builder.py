@@ -155,7 +155,7 @@ class ModuleBuilder:
         element = types.element_of(like.type)
         kind = types.dtype_of(element)
         held = np.array([value], np.float64 if kind.is_float else bool if kind.bits == 1 else numbers.int_type(kind.bits))
-        held = numbers.round_to(held, kind) if kind.is_float else held
+        held = numbers.in_format(held, kind) if kind.is_float else held
         data = numbers.to_bytes(held, kind).reshape(-1).view(np.uint8)
         return self._constant(memoryview(data.tobytes()), (), element)
 

@@ -57,15 +57,14 @@ def pointwise(write: Write, op: Any, held: Sequence[GraphValue]) -> GraphValue:
     return POINTWISE[op.name](step, held)
 
 
-def scalar_body(block: Any, functions: Functions, order: Sequence[int] | None = None) -> Callable[..., Sequence[GraphValue]]:
-    """A body as `ModuleBuilder.reduce_by` takes it; `order` says which of its arguments each of the block's is."""
+def scalar_body(block: Any, functions: Functions) -> Callable[..., Sequence[GraphValue]]:
+    """A body as `ModuleBuilder.reduce_by` takes it."""
 
     def body(s: MapBodyBuilder, *arguments: GraphValue) -> list[GraphValue]:
         def constant(op: Any) -> GraphValue:
             kind = kind_of(op.results[0].type)
             return s.number(stored_elements(op.attributes["value"], kind, ()).item(), kind)
 
-        given = [arguments[place] for place in order] if order is not None else arguments
-        return applied(s, constant, block, given, functions)
+        return applied(s, constant, block, arguments, functions)
 
     return body

@@ -32,6 +32,8 @@ class Combination:
     scalars: Combine
     tensors: Callable[[Values, Values], Values]
     initial: Values  # tensors of one element
+    fillers: Values  # what changes nothing: of one operator its own number, of other bodies what they begin with
+    operator: bool  # whether the body is one operator whose number is known
     neutral: bool  # whether what it begins with changes nothing
 
 
@@ -41,8 +43,10 @@ def combination(b: KnownValueBuilder, block: Any, initial: Values, kinds: Sequen
     def tensors(held: Values, more: Values) -> Values:
         return applied(b.map, partial(constant, b), block, [*held, *more], functions)
 
-    neutral = len(initial) == 1 and _is_neutral(b.known(initial[0]), only_operator(block), kinds[0])
-    return Combination(scalar_body(block, functions), tensors, initial, neutral)
+    number = neutral_number(only_operator(block), kinds[0]) if len(initial) == 1 else None
+    fillers = initial if number is None else [b.full(number, initial[0])]
+    neutral = number is not None and _is(b.known(initial[0]), number)
+    return Combination(scalar_body(block, functions), tensors, initial, fillers, number is not None, neutral)
 
 
 def constant(b: KnownValueBuilder, op: Any) -> GraphValue:
@@ -54,9 +58,8 @@ def constant(b: KnownValueBuilder, op: Any) -> GraphValue:
     return b.constant(stored_elements(attribute, kind, shape), kind)
 
 
-def _is_neutral(number: np.ndarray[Any, Any] | None, operator: str | None, kind: str) -> bool:
-    wanted = neutral_number(operator, kind)
-    return number is not None and wanted is not None and number.reshape(-1)[0] == wanted
+def _is(known: np.ndarray[Any, Any] | None, number: float) -> bool:
+    return known is not None and bool(known.reshape(-1)[0] == number)
 
 
 def neutral_number(operator: str | None, kind: str) -> float | None:
@@ -100,11 +103,11 @@ def _reduced(b: KnownValueBuilder, how: Combination, inputs: Values, axes: Seque
         now.insert(0, rest[-len(now) - 1])
     length = prod(shape[axis] for axis in now)
     if length > _LONGEST:
-        return _reduced(b, how, [_in_parts(b, one, filler, now[0]) for one, filler in zip(inputs, how.initial, strict=True)],
+        return _reduced(b, how, [_in_parts(b, one, filler, now[0]) for one, filler in zip(inputs, how.fillers, strict=True)],
                         [*rest, now[0] + 1])
     given = inputs
-    if len(inputs) > 1 or not how.neutral:
-        given = [_to_power_of_two(b, one, filler, now) for one, filler in zip(inputs, how.initial, strict=True)]
+    if not how.operator:
+        given = [_to_power_of_two(b, one, filler, now) for one, filler in zip(inputs, how.fillers, strict=True)]
     found = b.reduce_by(how.scalars, given, now)
     return _reduced(b, how, found, rest[: len(rest) - len(now)])
 
@@ -180,7 +183,7 @@ def select_and_scatter(b: KnownValueBuilder, op: Any, values: Values, functions:
     seen = windows(b, source, shape_of(updates), window, steps, [1] * rank, low, filler)
     chosen = _chosen(b, seen, updates, direction, kind) if any(extent > 1 for extent in window) else updates
     total = _laid_over(b, chosen, shape, window, steps, low, kind)
-    if _is_neutral(b.known(initial), "stablehlo.add", kind):
+    if _is(b.known(initial), 0):
         return [total]
     begin = b.broadcast(b.reshape(initial, ()), shape)
     return applied(b.map, partial(constant, b), op.regions[1].blocks[0], [begin, total], functions)

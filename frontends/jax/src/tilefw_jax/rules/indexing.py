@@ -62,7 +62,8 @@ def gather(b: KnownValueBuilder, op: Any, values: Values) -> GraphValue:
             coordinate = b.map("addi", coordinate, b.iota(shape, offsets[kept.index(dim)]))
         found.append(coordinate)
         rows[dim] = [0] * len(shape)
-    return b.gather(source, found, list(numbers.start_index_map), linear_map(rows, [0] * len(own), len(shape)))
+    map = linear_map(rows, [0] * len(own), len(shape))
+    return b.gather(source, found, list(numbers.start_index_map), map) if found else b.view(source, map, shape)
 
 
 def scatter(b: KnownValueBuilder, op: Any, values: Values, functions: Functions) -> list[GraphValue]:
@@ -84,7 +85,8 @@ def scatter(b: KnownValueBuilder, op: Any, values: Values, functions: Functions)
     def tensors(held: Values, more: Values) -> Values:
         return applied(b.map, partial(constant, b), block, [*held, *more], functions)
 
-    how = Combination(scalar_body(block, functions), tensors, [b.full(number, source)], True)
+    neutral = [b.full(number, source)]
+    how = Combination(scalar_body(block, functions), tensors, neutral, neutral, operator=True, neutral=True)
     axes = list(range(len(shape_of(source)), len(shape_of(terms))))
     return list(tensors([source], combined(b, how, [terms], axes)))
 
@@ -98,8 +100,11 @@ def _replaced(b: KnownValueBuilder, reach: _UpdateReach, source: GraphValue) -> 
         step *= shape[dim]
     last = b.map("select", reach.reached, order, -1)
     axes = list(range(rank, len(shape)))
-    smallest = b.full(-(1 << 31), last)
-    how = Combination(lambda s, x, y: [s("maxs", x, y)], lambda held, more: [b.map("maxs", held[0], more[0])], [smallest], True)
+    smallest = [b.full(-(1 << 31), last)]
+    how = Combination(
+        lambda s, x, y: [s("maxs", x, y)], lambda held, more: [b.map("maxs", held[0], more[0])], smallest, smallest,
+        operator=True, neutral=True,
+    )
     (winner,) = combined(b, how, [last], axes)
     return b.map("select", b.map("ges", winner, 0), reach.chosen(winner), source)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from tilefw.graph.builder import GraphValue, shape_of
@@ -94,7 +95,7 @@ def concatenate(b: KnownValueBuilder, op: Any, values: Values) -> GraphValue:
     """Tensors behind each other; those without elements fall away."""
     axis = integer(op, "dimension")
     filled = [value for value in values if shape_of(value)[axis]]
-    return filled[0] if len(filled) == 1 else b.concat(filled or values, axis)
+    return b.concat(filled, axis) if len(filled) > 1 else (filled or values)[0]
 
 
 def iota(b: KnownValueBuilder, op: Any, values: Values) -> GraphValue:
@@ -148,6 +149,8 @@ def dynamic_update_slice(b: KnownValueBuilder, op: Any, values: Values) -> Graph
     starts = clamped_starts(b, values[2:], kinds, shape, sizes)
     if sizes == shape:
         return update
+    if not prod(sizes):
+        return source
     dims = [dim for dim, extent in enumerate(shape) if sizes[dim] != extent]
     offsets = {dim: b.map("subi", b.iota(shape, dim), b.broadcast(starts[dim], shape)) for dim in dims}
     within: GraphValue | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from math import prod
 from typing import Any
 
 from tilefw.api.errors import UnsupportedError
@@ -35,6 +36,8 @@ def _order(b: KnownValueBuilder, values: Values, axis: int, before: Any) -> Grap
     """Which element of its row comes to each place."""
     shape = shape_of(values[0])
     length = shape[axis]
+    if length < 2 or not prod(shape):
+        return b.iota(shape, axis)
     if length > _LONGEST:
         raise UnsupportedError(f"rows of {length} elements to sort, of at most {_LONGEST}", code="TFW0992")
     wide = (*shape[:axis], *shape[axis + 1 :], length, length)  # in each row, all elements beside all

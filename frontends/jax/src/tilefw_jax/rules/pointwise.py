@@ -91,7 +91,9 @@ def _shift(row: str, step: PointwiseStep, values: Values) -> GraphValue:
 
 
 def _is_finite(step: PointwiseStep, values: Values) -> GraphValue:
-    return step.write("ltf", step.write("absf", values[0]), float("inf"))
+    """In fp32 where the format has no infinity, or constants of it are clamped."""
+    x = step.write("castf", values[0], to="fp32") if step.bits == 8 else values[0]
+    return step.write("ltf", step.write("absf", x), float("inf"))
 
 
 def _round_away(step: PointwiseStep, values: Values) -> GraphValue:
@@ -104,7 +106,7 @@ def _round_away(step: PointwiseStep, values: Values) -> GraphValue:
 def _clamp(step: PointwiseStep, values: Values) -> GraphValue:
     low, x, high = values
     less, more = (row_for(POINTWISE_ROWS[f"stablehlo.{word}"], step.result) for word in ("minimum", "maximum"))
-    return step.write(more, low, step.write(less, x, high))
+    return step.write(less, step.write(more, x, low), high)
 
 
 def _select(step: PointwiseStep, values: Values) -> GraphValue:
@@ -140,7 +142,26 @@ def _convert(step: PointwiseStep, values: Values) -> GraphValue:
     if step.result == "int1":
         return values[0] if step.source == "int1" else step.write("nef" if is_float(step.source) else "nei", values[0], 0)
     row = cast_row(step.source, step.result)
-    return values[0] if row is None else step.write(row, values[0], to=step.result)
+    if row is None:
+        return values[0]
+    if step.result in _BEYOND:
+        return _to_8_bits(step, values[0], row)
+    return step.write(row, values[0], to=step.result)
+
+
+# Of 8-bit floats what is beyond the largest number: a comparison with half a unit above it, and the code. JAX does not clamp: what
+# is beyond is infinite, or NaN in a format without infinity. 464 is a tie that goes to 448, whose fraction is even; 61440 is one
+# that goes up from 57344.
+_BEYOND: Mapping[str, tuple[str, float, int]] = {"fp8e4nv": ("gtf", 464.0, 0x7F), "fp8e5": ("gef", 61440.0, 0x7C)}
+
+
+def _to_8_bits(step: PointwiseStep, x: GraphValue, row: str) -> GraphValue:
+    w, (compare, most, code) = step.write, _BEYOND[step.result]
+    if row != "castf" or step.bits < 32:
+        x = w(row, x, to="fp32")
+    sign = w("shl", w("extu", w("ltf", x, 0.0), to="int8"), 7)
+    beyond = w("bitcast", w("ori", sign, code), to=step.result)
+    return w("select", w(compare, w("absf", x), most), beyond, w("castf", x, to=step.result))
 
 
 def _bitcast(step: PointwiseStep, values: Values) -> GraphValue:
@@ -152,13 +173,20 @@ def _bitcast(step: PointwiseStep, values: Values) -> GraphValue:
 
 
 def _reduce_precision(step: PointwiseStep, values: Values) -> GraphValue:
-    sizes = step.attributes["exponent_bits"].split(" ")[0], step.attributes["mantissa_bits"].split(" ")[0]
-    narrow = {("5", "10"): "fp16", ("8", "7"): "bf16", ("8", "23"): "fp32", ("11", "52"): "fp64"}.get(sizes)
-    if narrow is None:
-        raise UnsupportedError(f"{sizes[0]} bits of exponent and {sizes[1]} of mantissa", code="TFW0992")
-    if dtype(narrow).bits >= step.bits:
-        return values[0]
-    return step.write("castf", step.write("castf", values[0], to=narrow), to=step.source)
+    """The bits rounded to nearest even; what a smaller exponent does not reach is infinite or zero: there are no subnormals."""
+    w, x, kind = step.write, values[0], dtype(step.source)
+    exponent, mantissa = (int(step.attributes[f"{word}_bits"].split(" ")[0]) for word in ("exponent", "mantissa"))
+    bits, sign = w("bitcast", x, to=f"int{kind.bits}"), -(1 << (kind.bits - 1))
+    size, dropped = w("andi", bits, ~sign), kind.mantissa_bits - mantissa
+    if dropped > 0:
+        even = w("andi", w("shru", size, dropped), 1)
+        size = w("andi", w("addi", size, w("addi", even, (1 << (dropped - 1)) - 1)), -(1 << dropped))
+    if exponent < kind.exponent_bits:
+        reach, infinite = (1 << (exponent - 1)) - 1, ((1 << kind.exponent_bits) - 1) << kind.mantissa_bits
+        size = w("select", w("ges", size, (kind.bias + reach + 1) << kind.mantissa_bits), infinite, size)
+        size = w("select", w("lts", size, (kind.bias - reach + 1) << kind.mantissa_bits), 0, size)
+    found = w("bitcast", w("ori", size, w("andi", bits, sign)), to=step.source)
+    return w("select", w("isnan", x), x, found)
 
 
 def _floats(row: str, step: PointwiseStep, values: Values) -> GraphValue:

@@ -79,7 +79,7 @@ def convolution(b: KnownValueBuilder, op: Any, values: Values) -> GraphValue:
     batches = integer(op, "batch_group_count", 1)
     if batches > 1:
         image, groups = _batch_groups(b, image, batches), batches
-    if not prod(shape_of(image)) or not prod(shape_of(kernel)):
+    if not all(map(prod, (shape_of(image), shape_of(kernel), static_shape(op.results[0].type)))):
         return _zeros(b, op)
     found = b.convolve(
         image, kernel, strides, [low for low, _ in padding], [high for _, high in padding], kernel_dilation, groups,

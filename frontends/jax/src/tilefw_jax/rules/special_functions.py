@@ -128,7 +128,8 @@ def arsinh(w: Write, x: GraphValue) -> GraphValue:
 def arcosh(w: Write, x: GraphValue) -> GraphValue:
     """By log(1 + x), which keeps arguments near 1."""
     past = w("subf", x, 1.0)
-    found = w("log1p", w("addf", past, w("sqrt_rn", w("mulf", past, w("addf", past, 2.0)))))
+    root = w("mulf", w("sqrt_rn", past), w("sqrt_rn", w("addf", past, 2.0)))  # NaN below 1
+    found = w("log1p", w("addf", past, root))
     return w("select", w("gtf", x, 1e9), w("addf", w("log", x), _LN2), found)
 
 
