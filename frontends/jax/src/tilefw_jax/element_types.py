@@ -64,7 +64,13 @@ def _from_text(text: str, wanted: np.dtype[Any], shape: tuple[int, ...]) -> np.n
     if held.startswith('"'):
         return np.frombuffer(bytes.fromhex(held.strip('"')[2:]), wanted).reshape(shape)
     words = held.replace("[", " ").replace("]", " ").replace(",", " ").split()
-    unsigned = np.dtype(f"u{wanted.itemsize}")
-    found = [np.array(int(one, 16), unsigned).view(wanted) if one.startswith("0x") else np.array(float(one)).astype(wanted)
-             for one in words]
-    return np.broadcast_to(np.array(found, wanted), (prod(shape),)).reshape(shape)
+    return np.broadcast_to(np.array([_number(one, wanted) for one in words], wanted), (prod(shape),)).reshape(shape)
+
+
+def _number(word: str, wanted: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """An element as MLIR writes it: a number, a truth value, or the bits of a float."""
+    if word in ("true", "false"):
+        return np.array(word == "true", wanted)
+    if word.startswith("0x"):
+        return np.array(int(word, 16), np.dtype(f"u{wanted.itemsize}")).view(wanted)
+    return np.array(int(word) if wanted.kind in "iu" else float(word)).astype(wanted)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from re import search
 from typing import Any
 
 from tilefw.api.errors import CodeError, UnsupportedError
@@ -52,21 +53,19 @@ class ModuleReading:
     turns: int = 0
     outputs: dict[str, str] = field(default_factory=dict)  # element types by name
 
-    def read(self, names: Sequence[str] | None = None) -> None:
-        """Write what the function `main` does; `names` are those of its arguments. Raises UnsupportedError TFW0992 that lists all
-        that has no rule."""
+    def read(self) -> None:
+        """Write what the function `main` does. Raises UnsupportedError TFW0992 that lists all that has no rule."""
         for view in self.module.body.operations:
             op = view.operation
-            if op.name == "func.func":
+            if op.name == "func.func" and len(op.regions[0].blocks):
                 self.functions[op.attributes["sym_name"].value] = op
         if "main" not in self.functions:
             found = ", ".join(self.functions) or "none"
             raise CodeError("the module has no function 'main'", code="TFW0994", note=f"functions: {found}")
         block = self.functions["main"].regions[0].blocks[0]
         for place, argument in enumerate(block.arguments):
-            name = names[place] if names is not None else f"input{place}"
             kind = self._told(f"argument {place}", argument.type)
-            self.values[argument] = self.builder.input(name, kind, tuple(argument.type.shape))
+            self.values[argument] = self.builder.input(f"input{place}", kind, _stand_in_shape(argument.type))
         results = self._block(block)
         last = list(block.operations)[-1].operation
         for place, (operand, value) in enumerate(zip(last.operands, results, strict=True)):
@@ -86,8 +85,9 @@ class ModuleReading:
     def _told(self, place: str, type: Any) -> str:
         """The element type of an argument or a result; one that is not served is told with the operators."""
         try:
+            kind = kind_of(type)
             static_shape(type)
-            return kind_of(type)
+            return kind
         except UnsupportedError as error:
             self.refused.setdefault(place, f"{place}: {error.message}")
             return "fp32"
@@ -115,14 +115,15 @@ class ModuleReading:
 
     def _zeros(self, type: Any) -> GraphValue:
         """What stands for a result that is not computed, so that the reading goes on."""
-        kind = ELEMENT_TYPES.get(str(type.element_type), "fp32")
+        kind = ELEMENT_TYPES.get(str(getattr(type, "element_type", "")), "fp32")
         zero = self.builder.fused_map(lambda s: s.number(0, kind), shape=())[0]
-        return self.builder.broadcast(zero, tuple(type.shape))
+        return self.builder.broadcast(zero, _stand_in_shape(type))
 
     def _results(self, op: Any, held: Sequence[GraphValue]) -> Sequence[GraphValue]:
         b, name = self.builder, op.name
         for one in (*op.operands, *op.results):
             kind_of(one.type)
+            static_shape(one.type)
         if name == "stablehlo.constant":
             return [constant(b, op)]
         if name in POINTWISE:
@@ -147,6 +148,8 @@ class ModuleReading:
         raise UnsupportedError("it has no rule" + (f"; the nearest that has is {near[0]}" if near else ""), code="TFW0992")
 
     def _call(self, name: str, held: Sequence[GraphValue]) -> Sequence[GraphValue]:
+        if name not in self.functions:
+            raise UnsupportedError(f"a call of '{name}', a function without a body", code="TFW0992")
         return self._block(self.functions[name].regions[0].blocks[0], held)
 
     def _custom_call(self, op: Any, held: Sequence[GraphValue]) -> Sequence[GraphValue]:
@@ -196,11 +199,15 @@ class ModuleReading:
 def _place(op: Any) -> str:
     """Where the operator comes from, in the user's own file where jaxlib knows it."""
     found = str(op.location)
-    quoted = [part for part in found.split('"') if "/" in part or part.endswith(".py")]
-    files = [part for part in quoted if part.endswith(".py")]
-    if not files:
-        return quoted[0] if quoted else "main"
-    rest = found.split(f'"{files[0]}":', 1)[1]
-    return f"{files[0]}:{rest.split(':', 1)[0].split(' ', 1)[0].rstrip(')')}"
+    file = search(r'"([^"]+\.py)":(\d+)', found)
+    if file is not None:
+        return f"{file[1]}:{file[2]}"
+    name = search(r'"([^"]*/[^"]*)"', found)
+    return name[1] if name is not None else "main"
 
 
+def _stand_in_shape(type: Any) -> tuple[int, ...]:
+    """The shape of what stands for a value of any type: dims that are not known are 1."""
+    if not getattr(type, "has_rank", False):
+        return ()
+    return tuple(1 if type.is_dynamic_dim(dim) else extent for dim, extent in enumerate(type.shape))
