@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, update_wrapper
 from typing import Any
+from weakref import WeakSet
 
 import jax
 import numpy as np
@@ -20,6 +21,7 @@ from tilefw.graph.compile_graph import compile_graph
 from tilefw.graph.plan import ModelPlan
 from tilefw.graph.session import Session
 from tilefw.runtime import config
+from tilefw.runtime.config import Resolved
 from tilefw_jax.reader import ModuleReading
 from tilefw_jax.transformations import differentiable
 
@@ -50,8 +52,8 @@ class TracedCall:
 
     structure: Any  # the tree of the arguments that are not static
     types: tuple[Any, ...]  # of its leaves
-    static: tuple[tuple[int | str, Hashable], ...]
-    target: str
+    static: tuple[tuple[int | str, Hashable, type[Any]], ...]  # by place or name; of equal ones 1, 1.0 and True are three
+    settings: Resolved
     wide: bool  # whether JAX has 64-bit types
 
 
@@ -84,6 +86,7 @@ class TargetFunction:
         self.donated = frozenset(_several(donate_argnums))
         self._calls: dict[TracedCall, CompiledCall] = {}
         self._gradients: dict[TracedCall, Callable[..., Any]] = {}
+        self._made_for_gradients: WeakSet[TargetFunction] = WeakSet()  # JAX keeps those that its own caches name
         self._lock = threading.RLock()
 
     @property
@@ -97,7 +100,7 @@ class TargetFunction:
             return self._differentiable(call)(*leaves)
         found = self.run(call, leaves)
         for place in self.donated:
-            for leaf in jax.tree.leaves(args[place]) if place < len(args) else ():
+            for leaf in jax.tree.leaves(args[place]) if -len(args) <= place < len(args) else ():
                 if isinstance(leaf, jax.Array):
                     leaf.delete()
         return found
@@ -112,6 +115,8 @@ class TargetFunction:
         with self._lock:
             for one in self._calls.values():
                 one.session.close()
+            for gradient in self._made_for_gradients:
+                gradient.clear_cache()
             self._calls.clear()
             self._gradients.clear()
 
@@ -120,22 +125,25 @@ class TargetFunction:
     def _traced(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[list[Any], TracedCall]:
         static = {place: one for place, one in (*enumerate(args), *keywords.items()) if place in self.static}
         for place, one in static.items():
-            if not isinstance(one, Hashable):
-                raise UsageError(f"the static argument {place!r} is not hashable: {type(one).__name__}", code="TFW0366")
+            try:
+                hash(one)
+            except TypeError as error:
+                raise UsageError(f"the static argument {place!r} is not hashable: {error}", code="TFW0366") from None
         given = [None if place in static else one for place, one in enumerate(args)]
         named = {name: one for name, one in keywords.items() if name not in static}
         leaves, structure = jax.tree.flatten((given, named))
         types = tuple(_type_of(leaf) for leaf in leaves)
-        target = config.resolve(config.settings(self.target, self.execution.get("executor"))).target
+        settings = config.resolve(config.settings(self.target, **self.execution))
         wide = dtypes.canonicalize_dtype(np.float64) == np.float64
-        return leaves, TracedCall(structure, types, tuple(static.items()), target, wide)
+        told = tuple((place, one, type(one)) for place, one in static.items())
+        return leaves, TracedCall(structure, types, told, settings, wide)
 
     def called(self, call: TracedCall, leaves: Sequence[Any]) -> Any:
         """The function itself for the leaves of its arguments."""
         given, keywords = jax.tree.unflatten(call.structure, leaves)
-        static = dict(call.static)
-        args = [static.get(place, one) if place in static else one for place, one in enumerate(given)]
-        return self.function(*args, **keywords, **{str(name): one for name, one in call.static if isinstance(name, str)})
+        static = {place: one for place, one, _ in call.static}
+        args = [static.get(place, one) for place, one in enumerate(given)]
+        return self.function(*args, **keywords, **{name: one for name, one in static.items() if isinstance(name, str)})
 
     def compiled_for(self, call: TracedCall) -> CompiledCall:
         """The code for such a call, compiled at the first one."""
@@ -145,10 +153,11 @@ class TargetFunction:
             return self._calls[call]
 
     def _compiled(self, call: TracedCall) -> CompiledCall:
-        lowered = jax.jit(lambda *leaves: self.called(call, leaves), keep_unused=True).lower(*call.types)
+        traced = jax.jit(lambda *leaves: self.called(call, leaves), keep_unused=True).trace(*call.types)
+        lowered = traced.lower(lowering_platforms=("cpu",))  # what JAX runs on itself is no matter
         reading = ModuleReading(lowered.compiler_ir("stablehlo"))
         reading.read()
-        plan = compile_graph(reading.graph(), call.target, self.execution.get("executor"))
+        plan = compile_graph(reading.graph(), call.settings.target, self.execution.get("executor"))
         results, structure = jax.tree.flatten(lowered.out_info)
         types = tuple(jax.ShapeDtypeStruct(one.shape, one.dtype) for one in results)
         return CompiledCall(plan, Session(plan, **self.execution), structure, types)
@@ -157,19 +166,26 @@ class TargetFunction:
         """The call as a function of its leaves with a gradient, one for all calls of a kind: its gradient is compiled once."""
         with self._lock:
             if call not in self._gradients:
-                gradients = partial(jit, target=call.target, **self.execution)
                 self._gradients[call] = differentiable(
-                    partial(self._callback, call), lambda *leaves: self.called(call, leaves), call.types, gradients
+                    partial(self._callback, call), lambda *leaves: self.called(call, leaves), call.types,
+                    partial(self._gradient, call),
                 )
             return self._gradients[call]
+
+    def _gradient(self, call: TracedCall, function: Callable[..., Any]) -> TargetFunction:
+        """The gradient of such a call, compiled for the same target and closed with this function."""
+        found = TargetFunction(function, call.settings.target, (), (), (), self.execution)
+        self._made_for_gradients.add(found)
+        return found
 
     def _callback(self, call: TracedCall, *leaves: Any) -> Any:
         """Compiled while JAX traces; JAX's run time then calls what only copies and launches."""
         compiled = self.compiled_for(call)
 
         def host(*arrays: Any) -> Any:
-            found = compiled.run([stored_leaf(array, type) for array, type in zip(arrays, call.types, strict=True)])
-            return jax.tree.unflatten(compiled.structure, found)
+            now = self._calls.get(call) or self.compiled_for(call)  # compiled again after `clear_cache`; else no lock is waited for
+            found = now.run([stored_leaf(array, type) for array, type in zip(arrays, call.types, strict=True)])
+            return jax.tree.unflatten(now.structure, found)
 
         shapes = jax.tree.unflatten(compiled.structure, compiled.results)
         return jax.pure_callback(host, shapes, *leaves, vmap_method="sequential")

@@ -16,7 +16,7 @@ def differentiable(
     run: Function, meaning: Function, types: Sequence[Any], compiled: Callable[[Function], Function]
 ) -> Function:
     """`run` of leaves of these types, with the gradient of `meaning`, which JAX can trace, as `compiled` makes it. The gradient
-    computes the function again, as nothing is kept of the first run."""
+    computes the function again, as nothing is kept of the first run. Results that are no floats have none."""
     floats = [place for place, type in enumerate(types) if jnp.issubdtype(type.dtype, jnp.inexact)]
 
     @jax.custom_vjp
@@ -29,7 +29,8 @@ def differentiable(
     gradient = compiled(_gradient(meaning, floats))
 
     def backward(leaves: Any, cotangent: Any) -> tuple[Any, ...]:
-        found = dict(zip(floats, gradient(list(leaves), cotangent), strict=True))
+        given = [one for one in jax.tree.leaves(cotangent) if one.dtype != jax.dtypes.float0]
+        found = dict(zip(floats, gradient(list(leaves), given), strict=True))
         return tuple(
             found[place] if place in found else np.zeros(leaf.shape, jax.dtypes.float0) for place, leaf in enumerate(leaves)
         )
@@ -39,14 +40,15 @@ def differentiable(
 
 
 def _gradient(meaning: Function, floats: Sequence[int]) -> Function:
-    """The product of a cotangent with the derivative, by those leaves that are floats."""
+    """The product of cotangents with the derivative, of and by those leaves that are floats."""
 
-    def gradient(leaves: list[Any], cotangent: Any) -> tuple[Any, ...]:
-        def of_floats(*given: Any) -> Any:
+    def gradient(leaves: list[Any], cotangents: list[Any]) -> tuple[Any, ...]:
+        def of_floats(*given: Any) -> list[Any]:
             held = dict(zip(floats, given, strict=True))
-            return meaning(*(held.get(place, leaf) for place, leaf in enumerate(leaves)))
+            found = jax.tree.leaves(meaning(*(held.get(place, leaf) for place, leaf in enumerate(leaves))))
+            return [one for one in found if jnp.issubdtype(jax.typeof(one).dtype, jnp.inexact)]
 
         _, back = jax.vjp(of_floats, *(leaves[place] for place in floats))
-        return back(cotangent)
+        return back(cotangents)
 
     return gradient
