@@ -52,11 +52,12 @@ def _without(hidden: tuple[str, ...]) -> Processor:
 
 
 @cache
-def _code(found: Processor, type_: str) -> tuple[NativeCode, str, int]:
+def _code(found: Processor, type_: str, sizes: tuple[int, int, int]) -> tuple[NativeCode, str, int]:
     """The code of a product, its text, and the bytes of scratch that it needs."""
     sums = "i32" if type_ in ("i8", "u8") else "f32"
     stored = {"u8": "i8", "tf32": "f32", "bf16x3": "f32"}.get(type_, type_)
-    text = TEXT.format(t=stored, s=sums, m=M, n=N, k=K, word=WORDS.get(type_, ""))
+    m, n, k = sizes
+    text = TEXT.format(t=stored, s=sums, m=m, n=n, k=k, word=WORDS.get(type_, ""))
     functions = [(op, entry_of(op)) for op in parse(text, "k").body.block.ops if isinstance(op, FuncOp)]
     written, emitted = functions_text(functions, found, False)
     return NativeCode(object_of(written, found), found), written, emitted["k"].scratch_bytes
@@ -64,7 +65,7 @@ def _code(found: Processor, type_: str) -> tuple[NativeCode, str, int]:
 
 def _product(found: Processor, type_: str, a: Any, b: Any, c: Any) -> tuple[Any, str]:
     """a · b + c by the processor's code, and its text."""
-    code, written, needed = _code(found, type_)
+    code, written, needed = _code(found, type_, (*c.shape, a.shape[1]))
     made = c.copy()
     block = (ctypes.c_uint64 * 3)(*(array.ctypes.data for array in (a, b, made)))
     scratch = np.empty(needed + 64, np.uint8)
@@ -136,6 +137,17 @@ def test_numbers_of_a_precision_are_multiplied_as_they_are(type_: str, bits: int
     a[0, 3], b[3] = 2 ** (bits - 1) + 1, 1
     made, _ = _product(found, type_, a, b, np.zeros((M, N), np.float32))
     assert np.array_equal(made, a.astype(np.float64) @ b)
+
+
+@pytest.mark.parametrize("type_", ["f32", "f16"])
+def test_rows_that_no_vector_of_parts_divides_are_multiplied(type_: str) -> None:
+    """Those of a block, of which there is one, end within a vector, and behind them are the rows of the next part."""
+    found = processor()
+    if type_ not in engines_of(found):
+        pytest.skip("the processor has no products of pairs")
+    sizes = 129, 32, 48
+    a, b = _random(type_, sizes[0], sizes[2], 0), _random(type_, sizes[2], sizes[1], 1)
+    _within_bound(found, type_, a, b, _random("f32", sizes[0], sizes[1], 2))
 
 
 def _within_bound(found: Processor, type_: str, a: Any, b: Any, c: Any) -> None:

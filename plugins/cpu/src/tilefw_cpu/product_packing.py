@@ -36,7 +36,12 @@ def workspace_bytes(sizes: tuple[int, int, int], operand_type: str) -> int:
     rows, columns, depth = sizes
     parts, width = planes_of(operand_type).parts, bytes_of_operand(operand_type)
     left = parts * min(rows, 16 * _BLOCK) * depth * width if parts > 1 else 0
-    return parts * columns * depth * width + left + 4 * TILE + 4 * rows
+    return _whole_rows(parts * columns * depth * width + left) + 4 * TILE + 4 * rows
+
+
+def _whole_rows(nbytes: int) -> int:
+    """So many bytes and what is left of a row: where the sums begin, which are loaded from where rows may stand."""
+    return -(-nbytes // ROW) * ROW
 
 
 class ProductPacking:
@@ -62,7 +67,7 @@ class ProductPacking:
         self.right = product.workspace
         self.left = product.left if self.parts == 1 else self.at(product.workspace, (self.parts * self.right_plane, 1))
         self.left_row = product.left_row if self.parts == 1 else self.depth * self.width
-        spent = self.parts * (self.right_plane + (self.left_plane if self.parts > 1 else 0))
+        spent = _whole_rows(self.parts * (self.right_plane + (self.left_plane if self.parts > 1 else 0)))
         self.sums = self.at(product.workspace, (spent, 1))
         self.row_numbers = self.at(product.workspace, (spent + 4 * TILE, 1))
 
@@ -172,14 +177,15 @@ class ProductPacking:
         """So many rows of the left factor in parts, from `row` on: as many as are near while all columns pass."""
         source, lanes = self.source, self.engine.lanes
         width = bytes_of_type(llvm_type(source))
-        with self.count(rows * self.depth, 2 * lanes) as first:
+        vectors = gcd(rows * self.depth // lanes, 2)  # of numbers: two fill one of parts
+        with self.count(rows * self.depth, vectors * lanes) as first:
             places = [
                 self.at(self.product.left, (row, self.product.left_row), (first, width), (number * lanes, width))
-                for number in range(2)
+                for number in range(vectors)
             ]
             halves = [self._parts(self._wide(self.load(place, source, lanes))) for place in places]
-            for plane, (low, high) in enumerate(zip(*halves, strict=True)):
-                joined = self.writer.shuffled(low, high, [2 * k + 1 for k in range(2 * lanes)])
+            for plane, parts in enumerate(zip(*halves, strict=True)):
+                joined = self.writer.shuffled(parts[0], parts[-1], [2 * k + 1 for k in range(vectors * lanes)])
                 self.store(joined, self.at(self.left, (first, 2), (plane, self.left_plane)))
 
     def _wide(self, values: LlvmValue) -> LlvmValue:
