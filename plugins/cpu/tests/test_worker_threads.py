@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,6 +34,10 @@ end:
   %answer.at = getelementptr i32, ptr %scratch, i64 1
   %answer = load i32, ptr %answer.at
   ret i32 %answer
+}}
+define i32 @"tilefw.counts"(ptr %b, ptr %scratch, ptr %next, i64 %all, i32 %x, i32 %y, i32 %z) {{
+  %before = atomicrmw add ptr %next, i64 1 seq_cst
+  ret i32 0
 }}
 define i32 @"tilefw.fault"(ptr %b, ptr %scratch, ptr %next, i64 %all, i32 %x, i32 %y, i32 %z) null_pointer_is_valid {{
   store volatile i8 1, ptr inttoptr (i64 64 to ptr)
@@ -79,6 +84,39 @@ def test_each_thread_works_once_in_a_place_of_its_own_and_its_answer_counts(
 
 def test_a_thread_alone_works_itself(workers: WorkerThreads, code: NativeCode) -> None:
     assert meet(workers, code, [3]) == (3, [1])
+
+
+def test_launches_at_once_begin_each_thread_once(code: NativeCode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of them has the threads, the other works alone. Of two threads of one slot one would be woken in the caller's place."""
+    own = worker_threads.__wrapped__(HERE, 3, os.getpid())
+    assert own is not None
+    before, start = len(list(Path("/proc/self/task").iterdir())), threading.Barrier(2)
+    guard = fault_guard(HERE)
+    assert guard is not None
+    counts = [(ctypes.c_int64 * 6)() for _ in range(2)]
+    address = NativeCode.address
+
+    def slow(found: NativeCode, name: str) -> int:
+        if name == "member":  # the other launch comes while a thread is begun
+            time.sleep(0.01)
+        return address(found, name)
+
+    monkeypatch.setattr(NativeCode, "address", slow)
+
+    def launches(count: ctypes.Array[ctypes.c_int64]) -> None:
+        start.wait()
+        for _ in range(300):
+            own.run(guard.enter, code.address("counts"), b"", [0] * 4, ctypes.addressof(count), 4, (1, 1, 1))
+
+    threads = [threading.Thread(target=launches, args=(count,)) for count in counts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(300 <= count[0] <= 1200 for count in counts)
+    until = time.monotonic() + 2
+    while (now := len(list(Path("/proc/self/task").iterdir()))) != before + 3:  # those of Python end a moment after they are joined
+        assert time.monotonic() < until, f"{now - before} threads"
 
 
 def test_a_fault_of_each_thread_comes_back(workers: WorkerThreads, code: NativeCode) -> None:

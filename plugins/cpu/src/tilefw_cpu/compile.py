@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from functools import cache
 from typing import Any
 
@@ -54,6 +55,11 @@ def assembly_of(text: str, processor: Processor) -> str:
     """The processor's assembly of a module's text."""
     machine = target_machine(processor)
     return machine.emit_assembly(optimised(text, machine))
+
+
+def keep(found: object) -> None:
+    """Never free it: the system has addresses of its code or its memory from here on, also when Python has ended."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(found))
 
 
 class NativeCode:

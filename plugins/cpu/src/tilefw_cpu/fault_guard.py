@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from tilefw_cpu.compile import NativeCode, object_of
+from tilefw_cpu.compile import NativeCode, keep, object_of
 from tilefw_cpu.processor import Processor
 
 FAULT = -2
@@ -204,7 +204,7 @@ end:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FaultGuard:
-    """The guard of this process: `enter` is the address of `tilefw.guarded`. What `kept` holds must live as long as the process."""
+    """The guard of this process, as long as that lives, with what it has `kept`: `enter` is the address of `tilefw.guarded`."""
 
     enter: int
     handler: int
@@ -257,4 +257,6 @@ def guard_of(text: str, processor: Processor) -> FaultGuard:
     code = NativeCode(object_of(text, processor, level=0), processor)
     before, first = (code.variable(f"tilefw.{name}") for name in ("before", "first"))
     passed = ctypes.c_uint32.from_address(code.variable("tilefw.passed"))
-    return FaultGuard(code.address("guarded"), code.address("handler"), before, first, passed, [code])
+    found = FaultGuard(code.address("guarded"), code.address("handler"), before, first, passed, [code])
+    keep(found)
+    return found

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from tilefw_cpu.compile import NativeCode, object_of
+from tilefw_cpu.compile import NativeCode, keep, object_of
 from tilefw_cpu.fault_guard import FAULT_SIGNALS
 from tilefw_cpu.processor import Processor
 
@@ -215,34 +215,43 @@ class WorkerThreads:
         self._busy = ctypes.addressof(self._used)
         self._together = _TOGETHER(code.address("together"))
         self._begun, self._turns = 0, turns
+        self._beginning = threading.Lock()
 
     def run(
         self, enter: int, entry: int, block: bytes, scratch: Sequence[int], count: int, programs: int, grid: tuple[int, int, int]
     ) -> int:
         """What one of the threads answered, other than 0 where any did: the caller's, and others as far as there are any."""
-        if self._begun < len(scratch) - 1:
-            self._begin(len(scratch) - 1)
+        # While another launch begins threads, or the one that a signal's handler interrupts, this one has those that there are.
+        if self._begun < len(scratch) - 1 and self._beginning.acquire(blocking=False):
+            try:
+                self._begin(len(scratch) - 1)
+            finally:
+                self._beginning.release()
         workers = min(len(scratch), self._begun + 1)
         places = (ctypes.c_void_p * workers)(*scratch[:workers])
         return self._together(self._slots, self._busy, enter, entry, block, places, count, programs, *grid, workers)
 
     def _begin(self, count: int) -> None:
         """Threads up to so many, as far as the system begins them. They leave signals to Python's threads, but for faults."""
+        if not self._begun:
+            keep(self)
         libc = ctypes.CDLL(None)
         attributes, thread = ctypes.create_string_buffer(_ATTRIBUTE_BYTES), ctypes.c_size_t()
         libc.pthread_attr_init(attributes)
         libc.pthread_attr_setdetachstate(attributes, _DETACHED)
         if threading.stack_size():
             libc.pthread_attr_setstacksize(attributes, ctypes.c_size_t(threading.stack_size()))
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - set(FAULT_SIGNALS))
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         try:
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - set(FAULT_SIGNALS))
             while self._begun < count:
                 slot = self._slots + self._begun * _SLOT_BYTES
                 ctypes.c_uint32.from_address(slot + _TURNS_AT).value = self._turns
                 start = ctypes.c_void_p(self._code.address("member"))
+                self._begun += 1  # before Ctrl-C may come: a slot without a thread is taken back, one with two waits for ever
                 if libc.pthread_create(ctypes.byref(thread), attributes, start, ctypes.c_void_p(slot)):
+                    self._begun -= 1
                     return
-                self._begun += 1
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             libc.pthread_attr_destroy(attributes)
