@@ -123,7 +123,7 @@ def test_a_number_of_threads_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setenv(THREADS, "3")
     assert _threads() == 3
-    for word in ("²", "0", "two", "-1"):
+    for word in ("²", "0", "two", "-1", "9" * 5000):
         monkeypatch.setenv(THREADS, word)
         with pytest.raises(tilefw.KernelError, match="number of threads"):
             _threads()

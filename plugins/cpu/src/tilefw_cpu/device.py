@@ -106,6 +106,6 @@ def _threads() -> int:
     asked = os.environ.get(THREADS)
     if not asked:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if not (asked.isascii() and asked.isdigit() and int(asked)):
-        raise UsageError(f"{THREADS} is a number of threads, not {asked!r}", code="TFW0902")
+    if not (asked.isascii() and asked.isdigit() and len(asked) < 5 and int(asked)):
+        raise UsageError(f"{THREADS} is a number of threads below 10,000, not {asked!r}", code="TFW0902")
     return int(asked)

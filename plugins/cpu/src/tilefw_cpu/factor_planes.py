@@ -28,12 +28,14 @@ class FactorPlanes:
 
     @property
     def least_exponent(self) -> int:
-        """The exponent field of fp32 from which on a number has no subnormal part."""
+        """The exponent field of fp32 from which on the bits that parts hold, 8 for each, are no subnormal part."""
         return _LEAST + 8 * self.parts - 1 + _EXPONENT_BIAS
 
     @property
     def least_sum(self) -> int:
-        """The sum of two exponent fields from which on all products of parts are multiples of 2^-126."""
+        """The sum of two exponent fields from which on products of parts are multiples of 2^-126. A part behind zeros may end
+        lower; below 2^-126 the instructions take 0 instead. That is less than 2^-22 of the whole product, and nothing where it is
+        exact in fp32."""
         below = max(left + right for left, right in self.products)
         return _LEAST + 14 + 8 * below + 2 * _EXPONENT_BIAS
 
