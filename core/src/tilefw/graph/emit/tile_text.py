@@ -139,16 +139,22 @@ class TileText:
             return _with_ones(texts, source)
         kept = tuple(extent for extent in source if extent != 1)
         if (sizes, texts) in self._flat or not prod(sizes):
-            return self.spread(self.flat(shape, coordinates), source)
+            return self.spread(self._number(sizes, texts), source)
         found: list[str] = []
         for mine, theirs in neighbours(sizes, kept):  # dims that the reshape leaves alone keep their coordinate
             part = texts[mine]
             if mine.stop - mine.start == 1 == theirs.stop - theirs.start:
                 found += part
                 continue
-            flat = self.flat(sizes[mine], part)
-            found += self.spread(flat if flat.isidentifier() or flat.isdigit() else f"({flat})", kept[theirs])
+            found += self.spread(self._number(sizes[mine], part), kept[theirs])
         return _with_ones(found, source)
+
+    def _number(self, shape: Sequence[int], coordinates: Coordinates) -> str:
+        """The number of an element as a text that can be a factor. Raises NotOneKernelError where 32 bits do not count it."""
+        if prod(shape) > MOST_ELEMENTS:
+            raise NotOneKernelError(f"a reshape of more than {MOST_ELEMENTS:,} elements")
+        flat = self.flat(shape, coordinates)
+        return flat if flat.isidentifier() or flat.isdigit() else f"({flat})"
 
     # Values --------------------------------------------------------------------------------------------------------------
 
