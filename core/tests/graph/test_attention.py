@@ -10,6 +10,8 @@ from tilefw.graph.certificate import certified
 from tilefw.graph.compile_graph import compile_graph
 from tilefw.graph.emit.model import kernel_graph
 from tilefw.graph.fuse.attention import fuse_attention
+from tilefw.graph.fuse.softmax import softmax_of
+from tilefw.graph.index_maps import linear_map
 from tilefw.graph.meaning import run
 from tilefw.graph.session import Session
 
@@ -159,3 +161,57 @@ def test_scores_and_keys_that_others_read_are_stored():
     b.output("y", b.matmul(softmax(b, scores), v))
     b.output("scores", scores)
     assert len(kernel_graph(b.module()).calls) == 3 and given
+
+
+def labels_of(b):
+    return [call.label for call in kernel_graph(b.module()).calls]
+
+
+def test_values_of_a_product_of_their_own_are_read_as_they_are():
+    b = ModuleBuilder()
+    x, places = (b.input(name, "fp32", (2, 9, 6)) for name in ("x", "places"))
+    q, k, v = (
+        b.matmul(one, b.constant(RNG.standard_normal((6, 6)).astype(np.float32), "fp32"))
+        for one in (x, b.map("addf", x, places), x)
+    )
+    q = b.map("addf", q, places)
+    b.output("y", b.matmul(softmax(b, b.matmul(q, b.transpose(k, [0, 2, 1]))), b.map("addf", v, 1.0)))
+    assert labels_of(b)[-1] == "attention1"
+
+
+def test_one_query_meets_keys_that_a_tensor_of_one_element_scales():
+    b = ModuleBuilder()
+    (q, k, v), _ = tensors(b, 1, 9)
+    k = b.map("mulf", k, b.input("scale", "fp32", ()))
+    b.output("y", b.matmul(softmax(b, b.matmul(q, b.transpose(k, [0, 1, 3, 2]))), v))
+    assert labels_of(b) == ["attention1"]
+
+
+def test_one_element_of_each_batch_is_no_tile():
+    b = ModuleBuilder()
+    (q, k, v), given = tensors(b, 1, 9)
+    v = b.slice(v, [0, 0, 0, 0], [2, 2, 9, 1])
+    b.output("y", b.matmul(softmax(b, b.matmul(q, b.transpose(k, [0, 1, 3, 2]))), v))
+    module = b.module()
+    (due,) = run(module, [one.astype(np.float64) for one in given.values()])
+    with Session(compile_graph(kernel_graph(module), "reference")) as session:
+        np.testing.assert_allclose(session.run(given)["y"], due, rtol=1e-5, atol=1e-5)
+
+
+def test_a_product_of_a_part_of_a_row_is_not_that_of_a_softmax():
+    b = ModuleBuilder()
+    q, k, v = (b.input(name, "fp32", shape) for name, shape in (("q", (4, 6)), ("k", (6, 280)), ("v", (2, 140, 5))))
+    part = linear_map([[0, 1, 0, 0], [140, 0, 0, 1]], [0, 0], 4)
+    values = linear_map([[1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0]], [0, 0, 0], 4)
+    b.output("y", b.contract(softmax(b, b.matmul(q, k)), v, (part, values), [2, 4, 5, 140], 3))
+    assert "attention1" not in labels_of(b)
+
+
+def test_a_softmax_is_scaled_by_its_own_rows():
+    b = ModuleBuilder()
+    x = b.input("x", "fp32", (4, 4))
+    held = b.map("exp", b.map("subf", x, b.reduce("maxf", x, [-1], keep=True)))
+    inverse = b.map("divf", b.full(1.0, x), b.reduce("addf", held, [-1], keep=True))
+    found = softmax_of(b.map("mulf", held, inverse))
+    assert found is not None and found.axis == 1 and found.scores is x
+    assert softmax_of(b.map("mulf", held, b.transpose(inverse, [1, 0]))) is None

@@ -50,13 +50,15 @@ class AttentionText(TileText):
         }
         if not all(self.counts.values()):
             raise NotOneKernelError("an attention without elements")
+        if self.counts["row"] == self.counts["column"] == 1:
+            raise NotOneKernelError("an attention that gives one element of each batch")
         whole = self.counts["key"] <= _WHOLE
         self.blocks = {word: next_power_of_2(count) for word, count in self.counts.items()}
         self.blocks["row"] = min(self.blocks["row"], _HEIGHT)
         if not whole:
             self.blocks["key"] = self.blocks["below"] = _BLOCK
-        if self.blocks["key"] * max(self.blocks["across"], self.blocks["column"]) > _OPERAND:
-            raise NotOneKernelError("keys or values too wide for a tile")
+        if max(self.blocks["key"], self.blocks["row"]) * max(self.blocks["across"], self.blocks["column"]) > _OPERAND:
+            raise NotOneKernelError("queries, keys or values too wide for a tile")
         self.base = self._begin(batch, rows, columns)
         value = self._whole() if whole else self._in_blocks()
         self._known[product.result, self.base[: types.rank_of(product.result.type)]] = value
@@ -102,6 +104,11 @@ class AttentionText(TileText):
 
     def _padded(self, word: str) -> bool:
         return bool(self.counts[word] % self.blocks[word])
+
+    def remember(self, shape: Sequence[int], coordinates: Coordinates, flat: str) -> None:
+        """One element has the number 0, along whichever tile it is asked for."""
+        if prod(shape) > 1:
+            super().remember(shape, coordinates, flat)
 
     def statement(self, text: str) -> str:
         """A new name, of which is known of what tiles it is made."""
@@ -221,9 +228,10 @@ class AttentionText(TileText):
     def _score_places(self, found: Softmax) -> Coordinates:
         """Where the scores of the rows and keys stand."""
         map = (self.product.left_map, self.product.right_map)[self.side].data
+        shape = types.shape_of(found.scores.type)
         places = tuple(place_text(*terms, self.base) for terms in rows_of(map))
         axes = [dim for dim, place in enumerate(places) if "key" in self.used(place)]
-        if axes != [found.axis]:
+        if axes != [found.axis] or (shape[found.axis], places[found.axis]) != (self.counts["key"], "key"):
             raise NotOneKernelError("a softmax along other elements than the keys")
         return places
 

@@ -39,12 +39,10 @@ def fuse_attention(module: ModuleOp) -> None:
 
 
 def _try(product: ContractOp) -> None:
-    scores = _first_product(product)
-    if scores is None:
+    found = _first_product(product)
+    if found is None:
         return
-    between = _between(product, scores)
-    if between is None or not any(isinstance(op, GraphReduceOp) for op in between):
-        return
+    scores, between = found
     product = turned(product)
     members = {product, scores, *between}
     for operand in (*product.operands, *(operand for op in (scores, *between) for operand in op.operands)):
@@ -57,17 +55,17 @@ def _try(product: ContractOp) -> None:
     _close(product, inputs, members)
 
 
-def _first_product(product: ContractOp) -> ContractOp | None:
-    """The product that one operand, and that one alone, is computed of by a reduction at least."""
+def _first_product(product: ContractOp) -> tuple[ContractOp, set[Operation]] | None:
+    """The product that one operand, and that one alone, is computed of by a reduction at least, and the ops between them."""
     found = [
-        one for value in product.operands for one in products_behind(value)
-        if multiplied_by_dot(one) and _between(product, one) is not None
+        (one, between) for value in product.operands for one in products_behind(value)
+        if multiplied_by_dot(one) and any(isinstance(op, GraphReduceOp) for op in (between := _between(product, one)))
     ]
     return found[0] if len(found) == 1 else None
 
 
-def _between(product: ContractOp, scores: ContractOp) -> set[Operation] | None:
-    """The ops that the first product's result goes through to the second; None where it goes elsewhere too."""
+def _between(product: ContractOp, scores: ContractOp) -> set[Operation]:
+    """The ops that the first product's result goes through to the second; none where it goes elsewhere too."""
     found: set[Operation] = set()
     work: list[SSAValue] = [scores.result]
     while work:
@@ -76,10 +74,10 @@ def _between(product: ContractOp, scores: ContractOp) -> set[Operation] | None:
             if op is product or op in found:
                 continue
             if not isinstance(op, _BETWEEN):
-                return None
+                return set()
             found.add(op)
             work += op.results
-    return found if scores.result.uses else None
+    return found
 
 
 def _pull(value: SSAValue, members: set[Operation]) -> None:

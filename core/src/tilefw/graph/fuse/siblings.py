@@ -152,7 +152,7 @@ def _slice(
         shape = types.shape_of(op.result.type)
         rest = shape[len(lead) + 1 :]
         inner = prod(rest)
-        if shape[: len(lead)] != lead or not rest or offset % inner or types.shape_of(merged.type)[-1] % inner:
+        if shape[: len(lead)] != lead or not inner or not rest or offset % inner or types.shape_of(merged.type)[-1] % inner:
             continue
         wide = (*lead, types.shape_of(merged.type)[-1] // inner, *rest)
         if wide not in splits:

@@ -18,6 +18,8 @@ from tilefw.graph.meaning import only_row, results_of
 from tilefw.tile import types
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 
+_QUOTIENTS = ("divf", "div_rn")
+
 
 @dataclass(frozen=True, slots=True)
 class Softmax:
@@ -34,17 +36,13 @@ def softmax_of(value: SSAValue) -> Softmax | None:
     value, zero = (value, False) if zeroed is None else (zeroed, True)
     value = _uncast(value)
     name, given = row_of(value)
-    if name in ("divf", "div_rn"):
+    if name in _QUOTIENTS:
         top, bottom = given
     elif name == "mulf":
-        top, inverse = given
-        kind, parts = row_of(_source(inverse))
-        if kind not in ("divf", "div_rn") or _number(parts[0]) != 1:
-            return None
-        bottom = parts[1]
+        top, bottom = given[0], _inverted(given[1])
     else:
         return None
-    summed = _row_reduction(bottom, ("addf",))
+    summed = None if bottom is None else _row_reduction(bottom, ("addf",))
     kind, inner = row_of(top)
     if summed is None or summed.operands[0] is not top or kind != "exp":
         return None
@@ -96,28 +94,42 @@ def _number(value: SSAValue) -> float | None:
     return float(results_of(op, [])[0])
 
 
+def _inverted(value: SSAValue) -> SSAValue | None:
+    """What a value is 1 over, at most repeated along its rows."""
+    source = _repeated(value)
+    name, given = ("", None) if source is None else row_of(source)
+    return given[1] if given and name in _QUOTIENTS and _number(given[0]) == 1 else None
+
+
 def _source(value: SSAValue) -> SSAValue:
-    """What a value is a view of."""
-    while isinstance(value.owner, ViewOp | GraphReshapeOp):
-        value = value.owner.source
+    """What a value is a view of, all of whose elements are of it."""
+    while isinstance(op := value.owner, GraphReshapeOp) or (isinstance(op, ViewOp) and op.pad is None):
+        value = op.source
     return value
+
+
+def _repeated(value: SSAValue) -> SSAValue | None:
+    """What a view repeats along dims of one element, another value itself; None for a view of another kind."""
+    view, shape = value.owner, types.shape_of(value.type)
+    if not isinstance(view, ViewOp):
+        return value
+    own = types.shape_of(view.source.type)
+    if view.pad is not None or len(own) != len(shape):
+        return None
+    for dim, (factors, offset) in enumerate(rows_of(view.map.data)):
+        if offset or (own[dim] > 1 and factors != tuple(int(d == dim) for d in range(len(shape)))):
+            return None
+    return view.source
 
 
 def _row_reduction(value: SSAValue, rows: tuple[str, ...]) -> GraphReduceOp | None:
     """The reduction whose result a value is, the same along the axis that fell away."""
-    shape = types.shape_of(value.type)
-    view = value.owner
-    if isinstance(view, ViewOp):
-        own = types.shape_of(view.source.type)
-        if view.pad is not None or len(own) != len(shape):
-            return None
-        for dim, (factors, offset) in enumerate(rows_of(view.map.data)):
-            if offset or (own[dim] > 1 and factors != tuple(int(d == dim) for d in range(len(shape)))):
-                return None
-        value = view.source
-    op = value.owner.source.owner if isinstance(value.owner, GraphReshapeOp) else value.owner
+    held = _repeated(value)
+    if held is None:
+        return None
+    op = held.owner.source.owner if isinstance(held.owner, GraphReshapeOp) else held.owner
     if not isinstance(op, GraphReduceOp) or only_row(op.body.block) not in rows or len(op.operands) != 1:
         return None
     axes = numbers_of(op.axes)
     kept = tuple(1 if dim in axes else extent for dim, extent in enumerate(types.shape_of(op.operands[0].type)))
-    return op if types.shape_of(value.type) == kept else None
+    return op if types.shape_of(held.type) == kept else None
