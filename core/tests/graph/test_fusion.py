@@ -156,6 +156,14 @@ def test_an_epilogue_knows_its_place_along_dims_that_are_walked_as_one():
     assert launches(b, {"x": given}, tolerance=0)[0] == "contract1"
 
 
+def test_rows_in_another_shape_keep_the_places_of_their_elements():
+    b, rng = ModuleBuilder(), np.random.default_rng(14)
+    given, weights = (rng.standard_normal(shape).astype(np.float32) for shape in ((3, 20), (5,)))
+    found = b.reshape(softmax(b, b.input("x", "fp32", given.shape)), (3, 4, 5))
+    b.output("y", b.map("mulf", found, b.input("w", "fp32", (5,))))
+    assert launches(b, {"x": given, "w": weights}) == ["rows1"]
+
+
 @pytest.mark.parametrize("target", ["reference", "cpu"])
 def test_scans_of_rows_that_do_not_fill_a_tile_are_a_launch_with_what_surrounds_them(target):
     b, given = ModuleBuilder(), np.random.default_rng(12).integers(-4, 5, (3, 5, 12)).astype(np.float32)
@@ -166,12 +174,15 @@ def test_scans_of_rows_that_do_not_fill_a_tile_are_a_launch_with_what_surrounds_
     assert launches(b, {"x": given}, target, tolerance=0) == ["rows1", "rows2", "pointwise1"]
 
 
-def test_a_convolution_of_each_channel_alone_is_pointwise_with_what_follows():
+@pytest.mark.parametrize("kind", ["fp32", "fp64"])
+def test_a_convolution_of_each_channel_alone_is_pointwise_with_what_follows(kind):
     b, rng = ModuleBuilder(), np.random.default_rng(13)
-    given, weights = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((2, 6, 7, 7), (6, 1, 3, 3)))
-    x = b.input("x", "fp32", given.shape)
-    y = b.convolve(x, b.constant(weights, "fp32"), (2, 2), (1, 1), (1, 1), (1, 1), groups=6)
-    b.output("y", b.map("maxf", b.map("addf", y, 1.0), 0.0))
+    stored = kind.replace("fp", "float")
+    given, weights = (rng.integers(-4, 5, shape).astype(stored) for shape in ((2, 6, 7, 7), (6, 1, 3, 3)))
+    given += 0 if kind == "fp32" else 2.0**-30  # which remains where the rest of a sum is 0
+    x = b.input("x", kind, given.shape)
+    y = b.convolve(x, b.constant(weights, kind), (2, 2), (1, 1), (1, 1), (1, 1), groups=6, to="fp32")
+    b.output("y", b.map("maxf", b.map("mulf", y, 2.0), 0.0))
     assert launches(b, {"x": given}, tolerance=0) == ["pointwise1"]
 
 

@@ -42,7 +42,8 @@ class PointwiseText(TileText):
             raise NotOneKernelError(f"{op.name} in kernel {self.name}")
         self._summed.add(op)
         kind = types.dtype_of(value.type)
-        wide = "tl.float64" if kind.bits == 64 and kind.is_float else "tl.float32" if kind.is_float else spelled(kind.name)
+        double = 64 in (kind.bits, types.dtype_of(op.left.type).bits)
+        wide = spelled(kind.name) if not kind.is_float else "tl.float64" if double else "tl.float32"
         total = self.statement(f"tl.zeros([{self.elements}], {wide})")
         outer, known = self.lines, dict(self._known)
         self.lines, self._in_loop = [], True
