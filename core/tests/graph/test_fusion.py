@@ -158,9 +158,9 @@ def test_an_epilogue_knows_its_place_along_dims_that_are_walked_as_one():
 
 def test_rows_in_another_shape_keep_the_places_of_their_elements():
     b, rng = ModuleBuilder(), np.random.default_rng(14)
-    given, weights = (rng.standard_normal(shape).astype(np.float32) for shape in ((3, 20), (5,)))
-    found = b.reshape(softmax(b, b.input("x", "fp32", given.shape)), (3, 4, 5))
-    b.output("y", b.map("mulf", found, b.input("w", "fp32", (5,))))
+    given, weights = (rng.standard_normal(shape).astype(np.float32) for shape in ((3, 4, 5), (5,)))
+    found = b.map("mulf", b.input("x", "fp32", given.shape), b.input("w", "fp32", weights.shape))
+    b.output("y", softmax(b, b.reshape(found, (3, 20))))
     assert launches(b, {"x": given, "w": weights}) == ["rows1"]
 
 

@@ -57,10 +57,9 @@ def _try(product: ContractOp) -> None:
 
 def _first_product(product: ContractOp) -> tuple[ContractOp, set[Operation]] | None:
     """The product that one operand, and that one alone, is computed of by a reduction at least, and the ops between them."""
-    found = [
-        (one, between) for value in product.operands for one in products_behind(value)
-        if multiplied_by_dot(one) and any(isinstance(op, GraphReduceOp) for op in (between := _between(product, one)))
-    ]
+    behind = [one for value in product.operands for one in products_behind(value) if multiplied_by_dot(one)]
+    joined = [(one, _between(product, one)) for one in behind]
+    found = [(one, between) for one, between in joined if any(isinstance(op, GraphReduceOp) for op in between)]
     return found[0] if len(found) == 1 else None
 
 
