@@ -260,3 +260,23 @@ def test_the_greatest_of_nan_alone_is_nan(target):
     b, given = ModuleBuilder(), np.array([[np.nan] * 3, [1, np.nan, -2], [-np.inf] * 3], np.float32)
     b.output("y", b.reduce("maxf", b.input("x", "fp32", given.shape), [1]))
     launches(b, {"x": given}, target, tolerance=0)
+
+
+def test_a_reshape_that_a_product_and_a_later_launch_read_is_of_both():
+    rng = np.random.default_rng(20)
+    given, weights = rng.standard_normal((2, 6)).astype(np.float32), rng.standard_normal((4, 4)).astype(np.float32)
+    b = ModuleBuilder()
+    held = b.reshape(b.map("absf", b.input("x", "fp32", given.shape)), (3, 4))
+    b.output("y", b.map("addf", softmax(b, b.matmul(held, b.constant(weights, "fp32"))), held))
+    assert launches(b, {"x": given}) == ["pointwise1", "contract1", "rows1"]
+
+
+def test_models_are_as_deep_as_they_like():
+    b = ModuleBuilder()
+    x = b.input("x", "fp32", (4,))
+    for _ in range(600):
+        (x,) = b.kernel("step", [x], [("fp32", (4,))])
+    for _ in range(300):
+        x = b.map("negf", x)
+    b.output("y", x)
+    assert len(kernel_graph(b.module(), {"step": lambda made, read, results: None}).calls) == 4

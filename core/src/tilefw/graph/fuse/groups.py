@@ -23,6 +23,7 @@ from tilefw.tile.text.module import verify
 
 _COMPUTED = (pointwise_ops.MapOp, combining_ops.GraphReduceOp, combining_ops.GraphScanOp, combining_ops.ContractOp)
 _READ = (moving_ops.ViewOp, moving_ops.GraphReshapeOp, moving_ops.GraphConcatOp, moving_ops.GraphGatherOp)
+_MOST = 96  # computed ops of a group: whoever writes its kernel goes from the last to the first, some calls deep for each
 
 
 @dataclass(eq=False)
@@ -114,7 +115,7 @@ class _Grouping:
         wanted = [value for value in op.results if value in self.wanted]
         if not readers and not wanted:
             return
-        chosen = next((one for one in readers if self._joins(one, op, wanted, readers)), None)
+        chosen = next((one for one in readers if len(one.members) < _MOST and self._joins(one, op, wanted, readers)), None)
         if chosen is None:
             chosen = OpGroup(self.wanted, {op}, [value for value in op.results if value in self.wanted or self.readers.get(value)])
             self._begin(chosen)
@@ -184,52 +185,68 @@ class _Grouping:
         makers = {value: group for group in self.groups for value in group.outputs}
         last = self.block.last_op
         assert last is not None
-        made: dict[SSAValue, SSAValue] = {}
         old = list(self.block.ops)
-        _GroupPlacing(self.block, makers, made).run(last)
+        _GroupPlacing(self.block, makers).run(last)
         for op in reversed(old):
-            if op is not last and op.parent is self.block and not any(result.uses.get_length() for result in op.results):
+            if op is not last and not any(result.uses.get_length() for result in op.results):
                 op.detach()
                 op.erase()
 
 
 class _GroupPlacing:
-    """Groups and ops that stay, put before the block's end in an order in which each follows what it reads."""
+    """Groups, and copies of the ops that stay, put before the block's end in an order in which each follows what it reads. The old
+    ops keep their operands: groups are still read off them."""
 
-    def __init__(self, block: Block, makers: Mapping[SSAValue, OpGroup], made: dict[SSAValue, SSAValue]) -> None:
-        self.block, self.makers, self.made = block, makers, made
-        self.placed: set[Operation] = set()
+    def __init__(self, block: Block, makers: Mapping[SSAValue, OpGroup]) -> None:
+        self.block, self.makers = block, makers
+        self.made: dict[SSAValue, SSAValue] = {}
 
     def run(self, last: Operation) -> None:
         """Make all that the last op reads."""
-        last.operands = [self._made(operand, last) for operand in last.operands]
+        pending = list(reversed(last.operands))
+        while pending:
+            value = pending[-1]
+            lacking = [] if self._is_made(value) else [one for one in self._read(value) if not self._is_made(one)]
+            pending += reversed(lacking)
+            if not lacking:
+                pending.pop()
+                if not self._is_made(value):
+                    self._place(value, last)
+        last.operands = [self._now(value) for value in last.operands]
 
-    def _made(self, value: SSAValue, last: Operation) -> SSAValue:
-        if value in self.made or not isinstance(value.owner, Operation):
-            return self.made.get(value, value)
+    def _is_made(self, value: SSAValue) -> bool:
+        return value in self.made or not isinstance(value.owner, Operation)
+
+    def _now(self, value: SSAValue) -> SSAValue:
+        """What stands for an old value."""
+        return self.made.get(value, value)
+
+    def _read(self, value: SSAValue) -> Sequence[SSAValue]:
+        """What there must be before what makes a value."""
+        group = self.makers.get(value)
+        return group.inputs() if group is not None else list(value.owner.operands)  # type: ignore[union-attr]
+
+    def _place(self, value: SSAValue, last: Operation) -> None:
         group = self.makers.get(value)
         if group is not None:
             self._fused(group, last)
-            return self.made[value]
+            return
         op = value.owner
-        if op not in self.placed:
-            self.placed.add(op)
-            op.operands = [self._made(operand, last) for operand in op.operands]
-            op.detach()
-            self.block.insert_op_before(op, last)
-        return value
+        assert isinstance(op, Operation)
+        copy = op.clone({operand: self._now(operand) for operand in op.operands})
+        self.block.insert_op_before(copy, last)
+        self.made.update(zip(op.results, copy.results, strict=True))
 
     def _fused(self, group: OpGroup, last: Operation) -> None:
         inputs = group.inputs()
         kind, _ = write(inputs, group.outputs)
-        given = [self._made(value, last) for value in inputs]
         body = Block(arg_types=[value.type for value in inputs])
         inner: dict[SSAValue, SSAValue] = dict(zip(inputs, body.args, strict=True))
         results = [_cloned(value, inner, body) for value in group.outputs]
         body.add_op(pointwise_ops.YieldOp.create(operands=results))
         fused = grouping_ops.FusedOp.create(
-            operands=given, properties={"kind": StringAttr(kind)}, result_types=[value.type for value in group.outputs],
-            regions=[Region(body)],
+            operands=[self._now(value) for value in inputs], properties={"kind": StringAttr(kind)},
+            result_types=[value.type for value in group.outputs], regions=[Region(body)],
         )
         self.block.insert_op_before(fused, last)
         self.made.update(zip(group.outputs, fused.results, strict=True))
