@@ -8,9 +8,10 @@ import pytest
 pytest.importorskip("tilefw_onnx", reason="tilefw-onnx is not installed")
 
 import small_models
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from tilefw.api.errors import CodeError
 from tilefw.graph.certificate import certified
 from tilefw.graph.compile_graph import compile_graph
 from tilefw.graph.model_readers import read_graph
@@ -71,3 +72,28 @@ def test_outputs_keep_their_element_types_and_nodes_without_a_rule_their_kernels
     np.testing.assert_array_equal(found["t"], -x.astype(np.float32).T)
     np.testing.assert_array_equal(found["z"], ~x)
     assert found["z"].dtype == np.uint8
+
+
+def _read(node, inputs, output, weights=(), opset=20):
+    given = [helper.make_tensor_value_info(name, *told) for name, told in inputs.items()]
+    made = helper.make_graph([node], "g", given, [helper.make_tensor_value_info("y", *output)], list(weights))
+    return fused_graph_of(helper.make_model(made, opset_imports=[helper.make_opsetid("", opset)]), "model")
+
+
+def test_a_scale_of_another_type_than_what_is_normalised_is_served():
+    x = np.random.default_rng(0).standard_normal((2, 3, 4)).astype(np.float32)
+    weights = [numpy_helper.from_array(np.array([1.0, 2.0, 3.0]), name) for name in "sbmv"]
+    node = helper.make_node("BatchNormalization", ["x", *"sbmv"], ["y"])
+    graph = _read(node, {"x": (TensorProto.FLOAT, [2, 3, 4])}, (TensorProto.FLOAT, [2, 3, 4]), weights)
+    with Session(compile_graph(graph, "reference")) as session:
+        found = session.run({"x": x})["y"]
+    w = np.array([1, 2, 3], np.float32)[:, None]
+    assert np.allclose(found, w * (x - w) / np.sqrt(w + 1e-5) + w, atol=1e-6)
+
+
+@pytest.mark.parametrize("index", [4, -5])
+def test_an_index_of_a_model_that_names_no_element_is_told(index):
+    indices = numpy_helper.from_array(np.array([0, index]), "i")
+    with pytest.raises(CodeError) as caught:
+        _read(helper.make_node("Gather", ["x", "i"], ["y"]), {"x": (TensorProto.FLOAT, [4])}, (TensorProto.FLOAT, [2]), [indices])
+    assert caught.value.code == "TFW0994" and "index" in str(caught.value.note)

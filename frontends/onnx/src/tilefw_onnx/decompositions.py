@@ -13,6 +13,7 @@ from math import prod
 
 from tilefw.api.dtypes import dtype
 from tilefw.graph.builder import GraphValue, ModuleBuilder, shape_of
+from tilefw_onnx.lowerings.gathers import require_within
 from tilefw_onnx.lowerings.node import Node, NodeTensor
 from tilefw_onnx.lowerings.places import axis_of
 
@@ -196,6 +197,7 @@ def _slice(b: ModuleBuilder, node: Node, values: Values) -> GraphValue:
 def _gather(b: ModuleBuilder, node: Node, values: Values) -> GraphValue:
     axis = axis_of(node.attributes["axis"], len(shape_of(values[0])))
     extent = shape_of(values[0])[axis]
+    require_within(node.input(1), extent)
     behind = b.map("addi", values[1], extent)
     return b.take(values[0], b.map("select", b.map("lts", values[1], 0), behind, values[1]), axis)
 
@@ -227,7 +229,8 @@ def _fits(node: Node) -> bool:
 
 
 _FLOATS_ONLY = {
-    "Div", "Softmax", "ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "Relu", "Neg", "Abs", "IsNaN", "MatMul", "Gemm", "Conv",
+    "Div", "Softmax", "ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "Relu", "Neg", "Abs", "Erf", "IsNaN", "MatMul", "Gemm",
+    "Conv",
 }
 _KNOWN = {"Slice"}  # whose inputs but the first say what is done
 _ROWS = {"Softmax", "LayerNormalization", "RMSNormalization", "ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin"}
@@ -239,7 +242,12 @@ def _is_plain_convolution(node: Node) -> bool:
 
 
 def _is_inference(node: Node) -> bool:
-    return not node.attributes["training_mode"]
+    return not node.attributes["training_mode"] and _has_one_type(node)
+
+
+def _has_one_type(node: Node) -> bool:
+    """Scales and statistics of a normalisation may have another type than what is normalised."""
+    return len({one.dtype for one in node.given()}) == 1
 
 
 def _has_matrices(node: Node) -> bool:
@@ -252,6 +260,7 @@ def _has_one_float_type(node: Node) -> bool:
 
 _TESTS: Mapping[str, Callable[[Node], bool]] = {
     "Conv": _is_plain_convolution, "BatchNormalization": _is_inference, "MatMul": _has_matrices, "Pow": _has_one_float_type,
+    "RMSNormalization": _has_one_type,
 }
 
 RULES: Mapping[str, Rule] = {

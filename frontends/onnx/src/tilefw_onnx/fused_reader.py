@@ -21,7 +21,7 @@ from tilefw_onnx.decompositions import rule_of
 from tilefw_onnx.lowerings.node import Node, NodeTensor, attributes_of
 from tilefw_onnx.lowerings.text import KernelText
 from tilefw_onnx.model_file import opened, opened_model
-from tilefw_onnx.reader import ModelReading, opened_graph
+from tilefw_onnx.reader import ModelReading, opened_graph, require_counted
 
 
 def read_model(path: str | os.PathLike[str], *, fuse: bool = True) -> KernelGraph:
@@ -90,6 +90,7 @@ class FusedReading(ModelReading):
     def _lower(self, proto: onnx.NodeProto, label: str, lowering: Callable[[Node], KernelText]) -> None:
         inputs, outputs = self._placed("input", proto.input), self._placed("output", proto.output)
         node = Node(proto.op_type.lower(), proto.op_type, attributes_of(proto, self.opsets.get(proto.domain, 1)), inputs, outputs)
+        require_counted(node)
         rule = rule_of(node)
         if rule is None:
             self._kernel(proto, label, lowering, node)
@@ -120,7 +121,9 @@ class FusedReading(ModelReading):
                 parameter: self._module_tensor(names[id(one)]) if id(one) in names else self._computed(label, one)
                 for parameter, one in text.tensors.items() if id(one) not in written
             }
-        key = label if label not in self.made.kernels else f"{label} ({len(self.made.kernels)})"  # nodes may share a name
+        key = label
+        while key in self.made.kernels:  # nodes may share a name
+            key += "'"
         results = [(one, name) for one, name in zip(node.outputs, proto.output, strict=True) if one is not None]
         made = self.made.module.kernel(key, [one.value for one in read.values()], [(one.dtype, one.shape) for one, _ in results])
         for value, (one, name) in zip(made, results, strict=True):

@@ -230,8 +230,7 @@ class ModelReading:
 
     def _text(self, node: Node, lowering: Callable[[Node], KernelText]) -> KernelText | None:
         """The node's kernel; None where no output has an element."""
-        if any(one is not None and one.size > MOST_ELEMENTS for one in (*node.inputs, *node.outputs)):
-            raise UnsupportedError(f"a tensor of more than {MOST_ELEMENTS:,} elements", code="TFW0992")
+        require_counted(node)
         return lowering(node) if any(one is not None and one.size for one in node.outputs) else None
 
     def _compiled(self, text: KernelText) -> JITFunction:
@@ -266,6 +265,12 @@ class ModelReading:
             count = f"{len(self.refused)} node{'s' if len(self.refused) > 1 else ''}"
             message = f"{self.file} has {count} that tilefw does not lower"
             raise UnsupportedError(message, code="TFW0992", note="\n".join(self.refused))
+
+
+def require_counted(node: Node) -> None:
+    """Raise UnsupportedError TFW0992 for a tensor whose elements kernels do not count."""
+    if any(one is not None and one.size > MOST_ELEMENTS for one in (*node.inputs, *node.outputs)):
+        raise UnsupportedError(f"a tensor of more than {MOST_ELEMENTS:,} elements", code="TFW0992")
 
 
 def _unknown(proto: onnx.NodeProto, own: bool) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from math import prod
 
-from tilefw_onnx.lowerings.node import Node
+from tilefw_onnx.lowerings.node import Node, NodeTensor
 from tilefw_onnx.lowerings.places import View, axis_of, contiguous
 from tilefw_onnx.lowerings.text import KernelText, cover
 
@@ -16,6 +16,7 @@ def elements(node: Node) -> KernelText:
     """Each element of the output has the coordinates of its own place, but along one axis the index that is there."""
     data, indices, out = node.input(0), node.input(1), node.output(0)
     axis = axis_of(node.attributes["axis"], len(data.shape))
+    require_within(indices, data.shape[axis])
     strides = [stride for _, stride in contiguous(data.shape).dims]
     around = View(tuple((n, 0 if dim == axis else strides[dim]) for dim, n in enumerate(out.shape)))
     text = KernelText(node)
@@ -43,6 +44,13 @@ def tuples(node: Node) -> KernelText:
         terms.append(f"position{number} * {strides[batches + number]}")
     text.store(out, "index", text.loaded(data, " + ".join(terms), "inside"), "inside")
     return text
+
+
+def require_within(indices: NodeTensor, extent: int) -> None:
+    """Raise ValueError where an index that is known before the kernel runs names none of so many elements."""
+    known = indices.array
+    if known is not None and known.size and not -extent <= int(known.min()) <= int(known.max()) < extent:
+        raise ValueError(f"{indices.name} has an index that none of {extent} elements has")
 
 
 def _position(text: KernelText, node: Node, name: str, place: str, extent: int) -> None:

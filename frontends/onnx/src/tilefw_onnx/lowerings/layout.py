@@ -7,6 +7,7 @@ from itertools import accumulate
 from math import prod
 
 from tilefw.api.integers import ceil_div
+from tilefw_onnx.lowerings.gathers import require_within
 from tilefw_onnx.lowerings.node import Node, NodeTensor
 from tilefw_onnx.lowerings.places import View, axis_of, contiguous
 from tilefw_onnx.lowerings.text import KernelText, cover
@@ -105,6 +106,7 @@ def gather(node: Node) -> KernelText:
     data, indices, out = node.input(0), node.input(1), node.output(0)
     axis = axis_of(node.attributes["axis"], len(data.shape))
     extent, inner = data.shape[axis], prod(data.shape[axis + 1 :])
+    require_within(indices, extent)
     text = KernelText(node)
     cover(text, out.size, _BLOCK)
     outer = View(((prod(data.shape[:axis]), extent * inner), (indices.size, 0), (inner, 1))).offset("index")
