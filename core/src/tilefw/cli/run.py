@@ -38,7 +38,7 @@ def main(summary: str, argv: list[str]) -> int:
         return run_model(args)
     for name in ("input", "out", "check", "sample", "profile", "timeline", "fuse"):
         if getattr(args, name) not in (None, False, ""):
-            raise UsageError(f"--{name} goes with a model", code="TFW0917", help=f"tilefw run MODEL.tfm --{name} …")
+            raise UsageError(f"--{name} goes with a model", code="TFW0917", help=f"tilefw run MODEL.onnx --{name} …")
     if args.kernel.endswith(".py") or os.path.isfile(args.kernel):
         return _script(args, rest)
     if args.triton or args.compiler:

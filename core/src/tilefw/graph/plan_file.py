@@ -221,7 +221,8 @@ def _taken(numbers: Any, artifact: Artifact, buffers: tuple[ModelBuffer, ...]) -
     taken = tuple(values.checked(number, int, "a buffer") for number in values.checked(numbers, list, "buffers"))
     parameters = artifact.entry().parameters
     fits = all(0 <= number < len(buffers) for number in taken) and [one.kind for one in parameters] == ["pointer"] * len(taken)
-    if not fits or any(buffers[n].constant is not None and not one.readonly for n, one in zip(taken, parameters, strict=True)):
+    stored = [number for number, one in zip(taken, parameters, strict=True) if one.readonly is False] if fits else []
+    if not fits or any(buffers[number].constant is not None for number in stored):
         raise ValueError("the buffers of a link do not fit its entry")
     return taken
 
