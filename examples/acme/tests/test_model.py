@@ -10,7 +10,7 @@ from tilefw.graph.compile_graph import compile_graph
 from tilefw.graph.emit.model import kernel_graph
 from tilefw.graph.session import Session
 
-WORDS, WIDTH, HEADS, INNER = 16, 32, 4, 48
+WORDS, WIDTH, HEADS, INNER = 8, 8, 2, 8
 
 
 def _layer():
