@@ -93,7 +93,7 @@ def test_a_scale_of_another_type_than_what_is_normalised_is_served():
 
 @pytest.mark.parametrize("index", [4, -5])
 def test_an_index_of_a_model_that_names_no_element_is_told(index):
-    indices = numpy_helper.from_array(np.array([0, index]), "i")
+    indices, node = numpy_helper.from_array(np.array([0, index]), "i"), helper.make_node("Gather", ["x", "i"], ["y"])
     with pytest.raises(CodeError) as caught:
-        _read(helper.make_node("Gather", ["x", "i"], ["y"]), {"x": (TensorProto.FLOAT, [4, 3])}, (TensorProto.FLOAT, [2, 3]), [indices])
+        _read(node, {"x": (TensorProto.FLOAT, [4, 3])}, (TensorProto.FLOAT, [2, 3]), [indices])
     assert caught.value.code == "TFW0994" and "index" in str(caught.value.note)
