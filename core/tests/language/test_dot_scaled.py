@@ -156,3 +156,21 @@ def test_scales_at_opposite_ends_of_their_range_give_ordinary_numbers(format: st
         problem.wanted, problem.magnitude = values[0] @ values[1] * factor, np.abs(values[0]) @ np.abs(values[1]) * factor
         for expanded in (False, True):
             problem.check(interpreted(problem, expanded))
+
+
+@tilefw.jit
+def added_to_product(a_ptr, b_ptr, scale_ptr, x_ptr, M: tl.constexpr, K: tl.constexpr):
+    m, k, group = tl.arange(0, M), tl.arange(0, K), tl.arange(0, K // 32)
+    a, b = tl.load(a_ptr + m[:, None] * K + k), tl.load(b_ptr + k[:, None] * M + m)
+    scale = tl.load(scale_ptr + m[:, None] * (K // 32) + group)
+    at = x_ptr + m[:, None] * M + m
+    tl.store(at, tl.load(at) + tl.dot_scaled(a, scale, "e4m3", b, scale, "e4m3"))
+
+
+@pytest.mark.parametrize("x, exact", [(7.0, True), (0.1, False)])
+def test_a_product_with_scales_may_be_summed_onto_what_it_is_added_to(x: float, exact: bool) -> None:
+    three, scale = np.full((16, 64), 0x44, np.uint8), np.full((16, 2), 128, np.uint8)
+    sums = np.full((16, 16), x, np.float32)
+    found = tilefw.reference(added_to_product, (1,), three, three.reshape(64, 16), scale, sums, M=16, K=64)["x_ptr"]
+    assert np.allclose(found.value, 64 * 36 + x, rtol=1e-7)
+    assert (found.bound < 1e-300 if exact else (found.bound > 32 * 2.0**-23 * 2304) & (found.bound < 70 * 2.0**-23 * 2304)).all()

@@ -12,7 +12,7 @@ import tilefw.language as tl
 from tilefw.api.dtypes import DTYPES, DType
 from tilefw.tile import numbers
 from tilefw.tile.reference.accuracy import compare
-from tilefw.tile.reference.evaluate_dot import dot
+from tilefw.tile.reference.evaluate_dot import dot, summed_onto
 from tilefw.tile.reference.value import EvaluatedValue
 
 SIZES = st.tuples(st.integers(1, 4), st.integers(1, 60), st.integers(1, 4))
@@ -229,6 +229,27 @@ def test_small_whole_numbers_are_exact_wherever_they_are_added() -> None:
     a, b = np.full((16, 64), 3, np.float16), np.full((64, 16), 5, np.float16)
     expected = tilefw.reference(added_to_product, (1,), a, b, np.full((16, 16), 7, np.float32), M=16, K=64)["x_ptr"]
     assert (expected.value == 967).all() and (expected.bound < 1e-300).all()
+
+
+@pytest.mark.parametrize("steps", ["separate", "fused", "blocks"])
+def test_products_that_add_up_exactly_may_be_rounded_where_they_are_summed_onto_a_fraction(steps: str) -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-30, 31, (16, 64)).astype(np.float16) for _ in range(2))
+    b, x = b.reshape(64, 16), rng.random((16, 16)).astype(np.float32)
+    expected = tilefw.reference(added_to_product, (1,), a, b, x, M=16, K=64)["x_ptr"]
+    got = in_some_order(a.astype(np.float64)[:, :, None] * b.astype(np.float64)[None], x, rng, steps)
+    off = np.abs(got - expected.value)
+    assert (off <= expected.bound).all() and off.max() > 130 * 2.0**-23
+    assert (expected.bound < 70 * 2.0**-23 * 900 * 64).all()
+
+
+def test_a_sum_that_some_order_overflows_on_its_way_onto_a_number_is_open() -> None:
+    a, b = np.array([[1e19, 1e19]]), np.array([[1e19], [-1e19]])
+    zero, found = value(np.zeros((1, 1))), {}
+    for x in (1.0, 3e38, np.inf):
+        found[x] = summed_onto(value(np.full((1, 1), x)), (value(a), value(b)), zero, F32, "ieee")
+    assert found[1.0] is not None and np.isfinite(found[1.0]).all() and found[np.inf] is None
+    assert found[3e38] is not None and np.isinf(found[3e38]).all()
 
 
 def test_batches_and_programs_are_independent() -> None:

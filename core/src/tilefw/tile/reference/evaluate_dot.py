@@ -57,20 +57,34 @@ def dot(
         return _floats(a, b, acc, result, _SPLITS.get(precision), extra_steps)
 
 
-def summed_onto(x: EvaluatedValue, dot: tuple[EvaluatedValue, EvaluatedValue], result: DType, precision: str) -> Array | None:
-    """What is added to the bound of `x` + `a` · `b` because a matrix unit may add the products onto `x` one after the other, as
-    compilers have it do: each of these additions rounds a number of `x`'s size. None for nothing.
+def summed_onto(
+    x: EvaluatedValue, factors: tuple[EvaluatedValue, EvaluatedValue], product: EvaluatedValue, result: DType, precision: str
+) -> Array | None:
+    """What is added to the bound of `x` + `product`, the dot of `factors`, because a matrix unit may add the products onto `x` one
+    after the other, as compilers have it do: each of these additions rounds a number of `x`'s size, and of the products' size,
+    which the bound of a dot that is exact by itself says nothing of. None for nothing.
     """
     if not result.is_float:
         return None
-    a, b = dot
+    a, b = factors
     split = _SPLITS.get(precision)
     with np.errstate(all="ignore"):
+        known = np.ones((), np.bool_) if x.err is None else x.err == 0
+        plain = known.any() and _off(a, split) is None and _off(b, split) is None
         onto = np.abs(without_infinities(x.x)) + (0.0 if x.err is None else np.where(np.isfinite(x.err), x.err, 0.0))
-        more = growth(_steps(a, split), 2.0**-result.mantissa_bits) * onto
-        if x.err is None and _off(a, split) is None and _off(b, split) is None:
-            rows, columns = (np.abs(without_infinities(v.x)).max(axis, keepdims=True) for v, axis in ((a, -1), (b, -2)))
-            more = np.where(_exact(a.x, b.x, x.x, a.x.shape[-1] * rows * columns + onto, result), 0.0, more)
+        left, right = (np.abs(without_infinities(v.x)) for v in (a, b))
+        reach = a.x.shape[-1] * left.max(-1, keepdims=True) * right.max(-2, keepdims=True) + onto  # at most
+        exact = known & _exact(a.x, b.x, x.x, reach, result) if plain else np.zeros((), np.bool_)
+        if exact.all():
+            return None
+        rate = growth(_steps(a, split), 2.0**-result.mantissa_bits)
+        bounded = np.zeros((), np.bool_) if product.err is None else product.err > _LEAST
+        if not (exact | bounded).all() or beyond(reach + rate * reach, result).any():
+            reach = np.matmul(left, right) + onto
+            exact = known & _exact(a.x, b.x, x.x, reach, result) if plain else exact
+        more = np.where(exact, 0.0, rate * np.where(bounded, onto, reach))
+        more = np.where(beyond(reach + more, result), np.inf, more)  # an order may overflow
+        more = np.where(np.isfinite(x.x + product.x), more, 0.0)  # infinities and NaN come of every order
     return more if more.any() else None
 
 

@@ -14,6 +14,7 @@ from tilefw.tile import numbers, types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.atomic_ops import AtomicCasOp, AtomicRmwOp
 from tilefw.tile.dialect.block_ops import LoadBlockOp, StoreBlockOp
+from tilefw.tile.dialect.dot_scaled_op import ScaledOperand
 from tilefw.tile.dialect.inline_asm_op import InlineAsmOp
 from tilefw.tile.dialect.memory_ops import BarrierOp, LoadOp, StoreOp
 from tilefw.tile.dialect.observe_op import ObserveOp
@@ -25,10 +26,10 @@ from tilefw.tile.reference.access import BufferAccess
 from tilefw.tile.reference.atomic_access import atomic
 from tilefw.tile.reference.evaluate import evaluate
 from tilefw.tile.reference.evaluate_dot import dot, summed_onto
-from tilefw.tile.reference.evaluate_dot_scaled import dot_scaled
+from tilefw.tile.reference.evaluate_dot_scaled import dot_scaled, scaled
 from tilefw.tile.reference.interpret_reduce import reduce
 from tilefw.tile.reference.interpret_scan import scan
-from tilefw.tile.reference.value import Array, EvaluatedValue, constant, either
+from tilefw.tile.reference.value import Array, EvaluatedValue, constant, either, settle
 from tilefw.tile.text.source_location import place_of
 
 NANOSECONDS_A_READING = 1000
@@ -71,14 +72,28 @@ def elementwise(launch: InterpreterState, op: Any, frame: FrameValues) -> list[E
 
 def _allow_for_accumulation(op: Any, operands: list[EvaluatedValue], found: EvaluatedValue, frame: FrameValues) -> None:
     """A dot onto zeros that something is added to may have been computed as a dot onto that."""
-    for value, other in zip(op.operands, reversed(operands), strict=True):
-        if not isinstance(value.owner, ops.DotOp):
+    for value, product, other in zip(op.operands, operands, reversed(operands), strict=True):
+        made: Any = value.owner
+        if not isinstance(made, ops.DotOp):
             continue
-        a, b, acc = (frame[operand] for operand in value.owner.operands)
+        acc = frame[made.acc]
         if acc.err is None and not acc.x.any():
-            more = summed_onto(other, (a, b), types.dtype_of(value.type), value.owner.input_precision)
+            more = summed_onto(other, _factors(made, frame), product, types.dtype_of(value.type), made.input_precision)
             if more is not None:
                 found.err = more if found.err is None else found.err + more
+                settle(found, None)
+
+
+def _factors(op: ops.DotOp, frame: FrameValues) -> tuple[EvaluatedValue, EvaluatedValue]:
+    """What a dot multiplies: its operands, or their elements times their scales."""
+    if isinstance(op, ops.DotScaledOp):
+        return _scaled(op.left, frame), _scaled(op.right, frame)
+    return frame[op.a], frame[op.b]
+
+
+def _scaled(operand: ScaledOperand, frame: FrameValues) -> EvaluatedValue:
+    scale = None if operand.scale is None else _whole(frame[operand.scale], types.shape_of(operand.scale.type))
+    return scaled(operand, _whole(frame[operand.value], types.shape_of(operand.value.type)), scale)
 
 
 def _constant(launch: InterpreterState, op: Any, frame: FrameValues) -> list[EvaluatedValue]:
