@@ -351,6 +351,21 @@ def test_threads_that_tune_one_kernel_leave_each_others_arrays_alone(launches: l
     assert one.nargs is None
 
 
+def test_a_hook_may_launch_the_kernel_that_is_tuned(launches: list[Launched]) -> None:
+    seen, both = [], configs(2, 1)
+
+    def launch_again(args: dict[str, Any]) -> None:
+        seen.append((args["n"], args["x_ptr"].tolist()))
+        args["x_ptr"].fill(9)
+        if args["n"] == 0:
+            tuned[(1,)](np.zeros(4, np.float32), len(seen), 0.5)
+
+    both[0].pre_hook = both[1].pre_hook = launch_again
+    tuned = tilefw.autotune(both, key=["n"], restore_value=["x_ptr"])(kernel)
+    tuned[(1,)](np.ones(4, np.float32), 0, 0.5)
+    assert [values for n, values in seen if n == 0] == [[1] * 4] * 3 and tuned.nargs is None
+
+
 def test_hooks_of_the_user_stand_in_the_place_of_autotunes(launches: list[Launched]) -> None:
     x, calls = np.ones(4, np.float32), []
 

@@ -168,24 +168,27 @@ class Autotuner:
 
     def run(self, *args: Any, grid: Any, **keywords: Any) -> Any:
         """Launch with the best configuration for these arguments; tunes first for a key that was not seen yet."""
-        self.nargs = dict(zip(self.arg_names, args, strict=False))
+        named, underway = dict(zip(self.arg_names, args, strict=False)), self._underway
+        # A hook of a launch, or a signal's handler, may make this one: what is under way of that stays.
+        outer = underway.nargs, underway.problems, underway.restore_copies
+        underway.nargs = named
         try:
-            self._check_conflicts(self.nargs | keywords)
+            self._check_conflicts(named | keywords)
             config = self.configs[0] if len(self.configs) == 1 else self._choose(args, grid, keywords)
             self.best_config = config
             return self._launch(config, args, grid, keywords)
         finally:
-            self.nargs = None
+            underway.nargs, underway.problems, underway.restore_copies = outer
 
     def warmup(self, *args: Any, grid: Any, **keywords: Any) -> list[Any]:
         """Compile every configuration that pruning leaves, without a launch."""
-        self.nargs = dict(zip(self.arg_names, args, strict=False))
+        outer, self.nargs = self.nargs, dict(zip(self.arg_names, args, strict=False))
         try:
             return [
                 self.fn.warmup(*args, grid=grid, **keywords, **config.all_kwargs()) for config in self.prune_configs(keywords)
             ]
         finally:
-            self.nargs = None
+            self.nargs = outer
 
     def _check_conflicts(self, named: Mapping[str, Any]) -> None:
         conflicts = sorted({name for config in self.configs for name in config.all_kwargs()} & named.keys())
