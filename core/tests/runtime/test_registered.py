@@ -157,6 +157,20 @@ def test_memory_that_an_object_shows_lives_as_long_as_the_object(protocol: str) 
     assert all(memory.start != start for _, memory in registered())
 
 
+def test_memory_that_a_buffer_has_given_up_is_registered_no_more() -> None:
+    owner = array_of_doubles(1000)
+    start, _ = owner.buffer_info()
+    tilefw.register(owner)
+    del owner[10:]
+    assert all(memory.start != start for _, memory in registered())
+
+
+def test_a_copy_that_an_object_shows_is_refused() -> None:
+    interface = property(lambda self: {"shape": (4096,), "typestr": "|u1", "version": 3, "data": bytes(4096)})
+    with pytest.raises(LaunchError, match="a bytes cannot be registered"):
+        tilefw.register(type("Picture", (), {"__array_interface__": interface})())
+
+
 def array_of_doubles(count: int) -> Any:
     """A buffer that starts where memory can be registered."""
     kept = []

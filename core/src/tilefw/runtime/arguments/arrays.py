@@ -176,13 +176,16 @@ def _from_card(value: Any, what: str) -> HostArray | DeviceArray:
 
 
 def _from_seen(value: Any, what: str) -> HostArray:
-    """An object whose memory NumPy can see. The object owns it: NumPy's array was made to see it, and lives no longer than that. A
-    copy is that array's own."""
+    """An object whose memory NumPy can see. The object owns it, or the buffer that it shows: NumPy's array was made to see it, and
+    lives no longer than that. A copy is that array's own."""
     array = _as_numpy(value, what)
     found = _from_numpy(array, what)
     if array is value or array.base is None:
         return found
-    return replace(found, keep=(found.keep[0], value.obj if isinstance(value, memoryview) else value))
+    shown = array.base if hasattr(value, "__array_interface__") else value
+    if isinstance(array.base, memoryview):
+        shown = array.base.obj
+    return replace(found, keep=(found.keep[0], shown))
 
 
 ON_CARD = "__cuda_array_interface__"

@@ -65,7 +65,7 @@ def register(array: Any) -> None:
         which = getattr(owner, "_cdata", id(owner))  # of PyTorch's storage, which has many Python objects in turn
         if hasattr(array, "__dlpack__") and not isinstance(array, np.ndarray) and isinstance(owner, np.ndarray):
             raise _unnoticed(array, "only a copy of what it holds can be had")
-        _REGISTRY.parts[memory.start, which] = _Registered(replace(memory, keep=None), _owner(owner))
+        _REGISTRY.parts[memory.start, which] = _Registered(replace(memory, keep=None), _owner(owner, memory))
 
 
 def _unnoticed(array: Any, why: str) -> LaunchError:
@@ -88,18 +88,36 @@ def registered() -> list[tuple[str, HostArray]]:
     return found
 
 
-def _owner(owner: Any) -> Callable[[], Any]:
+def _owner(owner: Any, memory: HostArray) -> Callable[[], Any]:
     """What gives the memory's owner while it lives. PyTorch's storage outlives the Python objects that stand for it."""
     if type(owner).__module__.partition(".")[0] == "torch":
         weak = importlib.import_module("torch.multiprocessing.reductions").StorageWeakRef(owner)
         return functools.partial(_storage, type(owner), weak, owner.data_ptr(), owner.nbytes())
     try:
-        return weakref.ref(owner)
+        weak = weakref.ref(owner)
     except TypeError:
         raise _unnoticed(owner, "nothing tells when its memory is freed") from None
+    if isinstance(owner, np.ndarray):
+        return weak
+    found = functools.partial(_shown, weak, memory.start, memory.nbytes)
+    if found() is None:
+        raise _unnoticed(owner, "nothing tells when its memory is elsewhere")
+    return found
 
 
 def _storage(kind: Any, weak: Any, start: int, nbytes: int) -> Any:
     """PyTorch's storage, unless it has been freed, or resized and is elsewhere."""
     found = kind._new_with_weak_ptr(weak.cdata)
     return found if found is not None and (found.data_ptr(), found.nbytes()) == (start, nbytes) else None
+
+
+def _shown(weak: weakref.ref[Any], start: int, nbytes: int) -> Any:
+    """What shows its memory, unless it has been freed, or shows other memory by now, as an `array.array` that has grown does."""
+    owner = weak()
+    if owner is None:
+        return None
+    try:
+        memory = host_array(owner)
+    except (LaunchError, BufferError, RuntimeError, TypeError, ValueError):  # it has given its memory up
+        return None
+    return owner if memory.start <= start and start + nbytes <= memory.start + memory.nbytes else None
