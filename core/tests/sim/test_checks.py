@@ -192,12 +192,12 @@ def test_reading_before_the_wait_is_pending():
     assert "pending" in uncommitted.checks
 
 
-def test_a_launch_within_a_launch_leaves_the_copies_in_flight_to_the_outer_one():
+def test_a_launch_within_a_launch_leaves_copies_in_flight_and_last_accesses_to_the_outer_one():
     memory = GlobalMemory()
     region = memory.region(memory.allocate(16))
-    region.flags = np.arange(16, dtype=np.uint8)
+    region.flags, region.races = flags, races = np.arange(16, dtype=np.uint8), object()
     launch(load_program(assemble("end"), CHIP, memory), memory, (1,), (8, 1, 1), b"", LaunchOptions())
-    assert region.flags is not None and region.flags.tolist() == list(range(16))
+    assert region.flags is flags and flags.tolist() == list(range(16)) and region.races is races
 
 
 def test_another_waves_copy_needs_a_barrier():

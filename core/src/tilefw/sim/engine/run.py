@@ -63,9 +63,11 @@ def run(launch: RunningLaunch) -> LaunchReport:
     state = launch.state
     placed = _write_argument_block(launch)
     allocations, diagnostics = state.memory.allocations, state.diagnostics
-    # A signal's handler may launch within a launch of its thread, whose copies are in flight meanwhile.
-    in_flight = {region: region.flags.copy() for region in allocations if region.flags is not None}
-    for region in allocations:
+    # A signal's handler may launch within a launch of its thread. That one goes on with its own arrays, which it may be writing
+    # just now, of the copies that are in flight and of who has accessed what.
+    outer = [(region, region.flags, region.races) for region in allocations]
+    for region, flags, _ in outer:
+        region.flags, region.races = None if flags is None else flags.copy(), None
         region.settle()
     try:
         with np.errstate(all="ignore"):
@@ -75,13 +77,13 @@ def run(launch: RunningLaunch) -> LaunchReport:
     except LaunchStopped:
         pass
     finally:
-        for region in allocations:
-            region.flags = in_flight.get(region)
         if placed:
             allocations.free(placed)
         for observe in diagnostics.observers.close:
             observe()
         launch.lanes.close()
+        for region, flags, races in outer:
+            region.flags, region.races = flags, races
     state.schedule.count_units()
     seconds = time.perf_counter() - began
     return LaunchReport(diagnostics.reporter.findings, diagnostics.counters.totals(), seconds)
