@@ -12,6 +12,8 @@ import tilefw.language as tl
 from tilefw.api.errors import CompileError, KernelError, UnsupportedError
 from tilefw.api.ir import parse
 from tilefw.frontend import build_module
+from tilefw.passes.manager import PassManager
+from tilefw.passes.pipeline import default_passes
 from tilefw.runtime.plugins.loader import find_target
 from tilefw.tile.dialect.asm_constraints import AsmConstraints, parse_constraints, register_count
 
@@ -41,8 +43,26 @@ def test_small_elements_stand_together(bits: int, pack: int, count: int) -> None
 
 def test_text_of_tile_ir_reads_back() -> None:
     text = str(built())
-    assert "tile.inline_asm" in text and '"=r,r" pack 1(' in text
+    assert "tile.inline_asm pure " in text and '"=r,r" pack 1(' in text
     assert str(parse(text)) == text
+
+
+@tilefw.jit
+def twice(x_ptr, PURE: tl.constexpr):
+    at = tl.arange(0, 64)
+    x = tl.load(x_ptr + at)
+    y = tl.inline_asm_elementwise("say $0, $1;", "=r,r", [x], tl.int32, PURE, 1)
+    z = tl.inline_asm_elementwise("say $0, $1;", "=r,r", [x], tl.int32, PURE, 1)
+    tl.inline_asm_elementwise("ask $0, $1;", "=r,r", [x], tl.int32, PURE, 1)
+    tl.store(x_ptr + at, y + z)
+
+
+@pytest.mark.parametrize(("pure", "count"), [(True, 1), (False, 3)])
+def test_pure_text_is_run_once_and_only_for_a_reader(pure: bool, count: int) -> None:
+    made: Any = twice
+    module = build_module(made, {"x_ptr": "*i32:16"}, {"PURE": pure})
+    PassManager(default_passes()).run(module)
+    assert str(module).count("tile.inline_asm") == count
 
 
 @pytest.mark.parametrize(

@@ -225,10 +225,11 @@ class Builder:
         self.branch(fails, then, otherwise, [])
 
     def inline_asm(
-        self, text: str, constraints: str, pack: int, values: Sequence[RuntimeValue], results: Sequence[tl.dtype]
+        self, text: str, constraints: str, pack: int, values: Sequence[RuntimeValue], results: Sequence[tl.dtype], pure: bool
     ) -> list[RuntimeValue]:
         """Assembly text on values of one shape; `results` are types in the language."""
-        op = self.insert(ops.InlineAsmOp(text, constraints, pack, [v.ssa for v in values], [lowered(type) for type in results]))
+        kinds = [lowered(type) for type in results]
+        op = self.insert(ops.InlineAsmOp(text, constraints, pack, [v.ssa for v in values], kinds, pure))
         return [RuntimeValue(ssa, type) for ssa, type in zip(op.results, results, strict=True)]
 
     def print(self, prefix: str, values: Sequence[RuntimeValue], elements: Sequence[str], hex: bool) -> None:

@@ -24,7 +24,7 @@ _NAME = "tl.inline_asm_elementwise"
 def inline_asm_elementwise(
     b: Builder, asm: Any, constraints: Any, args: Any, dtype: Any, is_pure: Any, pack: Any
 ) -> RuntimeValue | tuple[RuntimeValue, ...]:
-    checked_flag(is_pure, "is_pure")
+    pure = checked_flag(is_pure, "is_pure")
     for what, text in (("asm", asm), ("constraints", constraints)):
         if not isinstance(text, str):
             raise CompileError(f"{what} of {_NAME} is a string, not {describe(text)}", "TFW0201")
@@ -37,7 +37,7 @@ def inline_asm_elementwise(
     _check_types(values, elements)
     types = [tile_type(element, values[0].shape if values else ()) for element in elements]
     _check_registers(_parsed(constraints), constraints, values, types, pack)
-    results = b.inline_asm(asm, constraints, pack, values, types)
+    results = b.inline_asm(asm, constraints, pack, values, types, pure)
     return tuple(results) if isinstance(dtype, tuple) else results[0]
 
 

@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
-from xdsl.ir import Attribute, OpTraits
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.ir import Attribute, Operation, OpTraits
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind
 
 from tilefw.tile import types
 from tilefw.tile.dialect.asm_constraints import parse_constraints, register_count
 from tilefw.tile.dialect.base import TileOp, Value, integer_attr, string_attr, value_of
 
 
-class InlineAsmBase(TileOp):
-    """Text, constraints and `pack`, which tile IR and lane IR share. It is moved over no access of memory, and kept."""
+_EFFECTS = frozenset({EffectInstance(MemoryEffectKind.READ), EffectInstance(MemoryEffectKind.WRITE)})
 
-    property_names = frozenset({"text", "constraints", "pack"})
+
+class TextEffects(MemoryEffect):
+    """Assembly text may do anything to memory, unless its author calls it pure."""
+
+    @classmethod
+    def get_effects(cls, op: Operation) -> Set[EffectInstance]:
+        """The op's effects."""
+        return frozenset() if "pure" in op.properties else _EFFECTS
+
+
+class InlineAsmBase(TileOp):
+    """Text, constraints, `pack` and `pure`, which tile IR and lane IR share. Text that is not pure is moved over no access of memory,
+    and kept."""
+
+    property_names = frozenset({"text", "constraints", "pack", "pure"})
     result_count = None
-    traits = OpTraits(lambda: (MemoryReadEffect(), MemoryWriteEffect()))
+    traits = OpTraits(lambda: (TextEffects(),))
 
     @property
     def text(self) -> str:
@@ -37,7 +51,9 @@ class InlineAsmBase(TileOp):
         return self.integer("pack")
 
     def print(self, printer: Printer) -> None:
-        """Write text, constraints, `pack` and operands behind the op's name."""
+        """Write `pure`, text, constraints, `pack` and operands behind the op's name."""
+        if "pure" in self.properties:
+            printer.print_string(" pure")
         for text in (" ", self.text, ", ", self.constraints):
             (printer.print_string if text in (" ", ", ") else printer.print_string_literal)(text)
         printer.print_string(f" pack {self.pack}(")
@@ -52,6 +68,7 @@ class InlineAsmBase(TileOp):
     @classmethod
     def parse(cls, parser: Parser) -> InlineAsmBase:
         """Read what `print` writes; the parser raises its ParseError where the text is something else."""
+        pure = parser.parse_optional_keyword("pure")
         text = parser.parse_str_literal()
         parser.parse_punctuation(",")
         constraints = parser.parse_str_literal()
@@ -63,23 +80,26 @@ class InlineAsmBase(TileOp):
         parser.parse_punctuation(":")
         type = parser.parse_function_type()
         operands = parser.resolve_operands(unresolved, type.inputs.data, position)
-        made = {"text": string_attr(text), "constraints": string_attr(constraints), "pack": integer_attr(pack)}
+        made = _properties(text, constraints, pack, pure is not None)
         return cls.create(operands=operands, result_types=type.outputs.data, properties=made, attributes=attributes)
 
 
 class InlineAsmOp(InlineAsmBase):
-    """`tile.inline_asm "shl.b32 $0, $1, 3;", "=r,r" pack 4(%x) : (tensor<128xi8>) -> tensor<128xi8>`.
+    """`tile.inline_asm pure "shl.b32 $0, $1, 3;", "=r,r" pack 4(%x) : (tensor<128xi8>) -> tensor<128xi8>`.
 
     All operands and results have one shape. Elements of less than 32 bits stand together in registers of 32 bits, `pack` allowing.
-    Which elements one run gets is unspecified. Only a machine whose assembly language the text is has a meaning for it.
+    Which elements one run gets is unspecified. Only a machine whose assembly language the text is has a meaning for it. `pure` text
+    does nothing but compute its results from its operands: it is left out where nobody reads them, computed once or moved.
     """
 
     name = "tile.inline_asm"
 
-    def __init__(self, text: str, constraints: str, pack: int, values: Sequence[Value], results: Sequence[Attribute]) -> None:
+    def __init__(
+        self, text: str, constraints: str, pack: int, values: Sequence[Value], results: Sequence[Attribute], pure: bool = False
+    ) -> None:
         super().__init__(
             operands=[value_of(value) for value in values], result_types=list(results),
-            properties={"text": string_attr(text), "constraints": string_attr(constraints), "pack": integer_attr(pack)},
+            properties=_properties(text, constraints, pack, pure),
         )
 
     def problem(self) -> str | None:
@@ -99,6 +119,11 @@ class InlineAsmOp(InlineAsmBase):
         if wanted == given:
             return None
         return f"results and operands take {wanted[0]} and {wanted[1]} registers, the constraints name {given[0]} and {given[1]}"
+
+
+def _properties(text: str, constraints: str, pack: int, pure: bool) -> dict[str, Attribute]:
+    made: dict[str, Attribute] = {"text": string_attr(text), "constraints": string_attr(constraints), "pack": integer_attr(pack)}
+    return {**made, "pure": UnitAttr()} if pure else made
 
 
 def element_bits(type: Attribute) -> int:
