@@ -14,7 +14,6 @@ from tilefw.tile import types
 from tilefw.tile.dialect.asm_constraints import parse_constraints, register_count
 from tilefw.tile.dialect.base import TileOp, Value, integer_attr, string_attr, value_of
 
-
 _EFFECTS = frozenset({EffectInstance(MemoryEffectKind.READ), EffectInstance(MemoryEffectKind.WRITE)})
 
 
@@ -28,8 +27,8 @@ class TextEffects(MemoryEffect):
 
 
 class InlineAsmBase(TileOp):
-    """Text, constraints, `pack` and `pure`, which tile IR and lane IR share. Text that is not pure is moved over no access of memory,
-    and kept."""
+    """Text, constraints, `pack` and `pure`, which tile IR and lane IR share. Text that is not pure is kept, and moved over no
+    access of memory."""
 
     property_names = frozenset({"text", "constraints", "pack", "pure"})
     result_count = None
