@@ -170,11 +170,9 @@ def labels_of(b):
 def test_values_of_a_product_of_their_own_are_read_as_they_are():
     b = ModuleBuilder()
     x, places = (b.input(name, "fp32", (2, 9, 6)) for name in ("x", "places"))
-    q, k, v = (
-        b.matmul(one, b.constant(RNG.standard_normal((6, 6)).astype(np.float32), "fp32"))
-        for one in (x, b.map("addf", x, places), x)
-    )
-    q = b.map("addf", q, places)
+    placed = b.map("addf", x, places)
+    weights = (b.constant(RNG.standard_normal((6, 6)).astype(np.float32), "fp32") for _ in range(3))
+    q, k, v = (b.matmul(one, w) for one, w in zip((placed, placed, x), weights, strict=True))
     b.output("y", b.matmul(softmax(b, b.matmul(q, b.transpose(k, [0, 2, 1]))), b.map("addf", v, 1.0)))
     assert labels_of(b)[-1] == "attention1"
 
