@@ -12,6 +12,7 @@ import jax
 import tilefw_jax
 from jax import numpy as jnp
 
+import tilefw
 from tilefw.api.errors import UnsupportedError, UsageError
 
 X = np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32)
@@ -48,6 +49,16 @@ def test_a_layer_on_each_target(target):
 def test_equal_static_arguments_of_two_types_are_two_variants():
     found = tilefw_jax.jit(lambda x, n: x * n, target="reference", static_argnums=1)
     assert [str(found(np.arange(3, dtype=np.int32), n).dtype) for n in (2, 2.0, np.float16(2))] == ["int32", "float32", "float16"]
+
+
+def test_settings_of_jax_and_of_tilefw_make_variants():
+    found = tilefw_jax.jit(lambda x: x * jax.random.key_data(jax.random.key(0)).size, target="reference")
+    ones = np.ones(2, np.float32)
+    assert found(ones)[0] == 2
+    with jax.default_prng_impl("rbg"):
+        assert found(ones)[0] == 4
+    with tilefw.target("reference", checks="none"):
+        assert found(ones)[0] == 2 and found.compiled == 3
 
 
 def test_results_that_are_no_floats_are_beside_those_with_a_gradient():

@@ -27,6 +27,11 @@ from tilefw_jax.transformations import differentiable
 
 _KEYS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}  # makers of random keys by element types
 
+_TRACED_UNDER = (  # settings of JAX that a trace depends on
+    "jax_enable_x64", "jax_default_prng_impl", "jax_threefry_partitionable", "jax_numpy_dtype_promotion",
+    "jax_numpy_rank_promotion",
+)
+
 
 def jit(
     function: Callable[..., Any] | None = None, *, target: str | None = None, static_argnums: int | Sequence[int] = (),
@@ -54,7 +59,7 @@ class TracedCall:
     types: tuple[Any, ...]  # of its leaves
     static: tuple[tuple[int | str, Hashable, type[Any]], ...]  # by place or name; of equal ones 1, 1.0 and True are three
     settings: Resolved
-    wide: bool  # whether JAX has 64-bit types
+    traced_under: tuple[Any, ...]  # what JAX's own settings are
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +139,9 @@ class TargetFunction:
         leaves, structure = jax.tree.flatten((given, named))
         types = tuple(_type_of(leaf) for leaf in leaves)
         settings = config.resolve(config.settings(self.target, **self.execution))
-        wide = dtypes.canonicalize_dtype(np.float64) == np.float64
         told = tuple((place, one, type(one)) for place, one in static.items())
-        return leaves, TracedCall(structure, types, told, settings, wide)
+        under = tuple(getattr(jax.config, name) for name in _TRACED_UNDER)
+        return leaves, TracedCall(structure, types, told, settings, under)
 
     def called(self, call: TracedCall, leaves: Sequence[Any]) -> Any:
         """The function itself for the leaves of its arguments."""
