@@ -11,6 +11,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 tilefw_torch = pytest.importorskip("tilefw_torch")
 
+from tilefw_torch.attention import attention, attention_backward  # noqa: E402
 from tilefw_torch.decompositions import convolution_backward  # noqa: E402
 
 import tilefw  # noqa: E402
@@ -159,6 +160,21 @@ def test_attention_and_its_gradient_are_kernels_whether_called_or_written_out():
     run = compiled(model, "reference", fallback="error")
     for found, due in zip(_with_gradients(run, given), _with_gradients(model, given), strict=True):
         assert torch.allclose(found, due, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("dtype", "heads", "bound"), [(torch.float64, 2, 1e-12), (torch.bfloat16, 4, 2e-2)])
+def test_attention_of_few_heads_of_keys_keeps_its_precision_and_its_place_in_memory(dtype, heads, bound):
+    query = (torch.randn(2, 5, 4, 8) * 4).to(dtype).transpose(1, 2)
+    key, value = (torch.randn(2, heads, 7, 8).mul(4).to(dtype) for _ in "kv")
+    ops, settings = torch.ops.aten, (0.0, True)
+    due = ops._scaled_dot_product_flash_attention_for_cpu(query, key, value, *settings, scale=0.5)
+    found = attention(query, key, value, *settings, scale=0.5)
+    assert found[0].stride() == due[0].stride()
+    given = (torch.randn_like(query), query, key, value, *due, *settings)
+    due += ops._scaled_dot_product_flash_attention_for_cpu_backward(*given, scale=0.5)
+    found += attention_backward(*given, scale=0.5)
+    for one, wanted in zip(found, due, strict=True):
+        assert one.dtype == wanted.dtype and torch.allclose(one, wanted, rtol=bound, atol=bound)
 
 
 def _with_gradients(model, given):

@@ -49,6 +49,15 @@ class Sentence(nn.Module):
         return torch.cat([kept[:, ::2], nn.functional.silu(kept[:, -1:])], 1).var(-1), words[:, words[0] - 1]
 
 
+class Choices(nn.Module):
+    """Defaults that a program leaves out, sums and orders of truth values, promotions, and a result that is given twice."""
+
+    def forward(self, x):
+        low, high, kept = x < 0.25, x > -0.25, nn.functional.hardtanh(x)
+        found = low + high, torch.minimum(low, high), low.amax(-1), x == torch.tensor(0.1, dtype=torch.float64)
+        return kept, *found, x.index_select(0, torch.tensor(1)), torch.tensor(0.5).softmax(0) + x, kept
+
+
 def _program(model, *inputs):
     torch.manual_seed(0)
     model = model().eval()
@@ -61,6 +70,7 @@ def _program(model, *inputs):
 RUNS = [
     (Picture, torch.linspace(-1, 1, 98).reshape(1, 2, 7, 7), "nvidia-sm80"),
     (Sentence, torch.arange(10).reshape(2, 5), "reference"),
+    (Choices, torch.tensor([[-2.0, -0.3, 0.1], [0.2, 0.4, 2.0]]), "reference"),
 ]
 
 

@@ -103,10 +103,17 @@ class _ProgramReading:
     def _outputs(self, node: Node) -> None:
         specs, results = self.program.graph_signature.output_specs, node.args[0]
         assert isinstance(results, tuple | list)
+        names: set[str] = set()
         for spec, result in zip(specs, results, strict=True):
-            if spec.kind is not OutputKind.USER_OUTPUT or not isinstance(result, Node):
+            if spec.kind is not OutputKind.USER_OUTPUT:
+                raise UnsupportedError(f"the program changes '{spec.target or result}', which a plan does not", code="TFW0992")
+            if not isinstance(result, Node):
                 raise UnsupportedError(f"output {result} of the program is no tensor that it computes", code="TFW0992")
-            self.made.output(result.name, self.values[result])
+            name = result.name
+            while name in names:  # a result that is given twice
+                name += "_again"
+            names.add(name)
+            self.made.output(name, self.values[result])
 
 
 def _name(node: Node) -> str:

@@ -68,6 +68,8 @@ def _parts(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, sizes: Sequence
 def _joined(b: ModuleBuilder, out: ExportedTensor, parts: Sequence[GraphValue], axis: int = 0) -> GraphValue:
     # A part without elements may have any rank.
     held = [cast(b, part, out.dtype) for part in parts if prod(shape_of(part))]
+    if not held:
+        return filled(b, 0, out)
     return held[0] if len(held) == 1 else b.concat(held, axis % len(out.shape))
 
 
@@ -90,7 +92,7 @@ def _embedded(b: ModuleBuilder, out: ExportedTensor, table: GraphValue, indices:
 
 def _taken(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, axis: int, indices: GraphValue) -> GraphValue:
     axis %= len(shape_of(x))
-    return b.take(x, _behind(b, indices, shape_of(x)[axis]), axis)
+    return b.reshape(b.take(x, _behind(b, indices, shape_of(x)[axis]), axis), out.shape)  # one index alone keeps the axis
 
 
 def _indexed(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, indices: Sequence[GraphValue | None]) -> GraphValue:

@@ -25,6 +25,9 @@ ELEMENTS: Mapping[torch.dtype, str] = {
     torch.float32: "fp32", torch.float64: "fp64", torch.bool: "int1", torch.int8: "int8", torch.int16: "int16",
     torch.int32: "int32", torch.int64: "int64",
 }
+_TORCH = {name: kind for kind, name in ELEMENTS.items()}
+# What sums, products and extremes of truth values are.
+_OF_TRUTH_VALUES = {"addi": "ori", "muli": "andi", "maxs": "ori", "mins": "andi"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +71,17 @@ def as_tensor(b: ModuleBuilder, value: Any, out: ExportedTensor) -> GraphValue:
     return cast(b, value, out.dtype)
 
 
+def _chosen(floats: str, integers: str, out: ExportedTensor) -> str:
+    """The row for a result's elements."""
+    if dtype_named(out.dtype).is_float:
+        return floats
+    return _OF_TRUTH_VALUES.get(integers, integers) if out.dtype == "int1" else integers
+
+
 def _of_two(
     floats: str, integers: str, b: ModuleBuilder, out: ExportedTensor, left: Any, right: Any, alpha: float = 1
 ) -> GraphValue:
-    row = floats if dtype_named(out.dtype).is_float else integers
+    row = _chosen(floats, integers, out)
     second = as_tensor(b, right, out)
     if alpha != 1:
         second = b.map("mulf" if row == floats else "muli", second, alpha)
@@ -82,20 +92,32 @@ def _reversed_sub(b: ModuleBuilder, out: ExportedTensor, left: Any, right: Any, 
     return _of_two("subf", "subi", b, out, right, left, alpha)
 
 
+def _promoted(*operands: GraphValue | float) -> str:
+    """The element type in which PyTorch compares."""
+    given = [
+        torch.empty(shape_of(one), dtype=_TORCH[_type(one)], device="meta") if isinstance(one, GraphValue) else one
+        for one in operands
+    ]
+    found = torch.result_type(*given)
+    if found not in ELEMENTS:
+        raise NotImplementedError(f"a comparison of {found}")
+    return ELEMENTS[found]
+
+
 def _compared(floats: str, integers: str, b: ModuleBuilder, out: ExportedTensor, left: GraphValue, right: Any) -> GraphValue:
-    kinds = [_type(one) for one in (left, right) if isinstance(one, GraphValue)]
-    wide = max(kinds, key=lambda name: (dtype_named(name).is_float, dtype_named(name).bits))
-    if isinstance(right, float) and not dtype_named(wide).is_float:
-        wide = "fp32"
-    if wide == "int1":
-        wide = "int8"
-    said = ExportedTensor(wide, out.shape)
-    row = floats if dtype_named(wide).is_float else integers
+    wide = _promoted(left, right)
+    said = ExportedTensor("int8" if wide == "int1" else wide, out.shape)
+    row = floats if dtype_named(said.dtype).is_float else integers
     return b.map(row, as_tensor(b, left, said), as_tensor(b, right, said))
 
 
 def _row(row: str, b: ModuleBuilder, out: ExportedTensor, x: GraphValue) -> GraphValue:
     return b.map(row, cast(b, x, out.dtype))
+
+
+def _whole(row: str, b: ModuleBuilder, out: ExportedTensor, x: GraphValue) -> GraphValue:
+    """A rounding to integers, which leaves integers as they are."""
+    return b.map(row, x) if _is_float(x) else x
 
 
 def _logical(row: str, b: ModuleBuilder, out: ExportedTensor, left: GraphValue, right: GraphValue) -> GraphValue:
@@ -112,6 +134,8 @@ def _power(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, exponent: Any) 
         product = "mulf" if dtype_named(out.dtype).is_float else "muli"
         square = b.map(product, held, held)
         return square if exponent == 2 else b.map(product, square, held)
+    if not dtype_named(out.dtype).is_float:
+        raise NotImplementedError("a power of integers but the second and the third")
     return b.map("pow", held, as_tensor(b, exponent, out))
 
 
@@ -166,6 +190,10 @@ def _relu(b: ModuleBuilder, out: ExportedTensor, x: GraphValue) -> GraphValue:
     return _clamped(b, out, x, 0)
 
 
+def _hard_tanh(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, low: float = -1, high: float = 1) -> GraphValue:
+    return _clamped(b, out, x, low, high)
+
+
 def _leaky(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, slope: float = 0.01) -> GraphValue:
     return b.map("select", b.map("gtf", x, 0.0), x, b.map("mulf", x, slope))
 
@@ -187,13 +215,15 @@ def _reduced(
     floats: str, integers: str, b: ModuleBuilder, out: ExportedTensor, x: GraphValue, axes: Axes = None, keep: bool = False,
     **_: Any,
 ) -> GraphValue:
-    row = floats if dtype_named(out.dtype).is_float else integers
+    row = _chosen(floats, integers, out)
+    if row in ("addf", "addi", "ori") and not prod(shape_of(x)):
+        return filled(b, 0, out)
     return b.reshape(b.reduce(row, cast(b, x, out.dtype), axes_of(shape_of(x), axes), keep=True), out.shape)
 
 
 def _averaged(b: ModuleBuilder, x: GraphValue, axes: Sequence[int], fewer: float = 0) -> GraphValue:
     count = prod(shape_of(x)[axis] for axis in axes)
-    return b.map("divf", b.reduce("addf", x, axes, keep=True), float(count - fewer))
+    return b.map("divf", b.reduce("addf", x, axes, keep=True), float(max(count - fewer, 0)))
 
 
 def _mean(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, axes: Axes = None, keep: bool = False, **_: Any) -> GraphValue:
@@ -209,15 +239,15 @@ def _variance(
 
 
 def _softmax(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, axis: int, _half: bool) -> GraphValue:
-    axis %= len(out.shape)
-    held = b.map("exp", b.map("subf", x, b.reduce("maxf", x, [axis], keep=True)))
-    return b.map("divf", held, b.reduce("addf", held, [axis], keep=True))
+    axes = axes_of(out.shape, axis)
+    held = b.map("exp", b.map("subf", x, b.reduce("maxf", x, axes, keep=True)))
+    return b.map("divf", held, b.reduce("addf", held, axes, keep=True))
 
 
 def _log_softmax(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, axis: int, _half: bool) -> GraphValue:
-    axis %= len(out.shape)
-    centred = b.map("subf", x, b.reduce("maxf", x, [axis], keep=True))
-    return b.map("subf", centred, b.map("log", b.reduce("addf", b.map("exp", centred), [axis], keep=True)))
+    axes = axes_of(out.shape, axis)
+    centred = b.map("subf", x, b.reduce("maxf", x, axes, keep=True))
+    return b.map("subf", centred, b.map("log", b.reduce("addf", b.map("exp", centred), axes, keep=True)))
 
 
 def _normalised(b: ModuleBuilder, x: GraphValue, axes: Sequence[int], epsilon: float) -> GraphValue:
@@ -273,11 +303,11 @@ def _addmm(
     b: ModuleBuilder, out: ExportedTensor, added: GraphValue, left: GraphValue, right: GraphValue, *, beta: float = 1,
     alpha: float = 1,
 ) -> GraphValue:
-    product = b.matmul(left, right)
-    product = product if alpha == 1 else b.map("mulf", product, alpha)
+    product, times = b.matmul(left, right), _chosen("mulf", "muli", out)
+    product = product if alpha == 1 else b.map(times, product, alpha)
     if beta == 0:
         return product
-    return b.map("addf", product, added if beta == 1 else b.map("mulf", added, beta))
+    return b.map(_chosen("addf", "addi", out), product, added if beta == 1 else b.map(times, added, beta))
 
 
 def _convolution(
@@ -297,6 +327,8 @@ def _windows(
     dilations: Sequence[int], outside: float,
 ) -> GraphValue:
     """The elements that each output covers, in two axes behind those of the result."""
+    if not _is_float(x):
+        raise NotImplementedError("a pool of integers")
     ranks, outer = len(out.shape) + 2, len(out.shape) - 2
     rows = [[int(d == k) for d in range(ranks)] for k in range(outer)]
     for k in range(2):
@@ -350,11 +382,11 @@ RULES: Mapping[str, Rule] = {
     # Functions and activations.
     "exp.default": partial(_row, "exp"), "log.default": partial(_row, "log"), "sqrt.default": partial(_row, "sqrt_rn"),
     "sin.default": partial(_row, "sin"), "cos.default": partial(_row, "cos"), "tanh.default": partial(_row, "tanh"),
-    "erf.default": partial(_row, "erf"), "floor.default": partial(_row, "floor"), "ceil.default": partial(_row, "ceil"),
+    "erf.default": partial(_row, "erf"), "floor.default": partial(_whole, "floor"), "ceil.default": partial(_whole, "ceil"),
     "log1p.default": partial(_row, "log1p"), "expm1.default": partial(_row, "expm1"),
-    "round.default": partial(_row, "round_even"), "trunc.default": partial(_row, "trunc"),
+    "round.default": partial(_whole, "round_even"), "trunc.default": partial(_whole, "trunc"),
     "sigmoid.default": _sigmoid, "relu.default": _relu, "gelu.default": _gelu, "leaky_relu.default": _leaky,
-    "clamp.default": _clamped, "hardtanh.default": _clamped,
+    "clamp.default": _clamped, "hardtanh.default": _hard_tanh,
 
     # Comparison and choice.
     "eq.Tensor": partial(_compared, "eqf", "eqi"), "eq.Scalar": partial(_compared, "eqf", "eqi"),
@@ -371,7 +403,7 @@ RULES: Mapping[str, Rule] = {
     # Rows.
     "sum.dim_IntList": partial(_reduced, "addf", "addi"), "sum.default": partial(_reduced, "addf", "addi"),
     "amax.default": partial(_reduced, "maxf_nan", "maxs"), "amin.default": partial(_reduced, "minf_nan", "mins"),
-    "any.dim": partial(_reduced, "", "ori"), "any.default": partial(_reduced, "", "ori"),
+    "any.dim": partial(_reduced, "", "ori"), "any.dims": partial(_reduced, "", "ori"), "any.default": partial(_reduced, "", "ori"),
     "mean.dim": _mean, "mean.default": _mean, "var.correction": _variance,
     "_softmax.default": _softmax, "_log_softmax.default": _log_softmax, "native_layer_norm.default": _layer_norm,
     "native_group_norm.default": _group_norm, "_native_batch_norm_legit_no_training.default": _batch_norm,
