@@ -166,11 +166,11 @@ def test_attention_and_its_gradient_are_kernels_whether_called_or_written_out():
 def test_attention_of_few_heads_of_keys_keeps_its_precision_and_its_place_in_memory(dtype, heads, bound):
     query = (torch.randn(2, 5, 4, 8) * 4).to(dtype).transpose(1, 2)
     key, value = (torch.randn(2, heads, 7, 8).mul(4).to(dtype) for _ in "kv")
-    ops, settings = torch.ops.aten, (0.0, True)
+    ops, settings = torch.ops.aten, [0.0, True]
     due = ops._scaled_dot_product_flash_attention_for_cpu(query, key, value, *settings, scale=0.5)
     found = attention(query, key, value, *settings, scale=0.5)
     assert found[0].stride() == due[0].stride()
-    given = (torch.randn_like(query), query, key, value, *due, *settings)
+    given = [torch.randn_like(query), query, key, value, *due, *settings]
     due += ops._scaled_dot_product_flash_attention_for_cpu_backward(*given, scale=0.5)
     found += attention_backward(*given, scale=0.5)
     for one, wanted in zip(found, due, strict=True):

@@ -54,8 +54,9 @@ class Choices(nn.Module):
 
     def forward(self, x):
         low, high, kept = x < 0.25, x > -0.25, nn.functional.hardtanh(x)
-        found = low + high, torch.minimum(low, high), low.amax(-1), x == torch.tensor(0.1, dtype=torch.float64)
-        return kept, *found, x.index_select(0, torch.tensor(1)), torch.tensor(0.5).softmax(0) + x, kept
+        found = low + high, torch.minimum(low, high), low.amax(-1), (x.double() > 0).all(), x[:0].sum(0)
+        near = x == torch.tensor(0.1, dtype=torch.float64)
+        return kept, near, *found, x.index_select(0, torch.tensor(1)), torch.tensor(0.5).softmax(0) + x, kept
 
 
 def _program(model, *inputs):

@@ -45,6 +45,10 @@ def read_exported(program: ExportedProgram) -> KernelGraph:
     return _ProgramReading(program.run_decompositions({**core_aten_decompositions(), **attention.DECOMPOSITIONS})).graph()
 
 
+# What a program says of its tensors beside computing them: `_fact` has it.
+_SAID = {torch.ops.aten._assert_tensor_metadata.default}
+
+
 @dataclass
 class _ProgramReading:
     """A program that is being read: what each of its nodes is by now."""
@@ -54,7 +58,7 @@ class _ProgramReading:
     values: dict[Node, Any] = field(default_factory=dict)
 
     def graph(self) -> KernelGraph:
-        nodes = list(self.program.graph.nodes)
+        nodes = [node for node in self.program.graph.nodes if node.target not in _SAID]
         self._require_rules(nodes)
         given = {spec.arg.name: spec for spec in self.program.graph_signature.input_specs}
         for node in nodes:

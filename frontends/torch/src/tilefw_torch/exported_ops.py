@@ -92,13 +92,13 @@ def _reversed_sub(b: ModuleBuilder, out: ExportedTensor, left: Any, right: Any, 
     return _of_two("subf", "subi", b, out, right, left, alpha)
 
 
-def _promoted(*operands: GraphValue | float) -> str:
+def _promoted(left: GraphValue, right: GraphValue | float) -> str:
     """The element type in which PyTorch compares."""
-    given = [
+    given: list[Any] = [
         torch.empty(shape_of(one), dtype=_TORCH[_type(one)], device="meta") if isinstance(one, GraphValue) else one
-        for one in operands
+        for one in (left, right)
     ]
-    found = torch.result_type(*given)
+    found = torch.result_type(given[0], given[1])
     if found not in ELEMENTS:
         raise NotImplementedError(f"a comparison of {found}")
     return ELEMENTS[found]
