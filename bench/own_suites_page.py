@@ -15,6 +15,7 @@ from typing import Any
 
 import own_suites_known
 import upstream
+from page_cells import cell, first_lines
 
 PARAGRAPHS = (
     "Made by `bench/own_suites_page.py` of what `bench/own_suites.py --keep` has gathered: a collection's own unit tests,"
@@ -92,8 +93,7 @@ def _reason(record: dict[str, Any]) -> str:
     known = own_suites_known.reason(record["test"], record["reason"])
     if known is not None:
         return known
-    lines = [line.strip() for line in record["reason"].splitlines() if line.strip()]
-    return " ".join(lines[:3]).removeprefix("Skipped: ")[:160].replace("|", "\\|").replace("/work/", "/")
+    return cell(first_lines(record["reason"]))
 
 
 if __name__ == "__main__":

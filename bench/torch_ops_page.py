@@ -16,6 +16,7 @@ from typing import Any
 
 import torch_ops_known
 import upstream
+from page_cells import cell, first_lines
 
 PARAGRAPHS = (
     "Made by `bench/torch_ops_page.py` of what `bench/torch_ops.py --keep` has gathered: the tests of PyTorch's own compiler,"
@@ -99,27 +100,18 @@ def _grouped(title: str, targets: dict[str, list[dict[str, Any]]], outcomes: tup
         groups: dict[str, list[str]] = defaultdict(list)
         for record in records:
             if record["outcome"] in outcomes:
-                groups[known(record) or _first_line(record)].append(_name(record))
+                groups[known(record) or first_lines(record["reason"])].append(_name(record))
         yield from _rows(target, groups)
 
 
 def _rows(target: str, groups: dict[str, list[str]]) -> Iterable[str]:
     for reason, tests in sorted(groups.items(), key=lambda pair: (-len(pair[1]), pair[0])):
         names = ", ".join(f"`{name}`" for name in sorted(set(tests)))
-        yield f"| {target} | {len(tests)} | {names} | {_cell(reason)} |"
+        yield f"| {target} | {len(tests)} | {names} | {cell(reason)} |"
 
 
 def _name(record: dict[str, Any]) -> str:
     return record["test"].rpartition("::")[2].removesuffix("_cpu")
-
-
-def _first_line(record: dict[str, Any]) -> str:
-    lines = [line.strip() for line in record["reason"].splitlines() if line.strip()]
-    return " ".join(lines[:3]).removeprefix("Skipped: ")
-
-
-def _cell(text: str) -> str:
-    return text[:160].replace("|", "\\|").replace("/work/", "/")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from typing import Any
 
 import upstream
 import upstream_known
+from page_cells import cell, first_lines
 
 PARAGRAPHS = (
     "Made by `bench/upstream_page.py` of what `bench/upstream.py --keep` has gathered of {tree}.",
@@ -95,9 +96,7 @@ def _reason(record: dict[str, Any]) -> str:
 
 
 def _first_line(record: dict[str, Any]) -> str:
-    lines = [line.strip() for line in record["reason"].splitlines() if line.strip()]
-    line = " ".join(lines[:3])  # the first says only that something was not equal
-    return line.removeprefix("Skipped: ")[:160].replace("|", "\\|").replace("/work/", "/")
+    return cell(first_lines(record["reason"]))
 
 
 if __name__ == "__main__":
