@@ -26,15 +26,7 @@ FOLDER = Path(__file__).parent
 
 def main(said: Sequence[str]) -> int:
     options = _options(said)
-    with tempfile.TemporaryDirectory() as folder:
-        results = options.keep.resolve() if options.keep else Path(folder) / "results.jsonl"
-        status = _run(options, results)
-        records = upstream.read(results)
-    print("\n".join(upstream.told(records, options.groups)))
-    if status not in (0, 1, 5) or not records:  # 1: some tests failed, 5: none was left to run
-        print(f"pytest ended with status {status} after {len(records)} results", file=sys.stderr)
-        return 2
-    return int(any(record["outcome"] in ("failed", "error") for record in records))
+    return upstream.gathered(lambda results: _run(options, results), options.keep, options.groups)
 
 
 def _options(said: Sequence[str]) -> argparse.Namespace:
@@ -73,15 +65,7 @@ def _run(options: argparse.Namespace, results: Path) -> int:
     said = None if options.loud else subprocess.PIPE
     with tempfile.TemporaryDirectory() as elsewhere:
         run = subprocess.run(command, env=environment, cwd=elsewhere, stdout=said, stderr=subprocess.STDOUT, check=False)
-    if run.returncode < 0 and (begun := upstream.begun_file(results)).exists():
-        reason = f"ended the process: {run.returncode}"
-        upstream.add(
-            results, test=begun.read_text("utf-8"), outcome="error", reason=reason, seconds=0.0, target=options.target, kernels=[],
-            fallbacks={},
-        )
-    if run.returncode not in (0, 1, 5) and run.stdout:
-        print(run.stdout.decode(errors="replace")[-4000:], file=sys.stderr)
-    return run.returncode
+    return upstream.ended(run, results, options.target, (0, 1, 5), kernels=[], fallbacks={})
 
 
 if __name__ == "__main__":

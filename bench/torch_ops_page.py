@@ -40,10 +40,7 @@ def main(said: Sequence[str]) -> int:
     parser.add_argument("--note", default="", help="a paragraph on what has run")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("torch_ops.md"))
     options = parser.parse_args(said)
-    targets: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for file in options.results:
-        for record in upstream.read(file):
-            targets[record["target"]].append(record)
+    targets = upstream.by_target(options.results)
     filled = [_filled(text.format(tree=options.tree, note=options.note)) for text in PARAGRAPHS]
     lines = ["\n\n".join(["# PyTorch's tests of its compiler", *filter(None, filled)]), "", *_counts(targets), *_refused(targets)]
     lines += [*_grouped("Tests that do not pass", targets, ("failed", "error")), *_grouped("Skipped tests", targets, ("skipped",))]

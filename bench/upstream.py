@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,10 +95,30 @@ def _run(options: argparse.Namespace, results: Path) -> int:
     ]
     with tempfile.TemporaryDirectory() as elsewhere:
         run = subprocess.run(command, env=environment, cwd=elsewhere, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    return ended(run, results, options.target, (0, 1))
+
+
+def gathered(run: Callable[[Path], int], keep: Path | None, groups: int) -> int:
+    """Run tests that add their results to the file that they are given, and print what became of them. The exit status: 0 where
+    none fails, 1 where some do, 2 where pytest itself did not end well."""
+    with tempfile.TemporaryDirectory() as folder:
+        results = keep.resolve() if keep else Path(folder) / "results.jsonl"
+        status = run(results)
+        records = read(results)
+    print("\n".join(told(records, groups)))
+    if status not in (0, 1, 5) or not records:  # 1: some tests failed, 5: none was left to run
+        print(f"pytest ended with status {status} after {len(records)} results", file=sys.stderr)
+        return 2
+    return int(any(record["outcome"] in ("failed", "error") for record in records))
+
+
+def ended(run: subprocess.CompletedProcess[bytes], results: Path, target: str, well: Sequence[int], **more: Any) -> int:
+    """The exit status of a run of pytest; a case that ended its process gets a result that says so, with `more`. What pytest said
+    is printed where the status is none of `well`."""
     if run.returncode < 0 and (begun := begun_file(results)).exists():
         reason = f"ended the process: {run.returncode}"
-        add(results, test=begun.read_text("utf-8"), outcome="error", reason=reason, seconds=0.0, target=options.target)
-    if run.returncode not in (0, 1):
+        add(results, test=begun.read_text("utf-8"), outcome="error", reason=reason, seconds=0.0, target=target, **more)
+    if run.returncode not in well and run.stdout:
         print(run.stdout.decode(errors="replace")[-4000:], file=sys.stderr)
     return run.returncode
 
@@ -112,6 +132,15 @@ def read(results: Path) -> list[dict[str, Any]]:
     """The results of a file, the last one of each case."""
     lines = results.read_text("utf-8").splitlines() if results.exists() else []
     return list({record["test"]: record for record in map(json.loads, lines)}.values())
+
+
+def by_target(files: Iterable[Path]) -> dict[str, list[dict[str, Any]]]:
+    """The results of several files, by target."""
+    targets: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for file in files:
+        for record in read(file):
+            targets[record["target"]].append(record)
+    return targets
 
 
 def add(results: Path, **record: Any) -> None:

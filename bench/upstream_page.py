@@ -39,10 +39,7 @@ def main(said: Sequence[str]) -> int:
     parser.add_argument("--note", default="", help="a paragraph on what has run")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("upstream.md"))
     options = parser.parse_args(said)
-    targets: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for file in options.results:
-        for record in upstream.read(file):
-            targets[record["target"]].append(record)
+    targets = upstream.by_target(options.results)
     listed = {"interpreted": upstream_known.INTERPRETED, "itself": upstream_known.AS_ITSELF}
     named = {word: ", ".join(f"`{name}`" for name in names) for word, names in listed.items()}
     words = {"tree": options.tree, "note": options.note, **named}
