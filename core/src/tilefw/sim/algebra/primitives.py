@@ -19,8 +19,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from tilefw.sim.algebra.matrix_primitives import MatrixPrimitives
 from tilefw.sim.algebra.widths import float_width, no_result, one_bit, one_word, primitive, width_of_first
-from tilefw.sim.matrix.fragments import Accumulation, BitMap, Fragment
+from tilefw.sim.matrix.fragments import BitMap
 
 Value = Any
 Rounding = Literal["rn", "rz", "rm", "rp", "rna"]
@@ -38,7 +39,7 @@ WaveOp = Literal["add", "and", "or", "xor", "min_s", "min_u", "max_s", "max_u"]
 Comparison = Literal["eq", "ne", "lt", "le", "gt", "ge", "num", "nan"]
 
 
-class Algebra:
+class Algebra(MatrixPrimitives):
     """Every primitive. Attributes that are plain numbers, fixed for a launch: `wave_size`."""
 
     wave_size: int
@@ -441,39 +442,6 @@ class Algebra:
     def wait_all(self) -> None:
         """Until all copies of the thread are finished, committed or not."""
 
-    # --- matrices ---------------------------------------------------------------------------------------------------------
-
-    @primitive(lambda a, b, c, *_, **__: c)
-    def matrix_multiply(
-        self, a: Sequence[Value], b: Sequence[Value], c: Sequence[Value], a_map: Fragment, b_map: Fragment, c_map: Fragment,
-        accumulation: Accumulation, d_map: Fragment | None = None,
-    ) -> tuple[Value, ...]:
-        """D = A x B + C over the lanes of each wave, all of which take part. A is m x k, B is k x n, C and D are m x n; each is
-        spread over registers and lanes as its `fragments.Fragment` says, element format included. Products are exact;
-        `accumulation` says how sums are rounded under "hw" numerics ("ieee" sums in the format of `d_map` or wider, in no
-        particular order). Integers accumulate modulo 2**32, or clamped if it says so. `d_map` defaults to `c_map`. Fragments with
-        `blocks` hold several products, block by block."""
-        ...
-
-    @primitive(lambda a, index, b, c, *_, **__: c)
-    def sparse_matrix_multiply(
-        self, a: Sequence[Value], index: Value, b: Sequence[Value], c: Sequence[Value], a_map: Fragment, index_map: Fragment,
-        b_map: Fragment, c_map: Fragment, accumulation: Accumulation,
-    ) -> tuple[Value, ...]:
-        """`matrix_multiply` of an A with two of every four columns (2:4 sparsity): `a_map` is m x k/2, and of its columns 2*g and
-        2*g + 1 the index, of the same shape and in elements "u2", says which row of B's 4*g to 4*g + 3 each is multiplied
-        with. Rows of B that no index names do not take part, whatever they hold."""
-        ...
-
-    @primitive(lambda a, a_scales, b, b_scales, c, *_, **__: c)
-    def scaled_matrix_multiply(
-        self, a: Sequence[Value], a_scales: Value, b: Sequence[Value], b_scales: Value, c: Sequence[Value], a_map: Fragment,
-        a_scale_map: Fragment, b_map: Fragment, b_scale_map: Fragment, c_map: Fragment, accumulation: Accumulation,
-    ) -> tuple[Value, ...]:
-        """`matrix_multiply` with a factor for each run of k: `a_scale_map` is m x runs, `b_scale_map` runs x n, and run i has the
-        i-th of equal parts of k (OCP MX 1.0: 32 elements and a power of two, "f8E8M0FNU")."""
-        ...
-
     # --- the mask stack of a wave with one program counter (SimulatedChip.mask_stack), without guard and destinations -------
 
     @primitive(no_result)
@@ -496,5 +464,7 @@ class Algebra:
         """Stop the launch with `message` unless the predicate holds in all active lanes (an illegal operand value)."""
 
 
-PRIMITIVES = tuple(name for name, method in vars(Algebra).items() if hasattr(method, "widths"))
+PRIMITIVES = tuple(
+    name for part in reversed(Algebra.__mro__) for name, method in vars(part).items() if hasattr(method, "widths")
+)
 """The names of all primitives."""
