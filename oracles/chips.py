@@ -23,6 +23,7 @@ class Chip:
 SM80 = Chip("nvidia-sm80", ("cuda", 80, 32), "ptx", "ptx")
 SM86 = Chip("nvidia-sm86", ("cuda", 86, 32), "ptx", "ptx")
 SM89 = Chip("nvidia-sm89", ("cuda", 89, 32), "ptx", "ptx")
+SM90A = Chip("nvidia-sm90a", ("cuda", 90, 32), "ptx", "ptx")
 GFX942 = Chip("amd-cdna3", ("hip", "gfx942", 64), "hsaco", "amdgcn")
 GFX950 = Chip("amd-cdna4", ("hip", "gfx950", 64), "hsaco", "amdgcn")
 

@@ -1,4 +1,4 @@
-"""The hooks of the NVIDIA plugin: what there is, without doing any of it."""
+"""The hooks of the NVIDIA plugin: what there is, without doing any of it (a new page of `chips/` is a new answer)."""
 
 from __future__ import annotations
 

@@ -8,10 +8,10 @@ import itertools
 import ml_dtypes
 import numpy as np
 import pytest
-from chips_here import NEWEST, OLDEST
+from chips_here import OLDEST
 
 from isa.machine import launch
-from tilefw_nvidia.chips import Chip
+from tilefw_nvidia.chips import Chip, named
 from tilefw_nvidia.isa.meaning.fragments import SHAPES, MatrixShape
 
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f64": 64, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8, "s4": 4, "u4": 4, "b1": 1}
@@ -156,7 +156,7 @@ def test_satfinite_clamps() -> None:
 # --- the hardware's own rounding ------------------------------------------------------------------------------------------
 
 # MMA-Sim's name of a chip's matrix unit, and the products that are asked of it: those that no chip before it has.
-UNITS = [("Ampere", OLDEST), ("Ada Lovelace", NEWEST)]
+UNITS = [("Ampere", OLDEST), ("Ada Lovelace", named("sm_89")), ("Hopper", named("sm_90a"))]
 FLOATS = [
     pytest.param(unit, chip, shape, choice, id=f"{unit}-{shape.opcode(choice).removeprefix('mma.sync.aligned.')}")
     for unit, chip in UNITS

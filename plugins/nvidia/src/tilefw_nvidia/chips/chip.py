@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 Version = tuple[int, int]
@@ -63,7 +63,8 @@ class Chip:
     """One compute capability. Sizes in bytes; rates in multiply-adds a cycle of one matrix unit; latencies in cycles.
 
     `first_version`: the first `.version` with the chip as a `.target`. `matrix_rates` and `sums` by PTX's element type; an element
-    without a rate has no matrix instruction that pays. `removed`: instructions of the chip's generation that it does not have, by
+    without a rate has no matrix instruction that pays; those of products of a warpgroup are `warpgroup_rates` and `warpgroup_sums`,
+    empty where the chip has none. `removed`: instructions of the chip's generation that it does not have, by
     their opcode's beginning.
     """
 
@@ -80,6 +81,8 @@ class Chip:
     matrix_rates: Mapping[str, float]
     sums: Mapping[str, SumPrecision]
     latencies: Mapping[str, int]
+    warpgroup_rates: Mapping[str, float] = field(default_factory=dict)
+    warpgroup_sums: Mapping[str, SumPrecision] = field(default_factory=dict)
     removed: frozenset[str] = frozenset()
     lanes: int = 32
     threads_per_workgroup: int = 1024

@@ -14,7 +14,7 @@ def target(chip: Chip) -> TargetInfo:
         name=chip.target, vendor="nvidia", chip=chip.name, summary=chip.summary, backend="tilefw_nvidia.backend:NvidiaBackend",
         provides=frozenset({"lower", "emit", "assemble", "simulate", "device"}), aliases=chip.aliases,
         capabilities=SIMT_CAPABILITIES | {"inline_asm", "observe.*"}, limits=chip.limits, wants=frozenset({"disjoint"}),
-        triton=TritonNames("cuda", int(chip.name.removeprefix("sm_")), text="ptx", binary="cubin", loads="ptx"),
+        triton=TritonNames("cuda", chip.architecture.number, text="ptx", binary="cubin", loads="ptx"),
     )
 
 

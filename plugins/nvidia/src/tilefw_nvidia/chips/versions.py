@@ -13,6 +13,7 @@ from tilefw_nvidia.chips.chip import Version
 
 FIRST_VERSIONS: Mapping[int, Version] = MappingProxyType({
     50: (4, 0), 52: (4, 1), 53: (4, 2), 60: (5, 0), 61: (5, 0), 62: (5, 0), 70: (6, 0), 72: (6, 1), 75: (6, 3), 87: (7, 4),
+    90: (7, 8),
 })
 
 LAST_RELEASES: Mapping[int, int] = MappingProxyType({1: 5, 2: 3, 3: 2, 4: 3, 5: 1, 6: 5, 7: 8, 8: 8, 9: 4})
