@@ -83,17 +83,34 @@ def test_spills_are_noted_and_a_cap_below_what_an_instruction_takes_is_refused()
 
 
 @tilefw.jit
-def deep(a, b, out, steps, N: tl.constexpr):
+def turned(a, out, N: tl.constexpr):
     m, n = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
-    acc = tl.zeros((N, N), tl.float32)
-    for step in range(steps):
-        acc = tl.dot(tl.load(a + step * N * N + m * N + n), tl.load(b + step * N * N + m * N + n), acc)
-    tl.store(out + m * N + n, acc)
+    tl.store(out + n * N + m, tl.load(a + m * N + n))
 
 
 def test_an_error_of_the_lowering_shows_the_users_line_and_the_buffers():
-    signature = {**dict.fromkeys(("a", "b", "out"), "*fp32"), "steps": "i32"}
     with pytest.raises(CapacityError, match="at once; a workgroup has at most 166912") as caught:
-        tilefw.compile(deep, target="nvidia-sm80", signature=signature, constexprs={"N": 256}, num_warps=8)
+        tilefw.compile(turned, target="nvidia-sm80", signature={"a": "*fp32", "out": "*fp32"}, constexprs={"N": 256}, num_warps=16)
     assert caught.value.code == "TFW0651" and "bytes for" in caught.value.note
-    assert "tl.dot(tl.load" in caught.value.place.text
+    assert "tl.store(out" in caught.value.place.text
+
+
+@tilefw.jit
+def pairs(a, b, out, steps):
+    m, k, n = tl.arange(0, 64)[:, None], tl.arange(0, 64), tl.arange(0, 128)[None, :]
+    sums = tl.zeros((64, 64), tl.float32)
+    for step in range(steps):
+        here = step * 64 + k
+        products = tl.dot(tl.load(a + m * steps * 64 + here[None, :]), tl.load(b + here[:, None] * 128 + n))
+        first, second = tl.split(tl.reshape(products, (64, 64, 2)))
+        sums += first - second
+    tl.store(out + m * 64 + k[None, :], sums)
+
+
+def test_loops_have_fewer_stages_where_the_wanted_ones_do_not_fit_and_a_remark_says_so():
+    generator, steps = np.random.default_rng(3), 4
+    a, b = (generator.integers(-4, 4, shape).astype(np.float32) for shape in ((64, 64 * steps), (64 * steps, 128)))
+    out = np.zeros((64, 64), np.float32)
+    result = pairs[(1,)](a, b, out, steps, num_stages=3, target="nvidia-sm80")
+    assert [remark.code for remark in result.artifact.remarks] == ["TFW0653"]
+    np.testing.assert_array_equal(out, a @ b[:, ::2] - a @ b[:, 1::2])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tilefw.api.artifact import Artifact
 from tilefw.api.device import Device, Requirement
-from tilefw.api.errors import UnsupportedError
+from tilefw.api.errors import CapacityError, UnsupportedError
 from tilefw.api.launch import LaunchArguments
 from tilefw.api.linking import ChainLaunch, LinkedArtifact
 from tilefw.api.target import TargetInfo
@@ -24,7 +24,8 @@ class CompileOptions:
 
     `facts` are what the launch knows of the arguments beyond their types ("disjoint", …). `launch` is there for a target that wants
     the facts `scalars`, `grid` or `extents`, unless nobody said what will be launched. `verify`: machine passes run their
-    independent checkers (TILEFW_VERIFY=1), which costs compile time.
+    independent checkers (TILEFW_VERIFY=1), which costs compile time. `most_stages` caps the stages of each pipelined loop, its
+    author's own wish too, where shared memory does not hold them.
     """
 
     num_warps: int = 4
@@ -37,6 +38,7 @@ class CompileOptions:
     launch: LaunchArguments | None = None
     keep_levels: bool = False
     verify: bool = False
+    most_stages: int | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -70,6 +72,11 @@ class Backend(ABC):
     @abstractmethod
     def pipeline(self, options: CompileOptions) -> Sequence[ModulePass]:
         """The lowering passes from simplified tile IR to what `emit` takes, in order."""
+
+    def with_less_memory(self, module: ModuleOp, options: CompileOptions, error: CapacityError) -> CompileOptions | None:
+        """Options under which lowering may do with what the chip has, after `error` under these; None where there are none, and the
+        error is the user's. `module` is the simplified one, to be lowered again."""
+        return None
 
     @abstractmethod
     def emit(self, module: ModuleOp, options: CompileOptions) -> Artifact:

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tilefw.api.backend import CompileOptions
+from tilefw.api.errors import CapacityError
 from tilefw.api.machine_backend import MachineBackend, assign_registers, entry_of
 
 if TYPE_CHECKING:
-    from tilefw.api.ir import DotScaledOp, ModulePass
+    from tilefw.api.ir import DotScaledOp, ModuleOp, ModulePass
     from tilefw.simt.chip import (
         AsmOperand,
         AsyncCopy,
@@ -66,6 +68,10 @@ def __getattr__(name: str) -> Any:
     return getattr(import_module(_KIT[name]), name)
 
 
+_SHARED_MEMORY = "shared memory"  # the resource of PlaceShared's error
+_DEEPEST = 4  # stages: deeper rings have as many as shared memory holds anyhow
+
+
 class SimtBackend(MachineBackend):
     """A backend whose lowering is the kit's: tile IR to lanes, lanes to machine code, machine code to text."""
 
@@ -91,10 +97,17 @@ class SimtBackend(MachineBackend):
         chip = self.chip(options)
         machine = LaneMachine(chip.description, options.num_warps, "under_2_gib" in options.facts)
         return (
-            *lane_passes(machine, options.num_stages, "disjoint" in options.facts),
+            *lane_passes(machine, options.num_stages, "disjoint" in options.facts, options.most_stages),
             *selection_passes(chip, self.target.name),
             *self.machine_passes(options),
         )
+
+    def with_less_memory(self, module: ModuleOp, options: CompileOptions, error: CapacityError) -> CompileOptions | None:
+        """A stage less for the pipelined loops, where shared memory is what there is too little of."""
+        from tilefw.simt.software_pipeline.loops import most_stages
+
+        most = min(most_stages(module, options.num_stages), _DEEPEST if options.most_stages is None else options.most_stages)
+        return replace(options, most_stages=most - 1) if error.resource == _SHARED_MEMORY and most > 1 else None
 
 
 def selection_passes(chip: LaneChip, target: str) -> Sequence[ModulePass]:

@@ -223,7 +223,7 @@ class _Run:
         if self.asked.admit is not None:
             self.asked.admit(self.fields["required"])
         if self.asked.stop_after == "lower":
-            work.lower(simple, request)
+            work.lowered(simple, request)
         if self.asked.stop_after in ("verify", "lower"):
             return
         self.compiled = work.finish(simple, request, self.asked.assemble)

@@ -21,15 +21,18 @@ from tilefw.simt.software_pipeline.loops import PipelineLoops
 from tilefw.simt.software_pipeline.short_loops import UnrollShortLoops
 
 
-def lane_passes(machine: LaneMachine, num_stages: int, disjoint: bool = False) -> tuple[ModulePass, ...]:
-    """The passes for a kernel of `machine.waves` waves; loops that feed a dot run `num_stages` iterations deep.
+def lane_passes(
+    machine: LaneMachine, num_stages: int, disjoint: bool = False, most_stages: int | None = None
+) -> tuple[ModulePass, ...]:
+    """The passes for a kernel of `machine.waves` waves; loops that feed a dot run `num_stages` iterations deep, all loops at most
+    `most_stages`.
 
     `disjoint`: buffers of different arguments do not overlap.
     """
     return (
         # Before what asks for loops. Where accesses add a lane's offset to an address of the wave, rounds cost the lanes little.
         *([] if machine.chip.offsets else [UnrollShortLoops()]),
-        PipelineLoops(machine, num_stages, disjoint),  # while loads, their addresses and loops are all still tile ops
+        PipelineLoops(machine, num_stages, disjoint, most_stages),  # while loads, their addresses and loops are all still tile ops
         InvariantsToShared(machine),
         TileToLane(machine),
         PlaceShared(machine.chip.shared_bytes),

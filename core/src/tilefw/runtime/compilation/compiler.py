@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tilefw.api.artifact import Artifact
 from tilefw.api.backend import CompileOptions
 from tilefw.api.capabilities import missing
-from tilefw.api.errors import CompileError, KernelError
+from tilefw.api.errors import CapacityError, CompileError, KernelError
 from tilefw.api.garbage_collection import paused
+from tilefw.api.remark import Remark
 from tilefw.runtime import config
 from tilefw.runtime.arguments.bound_launch import stated_launch
 from tilefw.runtime.bug_guard import guarded
@@ -91,6 +92,14 @@ def compile_source(
         return work.finish(work.simplify(work.build(), request), request, assemble, key)
 
 
+class Lowered(NamedTuple):
+    """A module that the backend emits, the options under which it was lowered, and the text of each IR level that was asked for."""
+
+    module: ModuleOp
+    request: CompileOptions
+    levels: dict[str, str]
+
+
 @dataclass(frozen=True, slots=True)
 class Compilation:
     """One kernel on its way to one target's artifact, stage by stage: `build`, `simplify`, then `lower` or `finish`.
@@ -134,18 +143,43 @@ class Compilation:
                 )
         return levels
 
+    def lowered(self, module: ModuleOp, request: CompileOptions) -> Lowered:
+        """The module lowered; where the chip has too little memory for that, one that is made anew to take less of it. Raises the
+        first error where nothing suffices."""
+        try:
+            return Lowered(module, request, self.lower(module, request))
+        except CapacityError as error:
+            found = self._lowered_with_less(request, error)
+            if found is None:
+                raise
+            return found
+
+    def _lowered_with_less(self, request: CompileOptions, error: CapacityError) -> Lowered | None:
+        while True:
+            module = self.simplify(self.build(), request)
+            smaller = self.target.backend.with_less_memory(module, request, error)
+            if smaller is None:
+                return None
+            request = smaller
+            try:
+                return Lowered(module, request, self.lower(module, request))
+            except CapacityError as again:
+                error = again
+
     def finish(self, module: ModuleOp, request: CompileOptions, assemble: bool, key: str | None = None) -> CompiledArtifact:
         """The artifact of a simplified module, which is used up; it is kept in the caches, under `key` where the caller has it."""
         from tilefw.tile.dialect.kernel_info import prints_of
 
         backend = self.target.backend
         prints = prints_of(module)
-        levels = self.lower(module, request)
+        module, taken, levels = self.lowered(module, request)
         with self.clock.stage("emit"), self._guarded("emit", module):
-            artifact = backend.emit(module, request)
+            artifact = backend.emit(module, taken)
         if assemble:
             with self.clock.stage("assemble"), self._guarded("assemble", module):
-                artifact = backend.assemble(artifact, request)
+                artifact = backend.assemble(artifact, taken)
+        if taken.most_stages is not None:
+            artifact = replace(artifact, remarks=(*artifact.remarks, _fewer_stages(taken.most_stages)))
         module.erase()  # most of it is freed at once then, and never seen by the cyclic collector
         if levels:
             artifact = replace(artifact, levels={**levels, **artifact.levels})
@@ -166,6 +200,13 @@ class Compilation:
         except KernelError as error:
             error.place = with_text(error.place)  # IR keeps the number of a line, not its text
             raise
+
+
+def _fewer_stages(most: int) -> Remark:
+    return Remark(
+        "TFW0653", f"shared memory does not hold the wanted stages of the kernel's loops: they have {most} at most",
+        "fewer num_stages, a smaller block along K, or smaller tiles take less",
+    )
 
 
 def _text(module: ModuleOp | None) -> str:

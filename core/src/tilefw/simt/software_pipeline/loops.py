@@ -56,12 +56,14 @@ class PipelineLoops(ModulePass):
     Matrices that dots read have a place of their own in shared memory where nothing of the loop is loaded early, or where a
     pipeline's loads would be stored to it.
 
-    `disjoint`: the launch knows that the buffers of different arguments do not overlap.
+    `disjoint`: the launch knows that the buffers of different arguments do not overlap. `most_stages`: what shared memory holds of
+    them, for marked loops too.
     """
 
     machine: LaneMachine
     num_stages: int
     disjoint: bool = False
+    most_stages: int | None = None
     name = "pipeline-loops"
 
     @classmethod
@@ -86,7 +88,7 @@ class PipelineLoops(ModulePass):
         if not loops:
             return
         accesses = Accesses(self.machine, LaneFacts(function, self.machine))
-        plans = [(loop, plan(loop, stages_of(loop, self.num_stages), accesses, self.disjoint)) for loop in loops]
+        plans = [(loop, plan(loop, self._stages(loop), accesses, self.disjoint)) for loop in loops]
         for loop, found in plans:
             early = {load for chain in found for load in chain.loads}
             rest = operands_of(loop, [load for load in candidates(loop) if load not in early])
@@ -98,6 +100,16 @@ class PipelineLoops(ModulePass):
                 _rewrite(loop, found, self.machine.chip)
         while erase_dead(function):
             pass
+
+    def _stages(self, loop: ForOp) -> int:
+        wanted = stages_of(loop, self.num_stages)
+        return wanted if self.most_stages is None else min(wanted, self.most_stages)
+
+
+def most_stages(module: ModuleOp, default: int) -> int:
+    """The most stages that a loop with loads worth issuing early is wanted to have; 0 where there is no such loop."""
+    wanted = [stages_of(op, default) for op in nested_ops(module) if isinstance(op, ForOp) and candidates(op)]
+    return max(wanted, default=0)
 
 
 def _rewrite(loop: ForOp, plan: Plan, chip: ChipDescription) -> None:
