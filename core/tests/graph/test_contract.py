@@ -40,7 +40,13 @@ def residual(b, x, w, addend):
     return b.map("addf", b.matmul(x, w), addend)
 
 
+def taps(b, x, w, bias):
+    """A convolution of many channels, padded: its sum is a loop over taps around a tile of channels."""
+    return b.map("addf", b.convolve(x, w, (1, 2), (1, 0), (1, 1), (1, 1), 1), b.reshape(bias, (6, 1, 1)))
+
+
 CASES = {
+    "taps": (taps, ((1, 40, 5, 6), (6, 40, 3, 2), (6,)), ["contract", "reshape", "view", "map"]),
     "residual": (residual, ((8, 64), (64, 32), (8, 32)), ["contract", "map"]),
     "product": (product, ((2, 5, 8), (70, 8), (70,)), ["contract", "view", "map", "map", "map", "constant", "view", "map", "map"]),
     "heads": (heads, ((2, 5, 8), (6, 8), (1,)), ["contract"]),
@@ -85,7 +91,7 @@ def test_its_kernel_is_within_its_bounds(case, target):
         owner = value.owner.operands[0] if isinstance(value.owner, Operation) else value  # a reshape of an input, or one
         arguments[f"in{number}_ptr"] = made.input(names[owner], "fp32", types.shape_of(owner.type))
     arguments["out0_ptr"] = made.temporary("y", "fp32", types.shape_of(group.results[0].type))
-    made.call(case, kernel.kernel(), arguments, kernel.grid, keywords={"num_warps": kernel.warps})
+    made.product(case, kernel.kernel(), arguments, kernel.extents)
     made.output("y", arguments["out0_ptr"])
     inputs = dict(zip("xwb", given, strict=True))
     with Session(compile_graph(made.graph(), target)) as session:
@@ -99,5 +105,5 @@ def test_the_sum_begins_from_what_is_added_first():
     modules, _ = fused("residual")
     (group,) = (op for op in model_function(modules[1]).body.block.ops if isinstance(op, FusedOp))
     source = write(group, "residual").source
-    assert "total = tl.zeros((8, 32), tl.float32) + tl.load(in2_ptr" in source
+    assert "total = tl.zeros((ROWS, COLUMNS), tl.float32) + tl.load(in2_ptr" in source
     assert source.count("in2_ptr + ") == 1

@@ -45,7 +45,7 @@ class _GraphCompiler:
         self.sources: list[StepSource] = []  # of the steps
 
     def plan(self) -> ModelPlan:
-        steps = tuple(self._step(call) for call in self.graph.calls if prod(grid_of(call.grid)))
+        steps = tuple(self._step(call.tiled(self.target.info.limits)) for call in self.graph.calls if prod(grid_of(call.grid)))
         made = ModelPlan(
             self.target.name, self.graph.buffers, tuple(self.kernels), self.graph.inputs, self.graph.outputs, steps
         )

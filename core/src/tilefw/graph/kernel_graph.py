@@ -6,7 +6,7 @@ A reader of models makes one with `GraphBuilder`; `compile_graph` makes a plan o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from tilefw.api.dtypes import dtype as dtype_named
 from tilefw.api.errors import UsageError
+from tilefw.graph.product_tiles import ProductExtents
 from tilefw.kernels.formats import array_dtype
 
 
@@ -49,7 +50,8 @@ class ModelBuffer:
 @dataclass(frozen=True, slots=True)
 class KernelCall:
     """One launch of a jit function: `arguments` are its run-time arguments by name, `keywords` those launch keywords that shape
-    code. `label` is what reports call it, such as the name of a node."""
+    code. `label` is what reports call it, such as the name of a node. A kernel that computes a product by tiles has its
+    extents in `product`; its grid is that of the usual tile, and `tiled` makes a target's own."""
 
     label: str
     kernel: Any
@@ -57,6 +59,15 @@ class KernelCall:
     grid: tuple[int, int, int]
     constexprs: Mapping[str, Any] = field(default_factory=dict)
     keywords: Mapping[str, Any] = field(default_factory=dict)
+    product: ProductExtents | None = None
+
+    def tiled(self, limits: Mapping[str, int]) -> KernelCall:
+        """The call as a target with these limits makes it."""
+        if self.product is None:
+            return self
+        tile = self.product.tile(limits)
+        constexprs, keywords = {**self.constexprs, **tile.constexprs}, {**self.keywords, "num_warps": tile.warps}
+        return replace(self, grid=self.product.grid(tile), constexprs=constexprs, keywords=keywords)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +114,12 @@ class GraphBuilder:
     ) -> None:
         """Launch a jit function behind the calls so far."""
         self._calls.append(KernelCall(label, kernel, arguments, grid, constexprs or {}, keywords or {}))
+
+    def product(
+        self, label: str, kernel: Any, arguments: Mapping[str, ModelTensor | int | float | None], extents: ProductExtents,
+    ) -> None:
+        """Launch a jit function that computes products by tiles (`ProductTile`), behind the calls so far."""
+        self._calls.append(KernelCall(label, kernel, arguments, extents.grid(extents.tile({})), product=extents))
 
     def output(self, name: str, tensor: ModelTensor) -> None:
         """What a run gives under `name`: any tensor of the graph."""

@@ -19,6 +19,7 @@ CPU = TargetInfo(
     provides=frozenset({"lower", "emit", "assemble", "device"}),
     capabilities=CAPABILITIES,
     aliases=("cpu",),
+    limits={"product_rows": 256, "product_columns": 128, "product_depth": 128},
     wants=frozenset({"divisible_by_16", "equal_to_1", "disjoint", "checks"}),
 )
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.ir.affine import AffineMap
 
@@ -82,23 +83,42 @@ def parts(word: str, dims: Sequence[tuple[int, int]]) -> dict[int, str]:
     return texts
 
 
-def linear_text(factors: Sequence[int], offset: int, names: Mapping[int, str]) -> str:
-    """A linear expression as text; dims without a name are 0."""
-    terms = [
-        names[dim] if factor == 1 else f"{names[dim]} * {factor}" for dim, factor in enumerate(factors) if factor and dim in names
-    ]
-    if offset or not terms:
-        terms.append(str(offset))
-    return " + ".join(terms)
+@dataclass(frozen=True, slots=True)
+class IndexWords:
+    """What kernels call the dims of an index space: by each word a number in row-major order over dims of these sizes."""
+
+    words: Mapping[str, Sequence[tuple[int, int]]]
+
+    def linear(self, factors: Sequence[int], offset: int) -> str:
+        """A linear expression as text; dims of no word are 0. Neighbours that the expression walks as one dim are one in it."""
+        terms = [text for word, dims in self.words.items() for text in _terms(word, dims, factors)]
+        if offset or not terms:
+            terms.append(str(offset))
+        return " + ".join(terms)
+
+    def guards(self, found: TensorAccess) -> list[str]:
+        """The conditions of an access's guards."""
+        texts: list[str] = []
+        for guard in found.guards:
+            place = self.linear(guard.factors, guard.offset)
+            if guard.low:
+                texts.append(f"({place} >= 0)")
+            if guard.high:
+                texts.append(f"({place} < {guard.extent})")
+        return texts
 
 
-def guard_text(found: TensorAccess, names: Mapping[int, str]) -> list[str]:
-    """The conditions of an access's guards."""
-    texts: list[str] = []
-    for guard in found.guards:
-        place = linear_text(guard.factors, guard.offset, names)
-        if guard.low:
-            texts.append(f"({place} >= 0)")
-        if guard.high:
-            texts.append(f"({place} < {guard.extent})")
-    return texts
+def _terms(word: str, dims: Sequence[tuple[int, int]], factors: Sequence[int]) -> Iterator[str]:
+    """The coordinates of a number in row-major order over dims of these sizes, times their factors."""
+    strides = row_major([size for _, size in dims])
+    first = 0
+    for last, (dim, _) in enumerate(dims):
+        factor = factors[dim]
+        if last + 1 < len(dims) and factor == factors[dims[last + 1][0]] * dims[last + 1][1]:
+            continue
+        if factor:
+            text = word if strides[last] == 1 else f"({word} // {strides[last]})"
+            if first:
+                text = f"({text} % {prod(size for _, size in dims[first : last + 1])})"
+            yield text if factor == 1 else f"{text} * {factor}"
+        first = last + 1

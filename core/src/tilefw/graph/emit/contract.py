@@ -14,21 +14,21 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from tilefw.api.errors import UnsupportedError
-from tilefw.api.integers import ceil_div
 from tilefw.graph.dialect.combining_ops import ContractOp
 from tilefw.graph.dialect.grouping_ops import FusedOp
 from tilefw.graph.dialect.moving_ops import GraphReshapeOp, ViewOp
 from tilefw.graph.dialect.pointwise_ops import GraphConstantOp, IndexOp, MapOp, YieldOp
-from tilefw.graph.emit.access import TensorAccess, access, guard_text, linear_text, merged, parts, row_major
+from tilefw.graph.emit.access import IndexWords, TensorAccess, access, merged, row_major
 from tilefw.graph.emit.emitted_kernel import EmittedKernel
 from tilefw.graph.emit.scalar_text import number_text, spelled, write_body
 from tilefw.graph.emit.tile_text import check_counted
 from tilefw.graph.fuse.contract import multiplied_by_dot, sides
 from tilefw.graph.index_maps import composed, merging_map, rows_of
 from tilefw.graph.meaning import only_row, results_of
+from tilefw.graph.product_tiles import ProductExtents
 from tilefw.tile import types
 
-BLOCK = 64  # rows, columns and summed elements of a program's tiles, at most
+_LONG = 32  # summed elements that fill a tile: other dims of the sum are loops around it, each turn with one place along them
 
 
 def write(group: FusedOp, name: str) -> EmittedKernel:
@@ -161,54 +161,54 @@ class _ContractWriter:
         accesses = [out, *(read.access for read in reads), *self._asked_places()]
         sizes = dict(enumerate(self.sizes))
         batches, down, across, inner = (merged(dims, sizes, accesses) for dims in (batch, rows, columns, summed))
-        counts = [prod(size for _, size in dims) for dims in (batches, down, across, inner)]
-        height, width, step = (min(BLOCK, _power_of_2(count)) for count in counts[1:])
-        blocks, heights = ceil_div(counts[2], width), ceil_div(counts[1], height)  # all in one dim: others hold 65,535 programs
-        names = {**parts("batch", batches), **parts("row", down), **parts("column", across)}
+        turns, inner = _loops(inner)
+        extents = ProductExtents(*(prod(size for _, size in dims) for dims in (batches, down, across, inner)))
+        words = {"batch": batches, "row": down, "column": across}
         self.text.lines += [
-            f"batch = tl.program_id(0) // {blocks * heights}",
-            f"row = (tl.program_id(0) // {blocks} % {heights} * {height} + tl.arange(0, {height}))[:, None]",
-            f"column = (tl.program_id(0) % {blocks} * {width} + tl.arange(0, {width}))[None, :]",
+            f"blocks: tl.constexpr = ({extents.columns} + COLUMNS - 1) // COLUMNS",
+            f"heights: tl.constexpr = ({extents.rows} + ROWS - 1) // ROWS",
+            "batch = tl.program_id(0) // (blocks * heights)",
+            "row = (tl.program_id(0) // blocks % heights * ROWS + tl.arange(0, ROWS))[:, None]",
+            "column = (tl.program_id(0) % blocks * COLUMNS + tl.arange(0, COLUMNS))[None, :]",
         ]
-        limits = [f"(row < {counts[1]})", f"(column < {counts[2]})"]
-        self._sum(names, inner, (first, second), limits, (height, width, step, counts[3]))
-        self._finish(names, out, limits)
-        grid = (counts[0] * blocks * heights, 1, 1)
-        warps = next((warps for warps in (1, 2) if height * width <= 256 * warps), 4)
-        return EmittedKernel(self.name, self._source(), grid, warps)
+        limits = [f"(row < {extents.rows})", f"(column < {extents.columns})"]
+        self._sum(words, turns, inner, (first, second), limits)
+        self._finish(IndexWords(words), out, limits)
+        return EmittedKernel(self.name, self._source(), extents)
 
     def _sum(
-        self, names: dict[int, str], inner: list[tuple[int, int]], operands: tuple[list[_TensorRead], list[_TensorRead]],
-        limits: list[str],
-        tile: tuple[int, int, int, int],
+        self, words: dict[str, list[tuple[int, int]]], turns: list[tuple[int, int]], inner: list[tuple[int, int]],
+        operands: tuple[list[_TensorRead], list[_TensorRead]], limits: list[str],
     ) -> None:
-        """The loop over what is summed."""
-        height, width, step, count = tile
+        """The loops over what is summed."""
+        count = prod(size for _, size in inner)
         element = types.dtype_of(self.root.left.type)
         total = "tl.int32" if not element.is_float else "tl.float64" if element.bits == 64 else "tl.float32"
-        loads = [
-            [self._load(read, {**names, **parts(word, inner)}, [limit, f"({word} < {count})"], every=True) for read in reads]
-            for reads, word, limit in zip(operands, ("across", "down"), limits, strict=True)
-        ]
+        loops = {f"turn{number}": [turn] for number, turn in enumerate(turns)}
+        loads: list[list[str]] = []
+        for reads, word, limit in zip(operands, ("across", "down"), limits, strict=True):
+            known, both = IndexWords({**words, **loops, word: inner}), [limit, f"({word} < {count})"]
+            loads.append([self._load(read, known, both, every=True) for read in reads])
         exact = ', input_precision="ieee"' if element.is_float else ""
-        start = "" if self.start is None else f" + {self._load(self.reads[self.start], names, limits)}"
+        start = "" if self.start is None else f" + {self._load(self.reads[self.start], IndexWords(words), limits)}"
         totals = [_numbered("total", number) for number in range(len(self.roots))]
-        self.text.lines += [f"{name} = tl.zeros(({height}, {width}), {total}){start}" for name in totals]
-        self.text.lines.append(f"for start in range(0, {count}, {step}):")
+        self.text.lines += [f"{name} = tl.zeros((ROWS, COLUMNS), {total}){start}" for name in totals]
+        heads = [*(f"{word} in range(0, {size})" for word, [(_, size)] in loops.items()), f"start in range(0, {count}, DEPTH)"]
+        self.text.lines += [f"{'    ' * depth}for {head}:" for depth, head in enumerate(heads)]
+        deep = "    " * len(heads)
         factors: list[list[str]] = []
         for letter, along, turned, texts in zip("ab", ("across", "down"), ("None, :", ":, None"), loads, strict=True):
-            self.text.lines.append(f"    {along} = (start + tl.arange(0, {step}))[{turned}]")
-            known: dict[str, str] = {}
+            self.text.lines.append(f"{deep}{along} = (start + tl.arange(0, DEPTH))[{turned}]")
+            named: dict[str, str] = {}
             for text in texts:
-                if text not in known:
-                    known[text] = _numbered(letter, len(known))
-                    self.text.lines.append(f"    {known[text]} = {text}")
-            factors.append([known[text] for text in texts])
-        self.text.lines += [
-            f"    {name} = tl.dot({a}, {b}, {name}{exact}, out_dtype={total})" for name, a, b in zip(totals, *factors, strict=True)
-        ]
+                if text not in named:
+                    named[text] = _numbered(letter, len(named))
+                    self.text.lines.append(f"{deep}{named[text]} = {text}")
+            factors.append([named[text] for text in texts])
+        for name, a, b in zip(totals, *factors, strict=True):
+            self.text.lines.append(f"{deep}{name} = tl.dot({a}, {b}, {name}{exact}, out_dtype={total})")
 
-    def _finish(self, names: dict[int, str], out: TensorAccess, limits: list[str]) -> None:
+    def _finish(self, words: IndexWords, out: TensorAccess, limits: list[str]) -> None:
         """What is computed of the total, and the store."""
         result = types.dtype_of(self.root.result.type)
         known: dict[SSAValue, str] = {op.result: _numbered("value", number) for number, op in enumerate(self.roots)}
@@ -221,40 +221,40 @@ class _ContractWriter:
             elif self.start is not None and op is self.start[0]:
                 known[op.results[0]] = "value"
             elif isinstance(op, MapOp):
-                given = [known[v] if v in known else self._operand(op, place, names, limits) for place, v in enumerate(op.operands)]
+                given = [known[v] if v in known else self._operand(op, place, words, limits) for place, v in enumerate(op.operands)]
                 index = self.shapes[op.results[0]]
-                results = write_body(op.body.block, given, lambda d, m=index: self._place(m, d, names), self.text.statement)
+                results = write_body(op.body.block, given, lambda d, m=index: self._place(m, d, words), self.text.statement)
                 known.update(zip(op.results, results, strict=True))
             elif isinstance(op, YieldOp):
                 for number, value in enumerate(op.operands):
-                    place = linear_text(out.factors, out.offset, names)
+                    place = words.linear(out.factors, out.offset)
                     if "row" not in place and "column" not in place:  # one element of each batch
                         place += " + row * 0"
                     self.text.lines.append(f"tl.store(out{number}_ptr + {place}, {known[value]}, mask={' & '.join(limits)})")
 
-    def _place(self, map: AffineMap, dim: int, names: dict[int, str]) -> str:
+    def _place(self, map: AffineMap, dim: int, words: IndexWords) -> str:
         factors, offset = rows_of(map)[dim]
-        text = linear_text(factors, offset, names)
+        text = words.linear(factors, offset)
         return f"tl.full((), {text}, tl.int32)" if text.lstrip("-").isdigit() else f"({text})"
 
-    def _operand(self, op: Operation, place: int, names: dict[int, str], limits: list[str]) -> str:
+    def _operand(self, op: Operation, place: int, words: IndexWords, limits: list[str]) -> str:
         """An operand of a map that is not computed of the root: a load, or a number."""
         read = self.reads[op, place]
         owner = read.value.owner
         if not isinstance(owner, GraphConstantOp):
-            return self.text.statement(self._load(read, names, limits))
+            return self.text.statement(self._load(read, words, limits))
         (number,) = results_of(owner, [])
         kind = types.dtype_of(read.value.type)
         return self.text.statement(f"tl.full((), {number_text(number.item())}, {spelled(kind.name)})")
 
-    def _load(self, read: _TensorRead, names: dict[int, str], limits: list[str], every: bool = False) -> str:
+    def _load(self, read: _TensorRead, words: IndexWords, limits: list[str], every: bool = False) -> str:
         """A load at an access. Where it walks no row, or no column, the tile has one and the limit falls away, but for `every`."""
-        place = linear_text(read.access.factors, read.access.offset, names)
-        guards = guard_text(read.access, names)
-        words = [limit.split(" ")[0].strip("(") for limit in limits]
-        walked = [word in place for word in words]
+        place = words.linear(read.access.factors, read.access.offset)
+        guards = words.guards(read.access)
+        asked = [limit.split(" ")[0].strip("(") for limit in limits]
+        walked = [word in place for word in asked]
         if every:
-            place += "".join(f" + {word} * 0" for word, found in zip(words, walked, strict=True) if not found)
+            place += "".join(f" + {word} * 0" for word, found in zip(asked, walked, strict=True) if not found)
         used = [limit for limit, found in zip(limits, walked, strict=True) if found or every]
         masks = " & ".join([*used, *guards])
         kept = f", mask={masks}, other=0" if masks else ""
@@ -268,6 +268,7 @@ class _ContractWriter:
         body = "\n".join(f"    {line}" for line in self.text.lines)
         given = [f"in{number}_ptr" for number in range(len(self.block.args))]
         given += [f"out{number}_ptr" for number in range(len(self.group.results))]
+        given += [f"{word}: tl.constexpr" for word in ("ROWS", "COLUMNS", "DEPTH")]
         return f"def {self.name}({', '.join(given)}):\n{body}\n"
 
 
@@ -276,6 +277,9 @@ def _numbered(word: str, number: int) -> str:
     return f"{word}{number}" if number else word
 
 
-def _power_of_2(number: int) -> int:
-    """The least power of two that is not below a number."""
-    return 1 << max(0, number - 1).bit_length()
+def _loops(summed: list[tuple[int, int]]) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """The dims of a sum that are loops of their own, and those that are walked in tiles: the longest alone, where it fills one."""
+    longest = max(summed, key=lambda dim: (dim[1], summed.index(dim)), default=(0, 0))
+    if longest[1] < _LONG:
+        return [], summed
+    return [dim for dim in summed if dim is not longest], [longest]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import tilefw.language as tl
+from tilefw.graph.product_tiles import ProductExtents
 from tilefw.language.extra import libdevice
 from tilefw.runtime.jit import JITFunction, jit
 
@@ -13,12 +14,11 @@ from tilefw.runtime.jit import JITFunction, jit
 @dataclass(frozen=True, slots=True)
 class EmittedKernel:
     """The function `name` of `source`. Its parameters are `in0_ptr`, … for the group's operands and `out0_ptr`, … for its results,
-    in this order, those of `inputs` and `outputs` only that it uses."""
+    in this order, those of `inputs` and `outputs` only that it uses, and the constants of its tile (`ProductTile`)."""
 
     name: str
     source: str
-    grid: tuple[int, int, int]
-    warps: int
+    extents: ProductExtents
 
     def kernel(self) -> JITFunction:
         """The function, ready to be launched."""

@@ -28,6 +28,7 @@ from tilefw.graph.fuse.siblings import merge_siblings
 from tilefw.graph.kernel_graph import GraphBuilder, KernelGraph, ModelTensor
 from tilefw.graph.meaning import model_function
 from tilefw.graph.normalise.constants import fold_constants
+from tilefw.graph.normalise.factor_layout import lay_factors_out
 from tilefw.graph.normalise.gathers import view_fixed_places
 from tilefw.kernels.formats import array_dtype
 from tilefw.runtime.jit import JITFunction
@@ -42,6 +43,7 @@ def kernel_graph(module: ModuleOp, kernels: Mapping[str, LaunchWriter] | None = 
     merge_siblings(module)
     fold_constants(module)
     view_fixed_places(module)
+    lay_factors_out(module)
     attention.fuse_attention(module)
     fuse_contractions(module)
     return _Emission(fuse(module), kernels or {}, order).graph()
@@ -122,7 +124,7 @@ class _Emission:
         label = self._label(op)
         stored = {f"out{place}_ptr": tensor for place, tensor in enumerate(self._results(op, label))}
         arguments = {name: tensor for name, tensor in {**read, **stored}.items() if name in kernel.arg_names}
-        self.made.call(label, kernel, arguments, emitted.grid, keywords={"num_warps": emitted.warps})
+        self.made.product(label, kernel, arguments, emitted.extents)
 
     def _label(self, op: grouping_ops.FusedOp) -> str:
         """The nodes that a launch serves; its kind and a number where its ops are of no node."""

@@ -1,0 +1,59 @@
+"""Which tile of a product of matrices a program computes: by the product's extents, and by what the target says of itself.
+
+A target may say `product_rows`, `product_columns` and `product_depth` among its limits: the largest tile that suits it. Where
+registers hold the sums, that is a small one; a processor with tiles in its caches reads and packs its factors less often with a
+larger one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tilefw.api.integers import ceil_div
+
+_USUAL = 64  # rows, columns and summed elements of a tile where a target says nothing
+_FEW_ROWS = 16  # with less than these, a larger tile is no more often used
+
+
+@dataclass(frozen=True, slots=True)
+class ProductTile:
+    """The constants of a kernel that computes a product by tiles."""
+
+    rows: int
+    columns: int
+    depth: int
+
+    @property
+    def constexprs(self) -> Mapping[str, int]:
+        return {"ROWS": self.rows, "COLUMNS": self.columns, "DEPTH": self.depth}
+
+    @property
+    def warps(self) -> int:
+        """For chips with lanes: so many that each holds 256 sums at most, but no more than 4."""
+        return next((warps for warps in (1, 2) if self.rows * self.columns <= 256 * warps), 4)
+
+
+@dataclass(frozen=True, slots=True)
+class ProductExtents:
+    """So many products of matrices, each of so many rows and columns. `depth` are the neighbouring elements of one sum."""
+
+    batches: int
+    rows: int
+    columns: int
+    depth: int
+
+    def tile(self, limits: Mapping[str, int]) -> ProductTile:
+        """The largest tile that a target's limits let, of powers of two."""
+        extents, known = (self.rows, self.columns, self.depth), {} if min(self.rows, self.columns) < _FEW_ROWS else limits
+        largest = (known.get(f"product_{word}", _USUAL) for word in ("rows", "columns", "depth"))
+        return ProductTile(*(min(most, _power_of_2(extent)) for most, extent in zip(largest, extents, strict=True)))
+
+    def grid(self, tile: ProductTile) -> tuple[int, int, int]:
+        """All programs in one dim: others hold 65,535."""
+        return self.batches * ceil_div(self.rows, tile.rows) * ceil_div(self.columns, tile.columns), 1, 1
+
+
+def _power_of_2(number: int) -> int:
+    """The least power of two that is not below a number."""
+    return 1 << max(0, number - 1).bit_length()
