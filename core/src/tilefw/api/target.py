@@ -30,9 +30,9 @@ class TargetInfo:
     the backend can use (see FACTS). `options` maps the launch keywords that this target understands, beyond
     Triton's, to a line of documentation. `limits` are the chip's numbers, each named with its unit
     (`shared_bytes`, `threads_per_workgroup`); `default_options` holds this target's values of launch keywords.
-    A target that says `lanes` and `threads_per_workgroup` has larger values of num_warps refused; `product_rows`, `product_columns` and
-    `product_depth` are the largest tile of a product of matrices that suits it in a model. `triton` is how programs written
-    for Triton know the chip.
+    A target that says `lanes` and `threads_per_workgroup` has larger values of num_warps refused; `product_rows`, `product_columns`
+    and `product_depth` are the largest tile of a product of matrices that suits it in a model. `triton` is how programs written for
+    Triton know the chip.
     """
 
     name: str
