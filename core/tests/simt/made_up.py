@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tilefw.simt.description import ChipDescription, FragmentLoad, MatrixAtom, TransposedLoad
+from tilefw.simt.description import ChipDescription, FragmentLoad, MatrixAtom, SharedForm, TransposedLoad
 from tilefw.simt.layout import LinearLayout
 
 
@@ -96,4 +96,34 @@ CHIPS = (PLAIN, WIDE, BLOCKS, RUNS)
 PIECES = replace(
     RUNS, name="pieces", shared_bytes=1 << 17, banks=64, offsets=True, bounded=True, copy_bytes=(16,), copies_consecutive=True,
     transposed_loads=(TransposedLoad("columns", 4, 8, 16), TransposedLoad("byte_columns", 4, 8, 8)),
+)
+
+
+def _of_four(m: int, n: int, k: int, a: str, d: str, forms: tuple[SharedForm, ...], registers: bool) -> MatrixAtom:
+    """Four waves, a quarter of the rows each; B, and A unless it comes from `registers`, stand in shared memory."""
+    inner = {"f16": 2, "bf16": 2, "i8": 4}[a]
+
+    def dealt(layout: LinearLayout, columns: int) -> LinearLayout:
+        quarter = m.bit_length() - 3
+        return LinearLayout((m, columns), layout.register, layout.lane, (columns << quarter, columns << quarter + 1))
+
+    def pointed(shape: tuple[int, int]) -> LinearLayout:
+        return LinearLayout(shape, (), (0,) * 5, (0, 0))
+
+    left = dealt(_row_by_row((m // 4, k), inner, 2), k) if registers else pointed((m, k))
+    return MatrixAtom(
+        f"fours.{m}x{n}x{k}.{a}.{d}{'.registers' * registers}", m, n, k, a, a, d, left, pointed((k, n)),
+        dealt(_row_by_row((m // 4, n), 2, 2), n), cost=m * n * k / 1024, waves=4, asynchronous=True,
+        a_forms=() if registers else forms, b_forms=forms,
+    )
+
+
+_ROWS = tuple(SharedForm(size, along, rows=4) for size in (64, 32) for along in (True, False))
+# Blocks whose chip has a unit beside that multiplies what stands in shared memory; that of bytes takes rows of k alone.
+FOURS = replace(
+    BLOCKS, name="fours", shared_views=True, atoms=(
+        *BLOCKS.atoms,
+        *(_of_four(32, n, 16, "f16", "f32", _ROWS, registers) for n in (16, 32) for registers in (False, True)),
+        *(_of_four(32, n, 32, "i8", "i32", tuple(form for form in _ROWS if form.along_k), False) for n in (16, 32)),
+    ),
 )

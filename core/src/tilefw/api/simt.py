@@ -31,10 +31,19 @@ if TYPE_CHECKING:
         Registers,
         Rule,
         Scale,
+        SharedSource,
         alias,
         template,
     )
-    from tilefw.simt.description import AtomScales, ChipDescription, FragmentLoad, LaneMachine, MatrixAtom, TransposedLoad
+    from tilefw.simt.description import (
+        AtomScales,
+        ChipDescription,
+        FragmentLoad,
+        LaneMachine,
+        MatrixAtom,
+        SharedForm,
+        TransposedLoad,
+    )
     from tilefw.simt.layout import LinearLayout
     from tilefw.simt.select.code import Code, Const, Element
     from tilefw.simt.select.combine import Addresses, Combiner, Fusion
@@ -42,7 +51,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Addresses", "AsmOperand", "AsyncCopy", "AtomScales", "AtomicAccess", "ChipDescription", "Code", "Combiner", "Const",
     "Element", "FragmentAccess", "FragmentLoad", "Fusion", "InlineAssembly", "LaneAccess", "LaneChip", "LaneMachine",
-    "LinearLayout", "MatrixAtom", "Registers", "Rule", "Scale", "SimtBackend", "TransposedLoad", "alias", "assign_registers",
+    "LinearLayout", "MatrixAtom", "Registers", "Rule", "Scale", "SharedForm", "SharedSource", "SimtBackend", "TransposedLoad", "alias",
+    "assign_registers",
     "entry_of", "selection_passes", "template",
 ]
 
@@ -51,11 +61,11 @@ _KIT = {
         ("AsmOperand", "InlineAssembly", "LaneAccess", "AsyncCopy", "AtomicAccess", "FragmentAccess", "LaneChip", "Registers"),
         "tilefw.simt.chip",
     ),
-    **dict.fromkeys(("Rule", "Scale", "alias", "template"), "tilefw.simt.chip"),
+    **dict.fromkeys(("Rule", "Scale", "SharedSource", "alias", "template"), "tilefw.simt.chip"),
     **dict.fromkeys(("Code", "Const", "Element"), "tilefw.simt.select.code"),
     **dict.fromkeys(("Addresses", "Combiner", "Fusion"), "tilefw.simt.select.combine"),
     **dict.fromkeys(("AtomScales", "ChipDescription", "FragmentLoad", "LaneMachine"), "tilefw.simt.description"),
-    **dict.fromkeys(("MatrixAtom", "TransposedLoad"), "tilefw.simt.description"),
+    **dict.fromkeys(("MatrixAtom", "SharedForm", "TransposedLoad"), "tilefw.simt.description"),
     "LinearLayout": "tilefw.simt.layout",
 }
 

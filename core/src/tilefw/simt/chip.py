@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from tilefw.api.errors import PluginError, UnsupportedError
 from tilefw.machine.inst import Operand, Slice
 from tilefw.machine.table import InstructionTable
-from tilefw.simt.description import ChipDescription, MatrixAtom
+from tilefw.simt.description import ChipDescription, MatrixAtom, SharedForm
 from tilefw.simt.lane.registers import form_of
 from tilefw.simt.select.code import Code, Const, Element
 from tilefw.simt.select.combine import Combiner
@@ -120,6 +120,17 @@ class Scale:
 
     register: Element
     byte: int
+
+
+@dataclass(frozen=True, slots=True)
+class SharedSource:
+    """An operand that a matrix unit reads from shared memory by itself: its first element is `immediate` bytes behind `address`,
+    which is equal in all lanes that work together, and its rows go on `row_stride` bytes further."""
+
+    address: Slice
+    immediate: int
+    form: SharedForm
+    row_stride: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,6 +347,29 @@ class LaneChip(ABC):
     ) -> None:
         """`atom` for an atom with scales (`MatrixAtom.scales`)."""
         raise self._absent("matrix atoms with scales", "scaled_atom")
+
+    def begin_products(self, code: Code) -> None:
+        """Asynchronous atoms behind it see the registers that lanes wrote before it."""
+        raise self._absent("asynchronous atoms", "begin_products")
+
+    def asynchronous_atom(
+        self, code: Code, atom: MatrixAtom, a: Registers | SharedSource, b: Registers | SharedSource, d: Sequence[Slice], adds: Element
+    ) -> None:
+        """Start d = a · b + d or, where `adds`, an i1 that is equal in all lanes, is false, d = a · b."""
+        raise self._absent("asynchronous atoms", "asynchronous_atom")
+
+    def commit_products(self, code: Code) -> None:
+        """The atoms that were started since the last commit are one product."""
+        raise self._absent("asynchronous atoms", "commit_products")
+
+    def wait_products(self, code: Code, pending: int, sums: Sequence[Slice]) -> None:
+        """Until all but the last `pending` products are done. What reads or writes `sums` stays behind it, which an instruction says
+        that reads and writes them (`Inst.implicit_uses`, `implicit_defs`)."""
+        raise self._absent("asynchronous atoms", "wait_products")
+
+    def fence_view(self, code: Code) -> None:
+        """Matrix units see behind it what this lane and its copies wrote to shared memory before it."""
+        raise self._absent("views of shared memory", "fence_view")
 
     def _absent(self, feature: str, method: str) -> PluginError:
         return PluginError(

@@ -26,6 +26,27 @@ class AtomScales:
 
 
 @dataclass(frozen=True)
+class SharedForm:
+    """How an operand lies in shared memory that a matrix unit reads from there by itself.
+
+    A row is `row_bytes` bytes along one dim of the operand: k with `along_k`, else m or n. `rows` rows, neighbours along the other
+    dim, follow one another and are a pattern, which begins at a multiple of its size. Within it pieces of `piece_bytes`
+    bytes are exchanged: a bit of a byte's place that chooses the row is XORed to the one log2(`rows`) below it, where that chooses
+    the piece of a row. Patterns follow one another along the other dim, and behind the last of these along the row's.
+    """
+
+    row_bytes: int
+    along_k: bool
+    rows: int = 8
+    piece_bytes: int = 16
+
+    @property
+    def pattern_bytes(self) -> int:
+        """Bytes from one pattern to the next."""
+        return self.rows * self.row_bytes
+
+
+@dataclass(frozen=True)
 class MatrixAtom:
     """One matrix instruction: d[m, n] = a[m, k] · b[k, n] + c[m, n], c and d in the same registers.
 
@@ -33,6 +54,9 @@ class MatrixAtom:
     (`tf32`); it is empty where products are exact. `unsigned` says how i8 is read. The layouts have shapes (m, k), (k, n) and
     (m, n), and bases for `waves` waves (1, or more where waves work together; a wave bit that holds copies has a zero basis).
     `cost` is in issue cycles of a wave. With `asynchronous` the result may be touched only after a wait.
+
+    An operand with `a_forms` or `b_forms` stands in shared memory, in one of them, and the unit reads it there until that wait. Its
+    layout then says which threads give the address of its first element: all of its waves.
 
     Two elements of e2m1 are a byte: the layout of such an operand has half as many k, each two neighbours, the even one in the low
     bits. With `scales` the product is of elements times the powers of two of their groups.
@@ -54,6 +78,8 @@ class MatrixAtom:
     waves: int = 1
     asynchronous: bool = False
     scales: AtomScales | None = None
+    a_forms: tuple[SharedForm, ...] = ()
+    b_forms: tuple[SharedForm, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -112,6 +138,7 @@ class ChipDescription:
     `transposed_loads` serve readers to whom a row of a buffer is not a run of registers.
 
     `offsets`: accesses to global memory add 32 bits of the lane, without a sign, to an address that is equal in all lanes.
+    `shared_views`: matrix units that read shared memory by themselves see what lanes and their copies wrote there behind a fence.
     `waves_leave`: a wave may end early, and barriers wait for the others alone.
     `bounded`: those take a limit as well, beyond which they read zeros and write nothing; each `bound_bytes` of an access by
     themselves, 0 for an access as a whole.
@@ -148,6 +175,7 @@ class ChipDescription:
     grid: tuple[int, int, int] = (2**31 - 1, 2**31 - 1, 2**31 - 1)
     grid_threads: int = 0
     waves_leave: bool = False
+    shared_views: bool = False
 
 
 @dataclass(frozen=True)

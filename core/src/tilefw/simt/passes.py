@@ -9,6 +9,8 @@ from tilefw.machine.dead import EliminateDead
 from tilefw.machine.early_ends import EarlyEnds
 from tilefw.machine.hoist import Hoist
 from tilefw.machine.late_begins import LateBegins
+from tilefw.simt.asynchronous.dots import AsynchronousDots
+from tilefw.simt.asynchronous.waits import PlaceAtomWaits
 from tilefw.simt.chip import LaneChip
 from tilefw.simt.description import LaneMachine
 from tilefw.simt.lower.tile_to_lane import TileToLane
@@ -34,8 +36,10 @@ def lane_passes(
         *([] if machine.chip.offsets else [UnrollShortLoops()]),
         PipelineLoops(machine, num_stages, disjoint, most_stages),  # while loads, their addresses and loops are all still tile ops
         InvariantsToShared(machine),
+        AsynchronousDots(machine),  # when all operands that a pipeline has in shared memory are there
         TileToLane(machine),
         PlaceShared(machine.chip.shared_bytes),
+        PlaceAtomWaits(machine.chip.shared_views),  # before barriers, which order others behind what they wait for
         InsertBarriers(disjoint),
     )
 

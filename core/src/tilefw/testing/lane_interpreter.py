@@ -17,13 +17,13 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from tilefw.api.dtypes import DTYPES, DType
+from tilefw.api.dtypes import DType
 from tilefw.api.integers import round_up
 from tilefw.simt import lane
-from tilefw.simt.description import LaneMachine, MatrixAtom
+from tilefw.simt.description import LaneMachine
 from tilefw.simt.lane.memory import AccessOp
 from tilefw.simt.layout import atoms
-from tilefw.testing import lane_atomics, lane_fragments
+from tilefw.testing import lane_atomics, lane_fragments, lane_products
 from tilefw.testing.lane_memory import LaneFault, LaneGlobalMemory, LaneSharedMemory
 from tilefw.tile import numbers, types
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
@@ -80,6 +80,7 @@ class _Workgroup:
         self.shared = LaneSharedMemory(machine.chip.shared_bytes)
         self.next_shared = 0
         self.groups: list[list[_AsyncCopy]] = [[]]
+        self.products = lane_products.ProductsUnderWay(machine, self.shared)
 
     def block(self, block: Block) -> list[Array]:
         """Run a block; gives the operands of its terminator."""
@@ -92,8 +93,10 @@ class _Workgroup:
     def finish(self) -> None:
         if any(self.groups):
             raise LaneFault("the kernel ends while copies are under way")
+        self.products.finish()
 
     def op(self, op: Operation) -> None:
+        self.products.check(op, self.values)
         if isinstance(op, ElementwiseOp):
             self.values[op.results[0]] = self.elementwise(op)
             return
@@ -323,8 +326,22 @@ class _Workgroup:
         result = np.array(c)
         names = ("a", "b", "d", *op.SCALES[: len(scales)])
         for firsts in zip(*(op.firsts(name) for name in names), strict=True):
-            _multiply(found, 1 << len(found.d_layout.lane), (a, b, *scales), result, firsts)
+            lane_products.multiply(found, 1 << len(found.d_layout.lane), (a, b, *scales), result, firsts)
         self.values[op.results[0]] = result
+
+    def async_atom(self, op: lane.AsyncAtomOp) -> None:
+        self.products.shared = self.shared
+        names = ("a", "b", "a_address", "b_address")
+        given = {name: self.threads(self.values[value]) for name in names if (value := op.part(name)) is not None}
+        keep = op.part("keep")
+        begins = keep is not None and not self.uniform(self.values[keep])
+        self.values[op.results[0]] = self.products.begin(op, given, self.threads(self.values[op.acc]), begins)
+
+    def atom_wait(self, op: lane.AtomWaitOp) -> None:
+        self.products.wait(op.pending)
+
+    def fence_view(self, op: lane.FenceViewOp) -> None:
+        self.shared.fence()
 
     def fragment_load(self, op: lane.FragmentLoadOp) -> None:
         address, chip = op.part("address"), self.machine.chip
@@ -385,65 +402,10 @@ def _element_bytes(values: Array, dtype: DType, n: int) -> Array:
 def _grown(shared: LaneSharedMemory, size: int) -> LaneSharedMemory:
     """The same memory with room for more: allocations that are not placed yet may exceed what the chip has."""
     larger = LaneSharedMemory(size)
-    for name in ("data", "written", "pending", "writer", "reader"):
+    for name in ("data", "written", "pending", "writer", "reader", "engaged", "unfenced"):
         old = getattr(shared, name)
         getattr(larger, name)[: len(old)] = old
     return larger
-
-
-def _multiply(atom: MatrixAtom, lanes: int, operands: Sequence[Array], d: Array, firsts: Sequence[int]) -> None:
-    """One matrix instruction of every group of waves, on fragments of a, b and maybe their scales that begin at these elements
-    (the third is that of `d`, which is updated)."""
-    threads = lanes * atom.waves
-    groups = len(d) // threads
-
-    def gather(fragments: Array, first: int, layout: Any) -> Array:
-        matrix = np.zeros((groups, int(np.prod(layout.shape))), np.float64 if atom.d[0] != "i" else np.int64)
-        grouped = fragments.reshape(groups, threads, -1)
-        matrix[:, _elements(layout, threads)] = grouped[:, :, first : first + layout.registers]
-        return matrix.reshape(groups, *layout.shape)
-
-    left, right = (
-        _taken(gather(v, f, l), atom) for v, f, l in zip(operands, firsts, (atom.a_layout, atom.b_layout), strict=False)
-    )
-    if atom.scales is not None:
-        left, right = _elements_of(left, atom.a, 2), _elements_of(right, atom.b, 1)
-        lie = (atom.scales.a_layout, atom.scales.b_layout)
-        factors = [gather(v, f, l) for v, f, l in zip(operands[2:], firsts[3:], lie, strict=True)]
-        of_a, of_b = (np.repeat(np.ldexp(1.0, codes.astype(np.int64) % 256 - 127), atom.scales.group, 2) for codes in factors)
-        left, right = left * of_a, right * of_b.swapaxes(1, 2)
-    total = gather(d, firsts[2], atom.d_layout) + left @ right
-    dtype = next(t for t in _result_types() if t.ir == atom.d)
-    rounded = numbers.round_to(total, dtype) if dtype.is_float else numbers.wrap(total, dtype.bits)
-    flat = rounded.reshape(groups, -1)[:, _elements(atom.d_layout, threads)]
-    d[:, firsts[2] : firsts[2] + atom.d_layout.registers] = flat.reshape(len(d), -1)
-
-
-def _elements_of(matrix: Array, element: str, k: int) -> Array:
-    """The elements of an operand along axis `k`; of e2m1, two of each byte."""
-    if element != DTYPES["fp4e2m1"].ir:
-        return matrix
-    codes = np.moveaxis(matrix.astype(np.int64) % 256, k, -1)
-    both = np.stack([codes & 15, codes >> 4], axis=-1).reshape(*codes.shape[:-1], -1)
-    return np.moveaxis(numbers.decode(both.astype(np.uint8), DTYPES["fp4e2m1"]), -1, k)
-
-
-def _result_types() -> list[DType]:
-    return [types.dtype_of(t) for t in (types.f16, types.f32, types.f64, types.i32)]
-
-
-def _elements(layout: Any, threads: int) -> Array:
-    return np.array([[layout.element(r, t) for r in range(layout.registers)] for t in range(threads)])
-
-
-def _taken(matrix: Array, atom: MatrixAtom) -> Array:
-    """Operands as the instruction takes them."""
-    if atom.unsigned:
-        return matrix & 0xFF
-    if atom.precision != "tf32":
-        return matrix
-    bits = matrix.astype(np.float32).view(np.uint32)
-    return (bits & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)  # 10 bits of mantissa
 
 
 _HANDLERS: dict[str, Callable[[_Workgroup, Any], None]] = {
@@ -451,7 +413,8 @@ _HANDLERS: dict[str, Callable[[_Workgroup, Any], None]] = {
     "lane.copy_async": _Workgroup.copy_async, "lane.commit": _Workgroup.commit, "lane.wait": _Workgroup.wait,
     "lane.barrier": _Workgroup.barrier, "lane.leave": _Workgroup.leave,
     "lane.shuffle": _Workgroup.shuffle, "lane.uniform": _Workgroup.make_uniform,
-    "lane.atom": _Workgroup.atom, "lane.fragment_load": _Workgroup.fragment_load,
+    "lane.atom": _Workgroup.atom, "lane.fragment_load": _Workgroup.fragment_load, "lane.async_atom": _Workgroup.async_atom,
+    "lane.atom_wait": _Workgroup.atom_wait, "lane.fence_view": _Workgroup.fence_view,
     "scf.for": _Workgroup.for_loop, "scf.if": _Workgroup.if_op, "scf.while": _Workgroup.while_loop,
 }
 

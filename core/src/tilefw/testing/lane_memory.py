@@ -70,6 +70,24 @@ class LaneSharedMemory:
         self.pending = np.zeros(size, np.bool_)
         self.writer = np.full(size, _NOBODY)
         self.reader = np.full(size, _NOBODY)
+        self.engaged = np.zeros(size, np.int64)  # by how many products under way
+        self.unfenced = np.zeros(size, np.bool_)
+
+    def fence(self) -> None:
+        """Matrix units see what was written."""
+        self.unfenced[:] = False
+
+    def engage(self, addresses: Array, count: int) -> None:
+        """A matrix unit reads these bytes by itself from now on."""
+        at = self._inside(addresses.reshape(-1), count)
+        if self.unfenced[at].any():
+            raise LaneFault(f"a matrix unit reads shared byte {int(at[self.unfenced[at]][0])}, written without a fence behind")
+        np.add.at(self.engaged, at, 1)
+
+    def disengage(self, at: Array) -> None:
+        """It has read them: before others write there they meet it at a barrier."""
+        np.subtract.at(self.engaged, at, 1)
+        self.reader[at] = _SEVERAL
 
     def barrier(self) -> None:
         """A new epoch: what came before is seen by all."""
@@ -102,7 +120,7 @@ class LaneSharedMemory:
         wave = np.broadcast_to(waves[:, None], at.shape)
         self._own(at, wave, data)
         self.data[at] = data
-        self.written[at] = True
+        self.written[at] = self.unfenced[at] = True
         clash = (self.writer[at] != wave) & (self.data[at] != data)
         if clash.any():
             raise LaneFault(f"two waves write different bytes to shared byte {int(at[clash][0])} at once")
@@ -118,10 +136,12 @@ class LaneSharedMemory:
         at = self._inside(addresses, data.shape[1])
         self.pending[at] = False
         self.data[at] = data
-        self.written[at] = True
+        self.written[at] = self.unfenced[at] = True
         self.writer[at] = waves[:, None]
 
     def _own(self, at: Array, wave: Array, data: Array | None) -> None:
+        if self.engaged[at].any():
+            raise LaneFault(f"shared byte {int(at[self.engaged[at] > 0][0])} is written while a matrix unit reads it")
         for what, who in (("wrote", self.writer[at]), ("read", self.reader[at])):
             other = (who != _NOBODY) & (who != wave)
             if data is not None:

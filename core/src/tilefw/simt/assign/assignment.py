@@ -159,8 +159,9 @@ class Assignment:
     def _dot(self, op: DotOp) -> None:
         layouts = self.dots[op]
         self._settle([op.results[0]], [layouts.d], self.wanted(op.results[0]))
-        operands = (*scales_of(op, layouts), (op.a, layouts.a), (op.b, layouts.b), (op.acc, layouts.d))
-        for operand, layout in operands:
+        factors = zip((op.a, op.b), (layouts.a, layouts.b), layouts.shared, strict=True)
+        held = [(value, layout) for value, layout, shared in factors if shared is None]
+        for operand, layout in (*scales_of(op, layouts), *held, (op.acc, layouts.d)):
             if operand is not None:
                 self._want(operand, layout)
 

@@ -11,6 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from tilefw.api.errors import UnsupportedError
 from tilefw.simt.assign.assignment import Assignment
 from tilefw.simt.assign.k_steps import dot_of, operand_of
+from tilefw.simt.assign.shared_operands import claims
 from tilefw.simt.description import ChipDescription, LaneMachine
 from tilefw.simt.layout import LinearLayout, swizzle
 from tilefw.simt.layout.shared import SharedLayout
@@ -43,12 +44,16 @@ def shared_layouts(function: FuncOp, assignment: Assignment, machine: LaneMachin
         elif isinstance(op, CopyOp | CopyBlockOp):
             layout = assignment.layouts[op]
             uses[buffer_of(op.view, op)].copies.append((layout, assignment.accesses.access_width(op, layout)))
-    filled = assignment.copies.buffers
+    filled = dict(assignment.copies.buffers)
+    for dot, layouts in assignment.dots.items():
+        filled |= {buffer: layout for buffer, layout, _ in claims(dot, layouts)}
     return {buffer: filled[buffer] if buffer in filled else _chosen(buffer, use, machine) for buffer, use in uses.items()}
 
 
 def _readers(op: LoadSharedOp, assignment: Assignment, chip: ChipDescription) -> Sequence[LinearLayout]:
     dot = dot_of(op)
+    if dot is not None and assignment.dots[dot].atom.asynchronous:
+        return ()
     made = assignment.made.get(op.results[0], ())
     return made if dot is None or not made else [operand_of(op, dot, assignment.dots[dot], chip)]
 

@@ -19,12 +19,14 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from tilefw.simt.assign.accesses import ACCESSES, Accesses, accessed_type, accessed_value, check_shape
+from tilefw.simt.assign.chains import DotChains
 from tilefw.simt.assign.classes import Classes
+from tilefw.simt.assign.shared_operands import marked_layouts
 from tilefw.simt.assign.staging import buffer_of_view, users_of
 from tilefw.simt.assign.transfer import moves_layout, operand_layouts, push
 from tilefw.simt.description import LaneMachine
 from tilefw.simt.layout import LinearLayout, atoms, blocked
-from tilefw.simt.layout.atoms import AtomChain, DotLayouts
+from tilefw.simt.layout.atoms import DotLayouts
 from tilefw.simt.lower import dot
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
@@ -52,15 +54,14 @@ class Encodings:
         self._open: set[SSAValue] = set()
         self._skipped = False
         found = [op for op in nested_ops(function) if isinstance(op, DotOp)]
-        results = {classes.root(op.results[0]) for op in found}
-        operands = {classes.root(op.a) for op in found}
+        chains = DotChains(found, classes)
         for op in found:
-            # A dot whose result becomes the A of another keeps rows within a wave, and so does that other one.
-            follows, leads = classes.root(op.a) in results, classes.root(op.results[0]) in operands
-            chain = AtomChain.FOLLOWS if follows else AtomChain.LEADS if leads else AtomChain.NONE
+            chain = chains.of(op)
             for operand in op.operands:
                 check_shape(types.shape_of(operand.type), op)
-            self.dots[op] = atoms.choose(dot.shape_of(op), dot.types_of(op), machine, chain, place=place_of(op))
+            self.dots[op] = marked_layouts(op, machine, chain) or atoms.choose(
+                dot.shape_of(op), dot.types_of(op), machine, chain, place=place_of(op)
+            )
 
     def of(self, value: SSAValue) -> LinearLayout:
         """The encoding of the class of a tile. Raises UnsupportedError (TFW0611) where lanes cannot share the tile."""

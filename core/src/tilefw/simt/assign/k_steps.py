@@ -28,13 +28,17 @@ def dot_of(op: LoadSharedOp) -> DotOp | None:
     uses = list(op.results[0].uses)
     if len(uses) != 1 or not isinstance(uses[0].operation, DotOp) or uses[0].index > 1:
         return None
-    user: Operation = uses[0].operation
+    return uses[0].operation if undisturbed(op, uses[0].operation) else None
+
+
+def undisturbed(op: LoadSharedOp, user: Operation) -> bool:
+    """Whether an op behind a read, in the same block, might make it as well: nothing between them can write what is read."""
     between = op.next_op
     while between is not None and between is not user:
         if not isinstance(between, LoadSharedOp | CombineOp) and (between.regions or not is_side_effect_free(between)):
-            return None
+            return False
         between = between.next_op
-    return uses[0].operation if between is user else None
+    return between is user
 
 
 def steps_of(op: LoadSharedOp, dot: DotOp, layouts: DotLayouts) -> Steps:

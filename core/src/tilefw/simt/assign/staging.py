@@ -93,7 +93,8 @@ def users_of(buffer: SSAValue) -> Iterator[Operation]:
 def _reading(op: LoadSharedOp, dots: dict[DotOp, DotLayouts], chip: ChipDescription) -> Iterator[LinearLayout]:
     dot = dot_of(op)
     if dot is not None:
-        yield operand_of(op, dot, dots[dot], chip)
+        if not dots[dot].atom.asynchronous:
+            yield operand_of(op, dot, dots[dot], chip)
         return
     for use in op.results[0].uses:
         user: Operation = use.operation
@@ -103,6 +104,8 @@ def _reading(op: LoadSharedOp, dots: dict[DotOp, DotLayouts], chip: ChipDescript
         for inner in value.uses if order is not None else (use,):
             if isinstance(inner.operation, DotOp) and inner.index < 2:
                 layouts = dots[inner.operation]
+                if layouts.atom.asynchronous:
+                    continue
                 whole = layouts.a if inner.index == 0 else layouts.b
                 yield whole if order is None else whole.before_trans(order)[0]
 

@@ -12,6 +12,7 @@ from xdsl.ir import Dialect
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
+from tilefw.simt.lane.asynchronous import ASYNCHRONOUS_OPS, AsyncAtomOp, AtomWaitOp, FenceViewOp
 from tilefw.simt.lane.atomics import CAS, AtomicOp
 from tilefw.simt.lane.base import GenericOp, vector
 from tilefw.simt.lane.inline_asm import InlineAsmOp
@@ -39,10 +40,10 @@ from tilefw.tile.dialect.base import PURE, TileOp, dense_i64
 from tilefw.tile.dialect.elementwise_op import op_classes
 
 __all__ = [
-    "CAS", "ELEMENTWISE", "SHARED", "SHUFFLES", "AllocOp", "AtomOp", "AtomicOp", "BarrierOp", "CommitOp", "ConstantOp",
-    "ConstantsOp", "CopyAsyncOp", "FragmentLoadOp", "GenericOp", "InlineAsmOp", "JoinOp", "Lane", "LeaveOp", "LoadOp", "MemoryOp",
-    "NumProgramsOp", "ObserveOp", "PickOp", "ProgramIdOp", "ShuffleOp", "SplatOp", "StoreOp", "ThreadIdOp", "TrapOp", "UniformOp",
-    "WaitOp", "access_properties", "shared_properties", "vector",
+    "CAS", "ELEMENTWISE", "SHARED", "SHUFFLES", "AllocOp", "AsyncAtomOp", "AtomOp", "AtomWaitOp", "AtomicOp", "BarrierOp",
+    "CommitOp", "ConstantOp", "ConstantsOp", "CopyAsyncOp", "FenceViewOp", "FragmentLoadOp", "GenericOp", "InlineAsmOp", "JoinOp",
+    "Lane", "LeaveOp", "LoadOp", "MemoryOp", "NumProgramsOp", "ObserveOp", "PickOp", "ProgramIdOp", "ShuffleOp", "SplatOp",
+    "StoreOp", "ThreadIdOp", "TrapOp", "UniformOp", "WaitOp", "access_properties", "shared_properties", "vector",
 ]
 
 ELEMENTWISE = op_classes("lane")
@@ -147,6 +148,6 @@ class JoinOp(GenericOp):
 
 OPS = (
     ConstantOp, ConstantsOp, SplatOp, ProgramIdOp, NumProgramsOp, ThreadIdOp, ObserveOp, PickOp, JoinOp,
-    *MEMORY_OPS, AtomicOp, InlineAsmOp, *WAVE_OPS, *ELEMENTWISE.values(),
+    *MEMORY_OPS, AtomicOp, InlineAsmOp, *WAVE_OPS, *ASYNCHRONOUS_OPS, *ELEMENTWISE.values(),
 )
 Lane = Dialect("lane", list(OPS), [])

@@ -16,6 +16,7 @@ from tilefw.api.integers import log2
 from tilefw.simt.description import LaneMachine, MatrixAtom
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.layout.atom_recipes import DotTypes, Recipe
+from tilefw.simt.layout.shared_operand import SharedOperand
 
 _BITS = {dtype.ir: dtype.storage_bits for dtype in DTYPES.values()}
 _SCALES_IN_REGISTER = 4
@@ -52,6 +53,8 @@ class DotLayouts:
     `d`, `a` and `b` are layouts of the whole tiles ([b,] m, n; [b,] m, k; [b,] k, n). The highest register bits of `a` and `b` are
     the k steps; `repeats` has for each atom of one step its first element in the step's A and B and in D; a lane
     atom takes one element of each.
+
+    `shared` are A and B where a matrix unit reads them from shared memory; their layouts then have the first element of each atom.
     """
 
     types: DotTypes
@@ -63,6 +66,7 @@ class DotLayouts:
     steps: int
     repeats: tuple[tuple[int, int, int], ...]
     scales: ScaleLayouts | None = None
+    shared: tuple[SharedOperand | None, SharedOperand | None] = (None, None)
 
     @cached_property
     def a_step(self) -> LinearLayout:
@@ -140,7 +144,7 @@ def _layout(
         tuple(sizes[dim] for dim in dims),
         (*map(inside, atom.register), *(basis(bit) for bit in registers if bit[0] in dims)),
         (*map(inside, atom.lane), *map(basis, lanes)),
-        tuple(map(basis, waves)),
+        (*map(inside, atom.wave), *map(basis, waves)),
     )
 
 
@@ -191,7 +195,7 @@ def with_waves(
     for dim, size in (("m", atom.m), ("n", atom.n)):
         deal.take(dim, log2(size))
     depth = _depth(deal, atom, machine, chain)
-    total = log2(machine.waves)
+    total = log2(machine.waves // atom.waves)
     over_batch = deal.take("b", total) if "b" in sizes else []
     transposed = any(load.cell_bits == _BITS[atom.b] for load in machine.chip.transposed_loads)
     left = {dim: len(deal.left[dim]) for dim in "mn"}
@@ -211,6 +215,8 @@ def _depth(deal: _Deal, atom: MatrixAtom, machine: LaneMachine, chain: AtomChain
     """
     if atom.scales is not None:
         return _scaled_depth(deal, atom, log2(atom.scales.group))
+    if atom.asynchronous:
+        return _Depth(tuple(deal.take("k", log2(atom.k))))
     own, chip = log2(atom.k), machine.chip
     held = len(atom.a_layout.register)
     rows = tuple(1 << i for i in range(held))
@@ -255,7 +261,7 @@ def _as_sums_lie(depth: list[Bit], held: int, atom: MatrixAtom) -> list[Bit]:
 def idle(atom: MatrixAtom, sizes: dict[str, int], machine: LaneMachine, chain: AtomChain) -> int:
     """How many waves do the work of one, as there are too few atoms for all; in a chain, too few along m."""
     along = {"m": log2(sizes["m"] // atom.m), "n": 0 if chain is not AtomChain.NONE else log2(sizes["n"] // atom.n)}
-    return 1 << max(0, log2(machine.waves) - log2(sizes.get("b", 1)) - sum(along.values()))
+    return 1 << max(0, log2(machine.waves // atom.waves) - log2(sizes.get("b", 1)) - sum(along.values()))
 
 
 def _grid(left: dict[str, int], sizes: dict[str, int], waves: int, chained: bool, transposed: bool) -> tuple[int, int]:

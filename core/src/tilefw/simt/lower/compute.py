@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilefw.simt.lower import dot, reduce, scan
+from tilefw.simt.lower import asynchronous_dot, dot, reduce, scan
 from tilefw.simt.lower.context import LoweringContext
 from tilefw.simt.lower.dot import scales_of
 from tilefw.tile import types
@@ -36,6 +36,9 @@ def product(context: LoweringContext, op: DotOp) -> None:
     if not context.layouts(op.result):
         return
     layouts = context.assignment.dots[op]
+    if layouts.atom.asynchronous:
+        context.put(op.result, layouts.d, asynchronous_dot.lower(context, op, layouts))
+        return
     a, b = (context.steps.get(v) or context.tiles[v, l] for v, l in ((op.a, layouts.a), (op.b, layouts.b)))
     scales = [None if v is None else context.tiles[v, layout] for v, layout in scales_of(op, layouts)]
     context.put(op.result, layouts.d, dot.lower(context, a, b, context.tiles[op.acc, layouts.d], layouts, scales))

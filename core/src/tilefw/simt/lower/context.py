@@ -16,6 +16,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from tilefw.simt import lane
 from tilefw.simt.assign.assignment import Assignment
 from tilefw.simt.assign.buffers import shared_layouts
+from tilefw.simt.assign.shared_operands import alignments
 from tilefw.simt.description import LaneMachine
 from tilefw.simt.facts import LaneFacts
 from tilefw.simt.lane.builder import LaneBuilder
@@ -54,6 +55,7 @@ class LoweringContext:
             self.shared = shared_layouts(function, self.assignment, machine)
         else:
             self.facts, self.assignment, self.shared = analysed.facts, analysed.assignment, analysed.shared
+        self.alignments = alignments(self.assignment.dots)
         self.waves = machine.waves
         self.scalars: dict[SSAValue, SSAValue] = {}
         self.tiles: dict[tuple[SSAValue, LinearLayout], SSAValue] = {}

@@ -36,7 +36,7 @@ class DotContext(Protocol):
 _PAIR = DTYPES["fp4e2m1"].ir
 _ONE = 127  # the code of 2^0
 _TF32_BITS = -(1 << 13)  # all but the 13 bits of f32's mantissa that tf32 has not
-_ELEMENTS: dict[str, Attribute] = {d.ir: types.ir_type(d) for d in DTYPES.values()}
+ELEMENTS: dict[str, Attribute] = {d.ir: types.ir_type(d) for d in DTYPES.values()}
 
 
 def types_of(op: DotOp) -> DotTypes:
@@ -75,8 +75,8 @@ def lower(
     """a · b + acc as a lane value in `layouts.d`; `acc` is in that layout, `a`, `b` and their `scales` in theirs, None for ones."""
     builder = context.builder
     result = acc.type
-    sums = lane.vector(layouts.d.registers, _ELEMENTS[layouts.atom.d])
-    acc = _cast(builder, acc, layouts.atom.d)
+    sums = lane.vector(layouts.d.registers, ELEMENTS[layouts.atom.d])
+    acc = cast(builder, acc, layouts.atom.d)
     factors = _scales(builder, layouts, scales)
     a_of, b_of = _steps(builder, a, layouts.steps), _steps(builder, b, layouts.steps)
     for step in range(layouts.steps):
@@ -84,7 +84,7 @@ def lower(
         for i, j in layouts.recipe.products:
             first = i == j == 0
             acc = _atom(builder, layouts, [left[i, first], right[j, first], acc, *factors], step, sums)
-    return _cast(builder, acc, types.dtype_of(result).ir)
+    return cast(builder, acc, types.dtype_of(result).ir)
 
 
 def _steps(builder: LaneBuilder, value: Operand, steps: int) -> Callable[[int], SSAValue]:
@@ -122,12 +122,13 @@ def _atom(
     return builder.insert(op).results[0]
 
 
-def _cast(builder: LaneBuilder, value: SSAValue, to: str, unsigned: bool = False, rounding: str | None = None) -> SSAValue:
-    source, target = types.dtype_of(value.type), types.dtype_of(_ELEMENTS[to])
+def cast(builder: LaneBuilder, value: SSAValue, to: str, unsigned: bool = False, rounding: str | None = None) -> SSAValue:
+    """A value in another element type, by tile IR's name."""
+    source, target = types.dtype_of(value.type), types.dtype_of(ELEMENTS[to])
     if source == target:
         return value
     row = "castf" if source.is_float else "extu" if unsigned else "exts"
-    return builder.op(row, value, result=_ELEMENTS[to], rounding=rounding)
+    return builder.op(row, value, result=ELEMENTS[to], rounding=rounding)
 
 
 def _parts(builder: LaneBuilder, value: SSAValue, layouts: DotLayouts, side: str) -> dict[tuple[int, bool], SSAValue]:
@@ -142,22 +143,22 @@ def _parts(builder: LaneBuilder, value: SSAValue, layouts: DotLayouts, side: str
         return dict.fromkeys([(0, True)], value)
     last = max(i for pair in layouts.recipe.products for i in pair)
     if not last:
-        return {(0, True): _cast(builder, value, to, layouts.types.unsigned)}
+        return {(0, True): cast(builder, value, to, layouts.types.unsigned)}
     whole = _cut(builder, value, to)
-    first = _cast(builder, whole, "f32")
+    first = cast(builder, whole, "f32")
     rest = builder.op("subf", value, first)
     finite, zero = builder.op("eqf", rest, rest), builder.constant(0.0, value.type)
     rest = builder.op("select", finite, rest, zero)
-    parts = {(0, True): whole, (0, False): _cast(builder, builder.op("select", finite, first, zero), to, rounding="rtz")}
+    parts = {(0, True): whole, (0, False): cast(builder, builder.op("select", finite, first, zero), to, rounding="rtz")}
     for i in range(1, last):
         parts[i, False] = _cut(builder, rest, to)
-        rest = builder.op("subf", rest, _cast(builder, parts[i, False], "f32"))
-    return {**parts, (last, False): _cast(builder, rest, to, rounding="rtz")}
+        rest = builder.op("subf", rest, cast(builder, parts[i, False], "f32"))
+    return {**parts, (last, False): cast(builder, rest, to, rounding="rtz")}
 
 
 def _cut(builder: LaneBuilder, value: SSAValue, to: str) -> SSAValue:
     """f32 cut toward zero to bf16, or to the 10 bits of mantissa that tf32 has."""
     if to != "f32":
-        return _cast(builder, value, to, rounding="rtz")
+        return cast(builder, value, to, rounding="rtz")
     bits = builder.op("bitcast", value, result=types.i32)
     return builder.op("bitcast", builder.op("andi", bits, builder.constant(_TF32_BITS, bits.type)), result=types.f32)

@@ -30,7 +30,8 @@ def allocate(context: LoweringContext, op: AllocSharedOp) -> None:
     size = _slot_bytes(type) * max(1, type.slots)
     place = place_of(op)
     label = f"{op.results[0].name_hint or 'shared buffer'}{f' (line {place.line})' if place else ''}"
-    alloc = context.builder.alloc(size, min(_slot_bytes(type), chip.banks * chip.bank_bytes), label)
+    align = context.alignments.get(op.results[0], chip.banks * chip.bank_bytes)
+    alloc = context.builder.alloc(size, min(_slot_bytes(type), align), label)
     context.views[op.results[0]] = SharedView(alloc.results[0], alloc.id, context.shared[op.results[0]], type.slots)
 
 
@@ -47,7 +48,7 @@ def slot(context: LoweringContext, op: SlotOp) -> None:
 def read(context: LoweringContext, op: LoadSharedOp) -> None:
     """In each layout that is wanted; what a dot can read for itself, step by step, is left to it."""
     dot = dot_of(op)
-    if dot is not None:
+    if dot is not None and not context.assignment.dots[dot].atom.asynchronous:
         steps = steps_of(op, dot, context.assignment.dots[dot])
         context.steps[op.results[0]] = lambda step: _load_from_shared(context, op, steps.layout, steps.offsets[step])
         return

@@ -33,6 +33,7 @@ from tilefw.simt.select.early import early_loads
 from tilefw.simt.select.inline_asm import inline_asm
 from tilefw.simt.select.matrix import MatrixSelection
 from tilefw.simt.select.memory import MemorySelection
+from tilefw.simt.select.products import ProductSelection
 from tilefw.simt.select.parameters import parameters
 from tilefw.simt.select.values import Values
 from tilefw.simt.shared_memory.placement import shared_memory
@@ -84,6 +85,7 @@ class Selector:
         self.memory = MemorySelection(self.values)
         self.atomics = AtomicSelection(self.memory)
         self.matrix = MatrixSelection(self.memory)
+        self.products = ProductSelection(self.matrix)
         self.control = ControlSelection(self.values)
         self._reads: list[Operation] = []  # of shared memory, not made yet
 
@@ -175,6 +177,9 @@ _ORDERED: dict[type, Callable[[Selector, Any], None]] = {
     lane.LeaveOp: lambda s, op: s.control.leave(op),
     lane.FragmentLoadOp: lambda s, op: s.matrix.fragment_load(op),
     lane.AtomOp: lambda s, op: s.matrix.atom(op),
+    lane.AsyncAtomOp: lambda s, op: s.products.start(op),
+    lane.AtomWaitOp: lambda s, op: s.products.wait(op),
+    lane.FenceViewOp: lambda s, op: s.chip.fence_view(s.code),
     lane.ThreadIdOp: lambda s, op: s.values.define(op.result, s.chip.thread_id(s.code)),
     lane.ProgramIdOp: lambda s, op: s.values.define(op.result, s.chip.program_id(s.code, op.axis)),
     lane.NumProgramsOp: lambda s, op: s.values.define(op.result, s.chip.num_programs(s.code, op.axis)),

@@ -5,9 +5,8 @@ them on every path. An access is a load, a fragment load or a store where it sta
 is issued, for what came before (nobody may still need the old bytes), and at the wait by which it has landed, for what comes after
 (the wait speaks for the thread's own copies only). What happens between the two is the author's word: nobody accesses those bytes.
 
-Which bytes: those of the allocation as it is placed, so that buffers that share bytes follow one another in order; of a ring, one
-slot: accesses in phases p and q of one iteration overlap only when p = q modulo the ring's slots, and what was phase p is phase
-p - 1 one iteration later. Accesses of a ring without a phase (before its loop), and all of them after it, may be anywhere in it.
+Which bytes those are, `buffer_accesses` says. What a matrix unit reads by itself it has read when its products are waited for: that
+counts from the wait, where all waves of it know.
 
 Global memory is the author's: `debug_barrier` orders what threads exchange there. But which wave has an element is the compiler's
 choice. Where it lets several waves load the same elements (scalars, tiles of fewer elements than threads), or deals those of a load
@@ -27,7 +26,7 @@ Control flow in lane IR is uniform, so that all threads reach every barrier.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 from xdsl.context import Context
@@ -37,13 +36,13 @@ from xdsl.dialects.scf import ForOp, IfOp, WhileOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
-from tilefw.api.errors import InternalError, IRError
+from tilefw.api.errors import InternalError
 from tilefw.simt import lane
 from tilefw.simt.lane.memory import AccessOp
 from tilefw.simt.shared_memory.barrier_pruning import BarrierPruning
+from tilefw.simt.shared_memory.buffer_accesses import BufferAccesses
 from tilefw.simt.shared_memory.path_state import BufferAccess, PathState
 from tilefw.tile import types
-from tilefw.tile.text.source_location import place_of
 
 
 @dataclass(frozen=True)
@@ -80,8 +79,8 @@ def insert_barriers(function: FuncOp, disjoint: bool = False) -> int:
 
 # The ops that matter, by class: xDSL's classes have a slow isinstance.
 _EVENTS = frozenset({
-    lane.AllocOp, lane.LoadOp, lane.StoreOp, lane.FragmentLoadOp, lane.CopyAsyncOp, lane.CommitOp, lane.WaitOp, lane.BarrierOp,
-    lane.AtomicOp,
+    lane.LoadOp, lane.StoreOp, lane.FragmentLoadOp, lane.CopyAsyncOp, lane.CommitOp, lane.WaitOp, lane.BarrierOp,
+    lane.AtomicOp, lane.AsyncAtomOp, lane.AtomWaitOp,
 })
 
 
@@ -92,45 +91,39 @@ class BarrierAnalysis:
         self.disjoint = disjoint
         self.crossed = False  # an element of global memory may be accessed by several waves
         self.ordered = False  # some atomic acquires, releases or waits
-        self.buffers: dict[int, lane.AllocOp] = {}
+        self.memory = BufferAccesses(function)
+        self.buffers = self.memory.buffers
         self.events: dict[Block, list[Operation]] = {}
         self.before: dict[Operation, None] = {}
         self.probing = False  # only ask whether something is missing
         self.missing = False
         self.pending = 0  # the most groups that any wait leaves
-        self.rings: dict[int, _Ring] = {}
-        self._collect(function.body.block, ())
-        self.loops = {buffer: ring.loop for buffer, ring in self.rings.items() if ring.direct}
+        self.products = 0  # and the most products
+        self._collect(function.body.block)
 
-    def _collect(self, block: Block, loops: tuple[Operation, ...]) -> None:
-        """The ops of a block that matter here, and where rings are used."""
+    def _collect(self, block: Block) -> None:
+        """The ops of a block that matter here."""
         events = self.events[block] = []
         for op in block.ops:
             if op.regions:
                 events.append(op)
-                inner = (*loops, op) if isinstance(op, ForOp) else loops
                 for region in op.regions:
                     for inside in region.blocks:
-                        self._collect(inside, inner)
+                        self._collect(inside)
             elif type(op) in _EVENTS:
-                if isinstance(op, lane.AllocOp):
-                    self.buffers[op.id] = op
-                elif isinstance(op, lane.AtomicOp):
+                if isinstance(op, lane.AtomicOp):
                     events.append(op)
                     self.crossed |= op.deal > 0
                     self.ordered |= op.acquires or op.releases or op.waits
                 elif not isinstance(op, lane.MemoryOp) or op.shared:
                     events.append(op)
-                    self._note(op, loops)
+                    if isinstance(op, lane.WaitOp):
+                        self.pending = max(self.pending, op.pending)
+                    elif isinstance(op, lane.AtomWaitOp):
+                        self.products = max(self.products, op.pending)
                 else:
                     events.append(op)
                     self.crossed |= op.repeated or op.deal > 0
-
-    def _note(self, op: Operation, loops: tuple[Operation, ...]) -> None:
-        if isinstance(op, AccessOp) and op.ring:
-            self.rings.setdefault(op.buffer, _Ring(op.ring, loops)).add_access_in(loops)
-        elif isinstance(op, lane.WaitOp):
-            self.pending = max(self.pending, op.pending)
 
     def lacking(self, analyse: Callable[[], object]) -> bool:
         """Whether an analysis finds a barrier missing; none is added."""
@@ -160,6 +153,10 @@ class BarrierAnalysis:
             self.commit(state)
         elif isinstance(op, lane.WaitOp):
             self.wait(op, state)
+        elif isinstance(op, lane.AsyncAtomOp):
+            self.product(op, state)
+        elif isinstance(op, lane.AtomWaitOp):
+            self.products_done(op, state)
         else:
             state = self.regions(op, state)
         return state
@@ -171,10 +168,10 @@ class BarrierAnalysis:
         if isinstance(op, lane.MemoryOp) and not op.shared:
             self.outside_access(op, state)
             return
-        access = (op.buffer, self.phase(op))
+        access = self.memory.accessed(op)
         reads = isinstance(op, lane.LoadOp | lane.FragmentLoadOp)
         earlier = state.writes if reads else state.writes | state.reads
-        if any(self.overlap(access, other) for other in earlier):
+        if any(self.memory.overlap(access, other) for other in earlier):
             self.need(op, state)
         if isinstance(op, lane.CopyAsyncOp):
             if state.acquired or self.crosses_store(op.argument, op.deal, state):
@@ -239,21 +236,18 @@ class BarrierAnalysis:
             state.writes |= group
         state.groups = kept
 
-    def phase(self, op: AccessOp) -> int | None:
-        return op.phase % op.ring if op.ring and op.buffer in self.loops else None
+    def product(self, op: lane.AsyncAtomOp, state: PathState) -> None:
+        reads = frozenset(self.memory.read_by(op))
+        if any(self.memory.overlap(read, write) for read in reads for write in state.writes):
+            self.need(op, state)
+        products = (*state.products, reads)
+        surplus = max(0, len(products) - self.products - 1)
+        state.products = (frozenset().union(*products[: surplus + 1]), *products[surplus + 1 :])
 
-    def overlap(self, a: BufferAccess, b: BufferAccess) -> bool:
-        """Whether two accesses may have a byte in common."""
-        if a[0] == b[0]:
-            return a[1] is None or b[1] is None or a[1] == b[1]
-        first, second = self.buffers[a[0]], self.buffers[b[0]]
-        if first.offset is None or second.offset is None:
-            unplaced = first if first.offset is None else second
-            raise IRError(
-                f"{unplaced.label} has no offset in shared memory", "TFW0402", place_of(unplaced),
-                help="run the pass place-shared first",
-            )
-        return first.offset < second.offset + second.bytes and second.offset < first.offset + first.bytes
+    def products_done(self, op: lane.AtomWaitOp, state: PathState) -> None:
+        done = max(0, len(state.products) - op.pending)
+        state.reads.update(*state.products[:done])
+        state.products = state.products[done:]
 
     # -- control flow
 
@@ -299,44 +293,15 @@ class BarrierAnalysis:
         return checked, self.block(op.after_region.block, checked.copy())
 
     def next_iteration(self, op: Operation, state: PathState) -> PathState:
-        def shifted(access: BufferAccess) -> BufferAccess:
-            buffer, phase = access
-            return (buffer, (phase - 1) % self.rings[buffer].slots) if phase is not None and self.loops[buffer] is op else access
-
-        return self.mapped(state, shifted)
+        return self.mapped(state, lambda access: self.memory.in_next_iteration(op, access))
 
     def outside(self, op: Operation, state: PathState) -> PathState:
         """After its loop a phase says nothing."""
-        return self.mapped(state, lambda t: (t[0], None) if t[1] is not None and self.loops[t[0]] is op else t)
+        return self.mapped(state, lambda access: self.memory.after(op, access))
 
     def mapped(self, state: PathState, change: Callable[[BufferAccess], BufferAccess]) -> PathState:
-        groups = tuple(frozenset(map(change, group)) for group in state.groups)
+        groups, products = (tuple(frozenset(map(change, group)) for group in of) for of in (state.groups, state.products))
         reads, writes, started = (set(map(change, access)) for access in (state.reads, state.writes, state.started))
-        return PathState(reads, writes, set(state.loaded), set(state.stored), started, groups, state.accessed, state.acquired)
-
-
-@dataclass(slots=True)
-class _Ring:
-    """Where the accesses of a ring that say a phase stand: in the loops `around` all of them; its own loop is the innermost.
-
-    `direct`: some access is in that loop and no deeper. Without one the phases of several loops were mixed, and say nothing.
-    """
-
-    slots: int
-    around: tuple[Operation, ...]
-    depths: set[int] = field(default_factory=set)
-
-    def add_access_in(self, loops: tuple[Operation, ...]) -> None:
-        self.depths.add(len(loops))
-        same = 0
-        while same < min(len(loops), len(self.around)) and loops[same] is self.around[same]:
-            same += 1
-        self.around = self.around[:same]
-
-    @property
-    def loop(self) -> Operation | None:
-        return self.around[-1] if self.around else None
-
-    @property
-    def direct(self) -> bool:
-        return bool(self.around) and min(self.depths) == len(self.around)
+        return PathState(
+            reads, writes, set(state.loaded), set(state.stored), started, groups, products, state.accessed, state.acquired
+        )

@@ -13,8 +13,9 @@ class PathState:
     """What may have happened on the way here.
 
     `reads` and `writes` of shared memory since the last barrier, what was `loaded` from global memory and `stored` to it since
-    then; `started` copies that no commit covers yet; the `groups` that may not have landed, oldest first. Whether global memory was
-    `accessed` at all since the last barrier, and whether an atomic `acquired` what others released, or waited.
+    then; `started` copies that no commit covers yet; the `groups` that may not have landed, oldest first; what the
+    `products` under way may still read, oldest first. Whether global memory was `accessed` at all since the last barrier, and
+    whether an atomic `acquired` what others released, or waited.
     """
 
     reads: set[BufferAccess] = field(default_factory=set)
@@ -23,12 +24,13 @@ class PathState:
     stored: set[Dealt] = field(default_factory=set)
     started: set[BufferAccess] = field(default_factory=set)
     groups: tuple[frozenset[BufferAccess], ...] = ()
+    products: tuple[frozenset[BufferAccess], ...] = ()
     accessed: bool = False
     acquired: bool = False
 
     def copy(self) -> PathState:
         sets = (set(self.reads), set(self.writes), set(self.loaded), set(self.stored), set(self.started))
-        return PathState(*sets, self.groups, self.accessed, self.acquired)
+        return PathState(*sets, self.groups, self.products, self.accessed, self.acquired)
 
     def barrier(self) -> None:
         self.reads.clear()
@@ -39,10 +41,17 @@ class PathState:
 
     def join(self, other: PathState) -> PathState:
         """What one way or the other may have done. The last groups are each other's counterparts: waits count from the end."""
-        short, long = sorted((self.groups, other.groups), key=len)
-        short = (frozenset(),) * (len(long) - len(short)) + short
-        groups = tuple(a | b for a, b in zip(short, long, strict=True))
+        groups, products = _aligned(self.groups, other.groups), _aligned(self.products, other.products)
         return PathState(
             self.reads | other.reads, self.writes | other.writes, self.loaded | other.loaded, self.stored | other.stored,
-            self.started | other.started, groups, self.accessed or other.accessed, self.acquired or other.acquired,
+            self.started | other.started, groups, products, self.accessed or other.accessed, self.acquired or other.acquired,
         )
+
+
+def _aligned(
+    a: tuple[frozenset[BufferAccess], ...], b: tuple[frozenset[BufferAccess], ...]
+) -> tuple[frozenset[BufferAccess], ...]:
+    """Groups joined from the youngest on."""
+    short, long = sorted((a, b), key=len)
+    short = (frozenset[BufferAccess](),) * (len(long) - len(short)) + short
+    return tuple(one | other for one, other in zip(short, long, strict=True))

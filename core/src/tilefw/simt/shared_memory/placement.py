@@ -106,7 +106,7 @@ def _lowest(buffer: _Allocation, taken: list[_Allocation]) -> int:
 
 
 # The ops that matter, by class: xDSL's classes have a slow isinstance.
-_EVENTS = frozenset({lane.AllocOp, lane.LoadOp, lane.StoreOp, lane.FragmentLoadOp, lane.CopyAsyncOp, lane.WaitOp})
+_EVENTS = frozenset({lane.AllocOp, lane.LoadOp, lane.StoreOp, lane.FragmentLoadOp, lane.CopyAsyncOp, lane.WaitOp, lane.AsyncAtomOp})
 
 
 class _AllocationLifetimes:
@@ -136,6 +136,9 @@ class _AllocationLifetimes:
                 self.buffers[op.id] = _Allocation(op, tuple(self.loops))
             elif isinstance(op, AccessOp):
                 self.access(op)
+            elif isinstance(op, lane.AsyncAtomOp):  # beyond it, who writes these bytes is made to wait
+                for read in op.shared_reads():
+                    self.extend_lifetime(self.buffers[read.buffer])
             elif isinstance(op, lane.WaitOp):
                 self.wait(op)
 

@@ -1,0 +1,124 @@
+"""Lane ops of matrix units that run by themselves: products under way, waits for them, and the fence before they read memory.
+
+All lanes of the workgroup take part, in the same order. A product is under way from its op to the `lane.atom_wait` that covers it.
+Until then its result may only be another product's accumulator, and what it reads from shared memory may not be written.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import SSAValue
+
+from tilefw.simt.lane.base import GenericOp
+from tilefw.simt.lane.memory import ORDERS
+from tilefw.tile import types
+
+
+class SharedRead(NamedTuple):
+    """What a product reads from shared memory: an allocation or, of a ring, the slot `phase` iterations ahead."""
+
+    side: str
+    buffer: int
+    ring: int
+    phase: int
+
+
+class AsyncAtomOp(GenericOp):
+    """The chip's asynchronous atom called `atom`, all repeats of a dot in order, as one group: acc += A · B.
+
+    `parts` names the operands, in order: `a` (a fragment) or `a_address`, `b_address`, `acc` and maybe `keep`, a scalar i1 that is
+    false where sums begin anew and what acc holds does not count. Repeat j takes the elements of A from a[j] on, or those that
+    stand at a_address[a_slots[j]] + a[j] bytes, so too of B, and adds to those from acc[d[j]] on. An address is equal in all waves
+    that work together. An operand in shared memory lies in the atom's form number `a_form` (`b_form`), whose rows go on `a_stride`
+    (`b_stride`) bytes further.
+    """
+
+    name = "lane.async_atom"
+    operand_count = None
+    property_names = frozenset({
+        "atom", "parts", "d", *(f"{side}{what}" for side in "ab" for what in (
+            "", "_slots", "_form", "_stride", "_buffer", "_ring", "_phase",
+        )),
+    })
+    traits = ORDERS
+    SIDES: ClassVar = ("a", "b")
+
+    @property
+    def atom(self) -> str:
+        attribute = self.properties.get("atom")
+        return attribute.data if isinstance(attribute, StringAttr) else ""
+
+    def part(self, name: str) -> SSAValue | None:
+        """The operand of that name; None where there is none."""
+        names = self.properties["parts"].data.split(",")  # type: ignore[attr-defined]
+        return self._operands[names.index(name)] if name in names else None
+
+    @property
+    def acc(self) -> SSAValue:
+        found = self.part("acc")
+        assert found is not None
+        return found
+
+    def numbers(self, name: str) -> tuple[int, ...]:
+        """A property with a number for each repeat."""
+        return self.integers(name)
+
+    def number(self, name: str) -> int:
+        """A property with one number, 0 where it is absent."""
+        return self.integer(name) if name in self.properties else 0
+
+    def shared_reads(self) -> tuple[SharedRead, ...]:
+        """What is read from shared memory."""
+        return tuple(
+            SharedRead(side, *(self.number(f"{side}_{what}") for what in ("buffer", "ring", "phase")))
+            for side in self.SIDES if self.part(f"{side}_address") is not None
+        )
+
+    def problem(self) -> str | None:
+        if not self.atom:
+            return "the atom has no name"
+        acc = self.part("acc")
+        if acc is None or self.result.type != acc.type:
+            return "the result has the accumulator's type"
+        counts = {len(self.numbers(name)) for name in "abd"}
+        if len(counts) != 1:
+            return "a, b and d need one number for each repeat"
+        for side in self.SIDES:
+            address = self.part(f"{side}_address")
+            if (address is None) == (self.part(side) is None):
+                return f"{side} is either a fragment or an address"
+            if address is not None and len(self.numbers(f"{side}_slots")) not in counts:
+                return f"{side}_slots needs one number for each repeat"
+        keep = self.part("keep")
+        return None if keep is None or keep.type == types.i1 else f"keep is an i1, not {keep.type}"
+
+
+class AtomWaitOp(GenericOp):
+    """Until all but the last `pending` products are done: the operands, results of those, may be touched then."""
+
+    name = "lane.atom_wait"
+    operand_count = None
+    result_count = 0
+    property_names = frozenset({"pending"})
+    traits = ORDERS
+
+    @property
+    def pending(self) -> int:
+        return self.integer("pending")
+
+    def problem(self) -> str | None:
+        return None if self.pending >= 0 else "a negative number of products"
+
+
+class FenceViewOp(GenericOp):
+    """Matrix units see, from here on, what lanes and their copies wrote to shared memory before it."""
+
+    name = "lane.fence_view"
+    operand_count = 0
+    result_count = 0
+    traits = ORDERS
+
+
+ASYNCHRONOUS_OPS = (AsyncAtomOp, AtomWaitOp, FenceViewOp)

@@ -1,0 +1,89 @@
+"""Selection of products that a matrix unit makes by itself: their sums stay in the registers they are in until the wait."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilefw.machine.inst import Slice
+from tilefw.simt import lane
+from tilefw.simt.chip import Registers, SharedSource
+from tilefw.simt.description import MatrixAtom
+from tilefw.simt.lane.registers import per_register, size_of, type_name, vector_in
+from tilefw.simt.layout.atoms import find_atom
+from tilefw.simt.select.code import Const, Element
+from tilefw.simt.select.matrix import MatrixSelection, is_zero
+
+
+class ProductSelection:
+    """Emits asynchronous atoms and waits for them; `matrix` knows whose registers sums are in."""
+
+    def __init__(self, matrix: MatrixSelection) -> None:
+        self.matrix = matrix
+        self.values = matrix.values
+        self.code = matrix.code
+        self.chip = matrix.chip
+
+    def start(self, op: lane.AsyncAtomOp) -> None:
+        """All atoms of one product. Sums begin as zeros without registers that hold any: their first atom does not add."""
+        atom, acc = find_atom(self.chip.description, op.atom), op.acc
+        per, name = per_register(type_name(acc.type)), type_name(acc.type)
+        size = atom.d_layout.registers // per
+        keep = op.part("keep")
+        given = Const("i1", 1) if keep is None else self.values.element(keep)
+        sources = [self._sources(op, atom, side) for side in op.SIDES]  # before sums, which moves may begin
+        sums, fresh = self._sums(op, per)
+        self.chip.begin_products(self.code)
+        touched: set[int] = set()
+        for j, first in enumerate(d // per for d in op.numbers("d")):
+            adds = Const("i1", 1)
+            if first not in touched:
+                adds = Const("i1", 0) if first in fresh else given
+                touched.add(first)
+            a, b = (source[j] for source in sources)
+            self.chip.asynchronous_atom(self.code, atom, a, b, sums[first : first + size], adds)
+        self.chip.commit_products(self.code)
+        self.matrix.own(op.results[0])
+        self.values.vectors[op.results[0]] = vector_in(name, size_of(acc.type), list(sums), True)
+
+    def _sums(self, op: lane.AsyncAtomOp, per: int) -> tuple[list[Slice], set[int]]:
+        """The registers of the sums, and where in them those of atoms begin that are not defined yet, as they would be zeros."""
+        code, found = self.code, self.values.all_packed(op.acc)
+        name = type_name(op.acc.type)
+        form = self.chip.form(name, False) if per == 1 else "w32"
+        if self.matrix.owned(op, op.acc) and all(isinstance(each, Slice) for each in found):
+            return [each for each in found if isinstance(each, Slice)], set()
+        size = find_atom(self.chip.description, op.atom).d_layout.registers // per
+        sums: list[Slice] = []
+        fresh: set[int] = set()
+        for first in range(0, len(found), size):
+            source, own = found[first : first + size], code.new_registers(form, size)
+            if is_zero(source):
+                fresh.add(first)
+            else:
+                for register, element in zip(own, source, strict=True):
+                    self.chip.move(code, register, element)
+            sums += own
+        return sums, fresh
+
+    def _sources(self, op: lane.AsyncAtomOp, atom: MatrixAtom, side: str) -> Sequence[Registers | SharedSource]:
+        """An operand for each atom."""
+        value, firsts = op.part(side), op.numbers(side)
+        if value is not None:
+            per = per_register(type_name(value.type))
+            layout = atom.a_layout if side == "a" else atom.b_layout
+            packed, size = self.values.all_packed(value), layout.registers // per
+            return [packed[first // per : first // per + size] for first in firsts]
+        address = op.part(f"{side}_address")
+        assert address is not None
+        forms = atom.a_forms if side == "a" else atom.b_forms
+        form, stride = forms[op.number(f"{side}_form")], op.number(f"{side}_stride")
+        found: list[Registers | SharedSource] = []
+        for slot, first in zip(op.numbers(f"{side}_slots"), firsts, strict=True):
+            register, immediate = self.matrix.memory.address(address, slot)
+            found.append(SharedSource(register, immediate + first, form, stride))
+        return found
+
+    def wait(self, op: lane.AtomWaitOp) -> None:
+        """For products; their sums are named, so that nothing moves over it."""
+        sums: list[Element] = [element for value in op.operands for element in self.values.all_packed(value)]
+        self.chip.wait_products(self.code, op.pending, [each for each in dict.fromkeys(sums) if isinstance(each, Slice)])

@@ -1,0 +1,81 @@
+"""A chip with a matrix unit that runs by itself, by description alone: dots go to it, waits and fences stand where they have to."""
+
+from __future__ import annotations
+
+import pytest
+from library_on_chips import CASES, SMALL, check, lowered
+from made_up import FOURS
+from xdsl.ir import Operation
+
+from tilefw.simt import lane
+from tilefw.simt.description import SharedForm
+from tilefw.simt.layout.shared_operand import SharedOperand
+from tilefw.testing.lane_interpreter import LaneFault, run
+from tilefw.tile.nested_ops import nested_ops
+
+MATMUL = ("matmul", {"m": 32, "n": 64, "k": 128, **SMALL})
+SERVED = [
+    MATMUL,
+    ("matmul", {"m": 64, "n": 64, "k": 64, **SMALL, "block_n": 64}),
+    ("attention", {"queries": 40, "keys": 70, "head_size": 32, "block_m": 32, "block_n": 32, "heads": 1}),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters"), [case for case in CASES if case[0] == "attention" or "m" in case[1]], ids=str)
+def test_a_library_kernel_is_right(name, parameters):
+    check(name, parameters, FOURS)
+
+
+@pytest.mark.parametrize(("name", "parameters"), SERVED, ids=["narrow", "wide", "chain"])
+def test_dots_go_to_the_unit_that_runs_by_itself(name, parameters):
+    function, *_ = lowered(name, parameters, FOURS)
+    found = [op for op in nested_ops(function) if isinstance(op, lane.AtomOp | lane.AsyncAtomOp)]
+    assert found
+    assert all(isinstance(op, lane.AsyncAtomOp) for op in found)
+
+
+def test_the_second_dot_of_a_chain_takes_its_factor_from_registers():
+    name, parameters = SERVED[2]
+    function, *_ = lowered(name, parameters, FOURS)
+    atoms = [op for op in nested_ops(function) if isinstance(op, lane.AsyncAtomOp)]
+    assert {op.part("a") is not None for op in atoms} == {False, True}
+    assert all(op.part("b_address") is not None for op in atoms)
+
+
+@pytest.mark.parametrize("removed", [lane.AtomWaitOp, lane.FenceViewOp, lane.BarrierOp], ids=["wait", "fence", "barrier"])
+@pytest.mark.parametrize(("name", "parameters"), [MATMUL, SERVED[2]], ids=["matmul", "attention"])
+def test_every_wait_fence_and_barrier_of_a_loop_is_needed(name, parameters, removed):
+    function, launch, passed, (_, machine) = lowered(name, parameters, FOURS)
+    sites = [op for op in nested_ops(function) if isinstance(op, removed) and op.parent is not function.body.block]
+    assert sites
+    for site in sites:
+        block, following = site.parent, site.next_op
+        assert block is not None
+        assert following is not None
+        site.detach()
+        with pytest.raises(LaneFault):
+            run(function, [getattr(value, "array", value) for value in passed.values()], launch.grid, machine)
+        block.insert_op_before(site, following)
+
+
+def test_a_product_under_way_over_the_back_edge_needs_no_registers_of_its_own():
+    name, parameters = MATMUL
+    function, *_ = lowered(name, parameters, FOURS)
+    atom = next(op for op in nested_ops(function) if isinstance(op, lane.AsyncAtomOp))
+    behind: list[Operation] = []
+    while (op := (behind[-1] if behind else atom).next_op) is not None:
+        behind.append(op)
+    assert not any(isinstance(op, lane.AtomWaitOp) for op in behind)
+
+
+@pytest.mark.parametrize("row_bytes", [128, 64, 32, 16])
+@pytest.mark.parametrize("fast", [0, 1])
+def test_a_form_places_elements_as_its_description_says(row_bytes, fast):
+    operand = SharedOperand(SharedForm(row_bytes, along_k=True), (64, 64), 16, fast)
+    for along in range(64):
+        for across in range(64):
+            row, column = divmod(along * 2, row_bytes)
+            place = row * operand.row_stride + across * row_bytes + column
+            place ^= (place >> 3) & (row_bytes - 16)
+            element = across * 64 + along if fast == 1 else along * 64 + across
+            assert operand.offset(element) == place
