@@ -51,9 +51,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Addresses", "AsmOperand", "AsyncCopy", "AtomScales", "AtomicAccess", "ChipDescription", "Code", "Combiner", "Const",
     "Element", "FragmentAccess", "FragmentLoad", "Fusion", "InlineAssembly", "LaneAccess", "LaneChip", "LaneMachine",
-    "LinearLayout", "MatrixAtom", "Registers", "Rule", "Scale", "SharedForm", "SharedSource", "SimtBackend", "TransposedLoad", "alias",
-    "assign_registers",
-    "entry_of", "selection_passes", "template",
+    "LinearLayout", "MatrixAtom", "Registers", "Rule", "Scale", "SharedForm", "SharedSource", "SimtBackend", "TransposedLoad",
+    "alias", "assign_registers", "entry_of", "selection_passes", "template",
 ]
 
 _KIT = {

@@ -25,6 +25,7 @@ from tilefw.tile.text.module import parse
 # Core's passes and dialects of the levels below, which this room must not import; its own passes are those of the pipeline.
 LOWER_PASSES: Mapping[str, str] = {
     "insert-barriers": "tilefw.simt.shared_memory.barriers:InsertBarriers",
+    "place-atom-waits": "tilefw.simt.asynchronous.waits:PlaceAtomWaits",
     "pipeline-loops": "tilefw.simt.software_pipeline.loops:PipelineLoops",
     "place-shared": "tilefw.simt.shared_memory.placement:PlaceShared",
     "tile-to-lane": "tilefw.simt.lower.tile_to_lane:TileToLane",

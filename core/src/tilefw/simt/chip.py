@@ -353,7 +353,8 @@ class LaneChip(ABC):
         raise self._absent("asynchronous atoms", "begin_products")
 
     def asynchronous_atom(
-        self, code: Code, atom: MatrixAtom, a: Registers | SharedSource, b: Registers | SharedSource, d: Sequence[Slice], adds: Element
+        self, code: Code, atom: MatrixAtom, a: Registers | SharedSource, b: Registers | SharedSource, d: Sequence[Slice],
+        adds: Element,
     ) -> None:
         """Start d = a · b + d or, where `adds`, an i1 that is equal in all lanes, is false, d = a · b."""
         raise self._absent("asynchronous atoms", "asynchronous_atom")
@@ -363,7 +364,7 @@ class LaneChip(ABC):
         raise self._absent("asynchronous atoms", "commit_products")
 
     def wait_products(self, code: Code, pending: int, sums: Sequence[Slice]) -> None:
-        """Until all but the last `pending` products are done. What reads or writes `sums` stays behind it, which an instruction says
+        """Until all but the last `pending` products are done. What reads or writes `sums` stays behind it, as an instruction does
         that reads and writes them (`Inst.implicit_uses`, `implicit_defs`)."""
         raise self._absent("asynchronous atoms", "wait_products")
 

@@ -25,7 +25,7 @@ from tilefw.tile.reference.value import Array
 
 
 @dataclass(slots=True)
-class _Product:
+class _LaneProduct:
     """`unknown` stands for the result until the wait, which writes it there."""
 
     unknown: Array
@@ -39,7 +39,7 @@ class ProductsUnderWay:
     def __init__(self, machine: LaneMachine, shared: LaneSharedMemory) -> None:
         self.machine = machine
         self.shared = shared
-        self.products: list[_Product] = []
+        self.products: list[_LaneProduct] = []
 
     def check(self, op: Operation, values: Mapping[SSAValue, Array]) -> None:
         """That an op reads no result before its wait: a product may add to it, and a loop hand it on."""
@@ -64,7 +64,7 @@ class ProductsUnderWay:
             left, right = (self.factor(op, atom, side, j, given, read) for side in op.SIDES)
             add_product(atom, self.lanes, left, right, result, d)
         unknown = np.full_like(result, np.nan if result.dtype.kind == "f" else 0x5A5A5A5A)
-        self.products.append(_Product(unknown, result, read))
+        self.products.append(_LaneProduct(unknown, result, read))
         return unknown
 
     @property

@@ -23,7 +23,7 @@ from tilefw.simt.assign.shared_operands import SharedOperandView, claims, mark, 
 from tilefw.simt.assign.staging import buffer_of_view, users_of
 from tilefw.simt.description import LaneMachine
 from tilefw.simt.facts import LaneFacts
-from tilefw.simt.layout.asynchronous import OperandSource, asynchronous_layouts
+from tilefw.simt.layout.asynchronous import FactorSource, asynchronous_layouts
 from tilefw.simt.layout.atom_layouts import AtomChain, DotLayouts
 from tilefw.simt.layout.shared import SharedLayout
 from tilefw.simt.lower import dot
@@ -71,17 +71,17 @@ class _DotStaging:
             if layouts is not None and self._are_free(op, layouts):
                 self._give(op, layouts)
 
-    def _source(self, value: SSAValue, op: DotOp, computed: bool) -> OperandSource:
+    def _source(self, value: SSAValue, op: DotOp, computed: bool) -> FactorSource:
         found = view_of(value, op)
         if found is None:
-            return OperandSource(False) if computed else OperandSource(True, self._preferred(value))
+            return FactorSource(False) if computed else FactorSource(True, self._preferred(value))
         copies = [user for user in users_of(buffer_of_view(found.view)) if isinstance(user, CopyOp | CopyBlockOp)]
         stores = [user for user in users_of(buffer_of_view(found.view)) if isinstance(user, StoreSharedOp)]
         if copies:
             rows = {_fastest(self.accesses, copy) for copy in copies}
-            return OperandSource(True, tuple(1 - dim if found.turned else dim for dim in rows) if len(rows) == 1 else ())
+            return FactorSource(True, tuple(1 - dim if found.turned else dim for dim in rows) if len(rows) == 1 else ())
         order = self._preferred(stores[0].value) if stores else (1, 0)
-        return OperandSource(True, tuple(1 - dim for dim in order) if found.turned else order)
+        return FactorSource(True, tuple(1 - dim for dim in order) if found.turned else order)
 
     def _preferred(self, value: SSAValue) -> tuple[int, ...]:
         """The dims along which a tile from registers had best lie: first that of its load."""

@@ -65,25 +65,25 @@ def _insert(made: Operation, before: Operation) -> None:
 
 
 @dataclass(frozen=True)
-class _Product:
+class _ProductUnderWay:
     """A product under way: what it reads from shared memory, the values that are its result now, and registers that it reads."""
 
     reads: frozenset[BufferAccess]
     results: frozenset[SSAValue]
     factors: frozenset[SSAValue] = frozenset()
 
-    def __or__(self, other: _Product) -> _Product:
-        return _Product(self.reads | other.reads, self.results | other.results, self.factors | other.factors)
+    def __or__(self, other: _ProductUnderWay) -> _ProductUnderWay:
+        return _ProductUnderWay(self.reads | other.reads, self.results | other.results, self.factors | other.factors)
 
 
-_NOTHING = _Product(frozenset(), frozenset())
+_NOTHING = _ProductUnderWay(frozenset(), frozenset())
 
 
 @dataclass(frozen=True)
 class _State:
     """Products under way, oldest first; what was `written` since the last fence; where copies go that may not have landed."""
 
-    products: tuple[_Product, ...] = ()
+    products: tuple[_ProductUnderWay, ...] = ()
     written: frozenset[BufferAccess] = frozenset()
     copied: frozenset[BufferAccess] = frozenset()
 
@@ -165,7 +165,7 @@ class _Waits:
             state = replace(state, products=state.products[max(0, len(state.products) - self.waits[op].pending) :])
         return state
 
-    def visible(self, op: Operation, products: Sequence[_Product]) -> Iterator[SSAValue]:
+    def visible(self, op: Operation, products: Sequence[_ProductUnderWay]) -> Iterator[SSAValue]:
         """The results of products that may be named before an op."""
         for product in products:
             for value in product.results:
@@ -176,7 +176,7 @@ class _Waits:
                 if here is not None:
                     yield value
 
-    def conflicts(self, op: Operation, product: _Product) -> bool:
+    def conflicts(self, op: Operation, product: _ProductUnderWay) -> bool:
         if isinstance(op, ReturnOp):
             return True
         written = self.memory.written_by(op)
@@ -193,7 +193,7 @@ class _Waits:
         else:
             yield from op.operands
 
-    def overwrites(self, op: Operation, product: _Product) -> bool:
+    def overwrites(self, op: Operation, product: _ProductUnderWay) -> bool:
         """Whether what follows is the next iteration, which computes anew what a product reads from registers."""
         return isinstance(op, YieldOp | ConditionOp) and isinstance(op.parent_op(), ForOp | WhileOp) and bool(product.factors)
 
@@ -203,7 +203,7 @@ class _Waits:
             self.fences[op] = None
         written = frozenset() if op in self.fences else state.written
         factors = frozenset(value for value in (op.part("a"), op.part("b")) if value is not None)
-        made = _Product(reads, frozenset(op.results), factors)
+        made = _ProductUnderWay(reads, frozenset(op.results), factors)
         products = (*state.products, made)
         surplus = max(0, len(products) - _MOST)
         oldest = _NOTHING
@@ -242,7 +242,7 @@ class _Waits:
 
     def renamed(self, state: _State, names: Mapping[SSAValue, SSAValue]) -> _State:
         """Results by the names that they have from here on."""
-        def name(product: _Product) -> _Product:
+        def name(product: _ProductUnderWay) -> _ProductUnderWay:
             return replace(product, results=frozenset(names[value] for value in product.results if value in names))
 
         return replace(state, products=tuple(map(name, state.products)))

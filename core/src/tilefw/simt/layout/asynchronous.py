@@ -15,7 +15,7 @@ _BITS = {dtype.ir: dtype.storage_bits for dtype in DTYPES.values()}
 
 
 @dataclass(frozen=True)
-class OperandSource:
+class FactorSource:
     """Where an operand can come from: `shared` memory, with rows along one of the dims `rows`, in order of preference, or
     registers."""
 
@@ -24,7 +24,7 @@ class OperandSource:
 
 
 def asynchronous_layouts(
-    shape: Sequence[int], types: DotTypes, machine: LaneMachine, chain: AtomChain, sources: tuple[OperandSource, OperandSource]
+    shape: Sequence[int], types: DotTypes, machine: LaneMachine, chain: AtomChain, sources: tuple[FactorSource, FactorSource]
 ) -> DotLayouts | None:
     """The layouts of a dot of `shape` (m, n, k; powers of two) by the cheapest asynchronous atom for operands from `sources`; of
     equals, by the one with the fewest instructions. None where no atom serves, or only with waves that repeat what others do."""
@@ -46,7 +46,7 @@ def layouts_in_forms(
 ) -> DotLayouts:
     """Those of the atom called `name`, whose operands lie with rows along these dims; -1 for one that comes from registers."""
     sizes = dict(zip("mnk", shape, strict=True))
-    sources = (OperandSource(rows[0] >= 0, (rows[0],)), OperandSource(rows[1] >= 0, (rows[1],)))
+    sources = (FactorSource(rows[0] >= 0, (rows[0],)), FactorSource(rows[1] >= 0, (rows[1],)))
     atom, recipe = next((atom, recipe) for atom, recipe in _multiplying(types, machine) if atom.name == name)
     shared = _operands(atom, sizes, sources)
     assert shared is not None, "the atom was chosen for these operands"
@@ -68,7 +68,7 @@ def _multiplying(types: DotTypes, machine: LaneMachine) -> Iterator[tuple[Matrix
 
 
 def _operands(
-    atom: MatrixAtom, sizes: dict[str, int], sources: tuple[OperandSource, OperandSource]
+    atom: MatrixAtom, sizes: dict[str, int], sources: tuple[FactorSource, FactorSource]
 ) -> tuple[SharedOperand | None, SharedOperand | None] | None:
     """A and B in shared memory, None for one from registers; nothing where the atom does not take them so."""
     if any(sizes[dim] % size for dim, size in (("m", atom.m), ("n", atom.n), ("k", atom.k))):
@@ -84,7 +84,7 @@ def _operands(
 
 
 def _operand(
-    shape: tuple[int, int], k: int, atom: tuple[int, int], element: str, forms: Sequence[SharedForm], source: OperandSource
+    shape: tuple[int, int], k: int, atom: tuple[int, int], element: str, forms: Sequence[SharedForm], source: FactorSource
 ) -> SharedOperand | None:
     candidates = (in_form(shape, _BITS[element], fast, k, atom, forms) for fast in source.rows)
     return next((found for found in candidates if found is not None), None) if source.shared else None

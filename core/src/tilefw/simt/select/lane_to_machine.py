@@ -33,8 +33,8 @@ from tilefw.simt.select.early import early_loads
 from tilefw.simt.select.inline_asm import inline_asm
 from tilefw.simt.select.matrix import MatrixSelection
 from tilefw.simt.select.memory import MemorySelection
-from tilefw.simt.select.products import ProductSelection
 from tilefw.simt.select.parameters import parameters
+from tilefw.simt.select.products import ProductSelection
 from tilefw.simt.select.values import Values
 from tilefw.simt.shared_memory.placement import shared_memory
 from tilefw.tile import types

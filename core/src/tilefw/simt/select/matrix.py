@@ -26,9 +26,10 @@ def sums_together(chip: LaneChip, value: SSAValue) -> int:
     for one in todo:
         for use in one.uses:
             op = use.operation
-            if isinstance(op, lane.AtomOp) and use.index == 2 and not op.atom.startswith(LANE_ATOM):
-                return find_atom(chip.description, op.atom).d_layout.registers // per_register(name)
-            if isinstance(op, ElementwiseOp) and op.results[0].type == value.type and op.results[0] not in seen:
+            if isinstance(op, lane.AtomOp | lane.AsyncAtomOp):
+                if value_added_to(op) is one and not op.atom.startswith(LANE_ATOM):
+                    return find_atom(chip.description, op.atom).d_layout.registers // per_register(name)
+            elif isinstance(op, ElementwiseOp) and op.results[0].type == value.type and op.results[0] not in seen:
                 seen.add(op.results[0])
                 todo.append(op.results[0])
     return 2 if per_register(name) == 1 and (f"addf.{name}x2" in chip.rules or _is_converted(chip, value, name)) else 1
@@ -43,6 +44,11 @@ def _is_converted(chip: LaneChip, value: SSAValue, name: str) -> bool:
             if per_register(to) == 1 and f"{op.row.name}.{name}.{to}x2" in chip.rules:
                 return True
     return False
+
+
+def value_added_to(op: lane.AtomOp | lane.AsyncAtomOp) -> SSAValue:
+    """The accumulator of an atom."""
+    return op.acc if isinstance(op, lane.AsyncAtomOp) else op.operands[2]
 
 
 def is_zero(elements: Sequence[Element]) -> bool:
@@ -81,9 +87,9 @@ class MatrixSelection:
             sums = self._multiply_add(atom.d, a, b, c, firsts)
             self.values.vectors[op.results[0]] = vector_in(name, n, sums, False)
             return
-        sums, own = self._multiply(atom, a, b, c, firsts, self._owned(op), self._scales(op))
+        sums, own = self._multiply(atom, a, b, c, firsts, self.owned(op, c), self._scales(op))
         if own:
-            self._sums.add(op.results[0])
+            self.own(op.results[0])
         self.values.vectors[op.results[0]] = vector_in(name, n, sums, True)
 
     def _multiply_add(
@@ -162,17 +168,20 @@ class MatrixSelection:
             self.chip.move(self.code, register, element)
         return list(own)
 
-    def _owned(self, op: lane.AtomOp) -> bool:
+    def own(self, result: SSAValue) -> None:
+        """Note that all registers of an atom's result were made for it."""
+        self._sums.add(result)
+
+    def owned(self, op: lane.AtomOp | lane.AsyncAtomOp, value: SSAValue) -> bool:
         """Whether the accumulator's registers are this op's to write: made for it alone, and read by nobody else.
 
         So are the registers of another atom and of values that control flow carries (each has registers of its own), if they have
         no other use and are defined in the same region: an atom in a loop must not change what the next iteration starts from. An
         atom in one branch, of what was carried before it, does not change what the other branch reads.
         """
-        value = op.operands[2]
         owner, around = value.owner, op.parent_op()
         if isinstance(around, IfOp) and isinstance(owner, ForOp | IfOp | WhileOp) and owner.parent is around.parent:
-            return all((use.operation is op and use.index == 2) or _in_other_branch(use.operation, op) for use in value.uses)
+            return all(use.operation is op or _in_other_branch(use.operation, op) for use in value.uses)
         if value.has_more_than_one_use():
             return False
         if isinstance(owner, Block):

@@ -79,8 +79,7 @@ class ProductSelection:
         form, stride = forms[op.number(f"{side}_form")], op.number(f"{side}_stride")
         found: list[Registers | SharedSource] = []
         for slot, first in zip(op.numbers(f"{side}_slots"), firsts, strict=True):
-            register, immediate = self.matrix.memory.address(address, slot)
-            found.append(SharedSource(register, immediate + first, form, stride))
+            found.append(SharedSource(*self.matrix.memory.address(address, (slot, first)), form, stride))
         return found
 
     def wait(self, op: lane.AtomWaitOp) -> None:
