@@ -279,4 +279,17 @@ def test_models_are_as_deep_as_they_like():
     for _ in range(300):
         x = b.map("negf", x)
     b.output("y", x)
-    assert len(kernel_graph(b.module(), {"step": lambda made, read, results: None}).calls) == 4
+    for _ in range(300):
+        x = b.transpose(b.reshape(x, (2, 2)), (1, 0))
+    b.output("z", b.reshape(x, (4,)))
+    assert len(kernel_graph(b.module(), {"step": lambda made, read, results: None}).calls) < 30
+
+
+def test_moves_in_a_row_are_cut_and_their_text_grows_with_their_number():
+    given = np.arange(24, dtype=np.float32).reshape(4, 6)
+    b = ModuleBuilder()
+    x = b.input("x", "fp32", given.shape)
+    for _ in range(20):
+        x = b.transpose(b.reshape(x, (6, 4)), (1, 0))
+    b.output("y", x)
+    assert len(launches(b, {"x": given})) == 2

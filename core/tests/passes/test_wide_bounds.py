@@ -70,3 +70,18 @@ def test_a_sum_in_64_bits_is_not_taken_from_one_in_32_bits_which_may_wrap():
     assert analysis.known[forms[0]] is narrow.results[0] and forms[0] == forms[1]
     assert analysis.scalar(wide.results[0]) == forms[0] and analysis.known[forms[0]] is wide.results[0]
     assert analysis.scalar(x) == Poly.atom(x) and analysis.known[Poly.atom(x)] is x
+
+
+@tilefw.jit
+def far_from(x, o, n, square: tl.int64, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    wide = n.to(tl.int64)
+    tl.store(o + at, at.to(tl.float32), mask=at < n * n)  # wraps, but is no offset
+    places = (at.to(tl.int64) + wide * (wide + 1)) - wide  # n * n in 64 bits, which no scalar of the kernel is
+    tl.store(o + at, tl.load((x - square) + places))
+
+
+def test_an_offset_in_64_bits_is_not_taken_from_a_masks_end_in_32_bits():
+    found, n = np.zeros(BLOCK, np.float32), 2**16 + 8
+    far_from[(1,)](X + 7, found, n, n * n, BLOCK=BLOCK, target="reference")
+    assert (found == X + 7).all()

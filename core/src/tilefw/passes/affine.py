@@ -5,7 +5,7 @@ Sound because signed offset arithmetic must not wrap (architecture, "Offsets"): 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -104,11 +104,12 @@ class Affine:
 @dataclass(slots=True)
 class AffineAnalysis:
     """Affine forms of values, computed once each; `known` remembers a scalar for each polynomial that one has, one computed in 64
-    bits before one of 32, which may have wrapped.
+    bits before one of 32, which may have wrapped. Of the ops that compute in 32 bits, `offset_ops` do not wrap.
 
     `order` numbers scalars as they were met, so that what is made from them does not depend on addresses of objects.
     """
 
+    offset_ops: Collection[Operation] = frozenset()
     known: dict[Poly, SSAValue] = field(default_factory=dict)
     order: dict[SSAValue, int] = field(default_factory=dict)
     _scalars: dict[SSAValue, Poly] = field(default_factory=dict)
@@ -124,9 +125,17 @@ class AffineAnalysis:
                 found = Poly.atom(value)
             self._scalars[value] = found
             known = self.known.setdefault(found, value)
-            if known.type != types.i64 and value.type == types.i64 and found != Poly.atom(known) and not _is_extended(value):
+            wider = known.type != types.i64 and value.type == types.i64 and found != Poly.atom(known) and not _is_extended(value)
+            if wider or (not self.is_exact(known) and self.is_exact(value)):
                 self.known[found] = value
         return found
+
+    def is_exact(self, value: SSAValue) -> bool:
+        """Whether a scalar is what its polynomial says, in as many bits as that takes."""
+        op = value.owner
+        if self.scalar(value) == Poly.atom(value) or not isinstance(op, ElementwiseOp) or op in self.offset_ops:
+            return True
+        return self.is_exact(op.operands[0]) if op.row.name == "exts" else value.type == types.i64
 
     def _scalar(self, value: SSAValue) -> Poly:
         op = value.op if isinstance(value, OpResult) else None
@@ -268,10 +277,13 @@ class Materializer:
         if number is not None:
             kind = number_type or (types.i32 if -(2**31) <= number < 2**31 else types.i64)
             return self._insert(ops.ConstantOp(number, kind))
-        existing = self._analysis.known.get(poly)
-        if existing is not None and self._visible(existing):
-            return existing
-        return self._sum(poly)
+        existing = self._existing(poly)
+        return existing if existing is not None and self._analysis.is_exact(existing) else self._sum(poly)
+
+    def _existing(self, poly: Poly) -> SSAValue | None:
+        """A scalar of the kernel that computes the polynomial, in whatever bits."""
+        found = self._analysis.known.get(poly)
+        return found if found is not None and self._visible(found) else None
 
     def _sum(self, poly: Poly) -> SSAValue:
         """New ops in i64 that compute a polynomial that is no constant."""
@@ -292,7 +304,7 @@ class Materializer:
         if total.number is not None:
             return self.value(Poly.constant(max(-(1 << 63), min(total.number, (1 << 63) - 1))))
         if more == ZERO:
-            return self.value(total)
+            return self._end(total)
         if not (limit.is_wide or more.is_wide):
             known = self._analysis.known.get(total)
             exact = known is None or known.type == types.i64 or total == Poly.atom(known)
@@ -308,8 +320,13 @@ class Materializer:
         end = self._insert(build("select", negative, most, least))
         return self._insert(build("select", self._insert(build("xori", grown, negative)), end, result))
 
+    def _end(self, poly: Poly) -> SSAValue:
+        """What a mask compares with: the kernel's own number, which may have wrapped."""
+        existing = self._existing(poly)
+        return self.value(poly, types.i64) if existing is None else existing
+
     def _wide(self, poly: Poly) -> SSAValue:
-        made = self.value(poly, types.i64)
+        made = self._end(poly) if poly.number is None else self.value(poly, types.i64)
         return made if made.type == types.i64 else self._insert(build("exts", made, result=types.i64))
 
     def _term(self, monomial: Sequence[SSAValue], coefficient: int) -> SSAValue:

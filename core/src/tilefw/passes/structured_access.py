@@ -26,6 +26,7 @@ from tilefw.tile.dialect.block_ops import LoadBlockOp, StoreBlockOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.dialect.memory_ops import LoadOp, StoreOp
 from tilefw.tile.nested_ops import nested_ops
+from tilefw.tile.offset_arithmetic import offset_arithmetic
 
 # The shape ops that may stand between a tile of indices and the pointers or the mask made of it.
 ShapeOp = ops.ExpandDimsOp | ops.BroadcastOp | ops.TransOp | ops.ReshapeOp
@@ -40,7 +41,7 @@ class StructuredAccessPass(ModulePass):
     name = "structured-access"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        analysis = AffineAnalysis()
+        analysis = AffineAnalysis(offset_arithmetic(op))
         for access in [o for o in nested_ops(op) if isinstance(o, LoadOp | StoreOp | AtomicOp)]:
             if types.is_tile(access.value_type):
                 _rewrite(access, analysis)

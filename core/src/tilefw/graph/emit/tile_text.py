@@ -26,6 +26,7 @@ from tilefw.tile import numbers, types
 
 Coordinates = tuple[str, ...]
 _WORDS = re.compile(r"[a-z]\w*")
+_LONG = 200  # characters of a place
 MOST_ELEMENTS = (1 << 31) - (1 << 16)  # of one tensor: kernels count in 32 bits
 
 
@@ -153,8 +154,16 @@ class TileText:
         """The number of an element as a text that can be a factor. Raises NotOneKernelError where 32 bits do not count it."""
         if prod(shape) > MOST_ELEMENTS:
             raise NotOneKernelError(f"a reshape of more than {MOST_ELEMENTS:,} elements")
-        flat = self.flat(shape, coordinates)
+        flat = self.named(self.flat(shape, coordinates))
         return flat if flat.isidentifier() or flat.isdigit() else f"({flat})"
+
+    def named(self, place: str) -> str:
+        """The place, by a name of its own where its text is long: what is computed of it may name it several times."""
+        if len(place) <= _LONG or not (tiles := self.used(place)):
+            return place
+        name = self.statement(place)
+        self.made_of[name] = tiles
+        return name
 
     # Values --------------------------------------------------------------------------------------------------------------
 
@@ -262,7 +271,7 @@ def _view(text: TileText, op: Any, _value: SSAValue, coordinates: Coordinates) -
     if op.pad is not None and not prod(source):
         return text.value(op.pad, ())
     found = [
-        "0" if extent == 1 and op.pad is None else place_text(factors, offset, coordinates)
+        "0" if extent == 1 and op.pad is None else text.named(place_text(factors, offset, coordinates))
         for (factors, offset), extent in zip(rows_of(op.map.data), source, strict=True)
     ]
     if op.pad is None:

@@ -6,7 +6,6 @@ they are read: views, what is known without reading a tensor, and maps of a few 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from math import prod
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -19,6 +18,7 @@ from tilefw.graph.dialect.pointwise_ops import GraphConstantOp, MapOp, YieldOp
 from tilefw.graph.emit.attention import AttentionText, products_behind
 from tilefw.graph.emit.tile_text import NotOneKernelError
 from tilefw.graph.fuse.contract import multiplied_by_dot, turned
+from tilefw.graph.fuse.groups import values_read
 from tilefw.graph.meaning import model_function
 from tilefw.tile import types
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
@@ -47,7 +47,7 @@ def _try(product: ContractOp) -> None:
     members = {product, scores, *between}
     for operand in (*product.operands, *(operand for op in (scores, *between) for operand in op.operands)):
         _pull(operand, members)
-    inputs = _inputs(product, members)
+    inputs = values_read(product.results, lambda op, _: op in members)
     try:
         AttentionText(KIND, inputs, [product.result], product)
     except NotOneKernelError:
@@ -123,25 +123,6 @@ def _is_cheap(op: MapOp) -> bool:
     """Whether an element costs a few instructions."""
     names = [one.row.name for one in op.body.block.ops if isinstance(one, ElementwiseOp)]
     return len(names) <= _MOST_ROWS and not _FUNCTIONS.intersection(names)
-
-
-def _inputs(product: ContractOp, members: Iterable[Operation]) -> list[SSAValue]:
-    """What the members read that none of them computes, in the order in which the product reaches it."""
-    inside = set(members)
-    found: dict[SSAValue, None] = {}
-    seen: set[SSAValue] = set()
-    work = list(reversed(product.operands))
-    while work:
-        value = work.pop()
-        if value in seen:
-            continue
-        seen.add(value)
-        op = value.owner
-        if isinstance(op, Operation) and op in inside:
-            work += reversed(op.operands)
-        else:
-            found[value] = None
-    return list(found)
 
 
 def _close(product: ContractOp, inputs: list[SSAValue], members: set[Operation]) -> None:

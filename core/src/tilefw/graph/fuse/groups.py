@@ -7,7 +7,7 @@ fused needs it. Whether a group is one kernel is asked of who writes it (`tilefw
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -23,6 +23,8 @@ from tilefw.tile.text.module import verify
 
 _COMPUTED = (pointwise_ops.MapOp, combining_ops.GraphReduceOp, combining_ops.GraphScanOp, combining_ops.ContractOp)
 _READ = (moving_ops.ViewOp, moving_ops.GraphReshapeOp, moving_ops.GraphConcatOp, moving_ops.GraphGatherOp)
+_DEEPEST = 96  # ops between a value of a group and one that it stores: each is some calls deep for whoever writes the kernel
+_LONGEST = 32  # ops in a row that are read in place
 _MOST = 96  # computed ops of a group: whoever writes its kernel goes from the last to the first, some calls deep for each
 
 
@@ -36,23 +38,28 @@ class OpGroup:
 
     def inputs(self) -> list[SSAValue]:
         """The values that are in memory before the launch, in the order in which the outputs reach them."""
-        found: dict[SSAValue, None] = {}
-        seen: set[SSAValue] = set()
-        work = list(reversed(self.outputs))
-        while work:
-            value = work.pop()
-            if value in seen:
-                continue
-            seen.add(value)
-            if value in self.outputs or self._has(value):
-                work += reversed(value.owner.operands)  # type: ignore[union-attr]
-            else:
-                found[value] = None
-        return list(found)
+        return values_read(self.outputs, self._has)
 
-    def _has(self, value: SSAValue) -> bool:
+    def _has(self, op: Operation, value: SSAValue) -> bool:
+        return op in self.members or value in self.outputs or (is_read_in_place(op) and value not in self.wanted)
+
+
+def values_read(results: Sequence[SSAValue], is_inside: Callable[[Operation, SSAValue], bool]) -> list[SSAValue]:
+    """What is read to compute `results` and is not inside what computes them, in the order in which they reach it."""
+    found: dict[SSAValue, None] = {}
+    seen: set[SSAValue] = set()
+    work = list(reversed(results))
+    while work:
+        value = work.pop()
+        if value in seen:
+            continue
+        seen.add(value)
         op = value.owner
-        return isinstance(op, Operation) and (op in self.members or (is_read_in_place(op) and value not in self.wanted))
+        if isinstance(op, Operation) and is_inside(op, value):
+            work += reversed(op.operands)
+        else:
+            found[value] = None
+    return list(found)
 
 
 def is_read_in_place(op: Operation) -> bool:
@@ -95,9 +102,11 @@ class _Grouping:
         self.alone: dict[SSAValue, list[Operation]] = {}  # ops that are not fused and read a value
         self.owner: dict[Operation, OpGroup] = {}
         self.groups: list[OpGroup] = []
+        self.depth: dict[SSAValue, int] = {}  # how many ops at most are between a value and what the groups that read it store
 
     def group(self) -> None:
         """Give each computed op its group, the last first."""
+        self._cut_chains()
         for op in reversed(list(self.block.ops)):
             if isinstance(op, _COMPUTED) and not is_read_in_place(op):
                 self._place(op)
@@ -108,6 +117,19 @@ class _Grouping:
                     self.wanted.add(operand)
                     self.alone.setdefault(operand, []).append(op)
 
+    def _cut_chains(self) -> None:
+        """Have a value in memory after each so many ops in a row that would be read in place."""
+        length: dict[SSAValue, int] = {}
+        for op in reversed(list(self.block.ops)):
+            if not is_read_in_place(op) or not op.operands:
+                continue
+            behind = length.get(op.results[0], 0)
+            if behind >= _LONGEST:
+                self.wanted.add(op.results[0])
+                behind = 0
+            for operand in op.operands:
+                length[operand] = max(length.get(operand, 0), behind + 1)
+
     def _place(self, op: Operation) -> None:
         if isinstance(op, combining_ops.ContractOp):
             self.wanted.update(factor for factor in map(_factor, op.operands) if types.shape_of(factor.type))
@@ -115,12 +137,14 @@ class _Grouping:
         wanted = [value for value in op.results if value in self.wanted]
         if not readers and not wanted:
             return
-        chosen = next((one for one in readers if len(one.members) < _MOST and self._joins(one, op, wanted, readers)), None)
+        open = [] if self._depth(op) > _DEEPEST else [one for one in readers if len(one.members) < _MOST]
+        chosen = next((one for one in open if self._joins(one, op, wanted, readers)), None)
+        begins = chosen is None
         if chosen is None:
             chosen = OpGroup(self.wanted, {op}, [value for value in op.results if value in self.wanted or self.readers.get(value)])
             self._begin(chosen)
         self.owner[op] = chosen
-        self._pass_on(op, [chosen])
+        self._pass_on(op, [chosen], 0 if begins else self._depth(op))
 
     def _joins(self, group: OpGroup, op: Operation, wanted: Sequence[SSAValue], readers: Iterable[OpGroup]) -> bool:
         """Whether the op can be computed in a group that reads it, and what else reads it wait for that group's end."""
@@ -157,12 +181,17 @@ class _Grouping:
 
     def _read(self, op: Operation) -> None:
         """An op that its readers compute for themselves, or that needs a launch to be in memory."""
+        if self._depth(op) > _DEEPEST:
+            self.wanted.add(op.results[0])
         if op.results[0] in self.wanted:
             group = self.owner[op] = OpGroup(self.wanted, set(), [op.results[0]])
             self._begin(group)
-            self._pass_on(op, [group])
+            self._pass_on(op, [group], 0)
             return
-        self._pass_on(op, list(self._readers(op.results)))
+        self._pass_on(op, list(self._readers(op.results)), self._depth(op))
+
+    def _depth(self, op: Operation) -> int:
+        return max((self.depth.get(value, 0) for value in op.results), default=0)
 
     def _begin(self, group: OpGroup) -> None:
         try:
@@ -174,9 +203,10 @@ class _Grouping:
     def _readers(self, values: Sequence[SSAValue]) -> dict[OpGroup, None]:
         return {group: None for value in values for group in self.readers.get(value, ())}
 
-    def _pass_on(self, op: Operation, groups: Sequence[OpGroup]) -> None:
+    def _pass_on(self, op: Operation, groups: Sequence[OpGroup], depth: int) -> None:
         for operand in op.operands:
             self.readers.setdefault(operand, {}).update(dict.fromkeys(groups))
+            self.depth[operand] = max(self.depth.get(operand, 0), depth + 1)
 
     # The new block -------------------------------------------------------------------------------------------------------
 
