@@ -6,7 +6,7 @@ from tilefw.loops.effects import Effects
 from tilefw.loops.exchange import by_exchange
 from tilefw.loops.function import CopyUse, lower_function
 from tilefw.loops.index import Index
-from tilefw.loops.machine import BlockCopy, ElementMemory, LoopAtomic, LoopMachine, LoopValue, TileProduct
+from tilefw.loops.machine import BlockCopy, ElementMemory, LoopAtomic, LoopMachine, LoopValue, TileProduct, TileReader, WholeProduct
 from tilefw.loops.module import LoweredProgram, loop_artifact, lower_module
 from tilefw.loops.plan import StoragePlan, plan_of
 from tilefw.loops.scalar_machine import ScalarMachine
@@ -16,6 +16,6 @@ from tilefw.passes.axis_info import AxisInfoAnalysis
 __all__ = [
     "AccessDim", "AxisInfoAnalysis", "BlockCopy", "CopyUse", "Effects", "ElementMemory", "Index", "LoopAtomic", "LoopMachine",
     "LoopValue", "LoweredProgram", "ScalarMachine", "StoragePlan", "TextMachine", "TextValue", "TileAccess", "TileBuffer",
-    "TileProduct", "access_of", "by_exchange", "literal", "loop_artifact", "lower_function", "lower_module", "plan_of",
-    "text_of",
+    "TileProduct", "TileReader", "WholeProduct", "access_of", "by_exchange", "literal", "loop_artifact", "lower_function",
+    "lower_module", "plan_of", "text_of",
 ]

@@ -6,7 +6,7 @@ A vector of several elements of one row of a tile is the unit of work; a machine
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import ClassVar, Generic, Protocol, TypeVar
@@ -77,8 +77,7 @@ class BlockCopy(Generic[V]):
 class TileProduct(Generic[V]):
     """One step of a matrix unit: to the rows × columns at `sums` is added the product of the rows × depth at `left` and the depth ×
     columns at `right`, `sizes` in this order. All are addresses in the program's own memory; rows are so many bytes apart.
-    Integers have signs, unless `operand_type` is `u8`; `tf32` and `bf16x3` are fp32 that may be multiplied with that precision.
-    `workspace` is memory for the unit's use, where it asked for some."""
+    Integers have signs, unless `operand_type` is `u8`; `tf32` and `bf16x3` are fp32 that may be multiplied with that precision."""
 
     sizes: tuple[int, int, int]
     sums: V
@@ -89,7 +88,41 @@ class TileProduct(Generic[V]):
     right_row: int
     operand_type: str
     sums_type: str
-    workspace: V | None = None
+
+
+class TileReader(Protocol[V]):
+    """A tile whose elements a unit asks for; they are read or made there."""
+
+    def each(
+        self, rows: int, lanes: int, across: int, take: Callable[[V, V, Sequence[Sequence[V]]], None],
+        first: V | int = 0, count: int = 0,
+    ) -> None:
+        """Inside loops over all groups of `rows` rows and `across` vectors of `lanes` elements: what `take` does with the numbers,
+        i64, of their first row and column, and with the vectors of each row. With a `count` so many rows, from `first` on, are
+        taken, and counted from there."""
+        ...
+
+    def at(self, row: V | int, column: V | int, lanes: int) -> V:
+        """One vector of a row; its column is a multiple of its lanes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WholeProduct(Generic[V]):
+    """A product for a unit that takes it whole. `sizes` and types are as `TileProduct` has them. Its sums go to `sums`, rows
+    `sums_row` bytes apart: the product alone where it stands `alone`, else added to `onto`, or where that is None to what is at
+    `sums`. An element of `onto` may be read where its sum is written, and no later. `workspace` is the unit's own memory."""
+
+    sizes: tuple[int, int, int]
+    sums: V
+    sums_row: int
+    left: TileReader[V]
+    right: TileReader[V]
+    operand_type: str
+    sums_type: str
+    alone: bool
+    onto: TileReader[V] | None
+    workspace: V | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +151,7 @@ class LoopMachine(ABC, Generic[V]):
     A machine with an engine that copies blocks says how many dims one copy counts, `copy_dims`, and how many tags tell its copies
     apart, `copy_tags`: tag 0 for copies that are awaited at once, the others for loads of loops that are started a turn early. One
     with a matrix unit has its sizes, (rows, columns, depth), and the types that it takes, (operands, sums); `u8` are bytes without
-    a sign. A unit that `takes_whole` products gets all of a product in one step, whose sizes are multiples of these.
+    a sign. A unit that `takes_whole` products gets all of a product at once (`multiply_whole`), whose sizes are multiples of these.
 
     `origin` is the op whose code is being written, for line tables and messages; the kit keeps it.
     """
@@ -225,12 +258,16 @@ class LoopMachine(ABC, Generic[V]):
         return True
 
     def matrix_workspace(self, sizes: tuple[int, int, int], operand_type: str) -> int:
-        """How many bytes of the program's own memory the unit uses for a step."""
+        """How many bytes of the program's own memory the unit uses for a product that it takes whole."""
         return 0
 
-    def multiply(self, product: TileProduct[V]) -> V | None:
-        """A step of the matrix unit. For a machine with a `matrix_tile`. Where the unit cannot tell beforehand that it keeps what
-        is promised of products, an i1: true where the sums are as they were, and the step is to be done as loops."""
+    def multiply(self, product: TileProduct[V]) -> None:
+        """A step of the matrix unit. For a machine with a `matrix_tile` that takes no products whole."""
+        raise NotImplementedError
+
+    def multiply_whole(self, product: WholeProduct[V]) -> V | None:
+        """A product. For a machine that `takes_whole` products. Where the unit cannot tell beforehand that it keeps what is
+        promised of products, an i1: true where no sum has been written, and the product is to be made as loops."""
         raise NotImplementedError
 
     def trap(self, message: str, place: Place | None) -> None:

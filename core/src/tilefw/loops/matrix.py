@@ -1,20 +1,25 @@
-"""Products on a matrix unit: tiles of its size, one after another, where the sizes and the types are the unit's; else as loops."""
+"""Products on a matrix unit, whole or in tiles of its size, where the sizes and the types are the unit's; else as loops."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 
 from xdsl.ir import SSAValue
 
 from tilefw.api.dtypes import FLOATS
 from tilefw.loops.access import element_name
 from tilefw.loops.buffers import TileBuffer, bytes_of
+from tilefw.loops.elements import code_of
+from tilefw.loops.index import fixed
 from tilefw.loops.index_map import Indices
 from tilefw.loops.lowering import TileLowering
-from tilefw.loops.machine import TileProduct, V
-from tilefw.loops.product import add_as_loops, dot, sums_of, type_of_sums, write_as
+from tilefw.loops.machine import TileProduct, V, WholeProduct
+from tilefw.loops.plan import consecutive_dim
+from tilefw.loops.product import as_type, dot, product_as_loops, sums_of, type_of_sums, write_as
+from tilefw.loops.tile_reader import LoweredTile
 from tilefw.tile import types
 from tilefw.tile.dialect.dot_op import DotOp
+from tilefw.tile.dialect.ops import ConstantOp
 
 _FLOATS = {dtype.ir: dtype for dtype in FLOATS}
 _STORED = {"u8": "i8", "tf32": "f32", "bf16x3": "f32"}
@@ -31,26 +36,70 @@ def product(lowering: TileLowering[V], op: DotOp) -> None:
         not lowering.machine.multiplies((m, n, k), operand)
     ):
         dot(lowering, op)
-        return
+    elif lowering.machine.takes_whole:
+        _whole(lowering, op, operand)
+    else:
+        _in_steps(lowering, op, tile, operand)
+
+
+def _in_steps(lowering: TileLowering[V], op: DotOp, tile: tuple[int, int, int], operand: str) -> None:
+    elements = lowering.elements
     stored = _STORED.get(operand, operand)
-    left, right = (_operand(lowering, value, stored, op.unsigned) for value in (op.a, op.b))
-    steps = (m, n, k) if lowering.machine.takes_whole else tile
-    needed = lowering.machine.matrix_workspace(steps, operand)
+    a, b = (_operand(lowering, value, stored, op.unsigned) for value in (op.a, op.b))
+    batches, *whole = op.sizes
+    with sums_of(lowering, op) as c, lowering.counting(batches) as batch:
+        front: Indices = (batch,) if len(c.shape) == 3 else ()
+        with (
+            lowering.counting(whole[0], tile[0]) as row, lowering.counting(whole[1], tile[1]) as column,
+            lowering.counting(whole[2], tile[2]) as depth,
+        ):
+            lowering.machine.multiply(TileProduct(
+                tile, elements.address(c, (*front, row, column)), elements.address(a, (*front, row, depth)),
+                elements.address(b, (*front, depth, column)), _row_bytes(c), _row_bytes(a), _row_bytes(b), operand, c.element,
+            ))
+
+
+def _whole(lowering: TileLowering[V], op: DotOp, operand: str) -> None:
+    """A product of which the unit reads factors, and what it is added to, as it wants them: only loops have factors in memory."""
+    elements, machine = lowering.elements, lowering.machine
+    stored, computed = _STORED.get(operand, operand), type_of_sums(op)
+    batches, *whole = op.sizes
+    sizes = (whole[0], whole[1], whole[2])
+    needed = machine.matrix_workspace(sizes, operand)
     workspace = lowering.temporary((needed,), "i8") if needed else None
-    with sums_of(lowering, op) as total:
-        _multiply(lowering, op, _UnitWork(steps, operand, left, right, total, workspace))
+    turned = [_turned(lowering, value, stored, op.unsigned) for value in (op.a, op.b)]
+    with sums_of(lowering, op, begun=False) as total, lowering.counting(batches) as batch:
+        front: Indices = (batch,) if len(total.shape) == 3 else ()
+        left, right = (
+            LoweredTile(lowering, value, front, partial(as_type, lowering, to=stored, unsigned=op.unsigned), buffer)
+            for value, buffer in zip((op.a, op.b), turned, strict=True)
+        )
+        there = elements.buffers.get(op.acc) is total
+        onto = LoweredTile(lowering, op.acc, front, partial(as_type, lowering, to=computed, unsigned=False))
+        undone = machine.multiply_whole(WholeProduct(
+            sizes, elements.address(total, (*front, fixed(0), fixed(0))), _row_bytes(total), left, right, operand, computed,
+            _is_zero(op.acc), None if there else onto, None if workspace is None else elements.address(workspace),
+        ))
+        if undone is None:
+            return
+        with machine.branch(undone), lowering.region():
+            a, b = (
+                buffer or _operand(lowering, value, stored, op.unsigned) for value, buffer in zip((op.a, op.b), turned, strict=True)
+            )
+            product_as_loops(lowering, op, sizes, front, a, b, total)
 
 
-@dataclass(frozen=True, slots=True)
-class _UnitWork:
-    """What the unit works on: factors and sums, one step's `sizes` and type of factors."""
+def _is_zero(value: SSAValue) -> bool:
+    """Whether a tile is zeros: +0, or integers."""
+    return isinstance(value.owner, ConstantOp) and code_of(value.owner) == 0
 
-    sizes: tuple[int, int, int]
-    operand: str
-    left: TileBuffer
-    right: TileBuffer
-    sums: TileBuffer
-    workspace: TileBuffer | None
+
+def _turned(lowering: TileLowering[V], value: SSAValue, element: str, unsigned: bool) -> TileBuffer | None:
+    """A factor in memory, where it has to be turned on the way from memory: rows of it cannot be read one by one."""
+    if value in lowering.elements.buffers or not lowering.machine.transposes:
+        return None
+    along = consecutive_dim(value, lowering.plan)
+    return None if along in (None, types.rank_of(value.type) - 1) else _operand(lowering, value, element, unsigned)
 
 
 def _operand_type(lowering: TileLowering[V], op: DotOp, computed: str) -> str | None:
@@ -83,28 +132,6 @@ def _operand(lowering: TileLowering[V], value: SSAValue, element: str, unsigned:
     made = lowering.temporary(types.shape_of(value.type), element)
     write_as(lowering, value, made, unsigned)
     return made
-
-
-def _multiply(lowering: TileLowering[V], op: DotOp, unit: _UnitWork) -> None:
-    elements, machine = lowering.elements, lowering.machine
-    batches, *whole = op.sizes
-    a, b, c = unit.left, unit.right, unit.sums
-    with lowering.counting(batches) as batch:
-        front: Indices = (batch,) if len(c.shape) == 3 else ()
-        with (
-            lowering.counting(whole[0], unit.sizes[0]) as row, lowering.counting(whole[1], unit.sizes[1]) as column,
-            lowering.counting(whole[2], unit.sizes[2]) as depth,
-        ):
-            undone = machine.multiply(TileProduct(
-                unit.sizes, elements.address(c, (*front, row, column)), elements.address(a, (*front, row, depth)),
-                elements.address(b, (*front, depth, column)), _row_bytes(c), _row_bytes(a), _row_bytes(b), unit.operand, c.element,
-                None if unit.workspace is None else elements.address(unit.workspace),
-            ))
-            if undone is None:
-                return
-            assert machine.takes_whole, "a unit that leaves steps undone takes products whole"
-            with machine.branch(undone), lowering.region():
-                add_as_loops(lowering, op, unit.sizes, front, a, b, c)
 
 
 def _row_bytes(buffer: TileBuffer) -> int:

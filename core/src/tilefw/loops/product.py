@@ -32,20 +32,27 @@ def dot(lowering: TileLowering[V], op: DotOp) -> None:
     left = _operand(lowering, op.a, computed, op.unsigned)
     right = _operand(lowering, op.b, computed, op.unsigned, block.columns if block.columns > block.lanes else 0)
     with sums_of(lowering, op, begun=False) as total:
-
-        def start(index: Indices, math: IndexMath[V]) -> V:
-            return _cast(lowering, lowering.elements.at(op.acc, index, math), computed, False)
-
-        _multiply(lowering, left, right, total, op.sizes, block, start)
+        _multiply(lowering, left, right, total, op.sizes, block, _start(lowering, op))
 
 
-def add_as_loops(
+def product_as_loops(
     lowering: TileLowering[V], op: DotOp, sizes: tuple[int, int, int], front: Indices, left: TileBuffer, right: TileBuffer,
     total: TileBuffer,
 ) -> None:
-    """Add a product of buffers to sums; its factors are widened as they are read."""
+    """A product of buffers, added to what `op` adds it to; its factors are widened as they are read."""
     block = _SumBlock.of(lowering, (1, *sizes), total.element)
-    _batch(lowering, left, right, total, front, sizes, block, op.unsigned)
+    start = None if lowering.elements.buffers.get(op.acc) is total else _start(lowering, op)
+    _batch(lowering, left, right, total, front, sizes, block, op.unsigned, start)
+
+
+def _start(lowering: TileLowering[V], op: DotOp) -> _Start[V]:
+    """What makes the sums that a product is added to."""
+    computed = type_of_sums(op)
+
+    def start(index: Indices, math: IndexMath[V]) -> V:
+        return as_type(lowering, lowering.elements.at(op.acc, index, math), computed, False)
+
+    return start
 
 
 def type_of_sums(op: DotOp) -> str:
@@ -99,19 +106,20 @@ def _operand(lowering: TileLowering[V], value: SSAValue, computed: str, unsigned
 
 def write_as(lowering: TileLowering[V], value: SSAValue, into: TileBuffer, unsigned: bool = False) -> None:
     """All elements of a tile into a buffer of another type."""
-    lowering.store_value(value, into, lambda found: _cast(lowering, found, into.element, unsigned))
+    lowering.store_value(value, into, lambda found: as_type(lowering, found, into.element, unsigned))
 
 
 def _rounded(lowering: TileLowering[V], source: TileBuffer, into: TileBuffer) -> None:
     """All elements of a buffer into one of a narrower type."""
     def write(index: Indices, math: IndexMath[V]) -> None:
         found = lowering.elements.read(source, index, math)
-        lowering.elements.write(into, index, _cast(lowering, found, into.element, False), math)
+        lowering.elements.write(into, index, as_type(lowering, found, into.element, False), math)
 
     lowering.each(into.shape, 32, write)
 
 
-def _cast(lowering: TileLowering[V], value: V, to: str, unsigned: bool) -> V:
+def as_type(lowering: TileLowering[V], value: V, to: str, unsigned: bool) -> V:
+    """An element in another type, which has all of its numbers."""
     if value.type == to:
         return value
     row = "castf" if not value.type.startswith("i") else "extu" if unsigned else "exts"
@@ -156,9 +164,9 @@ def _block(
             machine.assign(variable, found if found.lanes == lanes else machine.repeated(found, lanes))
     with lowering.counting(k, block.steps) as first:
         for step in (math.add(first, fixed(number)) for number in range(block.steps)):
-            right = [_cast(lowering, elements.read(b, (*front, step, j), math), c.element, unsigned) for j in across]
+            right = [as_type(lowering, elements.read(b, (*front, step, j), math), c.element, unsigned) for j in across]
             for i, line in zip(down, sums, strict=True):
-                left = _cast(lowering, elements.read(a, (*front, i, step), math), c.element, unsigned)
+                left = as_type(lowering, elements.read(a, (*front, i, step), math), c.element, unsigned)
                 for factor, variable in zip(right, line, strict=True):
                     machine.assign(variable, _step(lowering, left, factor, machine.read(variable)))
     for i, line in zip(down, sums, strict=True):

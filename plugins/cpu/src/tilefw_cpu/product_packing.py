@@ -7,20 +7,20 @@ are, rounded or not. An fp16 is the sum of two bf16 that are far from subnormal;
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from math import gcd
 from typing import ClassVar
 
-from tilefw.api.tile import TileProduct
+from tilefw.api.tile import WholeProduct
 from tilefw_cpu.arithmetic import LlvmArithmetic
 from tilefw_cpu.factor_planes import planes_of
 from tilefw_cpu.matrix_engines import MatrixEngine
-from tilefw_cpu.spelling import BITS, LlvmValue, bytes_of_type, llvm_type, vector
+from tilefw_cpu.spelling import BITS, LlvmValue, llvm_type, vector
 
 ROW = 64  # bytes of a row of a tile
 TILE = 16 * ROW
-_BLOCK = 2  # tiles of rows that are multiplied at once
 _SIGNLESS = 0x7FFF
 _UPPER, _WIDE_SIGNLESS, _INFINITE = 0xFFFF0000, 0x7FFFFFFF, 0x7F800000  # of fp32
 # Exponent fields as stored, of bf16: their sum is of the least product, whose last place is 2^(sum - 268).
@@ -32,11 +32,10 @@ def bytes_of_operand(operand_type: str) -> int:
 
 
 def workspace_bytes(sizes: tuple[int, int, int], operand_type: str) -> int:
-    """The right factor, packed; two tiles' rows of the left one where it is split; four tiles of sums; a number for each row."""
+    """Both factors, packed; four tiles of sums; a number for each row."""
     rows, columns, depth = sizes
     parts, width = planes_of(operand_type).parts, bytes_of_operand(operand_type)
-    left = parts * min(rows, 16 * _BLOCK) * depth * width if parts > 1 else 0
-    return _whole_rows(parts * columns * depth * width + left) + 4 * TILE + 4 * rows
+    return _whole_rows(parts * (rows + columns) * depth * width) + 4 * TILE + 4 * rows
 
 
 def _whole_rows(nbytes: int) -> int:
@@ -47,7 +46,7 @@ def _whole_rows(nbytes: int) -> int:
 class ProductPacking:
     """Writes what comes before a product, for one of these steps; `undone` is then true where the instructions may not do it."""
 
-    def __init__(self, writer: LlvmArithmetic, engine: MatrixEngine, product: TileProduct[LlvmValue]) -> None:
+    def __init__(self, writer: LlvmArithmetic, engine: MatrixEngine, product: WholeProduct[LlvmValue]) -> None:
         assert product.workspace is not None
         self.writer, self.engine, self.product = writer, engine, product
         self.rows, self.columns, self.depth = product.sizes
@@ -55,19 +54,17 @@ class ProductPacking:
         self.group = 4 // self.width
         self.planes = planes_of(product.operand_type)
         self.parts = self.planes.parts
-        self.source = "f16" if product.operand_type == "f16" else "f32"
-        """What a factor is that has parts."""
+        self.sums_type = product.sums_type
         self.panel = self.depth // self.group * engine.lanes * 4
         """Bytes of the right factor's columns that make one vector."""
-        self.right_plane = self.columns * self.depth * self.width
-        tile = gcd(self.rows, 16)
-        self.block = tile * gcd(self.rows // tile, _BLOCK)
-        """How many rows of the left factor are multiplied at once."""
-        self.left_plane = self.block * self.depth * self.width
+        self.tile_rows = gcd(self.rows, 16) if engine.tiles else 1
+        """Rows of the left factor that stand beside each other, tile by tile of their depth."""
+        self.tile_depth = gcd(self.depth * self.width, ROW)
+        self.left_row = self.depth * self.width
+        self.left_plane, self.right_plane = self.rows * self.left_row, self.columns * self.left_row
         self.right = product.workspace
-        self.left = product.left if self.parts == 1 else self.at(product.workspace, (self.parts * self.right_plane, 1))
-        self.left_row = product.left_row if self.parts == 1 else self.depth * self.width
-        spent = _whole_rows(self.parts * (self.right_plane + (self.left_plane if self.parts > 1 else 0)))
+        self.left = self.at(product.workspace, (self.parts * self.right_plane, 1))
+        spent = _whole_rows(self.parts * (self.right_plane + self.left_plane))
         self.sums = self.at(product.workspace, (spent, 1))
         self.row_numbers = self.at(product.workspace, (spent + 4 * TILE, 1))
 
@@ -110,6 +107,24 @@ class ProductPacking:
         kind = vector(llvm_type(value.type), value.lanes)
         self.writer.lines.append(f"  store {kind} {value.text}, ptr {place.text}, align {align}")
 
+    def add(
+        self, made: LlvmValue, place: LlvmValue, row: tuple[LlvmValue | int, ...], column: tuple[LlvmValue | int, ...]
+    ) -> None:
+        """A vector of the product, onto what it is to be added to, for a place of the sums; row and column are sums of numbers."""
+        product = self.product
+        if not product.alone:
+            if product.onto is None:
+                known = self.load(place, self.sums_type, made.lanes)
+            else:
+                known = product.onto.at(self._sum(row), self._sum(column), made.lanes)
+            made = self.writer.op("addi" if self.sums_type == "i32" else "addf", (known, made), self.sums_type)
+        self.store(made, place)
+
+    def _sum(self, numbers: tuple[LlvmValue | int, ...]) -> LlvmValue:
+        known = sum(each if isinstance(each, int) else each.number or 0 for each in numbers)
+        parts = [each for each in numbers if not isinstance(each, int) and each.number is None]
+        return reduce(lambda a, b: self.writer.op("addi", (a, b), "i64"), [*parts, self.number(known)])
+
     # -- what is packed
 
     def write(self) -> LlvmValue | None:
@@ -117,30 +132,55 @@ class ProductPacking:
         if self.product.operand_type in ("i8", "u8"):
             self._pack_bytes()
             return None
-        if self.parts > 1:
-            return self._split_right()
-        return self._pack_pairs()
+        return self._split() if self.parts > 1 else self._pack_pairs()
 
     def _pack_bytes(self) -> None:
         """Fours of rows. VPDPBUSD takes one factor without a sign: the right one is turned by 128 (`row_sums`)."""
-        with self.count(self.depth, 4) as depth, self.count(self.columns, self.engine.lanes) as column:
-            rows = [self._right_row(depth, row, column, "i8") for row in range(4)]
-            joined = self._interleaved(rows)
+
+        def take(depth: LlvmValue, column: LlvmValue, rows: Sequence[Sequence[LlvmValue]]) -> None:
+            joined = self._interleaved([row for (row,) in rows])
             if not self.engine.tiles:
                 joined = self.writer.op("xori", (joined, self.writer.const(0x80, "i8")), "i8")
             self._store_packed(joined, depth, column)
 
+        self.product.right.each(4, self.engine.lanes, 1, take)
+        self._each_of_left(lambda values, place: self.store(self._joined(values), place))
+
+    def _each_of_left(self, take: Callable[[Sequence[LlvmValue], LlvmValue], None]) -> None:
+        """For all vectors of the left factor that make a row of a tile, what `take` does with them and with their place."""
+        lanes = gcd(self.depth, 16)
+        across = self.tile_depth // self.width // lanes
+        with self.count(self.rows, self.tile_rows) as first:
+
+            def place(row: LlvmValue, column: LlvmValue, found: Sequence[Sequence[LlvmValue]]) -> None:
+                steps = (first, self.left_row), (column, self.tile_rows * self.width), (row, self.tile_depth)
+                take(found[0], self.at(self.left, *steps))
+
+            self.product.left.each(1, lanes, across, place, first, self.tile_rows)
+
+    def _joined(self, values: Sequence[LlvmValue]) -> LlvmValue:
+        """Vectors one behind another."""
+        found = list(values)
+        while len(found) > 1:
+            found = [self.writer.shuffled(a, b, range(2 * a.lanes)) for a, b in zip(found[::2], found[1::2], strict=True)]
+        return found[0]
+
     def _pack_pairs(self) -> LlvmValue:
         writer = self.writer
-        right = _Extreme(self, "minu", 2 * self.engine.lanes)
-        with self.count(self.depth, 2) as depth, self.count(self.columns, self.engine.lanes) as column:
-            joined = self._interleaved([self._right_row(depth, row, column, "i16") for row in range(2)])
+        right, left = (_Extreme(self, "minu", lanes) for lanes in (2 * self.engine.lanes, self.tile_depth // 2))
+
+        def take(depth: LlvmValue, column: LlvmValue, rows: Sequence[Sequence[LlvmValue]]) -> None:
+            joined = self._interleaved([row for (row,) in rows])
             right.meet(self._magnitude_or_most(joined))
             self._store_packed(joined, depth, column)
-        chunk = gcd(self.rows * self.depth, 2 * self.engine.lanes)
-        left = _Extreme(self, "minu", chunk)
-        with self.count(self.rows * self.depth, chunk) as first:
-            left.meet(self._magnitude_or_most(self.load(self.at(self.product.left, (first, 2)), "i16", chunk)))
+
+        def take_left(values: Sequence[LlvmValue], place: LlvmValue) -> None:
+            joined = self._joined(values)
+            left.meet(self._magnitude_or_most(joined))
+            self.store(joined, place)
+
+        self.product.right.each(2, self.engine.lanes, 1, take)
+        self._each_of_left(take_left)
         seven = writer.const(7, "i32")
         exponents = [writer.op("shru", (writer.cast("extu", each.result(), "i32"), seven), "i32") for each in (left, right)]
         small = [writer.op("eqi", (each, writer.const(0, "i32")), "i1") for each in exponents]
@@ -152,41 +192,33 @@ class ProductPacking:
         """The codes of bf16 without their signs, less one: a zero's is the largest then. A subnormal's exponent stays 0, and the
         least normal number's becomes 0, which costs nothing but that number."""
         writer = self.writer
-        signless = writer.op("andi", (codes, writer.const(_SIGNLESS, "i16")), "i16")
+        signless = writer.op("andi", (LlvmValue(codes.text, "i16", codes.lanes), writer.const(_SIGNLESS, "i16")), "i16")
         return writer.op("subi", (signless, writer.const(1, "i16")), "i16")
 
-    def _split_right(self) -> LlvmValue:
-        """The right factor in parts: of two vectors of numbers one of each part, their upper halves. The left one is looked
-        through, and split when its rows are multiplied (`split_rows`)."""
-        source, lanes = self.source, self.engine.lanes
-        width = bytes_of_type(llvm_type(source))
+    def _split(self) -> LlvmValue:
+        """Both factors in parts: of two vectors of numbers one of each part, their upper halves."""
+        lanes = self.engine.lanes
         right, left = (_Magnitudes(self, lanes) for _ in range(2))
-        with self.count(self.depth, 2) as depth, self.count(self.columns, lanes) as column:
-            found = [self._wide(self._right_row(depth, row, column, source)) for row in range(2)]
+
+        def take(depth: LlvmValue, column: LlvmValue, rows: Sequence[Sequence[LlvmValue]]) -> None:
+            found = [self._wide(row) for (row,) in rows]
             for values in found:
                 right.meet(values)
-            pairs = [self._parts(values) for values in found]
-            for plane, (first, second) in enumerate(zip(*pairs, strict=True)):
-                joined = self.writer.shuffled(first, second, [2 * (k // 2) + 1 + k % 2 * 2 * lanes for k in range(2 * lanes)])
-                self._store_packed(joined, depth, column, plane)
-        with self.count(self.rows * self.depth, lanes) as first:
-            left.meet(self._wide(self.load(self.at(self.product.left, (first, width)), source, lanes)))
-        return self._outside(left, right)
+            order = [2 * (k // 2) + 1 + k % 2 * 2 * lanes for k in range(2 * lanes)]
+            for plane, (first, second) in enumerate(zip(*(self._parts(values) for values in found), strict=True)):
+                self._store_packed(self.writer.shuffled(first, second, order), depth, column, plane)
 
-    def split_rows(self, row: LlvmValue, rows: int) -> None:
-        """So many rows of the left factor in parts, from `row` on: as many as are near while all columns pass."""
-        source, lanes = self.source, self.engine.lanes
-        width = bytes_of_type(llvm_type(source))
-        vectors = gcd(rows * self.depth // lanes, 2)  # of numbers: two fill one of parts
-        with self.count(rows * self.depth, vectors * lanes) as first:
-            places = [
-                self.at(self.product.left, (row, self.product.left_row), (first, width), (number * lanes, width))
-                for number in range(vectors)
-            ]
-            halves = [self._parts(self._wide(self.load(place, source, lanes))) for place in places]
-            for plane, parts in enumerate(zip(*halves, strict=True)):
-                joined = self.writer.shuffled(parts[0], parts[-1], [2 * k + 1 for k in range(vectors * lanes)])
-                self.store(joined, self.at(self.left, (first, 2), (plane, self.left_plane)))
+        def take_left(values: Sequence[LlvmValue], place: LlvmValue) -> None:
+            found = [self._wide(each) for each in values]
+            for each in found:
+                left.meet(each)
+            for plane, parts in enumerate(zip(*(self._parts(each) for each in found), strict=True)):
+                joined = self.writer.shuffled(parts[0], parts[-1], [2 * k + 1 for k in range(len(parts) * lanes)])
+                self.store(joined, self.at(place, (plane, self.left_plane)))
+
+        self.product.right.each(2, lanes, 1, take)
+        self._each_of_left(take_left)
+        return self._outside(left, right)
 
     def _wide(self, values: LlvmValue) -> LlvmValue:
         return values if values.type == "f32" else self.writer.cast("castf", values, "f32")
@@ -218,19 +250,10 @@ class ProductPacking:
     def _exponent(self, magnitude: LlvmValue) -> LlvmValue:
         return self.writer.op("shru", (magnitude, self.writer.const(23, "i32")), "i32")
 
-    def _right_row(self, depth: LlvmValue, row: int, column: LlvmValue, type_: str) -> LlvmValue:
-        product, lanes = self.product, self.engine.lanes
-        place = self.at(
-            product.right, (depth, product.right_row), (row, product.right_row), (column, bytes_of_type(llvm_type(type_)))
-        )
-        return self.load(place, type_, lanes)
-
     def _interleaved(self, rows: list[LlvmValue]) -> LlvmValue:
-        writer, lanes, count = self.writer, self.engine.lanes, len(rows)
-        while len(rows) > 1:
-            rows = [writer.shuffled(a, b, range(2 * a.lanes)) for a, b in zip(rows[::2], rows[1::2], strict=True)]
-        order = [k % count * lanes + k // count for k in range(count * lanes)]
-        return writer.shuffled(rows[0], rows[0], order)
+        lanes, count = self.engine.lanes, len(rows)
+        joined = self._joined(rows)
+        return self.writer.shuffled(joined, joined, [k % count * lanes + k // count for k in range(count * lanes)])
 
     def _store_packed(self, value: LlvmValue, depth: LlvmValue, column: LlvmValue, plane: int = 0) -> None:
         lanes = self.engine.lanes

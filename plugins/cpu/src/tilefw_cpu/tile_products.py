@@ -34,7 +34,7 @@ class TileShapes:
 
 def tile_shapes(packing: ProductPacking) -> TileShapes:
     """The largest tiles that divide a product."""
-    return TileShapes(gcd(packing.rows, 16), gcd(packing.depth * packing.width, ROW))
+    return TileShapes(packing.tile_rows, packing.tile_depth)
 
 
 class TileConfigurations:
@@ -84,9 +84,11 @@ class TileProducts:
         self._packing, self._writer = packing, packing.writer
         self._shapes = tile_shapes(packing)
         self._configurations = configurations
-        self._down = packing.block // self._shapes.rows
+        self._down = gcd(packing.rows // self._shapes.rows, 2)
         self._across = gcd(packing.columns // 16, 2)
-        self._whole = packing.product.operand_type in ("i8", "u8")
+        product = packing.product
+        self._onto_tiles = product.onto is None and product.operand_type in ("i8", "u8")
+        """Whether sums are loaded into tiles first, and added to there."""
 
     def write(self) -> None:
         """All blocks of sums. Bytes are summed up onto what was there; floats from zero, and added to it in vectors, which keep
@@ -94,34 +96,28 @@ class TileProducts:
         packing = self._packing
         self._configurations.load(self._shapes)
         across, down = 16 * self._across, self._shapes.rows * self._down
-        if packing.parts > 1:
-            with packing.count(packing.rows, down) as row:
-                packing.split_rows(row, down)
-                with packing.count(packing.columns, across) as column:
-                    self._block(row, column)
-            return
-        with packing.count(packing.columns, across) as column, packing.count(packing.rows, down) as row:
+        with packing.count(packing.rows, down) as row, packing.count(packing.columns, across) as column:
             self._block(row, column)
 
     def _block(self, row: LlvmValue, column: LlvmValue) -> None:
-        packing = self._packing
+        packing, product = self._packing, self._packing.product
         places = [
-            packing.at(packing.product.sums, (row, packing.product.sums_row), (column, 4), self._offset(i, j))
+            packing.at(product.sums, (row, product.sums_row), (column, 4), self._offset(i, j))
             for i in range(self._down) for j in range(self._across)
         ]
         for number, place in enumerate(places):
-            if self._whole:
-                self._move("tileloadd64", number, place, packing.product.sums_row)
-            else:
+            if product.alone or not self._onto_tiles:
                 self._call("tilezero", number)
+            else:
+                self._move("tileloadd64", number, place, product.sums_row)
         self._sum_up(row, column)
         for number, place in enumerate(places):
-            if self._whole:
-                self._move("tilestored64", number, place, packing.product.sums_row)
+            if product.alone or self._onto_tiles:
+                self._move("tilestored64", number, place, product.sums_row)
             else:
                 self._move("tilestored64", number, packing.at(packing.sums, (number, TILE)), ROW)
-        if not self._whole:
-            self._add(places)
+        if not product.alone and not self._onto_tiles:
+            self._add(row, column, places)
 
     def _offset(self, down: int, across: int) -> tuple[int, int]:
         return down * self._shapes.rows * self._packing.product.sums_row + across * ROW, 1
@@ -142,12 +138,13 @@ class TileProducts:
                         self._call(instruction, i * self._across + j, _LEFT + i, _RIGHT + j)
 
     def _load_left(self, part: int, row: LlvmValue, depth: LlvmValue) -> None:
-        packing, line = self._packing, self._packing.left_row
-        first: LlvmValue | int = 0 if packing.parts > 1 else row
+        packing, rows = self._packing, self._shapes.rows
         for i in range(self._down):
-            above = i * self._shapes.rows
-            place = packing.at(packing.left, (part, packing.left_plane), (first, line), (above, line), (depth, 1))
-            self._move("tileloadd64", _LEFT + i, place, line)
+            above = i * rows
+            place = packing.at(
+                packing.left, (part, packing.left_plane), (row, packing.left_row), (above, packing.left_row), (depth, rows)
+            )
+            self._move("tileloadd64", _LEFT + i, place, self._shapes.depth)
 
     def _load_right(self, part: int, column: LlvmValue, depth: LlvmValue) -> None:
         packing, panel = self._packing, self._packing.panel
@@ -155,13 +152,14 @@ class TileProducts:
             place = packing.at(packing.right, (part, packing.right_plane), (column, panel // 16), (j, panel), (depth, 16))
             self._move("tileloadd64", _RIGHT + j, place, ROW)
 
-    def _add(self, places: list[LlvmValue]) -> None:
-        packing = self._packing
-        with packing.count(self._shapes.rows) as line:
+    def _add(self, row: LlvmValue, column: LlvmValue, places: list[LlvmValue]) -> None:
+        packing, rows = self._packing, self._shapes.rows
+        with packing.count(rows) as line:
             for number, place in enumerate(places):
-                made = packing.load(packing.at(packing.sums, (number, TILE), (line, ROW)), "f32", 16, ROW)
+                made = packing.load(packing.at(packing.sums, (number, TILE), (line, ROW)), packing.sums_type, 16, ROW)
+                i, j = divmod(number, self._across)
                 sums = packing.at(place, (line, packing.product.sums_row))
-                packing.store(self._writer.op("addf", (packing.load(sums, "f32", 16), made), "f32"), sums)
+                packing.add(made, sums, (row, line, i * rows), (column, 16 * j))
 
     def _call(self, name: str, *registers: int) -> None:
         writer = self._writer

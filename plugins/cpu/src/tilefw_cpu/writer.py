@@ -10,7 +10,7 @@ from collections.abc import Container, Iterator
 from contextlib import contextmanager, nullcontext
 
 from tilefw.api.hardware import Trap
-from tilefw.api.tile import ElementMemory, LoopAtomic, LoopMachine, TileProduct, by_exchange
+from tilefw.api.tile import ElementMemory, LoopAtomic, LoopMachine, WholeProduct, by_exchange
 from tilefw_cpu import rows as table
 from tilefw_cpu.arithmetic import LlvmArithmetic
 from tilefw_cpu.debug_lines import DebugLines, LocatedLines
@@ -232,7 +232,7 @@ class LlvmWriter(LlvmArithmetic, LoopMachine[LlvmValue]):
     def matrix_workspace(self, sizes: tuple[int, int, int], operand_type: str) -> int:
         return workspace_bytes(sizes, operand_type)
 
-    def multiply(self, product: TileProduct[LlvmValue]) -> LlvmValue | None:
+    def multiply_whole(self, product: WholeProduct[LlvmValue]) -> LlvmValue | None:
         engine = self.engines[product.operand_type]
         packing = ProductPacking(self, engine, product)
         undone = packing.write()
