@@ -2,7 +2,7 @@
 
 A target may say `product_rows`, `product_columns` and `product_depth` among its limits: the largest tile that suits it. Where
 registers hold the sums, that is a small one; a processor with tiles in its caches reads and packs its factors less often with a
-larger one.
+larger one, as long as both sides of the product fill it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tilefw.api.integers import ceil_div
 
 _USUAL = 64  # rows, columns and summed elements of a tile where a target says nothing
-_FEW_ROWS = 16  # with less than these, a larger tile is no more often used
+_SHORT = 32  # summed elements that no tile is made shorter than for the sake of what lies behind the sum's end
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,13 @@ class ProductExtents:
 
     def tile(self, limits: Mapping[str, int]) -> ProductTile:
         """The largest tile that a target's limits let, of powers of two."""
-        extents, known = (self.rows, self.columns, self.depth), {} if min(self.rows, self.columns) < _FEW_ROWS else limits
+        short = min(self.rows, self.columns) <= _USUAL  # a factor would be packed for few products
+        extents, known = (self.rows, self.columns, self.depth), {} if short else limits
         largest = (known.get(f"product_{word}", _USUAL) for word in ("rows", "columns", "depth"))
-        return ProductTile(*(min(most, _power_of_2(extent)) for most, extent in zip(largest, extents, strict=True)))
+        rows, columns, depth = (min(most, _power_of_2(extent)) for most, extent in zip(largest, extents, strict=True))
+        while depth > _SHORT and 4 * ceil_div(self.depth, depth) * depth > 5 * self.depth:  # a quarter more than there is
+            depth //= 2
+        return ProductTile(rows, columns, depth)
 
     def grid(self, tile: ProductTile) -> tuple[int, int, int]:
         """All programs in one dim: others hold 65,535."""

@@ -21,6 +21,7 @@ from tilefw_onnx.lowerings.text import KernelText, cover, least
 
 _BLOCK = 64
 _TILE = 2048  # elements of a pool's tile of outputs and taps
+_FEW_TAPS = 16  # a maximum goes over so many one after the other, as neighbouring outputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +164,8 @@ def pool(node: Node) -> KernelText:
     """The largest, or the mean, of each window. The mean counts the padding where the node says so, but nothing behind it."""
     source, out, largest = node.input(0), node.output(0), node.operator == "MaxPool"
     window = window_of(node, node.attributes["kernel_shape"])
+    if largest and window.taps <= _FEW_TAPS and node.optional_output(1) is None:
+        return _largest_of_few(node, window)
     width = next_power_of_2(window.taps)
     text = KernelText(node)
     cover(text, out.size, max(1, _TILE // width))
@@ -186,6 +189,20 @@ def pool(node: Node) -> KernelText:
         which = f"known & {counted}" if counted and node.attributes["count_include_pad"] else "seen"
         kind = "tl.float64" if dtype(source.dtype).bits == 64 else "tl.float32"
         text.add(f"count = tl.sum(({which}).to(tl.int32), axis=1)", f"result = tl.sum({x}, axis=1) / count.to({kind})")
+    text.store(out, "index", typed(text, out, "result"), "inside")
+    return text
+
+
+def _largest_of_few(node: Node, window: Window) -> KernelText:
+    """The largest of each window of few taps, which is what is so far met of it until all have passed."""
+    source, out, text = node.input(0), node.output(0), KernelText(node)
+    cover(text, out.size, _TILE // _FEW_TAPS)
+    text.add(f"plane = index // {window.out}", f"place = index % {window.out}")
+    for tap in range(window.taps):
+        offset, mask = window.place(text, "place", str(tap))
+        seen = f"inside & {mask}" if mask else "inside"
+        x = text.loaded(source, f"plane * {window.source} + {offset}", seen, least(source.dtype), wide=True)
+        text.add(f"result = tl.maximum(result, {x})" if tap else f"result = {x}")
     text.store(out, "index", typed(text, out, "result"), "inside")
     return text
 
