@@ -7,6 +7,7 @@ used, as a compiler asks the same table what an instruction is.
 from typing import TYPE_CHECKING, Any
 
 from tilefw.sim.matrix.fragments import Accumulation, BitMap, Fragment, Stages
+from tilefw.sim.matrix.group_product import DescribedTile, GroupProduct
 from tilefw.sim.program import (
     Barrier,
     Branch,
@@ -22,6 +23,7 @@ from tilefw.sim.program import (
     Instruction,
     Issue,
     Jump,
+    Meeting,
     MemorySpace,
     Program,
     ProgramParameter,
@@ -57,7 +59,7 @@ if TYPE_CHECKING:
 # Public name -> the module that has it.
 _HOMES = {
     **dict.fromkeys(("PRIMITIVES", "Algebra", "Value"), "tilefw.sim.algebra.primitives"),
-    **dict.fromkeys(("Decoders", "SimulatorDevice"), "tilefw.sim.device"),
+    **dict.fromkeys(("Decoders", "DescribedTile", "SimulatorDevice"), "tilefw.sim.device"),
     **dict.fromkeys(("LoadedProgram", "load_program"), "tilefw.sim.engine.load"),
     **dict.fromkeys(("launch", "pack"), "tilefw.sim.engine.run"),
     "Check": "tilefw.sim.checks.check",
@@ -78,13 +80,14 @@ _HOMES = {
 
 __all__ = [
     "Access", "Accumulation", "Action", "Algebra", "Barrier", "BitMap", "Branch", "BranchTable", "COPY_ACTIONS", "Call",
-    "Check", "CopyingProgram", "Decoders", "Destination", "Exit", "Flow", "Fragment", "GlobalMemory", "Guard", "HazardRule",
-    "Hazards", "Immediate", "Instruction", "Issue", "Jump", "LoadedProgram", "Meaning", "MemorySpace", "PRIMITIVES", "Piece",
-    "Program", "ProgramCall", "ProgramDevice", "ProgramFault", "ProgramMemory", "ProgramOperand", "ProgramParameter",
-    "ProgramTrap", "ROW_MEANINGS", "RecordedStep", "Register", "Registers", "Return", "RunningProgram", "SimulatedBuffers",
-    "SimulatedChip", "SimulatedEntry", "SimulatorDevice", "Sink", "Source", "Special", "Stages", "Symbol", "TextBackend",
-    "TextInstruction", "TextKernel", "TextTable", "Value", "Variable", "WORDS", "Wait", "codes", "copy_shapes", "elements",
-    "launch", "load_program", "pack", "parse_programs", "simulated_entry", "trace",
+    "Check", "CopyingProgram", "Decoders", "DescribedTile", "Destination", "Exit", "Flow", "Fragment", "Meeting",
+    "GlobalMemory", "GroupProduct", "Guard", "HazardRule", "Hazards", "Immediate", "Instruction", "Issue", "Jump",
+    "LoadedProgram", "Meaning", "MemorySpace", "PRIMITIVES", "Piece", "Program", "ProgramCall", "ProgramDevice",
+    "ProgramFault", "ProgramMemory", "ProgramOperand", "ProgramParameter", "ProgramTrap", "ROW_MEANINGS", "RecordedStep",
+    "Register", "Registers", "Return", "RunningProgram", "SimulatedBuffers", "SimulatedChip", "SimulatedEntry",
+    "SimulatorDevice", "Sink", "Source", "Special", "Stages", "Symbol", "TextBackend", "TextInstruction", "TextKernel",
+    "TextTable", "Value", "Variable", "WORDS", "Wait", "codes", "copy_shapes", "elements", "launch", "load_program", "pack",
+    "parse_programs", "simulated_entry", "trace",
 ]
 
 

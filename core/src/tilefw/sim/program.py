@@ -174,7 +174,14 @@ class Barrier:
     counts: Literal["threads", "waves"] = "threads"
 
 
-Flow = Branch | BranchTable | Jump | Call | Return | Exit | Barrier
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """Wait for the others of `waves` neighbouring waves, which come to the same place (`Instruction.gathers`)."""
+
+    waves: int
+
+
+Flow = Branch | BranchTable | Jump | Call | Return | Exit | Barrier | Meeting
 """Where control goes after an instruction that says so."""
 
 
@@ -198,6 +205,11 @@ class Issue:
     `settles`: what the instruction does in shared memory is finished only with the event. Before that a barrier does not order it
     with other waves (check "races"), and the asynchronous copies that it starts have not landed. Other memory is ordered
     from the issue on.
+
+    `grouped`: a unit of its own, which several waves start together, does the event, between the issue and a wait (check "pending",
+    checks/groups.py). The events that a wave begins until an `Instruction.commits` of the queue are a group, and waits of the queue
+    count groups. `read` are registers that the unit reads meanwhile: they may be read, but not written. Later events of the same
+    order change `pending` registers one after the other.
     """
 
     queue: str
@@ -206,6 +218,8 @@ class Issue:
     merged: tuple[int, ...] = ()
     settles: bool = False
     behind: tuple[int, ...] = ()
+    grouped: bool = False
+    read: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +245,10 @@ class Instruction:
     `wave`: it executes once for the wave. Its meaning sees values with one lane, its sources and destinations are constants,
     special registers and wave registers, and its guard, if any, is one of these. `issues` and `waits`: see there. `needs` are
     what of `Issue.pending` must be there when it executes, though it neither reads nor writes it: effects on memory.
+
+    `gathers`: so many neighbouring waves of the workgroup, counted from the first, execute it together; the first to come wait.
+    `commits`: queues whose open group it closes (`Issue.grouped`). `fences`: queues whose later events see the registers as the
+    wave leaves them now: a grouped event on a register that the wave has accessed since is a finding.
     """
 
     index: int
@@ -249,6 +267,9 @@ class Instruction:
     issues: tuple[Issue, ...] = ()
     waits: Wait | None = None
     needs: tuple[int, ...] = ()
+    gathers: int = 0
+    commits: tuple[str, ...] = ()
+    fences: tuple[str, ...] = ()
 
 
 # --- results that may not be touched too soon -----------------------------------------------------------------------

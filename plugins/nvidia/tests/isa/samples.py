@@ -20,7 +20,9 @@ _REGISTER = re.compile(r"%(\w+)_\d")
 # A register type for operand types that have none of their own.
 _HELD_IN = {"tf32": "b32", "e4m3x2": "b16", "e5m2x2": "b16", "u16x2": "b32", "s16x2": "b32", "bf16": "b16", "bf16x2": "b32"}
 # Constants that the named operand must have.
-_CONSTANTS = {"size": "16", "lut": "150", "n": "1", "f": "0f3F800000"}
+_CONSTANTS = {
+    "size": "16", "lut": "150", "n": "1", "f": "0f3F800000", "scale_a": "-1", "scale_b": "1", "trans_a": "0", "trans_b": "1",
+}
 
 
 def kernel(instructions: list[str], version: str = "8.8", target: str = "sm_80") -> str:
@@ -72,7 +74,7 @@ def _operand(item: OperandItem, modifiers: Modifiers, registers: _Registers, for
     name = modifiers[item.typed_by] if item.typed_by else item.type
     name = _HELD_IN.get(name, name)
     if item.kind == "vector":
-        count = int(item.count) if item.count.isdigit() else int(modifiers.get(item.count, "x1")[1:])
+        count = _count(item, modifiers, form)
         if count > 1 or item.count != "vec":
             return "{" + ", ".join(registers.take(name) for _ in range(count)) + "}"
     if item.kind == "pack":
@@ -80,3 +82,9 @@ def _operand(item: OperandItem, modifiers: Modifiers, registers: _Registers, for
     if item.kind == "pair" and item.second == "both":
         return f"{registers.take(name)}|{registers.take('pred')}"
     return registers.take(name)
+
+
+def _count(item: OperandItem, modifiers: Modifiers, form: Form) -> int:
+    if item.count in form.counts:
+        return form.counts[item.count](modifiers)
+    return int(item.count) if item.count.isdigit() else int(modifiers.get(item.count, "x1")[1:])

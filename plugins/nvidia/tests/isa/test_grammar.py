@@ -121,7 +121,7 @@ def test_branch_tables() -> None:
         ("add.s33 %r1, %r2, %r3;", "TFW0711", "add has no modifier .s33", 4),
         ("@%p1 add.s33 %r1, %r2, %r3;", "TFW0711", "add has no modifier .s33", 9),
         ("add.rn.s32 %r1, %r2, %r3;", "TFW0711", "is not a form of add", 1),
-        ("wgmma.fence.sync.aligned;", "TFW0712", "wgmma is a PTX instruction that is not served yet", 1),
+        ("tcgen05.wait::ld.sync.aligned;", "TFW0712", "tcgen05 is a PTX instruction that is not served yet", 1),
         ("add.s32 %r1, %r2;", "TFW0713", "an operand is missing", 1),
         ("add.s32 %r1, %r2, %r3, %r4;", "TFW0713", "1 operand too many", 1),
         ("add.s32 %r1, %d2, %r3;", "TFW0713", "%d2 is .b64; a must be .s32", 1),

@@ -11,7 +11,7 @@ from chips_here import CHIPS
 
 from isa.assembler import ptxas, refused
 from isa.samples import instruction
-from tilefw_nvidia.chips import Chip
+from tilefw_nvidia.chips import Chip, named
 from tilefw_nvidia.chips.chip import Version
 from tilefw_nvidia.isa import Form, OpcodeError, instruction_set
 from tilefw_nvidia.isa.rows import forms
@@ -57,6 +57,17 @@ def samples(seed: int) -> list[tuple[Form, str, str]]:
     return chosen
 
 
+def by_needs(seed: int) -> dict[tuple[Version, str, Version], list[str]]:
+    """Instructions by the version that they need, the first target that has them, and the first version that knows the target."""
+    groups: dict[tuple[Version, str, Version], list[str]] = defaultdict(list)
+    for form, opcode, text in samples(seed):
+        version, sm = form.requires(opcode.split(".")[1:])
+        target, known = next(pair for pair in TARGETS if pair[0] >= sm)
+        name, known = (form.only[0], named(form.only[0]).first_version) if form.only else (f"sm_{target}", known)
+        groups[version, name, known].append(text)
+    return groups
+
+
 @pytest.mark.parametrize(("chip", "seed"), [(chip, seed) for seed, chip in enumerate([*CHIPS, CHIPS[0]])], ids=str)
 def test_ptxas_accepts_for_a_chip_what_its_instruction_set_has_and_no_more(chip: Chip, seed: int, tmp_path: Path) -> None:
     chosen = samples(seed)
@@ -70,28 +81,20 @@ def test_ptxas_accepts_for_a_chip_what_its_instruction_set_has_and_no_more(chip:
 
 
 def test_the_lowest_version_and_target_are_enough(tmp_path: Path) -> None:
-    groups: dict[tuple[Version, int], list[str]] = defaultdict(list)
-    for form, opcode, text in samples(3):
-        groups[form.requires(opcode.split(".")[1:])].append(text)
     wrong = []
-    for (version, sm), texts in groups.items():
-        target, known = next(pair for pair in TARGETS if pair[0] >= sm)
+    for (version, target, known), texts in by_needs(3).items():
         stated = max(version, known)
-        bad = refused(texts, tmp_path, "{}.{}".format(*stated), f"sm_{target}")
+        bad = refused(texts, tmp_path, "{}.{}".format(*stated), target)
         wrong += [(texts[index], stated, target, words) for index, words in bad.items()]
     assert wrong == []
 
 
 def test_the_version_before_is_not_enough(tmp_path: Path) -> None:
-    groups: dict[tuple[Version, int], list[str]] = defaultdict(list)
-    for form, opcode, text in samples(4):
-        groups[form.requires(opcode.split(".")[1:])].append(text)
     wrong = []
-    for (version, sm), texts in groups.items():
-        target, known = next(pair for pair in TARGETS if pair[0] >= sm)
+    for (version, target, known), texts in by_needs(4).items():
         if version > known:
             before = VERSIONS[VERSIONS.index(version) - 1]
-            bad = refused(texts, tmp_path, "{}.{}".format(*before), f"sm_{target}")
+            bad = refused(texts, tmp_path, "{}.{}".format(*before), target)
             wrong += [(text, before, target) for index, text in enumerate(texts) if index not in bad]
     assert wrong == []
 

@@ -11,6 +11,7 @@ from isa.samples import instruction, kernel
 from tilefw.api.sim import PRIMITIVES
 from tilefw.sim.algebra.recording import trace
 from tilefw_nvidia import isa
+from tilefw_nvidia.chips import named
 from tilefw_nvidia.isa.model import Form
 from tilefw_nvidia.isa.rows import forms
 
@@ -26,8 +27,9 @@ def test_a_meaning_traces_symbolically(form: Form) -> None:
         modifiers = form.match(opcode.split(".")[1:])
         assert modifiers is not None
         text = instruction(form, opcode, modifiers)
-        module = isa.parse(kernel([text], "9.0", "sm_100"), "sample.ptx")
-        decoded = isa.program(module, "k", isa.instruction_set(EVERYTHING)).instructions[0]
+        chip = named(form.only[0]) if form.only else EVERYTHING
+        module = isa.parse(kernel([text], "9.0", chip.name), "sample.ptx")
+        decoded = isa.program(module, "k", isa.instruction_set(chip)).instructions[0]
         assert decoded.row is form or decoded.row.base == form.base, text
         if decoded.flow is not None:
             continue

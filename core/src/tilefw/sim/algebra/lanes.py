@@ -10,6 +10,7 @@ from tilefw.sim.algebra.copying import CopyingLanes
 from tilefw.sim.algebra.cross_lane import CrossLanes
 from tilefw.sim.algebra.exact import ExactLanes
 from tilefw.sim.algebra.floating import FloatLanes
+from tilefw.sim.algebra.group_matrix import GroupLanes
 from tilefw.sim.algebra.integer import IntegerLanes
 from tilefw.sim.algebra.shadow import ShadowLanes
 from tilefw.sim.engine.batch import Batch
@@ -17,12 +18,13 @@ from tilefw.sim.engine.frame import Frame
 from tilefw.sim.engine.mask_stack import MaskStack
 from tilefw.sim.engine.state import LaunchState
 from tilefw.sim.floats import Array
+from tilefw.sim.matrix.group_unit import GroupUnit
 from tilefw.sim.matrix.unit import MatrixUnit
 from tilefw.sim.program import Instruction
 from tilefw.sim.report import LaunchStopped, first_true
 
 
-class NumpyLanes(IntegerLanes, FloatLanes, CrossLanes, CopyingLanes):
+class NumpyLanes(IntegerLanes, FloatLanes, CrossLanes, CopyingLanes, GroupLanes):
     """One per launch; `frame`, `mask` and `batch` change as the engine moves on, `instruction` with each step. `strayed`: a
     register stands for another integer than it holds, as far as that is followed."""
 
@@ -30,7 +32,7 @@ class NumpyLanes(IntegerLanes, FloatLanes, CrossLanes, CopyingLanes):
         self.launch = launch
         self.wave_size = launch.chip.wave_size
         self.observers, self.counters = launch.diagnostics.observers, launch.diagnostics.counters
-        self.matrix_unit = matrix_unit
+        self.matrix_unit, self.group_unit = matrix_unit, GroupUnit(matrix_unit.hardware)
         self.mask: Array | None = None
         self.instruction: Instruction
         self.tainted = False
@@ -45,6 +47,7 @@ class NumpyLanes(IntegerLanes, FloatLanes, CrossLanes, CopyingLanes):
         """The launch is over: drop what would otherwise live until the garbage collector comes by."""
         for name in ("batch", "frame"):
             self.__dict__.pop(name, None)
+        self.group_unit.close()
         self.shadow.__dict__.clear()
         for name in ("exact", "exact_addresses"):
             if name in self.__dict__:

@@ -7,6 +7,7 @@ from typing import Any
 
 from tilefw.sim.algebra.widths import primitive
 from tilefw.sim.matrix.fragments import Accumulation, Fragment
+from tilefw.sim.matrix.group_product import GroupProduct
 
 Value = Any
 
@@ -43,4 +44,14 @@ class MatrixPrimitives:
     ) -> tuple[Value, ...]:
         """`matrix_multiply` with a factor for each run of k: `a_scale_map` is m x runs, `b_scale_map` runs x n, and run i has the
         i-th of equal parts of k (OCP MX 1.0: 32 elements and a power of two, "f8E8M0FNU")."""
+        ...
+
+    @primitive(lambda a, b, c, *_, **__: c)
+    def group_multiply(
+        self, a: Sequence[Value], b: Value, c: Sequence[Value], accumulate: Value, product: GroupProduct
+    ) -> tuple[Value, ...]:
+        """D = A x B + C over groups of waves, whole groups of which act (`matrix.group_product`); C counts as zero where the
+        predicate `accumulate` does not hold. `b` is the descriptor of a tile in shared memory, and so is the one value of `a`
+        where the product's A is a tile. Descriptors and predicate are the same for a group. Rounding is as in `matrix_multiply`.
+        Shared memory is read by the unit and not by the waves (`Access.engine`)."""
         ...

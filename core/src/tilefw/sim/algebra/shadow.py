@@ -17,6 +17,7 @@ from tilefw.sim.algebra.primitives import PRIMITIVES
 from tilefw.sim.engine.frame import all_ones
 from tilefw.sim.floats import Array
 from tilefw.sim.matrix.fragments import Accumulation, Fragment
+from tilefw.sim.matrix.group_product import GroupProduct
 
 
 @dataclass(slots=True, eq=False)
@@ -256,6 +257,23 @@ class ShadowLanes:
         values = unit.multiply_scaled(shape, [[v.bits for v in side] for side in operands], maps, accumulation)
         lost = [[self._acting(v.poison) for v in side] for side in operands]
         return tuple(map(Shadowed, values, unit.poison_scaled(shape, lost, maps)))
+
+    def group_multiply(
+        self, a: Sequence[Any], b: Any, c: Sequence[Any], accumulate: Any, product: GroupProduct
+    ) -> tuple[Shadowed, ...]:
+        a, c = [_bits_and_poison(v) for v in a], [_bits_and_poison(v) for v in c]
+        b, accumulate = _bits_and_poison(b), _bits_and_poison(accumulate)
+        described = not isinstance(product.a, Fragment)
+        base, bits = self.base, [v.bits for v in a]
+        for value in (b, *(a if described else ())):
+            if value.poison.any():
+                base.report_undefined("a descriptor", nonzero(value.poison))
+        if accumulate.poison.any():
+            base.report_undefined("whether to accumulate", accumulate.poison)
+        values = base.group_multiply(bits, b.bits, [v.bits for v in c], accumulate.bits, product)
+        left = bits if described else [self._acting(v.poison) for v in a]
+        lost = base.group_poison(left, b.bits, [self._acting(v.poison) for v in c], accumulate.bits, product)
+        return tuple(map(Shadowed, values, lost))
 
     def _acting(self, poison: Array) -> Array:
         """The poison in lanes that act."""

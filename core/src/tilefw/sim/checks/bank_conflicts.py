@@ -21,7 +21,7 @@ class BankConflicts(Check):
     name = "bank_conflicts"
 
     def access(self, lanes: NumpyLanes, access: Access) -> None:
-        if access.space in ("shared", "generic"):
+        if access.space in ("shared", "generic") and not access.engine:
             _count_conflicts(lanes, access.pieces, access.size)
 
 

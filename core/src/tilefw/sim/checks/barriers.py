@@ -60,7 +60,7 @@ def report_deadlock(batch: Batch, waiting: list[tuple[Instruction, int, Array]])
         if not mask[slot].any():
             continue
         waves = np.nonzero(mask[slot].any(axis=1))[0].tolist()
-        what = "the lanes of its wave" if number < 0 else f"barrier {number}"
+        what = {-1: "the lanes of its wave", -2: "the other waves of their group"}.get(number, f"barrier {number}")
         place = f" ({instruction.code})" if instruction.code else ""
         threads = int(mask[slot].sum()) * batch.lanes_of_mask
         lines.append(f"{threads} threads of waves {waves} wait on {what} at `{instruction.text}`{place}")

@@ -68,7 +68,7 @@ class PendingResults(Check):
 
     @classmethod
     def tracker(cls, program: Program) -> ResultTracker | None:
-        if not any(i.issues for i in program.instructions):
+        if all(issue.grouped for i in program.instructions for issue in i.issues):
             return None
         return ResultTracker(program.instructions, program.register_names)
 
@@ -94,6 +94,8 @@ class ResultTracker:
             if pending and not pending.keys().isdisjoint((*reads(instruction), *writes(instruction), *instruction.needs)):
                 faults += self._faults(instruction, work, pending)
             for number, issue in enumerate(instruction.issues):
+                if issue.grouped:
+                    continue
                 idle = not issue.pending or (issue.behind and pending.keys().isdisjoint(issue.behind))
                 self._begin(work, None if idle else QueuedEvent(instruction.index, number), issue)
                 for register in () if idle else issue.pending:

@@ -64,6 +64,7 @@ class Races(Check):
         settled = {i.index: settled_by(i) for i in instructions if i.issues}
         self._settled = {index: kind for index, kind in settled.items() if kind is not None}
         self._clock = np.int64 if self._settled else np.uint32
+        self._units = any(issue.grouped for instruction in instructions for issue in instruction.issues)
         self._unused = UnusedLoads(launch.program, launch.diagnostics.reporter)
 
     def begin(self, batch: Batch) -> None:
@@ -207,6 +208,8 @@ class Races(Check):
     def _conflicts_with_readers(self, lanes: NumpyLanes, places: LastAccesses, granules: Array, me: Actor) -> Array:
         reader = places.reader[granules]
         bad = (reader != 0) & (reader != me[0])
+        if self._units:
+            bad |= (reader != 0) & lanes.batch.events.of_units(places.read[granules])
         if bad.any():
             bad &= ~self._ordered(lanes, reader, places.read[granules], me, bad)
         return bad

@@ -14,7 +14,7 @@ from tilefw.sim.engine.divergence import DivergentPath
 from tilefw.sim.engine.frame import Frame
 from tilefw.sim.engine.waiting import Waiting
 from tilefw.sim.floats import Array
-from tilefw.sim.program import Barrier, Branch, BranchTable, Call, Exit, Instruction, Jump
+from tilefw.sim.program import Barrier, Branch, BranchTable, Call, Exit, Instruction, Jump, Meeting
 from tilefw.sim.report import LaunchStopped, first_true
 from tilefw.sim.steps.prepare import Prepared, PreparedBlock
 
@@ -126,6 +126,8 @@ class Flow:
             return self._block_at[flow.target]
         if isinstance(flow, Barrier):
             return self._waiting.arrive(path, frame, block, flow)
+        if isinstance(flow, Meeting):
+            return self._waiting.gathering.arrive(path, _instruction(block), flow)
         if not isinstance(flow, Exit) and path.stack:
             following = path.stack[-1]
             path.stack = path.stack[:-1]

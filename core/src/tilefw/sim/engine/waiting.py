@@ -12,6 +12,7 @@ import numpy as np
 from tilefw.sim.engine.batch import Batch
 from tilefw.sim.engine.divergence import DivergentPath
 from tilefw.sim.engine.frame import Frame
+from tilefw.sim.engine.gathering import Gathering
 from tilefw.sim.floats import Array
 from tilefw.sim.program import Barrier, Instruction
 from tilefw.sim.steps.careful import write_register
@@ -41,16 +42,19 @@ class Waiting:
         self._batch = batch
         self._observers, self._counters = batch.launch.diagnostics.observers, batch.launch.diagnostics.counters
         self._arrivals: list[_Arrival] = []
+        self.gathering = Gathering(batch)
         self._settle_in = 1
         self._settle_step = 1
 
     @property
     def empty(self) -> bool:
-        return not any(a.waits for a in self._arrivals)
+        return self.gathering.empty and not any(a.waits for a in self._arrivals)
 
     def waiting(self) -> list[tuple[Instruction, int, Array]]:
-        """Who waits: at which instruction, on which barrier (a negative number: on lanes of the wave), and the threads."""
-        return [(a.instruction, a.number, a.mask) for a in self._arrivals if a.waits]
+        """Who waits: at which instruction, on which barrier (-1: on lanes of the wave, -2: on waves of the group), and the
+        threads."""
+        meetings = [(instruction, -2, mask) for instruction, mask in self.gathering.waiting()]
+        return [(a.instruction, a.number, a.mask) for a in self._arrivals if a.waits] + meetings
 
     def arrive(self, path: DivergentPath, frame: Frame, block: PreparedBlock, flow: Barrier) -> int | None:
         """A path comes to a barrier; the next block when it passes at once."""

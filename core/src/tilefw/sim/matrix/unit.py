@@ -92,16 +92,7 @@ class MatrixUnit:
         sides = self._sides_of(maps, shape[2])
         a, b = self._dense(shape, operands[0], sides[0]), self._dense(shape, operands[1], sides[1])
         c = self._addend(shape, operands[2], sides[2], sides[3])
-        if maps[2].fmt in _INTEGER:
-            total = _integer(a, b, c, accumulation.saturate)
-        elif self.hardware:
-            _require_model(accumulation)
-            total = hardware_sum(a, b, c, maps, accumulation)
-        elif maps[3].fmt == "f64" or a.dtype == np.float64 or accumulation.wide:
-            total = np.matmul(a.astype(np.float64, copy=False), b.astype(np.float64, copy=False)) + c
-        else:
-            total = np.matmul(a, b)
-            total += c
+        total = summed(a, b, c, maps, accumulation, self.hardware)
         return self._registers(total, shape, sides[3], operands[2])
 
     def multiply_sparse(
@@ -175,7 +166,7 @@ class MatrixUnit:
         if known is not None:
             self._decoded.move_to_end(key)
             return known[1]
-        dense = _values(side.layout.gather(values, shape), side.fragment.fmt).reshape(-1, *side.fragment.shape)
+        dense = values_of(side.layout.gather(values, shape), side.fragment.fmt).reshape(-1, *side.fragment.shape)
         self._remember(key, (side, values), dense)
         return dense
 
@@ -192,7 +183,7 @@ class MatrixUnit:
 
     def _registers(self, total: Array, shape: Shape, side: _Side, addend: Sequence[Array]) -> tuple[Array, ...]:
         """The sums as registers like the addend's."""
-        registers = self._spread(_codes(total, side.fragment.fmt), shape, side, addend)
+        registers = self._spread(codes_of(total, side.fragment.fmt), shape, side, addend)
         if total.dtype == _ACCUMULATED.get(side.fragment.fmt):
             self._remember((id(side), *shape, *map(id, registers)), (side, registers), total)
         return registers
@@ -203,6 +194,20 @@ class MatrixUnit:
         return side.layout.scatter(codes.reshape(shape[0] * shape[1], -1), shape, given)
 
 
+def summed(a: Array, b: Array, c: Array, maps: Maps, accumulation: Accumulation, hardware: bool) -> Array:
+    """A x B + C of dense operands in the formats of `maps`."""
+    if maps[2].fmt in _INTEGER:
+        return _integer(a, b, c, accumulation.saturate)
+    if hardware:
+        _require_model(accumulation)
+        return hardware_sum(a, b, c, maps, accumulation)
+    if maps[3].fmt == "f64" or a.dtype == np.float64 or accumulation.wide:
+        return np.matmul(a.astype(np.float64, copy=False), b.astype(np.float64, copy=False)) + c
+    total = np.matmul(a, b)
+    total += c
+    return total
+
+
 def _require_model(accumulation: Accumulation) -> None:
     if accumulation.unknown:
         raise UnsupportedError(
@@ -211,7 +216,8 @@ def _require_model(accumulation: Accumulation) -> None:
         )
 
 
-def _values(codes: Array, fmt: str) -> Array:
+def values_of(codes: Array, fmt: str) -> Array:
+    """Elements of a format in what products are made of: f32, f64 or int32."""
     if fmt not in _INTEGER:
         return decode(codes, fmt)
     bits, signed = _INTEGER[fmt]
@@ -224,7 +230,8 @@ def _values(codes: Array, fmt: str) -> Array:
     return np.where(value >= 2.0 ** (bits - 1), value - np.float32(2.0**bits), value) if signed else value
 
 
-def _codes(total: Array, fmt: str) -> Array:
+def codes_of(total: Array, fmt: str) -> Array:
+    """Sums as the bit patterns of a format."""
     if fmt in _INTEGER:
         return total.view(np.uint32)
     if fmt == "f32":

@@ -26,7 +26,8 @@ class Piece:
 @dataclass(slots=True)
 class Access:
     """A load, store or atomic of `size` bytes in each acting lane. `values` are what a store writes, of the frame's shape or one
-    that broadcasts to it; None for loads and atomics. `space` is the one that the instruction names ("generic" included)."""
+    that broadcasts to it; None for loads and atomics. `space` is the one that the instruction names ("generic" included).
+    `engine`: a unit of its own makes it for the waves, chunk by chunk spread over their lanes, and sees memory by its own view."""
 
     space: str
     pieces: list[Piece]
@@ -35,6 +36,7 @@ class Access:
     order: str = "weak"
     scope: str = "workgroup"
     values: Array | None = None
+    engine: bool = False
 
     @property
     def strong(self) -> bool:

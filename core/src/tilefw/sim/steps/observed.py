@@ -14,7 +14,8 @@ def counted(step: Step, instruction: Instruction, kinds: tuple[Kind, ...]) -> St
     begun = [(i.queue, i.order) for i in instruction.issues if (i.queue, i.order) in kinds]
     limits = {} if instruction.waits is None else dict(instruction.waits.limits)
     waited = [(kind, limits[kind[0]]) for kind in kinds if kind[0] in limits and (kind[1] or not limits[kind[0]])]
-    if not begun and not waited:
+    closed = [kind for kind in kinds if kind[0] in instruction.commits]
+    if not begun and not waited and not closed:
         return step
 
     def whole(lanes: NumpyLanes, frame: Frame) -> None:
@@ -24,6 +25,7 @@ def counted(step: Step, instruction: Instruction, kinds: tuple[Kind, ...]) -> St
             for kind, left in waited:
                 lanes.land(kind, events.wait(frame, kind, left))
             events.begin(frame, begun)
+            events.close(frame, closed)
         step(lanes, frame)
 
     return whole

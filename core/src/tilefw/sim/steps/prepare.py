@@ -7,7 +7,7 @@ is generated for each number of sources and destinations, so that nothing is loo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -22,6 +22,7 @@ from tilefw.sim.program import (
     Immediate,
     Instruction,
     Jump,
+    Meeting,
     Program,
     Register,
     Registers,
@@ -91,7 +92,8 @@ class PreparedBlock:
     """Steps that run one after the other; `flow` is the instruction that decides what comes next, if any does.
 
     `condition` is (slot of a predicate, negated) where only those in whom it holds follow the flow, `address` the slot of a
-    `Jump`'s. `touched` are the slots that the block reads or writes; `units` counts instructions by unit.
+    `Jump`'s. `gathered`: so many waves have met before its first step. `touched` are the slots that the block reads or writes;
+    `units` counts instructions by unit.
     """
 
     start: int
@@ -105,6 +107,7 @@ class PreparedBlock:
     touched: set[int] = field(default_factory=set)
     units: dict[str, int] = field(default_factory=dict)
     instructions: list[Instruction] = field(default_factory=list)
+    gathered: int = 0
 
 
 FirstRegisters = tuple[list[Array], list[Array | None]]
@@ -206,6 +209,9 @@ def prepare(program: Program, symbols: Mapping[str, int], watch: bool = False, f
         if instruction.index in leaders or not blocks or blocks[-1].flow is not None:
             block_at[instruction.index] = len(blocks)
             blocks.append(PreparedBlock(instruction.index))
+        if instruction.gathers > blocks[-1].gathered:
+            blocks[-1].flow = replace(instruction, flow=Meeting(instruction.gathers), meaning=None, guard=None)
+            blocks.append(PreparedBlock(instruction.index, gathered=instruction.gathers))
         _append(work, blocks[-1], instruction)
     initial = tuple((register, work.initial(operand)) for register, operand in program.initial)
     code = (0, {})

@@ -52,6 +52,9 @@ class _Kind:
         self.before = np.zeros((groups, waves), dtype=np.int64)
         self.stamps = np.zeros((groups, waves, most + 2), dtype=np.int64)
         self.settled = np.zeros((groups, waves, waves), dtype=np.int64)
+        # Of groups: how many are closed, and by their number the newest event of each and its stamp.
+        self.closed = np.zeros((groups, waves), dtype=np.int64)
+        self.ends = np.zeros((2, groups, waves, most + 2), dtype=np.int64)
 
 
 class Events:
@@ -66,6 +69,9 @@ class Events:
         self._everyone = tuple(axis.reshape(-1) for axis in np.indices((groups, waves)))
         self._numbers = {kind: number for number, kind in enumerate(kinds)}
         self._kinds = [_Kind(groups, waves, most.get(queue, 0)) for queue, _ in kinds]
+        issues = [issue for instruction in program.instructions for issue in instruction.issues if issue.grouped]
+        self._grouped = frozenset((issue.queue, issue.order) for issue in issues)
+        self._of_units = np.array([False, *(kind in self._grouped for kind in kinds)])
 
     def _waves(self, frame: Frame) -> tuple[Array, ...]:
         """(workgroups, waves) that execute in a frame."""
@@ -92,10 +98,21 @@ class Events:
         number = np.minimum(issued - kind.before[where], LAST_NUMBER - 1)
         kind.stamps[slots, waves, issued % kind.stamps.shape[2]] = clock << CLOCK_SHIFT | number
 
+    def close(self, frame: Frame, kinds: Iterable[Kind]) -> None:
+        """The events that the waves of the frame have begun since they last did are a group, of each kind."""
+        for name in kinds:
+            kind, where = self._kinds[self._numbers[name]], self._waves(frame)
+            kind.closed[where] += 1
+            issued, place = kind.issued[where], kind.closed[where] % kind.ends.shape[3]
+            kind.ends[0, *where, place] = issued
+            kind.ends[1, *where, place] = kind.stamps[*where, issued % kind.stamps.shape[2]]
+
     def wait(self, frame: Frame, name: Kind, left: int) -> Array:
-        """The waves of the frame wait until at most `left` events of a kind are unfinished; gives how many of each wave are
-        finished [workgroups, waves]."""
+        """The waves of the frame wait until at most `left` events of a kind, or groups of them, are unfinished; gives how many
+        events of each wave are finished [workgroups, waves]."""
         kind, where = self._kinds[self._numbers[name]], self._waves(frame)
+        if name in self._grouped:
+            return self._wait_groups(kind, where, left)
         issued = kind.issued[where]
         kind.done[where] = np.maximum(kind.done[where], issued - left)
         if self._clocks is not None:
@@ -104,6 +121,14 @@ class Events:
             newest = kind.stamps[slots, waves, (issued - max(0, left - 1)) % kind.stamps.shape[2]] - (left > 0)
             known = kind.settled[slots, waves, waves]
             kind.settled[slots, waves, waves] = np.where(issued > left, np.maximum(known, newest), known)
+        return kind.done
+
+    def _wait_groups(self, kind: _Kind, where: tuple[Array, ...], left: int) -> Array:
+        group = kind.closed[where] - left
+        issued, stamp = np.where(group > 0, kind.ends[:, *where, group % kind.ends.shape[3]], 0)
+        kind.done[where] = np.maximum(kind.done[where], issued)
+        slots, waves = where
+        kind.settled[slots, waves, waves] = np.maximum(kind.settled[slots, waves, waves], stamp)
         return kind.done
 
     def number(self, frame: Frame, kind: Kind, instruction: Instruction) -> Array:
@@ -122,6 +147,10 @@ class Events:
         counters = self._kinds[number]
         newest = counters.stamps[slots, waves, counters.issued[slots, waves] % counters.stamps.shape[2]]
         return newest | (number + 1) << KIND_SHIFT
+
+    def of_units(self, stamps: Array) -> Array:
+        """Whether these are stamps of grouped events, which go on beside what their own wave does."""
+        return self._of_units[stamps >> KIND_SHIFT]
 
     def settled(self, stamps: Array, slots: Array, waves: Array, others: Array, several: Array) -> Array:
         """Whether these waves know the events of `others` up to the stamps to be finished; of all waves where `several` is true."""

@@ -83,7 +83,7 @@ class History:
 
 
 class WaveHistories:
-    """The past of each wave of a batch."""
+    """The past of each wave of a batch. Lanes of one wave that have gone different ways follow each other in it."""
 
     def __init__(self, batch: Batch, history: History) -> None:
         self._batch = batch
@@ -93,7 +93,7 @@ class WaveHistories:
 
     def enter(self, mask: Array | None) -> None:
         """Waves of this mask (None: all) run from now on, together."""
-        rows = np.ones(self._pasts.shape, dtype=np.bool_) if mask is None else mask[:, :, 0]
+        rows: Array = np.ones(self._pasts.shape, dtype=np.bool_) if mask is None else np.asarray(mask.any(axis=2))
         first = int(self._pasts[rows][0])
         if (self._pasts[rows] == first).all():
             self._running = [(first, rows)]

@@ -12,7 +12,7 @@ NOT_SERVED_OPCODES: dict[str, str] = {
     **dict.fromkeys(["tex", "tld4", "txq", "istypep", "suld", "sust", "sured", "suq"], _TEXTURE),
     **dict.fromkeys(["call", "alloca", "stacksave", "stackrestore"], _CALLS),
     **dict.fromkeys(
-        ["wgmma", "stmatrix", "multimem", "mapa", "getctarank", "elect", "griddepcontrol", "setmaxnreg", "tensormap", "mbarrier"],
+        ["multimem", "mapa", "getctarank", "elect", "griddepcontrol", "setmaxnreg", "tensormap", "mbarrier"],
         _NINTH,
     ),
     **dict.fromkeys(["tcgen05", "clusterlaunchcontrol"], _TENTH),

@@ -22,7 +22,9 @@ either it is the choice `type`, or else the last type among the literal modifier
 | `d|p` | two destinations; the second, a predicate, may be left out with its `|` (`d|both`: may not) |
 | `a^`, `d^` | the register may be wider than the type (ld, st, cvt): truncated, or extended as the type is signed |
 | `[a]` | an address |
-| `a*4` | a vector of 4, flattened; `a*vec` takes the count from the choice `vec` (`v4`), one register if it was not written |
+| `a*4` | a vector of 4, flattened; `a*vec` takes the count from the choice `vec` (`v4`), one register if it was not written, or
+from `counts` |
+| `d&` | a destination whose old value is read too: a source before the others |
 | `a{}` | a vector of two or four registers that together have the type's bits |
 | `p:pred` | a predicate, which a `!` may negate where it is a source |
 | `=n` | an integer constant, given to the function as `m.n` |
@@ -35,8 +37,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tilefw_nvidia.chips import Architecture, Chip
@@ -81,6 +83,7 @@ class OperandItem:
     count: str = ""
     wider: bool = False
     optional: bool = False
+    tied: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,8 @@ class Form:
     Chips from `since` on have it, up to and without `until` (0: for ever); `only`, where it is not empty, names the targets
     (their names end in `a`) that alone have it. `needs` raises version and `since` for single modifiers; `refuse` says why a
     combination of allowed modifiers is none ("" when it is one). `of_chip`: the meaning depends on the chip, which `build` takes
-    as well.
+    as well. `counts`: by name, how many registers a vector has. `asynchrony` gives further facts of `tilefw.api.sim.Instruction`,
+    for the modifiers and the bound sources: what goes on beside the warp.
     """
 
     pattern: str
@@ -108,6 +112,8 @@ class Form:
     until: int = 0
     only: tuple[str, ...] = ()
     of_chip: bool = False
+    counts: Mapping[str, Callable[[Modifiers], int]] = field(default_factory=dict)
+    asynchrony: Callable[[Modifiers, Sequence[Any]], Facts] | None = None
 
     @property
     def doc(self) -> str:
@@ -161,7 +167,7 @@ _OPERAND = re.compile(
     | =(?P<constant>\w+)
     | (?P<labels>@@?)(?P<label>\w+)
     | (?P<way>[<>])carry
-    | (?P<name>\w+)(?P<pack>\{\})?(?:\*(?P<count>\w+))?(?::(?P<type>\w+))?(?P<wider>\^)?(?:\|(?P<second>\w+))?
+    | (?P<name>\w+)(?P<tied>&)?(?P<pack>\{\})?(?:\*(?P<count>\w+))?(?::(?P<type>\w+))?(?P<wider>\^)?(?:\|(?P<second>\w+))?
     )(?P<optional>\?)?$""",
     re.VERBOSE,
 )
@@ -191,6 +197,8 @@ class Chapter:
         refuse: Callable[[Modifiers], str] = lambda _: "",
         flow: bool = False,
         of_chip: bool = False,
+        counts: Mapping[str, Callable[[Modifiers], int]] | None = None,
+        asynchrony: Callable[[Modifiers, Sequence[Any]], Facts] | None = None,
         **choices: str,
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Add a form.
@@ -208,7 +216,7 @@ class Chapter:
             raised = {word: (_version(v), s) for word, (v, s) in (needs or {}).items()}
             self._forms.append(Form(
                 pattern, base, items, operands, unit, section, _version(ptx), since, raised, refuse, build, flow, until,
-                tuple(only.split()), of_chip,
+                tuple(only.split()), of_chip, counts or {}, asynchrony,
             ))
             return build
 
@@ -258,4 +266,5 @@ def _operand(text: str, default: str, choices: Mapping[str, str]) -> OperandItem
         match["count"] or "",
         bool(match["wider"]),
         optional,
+        bool(match["tied"]),
     )

@@ -104,6 +104,8 @@ class _Decoder:
     def _instruction(self, index: int, statement: Statement) -> Instruction:
         match, binding = self._bind(statement)
         meaning, flow = self._meaning(statement, match, binding)
+        asynchrony = match.form.asynchrony
+        facts = {} if asynchrony is None else asynchrony(binding.modifiers, binding.sources)
         return Instruction(
             index=index,
             text=_SPACES.sub(" ", self.source.code[statement.start : statement.end]).rstrip("; "),
@@ -117,6 +119,7 @@ class _Decoder:
             code=self.source.place(statement.start, statement.end),
             source=self._place(statement.location),
             row=match.form,
+            **facts,
         )
 
     def _bind(self, statement: Statement) -> tuple[Match, Binding]:

@@ -105,6 +105,8 @@ class Binding:
     def _count(self, item: OperandItem) -> int:
         if item.count.isdigit():
             return int(item.count)
+        if item.count in self.form.counts:
+            return self.form.counts[item.count](self.modifiers)
         word = self.modifiers.get(item.count, "x1")
         return int(word[1:])
 
@@ -194,7 +196,7 @@ class Binding:
                 and operand.text not in self.names.specials
             ):
                 raise MismatchError(f"{operand.text} is not declared", self._fit, undeclared=True)
-            if not isinstance(operand, syntax.SinkOperand):
+            if not isinstance(operand, syntax.SinkOperand) or item.tied:
                 raise self._mismatch(f"{item.name} is a destination: it takes a register")
             self.destinations.append(Sink(kind.bits))
             return None
@@ -213,6 +215,8 @@ class Binding:
                     lanes.sign_extend(a, wide) if signed else lanes.zero_extend(a, wide)
                 )
             self.destinations.append(register)
+            if item.tied:
+                self.sources.append(register)
             return
         if operand.negated:
             self.source_adapters[len(self.sources)] = lambda lanes, a: lanes.not_(a)

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tilefw.api.sim import Accumulation, Fragment
-from tilefw_nvidia.chips import Chip
+from tilefw_nvidia.chips import Chip, SumPrecision
 from tilefw_nvidia.isa.model import Modifiers
 from tilefw_nvidia.isa.types import FORMATS
 
@@ -200,12 +200,23 @@ def fragments(shape: MatrixShape, m: Modifiers) -> tuple[Fragment, Fragment, Fra
 
 
 def accumulation(m: Modifiers, types: Types, chip: Chip) -> Accumulation:
-    """The rounding of sums on a chip; that of products whose operands differ in type is the first's."""
-    if types.d_register == "s32":
+    """The rounding of a warp's sums on a chip; that of products whose operands differ in type is the first's."""
+    return _accumulation(m, types.elements, types.d_register, chip.sums, chip)
+
+
+def group_accumulation(m: Modifiers, elements: str, register: str, chip: Chip) -> Accumulation:
+    """The rounding of a warpgroup's sums."""
+    return _accumulation(m, elements, register, chip.warpgroup_sums, chip)
+
+
+def _accumulation(
+    m: Modifiers, elements: str, register: str, precisions: Mapping[str, SumPrecision], chip: Chip
+) -> Accumulation:
+    if register == "s32":
         return Accumulation("s32", saturate=bool(m.satfinite))
-    element = m.atype or types.elements
-    sums = chip.sums.get(element)
-    result = _RESULTS[types.d_register]
+    element = m.atype or elements
+    sums = precisions.get(element)
+    result = _RESULTS[register]
     if sums is None:
         return Accumulation(result, unknown=f"sums of {element} on {chip.name}")
     block = sums.bytes * 8 // _ELEMENT_BITS[element]

@@ -38,6 +38,28 @@ def ldmatrix(m):
     return meaning
 
 
+# Stored: word w of row r of matrix i goes to lane 8*i + r. Lanes beyond the last matrix store nothing, whatever they get.
+_FRAGMENT_TO_ROWS = {"r0": "l0", "r1": "l1", "l0": "l2", "l1": "l3", "l2": "l4"}
+_FRAGMENT_TO_COLUMNS = {"r0": "l3", "r1": "l4", "l0": "e0", "l1": "l0", "l2": "l1", "e0": "l2"}
+_STORED_BITS = {"x1": {"l3": "l3", "l4": "l4"}, "x2": {"l3": "r0", "l4": "l4"}, "x4": {"l3": "r0", "l4": "r1"}}
+
+
+@form("stmatrix.sync.aligned.m8n8.num{.trans}{.space}.b16 [a], b*num:b32", num="x1 x2 x4", space="shared shared::cta",
+      unit="shared", section=f"{SECTION}: stmatrix", ptx="7.8", since=90)
+def stmatrix(m):
+    """One, two or four 8x8 matrices of 16-bit elements, spread as mma gives them, each row to the address that a lane gives."""
+    count, space = int(m.num[1:]), "shared" if m.space else "generic"
+    mapping = BitMap.of(**(_FRAGMENT_TO_COLUMNS if m.trans else _FRAGMENT_TO_ROWS), **_STORED_BITS[m.num])
+    bits = 16 if m.trans else 32
+
+    def meaning(lanes, address, *registers):
+        rows = lanes.rearrange(registers, bits, mapping)
+        storing = lanes.compare(lanes.lane_id(), lanes.const(8 * count, 32), "lt", False)
+        lanes.store(space, address, rows, where=storing)
+
+    return meaning
+
+
 @form("movmatrix.sync.aligned.m8n8.trans.b16 d:b32, a:b32", unit="shuffle", section=f"{SECTION}: movmatrix", ptx="7.8", since=75)
 def movmatrix(m):
     """An 8x8 matrix of 16-bit elements transposed, from fragment to fragment."""
