@@ -17,11 +17,11 @@ from tilefw.graph.session import Session
 from tilefw.tile import types
 
 
-def convolution(filters, twice=False):
+def convolution(filters, twice=False, image=(5, 6)):
     """A module whose filters are a constant; `twice` reads them a second time."""
     b = ModuleBuilder()
     w = b.constant(filters, "fp32")
-    b.output("y", b.convolve(b.input("x", "fp32", (1, filters.shape[1], 5, 6)), w, (1, 1), (1, 1), (1, 1), (1, 1), 1))
+    b.output("y", b.convolve(b.input("x", "fp32", (1, filters.shape[1], *image)), w, (1, 1), (1, 1), (1, 1), (1, 1), 1))
     if twice:
         b.output("w", b.map("negf", w))
     return b.module()
@@ -58,7 +58,7 @@ def test_a_target_says_how_large_its_tiles_of_products_are():
 
 
 def test_a_convolution_in_large_tiles_is_within_its_bounds():
-    graph = kernel_graph(convolution(filters(130, 40, 3, 3)))
+    graph = kernel_graph(convolution(filters(130, 40, 3, 3), image=(9, 9)))
     with Session(compile_graph(graph, "cpu")) as session:
-        certificate = certified(session, {"x": filters(1, 40, 5, 6)})
+        certificate = certified(session, {"x": filters(1, 40, 9, 9)})
     assert certificate.ok and session.plan.steps[0].grid == (1, 1, 1) != graph.calls[0].grid
