@@ -53,9 +53,14 @@ class CollectionResults:
 
     @cached_property
     def faults(self) -> dict[str, str]:
-        """What is said here of the guess that Triton compiles whole, by kernel."""
+        """What is said here of the guess that Triton compiles whole, by kernel; nothing where it was compiled here since."""
         taken = {key: line for key, line in self.asked.items() if compiled(line) and compiled(self.whole.get(key, {}))}
-        return {key: _refusal(self.judged[key], line["plan"]) for key, line in taken.items() if key in self.judged}
+        known = {key: line["plan"] for key, line in taken.items() if key in self.judged}
+        left = {key: plan for key, plan in known.items() if not self._has_compiled(key, plan)}
+        return {key: _refusal(self.judged[key], plan) for key, plan in left.items()}
+
+    def _has_compiled(self, key: str, plan: dict[str, Any]) -> bool:
+        return compiled(self.judged[key]) and self.judged[key]["plan"] == plan
 
     @cached_property
     def ours_compiled(self) -> Lines:

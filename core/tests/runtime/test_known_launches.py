@@ -291,3 +291,15 @@ def _reading(shown: object) -> Any:
     made: dict[str, Any] = {"shown": shown}
     exec("def reads(x):\n    return shown", made)
     return made["reads"]
+
+
+def test_the_kernel_of_a_launch_has_the_constants_and_the_target_of_that_launch():
+    asked = [(4, "reference"), (8, "reference"), (4, "cpu"), (4, "reference")]
+    results = []
+    for block, target in asked:
+        results.append(kernel[(1,)](np.zeros(8, np.int32), 8, BLOCK=block, target=target))
+    assert results[0].target == results[3].target != results[2].target
+    for (block, _), result in zip(asked, results, strict=True):
+        out = np.zeros(8, np.int32)
+        again = result[(1,)](out, 8)
+        assert (np.count_nonzero(out), again.target) == (block, result.target)

@@ -23,13 +23,14 @@ from tilefw.runtime.process_state import ProcessState
 
 if TYPE_CHECKING:
     from tilefw.frontend.watched import Watched
+    from tilefw.runtime.compiled_kernel import WarmKernel
 
 
 class KnownLaunch:
     """What is compiled for a launch: `source` by the options of `request`. `names` are those of the run-time values, `passed` the
-    places of those that the code takes; it has the others as constants."""
+    places of those that the code takes; it has the others as constants. `launched` is the kernel as its last launch had it."""
 
-    __slots__ = ("_keys", "_made", "names", "passed", "request", "site", "source", "watched")
+    __slots__ = ("_keys", "_made", "launched", "names", "passed", "request", "site", "source", "watched")
 
     def __init__(
         self, site: LaunchSite, source: ModuleSource, request: CompileOptions, watched: Watched, signature: Mapping[str, str]
@@ -39,6 +40,7 @@ class KnownLaunch:
         self.passed = [index for index, kind in enumerate(signature.values()) if not kind.endswith(":1")]  # what is folded
         self._keys: dict[str, str | None] = {}  # in the artifact cache, by the digest of the tools that assemble the code
         self._made: tuple[ProcessState, str, MadeLaunch] | None = None
+        self.launched: WarmKernel | None = None
 
     def made(self, process: ProcessState) -> MadeLaunch:
         """The artifact, from memory where nothing of the process has changed since the last launch, or from the cache or the

@@ -80,7 +80,7 @@ class Launcher:
         args = made.arguments.bind(values)
         warnings = _checked(known, extents, values) if site.of_program else ()
         result = run_at(site, made.compiled, made.arguments.entry, extents, args, known.source.name, warnings, made.prints)
-        result.launched = self._warm(made.compiled.artifact, keywords, self._constants(given))
+        result.launched = self._launched(known, made.compiled.artifact, keywords, given)
         if form is not None:
             self.direct.learn(site, form, self.sites.process, known, made, given, result.launched)
         return result
@@ -167,6 +167,14 @@ class Launcher:
 
     def _constants(self, given: Sequence[Any]) -> dict[str, Any]:
         return {parameter.name: value for parameter, value in zip(self.kernel.params, given, strict=True) if parameter.is_constexpr}
+
+    def _launched(
+        self, known: KnownLaunch, artifact: Artifact, keywords: Mapping[str, Any], given: Sequence[Any]
+    ) -> WarmKernel:
+        """The kernel as this launch has it, made once for launches at one site with the same constants."""
+        if known.launched is None or known.launched.artifact is not artifact:
+            known.launched = self._warm(artifact, keywords, self._constants(given))
+        return known.launched
 
     def _kept(self, artifact: Artifact, keywords: Mapping[str, Any], constants: Mapping[str, Any]) -> WarmKernel:
         warm = self._warm(artifact, keywords, constants)
