@@ -31,7 +31,7 @@ from oracles.case import Argument, Case, Mismatch, Problem, mismatches
 from oracles.chips import Chip
 
 TRITON_VERSION = "3.9.0"
-GROUPS = ("pointwise", "reduction", "matrix", "movement", "control")
+GROUPS = ("pointwise", "reduction", "matrix", "warpgroup", "movement", "control")
 HIDDEN_POINTERS = 2  # Triton appends pointers to global and profiling scratch; both are null here
 
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from oracles import bounded as bd
 from oracles.case import Case, Input, Number, Output, Problem, Variant
-from oracles.chips import AMD, GFX942, GFX950, NVIDIA, SM89
+from oracles.chips import AMD, GFX942, GFX950, NVIDIA, SM89, SM90A
 
 Make = Callable[[np.random.Generator], Problem]
 
 
-def _random(rng: np.random.Generator, dtype: object, *shape: int) -> np.ndarray:
+def random_array(rng: np.random.Generator, dtype: object, *shape: int) -> np.ndarray:
     if np.issubdtype(np.dtype(dtype), np.integer):
         return rng.integers(-128, 128, shape).astype(dtype)
     return rng.standard_normal(shape).astype(dtype)
@@ -51,11 +51,11 @@ def _product(a: np.ndarray, b: np.ndarray, tf32: bool) -> bd.Bounded | np.ndarra
     return bd.Bounded(exact.value, exact.error + 2.01 * _tf32(a)[1] * size)
 
 
-def _matmul(m: int, n: int, k: int, dtype: object, result: object, tf32: bool = False, pad: int = 0) -> Make:
+def matmul_problem(m: int, n: int, k: int, dtype: object, result: object, tf32: bool = False, pad: int = 0) -> Make:
     """Strides are a row's length plus `pad`."""
 
     def problem(rng: np.random.Generator) -> Problem:
-        a, b = _random(rng, dtype, m, k), _random(rng, dtype, k, n)
+        a, b = random_array(rng, dtype, m, k), random_array(rng, dtype, k, n)
         c = _product(a, b, tf32)
         if isinstance(c, bd.Bounded):
             c = bd.stored(c, result)
@@ -78,13 +78,13 @@ def _matmul(m: int, n: int, k: int, dtype: object, result: object, tf32: bool = 
     return problem
 
 
-def _edges(sizes: Sequence[tuple[int, int, int]], dtype: object, result: object, tf32: bool = False) -> tuple[Variant, ...]:
+def edges(sizes: Sequence[tuple[int, int, int]], dtype: object, result: object, tf32: bool = False) -> tuple[Variant, ...]:
     """Launches of one tile at these (M, N, K), with poison behind every row: each stage of the pipeline is some launch's last."""
-    return tuple(Variant((1, 1), _matmul(m, n, k, dtype, result, tf32, pad=16)) for m, n, k in sizes)
+    return tuple(Variant((1, 1), matmul_problem(m, n, k, dtype, result, tf32, pad=16)) for m, n, k in sizes)
 
 
 def _transposed(rng: np.random.Generator, m: int = 96, n: int = 64, k: int = 128) -> Problem:
-    a, b = _random(rng, np.float16, m, k), _random(rng, np.float16, n, k)
+    a, b = random_array(rng, np.float16, m, k), random_array(rng, np.float16, n, k)
     c = bd.stored(bd.dot(a, b.T), np.float16)
     return Problem(
         {
@@ -100,7 +100,7 @@ def _transposed(rng: np.random.Generator, m: int = 96, n: int = 64, k: int = 128
 
 
 def _batched(rng: np.random.Generator, batch: int = 3, m: int = 32, n: int = 64, k: int = 64) -> Problem:
-    a, b = _random(rng, np.float16, batch, m, k), _random(rng, np.float16, batch, k, n)
+    a, b = random_array(rng, np.float16, batch, m, k), random_array(rng, np.float16, batch, k, n)
     return Problem(
         {
             "a_ptr": _factor(a),
@@ -117,7 +117,7 @@ def _batched(rng: np.random.Generator, batch: int = 3, m: int = 32, n: int = 64,
 def _grouped(rng: np.random.Generator, n: int = 32, k: int = 64) -> Problem:
     starts = np.array([0, 40, 40, 57, 100], np.int32)
     groups, rows = len(starts) - 1, int(starts[-1])
-    a, b = _random(rng, np.float16, rows, k), _random(rng, np.float16, groups, k, n)
+    a, b = random_array(rng, np.float16, rows, k), random_array(rng, np.float16, groups, k, n)
     parts = [bd.dot(a[starts[g] : starts[g + 1]], b[g]) for g in range(groups)]
     c = bd.Bounded(np.concatenate([p.value for p in parts]), np.concatenate([p.error for p in parts]))
     return Problem(
@@ -135,7 +135,7 @@ def _grouped(rng: np.random.Generator, n: int = 32, k: int = 64) -> Problem:
 
 
 def _dot_3d(rng: np.random.Generator, batch: int = 4, m: int = 16, n: int = 32, k: int = 32) -> Problem:
-    a, b = _random(rng, np.float16, batch, m, k), _random(rng, np.float16, batch, k, n)
+    a, b = random_array(rng, np.float16, batch, m, k), random_array(rng, np.float16, batch, k, n)
     return Problem({"a_ptr": Input(a), "b_ptr": Input(b), "c_ptr": Output((batch, m, n), np.float32)}, {"c_ptr": bd.dot(a, b)})
 
 
@@ -166,11 +166,11 @@ def _dot_scaled(a: str, b: str, m: int, n: int, k: int) -> Make:
     return problem
 
 
-def _attention(heads: int, length: int, head: int, causal: bool, dtype: object) -> Make:
+def attention_problem(heads: int, length: int, head: int, causal: bool, dtype: object) -> Make:
     """The bound: scores in float32, weights rounded to the element type before the second product, a final division."""
 
     def problem(rng: np.random.Generator) -> Problem:
-        q, k, v = (_random(rng, dtype, heads, length, head) for _ in range(3))
+        q, k, v = (random_array(rng, dtype, heads, length, head) for _ in range(3))
         scale = head**-0.5
         score = bd.dot(q, k.swapaxes(1, 2)) * scale
         seen = np.tril(np.ones((length, length), bool)) if causal else np.ones((length, length), bool)
@@ -201,7 +201,7 @@ def _attention(heads: int, length: int, head: int, causal: bool, dtype: object) 
     return problem
 
 
-def _signature(element: str, result: str, hint: str = ":16") -> dict[str, str]:
+def signature(element: str, result: str, hint: str = ":16") -> dict[str, str]:
     """`hint` on N, K and the strides is what lets Triton copy 16 bytes at a time, and so pipeline with `cp.async`."""
     return {
         "a_ptr": f"*{element}:16",
@@ -212,14 +212,14 @@ def _signature(element: str, result: str, hint: str = ":16") -> dict[str, str]:
     }
 
 
-def _tile(m: int, n: int, k: int, accumulator: str = "fp32", precision: str = "ieee") -> dict[str, object]:
+def tile(m: int, n: int, k: int, accumulator: str = "fp32", precision: str = "ieee") -> dict[str, object]:
     return {"TILE_M": m, "TILE_N": n, "TILE_K": k, "ACCUMULATOR": accumulator, "PRECISION": precision}
 
 
 BF16 = ml_dtypes.bfloat16
 F16, F32 = np.float16, np.float32
 M = "matrix.matmul"
-H16 = _signature("fp16", "fp16")
+H16 = signature("fp16", "fp16")
 QKV = {**{f"{x}_ptr": "*fp16:16" for x in ("q", "k", "v", "out")}, "length": "i32", "scale": "fp32"}
 QKV_BF16 = {**QKV, **{f"{x}_ptr": "*bf16:16" for x in ("q", "k", "v", "out")}}
 SMALL = {"TILE_M": 32, "TILE_N": 32, "TILE_K": 32}
@@ -229,128 +229,128 @@ CASES = [
         "matmul_f16",
         M,
         H16,
-        _tile(32, 32, 32),
+        tile(32, 32, 32),
         (2, 2),
-        _matmul(50, 48, 96, F16, F16, pad=16),
-        variants=_edges(((17, 16, 16), (32, 32, 32), (32, 16, 64), (9, 32, 160), (9, 16, 0)), F16, F16),
+        matmul_problem(50, 48, 96, F16, F16, pad=16),
+        variants=edges(((17, 16, 16), (32, 32, 32), (32, 16, 64), (9, 32, 160), (9, 16, 0)), F16, F16),
     ),
     *(
         Case(
             f"matmul_f16_stages{stages}",
             M,
             H16,
-            _tile(32, 64, 32),
+            tile(32, 64, 32),
             (2, 1),
-            _matmul(64, 64, 160, F16, F16),
+            matmul_problem(64, 64, 160, F16, F16),
             num_stages=stages,
             fast=stages == 4,
             # waves without a row for some of their loads, fewer blocks of k than stages, and no term of a sum
-            variants=_edges(((9, 64, 160), (17, 16, 16), (9, 32, 48), (32, 64, 64), (5, 16, 0)), F16, F16),
+            variants=edges(((9, 64, 160), (17, 16, 16), (9, 32, 48), (32, 64, 64), (5, 16, 0)), F16, F16),
         )
         for stages in (1, 2, 4)
     ),
-    Case("matmul_f16_8_warps", M, H16, _tile(128, 64, 64), (1, 1), _matmul(120, 64, 128, F16, F16), num_warps=8, fast=False,
-         variants=_edges(((128, 64, 64), (100, 64, 320), (128, 48, 384)), F16, F16)),
-    Case("matmul_f16_1_warp", M, H16, _tile(16, 32, 16), (2, 1), _matmul(31, 32, 64, F16, F16), num_warps=1,
+    Case("matmul_f16_8_warps", M, H16, tile(128, 64, 64), (1, 1), matmul_problem(120, 64, 128, F16, F16), num_warps=8, fast=False,
+         variants=edges(((128, 64, 64), (100, 64, 320), (128, 48, 384)), F16, F16)),
+    Case("matmul_f16_1_warp", M, H16, tile(16, 32, 16), (2, 1), matmul_problem(31, 32, 64, F16, F16), num_warps=1,
          # the last ones: no row for the second half of the lanes' loads, and no term of a sum
-         variants=_edges(((16, 32, 16), (16, 16, 32), (9, 32, 48), (16, 32, 80), (16, 32, 96), (5, 8, 64), (9, 16, 0)), F16, F16)),
+         variants=edges(((16, 32, 16), (16, 16, 32), (9, 32, 48), (16, 32, 80), (16, 32, 96), (5, 8, 64), (9, 16, 0)), F16, F16)),
     Case(
         "matmul_f16_unaligned",
         M,
-        _signature("fp16", "fp32", hint=""),
-        _tile(32, 32, 32),
+        signature("fp16", "fp32", hint=""),
+        tile(32, 32, 32),
         (1, 2),
-        _matmul(30, 37, 41, F16, F32, pad=2),
-        variants=_edges(((30, 30, 137), (9, 7, 100), (17, 5, 0)), F16, F32),
+        matmul_problem(30, 37, 41, F16, F32, pad=2),
+        variants=edges(((30, 30, 137), (9, 7, 100), (17, 5, 0)), F16, F32),
     ),
     Case(
         "matmul_bf16",
         M,
-        _signature("bf16", "bf16"),
-        _tile(32, 64, 32),
+        signature("bf16", "bf16"),
+        tile(32, 64, 32),
         (1, 1),
-        _matmul(32, 64, 96, BF16, BF16, pad=16),
-        variants=_edges(((17, 16, 16), (32, 48, 32), (32, 64, 64), (9, 32, 160), (9, 64, 144), (9, 16, 0)), BF16, BF16),
+        matmul_problem(32, 64, 96, BF16, BF16, pad=16),
+        variants=edges(((17, 16, 16), (32, 48, 32), (32, 64, 64), (9, 32, 160), (9, 64, 144), (9, 16, 0)), BF16, BF16),
     ),
     Case(
         "matmul_tf32",
         M,
-        _signature("fp32", "fp32"),
-        _tile(32, 32, 32, precision="tf32"),
+        signature("fp32", "fp32"),
+        tile(32, 32, 32, precision="tf32"),
         (1, 1),
-        _matmul(32, 32, 64, F32, F32, tf32=True, pad=16),
-        variants=_edges(((17, 16, 16), (8, 32, 32), (16, 16, 96), (25, 32, 160)), F32, F32, tf32=True),
+        matmul_problem(32, 32, 64, F32, F32, tf32=True, pad=16),
+        variants=edges(((17, 16, 16), (8, 32, 32), (16, 16, 96), (25, 32, 160)), F32, F32, tf32=True),
         chips=(*NVIDIA, GFX942),  # Triton has no tf32 for gfx950
     ),
     Case(
         "matmul_tf32x3",
         M,
-        _signature("fp32", "fp32"),
-        _tile(32, 32, 32, precision="tf32x3"),
+        signature("fp32", "fp32"),
+        tile(32, 32, 32, precision="tf32x3"),
         (1, 1),
-        _matmul(32, 32, 64, F32, F32),
+        matmul_problem(32, 32, 64, F32, F32),
         fast=False,
         chips=NVIDIA,  # Triton has no tf32x3 for gfx942
     ),
-    Case("matmul_f32", M, _signature("fp32", "fp32"), _tile(32, 32, 16), (1, 1), _matmul(32, 32, 48, F32, F32), fast=False,
-         variants=_edges(((17, 16, 16), (32, 32, 32), (32, 16, 64), (25, 32, 80), (32, 32, 96), (9, 16, 0)), F32, F32)),
+    Case("matmul_f32", M, signature("fp32", "fp32"), tile(32, 32, 16), (1, 1), matmul_problem(32, 32, 48, F32, F32), fast=False,
+         variants=edges(((17, 16, 16), (32, 32, 32), (32, 16, 64), (25, 32, 80), (32, 32, 96), (9, 16, 0)), F32, F32)),
     Case(
         "matmul_i8",
         M,
-        _signature("i8", "i32"),
-        _tile(32, 32, 64, "int32"),
+        signature("i8", "i32"),
+        tile(32, 32, 64, "int32"),
         (1, 1),
-        _matmul(32, 32, 128, np.int8, np.int32, pad=16),
-        variants=_edges(((17, 16, 32), (8, 32, 64), (16, 16, 192), (25, 32, 320), (8, 32, 208), (9, 16, 0)), np.int8, np.int32),
+        matmul_problem(32, 32, 128, np.int8, np.int32, pad=16),
+        variants=edges(((17, 16, 32), (8, 32, 64), (16, 16, 192), (25, 32, 320), (8, 32, 208), (9, 16, 0)), np.int8, np.int32),
     ),
     Case(
         "matmul_f64",
         M,
-        _signature("fp64", "fp64"),
-        _tile(32, 32, 16, "fp64"),
+        signature("fp64", "fp64"),
+        tile(32, 32, 16, "fp64"),
         (1, 1),
-        _matmul(25, 32, 48, np.float64, np.float64, pad=16),
-        variants=_edges(((17, 16, 16), (32, 32, 32), (32, 16, 64), (25, 32, 80), (32, 32, 96), (9, 16, 0)), np.float64, np.float64),
+        matmul_problem(25, 32, 48, np.float64, np.float64, pad=16),
+        variants=edges(((17, 16, 16), (32, 32, 32), (32, 16, 64), (25, 32, 80), (32, 32, 96), (9, 16, 0)), np.float64, np.float64),
         chips=AMD,
     ),
     *(
         Case(
             f"matmul_{name}",
             M,
-            _signature(name, "fp32"),
-            _tile(32, 32, 64),
+            signature(name, "fp32"),
+            tile(32, 32, 64),
             (1, 2),
-            _matmul(30, 64, 128, dtype, F32, pad=16),
+            matmul_problem(30, 64, 128, dtype, F32, pad=16),
             # (8, 32, 208): some waves load nothing of the last terms
-            variants=_edges(((17, 16, 32), (8, 32, 64), (16, 16, 192), (25, 32, 320), (8, 32, 208), (9, 16, 0)), dtype, F32),
+            variants=edges(((17, 16, 32), (8, 32, 64), (16, 16, 192), (25, 32, 320), (8, 32, 208), (9, 16, 0)), dtype, F32),
             chips=chips,
         )
         for name, dtype, chips in (
             ("fp8e4b8", ml_dtypes.float8_e4m3fnuz, AMD), ("fp8e5b16", ml_dtypes.float8_e5m2fnuz, AMD),
-            ("fp8e4nv", ml_dtypes.float8_e4m3fn, (SM89, GFX950)), ("fp8e5", ml_dtypes.float8_e5m2, (*NVIDIA, GFX950)),
+            ("fp8e4nv", ml_dtypes.float8_e4m3fn, (SM89, SM90A, GFX950)), ("fp8e5", ml_dtypes.float8_e5m2, (*NVIDIA, GFX950)),
         )
     ),
     Case(
         "matmul_f16_128",
         M,
         H16,
-        _tile(128, 128, 32),
+        tile(128, 128, 32),
         (1, 2),
-        _matmul(120, 256, 96, F16, F16, pad=16),
+        matmul_problem(120, 256, 96, F16, F16, pad=16),
         num_stages=2,
         chips=AMD,
-        variants=_edges(((17, 16, 16), (128, 64, 160), (9, 16, 0)), F16, F16),
+        variants=edges(((17, 16, 16), (128, 64, 160), (9, 16, 0)), F16, F16),
     ),
     Case(  # so many accumulators that some values are spilled to scratch memory
         "matmul_f16_256",
         M,
         H16,
-        _tile(256, 256, 64),
+        tile(256, 256, 64),
         (1, 1),
-        _matmul(200, 256, 128, F16, F16, pad=16),
+        matmul_problem(200, 256, 128, F16, F16, pad=16),
         num_stages=2,
         chips=AMD,
-        variants=_edges(((250, 240, 192), (9, 16, 0)), F16, F16),
+        variants=edges(((250, 240, 192), (9, 16, 0)), F16, F16),
     ),
     Case(
         "matmul_transposed",
@@ -416,8 +416,8 @@ CASES = [
         QKV,
         {"HEAD": 32, "TILE_Q": 32, "TILE_K": 32, "CAUSAL": False},
         (2, 2),
-        _attention(2, 61, 32, False, F16),
-        variants=tuple(Variant((-(-n // 32), 1), _attention(1, n, 32, False, F16)) for n in (1, 32, 90, 100, 128, 160)),
+        attention_problem(2, 61, 32, False, F16),
+        variants=tuple(Variant((-(-n // 32), 1), attention_problem(1, n, 32, False, F16)) for n in (1, 32, 90, 100, 128, 160)),
     ),
     Case(
         "attention_causal",
@@ -425,8 +425,8 @@ CASES = [
         QKV,
         {"HEAD": 64, "TILE_Q": 32, "TILE_K": 32, "CAUSAL": True},
         (3, 1),
-        _attention(1, 96, 64, True, F16),
-        variants=tuple(Variant((-(-n // 32), 1), _attention(1, n, 64, True, F16)) for n in (1, 16, 32, 48, 64, 80)),
+        attention_problem(1, 96, 64, True, F16),
+        variants=tuple(Variant((-(-n // 32), 1), attention_problem(1, n, 64, True, F16)) for n in (1, 16, 32, 48, 64, 80)),
     ),
     Case(
         "attention_bf16_2_stages",
@@ -434,9 +434,9 @@ CASES = [
         QKV_BF16,
         {"HEAD": 32, "TILE_Q": 64, "TILE_K": 32, "CAUSAL": True},
         (2, 1),
-        _attention(1, 100, 32, True, BF16),
+        attention_problem(1, 100, 32, True, BF16),
         num_stages=2,
-        variants=tuple(Variant((-(-n // 64), 1), _attention(1, n, 32, True, BF16)) for n in (1, 64, 130, 160)),
+        variants=tuple(Variant((-(-n // 64), 1), attention_problem(1, n, 32, True, BF16)) for n in (1, 64, 130, 160)),
         fast=False,
     ),
 ]

@@ -86,6 +86,18 @@ def test_products_are_those_of_the_operands(product: Product) -> None:
     assert (np.abs(got - (x @ y + addend)) <= bound).all()
 
 
+def test_accumulators_that_hold_nothing_yet_are_no_addend() -> None:
+    """The first product of a chain, in several workgroups: what its accumulators hold is undefined, and does not count."""
+    product = Product(".f32.f16.f16", 8, 2, "f32", accumulate=0)
+    a, b, c = operands(product, 3)
+    text, buffers = text_and_buffers(product, a, b, c)
+    text = "\n".join(line for line in text.splitlines() if not line.startswith("ld.global.b32 %d"))
+    found, findings = launch(text, buffers, 3, 128, chip=HOPPER, checks=CHECKS)
+    assert findings == ()
+    got = gather_sums(np.frombuffer(found[2], np.uint32).reshape(-1, 128), 8, np.float32)
+    assert np.allclose(got, a.astype(np.float64) @ b.astype(np.float64).T, atol=1e-4)
+
+
 def test_satfinite_clamps() -> None:
     product = Product(".satfinite.s32.u8.u8", 8, 1, "s32")
     a, b = np.full((ROWS, 32), 255, np.uint8), np.full((8, 32), 255, np.uint8)

@@ -38,8 +38,7 @@ class GroupLanes(MemoryLanes):
         if not adds.any():
             return self.group_unit.multiply(shape, left, right, None, product)
         if not adds.all():
-            kept = np.repeat(adds, product.waves).reshape(shape[0], -1, 1)
-            c = [np.where(kept, value, value.dtype.type(0)) for value in c]
+            c = self._kept(c, adds, product.waves)
         full = [value if value.shape == shape else np.broadcast_to(value, shape) for value in c]
         return self.group_unit.multiply(shape, left, right, full, product)
 
@@ -48,10 +47,14 @@ class GroupLanes(MemoryLanes):
     ) -> tuple[Array, ...]:
         """Undefined bits of D, given those of A's registers (its descriptor where it is a tile) and of C's."""
         adds = self.one_for_each_group(accumulate, product.waves, "whether to accumulate")
-        kept = np.repeat(adds, product.waves).reshape(self.frame.shape[0], -1, 1)
-        addend = [np.where(kept, value, value.dtype.type(0)) for value in c]
+        addend = self._kept(c, adds, product.waves)
         left, right = self._operand_a(a, product, _poison_of), self._columns(b, product, _poison_of)
         return self.group_unit.poison(self.frame.shape, left != 0, right != 0, addend, product)
+
+    def _kept(self, c: Sequence[Array], adds: Array, waves: int) -> list[Array]:
+        """C, zero in groups that do not add it."""
+        kept = adds.reshape(1, 1, 1) if adds.size == 1 else np.repeat(adds, waves).reshape(*self.frame.shape[:2], 1)
+        return [np.where(kept, value, value.dtype.type(0)) for value in c]
 
     def _operand_a(self, a: Sequence[Array], product: GroupProduct, read: Reader) -> Array:
         if not isinstance(product.a, Fragment):
