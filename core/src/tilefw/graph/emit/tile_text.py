@@ -47,6 +47,8 @@ class TileText:
         self.names: dict[str, Any] = {"tl": tl, "libdevice": libdevice}
         self.combines: list[str] = []  # the text of each function that reductions combine by
         self.made_of: dict[str, frozenset[str]] = {}  # the tiles that computed coordinates follow
+        self.sums: tuple[frozenset[Operation], bool] = (frozenset(), False)
+        """The contractions that are summed up so far, and whether one is being."""
         self._masks = masks
         self._tiles = frozenset().union(*masks)
         self._known: dict[tuple[SSAValue, Coordinates], str] = {}
