@@ -7,22 +7,24 @@ are, rounded or not. An fp16 is the sum of two bf16 that are far from subnormal;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from math import gcd
-from typing import ClassVar
 
 from tilefw.api.tile import WholeProduct
 from tilefw_cpu.arithmetic import LlvmArithmetic
 from tilefw_cpu.factor_planes import planes_of
 from tilefw_cpu.matrix_engines import MatrixEngine
-from tilefw_cpu.spelling import BITS, LlvmValue, llvm_type, vector
+from tilefw_cpu.spelling import LlvmValue, llvm_type, vector
 
 ROW = 64  # bytes of a row of a tile
 TILE = 16 * ROW
 _SIGNLESS = 0x7FFF
-_UPPER, _WIDE_SIGNLESS, _INFINITE = 0xFFFF0000, 0x7FFFFFFF, 0x7F800000  # of fp32
+_UPPER, _LARGEST = 0xFFFF0000, 0x7F7FFFFF  # of fp32
+# What VFIXUPIMM makes of numbers, from the lowest four bits on of a quiet NaN, a signalling one, 0, 1, -infinity, infinity, other
+# negative and positive numbers: 1 keeps them, 8 is zero, 14 the largest number.
+_COUNTS_AS = 0x11881EEE
 # Exponent fields as stored, of bf16: their sum is of the least product, whose last place is 2^(sum - 268).
 _LEAST_SUM = 268 - 126
 
@@ -167,7 +169,7 @@ class ProductPacking:
 
     def _pack_pairs(self) -> LlvmValue:
         writer = self.writer
-        right, left = (_Extreme(self, "minu", lanes) for lanes in (2 * self.engine.lanes, self.tile_depth // 2))
+        right, left = (_LeastCode(self, lanes) for lanes in (2 * self.engine.lanes, self.tile_depth // 2))
 
         def take(depth: LlvmValue, column: LlvmValue, rows: Sequence[Sequence[LlvmValue]]) -> None:
             joined = self._interleaved([row for (row,) in rows])
@@ -198,7 +200,7 @@ class ProductPacking:
     def _split(self) -> LlvmValue:
         """Both factors in parts: of two vectors of numbers one of each part, their upper halves."""
         lanes = self.engine.lanes
-        right, left = (_Magnitudes(self, lanes) for _ in range(2))
+        right, left = _LeastMagnitude(self), _LeastMagnitude(self)
 
         def take(depth: LlvmValue, column: LlvmValue, rows: Sequence[Sequence[LlvmValue]]) -> None:
             found = [self._wide(row) for (row,) in rows]
@@ -235,20 +237,14 @@ class ProductPacking:
                 rest = writer.op("subf", (rest, writer.as_type(upper, "f32")), "f32")
         return found
 
-    def _outside(self, left: _Magnitudes, right: _Magnitudes) -> LlvmValue:
-        """Whether a factor is no sum of normal parts, or the least product of parts may be no multiple of 2^-126."""
+    def _outside(self, left: _LeastMagnitude, right: _LeastMagnitude) -> LlvmValue:
+        """Whether a factor is no sum of normal parts, or the least product of parts may be no multiple of 2^-126. A NaN is one:
+        with it a product is a NaN anyway."""
         writer = self.writer
-        least = [self._exponent(each.least.result()) for each in (left, right)]
-        small = [writer.op("ltu", (each, writer.const(self.planes.least_exponent, "i32")), "i1") for each in least]
+        least = [each.exponent() for each in (left, right)]
         low = writer.op("ltu", (writer.op("addi", tuple(least), "i32"), writer.const(self.planes.least_sum, "i32")), "i1")
-        most = [writer.op("ges", (each.most.result(), writer.const(_INFINITE - 1, "i32")), "i1") for each in (left, right)]
-        found = low
-        for each in (*small, *most):
-            found = writer.op("ori", (found, each), "i1")
-        return found
-
-    def _exponent(self, magnitude: LlvmValue) -> LlvmValue:
-        return self.writer.op("shru", (magnitude, self.writer.const(23, "i32")), "i32")
+        small = [writer.op("ltu", (each, writer.const(self.planes.least_exponent, "i32")), "i1") for each in least]
+        return writer.op("ori", (low, writer.op("ori", (small[0], small[1]), "i1")), "i1")
 
     def _interleaved(self, rows: list[LlvmValue]) -> LlvmValue:
         lanes, count = self.engine.lanes, len(rows)
@@ -262,41 +258,48 @@ class ProductPacking:
         self.store(value, place, 4 * lanes)
 
 
-class _Extreme:
-    """The least or the largest of numbers that pass by."""
+class _LeastCode:
+    """The least of codes, read without a sign, that pass by."""
 
-    _NAMES: ClassVar[Mapping[str, str]] = {"minu": "umin", "maxs": "smax"}
-
-    def __init__(self, packing: ProductPacking, row: str, lanes: int, type_: str = "i16") -> None:
-        self._writer, self._row, self._type = packing.writer, row, type_
-        self._variable = self._writer.variable(type_, lanes)
-        ones = (1 << BITS[type_]) - 1  # the largest without a sign, and -1
-        self._writer.assign(self._variable, self._writer.repeated(self._writer.const(ones, type_), lanes))
+    def __init__(self, packing: ProductPacking, lanes: int) -> None:
+        self._writer = packing.writer
+        self._variable = self._writer.variable("i16", lanes)
+        self._writer.assign(self._variable, self._writer.repeated(self._writer.const(0xFFFF, "i16"), lanes))
 
     def meet(self, values: LlvmValue) -> None:
         known = self._writer.read(self._variable)
-        self._writer.assign(self._variable, self._writer.op(self._row, (known, values), self._type))
+        self._writer.assign(self._variable, self._writer.op("minu", (known, values), "i16"))
 
     def result(self) -> LlvmValue:
         writer, found = self._writer, self._writer.read(self._variable)
         if found.lanes == 1:
             return found
-        kind = vector(self._type, found.lanes)
-        name = f"llvm.vector.reduce.{self._NAMES[self._row]}.v{found.lanes}{self._type}"
-        return writer.emit(writer.call(name, self._type, [f"{kind} {found.text}"]), self._type, 1)
+        name = f"llvm.vector.reduce.umin.v{found.lanes}i16"
+        return writer.emit(writer.call(name, "i16", [f"{vector('i16', found.lanes)} {found.text}"]), "i16", 1)
 
 
-class _Magnitudes:
-    """The least and the largest of fp32's magnitudes that pass by, as codes less one: a zero is the largest without a sign, and -1
-    with one, so that it counts for neither."""
+class _LeastMagnitude:
+    """The least magnitude of fp32 numbers that pass by, but for zeros and NaN; an infinity counts as zero. In vectors of 16, by
+    VFIXUPIMM and VRANGE (Intel SDM, volume 2C)."""
 
-    def __init__(self, packing: ProductPacking, lanes: int) -> None:
+    def __init__(self, packing: ProductPacking) -> None:
         self._writer = packing.writer
-        self.least, self.most = (_Extreme(packing, row, lanes, "i32") for row in ("minu", "maxs"))
+        self._variable = self._writer.variable("f32", 16)
+        self._writer.assign(self._variable, self._writer.repeated(self._writer.const(_LARGEST, "f32"), 16))
 
     def meet(self, values: LlvmValue) -> None:
+        writer, kind = self._writer, vector("float", 16)
+        table = writer.repeated(writer.const(_COUNTS_AS, "i32"), 16)
+        arguments = [f"{kind} {values.text}", f"{kind} {values.text}", f"<16 x i32> {table.text}", "i32 0", "i16 -1", "i32 4"]
+        counted = writer.emit(writer.call("llvm.x86.avx512.mask.fixupimm.ps.512", kind, arguments), "f32", 16)
+        known = writer.read(self._variable)
+        arguments = [f"{kind} {known.text}", f"{kind} {counted.text}", "i32 10", f"{kind} zeroinitializer", "i16 -1", "i32 4"]
+        found = writer.emit(writer.call("llvm.x86.avx512.mask.range.ps.512", kind, arguments), "f32", 16)  # 10: of magnitudes
+        writer.assign(self._variable, found)
+
+    def exponent(self) -> LlvmValue:
+        """Its exponent as it is stored."""
         writer = self._writer
-        code = writer.op("andi", (writer.as_type(values, "i32"), writer.const(_WIDE_SIGNLESS, "i32")), "i32")
-        less = writer.op("subi", (code, writer.const(1, "i32")), "i32")
-        self.least.meet(less)
-        self.most.meet(less)
+        code, kind = writer.as_type(writer.read(self._variable), "i32"), vector("i32", 16)
+        least = writer.emit(writer.call("llvm.vector.reduce.umin.v16i32", "i32", [f"{kind} {code.text}"]), "i32", 1)
+        return writer.op("shru", (least, writer.const(23, "i32")), "i32")
