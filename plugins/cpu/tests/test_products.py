@@ -184,3 +184,30 @@ def test_products_of_two_shapes_take_turns() -> None:
     out = np.empty((16, 64), np.float32)
     two_shapes[(1,)](a, b, c, out, 3)
     assert np.array_equal(out, 3 * ((a.astype(np.float32) @ b.astype(np.float32)) @ c.astype(np.float32)))
+
+
+@tilefw.jit
+def in_steps(a, b, out, turns, WHOLE: tl.constexpr):
+    size = tl.arange(0, 32)
+    total = tl.zeros((32, 32), tl.int32 if WHOLE else tl.float32)
+    for turn in range(turns):
+        left = tl.load(a + turn * 1024 + size[:, None] * 32 + size[None, :])
+        right = tl.load(b + turn * 1024 + size[:, None] * 32 + size[None, :])
+        total = tl.dot(left, right, total)
+    tl.store(out + size[:, None] * 32 + size[None, :], total)
+
+
+@pytest.mark.parametrize("turns", [0, 1, 3])
+def test_sums_begin_with_the_first_product_that_there_is(turns: int) -> None:
+    """Those of no turn are zeros, and those that loops begin, because of a subnormal factor, begin at zero too."""
+    random = np.random.default_rng(turns)
+    for type_ in ("bf16", "i8"):
+        a, b = (random.integers(-9, 10, (3, 32, 32)).astype(TYPES[type_]) for _ in range(2))
+        for turn in range(3):
+            if type_ == "bf16":
+                a[turn, 1, 1] = 1e-39
+            out = np.full((32, 32), 77, np.int32 if type_ == "i8" else np.float32)
+            in_steps[(1,)](a, b, out, turns, WHOLE=type_ == "i8")
+            wide = [each[:turns].astype(np.float64) for each in (a, b)]
+            assert np.abs(out - (wide[0] @ wide[1]).sum(0)).max() < 1e-30
+            a[turn, 1, 1] = 1

@@ -13,6 +13,7 @@ from tilefw.loops.buffers import TileBuffer
 from tilefw.loops.early import EarlyLoads
 from tilefw.loops.lowering import TileLowering
 from tilefw.loops.machine import V
+from tilefw.loops.matrix import is_zero, may_begin
 from tilefw.loops.plan import carried_out, end_of, statements_reading
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
@@ -29,7 +30,9 @@ def for_loop(lowering: TileLowering[V], op: ForOp) -> None:
     elements, machine = lowering.elements, lowering.machine
     body = op.body.block
     begin, end, step = (elements.scalars[v] for v in (op.lb, op.ub, op.step))
-    carried = _Carried(lowering, op, op.iter_args, body.args[1:], op.results)
+    last = body.last_op
+    assert last is not None
+    carried = _Carried(lowering, op, op.iter_args, body.args[1:], op.results, last.operands)
     early = EarlyLoads(lowering, op)
     scalars = zip(body.args[1:], op.iter_args, strict=True)
     early.begin(begin, end, step, {argument: elements.scalars[v] for argument, v in scalars if not types.is_tile(v.type)})
@@ -37,8 +40,6 @@ def for_loop(lowering: TileLowering[V], op: ForOp) -> None:
         elements.scalars[body.args[0]] = counter
         carried.begin()
         early.turn(counter, end, step)
-        last = body.last_op
-        assert last is not None
         carried.share(last.operands)
         _region(lowering, body, op)
         lowering.op = last
@@ -123,22 +124,38 @@ class _Carried(Generic[V]):
 
     def __init__(
         self, lowering: TileLowering[V], op: Operation, inits: Sequence[SSAValue], args: Sequence[SSAValue],
-        results: Sequence[SSAValue],
+        results: Sequence[SSAValue], handed_on: Sequence[SSAValue] = (),
     ) -> None:
         self.lowering = lowering
         self.args = args
         self.results = results
         self.places: list[Any] = []
+        self.unbegun: list[tuple[V, SSAValue, TileBuffer]] = []
         end = end_of(op, lowering.plan)
         for number, (init, argument) in enumerate(zip(inits, args, strict=True)):
             if types.is_tile(argument.type):
                 last = max([end, *(lowering.plan.last_read.get(result, 0) for result in results[number : number + 1])])
                 place: Any = lowering.allocate(argument, last)
-                lowering.store_value(init, place)
+                if not self._begins(init, argument, handed_on[number : number + 1], place):
+                    lowering.store_value(init, place)
             else:
                 place = lowering.machine.variable(element_name(argument.type))
                 lowering.machine.assign(place, lowering.elements.scalars[init])
             self.places.append(place)
+
+    def _begins(self, init: SSAValue, argument: SSAValue, handed_on: Sequence[SSAValue], place: TileBuffer) -> bool:
+        """Whether a product begins the sums of zeros that are carried to it alone: then nothing writes zeros, unless there is no
+        turn of the loop."""
+        lowering, uses = self.lowering, list(argument.uses)
+        op = handed_on[0].owner if handed_on else None
+        if not isinstance(op, ops.DotOp) or op.parent is not argument.owner or op.acc is not argument or len(uses) > 1:
+            return False
+        if not is_zero(init) or not may_begin(lowering, op):
+            return False
+        variable = lowering.unbegun[op.result] = lowering.machine.variable("i1")
+        lowering.machine.assign(variable, lowering.machine.const(1, "i1"))
+        self.unbegun.append((variable, init, place))
+        return True
 
     def begin(self) -> None:
         """At the top of the body: its arguments are what the places hold."""
@@ -146,6 +163,9 @@ class _Carried(Generic[V]):
 
     def end(self) -> None:
         """Behind the loop: its results are what the places hold."""
+        for variable, init, place in self.unbegun:
+            with self.lowering.machine.branch(self.lowering.machine.read(variable)), self.lowering.region():
+                self.lowering.store_value(init, place)
         self._read(self.results)
 
     def _read(self, values: Sequence[SSAValue]) -> None:

@@ -47,6 +47,8 @@ class TileLowering(Generic[V]):
         self.scopes = self.elements.scopes
         self.scratch = Scratch(capacity)
         self.in_place: dict[SSAValue, TileBuffer] = {}
+        self.unbegun: dict[SSAValue, V] = {}
+        """Products whose sums in their place are still to be begun, at zero, where a variable, an i1, holds."""
         self.copied_early: dict[Operation, TileBuffer] = {}
         self.tags_used = 0
         self.copies = copies

@@ -110,8 +110,9 @@ class TileReader(Protocol[V]):
 @dataclass(frozen=True, slots=True)
 class WholeProduct(Generic[V]):
     """A product for a unit that takes it whole. `sizes` and types are as `TileProduct` has them. Its sums go to `sums`, rows
-    `sums_row` bytes apart: the product alone where it stands `alone`, else added to `onto`, or where that is None to what is at
-    `sums`. An element of `onto` may be read where its sum is written, and no later. `workspace` is the unit's own memory."""
+    `sums_row` bytes apart: the product alone where `alone` holds, which may be an i1, else added to `onto`, or where that is None
+    to what is at `sums`. An element of `onto` may be read where its sum is written, and no later. `workspace` is the unit's own
+    memory."""
 
     sizes: tuple[int, int, int]
     sums: V
@@ -120,7 +121,7 @@ class WholeProduct(Generic[V]):
     right: TileReader[V]
     operand_type: str
     sums_type: str
-    alone: bool
+    alone: V | bool
     onto: TileReader[V] | None
     workspace: V | None
 

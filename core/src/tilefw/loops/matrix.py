@@ -28,22 +28,33 @@ _STORED = {"u8": "i8", "tf32": "f32", "bf16x3": "f32"}
 
 def product(lowering: TileLowering[V], op: DotOp) -> None:
     """Write a product and what it is added to, on the matrix unit where it fits."""
-    computed = type_of_sums(op)
-    operand = _operand_type(lowering, op, computed)
-    tile = lowering.machine.matrix_tile
-    _, m, n, k = op.sizes
-    if tile is None or operand is None or any(size % part for size, part in zip((m, n, k), tile, strict=True)) or (
-        not lowering.machine.multiplies((m, n, k), operand)
-    ):
+    operand = _served(lowering, op)
+    if operand is None:
         dot(lowering, op)
     elif lowering.machine.takes_whole:
         _whole(lowering, op, operand)
     else:
-        _in_steps(lowering, op, tile, operand)
+        _in_steps(lowering, op, operand)
 
 
-def _in_steps(lowering: TileLowering[V], op: DotOp, tile: tuple[int, int, int], operand: str) -> None:
-    elements = lowering.elements
+def may_begin(lowering: TileLowering[V], op: DotOp) -> bool:
+    """Whether a product can begin its sums itself, where they are of the type that is summed up."""
+    summed = element_name(op.acc.type) == type_of_sums(op)
+    return summed and lowering.machine.takes_whole and _served(lowering, op) is not None
+
+
+def _served(lowering: TileLowering[V], op: DotOp) -> str | None:
+    """The type in which the unit takes the operands of a product; None where it does not."""
+    operand, tile = _operand_type(lowering, op, type_of_sums(op)), lowering.machine.matrix_tile
+    _, m, n, k = op.sizes
+    if tile is None or operand is None or any(size % part for size, part in zip((m, n, k), tile, strict=True)):
+        return None
+    return operand if lowering.machine.multiplies((m, n, k), operand) else None
+
+
+def _in_steps(lowering: TileLowering[V], op: DotOp, operand: str) -> None:
+    elements, tile = lowering.elements, lowering.machine.matrix_tile
+    assert tile is not None
     stored = _STORED.get(operand, operand)
     a, b = (_operand(lowering, value, stored, op.unsigned) for value in (op.a, op.b))
     batches, *whole = op.sizes
@@ -68,6 +79,8 @@ def _whole(lowering: TileLowering[V], op: DotOp, operand: str) -> None:
     needed = machine.matrix_workspace(sizes, operand)
     workspace = lowering.temporary((needed,), "i8") if needed else None
     turned = [_turned(lowering, value, stored, op.unsigned) for value in (op.a, op.b)]
+    variable = lowering.unbegun.get(op.result)
+    unbegun = None if variable is None else machine.read(variable)
     with sums_of(lowering, op, begun=False) as total, lowering.counting(batches) as batch:
         front: Indices = (batch,) if len(total.shape) == 3 else ()
         left, right = (
@@ -78,18 +91,21 @@ def _whole(lowering: TileLowering[V], op: DotOp, operand: str) -> None:
         onto = LoweredTile(lowering, op.acc, front, partial(as_type, lowering, to=computed, unsigned=False))
         undone = machine.multiply_whole(WholeProduct(
             sizes, elements.address(total, (*front, fixed(0), fixed(0))), _row_bytes(total), left, right, operand, computed,
-            _is_zero(op.acc), None if there else onto, None if workspace is None else elements.address(workspace),
+            is_zero(op.acc) if unbegun is None else unbegun, None if there else onto,
+            None if workspace is None else elements.address(workspace),
         ))
-        if undone is None:
-            return
-        with machine.branch(undone), lowering.region():
-            a, b = (
-                buffer or _operand(lowering, value, stored, op.unsigned) for value, buffer in zip((op.a, op.b), turned, strict=True)
-            )
-            product_as_loops(lowering, op, sizes, front, a, b, total)
+        if undone is not None:
+            with machine.branch(undone), lowering.region():
+                a, b = (
+                    buffer or _operand(lowering, value, stored, op.unsigned)
+                    for value, buffer in zip((op.a, op.b), turned, strict=True)
+                )
+                product_as_loops(lowering, op, sizes, front, a, b, total, unbegun)
+    if variable is not None:
+        machine.assign(variable, machine.const(0, "i1"))
 
 
-def _is_zero(value: SSAValue) -> bool:
+def is_zero(value: SSAValue) -> bool:
     """Whether a tile is zeros: +0, or integers."""
     return isinstance(value.owner, ConstantOp) and code_of(value.owner) == 0
 

@@ -37,12 +37,24 @@ def dot(lowering: TileLowering[V], op: DotOp) -> None:
 
 def product_as_loops(
     lowering: TileLowering[V], op: DotOp, sizes: tuple[int, int, int], front: Indices, left: TileBuffer, right: TileBuffer,
-    total: TileBuffer,
+    total: TileBuffer, unbegun: V | None = None,
 ) -> None:
-    """A product of buffers, added to what `op` adds it to; its factors are widened as they are read."""
+    """A product of buffers, added to what `op` adds it to; its factors are widened as they are read. Sums in their place begin at
+    zero where `unbegun` holds."""
     block = _SumBlock.of(lowering, (1, *sizes), total.element)
-    start = None if lowering.elements.buffers.get(op.acc) is total else _start(lowering, op)
+    there = lowering.elements.buffers.get(op.acc) is total
+    start = _begun(lowering, total, unbegun) if there else _start(lowering, op)
     _batch(lowering, left, right, total, front, sizes, block, op.unsigned, start)
+
+
+def _begun(lowering: TileLowering[V], total: TileBuffer, unbegun: V | None) -> _Start[V]:
+    """What reads sums in their place."""
+
+    def start(index: Indices, math: IndexMath[V]) -> V:
+        found = lowering.elements.read(total, index, math)
+        return found if unbegun is None else lowering.legal("select", unbegun, lowering.machine.const(0, found.type), found)
+
+    return start
 
 
 def _start(lowering: TileLowering[V], op: DotOp) -> _Start[V]:
@@ -133,12 +145,12 @@ def _multiply(
     batches, *whole = sizes
     with lowering.counting(batches) as batch:
         front: Indices = (batch,) if len(c.shape) == 3 else ()
-        _batch(lowering, a, b, c, front, (whole[0], whole[1], whole[2]), block, start=start)
+        _batch(lowering, a, b, c, front, (whole[0], whole[1], whole[2]), block, False, start)
 
 
 def _batch(
     lowering: TileLowering[V], a: TileBuffer, b: TileBuffer, c: TileBuffer, front: Indices, sizes: tuple[int, int, int],
-    block: _SumBlock, unsigned: bool = False, start: _Start[V] | None = None,
+    block: _SumBlock, unsigned: bool, start: _Start[V],
 ) -> None:
     """Columns are the outer loop: their part of `b` stays near while all rows of `a` pass."""
     m, n, k = sizes
@@ -148,9 +160,9 @@ def _batch(
 
 def _block(
     lowering: TileLowering[V], a: TileBuffer, b: TileBuffer, c: TileBuffer, front: Indices, row: Index[V], column: Index[V],
-    k: int, block: _SumBlock, unsigned: bool, start: _Start[V] | None,
+    k: int, block: _SumBlock, unsigned: bool, start: _Start[V],
 ) -> None:
-    """A block of sums, in variables while K goes on. They begin with what `start` makes, or with what is in memory."""
+    """A block of sums, in variables while K goes on. They begin with what `start` makes."""
     elements, machine = lowering.elements, lowering.machine
     rows, columns, lanes = block.rows, block.columns, block.lanes
     math = elements.math(lanes)
@@ -159,8 +171,7 @@ def _block(
     sums = [[machine.variable(c.element, lanes) for _ in across] for _ in down]
     for i, line in zip(down, sums, strict=True):
         for j, variable in zip(across, line, strict=True):
-            at = (*front, i, j)
-            found = elements.read(c, at, math) if start is None else start(at, math)
+            found = start((*front, i, j), math)
             machine.assign(variable, found if found.lanes == lanes else machine.repeated(found, lanes))
     with lowering.counting(k, block.steps) as first:
         for step in (math.add(first, fixed(number)) for number in range(block.steps)):

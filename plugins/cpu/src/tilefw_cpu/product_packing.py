@@ -114,13 +114,21 @@ class ProductPacking:
     ) -> None:
         """A vector of the product, onto what it is to be added to, for a place of the sums; row and column are sums of numbers."""
         product = self.product
-        if not product.alone:
-            if product.onto is None:
-                known = self.load(place, self.sums_type, made.lanes)
-            else:
-                known = product.onto.at(self._sum(row), self._sum(column), made.lanes)
-            made = self.writer.op("addi" if self.sums_type == "i32" else "addf", (known, made), self.sums_type)
-        self.store(made, place)
+        if product.onto is None:
+            known = self.load(place, self.sums_type, made.lanes)
+        else:
+            known = product.onto.at(self._sum(row), self._sum(column), made.lanes)
+        self.store(self.writer.op("addi" if self.sums_type == "i32" else "addf", (known, made), self.sums_type), place)
+
+    def either(self, alone: Callable[[], None], onto: Callable[[], None]) -> None:
+        """One of two things: for a product that stands alone, or for one that is added to something."""
+        writer, holds = self.writer, self.product.alone
+        if isinstance(holds, bool):
+            (alone if holds else onto)()
+            return
+        for condition, write in ((holds, alone), (writer.op("xori", (holds, writer.const(1, "i1")), "i1"), onto)):
+            with writer.branch(condition):
+                write()
 
     def _sum(self, numbers: tuple[LlvmValue | int, ...]) -> LlvmValue:
         known = sum(each if isinstance(each, int) else each.number or 0 for each in numbers)

@@ -6,6 +6,7 @@ of its products have one shape of tiles.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import gcd
 
@@ -105,19 +106,26 @@ class TileProducts:
             packing.at(product.sums, (row, product.sums_row), (column, 4), self._offset(i, j))
             for i in range(self._down) for j in range(self._across)
         ]
-        for number, place in enumerate(places):
-            if product.alone or not self._onto_tiles:
-                self._call("tilezero", number)
-            else:
-                self._move("tileloadd64", number, place, product.sums_row)
+        if self._onto_tiles:
+            packing.either(
+                lambda: self._each(places, lambda number, place: self._call("tilezero", number)),
+                lambda: self._each(places, lambda number, place: self._move("tileloadd64", number, place, product.sums_row)),
+            )
+        else:
+            self._each(places, lambda number, place: self._call("tilezero", number))
         self._sum_up(row, column)
+        if self._onto_tiles:
+            self._store(places)
+        else:
+            packing.either(lambda: self._store(places), lambda: self._add(row, column, places))
+
+    def _each(self, places: list[LlvmValue], write: Callable[[int, LlvmValue], None]) -> None:
         for number, place in enumerate(places):
-            if product.alone or self._onto_tiles:
-                self._move("tilestored64", number, place, product.sums_row)
-            else:
-                self._move("tilestored64", number, packing.at(packing.sums, (number, TILE)), ROW)
-        if not product.alone and not self._onto_tiles:
-            self._add(row, column, places)
+            write(number, place)
+
+    def _store(self, places: list[LlvmValue]) -> None:
+        row = self._packing.product.sums_row
+        self._each(places, lambda number, place: self._move("tilestored64", number, place, row))
 
     def _offset(self, down: int, across: int) -> tuple[int, int]:
         return down * self._shapes.rows * self._packing.product.sums_row + across * ROW, 1
@@ -154,6 +162,7 @@ class TileProducts:
 
     def _add(self, row: LlvmValue, column: LlvmValue, places: list[LlvmValue]) -> None:
         packing, rows = self._packing, self._shapes.rows
+        self._each(places, lambda number, _: self._move("tilestored64", number, packing.at(packing.sums, (number, TILE)), ROW))
         with packing.count(rows) as line:
             for number, place in enumerate(places):
                 made = packing.load(packing.at(packing.sums, (number, TILE), (line, ROW)), packing.sums_type, 16, ROW)

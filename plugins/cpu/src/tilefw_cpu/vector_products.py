@@ -78,7 +78,9 @@ class VectorProducts:
         made = writer.op("addi", (made, number), "i32")
         sums_row = packing.product.sums_row
         place = packing.at(packing.product.sums, (row, sums_row), (i, sums_row), (column, 4), (j, 4 * self._lanes))
-        packing.add(made, place, (row, i), (column, j * self._lanes))
+        packing.either(
+            lambda: packing.store(made, place), lambda: packing.add(made, place, (row, i), (column, j * self._lanes)),
+        )
 
     def _fours(self, sums: LlvmValue, right: LlvmValue, left: LlvmValue) -> LlvmValue:
         """A step of all lanes; a right factor that had signs has none any more, and one that had none has some now."""
