@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from library_on_chips import CASES, SMALL, check, lowered
 from made_up import FOURS
-from xdsl.ir import Operation
 
 from tilefw.simt import lane
 from tilefw.simt.description import SharedForm
@@ -58,14 +57,17 @@ def test_every_wait_fence_and_barrier_of_a_loop_is_needed(name, parameters, remo
         block.insert_op_before(site, following)
 
 
-def test_a_product_under_way_over_the_back_edge_needs_no_registers_of_its_own():
+def test_a_loop_has_one_product_under_way_while_it_copies_and_its_sums_stay_where_they_are():
     name, parameters = MATMUL
     function, *_ = lowered(name, parameters, FOURS)
     atom = next(op for op in nested_ops(function) if isinstance(op, lane.AsyncAtomOp))
-    behind: list[Operation] = []
-    while (op := (behind[-1] if behind else atom).next_op) is not None:
-        behind.append(op)
-    assert not any(isinstance(op, lane.AtomWaitOp) for op in behind)
+    assert atom.parent is not None
+    kinds = (lane.AsyncAtomOp, lane.WaitOp, lane.AtomWaitOp, lane.BarrierOp, lane.CopyAsyncOp)
+    order = [type(op) for op in atom.parent.ops if isinstance(op, kinds)]
+    assert order == [lane.AsyncAtomOp, lane.WaitOp, lane.AtomWaitOp, lane.BarrierOp, lane.CopyAsyncOp, lane.CopyAsyncOp]
+    assert [op.pending for op in atom.parent.ops if isinstance(op, lane.AtomWaitOp)] == [1]
+    assert not atom.acc.has_more_than_one_use()
+    assert not atom.result.has_more_than_one_use()
 
 
 @pytest.mark.parametrize("row_bytes", [128, 64, 32, 16])

@@ -10,6 +10,7 @@ from tilefw.machine.early_ends import EarlyEnds
 from tilefw.machine.hoist import Hoist
 from tilefw.machine.late_begins import LateBegins
 from tilefw.simt.asynchronous.dots import AsynchronousDots
+from tilefw.simt.asynchronous.late_copies import LateCopies
 from tilefw.simt.asynchronous.waits import PlaceAtomWaits
 from tilefw.simt.chip import LaneChip
 from tilefw.simt.description import LaneMachine
@@ -37,6 +38,7 @@ def lane_passes(
         PipelineLoops(machine, num_stages, disjoint, most_stages),  # while loads, their addresses and loops are all still tile ops
         InvariantsToShared(machine),
         AsynchronousDots(machine),  # when all operands that a pipeline has in shared memory are there
+        LateCopies(machine),
         TileToLane(machine),
         PlaceShared(machine.chip.shared_bytes),
         PlaceAtomWaits(machine.chip.shared_views),  # before barriers, which order others behind what they wait for

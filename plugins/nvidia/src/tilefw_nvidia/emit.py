@@ -183,6 +183,14 @@ def _matrix(opcode: str, defs: Sequence[str], uses: Sequence[str]) -> list[str]:
     return found
 
 
+def _warpgroup(opcode: str, defs: Sequence[str], uses: Sequence[str]) -> list[str]:
+    """A warpgroup's product: D in braces, A's descriptor or its registers in braces, and the rest."""
+    if not defs:
+        return list(uses)
+    left = [uses[0]] if uses[0].startswith("%rd") else ["{" + ", ".join(uses[:4]) + "}"]
+    return ["{" + ", ".join(defs) + "}", *left, *uses[1 if uses[0].startswith("%rd") else 4 :]]
+
+
 # How the operands of an instruction are written, where that is not one after the other: (opcode, definitions, uses).
 _FORMS: dict[str, Callable[[str, Sequence[str], Sequence[str]], list[str]]] = {
     "ld": lambda opcode, defs, uses: [_group(defs), _address(uses[0], uses[1])],
@@ -193,4 +201,5 @@ _FORMS: dict[str, Callable[[str, Sequence[str], Sequence[str]], list[str]]] = {
     # An ldmatrix writes its registers in braces even if there is one (PTX ISA, ldmatrix).
     "ldmatrix": lambda opcode, defs, uses: ["{" + ", ".join(defs) + "}", _address(uses[0], uses[1])],
     "mma": _matrix,
+    "wgmma": _warpgroup,
 }

@@ -32,6 +32,11 @@ def mark(op: DotOp, layouts: DotLayouts) -> None:
     op.attributes[_ATOM], op.attributes[_ROWS] = string_attr(layouts.atom.name), dense_i64(tuple(rows))
 
 
+def is_marked(op: DotOp) -> bool:
+    """Whether a dot is given to an asynchronous atom."""
+    return _ATOM in op.attributes
+
+
 def marked_layouts(op: DotOp, machine: LaneMachine, chain: AtomChain) -> DotLayouts | None:
     """The layouts of a dot that an asynchronous atom does; None of any other."""
     atom, rows = op.attributes.get(_ATOM), op.attributes.get(_ROWS)

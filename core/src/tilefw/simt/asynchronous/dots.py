@@ -26,6 +26,7 @@ from tilefw.simt.facts import LaneFacts
 from tilefw.simt.layout.asynchronous import FactorSource, asynchronous_layouts
 from tilefw.simt.layout.atom_layouts import AtomChain, DotLayouts
 from tilefw.simt.layout.shared import SharedLayout
+from tilefw.simt.layout.shared_operand import SharedOperand
 from tilefw.simt.lower import dot
 from tilefw.simt.software_pipeline.emitter import Emitter
 from tilefw.tile import types
@@ -53,13 +54,14 @@ class AsynchronousDots(ModulePass):
 
 
 class _DotStaging:
-    """One function's dots. `claimed` are the layouts of buffers that dots read already."""
+    """One function's dots. `claimed` are the layouts of buffers that dots read already, `staged` those that were made for them."""
 
     def __init__(self, function: FuncOp, machine: LaneMachine) -> None:
         self.function = function
         self.machine = machine
         self.accesses = Accesses(machine, LaneFacts(function, machine))
         self.claimed: dict[SSAValue, SharedLayout] = {}
+        self.staged: dict[tuple[SSAValue, SharedLayout], SSAValue] = {}
 
     def run(self) -> None:
         dots = [op for op in nested_ops(self.function) if isinstance(op, DotOp) and not isinstance(op, DotScaledOp)]
@@ -100,31 +102,38 @@ class _DotStaging:
         views = [view_of(value, op) for value in (op.a, op.b)]
         for index, (operand, view) in enumerate(zip(layouts.shared, views, strict=True)):
             if operand is not None and view is None:
-                self._stage(op, index)
+                views[index] = SharedOperandView(self._stage(op, index, operand), False)
         for view in views:
             if view is not None:
                 _bring(view, op)
         self.claimed |= {buffer: layout for buffer, layout, _ in claims(op, layouts)}
 
-    def _stage(self, op: DotOp, index: int) -> None:
+    def _stage(self, op: DotOp, index: int, operand: SharedOperand) -> LoadSharedOp:
         """Have the dot read an operand from a buffer of its own, stored where it is computed or, in the dot's block, before the
-        dot."""
+        dot. What was stored where it is computed serves all dots that want it so."""
         value, here = op.operands[index], Emitter(op)
         owner = value.owner
-        outside = isinstance(owner, Operation) and owner.parent is not op.parent and owner.next_op is not None
-        place = Emitter(owner.next_op) if outside and isinstance(owner, Operation) and owner.next_op is not None else here
-        buffer = place.insert(AllocSharedOp(shared(0, types.shape_of(value.type), types.element_of(value.type)))).results[0]
-        buffer.name_hint = value.name_hint
-        place.insert(StoreSharedOp(buffer, value))
-        read = here.insert(LoadSharedOp(buffer)).results[0]
-        read.name_hint = value.name_hint
+        behind = owner.next_op if isinstance(owner, Operation) and owner.parent is not op.parent else None
+        buffer = None if behind is None else self.staged.get((value, operand.layout))
+        if buffer is None:
+            place = here if behind is None else Emitter(behind)
+            type = shared(0, types.shape_of(value.type), types.element_of(value.type))
+            buffer = place.insert(AllocSharedOp(type)).results[0]
+            buffer.name_hint = value.name_hint
+            place.insert(StoreSharedOp(buffer, value))
+            if behind is not None:
+                self.staged[value, operand.layout] = buffer
+        read = LoadSharedOp(buffer)
+        here.insert(read)
+        read.results[0].name_hint = value.name_hint
         operands = list(op.operands)
-        operands[index] = read
+        operands[index] = read.results[0]
         op.operands = operands
+        return read
 
 
 def _bring(view: SharedOperandView, op: DotOp) -> None:
-    """Move a dot's read of an operand to right before it, behind what is stored for the other."""
+    """Move a dot's read of an operand to right before it, behind all that is stored for the dot."""
     block = op.parent
     assert block is not None
     reading: Operation = view.load

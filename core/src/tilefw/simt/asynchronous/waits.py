@@ -166,9 +166,11 @@ class _Waits:
         return state
 
     def visible(self, op: Operation, products: Sequence[_ProductUnderWay]) -> Iterator[SSAValue]:
-        """The results of products that may be named before an op."""
+        """The results of products that may be named before an op; not those that a product adds to in place."""
         for product in products:
             for value in product.results:
+                if any(isinstance(use.operation, lane.AsyncAtomOp) and _in_place(use.operation) for use in value.uses):
+                    continue
                 block, here = value.owner if isinstance(value.owner, Block) else value.owner.parent, op.parent
                 while here is not None and here is not block:
                     around = here.parent_op()

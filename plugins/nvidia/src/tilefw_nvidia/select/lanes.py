@@ -21,15 +21,17 @@ from tilefw.api.simt import (
     LaneChip,
     MatrixAtom,
     Registers,
+    SharedSource,
 )
 from tilefw_nvidia.chips import Chip
 from tilefw_nvidia.isa.set import instruction_set
-from tilefw_nvidia.select import atomics, inline_assembly
+from tilefw_nvidia.select import atomics, inline_assembly, warpgroup
 from tilefw_nvidia.select.combine import combiner
 from tilefw_nvidia.select.matrix import FRAGMENT_LOADS, atoms, load_fragment, multiply
 from tilefw_nvidia.select.rules import rules
+from tilefw_nvidia.select.warpgroup import warpgroup_atoms
 
-_EFFECTS = {inline_assembly.OPCODE, "st", "bar", "trap", "atom", "red", "membar", "fence", "cp"}
+_EFFECTS = {inline_assembly.OPCODE, "st", "bar", "trap", "atom", "red", "membar", "fence", "cp", "wgmma"}
 _LOADS = {"ld", "ldmatrix"}
 _MOVES = {"mov.pred", "mov.b16", "mov.b32", "mov.b64"}
 
@@ -64,9 +66,9 @@ def description(chip: Chip) -> ChipDescription:
         threads=chip.threads_per_workgroup, shared_bytes=chip.shared_bytes, shared_access_bytes=_widest(chip, "shared"),
         banks=chip.banks, bank_bytes=chip.bank_bytes, shuffles=shuffles,
         scan_shuffles=("up", "down") if shuffles else (), copy_bytes=copies,
-        atoms=atoms(chip), fragment_loads=loads, registers=chip.registers_per_thread,
-        processor_registers=chip.registers_per_processor, processor_shared_bytes=chip.shared_bytes_per_processor,
-        system_shared_bytes=chip.system_shared_bytes,
+        atoms=(*atoms(chip), *warpgroup_atoms(chip)), shared_views=bool(chip.warpgroup_rates), fragment_loads=loads,
+        registers=chip.registers_per_thread, processor_registers=chip.registers_per_processor,
+        processor_shared_bytes=chip.shared_bytes_per_processor, system_shared_bytes=chip.system_shared_bytes,
     )
 
 
@@ -257,6 +259,24 @@ class PtxChip(LaneChip):
 
     def atom(self, code: Code, atom: MatrixAtom, a: Registers, b: Registers, c: Registers, d: Sequence[Slice]) -> None:
         multiply(code, atom, a, b, c, d)
+
+    def begin_products(self, code: Code) -> None:
+        warpgroup.begin(code)
+
+    def asynchronous_atom(
+        self, code: Code, atom: MatrixAtom, a: Registers | SharedSource, b: Registers | SharedSource, d: Sequence[Slice],
+        adds: Element,
+    ) -> None:
+        warpgroup.multiply(code, atom, a, b, d, adds)
+
+    def commit_products(self, code: Code) -> None:
+        warpgroup.commit(code)
+
+    def wait_products(self, code: Code, pending: int, sums: Sequence[Slice]) -> None:
+        warpgroup.wait(code, pending, sums)
+
+    def fence_view(self, code: Code) -> None:
+        warpgroup.fence_view(code)
 
     def branch(self, code: Code, label: str) -> None:
         code.effect("bra.uni", targets=(label,))

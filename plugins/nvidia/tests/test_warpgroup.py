@@ -1,0 +1,57 @@
+"""Dots of sm_90a are products of warpgroups on operands in shared memory: right under every check, and as ptxas wants them."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_ptxas_accepts import ptxas
+
+from tilefw.kernels.spec import load
+from tilefw.kernels.verify import verify
+from tilefw_nvidia.chips import named
+from tilefw_nvidia.select.lanes import description
+
+TARGET = "nvidia-sm90a"
+TILES = {"block_m": 64, "block_n": 64, "block_k": 64}
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "rows": ("matmul", {"m": 64, "n": 128, "k": 192, **TILES}),
+    "columns": ("matmul", {"m": 64, "n": 64, "k": 128, "a_layout": "columns", "b_layout": "columns", **TILES}),
+    "two groups": ("matmul", {"m": 128, "n": 64, "k": 128, "dtype": "bf16", "num_warps": 8, **TILES, "block_m": 128}),
+    "chain": ("attention", {"queries": 64, "keys": 96, "heads": 1}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_kernel_of_warpgroups_is_right_and_clean(case: str, tmp_path: Path):
+    name, parameters = CASES[case]
+    verdict = verify(load(name), parameters, TARGET, assemble=False, checks="all")
+    assert verdict.ok, verdict.failed
+    assert not verdict.findings
+    assert verdict.artifact is not None
+    text = verdict.artifact.text
+    assert "wgmma.mma_async" in text
+    assert "mma.sync" not in text
+    _assembled(text, tmp_path)
+
+
+def _assembled(text: str, folder: Path) -> None:
+    """ptxas takes it, spills nothing and does not serialise products."""
+    assembler = ptxas()
+    if assembler is None:
+        pytest.skip("ptxas 12.9 is not installed")
+    source = folder / "kernel.ptx"
+    source.write_text(text)
+    command = [assembler, "-v", "--gpu-name", "sm_90a", str(source), "-o", str(folder / "kernel.cubin")]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    assert "Potential Performance Loss" not in said
+    assert "0 bytes spill stores" in said
+
+
+def test_only_a_chip_with_a_rate_for_them_has_products_of_warpgroups():
+    assert not any(atom.asynchronous for atom in description(named("sm_89")).atoms)
+    atoms = [atom for atom in description(named("sm_90a")).atoms if atom.asynchronous]
+    assert {atom.a for atom in atoms} == {"f16", "bf16", "f32", "i8"}
+    assert all(atom.waves == 4 and atom.d_layout.covers and atom.b_forms for atom in atoms)
