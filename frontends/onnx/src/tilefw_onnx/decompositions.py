@@ -213,6 +213,8 @@ def _axes(node: Node) -> list[int]:
         return list(range(axis_of(node.attributes["axis"], rank), rank))
     if node.operator == "Softmax":
         return [axis_of(node.attributes["axis"], rank)]
+    if node.operator in _WHOLE_IMAGES:
+        return list(range(2, rank))
     given = node.optional(1)
     asked = given.integers() if given is not None else tuple(node.attributes.get("axes", ()))
     if not asked and node.attributes.get("noop_with_empty_axes"):
@@ -230,10 +232,11 @@ def _fits(node: Node) -> bool:
 
 _FLOATS_ONLY = {
     "Div", "Softmax", "ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "Relu", "Neg", "Abs", "Erf", "IsNaN", "MatMul", "Gemm",
-    "Conv",
+    "Conv", "GlobalAveragePool", "GlobalMaxPool",
 }
+_WHOLE_IMAGES = {"GlobalAveragePool", "GlobalMaxPool"}
 _KNOWN = {"Slice"}  # whose inputs but the first say what is done
-_ROWS = {"Softmax", "LayerNormalization", "RMSNormalization", "ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin"}
+_ROWS = {"Softmax", "LayerNormalization", "RMSNormalization", "ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", *_WHOLE_IMAGES}
 
 
 def _is_plain_convolution(node: Node) -> bool:
@@ -287,6 +290,7 @@ RULES: Mapping[str, Rule] = {
     "Softmax": _softmax, "LayerNormalization": _layer_norm, "RMSNormalization": _rms_norm,
     "ReduceMean": partial(_reduction, None), "ReduceSum": partial(_reduction, "addf"),
     "ReduceMax": partial(_reduction, "maxf"), "ReduceMin": partial(_reduction, "minf"),
+    "GlobalAveragePool": partial(_reduction, None), "GlobalMaxPool": partial(_reduction, "maxf"),
 
     # Sums of products.
     "MatMul": _matmul, "Gemm": _gemm, "Conv": _convolution, "BatchNormalization": _batch_norm,
