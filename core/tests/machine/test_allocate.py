@@ -99,6 +99,15 @@ def test_values_share_a_register_in_the_holes_of_each_other() -> None:
     assert allocate(parse_function(text), chip(1)) == {"v": 1}
 
 
+def test_a_value_moves_out_of_the_way_of_one_that_finds_no_room() -> None:
+    """%2 stands in the low register when %3 begins, and %1 comes back in the high one; in the hole of %1 there is room for %2."""
+    lines = ["%0 = op 1", "%1 = op 2", "st %1", "st %0", "%2 = op 3", "%3 = op 4", "st %2", "%1 = op 5", "st %1, %3", "ret"]
+    function = parse_function('func @f target "toy"\n  regs v: 0-3\nentry:\n  ' + "\n  ".join(lines) + "\n")
+    before, table = snapshot(function), chip(2)
+    assert allocate(function, table) == {"v": 2}
+    check_allocation(before, function, table)
+
+
 def test_a_copy_whose_sides_meet_goes_away() -> None:
     f = parse_function('func @f target "toy"\n  regs v: 0-1\nentry:\n  %0 = op 1\n  %1 = mov %0\n  st %1\n')
     table = chip()

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 
+from tilefw.machine.inst import Function, Reg
 from tilefw.machine.live_ranges import LivePart, Segment
+from tilefw.machine.movable_file import MovableFile
 from tilefw.machine.register_file import RegisterFile
 
 COUNT = 12
@@ -44,10 +47,10 @@ def _segments(rng: random.Random, begin: int, longest: int) -> list[Segment]:
     return found
 
 
-def _value(rng: random.Random, begin: int) -> tuple[int, int, list[LivePart]]:
-    """Width, alignment, parts: the first of these begins at `begin`, others there or later."""
+def _value(rng: random.Random, begin: int, lives: Sequence[int] = (3, 30, 3000)) -> tuple[int, int, list[LivePart]]:
+    """Width, alignment, parts: the first of these begins at `begin`, others there or later; `lives` bound their segments."""
     width, align = rng.choice([(1, 1), (1, 1), (2, 2), (3, 1), (4, 4)])
-    longest = rng.choice([3, 30, 3000])
+    longest = rng.choice(lives)
     cut = rng.randint(1, width)
     parts = [LivePart(0, cut, _segments(rng, begin, longest))]
     if cut < width:
@@ -81,3 +84,39 @@ def test_values_are_placed_where_they_fit_and_always_if_they_do(seed: int) -> No
             placed += 1
         position += rng.choice([0, 0, 1, 2, 40, 120])
     assert position > 8000 and placed > 100 and refused > 10
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_values_that_move_stand_apart_and_places_are_found_as_before(seed: int) -> None:
+    rng = random.Random(seed)
+    file, function = MovableFile(COUNT, RESERVED), Function("f", "toy")
+    fixed = [LivePart(0, 1, [(0, 40), (900, 910)])]
+    file.fix(fixed)
+    placed: dict[Reg, tuple[int, list[LivePart]]] = {}
+    position, moves = 0, 0
+    while position < 1200:
+        width, align, parts = _value(rng, position, lives=(3, 10, 30))
+        reg = function.register("v", width, align)
+        first = file.find_free(width, align, parts, (), position)
+        taken = _all_of(fixed, placed)
+        assert (first is None) == (not any(taken.fits(at, width, parts) for at in range(0, COUNT, align)))
+        if first is not None:
+            file.take(first, parts, position)
+            file.stand(reg, first, parts)
+            placed[reg] = first, parts
+        elif (moved := file.make_room(reg, parts, position)) is not None:
+            assert len(moved) > 1 and all(not at % one.align for one, at in moved.items())
+            placed |= {one: (at, parts if one is reg else placed[one][1]) for one, at in moved.items()}
+            moves += 1
+        position += rng.choice([0, 0, 1, 2, 12])
+    assert moves > 5
+
+
+def _all_of(fixed: list[LivePart], placed: dict[Reg, tuple[int, list[LivePart]]]) -> Taken:
+    """What is taken by all of them; none may stand where another does."""
+    taken = Taken()
+    taken.take(0, fixed)
+    for reg, (first, parts) in placed.items():
+        assert taken.fits(first, reg.width, parts)
+        taken.take(first, parts)
+    return taken

@@ -127,6 +127,24 @@ def test_wave_registers_go_to_lanes_of_one_register() -> None:
     assert function.attributes.registers["v"] == 1 and "put" in opcodes(function)
 
 
+@pytest.mark.parametrize("cls, limits", [("v", {"v": 2, "a": 0}), ("s", {"s": 2})])
+def test_values_whose_lives_do_not_meet_wait_in_one_slot(cls: str, limits: dict[str, int]) -> None:
+    """Four live at once, three times over: as many wait as where they do it once."""
+    def written(times: int) -> str:
+        lots = [range(4 * k, 4 * k + 4) for k in range(times)]
+        lines = [line for lot in lots for line in ([f"%{i} = op {i}" for i in lot] + [f"st %{i}" for i in lot])]
+        return f'func @f target "toy"\n  regs {cls}: 0-{4 * times - 1}\nentry:\n  ' + "\n  ".join([*lines, "ret"]) + "\n"
+
+    once, often = spilled(written(1), limits), spilled(written(3), limits)
+    assert often.attributes.scratch_bytes == once.attributes.scratch_bytes
+    assert lanes_written(often) == lanes_written(once)
+    assert often.attributes.scratch_bytes or lanes_written(often)
+
+
+def lanes_written(function: Function) -> set[object]:
+    return {(str(inst.defs), inst.uses[-1]) for inst in function.insts() if inst.opcode == "put"}
+
+
 def test_what_waits_through_a_loop_is_loaded_behind_it() -> None:
     text = (
         'func @f target "toy"\n  regs v: 0-3\nentry:\n  %0 = op 1\n  %1 = op 2\nloop:\n  %2 = op 3\n  %3 = early %2, %1\n'

@@ -26,8 +26,9 @@ lists those of a target, `tilefw opt --target` runs one on text.
                              counts live registers, and `headroom` keeps the rest of the block within the limit
     ties                     a result that must stand in an operand's register finds the operand there
     assign_registers         `coalesce` removes copies, `allocate` places `live_ranges` in a `register_file`; what finds no place
-                             leaves by `spill`, as `spill_choice` decides by the `spill_pressure`, for where the plugin's
-                             `spill_model` says
+                             makes those that stand already move, in a `movable_file`, or leaves by `spill`, as `spill_choice`
+                             decides by the `spill_pressure`, for where the plugin's `spill_model` says, in `spill_slots` that
+                             others have left
     waits                    waits for results that arrive later, the fewest and weakest
     wait_states              pauses where the hardware does not check
 

@@ -10,20 +10,23 @@ Of lives without holes, placed in this order and one register wide, as many find
 life begins stays free, as all that is placed begins earlier. With holes it does not: a register that is free there may be taken
 again by the next segment of an older life before the new one ends. So none may be free for the whole of a life though enough are at
 each point, as at 248 live of 256. To colour such lives with as few is the general problem, of graphs that are not those of
-intervals (NP-complete: Garey and Johnson, "Computers and Intractability", GT4); what finds no room is spilled (`spill`).
+intervals (NP-complete: Garey and Johnson, "Computers and Intractability", GT4). A few that stand already move then
+(`movable_file`), and what finds no room still is spilled (`spill`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from tilefw.api.errors import CapacityError, InternalError
 from tilefw.machine.inst import Function, Reg, Slice
 from tilefw.machine.live_ranges import LivePart, LiveRanges
+from tilefw.machine.movable_file import MovableFile
 from tilefw.machine.register_file import RegisterFile
 from tilefw.machine.table import InstructionTable
 
+_File = TypeVar("_File", bound=RegisterFile)
 _ATTEMPTS = 12  # of placing tuples that found no room before all others
 
 
@@ -48,9 +51,9 @@ def allocate(function: Function, table: InstructionTable, limits: Mapping[str, i
 
 
 def first_registers(
-    function: Function, ranges: LiveRanges, table: InstructionTable, limits: Mapping[str, int]
+    function: Function, ranges: LiveRanges, table: InstructionTable, limits: Mapping[str, int], moving: bool = True
 ) -> dict[Reg, int] | Failure:
-    """The first physical register of each virtual one, or one that found none."""
+    """The first physical register of each virtual one, or one that found none; `moving`: not even by others that move for it."""
     firsts = {
         reg: parts[0].segments[0][0] if len(parts) == 1 else min(part.segments[0][0] for part in parts)
         for reg, parts in ranges.parts.items()
@@ -67,7 +70,9 @@ def first_registers(
         urgent[found.reg] = None
         first_of_all = [(reg, None) for reg in sorted(urgent, key=lambda reg: -reg.width)]
         found = _assign_all([*first_of_all, *in_order], ranges, hints, table, limits)
-    return found
+    if not isinstance(found, Failure) or not moving or _too_many(found, ranges, table, limits):
+        return found
+    return _assign_moving(in_order, ranges, hints, table, limits)
 
 
 def _too_many(failure: Failure, ranges: LiveRanges, table: InstructionTable, limits: Mapping[str, int]) -> bool:
@@ -82,7 +87,7 @@ def _assign_all(
     table: InstructionTable, limits: Mapping[str, int],
 ) -> dict[Reg, int] | Failure:
     """Place registers in the given order; those with a point begin there, and come in the order of these points."""
-    files = _files(table, limits)
+    files = _files(table, limits, RegisterFile)
     for reg, parts in ranges.fixed.items():
         if reg.cls in files:
             files[reg.cls].take(0, parts)
@@ -103,13 +108,42 @@ def _assign_all(
     return chosen
 
 
-def _files(table: InstructionTable, limits: Mapping[str, int]) -> dict[str, RegisterFile]:
+def _assign_moving(
+    order: Iterable[tuple[Reg, int]], ranges: LiveRanges, hints: dict[Reg, list[tuple[Reg, int]]],
+    table: InstructionTable, limits: Mapping[str, int],
+) -> dict[Reg, int] | Failure:
+    """Place registers in the order of the points where they begin; where one finds no room, others move."""
+    files = _files(table, limits, MovableFile)
+    for reg, parts in ranges.fixed.items():
+        if reg.cls in files:
+            files[reg.cls].fix(parts)
+    chosen: dict[Reg, int] = {}
+    for reg, position in order:
+        file = files.get(table.file(reg.cls))
+        if file is None:
+            continue
+        parts = ranges.parts[reg]
+        preferred = [at for hint, away in hints.get(reg, ()) if (at := _hinted(hint, away, chosen)) is not None]
+        first = file.find_free(reg.width, reg.align, parts, preferred, position)
+        if first is not None:
+            file.take(first, parts, position)
+            file.stand(reg, first, parts)
+            chosen[reg] = first
+            continue
+        placed = file.make_room(reg, parts, position)
+        if placed is None:
+            return Failure(reg, table.file(reg.cls))
+        chosen |= placed
+    return chosen
+
+
+def _files(table: InstructionTable, limits: Mapping[str, int], kind: type[_File]) -> dict[str, _File]:
     """The register files of the chip, empty; what is beyond a limit is for nobody."""
-    files: dict[str, RegisterFile] = {}
+    files: dict[str, _File] = {}
     for name, cls in table.classes.items():
         if cls.count is not None:
             file = table.file(name)
-            files[file] = RegisterFile(cls.count, unusable(table, limits, file, cls.count))
+            files[file] = kind(cls.count, unusable(table, limits, file, cls.count))
     return files
 
 

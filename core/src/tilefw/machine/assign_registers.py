@@ -70,7 +70,7 @@ def _in_fewer(
         pressure, _ = most_at_once(ranges.parts, belongs)
         step = next((step for step in reached if step >= pressure), None)
         if step is not None:
-            tighter = first_registers(function, ranges, table, {**limits, file: min(step, limits.get(file, step))})
+            tighter = first_registers(function, ranges, table, {**limits, file: min(step, limits.get(file, step))}, moving=False)
             found = found if isinstance(tighter, Failure) else tighter
     return found
 

@@ -12,12 +12,13 @@ from heapq import heappop, heappush
 
 from tilefw.machine.live_ranges import LivePart
 
-_END, _START = 0, 1  # of two at one point the end comes first
-_STRIDE = 2048  # points
+END, START = 0, 1  # changes: of two at one point the end comes first
 
 
 class RegisterFile:
     """`count` registers, of which those in `reserved` are for nobody."""
+
+    stride = 2048  # points, by which the oldest are forgotten
 
     def __init__(self, count: int, reserved: frozenset[int]) -> None:
         self.count = count
@@ -45,13 +46,13 @@ class RegisterFile:
             registers = ((1 << part.width) - 1) << start
             self._reached |= (1 << start + part.width) - 1
             if begin != position:
-                heappush(self._changes, (begin, _START, registers))
+                heappush(self._changes, (begin, START, registers))
             else:  # `find_free` has come to this point already
                 self._busy |= registers
-            heappush(self._changes, (part.segments[0][1], _END, registers))
+            heappush(self._changes, (part.segments[0][1], END, registers))
             for begin, end in part.segments[1:]:
-                heappush(self._changes, (begin, _START, registers))
-                heappush(self._changes, (end, _END, registers))
+                heappush(self._changes, (begin, START, registers))
+                heappush(self._changes, (end, END, registers))
 
     def find_free(
         self, width: int, align: int, parts: Sequence[LivePart], preferred: Sequence[int], position: int | None = None
@@ -101,8 +102,8 @@ class RegisterFile:
         changes = self._changes
         while changes and changes[0][0] <= position:
             _, kind, registers = heappop(changes)
-            self._busy = self._busy | registers if kind == _START else self._busy & ~registers
-        if position - self._origin > _STRIDE:
+            self._busy = self._busy | registers if kind == START else self._busy & ~registers
+        if position - self._origin > self.stride:
             self._taken = [taken >> position - self._origin for taken in self._taken]
             self._origin = position
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from math import gcd
 
 from tilefw.api.integers import ceil_div, round_up
@@ -17,9 +18,10 @@ from tilefw.machine.allocate import most_at_once, unusable
 from tilefw.machine.inst import Block, Function, Inst, Reg, Slice
 from tilefw.machine.live_ranges import LiveRanges
 from tilefw.machine.opcodes import check_opcodes
-from tilefw.machine.spill_choice import Choice, Chooser, as_wholes, made_again
+from tilefw.machine.spill_choice import Choice, Chooser, SlotReload, as_wholes, made_again
 from tilefw.machine.spill_model import MEMORY, SpillModel, SpillSlotClass, Transfer
 from tilefw.machine.spill_pressure import UNLIMITED, SpillPressure, pressures
+from tilefw.machine.spill_slots import SharedSlots
 from tilefw.machine.table import InstructionTable
 
 
@@ -39,11 +41,26 @@ class _Stay:
 
 @dataclass(slots=True)
 class _SpillSlot:
-    """Where a spilled register is: the holder register (None in memory, or where it is rematerialised) and the index in it."""
+    """Where a spilled register is: the holder register (None in memory, or where it is rematerialised) and the index in it, of a
+    register, a lane or a byte."""
 
     choice: Choice
     holder: Reg | None = None
     index: int = 0
+
+    def of(self, piece: Slice, table: InstructionTable) -> _SpillSlot:
+        """Where a piece of the register is."""
+        step = table.classes[piece.reg.cls].bits // 8 if self.holder is None else 1
+        return _SpillSlot(self.choice, self.holder, self.index + step * piece.first)
+
+
+@dataclass(slots=True)
+class _LoadedFromSlot:
+    """From which slot a register was loaded, by which instructions, and whether more than one reads it there."""
+
+    slot: _SpillSlot
+    insts: Sequence[Inst]
+    shared: bool = False
 
 
 class MemoryFull(Exception):
@@ -65,10 +82,12 @@ class Spiller:
         self._stay: set[Reg] = set()
         self._lanes: dict[str, tuple[Reg, int]] = {}  # by class of the holder: the one that has lanes left, and how many are used
         self._files = list(_slots_last(table, model))
+        self._loaded: dict[Reg, _LoadedFromSlot] = {}  # those that nothing else writes
         self._checked: set[str] = set()  # files that are known not to be beyond all slots together
 
-    def relieve(self, ranges: LiveRanges, spare: Mapping[str, int]) -> bool:
-        """Take registers out until at most as many of each file live at once as it has, less what is to `spare`; whether any left.
+    def relieve(self, ranges: LiveRanges, spare: Mapping[str, int], evicted: Sequence[Reg] = ()) -> bool:
+        """Take registers out, those that are `evicted` and others until at most as many of each file live at once as it has, less
+        what is to `spare`; whether any left.
 
         With something to spare in a file, tuples found no free run of its registers: each counts as a whole then. Raises
         MemoryFull.
@@ -78,16 +97,22 @@ class Spiller:
             parts |= as_wholes({reg: its for reg, its in parts.items() if self.table.file(reg.cls) in spare})
         usable = {file: self._usable(file) for file in self._files}
         now = pressures(ranges, parts, self.table, usable)
-        chooser = Chooser(self.function, ranges, self.table, self.model, now)
+        reloads = {reg: SlotReload(of.slot.choice.slot_class, of.insts) for reg, of in self._loaded.items() if of.shared}
+        chooser = Chooser(self.function, ranges, self.table, self.model, now, reloads)
         slots: dict[Reg, _SpillSlot] = {}
         most = {file: pressure.available - spare.get(file, 0) for file, pressure in now.items()}
         for file in self._files:
             self._refuse_by_far(ranges, file, now)
-            its = {reg: of for reg, of in parts.items() if self.table.file(reg.cls) == file and reg not in self._stay}
-            found = {choice.reg: self._settle(choice) for choice in chooser.choose(file, most[file], its)}
+            needed = {slot.holder for slot in slots.values() if slot.choice.loads}
+            its = {
+                reg: of for reg, of in parts.items()
+                if self.table.file(reg.cls) == file and reg not in needed and (reg not in self._stay or reg in reloads)
+            }
+            found = self._settle(chooser.choose(file, most[file], its, evicted), ranges)
             self._count_lanes(found, ranges, now)
             slots |= found
         if slots:
+            self._loaded = {reg: of for reg, of in self._loaded.items() if reg not in slots and of.slot.holder not in slots}
             _Rewriting(self, slots, now, most).run(self.function, ranges.starts)
         return bool(slots)
 
@@ -132,18 +157,50 @@ class Spiller:
         self._stay.add(reg)
         return reg
 
+    def loaded(self, held: Reg, slot: _SpillSlot, insts: Sequence[Inst]) -> None:
+        """These instructions loaded `held` from there."""
+        self._loaded[held] = _LoadedFromSlot(slot, insts)
+
+    def share(self, held: Reg) -> None:
+        """One more instruction reads a register that was loaded, if it was."""
+        if held in self._loaded:
+            self._loaded[held].shared = True
+
+    def forget(self, held: Reg) -> None:
+        """An instruction writes it too."""
+        self._loaded.pop(held, None)
+
     def pointer(self, cls: str) -> Slice:
         """A register for the address of one access of memory; it stays."""
         reg = self.function.register(cls)
         self._stay.add(reg)
         return reg.whole
 
-    def _settle(self, choice: Choice) -> _SpillSlot:
+    def _settle(self, choices: Sequence[Choice], ranges: LiveRanges) -> dict[Reg, _SpillSlot]:
+        """The slots of what leaves in one round; those of another round count points that are no longer these."""
+        lives = {
+            choice.reg: (min(part.segments[0][0] for part in parts), max(part.segments[-1][1] for part in parts))
+            for choice in choices if (parts := ranges.parts[choice.reg])
+        }
+        shared: SharedSlots[_SpillSlot] = SharedSlots()
+        found: dict[Reg, _SpillSlot] = {}
+        for choice in sorted(choices, key=lambda choice: (lives[choice.reg], choice.reg.id)):
+            slot_class, reg = choice.slot_class, choice.reg
+            if choice.loads:
+                found[reg] = replace(self._loaded[reg].slot, choice=choice)
+            elif slot_class is None or (slot_class.holder != MEMORY and slot_class.units == 1):
+                found[reg] = self._new_slot(choice)
+            else:
+                kind = slot_class.holder, reg.width, self.table.classes[reg.cls].bits
+                found[reg] = replace(shared.take(kind, *lives[reg], partial(self._new_slot, choice)), choice=choice)
+            if choice.stored(self.table):
+                self.spilled[self.table.file(reg.cls)] += reg.width
+        return found
+
+    def _new_slot(self, choice: Choice) -> _SpillSlot:
         slot_class, reg = choice.slot_class, choice.reg
         if slot_class is None:
             return _SpillSlot(choice)
-        if choice.stored(self.table):
-            self.spilled[self.table.file(reg.cls)] += reg.width
         if slot_class.holder == MEMORY:
             size = ceil_div(self.table.classes[reg.cls].bits, 8)  # a predicate takes a byte
             at = round_up(self.scratch_bytes, size)
@@ -173,6 +230,7 @@ class _Rewriting:
         self.spiller, self.slots, self.pressures, self.most = spiller, slots, pressures, most
         choices = [slot.choice for slot in slots.values()]
         self.gone = {id(choice.again) for choice in choices if choice.again is not None}
+        self.gone |= {id(inst) for choice in choices for inst in choice.loads}
         self.in_place = {(access.number, choice.reg) for choice in choices for access in choice.in_place}
         self.accessing = {id(inst) for choice in choices for inst in choice.insts()}
         self.stays: dict[Reg, list[_Stay]] = {}
@@ -227,6 +285,8 @@ class _Rewriting:
         if len(between) and int(between.max()) + stay.held.width > self.most[file]:
             return False
         between += stay.held.width
+        if stay.last != number:
+            self.spiller.share(stay.held)
         stay.last = number
         return True
 
@@ -241,6 +301,7 @@ class _Rewriting:
         if kept is None:
             kept = _Stay(piece, self.spiller.fresh(piece), number)
             stays.append(kept)
+        self.spiller.forget(kept.held)
         return kept.held.slice(piece.first - kept.piece.first, piece.count)
 
     def _load(self, slot: _SpillSlot, piece: Slice, held: Reg) -> None:
@@ -251,6 +312,7 @@ class _Rewriting:
             made = self._transferred(slot_class.load, held.whole, *self._transfer(slot, slot_class, piece))
             if piece.reg in self.promised:
                 self._lose(made)
+            self.spiller.loaded(held, slot.of(piece, self.spiller.table), made)
 
     def _lose(self, loads: Sequence[Inst]) -> None:
         """What is promised of integers is lost on their way through a slot, but for that of copies."""
@@ -297,7 +359,7 @@ def _slots_last(table: InstructionTable, model: SpillModel) -> Iterator[str]:
 
 def _in_slot(slot: _SpillSlot, piece: Slice) -> Slice:
     assert slot.holder is not None
-    return slot.holder.slice(piece.first, piece.count)
+    return slot.holder.slice(slot.index + piece.first, piece.count)
 
 
 def _alignment(piece: Slice) -> int:

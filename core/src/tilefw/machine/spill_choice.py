@@ -44,7 +44,8 @@ class RegisterAccess:
 class Choice:
     """A register to spill: to a slot, or (`again`) to be rematerialised by its one instruction wherever it is read.
 
-    Of the instructions that access it, `in_place` take it from its slot; for the others, `accesses`, it is in its file.
+    Of the instructions that access it, `in_place` take it from its slot; for the others, `accesses`, it is in its file. `loads`: of
+    what spill code loaded for several readers, the instructions that did: each reader loads it from the same slot now.
     """
 
     reg: Reg
@@ -52,6 +53,7 @@ class Choice:
     again: Inst | None
     accesses: list[RegisterAccess]
     in_place: list[RegisterAccess] = field(default_factory=list)
+    loads: Sequence[Inst] = ()
 
     def stored(self, table: InstructionTable) -> bool:
         """Whether the value comes to its slot from its file: by a store, or by a copy that wrote the file and now writes the slot.
@@ -64,6 +66,15 @@ class Choice:
         yield from (access.inst for access in (*self.accesses, *self.in_place))
         if self.again is not None:
             yield self.again
+        yield from self.loads
+
+
+@dataclass(frozen=True, slots=True)
+class SlotReload:
+    """What spill code loaded into a register that nothing else writes: from which slot class, and by which instructions."""
+
+    slot_class: SpillSlotClass | None
+    insts: Sequence[Inst]
 
 
 @dataclass(slots=True)
@@ -106,24 +117,28 @@ class Chooser:
 
     def __init__(
         self, function: Function, ranges: LiveRanges, table: InstructionTable, model: SpillModel,
-        pressures: Mapping[str, SpillPressure],
+        pressures: Mapping[str, SpillPressure], reloads: Mapping[Reg, SlotReload] | None = None,
     ) -> None:
-        """`pressures`: of each file; they follow the choices."""
-        self.ranges, self.table, self.model, self.pressures = ranges, table, model, pressures
+        """`pressures`: of each file; they follow the choices. `reloads`: of registers that spill code has loaded."""
+        self.ranges, self.table, self.model, self.pressures, self.reloads = ranges, table, model, pressures, reloads or {}
         self.insts = [inst for block in function.blocks for inst in block.insts]
         self.weights = [_LOOP**depth for depth in depths(successors(function, table))]
 
-    def choose(self, file: str, most: int, parts: Mapping[Reg, Sequence[LivePart]]) -> list[Choice]:
-        """Registers to spill, among those of `file` in `parts`, so that at most `most` of it are live at once; fewer where no more
-        can be spilled."""
+    def choose(
+        self, file: str, most: int, parts: Mapping[Reg, Sequence[LivePart]], evicted: Iterable[Reg] = ()
+    ) -> list[Choice]:
+        """Registers to spill, among those of `file` in `parts`: those that are `evicted`, and so many that at most `most` of it are
+        live at once; fewer where no more can be spilled."""
         pressure = self.pressures[file]
+        leaving = {reg: parts[reg] for reg in evicted if reg in parts}
         excess = Excess(pressure, most)
-        if excess.worst() is None:
+        if excess.worst() is None and not leaving:
             return []
-        candidates = _candidates(parts, excess)
+        candidates = _candidates(parts, excess) | {reg: _candidate(reg, its) for reg, its in leaving.items()}
         self._find_accesses(candidates)
+        chosen = list(self._evict([candidates.pop(reg) for reg in leaving], leaving, pressure))
+        excess.update()
         living = _Living(candidates)
-        chosen: list[Choice] = []
         while (worst := excess.worst()) is not None:
             options = list(self._options_at(worst, living))
             if not options:
@@ -139,6 +154,16 @@ class Chooser:
                     chosen.append(option.choice)
             excess.update()
         return chosen
+
+    def _evict(
+        self, candidates: Iterable[_Candidate], parts: Mapping[Reg, Sequence[LivePart]], pressure: SpillPressure
+    ) -> Iterator[Choice]:
+        """The cheapest choice of each for which there is room."""
+        for candidate in candidates:
+            option = self._cheapest(candidate, candidate.segments[0][0])
+            if option is not None:
+                self._spill(option, parts[candidate.reg], pressure)
+                yield option.choice
 
     def _find_accesses(self, candidates: Mapping[Reg, _Candidate]) -> None:
         """The points of each candidate."""
@@ -172,20 +197,24 @@ class Chooser:
     def _options_at(self, point: int, living: _Living) -> Iterator[tuple[int, _Option]]:
         """The cheapest way to spill each candidate that is live at a point, if it is not kept there, with its index."""
         for index in living.at(point):
-            candidate = living.candidates[index]
-            if candidate.accesses is None:
-                candidate.accesses = self._accesses(candidate)
-                candidate.option = self._rematerialised(candidate) or self._next_option(candidate)
-            # The pressure of the files that hold slots only rises, so that what has no room once never has.
-            while candidate.option is not None and not self._has_room(candidate.option, candidate.segments, point):
-                candidate.option = self._next_option(candidate)
-            if candidate.option is not None and point not in candidate.option.kept:
-                yield index, candidate.option
+            option = self._cheapest(living.candidates[index], point)
+            if option is not None and point not in option.kept:
+                yield index, option
+
+    def _cheapest(self, candidate: _Candidate, point: int) -> _Option | None:
+        """The cheapest way to spill a candidate; `point` is one at which it is live."""
+        if candidate.accesses is None:
+            candidate.accesses = self._accesses(candidate)
+            candidate.option = self._rematerialised(candidate) or self._loaded_again(candidate) or self._next_option(candidate)
+        # The pressure of the files that hold slots only rises, so that what has no room once never has.
+        while candidate.option is not None and not self._has_room(candidate.option, candidate.segments, point):
+            candidate.option = self._next_option(candidate)
+        return candidate.option
 
     def _has_room(self, option: _Option, segments: Sequence[Segment], first: int = -1) -> bool:
         """Whether there is room for the slot; `first` is a point of the segments at which to look first."""
         slot_class, width = option.choice.slot_class, option.choice.reg.width
-        if slot_class is None or slot_class.holder == MEMORY or slot_class.units > 1:
+        if not _in_registers(option.choice) or slot_class is None:
             return True
         pressure = self.pressures[self.table.file(slot_class.holder)]
         return int(pressure.at[first]) + width <= pressure.available and pressure.has_room(segments, width)
@@ -196,7 +225,7 @@ class Chooser:
         for part in parts:
             pressure.add(part.segments, -part.width)
         pressure.at[list(option.kept)] += reg.width  # where it was live: these runs have changed already
-        if slot_class is not None and slot_class.holder != MEMORY and slot_class.units == 1:
+        if slot_class is not None and _in_registers(option.choice):
             for part in parts:
                 self.pressures[self.table.file(slot_class.holder)].add(part.segments, part.width)
 
@@ -208,6 +237,15 @@ class Chooser:
             return None
         readers = [access for access in accesses if access.inst is not writers[0]]
         return self._option(Choice(candidate.reg, None, writers[0], readers), candidate)
+
+    def _loaded_again(self, candidate: _Candidate) -> _Option | None:
+        """The loading of what was loaded once for several readers, for each of them."""
+        reload = self.reloads.get(candidate.reg)
+        if reload is None:
+            return None
+        candidate.tried = len(self.model.slot_classes.get(candidate.reg.cls, ()))
+        readers = [access for access in candidate.accesses or [] if access.reads]
+        return self._option(Choice(candidate.reg, reload.slot_class, None, readers, loads=reload.insts), candidate)
 
     def _next_option(self, candidate: _Candidate) -> _Option | None:
         """The way to spill a register to the next slot class, the cheapest first; None behind the last."""
@@ -285,7 +323,17 @@ def _candidates(parts: Mapping[Reg, Sequence[LivePart]], excess: Excess) -> dict
     waits = (starts % 2 == 0) | (ends - starts > 2)
     owners = set(owners[waits & (excess.within(starts, ends) > 0)].tolist())
     found = [(reg, its) for i, (reg, its) in enumerate(parts.items()) if i in owners]
-    return {reg: _Candidate(reg, merged([segment for part in its for segment in part.segments])) for reg, its in found}
+    return {reg: _candidate(reg, its) for reg, its in found}
+
+
+def _candidate(reg: Reg, parts: Iterable[LivePart]) -> _Candidate:
+    return _Candidate(reg, merged([segment for part in parts for segment in part.segments]))
+
+
+def _in_registers(choice: Choice) -> bool:
+    """Whether a choice takes registers for a new slot."""
+    slot_class = choice.slot_class
+    return slot_class is not None and slot_class.holder != MEMORY and slot_class.units == 1 and not choice.loads
 
 
 def _is_copy(inst: Inst, table: InstructionTable) -> bool:
