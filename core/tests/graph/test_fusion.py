@@ -186,6 +186,17 @@ def test_a_convolution_of_each_channel_alone_is_pointwise_with_what_follows(kind
     assert launches(b, {"x": given}, tolerance=0) == ["pointwise1"]
 
 
+@pytest.mark.parametrize("target", ["cpu", "nvidia-sm80"])
+def test_a_convolution_of_each_channel_alone_is_of_the_mean_of_its_channels(target):
+    b, rng = ModuleBuilder(), np.random.default_rng(7)
+    given, weights = (rng.standard_normal(shape).astype(np.float32) for shape in ((1, 6, 9, 7), (6, 1, 3, 3)))
+    x = b.input("x", "fp32", given.shape)
+    y = b.map("maxf", b.convolve(x, b.constant(weights, "fp32"), (2, 1), (1, 1), (1, 1), (1, 1), groups=6), 0.0)
+    b.output("y", y)
+    b.output("mean", b.map("divf", b.reduce("addf", y, [2, 3], keep=True), 35.0))
+    assert launches(b, {"x": given}, target) == ["rows1"]
+
+
 def test_a_product_of_many_rows_counts_its_programs_along_the_longest_dim_of_a_grid():
     b = ModuleBuilder()
     b.output("y", b.matmul(b.input("x", "fp16", (1 << 23, 2)), b.input("w", "fp16", (2, 3))))

@@ -11,7 +11,7 @@ import small_models
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from tilefw.api.errors import CodeError
+from tilefw.api.errors import CheckError, CodeError
 from tilefw.graph.certificate import certified
 from tilefw.graph.compile_graph import compile_graph
 from tilefw.graph.model_readers import read_graph
@@ -21,7 +21,7 @@ from tilefw_onnx.fused_reader import fused_graph_of
 # The launches of each: those of the reader that fuses nothing are 23, 50, 15 and 15.
 RUNS = [
     (small_models.encoder, "nvidia-sm80", 8), (small_models.decoder, "cpu", 7), (small_models.residual, "reference", 7),
-    (small_models.depthwise, "cpu", 9),
+    (small_models.depthwise, "cpu", 8),
 ]
 
 
@@ -97,3 +97,22 @@ def test_an_index_of_a_model_that_names_no_element_is_told(index):
     with pytest.raises(CodeError) as caught:
         _read(node, {"x": (TensorProto.FLOAT, [4, 3])}, (TensorProto.FLOAT, [2, 3]), [indices])
     assert caught.value.code == "TFW0994" and "index" in str(caught.value.note)
+
+
+@pytest.mark.parametrize("before, axis, index, target", [
+    ("Identity", 1, 4, "nvidia-sm80"), ("Transpose", 0, -5, "amd-cdna3"), ("Exp", 1, 7, "reference"),
+])
+def test_an_index_of_a_run_that_names_no_element_is_told(before, axis, index, target):
+    nodes = [helper.make_node(before, ["x"], ["t"]), helper.make_node("Gather", ["t", "i"], ["g"], axis=axis),
+             helper.make_node("Neg", ["g"], ["y"])]
+    told = {"x": (TensorProto.FLOAT, [4, 4]), "i": (TensorProto.INT64, [4])}
+    given = [helper.make_tensor_value_info(name, *one) for name, one in told.items()]
+    made = helper.make_graph(nodes, "g", given, [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, 4])])
+    graph = fused_graph_of(helper.make_model(made, opset_imports=[helper.make_opsetid("", 20)]), "model")
+    x, indices = np.random.default_rng(0).standard_normal((4, 4)).astype(np.float32), np.array([0, -4, 3, 1])
+    moved = {"Identity": x, "Transpose": x.T, "Exp": np.exp(x)}[before]
+    with Session(compile_graph(graph, target)) as session:
+        assert len(graph.calls) == 1
+        np.testing.assert_allclose(session.run({"x": x, "i": indices})["y"], -np.take(moved, indices, axis), rtol=1e-6)
+        with pytest.raises(CheckError, match="bounds"):
+            session.run({"x": x, "i": np.array([0, index, 3, 1])})

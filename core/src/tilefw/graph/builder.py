@@ -254,13 +254,18 @@ class ModuleBuilder:
 
     # Gathers and order -------------------------------------------------------------------------------------------------
 
-    def gather(self, source: SSAValue, indices: Sequence[SSAValue], axes: Sequence[int], map: AffineMap) -> SSAValue:
-        """Elements at the places of `map`, where index tensors of the result's shape give the coordinates along `axes`."""
+    def gather(
+        self, source: SSAValue, indices: Sequence[SSAValue], axes: Sequence[int], map: AffineMap, trusted: bool = False
+    ) -> SSAValue:
+        """Elements at the places of `map`, where index tensors of the result's shape give the coordinates along `axes`: the nearest
+        ones that there are, unless the indices are `trusted` to name some."""
         type = tensor(shape_of(indices[0]), types.element_of(source.type))
-        properties = {"axes": _dense(axes), "map": AffineMapAttr(map)}
+        properties: dict[str, Attribute] = {"axes": _dense(axes), "map": AffineMapAttr(map)}
+        if trusted:
+            properties["trusted"] = UnitAttr()
         return self.add(moving_ops.GraphGatherOp.create(operands=[source, *indices], properties=properties, result_types=[type]))
 
-    def take(self, source: SSAValue, indices: SSAValue, axis: int) -> SSAValue:
+    def take(self, source: SSAValue, indices: SSAValue, axis: int, trusted: bool = False) -> SSAValue:
         """NumPy's `take`: the dim `axis` is replaced by the dims of the index tensor."""
         own, asked = shape_of(source), shape_of(indices)
         shape = (*own[:axis], *asked, *own[axis + 1 :])
@@ -268,7 +273,8 @@ class ModuleBuilder:
         spread = linear_map([[int(d == axis + k) for d in dims] for k in range(len(asked))], [0] * len(asked), len(shape))
         place = [k if k < axis else k - 1 + len(asked) for k in range(len(own))]
         rows = [[int(k != axis and d == place[k]) for d in dims] for k in range(len(own))]
-        return self.gather(source, [self.view(indices, spread, shape)], [axis], linear_map(rows, [0] * len(own), len(shape)))
+        map = linear_map(rows, [0] * len(own), len(shape))
+        return self.gather(source, [self.view(indices, spread, shape)], [axis], map, trusted)
 
     def scatter(
         self, source: SSAValue, updates: SSAValue, indices: Sequence[SSAValue], axes: Sequence[int], map: AffineMap,

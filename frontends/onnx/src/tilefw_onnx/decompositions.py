@@ -199,7 +199,7 @@ def _gather(b: ModuleBuilder, node: Node, values: Values) -> GraphValue:
     extent = shape_of(values[0])[axis]
     require_within(node.input(1), extent)
     behind = b.map("addi", values[1], extent)
-    return b.take(values[0], b.map("select", b.map("lts", values[1], 0), behind, values[1]), axis)
+    return b.take(values[0], b.map("select", b.map("lts", values[1], 0), behind, values[1]), axis, trusted=True)
 
 
 def _power(b: ModuleBuilder, _node: Node, values: Values) -> GraphValue:

@@ -111,17 +111,19 @@ def _check_indices(op: GraphGatherOp | ScatterOp, shape: tuple[int, ...], rank: 
 
 @irdl_op_definition
 class GraphGatherOp(IRDLOperation):
-    """Elements at computed places: the coordinates along `axes` are read, clamped; the others follow the map."""
+    """Elements at computed places: the coordinates along `axes` are read, clamped; the others follow the map. With `trusted`
+    an index that names no element is a fault, which a kernel makes no element of."""
 
     name = "graph.gather"
     source = operand_def(TensorType)
     indices = var_operand_def(TensorType)
     axes = prop_def(Integers)
     map = prop_def(AffineMapAttr)
+    trusted = opt_prop_def(UnitAttr)
     result = result_def(TensorType)
     traits = traits_def(Pure())
     assembly_format = (
-        "$source `[` $map `]` `at` `(` $indices `)` `axes` $axes attr-dict"
+        "$source `[` $map `]` `at` `(` $indices `)` `axes` $axes (`trusted` $trusted^)? attr-dict"
         " `:` type($source) `(` type($indices) `)` `->` type($result)"
     )
 

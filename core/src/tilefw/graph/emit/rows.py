@@ -14,8 +14,9 @@ from xdsl.ir import Operation, SSAValue
 
 from tilefw.api.integers import ceil_div
 from tilefw.graph.dialect.combining_ops import GraphReduceOp, GraphScanOp, numbers_of
+from tilefw.graph.emit.looped_sums import SummingText
 from tilefw.graph.emit.reductions import reduced, scanned
-from tilefw.graph.emit.tile_text import Coordinates, NotOneKernelError, TileText, squeezed
+from tilefw.graph.emit.tile_text import Coordinates, NotOneKernelError, squeezed
 from tilefw.runtime.jit import next_power_of_2
 from tilefw.tile import types
 
@@ -24,7 +25,7 @@ _TILE = 2048  # elements of a program's tile at most, unless a row alone has mor
 _LONGEST = 16384
 
 
-class RowsText(TileText):
+class RowsText(SummingText):
     """Each program has a tile of whole rows: `row` is a column vector of row numbers, `column` numbers the elements of a row."""
 
     def __init__(self, name: str, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue], anchor: Combining) -> None:
@@ -34,10 +35,10 @@ class RowsText(TileText):
         self.shape, self.axes = types.shape_of(anchor.operands[0].type), numbers_of(anchor.axes)
         along = [extent for dim, extent in enumerate(self.shape) if dim not in self.axes]
         self.length, self.count = prod(self.shape[axis] for axis in self.axes), prod(along)
-        width = next_power_of_2(self.length)
+        self.width = width = next_power_of_2(self.length)
         if width > _LONGEST:
             raise NotOneKernelError(f"rows of {self.length} elements")
-        height = max(1, min(next_power_of_2(max(self.count, 1)), _TILE // width))
+        self.height = height = max(1, min(next_power_of_2(max(self.count, 1)), _TILE // width))
         self.grid, self.elements, self.padded = ceil_div(self.count, height), height * width, width != self.length
         self.lines += [
             f"row = (tl.program_id(0) * {height} + tl.arange(0, {height}))[:, None]", f"column = tl.arange(0, {width})[None, :]",
@@ -62,10 +63,14 @@ class RowsText(TileText):
             return self.spread("row", shape)
         raise NotOneKernelError("an output that is neither rows nor one element a row")
 
+    def tile(self, coordinates: Coordinates) -> str:
+        used = self.used(*coordinates)
+        return f"[{self.height if 'row' in used else 1}, {self.width if 'column' in used else 1}]"
+
     def special(self, op: Operation, value: SSAValue, coordinates: Coordinates) -> str:
-        """A reduction or a scan of the same rows, asked for at their places."""
+        """A reduction or a scan of the same rows, asked for at their places; or a contraction."""
         if not isinstance(op, Combining):
-            raise NotOneKernelError(f"{op.name} in kernel {self.name}")
+            return self.summed(op, value, coordinates)
         shape, axes = types.shape_of(op.operands[0].type), numbers_of(op.axes)
         mine, theirs = _turned(self.shape, self.axes), _turned(shape, axes)
         kept = types.shape_of(value.type)

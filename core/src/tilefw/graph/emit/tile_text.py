@@ -47,6 +47,8 @@ class TileText:
         self.names: dict[str, Any] = {"tl": tl, "libdevice": libdevice}
         self.combines: list[str] = []  # the text of each function that reductions combine by
         self.made_of: dict[str, frozenset[str]] = {}  # the tiles that computed coordinates follow
+        self.sums: tuple[frozenset[Operation], bool] = (frozenset(), False)
+        """The contractions that are summed up so far, and whether one is being."""
         self._masks = masks
         self._tiles = frozenset().union(*masks)
         self._known: dict[tuple[SSAValue, Coordinates], str] = {}
@@ -327,6 +329,7 @@ def _concat(text: TileText, op: Any, _value: SSAValue, coordinates: Coordinates)
 def _gather(text: TileText, op: Any, _value: SSAValue, coordinates: Coordinates) -> str:
     source = types.shape_of(op.source.type)
     found = [place_text(factors, offset, coordinates) for factors, offset in rows_of(op.map.data)]
+    outside: list[str] = []
     for axis, index in zip(numbers_of(op.axes), op.indices, strict=True):
         asked = text.value(index, coordinates)
         wide = types.dtype_of(index.type).bits
@@ -335,7 +338,25 @@ def _gather(text: TileText, op: Any, _value: SSAValue, coordinates: Coordinates)
         name = text.statement(f"tl.minimum(tl.maximum({asked}, 0), {source[axis] - 1}).to(tl.int32)")
         text.made_of[name] = frozenset() if text.is_number(asked) else text.used(*coordinates)
         found[axis] = name
-    return text.value(op.source, tuple(found))
+        outside.append(f"({asked} != {name})")
+    if op.trusted is None or not text.pointers:
+        return text.value(op.source, tuple(found))
+    return _trusted(text, op, coordinates, tuple(found), " | ".join(outside))
+
+
+def _trusted(text: TileText, op: Any, coordinates: Coordinates, places: Coordinates, outside: str) -> str:
+    """Elements at indices that a caller answers for: where one names no element, an address before a tensor is read, which a
+    simulator's check of bounds tells."""
+    if op.source not in text.pointers:
+        held, kind, mask = text.value(op.source, places), types.dtype_of(op.source.type), text.mask(coordinates)
+        fault = text.statement(f"({outside}) & {mask}" if mask else outside)
+        read = text.statement(f"tl.load({next(iter(text.pointers.values()))} - 1 + tl.where({fault}, 0, 1), mask={fault})")
+        return text.statement(f"tl.where({fault}, {read}.to({spelled(kind.name)}), {held})")
+    axis, shape = numbers_of(op.axes)[0], types.shape_of(op.source.type)
+    before = (prod(shape[:axis]) - 1) * shape[axis] + 1
+    name = text.statement(f"tl.where({outside}, {-before}, {places[axis]})")
+    text.made_of[name] = text.made_of[places[axis]]
+    return text.value(op.source, (*places[:axis], name, *places[axis + 1 :]))
 
 
 def _reduce(text: TileText, op: Any, value: SSAValue, coordinates: Coordinates) -> str:

@@ -1,0 +1,62 @@
+"""Contractions that are no product of matrices: their few terms are added up in a loop, all elements of a kernel's tile at once."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from tilefw.graph.dialect.combining_ops import ContractOp
+from tilefw.graph.emit.scalar_text import spelled
+from tilefw.graph.emit.tile_text import Coordinates, NotOneKernelError, TileText, clamped, place_text
+from tilefw.graph.index_maps import bounds, rows_of
+from tilefw.tile import types
+
+
+class SummingText(TileText):
+    """A kernel that has such contractions. A subclass says the shape of a tile at coordinates."""
+
+    def tile(self, coordinates: Coordinates) -> str:
+        """The shape of the tile of elements at these coordinates, as text."""
+        raise NotImplementedError
+
+    def summed(self, op: Operation, value: SSAValue, coordinates: Coordinates) -> str:
+        """A contraction's elements, summed where they are asked for; once, as nobody wants them twice. Raises NotOneKernelError for
+        any other op, and within another sum."""
+        done, loop = self.sums
+        if not isinstance(op, ContractOp) or op in done or loop:
+            raise NotOneKernelError(f"{op.name} in kernel {self.name}")
+        kind = types.dtype_of(value.type)
+        double = 64 in (kind.bits, types.dtype_of(op.left.type).bits)
+        wide = spelled(kind.name) if not kind.is_float else "tl.float64" if double else "tl.float32"
+        total = self.statement(f"tl.zeros({self.tile(coordinates)}, {wide})")
+        outer, known = self.lines, dict(self._known)
+        self.lines, self.sums = [], (done | {op}, True)
+        places = (*coordinates, *self.spread("step", op.summed))
+        left, right = (
+            self._side(operand, map.data, op, places) for operand, map in zip(op.operands, (op.left_map, op.right_map), strict=True)
+        )
+        inner, self.lines, self._known, self.sums = self.lines, outer, known, (done | {op}, False)
+        inner.append(f"{total} += {left}.to({wide}) * {right}.to({wide})")
+        self.lines += [f"for step in range({prod(op.summed)}):", *(f"    {line}" for line in inner)]
+        return self.statement(f"{total}.to({spelled(kind.name)})")
+
+    def body(self, block: Block, arguments: list[str], coordinates: Coordinates) -> list[str]:
+        """Factors are not computed again in each term of a sum."""
+        if self.sums[1] and arguments:
+            raise NotOneKernelError(f"a factor of a sum in kernel {self.name}")
+        return super().body(block, arguments, coordinates)
+
+    def _side(self, operand: SSAValue, map: Any, op: ContractOp, places: Coordinates) -> str:
+        """One factor; 0 where the map leaves the tensor."""
+        shape, found, tests = types.shape_of(operand.type), [], []
+        for terms, extent in zip(rows_of(map), shape, strict=True):
+            text = place_text(*terms, places)
+            low, high = bounds(terms, op.extents)
+            if low < 0 or high >= extent:
+                tests.append(f"({text} >= 0) & ({text} < {extent})")
+                text = clamped(self, text, extent)
+            found.append(text)
+        held = self.value(operand, tuple(found))
+        return self.statement(f"tl.where({' & '.join(tests)}, {held}, 0)") if tests else held
