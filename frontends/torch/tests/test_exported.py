@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 tilefw_torch = pytest.importorskip("tilefw_torch")
 
-from tilefw.api.errors import UnsupportedError  # noqa: E402
+from tilefw.api.errors import CheckError, UnsupportedError  # noqa: E402
 from tilefw.graph.certificate import certified  # noqa: E402
 from tilefw.graph.plan_file import load, save  # noqa: E402
 from tilefw.graph.session import Session  # noqa: E402
@@ -96,3 +96,11 @@ def test_operators_without_a_rule_are_listed():
 class _Sorted(nn.Module):
     def forward(self, x):
         return torch.sort(x).values
+
+
+def test_an_index_that_names_no_row_is_told():
+    program = torch.export.export(nn.Embedding(6, 4), (torch.tensor([0, 5, 2]),))
+    plan = tilefw_torch.export(program, "reference")
+    (name,) = plan.inputs
+    with Session(plan) as session, pytest.raises(CheckError, match="bounds"):
+        session.run({name: np.array([0, 6, 2])})

@@ -87,12 +87,13 @@ def _behind(b: ModuleBuilder, indices: GraphValue, extent: int) -> GraphValue:
 
 
 def _embedded(b: ModuleBuilder, out: ExportedTensor, table: GraphValue, indices: GraphValue, *_: Any, **__: Any) -> GraphValue:
-    return b.take(table, indices, 0)
+    return b.take(table, indices, 0, trusted=True)
 
 
 def _taken(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, axis: int, indices: GraphValue) -> GraphValue:
     axis %= len(shape_of(x))
-    return b.reshape(b.take(x, _behind(b, indices, shape_of(x)[axis]), axis), out.shape)  # one index alone keeps the axis
+    taken = b.take(x, _behind(b, indices, shape_of(x)[axis]), axis, trusted=True)
+    return b.reshape(taken, out.shape)  # one index alone keeps the axis
 
 
 def _indexed(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, indices: Sequence[GraphValue | None]) -> GraphValue:
@@ -109,7 +110,7 @@ def _indexed(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, indices: Sequ
     held = [b.view(one, spread, out.shape) for one in counted]
     place = [k if k < first else k - count + len(shape) for k in range(len(own))]
     rows = [[int(k not in axes and d == place[k]) for d in range(dims)] for k in range(len(own))]
-    return b.gather(x, held, axes, linear_map(rows, [0] * len(own), dims))
+    return b.gather(x, held, axes, linear_map(rows, [0] * len(own), dims), trusted=True)
 
 
 def _full(b: ModuleBuilder, out: ExportedTensor, _sizes: Any, value: float, **_: Any) -> GraphValue:
