@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tilefw.api import Artifact, Entry, LaunchOptions
-from tilefw.api.hardware import ProcessorCode, ProcessorDevice
+from tilefw.api.hardware import LOOKING, ProcessorCode, ProcessorDevice
 from tilefw.hardware.interruption import interrupt_watch
 
 ARTIFACT = Artifact("toy-1", "toy", "", (Entry("k", (), (1, 1, 1)),))
@@ -130,3 +130,20 @@ def test_a_launch_by_a_signals_handler_within_a_launch_runs_in_memory_of_its_own
         signal.signal(signal.SIGUSR1, before)
     outer, inner, after = places
     assert outer == after != inner
+
+
+@pytest.mark.parametrize(("looking", "programs", "watched"), [(["k"], 1, True), ([], 2, True), ([], 1, False), (None, 1, True)])
+def test_a_launch_is_watched_unless_it_is_one_program_that_looks_at_nothing(
+    looking: list[str] | None, programs: int, watched: bool
+) -> None:
+    """Then nothing could end it early."""
+    seen: list[bool] = []
+
+    def work(*_: object) -> int:
+        seen.append(interrupt_watch().stop is not None)
+        return 0
+
+    artifact = replace(ARTIFACT, metadata={} if looking is None else {LOOKING: looking})
+    device = Calling(1, work)
+    device.launch(device.load(artifact), "k", (programs, 1, 1), [], LaunchOptions(checks=frozenset()))
+    assert seen == [watched]

@@ -10,6 +10,7 @@ import pytest
 import tilefw
 import tilefw.language as tl
 from tilefw.api.capabilities import missing, names
+from tilefw.api.hardware import LOOKING
 from tilefw_cpu.target import CPU
 
 
@@ -131,3 +132,9 @@ def test_a_number_of_threads_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_all_capabilities_are_claimed_but_inline_assembly() -> None:
     assert missing(names(), CPU.capabilities) == {"inline_asm"}
+
+
+def test_code_with_a_while_loop_says_that_it_looks_whether_it_is_to_end() -> None:
+    data = np.zeros(8, np.float32)
+    assert not double[(1,)](data, 8, BLOCK=8).artifact.metadata[LOOKING]
+    assert turns[(1,)](np.zeros(1, np.int32), data, BLOCK=8).artifact.metadata[LOOKING] == ["turns"]

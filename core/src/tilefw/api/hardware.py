@@ -10,7 +10,15 @@ from tilefw.hardware.card import Allocation, Card, CardModule, CardProgram
 from tilefw.hardware.driver import CardInfo, Driver
 from tilefw.hardware.failures import DriverError, Failure
 from tilefw.hardware.library import DriverLibrary, Interface, LaunchBlock, TakenBlock, find
-from tilefw.hardware.processor_device import TRAPS, HeldMemory, ProcessorChecks, ProcessorCode, ProcessorDevice, ProcessorModule
+from tilefw.hardware.processor_device import (
+    LOOKING,
+    TRAPS,
+    HeldMemory,
+    ProcessorChecks,
+    ProcessorCode,
+    ProcessorDevice,
+    ProcessorModule,
+)
 from tilefw.hardware.ready_entry import ReadyEntry
 from tilefw.hardware.search import CardSearch
 from tilefw.hardware.shared_library import SharedLibrary
@@ -18,6 +26,6 @@ from tilefw.hardware.traps import Trap, metadata_of
 
 __all__ = [
     "Allocation", "Card", "CardInfo", "CardModule", "CardProgram", "CardSearch", "Driver", "DriverError", "DriverLibrary",
-    "Failure", "HeldMemory", "Interface", "LaunchBlock", "ProcessorChecks", "ProcessorCode", "ProcessorDevice", "ProcessorModule",
-    "ReadyEntry", "SharedLibrary", "TRAPS", "TakenBlock", "Trap", "find", "metadata_of",
+    "Failure", "HeldMemory", "Interface", "LOOKING", "LaunchBlock", "ProcessorChecks", "ProcessorCode", "ProcessorDevice",
+    "ProcessorModule", "ReadyEntry", "SharedLibrary", "TRAPS", "TakenBlock", "Trap", "find", "metadata_of",
 ]

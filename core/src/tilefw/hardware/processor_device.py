@@ -40,6 +40,9 @@ ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 TOLD = 4
 TRAPS = "traps"
 """The key of an artifact's metadata under which its traps stand (`traps.metadata_of`)."""
+LOOKING = "looking"
+"""The key of an artifact's metadata under which the entries stand whose programs look at the word that ends a launch early. An
+artifact without it may have such programs anywhere."""
 PROCESSOR_ENTRY = ctypes.CFUNCTYPE(
     ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, *[ctypes.c_uint32] * 3
 )
@@ -75,9 +78,12 @@ class ProcessorCode(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
+    """`looks`: its programs may look at the word that ends a launch early."""
+
     call: Callable[..., int]
     layout: BlockLayout
     scratch_bytes: int
+    looks: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +231,11 @@ class ProcessorDevice(ABC):
     def load(self, artifact: Artifact) -> ProcessorModule:
         """An artifact's code in this process."""
         code = self.load_code(artifact)
-        entries = {e.name: _Entry(self.entered(code, e.name), BlockLayout(e, 64), e.scratch_bytes) for e in artifact.entries}
+        looking = artifact.metadata.get(LOOKING, [e.name for e in artifact.entries])
+        entries = {
+            e.name: _Entry(self.entered(code, e.name), BlockLayout(e, 64), e.scratch_bytes, e.name in looking)
+            for e in artifact.entries
+        }
         return ProcessorModule(artifact, code, entries)
 
     def launch(
@@ -254,6 +264,8 @@ class ProcessorDevice(ABC):
         if programs >= 1 << 63:
             raise LaunchError(f"a grid of {'x'.join(map(str, grid))} has more programs than a count of 64 bits", "TFW0323")
         within = self._running  # another launch: by a signal's handler
+        if programs == 1 and not found.looks:
+            return self._run_one(module, entry, found, grid, block, checks)
         alone = programs < 2 or within or self.threads == 1 or (checks is not None and checks.serial)
         workers = 1 if alone else min(self.threads, programs)
         self._running = True
@@ -282,6 +294,25 @@ class ProcessorDevice(ABC):
         seconds = time.perf_counter() - begin
         if counter.ended:
             raise KeyboardInterrupt
+        if not answer:
+            return LaunchReport((), _NOTHING, seconds)
+        return self._report(module, entry, answer, checks, [word % (1 << 64) for word in counter.told], seconds)
+
+    def _run_one(
+        self, module: ProcessorModule, entry: str, found: _Entry, grid: tuple[int, int, int], block: bytes,
+        checks: ProcessorChecks | None,
+    ) -> LaunchReport:
+        """One program that nothing ends early: Ctrl-C waits for it, and nobody has to look out for that."""
+        within, counter = self._running, _Counter()
+        held = {} if within else self._scratch
+        scratch = _scratch_of(held, 0, found.scratch_bytes)
+        self._running = True
+        try:
+            begin = time.perf_counter()
+            answer = found.call(block, scratch, ctypes.addressof(counter), 1, *grid)
+            seconds = time.perf_counter() - begin
+        finally:
+            self._running = within
         if not answer:
             return LaunchReport((), _NOTHING, seconds)
         return self._report(module, entry, answer, checks, [word % (1 << 64) for word in counter.told], seconds)

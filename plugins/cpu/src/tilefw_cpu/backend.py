@@ -41,7 +41,7 @@ class CpuBackend(Backend):
         return ()
 
     def emit(self, module: ModuleOp, options: CompileOptions) -> Artifact:
-        from tilefw.api.hardware import TRAPS, metadata_of
+        from tilefw.api.hardware import LOOKING, TRAPS, metadata_of
         from tilefw.api.ir import FuncOp, entry_of
         from tilefw_cpu.checked_writer import CheckedWriter, metadata_of_checks
         from tilefw_cpu.emit import functions_text
@@ -49,7 +49,10 @@ class CpuBackend(Backend):
         functions = [(op, entry_of(op)) for op in module.body.block.ops if isinstance(op, FuncOp)]
         checked = "checks" in options.facts
         text, emitted = functions_text(functions, self.processor, "disjoint" in options.facts, checked)
-        metadata = {TRAPS: metadata_of({name: one.writer.traps for name, one in emitted.items()})}
+        metadata = {
+            TRAPS: metadata_of({name: one.writer.traps for name, one in emitted.items()}),
+            LOOKING: [name for name, one in emitted.items() if one.writer.looks],
+        }
         if checked:
             metadata |= metadata_of_checks({n: one.writer for n, one in emitted.items() if isinstance(one.writer, CheckedWriter)})
         return Artifact(

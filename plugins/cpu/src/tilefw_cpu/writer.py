@@ -49,6 +49,8 @@ class LlvmWriter(LlvmArithmetic, LoopMachine[LlvmValue]):
         self.rows: Container[str] = table.rows(processor.converts_halves, processor.scales)
         self.traps: list[Trap] = []
         self.parameters: list[LlvmValue] = []
+        self.looks = False
+        """Whether the program looks at the word that ends a launch early."""
         self.prologue: list[str] = []
         """What stands before the program's own lines."""
         self.engines = engines_of(processor)
@@ -248,6 +250,7 @@ class LlvmWriter(LlvmArithmetic, LoopMachine[LlvmValue]):
     @contextmanager
     def forever(self) -> Iterator[None]:
         """Which ends the program where the launch is to end."""
+        self.looks = True
         with super().forever():
             word = self.emit("getelementptr i64, ptr %next, i64 1", "i64", 1)
             asked = self.emit(f"load atomic i32, ptr {word.text} monotonic, align 8", "i32", 1)
