@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import ml_dtypes
 import numpy as np
 
 from tilefw_nvidia.isa.meaning.descriptors import SharedTile
 
 ROWS, K_BYTES = 64, 32
+NUMPY = {
+    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "tf32": np.float32, "f32": np.float32, "e4m3": ml_dtypes.float8_e4m3fn,
+    "e5m2": ml_dtypes.float8_e5m2, "s8": np.int8, "u8": np.uint8, "s32": np.int32,
+}
 PITCH = {0: 16, 1: 128, 2: 64, 3: 32}
 
 
@@ -59,7 +64,8 @@ def tile(values: np.ndarray, mode: int, transposed: int) -> tuple[np.ndarray, in
 
 
 def kernel(product: Product, shapes: list[tuple[int, int]], sizes: tuple[int, int]) -> str:
-    """The first buffer has A's and B's bytes, the second C's registers, the third takes D's; the fourth has A's registers."""
+    """The first buffer has A's and B's bytes, the second C's registers, the third takes D's; the fourth has A's registers. Each has
+    a part for each workgroup."""
     (a_leading, a_stride), (b_leading, b_stride) = shapes
     a_word = descriptor(0, a_leading, a_stride, product.modes[0])
     b_word = descriptor(0, b_leading, b_stride, product.modes[1])
@@ -86,6 +92,9 @@ def kernel(product: Product, shapes: list[tuple[int, int]], sizes: tuple[int, in
 mov.u32 %t, %tid.x;
 ld.param.u64 %q0, [a0]; ld.param.u64 %q1, [a1]; ld.param.u64 %q2, [a2]; ld.param.u64 %q3, [a3];
 mad.wide.u32 %q0, %t, 16, %q0; mad.wide.u32 %q1, %t, 4, %q1; mad.wide.u32 %q2, %t, 4, %q2; mad.wide.u32 %q3, %t, 4, %q3;
+mov.u32 %u, %ctaid.x;
+mad.wide.u32 %q0, %u, {sum(sizes)}, %q0; mad.wide.u32 %q1, %u, {512 * product.registers}, %q1;
+mad.wide.u32 %q2, %u, {512 * product.registers}, %q2; mad.wide.u32 %q3, %u, 2048, %q3;
 mov.u32 %u, tiles;
 mad.lo.u32 %s, %t, 16, %u;
 {copies}
@@ -127,3 +136,40 @@ def gather_sums(registers: np.ndarray, n: int, kind: type) -> np.ndarray:
         return parts.transpose(2, 1, 3, 0, 4, 5).reshape(ROWS, n)
     parts = registers.view(kind).reshape(n // 8, 2, 2, 4, 8, 4)
     return parts.transpose(3, 1, 4, 0, 5, 2).reshape(ROWS, n)
+
+
+def operands(product: Product, seed: int, spread: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A [64, k], B [n, k] and C [64, n], with exponents that differ by up to twice `spread`."""
+    rng = np.random.default_rng(seed)
+
+    def sample(shape: tuple[int, int], kind: str) -> np.ndarray:
+        if kind in ("s8", "u8", "s32"):
+            limits = np.iinfo(NUMPY[kind] if kind != "s32" else np.int16)
+            return rng.integers(limits.min, limits.max, shape, endpoint=True).astype(NUMPY[kind])
+        values = rng.standard_normal(shape) * 2.0 ** rng.integers(-spread, spread + 1, shape)
+        found = values.astype(NUMPY[kind])
+        return (found.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32) if kind == "tf32" else found
+
+    a, b = product.types.split(".")[-2:]
+    return sample((ROWS, product.k), a), sample((product.n, product.k), b), sample((ROWS, product.n), product.sums)
+
+
+def text_and_buffers(product: Product, *all_operands: tuple[np.ndarray, np.ndarray, np.ndarray]) -> tuple[str, list[np.ndarray]]:
+    """The kernel, and its buffers for the operands of each workgroup."""
+    parts: list[list[np.ndarray]] = []
+    text = ""
+    for a, b, c in all_operands:
+        left, right = tile(a, product.modes[0], product.orders[0]), tile(b, product.modes[1], product.orders[1])
+        sizes = [(len(memory) + 2047) & ~2047 for memory, _, _ in (left, right)]
+        tiles = np.zeros(sum(sizes), np.uint8)
+        tiles[: len(left[0])] = left[0]
+        tiles[sizes[0] : sizes[0] + len(right[0])] = right[0]
+        text = kernel(product, [left[1:], right[1:]], (sizes[0], sizes[1]))
+        parts.append([tiles, spread_sums(c), np.zeros((product.registers, 128), np.uint32), spread_a(a)])
+    return text, [np.stack(arrays) for arrays in zip(*parts, strict=True)]
+
+
+def results(product: Product, buffer: bytes) -> list[np.ndarray]:
+    """D of each workgroup."""
+    registers = np.frombuffer(buffer, np.uint32).reshape(-1, product.registers, 128)
+    return [gather_sums(each, product.n, NUMPY[product.sums]) for each in registers]

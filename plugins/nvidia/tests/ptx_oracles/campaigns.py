@@ -2,6 +2,7 @@
 
     python -m ptx_oracles.campaigns                     # every site of every kernel of Triton's, writes bench/mutations.md
     python -m ptx_oracles.campaigns --of library        # the same of tilefw's own PTX, writes bench/mutations-own.md
+    python -m ptx_oracles.campaigns --of warpgroups     # Triton's for sm_90a, writes bench/mutations-warpgroups.md
     python -m ptx_oracles.campaigns --sample 60 --seed 7 --kernels softmax matmul_f16
 
 (with plugins/nvidia/tests and the root of the repository on PYTHONPATH).
@@ -14,7 +15,7 @@ import sys
 from collections.abc import Sequence
 
 from oracles import library_cases
-from oracles.chips import SM80
+from oracles.chips import SM80, SM90A
 from oracles.corpus import Corpus
 from oracles.library_subject import Judged, LibrarySubject
 from oracles.mutations import ORDERS, Campaign, Verdict, main, noticed, score
@@ -23,7 +24,7 @@ from oracles.triton_subject import TritonSubject
 from ptx_oracles import equivalence
 from ptx_oracles.conditions import conditions
 from ptx_oracles.constants import constants
-from ptx_oracles.sites import LINE_KINDS, sites
+from ptx_oracles.sites import LINE_KINDS, WARPGROUP_KINDS, sites
 
 TRITON = Corpus(SM80)
 KERNELS = (
@@ -45,6 +46,22 @@ def _own_sites(text: str) -> list[Site]:
     return [*sites(text, LINE_KINDS), *constants(text), *conditions(text)]
 
 
+HOPPER = Corpus(SM90A)
+WARPGROUP_KERNELS = (
+    "warpgroup_f16_128", "warpgroup_bf16", "warpgroup_tf32", "warpgroup_i8", "warpgroup_fp8e4nv", "warpgroup_attention_f16_causal",
+    "warpgroup_two_products_64_32",
+)
+
+
+@functools.cache
+def of_warpgroups(name: str) -> TritonSubject:
+    return TritonSubject(HOPPER, name, "warpgroups", _warpgroup_sites, equivalence.proof)
+
+
+def _warpgroup_sites(text: str) -> list[Site]:
+    return list(sites(text, WARPGROUP_KINDS))
+
+
 OURS = Judged("nvidia-sm80", "library", _own_sites, equivalence.proof)
 
 
@@ -64,6 +81,10 @@ def _noticed(results: Sequence[Verdict]) -> bool:
 CAMPAIGNS = {
     "triton": Campaign(
         KERNELS, subject, ORDERS, "mutations.md", "Mutations of Triton's PTX, and what the simulator says", _reported
+    ),
+    "warpgroups": Campaign(
+        WARPGROUP_KERNELS, of_warpgroups, 4, "mutations-warpgroups.md",
+        "Mutations of Triton's PTX for sm_90a, and what the simulator says", _noticed,
     ),
     "library": Campaign(
         tuple(library_cases.CONFIGURATIONS), library, 6, "mutations-own.md",

@@ -13,6 +13,8 @@ from oracles.site import Site, changed
 
 KINDS = ("wait", "weaken", "barrier", "predicate", "address")
 # `address` moves every access; `offset` flips a bit of shared ones, and sizes, commits and distances are what pipelines add.
+# What products of warpgroups add.
+WARPGROUP_KINDS = (*KINDS, "commit", "fence", "descriptor", "operand")
 LINE_KINDS = ("wait", "weaken", "barrier", "predicate", "commit", "size", "offset", "shuffle", "order", "fence")
 
 _INSTRUCTION = re.compile(r"^\s*(?:@(?P<guard>!?%\w+)\s+)?(?P<opcode>[a-z][\w.:]*)\s*(?P<operands>[^;]*);\s*$")
@@ -25,6 +27,11 @@ _DISTANCE = re.compile(r"^(?P<head>.*shfl\.sync\.(?:bfly|up|down)\.b32\s+[^,]+,\
 _ORDERED = re.compile(r"\.(?:acquire|release|acq_rel)\.")
 _COPY_BYTES = 16  # shift of an address of cp.async and ldmatrix, whose unit is a row of 16 bytes
 _LANES = 32
+_WAITS = ("cp.async.wait_group", "wgmma.wait_group")
+# Bits of a matrix descriptor: the stride in units of 16 bytes, one bit of it and that of 128-byte rows; base offset; swizzle.
+_STRIDE_BITS, _BASE_BIT, _SWIZZLE_BITS = (32, 38), 49, (62, 63)
+# Of the constants of wgmma.mma_async, so many are signs; orders follow.
+_SIGNS = 2
 
 
 def sites(ptx: str, kinds: Collection[str] = KINDS) -> Iterator[Site]:
@@ -44,13 +51,14 @@ def _changes(line: str, kinds: Collection[str]) -> Iterator[tuple[str, str]]:
 
 
 def _waits(line: str, match: re.Match[str]) -> Iterator[str]:
-    if match["opcode"].startswith("cp.async.wait_group"):
+    if match["opcode"].startswith(_WAITS):
         yield ""
 
 
 def _weakened(line: str, match: re.Match[str]) -> Iterator[str]:
-    if match["opcode"].startswith("cp.async.wait_group"):
-        yield line.replace(match["operands"], str(int(match["operands"]) + 1))
+    if match["opcode"].startswith(_WAITS):
+        head, _, _ = line.rpartition(match["operands"])
+        yield f"{head}{int(match['operands']) + 1};"
 
 
 def _barriers(line: str, match: re.Match[str]) -> Iterator[str]:
@@ -64,7 +72,7 @@ def _guards(line: str, match: re.Match[str]) -> Iterator[str]:
 
 
 def _fences(line: str, match: re.Match[str]) -> Iterator[str]:
-    if match["opcode"].startswith(("fence", "membar")):
+    if match["opcode"].startswith(("fence", "membar", "wgmma.fence")):
         yield ""
 
 
@@ -78,8 +86,28 @@ def _relaxed(line: str, match: re.Match[str]) -> Iterator[str]:
 
 
 def _commits(line: str, match: re.Match[str]) -> Iterator[str]:
-    if match["opcode"].startswith("cp.async.commit_group"):
+    if match["opcode"].startswith(("cp.async.commit_group", "wgmma.commit_group")):
         yield ""
+
+
+def _descriptors(line: str, match: re.Match[str]) -> Iterator[str]:
+    """The upper half of a matrix descriptor with another stride, base offset or swizzle."""
+    written = re.fullmatch(r"(?P<head>.*,\s*)(?P<word>\d+)", match["operands"])
+    if match["opcode"] != "or.b64" or written is None or not int(written["word"]) >> 61:
+        return
+    for bit in (*_STRIDE_BITS, _BASE_BIT, *_SWIZZLE_BITS):
+        yield line.replace(match["operands"], f"{written['head']}{int(written['word']) ^ 1 << bit}")
+
+
+def _operand_forms(line: str, match: re.Match[str]) -> Iterator[str]:
+    """A product of a warpgroup with the sign or the order of an operand changed."""
+    written = re.fullmatch(r"(?P<head>.*%p\d+)(?P<words>(?:,\s*-?\d+)+)", match["operands"])
+    if not match["opcode"].startswith("wgmma.mma_async") or written is None:
+        return
+    words = [int(word) for word in written["words"].split(",")[1:]]
+    for place, word in enumerate(words):
+        changed_words = [*words[:place], -word if place < _SIGNS else 1 - word, *words[place + 1 :]]
+        yield line.replace(match["operands"], written["head"] + "".join(f", {each}" for each in changed_words))
 
 
 def _shifted(line: str, match: re.Match[str]) -> Iterator[str]:
@@ -129,6 +157,7 @@ def _distances(line: str, match: re.Match[str]) -> Iterator[str]:
 _OF_KIND = {
     "wait": _waits, "weaken": _weakened, "barrier": _barriers, "predicate": _guards, "address": _shifted,
     "commit": _commits, "size": _sizes, "offset": _flipped, "shuffle": _distances, "order": _relaxed, "fence": _fences,
+    "descriptor": _descriptors, "operand": _operand_forms,
 }
 
 
