@@ -27,6 +27,6 @@ SM90A = Chip("nvidia-sm90a", ("cuda", 90, 32), "ptx", "ptx")
 GFX942 = Chip("amd-cdna3", ("hip", "gfx942", 64), "hsaco", "amdgcn")
 GFX950 = Chip("amd-cdna4", ("hip", "gfx950", 64), "hsaco", "amdgcn")
 
-NVIDIA = (SM80, SM86, SM89)
+NVIDIA = (SM80, SM86, SM89, SM90A)
 AMD = (GFX942, GFX950)
 CHIPS = (*NVIDIA, *AMD)

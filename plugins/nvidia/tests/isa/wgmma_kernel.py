@@ -104,6 +104,7 @@ cvt.u64.u32 %q6, %u;
 add.u64 %q4, %q6, {a_word};
 add.u64 %q5, %q6, {b_word + (sizes[0] >> 4)};
 setp.eq.u32 %p, 1, {product.accumulate};
+fence.proxy.async.shared::cta;
 bar.sync 0;
 wgmma.fence.sync.aligned;
 wgmma.mma_async.sync.aligned.m64n{product.n}k{product.k}{product.types} {{{held}}}, {left}, %q5, %p{scales}{orders};
