@@ -30,16 +30,18 @@ from tilefw.runtime.plugins import loader
 @dataclass(frozen=True)
 class Chip:
     """A target as Triton calls it: what its code for it is, in `asm`, as text and as a binary. `hints` are those that its launcher
-    gives with every pointer to a tensor of less than 2 GiB."""
+    gives with every pointer to a tensor of less than 2 GiB, `options` those of its compiler beside a launch's."""
 
     target: str
     triton: tuple[str, int | str, int]
     text: str
     binary: str
     hints: tuple[tuple[str, int], ...] = ()
+    options: tuple[tuple[str, int], ...] = ()
 
 
 SM80 = Chip("nvidia-sm80", ("cuda", 80, 32), "ptx", "cubin")
+SM90A = Chip("nvidia-sm90a", ("cuda", 90, 32), "ptx", "cubin", options=(("ptx_version", 88),))  # what ptxas 12.9 reads
 GFX942 = Chip("amd-cdna3", ("hip", "gfx942", 64), "amdgcn", "hsaco", (("tt.pointer_range", 32),))
 GFX950 = Chip("amd-cdna4", ("hip", "gfx950", 64), "amdgcn", "hsaco", (("tt.pointer_range", 32),))
 TARGET = SM80.target
@@ -126,7 +128,7 @@ def triton_compiled(work: Work, assemble: bool = False, chip: Chip = SM80) -> An
         spelled[parameter.name] = kind
     source = ASTSource(kernel, spelled, fixed, hints)
     stop_at_text(not assemble, chip)
-    return triton.compile(source, target=GPUTarget(*chip.triton), options=dict(launch.keywords))
+    return triton.compile(source, target=GPUTarget(*chip.triton), options={**launch.keywords, **dict(chip.options)})
 
 
 def stop_at_text(stop: bool, chip: Chip = SM80) -> None:

@@ -16,11 +16,12 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import sass
-from library import TARGET, Work, tilefw_artifact, triton_compiled
+from library import SM80, Chip, Work, tilefw_artifact, triton_compiled
 from measure import verdict
 from works import all_works
 
@@ -48,7 +49,7 @@ class Figures:
     sass: sass.Sass | None
 
 
-def measure(works: Iterable[Work] | None = None) -> str:
+def measure(works: Iterable[Work] | None = None, chip: Chip = SM80) -> str:
     os.environ.setdefault("TRITON_CACHE_DIR", tempfile.mkdtemp(prefix="tilefw-bench-"))
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
     os.environ["TILEFW_CACHE"] = "0"
@@ -56,7 +57,7 @@ def measure(works: Iterable[Work] | None = None) -> str:
     lines = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
     missed = 0
     for work in chosen:
-        lines.append(row(work, _or_reason(ours, work), _or_reason(theirs, work)))
+        lines.append(row(work, _or_reason(partial(ours, chip=chip), work), _or_reason(partial(theirs, chip=chip), work)))
         missed += verdict(False) in lines[-1]
         print(lines[-1], file=sys.stderr, flush=True)
     text = (__doc__ or "").split("\n\n")[1].strip().replace("\n", " ")
@@ -102,28 +103,28 @@ def _line(*cells: object) -> str:
     return f"| {' | '.join(map(str, cells))} |"
 
 
-def ours(work: Work) -> Figures:
+def ours(work: Work, chip: Chip) -> Figures:
     from tilefw.runtime.module import Module
     from tilefw.runtime.plugins.loader import find_target
 
-    return figures(work, Module(tilefw_artifact(work).artifact, find_target(TARGET)), {}, 0)
+    return figures(work, Module(tilefw_artifact(work, chip=chip).artifact, find_target(chip.target)), {}, 0)
 
 
-def theirs(work: Work) -> Figures:
+def theirs(work: Work, chip: Chip) -> Figures:
     import tilefw
 
-    compiled = _compiled_by_triton(work)
-    module = tilefw.load(compiled.asm["ptx"].encode(), TARGET, f"{work.name}.ptx")
+    compiled = _compiled_by_triton(work, chip)
+    module = tilefw.load(compiled.asm["ptx"].encode(), chip.target, f"{work.name}.ptx")
     names = {"block": (32 * compiled.metadata.num_warps, 1, 1), "dynamic_shared": compiled.metadata.shared}
     return figures(work, module, names, HIDDEN_POINTERS)
 
 
-def _compiled_by_triton(work: Work) -> Any:
+def _compiled_by_triton(work: Work, chip: Chip) -> Any:
     """Triton's artifact; what it refuses in the source raises RuntimeError with the reason, which it tells last."""
     from triton.compiler.errors import CompilationError
 
     try:
-        return triton_compiled(work)
+        return triton_compiled(work, chip=chip)
     except CompilationError as error:
         raise RuntimeError(str(error).strip().rpartition("\n")[2]) from None
 

@@ -19,7 +19,7 @@ from pathlib import Path
 _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P[T\d]+\s+)?([A-Z][A-Z0-9_.]*)(.*?);")
 _LABEL = re.compile(r"^(\.L_x?_?\w+):")
 _BRANCH_TARGET = re.compile(r"`\((\.L\w+)\)")
-_MATRIX = ("HMMA", "IMMA", "DMMA", "BMMA")
+_MATRIX = ("HMMA", "IMMA", "DMMA", "BMMA", "HGMMA", "IGMMA", "QGMMA")
 
 
 @dataclass(frozen=True, slots=True)

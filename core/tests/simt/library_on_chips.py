@@ -42,7 +42,7 @@ def lowered(name: str, parameters: dict[str, Any], chip: ChipDescription, small:
     machine = LaneMachine(chip, launch.keywords.get("num_warps", 4), small)
     stages = launch.keywords.get("num_stages", 3)
     tile_passes = default_passes(takes_scaled_dot=partial(takes_scaled_dot, chip=chip))
-    PassManager([*tile_passes, *lane_passes(machine, stages, disjoint=True)], verify_each=True).run(module)
+    PassManager([*tile_passes, *lane_passes(machine, stages, disjoint=True, verify=True)], verify_each=True).run(module)
     (function,) = [op for op in module.body.block.ops if isinstance(op, FuncOp)]
     return function, launch, made.passed, (made.source.build(), machine)
 

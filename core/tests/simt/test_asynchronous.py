@@ -6,7 +6,9 @@ import pytest
 from library_on_chips import CASES, SMALL, check, lowered
 from made_up import FOURS
 
+from tilefw.api.errors import InternalError
 from tilefw.simt import lane
+from tilefw.simt.asynchronous.check_products import check_products
 from tilefw.simt.description import SharedForm
 from tilefw.simt.layout.shared_operand import SharedOperand
 from tilefw.testing.lane_interpreter import LaneFault, run
@@ -52,6 +54,9 @@ def test_every_wait_fence_and_barrier_of_a_loop_is_needed(name, parameters, remo
         assert block is not None
         assert following is not None
         site.detach()
+        if removed is not lane.BarrierOp:
+            with pytest.raises(InternalError):
+                check_products(function, True)
         with pytest.raises(LaneFault):
             run(function, [getattr(value, "array", value) for value in passed.values()], launch.grid, machine)
         block.insert_op_before(site, following)

@@ -106,7 +106,7 @@ class SimtBackend(MachineBackend):
         chip = self.chip(options)
         machine = LaneMachine(chip.description, options.num_warps, "under_2_gib" in options.facts)
         return (
-            *lane_passes(machine, options.num_stages, "disjoint" in options.facts, options.most_stages),
+            *lane_passes(machine, options.num_stages, "disjoint" in options.facts, options.most_stages, options.verify),
             *selection_passes(chip, self.target.name),
             *self.machine_passes(options),
         )

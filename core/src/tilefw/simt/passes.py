@@ -9,6 +9,7 @@ from tilefw.machine.dead import EliminateDead
 from tilefw.machine.early_ends import EarlyEnds
 from tilefw.machine.hoist import Hoist
 from tilefw.machine.late_begins import LateBegins
+from tilefw.simt.asynchronous.check_products import CheckProducts
 from tilefw.simt.asynchronous.dots import AsynchronousDots
 from tilefw.simt.asynchronous.late_copies import LateCopies
 from tilefw.simt.asynchronous.waits import PlaceAtomWaits
@@ -25,12 +26,12 @@ from tilefw.simt.software_pipeline.short_loops import UnrollShortLoops
 
 
 def lane_passes(
-    machine: LaneMachine, num_stages: int, disjoint: bool = False, most_stages: int | None = None
+    machine: LaneMachine, num_stages: int, disjoint: bool = False, most_stages: int | None = None, verify: bool = False
 ) -> tuple[ModulePass, ...]:
     """The passes for a kernel of `machine.waves` waves; loops that feed a dot run `num_stages` iterations deep, all loops at most
     `most_stages`.
 
-    `disjoint`: buffers of different arguments do not overlap.
+    `disjoint`: buffers of different arguments do not overlap. `verify`: an independent check follows what waits for products.
     """
     return (
         # Before what asks for loops. Where accesses add a lane's offset to an address of the wave, rounds cost the lanes little.
@@ -43,6 +44,7 @@ def lane_passes(
         PlaceShared(machine.chip.shared_bytes),
         PlaceAtomWaits(machine.chip.shared_views),  # before barriers, which order others behind what they wait for
         InsertBarriers(disjoint),
+        *([CheckProducts(machine.chip.shared_views)] if verify else []),
     )
 
 
