@@ -39,13 +39,13 @@ BUILTIN_CHECKS: tuple[CheckInfo, ...] = (
     _core("races", "accesses of different waves to one byte are ordered, where one of them writes", "races:Races", default=False),
     _core(
         "pending", "the destination of an unfinished load or copy is not accessed before its wait",
-        "pending:PendingCopies", "pending:PendingResults", "groups:PendingGroups",
+        "pending:PendingCopies", "pending:PendingResults", "groups:PendingGroups", "engines:PendingEngines",
     ),
     _core("hazards", "code keeps the wait states that its chip's manual asks for", "hazards:WaitStates"),
     _core("barriers", "the lanes of a wave reach an aligned barrier together, and every barrier is completed", "barriers:Barriers"),
     _core(
         "leftovers", "no copy is unfinished when its thread ends, and no code is unreachable; with races: no store half read",
-        "leftovers:Leftovers", "groups:LeftGroups", "unreachable:Unreachable", "unread:Unread",
+        "leftovers:Leftovers", "groups:LeftGroups", "engines:EnginesAtExit", "unreachable:Unreachable", "unread:Unread",
     ),
     _core("bank_conflicts", "counts the extra passes of shared memory; no findings", "bank_conflicts:BankConflicts", default=False),
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tilefw.sim.matrix.fragments import Accumulation, BitMap, Fragment, Stages
 from tilefw.sim.matrix.group_product import DescribedTile, GroupProduct
 from tilefw.sim.program import (
+    Await,
     Barrier,
     Branch,
     BranchTable,
@@ -40,6 +41,7 @@ from tilefw.sim.program import (
 )
 
 if TYPE_CHECKING:
+    from tilefw.sim.algebra.boxes import Box
     from tilefw.sim.algebra.primitives import PRIMITIVES, Algebra, Value
     from tilefw.sim.algebra.recording import RecordedStep, trace
     from tilefw.sim.checks.check import Check
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from tilefw.sim.engine.run import launch, pack
     from tilefw.sim.memory.access import Access, Piece
     from tilefw.sim.memory.buffers import SimulatedBuffers
+    from tilefw.sim.memory.engine_copies import Reduction
     from tilefw.sim.memory.regions import GlobalMemory
     from tilefw.sim.program_backend import TextBackend
     from tilefw.sim.program_copies import COPY_ACTIONS, CopyingProgram, copy_shapes
@@ -64,6 +67,8 @@ _HOMES = {
     **dict.fromkeys(("launch", "pack"), "tilefw.sim.engine.run"),
     "Check": "tilefw.sim.checks.check",
     **dict.fromkeys(("Access", "Piece"), "tilefw.sim.memory.access"),
+    "Box": "tilefw.sim.algebra.boxes",
+    "Reduction": "tilefw.sim.memory.engine_copies",
     "GlobalMemory": "tilefw.sim.memory.regions",
     "SimulatedBuffers": "tilefw.sim.memory.buffers",
     **dict.fromkeys(
@@ -79,15 +84,14 @@ _HOMES = {
 }
 
 __all__ = [
-    "Access", "Accumulation", "Action", "Algebra", "Barrier", "BitMap", "Branch", "BranchTable", "COPY_ACTIONS", "Call",
-    "Check", "CopyingProgram", "Decoders", "DescribedTile", "Destination", "Exit", "Flow", "Fragment", "Meeting",
-    "GlobalMemory", "GroupProduct", "Guard", "HazardRule", "Hazards", "Immediate", "Instruction", "Issue", "Jump",
-    "LoadedProgram", "Meaning", "MemorySpace", "PRIMITIVES", "Piece", "Program", "ProgramCall", "ProgramDevice",
-    "ProgramFault", "ProgramMemory", "ProgramOperand", "ProgramParameter", "ProgramTrap", "ROW_MEANINGS", "RecordedStep",
-    "Register", "Registers", "Return", "RunningProgram", "SimulatedBuffers", "SimulatedChip", "SimulatedEntry",
-    "SimulatorDevice", "Sink", "Source", "Special", "Stages", "Symbol", "TextBackend", "TextInstruction", "TextKernel",
-    "TextTable", "Value", "Variable", "WORDS", "Wait", "codes", "copy_shapes", "elements", "launch", "load_program", "pack",
-    "parse_programs", "simulated_entry", "trace",
+    "Access", "Accumulation", "Action", "Algebra", "Await", "Barrier", "BitMap", "Box", "Branch", "BranchTable", "COPY_ACTIONS",
+    "Call", "Check", "CopyingProgram", "Decoders", "DescribedTile", "Destination", "Exit", "Flow", "Fragment", "GlobalMemory",
+    "GroupProduct", "Guard", "HazardRule", "Hazards", "Immediate", "Instruction", "Issue", "Jump", "LoadedProgram", "Meaning",
+    "Meeting", "MemorySpace", "PRIMITIVES", "Piece", "Program", "ProgramCall", "ProgramDevice", "ProgramFault", "ProgramMemory",
+    "ProgramOperand", "ProgramParameter", "ProgramTrap", "ROW_MEANINGS", "RecordedStep", "Reduction", "Register", "Registers",
+    "Return", "RunningProgram", "SimulatedBuffers", "SimulatedChip", "SimulatedEntry", "SimulatorDevice", "Sink", "Source",
+    "Special", "Stages", "Symbol", "TextBackend", "TextInstruction", "TextKernel", "TextTable", "Value", "Variable", "WORDS",
+    "Wait", "codes", "copy_shapes", "elements", "launch", "load_program", "pack", "parse_programs", "simulated_entry", "trace",
 ]
 
 

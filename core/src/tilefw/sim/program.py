@@ -181,7 +181,13 @@ class Meeting:
     waves: int
 
 
-Flow = Branch | BranchTable | Jump | Call | Return | Exit | Barrier | Meeting
+@dataclass(frozen=True, slots=True)
+class Await:
+    """Wait until the instruction's `meaning`, which is asked again whenever a barrier has changed, gives true: its one result, a
+    predicate of 1 bit. Where nobody else can go on it may give up: the result is false then."""
+
+
+Flow = Branch | BranchTable | Jump | Call | Return | Exit | Barrier | Meeting | Await
 """Where control goes after an instruction that says so."""
 
 
@@ -239,8 +245,8 @@ class Instruction:
 
     `text` is the instruction as written, `mnemonic` its full opcode, `unit` the pipe that counters go by. `code` is its
     place in the machine code, `source` the user's own line where line information says so. With a `flow`, `meaning` is
-    None, except that of a `Branch` or `Jump`. `row` is whatever the instruction set wants to find again (its table row); the
-    kit hands it on untouched.
+    None, except that of a `Branch`, `Jump` or `Await`. `row` is whatever the instruction set wants to find again (its table row);
+    the kit hands it on untouched.
 
     `wave`: it executes once for the wave. Its meaning sees values with one lane, its sources and destinations are constants,
     special registers and wave registers, and its guard, if any, is one of these. `issues` and `waits`: see there. `needs` are
@@ -366,7 +372,8 @@ class Program:
     `arguments_in_memory`: the argument block is a read-only allocation, made for the launch (`Algebra.argument_address`), and
     parameters are not symbols. `code` is (variable that holds the machine code, {byte offset: instruction}): where a `Jump` may go.
     Each of these instructions begins a block where the program has a `Jump`, so fewer offsets run faster. `promises` tells what
-    accesses mean; None: the code tells it, as that of other compilers does.
+    accesses mean; None: the code tells it, as that of other compilers does. `cluster` are the workgroups of a cluster along each
+    axis; such run together.
     """
 
     name: str
@@ -383,6 +390,7 @@ class Program:
     code: tuple[str, Mapping[int, int]] | None = None
     hazards: Hazards | None = None
     promises: OffsetPromises | None = None
+    cluster: tuple[int, int, int] = (1, 1, 1)
 
 
 SpaceOwner = Literal["workgroup", "wave", "lane"]
@@ -410,7 +418,7 @@ class SimulatedChip:
     banks of 4 bytes. Global memory is allocated from `first_address` up, aligned and never at 0, below 2**`address_bits`; a pointer
     parameter has as many bits. `mask_stack` is how many masks a wave with one program counter can push (`Algebra.push_mask`), 0 to
     62: lanes that sleep are then the simulator's business, and instructions need no guard. `spaces` are memory spaces beside those
-    that every chip may have ("global", "shared", "local", "param", "const").
+    that every chip may have ("global", "shared", "local", "param", "const"). `max_cluster` are the most workgroups of a cluster.
     """
 
     name: str
@@ -427,6 +435,7 @@ class SimulatedChip:
     first_address: int = 1 << 36
     mask_stack: int = 0
     spaces: tuple[MemorySpace, ...] = ()
+    max_cluster: int = 1
     windows: Mapping[str, tuple[int, int]] = field(
         default_factory=lambda: {"shared": (1 << 56, 1 << 32), "local": (2 << 56, 1 << 32)}
     )

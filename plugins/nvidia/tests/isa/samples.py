@@ -22,6 +22,7 @@ _HELD_IN = {"tf32": "b32", "e4m3x2": "b16", "e5m2x2": "b16", "u16x2": "b32", "s1
 # Constants that the named operand must have.
 _CONSTANTS = {
     "size": "16", "lut": "150", "n": "1", "f": "0f3F800000", "scale_a": "-1", "scale_b": "1", "trans_a": "0", "trans_b": "1",
+    "bytes": "128", "registers": "64", "ord": "0", "value": "0",
 }
 
 
@@ -62,15 +63,21 @@ def instruction(form: Form, opcode: str, modifiers: Modifiers, with_optional: bo
 def _operand(item: OperandItem, modifiers: Modifiers, registers: _Registers, form: Form) -> str:
     if item.kind == "address":
         space = modifiers.get("space", "")
+        if item.count:
+            return f"[{registers.take('b64')}, {{{', '.join(registers.take('b32') for _ in range(int(modifiers['dim'][0])))}}}]"
+        if (stated := item.name.rpartition("_")[2]) in ("shared", "global"):
+            return "[sm]" if stated == "shared" else f"[{registers.take('b64')}]"
         if space.startswith("shared") and item.name != "src":
             return "[sm]"
         if space == "param::func" or (space == "param" and form.base == "st"):
             return "[passed]"
         return "[param]" if space.startswith("param") else f"[{registers.take('b64')}]"
-    if item.kind == "constant" or item.name in _CONSTANTS:
+    if item.kind == "constant" or (item.name in _CONSTANTS and item.name not in ("value", "ord")):
         return _CONSTANTS[item.name]
     if item.kind == "label":
         return "done"
+    if item.kind == "sink":
+        return "_"
     name = modifiers[item.typed_by] if item.typed_by else item.type
     name = _HELD_IN.get(name, name)
     if item.kind == "vector":

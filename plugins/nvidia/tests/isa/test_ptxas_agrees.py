@@ -11,7 +11,7 @@ from chips_here import CHIPS
 
 from isa.assembler import ptxas, refused
 from isa.samples import instruction
-from tilefw_nvidia.chips import Chip, named
+from tilefw_nvidia.chips import Architecture, Chip, first_version
 from tilefw_nvidia.chips.chip import Version
 from tilefw_nvidia.isa import Form, OpcodeError, instruction_set
 from tilefw_nvidia.isa.rows import forms
@@ -19,8 +19,8 @@ from tilefw_nvidia.isa.rows import forms
 pytestmark = pytest.mark.skipif(ptxas() is None, reason="ptxas is not installed: pip install tilefw-nvidia[ptxas]")
 A_FORM = 12
 # ptxas takes testp without its property, which the manual's syntax demands; no meaning is documented for it.
-# Nor does it ask for the .global of an eviction priority.
-UNDOCUMENTED = {"testp.f32", "testp.f64", "prefetch.L2::evict_last", "prefetch.L2::evict_normal"}
+# Nor does it ask for the .global of an eviction priority, or for the kind of a vote.
+UNDOCUMENTED = {"testp.f32", "testp.f64", "vote.sync.pred", "prefetch.L2::evict_last", "prefetch.L2::evict_normal"}
 # Nor does it mind a modifier that is written twice, or .ftz of f64.
 # The least .version that knows a target, of the targets that ptxas 12.9 has (PTX ISA, "Release Notes").
 TARGETS: tuple[tuple[int, Version], ...] = (
@@ -57,13 +57,22 @@ def samples(seed: int) -> list[tuple[Form, str, str]]:
     return chosen
 
 
+def serves(chip: Chip, form: Form, opcode: str) -> bool:
+    """Whether the chip has the opcode in this form: others of the same name may be older."""
+    try:
+        return any(match.form is form for match in instruction_set(chip).lookup(opcode))
+    except OpcodeError:
+        return False
+
+
 def by_needs(seed: int) -> dict[tuple[Version, str, Version], list[str]]:
     """Instructions by the version that they need, the first target that has them, and the first version that knows the target."""
     groups: dict[tuple[Version, str, Version], list[str]] = defaultdict(list)
     for form, opcode, text in samples(seed):
         version, sm = form.requires(opcode.split(".")[1:])
         target, known = next(pair for pair in TARGETS if pair[0] >= sm)
-        name, known = (form.only[0], named(form.only[0]).first_version) if form.only else (f"sm_{target}", known)
+        name = form.only[0] if form.only else f"sm_{target}"
+        known = first_version(Architecture.parse(name)) or version if form.only else known
         groups[version, name, known].append(text)
     return groups
 
@@ -74,8 +83,8 @@ def test_ptxas_accepts_for_a_chip_what_its_instruction_set_has_and_no_more(chip:
     bad = refused([text for _, _, text in chosen], tmp_path, target=chip.name)
     wrong = [
         (text, bad.get(index, "accepted"))
-        for index, (_, opcode, text) in enumerate(chosen)
-        if instruction_set(chip).opcode(opcode).exists != (index not in bad)
+        for index, (form, opcode, text) in enumerate(chosen)
+        if serves(chip, form, opcode) != (index not in bad)
     ]
     assert wrong == []
 
@@ -111,6 +120,8 @@ def test_what_the_table_refuses_ptxas_refuses(tmp_path: Path) -> None:
         donors = sorted({w for f in forms() if f.base == form.base for item in f.modifiers for w in item.words})
         changed = words[:place] + ([rng.choice(donors)] if rng.random() < 0.5 else []) + words[place + 1 :]
         if ".".join(changed) in UNDOCUMENTED or len(set(changed)) < len(changed) or {"ftz", "f64"} <= set(changed):
+            continue
+        if "volatile" in changed and any(word.startswith("L2::") for word in changed):  # ptxas takes prefetch sizes there
             continue
         try:
             instruction_set(CHIPS[0]).lookup(".".join(changed))

@@ -134,7 +134,8 @@ class GroupLanes(MemoryLanes):
         frame = self.frame
         region = self.batch.memory.region("shared")
         groups = frame.shape[0] * frame.shape[1] // waves
-        watched = self.observers.access or (self.batch.copies.outstanding and self.observers.access_in_flight)
+        flying = self.batch.copies.outstanding or self.batch.engines.outstanding
+        watched = self.observers.access or (flying and self.observers.access_in_flight)
         if not self.quiet and (watched or int(index.max()) > region.size - CHUNK):
             self._show(np.broadcast_to(index, (groups, index.shape[1])), waves)
         if not self.quiet:
@@ -156,7 +157,7 @@ class GroupLanes(MemoryLanes):
             access = Access("shared", pieces, CHUNK, "read", engine=True)
             for observe in self.observers.access:
                 observe(self, access)
-            for observe in self.observers.access_in_flight if self.batch.copies.outstanding else ():
+            for observe in self.observers.access_in_flight if self.batch.copies.outstanding or self.batch.engines.outstanding else ():
                 observe(self, access)
 
 

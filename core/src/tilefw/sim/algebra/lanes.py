@@ -6,8 +6,8 @@ from functools import cached_property
 
 import numpy as np
 
-from tilefw.sim.algebra.copying import CopyingLanes
 from tilefw.sim.algebra.cross_lane import CrossLanes
+from tilefw.sim.algebra.engines import EngineLanes
 from tilefw.sim.algebra.exact import ExactLanes
 from tilefw.sim.algebra.floating import FloatLanes
 from tilefw.sim.algebra.group_matrix import GroupLanes
@@ -24,7 +24,7 @@ from tilefw.sim.program import Instruction
 from tilefw.sim.report import LaunchStopped, first_true
 
 
-class NumpyLanes(IntegerLanes, FloatLanes, CrossLanes, CopyingLanes, GroupLanes):
+class NumpyLanes(IntegerLanes, FloatLanes, CrossLanes, EngineLanes, GroupLanes):
     """One per launch; `frame`, `mask` and `batch` change as the engine moves on, `instruction` with each step. `strayed`: a
     register stands for another integer than it holds, as far as that is followed."""
 

@@ -60,6 +60,8 @@ class MemoryLanes(Algebra):
             return self._generic(address, size, kind, mask, alignment)
         if space == "global":
             return self._global(address, size, kind, mask, alignment)
+        if space == "cluster":
+            return self.cluster_pieces(address, size, kind, mask, alignment)
         memory = self.batch.memory
         region = memory.region(space)
         if mask is None:
@@ -76,6 +78,16 @@ class MemoryLanes(Algebra):
         if space in memory.owners:
             index = index + copy * region.stride
         return [Piece(region, index, lanes)]
+
+    def cluster_pieces(
+        self, address: Array, size: int, kind: AccessKind, mask: Array | None, alignment: int | None
+    ) -> list[Piece]:
+        """`pieces` of the shared memory of a cluster."""
+        raise NotImplementedError
+
+    def locate(self, a: int, b: int, lane: int) -> tuple[tuple[int, int, int], int, int]:
+        """(workgroup, wave, lane) of a position in the running frame."""
+        raise NotImplementedError
 
     def _copy(self, space: str) -> Array:
         """Which copy of a space a lane has."""
@@ -140,7 +152,8 @@ class MemoryLanes(Algebra):
     def _generic(self, address: Array, size: int, kind: AccessKind, mask: Array | None, alignment: int | None) -> list[Piece]:
         found: list[Piece] = []
         elsewhere = np.zeros((1, 1, 1), dtype=np.bool_)
-        for space, (base, extent) in self.launch.chip.windows.items():
+        for window, (base, extent) in self.launch.chip.windows.items():
+            space = "cluster" if window == "shared" and self.launch.geometry.cluster_workgroups > 1 else window
             inside = (address - np.uint64(base)) < np.uint64(extent)
             if not inside.any():
                 continue
@@ -276,7 +289,7 @@ class MemoryLanes(Algebra):
             access = Access(space, pieces, size, kind, order, scope, raw)
             for observe in observers.access:
                 observe(self, access)
-        if self.batch.copies.outstanding and observers.access_in_flight:
+        if observers.access_in_flight and (self.batch.copies.outstanding or self.batch.engines.outstanding):
             access = Access(space, pieces, size, kind, order, scope, raw)
             for observe in observers.access_in_flight:
                 observe(self, access)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tilefw.sim.algebra.boxes import Box
 from tilefw.sim.algebra.primitives import PRIMITIVES
 from tilefw.sim.engine.frame import all_ones
 from tilefw.sim.floats import Array
@@ -49,7 +50,7 @@ def _unpair(value: Any) -> Any:
         return value.bits
     if isinstance(value, (list, tuple)) and value and not isinstance(value, str):
         return [_unpair(v) for v in value]
-    return value
+    return value.mapped(_unpair) if isinstance(value, Box) else value
 
 
 def _poisons(value: Any) -> list[Array]:
@@ -57,7 +58,7 @@ def _poisons(value: Any) -> list[Array]:
         return [nonzero(value.poison)]
     if isinstance(value, (list, tuple)):
         return [p for v in value for p in _poisons(v)]
-    return []
+    return _poisons(value.values) if isinstance(value, Box) else []
 
 
 def _bits_and_poison(value: Any) -> Shadowed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 import numpy as np
@@ -49,10 +50,14 @@ def report_torn(lanes: NumpyLanes, torn: Array, taken: Array) -> NoReturn:
     raise LaunchStopped
 
 
-def report_deadlock(batch: Batch, waiting: list[tuple[Instruction, int, Array]]) -> None:
-    """Nobody can go on: say who waits on what, workgroup by workgroup for the first of them."""
+def report_deadlock(
+    batch: Batch, waiting: list[tuple[Instruction, int, Array]],
+    held: Sequence[tuple[Instruction, Array, Callable[[int], str]]] = (),
+) -> None:
+    """Nobody can go on: say who waits on what, workgroup by workgroup for the first of them. `held` wait for what a workgroup's
+    number in the batch tells."""
     everyone = np.zeros(batch.alive.shape, dtype=np.bool_)
-    for _, _, mask in waiting:
+    for mask in (*(mask for _, _, mask in waiting), *(mask for _, mask, _ in held)):
         everyone |= mask
     slot, wave, lane = first_true(everyone)
     lines = []
@@ -64,10 +69,14 @@ def report_deadlock(batch: Batch, waiting: list[tuple[Instruction, int, Array]])
         place = f" ({instruction.code})" if instruction.code else ""
         threads = int(mask[slot].sum()) * batch.lanes_of_mask
         lines.append(f"{threads} threads of waves {waves} wait on {what} at `{instruction.text}`{place}")
+    for instruction, mask, told in held:
+        if mask[slot].any():
+            waves, place = np.nonzero(mask[slot].any(axis=1))[0].tolist(), f" ({instruction.code})" if instruction.code else ""
+            lines.append(f"{int(mask[slot].sum())} threads of waves {waves} wait on {told(slot)} at `{instruction.text}`{place}")
     ended = batch.started - int(batch.alive[slot].sum()) * batch.lanes_of_mask
     if ended:
         lines.append(f"{ended} of {batch.started} threads have ended")
     batch.launch.diagnostics.reporter.add(
-        "barriers", "TFW0811", "deadlock: no thread of the workgroup can go on", waiting[0][0],
+        "barriers", "TFW0811", "deadlock: no thread of the workgroup can go on", waiting[0][0] if waiting else held[0][0],
         where=(batch.workgroup(slot), wave, lane), count=int(everyone.any(axis=(1, 2)).sum()), note="; ".join(lines),
     )

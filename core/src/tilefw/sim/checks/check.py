@@ -22,6 +22,7 @@ from tilefw.sim.engine.state import LaunchState
 from tilefw.sim.floats import Array
 from tilefw.sim.memory.access import Access, AccessKind, Piece
 from tilefw.sim.memory.copies import Copy
+from tilefw.sim.memory.engine_copies import EngineCopy
 from tilefw.sim.memory.regions import Region
 from tilefw.sim.program import Instruction, Program
 from tilefw.sim.tracking.history import Tracker
@@ -140,3 +141,23 @@ class Check:
 
     def barrier_all(self, batch: Batch) -> None:
         """All waves of every workgroup of the batch have met."""
+
+    def barrier_passed(self, lanes: NumpyLanes, piece: Piece) -> None:
+        """The lanes of a piece know that a phase of a barrier that counts, at these places, is over."""
+
+    def cluster_met(self, lanes: NumpyLanes, threads: Array, order: str, passed: bool) -> None:
+        """Threads (numbers in the batch) come to the barrier of their cluster, or have `passed` it."""
+
+    # --- engines -------------------------------------------------------------------------------------------------------
+
+    def engine_started(self, lanes: NumpyLanes, copy: EngineCopy) -> None:
+        """An engine may read a copy's source and write its destination from now on."""
+
+    def engine_landed(self, batch: Batch, copy: EngineCopy) -> None:
+        """An engine's copy has ended: its bytes are there."""
+
+    def engine_left(self, batch: Batch, copy: EngineCopy) -> None:
+        """No wait has covered it before the batch ended."""
+
+    def view_fence(self, lanes: NumpyLanes) -> None:
+        """What the acting waves have written, and know to be written, is for engines to see from now on."""

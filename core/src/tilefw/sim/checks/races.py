@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tilefw.sim.algebra.lanes import NumpyLanes
-from tilefw.sim.checks.check import Check
+from tilefw.sim.checks.engine_order import EngineOrder
 from tilefw.sim.engine.batch import Batch
 from tilefw.sim.engine.frame import Frame
 from tilefw.sim.engine.state import LaunchState
@@ -44,7 +44,7 @@ Actor = tuple[Array, Array, Array, Array]
 """Of each lane, as a column: its actor number, clock, number of the workgroup in the batch, and wave."""
 
 
-class Races(Check):
+class Races(EngineOrder):
     """The race check of one launch."""
 
     name = "races"
@@ -68,9 +68,11 @@ class Races(Check):
         self._unused = UnusedLoads(launch.program, launch.diagnostics.reporter)
 
     def begin(self, batch: Batch) -> None:
+        super().begin(batch)
         self._unused.begin(batch)
 
     def end(self, batch: Batch) -> None:
+        super().end(batch)
         self._unused.end(batch)
 
     def close(self) -> None:
@@ -84,6 +86,8 @@ class Races(Check):
     def access(self, lanes: NumpyLanes, access: Access) -> None:
         if access.space in self._unshared:
             return
+        if access.engine:
+            self.engine_reads(lanes, access)
         for piece in access.pieces:
             values = access.values
             if values is not None:
@@ -443,6 +447,7 @@ class Races(Check):
         if order in _RELEASES:
             _join_clocks(knowledge, self._known.get(group, {}))
             _join_clocks(knowledge, {group: batch.clocks[slot, wave].copy()})
+            self._tell_events(batch, slot, wave, key)
             batch.clocks[slot, wave, wave] += 1
 
 

@@ -4,9 +4,9 @@ A store that nobody reads is legal, and compilers make such stores: the last wav
 fills again. What is read in part is almost always the shadow of a mistake elsewhere: a load at a wrong address reads some
 bytes twice and leaves others. So a store is told of only where the same wave's stores by the same instruction are read as well.
 It is looked for when races are, at their cost. Bytes that an asynchronous copy fills with zeros beyond its source do not count:
-pipelines prefetch past their end that way. It is not looked for on chips whose code masks lanes itself: compilers move a load
-under the mask where its value is needed there, and leave the rest of what was stored unread.
-"""
+pipelines prefetch past their end that way. Neither do zeros that are stored: descriptors begin as zeros. It is not looked for on
+chips whose code masks lanes itself: compilers move a load under the mask where its value is needed there, and leave the rest of
+what was stored unread. """
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from tilefw.sim.engine.state import LaunchState
 from tilefw.sim.floats import Array
 from tilefw.sim.memory.access import Access, Piece
 from tilefw.sim.memory.copies import Copy
+from tilefw.sim.memory.engine_copies import EngineCopy
 from tilefw.sim.memory.regions import Region, common_alignment
 from tilefw.sim.program import Instruction
 
@@ -55,13 +56,18 @@ class Unread(Check):
         record = self._records[id(lanes.batch)]
         for piece in access.pieces:
             if piece.region is record.region:
-                record.access(lanes, piece, access.size, access.kind)
+                record.access(lanes, piece, access.size, access.kind, access.values)
 
     def copy_landed(self, lanes: NumpyLanes, copy: Copy) -> None:
         record = self._records[id(lanes.batch)]
         if record.region is copy.destination:
             _, waves, width = lanes.batch.frame.shape
             record.copied(lanes, copy.index, copy.size, copy.instruction.index, copy.thread // width % waves, copy.filled)
+
+    def engine_started(self, lanes: NumpyLanes, copy: EngineCopy) -> None:
+        record, none = self._records[id(lanes.batch)], np.zeros(0, dtype=np.int64)
+        read = copy.read_from if copy.source is record.region else none
+        record.engine(read, copy.written if copy.destination is record.region else none, copy.size)
 
 
 class _Record:
@@ -86,7 +92,7 @@ class _Record:
             self._granule = part
         return index[..., None] // self._granule + np.arange(max(1, size // self._granule))
 
-    def access(self, lanes: NumpyLanes, piece: Piece, size: int, kind: str) -> None:
+    def access(self, lanes: NumpyLanes, piece: Piece, size: int, kind: str, values: Array | None = None) -> None:
         """A load or atomic reads; a store must not find its own place unread."""
         granules = self._granules(piece.index, size)
         if kind != "write":
@@ -97,6 +103,15 @@ class _Record:
             wave = wave[piece.lanes]
         granules = np.broadcast_to(granules, (*wave.shape, granules.shape[-1]))
         self._written(lanes, granules, lanes.instruction.index, wave[..., None])
+        if values is not None and not np.any(values):
+            self._writers[granules] = 0
+
+    def engine(self, read: Array, written: Array, size: int) -> None:
+        """An engine reads and writes at these offsets."""
+        if len(read):
+            self._mark_read(self._granules(read, size))
+        if len(written):
+            self._writers[self._granules(written, size)] = 0
 
     def copied(self, lanes: NumpyLanes, index: Array, size: int, site: int, wave: Array, filled: Array) -> None:
         """An asynchronous copy of the waves `wave` has landed; `filled` marks elements that are zeros from beyond its source."""

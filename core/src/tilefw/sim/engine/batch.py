@@ -11,7 +11,9 @@ from tilefw.sim.engine.frame import Frame
 from tilefw.sim.engine.mask_stack import MaskStack
 from tilefw.sim.engine.state import LaunchState
 from tilefw.sim.floats import Array
+from tilefw.sim.memory.access import Piece
 from tilefw.sim.memory.copies import Copies
+from tilefw.sim.memory.engine_copies import EngineCopies
 from tilefw.sim.memory.regions import Region
 from tilefw.sim.memory.spaces import copies, no_space, owners_of
 from tilefw.sim.tracking.events import Events
@@ -73,6 +75,10 @@ class Batch:
         self.clocks: Array = np.broadcast_to(np.eye(waves, dtype=np.int64), (len(workgroups), waves, waves)).copy()
         self.events = Events(self.frame, self.clocks if ordered else None, launch.program, settling)
         self.copies = Copies(self.frame)
+        self.engines = EngineCopies(self.frame.shape[0] * self.frame.shape[1] * self.frame.shape[2])
+        self.barriers_changed = False
+        self.asked: dict[int, list[Piece]] = {}
+        self.met: Array = np.zeros(self.frame.shape, dtype=np.int64)
         self.masks = self._first_masks() if launch.chip.mask_stack else None
 
     def _first_masks(self) -> MaskStack:
@@ -96,6 +102,8 @@ class Batch:
         self.frame.poison.clear()
         self.frame.held.clear()
         self.copies.close()
+        self.engines.close()
+        self.asked.clear()
 
     def workgroup(self, slot: int) -> tuple[int, int, int]:
         """The coordinates of workgroup number `slot` of the batch."""

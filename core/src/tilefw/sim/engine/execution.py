@@ -15,6 +15,7 @@ import numpy as np
 
 from tilefw.sim.algebra.lanes import NumpyLanes
 from tilefw.sim.checks import barriers
+from tilefw.sim.engine import engines
 from tilefw.sim.engine.batch import Batch
 from tilefw.sim.engine.divergence import DivergentPath
 from tilefw.sim.engine.flow import Flow
@@ -74,19 +75,25 @@ class Execution:
         stop = self._blocks_run + quantum
         self._lanes.idle_polls = 0
         while self._blocks_run < stop and self._lanes.idle_polls < IDLE_POLLS:
+            if self.batch.barriers_changed:
+                self._waiting.holding.resume()
             if not self.batch.paths:
                 if self._waiting.empty:
                     self._end()
                     return True
-                barriers.report_deadlock(self.batch, self._waiting.waiting())
+                if self._waiting.holding.nobody_else_goes_on():
+                    continue
+                barriers.report_deadlock(self.batch, self._waiting.waiting(), self._waiting.holding.waiting())
                 raise LaunchStopped
             path, limit, time_slice = self._choose()
             self._execute(path, limit, min(time_slice, stop - self._blocks_run))
+        engines.advance(self.batch)  # somebody may poll for what an engine writes
         return False
 
     def _end(self) -> None:
         self._lanes.batch = self.batch
         self._lanes.leave_copies()
+        engines.leave(self.batch)
         for observe in self._launch.state.diagnostics.observers.end:
             observe(self.batch)
 

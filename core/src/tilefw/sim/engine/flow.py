@@ -14,7 +14,7 @@ from tilefw.sim.engine.divergence import DivergentPath
 from tilefw.sim.engine.frame import Frame
 from tilefw.sim.engine.waiting import Waiting
 from tilefw.sim.floats import Array
-from tilefw.sim.program import Barrier, Branch, BranchTable, Call, Exit, Instruction, Jump, Meeting
+from tilefw.sim.program import Await, Barrier, Branch, BranchTable, Call, Exit, Instruction, Jump, Meeting
 from tilefw.sim.report import LaunchStopped, first_true
 from tilefw.sim.steps.prepare import Prepared, PreparedBlock
 
@@ -48,6 +48,7 @@ class Flow:
         """The path's threads end; barriers no longer wait for them."""
         batch = self._batch
         batch.alive = np.zeros_like(batch.alive) if path.mask is None else batch.alive & ~path.mask
+        batch.barriers_changed = True
         self._waiting.recheck()
 
     # --- conditions ----------------------------------------------------------------------------------------------------
@@ -128,6 +129,8 @@ class Flow:
             return self._waiting.arrive(path, frame, block, flow)
         if isinstance(flow, Meeting):
             return self._waiting.gathering.arrive(path, _instruction(block), flow)
+        if isinstance(flow, Await):
+            return self._waiting.holding.hold(path, frame, block)
         if not isinstance(flow, Exit) and path.stack:
             following = path.stack[-1]
             path.stack = path.stack[:-1]

@@ -45,7 +45,7 @@ def make_launch(
     """A launch of `grid` workgroups of `block` threads. Raises LaunchError."""
     chip, program = loaded.chip, loaded.program
     dynamic = options.dynamic_shared or 0
-    geometry = Geometry(grid, block, chip.wave_size)
+    geometry = Geometry(grid, block, chip.wave_size, program.cluster)
     own = LaunchMemory(
         memory, _parameters(arguments), loaded.constants, loaded.shared + dynamic, dynamic, loaded.local, loaded.spaces
     )
@@ -94,6 +94,11 @@ def _check_size(chip: SimulatedChip, program: Program, geometry: Geometry) -> No
         )
     if any(n < 1 or n > limit for n, limit in zip(geometry.grid, chip.max_grid, strict=True)):
         raise LaunchError(f"a grid of {geometry.grid} workgroups", code="TFW0343", note=f"{chip.name} takes 1 to {chip.max_grid}")
+    if geometry.cluster_workgroups > chip.max_cluster or any(n % c for n, c in zip(geometry.grid, geometry.cluster, strict=True)):
+        raise LaunchError(
+            f"a grid of {geometry.grid} workgroups in clusters of {geometry.cluster}", code="TFW0343",
+            note=f"{chip.name} takes clusters of up to {chip.max_cluster} workgroups, a whole number of them along each axis",
+        )
     most = chip.max_threads_along
     if most and any(n * threads > most for n, threads in zip(geometry.grid, geometry.block, strict=True)):
         raise LaunchError(

@@ -40,6 +40,12 @@ class Observers:
     arrived: Called = ()
     barrier: Called = ()
     barrier_all: Called = ()
+    barrier_passed: Called = ()
+    cluster_met: Called = ()
+    engine_started: Called = ()
+    engine_landed: Called = ()
+    engine_left: Called = ()
+    view_fence: Called = ()
     follows_undefined: bool = False
     follows_offsets: bool = False
     orders_accesses: bool = False

@@ -116,13 +116,30 @@ def _batch_size(launch: RunningLaunch) -> tuple[int, int]:
 
 def _batches(launch: RunningLaunch, each: int) -> Iterator[Array]:
     """The grid, or what of it is asked for, in pieces, in order or permuted by the seed; never all of a huge grid at once."""
-    total, random, chosen = launch.state.geometry.workgroups, launch.state.schedule.random, launch.state.options.programs
+    geometry, chosen = launch.state.geometry, launch.state.options.programs
+    if geometry.cluster_workgroups > 1:
+        yield from _clusters(launch, each // geometry.cluster_workgroups or 1)
+        return
+    total, random = geometry.workgroups, launch.state.schedule.random
     for first in range(0, total if chosen is None else len(chosen), ORDER_CHUNK):
         last = first + ORDER_CHUNK
         chunk = np.arange(first, min(total, last)) if chosen is None else np.array(chosen[first:last], np.int64)
         order = chunk if random is None else random.permutation(chunk)
         for start in range(0, len(order), each):
             yield order[start : start + each]
+
+
+def _clusters(launch: RunningLaunch, each: int) -> Iterator[Array]:
+    """So many clusters of the grid at a time, the workgroups of each side by side, the first axis fastest."""
+    geometry, random, chosen = launch.state.geometry, launch.state.schedule.random, launch.state.options.programs
+    numbers = np.arange(geometry.workgroups).reshape(geometry.grid[::-1])
+    (x, y, z), (a, b, c) = geometry.grid, geometry.cluster
+    clusters = numbers.reshape(z // c, c, y // b, b, x // a, a).transpose(0, 2, 4, 1, 3, 5).reshape(-1, a * b * c)
+    if chosen is not None:
+        clusters = clusters[np.isin(clusters, chosen).any(axis=1)]
+    order = clusters if random is None else random.permutation(clusters)
+    for start in range(0, len(order), each):
+        yield order[start : start + each].reshape(-1)
 
 
 def _run_batches(launch: RunningLaunch) -> None:

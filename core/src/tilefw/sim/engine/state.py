@@ -20,11 +20,18 @@ from tilefw.sim.report import LaunchStopped, Reporter
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """`grid` workgroups of `block` threads: `threads` of a workgroup in `waves` waves of `wave_size` lanes."""
+    """`grid` workgroups of `block` threads: `threads` of a workgroup in `waves` waves of `wave_size` lanes; a cluster is
+    a box of `cluster` workgroups."""
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     wave_size: int
+    cluster: tuple[int, int, int] = (1, 1, 1)
+
+    @property
+    def cluster_workgroups(self) -> int:
+        """Workgroups of a cluster."""
+        return self.cluster[0] * self.cluster[1] * self.cluster[2]
 
     @property
     def threads(self) -> int:

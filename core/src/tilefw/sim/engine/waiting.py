@@ -13,6 +13,7 @@ from tilefw.sim.engine.batch import Batch
 from tilefw.sim.engine.divergence import DivergentPath
 from tilefw.sim.engine.frame import Frame
 from tilefw.sim.engine.gathering import Gathering
+from tilefw.sim.engine.holding import Holding
 from tilefw.sim.floats import Array
 from tilefw.sim.program import Barrier, Instruction
 from tilefw.sim.steps.careful import write_register
@@ -43,12 +44,13 @@ class Waiting:
         self._observers, self._counters = batch.launch.diagnostics.observers, batch.launch.diagnostics.counters
         self._arrivals: list[_Arrival] = []
         self.gathering = Gathering(batch)
+        self.holding = Holding(batch)
         self._settle_in = 1
         self._settle_step = 1
 
     @property
     def empty(self) -> bool:
-        return self.gathering.empty and not any(a.waits for a in self._arrivals)
+        return self.gathering.empty and self.holding.empty and not any(a.waits for a in self._arrivals)
 
     def waiting(self) -> list[tuple[Instruction, int, Array]]:
         """Who waits: at which instruction, on which barrier (-1: on lanes of the wave, -2: on waves of the group), and the

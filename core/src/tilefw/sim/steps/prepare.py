@@ -15,6 +15,7 @@ from tilefw.api.errors import CodeError
 from tilefw.sim.algebra.integer import constant
 from tilefw.sim.floats import Array
 from tilefw.sim.program import (
+    Await,
     Branch,
     BranchTable,
     Call,
@@ -261,6 +262,8 @@ def _leaders(program: Program) -> set[int]:
             leaders.add(flow.target)
         elif isinstance(flow, BranchTable):
             leaders.update(flow.targets)
+        elif isinstance(flow, Await):
+            leaders.add(instruction.index)
     if program.code is not None and _jumps(program):
         leaders.update(program.code[1].values())
     for target in leaders:
@@ -281,7 +284,7 @@ def _append(work: _Preparation, block: PreparedBlock, instruction: Instruction) 
     guard = None if instruction.guard is None else (instruction.guard.register.index, instruction.guard.negated)
     if instruction.flow is not None:
         block.flow, block.flow_sources, block.flow_destinations, block.condition = instruction, sources, destinations, guard
-        if instruction.meaning is not None:
+        if instruction.meaning is not None and not isinstance(instruction.flow, Await):
             destinations, for_wave = (_decision(work, block, instruction), *destinations), (True, *for_wave)
         elif isinstance(instruction.flow, Jump):
             block.address = sources[0]
@@ -321,6 +324,6 @@ def _step(
         step = follow(step, instruction, sources, destinations, for_wave, work.followed)
     if before or after:
         step = around(step, tuple(before), tuple(after))
-    if instruction.guard is not None and instruction.flow is None:
+    if instruction.guard is not None and (instruction.flow is None or isinstance(instruction.flow, Await)):
         step = guarded(step, instruction, any(for_wave))
     return once_a_wave(step) if instruction.wave else step

@@ -180,3 +180,17 @@ class Events:
             own = kind.settled[:, waves, waves]
             kind.settled[:, waves, waves] = np.where(kind.done == kind.issued, clocks << CLOCK_SHIFT | LAST_NUMBER, own)
             kind.settled[...] = kind.settled.max(axis=1, keepdims=True)
+
+    def told(self, slot: int, wave: int, clock: int, known: Array | None) -> Array:
+        """What a wave knows to be finished, by kind and wave, as it arrives at a barrier that counts, with what is `known` there;
+        `clock` is its own, up to which all of it is where nothing of it is unfinished."""
+        for kind in self._kinds:
+            if kind.done[slot, wave] == kind.issued[slot, wave]:
+                kind.settled[slot, wave, wave] = max(kind.settled[slot, wave, wave], clock << CLOCK_SHIFT | LAST_NUMBER)
+        mine = np.stack([kind.settled[slot, wave] for kind in self._kinds]) if self._kinds else np.zeros((0, 0), np.int64)
+        return mine if known is None else np.maximum(mine, known)
+
+    def learn(self, slot: int, wave: int, known: Array) -> None:
+        """A wave has passed a barrier where so much is known."""
+        for kind, row in zip(self._kinds, known, strict=True):
+            kind.settled[slot, wave] = np.maximum(kind.settled[slot, wave], row)

@@ -96,6 +96,7 @@ class Chip:
     access_bytes: int = 16
     pointer_bits: int = 64
     copy_bytes: tuple[int, ...] = (4, 8, 16)
+    workgroups_per_cluster: int = 1
     register_unit: int = 256
     warp_unit: int = 4
     shared_unit: int = 128

@@ -23,6 +23,7 @@ CHIP = Chip(
     processors=132,
     threads_per_processor=2048,
     workgroups_per_processor=32,
+    workgroups_per_cluster=16,  # 8 without the driver's leave ("Thread Block Clusters")
     shared_bytes=227 << 10,
     shared_bytes_per_processor=228 << 10,
     matrix_rates={"f16": 322, "bf16": 322, "tf32": 161, "s8": 644, "u8": 644, "f64": 32},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-_NINTH = "it is of the ninth generation, which no chip here is"
 _TENTH = "it is of the tenth generation, which no chip here is"
 _TEXTURE = "textures and surfaces are not modelled"
 _CALLS = "only functions that the module defines are called, by `call` and `call.uni`"
@@ -11,13 +10,10 @@ _VIDEO = "scalar video instructions are not modelled; those of four bytes and of
 NOT_SERVED_OPCODES: dict[str, str] = {
     **dict.fromkeys(["tex", "tld4", "txq", "istypep", "suld", "sust", "sured", "suq"], _TEXTURE),
     **dict.fromkeys(["call", "alloca", "stacksave", "stackrestore"], _CALLS),
-    **dict.fromkeys(
-        ["multimem", "mapa", "getctarank", "elect", "griddepcontrol", "setmaxnreg", "tensormap", "mbarrier"],
-        _NINTH,
-    ),
     **dict.fromkeys(["tcgen05", "clusterlaunchcontrol"], _TENTH),
     **dict.fromkeys(["vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vmad", "vset"], _VIDEO),
     "wmma": "mma.sync is the form with a documented fragment layout",
+    "multimem": "memory of several cards is not modelled",
     "fns": "",
     "applypriority": "",
     "discard": "",

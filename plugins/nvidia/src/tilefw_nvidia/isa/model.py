@@ -21,7 +21,9 @@ either it is the choice `type`, or else the last type among the literal modifier
 | `d`, `a` | a register; a source may be a constant, an address of a variable or a special register |
 | `d|p` | two destinations; the second, a predicate, may be left out with its `|` (`d|both`: may not) |
 | `a^`, `d^` | the register may be wider than the type (ld, st, cvt): truncated, or extended as the type is signed |
-| `[a]` | an address |
+| `[a]` | an address; in `[a_shared]`, `[a_global]` a variable must lie in that space |
+| `[a:dim]` | an address with as many coordinates, `[a, {x, y}]`, as the choice `dim` says (`2d`) |
+| `_` | the sign for no destination |
 | `a*4` | a vector of 4, flattened; `a*vec` takes the count from the choice `vec` (`v4`), one register if it was not written, or
 from `counts` |
 | `d&` | a destination whose old value is read too: a source before the others |
@@ -47,7 +49,7 @@ from tilefw_nvidia.isa.types import TYPES
 
 Facts = dict[str, Any]
 """Arguments of `Chapter.form` that several rows share."""
-OperandKind = Literal["value", "address", "vector", "pack", "pair", "constant", "label", "table", "carry"]
+OperandKind = Literal["value", "address", "vector", "pack", "pair", "constant", "label", "table", "carry", "sink"]
 
 
 class Modifiers(dict):
@@ -163,7 +165,8 @@ class Form:
 _MODIFIER = re.compile(r"(\{)?\.([\w:]+)(?(1)\})")
 _OPERAND = re.compile(
     r"""(?:
-      \[(?P<address>\w+)\]
+      \[(?P<address>\w+)(?::(?P<coordinates>\w+))?\]
+    | (?P<sink>_)
     | =(?P<constant>\w+)
     | (?P<labels>@@?)(?P<label>\w+)
     | (?P<way>[<>])carry
@@ -246,7 +249,9 @@ def _operand(text: str, default: str, choices: Mapping[str, str]) -> OperandItem
         raise ValueError(f"{text!r} is not an operand pattern")
     optional = bool(match["optional"])
     if match["address"]:
-        return OperandItem(match["address"], "address", False, optional=optional)
+        return OperandItem(match["address"], "address", False, "s32", count=match["coordinates"] or "", optional=optional)
+    if match["sink"]:
+        return OperandItem("none", "sink", True)
     if match["constant"]:
         return OperandItem(match["constant"], "constant", False, optional=optional)
     if match["label"]:

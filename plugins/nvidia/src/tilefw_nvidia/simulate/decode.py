@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from tilefw.api.errors import CodeError, Place
-from tilefw.api.sim import Guard, Instruction, Program, ProgramParameter, Variable
+from tilefw.api.sim import Await, Guard, Instruction, Program, ProgramParameter, Sink, Variable
 from tilefw_nvidia.chips import first_version
 from tilefw_nvidia.chips.versions import LAST_RELEASES, is_release
 from tilefw_nvidia.isa.meaning.binding import Binding, MismatchError, adapted
@@ -84,7 +84,13 @@ class _Decoder:
             variables=tuple(self._variable(v) for v in [*self.module.variables.values(), *function.variables]),
             required_workgroup=function.required_workgroup,
             max_workgroup=prod(most) if most else None,
+            cluster=self._cluster(function),
         )
+
+    def _cluster(self, function: PtxFunction) -> tuple[int, int, int]:
+        """Workgroups of a cluster (PTX ISA, "Cluster Dimension Directives")."""
+        sizes = (*function.directives.get("reqnctapercluster", ()), 1, 1, 1)
+        return sizes[0], sizes[1], sizes[2]
 
     def _variable(self, variable: PtxVariable) -> Variable:
         space = "local" if variable.space == "param" else variable.space  # what a call passes is memory of the thread
@@ -113,7 +119,7 @@ class _Decoder:
             unit=match.form.unit,
             meaning=meaning,
             sources=tuple(binding.sources),
-            destinations=tuple(binding.destinations),
+            destinations=tuple(binding.destinations) or ((Sink(1),) if isinstance(flow, Await) else ()),
             guard=self._guard(statement),
             flow=flow,
             code=self.source.place(statement.start, statement.end),
@@ -158,6 +164,8 @@ class _Decoder:
                 match.meanings[key] = made
         if not match.form.flow:
             return adapted(made, binding.source_adapters, binding.destination_adapters), None
+        if isinstance(made, tuple):  # a wait: what is asked, and the flow
+            return adapted(made[0], binding.source_adapters, binding.destination_adapters), made[1]
         if binding.source_adapters:
             raise self._error(statement, "a negated predicate of a barrier is not served yet", NOT_SERVED)
         return None, made

@@ -125,12 +125,24 @@ class Binding:
     def _address(self, item: OperandItem, operand: syntax.Operand) -> None:
         if not isinstance(operand, syntax.AddressOperand):
             raise self._mismatch(f"{item.name} must be an address in brackets")
+        wanted = int(self.modifiers[item.count][0]) if item.count else 0
+        if len(operand.coordinates) != wanted:
+            raise self._mismatch(f"{item.name} takes {wanted} coordinates, not {len(operand.coordinates)}")
+        self._place(item, operand)
+        for coordinate in operand.coordinates:
+            self._one(item, coordinate, self._type(item))
+
+    def _sink(self, item: OperandItem, operand: syntax.Operand) -> None:
+        if not isinstance(operand, syntax.SinkOperand):
+            raise self._mismatch("the destination must be `_`: nothing comes back")
+
+    def _place(self, item: OperandItem, operand: syntax.AddressOperand) -> None:
         if operand.base is None:
             self.sources.append(Immediate(operand.offset % (1 << 64), 64))
             return
         found = self.names.register(operand.base, self.scope)
         if found is None:
-            return self._variable_address(operand)
+            return self._variable_address(operand, item.name.rpartition("_")[2])
         if self.form.base == "st" and self.modifiers.space and self.modifiers.space.startswith("param"):
             raise self._mismatch(f"st.param takes a .param variable of a call, not the address in {operand.base}")
         register, kind = found
@@ -142,7 +154,7 @@ class Binding:
         self.sources.append(register)
         return None
 
-    def _variable_address(self, operand: syntax.AddressOperand) -> None:
+    def _variable_address(self, operand: syntax.AddressOperand, stated: str) -> None:
         variable = self.names.variable(operand.base or "", self.scope)
         if variable is None:
             raise MismatchError(f"{operand.base} is not declared", self._fit, undeclared=True)
@@ -151,7 +163,9 @@ class Binding:
             raise self._mismatch(f"{operand.base} is a parameter of the entry, which is only read")
         # The first address of cp.async lies in shared memory, its second in global memory; others are as the modifier says.
         wanted = (self.modifiers.space or "").partition("::")[0]
-        if self.form.base == "cp" and len(self.sources) == 1:
+        if stated in ("shared", "global"):
+            wanted = stated
+        elif self.form.base == "cp" and len(self.sources) == 1 and not wanted.startswith("shared"):
             wanted = "global"
         if not wanted and not self.modifiers.get("global"):
             self.modifiers["space"] = space

@@ -39,14 +39,33 @@ def _axes(name: str, primitive: str) -> dict[str, tuple[int, Callable[[Any], Any
     return {f"{name}.{letter}": (32, at(axis)) for axis, letter in enumerate("xyz")}
 
 
+def _clusters(axis: int) -> Callable[[Any], Any]:
+    return lambda lanes: lanes.div(lanes.grid_size(axis), lanes.cluster_size(axis), False)
+
+
+def _cluster_workgroups(lanes: Any) -> Any:
+    return lanes.mul(lanes.mul(lanes.cluster_size(0), lanes.cluster_size(1)), lanes.cluster_size(2))
+
+
+def _in_cluster(lanes: Any) -> Any:
+    return lanes.compare(_cluster_workgroups(lanes), lanes.const(1, 32), "ne", False)
+
+
 _MEANINGS: dict[str, tuple[int, Callable[[Any], Any]]] = {
     **_axes("%tid", "thread_id"),
     **_axes("%ntid", "workgroup_size"),
     **_axes("%ctaid", "workgroup_id"),
     **_axes("%nctaid", "grid_size"),
+    **_axes("%clusterid", "cluster_id"),
+    **_axes("%cluster_nctaid", "cluster_size"),
+    **_axes("%cluster_ctaid", "cluster_place"),
     "%laneid": (32, lambda lanes: lanes.lane_id()),
     "%warpid": (32, lambda lanes: lanes.wave_id()),
     "%nwarpid": (32, _warps),
+    **{f"%nclusterid.{letter}": (32, _clusters(axis)) for axis, letter in enumerate("xyz")},
+    "%cluster_ctarank": (32, lambda lanes: lanes.cluster_rank_of(lanes.const(0, 32))),
+    "%cluster_nctarank": (32, _cluster_workgroups),
+    "%is_explicit_cluster": (1, _in_cluster),
     "%smid": (32, _constant(0)),
     "%gridid": (64, _constant(0, 64)),
     "%lanemask_eq": (32, _shifted(1)),

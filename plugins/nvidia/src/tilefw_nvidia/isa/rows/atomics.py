@@ -11,7 +11,7 @@ CHAPTER = Chapter()
 form = CHAPTER.form
 
 SECTION = "Parallel Synchronization and Communication"
-SPACES = "global shared shared::cta"
+SPACES = "global shared shared::cta shared::cluster"
 ORDERS = "relaxed acquire release acq_rel"
 # Written operation to the algebra's, for integers; min and max carry their sign.
 _INTEGER = {

@@ -13,8 +13,8 @@ CHAPTER = Chapter()
 form = CHAPTER.form
 
 ELEMENTS = "b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64"
-LOAD_SPACES = "const global local param param::entry param::func shared shared::cta"
-STORE_SPACES = "global local shared shared::cta"
+LOAD_SPACES = "const global local param param::entry param::func shared shared::cta shared::cluster"
+STORE_SPACES = "global local shared shared::cta shared::cluster"
 CALL_SPACES = "param param::func"  # what a call passes
 SCOPES = "cta cluster gpu sys"
 EVICT = "L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate"
@@ -28,6 +28,7 @@ NEEDS = {
     **dict.fromkeys(EVICT.split(), ("7.4", 70)),
     **{"L2::64B": ("7.4", 75), "L2::128B": ("7.4", 75), "L2::256B": ("7.4", 80), "L2::cache_hint": ("7.4", 80)},
     "shared::cta": ("7.8", 30),
+    "shared::cluster": ("7.8", 90),
     "param::entry": ("8.3", 10),
     "param::func": ("8.3", 10),
     "b128": ("8.3", 70),

@@ -14,7 +14,7 @@ SPACE_NEEDS = {"param": ("7.7", 70), "const": ("3.1", 20), "shared::cta": ("7.8"
 
 def space_of(word: str) -> str:
     """The algebra's name of a written state space; none means a generic address."""
-    return word.partition("::")[0] or "generic"
+    return "cluster" if word == "shared::cluster" else word.partition("::")[0] or "generic"
 
 
 def _move(m):

@@ -17,6 +17,7 @@ _INTEGER = re.compile(r"([+-]?)\s*(0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)U?$")
 _HEX_FLOAT = re.compile(r"0(?:[fF]([0-9a-fA-F]{8})|[dD]([0-9a-fA-F]{16}))$")
 _DECIMAL = re.compile(r"[+-]?(?:\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)$")
 _SUM = re.compile(r"([A-Za-z_$%][\w$]*)\s*([+-])\s*(-?\s*(?:0[xX][0-9a-fA-F]+|\d+)U?)$")
+_COORDINATES = re.compile(r"([^,{}]*?)\s*,\s*\{([^{}]*)\}$")
 _INTEGER_LIMIT = 40  # characters; longer constants fit no type, and Python parses them in quadratic time
 
 
@@ -90,6 +91,9 @@ class OperandReader:
         raise OperandError(f"{text!r} is not an operand", text)
 
     def _address(self, text: str) -> AddressOperand:
+        if match := _COORDINATES.match(text):
+            place = self._address(match[1])
+            return AddressOperand(place.base, place.offset, tuple(self._operand(part.strip()) for part in match[2].split(",")))
         if match := _NAME.match(text):
             if match[1]:
                 raise OperandError("an address cannot be negated", text)

@@ -25,8 +25,10 @@ _ENTRY_DIRECTIVES = {
     ".maxnctapersm": (1, 1),
     ".maxnreg": (1, 1),
     ".noreturn": (0, 0),
+    ".reqnctapercluster": (1, 3),
+    ".maxclusterrank": (1, 1),
+    ".explicitcluster": (0, 0),
 }
-_CLUSTER_DIRECTIVES = {".reqnctapercluster", ".explicitcluster", ".maxclusterrank", ".blocksareclusters"}
 
 
 def parse(text: str, filename: str = "<ptx>") -> PtxModule:
@@ -155,8 +157,6 @@ class _ModuleReader:
                 self.cursor.string("a pragma")
                 self.cursor.expect(";")
                 continue
-            if word in _CLUSTER_DIRECTIVES:
-                self.cursor.fail(f"{word} is not served: no chip of this plugin has clusters", code=NOT_SERVED)
             if word not in _ENTRY_DIRECTIVES:
                 self.cursor.fail(f"{word!r} is not a directive of a function")
             least, most = _ENTRY_DIRECTIVES[word]

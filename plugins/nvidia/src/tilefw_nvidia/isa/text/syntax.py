@@ -42,10 +42,11 @@ class Float:
 
 @dataclass(frozen=True, slots=True)
 class AddressOperand:
-    """`[base + offset]`; base is None for an absolute address."""
+    """`[base + offset]`, or `[base, {x, y}]` with coordinates; base is None for an absolute address."""
 
     base: str | None
     offset: int
+    coordinates: tuple[Operand, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

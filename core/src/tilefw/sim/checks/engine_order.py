@@ -1,0 +1,243 @@
+"""What engines and counting barriers are to the race check: an engine's copy reads and writes as the wave that started it does, at
+its start, and a barrier orders who has arrived, and what it was told the arrival of, before who has passed.
+
+Threads and engines have views of their own of shared memory. What a thread wrote there an engine reads only behind a fence of
+views, of the thread or of one that knows of the write (TFW0827). """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilefw.sim.algebra.lanes import NumpyLanes
+from tilefw.sim.checks.check import Check
+from tilefw.sim.engine.batch import Batch
+from tilefw.sim.floats import Array
+from tilefw.sim.memory.access import Access, Piece
+from tilefw.sim.memory.engine_copies import EngineCopy
+from tilefw.sim.memory.regions import Region, common_alignment
+from tilefw.sim.report import first_true
+from tilefw.sim.tracking.last_accesses import LastAccesses
+
+VIEW_CODE = "TFW0827"
+
+if TYPE_CHECKING:
+    from tilefw.sim.checks.races import Actor, Knowledge
+
+
+class EngineOrder(Check):
+    """A part of the race check."""
+
+    orders_accesses = True
+
+    if TYPE_CHECKING:
+        _released: dict[tuple[int, int], Knowledge]
+        _known: dict[int, Knowledge]
+        _clock: Any
+        _touched: list[Region]
+
+        def _conflicts_with_writer(
+            self, lanes: NumpyLanes, places: LastAccesses, granules: Array, me: Actor, strong: bool
+        ) -> tuple[Array, Array]: ...
+        def _conflicts_with_readers(self, lanes: NumpyLanes, places: LastAccesses, granules: Array, me: Actor) -> Array: ...
+        def _note_read(self, lanes: NumpyLanes, places: LastAccesses, granules: Array, me: Actor, site: int) -> None: ...
+        def _note_write(self, places: LastAccesses, granules: Array, me: Actor, site: int, strong: bool) -> None: ...
+        def _report(
+            self, lanes: NumpyLanes, piece: Piece, bad: Array, other: Array, kind: str, places: LastAccesses, granules: Array
+        ) -> None: ...
+
+    def begin(self, batch: Batch) -> None:
+        self._fenced_views[id(batch)] = np.zeros_like(batch.clocks[:, 0, :])
+
+    def end(self, batch: Batch) -> None:
+        self._fenced_views.pop(id(batch), None)
+
+    @property
+    def _fenced_views(self) -> dict[int, Array]:
+        """By batch, up to which clock of each wave fences of views have covered its writes."""
+        return self.__dict__.setdefault("fenced_views", {})
+
+    # --- views ---------------------------------------------------------------------------------------------------------
+
+    def view_fence(self, lanes: NumpyLanes) -> None:
+        batch, fenced = lanes.batch, self._fenced_views[id(lanes.batch)]
+        acting = lanes.acting_lanes().any(axis=2)
+        slots, waves = (np.broadcast_to(a[:, :, 0], acting.shape)[acting] for a in (lanes.frame.group, lanes.frame.wave))
+        np.maximum.at(fenced, slots, batch.clocks[slots, waves])
+        batch.clocks[slots, waves, waves] += 1
+
+    def engine_reads(self, lanes: NumpyLanes, access: Access) -> None:
+        """An engine reads at once what an access says."""
+        for piece in access.pieces:
+            places, granules = self._granules(piece.region, piece.index.reshape(-1), access.size)
+            self._check_views(lanes, places, granules.reshape(-1))
+
+    def _check_views(self, lanes: NumpyLanes, places: LastAccesses, granules: Array) -> None:
+        """Reports what threads wrote there with no fence of views behind it."""
+        region = lanes.batch.memory.region("shared")
+        writer = places.writer[granules]
+        slot = np.minimum(granules * places.granule // max(1, region.stride), len(lanes.batch.workgroups) - 1)
+        wave = np.minimum((writer & np.uint32(63)).astype(np.int64), lanes.batch.clocks.shape[1] - 1)
+        mine = (writer >> np.uint32(6)).astype(np.int64) - 1 == lanes.batch.workgroups[slot]
+        site = places.write_site[granules]
+        plain = ~np.isin(site, list(self._engine_sites))
+        clock = places.written[granules].astype(np.int64) & 0xFFFFFFFF
+        bad = (writer != 0) & mine & plain & (clock > self._fenced_views[id(lanes.batch)][slot, wave])
+        if not bad.any():
+            return
+        row = int(np.argmax(bad))
+        instruction = self.launch.program.instructions[int(site[row])]
+        code = f" ({instruction.code})" if instruction.code else ""
+        offset = int(granules[row] * places.granule) % max(1, region.stride)
+        self.launch.diagnostics.reporter.add(
+            "races", VIEW_CODE, "an engine reads shared memory that a thread wrote, with no fence between their views",
+            lanes.instruction, count=int(bad.sum()), where=lanes.locate(*first_true(lanes.acting_lanes())), address=offset,
+            other=f"`{instruction.text}`{code} by wave {int(wave[row])}", other_site=instruction.index,
+            note="the writer fences its writes for engines, then synchronises with the thread that starts the engine",
+        )
+
+    @property
+    def _told_events(self) -> dict[tuple[tuple[int, int], int], Array]:
+        """By barrier and workgroup, the events that those who have arrived know to be finished."""
+        return self.__dict__.setdefault("told_events", {})
+
+    def _tell_events(self, batch: Batch, slot: int, wave: int, key: tuple[int, int]) -> None:
+        """A wave releases to a place what it knows of events."""
+        if batch.events.watching:
+            at = key, int(batch.workgroups[slot])
+            clock = int(batch.clocks[slot, wave, wave])
+            self._told_events[at] = batch.events.told(slot, wave, clock, self._told_events.get(at))
+
+    @property
+    def _engine_sites(self) -> set[int]:
+        """The instructions by which engines have written so far."""
+        return self.__dict__.setdefault("engine_sites", set())
+
+    # --- copies --------------------------------------------------------------------------------------------------------
+
+    def engine_started(self, lanes: NumpyLanes, copy: EngineCopy) -> None:
+        batch = lanes.batch
+        me = self._starters(batch, copy, None)
+        _, waves, width = batch.frame.shape
+        slots, wave = copy.thread // (waves * width), copy.thread // width % waves
+        shared = batch.memory.region("shared")
+        for kind, region, index in (("read", copy.source, copy.source_index), ("write", copy.destination, copy.destination_index)):
+            rows, chosen = self._rows(copy, index, kind)
+            if not len(chosen):
+                continue
+            places, granules = self._granules(region, chosen, copy.size)
+            mine: Any = tuple(part[rows] for part in me)
+            if region is shared and kind == "read":
+                self._check_views(lanes, places, granules.reshape(-1))
+            bad, other = self._conflicts_with_writer(lanes, places, granules, mine, False)
+            if kind == "write":
+                reading = self._conflicts_with_readers(lanes, places, granules, mine)
+                other = np.where(reading & ~bad, -1 - places.read_site[granules], other)
+                bad |= reading
+            if copy.reduction is not None and kind == "write":
+                bad &= ~places.strong[granules]
+            if bad.any():
+                self._report_row(lanes, region, copy, rows, bad, other, kind, places, granules)
+            if kind == "read":
+                self._note_read(lanes, places, granules, mine, copy.instruction.index)
+        batch.clocks[slots, wave, wave] += 1
+
+    def engine_landed(self, batch: Batch, copy: EngineCopy) -> None:
+        """Its bytes count as written by the wave that started it, at its start; a barrier tells so."""
+        rows, chosen = self._rows(copy, copy.destination_index, "write")
+        self._engine_sites.add(copy.instruction.index)
+        if len(chosen):
+            places, granules = self._granules(copy.destination, chosen, copy.size)
+            at = copy if copy.barriers is not None else None
+            mine: Any = tuple(part[rows] for part in self._starters(batch, copy, at))
+            self._note_write(places, granules, mine, copy.instruction.index, copy.reduction is not None)
+        if copy.barriers is None or copy.barrier is None:
+            return
+        _, waves, width = batch.frame.shape
+        for thread, place, clock in zip(copy.thread.tolist(), copy.barrier.tolist(), copy.clock, strict=True):
+            group = int(batch.workgroups[thread // (waves * width)])
+            self._tell((id(copy.barriers), place), group, clock)
+
+    def _tell(self, key: tuple[int, int], group: int, clock: Array) -> None:
+        knowledge = self._released.setdefault(key, {})
+        known = knowledge.get(group)
+        knowledge[group] = clock.copy() if known is None else np.maximum(known, clock)
+        for other, clocks in self._known.get(group, {}).items():
+            seen = knowledge.get(other)
+            knowledge[other] = clocks.copy() if seen is None else np.maximum(seen, clocks)
+
+    def _rows(self, copy: EngineCopy, index: Array, kind: str) -> tuple[Array, Array]:
+        """(number of the row, byte offset) of each element that is read or written."""
+        rows = np.broadcast_to(np.arange(len(index))[:, None], index.shape)
+        if copy.inside is None or (kind == "write" and copy.filling):
+            return rows.reshape(-1), index.reshape(-1)
+        return rows[copy.inside], index[copy.inside]
+
+    def _starters(self, batch: Batch, copy: EngineCopy, at: EngineCopy | None) -> tuple[Array, Array, Array, Array]:
+        """The wave that started each row, with its clock: now, or as it was then."""
+        _, waves, width = batch.frame.shape
+        slot, wave = copy.thread // (waves * width), copy.thread // width % waves
+        actor = ((batch.workgroups[slot] + 1) * 64 + wave).astype(np.uint32)
+        now = batch.clocks[slot, wave, wave] if at is None else at.clock[np.arange(len(wave)), wave]
+        return actor[:, None], now.astype(self._clock)[:, None], slot[:, None], wave[:, None]
+
+    def _granules(self, region: Region, index: Array, size: int) -> tuple[LastAccesses, Array]:
+        places = region.races
+        if not isinstance(places, LastAccesses):
+            places = region.races = LastAccesses(region, min(4, size), self._clock)
+            self._touched.append(region)
+        part = common_alignment(index, min(size, places.granule))
+        if part < places.granule:
+            places.refine(part)
+        return places, (index // places.granule)[:, None] + np.arange(max(1, size // places.granule))
+
+    def _report_row(
+        self, lanes: NumpyLanes, region: Region, copy: EngineCopy, rows: Array, bad: Array, other: Array, kind: str,
+        places: LastAccesses, granules: Array,
+    ) -> None:
+        """One finding of the first element that is wrong, as that of its thread."""
+        row = int(np.argmax(bad.any(axis=1)))
+        mask = np.zeros(lanes.batch.frame.shape, dtype=np.bool_)
+        mask.reshape(-1)[copy.thread[rows[row]]] = True
+        piece = Piece(region, np.zeros(1, dtype=np.int64), mask)
+        one = slice(row, row + 1)
+        self._report(lanes, piece, bad[one], np.broadcast_to(other, bad.shape)[one], kind, places, granules[one])
+
+    # --- barriers ------------------------------------------------------------------------------------------------------
+
+    def barrier_passed(self, lanes: NumpyLanes, piece: Piece) -> None:
+        """Waves know what was told to the barrier."""
+        slots, waves = self._waves(lanes, piece)
+        told = dict.fromkeys(zip(slots.tolist(), waves.tolist(), piece.index.tolist(), strict=True))
+        for slot, wave, place in told:
+            key = id(piece.region), place
+            self._learn(lanes.batch, slot, wave, self._released.get(key, {}))
+            if (events := self._told_events.get((key, int(lanes.batch.workgroups[slot])))) is not None:
+                lanes.batch.events.learn(slot, wave, events)
+
+    def cluster_met(self, lanes: NumpyLanes, threads: Array, order: str, passed: bool) -> None:
+        batch, members = lanes.batch, self.launch.geometry.cluster_workgroups
+        _, waves, width = batch.frame.shape
+        for number in np.unique(threads // width).tolist():
+            slot, wave = number // waves, number % waves
+            key = (-1, int(batch.workgroups[slot // members * members]))
+            if passed:
+                self._learn(batch, slot, wave, self._released.get(key, {}))
+            elif order != "relaxed":
+                self._tell(key, int(batch.workgroups[slot]), batch.clocks[slot, wave])
+                batch.clocks[slot, wave, wave] += 1
+
+    def _learn(self, batch: Batch, slot: int, wave: int, knowledge: Knowledge) -> None:
+        group = int(batch.workgroups[slot])
+        for other, clocks in knowledge.items():
+            if other == group:
+                batch.clocks[slot, wave] = np.maximum(batch.clocks[slot, wave], clocks)
+                continue
+            mine = self._known.setdefault(group, {})
+            mine[other] = clocks.copy() if other not in mine else np.maximum(mine[other], clocks)
+
+    def _waves(self, lanes: NumpyLanes, piece: Piece) -> tuple[Array, Array]:
+        assert piece.lanes is not None
+        shape = lanes.frame.shape
+        return np.broadcast_to(lanes.frame.group, shape)[piece.lanes], np.broadcast_to(lanes.frame.wave, shape)[piece.lanes]

@@ -1,0 +1,95 @@
+"""Engines at work: threads neither read nor write what an engine is to write, nor write what it is to read, before a wait covers it
+(TFW0826); and no engine is at work when its workgroup ends (TFW0808)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilefw.sim.algebra.lanes import NumpyLanes
+from tilefw.sim.checks.check import Check
+from tilefw.sim.engine.batch import Batch
+from tilefw.sim.floats import Array
+from tilefw.sim.memory.access import Access, Piece
+from tilefw.sim.memory.engine_copies import GRANULE, EngineCopy
+from tilefw.sim.report import first_true
+
+CODE = "TFW0826"
+
+
+class PendingEngines(Check):
+    """Looks up what engines are still to read and to write in shared memory."""
+
+    name = "pending"
+
+    def access_in_flight(self, lanes: NumpyLanes, access: Access) -> None:
+        engines = lanes.batch.engines
+        for piece in access.pieces:
+            written = engines.being_written(piece.region)
+            read = engines.being_read(piece.region) if access.kind != "read" else None
+            for counts, reading in ((written, False), (read, True)):
+                if counts is not None:
+                    self._look(lanes, piece, access, counts, reading)
+
+    def engine_started(self, lanes: NumpyLanes, copy: EngineCopy) -> None:
+        """One engine's copy onto what another is still to read, or from what another is still to write."""
+        engines = lanes.batch.engines
+        for region, index, counts, reading in (
+            (copy.source, copy.read_from, engines.being_written(copy.source), False),
+            (copy.destination, copy.written, engines.being_read(copy.destination), True),
+        ):
+            if counts is None or not len(index):
+                continue
+            hit = counts[index // GRANULE] != 0
+            if hit.any():
+                at = int(index[int(np.argmax(hit))])
+                where = lanes.locate(*first_true(lanes.acting_lanes()))
+                address = at % max(1, region.stride)
+                self._report(lanes, at, address, int(hit.sum()), where, Piece(region, index, None), reading, "copy")
+
+    def _look(self, lanes: NumpyLanes, piece: Piece, access: Access, counts: Array, reading: bool) -> None:
+        first, last = piece.index // GRANULE, (piece.index + access.size - 1) // GRANULE
+        hit = np.asarray((counts[first] != 0) | (counts[last] != 0))
+        if not hit.any():
+            return
+        if piece.lanes is None:
+            bad = np.broadcast_to(hit, lanes.frame.shape)
+            at = int(np.broadcast_to(piece.index, lanes.frame.shape)[bad][0])
+        else:
+            bad = np.zeros(lanes.frame.shape, dtype=np.bool_)
+            bad[piece.lanes] = hit
+            at = int(piece.index[hit][0])
+        verb = {"read": "load", "write": "store"}.get(access.kind, "atomic operation")
+        self._report(
+            lanes, at, at % max(1, piece.region.stride), int(bad.sum()), lanes.locate(*first_true(bad)), piece, reading, verb
+        )
+
+    def _report(
+        self, lanes: NumpyLanes, at: int, address: int, count: int, where: tuple[tuple[int, int, int], int, int], piece: Piece,
+        reading: bool, verb: str,
+    ) -> None:
+        origin = lanes.batch.engines.origin(piece.region, at, reading)
+        what = "has still to read" if reading else "has not delivered yet"
+        lanes.launch.diagnostics.reporter.add(
+            self.name, CODE, f"{verb} accesses shared memory that an engine's copy {what}", lanes.instruction, count=count,
+            where=where, address=address, other_site=None if origin is None else origin.index,
+            other=None if origin is None else f"copy started by `{origin.text}`" + (f" ({origin.code})" if origin.code else ""),
+            note="a wait for the copy must be between the two: on its barrier, or for its group",
+        )
+
+
+class EnginesAtExit(Check):
+    """Reports copies that nobody waited for, as far as they need the memory of the workgroup that has ended."""
+
+    name = "leftovers"
+
+    def engine_left(self, batch: Batch, copy: EngineCopy) -> None:
+        shared = batch.memory.region("shared")
+        reads = copy.source is shared and copy.data is None
+        if not reads and copy.destination is not shared:
+            return
+        verb = "reads" if reads else "writes"
+        why = "" if copy.barriers is not None or bool(batch.engines.committed(copy).any()) else "; it is in no group"
+        self.launch.diagnostics.reporter.add(
+            self.name, "TFW0808", f"an engine's copy that {verb} shared memory is at work when its workgroup ends{why}",
+            copy.instruction, count=len(copy.thread), note="a wait on its barrier, or for its group, must come before the end",
+        )

@@ -1,0 +1,121 @@
+"""Barriers that count: phases, arrivals, announced bytes, waits that suspend, and what is reported when they go wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from isa.hopper import codes, run
+
+INIT = "@%p0 mbarrier.init.shared.b64 [%r2], {count};\nbar.sync 0;\n"
+WAIT = """{{ .reg .pred done; again: mbarrier.try_wait.parity.shared.b64 done, [%r2], {parity}; @!done bra again; }}
+"""
+INDEX = "mul.wide.u32 %d9, %r0, 4;\nadd.u64 %d1, %d1, %d9;\n"
+
+
+def test_a_phase_hands_what_a_wave_wrote_to_another() -> None:
+    """Wave 0 writes and arrives; wave 1 waits, reads, arrives on the second barrier for the next round."""
+    body = INIT.format(count=32) + """
+shl.b32 %r3, %r0, 2; add.u32 %r3, %r3, %r1;
+setp.ge.u32 %p1, %r0, 32;
+@%p1 bra consumer;
+mul.lo.u32 %r4, %r0, 3;
+st.shared.u32 [%r3], %r4;
+mbarrier.arrive.shared.b64 %d8, [%r2];
+bra end;
+consumer:
+""" + WAIT.format(parity=0) + """
+ld.shared.u32 %r5, [%r3-128];
+st.global.u32 [%d1], %r5;
+end:
+"""
+    body = body.replace("consumer:\n", "consumer:\nsub.u32 %r6, %r0, 32; mul.wide.u32 %d9, %r6, 4; add.u64 %d1, %d1, %d9;\n")
+    for seed in (0, 1, 2):
+        (_, out), findings = run(body, [np.zeros(4, np.uint32), np.zeros(32, np.uint32)], block=64, seed=seed)
+        assert findings == () and out.tolist() == [3 * i for i in range(32)]
+
+
+def test_without_the_wait_the_two_race() -> None:
+    body = INIT.format(count=32) + """
+shl.b32 %r3, %r0, 2; add.u32 %r3, %r3, %r1;
+setp.ge.u32 %p1, %r0, 32;
+@%p1 bra consumer;
+st.shared.u32 [%r3], %r0;
+mbarrier.arrive.shared.b64 %d8, [%r2];
+bra end;
+consumer:
+ld.shared.u32 %r5, [%r3-128];
+st.global.u32 [%d1], %r5;
+end:
+"""
+    assert "TFW0804" in codes(run(body, [np.zeros(4, np.uint32), np.zeros(32, np.uint32)], block=64)[1])
+
+
+def test_states_name_phases_and_parities_alternate() -> None:
+    """Three phases, waited for by state, then by parity; the state tells how many arrivals were wanted."""
+    body = INIT.format(count=32) + INDEX + """
+mbarrier.arrive.shared.b64 %d8, [%r2];
+{ .reg .pred done; a: mbarrier.test_wait.shared.b64 done, [%r2], %d8; @!done bra a; }
+mbarrier.arrive.shared.b64 %d8, [%r2];
+{ .reg .pred done; b: mbarrier.try_wait.shared.b64 done, [%r2], %d8, 1000; @!done bra b; }
+mbarrier.arrive.shared.b64 %d8, [%r2];
+""" + WAIT.format(parity=0) + """
+mbarrier.pending_count.b64 %r5, %d8;
+mbarrier.try_wait.parity.shared.b64 %p3, [%r2], 1;
+st.global.u32 [%d1], %r5;
+"""
+    (_, out), findings = run(body, [np.zeros(1, np.uint32), np.zeros(32, np.uint32)])
+    assert findings == () and out.tolist() == [32 - i for i in range(32)]
+
+
+def test_an_arrival_that_is_missing_is_a_deadlock_with_its_cause() -> None:
+    _, findings = run(INIT.format(count=33) + "mbarrier.arrive.shared.b64 %d8, [%r2];\n" + WAIT.format(parity=0), [])
+    (found,) = findings
+    assert found.code == "TFW0811" and "wants 1 of 33 arrivals" in (found.note or "")
+    assert "32 threads of waves [0] wait on the barrier at 0x1000" in (found.note or "")
+
+
+def test_bytes_that_never_come_are_a_deadlock_with_their_number() -> None:
+    body = INIT.format(count=1) + "@%p0 mbarrier.arrive.expect_tx.shared.b64 _, [%r2], 48;\n" + WAIT.format(parity=0)
+    (found,) = run(body, [])[1]
+    assert found.code == "TFW0811" and "wants 48 bytes" in (found.note or "")
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("@%p0 mbarrier.arrive.shared.b64 _, [%r2];", "was not made yet"),
+        ("@%p0 mbarrier.init.shared.b64 [%r2], 0;", "wants 1 to 1048575 arrivals"),
+        ("@%p0 mbarrier.init.shared.b64 [%r2], 1;\n@%p0 mbarrier.inval.shared.b64 [%r2];\n"
+         "@%p0 mbarrier.arrive.shared.b64 _, [%r2];", "or has been ended"),
+        ("@%p0 mbarrier.init.shared.b64 [%r2], 2;\n@%p0 mbarrier.arrive.shared.b64 _, [%r2], 3;", "more arrivals or bytes"),
+        ("@%p0 mbarrier.init.shared.b64 [%r2], 2;\n@%p0 mbarrier.expect_tx.relaxed.cta.shared.b64 [%r2], 2000000;",
+         "more arrivals or bytes"),
+    ],
+)
+def test_misuse_is_a_finding(code: str, words: str) -> None:
+    (found,) = run(code, [])[1]
+    assert found.code == "TFW0824" and words in found.message
+
+
+def test_dropped_threads_are_not_waited_for() -> None:
+    body = INIT.format(count=32) + INDEX + """
+setp.lt.u32 %p1, %r0, 8;
+@%p1 mbarrier.arrive_drop.shared.b64 _, [%r2];
+@!%p1 mbarrier.arrive.shared.b64 _, [%r2];
+@!%p1 mbarrier.arrive.shared.b64 %d8, [%r2];
+""" + WAIT.format(parity=1) + "st.global.u32 [%d1], %r0;\n"
+    (_, out), findings = run(body, [np.zeros(1, np.uint32), np.zeros(32, np.uint32)])
+    assert findings == () and out.tolist() == list(range(32))
+
+
+def test_copies_in_groups_arrive_too() -> None:
+    body = INIT.format(count=32) + """
+mul.wide.u32 %d9, %r0, 4; add.u64 %d2, %d0, %d9; add.u64 %d1, %d1, %d9;
+shl.b32 %r3, %r0, 2; add.u32 %r3, %r3, %r1;
+cp.async.ca.shared.global [%r3], [%d2], 4;
+cp.async.mbarrier.arrive.noinc.shared.b64 [%r2];
+""" + WAIT.format(parity=0) + "ld.shared.u32 %r5, [%r3];\nst.global.u32 [%d1], %r5;\n"
+    data = np.arange(32, dtype=np.uint32)
+    (_, out), findings = run(body, [data, np.zeros(32, np.uint32)])
+    assert findings == () and np.array_equal(out, data)
