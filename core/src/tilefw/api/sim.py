@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from tilefw.sim.engine.run import launch, pack
     from tilefw.sim.memory.access import Access, Piece
     from tilefw.sim.memory.buffers import SimulatedBuffers
-    from tilefw.sim.memory.engine_copies import Reduction
+    from tilefw.sim.memory.reductions import Reduction
     from tilefw.sim.memory.regions import GlobalMemory
     from tilefw.sim.program_backend import TextBackend
     from tilefw.sim.program_copies import COPY_ACTIONS, CopyingProgram, copy_shapes
@@ -68,7 +68,7 @@ _HOMES = {
     "Check": "tilefw.sim.checks.check",
     **dict.fromkeys(("Access", "Piece"), "tilefw.sim.memory.access"),
     "Box": "tilefw.sim.algebra.boxes",
-    "Reduction": "tilefw.sim.memory.engine_copies",
+    "Reduction": "tilefw.sim.memory.reductions",
     "GlobalMemory": "tilefw.sim.memory.regions",
     "SimulatedBuffers": "tilefw.sim.memory.buffers",
     **dict.fromkeys(

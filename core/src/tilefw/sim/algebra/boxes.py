@@ -40,6 +40,7 @@ class Box:
 
     @property
     def values(self) -> tuple[Value, ...]:
+        """All values that it is told by."""
         return (
             self.base, *self.sizes, *self.strides, *self.extents, *self.steps, self.element_bytes, self.swizzle, self.fill,
         )

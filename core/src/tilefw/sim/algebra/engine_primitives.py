@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from tilefw.sim.algebra.boxes import Box
 from tilefw.sim.algebra.widths import no_result, one_bit, one_word, primitive
-from tilefw.sim.memory.engine_copies import Reduction
+from tilefw.sim.memory.reductions import Reduction
 
 Value = Any
 Space = str

@@ -12,7 +12,8 @@ from tilefw.sim.engine.engines import landed
 from tilefw.sim.floats import Array
 from tilefw.sim.memory.access import Piece
 from tilefw.sim.memory.counting_barriers import BYTES, BarrierWords
-from tilefw.sim.memory.engine_copies import EngineCopy, Reduction
+from tilefw.sim.memory.engine_copies import EngineCopy
+from tilefw.sim.memory.reductions import Reduction
 from tilefw.sim.memory.regions import Region, gather
 from tilefw.sim.report import LaunchStopped, first_true
 

@@ -157,7 +157,8 @@ class GroupLanes(MemoryLanes):
             access = Access("shared", pieces, CHUNK, "read", engine=True)
             for observe in self.observers.access:
                 observe(self, access)
-            for observe in self.observers.access_in_flight if self.batch.copies.outstanding or self.batch.engines.outstanding else ():
+            flying = self.batch.copies.outstanding or self.batch.engines.outstanding
+            for observe in self.observers.access_in_flight if flying else ():
                 observe(self, access)
 
 

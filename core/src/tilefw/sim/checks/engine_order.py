@@ -22,8 +22,10 @@ from tilefw.sim.tracking.last_accesses import LastAccesses
 
 VIEW_CODE = "TFW0827"
 
-if TYPE_CHECKING:
-    from tilefw.sim.checks.races import Actor, Knowledge
+Knowledge = dict[int, Array]
+"""By workgroup, the clocks of its waves up to which all accesses are known to be ordered before."""
+Actor = tuple[Array, Array, Array, Array]
+"""Of each lane, as a column: its actor number, clock, number of the workgroup in the batch, and wave."""
 
 
 class EngineOrder(Check):

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tilefw.sim.algebra.lanes import NumpyLanes
-from tilefw.sim.checks.engine_order import EngineOrder
+from tilefw.sim.checks.engine_order import Actor, EngineOrder, Knowledge
 from tilefw.sim.engine.batch import Batch
 from tilefw.sim.engine.frame import Frame
 from tilefw.sim.engine.state import LaunchState
@@ -37,12 +37,6 @@ _RELEASES = frozenset({"release", "acq_rel", "seq_cst"})
 _ACQUIRES = frozenset({"acquire", "acq_rel", "seq_cst"})
 # Above this many addresses in one instruction, synchronisation is kept for the region as a whole.
 _FEW_ADDRESSES = 64
-
-Knowledge = dict[int, Array]
-"""By workgroup, the clocks of its waves up to which all accesses are known to be ordered before."""
-Actor = tuple[Array, Array, Array, Array]
-"""Of each lane, as a column: its actor number, clock, number of the workgroup in the batch, and wave."""
-
 
 class Races(EngineOrder):
     """The race check of one launch."""

@@ -13,21 +13,12 @@ import numpy as np
 
 from tilefw.sim.floats import Array
 from tilefw.sim.memory.atomics import perform
+from tilefw.sim.memory.reductions import Reduction
 from tilefw.sim.memory.regions import ELEMENTS, Region, gather, gather_poison, scatter
 from tilefw.sim.program import Instruction
 
 Random = np.random.Generator | None
 GRANULE = 16  # bytes: engines move shared memory in such pieces
-
-
-@dataclass(frozen=True, slots=True)
-class Reduction:
-    """What an engine does to its destination in place of writing it: an atomic operation on elements of so many bytes and, for
-    floats, their format."""
-
-    op: str
-    bytes: int
-    fmt: str = ""
 
 
 @dataclass(slots=True)

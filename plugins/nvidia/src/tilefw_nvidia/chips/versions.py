@@ -16,6 +16,11 @@ FIRST_VERSIONS: Mapping[int, Version] = MappingProxyType({
     90: (7, 8),
 })
 
+SPECIFIC_TARGETS = "sm_90a sm_100a sm_101a sm_103a sm_110a sm_120a sm_121a"
+"""Targets that alone have setmaxnreg and tensormap.replace (their "Target ISA Notes"); all but the first are of later chips."""
+WARPGROUP_TARGETS = "sm_90a"
+"""Targets that have wgmma ("Asynchronous Warpgroup Level Matrix Instructions")."""
+
 LAST_RELEASES: Mapping[int, int] = MappingProxyType({1: 5, 2: 3, 3: 2, 4: 3, 5: 1, 6: 5, 7: 8, 8: 8, 9: 4})
 """By the major number of a `.version` the last minor one: what the ptxas of CUDA 13.4 accepts."""
 

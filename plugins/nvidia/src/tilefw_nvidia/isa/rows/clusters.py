@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from tilefw.api.sim import Await
+from tilefw_nvidia.chips.versions import SPECIFIC_TARGETS
 from tilefw_nvidia.isa.model import Chapter, Facts
 from tilefw_nvidia.isa.rows.warp import members
 
@@ -13,8 +14,6 @@ form = CHAPTER.form
 SYNC = "Parallel Synchronization and Communication"
 MOVE = "Data Movement and Conversion"
 _LATER = {"acquire": ("8.0", 90), "release": ("8.0", 90), "relaxed": ("8.0", 90)}
-# Chips whose instructions of their own include setmaxnreg and tensormap.replace.
-OWN_TARGETS = "sm_90a sm_100a sm_101a sm_103a sm_110a sm_120a sm_121a"
 
 
 @form("barrier.cluster.arrive{.sem}{.aligned}", sem="release relaxed", unit="control", section=f"{SYNC}: barrier.cluster",
@@ -81,7 +80,7 @@ def elect(m):
 
 
 @form("setmaxnreg.action.sync.aligned.u32 =registers", action="inc dec", unit="control", section="Miscellaneous: setmaxnreg",
-      ptx="8.0", since=90, only=OWN_TARGETS)
+      ptx="8.0", since=90, only=SPECIFIC_TARGETS)
 def setmaxnreg(m):
     """The warp has at most so many registers from now on: 24 to 256, a multiple of 8."""
     if not 24 <= m.registers <= 256 or m.registers % 8:

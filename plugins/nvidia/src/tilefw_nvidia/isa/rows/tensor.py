@@ -4,10 +4,10 @@ cp.async.bulk.tensor, cp.reduce.async.bulk.tensor, cp.async.bulk.prefetch.tensor
 from __future__ import annotations
 
 from tilefw.api.sim import Reduction
+from tilefw_nvidia.chips.versions import SPECIFIC_TARGETS
 from tilefw_nvidia.isa.meaning.tensor_map import BYTES, ELEMENT_TYPES, FIELDS, described, element_type
 from tilefw_nvidia.isa.model import Chapter, Facts
 from tilefw_nvidia.isa.rows.bulk import BARRIER, reduction
-from tilefw_nvidia.isa.rows.clusters import OWN_TARGETS
 
 CHAPTER = Chapter()
 form = CHAPTER.form
@@ -113,7 +113,7 @@ form("prefetch{.space}.tensormap [a]", space="const param", unit="memory", secti
 # --- tensor maps ------------------------------------------------------------------------------------------------------------------
 
 _MAPS: Facts = dict(space="global shared::cta", unit="memory", section=f"{SECTION}: tensormap.replace", ptx="8.3", since=90,
-                    only=OWN_TARGETS)
+                    only=SPECIFIC_TARGETS)
 
 
 def _space(m) -> str:
@@ -150,7 +150,7 @@ for _field, _type, _operands in (
     *((name, "b32", "=value") for name in ("elemtype", "interleave_layout", "swizzle_mode", "fill_mode")),
 ):
     form(f"tensormap.replace.tile.{_field}{{.space}}.b1024.type [addr], {_operands}", type=_type, **_MAPS)(_replace(_field))
-_LATER: Facts = _MAPS | {"ptx": "8.6", "only": OWN_TARGETS.partition(" ")[2], "type": "b32"}
+_LATER: Facts = _MAPS | {"ptx": "8.6", "only": SPECIFIC_TARGETS.partition(" ")[2], "type": "b32"}
 form("tensormap.replace.tile.swizzle_atomicity{.space}.b1024.type [addr], =value", **_LATER)(_replace("swizzle_atomicity"))
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from tilefw.api.sim import GroupProduct, Issue, Register, Wait
 from tilefw_nvidia.chips import Chip
+from tilefw_nvidia.chips.versions import WARPGROUP_TARGETS
 from tilefw_nvidia.isa.meaning.descriptors import SharedTile
 from tilefw_nvidia.isa.meaning.fragments import accumulator, group_accumulation, operand_a
 from tilefw_nvidia.isa.model import Chapter, Facts, Modifiers
@@ -25,7 +26,7 @@ form = CHAPTER.form
 SECTION = "Asynchronous Warpgroup Level Matrix Instructions"
 QUEUE = "wgmma"
 ROWS, WARPS = 64, 4
-_FACTS: Facts = dict(unit="tensor", ptx="8.0", only="sm_90a", since=90)
+_FACTS: Facts = dict(unit="tensor", ptx="8.0", only=WARPGROUP_TARGETS, since=90)
 _EVERY_N = range(8, 257, 8)
 _INTEGER_N = (8, 16, 24, *range(32, 257, 16))
 _FP8 = "e4m3 e5m2"
