@@ -170,7 +170,7 @@ def _attention(heads: int, keys: int, size: int) -> tuple[Side, Side]:
     out = np.empty_like(q)
     query, key, value = (torch.from_numpy(t)[None] for t in (q, k, v))
     return (
-        lambda: attention[(keys // 64, heads)](q, k, v, out, keys, size**-0.5, D=size, BM=64, BN=64),
+        lambda: attention[(keys // 256, heads)](q, k, v, out, keys, size**-0.5, D=size, BM=256, BN=256),
         lambda: torch.nn.functional.scaled_dot_product_attention(query, key, value),
     )
 
@@ -187,7 +187,7 @@ ROWS: tuple[tuple[str, str, float, int, Callable[[], tuple[Side, Side]]], ...] =
     *(
         (f"matmul {dtype} {size}", "PyTorch", 1.3, rounds, partial(_narrow, dtype, size, block))
         for dtype, size, rounds, block in (
-            ("bfloat16", 512, 30, (512, 512, 256)), ("bfloat16", 2048, 6, (512, 512, 512)),
+            ("bfloat16", 512, 30, (512, 512, 256)), ("bfloat16", 2048, 6, (512, 512, 256)),
             ("float16", 512, 30, (512, 512, 128)), ("float16", 2048, 6, (512, 512, 128)),
             ("int8", 512, 30, (512, 256, 256)), ("int8", 2048, 6, (512, 512, 256)),
         )

@@ -147,3 +147,30 @@ def test_a_launch_is_watched_unless_it_is_one_program_that_looks_at_nothing(
     device = Calling(1, work)
     device.launch(device.load(artifact), "k", (programs, 1, 1), [], LaunchOptions(checks=frozenset()))
     assert seen == [watched]
+
+
+def test_launches_of_two_threads_that_end_in_the_order_in_which_they_began_leave_the_device_free() -> None:
+    """The second has no other thread meanwhile; the next one has again."""
+    inside, go_on, threads = threading.Event(), threading.Event(), list[list[int]]()
+
+    def work(_block: bytes, scratch: int, *_: object) -> int:
+        threads[-1].append(scratch)
+        if len(threads) == 1:
+            inside.set()
+            go_on.wait(10)
+        return 0
+
+    device = Calling(2, work)
+    with ThreadPoolExecutor(1) as pool:
+        threads.append([])
+        first = pool.submit(device.run, 2)
+        inside.wait(10)
+        threads.append([])
+        device.run(2)
+        go_on.set()
+        first.result()
+    assert len(threads[1]) == 1
+    assert threads[1][0] not in threads[0]
+    barrier = threading.Barrier(2)
+    device._work = lambda *_: barrier.wait(10) * 0
+    device.run(2)

@@ -23,7 +23,7 @@ import tilefw.language as tl
 from tilefw.api import BufferView, LaunchOptions, LaunchReport, Scalar
 from tilefw_cpu.compile import NativeCode, object_of
 from tilefw_cpu.device import NativeDevice
-from tilefw_cpu.fault_guard import FAULT, GUARDED, guard_of, guard_text
+from tilefw_cpu.fault_guard import FAULT, GUARDED, fault_guard, guard_of, guard_text
 from tilefw_cpu.processor import processor
 
 
@@ -285,6 +285,27 @@ def test_an_access_below_the_stack_that_no_frame_makes_is_an_access() -> None:
     x = np.zeros(128, np.float32)
     with pytest.raises(tilefw.KernelError, match="at an access to address"):
         shifted[(1,)](x, x.copy(), 128, (below - x.ctypes.data) // 4, BLOCK=128, target="cpu")
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_knows_of_no_thread_that_its_parent_has_in_a_kernel() -> None:
+    """It has none of them, and a new thread may have the identity of one."""
+    guard = fault_guard(processor())
+    assert guard is not None
+    records = (ctypes.c_uint64 * 256).from_address(guard.active)
+    flag, lines = np.zeros(1, np.int32), np.zeros(1, np.int32)
+    waiting = threading.Thread(target=lambda: waits[(1,)](flag, lines, target="cpu"))
+    waiting.start()
+    while not lines[0]:
+        time.sleep(0.001)
+    child = os.fork()
+    if not child:
+        os._exit(int(any(records)))
+    there = any(records)
+    flag[0] = 1
+    waiting.join()
+    assert there
+    assert os.waitpid(child, 0)[1] == 0
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")

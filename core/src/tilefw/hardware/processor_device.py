@@ -138,7 +138,7 @@ class ProcessorDevice(ABC):
         self._memory: dict[int, HeldMemory] = {}
         self._next = 1
         self._scratch: dict[int, HeldMemory] = {}  # by thread
-        self._running = False  # a launch, whatever a signal's handler launches within it
+        self._first: dict[int, object] = {}  # the launch that has the threads and their memory, by process; others have neither
         self._pool: ThreadPoolExecutor | None = None
         self._pool_of = 0  # the process: a fork has none of its threads
 
@@ -263,22 +263,23 @@ class ProcessorDevice(ABC):
         programs = grid[0] * grid[1] * grid[2]
         if programs >= 1 << 63:
             raise LaunchError(f"a grid of {'x'.join(map(str, grid))} has more programs than a count of 64 bits", "TFW0323")
-        within = self._running  # another launch: by a signal's handler
-        if programs == 1 and not found.looks:
-            return self._run_one(module, entry, found, grid, block, checks)
-        alone = programs < 2 or within or self.threads == 1 or (checks is not None and checks.serial)
-        workers = 1 if alone else min(self.threads, programs)
-        self._running = True
-        try:
-            return self._run_programs(module, entry, found, grid, programs, block, checks, workers, within)
+        process, own = os.getpid(), object()
+        try:  # whatever comes between: who is first is told by what stands there
+            within = self._first.setdefault(process, own) is not own  # another launch: of a signal's handler, or another thread's
+            if programs == 1 and not found.looks:
+                return self._run_one(module, entry, found, grid, block, checks, within)
+            return self._run_programs(module, entry, found, grid, programs, block, checks, within)
         finally:
-            self._running = within
+            if self._first.get(process) is own:
+                del self._first[process]
 
     def _run_programs(
         self, module: ProcessorModule, entry: str, found: _Entry, grid: tuple[int, int, int], programs: int, block: bytes,
-        checks: ProcessorChecks | None, workers: int, within: bool,
+        checks: ProcessorChecks | None, within: bool,
     ) -> LaunchReport:
         """`within` another launch this thread runs all of it, in memory that the other does not use."""
+        alone = programs < 2 or within or self.threads == 1 or (checks is not None and checks.serial)
+        workers = 1 if alone else min(self.threads, programs)
         counter = _Counter(0, 0, _part(programs, workers))
         at = ctypes.addressof(counter)
         stop = partial(_end_soon, counter, programs)
@@ -300,19 +301,14 @@ class ProcessorDevice(ABC):
 
     def _run_one(
         self, module: ProcessorModule, entry: str, found: _Entry, grid: tuple[int, int, int], block: bytes,
-        checks: ProcessorChecks | None,
+        checks: ProcessorChecks | None, within: bool,
     ) -> LaunchReport:
         """One program that nothing ends early: Ctrl-C waits for it, and nobody has to look out for that."""
-        within, counter = self._running, _Counter()
-        held = {} if within else self._scratch
+        counter, held = _Counter(), {} if within else self._scratch
         scratch = _scratch_of(held, 0, found.scratch_bytes)
-        self._running = True
-        try:
-            begin = time.perf_counter()
-            answer = found.call(block, scratch, ctypes.addressof(counter), 1, *grid)
-            seconds = time.perf_counter() - begin
-        finally:
-            self._running = within
+        begin = time.perf_counter()
+        answer = found.call(block, scratch, ctypes.addressof(counter), 1, *grid)
+        seconds = time.perf_counter() - begin
         if not answer:
             return LaunchReport((), _NOTHING, seconds)
         return self._report(module, entry, answer, checks, [word % (1 << 64) for word in counter.told], seconds)

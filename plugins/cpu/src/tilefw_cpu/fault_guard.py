@@ -8,6 +8,7 @@ on a stack of its own, since a kernel may have left none of the thread's.
 from __future__ import annotations
 
 import ctypes
+import os
 import signal
 from dataclasses import dataclass
 from functools import cache
@@ -31,11 +32,11 @@ _FLAGS_AT = 136
 # Where a handler's third argument has the instruction's address: ucontext_t of <sys/ucontext.h>. The stack pointer is right before.
 _INSTRUCTION_AT = {"x86_64": 168, "aarch64": 440}
 _JUMP_BYTES = 1024  # more than any jmp_buf
-_RECORD_BYTES = 48  # of a thread before its jmp_buf: thread, address, instruction, place in @active, stack pointer
+_RECORD_BYTES = 48  # of a thread before its jmp_buf: thread, address, instruction, place in @tilefw.active, stack pointer
 _STACK_BYTES = 1 << 16  # of a handler: a signal's frame has all registers, of tiles 8 KiB
 
 _TEXT = """target triple = "{triple}"
-@active = internal global [{threads} x ptr] zeroinitializer
+@"tilefw.active" = global [{threads} x ptr] zeroinitializer
 @stacks = internal global [{threads} x ptr] zeroinitializer
 @"tilefw.passed" = global i32 0
 @"tilefw.before" = global [65 x ptr] zeroinitializer
@@ -65,7 +66,7 @@ open:
   %plain = call i32 %function(ptr %block, ptr %scratch, ptr %next, i64 %all, i32 %x, i32 %y, i32 %z)
   ret i32 %plain
 claim:
-  %place = getelementptr ptr, ptr @active, i64 %i
+  %place = getelementptr ptr, ptr @"tilefw.active", i64 %i
   %pair = cmpxchg ptr %place, ptr null, ptr %record seq_cst seq_cst
   %mine = extractvalue {{ ptr, i1 }} %pair, 1
   br i1 %mine, label %enter, label %taken
@@ -152,7 +153,7 @@ slot:
   %none = icmp eq i64 %i, {threads}
   br i1 %none, label %other, label %look
 look:
-  %place = getelementptr ptr, ptr @active, i64 %i
+  %place = getelementptr ptr, ptr @"tilefw.active", i64 %i
   %record = load atomic ptr, ptr %place seq_cst, align 8
   %empty = icmp eq ptr %record, null
   br i1 %empty, label %next, label %compare
@@ -210,9 +211,15 @@ class FaultGuard:
     handler: int
     before: int
     first: int
+    active: int
+    """Where the records of threads in kernels are told."""
     passed: ctypes.c_uint32
     """Not 0 once a signal that was no kernel's has gone to who was there before, and the guard with it."""
     kept: Any
+
+    def forget(self) -> None:
+        """In a fork: threads of its parent are in no kernel here, and a new thread may have the identity of one of them."""
+        ctypes.memset(self.active, 0, 8 * _THREADS)
 
     def stand(self) -> None:
         """Handle the signals from here on, unless it is so: whoever handled them before hears of what is no kernel's."""
@@ -255,8 +262,9 @@ def guard_text(processor: Processor) -> str | None:
 def guard_of(text: str, processor: Processor) -> FaultGuard:
     """A guard of such a text."""
     code = NativeCode(object_of(text, processor, level=0), processor)
-    before, first = (code.variable(f"tilefw.{name}") for name in ("before", "first"))
+    before, first, active = (code.variable(f"tilefw.{name}") for name in ("before", "first", "active"))
     passed = ctypes.c_uint32.from_address(code.variable("tilefw.passed"))
-    found = FaultGuard(code.address("guarded"), code.address("handler"), before, first, passed, [code])
+    found = FaultGuard(code.address("guarded"), code.address("handler"), before, first, active, passed, [code])
     keep(found)
+    os.register_at_fork(after_in_child=found.forget)
     return found
