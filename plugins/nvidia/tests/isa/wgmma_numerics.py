@@ -68,6 +68,7 @@ def main() -> int:
     rows, failed = [], 0
     for types in MODELLED:
         wrong, elements = np.sum([differing(types, n) for n in COLUMNS], axis=0).tolist()
+        print(types, elements, wrong, flush=True)
         rows.append(f"| `{types}` | {len(COLUMNS)} | {elements} | {wrong} |")
         failed += wrong
     seconds = time.perf_counter() - began
