@@ -187,9 +187,8 @@ def told(found: Sequence[LinkedCycles]) -> str:
         "Programs end before the windows of 3 x 3 convolutions, which take each pixel along the lanes of several rows of K:",
         "the host lays them out. Weights are in the slices from a program's first cycle.", "",
         "Programs of large images take more than their layers apart. What an earlier layer made becomes weights there, pixels",
-        "along lanes: rows of K are written to 16 slices in turn, each of which is taken for a whole drain, so that drains follow",
-        "one another. With each program or its layers apart, whichever is less, it is",
-        f"{least:,} cycles, with the host's layouts between those.", "",
+        "along lanes: rows of K are written to 16 slices in turn, which another drain may use between its turns. With each program",
+        f"or its layers apart, whichever is less, it is {least:,} cycles, with the host's layouts between those.", "",
         "| program | alone | predicted | simulated |", "|---|---|---|---|",
         *(f"| {', '.join(one.layers)} | {one.alone:,} | {one.predicted:,} | {one.simulated:,} |" for one in found), "",
     ])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.link_queue import idle, words
@@ -81,12 +82,21 @@ def _prologue(queue: str, machine: Machine) -> tuple[QueueInst, ...]:
 def _queue(issues: list[DemandedIssue], bank: int) -> Iterator[QueueInst]:
     """One queue, whose rows or accumulators lie in banks of so many: an instruction issues when all before it have."""
     now = 0
-    for issue in coalesced(sorted((part for issue in issues for part in split(issue)), key=lambda issue: issue.cycle), bank):
+    parts = in_order([part for issue in issues for part in split(issue)])
+    for issue in coalesced(parts, bank):
         yield from idle(issue.cycle - now)
         yield issue.inst
         if issue.repeats > 1:
             yield QueueInst("REP", burst=issue.repeats - 1, imm=issue.period, step=issue.jump)
         now = issue.last + 1
+
+
+def in_order(issues: Iterable[DemandedIssue]) -> list[DemandedIssue]:
+    """Issues of one queue by their times. Of those between whose repetitions another issues, each repetition stands alone."""
+    found = sorted(issues, key=lambda issue: issue.cycle)
+    if all(first.last < then.cycle for first, then in pairwise(found)):
+        return found
+    return sorted((_moved(issue, k) for issue in found for k in range(issue.repeats)), key=lambda issue: issue.cycle)
 
 
 def split(issue: DemandedIssue) -> Iterator[DemandedIssue]:

@@ -44,6 +44,16 @@ def test_arrays_that_are_placed_anew_by_the_times_of_a_schedule_wait_less(seed: 
     assert schedule(stream_program, MACHINE, again=2).cycles < schedule(stream_program, MACHINE).cycles
 
 
+@pytest.mark.parametrize("seed", [40, 44])
+def test_operations_of_a_link_use_slices_between_the_bursts_of_others(seed: int) -> None:
+    stream_program, buffers = random_stream_programs(MACHINE, seed, 12)
+    timed = schedule(stream_program, MACHINE, again=1)
+    issues = sorted(timed.issues, key=lambda issue: (issue.queue, issue.cycle))
+    between = [one for one, other in pairwise(issues) if one.queue == other.queue and one.last >= other.cycle]
+    assert between and timed.cycles < schedule(stream_program, MACHINE).cycles
+    _computes(stream_program, buffers, MACHINE, again=1)
+
+
 def _computes(stream_program: StreamProgram, buffers: dict[int, np.ndarray], machine: Machine, again: int = 0) -> None:
     program = _program(stream_program, buffers, machine, again)
     expected = {n: buffer.copy() for n, buffer in buffers.items()}

@@ -47,6 +47,24 @@ Make = Callable[[Sequence[int]], DemandedIssue]
 """An issue at a time counted from the stream operation's begin, once the choices of the pools are known."""
 
 
+@dataclass(frozen=True, slots=True)
+class RowBursts:
+    """A slice or a bank that moves `count` rows from `begin` on, `repeats` times, `period` cycles apart."""
+
+    resource: Resource
+    begin: int
+    count: int
+    repeats: int
+    period: int
+
+    def spans(self, between: bool) -> list[Span]:
+        """When it is taken: without a pause, or with `between` for the bursts alone."""
+        if not between:
+            return [(self.begin, self.begin + (self.repeats - 1) * self.period + self.count)]
+        begins = (self.begin + number * self.period for number in range(self.repeats))
+        return [(begin, begin + self.count) for begin in begins]
+
+
 @dataclass(slots=True)
 class DemandPlan:
     """A stream operation's demand as it grows, and its issues: each is made when the choices are known."""
@@ -56,12 +74,16 @@ class DemandPlan:
     pools: list[Pool] = field(default_factory=list)
     makes: list[Make] = field(default_factory=list)
     least: int = 0
+    bursts: list[RowBursts] = field(default_factory=list)
 
-    def demand(self) -> Demand:
-        """All that was asked for so far; queues begin at cycle 0."""
-        fixed = {name: merged(spans) for name, spans in self.fixed.items()}
+    def demand(self, between: bool = False) -> Demand:
+        """All that was asked for so far; queues begin at cycle 0. With `between`, slices are free between bursts of rows."""
+        asked = {name: list(spans) for name, spans in self.fixed.items()}
+        for bursts in self.bursts:
+            asked.setdefault(bursts.resource, []).extend(bursts.spans(between))
+        fixed = {name: merged(spans) for name, spans in asked.items()}
         for name, spans in fixed.items():
-            if sum(end - begin for begin, end in spans) < sum(end - begin for begin, end in self.fixed[name]):
+            if sum(end - begin for begin, end in spans) < sum(end - begin for begin, end in asked[name]):
                 raise InternalError(f"a stream operation that takes {name} twice at one time")
         first = min((spans[0][0] for spans in fixed.values()), default=0)
         return Demand(fixed, self.pools, max(self.least, -first))
@@ -122,9 +144,8 @@ class DemandPlan:
 
     def _rows(self, op: str, rows: SliceRows, access: RowAccess, cycle: int, stored: int, group: DemandGroup, plane: int) -> None:
         """One queue's part; its bank is taken from `stored` on."""
-        length = access.end - access.point
-        self.use(rows.slice, cycle, cycle + length)
-        self.use(f"{rows.slice}/{rows.bank}", stored, stored + length)
+        for resource, begin in ((rows.slice, cycle), (f"{rows.slice}/{rows.bank}", stored)):
+            self.bursts.append(RowBursts(resource, begin, access.count, access.repeats, access.period))
         address = rows.bank * self.machine.rows + rows.row + access.row
 
         def make(choices: Sequence[int]) -> DemandedIssue:

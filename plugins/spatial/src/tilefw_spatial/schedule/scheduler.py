@@ -116,7 +116,7 @@ def _replaced(program: StreamProgram, machine: Machine, tries: Sequence[Try], ag
         times: Mapping[int, Span] | None = None
         for _ in range(1 + again):
             try:
-                this = _run(program, machine, near, by_use, times)
+                this = _run(program, machine, near, by_use, times, between=True)
             except CapacityError as error:
                 refused = error
                 break
@@ -135,9 +135,10 @@ def _scheduled(program: StreamProgram, machine: Machine, near: int, by_use: bool
 
 
 def _run(
-    program: StreamProgram, machine: Machine, near: int, by_use: bool, times: Mapping[int, Span] | None = None
+    program: StreamProgram, machine: Machine, near: int, by_use: bool, times: Mapping[int, Span] | None = None,
+    between: bool = False,
 ) -> ChipScheduler:
-    this = ChipScheduler(machine, place_arrays(program, machine, near, by_use, times=times), program.arrays)
+    this = ChipScheduler(machine, place_arrays(program, machine, near, by_use, times=times), program.arrays, between=between)
     for stream_op in program.stream_ops:
         this.add(stream_op)
     return this
@@ -179,6 +180,8 @@ class ChipScheduler:
     issues: list[DemandedIssue] = field(default_factory=list)
     products: dict[str, int] = field(default_factory=dict)  # so far, by plane
     switch_maps: dict[tuple[int, ...], int] = field(default_factory=dict)
+    between: bool = False
+    """Whether a stream operation may use slices between the bursts of another."""
     accumulators: Accumulators = field(init=False)
 
     def __post_init__(self) -> None:
@@ -210,7 +213,7 @@ class ChipScheduler:
     def _time(self, plan: DemandPlan, array_accesses: Sequence[ArrayAccess]) -> _Timed:
         """Take what a stream operation needs as early as it can be had."""
         plan.least = max(plan.least, self.stores.least(array_accesses))
-        demand = plan.demand()
+        demand = plan.demand(self.between)
         try:
             return _Timed(plan, array_accesses, demand, self.reservations.reserve(demand))
         except Exhausted as error:
