@@ -151,12 +151,12 @@ def test_a_launch_is_watched_unless_it_is_one_program_that_looks_at_nothing(
 
 def test_launches_of_two_threads_that_end_in_the_order_in_which_they_began_leave_the_device_free() -> None:
     """The second has no other thread meanwhile; the next one has again."""
-    inside, go_on, threads = threading.Event(), threading.Event(), list[list[int]]()
+    inside, go_on, threads = threading.Barrier(3), threading.Event(), list[list[int]]()
 
     def work(_block: bytes, scratch: int, *_: object) -> int:
         threads[-1].append(scratch)
         if len(threads) == 1:
-            inside.set()
+            inside.wait(10)
             go_on.wait(10)
         return 0
 
@@ -164,7 +164,7 @@ def test_launches_of_two_threads_that_end_in_the_order_in_which_they_began_leave
     with ThreadPoolExecutor(1) as pool:
         threads.append([])
         first = pool.submit(device.run, 2)
-        inside.wait(10)
+        inside.wait(10)  # both threads of it
         threads.append([])
         device.run(2)
         go_on.set()
