@@ -54,12 +54,7 @@ def first_registers(
     function: Function, ranges: LiveRanges, table: InstructionTable, limits: Mapping[str, int], moving: bool = True
 ) -> dict[Reg, int] | Failure:
     """The first physical register of each virtual one, or one that found none; `moving`: not even by others that move for it."""
-    firsts = {
-        reg: parts[0].segments[0][0] if len(parts) == 1 else min(part.segments[0][0] for part in parts)
-        for reg, parts in ranges.parts.items()
-    }
-    in_order = [(reg, firsts[reg]) for reg in sorted(firsts, key=lambda reg: (firsts[reg], reg.id))]
-    hints = _hints(function, table)
+    in_order, hints = _in_order(ranges), _hints(function, table)
     urgent: dict[Reg, None] = {}
     found = _assign_all(in_order, ranges, hints, table, limits)
     for _ in range(_ATTEMPTS):
@@ -73,6 +68,22 @@ def first_registers(
     if not isinstance(found, Failure) or not moving or _too_many(found, ranges, table, limits):
         return found
     return _assign_moving(in_order, ranges, hints, table, limits)
+
+
+def placed_beside_spills(
+    function: Function, ranges: LiveRanges, table: InstructionTable, limits: Mapping[str, int]
+) -> dict[Reg, int] | Failure:
+    """The same of a function that spills: where one finds no room the others move at once, as more will find none."""
+    return _assign_moving(_in_order(ranges), ranges, _hints(function, table), table, limits)
+
+
+def _in_order(ranges: LiveRanges) -> list[tuple[Reg, int]]:
+    """The registers with the points at which they begin, ascending."""
+    firsts = {
+        reg: parts[0].segments[0][0] if len(parts) == 1 else min(part.segments[0][0] for part in parts)
+        for reg, parts in ranges.parts.items()
+    }
+    return [(reg, firsts[reg]) for reg in sorted(firsts, key=lambda reg: (firsts[reg], reg.id))]
 
 
 def _too_many(failure: Failure, ranges: LiveRanges, table: InstructionTable, limits: Mapping[str, int]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tilefw.machine.allocate import Failure, drop_identities, first_registers, most_at_once, rewrite, too_few
+from tilefw.machine.allocate import Failure, drop_identities, first_registers, most_at_once, placed_beside_spills, rewrite, too_few
 from tilefw.machine.check_allocation import check_allocation, snapshot
 from tilefw.machine.coalesce import coalesce
 from tilefw.machine.function_pass import FunctionPass
@@ -95,8 +95,8 @@ def _fit(
             relieved = spiller.relieve(ranges, spare)
             while not relieved and spare.get(found.file, 0) < (table.classes[found.reg.cls].count or 0):
                 # Fewer live at once than there are, and yet one finds no room among the others. How many more must go is not
-                # known: twice as many each time, as one by one took more rounds than there are.
-                spare[found.file] = max(found.reg.width, 2 * spare.get(found.file, 0))
+                # known: four times as many each time, as one by one took more rounds than there are.
+                spare[found.file] = max(2 * found.reg.width, 4 * spare.get(found.file, 0))
                 relieved = spiller.relieve(ranges, spare)
         except MemoryFull as full:
             note = f"{full.bytes} bytes of a lane would wait in memory, where spill code reaches {spills.memory_bytes}"
@@ -105,7 +105,7 @@ def _fit(
             break
         del ranges  # large, as the next ones are
         ranges = LiveRanges(function, table)
-        found = first_registers(function, ranges, table, limits)
+        found = placed_beside_spills(function, ranges, table, limits)
         if not isinstance(found, Failure):
             spilled, scratch_bytes = dict(spiller.spilled), spiller.scratch_bytes
             function.attributes = replace(function.attributes, spills=spilled, scratch_bytes=scratch_bytes)
