@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 
+import machine_programs as programs
 import pytest
 
 from tilefw.machine.live_peak import live_peak
+from tilefw.machine.live_ranges import LiveRanges
 from tilefw.machine.table import EFFECT, JUMP, PURE, RegisterClass, from_dict
 from tilefw.machine.text import parse_function
 
@@ -37,3 +40,17 @@ end:
 )
 def test_what_is_live_at_once_is_counted_at_its_most(sizes: Mapping[str, int], peak: tuple[int, int]) -> None:
     assert live_peak(parse_function(TEXT), TABLE, sizes) == peak
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_peak_is_that_of_the_live_ranges(seed: int) -> None:
+    """Of programs with branches, loops, tuples, predicates and results that are written early."""
+    function, table, sizes = programs.draw(random.Random(seed)), programs.chip(), {"v": 1, "s": 3, "m": 2}
+    ranges = LiveRanges(function, table)
+    live = [0] * (2 * ranges.starts[-1])
+    for reg, parts in ranges.parts.items():
+        for part in parts:
+            for point in (point for start, end in part.segments for point in range(start, min(end, len(live)))):
+                live[point] += sizes.get(reg.cls, 0) * part.width
+    blocks = [live[2 * start : 2 * end] for start, end in zip(ranges.starts, ranges.starts[1:], strict=False) if start < end]
+    assert live_peak(function, table, sizes) == max((max(block), min(block)) for block in blocks)

@@ -6,12 +6,11 @@ The count is that of the order as written; who assigns the registers may reorder
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import accumulate
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from tilefw.machine.inst import Function
-from tilefw.machine.live_ranges import LiveRanges
+from tilefw.machine.inst import Block, Function, Inst, Slice
+from tilefw.machine.liveness import Unit, analyse, effects, written_once
 from tilefw.machine.table import InstructionTable
 
 
@@ -24,14 +23,66 @@ class LivePeak(NamedTuple):
 
 def live_peak(function: Function, table: InstructionTable, sizes: Mapping[str, int]) -> LivePeak:
     """Counts what virtual registers take. `sizes`: by class what one register takes, 0 where it is not said."""
-    ranges = LiveRanges(function, table)
-    changes = [0] * (2 * ranges.starts[-1] + 3)
-    for reg, parts in ranges.parts.items():
-        size = sizes.get(reg.cls, 0)
-        for part in parts if size else ():
-            for start, end in part.segments:
-                changes[start] += size * part.width
-                changes[end] -= size * part.width
-    live = list(accumulate(changes))
-    blocks = [live[2 * start : 2 * end] for start, end in zip(ranges.starts, ranges.starts[1:], strict=False) if start < end]
-    return max((LivePeak(max(block), min(block)) for block in blocks), default=LivePeak(0, 0))
+    once = written_once(function) if any(inst.predicate is not None for inst in function.insts()) else frozenset()
+    ends: list[set[Unit]] = [set()]  # of a function of one block
+    if len(function.blocks) > 1:
+        ends = analyse(function, table, once).live_out
+    early = {opcode for opcode in {inst.opcode for inst in function.insts()} if table.traits(opcode).early}
+    blocks = [
+        _LiveScan(sizes, once, early).peak(block, end) for block, end in zip(function.blocks, ends, strict=True) if block.insts
+    ]
+    return max(blocks, default=LivePeak(0, 0))
+
+
+class _LiveScan:
+    """What is live in one block, from its end backward."""
+
+    def __init__(self, sizes: Mapping[str, int], once: Collection[Unit], early: Collection[str]) -> None:
+        self._sizes, self._once, self._early = sizes, once, early
+        self._alive: set[Unit] = set()
+        self._total = 0
+
+    def peak(self, block: Block, end: Iterable[Unit]) -> LivePeak:
+        self._add(end)
+        counts: list[int] = []
+        for inst in reversed(block.insts):
+            plain = inst.predicate is None and not inst.implicit_defs and not inst.implicit_uses
+            if plain and inst.opcode not in self._early:
+                for piece in inst.defs:
+                    self._add(piece.units)
+                counts.append(self._total)
+                for piece in inst.defs:
+                    self._remove(piece.units)
+                for use in inst.uses:
+                    if use.__class__ is Slice:
+                        self._add(use.units)  # type: ignore[union-attr]
+                counts.append(self._total)
+            else:
+                counts += self._around(inst)
+        return LivePeak(max(counts), min(counts))
+
+    def _around(self, inst: Inst) -> tuple[int, int]:
+        """How many are live behind an instruction of any kind, and before it."""
+        read, gone = effects(inst, self._once)
+        self._add(unit for piece in inst.writes() for unit in piece.units)
+        behind = self._total
+        self._remove(gone)
+        self._add(read)
+        if inst.opcode not in self._early:
+            return behind, self._total
+        return behind, self._total + sum(self._size(unit) for unit in gone - self._alive)
+
+    def _add(self, units: Iterable[Unit]) -> None:
+        for unit in units:
+            if unit not in self._alive:
+                self._alive.add(unit)
+                self._total += self._size(unit)
+
+    def _remove(self, units: Iterable[Unit]) -> None:
+        for unit in units:
+            if unit in self._alive:
+                self._alive.remove(unit)
+                self._total -= self._size(unit)
+
+    def _size(self, unit: Unit) -> int:
+        return 0 if unit[0].physical else self._sizes.get(unit[0].cls, 0)
