@@ -97,6 +97,7 @@ def test_hardware_numerics_agree_with_mmasim_in_every_shape(types: str) -> None:
 FENCE, COMMIT, WAIT = "wgmma.fence.sync.aligned;", "wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned 0;"
 STORE = "st.shared.v4.b32 [%s + 8192], {%w0, %w1, %w2, %w3};"
 FAULTS = {
+    "no fence of views": ("fence.proxy.async.shared::cta;", "", "TFW0827", "no fence between their views"),
     "no fence": (FENCE, "", "TFW0829", "which the wave has accessed since the last fence"),
     "written behind the fence": (FENCE, f"{FENCE} mov.b32 %d0, 0;", "TFW0829", "%d0"),
     "A written behind the fence": (FENCE, f"{FENCE} mov.b32 %a2, 0;", "TFW0829", "%a2"),

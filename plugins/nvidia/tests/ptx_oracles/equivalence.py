@@ -72,6 +72,8 @@ def proof(ptx: str, site: Site) -> str:
     index = flow.at(site.line)
     if site.kind == "barrier":
         return _idle_barrier(flow, index)
+    if flow.nodes[index].wait is None:
+        return ""  # of a queue that these rules do not know
     if _covered_before(flow, index):
         return "proved: on every path a wait at least as strict precedes it, and nothing was committed since"
     if _covered_after(flow, index):
@@ -139,8 +141,10 @@ def _effects(flow: Flow, index: int) -> set[tuple[str, str]]:
 def _effect(node: _Node) -> tuple[str, str] | None:
     """(space, read or write) of a memory instruction; a generic access counts as global."""
     opcode = node.opcode
-    if opcode.startswith("ldmatrix"):
+    if opcode.startswith(("ldmatrix", "wgmma.mma_async", "wgmma.wait_group")):  # products read until the wait
         return "shared", "read"
+    if opcode.startswith("stmatrix"):
+        return "shared", "write"
     if opcode.startswith("cp.async."):
         return ("copy", "both") if ".shared" in opcode else None
     first = opcode.split(".")[0]

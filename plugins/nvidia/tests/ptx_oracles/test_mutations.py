@@ -37,6 +37,24 @@ def test_every_deleted_wait_and_barrier_of_a_pipelined_matmul_is_reported() -> N
     assert not missed, "\n".join(f"{v.site}: {v.outcome} {v.detail}" for v in missed)
 
 
+def test_every_deleted_wait_commit_and_fence_of_products_of_warpgroups_is_reported() -> None:
+    if reason := campaigns.HOPPER.available():
+        pytest.skip(reason)
+    subject = campaigns.of_warpgroups("warpgroup_f16")
+    kinds = ("wait", "weaken", "commit", "fence")
+    chosen = [s for s in subject.sites() if (s.kind in kinds and "wgmma" in s.before) or "proxy" in s.before]
+    assert {s.kind for s in chosen} == set(kinds)
+    missed = [v for v in mutations.verdicts(subject, chosen) if v.outcome != "reported"]
+    assert not missed, "\n".join(f"{v.site}: {v.outcome} {v.detail}" for v in missed)
+
+
+@pytest.mark.campaign
+def test_every_site_of_every_kernel_with_products_of_warpgroups() -> None:
+    if reason := campaigns.HOPPER.available():
+        pytest.skip(reason)
+    assert mutations.main(campaigns.CAMPAIGNS, ["--of", "warpgroups"]) == 0
+
+
 @pytest.mark.campaign
 @pytest.mark.usefixtures("triton")
 def test_every_site_of_every_kernel_of_tritons() -> None:

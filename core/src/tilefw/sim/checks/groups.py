@@ -128,9 +128,9 @@ class GroupTracker:
         if instruction.waits is not None and name in dict(instruction.waits.limits):
             queue.leave(dict(instruction.waits.limits)[name])
         own = [(number, issue) for number, issue in enumerate(instruction.issues) if issue.grouped and issue.queue == name]
-        faults = self._found(instruction, own, queue)
-        used = frozenset(register for _, issue in own for register in (*issue.pending, *issue.read))
         touched = self._registers[name].intersection((*reads(instruction), *writes(instruction)))
+        faults = self._found(instruction, own, queue) if touched or own or instruction.flow is not None else []
+        used = frozenset(register for _, issue in own for register in (*issue.pending, *issue.read))
         queue.unfenced |= touched - used
         queue.unfenced -= used
         queue.open.update(QueuedEvent(instruction.index, number) for number, _ in own)

@@ -153,10 +153,3 @@ def wait_group(m):
     if m.n < 0:
         raise ValueError(f"the number of groups cannot be negative: {m.n}")
     return lambda lanes: None
-
-
-@form("fence.proxy.async{.space}", space="global shared::cta shared::cluster", unit="control",
-      section="Parallel Synchronization and Communication: fence.proxy", ptx="8.0", since=90)
-def fence_proxy(m):
-    """The unit sees what was written before it."""
-    return lambda lanes: None
