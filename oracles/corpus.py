@@ -31,7 +31,7 @@ from oracles.case import Argument, Case, Mismatch, Problem, mismatches
 from oracles.chips import Chip
 
 TRITON_VERSION = "3.9.0"
-GROUPS = ("pointwise", "reduction", "matrix", "warpgroup", "movement", "control")
+GROUPS = ("pointwise", "reduction", "matrix", "warpgroup", "movement", "control", "descriptors")
 HIDDEN_POINTERS = 2  # Triton appends pointers to global and profiling scratch; both are null here
 
 
@@ -41,12 +41,14 @@ class TritonAbsentError(RuntimeError):
 
 @dataclass(frozen=True)
 class Launch:
-    """How an entry is launched. `hidden` is the number of trailing null pointers."""
+    """How an entry is launched. `hidden` is the number of trailing null pointers; the first of them is to so many bytes of
+    `scratch` a program where there are any."""
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     dynamic_shared: int
     hidden: int = HIDDEN_POINTERS
+    scratch: int = 0
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,7 @@ class Compiled:
     entry: str
     shared: int
     num_warps: int
+    scratch: int = 0
 
 
 def all_cases() -> list[Case]:
@@ -118,7 +121,7 @@ class Corpus:
         made = self._compiled(case)
         chosen = case if variant == 0 else case.variants[variant - 1]
         block = (self.chip.lanes * made.num_warps, 1, 1)
-        launch = Launch((*chosen.grid, 1, 1)[:3], block, made.shared)
+        launch = Launch((*chosen.grid, 1, 1)[:3], block, made.shared, scratch=made.scratch)
         problem = chosen.problem(np.random.default_rng(seed))
         return Item(case.name, made.code, made.text, made.entry, launch, case, problem, self.chip)
 
@@ -199,6 +202,7 @@ def _compile(case: Case, chip: Chip) -> dict[str, object]:
         "entry": made.metadata.name,
         "shared": made.metadata.shared,
         "num_warps": made.metadata.num_warps,
+        "scratch": made.metadata.global_scratch_size,
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,7 +59,9 @@ def run(item: Item, artifact: Artifact | None = None, device: Device | None = No
             _write(device, handle, array, argument.written)
         handles[name] = (handle, array)
         arguments.append(BufferView(handle))
-    arguments += [BufferView(0)] * item.launch.hidden
+    scratch = item.launch.scratch * math.prod(item.launch.grid)
+    hidden = [device.allocate(scratch, label="scratch")] if scratch else []
+    arguments += [BufferView(handle) for handle in (*hidden, *[0] * (item.launch.hidden - len(hidden)))]
     merged = {"block": item.launch.block, "dynamic_shared": item.launch.dynamic_shared, "checks": ALL_CHECKS, **options}
     report = device.launch(device.load(artifact), item.entry, item.launch.grid, arguments, LaunchOptions(**merged))
     if report.completion is not None:

@@ -36,7 +36,10 @@ BUILTIN_CHECKS: tuple[CheckInfo, ...] = (
         "initialisation", "undefined bits reach no address, condition, atomic operand or global memory",
         "initialisation:Initialisation",
     ),
-    _core("races", "accesses of different waves to one byte are ordered, where one of them writes", "races:Races", default=False),
+    _core(
+        "races", "accesses of different waves to one byte are ordered, where one of them writes", "races:Races",
+        "descriptors:Descriptors", default=False,
+    ),
     _core(
         "pending", "the destination of an unfinished load or copy is not accessed before its wait",
         "pending:PendingCopies", "pending:PendingResults", "groups:PendingGroups", "engines:PendingEngines",

@@ -185,6 +185,13 @@ def test_what_the_engine_does_not_take_is_told(changed: dict, code: str) -> None
     assert code in codes(run(text, [data, np.zeros(64, np.float32), MAP])[1])
 
 
+def test_a_map_that_was_written_is_acquired_before_its_use() -> None:
+    text = tensor_map("f32", (32, 4), (128,), (32, 2)) + load(2, (0, 0), 256)
+    arrays = [np.zeros((4, 32), np.float32), np.zeros(64, np.float32), MAP]
+    assert run(text, arrays)[1] == ()
+    assert codes(run(text.replace("fence.proxy.tensormap::generic.acquire.gpu [%d2], 128;", ""), arrays)[1]) == {"TFW0829"}
+
+
 def test_gathers_of_rows_are_refused_on_this_chip() -> None:
     text = """.version 8.6
 .target sm_90a

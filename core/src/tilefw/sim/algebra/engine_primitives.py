@@ -123,5 +123,10 @@ class EnginePrimitives:
         """Until at most the `pending` newest groups of the thread are unfinished; with `reads`, still read their sources."""
 
     @primitive(no_result)
+    def descriptor(self, address: Value, event: Literal["written", "acquired", "used"]) -> None:
+        """A descriptor in global memory was written and released for engines, is acquired by the workgroup as it is now, or is used
+        by an engine."""
+
+    @primitive(no_result)
     def view_fence(self) -> None:
         """What the acting waves have written and know to be written in shared memory is there for engines, too."""

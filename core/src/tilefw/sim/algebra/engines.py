@@ -220,6 +220,13 @@ class EngineLanes(ClusterLanes):
         if not count:
             self.barrier_arrive(space, address, self.const(1, 32))
 
+    def descriptor(self, address: Array, event: str) -> None:
+        acting = self.acting_lanes()
+        for observe in self.observers.descriptor if acting.any() else ():
+            groups = np.broadcast_to(self.frame.group, self.frame.shape)[acting]
+            places = np.broadcast_to(address, self.frame.shape)[acting]
+            observe(self, set(zip(groups.tolist(), places.tolist(), strict=True)), event)
+
     def view_fence(self) -> None:
         for observe in self.observers.view_fence:
             observe(self)

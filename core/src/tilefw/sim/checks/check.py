@@ -161,3 +161,6 @@ class Check:
 
     def view_fence(self, lanes: NumpyLanes) -> None:
         """What the acting waves have written, and know to be written, is for engines to see from now on."""
+
+    def descriptor(self, lanes: NumpyLanes, places: set[tuple[int, int]], event: str) -> None:
+        """Descriptors at (workgroup of the batch, address) are written, acquired or used."""

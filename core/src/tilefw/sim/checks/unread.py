@@ -66,7 +66,7 @@ class Unread(Check):
 
     def engine_started(self, lanes: NumpyLanes, copy: EngineCopy) -> None:
         record, none = self._records[id(lanes.batch)], np.zeros(0, dtype=np.int64)
-        read = copy.read_from if copy.source is record.region else none
+        read = copy.source_index.reshape(-1) if copy.source is record.region else none  # a box is read whole
         record.engine(read, copy.written if copy.destination is record.region else none, copy.size)
 
 

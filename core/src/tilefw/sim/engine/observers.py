@@ -46,6 +46,7 @@ class Observers:
     engine_landed: Called = ()
     engine_left: Called = ()
     view_fence: Called = ()
+    descriptor: Called = ()
     follows_undefined: bool = False
     follows_offsets: bool = False
     orders_accesses: bool = False

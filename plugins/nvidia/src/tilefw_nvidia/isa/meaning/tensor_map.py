@@ -79,6 +79,7 @@ def described(lanes: Any, address: Any, dimensions: int) -> Box:
     def wide(values: list[Any]) -> list[Any]:
         return [lanes.zero_extend(value, 32) for value in values]
 
+    lanes.descriptor(address, "used")
     (rank,), (element,), (interleave,) = (numbers(name, 1) for name in ("rank", "elemtype", "interleave_layout"))
     same = lanes.compare(rank, lanes.const(dimensions - 1, 8), "eq", False)
     lanes.require(same, "the tensor map has another number of dimensions than the instruction")

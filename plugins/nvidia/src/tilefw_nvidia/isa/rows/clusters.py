@@ -132,4 +132,9 @@ def fence_descriptor_acquire(m):
     """The descriptor at the address may have been written by others."""
     if m.bytes != 128:
         raise ValueError(f"a descriptor has 128 bytes, not {m.bytes}")
-    return lambda lanes, address: lanes.fence("acquire", "device")
+
+    def meaning(lanes, address):
+        lanes.fence("acquire", "device")
+        lanes.descriptor(address, "acquired")
+
+    return meaning

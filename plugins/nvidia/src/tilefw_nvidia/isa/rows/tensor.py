@@ -138,6 +138,8 @@ def _replace(field: str):
             elif not value:
                 new = lanes.const(fixed, layout.bits)
             lanes.store(space, lanes.add(wide, lanes.const(offset, 64)), [new])
+            if space == "global":
+                lanes.descriptor(wide, "written")
 
         return meaning
 
@@ -166,5 +168,6 @@ def copy_map(m):
         (word,) = lanes.load("shared", lanes.add(lanes.zero_extend(of, 64), offset), 32)
         lanes.store("global", lanes.add(to, offset), [word])
         lanes.fence("release", "device")
+        lanes.descriptor(to, "written")
 
     return meaning
