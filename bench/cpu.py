@@ -148,13 +148,13 @@ def _matmul(size: int, block: tuple[int, int, int]) -> tuple[Side, Side]:
 
 
 def _narrow(dtype: str, size: int, block: tuple[int, int, int]) -> tuple[Side, Side]:
-    """Products of bf16, fp16 and int8 in tensors of PyTorch; ours keep the sums in fp32 or int32."""
+    """Products of bf16, fp16 and int8 in tensors of PyTorch, summed up in fp32 or int32 and written in the type of the peer's."""
     import torch
 
     whole, kind = dtype == "int8", getattr(torch, dtype)
     made = torch.randint(-128, 128, (2, size, size), dtype=kind) if whole else torch.randn(2, size, size).to(kind)
     a, b = made
-    c = torch.empty(size, size, dtype=torch.int32 if whole else torch.float32)
+    c = torch.empty(size, size, dtype=torch.int32 if whole else kind)
     bm, bn, bk = block
     grid = (tilefw.cdiv(size, bm), tilefw.cdiv(size, bn))
     return (
