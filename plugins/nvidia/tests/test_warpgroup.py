@@ -6,9 +6,12 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from test_ptxas_accepts import ptxas
 
+import tilefw
+import tilefw.language as tl
 from tilefw.kernels.spec import load
 from tilefw.kernels.verify import verify
 from tilefw_nvidia.chips import named
@@ -48,6 +51,32 @@ def _assembled(text: str, folder: Path) -> None:
     said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
     assert "Potential Performance Loss" not in said
     assert "0 bytes spill stores" in said
+
+
+@tilefw.jit
+def weights_handed_on(q, k, v, out, weights, n, B: tl.constexpr):
+    row, column = tl.arange(0, B)[:, None], tl.arange(0, B)[None, :]
+    a = tl.load(q + row * B + column)
+    p = tl.dot(a, tl.load(k + row * B + column)).to(tl.float16)
+    acc = tl.zeros((B, B), tl.float32)
+    for i in range(0, n, B):
+        values = tl.load(v + (i + row) * B + column)
+        scores = tl.dot(a, tl.load(k + (i + row) * B + column))
+        acc = tl.dot(p, values, acc)
+        p = scores.to(tl.float16)
+        tl.store(weights + (i + row) * B + column, p)
+    tl.store(out + row * B + column, acc)
+
+
+def test_a_factor_in_registers_is_overwritten_only_behind_the_wait_for_its_product():
+    rng, n, size = np.random.default_rng(5), 192, 64
+    arrays = [(rng.standard_normal((rows, size)) / 8).astype(np.float16) for rows in (size, n, n)]
+    found = {}
+    for target in ("reference", TARGET):
+        found[target] = np.zeros((size, size), np.float32), np.zeros((n, size), np.float16)
+        weights_handed_on[(1,)](*arrays, *found[target], n, B=size, target=target, checks="all")
+    for expected, actual in zip(*found.values(), strict=True):
+        np.testing.assert_allclose(actual.astype(np.float32), expected.astype(np.float32), rtol=2e-3, atol=2e-3)
 
 
 def test_only_a_chip_with_a_rate_for_them_has_products_of_warpgroups():

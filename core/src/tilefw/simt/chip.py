@@ -363,9 +363,10 @@ class LaneChip(ABC):
         """The atoms that were started since the last commit are one product."""
         raise self._absent("asynchronous atoms", "commit_products")
 
-    def wait_products(self, code: Code, pending: int, sums: Sequence[Slice]) -> None:
+    def wait_products(self, code: Code, pending: int, sums: Sequence[Slice], factors: Sequence[Slice]) -> None:
         """Until all but the last `pending` products are done. What reads or writes `sums` stays behind it, as an instruction does
-        that reads and writes them (`Inst.implicit_uses`, `implicit_defs`)."""
+        that reads and writes them (`Inst.implicit_uses`, `implicit_defs`). Until then they may read `factors`, registers of theirs:
+        it reads these too, so that they hold nothing else before."""
         raise self._absent("asynchronous atoms", "wait_products")
 
     def fence_view(self, code: Code) -> None:

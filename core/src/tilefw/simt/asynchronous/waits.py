@@ -2,9 +2,10 @@
 
 A wait stands right before the first op that it is needed for: one that reads a result, writes shared memory that a product still
 reads, or ends an iteration that computed a product's operands in registers, which the next one overwrites. It leaves younger
-products under way. A result stays under way where it is only added to: by the next product, also over a loop's back edge, whose
-carried value is then the same registers. A fence stands right before a product of which lanes, or copies of theirs that have
-landed, wrote an operand since the last one.
+products under way. It names the results that may be read behind it, and the registers that products have read by then. A result
+stays under way where it is only added to: by the next product, also over a loop's back edge, whose carried value is then the same
+registers. A fence stands right before a product of which lanes, or copies of theirs that have landed, wrote an operand since the
+last one.
 
 State at an op: the products under way, oldest first, joined over all ways there; loops are followed until nothing changes.
 """
@@ -51,9 +52,9 @@ def place_atom_waits(function: FuncOp, views: bool) -> None:
     analysis = _Waits(function)
     analysis.run()
     for op, wait in analysis.waits.items():
-        operands = list(wait.values)
-        made = lane.AtomWaitOp.create(operands=operands, properties={"pending": integer_attr(wait.pending)})
-        _insert(made, op)
+        numbers = {"pending": wait.pending, "factors": len(wait.factors)}
+        properties = {name: integer_attr(number) for name, number in numbers.items()}
+        _insert(lane.AtomWaitOp.create(operands=[*wait.results, *wait.factors], properties=properties), op)
     for op in analysis.fences if views else ():
         _insert(lane.FenceViewOp.create(), op)
 
@@ -98,7 +99,8 @@ class _State:
 @dataclass(frozen=True)
 class _Wait:
     pending: int
-    values: tuple[SSAValue, ...]
+    results: tuple[SSAValue, ...]
+    factors: tuple[SSAValue, ...]
 
 
 _MOST = 4  # products under way that are told apart: older ones count as one, the last of which a wait would be for
@@ -157,25 +159,21 @@ class _Waits:
         """The state in front of an op, behind the wait that it needs."""
         needed = max((i + 1 for i, product in enumerate(state.products) if self.conflicts(op, product)), default=0)
         if needed:
-            pending = len(state.products) - needed
-            before = self.waits.get(op)
-            values = dict.fromkeys((*(before.values if before else ()), *self.visible(op, state.products[:needed])))
-            self.waits[op] = _Wait(min(pending, before.pending) if before else pending, tuple(values))
+            done, pending = state.products[:needed], len(state.products) - needed
+            before = self.waits.get(op, _Wait(pending, (), ()))
+            results = dict.fromkeys((*before.results, *self.results(op, done)))
+            factors = dict.fromkeys((*before.factors, *(v for each in done for v in each.factors if _is_visible(v, op))))
+            self.waits[op] = _Wait(min(pending, before.pending), tuple(results), tuple(factors))
         if op in self.waits:
             state = replace(state, products=state.products[max(0, len(state.products) - self.waits[op].pending) :])
         return state
 
-    def visible(self, op: Operation, products: Sequence[_ProductUnderWay]) -> Iterator[SSAValue]:
+    def results(self, op: Operation, products: Sequence[_ProductUnderWay]) -> Iterator[SSAValue]:
         """The results of products that may be named before an op; not those that a product adds to in place."""
         for product in products:
             for value in product.results:
-                if any(isinstance(use.operation, lane.AsyncAtomOp) and _in_place(use.operation) for use in value.uses):
-                    continue
-                block, here = value.owner if isinstance(value.owner, Block) else value.owner.parent, op.parent
-                while here is not None and here is not block:
-                    around = here.parent_op()
-                    here = None if around is None else around.parent
-                if here is not None:
+                added_to = any(isinstance(use.operation, lane.AsyncAtomOp) and _in_place(use.operation) for use in value.uses)
+                if not added_to and _is_visible(value, op):
                     yield value
 
     def conflicts(self, op: Operation, product: _ProductUnderWay) -> bool:
@@ -196,8 +194,11 @@ class _Waits:
             yield from op.operands
 
     def overwrites(self, op: Operation, product: _ProductUnderWay) -> bool:
-        """Whether what follows is the next iteration, which computes anew what a product reads from registers."""
-        return isinstance(op, YieldOp | ConditionOp) and isinstance(op.parent_op(), ForOp | WhileOp) and bool(product.factors)
+        """Whether what follows is the next iteration, which computes anew what a product reads from registers, or is behind the
+        branch where that was computed, so that no wait can name it."""
+        if not isinstance(op, YieldOp | ConditionOp):
+            return False
+        return any(not isinstance(op.parent_op(), IfOp) or _block_of(value) is op.parent for value in product.factors)
 
     def product(self, op: lane.AsyncAtomOp, state: _State) -> _State:
         reads = frozenset(self.memory.read_by(op))
@@ -258,6 +259,19 @@ class _Waits:
     def mapped(self, state: _State, change: Callable[[BufferAccess], BufferAccess]) -> _State:
         products = tuple(replace(product, reads=frozenset(map(change, product.reads))) for product in state.products)
         return _State(products, frozenset(map(change, state.written)), frozenset(map(change, state.copied)))
+
+
+def _block_of(value: SSAValue) -> Block | None:
+    return value.owner if isinstance(value.owner, Block) else value.owner.parent
+
+
+def _is_visible(value: SSAValue, op: Operation) -> bool:
+    """Whether an op may name a value that was defined before it."""
+    block, here = _block_of(value), op.parent
+    while here is not None and here is not block:
+        around = here.parent_op()
+        here = None if around is None else around.parent
+    return here is not None
 
 
 def _in_place(op: lane.AsyncAtomOp) -> bool:

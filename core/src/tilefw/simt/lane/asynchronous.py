@@ -96,19 +96,38 @@ class AsyncAtomOp(GenericOp):
 
 
 class AtomWaitOp(GenericOp):
-    """Until all but the last `pending` products are done: the operands, results of those, may be touched then."""
+    """Until all but the last `pending` products are done: the operands, results of those, may be touched then.
+
+    The last `factors` of the operands are what those products read from registers instead, which stays there until then.
+    """
 
     name = "lane.atom_wait"
     operand_count = None
     result_count = 0
-    property_names = frozenset({"pending"})
+    property_names = frozenset({"pending", "factors"})
     traits = ORDERS
 
     @property
     def pending(self) -> int:
         return self.integer("pending")
 
+    @property
+    def results_done(self) -> tuple[SSAValue, ...]:
+        """The results that may be touched."""
+        return tuple(self._operands[: len(self._operands) - self._count])
+
+    @property
+    def factors_read(self) -> tuple[SSAValue, ...]:
+        """What was read from registers."""
+        return tuple(self._operands[len(self._operands) - self._count :])
+
+    @property
+    def _count(self) -> int:
+        return self.integer("factors") if "factors" in self.properties else 0
+
     def problem(self) -> str | None:
+        if not 0 <= self._count <= len(self._operands):
+            return "more factors than operands"
         return None if self.pending >= 0 else "a negative number of products"
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.ir import SSAValue
+
 from tilefw.machine.inst import Slice
 from tilefw.simt import lane
 from tilefw.simt.chip import Registers, SharedSource
@@ -22,6 +24,7 @@ class ProductSelection:
         self.values = matrix.values
         self.code = matrix.code
         self.chip = matrix.chip
+        self._factors: dict[SSAValue, dict[Slice, None]] = {}  # the registers that products read operands from
 
     def start(self, op: lane.AsyncAtomOp) -> None:
         """All atoms of one product. Sums begin as zeros without registers that hold any: their first atom does not add."""
@@ -72,6 +75,7 @@ class ProductSelection:
             per = per_register(type_name(value.type))
             layout = atom.a_layout if side == "a" else atom.b_layout
             packed, size = self.values.all_packed(value), layout.registers // per
+            self._factors.setdefault(value, {}).update((each, None) for each in packed if isinstance(each, Slice))
             return [packed[first // per : first // per + size] for first in firsts]
         address = op.part(f"{side}_address")
         assert address is not None
@@ -83,6 +87,8 @@ class ProductSelection:
         return found
 
     def wait(self, op: lane.AtomWaitOp) -> None:
-        """For products; their sums are named, so that nothing moves over it."""
-        sums: list[Element] = [element for value in op.operands for element in self.values.all_packed(value)]
-        self.chip.wait_products(self.code, op.pending, [each for each in dict.fromkeys(sums) if isinstance(each, Slice)])
+        """For products; their sums are named, so that nothing moves over it, and their factors, which stand there until then."""
+        sums: list[Element] = [element for value in op.results_done for element in self.values.all_packed(value)]
+        named = [each for each in dict.fromkeys(sums) if isinstance(each, Slice)]
+        factors = dict.fromkeys(each for value in op.factors_read for each in self._factors.get(value, ()))
+        self.chip.wait_products(self.code, op.pending, named, list(factors))

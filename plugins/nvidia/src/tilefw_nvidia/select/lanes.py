@@ -272,8 +272,8 @@ class PtxChip(LaneChip):
     def commit_products(self, code: Code) -> None:
         warpgroup.commit(code)
 
-    def wait_products(self, code: Code, pending: int, sums: Sequence[Slice]) -> None:
-        warpgroup.wait(code, pending, sums)
+    def wait_products(self, code: Code, pending: int, sums: Sequence[Slice], factors: Sequence[Slice]) -> None:
+        warpgroup.wait(code, pending, sums, factors)
 
     def fence_view(self, code: Code) -> None:
         warpgroup.fence_view(code)

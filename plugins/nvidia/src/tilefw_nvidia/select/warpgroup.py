@@ -80,9 +80,9 @@ def commit(code: Code) -> None:
     code.effect("wgmma.commit_group.sync.aligned")
 
 
-def wait(code: Code, pending: int, sums: Sequence[Slice]) -> None:
-    """wgmma.wait_group: what reads the sums stays behind it."""
-    code.effect("wgmma.wait_group.sync.aligned", (), [pending], implicit_uses=sums, implicit_defs=sums)
+def wait(code: Code, pending: int, sums: Sequence[Slice], factors: Sequence[Slice]) -> None:
+    """wgmma.wait_group: what reads the sums stays behind it, and nobody has the registers of A before it."""
+    code.effect("wgmma.wait_group.sync.aligned", (), [pending], implicit_uses=(*sums, *factors), implicit_defs=sums)
 
 
 def fence_view(code: Code) -> None:
