@@ -1,8 +1,11 @@
 """Whole models of ONNX at full size on a target, beside onnxruntime: writes `models.md`.
 
-    python bench/models.py FOLDER --target cpu-native [NAME ...]    # minutes a model: every launch is judged
+    python bench/models.py FOLDER --target cpu-native [NAME ...]            # minutes a model: every launch is judged
+    python bench/models.py FOLDER --target nvidia-sm80 --of small [NAME ...]
 
 FOLDER holds the models (`zoo.py` writes those that are not there) and what earlier runs have measured: the page has all of it.
+`--of` takes the small or the tiny models of `zoo.py`, `--sample N` so many programs of a launch where a simulator runs some;
+`--unjudged` takes times alone.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +25,9 @@ import numpy as np
 import onnx
 import onnxruntime
 from reports import table
-from zoo import OPSET, ZOO
+from zoo import OPSET, SIZES, ZOO
 
+from tilefw.api.errors import KernelError
 from tilefw.cli.models import SAMPLE, seeded
 from tilefw.graph.certificate import certified
 from tilefw.graph.compile_graph import compile_graph
@@ -40,17 +44,24 @@ def main(argv: Sequence[str]) -> int:
     parse = argparse.ArgumentParser()
     parse.add_argument("folder", type=Path)
     parse.add_argument("--target", default="cpu-native")
+    parse.add_argument("--of", choices=SIZES)
+    parse.add_argument("--sample", type=int, default=SAMPLE)
+    parse.add_argument("--unjudged", action="store_true", help="seconds alone, on a processor or a card")
     parse.add_argument("names", nargs="*", metavar="NAME")
     args = parse.parse_intermixed_args(argv)
-    kept, wrong = args.folder / "measured.json", 0
-    for name in args.names or ZOO:
-        found = measure(_exported(name, args.folder), args.target)
+    kept, wrong = args.folder / "fused.json", 0
+    for name in args.names or (SIZES[args.of] if args.of else ZOO):
+        which = f"{args.of}-{name}" if args.of else name
+        try:
+            found = measure(_exported(which, args.folder), args.target, args.sample, not args.unjudged)
+        except KernelError as error:
+            found = {"said": str(error).strip().partition("\n")[0]}
         measured = json.loads(kept.read_text()) if kept.exists() else {}
-        measured.setdefault(name, {})[args.target] = found
+        measured.setdefault(which, {})[args.target] = found
         kept.write_text(json.dumps(measured, indent=1))
         PAGE.write_text(page(measured), "utf-8")
-        print(name, found, flush=True)
-        wrong += found["launches"] - found["judged"]
+        print(which, found, flush=True)
+        wrong += "said" in found or found["launches"] != found.get("judged", found["launches"])
     return 1 if wrong else 0
 
 
@@ -62,7 +73,7 @@ def _exported(name: str, folder: Path) -> str:
     return str(path)
 
 
-def measure(path: str, target: str) -> dict[str, Any]:
+def measure(path: str, target: str, programs: int, judge: bool) -> dict[str, Any]:
     """One model on one target."""
     graph, reading = _timed(lambda: read_graph(path))
     with tempfile.TemporaryDirectory() as cache:
@@ -73,19 +84,23 @@ def measure(path: str, target: str) -> dict[str, Any]:
     peer = onnxruntime.InferenceSession(path)
     (due, *_), theirs = _best(lambda: peer.run(None, inputs))
     with Session(plan) as session:
-        sample = LaunchSample(SAMPLE) if session.samples else None
-        found, own = (None, None) if sample else _best(lambda: session.run(inputs))
-        certificate = certified(session, inputs, sample)
-    output = next(iter((found or certificate.outputs).values()))
+        sample = LaunchSample(programs) if session.samples else None
+        found, own = _best(lambda: session.run(inputs)) if session.executor == "hw" else (None, None)
+        certificate = certified(session, inputs, sample) if judge else None
+    outputs = found if certificate is None else certificate.outputs
+    assert outputs is not None, "only what runs on a processor or a card is timed alone"
+    output = next(iter(outputs.values()))
     layout = arranged(lives(plan))
     return {
         "nodes": len(onnx.load(path, load_external_data=False).graph.node),
         "launches": len(plan.steps), "kernels": len(plan.kernels),
         "constants": plan.constant_bytes, "arena": layout.nbytes, "reading": reading, "cold": cold, "warm": warm, "run": own,
         "onnxruntime": theirs, "error": float(np.abs(output.astype(np.float64) - due).max()), "magnitude": float(np.abs(due).max()),
-        "judged": sum(launch.ok for launch in certificate.launches),
-        "sampled": sum(launch.sampled for launch in certificate.launches),
-        "worst": max((launch.worst for launch in certificate.launches), default=0.0),
+        **({} if certificate is None else {
+            "judged": sum(launch.ok for launch in certificate.launches),
+            "sampled": sum(launch.sampled for launch in certificate.launches), "programs": programs,
+            "worst": max((launch.worst for launch in certificate.launches), default=0.0),
+        }),
     }
 
 
@@ -104,18 +119,12 @@ def _best(work: Callable[[], Any]) -> tuple[Any, float]:
 def page(measured: dict[str, dict[str, dict[str, Any]]]) -> str:
     """A row for each model and target."""
     rows = [
-        [
-            name, target, f"{one['nodes']}", f"{one['launches']} ({one['kernels']})", f"{one['constants'] / 1e6:.1f}",
-            f"{one['arena'] / 1e6:.2f}", f"{one['reading']:.1f}", f"{one['cold']:.1f}", f"{one['warm']:.1f}",
-            "" if one["run"] is None else f"{one['run'] * 1e3:.1f}", f"{one['onnxruntime'] * 1e3:.1f}",
-            f"{one['error']:.1e} of {one['magnitude']:.1e}", f"{one['judged']} of {one['launches']}", f"{one['sampled']}",
-            f"{one['worst']:.2f}",
-        ]
-        for name in ZOO if name in measured for target, one in sorted(measured[name].items())
+        [name, size, target, *_cells(one)]
+        for name, size in _models() if name in measured for target, one in sorted(measured[name].items())
     ]
     titles = [
-        "model", "target", "nodes", "launches (kernels)", "constants, MB", "arena, MB", "s to read", "s to compile", "s again",
-        "ms a run", "ms of onnxruntime", "error against it", "within bounds", "by a sample", "error over bound",
+        "model", "size", "target", "nodes", "launches (kernels)", "constants, MB", "arena, MB", "s to read", "s to compile",
+        "s again", "ms a run", "ms of onnxruntime", "error against it", "within bounds", "by a sample", "error over bound",
     ]
     return "\n".join([
         "# Whole models", "",
@@ -125,10 +134,37 @@ def page(measured: dict[str, dict[str, dict[str, Any]]]) -> str:
         "onnxruntime's on the processor in the same minute. On a machine that has other work besides, their ratio says more",
         "than either time.",
         "*Within bounds* are the launches whose results lie within the reference interpreter's bounds on the inputs that they had;",
-        f"*by a sample* are those of them of which a simulator ran {SAMPLE} programs, the interpreter the others.", "",
-        *table(titles, rows), "", "Sizes:", "",
-        *(f"- {name}: {ZOO[name].size}" for name in ZOO if name in measured), "",
+        "*by a sample* are those of them of which a simulator ran so many programs alone, the interpreter the others. Rows without",
+        "them were timed alone.", "",
+        *table(titles, rows), "",
     ])
+
+
+def _models() -> Iterator[tuple[str, str]]:
+    """The names of files, with the sizes of the models in them."""
+    for name in ZOO:
+        yield name, ZOO[name].size
+        yield from ((f"{word}-{name}", models[name].size) for word, models in SIZES.items() if name in models)
+
+
+def _cells(one: dict[str, Any]) -> list[str]:
+    """What a row says of a model on a target."""
+    if "said" in one:
+        return [one["said"], *[""] * 12]
+    return [
+        f"{one['nodes']}", f"{one['launches']} ({one['kernels']})", f"{one['constants'] / 1e6:.1f}",
+        f"{one['arena'] / 1e6:.2f}", f"{one['reading']:.1f}", f"{one['cold']:.1f}", f"{one['warm']:.1f}",
+        "" if one["run"] is None else f"{one['run'] * 1e3:.1f}", f"{one['onnxruntime'] * 1e3:.1f}",
+        f"{one['error']:.1e} of {one['magnitude']:.1e}", *_judgement(one),
+    ]
+
+
+def _judgement(one: dict[str, Any]) -> list[str]:
+    """What was judged of a run: nothing of one that was timed alone."""
+    if "judged" not in one:
+        return ["", "", ""]
+    sampled = f"{one['sampled']} ({one['programs']})" if one["sampled"] else "0"
+    return [f"{one['judged']} of {one['launches']}", sampled, f"{one['worst']:.2f}"]
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@
     python -P bench/torch_models.py nvidia-sm80 resnet50 gpt2 --small --keep models.jsonl
     python -P bench/torch_models.py --page models.jsonl              # writes torch_models.md
 
-`--small` makes models that simulators of machine code run in minutes: images of 32 pixels, sequences of 8, fewer layers of the same
-width. `-P` because transformers asks for a package called `kernels`, and a file of this folder is called so.
+`--small` makes those of `zoo.py` that simulators of machine code run in minutes. `-P` because transformers asks for a package
+called `kernels`, and a file of this folder is called so.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -29,37 +29,6 @@ _SPEC.loader.exec_module(zoo)
 
 # How far a float32 model's output may be from eager's, of its largest element.
 BOUND = 1e-4
-
-
-def _small_vit() -> tuple[Any, tuple[Any, ...]]:
-    import torch
-    from torchvision.models import VisionTransformer
-
-    model = VisionTransformer(32, 16, num_layers=2, num_heads=12, hidden_dim=768, mlp_dim=3072)
-    zoo._spread(model)
-    return model, (torch.randn(1, 3, 32, 32),)
-
-
-def _small_whisper() -> tuple[Any, tuple[Any, ...]]:
-    import torch
-    from transformers import WhisperConfig
-    from transformers.models.whisper.modeling_whisper import WhisperEncoder
-
-    settings = WhisperConfig(encoder_layers=2, max_source_positions=16)
-    settings._attn_implementation = "eager"
-    return zoo._one_to_one(WhisperEncoder(settings), "input_features"), (torch.randn(1, settings.num_mel_bins, 32),)
-
-
-_LLAMA = {"hidden_size": 512, "intermediate_size": 1376, "num_attention_heads": 8, "num_key_value_heads": 4}
-SMALL: Mapping[str, Any] = {
-    "resnet50": zoo.ZooModel(zoo._vision("resnet50", 32), "1 x 3 x 32 x 32"),
-    "mobilenet_v3_small": zoo.ZooModel(zoo._vision("mobilenet_v3_small", 32), "1 x 3 x 32 x 32"),
-    "vit_b_16": zoo.ZooModel(_small_vit, "2 layers, 1 x 3 x 32 x 32"),
-    "bert_base": zoo.ZooModel(zoo._text("Bert", 8, num_hidden_layers=2), "2 layers, 8 words"),
-    "gpt2": zoo.ZooModel(zoo._text("GPT2", 8, n_layer=2), "2 layers, 8 words"),
-    "whisper_encoder": zoo.ZooModel(_small_whisper, "Whisper tiny, 2 layers, 0.3 seconds of sound"),
-    "llama_2l": zoo.ZooModel(zoo._text("Llama", 8, num_hidden_layers=2, vocab_size=1000, **_LLAMA), "2 layers, 512 wide, 8 words"),
-}
 
 
 def main(said: Sequence[str]) -> int:
@@ -81,7 +50,7 @@ def main(said: Sequence[str]) -> int:
     library = zoo.torchvision_operators()
     well = True
     for name in options.names or zoo.ZOO:
-        model = (SMALL if options.small else zoo.ZOO)[name]
+        model = (zoo.SMALL if options.small else zoo.ZOO)[name]
         record = {"model": name, "size": model.size, "target": options.target, **outcome(model.make, options.target)}
         line = json.dumps(record)
         print(line, flush=True)

@@ -26,15 +26,16 @@ class ZooModel:
 
 
 def export(name: str, folder: Path) -> Path:
-    """The ONNX file of a model; it is written where it is not there."""
+    """The ONNX file of a model; it is written where it is not there. A size stands before the name: `small-gpt2`."""
     path = folder / f"{name}.onnx"
+    size, _, plain = name.partition("-")
     if path.exists():
         return path
     import torch
 
     library = torchvision_operators()
     torch.manual_seed(0)
-    model, inputs = ZOO[name].make()
+    model, inputs = (SIZES[size][plain] if plain else ZOO[name]).make()
     with torch.no_grad():
         program = torch.onnx.export(model.eval(), inputs, dynamo=True, opset_version=OPSET, optimize=True, verbose=False)
     assert program is not None
@@ -129,6 +130,49 @@ ZOO: Mapping[str, ZooModel] = {
               num_key_value_heads=4, vocab_size=32000), "2 layers, 512 wide, 32 words"
     ),
 }
+
+
+def _small_vit() -> tuple[Any, tuple[Any, ...]]:
+    import torch
+    from torchvision.models import VisionTransformer
+
+    model = VisionTransformer(32, 16, num_layers=2, num_heads=12, hidden_dim=768, mlp_dim=3072)
+    _spread(model)
+    return model, (torch.randn(1, 3, 32, 32),)
+
+
+def _small_whisper() -> tuple[Any, tuple[Any, ...]]:
+    import torch
+    from transformers import WhisperConfig
+    from transformers.models.whisper.modeling_whisper import WhisperEncoder
+
+    settings = WhisperConfig(encoder_layers=2, max_source_positions=16)
+    settings._attn_implementation = "eager"
+    return _one_to_one(WhisperEncoder(settings), "input_features"), (torch.randn(1, settings.num_mel_bins, 32),)
+
+
+_LLAMA = {"hidden_size": 512, "intermediate_size": 1376, "num_attention_heads": 8, "num_key_value_heads": 4}
+SMALL: Mapping[str, ZooModel] = {
+    "resnet50": ZooModel(_vision("resnet50", 32), "1 x 3 x 32 x 32"),
+    "mobilenet_v3_small": ZooModel(_vision("mobilenet_v3_small", 32), "1 x 3 x 32 x 32"),
+    "vit_b_16": ZooModel(_small_vit, "2 layers, 1 x 3 x 32 x 32"),
+    "bert_base": ZooModel(_text("Bert", 8, num_hidden_layers=2), "2 layers, 8 words"),
+    "gpt2": ZooModel(_text("GPT2", 8, n_layer=2), "2 layers, 8 words"),
+    "whisper_encoder": ZooModel(_small_whisper, "Whisper tiny, 2 layers, 0.3 seconds of sound"),
+    "llama_2l": ZooModel(_text("Llama", 8, num_hidden_layers=2, vocab_size=1000, **_LLAMA), "2 layers, 512 wide, 8 words"),
+}
+"""Models that simulators of machine code run in minutes: images of 32 pixels, sequences of 8, fewer layers of the same width."""
+
+_TINY_LLAMA = {"hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 2, "num_key_value_heads": 1, "vocab_size": 64}
+_TINY_BERT = {"hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 2, "vocab_size": 64}
+TINY: Mapping[str, ZooModel] = {
+    "bert_base": ZooModel(_text("Bert", 8, num_hidden_layers=1, **_TINY_BERT), "1 layer, 32 wide, 8 words"),
+    "gpt2": ZooModel(_text("GPT2", 8, n_layer=1, n_embd=32, n_head=2, vocab_size=64), "1 layer, 32 wide, 8 words"),
+    "llama_2l": ZooModel(_text("Llama", 8, num_hidden_layers=1, **_TINY_LLAMA), "1 layer, 32 wide, 8 words"),
+}
+"""Models that a chip compiles as one schedule without matrix units for float32."""
+
+SIZES: Mapping[str, Mapping[str, ZooModel]] = {"small": SMALL, "tiny": TINY}
 
 
 if __name__ == "__main__":
