@@ -8,10 +8,10 @@ import pytest
 from isa.machine import launch
 
 
-def atomics(code: str, memory: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def atomics(code: str, memory: np.ndarray, target: str = "sm_80") -> tuple[np.ndarray, np.ndarray]:
     """32 lanes run the code, which may use %r0 (its lane), [%d0] and %r1 (the old value); gives memory and old values."""
-    text = f""".version 8.0
-.target sm_80
+    text = f""".version 8.1
+.target {target}
 .address_size 64
 .visible .entry k(.param .u64 a0, .param .u64 a1)
 {{
@@ -99,3 +99,20 @@ def test_a_long_chain_of_sums_flushes_on_its_way() -> None:
     memory, old = atomics(code, np.zeros(1, np.float32))
     assert memory.tolist() == [0.0]
     assert old.view(np.float32).tolist() == [0.0, 1.5 * 2.0**-126] * 16
+
+
+def test_a_vector_of_sums_is_a_sum_an_element() -> None:
+    code = """
+mov.f32 %f0, 1.0; mov.f32 %f1, 2.0; mov.b32 %r2, 0x40003c00; mov.b32 %r3, 0xc0003c00;
+atom.global.add.v2.f32 {%f2, %f3}, [%d0], {%f0, %f1};
+red.global.add.noftz.v2.f16x2 [%d0+8], {%r2, %r3};
+cvt.rzi.u32.f32 %r1, %f2;"""
+    memory, old = atomics(code, np.zeros(4, np.uint32), "sm_90")
+    assert memory[:2].view(np.float32).tolist() == [32.0, 64.0]
+    assert memory[2:].view(np.float16).tolist() == [32.0, 64.0, 32.0, -64.0]
+    assert sorted(old.tolist()) == list(range(32))
+
+
+def test_a_vector_that_is_not_aligned_to_all_of_it_stops_the_launch() -> None:
+    with pytest.raises(AssertionError, match="no multiple of 8 bytes"):
+        atomics("red.global.add.v2.f32 [%d0+4], {%f0, %f1};", np.zeros(4, np.uint32), "sm_90")

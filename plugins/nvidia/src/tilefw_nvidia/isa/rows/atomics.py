@@ -111,3 +111,49 @@ _both("add", "f64", ptx="5.0", since=60)
 _both("add", "f16x2", extra=".noftz", ptx="6.2", since=60)
 _both("add", "f16", extra=".noftz", ptx="6.3", since=70)
 _both("add", "bf16 bf16x2", extra=".noftz", ptx="7.8", since=90)
+
+
+def _atom_vector(m: Modifiers):
+    """d = what was at the addresses of a vector of global memory, each element of which becomes the sum of it and b's: one atomic
+    an element, the vector as a whole is none."""
+    count, fmt = int(m.vec[1:]), m.type
+    bits, space, order, scope = TYPES[fmt].bits, "global" if m.space else "generic", m.sem or "relaxed", SCOPE[m.scope]
+
+    def meaning(lanes, address, *b):
+        whole = lanes.and_(address, lanes.const(count * bits // 8 - 1, 64))
+        aligned = lanes.compare(whole, lanes.const(0, 64), "eq", False)
+        lanes.require(aligned, f"the address of a vector atomic is no multiple of {count * bits // 8} bytes")
+        places = [lanes.add(address, lanes.const(i * bits // 8, 64)) for i in range(count)]
+        return tuple(
+            lanes.atomic(space, place, "fadd", [each], fmt, order=order, scope=scope, ftz=fmt == "f32")
+            for place, each in zip(places, b[:count], strict=True)
+        )
+
+    return meaning
+
+
+def _red_vector(m: Modifiers):
+    """Each element of a vector of global memory becomes the sum of it and b's."""
+    step = _atom_vector(m)
+
+    def meaning(lanes, address, *b):
+        step(lanes, address, *b)
+
+    return meaning
+
+
+def _vectors(types: str, vec: str, extra: str = "") -> None:
+    for name, build, destination in (("atom", _atom_vector, "d*vec, "), ("red", _red_vector, "")):
+        orders = ORDERS if name == "atom" else "relaxed release"
+        facts: Facts = dict(
+            type=types, vec=vec, sem=orders, scope=SCOPES, space="global", unit="memory", section=f"{SECTION}: {name}", ptx="8.1",
+            since=90,
+        )
+        head = f"{name}{{.sem}}{{.scope}}{{.space}}.add{extra}"
+        form(f"{head}.vec.type {destination}[a], b*vec", **facts)(build)
+        form(f"{head}.L2::cache_hint.vec.type {destination}[a], b*vec, policy:b64", **facts)(build)
+
+
+_vectors("f32", "v2 v4")
+_vectors("f16x2 bf16x2", "v2 v4", ".noftz")
+_vectors("f16 bf16", "v2 v4 v8", ".noftz")
