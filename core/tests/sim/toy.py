@@ -11,6 +11,7 @@ from typing import Any
 
 from tilefw.api.errors import Place
 from tilefw.sim.program import (
+    Await,
     Barrier,
     Branch,
     Call,
@@ -79,6 +80,14 @@ MEANINGS: dict[str, tuple[int, Callable[..., Any]]] = {
     "commit": (0, lambda x: x.commit_group()),
     "wait": (0, lambda x: x.wait_group(0)),
     "wait1": (0, lambda x: x.wait_group(1)),
+    "make": (0, lambda x, b, n: x.barrier_begin("shared", b, n)),
+    "arrive": (1, lambda x, b, n: x.barrier_arrive("shared", b, n)),
+    "expect": (1, lambda x, b, n: x.barrier_arrive("shared", b, x.const(1, 32), expect=n)),
+    "fetch": (0, lambda x, d, s, n, b: x.engine_copy("shared", d, "global", s, n, barrier=b)),
+    "put": (0, lambda x, d, s, n: x.engine_copy("global", d, "shared", s, n)),
+    "group": (0, lambda x: x.engine_commit()),
+    "drained": (0, lambda x: x.engine_wait(0, True)),
+    "views": (0, lambda x: x.view_fence()),
     "undef": (1, lambda x: x.undefined(32)),
     "push": (0, lambda x, p: x.push_mask(p)),
     "pop": (0, lambda x: x.pop_mask()),
@@ -128,10 +137,18 @@ def _instruction(index: int, line: str, place: Place, registers: dict[str, int],
         return Instruction(unit="branch", flow=Exit() if opcode == "end" else Return(), **common)
     if opcode in ("bar", "wbar", "barn", "barw", "bararrive", "barpop"):
         return _barrier(opcode, operands, registers, common)
+    if opcode == "passed":
+        sources = tuple(_source(o, registers, None) for o in operands[1:])
+        destinations = (_register(operands[0], registers),)
+        return Instruction(unit="barrier", flow=Await(), meaning=_passed, sources=sources, destinations=destinations, **common)
     count, meaning = MEANINGS[opcode]
     destinations = tuple(_register(o, registers) for o in operands[:count])
     sources = tuple(_source(o, registers, meaning) for o in operands[count:])
     return Instruction(unit="alu", meaning=meaning, sources=sources, destinations=destinations, **common)
+
+
+def _passed(lanes: Any, barrier: Any, parity: Any) -> Any:
+    return lanes.barrier_passed("shared", barrier, parity, "parity")
 
 
 def _barrier(opcode: str, operands: list[str], registers: dict[str, int], common: dict[str, Any]) -> Instruction:

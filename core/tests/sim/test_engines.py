@@ -1,0 +1,87 @@
+"""A made-up chip with barriers that count and a copy engine: what they do, and what is found where a wait or a fence is missing."""
+
+import numpy as np
+import pytest
+from running import Outcome, run
+
+START = """
+    param a0, arg0
+    param a4, arg1
+    eq p0, tid, 0
+    mov a2, shared
+    add a3, a2, 256l
+    mul r2, tid, 4
+    wide a5, r2
+    add a5, a5, a2
+    index a1, a4, tid
+"""
+MAKE = """
+    @p0 make a3, 1
+    bar 0
+"""
+FETCH = """
+    @p0 expect a6, a3, 64
+    @p0 fetch a2, a0, 64, a3
+"""
+PASS = """
+    again: passed p1, a3, 0
+    @!p1 jump again
+"""
+READ = """
+    lload r5, a5
+    store a1, r5
+    end
+"""
+WRITE = """
+    add r5, tid, 7
+    lstore a5, r5
+"""
+PUT = """
+    bar 0
+    @p0 put a4, a2, 64
+"""
+DONE = """
+    @p0 group
+    @p0 drained
+    end
+"""
+DATA, ZEROS = np.arange(100, 116, dtype=np.uint32), np.zeros(16, np.uint32)
+
+
+def out_of(text: str, **options) -> Outcome:
+    return run(START + text, DATA, ZEROS, grid=1, block=16, shared=320, **options)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_copy_completes_on_a_barrier_that_counts_its_bytes(seed: int):
+    out = out_of(MAKE + FETCH + PASS + READ, seed=seed)
+    assert out.report.findings == () and out.arrays[1].tolist() == DATA.tolist()
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_copy_completes_with_the_group_of_its_thread(seed: int):
+    out = out_of(WRITE + "views\n" + PUT + DONE, seed=seed)
+    assert out.report.findings == () and out.arrays[1].tolist() == list(range(7, 23))
+
+
+@pytest.mark.parametrize(
+    "text, check, words",
+    [
+        (MAKE + FETCH + READ, "pending", "has not delivered yet"),
+        (MAKE + FETCH.replace("a3, 64", "a3, 80") + PASS + READ, "barriers", "deadlock"),
+        (MAKE + FETCH + "end\n", "leftovers", "at work when its workgroup ends"),
+        (FETCH + PASS + READ, "barriers", "there is no barrier here"),
+        (WRITE + PUT + DONE, "races", "no fence between their views"),
+        (WRITE + "views\n" + PUT.replace("bar 0", "") + DONE, "races", "not ordered"),
+        (WRITE + "views\n" + PUT + "end\n", "leftovers", "at work when its workgroup ends"),
+        (WRITE + "views\n" + PUT + "bar 0\n" + WRITE + DONE, "pending", "has still to read"),
+    ],
+)
+def test_what_is_missing_is_found(text: str, check: str, words: str):
+    found = [f for f in out_of(text).report.findings if f.check == check]
+    assert any(words in f.message for f in found), found
+
+
+def test_a_deadlock_says_what_the_barrier_wants():
+    found = out_of(MAKE.replace("a3, 1", "a3, 3") + FETCH + PASS + READ).finding("barriers")
+    assert "whose phase 0 wants 2 of 3 arrivals at" in found.note
