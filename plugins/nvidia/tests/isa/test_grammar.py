@@ -7,6 +7,7 @@ from chips_here import EVERYTHING, OLDEST
 
 from tilefw.api import CodeError
 from tilefw_nvidia import isa
+from tilefw_nvidia.isa.rows import forms
 from tilefw_nvidia.isa.text.syntax import AddressOperand, Float, Integer, Name, PairOperand, SinkOperand, VectorOperand
 
 SET = isa.instruction_set(OLDEST)
@@ -200,3 +201,8 @@ def test_what_the_emitter_asks() -> None:
     assert SET.opcode("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32").version == (7, 0)
     assert isa.instruction_set(EVERYTHING).opcode("cvt.rn.satfinite.e4m3x2.f32").since == 89
     assert not SET.opcode("ld.global.v3.b32").exists
+
+
+def test_no_form_stands_twice() -> None:
+    written = [(form.pattern, form.modifiers) for form in forms()]
+    assert not [pattern for pattern, modifiers in written if written.count((pattern, modifiers)) > 1]
