@@ -116,3 +116,17 @@ def test_an_index_of_a_run_that_names_no_element_is_told(before, axis, index, ta
         np.testing.assert_allclose(session.run({"x": x, "i": indices})["y"], -np.take(moved, indices, axis), rtol=1e-6)
         with pytest.raises(CheckError, match="bounds"):
             session.run({"x": x, "i": np.array([0, index, 3, 1])})
+
+
+def test_parts_of_a_split_are_read_where_they_stand():
+    made = small_models.ModelText(5)
+    x = made.node("Relu", "x")
+    sizes = made.constant(np.array([3, 5], np.int64))
+    made.nodes.append(helper.make_node("Split", [x, sizes], ["first", "second"], axis=-1))
+    model = made.model({"x": (TensorProto.FLOAT, [2, 8])}, made.node("Concat", "second", "first", axis=1), [2, 8])
+    graph = fused_graph_of(model, "model")
+    given = made.rng.standard_normal((2, 8)).astype(np.float32)
+    with Session(compile_graph(graph, "cpu")) as session:
+        (found,) = session.run({"x": given}).values()
+    np.testing.assert_array_equal(found, np.roll(np.maximum(given, 0), 5, axis=1))
+    assert len(graph.calls) == 1

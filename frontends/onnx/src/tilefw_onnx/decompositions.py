@@ -24,6 +24,12 @@ _LONGEST_ROW = 16384  # what a rows kernel holds in a tile
 _SERVED = {"fp32", "fp64", "int1", "int8", "int16", "int32", "int64"}
 
 
+def is_served(node: Node) -> bool:
+    """Whether the dialect has the types of all tensors, each of which has elements and is given a name."""
+    tensors = [one for one in (*node.inputs, *node.outputs) if one is not None]
+    return None not in node.outputs and all(one.dtype in _SERVED and one.size for one in tensors)
+
+
 def rule_of(node: Node) -> Rule | None:
     """The rule of a node; None where it has none, or not for these types."""
     rule = RULES.get(node.operator)

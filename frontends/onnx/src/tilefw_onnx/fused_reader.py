@@ -17,8 +17,9 @@ import onnx
 from tilefw.graph.builder import GraphValue, ModuleBuilder
 from tilefw.graph.emit.model import LaunchWriter, kernel_graph
 from tilefw.graph.kernel_graph import GraphBuilder, KernelGraph, ModelTensor
-from tilefw_onnx.decompositions import rule_of
+from tilefw_onnx.decompositions import is_served, rule_of
 from tilefw_onnx.lowerings.node import Node, NodeTensor, attributes_of
+from tilefw_onnx.lowerings.places import axis_of
 from tilefw_onnx.lowerings.text import KernelText
 from tilefw_onnx.model_file import opened, opened_model
 from tilefw_onnx.reader import ModelReading, opened_graph, require_counted
@@ -91,6 +92,9 @@ class FusedReading(ModelReading):
         inputs, outputs = self._placed("input", proto.input), self._placed("output", proto.output)
         node = Node(proto.op_type.lower(), proto.op_type, attributes_of(proto, self.opsets.get(proto.domain, 1)), inputs, outputs)
         require_counted(node)
+        if node.operator == "Split" and is_served(node):
+            self._split(proto, label, node)
+            return
         rule = rule_of(node)
         if rule is None:
             self._kernel(proto, label, lowering, node)
@@ -100,6 +104,18 @@ class FusedReading(ModelReading):
         with self.made.module.node(label):
             found = self.made.module.broadcast(rule(self.made.module, node, values), out.shape)
         self.tensors[proto.output[0]] = ModuleTensor(found, out.dtype, out.shape, self.made)
+
+    def _split(self, proto: onnx.NodeProto, label: str, node: Node) -> None:
+        """Slices one behind the other, which nobody copies."""
+        axis, begin = axis_of(node.attributes["axis"], len(node.input(0).shape)), 0
+        source = self._module_tensor(proto.input[0]).value
+        for name, out in zip(proto.output, node.outputs, strict=True):
+            assert out is not None, "every part of a split has a name"
+            starts = [begin if dim == axis else 0 for dim in range(len(out.shape))]
+            with self.made.module.node(label):
+                found = self.made.module.slice(source, starts, out.shape)
+            self.tensors[name] = ModuleTensor(found, out.dtype, out.shape, self.made)
+            begin += out.shape[axis]
 
     def _module_tensor(self, name: str) -> ModuleTensor:
         found: Any = self._tensor(name)
