@@ -45,6 +45,7 @@ ONLY = {
         "chips/latencies": "latencies that several chips share",
         "select/eight_bits": "older chips have no conversions of 8-bit floats",
         "select/emits": "rules name their instructions, which chips have or lack",
+        "select/warpgroup": "the matrix unit that four warps share and that runs beside them",
         "select/warp_reductions": "integers are reduced over a warp by one instruction",
         "chips/versions": "the versions of PTX that targets without a page came with",
     },

@@ -65,6 +65,7 @@ def _fill(lanes, thread, group):
         place = lanes.add(thread, lanes.const(16 * part, 32))
         value = lanes.add(lanes.rem(place, lanes.const(7, 32), False), group)
         lanes.store("shared", lanes.shl(place, lanes.const(2, 32)), (lanes.int_to_float(value, False, "f32"),))
+    lanes.view_fence()  # the unit reads what lanes wrote
 
 
 def _write(lanes, thread, group, *registers):
