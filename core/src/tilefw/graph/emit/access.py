@@ -73,16 +73,6 @@ def merged(dims: Sequence[int], sizes: Mapping[int, int], accesses: Sequence[Ten
     return found
 
 
-def parts(word: str, dims: Sequence[tuple[int, int]]) -> dict[int, str]:
-    """The coordinates of a number in row-major order over dims of these sizes, as text."""
-    strides = row_major([size for _, size in dims])
-    texts: dict[int, str] = {}
-    for place, ((dim, size), stride) in enumerate(zip(dims, strides, strict=True)):
-        text = word if stride == 1 else f"({word} // {stride})"
-        texts[dim] = text if place == 0 else f"({text} % {size})"
-    return texts
-
-
 @dataclass(frozen=True, slots=True)
 class IndexWords:
     """What kernels call the dims of an index space: by each word a number in row-major order over dims of these sizes."""

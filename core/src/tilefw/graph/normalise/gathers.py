@@ -21,14 +21,17 @@ def view_fixed_places(module: ModuleOp) -> None:
     for op in list(block.ops):
         if not isinstance(op, GraphGatherOp):
             continue
-        asked = [_uniform(index) for index in op.indices]
-        rows = rows_of(op.map.data)
+        axes = numbers_of(op.axes)
+        asked = [place for place in map(_uniform, op.indices) if place is not None]
         dims, source = types.rank_of(op.result.type), types.shape_of(op.source.type)
-        for axis, place in zip(numbers_of(op.axes), asked, strict=True):
-            if place is not None:
-                rows[axis] = (0,) * dims, min(max(place, 0), source[axis] - 1)
-        if any(place is None for place in asked):
+        if len(asked) < len(axes):
             continue
+        near = [min(max(place, 0), source[axis] - 1) for axis, place in zip(axes, asked, strict=True)]
+        if op.trusted is not None and near != asked:  # a fault, which the kernel shows
+            continue
+        rows = rows_of(op.map.data)
+        for axis, place in zip(axes, near, strict=True):
+            rows[axis] = (0,) * dims, place
         made = ViewOp.build(
             operands=[op.source, None], result_types=[op.result.type],
             properties={"map": AffineMapAttr(linear_map([row for row, _ in rows], [offset for _, offset in rows], dims))},
