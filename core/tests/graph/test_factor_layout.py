@@ -52,7 +52,7 @@ def test_the_longest_dim_of_the_sum_is_the_last_of_a_constant(shape, twice, stor
 def test_a_target_says_how_large_its_tiles_of_products_are():
     extents = ProductExtents(2, 300, 100, 576)
     assert extents.grid(extents.tile({})) == (2 * 5 * 2, 1, 1)
-    own = extents.tile({"product_rows": 256, "product_columns": 128, "product_depth": 128})
+    own = extents.tile({"product_rows": 300, "product_columns": 128, "product_depth": 128})
     assert (own.rows, own.columns, own.depth) == (256, 128, 128) and extents.grid(own) == (2 * 2 * 1, 1, 1)
     assert ProductExtents(1, 1, 1000, 2048).tile({"product_columns": 512}).columns == 64
 

@@ -47,7 +47,7 @@ class ProductExtents:
         """The largest tile that a target's limits let, of powers of two."""
         short = min(self.rows, self.columns) <= _USUAL  # a factor would be packed for few products
         extents, known = (self.rows, self.columns, self.depth), {} if short else limits
-        largest = (known.get(f"product_{word}", _USUAL) for word in ("rows", "columns", "depth"))
+        largest = (_power_of_2_within(known.get(f"product_{word}", _USUAL)) for word in ("rows", "columns", "depth"))
         rows, columns, depth = (min(most, _power_of_2(extent)) for most, extent in zip(largest, extents, strict=True))
         while depth > _SHORT and 4 * ceil_div(self.depth, depth) * depth > 5 * self.depth:  # a quarter more than there is
             depth //= 2
@@ -61,3 +61,8 @@ class ProductExtents:
 def _power_of_2(number: int) -> int:
     """The least power of two that is not below a number."""
     return 1 << max(0, number - 1).bit_length()
+
+
+def _power_of_2_within(number: int) -> int:
+    """The greatest power of two that is not above a number, and 1 at least."""
+    return 1 << max(1, number).bit_length() - 1
