@@ -197,6 +197,15 @@ def test_a_convolution_of_each_channel_alone_is_of_the_mean_of_its_channels(targ
     assert launches(b, {"x": given}, target) == ["rows1"]
 
 
+def test_a_sum_of_one_term_is_scaled_by_a_tensor_of_one_element():
+    b, rng = ModuleBuilder(), np.random.default_rng(8)
+    given, scale = rng.standard_normal((1, 6, 3, 5)).astype(np.float32), np.array([0.5], np.float32)
+    weights = rng.standard_normal((6, 1, 1, 1)).astype(np.float32)
+    y = b.convolve(b.input("x", "fp32", given.shape), b.constant(weights, "fp32"), (1, 1), (0, 0), (0, 0), (1, 1), groups=6)
+    b.output("y", b.map("mulf", y, b.input("scale", "fp32", scale.shape)))
+    assert launches(b, {"x": given, "scale": scale}, "reference") == ["pointwise1"]
+
+
 def test_a_product_of_many_rows_counts_its_programs_along_the_longest_dim_of_a_grid():
     b = ModuleBuilder()
     b.output("y", b.matmul(b.input("x", "fp16", (1 << 23, 2)), b.input("w", "fp16", (2, 3))))

@@ -33,7 +33,9 @@ class SummingText(TileText):
         total = self.statement(f"tl.zeros({self.tile(coordinates)}, {wide})")
         outer, known = self.lines, dict(self._known)
         self.lines, self.sums = [], (done | {op}, True)
-        places = (*coordinates, *self.spread("step", op.summed))
+        # `step` is gone behind the loop: no tensor of one element is to be remembered as walked by it.
+        terms = self.spread("step", op.summed) if prod(op.summed) > 1 else ("0",) * len(op.summed)
+        places = (*coordinates, *terms)
         left, right = (
             self._side(operand, map.data, op, places) for operand, map in zip(op.operands, (op.left_map, op.right_map), strict=True)
         )
