@@ -11,7 +11,7 @@ import small_models
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from tilefw.api.errors import CheckError, CodeError
+from tilefw.api.errors import CheckError, CodeError, UnsupportedError
 from tilefw.graph.certificate import certified
 from tilefw.graph.compile_graph import compile_graph
 from tilefw.graph.model_readers import read_graph
@@ -130,3 +130,12 @@ def test_parts_of_a_split_are_read_where_they_stand():
         (found,) = session.run({"x": given}).values()
     np.testing.assert_array_equal(found, np.roll(np.maximum(given, 0), 5, axis=1))
     assert len(graph.calls) == 1
+
+
+def test_a_split_whose_sizes_only_a_run_knows_is_refused():
+    told = [("x", TensorProto.FLOAT, [2, 8]), ("s", TensorProto.INT64, [2])], [(name, TensorProto.FLOAT, [2, 4]) for name in "yz"]
+    given, outputs = ([helper.make_tensor_value_info(*one) for one in side] for side in told)
+    made = helper.make_graph([helper.make_node("Split", ["x", "s"], ["y", "z"], axis=1)], "g", given, outputs)
+    with pytest.raises(UnsupportedError) as caught:
+        fused_graph_of(helper.make_model(made, opset_imports=[helper.make_opsetid("", 20)]), "model")
+    assert caught.value.code == "TFW0992" and "Split" in str(caught.value.note)

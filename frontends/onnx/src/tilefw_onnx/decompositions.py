@@ -25,20 +25,20 @@ _SERVED = {"fp32", "fp64", "int1", "int8", "int16", "int32", "int64"}
 
 
 def is_served(node: Node) -> bool:
-    """Whether the dialect has the types of all tensors, each of which has elements and is given a name."""
+    """Whether the dialect has the types of all tensors, each of which has elements and is given a name, and what says how the node
+    works is known."""
     tensors = [one for one in (*node.inputs, *node.outputs) if one is not None]
+    if node.operator in _KNOWN and any(one is not None and one.array is None for one in node.inputs[1:]):
+        return False
     return None not in node.outputs and all(one.dtype in _SERVED and one.size for one in tensors)
 
 
 def rule_of(node: Node) -> Rule | None:
     """The rule of a node; None where it has none, or not for these types."""
     rule = RULES.get(node.operator)
-    tensors = [one for one in (*node.inputs, *node.outputs) if one is not None]
-    if rule is None or any(one.dtype not in _SERVED or not one.size for one in tensors) or len(node.outputs) != 1:
+    if rule is None or not is_served(node) or len(node.outputs) != 1:
         return None
     if node.operator in _FLOATS_ONLY and not dtype(node.input(0).dtype).is_float:
-        return None
-    if node.operator in _KNOWN and any(one is not None and one.array is None for one in node.inputs[1:]):
         return None
     if node.operator in _TESTS and not _TESTS[node.operator](node):
         return None
@@ -241,7 +241,7 @@ _FLOATS_ONLY = {
     "Conv", "GlobalAveragePool", "GlobalMaxPool",
 }
 _WHOLE_IMAGES = {"GlobalAveragePool", "GlobalMaxPool"}
-_KNOWN = {"Slice"}  # whose inputs but the first say what is done
+_KNOWN = {"Slice", "Split"}  # whose inputs but the first say what is done
 _ROWS = {"Softmax", "LayerNormalization", "RMSNormalization", "ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", *_WHOLE_IMAGES}
 
 
