@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilefw.api.errors import UnsupportedError
+from tilefw.api.errors import CheckError, UnsupportedError
 from tilefw.graph.builder import ModuleBuilder, shape_of
 from tilefw.graph.compile_graph import compile_graph
 from tilefw.graph.emit.model import kernel_graph
@@ -204,6 +204,17 @@ def test_a_sum_of_one_term_is_scaled_by_a_tensor_of_one_element():
     y = b.convolve(b.input("x", "fp32", given.shape), b.constant(weights, "fp32"), (1, 1), (0, 0), (0, 0), (1, 1), groups=6)
     b.output("y", b.map("mulf", y, b.input("scale", "fp32", scale.shape)))
     assert launches(b, {"x": given, "scale": scale}, "reference") == ["pointwise1"]
+
+
+def test_a_trusted_index_that_is_a_constant_and_names_no_element_is_a_fault():
+    b, given = ModuleBuilder(), np.arange(12, dtype=np.float32).reshape(4, 3)
+    x = b.input("x", "fp32", given.shape)
+    b.output("near", b.take(x, b.constant(np.array(7), "int64"), 0))
+    assert launches(b, {"x": given}, "reference", tolerance=0) == ["pointwise1"]
+    b = ModuleBuilder()
+    b.output("y", b.take(b.input("x", "fp32", given.shape), b.constant(np.array(7), "int64"), 0, trusted=True))
+    with Session(compile_graph(kernel_graph(b.module()), "reference")) as session, pytest.raises(CheckError, match="bounds"):
+        session.run({"x": given})
 
 
 def test_a_product_of_many_rows_counts_its_programs_along_the_longest_dim_of_a_grid():

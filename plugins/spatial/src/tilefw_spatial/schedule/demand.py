@@ -49,20 +49,19 @@ Make = Callable[[Sequence[int]], DemandedIssue]
 
 @dataclass(frozen=True, slots=True)
 class RowBursts:
-    """A slice or a bank that moves `count` rows from `begin` on, `repeats` times, `period` cycles apart."""
+    """A slice or a bank that moves the rows of an access, the first of them at `begin`."""
 
     resource: Resource
     begin: int
-    count: int
-    repeats: int
-    period: int
+    access: RowAccess
 
     def spans(self, between: bool) -> list[Span]:
         """When it is taken: without a pause, or with `between` for the bursts alone."""
+        access = self.access
         if not between:
-            return [(self.begin, self.begin + (self.repeats - 1) * self.period + self.count)]
-        begins = (self.begin + number * self.period for number in range(self.repeats))
-        return [(begin, begin + self.count) for begin in begins]
+            return [(self.begin, self.begin + access.end - access.point)]
+        begins = (self.begin + number * access.period for number in range(access.repeats))
+        return [(begin, begin + access.count) for begin in begins]
 
 
 @dataclass(slots=True)
@@ -145,7 +144,7 @@ class DemandPlan:
     def _rows(self, op: str, rows: SliceRows, access: RowAccess, cycle: int, stored: int, group: DemandGroup, plane: int) -> None:
         """One queue's part; its bank is taken from `stored` on."""
         for resource, begin in ((rows.slice, cycle), (f"{rows.slice}/{rows.bank}", stored)):
-            self.bursts.append(RowBursts(resource, begin, access.count, access.repeats, access.period))
+            self.bursts.append(RowBursts(resource, begin, access))
         address = rows.bank * self.machine.rows + rows.row + access.row
 
         def make(choices: Sequence[int]) -> DemandedIssue:
