@@ -70,6 +70,9 @@ def test_a_sum_in_64_bits_is_not_taken_from_one_in_32_bits_which_may_wrap():
     assert analysis.known[forms[0]] is narrow.results[0] and forms[0] == forms[1]
     assert analysis.scalar(wide.results[0]) == forms[0] and analysis.known[forms[0]] is wide.results[0]
     assert analysis.scalar(x) == Poly.atom(x) and analysis.known[Poly.atom(x)] is x
+    doubled = build("addi", extended.results[0], extended.results[0])
+    assert analysis.is_exact(wide.results[0]) and not analysis.is_exact(doubled.results[0])
+    assert AffineAnalysis({narrow}).is_exact(doubled.results[0])
 
 
 @tilefw.jit

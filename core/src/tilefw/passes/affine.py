@@ -114,6 +114,7 @@ class AffineAnalysis:
     order: dict[SSAValue, int] = field(default_factory=dict)
     _scalars: dict[SSAValue, Poly] = field(default_factory=dict)
     _tiles: dict[SSAValue, Affine | None] = field(default_factory=dict)
+    _exact: dict[SSAValue, bool] = field(default_factory=dict)
 
     def scalar(self, value: SSAValue) -> Poly:
         """A scalar integer as a polynomial; itself where its op is not linear."""
@@ -135,7 +136,10 @@ class AffineAnalysis:
         op = value.owner
         if self.scalar(value) == Poly.atom(value) or not isinstance(op, ElementwiseOp) or op in self.offset_ops:
             return True
-        return self.is_exact(op.operands[0]) if op.row.name == "exts" else value.type == types.i64
+        if value not in self._exact:
+            enough = op.row.name == "exts" or value.type == types.i64
+            self._exact[value] = enough and all(map(self.is_exact, op.operands))
+        return self._exact[value]
 
     def _scalar(self, value: SSAValue) -> Poly:
         op = value.op if isinstance(value, OpResult) else None
