@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 # Public name -> the module that has it.
 _HOMES = {
     **dict.fromkeys(("PRIMITIVES", "Algebra", "Value"), "tilefw.sim.algebra.primitives"),
-    **dict.fromkeys(("Decoders", "DescribedTile", "SimulatorDevice"), "tilefw.sim.device"),
+    **dict.fromkeys(("Decoders", "SimulatorDevice"), "tilefw.sim.device"),
     **dict.fromkeys(("LoadedProgram", "load_program"), "tilefw.sim.engine.load"),
     **dict.fromkeys(("launch", "pack"), "tilefw.sim.engine.run"),
     "Check": "tilefw.sim.checks.check",

@@ -304,7 +304,7 @@ class ProcessorDevice(ABC):
         checks: ProcessorChecks | None, within: bool,
     ) -> LaunchReport:
         """One program that nothing ends early: Ctrl-C waits for it, and nobody has to look out for that."""
-        counter, held = _Counter(), {} if within else self._scratch
+        counter, held = _Counter(0, 0, 1), {} if within else self._scratch
         scratch = _scratch_of(held, 0, found.scratch_bytes)
         begin = time.perf_counter()
         answer = found.call(block, scratch, ctypes.addressof(counter), 1, *grid)
