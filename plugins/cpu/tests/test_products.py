@@ -211,3 +211,60 @@ def test_sums_begin_with_the_first_product_that_there_is(turns: int) -> None:
             wide = [each[:turns].astype(np.float64) for each in (a, b)]
             assert np.abs(out - (wide[0] @ wide[1]).sum(0)).max() < 1e-30
             a[turn, 1, 1] = 1
+
+
+@tilefw.jit
+def kept_twice(a, b, out, last, turns):
+    size = tl.arange(0, 32)
+    at = size[:, None] * 32 + size[None, :]
+    total, before = tl.zeros((32, 32), tl.float32), tl.load(last + at)
+    for turn in range(turns):
+        total = tl.dot(tl.load(a + turn * 1024 + at), tl.load(b + turn * 1024 + at), total)
+        before = total
+    tl.store(out + at, total)
+    tl.store(last + at, before)
+
+
+def test_sums_that_a_loop_carries_twice_begin_at_zero() -> None:
+    """Also those that loops begin, because of a subnormal factor."""
+    a, b = (np.random.default_rng(seed).integers(-9, 10, (2, 32, 32)).astype(ml_dtypes.bfloat16) for seed in (0, 1))
+    a[0, 1, 1] = 1e-39
+    out, last = (np.full((32, 32), 77, np.float32) for _ in range(2))
+    kept_twice[(1,)](a, b, out, last, 2)
+    assert np.abs(out - (a.astype(np.float64) @ b.astype(np.float64)).sum(0)).max() < 1e-30
+    assert np.array_equal(out, last)
+
+
+@tilefw.jit
+def across_batches(x, y, out, turns):
+    size = tl.arange(0, 16)
+    at = size[:, None, None] * 256 + size[None, :, None] * 16 + size[None, None, :]
+    total, right = tl.load(x + at), tl.load(y + at)
+    for _ in range(turns):
+        total = tl.dot(tl.permute(total, (1, 0, 2)).to(tl.bfloat16), right, total)
+    tl.store(out + at, total)
+
+
+def test_a_factor_from_sums_of_all_batches_is_there_until_the_last() -> None:
+    random = np.random.default_rng(0)
+    total, right = (random.integers(-1, 2, (16, 16, 16)).astype(np.float32) for _ in range(2))
+    out = np.empty_like(total)
+    across_batches[(1,)](total, right.astype(ml_dtypes.bfloat16), out, 1)
+    assert np.array_equal(out, total.transpose(1, 0, 2) @ right + total)
+
+
+@pytest.mark.parametrize("type_", ["f32", "tf32", "bf16x3", "f16", "bf16"])
+def test_a_nan_is_one_whatever_it_is_multiplied_by(type_: str) -> None:
+    """The first part of one with low bits alone is an infinity."""
+    found = processor()
+    if type_ not in engines_of(found):
+        pytest.skip("the processor has no products of pairs")
+    a, b = _random(type_, M, K, 0), _random(type_, K, N, 1)
+    word = np.uint32 if a.itemsize == 4 else np.uint16
+    signalling = {"f16": 0x7C01, "bf16": 0x7F81}.get(type_, 0x7F800001)
+    b[3], a[5] = 0, 0
+    a.view(word)[7, 3], b.view(word)[4, 9] = signalling, signalling
+    made, _ = _product(found, type_, a, b, np.zeros((M, N), np.float32))
+    wanted = np.zeros((M, N), bool)
+    wanted[7], wanted[:, 9] = True, True
+    assert np.array_equal(np.isnan(made), wanted)

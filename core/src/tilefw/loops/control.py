@@ -183,8 +183,8 @@ class _Carried(Generic[V]):
             op = value.owner
             if not isinstance(place, TileBuffer) or not isinstance(op, ops.DotOp) or op.parent is not argument.owner:
                 continue
-            if argument in (op.a, op.b):
-                continue  # a factor is read until the last sum is there
+            if argument in (op.a, op.b) or (op.sizes[0] > 1 and any(lowering.reads(each, argument) for each in (op.a, op.b))):
+                continue  # a factor is read until the last sum is there, or those of one batch after the other
             position = lowering.plan.position[op]
             readers = [carried_out(reader, lowering.plan) for reader in statements_reading(argument, lowering.plan)]
             earlier = all(r is op or (r.parent is op.parent and lowering.plan.position[r] < position) for r in readers)

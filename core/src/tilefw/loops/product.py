@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from math import gcd
 
 from xdsl.ir import SSAValue
@@ -39,20 +40,21 @@ def product_as_loops(
     lowering: TileLowering[V], op: DotOp, sizes: tuple[int, int, int], front: Indices, left: TileBuffer, right: TileBuffer,
     total: TileBuffer, unbegun: V | None = None,
 ) -> None:
-    """A product of buffers, added to what `op` adds it to; its factors are widened as they are read. Sums in their place begin at
-    zero where `unbegun` holds."""
+    """A product of buffers, added to what `op` adds it to; its factors are widened as they are read. Sums begin at zero where
+    `unbegun` holds."""
     block = _SumBlock.of(lowering, (1, *sizes), total.element)
     there = lowering.elements.buffers.get(op.acc) is total
-    start = _begun(lowering, total, unbegun) if there else _start(lowering, op)
+    onto = partial(lowering.elements.read, total) if there else _start(lowering, op)
+    start = onto if unbegun is None else _begun(lowering, onto, unbegun)
     _batch(lowering, left, right, total, front, sizes, block, op.unsigned, start)
 
 
-def _begun(lowering: TileLowering[V], total: TileBuffer, unbegun: V | None) -> _Start[V]:
-    """What reads sums in their place."""
+def _begun(lowering: TileLowering[V], onto: _Start[V], unbegun: V) -> _Start[V]:
+    """What makes zeros of sums that are unbegun."""
 
     def start(index: Indices, math: IndexMath[V]) -> V:
-        found = lowering.elements.read(total, index, math)
-        return found if unbegun is None else lowering.legal("select", unbegun, lowering.machine.const(0, found.type), found)
+        found = onto(index, math)
+        return lowering.legal("select", unbegun, lowering.machine.const(0, found.type), found)
 
     return start
 
