@@ -249,8 +249,9 @@ def test_a_factor_from_sums_of_all_batches_is_there_until_the_last() -> None:
     random = np.random.default_rng(0)
     total, right = (random.integers(-1, 2, (16, 16, 16)).astype(np.float32) for _ in range(2))
     out = np.empty_like(total)
-    across_batches[(1,)](total, right.astype(ml_dtypes.bfloat16), out, 1)
-    assert np.array_equal(out, total.transpose(1, 0, 2) @ right + total)
+    across_batches[(1,)](total, right.astype(ml_dtypes.bfloat16), out, 2)
+    once = total.transpose(1, 0, 2) @ right + total
+    assert np.array_equal(out, once.transpose(1, 0, 2) @ right + once)
 
 
 @pytest.mark.parametrize("type_", ["f32", "tf32", "bf16x3", "f16", "bf16"])
