@@ -181,3 +181,19 @@ def test_a_product_that_a_launch_stores_is_rounded_before_the_next_one_adds_to_i
         found = certified(session, {"x": a, "y": b})
     assert len(plan.links) == 1 and found.ok
     assert np.array_equal(found.outputs["total"], a * a + b)
+
+
+@tilefw.jit
+def take_part(x_ptr, out_ptr):
+    row, column = tl.arange(0, 16)[:, None], tl.arange(0, 256)[None, :]
+    tl.store(out_ptr + row * 256 + column, tl.load(x_ptr + row * 512 + 256 + column))
+
+
+def test_a_copy_of_a_part_of_a_product_is_what_the_product_stored() -> None:
+    model = LinkedModel(512)
+    whole, part = model.product("up", model.x, "none", model.rows("whole")), model.made.temporary("part", "fp16", (16, 256))
+    model.made.call("part", take_part, {"x_ptr": whole, "out_ptr": part}, (1, 1, 1))
+    model.made.output("y", part)
+    with Session(compile_graph(model.made.graph(), "spatial-sdm1")) as session:
+        found = certified(session, {"x": given(512)})
+    assert found.ok

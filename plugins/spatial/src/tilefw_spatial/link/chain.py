@@ -17,6 +17,7 @@ from tilefw_spatial.graph import Axis, Value
 from tilefw_spatial.index_tables import TooLarge
 from tilefw_spatial.link.align import aligned
 from tilefw_spatial.link.compose import LinkedGraph, NotLinked, composed
+from tilefw_spatial.link.copies import copies_differ
 from tilefw_spatial.link.long_sums import with_sums_apart
 from tilefw_spatial.link.relayouts import lane_axes, relayouts_of_products, still, with_relayouts
 from tilefw_spatial.link.windows import multiplies_windows
@@ -144,9 +145,11 @@ class TriedVariant:
 
 
 def tried(variant: ChainVariant, count: int, machine: Machine) -> TriedVariant:
-    """A variant of which the first `count` targets are scheduled."""
+    """A variant of which the first `count` targets are scheduled. Raises UnsupportedError TFW0670 where a copy may differ."""
     targets = variant.targets
     every, items = chosen(targets[:count], machine, targets[count:], variant.lane_axes, variant.still)
+    if copies_differ(items, machine):
+        raise UnsupportedError("a stored value and a copy of it would be added up in two orders", code="TFW0670")
     stream_ops = stream_program(every[:count], items[:count], machine)
     return TriedVariant(every, items, _scheduled(stream_ops, machine, FIRST_TRIES).cycles)
 
