@@ -116,9 +116,9 @@ class _Waits:
         self.fences: dict[Operation, None] = {}
 
     def run(self) -> None:
-        known = -1
-        while known != len(self.waits) + len(self.fences) + sum(wait.pending for wait in self.waits.values()):
-            known = len(self.waits) + len(self.fences) + sum(wait.pending for wait in self.waits.values())
+        known = None
+        while known != (self.waits, self.fences):
+            known = dict(self.waits), dict(self.fences)
             self.block(self.function.body.block, _State())
 
     def block(self, block: Block, state: _State) -> _State:
@@ -158,15 +158,18 @@ class _Waits:
     def waited(self, op: Operation, state: _State) -> _State:
         """The state in front of an op, behind the wait that it needs."""
         needed = max((i + 1 for i, product in enumerate(state.products) if self.conflicts(op, product)), default=0)
-        if needed:
-            done, pending = state.products[:needed], len(state.products) - needed
-            before = self.waits.get(op, _Wait(pending, (), ()))
-            results = dict.fromkeys((*before.results, *self.results(op, done)))
-            factors = dict.fromkeys((*before.factors, *(v for each in done for v in each.factors if _is_visible(v, op))))
-            self.waits[op] = _Wait(min(pending, before.pending), tuple(results), tuple(factors))
-        if op in self.waits:
-            state = replace(state, products=state.products[max(0, len(state.products) - self.waits[op].pending) :])
-        return state
+        known = self.waits.get(op)
+        if known is None:
+            if not needed:
+                return state
+            known = _Wait(len(state.products) - needed, (), ())
+        pending = min(known.pending, len(state.products) - needed) if needed else known.pending
+        count = max(0, len(state.products) - pending)
+        done = state.products[:count]  # more than are needed, where another way here needs more
+        results = dict.fromkeys((*known.results, *self.results(op, done)))
+        factors = dict.fromkeys((*known.factors, *(v for each in done for v in each.factors if _is_visible(v, op))))
+        self.waits[op] = _Wait(pending, tuple(results), tuple(factors))
+        return replace(state, products=state.products[count:])
 
     def results(self, op: Operation, products: Sequence[_ProductUnderWay]) -> Iterator[SSAValue]:
         """The results of products that may be named before an op; not those that a product adds to in place."""
