@@ -24,7 +24,7 @@ class LivePeak(NamedTuple):
 def live_peak(function: Function, table: InstructionTable, sizes: Mapping[str, int]) -> LivePeak:
     """Counts what virtual registers take. `sizes`: by class what one register takes, 0 where it is not said."""
     once = written_once(function) if any(inst.predicate is not None for inst in function.insts()) else frozenset()
-    ends: list[set[Unit]] = [set()]  # of a function of one block
+    ends: list[set[Unit]] = [set() for _ in function.blocks]  # of a single one
     if len(function.blocks) > 1:
         ends = analyse(function, table, once).live_out
     early = {opcode for opcode in {inst.opcode for inst in function.insts()} if table.traits(opcode).early}

@@ -85,9 +85,8 @@ class Spiller:
         self._loaded: dict[Reg, _LoadedFromSlot] = {}  # those that nothing else writes
         self._checked: set[str] = set()  # files that are known not to be beyond all slots together
 
-    def relieve(self, ranges: LiveRanges, spare: Mapping[str, int], evicted: Sequence[Reg] = ()) -> bool:
-        """Take registers out, those that are `evicted` and others until at most as many of each file live at once as it has, less
-        what is to `spare`; whether any left.
+    def relieve(self, ranges: LiveRanges, spare: Mapping[str, int]) -> bool:
+        """Take registers out until at most as many of each file live at once as it has, less what is to `spare`; whether any left.
 
         With something to spare in a file, tuples found no free run of its registers: each counts as a whole then. Raises
         MemoryFull.
@@ -108,7 +107,7 @@ class Spiller:
                 reg: of for reg, of in parts.items()
                 if self.table.file(reg.cls) == file and reg not in needed and (reg not in self._stay or reg in reloads)
             }
-            found = self._settle(chooser.choose(file, most[file], its, evicted), ranges)
+            found = self._settle(chooser.choose(file, most[file], its), ranges)
             self._count_lanes(found, ranges, now)
             slots |= found
         if slots:

@@ -124,21 +124,17 @@ class Chooser:
         self.insts = [inst for block in function.blocks for inst in block.insts]
         self.weights = [_LOOP**depth for depth in depths(successors(function, table))]
 
-    def choose(
-        self, file: str, most: int, parts: Mapping[Reg, Sequence[LivePart]], evicted: Iterable[Reg] = ()
-    ) -> list[Choice]:
-        """Registers to spill, among those of `file` in `parts`: those that are `evicted`, and so many that at most `most` of it are
-        live at once; fewer where no more can be spilled."""
+    def choose(self, file: str, most: int, parts: Mapping[Reg, Sequence[LivePart]]) -> list[Choice]:
+        """Registers to spill, among those of `file` in `parts`, so that at most `most` of it are live at once; fewer where no more
+        can be spilled."""
         pressure = self.pressures[file]
-        leaving = {reg: parts[reg] for reg in evicted if reg in parts}
         excess = Excess(pressure, most)
-        if excess.worst() is None and not leaving:
+        if excess.worst() is None:
             return []
-        candidates = _candidates(parts, excess) | {reg: _candidate(reg, its) for reg, its in leaving.items()}
+        candidates = _candidates(parts, excess)
         self._find_accesses(candidates)
-        chosen = list(self._evict([candidates.pop(reg) for reg in leaving], leaving, pressure))
-        excess.update()
         living = _Living(candidates)
+        chosen: list[Choice] = []
         while (worst := excess.worst()) is not None:
             options = list(self._options_at(worst, living))
             if not options:
@@ -154,16 +150,6 @@ class Chooser:
                     chosen.append(option.choice)
             excess.update()
         return chosen
-
-    def _evict(
-        self, candidates: Iterable[_Candidate], parts: Mapping[Reg, Sequence[LivePart]], pressure: SpillPressure
-    ) -> Iterator[Choice]:
-        """The cheapest choice of each for which there is room."""
-        for candidate in candidates:
-            option = self._cheapest(candidate, candidate.segments[0][0])
-            if option is not None:
-                self._spill(option, parts[candidate.reg], pressure)
-                yield option.choice
 
     def _find_accesses(self, candidates: Mapping[Reg, _Candidate]) -> None:
         """The points of each candidate."""
@@ -323,11 +309,7 @@ def _candidates(parts: Mapping[Reg, Sequence[LivePart]], excess: Excess) -> dict
     waits = (starts % 2 == 0) | (ends - starts > 2)
     owners = set(owners[waits & (excess.within(starts, ends) > 0)].tolist())
     found = [(reg, its) for i, (reg, its) in enumerate(parts.items()) if i in owners]
-    return {reg: _candidate(reg, its) for reg, its in found}
-
-
-def _candidate(reg: Reg, parts: Iterable[LivePart]) -> _Candidate:
-    return _Candidate(reg, merged([segment for part in parts for segment in part.segments]))
+    return {reg: _Candidate(reg, merged([segment for part in its for segment in part.segments])) for reg, its in found}
 
 
 def _in_registers(choice: Choice) -> bool:
