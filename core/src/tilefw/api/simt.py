@@ -78,7 +78,7 @@ def __getattr__(name: str) -> Any:
 
 
 _SHARED_MEMORY = "shared memory"  # the resource of PlaceShared's error
-_DEEPEST = 4  # stages: deeper rings have as many as shared memory holds anyhow
+_DEEPEST = 4  # stages: who wants as many or more has less by one at first, as each try lowers the kernel again
 
 
 class SimtBackend(MachineBackend):
