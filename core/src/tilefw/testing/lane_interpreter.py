@@ -333,9 +333,7 @@ class _Workgroup:
         self.products.shared = self.shared
         names = ("a", "b", "a_address", "b_address")
         given = {name: self.threads(self.values[value]) for name in names if (value := op.part(name)) is not None}
-        keep = op.part("keep")
-        begins = keep is not None and not self.uniform(self.values[keep])
-        self.values[op.results[0]] = self.products.begin(op, given, self.threads(self.values[op.acc]), begins)
+        self.values[op.results[0]] = self.products.begin(op, given, self.threads(self.values[op.acc]))
 
     def atom_wait(self, op: lane.AtomWaitOp) -> None:
         self.products.wait(op.pending)

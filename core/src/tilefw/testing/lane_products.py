@@ -50,17 +50,13 @@ class ProductsUnderWay:
             if not added_to and any(values.get(value) is product.unknown for product in self.products):
                 raise LaneFault(f"a product's result is read before the wait for it, in {op}")
 
-    def begin(self, op: lane.AsyncAtomOp, given: Mapping[str, Array], acc: Array, anew: bool) -> Array:
+    def begin(self, op: lane.AsyncAtomOp, given: Mapping[str, Array], acc: Array) -> Array:
         """Start a product of fragments and of what stands at addresses; gives what stands for its result."""
         atom = atoms.find_atom(self.machine.chip, op.atom)
         under_way = next((product for product in self.products if np.may_share_memory(acc, product.unknown)), None)
         result = np.array(acc if under_way is None else under_way.result)
         read: list[Array] = []
-        seen: set[int] = set()
         for j, d in enumerate(op.numbers("d")):
-            if anew and d not in seen:
-                result[:, d : d + atom.d_layout.registers] = 0
-            seen.add(d)
             left, right = (self.factor(op, atom, side, j, given, read) for side in op.SIDES)
             add_product(atom, self.lanes, left, right, result, d)
         unknown = np.full_like(result, np.nan if result.dtype.kind == "f" else 0x5A5A5A5A)

@@ -13,7 +13,6 @@ from xdsl.ir import SSAValue
 
 from tilefw.simt.lane.base import GenericOp
 from tilefw.simt.lane.memory import ORDERS
-from tilefw.tile import types
 
 
 class SharedRead(NamedTuple):
@@ -28,11 +27,10 @@ class SharedRead(NamedTuple):
 class AsyncAtomOp(GenericOp):
     """The chip's asynchronous atom called `atom`, all repeats of a dot in order, as one group: acc += A · B.
 
-    `parts` names the operands, in order: `a` (a fragment) or `a_address`, `b_address`, `acc` and maybe `keep`, a scalar i1 that is
-    false where sums begin anew and what acc holds does not count. Repeat j takes the elements of A from a[j] on, or those that
-    stand at a_address[a_slots[j]] + a[j] bytes, so too of B, and adds to those from acc[d[j]] on. An address is equal in all waves
-    that work together. An operand in shared memory lies in the atom's form number `a_form` (`b_form`), whose rows go on `a_stride`
-    (`b_stride`) bytes further.
+    `parts` names the operands, in order: `a` (a fragment) or `a_address`, `b_address`, and `acc`. Repeat j takes the elements of A
+    from a[j] on, or those that stand at a_address[a_slots[j]] + a[j] bytes, so too of B, and adds to those from acc[d[j]] on. An
+    address is equal in all waves that work together. An operand in shared memory lies in the atom's form number `a_form`
+    (`b_form`), whose rows go on `a_stride` (`b_stride`) bytes further.
     """
 
     name = "lane.async_atom"
@@ -91,8 +89,7 @@ class AsyncAtomOp(GenericOp):
                 return f"{side} is either a fragment or an address"
             if address is not None and len(self.numbers(f"{side}_slots")) not in counts:
                 return f"{side}_slots needs one number for each repeat"
-        keep = self.part("keep")
-        return None if keep is None or keep.type == types.i1 else f"keep is an i1, not {keep.type}"
+        return None
 
 
 class AtomWaitOp(GenericOp):
