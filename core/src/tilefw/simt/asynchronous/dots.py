@@ -65,6 +65,11 @@ class _DotStaging:
 
     def run(self) -> None:
         dots = [op for op in nested_ops(self.function) if isinstance(op, DotOp) and not isinstance(op, DotScaledOp)]
+        for op in dots:  # before what is stored for one stands between another and its reads
+            for value in (op.a, op.b):
+                view = view_of(value, op)
+                if view is not None:
+                    _bring(view, op)
         chains = DotChains(dots, Classes(self.function))
         for op in dots:
             chain = chains.of(op)
@@ -94,8 +99,9 @@ class _DotStaging:
         return (last, 1 - last)
 
     def _are_free(self, op: DotOp, layouts: DotLayouts) -> bool:
-        """Whether no other dot wants the buffers in another layout."""
-        return all(self.claimed.get(buffer, layout) == layout for buffer, layout, _ in claims(op, layouts))
+        """Whether no other dot, nor the dot's other operand, wants the buffers in another layout."""
+        wanted = dict(self.claimed)
+        return all(wanted.setdefault(buffer, layout) == layout for buffer, layout, _ in claims(op, layouts))
 
     def _give(self, op: DotOp, layouts: DotLayouts) -> None:
         mark(op, layouts)

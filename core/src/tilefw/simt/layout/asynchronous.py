@@ -1,4 +1,4 @@
-"""Which asynchronous atom serves a dot, where its operands then lie, and when the kit's other atoms are as good."""
+"""Which asynchronous atom serves a dot, if any, and where its operands then lie."""
 
 from __future__ import annotations
 

@@ -181,7 +181,8 @@ class MatrixSelection:
         """
         owner, around = value.owner, op.parent_op()
         if isinstance(around, IfOp) and isinstance(owner, ForOp | IfOp | WhileOp) and owner.parent is around.parent:
-            return all(use.operation is op or _in_other_branch(use.operation, op) for use in value.uses)
+            users = [use.operation for use in value.uses]
+            return users.count(op) == 1 and all(user is op or _in_other_branch(user, op) for user in users)
         if value.has_more_than_one_use():
             return False
         if isinstance(owner, Block):
