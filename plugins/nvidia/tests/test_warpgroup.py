@@ -68,13 +68,26 @@ def weights_handed_on(q, k, v, out, weights, n, B: tl.constexpr):
     tl.store(out + row * B + column, acc)
 
 
-def test_a_factor_in_registers_is_overwritten_only_behind_the_wait_for_its_product():
-    rng, n, size = np.random.default_rng(5), 192, 64
+@tilefw.jit
+def scores_read_behind(q, k, v, out, weights, n, B: tl.constexpr):
+    row, column = tl.arange(0, B)[:, None], tl.arange(0, B)[None, :]
+    a = tl.load(q + row * B + column)
+    acc = tl.zeros((B, B), tl.float32)
+    for i in range(0, n, B):
+        scores = tl.dot(a, tl.load(k + (i + row) * B + column))
+        acc = tl.dot(scores.to(tl.float16), tl.load(v + (i + row) * B + column), acc)
+        tl.store(weights + (i + row) * B + column, scores * 0.5)
+    tl.store(out + row * B + column, acc)
+
+
+@pytest.mark.parametrize(("kernel", "size"), [(weights_handed_on, 64), (scores_read_behind, 128)], ids=["overwritten", "written"])
+def test_a_factor_in_registers_is_written_before_the_fence_and_overwritten_behind_the_wait(kernel: Any, size: int):
+    rng, n = np.random.default_rng(5), 256 if size == 128 else 192
     arrays = [(rng.standard_normal((rows, size)) / 8).astype(np.float16) for rows in (size, n, n)]
     found = {}
     for target in ("reference", TARGET):
         found[target] = np.zeros((size, size), np.float32), np.zeros((n, size), np.float16)
-        weights_handed_on[(1,)](*arrays, *found[target], n, B=size, target=target, checks="all")
+        kernel[(1,)](*arrays, *found[target], n, B=size, target=target, checks="all")
     for expected, actual in zip(*found.values(), strict=True):
         np.testing.assert_allclose(actual.astype(np.float32), expected.astype(np.float32), rtol=2e-3, atol=2e-3)
 

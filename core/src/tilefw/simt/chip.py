@@ -348,13 +348,14 @@ class LaneChip(ABC):
         """`atom` for an atom with scales (`MatrixAtom.scales`)."""
         raise self._absent("matrix atoms with scales", "scaled_atom")
 
-    def begin_products(self, code: Code) -> None:
-        """Asynchronous atoms behind it see the registers that lanes wrote before it."""
+    def begin_products(self, code: Code, factors: Sequence[Slice]) -> None:
+        """Asynchronous atoms behind it see the registers that lanes wrote before it. It reads `factors`, those that the atoms take
+        operands from (`Inst.implicit_uses`), so that what writes them stays before it."""
         raise self._absent("asynchronous atoms", "begin_products")
 
     def asynchronous_atom(
-        self, code: Code, atom: MatrixAtom, a: Registers | SharedSource, b: Registers | SharedSource, d: Sequence[Slice],
-        adds: Element,
+        self, code: Code, atom: MatrixAtom, a: Sequence[Slice] | SharedSource, b: Sequence[Slice] | SharedSource,
+        d: Sequence[Slice], adds: Element,
     ) -> None:
         """Start d = a · b + d or, where `adds`, an i1 that is equal in all lanes, is false, d = a · b."""
         raise self._absent("asynchronous atoms", "asynchronous_atom")

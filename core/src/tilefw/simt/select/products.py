@@ -8,7 +8,7 @@ from xdsl.ir import SSAValue
 
 from tilefw.machine.inst import Slice
 from tilefw.simt import lane
-from tilefw.simt.chip import Registers, SharedSource
+from tilefw.simt.chip import SharedSource
 from tilefw.simt.description import MatrixAtom
 from tilefw.simt.lane.registers import per_register, size_of, type_name, vector_in
 from tilefw.simt.layout.atoms import find_atom
@@ -31,17 +31,14 @@ class ProductSelection:
         atom, acc = find_atom(self.chip.description, op.atom), op.acc
         per, name = per_register(type_name(acc.type)), type_name(acc.type)
         size = atom.d_layout.registers // per
-        keep = op.part("keep")
-        given = Const("i1", 1) if keep is None else self.values.element(keep)
         sources = [self._sources(op, atom, side) for side in op.SIDES]  # before sums, which moves may begin
         sums, fresh = self._sums(op, per)
-        self.chip.begin_products(self.code)
+        held = dict.fromkeys(each for source in sources for one in source if not isinstance(one, SharedSource) for each in one)
+        self.chip.begin_products(self.code, list(held))
         touched: set[int] = set()
         for j, first in enumerate(d // per for d in op.numbers("d")):
-            adds = Const("i1", 1)
-            if first not in touched:
-                adds = Const("i1", 0) if first in fresh else given
-                touched.add(first)
+            adds = Const("i1", int(first in touched or first not in fresh))
+            touched.add(first)
             a, b = (source[j] for source in sources)
             self.chip.asynchronous_atom(self.code, atom, a, b, sums[first : first + size], adds)
         self.chip.commit_products(self.code)
@@ -68,23 +65,32 @@ class ProductSelection:
             sums += own
         return sums, fresh
 
-    def _sources(self, op: lane.AsyncAtomOp, atom: MatrixAtom, side: str) -> Sequence[Registers | SharedSource]:
+    def _sources(self, op: lane.AsyncAtomOp, atom: MatrixAtom, side: str) -> Sequence[Sequence[Slice] | SharedSource]:
         """An operand for each atom."""
         value, firsts = op.part(side), op.numbers(side)
         if value is not None:
             per = per_register(type_name(value.type))
             layout = atom.a_layout if side == "a" else atom.b_layout
-            packed, size = self.values.all_packed(value), layout.registers // per
-            self._factors.setdefault(value, {}).update((each, None) for each in packed if isinstance(each, Slice))
+            form = self.chip.form(type_name(value.type), False) if per == 1 else "w32"
+            packed, size = [self._held(each, form) for each in self.values.all_packed(value)], layout.registers // per
+            self._factors.setdefault(value, {}).update(dict.fromkeys(packed))
             return [packed[first // per : first // per + size] for first in firsts]
         address = op.part(f"{side}_address")
         assert address is not None
         forms = atom.a_forms if side == "a" else atom.b_forms
         form, stride = forms[op.number(f"{side}_form")], op.number(f"{side}_stride")
-        found: list[Registers | SharedSource] = []
+        found: list[Sequence[Slice] | SharedSource] = []
         for slot, first in zip(op.numbers(f"{side}_slots"), firsts, strict=True):
             found.append(SharedSource(*self.matrix.memory.address(address, (slot, first)), form, stride))
         return found
+
+    def _held(self, element: Element, form: str) -> Slice:
+        """An element in a register: a literal in one of its own, which is written before products begin."""
+        if isinstance(element, Slice):
+            return element
+        register = self.code.new_register(form)
+        self.chip.move(self.code, register, element)
+        return register
 
     def wait(self, op: lane.AtomWaitOp) -> None:
         """For products; their sums are named, so that nothing moves over it, and their factors, which stand there until then."""

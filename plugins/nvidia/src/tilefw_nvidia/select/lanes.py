@@ -260,12 +260,12 @@ class PtxChip(LaneChip):
     def atom(self, code: Code, atom: MatrixAtom, a: Registers, b: Registers, c: Registers, d: Sequence[Slice]) -> None:
         multiply(code, atom, a, b, c, d)
 
-    def begin_products(self, code: Code) -> None:
-        warpgroup.begin(code)
+    def begin_products(self, code: Code, factors: Sequence[Slice]) -> None:
+        warpgroup.begin(code, factors)
 
     def asynchronous_atom(
-        self, code: Code, atom: MatrixAtom, a: Registers | SharedSource, b: Registers | SharedSource, d: Sequence[Slice],
-        adds: Element,
+        self, code: Code, atom: MatrixAtom, a: Sequence[Slice] | SharedSource, b: Sequence[Slice] | SharedSource,
+        d: Sequence[Slice], adds: Element,
     ) -> None:
         warpgroup.multiply(code, atom, a, b, d, adds)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from tilefw.api.machine import Operand, Slice
-from tilefw.api.simt import Code, Const, Element, LinearLayout, MatrixAtom, Registers, SharedForm, SharedSource
+from tilefw.api.simt import Code, Const, Element, LinearLayout, MatrixAtom, SharedForm, SharedSource
 from tilefw_nvidia.chips import Chip
 from tilefw_nvidia.isa.meaning.fragments import Fragment, accumulator, operand_a
 from tilefw_nvidia.isa.set import instruction_set
@@ -70,9 +70,9 @@ def _pointed(shape: tuple[int, int]) -> LinearLayout:
     return LinearLayout(shape, (), (0,) * 5, (0, 0))
 
 
-def begin(code: Code) -> None:
-    """wgmma.fence: the unit sees the registers as they are now."""
-    code.effect("wgmma.fence.sync.aligned")
+def begin(code: Code, factors: Sequence[Slice]) -> None:
+    """wgmma.fence: the unit sees the registers as they are now; those of A are written before it."""
+    code.effect("wgmma.fence.sync.aligned", implicit_uses=factors)
 
 
 def commit(code: Code) -> None:
@@ -92,7 +92,8 @@ def fence_view(code: Code) -> None:
 
 
 def multiply(
-    code: Code, atom: MatrixAtom, a: Registers | SharedSource, b: Registers | SharedSource, d: Sequence[Slice], adds: Element
+    code: Code, atom: MatrixAtom, a: Sequence[Slice] | SharedSource, b: Sequence[Slice] | SharedSource, d: Sequence[Slice],
+    adds: Element,
 ) -> None:
     """One wgmma: D, A or its descriptor, B's descriptor, whether it adds to D, signs of A and B, and how they lie."""
     opcode = atom.name.removesuffix(_FROM_REGISTERS)
@@ -105,10 +106,8 @@ def multiply(
     code.effect(opcode, d, [*operands, predicate, *signs, *orders], implicit_uses=d)
 
 
-def _operand(code: Code, operand: Registers | SharedSource) -> Sequence[Operand]:
-    if isinstance(operand, SharedSource):
-        return [_descriptor(code, operand)]
-    return [code.inst("mov.b32", "w32", each.bits) if isinstance(each, Const) else each for each in operand]
+def _operand(code: Code, operand: Sequence[Slice] | SharedSource) -> Sequence[Operand]:
+    return [_descriptor(code, operand)] if isinstance(operand, SharedSource) else operand
 
 
 def _descriptor(code: Code, source: SharedSource) -> Slice:
