@@ -349,8 +349,10 @@ class LaneChip(ABC):
         raise self._absent("matrix atoms with scales", "scaled_atom")
 
     def begin_products(self, code: Code, factors: Sequence[Slice]) -> None:
-        """Asynchronous atoms behind it see the registers that lanes wrote before it. It reads `factors`, those that the atoms take
-        operands from (`Inst.implicit_uses`), so that what writes them stays before it."""
+        """Asynchronous atoms behind it see the registers that lanes wrote before it.
+
+        It reads `factors`, those that the atoms take operands from (`Inst.implicit_uses`), so that what writes them stays before it.
+        """
         raise self._absent("asynchronous atoms", "begin_products")
 
     def asynchronous_atom(
