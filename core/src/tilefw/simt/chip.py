@@ -351,7 +351,7 @@ class LaneChip(ABC):
     def begin_products(self, code: Code, factors: Sequence[Slice]) -> None:
         """Asynchronous atoms behind it see the registers that lanes wrote before it.
 
-        It reads `factors`, those that the atoms take operands from (`Inst.implicit_uses`), so that what writes them stays before it.
+        It reads `factors`, those that the atoms take operands from (`Inst.implicit_uses`): what writes them stays before it.
         """
         raise self._absent("asynchronous atoms", "begin_products")
 
