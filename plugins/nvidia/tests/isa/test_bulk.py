@@ -45,6 +45,9 @@ def test_a_store_completes_with_its_group() -> None:
         (INIT + READY + EXPECT.format(bytes=128) + LOAD.replace("128", "120"), "TFW0825"),  # not a multiple of 16
         (INIT + READY + EXPECT.format(bytes=128) + LOAD.replace("[%r1]", "[%r1+4]"), "TFW0802"),  # not aligned
         (FILL + "bar.sync 0;\n" + STORE + COMMIT + DONE, "TFW0827"),  # no fence between the views
+        (FILL + "fence.mbarrier_init.release.cluster;\nbar.sync 0;\n" + STORE + COMMIT + DONE, "TFW0827"),  # of barriers alone
+        (INIT + FILL + "bar.sync 0;\n" + EXPECT.format(bytes=128) + LOAD + WAIT + OUT, "TFW0827"),  # writes over a thread's bytes
+        (INIT + READY + EXPECT.format(bytes=256) + LOAD + LOAD + WAIT + OUT, "TFW0826"),  # two copies to one place
         (FILL + READY + STORE + COMMIT, "TFW0808"),  # the group is not waited for
         (FILL + READY + STORE + DONE, "TFW0808"),  # it has no group
         (FILL + READY + STORE + COMMIT + "bar.sync 0;\n" + FILL + DONE, "TFW0826"),  # overwritten while the engine reads
@@ -175,6 +178,7 @@ def test_a_box_is_added_to_what_there_is(kind: str) -> None:
     ("changed", "code"),
     [
         ({"box": (300, 2)}, "TFW0825"), ({"strides": (72,)}, "TFW0825"), ({"box": (3, 2)}, "TFW0825"), ({"swizzle": 1}, "TFW0825"),
+        ({"swizzle": 4}, "TFW0825"), ({"swizzle": 200}, "TFW0825"), ({"fill": 2}, "TFW0825"),
         ({"sizes": (32, 9)}, "TFW0801"), ({"sizes": (32, 4, 2), "strides": (128, 512), "box": (32, 2, 1)}, "TFW0812"),
     ],
 )
@@ -185,11 +189,17 @@ def test_what_the_engine_does_not_take_is_told(changed: dict, code: str) -> None
     assert code in codes(run(text, [data, np.zeros(64, np.float32), MAP])[1])
 
 
+def test_a_map_whose_steps_are_zeros_is_told() -> None:
+    text = tensor_map("f32", (32, 4), (128,), (32, 2)).replace("mov.u32 %r12, 1;", "mov.u32 %r12, 0;") + load(2, (0, 0), 256)
+    (found,) = run(text, [np.zeros((4, 32), np.float32), np.zeros(64, np.float32), MAP])[1]
+    assert found.code == "TFW0825" and "every 8th" in found.message
+
+
 def test_a_map_that_was_written_is_acquired_before_its_use() -> None:
     text = tensor_map("f32", (32, 4), (128,), (32, 2)) + load(2, (0, 0), 256)
     arrays = [np.zeros((4, 32), np.float32), np.zeros(64, np.float32), MAP]
     assert run(text, arrays)[1] == ()
-    assert codes(run(text.replace("fence.proxy.tensormap::generic.acquire.gpu [%d2], 128;", ""), arrays)[1]) == {"TFW0829"}
+    assert codes(run(text.replace("fence.proxy.tensormap::generic.acquire.gpu [%d2], 128;", ""), arrays)[1]) == {"TFW0818"}
 
 
 def test_gathers_of_rows_are_refused_on_this_chip() -> None:

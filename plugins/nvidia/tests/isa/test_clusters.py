@@ -88,6 +88,51 @@ ld.shared.u32 %r5, [%r4];
         assert findings == () and np.array_equal(out, np.tile(INPUT, (4, 1)))
 
 
+# A tile of 16 rows of 8 f16 at %r1; its descriptor: 128 bytes from one half to the next.
+PRODUCT = """
+wgmma.fence.sync.aligned;
+wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, {%r20, %r21, %r22, %r23}, %d20, %p5, 1, 1, 0;
+wgmma.commit_group.sync.aligned;
+wgmma.wait_group.sync.aligned 0;
+bar.sync 0;
+"""
+FETCH = """
+@%p0 mbarrier.arrive.expect_tx.shared.b64 _, [%r2], 256;
+@%p2 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%d0], 256, [%r2], %h1;
+{ .reg .pred done; again: mbarrier.try_wait.parity.shared.b64 done, [%r2], PARITY; @!done bra again; }
+"""
+EMPTY = """
+@%p0 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r12];
+{ .reg .pred done; @!%p2 bra past; again: mbarrier.try_wait.parity.acquire.cluster.shared.b64 done, [%r24], 0; @!done bra again;
+past: mov.u32 %r27, 0; }
+"""
+
+
+def test_a_copy_may_overwrite_what_units_of_another_workgroup_have_read_once_it_knows() -> None:
+    """Both multiply by a tile and tell the first, which then sends the next tile to both."""
+    body = RANK + PLACE + """
+setp.eq.u32 %p2, %r6, 0; and.pred %p2, %p2, %p0; mov.u16 %h1, 3; setp.ne.u32 %p5, %r0, %r0; add.u32 %r24, %r2, 8;
+mov.u32 %r20, 0; mov.u32 %r21, 0; mov.u32 %r22, 0; mov.u32 %r23, 0; mov.u32 %r25, 0;
+mapa.shared::cluster.u32 %r12, %r24, %r25; shr.u32 %r26, %r1, 4; cvt.u64.u32 %d20, %r26; or.b64 %d20, %d20, 34360262656;
+@%p0 mbarrier.init.shared.b64 [%r2], 1;
+@%p2 mbarrier.init.shared.b64 [%r24], 2;
+fence.mbarrier_init.release.cluster;
+""" + MEET + FETCH.replace("PARITY", "0") + PRODUCT + EMPTY + FETCH.replace("PARITY", "1") + PRODUCT + MEET
+    tile = [np.zeros(128, np.float16), np.zeros(1, np.uint32)]
+    for seed in (0, 1):
+        assert run(body, tile, 2, 128, directives=TWO, seed=seed)[1] == ()
+    assert "TFW0804" in codes(run(body.replace(EMPTY, ""), tile, 2, 128, directives=TWO)[1])
+
+
+def test_a_workgroup_alone_is_a_cluster_of_one() -> None:
+    body = "mov.u32 %r7, 0;\n" + PLACE + WRITE + """
+cvt.u64.u32 %d11, %r4; cvta.shared.u64 %d12, %d11; mov.u32 %r8, 0; mapa.u64 %d13, %d12, %r8; ld.u32 %r5, [%d13];
+mapa.shared::cluster.u32 %r11, %r4, %r8; ld.shared::cluster.u32 %r6, [%r11]; add.u32 %r5, %r5, %r6;
+""" + KEEP
+    (_, out), findings = run(body, [INPUT, np.zeros(32, np.uint32)])
+    assert findings == () and np.array_equal(out, 2 * np.arange(32))
+
+
 def test_a_grid_has_whole_clusters() -> None:
     with pytest.raises(LaunchError) as refused:
         run("", [], 3, directives=TWO)

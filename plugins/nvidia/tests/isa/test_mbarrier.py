@@ -91,11 +91,60 @@ def test_bytes_that_never_come_are_a_deadlock_with_their_number() -> None:
         ("@%p0 mbarrier.init.shared.b64 [%r2], 2;\n@%p0 mbarrier.arrive.shared.b64 _, [%r2], 3;", "more arrivals or bytes"),
         ("@%p0 mbarrier.init.shared.b64 [%r2], 2;\n@%p0 mbarrier.expect_tx.relaxed.cta.shared.b64 [%r2], 2000000;",
          "more arrivals or bytes"),
+        ("@%p0 mbarrier.init.shared.b64 [%r2], 1;\nbar.sync 0;\nmbarrier.arrive.expect_tx.shared.b64 _, [%r2], 2000000;",
+         "more arrivals or bytes"),
+        (INIT.format(count=1) + WAIT.format(parity=2), "a parity is 0 or 1"),
+        (INIT.format(count=1) + "cp.async.mbarrier.arrive.shared.b64 [%r2+8];", "was not made yet"),
     ],
 )
 def test_misuse_is_a_finding(code: str, words: str) -> None:
     (found,) = run(code, [])[1]
     assert found.code == "TFW0824" and words in found.message
+
+
+def test_a_writer_need_know_of_the_readers_alone() -> None:
+    """Waves 1 and 2 read a place and arrive; wave 0 writes there behind them, whatever wave 3 is at."""
+    body = INIT.format(count=64) + """
+mov.u32 %r6, 5; @%p0 st.shared.u32 [%r1], %r6;
+bar.sync 0;
+setp.lt.u32 %p1, %r0, 32;
+@%p1 bra writer;
+setp.ge.u32 %p2, %r0, 96;
+@%p2 bra end;
+ld.shared.u32 %r5, [%r1];
+""" + INDEX + """
+st.global.u32 [%d1], %r5;
+setp.lt.u32 %p3, %r0, 96;
+@%p3 mbarrier.arrive.shared.b64 _, [%r2];
+bra end;
+writer:
+""" + WAIT.format(parity=0) + """
+@%p0 st.shared.u32 [%r1], %r0;
+end:
+"""
+    arrays = [np.zeros(1, np.uint32), np.zeros(128, np.uint32)]
+    for seed in (0, 1):
+        (_, out), findings = run(body, arrays, block=128, seed=seed)
+        assert findings == () and out.sum() == 5 * 64
+    one = body.replace("[%r2], 64;", "[%r2], 32;").replace("setp.lt.u32 %p3, %r0, 96;", "setp.lt.u32 %p3, %r0, 64;")
+    assert "TFW0804" in codes(run(one, arrays, block=128)[1])
+
+
+def test_arrivals_of_one_instruction_at_many_barriers_hand_over_too() -> None:
+    """Each wave of 32 workgroups arrives at a barrier of its own, and waits for the next wave's."""
+    body = """
+setp.lt.u32 %p1, %r0, 4; shl.b32 %r3, %r0, 3; add.u32 %r3, %r3, %r2;
+@%p1 mbarrier.init.shared.b64 [%r3], 32;
+bar.sync 0;
+shl.b32 %r4, %r0, 2; add.u32 %r4, %r4, %r1; st.shared.u32 [%r4], %r0;
+shr.u32 %r5, %r0, 5; shl.b32 %r6, %r5, 3; add.u32 %r6, %r6, %r2;
+mbarrier.arrive.shared.b64 _, [%r6];
+add.u32 %r5, %r5, 1; and.b32 %r5, %r5, 3; shl.b32 %r6, %r5, 3; add.u32 %r2, %r6, %r2;
+""" + WAIT.format(parity=0) + """
+add.u32 %r7, %r0, 32; and.b32 %r7, %r7, 127; shl.b32 %r8, %r7, 2; add.u32 %r8, %r8, %r1; ld.shared.u32 %r9, [%r8];
+""" + INDEX + "st.global.u32 [%d1], %r9;\n"
+    (_, out), findings = run(body, [np.zeros(1, np.uint32), np.zeros(128, np.uint32)], grid=32, block=128)
+    assert findings == () and np.array_equal(out, (np.arange(128) + 32) % 128)
 
 
 def test_dropped_threads_are_not_waited_for() -> None:

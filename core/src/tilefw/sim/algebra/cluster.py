@@ -37,8 +37,9 @@ class ClusterLanes(CountingLanes):
         word = UNSIGNED[bits]
         own = address.astype(np.uint64) & ~np.uint64(0xFF << _RANK)
         there = own | ((rank.astype(np.uint64) + np.uint64(1)) << np.uint64(_RANK))
-        self.require(rank.astype(np.int64) < self.launch.geometry.cluster_workgroups, "the cluster has no workgroup of this number")
-        return there.astype(word)
+        members = self.launch.geometry.cluster_workgroups
+        self.require(rank.astype(np.int64) < members, "the cluster has no workgroup of this number")
+        return (own if members == 1 else there).astype(word)
 
     def cluster_rank_of(self, address: Array) -> Array:
         rank = (address.astype(np.uint64) >> np.uint64(_RANK)).astype(np.uint32) & np.uint32(0xFF)

@@ -74,6 +74,7 @@ class CountingLanes(CopyingLanes):
         self._show_barrier(space, piece, "read", "relaxed", scope)
         wanted = np.broadcast_to(phase, self.frame.shape)[piece.lanes]
         named = BarrierWords.of(wanted).phase if by == "state" else wanted.astype(np.int64)
+        self._require(piece, named <= 1, "a parity is 0 or 1")
         over = BarrierWords.of(gather(piece.region, piece.index, BYTES)).phase != named
         passed[piece.lanes] = over
         if order != "relaxed" and over.any():
@@ -151,7 +152,8 @@ class CountingLanes(CopyingLanes):
             found[lane] = gather(piece.region, one, BYTES)[0]
             part = BarrierWords.of(found[lane : lane + 1])
             part.bytes = part.bytes + (0 if announced is None else announced[lane])
-            self._in_range(piece, np.broadcast_to(part.pending >= counts[lane], counts.shape), part, np.zeros_like(of))
+            good = (part.pending >= counts[lane]) & (np.abs(part.bytes) <= MOST_BYTES)
+            self._in_range(piece, np.broadcast_to(good, counts.shape), part, np.zeros_like(of))
             part.pending = part.pending - counts[lane]
             part.expected = part.expected - counts[lane] if drop else part.expected
             part.advance()

@@ -17,7 +17,7 @@ from tilefw.sim.memory.reductions import Reduction
 from tilefw.sim.memory.regions import Region, gather
 from tilefw.sim.report import LaunchStopped, first_true
 
-_MOST_EXTENT, _MOST_STEP = 256, 8
+_MOST_EXTENT, _MOST_STEP, _MOST_SWIZZLE = 256, 8, 3
 _SHARED_ALIGNMENT = 128
 
 
@@ -96,9 +96,15 @@ class EngineLanes(ClusterLanes):
     def _check_box(self, box: Box, shape: BoxShape, lanes: Array, strides: Array) -> None:
         """What the description of a box must keep to: see the manual of the chip."""
         everywhere = np.ones(self.frame.shape, dtype=np.bool_)
+        fields = (
+            (all(1 <= n <= _MOST_STEP for n in shape.steps), f"a box takes every element, up to every {_MOST_STEP}th"),
+            (shape.swizzle <= _MOST_SWIZZLE, f"a swizzle permutes by 0 to {_MOST_SWIZZLE} bits, not by {shape.swizzle}"),
+            (shape.fill <= 1, f"what lies outside is filled with zeros (0) or NaN (1), not with {shape.fill}"),
+        )
+        for good, message in fields:
+            self._good(lanes, everywhere & good, message)
         rules = (
             (all(1 <= n <= _MOST_EXTENT for n in shape.extents), f"a box has 1 to {_MOST_EXTENT} elements along a dimension"),
-            (all(1 <= n <= _MOST_STEP for n in shape.steps), f"a box takes every element, up to every {_MOST_STEP}th"),
             (shape.counts[0] * shape.element_bytes % 16 == 0, "the rows of a box are a multiple of 16 bytes"),
             (
                 not shape.swizzle or shape.counts[0] * shape.element_bytes <= 16 << shape.swizzle,
@@ -118,7 +124,9 @@ class EngineLanes(ClusterLanes):
         memory = self.batch.memory.region("shared")
         address = np.broadcast_to(shared, self.frame.shape).astype(np.int64) & OFFSETS
         self._good(lanes, address % _SHARED_ALIGNMENT == 0, f"a box in shared memory begins at a multiple of {_SHARED_ALIGNMENT}")
-        (whole,) = self.pieces(shared_space, shared, shape.bytes, "read" if store else "write", lanes, _SHARED_ALIGNMENT)
+        line = 16 << shape.swizzle  # within which the swizzle moves pieces
+        whole_lines, kind = -(-shape.bytes // line) * line, "read" if store else "write"
+        (whole,) = self.pieces(shared_space, shared, whole_lines, kind, lanes, _SHARED_ALIGNMENT)
         found = places(shape, sizes, strides, starts, address[lanes], reduction is not None)
         own = (whole.index - address[lanes])[:, None] + found.shared
         bases = np.broadcast_to(box.base, self.frame.shape)[lanes]
@@ -219,6 +227,8 @@ class EngineLanes(ClusterLanes):
         self.wait_group(-1)
         if not count:
             self.barrier_arrive(space, address, self.const(1, 32))
+        elif (piece := self._barriers(space, address, "atomic")) is not None:
+            self._made(piece)
 
     def descriptor(self, address: Array, event: str) -> None:
         acting = self.acting_lanes()

@@ -1,4 +1,4 @@
-"""Descriptors of engines: one that the launch has written is used only by workgroups that have acquired it since (TFW0829)."""
+"""Descriptors of engines: one that the launch has written is used only by workgroups that have acquired it since (TFW0818)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tilefw.sim.engine.state import LaunchState
 from tilefw.sim.program import Instruction
 from tilefw.sim.report import first_true
 
-CODE = "TFW0829"
+CODE = "TFW0818"
 
 
 class Descriptors(Check):

@@ -1,8 +1,8 @@
 """What engines and counting barriers are to the race check: an engine's copy reads and writes as the wave that started it does, at
 its start, and a barrier orders who has arrived, and what it was told the arrival of, before who has passed.
 
-Threads and engines have views of their own of shared memory. What a thread wrote there an engine reads only behind a fence of
-views, of the thread or of one that knows of the write (TFW0827). """
+Threads and engines have views of their own of shared memory. What a thread wrote there an engine reads, or writes over, only
+behind a fence of views, of the thread or of one that knows of the write (TFW0827). """
 
 from __future__ import annotations
 
@@ -18,12 +18,16 @@ from tilefw.sim.memory.access import Access, Piece
 from tilefw.sim.memory.engine_copies import EngineCopy
 from tilefw.sim.memory.regions import Region, common_alignment
 from tilefw.sim.report import first_true
+from tilefw.sim.tracking.events import KIND_SHIFT
 from tilefw.sim.tracking.last_accesses import LastAccesses
 
 VIEW_CODE = "TFW0827"
+# In keys of what is released: all addresses of a region, where one instruction has many, and the barriers of clusters as a region.
+EVERY_ADDRESS, _CLUSTERS = -1, -1
 
 Knowledge = dict[int, Array]
-"""By workgroup, the clocks of its waves up to which all accesses are known to be ordered before."""
+"""By workgroup, the clocks of its waves up to which all accesses are known to be ordered before; of events, by kind and wave, the
+stamps up to which they are finished."""
 Actor = tuple[Array, Array, Array, Array]
 """Of each lane, as a column: its actor number, clock, number of the workgroup in the batch, and wave."""
 
@@ -73,9 +77,9 @@ class EngineOrder(Check):
         """An engine reads at once what an access says."""
         for piece in access.pieces:
             places, granules = self._granules(piece.region, piece.index.reshape(-1), access.size)
-            self._check_views(lanes, places, granules.reshape(-1))
+            self._check_views(lanes, places, granules.reshape(-1), "reads")
 
-    def _check_views(self, lanes: NumpyLanes, places: LastAccesses, granules: Array) -> None:
+    def _check_views(self, lanes: NumpyLanes, places: LastAccesses, granules: Array, verb: str) -> None:
         """Reports what threads wrote there with no fence of views behind it."""
         region = lanes.batch.memory.region("shared")
         writer = places.writer[granules]
@@ -93,23 +97,43 @@ class EngineOrder(Check):
         code = f" ({instruction.code})" if instruction.code else ""
         offset = int(granules[row] * places.granule) % max(1, region.stride)
         self.launch.diagnostics.reporter.add(
-            "races", VIEW_CODE, "an engine reads shared memory that a thread wrote, with no fence between their views",
+            "races", VIEW_CODE, f"an engine {verb} shared memory that a thread wrote, with no fence between their views",
             lanes.instruction, count=int(bad.sum()), where=lanes.locate(*first_true(lanes.acting_lanes())), address=offset,
             other=f"`{instruction.text}`{code} by wave {int(wave[row])}", other_site=instruction.index,
             note="the writer fences its writes for engines, then synchronises with the thread that starts the engine",
         )
 
     @property
-    def _told_events(self) -> dict[tuple[tuple[int, int], int], Array]:
-        """By barrier and workgroup, the events that those who have arrived know to be finished."""
+    def _told_events(self) -> dict[tuple[int, int], Knowledge]:
+        """By barrier, the events of each workgroup that those who have arrived know to be finished."""
         return self.__dict__.setdefault("told_events", {})
+
+    @property
+    def _known_events(self) -> dict[int, Knowledge]:
+        """By workgroup, the events of others that it knows to be finished."""
+        return self.__dict__.setdefault("known_events", {})
 
     def _tell_events(self, batch: Batch, slot: int, wave: int, key: tuple[int, int]) -> None:
         """A wave releases to a place what it knows of events."""
         if batch.events.watching:
-            at = key, int(batch.workgroups[slot])
-            clock = int(batch.clocks[slot, wave, wave])
-            self._told_events[at] = batch.events.told(slot, wave, clock, self._told_events.get(at))
+            group, told = int(batch.workgroups[slot]), self._told_events.setdefault(key, {})
+            told[group] = batch.events.told(slot, wave, int(batch.clocks[slot, wave, wave]), told.get(group))
+            join_clocks(told, self._known_events.get(group, {}))
+
+    def _learn_events(self, batch: Batch, slot: int, wave: int, key: tuple[int, int]) -> None:
+        """A wave knows what was told to a place."""
+        group = int(batch.workgroups[slot])
+        for other, events in self._told_events.get(key, {}).items():
+            if other == group:
+                batch.events.learn(slot, wave, events)
+            else:
+                join_clocks(self._known_events.setdefault(group, {}), {other: events})
+
+    def _knows(self, mine: int, group: int, waves: Array, clock: int) -> bool:
+        """Whether a workgroup knows that accesses of another one's waves are over, up to a clock or the stamp of an event."""
+        kind, stamp = clock >> KIND_SHIFT, clock & ((1 << KIND_SHIFT) - 1)
+        known = (self._known_events if kind else self._known).get(mine, {}).get(group)
+        return known is not None and bool(((known[kind - 1] if kind else known)[waves] >= stamp).all())
 
     @property
     def _engine_sites(self) -> set[int]:
@@ -130,8 +154,8 @@ class EngineOrder(Check):
                 continue
             places, granules = self._granules(region, chosen, copy.size)
             mine: Any = tuple(part[rows] for part in me)
-            if region is shared and kind == "read":
-                self._check_views(lanes, places, granules.reshape(-1))
+            if region is shared:
+                self._check_views(lanes, places, granules.reshape(-1), "reads" if kind == "read" else "writes over")
             bad, other = self._conflicts_with_writer(lanes, places, granules, mine, False)
             if kind == "write":
                 reading = self._conflicts_with_readers(lanes, places, granules, mine)
@@ -163,11 +187,8 @@ class EngineOrder(Check):
 
     def _tell(self, key: tuple[int, int], group: int, clock: Array) -> None:
         knowledge = self._released.setdefault(key, {})
-        known = knowledge.get(group)
-        knowledge[group] = clock.copy() if known is None else np.maximum(known, clock)
-        for other, clocks in self._known.get(group, {}).items():
-            seen = knowledge.get(other)
-            knowledge[other] = clocks.copy() if seen is None else np.maximum(seen, clocks)
+        join_clocks(knowledge, {group: clock})
+        join_clocks(knowledge, self._known.get(group, {}))
 
     def _rows(self, copy: EngineCopy, index: Array, kind: str) -> tuple[Array, Array]:
         """(number of the row, byte offset) of each element that is read or written."""
@@ -213,21 +234,22 @@ class EngineOrder(Check):
         slots, waves = self._waves(lanes, piece)
         told = dict.fromkeys(zip(slots.tolist(), waves.tolist(), piece.index.tolist(), strict=True))
         for slot, wave, place in told:
-            key = id(piece.region), place
-            self._learn(lanes.batch, slot, wave, self._released.get(key, {}))
-            if (events := self._told_events.get((key, int(lanes.batch.workgroups[slot])))) is not None:
-                lanes.batch.events.learn(slot, wave, events)
+            for key in ((id(piece.region), place), (id(piece.region), EVERY_ADDRESS)):
+                self._learn(lanes.batch, slot, wave, self._released.get(key, {}))
+                self._learn_events(lanes.batch, slot, wave, key)
 
     def cluster_met(self, lanes: NumpyLanes, threads: Array, order: str, passed: bool) -> None:
         batch, members = lanes.batch, self.launch.geometry.cluster_workgroups
         _, waves, width = batch.frame.shape
         for number in np.unique(threads // width).tolist():
             slot, wave = number // waves, number % waves
-            key = (-1, int(batch.workgroups[slot // members * members]))
+            key = _CLUSTERS, int(batch.workgroups[slot // members * members])
             if passed:
                 self._learn(batch, slot, wave, self._released.get(key, {}))
+                self._learn_events(batch, slot, wave, key)
             elif order != "relaxed":
                 self._tell(key, int(batch.workgroups[slot]), batch.clocks[slot, wave])
+                self._tell_events(batch, slot, wave, key)
                 batch.clocks[slot, wave, wave] += 1
 
     def _learn(self, batch: Batch, slot: int, wave: int, knowledge: Knowledge) -> None:
@@ -236,10 +258,16 @@ class EngineOrder(Check):
             if other == group:
                 batch.clocks[slot, wave] = np.maximum(batch.clocks[slot, wave], clocks)
                 continue
-            mine = self._known.setdefault(group, {})
-            mine[other] = clocks.copy() if other not in mine else np.maximum(mine[other], clocks)
+            join_clocks(self._known.setdefault(group, {}), {other: clocks})
 
     def _waves(self, lanes: NumpyLanes, piece: Piece) -> tuple[Array, Array]:
         assert piece.lanes is not None
         shape = lanes.frame.shape
         return np.broadcast_to(lanes.frame.group, shape)[piece.lanes], np.broadcast_to(lanes.frame.wave, shape)[piece.lanes]
+
+
+def join_clocks(into: Knowledge, other: Knowledge) -> None:
+    """Know what `other` knows, too."""
+    for group, clocks in other.items():
+        known = into.get(group)
+        into[group] = clocks.copy() if known is None else np.maximum(known, clocks)

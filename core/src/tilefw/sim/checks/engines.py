@@ -1,4 +1,4 @@
-"""Engines at work: threads neither read nor write what an engine is to write, nor write what it is to read, before a wait covers it
+"""Engines at work: nobody reads or writes what an engine is to write, nor writes what it is to read, before a wait covers it
 (TFW0826); and no engine is at work when its workgroup ends (TFW0808)."""
 
 from __future__ import annotations
@@ -31,11 +31,13 @@ class PendingEngines(Check):
                     self._look(lanes, piece, access, counts, reading)
 
     def engine_started(self, lanes: NumpyLanes, copy: EngineCopy) -> None:
-        """One engine's copy onto what another is still to read, or from what another is still to write."""
+        """One engine's copy onto what another is still to read or to write, or from what another is still to write. Reductions of
+        one place may go on together."""
         engines = lanes.batch.engines
         for region, index, counts, reading in (
             (copy.source, copy.read_from, engines.being_written(copy.source), False),
             (copy.destination, copy.written, engines.being_read(copy.destination), True),
+            (copy.destination, copy.written, engines.being_written(copy.destination) if copy.reduction is None else None, False),
         ):
             if counts is None or not len(index):
                 continue

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tilefw.sim.algebra.lanes import NumpyLanes
-from tilefw.sim.checks.engine_order import Actor, EngineOrder, Knowledge
+from tilefw.sim.checks.engine_order import EVERY_ADDRESS, Actor, EngineOrder, Knowledge, join_clocks
 from tilefw.sim.engine.batch import Batch
 from tilefw.sim.engine.frame import Frame
 from tilefw.sim.engine.state import LaunchState
@@ -209,11 +209,13 @@ class Races(EngineOrder):
         if self._units:
             bad |= (reader != 0) & lanes.batch.events.of_units(places.read[granules])
         if bad.any():
-            bad &= ~self._ordered(lanes, reader, places.read[granules], me, bad)
+            bad &= ~self._ordered(lanes, reader, places.read[granules], me, bad, (places, granules))
         return bad
 
-    def _ordered(self, lanes: NumpyLanes, actor: Array, clock: Array, me: Actor, asked: Array) -> Array:
-        """Whether the access (actor, clock) happens before what `me` does now, where asked."""
+    def _ordered(
+        self, lanes: NumpyLanes, actor: Array, clock: Array, me: Actor, asked: Array, read: tuple[LastAccesses, Array] | None = None
+    ) -> Array:
+        """Whether the access (actor, clock) happens before what `me` does now, where asked; `read`: the places that it reads."""
         _, _, slot, wave = me
         batch = lanes.batch
         slot, wave = np.broadcast_to(slot, actor.shape), np.broadcast_to(wave, actor.shape)
@@ -229,12 +231,26 @@ class Races(EngineOrder):
         if self._settled and not (result | ~asked | ~mine).all():
             result |= batch.events.settled(clock, slot, wave, one, several)
         result &= mine
+        if read is not None and (left := asked & several & mine & ~result).any():
+            readers = read[0].several(read[1][left], batch.clocks.shape[1])
+            result[left] = self._readers_ordered(batch, readers, clock[left], slot[left], wave[left])
         if self._known:
             foreign = asked & ~mine & (actor != SEVERAL_GROUPS)
             for place in zip(*np.nonzero(foreign), strict=True):
-                mine_there = int(batch.workgroups[slot[place]])
-                result[place] = _covers(self._known.get(mine_there, {}), int(group[place]), int(other[place]), int(clock[place]))
+                waves = other[place][None] if read is None else read[0].reading_waves(read[1][place][None], int(actor[place]), 0)
+                result[place] = self._knows(int(batch.workgroups[slot[place]]), int(group[place]), waves, int(clock[place]))
         return result
+
+    def _readers_ordered(self, batch: Batch, readers: Array, clock: Array, slot: Array, wave: Array) -> Array:
+        """The same of several waves of one workgroup, `readers` [places, waves], whatever is known of the other waves."""
+        slots, mine, clocks = (np.broadcast_to(part[:, None], readers.shape) for part in (slot, wave, clock))
+        others = np.broadcast_to(np.arange(readers.shape[1]), readers.shape)
+        known = batch.clocks[slots, mine, others] >= clocks
+        own = others == mine  # its own loads are before what it does now; those of a unit need not be
+        known |= own & ~batch.events.of_units(clocks) if self._units else own
+        if self._settled:
+            known |= batch.events.settled(clocks, slots, mine, others, np.zeros(readers.shape, dtype=np.bool_))
+        return (known | ~readers).all(axis=1)
 
     def _same_bytes(self, frame: Frame, piece: Piece, values: Array, size: int, granule: int) -> Array:
         values = values.reshape(-1)
@@ -272,7 +288,7 @@ class Races(EngineOrder):
             reader = places.reader[granules]
             foreign = (reader != 0) & (reader != actor)
             if foreign.any():
-                foreign &= ~self._ordered(lanes, reader, places.read[granules], me, foreign)
+                foreign &= ~self._ordered(lanes, reader, places.read[granules], me, foreign, (places, granules))
             if not foreign.any():
                 places.reader[granules], places.read[granules] = actor, clock
                 continue
@@ -409,11 +425,11 @@ class Races(EngineOrder):
         for slot, wave in zip(slots.tolist(), waves.tolist(), strict=True):
             group = int(batch.workgroups[slot])
             if order in _ACQUIRES:
-                _join_clocks(self._known.setdefault(group, {}), self._seen.get(group, {}))
+                join_clocks(self._known.setdefault(group, {}), self._seen.get(group, {}))
             if order in _RELEASES:
                 fenced = self._fenced.setdefault(group, {})
-                _join_clocks(fenced, self._known.get(group, {}))
-                _join_clocks(fenced, {group: batch.clocks[slot, wave].copy()})
+                join_clocks(fenced, self._known.get(group, {}))
+                join_clocks(fenced, {group: batch.clocks[slot, wave].copy()})
                 batch.clocks[slot, wave, wave] += 1
 
     def accessed(self, lanes: NumpyLanes, access: Access) -> None:
@@ -426,21 +442,21 @@ class Races(EngineOrder):
             many = len(addresses) > _FEW_ADDRESSES
             turns = slice(None) if piece.turns is None else piece.turns
             made = zip(slots[turns].tolist(), waves[turns].tolist(), index[turns].tolist(), strict=True)
-            for slot, wave, address in dict.fromkeys((s, w, -1 if many else i) for s, w, i in made):
+            for slot, wave, address in dict.fromkeys((s, w, EVERY_ADDRESS if many else i) for s, w, i in made):
                 self._exchange(lanes.batch, slot, wave, (id(piece.region), address), kind, order)
 
     def _exchange(self, batch: Batch, slot: int, wave: int, key: tuple[int, int], kind: str, order: str) -> None:
         group = int(batch.workgroups[slot])
         released = self._released.get(key)
         if released is not None and kind != "write":
-            _join_clocks((self._known if order in _ACQUIRES else self._seen).setdefault(group, {}), released)
+            join_clocks((self._known if order in _ACQUIRES else self._seen).setdefault(group, {}), released)
         if kind == "read":
             return
         knowledge = self._released.setdefault(key, {})
-        _join_clocks(knowledge, self._fenced.get(group, {}))
+        join_clocks(knowledge, self._fenced.get(group, {}))
         if order in _RELEASES:
-            _join_clocks(knowledge, self._known.get(group, {}))
-            _join_clocks(knowledge, {group: batch.clocks[slot, wave].copy()})
+            join_clocks(knowledge, self._known.get(group, {}))
+            join_clocks(knowledge, {group: batch.clocks[slot, wave].copy()})
             self._tell_events(batch, slot, wave, key)
             batch.clocks[slot, wave, wave] += 1
 
@@ -451,12 +467,6 @@ def _covers(knowledge: Knowledge, group: int, wave: int, clock: int) -> bool:
     if clocks is None:
         return False
     return bool((clocks.min() if wave == SEVERAL_WAVES else clocks[wave]) >= clock)
-
-
-def _join_clocks(into: Knowledge, other: Knowledge) -> None:
-    for group, clocks in other.items():
-        known = into.get(group)
-        into[group] = clocks.copy() if known is None else np.maximum(known, clocks)
 
 
 def _pairs(bad: Array, other: Array) -> Iterator[Array]:

@@ -51,6 +51,11 @@ class LastAccesses:
         self.waves[granules[first]] = one << (before[first] & np.uint32(63)).astype(np.uint64)
         np.bitwise_or.at(self.waves, granules, one << (now & np.uint32(63)).astype(np.uint64))
 
+    def several(self, granules: Array, waves: int) -> Array:
+        """Which of so many waves have read each of these places, flat, that several waves of a workgroup have read."""
+        assert self.waves is not None
+        return (self.waves[granules][:, None] >> np.arange(waves, dtype=np.uint64) & np.uint64(1)).astype(np.bool_)
+
     def reading_waves(self, granules: Array, reader: int, writer: int) -> Array:
         """The waves whose loads of these places, by actor `reader`, race with a store of actor `writer`: of several readers all but
         the writer, whose own load is ordered before its store."""

@@ -113,12 +113,8 @@ def fence_alias(m):
 
 @form("fence.mbarrier_init.release.cluster", unit="control", section=f"{SYNC}: fence", ptx="8.0", since=90)
 def fence_barriers(m):
-    """Barriers that were made are there for the cluster."""
-    def meaning(lanes):
-        lanes.fence("release", "cluster")
-        lanes.view_fence()
-
-    return meaning
+    """Barriers that were made are there for the cluster; nothing else that was written is there for engines by it."""
+    return lambda lanes: lanes.fence("release", "cluster")
 
 
 @form("fence.proxy.tensormap::generic.release.scope", **_MAPS)

@@ -138,7 +138,7 @@ def _replace(field: str):
             elif not value:
                 new = lanes.const(fixed, layout.bits)
             lanes.store(space, lanes.add(wide, lanes.const(offset, 64)), [new])
-            if space == "global":
+            if space != "shared":
                 lanes.descriptor(wide, "written")
 
         return meaning
