@@ -85,3 +85,9 @@ def test_what_is_missing_is_found(text: str, check: str, words: str):
 def test_a_deadlock_says_what_the_barrier_wants():
     found = out_of(MAKE.replace("a3, 1", "a3, 3") + FETCH + PASS + READ).finding("barriers")
     assert "whose phase 0 wants 2 of 3 arrivals at" in found.note
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_program_may_end_with_a_wait(seed: int):
+    for last in ("", "passed p1, a3, 0\n"):
+        assert out_of(MAKE + last, seed=seed).report.findings == ()

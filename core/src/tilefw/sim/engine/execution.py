@@ -152,6 +152,9 @@ class Execution:
         lanes, prepared = self._lanes, self._launch.prepared
         blocks, order = prepared.blocks, prepared.order
         count, follow = self._launch.state.schedule.count, self._flow.follow
+        if path.block >= len(blocks):  # it was let go from the last instruction
+            self._flow.end(path)
+            return
         frame = self._enter(path)
         histories = self._histories
         if histories is not None:

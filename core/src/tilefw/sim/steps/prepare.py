@@ -120,8 +120,9 @@ class Prepared:
     """A program ready to run. `constants` are the values of the slots behind the registers; `block_at` finds a block by PC.
 
     `initial` are the registers that hold a value at the start; `code` is (address of the machine code, block by byte offset);
-    `settling` are the kinds of events that are counted (events.py); `order` numbers the blocks in the scheduling order of divergent
-    paths (block_order.py). `first_registers` are kept from launch to launch, by whether undefined values are followed.
+    `settling` are the kinds of events that are counted (events.py); `order` numbers the blocks, and the end behind them, in the
+    scheduling order of divergent paths (block_order.py). `first_registers` are kept from launch to launch, by whether undefined
+    values are followed.
     """
 
     program: Program
@@ -221,7 +222,7 @@ def prepare(program: Program, symbols: Mapping[str, int], watch: bool = False, f
         code = work.address(Symbol(variable), None), {offset: block_at[index] for offset, index in offsets.items()}
     return Prepared(
         program, blocks, block_at, work.bits, work.constants, initial, code, work.settling,
-        _order(program, blocks, block_at, code[1].values()),
+        [*_order(program, blocks, block_at, code[1].values()), len(blocks)],
     )
 
 
