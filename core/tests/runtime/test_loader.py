@@ -199,6 +199,20 @@ def test_a_good_answer_is_kept_and_a_changed_module_is_asked_again(install, monk
     assert probe.probe_all(asked, frozenset())[0].status == "incompatible"
 
 
+def test_a_file_in_a_package_of_a_plugin_counts_and_one_beside_a_module_of_its_own_does_not(tmp_path):
+    pages, notes = tmp_path / "pages", tmp_path / "notes"
+    for folder in (pages, notes):
+        folder.mkdir()
+    (pages / "__init__.py").touch()
+    assert list(probe._files(str(tmp_path))) == []
+    (tmp_path / "__init__.py").touch()
+    before = sorted(probe._files(str(tmp_path)))
+    (notes / "new.py").touch()
+    assert sorted(probe._files(str(tmp_path))) == before
+    (pages / "new.py").touch()
+    assert [path for path, _, _ in set(probe._files(str(tmp_path))) - set(before)] == [str(pages / "new.py")]
+
+
 def test_a_damaged_kept_answer_is_asked_again(install, tmp_path):
     install("good")
     asked = [c for c in candidates() if c.name == "good"]

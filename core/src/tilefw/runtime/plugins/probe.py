@@ -1,6 +1,6 @@
 """What installed plugins say, asked in child processes with a time limit, so that none can hang or kill us.
 
-An answer that is `ok` is kept on disk, by distribution version and the hook module's file; every other is asked anew.
+An answer that is `ok` is kept on disk, by distribution version and the files of the plugin's package; every other is asked anew.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -134,13 +134,26 @@ def _path(candidate: PluginCandidate) -> Path | None:
         return None
     try:
         source = source_file(candidate.module)
-        # In a checkout files change while the version stays: those beside the hook module are where targets are described.
-        beside = sorted((e.name, e.stat().st_mtime_ns, e.stat().st_size) for e in os.scandir(Path(source).parent) if e.is_file())
+        beside = sorted(_files(str(Path(source).parent)))
     except (OSError, VersionNotStated):
         return None
     plugin = (candidate.name, candidate.module, candidate.distribution, candidate.version, source)
     facts = (plugin, beside, TILEFW_API, sys.version_info[:3])
     return folder / "plugins" / (hashlib.sha256(repr(facts).encode()).hexdigest() + ".json")
+
+
+def _files(folder: str) -> Iterator[tuple[str, int, int]]:
+    """The files beside the hook module, and of a package those in its packages: targets are described there, and in a checkout
+    they change while the version stays."""
+    with os.scandir(folder) as found:
+        entries = list(found)
+    package = any(entry.name == "__init__.py" for entry in entries)
+    for entry in entries:
+        if entry.is_file():
+            facts = entry.stat()
+            yield entry.path, facts.st_mtime_ns, facts.st_size
+        elif package and entry.is_dir(follow_symlinks=False) and os.path.exists(os.path.join(entry.path, "__init__.py")):
+            yield from _files(entry.path)
 
 
 def main(name: str, seconds: float) -> None:
