@@ -61,6 +61,12 @@ def test_a_card_that_fits_is_told_with_library_and_version(machine: Callable[...
     assert after == Requirement("card 1", True, "After, sm_90")
 
 
+def test_code_for_one_chip_alone_runs_on_cards_of_that_chip(machine: Callable[..., CudaStandIn]) -> None:
+    machine([CardModel("sm_89"), CardModel("sm_90"), CardModel("sm_100")])
+    _, *cards = find_target("nvidia-sm90a").backend.device_requirements()
+    assert [card.met for card in cards] == [False, True, False]
+
+
 def test_what_hides_cards_is_told(machine: Callable[..., CudaStandIn], monkeypatch: pytest.MonkeyPatch) -> None:
     machine([])
     monkeypatch.setattr("os.path.exists", lambda path: False)

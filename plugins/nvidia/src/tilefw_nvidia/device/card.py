@@ -30,7 +30,8 @@ class CudaCard(Card):
 
 
 class CudaSearch(CardSearch[CudaDriver]):
-    """Cards of the chip's generation and of later ones, which run its PTX (PTX ISA, ".target")."""
+    """Cards of the chip's generation and of later ones, which run its PTX; where that is for one chip alone, cards of that chip (PTX
+    ISA, ".target")."""
 
     product = "CUDA driver"
     unlike = "does not run"
@@ -48,7 +49,8 @@ class CudaSearch(CardSearch[CudaDriver]):
         return too_old(version, self._chip, path)
 
     def runs(self, card: CardInfo) -> bool:
-        return self._chip.architecture.runs_on(Architecture.parse(card.chip))
+        """A card also runs what is for its own compute capability alone."""
+        return self._chip.architecture.runs_on(Architecture(Architecture.parse(card.chip).number, "a"))
 
     def misfit(self, card: CardInfo) -> tuple[str, str]:
         return (
@@ -71,5 +73,5 @@ def card(target: TargetInfo, number: int | None = None) -> CudaCard:
     """The card of that number, or the first one of the target's chip, else the first that runs its PTX.
 
     Raises UnsupportedError: TFW0604 without a CUDA driver, TFW0605 for one that is too old, TFW0606 without a card (or that card),
-    TFW0607 where the card is older than the PTX."""
+    TFW0607 where the card does not run the PTX."""
     return CudaCard(target.name, *CudaSearch(target).chosen(number))
