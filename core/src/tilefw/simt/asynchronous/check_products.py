@@ -20,6 +20,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from tilefw.api.errors import InternalError
+from tilefw.passes.rewriting import block_of
 from tilefw.simt import lane
 from tilefw.simt.shared_memory.buffer_accesses import BufferAccesses
 from tilefw.simt.shared_memory.path_state import BufferAccess
@@ -82,7 +83,7 @@ class _ProductPath:
                 raise _missing("a product reads the result of one that is under way", op)
             result = self.result
             if op.acc is result:
-                if op.acc.has_more_than_one_use() or _block_of(op.acc) is not op.parent:
+                if op.acc.has_more_than_one_use() or block_of(op.acc) is not op.parent:
                     raise _missing("the sums of a product under way are copied", op)
                 result = None  # it is the younger one's now
             return replace(self, result=result, younger=min(self.younger + 1, _MANY))
@@ -200,10 +201,6 @@ def _stays(loop: ForOp, index: int) -> bool:
         if not isinstance(user, lane.AsyncAtomOp) or user.parent is not loop.body.block or user.acc is not value:
             return False
         value = user.result
-
-
-def _block_of(value: SSAValue) -> Block | None:
-    return value.owner if isinstance(value.owner, Block) else value.owner.parent
 
 
 def _missing(what: str, op: Operation) -> InternalError:

@@ -24,6 +24,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from tilefw.api.errors import InternalError
+from tilefw.passes.rewriting import block_of
 from tilefw.simt import lane
 from tilefw.simt.shared_memory.buffer_accesses import BufferAccesses
 from tilefw.simt.shared_memory.path_state import BufferAccess
@@ -201,7 +202,7 @@ class _Waits:
         branch where that was computed, so that no wait can name it."""
         if not isinstance(op, YieldOp | ConditionOp):
             return False
-        return any(not isinstance(op.parent_op(), IfOp) or _block_of(value) is op.parent for value in product.factors)
+        return any(not isinstance(op.parent_op(), IfOp) or block_of(value) is op.parent for value in product.factors)
 
     def product(self, op: lane.AsyncAtomOp, state: _State) -> _State:
         reads = frozenset(self.memory.read_by(op))
@@ -264,13 +265,9 @@ class _Waits:
         return _State(products, frozenset(map(change, state.written)), frozenset(map(change, state.copied)))
 
 
-def _block_of(value: SSAValue) -> Block | None:
-    return value.owner if isinstance(value.owner, Block) else value.owner.parent
-
-
 def _is_visible(value: SSAValue, op: Operation) -> bool:
     """Whether an op may name a value that was defined before it."""
-    block, here = _block_of(value), op.parent
+    block, here = block_of(value), op.parent
     while here is not None and here is not block:
         around = here.parent_op()
         here = None if around is None else around.parent

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from tilefw.api.sim import Reduction
 from tilefw_nvidia.isa.model import Chapter, Facts, Modifiers
+from tilefw_nvidia.isa.rows.memory import hint
 from tilefw_nvidia.isa.types import TYPES
 
 CHAPTER = Chapter()
@@ -80,15 +81,9 @@ for _ops, _types, _rounding in (
     form(f"{_head}.L2::cache_hint.op{_rounding}.type [dst_global], [src_shared], size:u32, policy:b64", op=_ops, type=_types,
          **_REDUCING)(_copy("global", "shared", False, reducing=True))
 
-
-def _nothing(m):
-    """A hint, without effect on results."""
-    return lambda lanes, *_: None
-
-
 _PREFETCH: Facts = _FACTS | {"section": f"{SECTION}: cp.async.bulk.prefetch"}
-form("cp.async.bulk.prefetch.L2.global [src_global], size:u32", **_PREFETCH)(_nothing)
-form("cp.async.bulk.prefetch.L2.global.L2::cache_hint [src_global], size:u32, policy:b64", **_PREFETCH)(_nothing)
+form("cp.async.bulk.prefetch.L2.global [src_global], size:u32", **_PREFETCH)(hint)
+form("cp.async.bulk.prefetch.L2.global.L2::cache_hint [src_global], size:u32, policy:b64", **_PREFETCH)(hint)
 
 
 @form("cp.async.bulk.commit_group", section=f"{SECTION}: cp.async.bulk.commit_group", **_FACTS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from tilefw.api.sim import Await
 from tilefw_nvidia.chips.versions import SPECIFIC_TARGETS
+from tilefw_nvidia.isa.meaning.tensor_map import BYTES
 from tilefw_nvidia.isa.model import Chapter, Facts
 from tilefw_nvidia.isa.rows.warp import members
 
@@ -126,8 +127,8 @@ def fence_descriptor_release(m):
 @form("fence.proxy.tensormap::generic.acquire.scope [addr], =bytes", **_MAPS)
 def fence_descriptor_acquire(m):
     """The descriptor at the address may have been written by others."""
-    if m.bytes != 128:
-        raise ValueError(f"a descriptor has 128 bytes, not {m.bytes}")
+    if m.bytes != BYTES:
+        raise ValueError(f"a descriptor has {BYTES} bytes, not {m.bytes}")
 
     def meaning(lanes, address):
         lanes.fence("acquire", "device")

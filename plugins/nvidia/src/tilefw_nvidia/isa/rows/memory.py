@@ -172,7 +172,7 @@ for _order in ("relaxed", "release"):
     )(_store(_order))
 
 
-def _nothing(m):
+def hint(m):
     """Brings data nearer; no effect on results."""
     return lambda lanes, *_: None
 
@@ -185,7 +185,7 @@ form(
     section=f"{SECTION}: prefetch",
     ptx="2.0",
     since=20,
-)(_nothing)
+)(hint)
 form(
     "prefetch.global.level [a]",
     level="L2::evict_last L2::evict_normal",
@@ -193,8 +193,8 @@ form(
     section=f"{SECTION}: prefetch",
     ptx="7.4",
     since=80,
-)(_nothing)
-form("prefetchu.L1 [a]", unit="memory", section=f"{SECTION}: prefetchu", ptx="2.0", since=20)(_nothing)
+)(hint)
+form("prefetchu.L1 [a]", unit="memory", section=f"{SECTION}: prefetchu", ptx="2.0", since=20)(hint)
 
 _PRIORITIES = "L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged"
 

@@ -8,6 +8,7 @@ from tilefw_nvidia.chips.versions import SPECIFIC_TARGETS
 from tilefw_nvidia.isa.meaning.tensor_map import BYTES, ELEMENT_TYPES, FIELDS, described, element_type
 from tilefw_nvidia.isa.model import Chapter, Facts
 from tilefw_nvidia.isa.rows.bulk import BARRIER, reduction
+from tilefw_nvidia.isa.rows.memory import hint
 
 CHAPTER = Chapter()
 form = CHAPTER.form
@@ -96,18 +97,12 @@ _REDUCES: Facts = _FACTS | {"section": f"{SECTION}: cp.reduce.async.bulk.tensor"
 form(f"{_REDUCE} [map_generic:dim], [src_shared]", **_REDUCES)(_reduce)
 form(f"{_REDUCE}.L2::cache_hint [map_generic:dim], [src_shared], policy:b64", **_REDUCES)(_reduce)
 
-
-def _nothing(m):
-    """A hint, without effect on results."""
-    return lambda lanes, *_: None
-
-
 _PREFETCH = "cp.async.bulk.prefetch.tensor.dim.L2.global{.tile}"
 _PREFETCHES: Facts = _FACTS | {"section": f"{SECTION}: cp.async.bulk.prefetch.tensor"}
-form(f"{_PREFETCH} [map_generic:dim]", **_PREFETCHES)(_nothing)
-form(f"{_PREFETCH}.L2::cache_hint [map_generic:dim], policy:b64", **_PREFETCHES)(_nothing)
+form(f"{_PREFETCH} [map_generic:dim]", **_PREFETCHES)(hint)
+form(f"{_PREFETCH}.L2::cache_hint [map_generic:dim], policy:b64", **_PREFETCHES)(hint)
 form("prefetch{.space}.tensormap [a]", space="const param", unit="memory", section=f"{SECTION}: prefetch", ptx="8.0", since=90)(
-    _nothing
+    hint
 )
 
 # --- tensor maps ------------------------------------------------------------------------------------------------------------------
