@@ -19,7 +19,7 @@ BLOCKS = (((128, 128, 64), 3), ((128, 256, 64), 3), ((64, 256, 128), 2))
 TEXT = """# Machine code for Hopper
 
 Products of warpgroups, written by `python bench/hopper.py --out bench/hopper.md`: the library's one source with the same options
-for both compilers. Both read operands by asynchronous copies of lanes; neither page nor table has times of a card.
+for both compilers. Both read operands by asynchronous copies of lanes. No times of a card are here.
 """
 
 

@@ -192,7 +192,7 @@ def _too_much(placed: list[_Allocation], total: int, limit: int) -> UnsupportedE
     return CapacityError(
         f"the kernel needs {total} bytes of shared memory at once; a workgroup has at most {limit}",
         code="TFW0651", place=places[0], note="; ".join(listed),
-        help="fewer num_stages, a smaller block along K, or smaller tiles take less",
+        help="a smaller block along K, or smaller tiles take less; fewer stages do not fit either",
         resource="shared memory", needed=total, available=limit, unit="bytes",
     )
 

@@ -1,12 +1,12 @@
 """A tensor map: the 128 bytes that tell a copy engine of an array, in an encoding of our own.
 
-PTX keeps them opaque ("Tensors: Tensor-map"); what writes their fields (`tensormap.replace`) and what makes them for the host
-(`encoded`) agree here with the engine. A field is a number of its own bytes, little-endian. Element types and modes have the
-numbers that `tensormap.replace` gives them. """
+PTX keeps them opaque ("Tensors: Tensor-map"); what writes their fields (`tensormap.replace`) agrees here with the engine. A field is a
+number of its own bytes, little-endian. Element types and modes have the numbers that `tensormap.replace` gives them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,27 +42,6 @@ FIELDS: Mapping[str, TensorMapField] = {
 ELEMENT_BYTES = (1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 4, 4)
 _TYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32.ftz", "f64", "bf16", "tf32", "tf32.ftz")
 ELEMENT_TYPES: Mapping[str, int] = {name: number for number, name in enumerate(_TYPES)}
-
-
-def encoded(
-    address: int, element: str, sizes: Sequence[int], strides: Sequence[int], box: Sequence[int], swizzle: int = 0,
-    steps: Sequence[int] = (), fill: int = 0,
-) -> bytes:
-    """The map of an array at an address, its innermost dimension first; `strides` in bytes of all others. `swizzle`: 0 to 3, none
-    to 128 bytes."""
-    rank = len(sizes)
-    values: dict[str, Sequence[int]] = {
-        "global_address": [address], "global_stride": strides, "global_dim": sizes, "box_dim": box,
-        "element_stride": steps or [1] * rank, "rank": [rank - 1], "elemtype": [ELEMENT_TYPES[element]], "swizzle_mode": [swizzle],
-        "fill_mode": [fill],
-    }
-    data = bytearray(BYTES)
-    for name, numbers in values.items():
-        field = FIELDS[name]
-        for place, number in enumerate(numbers):
-            at = field.offset + place * field.bits // 8
-            data[at : at + field.bits // 8] = (number % (1 << field.bits)).to_bytes(field.bits // 8, "little")
-    return bytes(data)
 
 
 def described(lanes: Any, address: Any, dimensions: int) -> Box:
