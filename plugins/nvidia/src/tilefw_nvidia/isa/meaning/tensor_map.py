@@ -13,7 +13,6 @@ from typing import Any
 from tilefw.api.sim import Box
 
 BYTES = 128
-MOST_DIMENSIONS = 5
 
 
 @dataclass(frozen=True, slots=True)
