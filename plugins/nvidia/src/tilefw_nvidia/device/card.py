@@ -30,8 +30,8 @@ class CudaCard(Card):
 
 
 class CudaSearch(CardSearch[CudaDriver]):
-    """Cards of the chip's generation and of later ones, which run its PTX; where that is for one chip alone, cards of that chip (PTX
-    ISA, ".target")."""
+    """Cards of the chip's generation and of later ones, which run its PTX; where that is for one chip alone, cards of that chip
+    (PTX ISA, ".target")."""
 
     product = "CUDA driver"
     unlike = "does not run"

@@ -1,7 +1,7 @@
 """A tensor map: the 128 bytes that tell a copy engine of an array, in an encoding of our own.
 
-PTX keeps them opaque ("Tensors: Tensor-map"); what writes their fields (`tensormap.replace`) agrees here with the engine. A field is a
-number of its own bytes, little-endian. Element types and modes have the numbers that `tensormap.replace` gives them.
+PTX keeps them opaque ("Tensors: Tensor-map"); what writes their fields (`tensormap.replace`) agrees here with the engine. A field
+is a number of its own bytes, little-endian. Element types and modes have the numbers that `tensormap.replace` gives them.
 """
 
 from __future__ import annotations
