@@ -138,12 +138,12 @@ TOUCH = {
     "writes": instruction("touch", lambda lanes: lanes.const(0, 32), (), ACCUMULATORS[2:3]),
 }
 FAULTS = [
-    ("fence", [], "TFW0818", "multiply"),
+    ("fence", [], "TFW0829", "multiply"),
     ("wait", [], "TFW0820", "write"),
     ("commit", [], "TFW0820", "write"),
     ("commit", [PROGRAM["commit"], TOUCH["reads"]], "TFW0820", "touch"),
     ("commit", [PROGRAM["commit"], TOUCH["writes"]], "TFW0820", "touch"),
-    ("again", [TOUCH["writes"], PROGRAM["again"]], "TFW0818", "again"),
+    ("again", [TOUCH["writes"], PROGRAM["again"]], "TFW0829", "again"),
     ("commit", [PROGRAM["commit"], PROGRAM["fill"]], "TFW0804", "fill"),
 ]
 

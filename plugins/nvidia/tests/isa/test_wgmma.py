@@ -98,9 +98,9 @@ FENCE, COMMIT, WAIT = "wgmma.fence.sync.aligned;", "wgmma.commit_group.sync.alig
 STORE = "st.shared.v4.b32 [%s + 8192], {%w0, %w1, %w2, %w3};"
 FAULTS = {
     "no fence of views": ("fence.proxy.async.shared::cta;", "", "TFW0827", "no fence between their views"),
-    "no fence": (FENCE, "", "TFW0818", "which the wave has accessed since the last fence"),
-    "written behind the fence": (FENCE, f"{FENCE} mov.b32 %d0, 0;", "TFW0818", "%d0"),
-    "A written behind the fence": (FENCE, f"{FENCE} mov.b32 %a2, 0;", "TFW0818", "%a2"),
+    "no fence": (FENCE, "", "TFW0829", "which the wave has accessed since the last fence"),
+    "written behind the fence": (FENCE, f"{FENCE} mov.b32 %d0, 0;", "TFW0829", "%d0"),
+    "A written behind the fence": (FENCE, f"{FENCE} mov.b32 %a2, 0;", "TFW0829", "%a2"),
     "no commit": (COMMIT, "", "TFW0820", "is read while a result for it is still to come"),
     "no wait": (WAIT, "", "TFW0820", "is read while a result for it is still to come"),
     "a wait that leaves it": (WAIT, WAIT.replace("0", "1"), "TFW0820", "%d0 is read"),

@@ -2,7 +2,7 @@
 
 The unit reads and writes registers at moments of its own between the issue and a wait that covers its group. So accumulators are
 neither read nor written (TFW0820) except by later work of the same order, and registers that it reads are not written. The unit
-sees a register as the wave left it before a fence: an access since then is a finding at the issue (TFW0818).
+sees a register as the wave left it before a fence: an access since then is a finding at the issue (TFW0829).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tilefw.sim.tracking.history import Found
 from tilefw.sim.tracking.queues import QueuedEvent, most_left
 
 RESULT_CODE = "TFW0820"
-FENCE_CODE = "TFW0818"
+FENCE_CODE = "TFW0829"
 LEFT_CODE = "TFW0808"
 Group = frozenset[QueuedEvent]
 
