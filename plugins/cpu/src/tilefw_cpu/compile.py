@@ -22,9 +22,9 @@ def target_machine(processor: Processor, level: int = 2) -> Any:
     """LLVM's code generator for a processor; on level 0 it takes a third of the time, for code that runs once a launch."""
     _started()
     found = llvm.Target.from_triple(processor.triple)
-    # Code and its constants may stand anywhere in the process, so they are addressed from the code itself. Without `pic` LLVM takes
-    # a JIT's addresses for 32 bits wide (`getEffectiveRelocModel` of its X86 target), and ends the process where they are not.
-    return found.create_target_machine(processor.name, processor.flags, opt=level, jit=True, reloc="pic", codemodel="default")
+    # Code and its constants may stand further apart than an offset of 32 bits reaches, so addresses have 64 bits:
+    # MCJIT ends the process (an assertion of RuntimeDyldELF) where a narrower one does not reach.
+    return found.create_target_machine(processor.name, processor.flags, opt=level, jit=True, reloc="static", codemodel="large")
 
 
 def optimised(text: str, machine: Any) -> Any:
