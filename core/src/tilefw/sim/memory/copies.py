@@ -13,11 +13,10 @@ import numpy as np
 
 from tilefw.sim.engine.frame import Frame
 from tilefw.sim.floats import Array
+from tilefw.sim.memory.landing_order import Random, landed
 from tilefw.sim.memory.regions import ELEMENTS, Region, scatter
 from tilefw.sim.program import Instruction
 from tilefw.sim.tracking.queues import Kind
-
-Random = np.random.Generator | None
 
 
 @dataclass(slots=True)
@@ -113,20 +112,7 @@ class Copies:
 
     def _finish(self, finished: Callable[[Copy], Array], random: Random) -> list[Copy]:
         """Land the elements that are finished, the copies in an order that the seed permutes; gives them in that order."""
-        landing: list[Copy] = []
-        rest: list[Copy] = []
-        for copy in self._flying:
-            done = finished(copy)
-            if done.all():
-                landing.append(copy)
-            elif done.any():
-                landing.append(copy.part(done))
-                rest.append(copy.part(~done))
-            else:
-                rest.append(copy)
-        self._flying = rest
-        if random is not None:
-            landing = [landing[i] for i in random.permutation(len(landing)).tolist()]
+        landing, self._flying = landed(self._flying, finished, random)
         for copy in landing:
             _land(copy)
         if self._overlaps:

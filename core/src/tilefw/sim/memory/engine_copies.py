@@ -13,11 +13,11 @@ import numpy as np
 
 from tilefw.sim.floats import Array
 from tilefw.sim.memory.atomics import perform
+from tilefw.sim.memory.landing_order import Random, landed
 from tilefw.sim.memory.reductions import Reduction
 from tilefw.sim.memory.regions import ELEMENTS, Region, gather, gather_poison, scatter
 from tilefw.sim.program import Instruction
 
-Random = np.random.Generator | None
 GRANULE = 16  # bytes: engines move shared memory in such pieces
 
 
@@ -196,20 +196,7 @@ class EngineCopies:
 
     def finish(self, finished: Callable[[EngineCopy], Array], random: Random) -> list[EngineCopy]:
         """Those rows are done: in the order of their starts, or in one that the seed permutes."""
-        landing: list[EngineCopy] = []
-        rest: list[EngineCopy] = []
-        for copy in self._flying:
-            done = finished(copy)
-            if done.all():
-                landing.append(copy)
-            elif done.any():
-                landing.append(copy.part(done))
-                rest.append(copy.part(~done))
-            else:
-                rest.append(copy)
-        self._flying = rest
-        if random is not None:
-            landing = [landing[i] for i in random.permutation(len(landing)).tolist()]
+        landing, self._flying = landed(self._flying, finished, random)
         for copy in landing:
             if copy.data is None:
                 _mark(self._reading, copy.source, copy.read_from, -1)
