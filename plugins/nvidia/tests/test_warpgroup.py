@@ -37,10 +37,10 @@ def test_a_kernel_of_warpgroups_is_right_and_clean(case: str, tmp_path: Path):
     text = verdict.artifact.text
     assert "wgmma.mma_async" in text
     assert "mma.sync" not in text
-    _assembled(text, tmp_path)
+    assembled(text, tmp_path)
 
 
-def _assembled(text: str, folder: Path) -> None:
+def assembled(text: str, folder: Path) -> None:
     """ptxas takes it, spills nothing and does not serialise products."""
     assembler = ptxas()
     if assembler is None:

@@ -40,7 +40,10 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A kernel of the artifact: how to call it and what one workgroup of it takes."""
+    """A kernel of the artifact: how to call it and what one workgroup of it takes.
+
+    A program is made by `workgroups` of them, a cluster of neighbours along the first axis.
+    """
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -48,6 +51,11 @@ class Entry:
     grid_rank: int = 3
     shared_bytes: int = 0
     scratch_bytes: int = 0
+    workgroups: int = 1
+
+    def workgroups_of(self, grid: tuple[int, int, int]) -> tuple[int, int, int]:
+        """The workgroups along each axis that make a grid of programs."""
+        return (grid[0] * self.workgroups, *grid[1:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +206,7 @@ def _entry(raw: Any) -> Entry:
         name=values.string(raw, "name"),
         parameters=tuple(parameter_of(p) for p in values.array(raw, "parameters")),
         workgroup=workgroup,
-        **{name: values.checked(raw[name], int, name) for name in ("grid_rank", "shared_bytes", "scratch_bytes")},
+        **{name: values.checked(raw[name], int, name) for name in ("grid_rank", "shared_bytes", "scratch_bytes", "workgroups")},
     )
 
 

@@ -87,7 +87,10 @@ def entry_of(function: Function) -> Entry:
     attributes = function.attributes
     if attributes.workgroup is None:
         raise CodeError(f"the attributes of {function.name} do not give its workgroup", code="TFW0702")
-    return Entry(function.name, attributes.parameters, attributes.workgroup, shared_bytes=attributes.shared_bytes)
+    return Entry(
+        function.name, attributes.parameters, attributes.workgroup, shared_bytes=attributes.shared_bytes,
+        workgroups=attributes.workgroups,
+    )
 
 
 def _promises(functions: Sequence[Function]) -> dict[str, Promises]:

@@ -100,11 +100,11 @@ class SimtBackend(MachineBackend):
 
     def pipeline(self, options: CompileOptions) -> Sequence[ModulePass]:
         """The kit's passes to lane IR (`tilefw.simt.passes`), lane to machine, then the chip's own `machine_passes`."""
-        from tilefw.simt.description import LaneMachine
+        from tilefw.simt.description import lane_machine
         from tilefw.simt.passes import lane_passes, selection_passes
 
         chip = self.chip(options)
-        machine = LaneMachine(chip.description, options.num_warps, "under_2_gib" in options.facts)
+        machine = lane_machine(chip.description, options.num_warps, options.num_ctas, "under_2_gib" in options.facts)
         return (
             *lane_passes(machine, options.num_stages, "disjoint" in options.facts, options.most_stages, options.verify),
             *selection_passes(chip, self.target.name),

@@ -159,8 +159,9 @@ class Session:
 
     def _launched(self, number: int, programs: tuple[int, ...] | None) -> LaunchReport:
         one, arguments = self.launches[number], self._memory.before(number)
+        entry = one.artifact.entry()
         options = self._options if programs is None else replace(self._options, programs=programs)
-        return self._device.launch(self._modules[number], one.artifact.entry().name, one.grid, arguments, options)
+        return self._device.launch(self._modules[number], entry.name, entry.workgroups_of(one.grid), arguments, options)
 
     def _made_ready(self) -> list[Callable[[], LaunchReport]]:
         """The launches with their arguments packed, for a device in this process whose memory stays where it is; else none."""

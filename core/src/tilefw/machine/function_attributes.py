@@ -24,6 +24,7 @@ class FunctionAttributes:
     launched. `parameters`: in order, at their offsets in the argument block. `shared_bytes`: shared memory of a workgroup, 0 for
     none, whose first byte is at a multiple of `shared_align` bytes. `acquires`: an atomic may tell the kernel of what others
     wrote, so that memory that the kernel only reads may change between two loads. `remarks`: what its user should learn.
+    `workgroups` make a program together, as a cluster along x.
 
     Register assignment sets these three, by register file. `registers`: the highest that is used + 1; None before assignment.
     `spills`: how many smallest registers wait elsewhere for a while; none where it is empty. `scratch_bytes`: memory of a lane in
@@ -36,6 +37,7 @@ class FunctionAttributes:
     shared_align: int = 1
     acquires: bool = False
     remarks: tuple[Remark, ...] = ()
+    workgroups: int = 1
     spills: Mapping[str, int] = field(default_factory=dict)
     scratch_bytes: int = 0
     registers: Mapping[str, int] | None = None
@@ -49,6 +51,7 @@ class FunctionAttributes:
             "shared_align": self.shared_align,
             "acquires": self.acquires,
             "remarks": [remark_to_json(remark) for remark in self.remarks],
+            "workgroups": self.workgroups,
             "spills": dict(self.spills),
             "scratch_bytes": self.scratch_bytes,
             "registers": None if self.registers is None else dict(self.registers),
@@ -71,6 +74,7 @@ class FunctionAttributes:
                 shared_align=_at_least(1, given, "shared_align"),
                 acquires=values.checked(given["acquires"], bool, "acquires"),
                 remarks=tuple(remark_of(each) for each in values.array(given, "remarks")),
+                workgroups=_at_least(1, given, "workgroups"),
                 spills=values.counts(values.checked(given["spills"], dict, "spills"), "spills") or {},
                 scratch_bytes=_at_least(0, given, "scratch_bytes"),
                 registers=values.counts(given["registers"], "registers"),
@@ -81,8 +85,8 @@ class FunctionAttributes:
 
 # What a name stands for that the text leaves out.
 _ABSENT: Mapping[str, Any] = {
-    "workgroup": None, "parameters": [], "shared_bytes": 0, "shared_align": 1, "acquires": False, "remarks": [], "spills": {},
-    "scratch_bytes": 0, "registers": None,
+    "workgroup": None, "parameters": [], "shared_bytes": 0, "shared_align": 1, "acquires": False, "remarks": [],
+    "workgroups": 1, "spills": {}, "scratch_bytes": 0, "registers": None,
 }
 
 

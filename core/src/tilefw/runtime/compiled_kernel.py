@@ -56,7 +56,7 @@ class CompiledKernel:
         lanes, shared = limits.get("lanes", 1), self.entry.shared_bytes if "shared_bytes" in limits else 1
         x, y, z = entry.workgroup
         return SimpleNamespace(
-            name=entry.name, shared=shared, num_warps=max(1, x * y * z // lanes), warp_size=lanes, num_ctas=1,
+            name=entry.name, shared=shared, num_warps=max(1, x * y * z // lanes), warp_size=lanes, num_ctas=entry.workgroups,
             target=self.artifact.target,
         )
 

@@ -129,7 +129,9 @@ class Executor:
                     _forget_unwritten(self.device, stores, handles)
             arguments = [_argument(a, stores, handles) for a in args]
             with clock.stage(EXECUTE):
-                report = self.device.launch(module, entry.name, grid, arguments, self._on_stream(args, options))
+                report = self.device.launch(
+                    module, entry.name, entry.workgroups_of(grid), arguments, self._on_stream(args, _of_workgroups(options, entry))
+                )
                 if report.completion is not None and stores:
                     report = replace(report, completion=None, seconds=report.completion.wait())
             if stores and self.device.executor == "hw":
@@ -179,7 +181,7 @@ class Executor:
         found = self._ready.get(key)
         if found is None:
             run = cast(ReadyingDevice, self.device).ready(loaded[1], entry.name, options)
-            found = self._ready[key] = PreparedEntry(self, loaded, run, BlockLayout(entry, ADDRESS_BITS))
+            found = self._ready[key] = PreparedEntry(self, loaded, _of_programs(run, entry), BlockLayout(entry, ADDRESS_BITS))
         return found
 
     def run_prepared(
@@ -378,6 +380,20 @@ def _automatic(target: Target) -> Executor:
 def _made_device(make: Any, target: Target, kind: str) -> Device:
     with guarded(f"making the {kind} executor of {target.name}", target.facts):
         return make()
+
+
+def _of_workgroups(options: LaunchOptions, entry: Entry) -> LaunchOptions:
+    """The options whose chosen programs are numbers of workgroups, one of each program."""
+    if entry.workgroups == 1 or options.programs is None:
+        return options
+    return replace(options, programs=tuple(number * entry.workgroups for number in options.programs))
+
+
+def _of_programs(run: ReadyEntry, entry: Entry) -> ReadyEntry:
+    """What launches workgroups, for grids of programs."""
+    if entry.workgroups == 1:
+        return run
+    return lambda grid, block, stream: run(entry.workgroups_of(grid), block, stream)
 
 
 def run(

@@ -33,8 +33,9 @@ class LaneAccess:
     be anywhere (`Code.tuple`), in any register file: a slice has its class, a literal its type. Loaded elements that fill a
     register are in the form of their type, where the chip has one (`LaneChip.forms`). Registers of 8 or 16 bits come alone; one of
     16 bits in the form `w32` is two elements of 8 bits (`LaneChip.byte_pairs`). `space`
-    is empty for global memory, else `shared`; `buffer` is then the allocation. The instruction is told the `buffer`, and whether it
-    is `volatile` (see `Inst`). Where all is uniform (`Code.uniform` of a load's registers), one value is read for all lanes.
+    is empty for global memory, else `shared` or, of a store to another workgroup's, `cluster`; `buffer` is then the allocation. The
+    instruction is told the `buffer`, and whether it is `volatile` (see `Inst`). Where all is uniform (`Code.uniform` of a load's
+    registers), one value is read for all lanes.
 
     With a `base`, uniform and of the pointer's width, `address` is what the lane adds to it: 32 bits, unsigned, in bytes; it may be
     uniform too. `limit`, a uniform i32, bounds that: of registers that end beyond it a load reads zeros and a store writes nothing
@@ -279,6 +280,19 @@ class LaneChip(ABC):
     @abstractmethod
     def barrier(self, code: Code) -> None:
         """A barrier of the workgroup."""
+
+    def cluster_rank(self, code: Code) -> Element:
+        """The number of the workgroup in its cluster, as i32."""
+        raise self._absent("clusters of workgroups", "cluster_rank")
+
+    def cluster_barrier(self, code: Code) -> None:
+        """A barrier of all workgroups of the cluster, behind which each sees what the others stored before it."""
+        raise self._absent("clusters of workgroups", "cluster_barrier")
+
+    def peer_address(self, code: Code, address: Slice, rank: int) -> Slice:
+        """The address, for a store in the space `cluster` (`LaneAccess.space`), of what stands at `address` of this workgroup's
+        shared memory in that of workgroup `rank` of the cluster."""
+        raise self._absent("clusters of workgroups", "peer_address")
 
     def trap(self, code: Code) -> None:
         """Give the launch up: an assertion of a debug build failed."""

@@ -7,7 +7,7 @@ atom by multiply-adds of its lanes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilefw.simt.layout import LinearLayout
 
@@ -139,6 +139,7 @@ class ChipDescription:
 
     `offsets`: accesses to global memory add 32 bits of the lane, without a sign, to an address that is equal in all lanes.
     `shared_views`: matrix units that read shared memory by themselves see what lanes and their copies wrote there behind a fence.
+    `clusters`: the most workgroups, neighbours in the grid, that may run together and store to each other's shared memory.
     `waves_leave`: a wave may end early, and barriers wait for the others alone.
     `bounded`: those take a limit as well, beyond which they read zeros and write nothing; each `bound_bytes` of an access by
     themselves, 0 for an access as a whole.
@@ -175,12 +176,15 @@ class ChipDescription:
     grid: tuple[int, int, int] = (2**31 - 1, 2**31 - 1, 2**31 - 1)
     grid_threads: int = 0
     waves_leave: bool = False
+    clusters: int = 1
     shared_views: bool = False
 
 
 @dataclass(frozen=True)
 class LaneMachine:
-    """A chip and the waves of the workgroup that a kernel is compiled for.
+    """A chip and the waves that make a program: of a workgroup or, of several `workgroups`, of a cluster, which is lowered as one
+    workgroup of that many waves. What is shared then is so in all of them: each has a copy of the program's shared memory, to which
+    everybody writes.
 
     `small`: no buffer of an argument is larger than `UNDER_2_GIB` (the launch fact), and a scalar pointer that a loop moves, or
     moves a block from, is no further than that from what is accessed from it.
@@ -189,6 +193,7 @@ class LaneMachine:
     chip: ChipDescription
     waves: int
     small: bool = False
+    workgroups: int = 1
 
     @property
     def lanes(self) -> int:
@@ -219,3 +224,11 @@ class LaneMachine:
             return 0
         by_registers = chip.processor_registers // (chip.registers * self.threads)
         return min(by_registers, chip.processor_shared_bytes // (shared_bytes + chip.system_shared_bytes))
+
+
+def lane_machine(chip: ChipDescription, waves: int, workgroups: int, small: bool = False) -> LaneMachine:
+    """The machine for programs of so many workgroups of so many waves each. Asynchronous copies go to a workgroup's own shared
+    memory alone: where several have copies of a program's they are not used."""
+    if workgroups > 1:
+        chip = replace(chip, copy_bytes=())
+    return LaneMachine(chip, waves * workgroups, small, workgroups)

@@ -111,6 +111,9 @@ def _entry(
         comma = "," if i + 1 < len(parameters) else ""
         lines.append(f"\t.param {_PARAMETER[p.size]} {function.name}_param_{i}{comma}  // {p.name}: {p.dtype} {p.kind}")
     lines += [")", f".reqntid {', '.join(map(str, entry.workgroup))}"]
+    if entry.workgroups > 1:
+        # PTX ISA, "Cluster Dimension Directives": with both, the launch need not say that it is one of clusters.
+        lines += [".explicitcluster", f".reqnctapercluster {entry.workgroups}"]
     if maxnreg is not None:
         lines.append(f".maxnreg {maxnreg}")
     if together is not None:

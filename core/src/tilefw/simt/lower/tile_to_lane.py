@@ -25,6 +25,8 @@ from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.dialect.structural_op import StructuralOp
 from tilefw.tile.text.source_location import place_of
 
+WORKGROUPS = "lane.workgroups"  # of a function that more than one make together, with all their waves
+
 _HANDLERS: Mapping[type[Operation], Callable[[LoweringContext, Any], None]] = {
     **values.HANDLERS, **shape.HANDLERS, **memory.HANDLERS, **atomics.HANDLERS, **compute.HANDLERS, **shared.HANDLERS,
     **gather.HANDLERS, **inline_asm.HANDLERS, **observe.HANDLERS,
@@ -94,6 +96,7 @@ def _lowered(context: LoweringContext, spare: int) -> FuncOp:
     _Lowering(context).body(old)
     attributes = {
         **function.attributes, "lane.lanes": integer_attr(machine.lanes), "lane.waves": integer_attr(machine.waves),
+        **({WORKGROUPS: integer_attr(machine.workgroups)} if machine.workgroups > 1 else {}),
         **remarks.of_dots(context.assignment.dots.items(), machine.chip),
     }
     result = FuncOp.create(properties=dict(function.properties), attributes=attributes, regions=[Region(block)])

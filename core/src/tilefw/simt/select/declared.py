@@ -19,13 +19,14 @@ from tilefw.tile.dialect.observe_op import ObserveOp
 if TYPE_CHECKING:
     from tilefw.simt.chip import LaneAccess, LaneChip
 
+_SPACES = {"": "global", "cluster": "shared"}  # by the space of an access; shared memory may be another workgroup's
 _MOVED = "passes may move it over stores and barriers"
 
 
 def load(chip: LaneChip, code: Code, access: LaneAccess) -> None:
     """Have the chip load. Raises PluginError (TFW0515) where what loads is pure by the table, or reads another memory."""
     made = _accessing(code, access, lambda: chip.load(code, access))
-    space = access.space or "global"
+    space = _SPACES.get(access.space, access.space)
     traits = [chip.table.traits(inst.opcode) for inst in made]
     if any(_orders(its, space) for its in traits):
         return
@@ -56,7 +57,7 @@ def _makers(made: Sequence[Inst], registers: set[Reg]) -> list[str]:
 def store(chip: LaneChip, code: Code, access: LaneAccess) -> None:
     """Have the chip store. Raises PluginError (TFW0515) where what stores has no effect by the table, or on another memory."""
     made = _accessing(code, access, lambda: chip.store(code, access))
-    space = access.space or "global"
+    space = _SPACES.get(access.space, access.space)
     traits = [chip.table.traits(inst.opcode) for inst in made]
     if not made or any(its.effects and _orders(its, space) for its in traits):
         return

@@ -25,8 +25,10 @@ from tilefw.simt.chip import LaneChip
 from tilefw.simt.expand.base import check_rules
 from tilefw.simt.lane.registers import LaneVector, RegisterPiece, bits_of, type_name
 from tilefw.simt.lower.remarks import remarks_of
+from tilefw.simt.lower.tile_to_lane import WORKGROUPS
 from tilefw.simt.select import declared
 from tilefw.simt.select.atomics import AtomicSelection
+from tilefw.simt.select.cluster import ClusterSelection
 from tilefw.simt.select.code import Code
 from tilefw.simt.select.control import ControlSelection
 from tilefw.simt.select.early import early_loads
@@ -62,9 +64,11 @@ def select(function: FuncOp, chip: LaneChip, target: str) -> Function:
     """The machine code of one lane function; raises PluginError (TFW0510) for a chip without the base set."""
     check_rules(chip.name, chip.rules)
     waves = function.attributes["lane.waves"].value.data  # type: ignore[attr-defined]
+    workgroups = function.attributes[WORKGROUPS].value.data if WORKGROUPS in function.attributes else 1  # type: ignore[attr-defined]
     shared = shared_memory(function)
     attributes = FunctionAttributes(
-        workgroup=(chip.lanes * waves, 1, 1), parameters=parameters(function, chip.pointer_bits),
+        workgroup=(chip.lanes * waves // workgroups, 1, 1), workgroups=workgroups,
+        parameters=parameters(function, chip.pointer_bits),
         shared_bytes=shared.bytes, shared_align=shared.align, remarks=remarks_of(function),
         acquires=any(isinstance(op, lane.AtomicOp) and op.acquires for op in nested_ops(function)),
     )
@@ -82,7 +86,8 @@ class Selector:
         self.chip = chip
         self.code = Code(machine, chip)
         self.values = Values(self.code, chip)
-        self.memory = MemorySelection(self.values)
+        self.cluster = ClusterSelection(self.code, chip)
+        self.memory = MemorySelection(self.values, self.cluster)
         self.atomics = AtomicSelection(self.memory)
         self.matrix = MatrixSelection(self.memory)
         self.products = ProductSelection(self.matrix)
@@ -96,8 +101,19 @@ class Selector:
             name = f"i{self.chip.pointer_bits}" if types.is_pointer(argument.type) else type_name(argument.type)
             element = self.chip.parameter(self.code, i, name)
             self.values.vectors[argument] = LaneVector(name, 1, [RegisterPiece(elements=[element])])
+        self._meet()
         for op in function.body.block.ops:
             self.op(op)
+
+    def _meet(self) -> None:
+        """Where workgroups that make a program together begin or end, if they store to each other's memory."""
+        if self.code.function.attributes.shared_bytes:
+            self.cluster.meet()
+
+    def end(self) -> None:
+        """The end of the program."""
+        self._meet()
+        declared.end(self.chip, self.code)
 
     def op(self, op: Operation) -> None:
         handler = _ORDERED.get(type(op))
@@ -170,7 +186,7 @@ _ORDERED: dict[type, Callable[[Selector, Any], None]] = {
     lane.CopyAsyncOp: lambda s, op: s.memory.copy_async(op),
     lane.CommitOp: lambda s, op: s.chip.commit(s.code),
     lane.WaitOp: lambda s, op: s.chip.wait(s.code, op.pending),
-    lane.BarrierOp: lambda s, op: declared.act(s.chip, s.code, "barriers", lambda: s.chip.barrier(s.code)),
+    lane.BarrierOp: lambda s, op: s.cluster.barrier(),
     lane.TrapOp: lambda s, op: declared.act(s.chip, s.code, "traps", lambda: s.chip.trap(s.code)),
     lane.ObserveOp: lambda s, op: s.values.define(op.result, declared.observe(s.chip, s.code, op)),
     lane.InlineAsmOp: lambda s, op: inline_asm(s.values, op),
@@ -180,11 +196,11 @@ _ORDERED: dict[type, Callable[[Selector, Any], None]] = {
     lane.AsyncAtomOp: lambda s, op: s.products.start(op),
     lane.AtomWaitOp: lambda s, op: s.products.wait(op),
     lane.FenceViewOp: lambda s, op: s.chip.fence_view(s.code),
-    lane.ThreadIdOp: lambda s, op: s.values.define(op.result, s.chip.thread_id(s.code)),
-    lane.ProgramIdOp: lambda s, op: s.values.define(op.result, s.chip.program_id(s.code, op.axis)),
-    lane.NumProgramsOp: lambda s, op: s.values.define(op.result, s.chip.num_programs(s.code, op.axis)),
+    lane.ThreadIdOp: lambda s, op: s.values.define(op.result, s.cluster.thread_id()),
+    lane.ProgramIdOp: lambda s, op: s.values.define(op.result, s.cluster.program_id(op.axis)),
+    lane.NumProgramsOp: lambda s, op: s.values.define(op.result, s.cluster.num_programs(op.axis)),
     ForOp: lambda s, op: s.control.for_loop(op, s.op),
     IfOp: lambda s, op: s.control.if_op(op, s.op),
     WhileOp: lambda s, op: s.control.while_loop(op, s.op),
-    ReturnOp: lambda s, op: declared.end(s.chip, s.code),
+    ReturnOp: lambda s, op: s.end(),
 }

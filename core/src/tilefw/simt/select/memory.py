@@ -15,6 +15,7 @@ from tilefw.simt.chip import AsyncCopy, LaneAccess
 from tilefw.simt.lane.memory import AccessOp
 from tilefw.simt.lane.registers import CHUNK, LaneVector, RegisterPiece, bits_of, form_of, size_of, type_name, vector_in
 from tilefw.simt.select import declared
+from tilefw.simt.select.cluster import ClusterSelection
 from tilefw.simt.select.code import Const, Element
 from tilefw.simt.select.values import Values
 from tilefw.tile import types
@@ -59,8 +60,9 @@ def address_slots(op: AccessOp) -> tuple[tuple[int, int], ...]:
 class MemorySelection:
     """Emits accesses; `values` gives their operands and takes what they load."""
 
-    def __init__(self, values: Values) -> None:
+    def __init__(self, values: Values, cluster: ClusterSelection | None = None) -> None:
         self.values = values
+        self.cluster = cluster or ClusterSelection(values.code, values.chip)
         self.code = values.code
         self.chip = values.chip
         self.early: Container[Operation] = ()  # loads, see `early_loads`
@@ -148,11 +150,15 @@ class MemorySelection:
                 for i in range(width):
                     register = self._stored(value, name, k * width + i)
                     access = self._access(accesses, k, (register,), bits, i * bits // 8, predicate)
-                    declared.store(self.chip, self.code, access)
+                    self._store(access)
                 continue
             count = bits * width // (64 if bits == 64 else 32)
             registers = tuple(self._stored_register(value, name, k * count + i) for i in range(count))
-            declared.store(self.chip, self.code, self._access(accesses, k, registers, max(bits, 32), 0, predicate))
+            self._store(self._access(accesses, k, registers, max(bits, 32), 0, predicate))
+
+    def _store(self, access: LaneAccess) -> None:
+        for each in self.cluster.stores(access):
+            declared.store(self.chip, self.code, each)
 
     def _stored(self, value: SSAValue, name: str, index: int) -> Element:
         """One element in its memory form: an i1 is a byte of 0 or 1."""

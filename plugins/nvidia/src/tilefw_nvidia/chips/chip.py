@@ -118,5 +118,6 @@ class Chip:
         names = (
             "threads_per_workgroup", "shared_bytes", "shared_bytes_per_processor", "registers_per_thread",
             "registers_per_processor", "threads_per_processor", "workgroups_per_processor", "processors", "lanes",
+            "workgroups_per_cluster",
         )
         return {name: getattr(self, name) for name in names}

@@ -31,7 +31,7 @@ from tilefw_nvidia.select.matrix import FRAGMENT_LOADS, atoms, load_fragment, mu
 from tilefw_nvidia.select.rules import rules
 from tilefw_nvidia.select.warpgroup import warpgroup_atoms
 
-_EFFECTS = {inline_assembly.OPCODE, "st", "bar", "trap", "atom", "red", "membar", "fence", "cp", "wgmma"}
+_EFFECTS = {inline_assembly.OPCODE, "st", "bar", "barrier", "trap", "atom", "red", "membar", "fence", "cp", "wgmma"}
 _LOADS = {"ld", "ldmatrix"}
 _MOVES = {"mov.pred", "mov.b16", "mov.b32", "mov.b64"}
 
@@ -69,6 +69,7 @@ def description(chip: Chip) -> ChipDescription:
         atoms=(*atoms(chip), *warpgroup_atoms(chip)), shared_views=bool(chip.warpgroup_rates), fragment_loads=loads,
         registers=chip.registers_per_thread, processor_registers=chip.registers_per_processor,
         processor_shared_bytes=chip.shared_bytes_per_processor, system_shared_bytes=chip.system_shared_bytes,
+        clusters=chip.workgroups_per_cluster,
     )
 
 
@@ -79,6 +80,8 @@ def _widest(chip: Chip, space: str) -> int:
     served = itertools.takewhile(lambda count: all(instructions.opcode(each).exists for each in opcodes[count]), opcodes)
     return 4 * max(served, default=1)
 
+
+_SPACES = {"": "global", "cluster": "shared::cluster"}
 
 # The name by which emit declares the workgroup's shared memory.
 SHARED = "tilefw_shared"
@@ -176,7 +179,7 @@ class PtxChip(LaneChip):
 
     def _opcode(self, base: str, access: LaneAccess) -> str:
         count = len(access.registers)
-        space = f".{access.space or 'global'}"
+        space = f".{_SPACES.get(access.space, access.space)}"
         hints = f".volatile{space}" if access.volatile else space + (access.cache or _eviction(access.eviction))
         # An access of bytes uses a wider register; PTX ISA, "Operand Size Exceeding Instruction-Type Size".
         wider = access.bits == 8 or (access.bits == 16 and isinstance(of := access.registers[0], Slice) and of.reg.cls == "r")
@@ -240,6 +243,17 @@ class PtxChip(LaneChip):
 
     def barrier(self, code: Code) -> None:
         code.effect("bar.sync", (), [0])
+
+    def cluster_rank(self, code: Code) -> Element:
+        return code.inst("mov.u32", "w32", "%cluster_ctarank")
+
+    def cluster_barrier(self, code: Code) -> None:
+        # `.aligned`: control flow around barriers is uniform.
+        code.effect("barrier.cluster.arrive.aligned")
+        code.effect("barrier.cluster.wait.aligned")
+
+    def peer_address(self, code: Code, address: Slice, rank: int) -> Slice:
+        return code.inst("mapa.shared::cluster.u32", "w32", address, rank)
 
     def trap(self, code: Code) -> None:
         code.effect("trap")

@@ -1,0 +1,69 @@
+"""A program that a cluster of workgroups makes together: its threads, its number in the grid, its barrier, its shared memory.
+
+To lowering the cluster is one workgroup of all its waves. Here its threads are counted through the workgroups; the workgroups of a
+program are neighbours along the first axis of the grid; a barrier is the cluster's. Each workgroup has a copy of the program's
+shared memory: whoever stores stores to all copies, so that everybody reads in its own. A store is seen behind the next barrier,
+as in one workgroup. Nobody stores before all workgroups have begun, and none ends while another may still store to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tilefw.api.integers import log2
+from tilefw.simt.chip import LaneAccess, LaneChip
+from tilefw.simt.select import declared
+from tilefw.simt.select.code import Code, Element
+
+PEERS = "cluster"  # the space of a store to the shared memory of one of the workgroups (`LaneAccess.space`)
+
+
+class ClusterSelection:
+    """What depends on how many `workgroups` make a program; with one it is as the chip has it."""
+
+    def __init__(self, code: Code, chip: LaneChip) -> None:
+        self.code = code
+        self.chip = chip
+        self.workgroups = code.function.attributes.workgroups
+
+    def thread_id(self) -> Element:
+        """The thread's index among all of the program."""
+        own = self.chip.thread_id(self.code)
+        if self.workgroups == 1:
+            return own
+        rank, workgroup = self.chip.cluster_rank(self.code), self.code.function.attributes.workgroup
+        assert workgroup is not None
+        return self.code("addi.i32", self.code("shl.i32", rank, self.code.i32(log2(workgroup[0]))), own)
+
+    def program_id(self, axis: int) -> Element:
+        """The index of the program."""
+        return self._programs(self.chip.program_id(self.code, axis), axis)
+
+    def num_programs(self, axis: int) -> Element:
+        """The programs of the grid."""
+        return self._programs(self.chip.num_programs(self.code, axis), axis)
+
+    def _programs(self, workgroups: Element, axis: int) -> Element:
+        if axis or self.workgroups == 1:
+            return workgroups
+        return self.code("shru.i32", workgroups, self.code.i32(log2(self.workgroups)))
+
+    def barrier(self) -> None:
+        """A barrier of all threads of the program."""
+        barrier = self.chip.barrier if self.workgroups == 1 else self.chip.cluster_barrier
+        declared.act(self.chip, self.code, "barriers", lambda: barrier(self.code))
+
+    def meet(self) -> None:
+        """Have all workgroups begun, or none ended: a barrier of a cluster."""
+        if self.workgroups > 1:
+            self.barrier()
+
+    def stores(self, access: LaneAccess) -> Sequence[LaneAccess]:
+        """The stores by which all of the program see one: of shared memory, one to each workgroup's."""
+        if self.workgroups == 1 or access.space != "shared":
+            return (access,)
+        return [
+            replace(access, space=PEERS, address=self.chip.peer_address(self.code, access.address, rank))
+            for rank in range(self.workgroups)
+        ]
