@@ -9,6 +9,7 @@ from tilefw.api.artifact import Artifact, Entry, Parameter, Resources
 from tilefw.api.backend import Backend, CompileOptions
 from tilefw.api.capabilities import SIMT_CAPABILITIES
 from tilefw.api.checks import CheckInfo
+from tilefw.api.cost import CostRates, LaunchSequence, LaunchWork
 from tilefw.api.device import (
     ALL_CHECKS,
     CHECKS,
@@ -54,10 +55,11 @@ if TYPE_CHECKING:
 __all__ = [
     "ALL_CHECKS", "CHECKS", "DEFAULT_BUDGET", "DEFAULT_CHECKS", "DTYPES", "SIMT_CAPABILITIES", "TILEFW_API", "Argument", "Artifact",
     "Backend", "BufferPlacement", "BufferView", "CapacityError", "ChainLaunch", "CheckError", "CheckInfo", "CodeError",
-    "CompileError", "CompileOptions", "Completion", "DType", "Device", "DeviceAddress", "Entry", "Finding", "IRError",
-    "InternalError", "KernelError", "LaunchArguments", "LaunchError", "LaunchOptions", "LaunchReport", "LinkedArtifact",
-    "Parameter", "Place", "PluginError", "Remark", "Requirement", "Resources", "Scalar", "Span", "Struct", "TargetInfo", "Timeline",
-    "Track", "TritonNames", "UnsupportedError", "UsageError", "Utilisation", "dtype", "hookimpl",
+    "CompileError", "CompileOptions", "Completion", "CostRates", "DType", "Device", "DeviceAddress", "Entry", "Finding", "IRError",
+    "InternalError", "KernelError", "LaunchArguments", "LaunchError", "LaunchOptions", "LaunchReport", "LaunchSequence",
+    "LaunchWork", "LinkedArtifact", "Parameter", "Place", "PluginError", "Remark", "Requirement", "Resources", "Scalar", "Span",
+    "Struct", "TargetInfo", "Timeline", "Track", "TritonNames", "UnsupportedError", "UsageError", "Utilisation", "dtype",
+    "hookimpl",
 ]
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tilefw.api.artifact import Artifact
+from tilefw.api.cost import CostRates, LaunchSequence
 from tilefw.api.device import Device, Requirement
 from tilefw.api.errors import CapacityError, UnsupportedError
 from tilefw.api.launch import LaunchArguments
@@ -53,6 +54,8 @@ class Backend(ABC):
     """Whether the backend lowers `DotScaledOp`. Where it does not, the default passes write it as products without scales."""
     links: ClassVar[bool] = False
     """Whether `link` makes artifacts: a target that compiles for one launch (the facts `scalars`, `grid`, `extents`) may."""
+    cost_rates: ClassVar[CostRates] = CostRates()
+    """By which `launch_cost` weighs work; of the chip's published numbers, where a backend has them."""
     toolchain_variables: ClassVar[tuple[str, ...]] = ("PATH",)
     """The environment variables by which outside tools are found: when one changes, `toolchain_digest` is asked again."""
 
@@ -90,6 +93,11 @@ class Backend(ABC):
         """As many of successive launches as go into one artifact, from the first on, assembled; None where the first two do not.
         What only launches of one artifact use need not reach memory. Modules stay as they are: another link may be offered them."""
         return None
+
+    def launch_cost(self, launches: LaunchSequence) -> float:
+        """What successive launches cost, in a unit of the backend's own: of two ways to launch the same part of a model, core takes
+        the one of the lower cost. A CompileError says that this way is none."""
+        return self.cost_rates.cost(launches.work)
 
     def assembly(self, artifact: Artifact) -> str:
         """The assembly text of an artifact: its text, unless that is in another tool's language, from which the code is made."""

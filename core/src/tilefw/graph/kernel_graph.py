@@ -12,10 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from tilefw.api.cost import LaunchWork
 from tilefw.api.dtypes import dtype as dtype_named
 from tilefw.api.errors import UsageError
 from tilefw.graph.product_tiles import ProductExtents
 from tilefw.kernels.formats import array_dtype
+
+UNCOUNTED = LaunchWork()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,13 @@ class KernelCall:
     constexprs: Mapping[str, Any] = field(default_factory=dict)
     keywords: Mapping[str, Any] = field(default_factory=dict)
     product: ProductExtents | None = None
+    computed: LaunchWork = UNCOUNTED
+
+    @property
+    def work(self) -> LaunchWork:
+        """What the launch does: `computed` is what who wrote its kernel counted, tensors are counted here."""
+        tensors = {value for value in self.arguments.values() if isinstance(value, ModelTensor)}
+        return LaunchWork(1, sum(tensor.nbytes for tensor in tensors)) + self.computed
 
     def tiled(self, limits: Mapping[str, int]) -> KernelCall:
         """The call as a target with these limits makes it."""
@@ -110,16 +120,18 @@ class GraphBuilder:
 
     def call(
         self, label: str, kernel: Any, arguments: Mapping[str, ModelTensor | int | float | None], grid: tuple[int, int, int],
-        constexprs: Mapping[str, Any] | None = None, keywords: Mapping[str, Any] | None = None,
+        constexprs: Mapping[str, Any] | None = None, keywords: Mapping[str, Any] | None = None, computed: LaunchWork = UNCOUNTED,
     ) -> None:
-        """Launch a jit function behind the calls so far."""
-        self._calls.append(KernelCall(label, kernel, arguments, grid, constexprs or {}, keywords or {}))
+        """Launch a jit function behind the calls so far. `computed` is what it computes, as far as that is known."""
+        self._calls.append(KernelCall(label, kernel, arguments, grid, constexprs or {}, keywords or {}, computed=computed))
 
     def product(
         self, label: str, kernel: Any, arguments: Mapping[str, ModelTensor | int | float | None], extents: ProductExtents,
+        computed: LaunchWork = UNCOUNTED,
     ) -> None:
         """Launch a jit function that computes products by tiles (`ProductTile`), behind the calls so far."""
-        self._calls.append(KernelCall(label, kernel, arguments, extents.grid(extents.tile({})), product=extents))
+        grid = extents.grid(extents.tile({}))
+        self._calls.append(KernelCall(label, kernel, arguments, grid, product=extents, computed=computed))
 
     def output(self, name: str, tensor: ModelTensor) -> None:
         """What a run gives under `name`: any tensor of the graph."""

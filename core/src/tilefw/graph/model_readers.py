@@ -1,7 +1,7 @@
 """Files of models: which distribution reads files of which suffix, and a model from a path as a plan for a target.
 
 A reader is an entry point of the group `tilefw.frontends`. Its name is the suffix without the dot, its value a function from a path
-to a `KernelGraph`. One that can leave nodes apart takes `fuse=False` besides.
+to a `KernelGraph`. One that can leave nodes apart takes `fuse=False` besides, one that lets a target decide what is fused `choice`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from tilefw.api.errors import CodeError, PluginError, UsageError
 
 if TYPE_CHECKING:
+    from tilefw.graph.fuse.choice import FusionChoice
     from tilefw.graph.kernel_graph import KernelGraph
     from tilefw.graph.plan import ModelPlan
 
@@ -30,9 +31,10 @@ def readers() -> Mapping[str, EntryPoint]:
     return {f".{point.name}": point for point in entry_points(group=GROUP)}
 
 
-def read_graph(path: str | os.PathLike[str], fuse: bool = True) -> KernelGraph:
-    """The model in a file; without `fuse` with a launch for each node. Raises PluginError TFW0993 where nothing reads such files,
-    UsageError TFW0917 where their reader cannot leave nodes apart, and what the reader raises."""
+def read_graph(path: str | os.PathLike[str], fuse: bool = True, choice: FusionChoice | None = None) -> KernelGraph:
+    """The model in a file; without `fuse` with a launch for each node, else `choice` is between ways to fuse, where the reader has
+    any. Raises PluginError TFW0993 where nothing reads such files, UsageError TFW0917 where their reader cannot leave nodes apart,
+    and what the reader raises."""
     suffix = os.path.splitext(path)[1]
     if suffix not in readers():
         known = ", ".join(sorted(readers())) or "none"
@@ -45,9 +47,10 @@ def read_graph(path: str | os.PathLike[str], fuse: bool = True) -> KernelGraph:
     except (ImportError, AttributeError) as error:
         point = readers()[suffix]
         raise PluginError(f"the reader of '{suffix}' files, {point.value}, cannot be loaded: {error}", code="TFW0993") from error
+    known = signature(read).parameters
     if fuse:
-        return read(path)
-    if "fuse" not in signature(read).parameters:
+        return read(path) if choice is None or "choice" not in known else read(path, choice=choice)
+    if "fuse" not in known:
         raise UsageError(f"the reader of '{suffix}' files has no choice of what is fused", code="TFW0917", help="omit --fuse")
     return read(path, fuse=False)
 
@@ -59,9 +62,10 @@ def read_plan(
     UsageError TFW0917 where `fuse` is said of a plan, which has its launches."""
     from tilefw.graph import plan_file
     from tilefw.graph.compile_graph import compile_graph
+    from tilefw.graph.target_choice import TargetChoice
 
     if os.path.splitext(path)[1] != PLAN_SUFFIX:
-        return compile_graph(read_graph(path, fuse is not False), target, executor)
+        return compile_graph(read_graph(path, fuse is not False, TargetChoice(target, executor)), target, executor)
     if fuse is not None:
         raise UsageError(
             f"--fuse does not go with {os.fspath(path)}, which is compiled", code="TFW0917", help="say it to `tilefw compile MODEL`"

@@ -15,6 +15,7 @@ from typing import Any
 from tilefw.api.errors import CodeError, UnsupportedError
 from tilefw.graph.builder import GraphValue
 from tilefw.graph.emit.model import kernel_graph
+from tilefw.graph.fuse.choice import FEWEST_LAUNCHES, FusionChoice
 from tilefw.graph.kernel_graph import KernelGraph
 from tilefw_jax.element_types import ELEMENT_TYPES, kind_of, static_shape
 from tilefw_jax.known_values import KnownValueBuilder
@@ -76,9 +77,9 @@ class ModuleReading:
             refused = "\n".join(self.refused.values())
             raise UnsupportedError("the function is not served in all it does", code="TFW0992", note=refused)
 
-    def graph(self) -> KernelGraph:
-        """The launches of what was read."""
-        found = kernel_graph(self.builder.module())
+    def graph(self, choice: FusionChoice = FEWEST_LAUNCHES) -> KernelGraph:
+        """The launches of what was read; `choice` is between ways to fuse."""
+        found = kernel_graph(self.builder.module(), choice=choice)
         outputs = {name: replace(tensor, dtype=self.outputs[name]) for name, tensor in found.outputs.items()}
         return replace(found, outputs=outputs)
 

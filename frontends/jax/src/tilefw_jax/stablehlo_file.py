@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from tilefw.api.errors import CodeError, UsageError
+from tilefw.graph.fuse.choice import FEWEST_LAUNCHES, FusionChoice
 from tilefw.graph.kernel_graph import KernelGraph
 from tilefw_jax.reader import ModuleReading
 
 _MAGIC = b"ML\xefR"  # of MLIR's bytecode
 
 
-def read(path: str | os.PathLike[str]) -> KernelGraph:
-    """The graph of a file's function `main`. Raises CodeError TFW0994 for a file that is no module, UnsupportedError TFW0992 that
-    lists all operators without a rule."""
+def read(path: str | os.PathLike[str], *, choice: FusionChoice = FEWEST_LAUNCHES) -> KernelGraph:
+    """The graph of a file's function `main`; `choice` is between ways to fuse. Raises CodeError TFW0994 for a file that is no
+    module, UnsupportedError TFW0992 that lists all operators without a rule."""
     name = os.fspath(path)
     try:
         data = Path(path).read_bytes()
@@ -27,7 +28,7 @@ def read(path: str | os.PathLike[str]) -> KernelGraph:
         raise UsageError(f"cannot read {name}: {error.strerror}", code="TFW0701") from None
     reading = ModuleReading(_module(data, name))
     reading.read()
-    return reading.graph()
+    return reading.graph(choice)
 
 
 def _module(data: bytes, name: str) -> Any:

@@ -20,6 +20,7 @@ from tilefw.api.errors import UsageError
 from tilefw.graph.compile_graph import compile_graph
 from tilefw.graph.plan import ModelPlan
 from tilefw.graph.session import Session
+from tilefw.graph.target_choice import TargetChoice
 from tilefw.runtime import config
 from tilefw.runtime.config import Resolved
 from tilefw_jax.reader import ModuleReading
@@ -162,7 +163,8 @@ class TargetFunction:
         lowered = traced.lower(lowering_platforms=("cpu",))  # what JAX runs on itself is no matter
         reading = ModuleReading(lowered.compiler_ir("stablehlo"))
         reading.read()
-        plan = compile_graph(reading.graph(), call.settings.target, self.execution.get("executor"))
+        target, executor = call.settings.target, self.execution.get("executor")
+        plan = compile_graph(reading.graph(TargetChoice(target, executor)), target, executor)
         results, structure = jax.tree.flatten(lowered.out_info)
         types = tuple(jax.ShapeDtypeStruct(one.shape, one.dtype) for one in results)
         return CompiledCall(plan, Session(plan, **self.execution), structure, types)

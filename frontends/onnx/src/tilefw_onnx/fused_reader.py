@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import onnx
 
 from tilefw.graph.builder import GraphValue, ModuleBuilder
 from tilefw.graph.emit.model import LaunchWriter, kernel_graph
+from tilefw.graph.fuse.choice import FEWEST_LAUNCHES, FusionChoice
 from tilefw.graph.kernel_graph import GraphBuilder, KernelGraph, ModelTensor
 from tilefw_onnx.decompositions import is_served, rule_of
 from tilefw_onnx.lowerings.node import Node, NodeTensor, attributes_of
@@ -25,10 +27,12 @@ from tilefw_onnx.model_file import opened, opened_model
 from tilefw_onnx.reader import ModelReading, opened_graph, require_counted
 
 
-def read_model(path: str | os.PathLike[str], *, fuse: bool = True) -> KernelGraph:
-    """The graph of a model in a file, what `tilefw run` uses; without `fuse` each node has a launch of its own. Raises what
-    `tilefw_onnx.reader.read` does."""
-    return opened_graph(opened(path), FusedReading if fuse else None)
+def read_model(
+    path: str | os.PathLike[str], *, fuse: bool = True, choice: FusionChoice = FEWEST_LAUNCHES
+) -> KernelGraph:
+    """The graph of a model in a file, what `tilefw run` uses; without `fuse` each node has a launch of its own, else `choice` is
+    between ways to fuse. Raises what `tilefw_onnx.reader.read` does."""
+    return opened_graph(opened(path), partial(FusedReading, choice=choice) if fuse else ModelReading)
 
 
 def fused_graph_of(model: onnx.ModelProto, name: str) -> KernelGraph:
@@ -55,6 +59,7 @@ class ModuleWriter:
     """What a reading writes its ends to, as to a GraphBuilder."""
 
     module: ModuleBuilder = field(default_factory=ModuleBuilder)
+    choice: FusionChoice = FEWEST_LAUNCHES
     kernels: dict[str, LaunchWriter] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
 
@@ -76,7 +81,7 @@ class ModuleWriter:
 
     def graph(self) -> KernelGraph:
         """The module, fused, as launches."""
-        found = kernel_graph(self.module.module(), self.kernels)
+        found = kernel_graph(self.module.module(), self.kernels, self.choice)
         outputs = {name: replace(tensor, dtype=self.types[name]) for name, tensor in found.outputs.items()}
         return replace(found, outputs=outputs)
 
@@ -87,6 +92,10 @@ class FusedReading(ModelReading):
 
     made: Any = field(default_factory=ModuleWriter)
     tensors: dict[str, Any] = field(default_factory=dict)
+    choice: FusionChoice = FEWEST_LAUNCHES
+
+    def __post_init__(self) -> None:
+        self.made.choice = self.choice
 
     def _lower(self, proto: onnx.NodeProto, label: str, lowering: Callable[[Node], KernelText]) -> None:
         inputs, outputs = self._placed("input", proto.input), self._placed("output", proto.output)

@@ -53,8 +53,8 @@ def graph_of(model: onnx.ModelProto, name: str) -> KernelGraph:
     return opened_graph(opened_model(model, name))
 
 
-def opened_graph(file: OpenedModel, reading: type[ModelReading] | None = None) -> KernelGraph:
-    """The graph of a model whose file has been opened, read by a ModelReading or a class of it."""
+def opened_graph(file: OpenedModel, reading: Callable[..., ModelReading] | None = None) -> KernelGraph:
+    """The graph of a model whose file has been opened, read by a ModelReading or what `reading` makes in its place."""
     model, name = file.model, file.name
     opsets = {one.domain: one.version for one in model.opset_import}
     if opsets.get("", OLDEST_OPSET) < OLDEST_OPSET:

@@ -21,8 +21,10 @@ from tilefw.api.errors import UnsupportedError
 from tilefw.graph.builder import GraphValue, ModuleBuilder
 from tilefw.graph.compile_graph import compile_graph
 from tilefw.graph.emit.model import kernel_graph
+from tilefw.graph.fuse.choice import FEWEST_LAUNCHES, FusionChoice
 from tilefw.graph.kernel_graph import KernelGraph
 from tilefw.graph.plan import ModelPlan
+from tilefw.graph.target_choice import TargetChoice
 from tilefw.kernels.formats import array_dtype
 from tilefw_torch import attention, exported_moves, exported_ops
 from tilefw_torch.exported_ops import ELEMENTS, ExportedTensor
@@ -32,17 +34,18 @@ _RULES: Mapping[str, Callable[..., Any]] = {**exported_ops.RULES, **exported_mov
 
 def export(program: ExportedProgram, target: str | None = None, executor: str | None = None) -> ModelPlan:
     """The plan of a program for a target, without a name the current one. Raises what `read_exported` and `compile_graph` do."""
-    return compile_graph(read_exported(program), target, executor)
+    return compile_graph(read_exported(program, TargetChoice(target, executor)), target, executor)
 
 
-def read_exported(program: ExportedProgram) -> KernelGraph:
-    """The graph of a program, for any target. Inputs and outputs have the program's names for them.
+def read_exported(program: ExportedProgram, choice: FusionChoice = FEWEST_LAUNCHES) -> KernelGraph:
+    """The graph of a program, for any target; `choice` is between ways to fuse. Inputs and outputs have the program's names for
+    them.
 
     Raises UnsupportedError TFW0992, which lists the operators without a rule, or says what of one is not served.
     """
     from torch._decomp import core_aten_decompositions
 
-    return _ProgramReading(program.run_decompositions({**core_aten_decompositions(), **attention.DECOMPOSITIONS})).graph()
+    return _ProgramReading(program.run_decompositions({**core_aten_decompositions(), **attention.DECOMPOSITIONS})).graph(choice)
 
 
 # What a program says of its tensors beside computing them: `_fact` has it.
@@ -57,7 +60,7 @@ class _ProgramReading:
     made: ModuleBuilder = field(default_factory=ModuleBuilder)
     values: dict[Node, Any] = field(default_factory=dict)
 
-    def graph(self) -> KernelGraph:
+    def graph(self, choice: FusionChoice) -> KernelGraph:
         nodes = [node for node in self.program.graph.nodes if node.target not in _SAID]
         self._require_rules(nodes)
         given = {spec.arg.name: spec for spec in self.program.graph_signature.input_specs}
@@ -67,7 +70,7 @@ class _ProgramReading:
             elif node.op == "call_function":
                 self.values[node] = self._call(node)
         self._outputs(next(node for node in nodes if node.op == "output"))
-        return kernel_graph(self.made.module())
+        return kernel_graph(self.made.module(), choice=choice)
 
     def _require_rules(self, nodes: list[Node]) -> None:
         missing = sorted({_name(node) for node in nodes if node.op == "call_function" and not _served(node)})

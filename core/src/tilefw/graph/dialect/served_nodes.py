@@ -30,6 +30,11 @@ def serve(op: Operation, nodes: Iterable[str]) -> None:
         op.attributes[_NODES] = ArrayAttr(named)
 
 
+def serves_none(op: Operation) -> None:
+    """Let an op be part of no node: of one that is a copy to be tried."""
+    op.attributes.pop(_NODES, None)
+
+
 def hand_on(made: Operation, *replaced: Operation) -> None:
     """Let an op serve the nodes of those whose place it takes."""
     serve(made, [node for op in (made, *replaced) for node in nodes_of(op)])

@@ -59,6 +59,8 @@ class AttentionText(TileText):
             self.blocks["key"] = self.blocks["below"] = _BLOCK
         if max(self.blocks["key"], self.blocks["row"]) * max(self.blocks["across"], self.blocks["column"]) > _OPERAND:
             raise NotOneKernelError("queries, keys or values too wide for a tile")
+        self.lengths.update(self.blocks)
+        self.multiply_adds = prod(product.extents) + prod(self.scores.extents)
         self.base = self._begin(batch, rows, columns)
         value = self._whole() if whole else self._in_blocks()
         self._known[product.result, self.base[: types.rank_of(product.result.type)]] = value
@@ -204,7 +206,9 @@ class AttentionText(TileText):
         ]
         outer, known = self.lines, dict(self._known)
         self.lines = [f"{word} = (start + tl.arange(0, {_BLOCK}))[{_TURNED[word]}]" for word in ("key", "below")]
+        self.trips = ceil_div(self.counts["key"], _BLOCK)
         self._block(found, wide)
+        self.trips = 1
         inner, self.lines, self._known = self.lines, outer, known
         self.lines += [f"for start in range(0, {self.counts['key']}, {_BLOCK}):", *(f"    {line}" for line in inner)]
         mean = "total / weight"

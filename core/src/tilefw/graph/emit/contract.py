@@ -13,6 +13,7 @@ from math import prod
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
+from tilefw.api.cost import LaunchWork
 from tilefw.api.errors import UnsupportedError
 from tilefw.graph.dialect.combining_ops import ContractOp
 from tilefw.graph.dialect.grouping_ops import FusedOp
@@ -20,7 +21,7 @@ from tilefw.graph.dialect.moving_ops import GraphReshapeOp, ViewOp
 from tilefw.graph.dialect.pointwise_ops import GraphConstantOp, IndexOp, MapOp, YieldOp
 from tilefw.graph.emit.access import IndexWords, TensorAccess, access, merged, row_major
 from tilefw.graph.emit.emitted_kernel import EmittedKernel
-from tilefw.graph.emit.scalar_text import number_text, spelled, write_body
+from tilefw.graph.emit.scalar_text import number_text, spelled, weight_of, write_body
 from tilefw.graph.emit.tile_text import check_counted
 from tilefw.graph.fuse.contract import multiplied_by_dot, sides
 from tilefw.graph.index_maps import composed, merging_map, rows_of
@@ -174,7 +175,12 @@ class _ContractWriter:
         limits = [f"(row < {extents.rows})", f"(column < {extents.columns})"]
         self._sum(words, turns, inner, (first, second), limits)
         self._finish(IndexWords(words), out, limits)
-        return EmittedKernel(self.name, self._source(), extents)
+        return EmittedKernel(self.name, self._source(), extents, self._computed())
+
+    def _computed(self) -> LaunchWork:
+        elements = prod(self.sizes[: self.rank])
+        weights = sum(weight_of(op.body.block) for op in self.block.ops if isinstance(op, MapOp))
+        return LaunchWork(operations=weights * elements, multiply_adds=len(self.roots) * prod(self.sizes))
 
     def _sum(
         self, words: dict[str, list[tuple[int, int]]], turns: list[tuple[int, int]], inner: list[tuple[int, int]],

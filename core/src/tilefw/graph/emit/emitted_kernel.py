@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import tilefw.language as tl
+from tilefw.api.cost import LaunchWork
 from tilefw.graph.product_tiles import ProductExtents
 from tilefw.language.extra import libdevice
 from tilefw.runtime.jit import JITFunction, jit
@@ -19,6 +20,7 @@ class EmittedKernel:
     name: str
     source: str
     extents: ProductExtents
+    computed: LaunchWork
 
     def kernel(self) -> JITFunction:
         """The function, ready to be launched."""

@@ -32,14 +32,15 @@ class SummingText(TileText):
         wide = spelled(kind.name) if not kind.is_float else "tl.float64" if double else "tl.float32"
         total = self.statement(f"tl.zeros({self.tile(coordinates)}, {wide})")
         outer, known = self.lines, dict(self._known)
-        self.lines, self.sums = [], (done | {op}, True)
+        self.lines, self.sums, self.trips = [], (done | {op}, True), prod(op.summed)
         # `step` is gone behind the loop: no tensor of one element is to be remembered as walked by it.
         terms = self.spread("step", op.summed) if prod(op.summed) > 1 else ("0",) * len(op.summed)
         places = (*coordinates, *terms)
         left, right = (
             self._side(operand, map.data, op, places) for operand, map in zip(op.operands, (op.left_map, op.right_map), strict=True)
         )
-        inner, self.lines, self._known, self.sums = self.lines, outer, known, (done | {op}, False)
+        inner, self.lines, self._known, self.sums, self.trips = self.lines, outer, known, (done | {op}, False), 1
+        self.operations += prod(op.summed) * self.count_at(coordinates)
         inner.append(f"{total} += {left}.to({wide}) * {right}.to({wide})")
         self.lines += [f"for step in range({prod(op.summed)}):", *(f"    {line}" for line in inner)]
         return self.statement(f"{total}.to({spelled(kind.name)})")

@@ -22,6 +22,7 @@ from tilefw.graph.emit.attention import AttentionText
 from tilefw.graph.emit.kinds import write
 from tilefw.graph.emit.tile_text import TileText
 from tilefw.graph.fuse import attention
+from tilefw.graph.fuse.choice import FEWEST_LAUNCHES, FusionChoice
 from tilefw.graph.fuse.contract import KIND, fuse_contractions
 from tilefw.graph.fuse.groups import fuse
 from tilefw.graph.fuse.siblings import merge_siblings
@@ -37,16 +38,24 @@ from tilefw.tile import types
 LaunchWriter = Callable[[GraphBuilder, Sequence[ModelTensor], Sequence[ModelTensor]], None]
 
 
-def kernel_graph(module: ModuleOp, kernels: Mapping[str, LaunchWriter] | None = None) -> KernelGraph:
-    """The module, fused in place, as launches. Raises UnsupportedError TFW0992 for an op that no kernel computes."""
+def kernel_graph(
+    module: ModuleOp, kernels: Mapping[str, LaunchWriter] | None = None, choice: FusionChoice = FEWEST_LAUNCHES
+) -> KernelGraph:
+    """The module, fused in place, as launches; `choice` is between ways to fuse. Raises UnsupportedError TFW0992 for an op that no
+    kernel computes."""
     order = node_order(model_function(module).body.block)
-    merge_siblings(module)
+    merge_siblings(module, choice)
     fold_constants(module)
     view_fixed_places(module)
     lay_factors_out(module)
-    attention.fuse_attention(module)
+    attention.fuse_attention(module, choice)
     fuse_contractions(module)
-    return _Emission(fuse(module), kernels or {}, order).graph()
+    return launches_of(fuse(module, choice), kernels or {}, order)
+
+
+def launches_of(module: ModuleOp, kernels: Mapping[str, LaunchWriter], order: Mapping[str, int]) -> KernelGraph:
+    """A fused module as launches, labelled by nodes in this order."""
+    return _Emission(module, kernels, order).graph()
 
 
 class _Emission:
@@ -114,7 +123,8 @@ class _Emission:
         kernel = self.kernels[text.key] if text.key in self.kernels else self.kernels.setdefault(text.key, text.kernel())
         inputs = {text.pointers[argument]: self.tensors[value] for argument, value in zip(block.args, op.operands, strict=True)}
         outputs = dict(zip(text.outputs, self._results(op, label), strict=True))
-        self.made.call(label, kernel, {**inputs, **outputs}, (text.grid, 1, 1), keywords={"num_warps": text.warps})
+        grid, keywords = (text.grid, 1, 1), {"num_warps": text.warps}
+        self.made.call(label, kernel, {**inputs, **outputs}, grid, keywords=keywords, computed=text.work)
 
     def _contraction(self, op: grouping_ops.FusedOp) -> None:
         emitted = contract.write(op, KIND)
@@ -124,7 +134,7 @@ class _Emission:
         label = self._label(op)
         stored = {f"out{place}_ptr": tensor for place, tensor in enumerate(self._results(op, label))}
         arguments = {name: tensor for name, tensor in {**read, **stored}.items() if name in kernel.arg_names}
-        self.made.product(label, kernel, arguments, emitted.extents)
+        self.made.product(label, kernel, arguments, emitted.extents, emitted.computed)
 
     def _label(self, op: grouping_ops.FusedOp) -> str:
         """The nodes that a launch serves; its kind and a number where its ops are of no node."""

@@ -27,6 +27,7 @@ class PointwiseText(SummingText):
         (count,) = counts
         block = min(_BLOCK, next_power_of_2(max(count, 1)))
         self.grid, self.elements = ceil_div(count, block), block
+        self.lengths["index"] = block
         self.lines += [f"index = tl.program_id(0) * {block} + tl.arange(0, {block})", f"inside = index < {count}"]
         for value in outputs:
             self.store(value, self.spread("index", types.shape_of(value.type)))

@@ -40,6 +40,7 @@ class RowsText(SummingText):
             raise NotOneKernelError(f"rows of {self.length} elements")
         self.height = height = max(1, min(next_power_of_2(max(self.count, 1)), _TILE // width))
         self.grid, self.elements, self.padded = ceil_div(self.count, height), height * width, width != self.length
+        self.lengths.update(row=height, column=width)
         self.lines += [
             f"row = (tl.program_id(0) * {height} + tl.arange(0, {height}))[:, None]", f"column = tl.arange(0, {width})[None, :]",
             f"known = row < {self.count}", f"within = column < {self.length}", "inside = known & within",

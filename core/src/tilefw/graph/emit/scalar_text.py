@@ -53,6 +53,19 @@ _COMPUTED_WIDE = frozenset({
 _OF_ONE_BIT: Mapping[str, str] = {"lts": "gtu", "les": "geu", "gts": "ltu", "ges": "leu", "mins": "maxu", "maxs": "minu"}
 
 
+_FUNCTIONS = frozenset({
+    "exp", "exp2", "log", "log2", "sin", "cos", "tan", "pow", "erf", "tanh", "log1p", "expm1", "divf", "div_rn", "remf", "sqrt",
+    "sqrt_rn", "rsqrt",
+})
+_STEPS = 16  # of one of these: about the terms of a polynomial, and what reduces its argument
+
+
+def weight_of(block: Block) -> int:
+    """How many operations a body takes an element: functions and quotients count as several."""
+    rows = [op.row.name for op in block.ops if isinstance(op, ElementwiseOp)]
+    return sum(_STEPS if row in _FUNCTIONS else 1 for row in rows)
+
+
 def spelled(name: str) -> str:
     """An element type as kernels write it: `tl.float32` for fp32."""
     return f"tl.{_SPELLED_TYPES.get(name, name)}"

@@ -15,10 +15,11 @@ import numpy as np
 from xdsl.ir import Block, Operation, SSAValue
 
 import tilefw.language as tl
+from tilefw.api.cost import LaunchWork
 from tilefw.api.errors import UnsupportedError
 from tilefw.graph.dialect import combining_ops, moving_ops, pointwise_ops
 from tilefw.graph.dialect.combining_ops import numbers_of
-from tilefw.graph.emit.scalar_text import number_text, spelled, write_body
+from tilefw.graph.emit.scalar_text import number_text, spelled, weight_of, write_body
 from tilefw.graph.index_maps import bounds, rows_of
 from tilefw.language.extra import libdevice
 from tilefw.runtime.jit import JITFunction, jit
@@ -44,6 +45,11 @@ class TileText:
         self.outputs: list[str] = []
         self.grid = 1
         self.elements = 1
+        self.lengths: dict[str, int] = {}  # of the tiles of indices
+        self.trips = 1  # of the loop that is being written
+        self.operations = 0  # of one program
+        self.multiply_adds = 0  # of the launch
+        self.computed: dict[Operation, int] = {}  # how many elements of each map a program computes
         self.names: dict[str, Any] = {"tl": tl, "libdevice": libdevice}
         self.combines: list[str] = []  # the text of each function that reductions combine by
         self.made_of: dict[str, frozenset[str]] = {}  # the tiles that computed coordinates follow
@@ -99,6 +105,11 @@ class TileText:
         names = dict(self.names)
         exec(compile(self.source(), f"<graph {self.name}>", "exec"), names)
         return jit(source=self.source())(names[self.name])
+
+    @property
+    def work(self) -> LaunchWork:
+        """What the launch computes."""
+        return LaunchWork(operations=self.operations * self.grid, multiply_adds=self.multiply_adds)
 
     @property
     def warps(self) -> int:
@@ -213,7 +224,12 @@ class TileText:
 
     def body(self, block: Block, arguments: list[str], coordinates: Coordinates) -> list[str]:
         """The results of a body of scalar ops."""
+        self.operations += weight_of(block) * self.count_at(coordinates)
         return write_body(block, arguments, lambda dim: self._index(coordinates[dim]), self.statement)
+
+    def count_at(self, coordinates: Coordinates) -> int:
+        """How many elements a program computes of a value at these coordinates."""
+        return prod(self.lengths.get(word, 1) for word in self.used(*coordinates)) * self.trips
 
     def _index(self, text: str) -> str:
         return self.statement(f"tl.full((), {text}, tl.int32)" if text.lstrip("-").isdigit() else text)
@@ -265,6 +281,7 @@ def _constant(text: TileText, op: Any, value: SSAValue, _coordinates: Coordinate
 def _map(text: TileText, op: Any, value: SSAValue, coordinates: Coordinates) -> str:
     arguments = [text.value(operand, coordinates) for operand in op.operands]
     results = text.body(op.body.block, arguments, coordinates)
+    text.computed[op] = text.computed.get(op, 0) + text.count_at(coordinates)
     return results[list(op.results).index(value)]
 
 

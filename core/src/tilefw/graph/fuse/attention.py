@@ -17,8 +17,9 @@ from tilefw.graph.dialect.moving_ops import GraphConcatOp, GraphReshapeOp, ViewO
 from tilefw.graph.dialect.pointwise_ops import GraphConstantOp, MapOp, YieldOp
 from tilefw.graph.emit.attention import AttentionText, products_behind
 from tilefw.graph.emit.tile_text import NotOneKernelError
-from tilefw.graph.fuse.contract import multiplied_by_dot, turned
-from tilefw.graph.fuse.groups import values_read
+from tilefw.graph.fuse.choice import FEWEST_LAUNCHES, FusionChoice, part_of
+from tilefw.graph.fuse.contract import fuse_contractions, multiplied_by_dot, turned
+from tilefw.graph.fuse.groups import fuse, values_read
 from tilefw.graph.meaning import model_function
 from tilefw.tile import types
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
@@ -30,15 +31,16 @@ _MOST_ROWS = 4  # of the elementwise table, in a map that is computed for each b
 _FUNCTIONS = frozenset({"sin", "cos", "tan", "exp", "exp2", "log", "log2", "pow", "erf", "tanh", "log1p", "expm1"})
 
 
-def fuse_attention(module: ModuleOp) -> None:
-    """Make a group of every product that reads weights made of another product's result, in place."""
+def fuse_attention(module: ModuleOp, choice: FusionChoice = FEWEST_LAUNCHES) -> None:
+    """Make a group of every product that reads weights made of another product's result, in place, unless the choice is to have a
+    launch for each product."""
     block = model_function(module).body.block
     for op in list(block.ops):
         if op.parent is block and isinstance(op, ContractOp) and multiplied_by_dot(op):
-            _try(op)
+            _try(op, choice)
 
 
-def _try(product: ContractOp) -> None:
+def _try(product: ContractOp, choice: FusionChoice) -> None:
     found = _first_product(product)
     if found is None:
         return
@@ -52,7 +54,14 @@ def _try(product: ContractOp) -> None:
         AttentionText(KIND, inputs, [product.result], product)
     except NotOneKernelError:
         return
-    _close(product, inputs, members)
+    if choice.best(lambda: part_of(inputs, product.results), (fuse_attention, _fuse_apart)) == 0:
+        _close(product, inputs, members)
+
+
+def _fuse_apart(module: ModuleOp) -> None:
+    """Fuse a part without groups of two products."""
+    fuse_contractions(module)
+    fuse(module)
 
 
 def _first_product(product: ContractOp) -> tuple[ContractOp, set[Operation]] | None:

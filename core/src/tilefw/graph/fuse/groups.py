@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -16,7 +17,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from tilefw.api.errors import UnsupportedError
 from tilefw.graph.dialect import combining_ops, grouping_ops, moving_ops, pointwise_ops
 from tilefw.graph.emit.kinds import write
-from tilefw.graph.emit.tile_text import NotOneKernelError
+from tilefw.graph.emit.tile_text import NotOneKernelError, TileText
+from tilefw.graph.fuse.choice import FEWEST_LAUNCHES, FusionChoice, ops_between, part_of
 from tilefw.graph.meaning import model_function
 from tilefw.tile import types
 from tilefw.tile.text.module import verify
@@ -25,6 +27,7 @@ _COMPUTED = (pointwise_ops.MapOp, combining_ops.GraphReduceOp, combining_ops.Gra
 _READ = (moving_ops.ViewOp, moving_ops.GraphReshapeOp, moving_ops.GraphConcatOp, moving_ops.GraphGatherOp)
 _DEEPEST = 96  # ops between a value of a group and one that it stores: each is some calls deep for whoever writes the kernel
 _LONGEST = 32  # ops in a row that are read in place
+_PADDED = 4  # times as many elements as there are, in a tile that is padded along both dims
 _MOST = 96  # computed ops of a group: whoever writes its kernel goes from the last to the first, some calls deep for each
 
 
@@ -83,9 +86,9 @@ def _factor(value: SSAValue) -> SSAValue:
     return value
 
 
-def fuse(module: ModuleOp) -> ModuleOp:
+def fuse(module: ModuleOp, choice: FusionChoice = FEWEST_LAUNCHES) -> ModuleOp:
     """The module with each group as a `graph.fused`. Raises UnsupportedError TFW0992 where no kernel computes an op."""
-    grouping = _Grouping(model_function(module).body.block)
+    grouping = _Grouping(model_function(module).body.block, choice)
     grouping.group()
     grouping.rewrite()
     verify(module)
@@ -95,8 +98,8 @@ def fuse(module: ModuleOp) -> ModuleOp:
 class _Grouping:
     """One block of a model on its way to groups."""
 
-    def __init__(self, block: Block) -> None:
-        self.block = block
+    def __init__(self, block: Block, choice: FusionChoice) -> None:
+        self.block, self.choice = block, choice
         self.readers: dict[SSAValue, dict[OpGroup, None]] = {}  # the groups that read a value
         self.wanted: set[SSAValue] = set()  # the values that must be in memory
         self.alone: dict[SSAValue, list[Operation]] = {}  # ops that are not fused and read a value
@@ -156,11 +159,20 @@ class _Grouping:
         outputs = [*group.outputs, *(value for value in stored if value not in group.outputs)]
         grown = OpGroup(self.wanted, {*group.members, op}, outputs)
         try:
-            write(grown.inputs(), grown.outputs)
+            text = write(grown.inputs(), grown.outputs)[1]
         except NotOneKernelError:
+            return False
+        if _repeats(op, text) and not self._worth_repeating(grown, op):
             return False
         group.members, group.outputs = grown.members, grown.outputs
         return True
+
+    def _worth_repeating(self, grown: OpGroup, op: Operation) -> bool:
+        """Whether the op is computed in the group that reads it, each element several times, or once in a launch of its own."""
+        inputs = grown.inputs()
+        place = ops_between(inputs, grown.outputs).index(op)
+        ways = _one_group, lambda part: _two_groups(part, place)
+        return self.choice.best(lambda: part_of(inputs, grown.outputs), ways) == 0
 
     def _waits_for(self, group: OpGroup, op: Operation, others: Sequence[OpGroup]) -> bool:
         """Whether the group needs what an other reader of the op's results computes."""
@@ -212,15 +224,48 @@ class _Grouping:
 
     def rewrite(self) -> None:
         """Each group becomes an op behind what it reads; what nothing reads any more falls away."""
-        makers = {value: group for group in self.groups for value in group.outputs}
-        last = self.block.last_op
-        assert last is not None
-        old = list(self.block.ops)
-        _GroupPlacing(self.block, makers).run(last)
-        for op in reversed(old):
-            if op is not last and not any(result.uses.get_length() for result in op.results):
-                op.detach()
-                op.erase()
+        _rewrite(self.block, self.groups)
+
+
+def _rewrite(block: Block, groups: Sequence[OpGroup]) -> None:
+    makers = {value: group for group in groups for value in group.outputs}
+    last = block.last_op
+    assert last is not None
+    old = list(block.ops)
+    _GroupPlacing(block, makers).run(last)
+    for op in reversed(old):
+        if op is not last and not any(result.uses.get_length() for result in op.results):
+            op.detach()
+            op.erase()
+
+
+def _repeats(op: Operation, text: TileText) -> bool:
+    """Whether a kernel computes each element of a map several times: more often than tiles padded along both dims do."""
+    count = max(prod(types.shape_of(value.type)) for value in op.results)
+    return text.computed.get(op, 0) * text.grid > _PADDED * max(count, 1)
+
+
+def _one_group(part: ModuleOp) -> None:
+    """One launch of a part."""
+    block = model_function(part).body.block
+    _rewrite(block, [_rest(block, set(), set())])
+
+
+def _two_groups(part: ModuleOp, place: int) -> None:
+    """A launch of the op at a place of a part, and one of the others."""
+    block = model_function(part).body.block
+    op = list(block.ops)[place]
+    wanted = set(op.results)
+    alone = OpGroup(wanted, {op}, [value for value in op.results if value.uses.get_length()])
+    _rewrite(block, [alone, _rest(block, wanted, {op})])
+
+
+def _rest(block: Block, wanted: set[SSAValue], without: set[Operation]) -> OpGroup:
+    """The group of all ops of a part but some."""
+    last = block.last_op
+    assert last is not None
+    outputs = [value for value in dict.fromkeys(last.operands) if value not in wanted]
+    return OpGroup(wanted, {op for op in block.ops if op is not last} - without, outputs)
 
 
 class _GroupPlacing:

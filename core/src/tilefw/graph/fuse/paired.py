@@ -29,10 +29,15 @@ def are_paired(op: ContractOp, other: ContractOp) -> bool:
     """Whether all that is computed of either result is computed of each element, and meets the other's before it goes elsewhere."""
     regions = [_maps_behind(one) for one in (op, other)]
     both = regions[0] & regions[1]
-    apart = (regions[0] | regions[1]) - both
+    apart = maps_behind_pair(op, other) - both
     first: list[Operation] = [op, other, *apart]
     readers = {use.operation for one in first for result in one.results for use in result.uses}
     return bool(both) and all(reader in apart or reader in both for reader in readers)
+
+
+def maps_behind_pair(op: ContractOp, other: ContractOp) -> set[Operation]:
+    """All that is computed of each element of two products."""
+    return _maps_behind(op) | _maps_behind(other)
 
 
 def _maps_behind(op: ContractOp) -> set[Operation]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from xdsl.dialects.builtin import AffineMapAttr, DenseArrayBase, ModuleOp, TensorType, i64
+from xdsl.dialects.builtin import AffineMapAttr, DenseArrayBase, FunctionType, ModuleOp, TensorType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
@@ -20,8 +20,10 @@ from tilefw.graph.dialect.elements import StoredElements, tensor
 from tilefw.graph.dialect.moving_ops import GraphReshapeOp, ViewOp
 from tilefw.graph.dialect.pointwise_ops import GraphConstantOp, MapOp
 from tilefw.graph.dialect.served_nodes import hand_on
-from tilefw.graph.fuse.contract import with_views
-from tilefw.graph.fuse.paired import are_paired
+from tilefw.graph.fuse.choice import FEWEST_LAUNCHES, FusionChoice, part_of
+from tilefw.graph.fuse.contract import fuse_contractions, with_views
+from tilefw.graph.fuse.groups import fuse, is_read_in_place, values_read
+from tilefw.graph.fuse.paired import are_paired, maps_behind_pair
 from tilefw.graph.index_maps import linear_map, rows_of
 from tilefw.graph.meaning import model_function, only_row
 from tilefw.tile import types
@@ -60,20 +62,73 @@ class SiblingProduct:
         return types.rank_of(self.op.result.type) - 1
 
     @property
+    def ops(self) -> list[Operation]:
+        """The product, its constant, and what adds a bias."""
+        added = [] if self.bias is None else [self.bias.op, self.bias.view, self.bias.constant]
+        return [self.op, self.constant, *added]
+
+    @property
     def last(self) -> SSAValue:
         return self.op.result if self.bias is None else self.bias.op.results[0]
 
 
-def merge_siblings(module: ModuleOp) -> None:
-    """Merge all siblings of a module, in place."""
+def merge_siblings(module: ModuleOp, choice: FusionChoice = FEWEST_LAUNCHES) -> None:
+    """Merge all siblings of a module, in place, unless the choice is to leave those of a family apart."""
+    for family in _families(module):
+        merged, apart = _fuse_merged, _fuse_apart
+        ways = (apart, merged) if _is_pair(family) else (merged, apart)
+        if ways[choice.best(lambda one=family: _part(one), ways)] is merged:
+            _merge(family)
+
+
+def _families(module: ModuleOp) -> list[list[SiblingProduct]]:
     block = model_function(module).body.block
     families: dict[tuple[object, ...], list[SiblingProduct]] = {}
     for op in list(block.ops):
         if isinstance(op, ContractOp) and (found := _product(with_views(op))) is not None:
             families.setdefault(found.key, []).append(found)
-    for family in families.values():
-        if len(family) > 1 and not (len(family) == 2 and are_paired(family[0].op, family[1].op)):
-            _merge(family)
+    return [family for family in families.values() if len(family) > 1]
+
+
+def _is_pair(family: Sequence[SiblingProduct]) -> bool:
+    return len(family) == 2 and are_paired(family[0].op, family[1].op)
+
+
+def _part(family: Sequence[SiblingProduct]) -> ModuleOp:
+    """The products of a family with their constants, and where they are a pair what is computed where they meet."""
+    members: set[Operation] = {op for one in family for op in one.ops}
+    outputs = [one.last for one in family]
+    if _is_pair(family):
+        met = maps_behind_pair(family[0].op, family[1].op)
+        members |= met
+        outputs = [value for op in met for value in op.results if any(use.operation not in met for use in value.uses)]
+    return part_of(values_read(outputs, lambda op, _: op in members or is_read_in_place(op)), outputs)
+
+
+def _fuse_merged(part: ModuleOp) -> None:
+    """Fuse a part whose siblings are one product. Its slices are read in place by who wants them: the part gives it whole."""
+    for family in _families(part):
+        _merge(family)
+    function = model_function(part)
+    given = function.body.block.last_op
+    assert given is not None
+    given.operands = list(dict.fromkeys(_whole(value) for value in given.operands))
+    types = [argument.type for argument in function.body.block.args], [value.type for value in given.operands]
+    function.function_type = FunctionType.from_lists(*types)
+    _fuse_apart(part)
+
+
+def _whole(value: SSAValue) -> SSAValue:
+    """What a value is a slice of."""
+    while isinstance(value.owner, ViewOp | GraphReshapeOp):
+        value = value.owner.source
+    return value
+
+
+def _fuse_apart(part: ModuleOp) -> None:
+    """Fuse a part as it is: a pair is one kernel of two sums."""
+    fuse_contractions(part)
+    fuse(part)
 
 
 def _product(op: ContractOp) -> SiblingProduct | None:
