@@ -58,7 +58,7 @@ def case(name: str) -> Case:
             name=name,
             grid=(4, 4),
             constexprs=tile,
-            problem=matrix._attention(4, 512, 64, False, np.float16),
+            problem=matrix.attention_problem(4, 512, 64, False, np.float16),
         )
     raise KeyError(name)
 
@@ -69,7 +69,7 @@ def _cube(name: str, side: int) -> Case:
         _case("matmul_f16"),
         name=name,
         grid=(512 // side, 512 // side),
-        constexprs=matrix._tile(side, side, 32),
-        problem=matrix._matmul(512, 512, 512, np.float16, np.float16),
+        constexprs=matrix.tile(side, side, 32),
+        problem=matrix.matmul_problem(512, 512, 512, np.float16, np.float16),
         num_warps=4,
     )

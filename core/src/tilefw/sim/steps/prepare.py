@@ -13,6 +13,9 @@ from typing import Any
 
 from tilefw.api.errors import CodeError
 from tilefw.sim.algebra.integer import constant
+from tilefw.sim.compiled.liveness import Liveness
+from tilefw.sim.compiled.runs import with_runs
+from tilefw.sim.compiled.traced import Part, Slots
 from tilefw.sim.floats import Array
 from tilefw.sim.program import (
     Await,
@@ -94,7 +97,7 @@ class PreparedBlock:
 
     `condition` is (slot of a predicate, negated) where only those in whom it holds follow the flow, `address` the slot of a
     `Jump`'s. `gathered`: so many waves have met before its first step. `touched` are the slots that the block reads or writes;
-    `units` counts instructions by unit.
+    `units` counts instructions by unit. `parts` are, by step, what compiled runs know of those that may be in one.
     """
 
     start: int
@@ -102,6 +105,7 @@ class PreparedBlock:
     flow: Instruction | None = None
     flow_sources: tuple[int, ...] = ()
     flow_destinations: tuple[int, ...] = ()
+    parts: list[Part | None] = field(default_factory=list)
     condition: tuple[int, bool] | None = None
     address: int = -1
     size: int = 0
@@ -199,9 +203,12 @@ class _Preparation:
         return constant(value, operand.bits)
 
 
-def prepare(program: Program, symbols: Mapping[str, int], watch: bool = False, follow: bool = False) -> Prepared:
+def prepare(
+    program: Program, symbols: Mapping[str, int], watch: bool = False, follow: bool = False, wave_size: int = 0
+) -> Prepared:
     """Steps and blocks of a program whose variables and parameters have the addresses `symbols`; with `watch` each step shows its
-    instruction to the checks that observe steps, with `follow` steps follow what offsets are meant to be. Raises CodeError."""
+    instruction to the checks that observe steps, with `follow` steps follow what offsets are meant to be. Runs of steps may be
+    compiled for waves of `wave_size`. Raises CodeError."""
     work = _Preparation(program, symbols, watch, follow)
     instructions = program.instructions
     leaders = _leaders(program)
@@ -220,15 +227,21 @@ def prepare(program: Program, symbols: Mapping[str, int], watch: bool = False, f
     if program.code is not None and _jumps(program):
         variable, offsets = program.code
         code = work.address(Symbol(variable), None), {offset: block_at[index] for offset, index in offsets.items()}
+    successors, roots = _successors(blocks, block_at, code[1].values())
+    if wave_size:
+        slots = Slots(work.bits, len(program.registers), work.constants, Liveness(blocks, successors))
+        for number, block in enumerate(blocks):
+            block.steps = with_runs(block.steps, block.parts, number, slots, wave_size)
     return Prepared(
         program, blocks, block_at, work.bits, work.constants, initial, code, work.settling,
-        [*_order(program, blocks, block_at, code[1].values()), len(blocks)],
+        [*block_order(successors, roots), len(blocks)],
     )
 
 
-def _order(
-    program: Program, blocks: Sequence[PreparedBlock], block_at: Mapping[int, int], jump_targets: Iterable[int]
-) -> list[int]:
+def _successors(
+    blocks: Sequence[PreparedBlock], block_at: Mapping[int, int], jump_targets: Iterable[int]
+) -> tuple[list[list[int]], list[int]]:
+    """The blocks that may come after each, and those where execution begins: the first, and the functions that are called."""
     successors: list[list[int]] = []
     roots = [0] if blocks else []
     for number, block in enumerate(blocks):
@@ -248,7 +261,7 @@ def _order(
         if falls and number + 1 < len(blocks):
             targets.append(number + 1)
         successors.append(targets)
-    return block_order(successors, roots)
+    return successors, roots
 
 
 def _jumps(program: Program) -> bool:
@@ -298,9 +311,14 @@ def _append(work: _Preparation, block: PreparedBlock, instruction: Instruction) 
         assert instruction.flow is not None, f"{instruction.text} has neither meaning nor flow"
         if before or instruction.issues or instruction.waits is not None:
             block.steps.append(counted(fetch(before), instruction, work.settling))
+            block.parts.append(None)
         return
     step = _step(work, instruction, sources, destinations, for_wave, before, after)
-    block.steps.append(counted(step, instruction, work.settling))
+    counting = counted(step, instruction, work.settling)
+    alone = work.watch or instruction.flow is not None or counting is not step or instruction.index in work.following
+    part = None if alone else Part(step, instruction, sources, destinations, for_wave, tuple(before), tuple(after))
+    block.steps.append(counting)
+    block.parts.append(part)
 
 
 def _decision(work: _Preparation, block: PreparedBlock, instruction: Instruction) -> int:
