@@ -42,7 +42,18 @@ class Number:
     dtype: str
 
 
-Argument = Input | Output | InOut | Number
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A buffer that the kernel reaches by a descriptor which the host has made."""
+
+    buffer: Input | Output | InOut
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.buffer.shape if isinstance(self.buffer, Output) else self.buffer.array.shape
+
+
+Argument = Input | Output | InOut | Number | Described
 
 
 @dataclass(frozen=True)
@@ -73,7 +84,8 @@ class Case:
     `signature` gives the runtime parameters' types as Triton spells them (`*fp16:16`, `i32`); the other parameters
     are in `constexprs`. `problem` makes launch data from a random generator. `fast` cases run in every test run.
     `variants` are further launches of the same code, at sizes where other instructions touch the edges of buffers. `chips` are
-    those that have what the kernel needs (None: all).
+    those that have what the kernel needs (None: all). `num_ctas` workgroups make a program. `found` are the
+    codes of what Triton's code of it does wrong.
     """
 
     name: str
@@ -84,9 +96,11 @@ class Case:
     problem: Callable[[np.random.Generator], Problem]
     num_warps: int = 4
     num_stages: int = 3
+    num_ctas: int = 1
     fast: bool = True
     variants: tuple[Variant, ...] = ()
     chips: tuple[Chip, ...] | None = None
+    found: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

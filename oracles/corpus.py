@@ -42,13 +42,15 @@ class TritonAbsentError(RuntimeError):
 @dataclass(frozen=True)
 class Launch:
     """How an entry is launched. `hidden` is the number of trailing null pointers; the first of them is to so many bytes of
-    `scratch` a program where there are any."""
+    `scratch` a workgroup where there are any. `boxes` are what the host makes descriptors of, in
+    order: the shape of a box, outermost dimension first, and the bits of its swizzle."""
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     dynamic_shared: int
     hidden: int = HIDDEN_POINTERS
     scratch: int = 0
+    boxes: tuple[tuple[tuple[int, ...], int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,7 @@ class Compiled:
     shared: int
     num_warps: int
     scratch: int = 0
+    boxes: tuple[tuple[tuple[int, ...], int], ...] = ()
 
 
 def all_cases() -> list[Case]:
@@ -121,7 +124,10 @@ class Corpus:
         made = self._compiled(case)
         chosen = case if variant == 0 else case.variants[variant - 1]
         block = (self.chip.lanes * made.num_warps, 1, 1)
-        launch = Launch((*chosen.grid, 1, 1)[:3], block, made.shared, scratch=made.scratch)
+        along, *others = (*chosen.grid, 1, 1)[:3]
+        grid = (along * case.num_ctas, *others)
+        boxes = tuple((tuple(shape), bits) for shape, bits in made.boxes)
+        launch = Launch(grid, block, made.shared, scratch=made.scratch, boxes=boxes)
         problem = chosen.problem(np.random.default_rng(seed))
         return Item(case.name, made.code, made.text, made.entry, launch, case, problem, self.chip)
 
@@ -137,7 +143,7 @@ class Corpus:
         source = (Path(__file__).parent / "kernels" / f"{group}.py").read_text()
         parts = [
             TRITON_VERSION, self.chip, source, case.kernel, dict(case.signature), dict(case.constexprs), case.num_warps,
-            case.num_stages,
+            case.num_stages, case.num_ctas,
         ]
         digest = hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
         return folder() / f"{self.chip.target}-{case.name}-{digest}.json"
@@ -193,7 +199,7 @@ def _compile(case: Case, chip: Chip) -> dict[str, object]:
     made = triton.compile(
         ASTSource(kernel, signature, constexprs, hints),
         target=GPUTarget(*chip.triton),
-        options={"num_warps": case.num_warps, "num_stages": case.num_stages},
+        options={"num_warps": case.num_warps, "num_stages": case.num_stages, "num_ctas": case.num_ctas},
     )
     code = made.asm[chip.form]
     return {
@@ -203,6 +209,7 @@ def _compile(case: Case, chip: Chip) -> dict[str, object]:
         "shared": made.metadata.shared,
         "num_warps": made.metadata.num_warps,
         "scratch": made.metadata.global_scratch_size,
+        "boxes": [(one["block_size"], one["swizzle"]) for one in getattr(made.metadata, "tensordesc_meta", None) or ()],
     }
 
 

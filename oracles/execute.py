@@ -6,13 +6,20 @@ import functools
 import importlib
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from oracles.case import InOut, Input, Number, Output
+from oracles.case import Described, InOut, Input, Number, Output
 from oracles.chips import Chip
 from oracles.corpus import Item
-from tilefw.api import ALL_CHECKS, Artifact, Backend, BufferView, Device, LaunchOptions, LaunchReport, Scalar
+from tilefw.api import ALL_CHECKS, Artifact, Backend, BufferView, Device, LaunchOptions, LaunchReport, Scalar, Struct
+
+# PTX's names of the elements of arrays that descriptors tell of; floats of 8 bits are bytes to an engine.
+_ELEMENTS = {
+    "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "int32": "s32", "int8": "u8", "uint8": "u8",
+    "float8_e4m3fn": "u8", "float8_e5m2": "u8",
+}
 
 
 @dataclass(frozen=True)
@@ -46,19 +53,16 @@ def run(item: Item, artifact: Artifact | None = None, device: Device | None = No
     artifact = artifact or parse(item.code, item.name, item.chip)
     device = device or backend(item.chip.target).simulator()
     handles: dict[str, tuple[int, np.ndarray]] = {}
-    arguments: list[BufferView | Scalar] = []
+    arguments: list[BufferView | Scalar | Struct] = []
+    boxes = iter(item.launch.boxes)
     for name, argument in item.inputs.items():
         if isinstance(argument, Number):
             arguments.append(Scalar(argument.value, argument.dtype))
             continue
-        array = np.empty(argument.shape, argument.dtype) if isinstance(argument, Output) else np.ascontiguousarray(argument.array)
-        handle = device.allocate(array.nbytes, label=name)
-        if isinstance(argument, InOut):
-            device.write(handle, array.view(np.uint8).data)
-        elif isinstance(argument, Input):
-            _write(device, handle, array, argument.written)
-        handles[name] = (handle, array)
-        arguments.append(BufferView(handle))
+        buffer = argument.buffer if isinstance(argument, Described) else argument
+        handle, array = handles[name] = _buffer(device, name, buffer)
+        described = isinstance(argument, Described)
+        arguments += _descriptor(device, handle, array, next(boxes), item) if described else [BufferView(handle)]
     scratch = item.launch.scratch * math.prod(item.launch.grid)
     hidden = [device.allocate(scratch, label="scratch")] if scratch else []
     arguments += [BufferView(handle) for handle in (*hidden, *[0] * (item.launch.hidden - len(hidden)))]
@@ -71,6 +75,30 @@ def run(item: Item, artifact: Artifact | None = None, device: Device | None = No
         for name, (handle, array) in handles.items()
     }
     return Outcome(outputs, report)
+
+
+def _buffer(device: Device, name: str, argument: Input | Output | InOut) -> tuple[int, np.ndarray]:
+    """A buffer of the device with what the kernel finds there, and an array of its shape."""
+    array = np.empty(argument.shape, argument.dtype) if isinstance(argument, Output) else np.ascontiguousarray(argument.array)
+    handle = device.allocate(array.nbytes, label=name)
+    if isinstance(argument, InOut):
+        device.write(handle, array.view(np.uint8).data)
+    elif isinstance(argument, Input):
+        _write(device, handle, array, argument.written)
+    return handle, array
+
+
+def _descriptor(
+    device: Any, handle: int, array: np.ndarray, box: tuple[tuple[int, ...], int], item: Item
+) -> list[Scalar | Struct]:
+    """What a host passes for a tensor descriptor: the engine's map, and for Triton's code the array's sizes and strides."""
+    sizes = [Scalar(size, "i32") for size in array.shape]
+    strides = [Scalar(stride // array.itemsize, "i64") for stride in array.strides]
+    strides_in_bytes, (shape, swizzle) = array.strides[:-1][::-1], box
+    made = device.tensor_map(
+        BufferView(handle), array.shape[::-1], strides_in_bytes, shape[::-1], element=_ELEMENTS[array.dtype.name], swizzle=swizzle
+    )
+    return [made, *(sizes + strides if item.launch.hidden else [])]
 
 
 def _write(device: object, handle: int, array: np.ndarray, written: np.ndarray | None) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from oracles import bounded as bd
 from oracles.case import Case, InOut, Input, Number, Output, Problem, Variant
+from oracles.chips import SM90A
 
 
 def _normal(rng: np.random.Generator, *shape: int, dtype: object = np.float32) -> np.ndarray:
@@ -189,6 +190,17 @@ CASES = [
         (2,),
         _softmax(2, 784, 800),
         num_warps=8,
+    ),
+    *(  # a row is divided between the workgroups of a cluster, which read each other's shared memory
+        Case(
+            f"softmax_cluster_{workgroups}", "reduction.softmax", SOFTMAX, {"BLOCK": 1024}, (2,), _softmax(2, 900, 907),
+            num_ctas=workgroups, fast=workgroups == 2, chips=(SM90A,),
+        )
+        for workgroups in (2, 4)
+    ),
+    Case(
+        "layer_norm_cluster", "reduction.layer_norm", NORM, {"BLOCK": 512}, (3,), _layer_norm(3, 700), num_ctas=2, fast=False,
+        chips=(SM90A,),
     ),
     Case(
         "layer_norm",

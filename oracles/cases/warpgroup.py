@@ -110,6 +110,33 @@ def _attending(name: str, head: int, q: int, keys: int, causal: bool, warps: int
     )
 
 
+def _experts(rng: np.random.Generator, tile: int, n: int, k: int) -> Problem:
+    """Rows of three experts in tiles, which the last rows of each expert do not fill."""
+    counts, tokens = (tile + 7, 0, 20), tile + 40
+    rows, expert = [], []
+    for number, count in enumerate(counts):
+        padded = -(-count // tile) * tile
+        rows += [*rng.permutation(tokens)[:count].tolist(), *[tokens] * (padded - count)]
+        expert += [number] * (padded // tile)
+    # A row that two experts have would be written twice; here each row has one.
+    order, seen = np.array(rows, np.int32), set()
+    for place, row in enumerate(order.tolist()):
+        order[place] = tokens if row in seen else row
+        seen.add(row)
+    x, w = random_array(rng, F16, tokens, k), random_array(rng, F16, len(counts), k, n)
+    value, error, covered = np.zeros((tokens, n)), np.zeros((tokens, n)), np.zeros((tokens, n), bool)
+    for place, row in enumerate(order.tolist()):
+        if row < tokens:
+            product = bd.dot(x[row : row + 1], w[expert[place // tile]])
+            value[row], error[row], covered[row] = product.value[0], product.error[0], True
+    arguments = {
+        "x_ptr": Input(x), "w_ptr": Input(w), "out_ptr": Output((tokens, n), F16), "rows_ptr": Input(order),
+        "expert_ptr": Input(np.array(expert, np.int32)), "tokens": Number(tokens, "i32"), "N": Number(n, "i32"),
+        "K": Number(k, "i32"),
+    }
+    return Problem(arguments, {"out_ptr": bd.stored(bd.Bounded(value, error), F16)}, {"out_ptr": covered})
+
+
 CASES = [
     _product("f16", "fp16", "fp16", (F16, F16), (64, 64, 64), fast=True),
     _product("f16_128", "fp16", "fp32", (F16, F32), (128, 128, 64)),
@@ -146,5 +173,22 @@ CASES = [
             chips=HOPPER, variants=(Variant((1, 2), _backward(of, 2, 64, 64, F16)),),
         )
         for of, gradients in (("keys", ("grad_k", "grad_v")), ("queries", ("grad_q",)))
+    ),
+    *(
+        Case(
+            f"warpgroup_experts_{tile_m}", "warpgroup.experts", {
+                "x_ptr": "*fp16:16", "w_ptr": "*fp16:16", "out_ptr": "*fp16:16", "rows_ptr": "*i32:16", "expert_ptr": "*i32:16",
+                "tokens": "i32", "N": "i32:16", "K": "i32:16",
+            }, {"TILE_M": tile_m, "TILE_N": tile_n, "TILE_K": 32}, (3, 2), partial(_experts, tile=tile_m, n=2 * tile_n, k=96),
+            fast=tile_m == 64, chips=HOPPER,
+        )
+        for tile_m, tile_n in ((64, 64), (128, 32))
+    ),
+    *(
+        Case(
+            f"warpgroup_cluster_{m}", M, signature("fp16", "fp16"), tile(m, n, 64), (1, 2),
+            matmul_problem(m - 8, 2 * n, 160, F16, F16, pad=16), num_ctas=2, fast=m == 128, chips=HOPPER,
+        )
+        for m, n in ((128, 64), (64, 128))
     ),
 ]

@@ -70,3 +70,21 @@ def attention_backward_queries(
         grad_score = weight * (tl.dot(grad, tl.trans(v)) - delta[:, None])
         total = tl.dot(grad_score.to(k.dtype), k, total)
     tl.store(grad_q_ptr + at_queries, (total * scale).to(q.dtype), mask=inside[:, None])
+
+
+@triton.jit
+def experts(
+    x_ptr, w_ptr, out_ptr, rows_ptr, expert_ptr, tokens, N, K, TILE_M: tl.constexpr, TILE_N: tl.constexpr, TILE_K: tl.constexpr
+):
+    """Tiles of rows in the order of their experts, each row found by its number, multiplied by its tile's expert."""
+    row = tl.load(rows_ptr + tl.program_id(0) * TILE_M + tl.arange(0, TILE_M))
+    expert = tl.load(expert_ptr + tl.program_id(0)).to(tl.int64)
+    n = tl.program_id(1) * TILE_N + tl.arange(0, TILE_N)
+    k = tl.arange(0, TILE_K)
+    here = row < tokens
+    total = tl.zeros((TILE_M, TILE_N), tl.float32)
+    for start in range(0, K, TILE_K):
+        x = tl.load(x_ptr + row[:, None] * K + (start + k)[None, :], mask=here[:, None], other=0.0)
+        w = tl.load(w_ptr + expert * K * N + (start + k)[:, None] * N + n[None, :])
+        total = tl.dot(x, w, total)
+    tl.store(out_ptr + row[:, None] * N + n[None, :], total.to(out_ptr.dtype.element_ty), mask=here[:, None])

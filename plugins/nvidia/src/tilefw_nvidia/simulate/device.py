@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar
 
-from tilefw.api import Artifact
+from tilefw.api import Artifact, BufferView, Struct
 from tilefw.api.sim import Decoders, SimulatedChip, SimulatorDevice
 from tilefw_nvidia import isa
 from tilefw_nvidia.chips import Chip
+from tilefw_nvidia.isa.meaning import tensor_map
 
 # Where generic addresses mean another space than global memory.
 _WINDOWS = {"shared": (1 << 56, 1 << 32), "local": (2 << 56, 1 << 32), "param": (3 << 56, 1 << 32)}
@@ -36,3 +38,14 @@ class Simulator(SimulatorDevice):
         module = isa.parse(artifact.text, name)
         isa.check_target(module, self.instructions)
         return {entry: partial(isa.program, module, entry, self.instructions) for entry in module.entries}
+
+    def tensor_map(
+        self, base: BufferView, sizes: Sequence[int], strides: Sequence[int], box: Sequence[int], *, element: str,
+        swizzle: int = 0, fill: int = 0, steps: Sequence[int] | None = None,
+    ) -> Struct:
+        """The argument that tells a copy engine of an array in memory of this device, as a host's cuTensorMapEncodeTiled makes it.
+        Dimensions are the innermost first; `strides` are in bytes. Raises LaunchError."""
+        address = self._address(base)
+        return Struct(
+            tensor_map.encoded(address, sizes, strides, box, element, swizzle=swizzle, fill=fill, steps=steps)
+        )

@@ -6,13 +6,15 @@ is a number of its own bytes, little-endian. Element types and modes have the nu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tilefw.api import LaunchError
 from tilefw.api.sim import Box
 
 BYTES = 128
+_MOST_DIMENSIONS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,38 @@ FIELDS: Mapping[str, TensorMapField] = {
 ELEMENT_BYTES = (1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 4, 4)
 _TYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32.ftz", "f64", "bf16", "tf32", "tf32.ftz")
 ELEMENT_TYPES: Mapping[str, int] = {name: number for number, name in enumerate(_TYPES)}
+
+
+def encoded(
+    base: int, sizes: Sequence[int], strides: Sequence[int], box: Sequence[int], element: str, *, swizzle: int = 0,
+    fill: int = 0, steps: Sequence[int] | None = None,
+) -> bytes:
+    """The map of an array, as the host gives one to a kernel (CUDA driver API, cuTensorMapEncodeTiled).
+
+    Dimensions are the innermost first, `strides` in bytes of all but that; `element` is PTX's name of the type. Raises LaunchError.
+    """
+    if element not in ELEMENT_TYPES:
+        raise LaunchError(f"a tensor map has no elements of type '{element}'", code="TFW0347", note=", ".join(ELEMENT_TYPES))
+    rank = len(sizes)
+    if not 1 <= rank <= _MOST_DIMENSIONS or len(strides) != rank - 1 or len(box) != rank or len(steps or sizes) != rank:
+        raise LaunchError(
+            f"a tensor map of {rank} dimensions, {len(strides)} strides and a box of {len(box)}", code="TFW0347",
+            note=f"it has 1 to {_MOST_DIMENSIONS} dimensions, a stride of each but the innermost, and a box of as many",
+        )
+    values = {
+        "global_address": [base], "global_dim": sizes, "global_stride": strides, "box_dim": box,
+        "element_stride": steps or [1] * rank, "rank": [rank - 1], "elemtype": [ELEMENT_TYPES[element]], "swizzle_mode": [swizzle],
+        "fill_mode": [fill],
+    }
+    data = bytearray(BYTES)
+    for name, numbers in values.items():
+        field = FIELDS[name]
+        step = field.bits // 8
+        for place, number in enumerate(numbers):
+            if not 0 <= number < 1 << field.bits:
+                raise LaunchError(f"{name} {number} of a tensor map does not fit {field.bits} bits", code="TFW0347")
+            data[field.offset + place * step : field.offset + (place + 1) * step] = int(number).to_bytes(step, "little")
+    return bytes(data)
 
 
 def described(lanes: Any, address: Any, dimensions: int) -> Box:
