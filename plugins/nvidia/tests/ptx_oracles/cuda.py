@@ -1,4 +1,4 @@
-"""nvcc's PTX as a second foreign compiler: cases compiled from kernels.cu where nvcc is installed."""
+"""nvcc's PTX as a second foreign compiler: cases compiled from kernels.cu and hopper.cu where nvcc is installed."""
 
 from __future__ import annotations
 
@@ -16,19 +16,17 @@ from oracles.case import Case, InOut, Input, Number, Output, Problem
 from oracles.chips import SM80
 from oracles.corpus import Item, Launch
 
-SOURCE = Path(__file__).parent / "kernels.cu"
-
 
 def nvcc() -> str | None:
     return shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
 
 
 @functools.cache
-def ptx(*flags: str) -> str:
-    """The PTX of kernels.cu compiled with `flags`; `-DCALLS` adds a kernel that calls a recursive function."""
+def ptx(source: str, chip: str, *flags: str) -> str:
+    """The PTX of a source here compiled with `flags`; `-DCALLS` adds a kernel that calls a recursive function to kernels.cu."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "kernels.ptx"
-        command = [nvcc(), "-ptx", "-arch=sm_80", "-O2", *flags, "-o", str(out), str(SOURCE)]
+        command = [nvcc(), "-ptx", f"-arch={chip}", "-O2", "-w", *flags, "-o", str(out), str(Path(__file__).parent / source)]
         subprocess.run(command, check=True, capture_output=True, timeout=300)
         return out.read_text()
 
@@ -37,7 +35,8 @@ def item(name: str, seed: int = 0) -> Item:
     make, grid, block = CASES[name]
     problem = make(np.random.default_rng(seed))
     case = Case(name, f"cuda.{name}", {}, {}, grid, make)
-    return Item(name, ptx(), ptx(), name, Launch(grid, block, dynamic_shared=0, hidden=0), case, problem, SM80)
+    text = ptx("kernels.cu", "sm_80")
+    return Item(name, text, text, name, Launch(grid, block, dynamic_shared=0, hidden=0), case, problem, SM80)
 
 
 def _scaled_sum(rng: np.random.Generator, n: int = 700) -> Problem:

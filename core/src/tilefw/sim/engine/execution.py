@@ -49,6 +49,9 @@ class Execution:
         self._histories = None if launch.history is None else WaveHistories(batch, launch.history)
         self._blocks_run = 0
         self._idle = False  # the path that ran last waits for another
+        together = max((block.gathered for block in prepared.blocks), default=0)
+        # Groups of waves are neighbouring rows of a frame: where a workgroup has waves besides, only in a frame without these.
+        self._waves_besides = bool(together) and state.geometry.waves % together != 0
         self._second_part: Array | None = None
         if state.schedule.random is not None:
             self._second_part = state.schedule.random.random((len(workgroups), state.geometry.waves, 1)) < 0.5
@@ -132,7 +135,7 @@ class Execution:
             rows = np.asarray(mask.any(axis=2))
             chosen = int(mask.sum())
             everyone = bool((mask == batch.alive).all())
-            if not everyone and 2 * int(rows.sum()) <= rows.size:
+            if not everyone and (self._waves_besides or 2 * int(rows.sum()) <= rows.size):
                 frame = CompactFrame(frame, rows)
                 part = mask[rows][:, None, :]
                 active = merge = None if part.all() else part

@@ -43,9 +43,10 @@ def later(a: Array, b: Array) -> Array:
 
 class _Kind:
     """One kind's counters, [workgroups, waves]; `stamps` are those of the newest events by number, `settled[g, w, v]` is what wave
-    w of workgroup g knows of wave v."""
+    w of workgroup g knows of wave v. `together` neighbouring waves begin each event as one."""
 
-    def __init__(self, groups: int, waves: int, most: int) -> None:
+    def __init__(self, groups: int, waves: int, most: int, together: int) -> None:
+        self.together = together
         self.issued = np.zeros((groups, waves), dtype=np.int64)
         self.done = np.zeros((groups, waves), dtype=np.int64)
         self.clock = np.zeros((groups, waves), dtype=np.int64)
@@ -68,9 +69,11 @@ class Events:
         most: Mapping[str, int] = most_left(program.instructions)
         self._everyone = tuple(axis.reshape(-1) for axis in np.indices((groups, waves)))
         self._numbers = {kind: number for number, kind in enumerate(kinds)}
-        self._kinds = [_Kind(groups, waves, most.get(queue, 0)) for queue, _ in kinds]
-        issues = [issue for instruction in program.instructions for issue in instruction.issues if issue.grouped]
-        self._grouped = frozenset((issue.queue, issue.order) for issue in issues)
+        self._grouped = {
+            (issue.queue, issue.order): instruction.gathers
+            for instruction in program.instructions for issue in instruction.issues if issue.grouped
+        }
+        self._kinds = [_Kind(groups, waves, most.get(kind[0], 0), self._grouped.get(kind, 0)) for kind in kinds]
         self._of_units = np.array([False, *(kind in self._grouped for kind in kinds)])
 
     def _waves(self, frame: Frame) -> tuple[Array, ...]:
@@ -129,7 +132,23 @@ class Events:
         kind.done[where] = np.maximum(kind.done[where], issued)
         slots, waves = where
         kind.settled[slots, waves, waves] = np.maximum(kind.settled[slots, waves, waves], stamp)
+        self._wait_for_neighbours(kind, where, group, issued)
         return kind.done
+
+    @staticmethod
+    def _wait_for_neighbours(kind: _Kind, where: tuple[Array, ...], group: Array, issued: Array) -> None:
+        """A unit does an event of several waves as one: who waits for its own part has waited for those of its neighbours."""
+        slots, waves = where
+        for step in range(1, kind.together):
+            other = waves // kind.together * kind.together + (waves + step) % kind.together
+            there = other < kind.issued.shape[1]
+            other = np.minimum(other, kind.issued.shape[1] - 1)
+            place = group % kind.ends.shape[3]
+            closed = there & (group > 0) & (kind.ends[0, slots, other, place] == issued)
+            newest = there & (group > 0) & (kind.issued[slots, other] == issued)
+            last = kind.stamps[slots, other, issued % kind.stamps.shape[2]]
+            stamp = np.where(closed, kind.ends[1, slots, other, place], np.where(newest, last, 0))
+            kind.settled[slots, waves, other] = np.maximum(kind.settled[slots, waves, other], stamp)
 
     def number(self, frame: Frame, kind: Kind, instruction: Instruction) -> Array:
         """For each wave of the batch, the number of the event that the running instruction has begun."""
