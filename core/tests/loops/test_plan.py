@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.func import FuncOp
 
 from tilefw.loops.effects import Effects
-from tilefw.loops.plan import StoragePlan, plan_of
+from tilefw.loops.plan import StoragePlan, hides_waiting, plan_of
 from tilefw.tile.nested_ops import nested_ops
 from tilefw.tile.text.module import parse
 
@@ -76,3 +76,12 @@ def test_what_memory_holds_along_another_dim_is_not_written_by_the_reduction_tha
 
     assert written_by("%wide, %one : i32, i32") == 1
     assert written_by("%one, %wide : i32, i32") == 0
+
+
+def test_an_element_hides_the_wait_for_an_addition_where_it_is_dear_and_made() -> None:
+    load = "%v = tile.load %x[%i] : !tile.ptr<f32>[tensor<64xi32>]\n"
+    plan = planned(load + "%w = tile.exp %v : tensor<64xf32>\n%u = tile.addf %w, %w : tensor<64xf32>\n" + 2 * _STORE, disjoint=True)
+    named = {str(value.name_hint): value for op in plan.position for value in op.results}
+    assert named["w"] in plan.stored
+    assert [hides_waiting(named[name], plan, ()) for name in "vwu"] == [False, False, False]
+    assert [hides_waiting(named[name], plan, [named["w"]]) for name in "vwu"] == [False, True, True]

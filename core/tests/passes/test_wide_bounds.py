@@ -88,3 +88,24 @@ def test_an_offset_in_64_bits_is_not_taken_from_a_masks_end_in_32_bits():
     found, n = np.zeros(BLOCK, np.float32), 2**16 + 8
     far_from[(1,)](X + 7, found, n, n * n, BLOCK=BLOCK, target="reference")
     assert (found == X + 7).all()
+
+
+@tilefw.jit
+def below_and_counted(x, o, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    counted = tl.load(x + at, mask=at.to(tl.int64) < n.to(tl.int64) + 1, other=0.0)
+    tl.store(o + at, tl.load(x + at, mask=at < n + 1, other=-1.0) + 0 * counted)
+
+
+@tilefw.jit
+def below_a_tile(x, o, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(o + at, tl.load(x + at, mask=at < tl.full((BLOCK,), n, tl.int32) + 1, other=-1.0))
+
+
+@pytest.mark.parametrize("kernel", [below_and_counted, below_a_tile])
+@pytest.mark.parametrize("n, first", [(2**31 - 1, 0), (4, 5)])
+def test_a_masks_end_that_wraps_in_32_bits_is_none_in_64(kernel, n, first):
+    found = np.zeros(BLOCK, np.float32)
+    kernel[(1,)](X, found, n, BLOCK=BLOCK, target="reference")
+    assert (found == np.where(first > X, X, -1)).all()

@@ -15,12 +15,13 @@ from tilefw.loops.index_map import Indices
 from tilefw.loops.limits import Limits, limits_along, uniform_beyond
 from tilefw.loops.lowering import TileLowering
 from tilefw.loops.machine import V
+from tilefw.loops.plan import hides_waiting
 from tilefw.tile import types
 from tilefw.tile.dialect.combine_op import CombineOp, CombineReturnOp, ReduceOp, ScanOp
 from tilefw.tile.dialect.constant_op import ConstantOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 
-_CHAINS = 4  # sums that are taken side by side, since each addition waits for the one before
+_CHAINS = 4  # sums that are taken side by side, where each addition would wait for the one before
 
 
 def reduce(lowering: TileLowering[V], op: ReduceOp) -> None:
@@ -45,7 +46,8 @@ def _along(lowering: TileLowering[V], op: ReduceOp, shape: tuple[int, ...], lane
     elements, machine = lowering.elements, lowering.machine
     size = shape[-1]
     vectors = size // lanes
-    chains = _CHAINS if vectors % _CHAINS == 0 and vectors > _CHAINS else 1
+    waits = not any(hides_waiting(operand, lowering.plan, elements.filling) for operand in op.operands)
+    chains = _CHAINS if waits and vectors % _CHAINS == 0 and vectors > _CHAINS else 1
     step = chains * lanes
     math = elements.math(lanes)
     start = identity(machine, op) if vectors > 1 else None

@@ -16,7 +16,7 @@ A statement is an op that writes elements: of a stored value, to memory, or of w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from xdsl.dialects.func import FuncOp
@@ -41,6 +41,7 @@ _COSTS = {
     **dict.fromkeys(("exp", "exp2", "log", "log2", "sin", "cos", "tanh", "erf", "pow", "log1p", "expm1"), 25),
 }
 _DEAR = 6
+_HIDES = 16  # what takes as many additions lasts as long as any one of them takes until its result is there
 _MOST = 1000
 _TALL = 32  # ops on top of each other: code that is written by recursion must end
 _MOST_WAYS = 8  # that are told apart; above, a value is read often
@@ -157,6 +158,23 @@ class _Planner:
         """How many ops that are made anew stand between a value and the statement that reads it."""
         users = [result for use in value.uses for result in use.operation.results if _is_made_anew(use.operation)]
         return 1 + max((self.heights[user] for user in users if user not in self.plan.stored), default=0)
+
+
+def hides_waiting(value: SSAValue, plan: StoragePlan, written: Collection[SSAValue]) -> bool:
+    """Whether making an element of a value takes so long that nobody waits for an addition beside it. Of what is stored only the
+    `written` are made."""
+
+    seen: set[SSAValue] = set()
+    pending, total = [value], 0
+    while pending and total < _HIDES:
+        made = pending.pop()
+        op = made.owner
+        if made in seen or not isinstance(op, ElementwiseOp) or (made in plan.stored and made not in written):
+            continue
+        seen.add(made)
+        total += _COSTS.get(op.row.name, 1)
+        pending.extend(op.operands)
+    return total >= _HIDES
 
 
 def is_block_copy(op: ops.LoadBlockOp | ops.StoreBlockOp) -> bool:

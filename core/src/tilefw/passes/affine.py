@@ -141,6 +141,22 @@ class AffineAnalysis:
             self._exact[value] = enough and all(map(self.is_exact, op.operands))
         return self._exact[value]
 
+    def limit(self, value: SSAValue) -> Poly | None:
+        """What all elements of a uniform tile are: a sum that may have wrapped is itself, and not what its terms add up to. None
+        where no scalar is it."""
+        while isinstance(op := value.owner, ops.SplatOp | ops.ExpandDimsOp | ops.BroadcastOp | ops.TransOp | ops.ReshapeOp):
+            value = op.operands[0]
+        if (number := constant_of(value)) is not None:
+            return Poly.constant(int(number))
+        if types.is_tile(value.type):
+            return None
+        found = self.scalar(value)
+        if self.is_exact(value):
+            return found
+        found = Poly.atom(value)
+        self.known.setdefault(found, value)
+        return found
+
     def _scalar(self, value: SSAValue) -> Poly:
         op = value.op if isinstance(value, OpResult) else None
         if isinstance(op, ops.ConstantOp):

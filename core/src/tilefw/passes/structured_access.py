@@ -204,7 +204,9 @@ def _compare_bound(op: ElementwiseOp, analysis: AffineAnalysis) -> list[Bound] |
     if x is None or y is None or x.is_uniform == y.is_uniform:
         return None
     right = y.is_uniform
-    index, limit = (x, y.uniform) if right else (y, x.uniform)
+    index, limit = x if right else y, analysis.limit(op.operands[right])
+    if limit is None:
+        return None
     if (above := _UPPER.get((op.row.name, right))) is not None:
         return [Bound(index, limit, above)]
     below = _LOWER.get((op.row.name, right))

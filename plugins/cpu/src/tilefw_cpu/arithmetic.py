@@ -17,16 +17,16 @@ _QUIETING = frozenset({"addf", "subf", "mulf", "divf", "div_rn", "fma", "sqrt", 
 
 class LlvmArithmetic(LlvmText):
     """Writes values that are made of values. `fences`: a choice is kept apart from the bits that it chooses among;
-    `ranges`: the processor has VRANGE in vectors of 512 bits.
+    `ranges`, `scales`: the processor has VRANGE, VSCALEF in vectors of 512 bits.
 
     LLVM 22 makes one masked vpternlog of `select(m, a, (a & signs) | (b & ~signs))`, in which a constant that is broadcast from
     memory stands in another place than the instruction's truth table says: signs come out wrong. So bits are chosen behind an
     `llvm.arithmetic.fence`, which is no instruction.
     """
 
-    def __init__(self, fences: bool = False, ranges: bool = False) -> None:
+    def __init__(self, fences: bool = False, ranges: bool = False, scales: bool = False) -> None:
         super().__init__()
-        self._fences, self._ranges = fences, ranges
+        self._fences, self._ranges, self._scales = fences, ranges, scales
         self._bitwise: set[str] = set()
         self._quiet = QuietValues()
 
@@ -148,9 +148,12 @@ class LlvmArithmetic(LlvmText):
         return self.op("select", (below, self.const(low % (1 << bits), to), found), to)
 
     def _scaled(self, value: LlvmValue, exponent: LlvmValue) -> LlvmValue:
-        """VSCALEF. A lane whose result is surely 0 is masked off: a processor takes a hundred cycles for one that underflows."""
+        """VSCALEF, or two powers of two one after the other. A lane whose result is surely 0 is masked off: a processor takes a
+        hundred cycles for one that underflows."""
         least = self.const(float_bits(-151.0 if value.type == "f32" else -1076.0, value.type), value.type)
         tiny = self.op("ltf", (exponent, least), "i1")
+        if not self._scales:
+            return self.op("select", (tiny, self.const(0, value.type), self._scaled_twice(value, exponent)), value.type)
         there = self.op("xori", (tiny, self.const(1, "i1")), "i1")
 
         def write(kind: str, whole: int, operands: Sequence[LlvmValue]) -> str:
@@ -161,6 +164,21 @@ class LlvmArithmetic(LlvmText):
             return self.call(name, kind, [*vectors, f"i{whole} {bits.text}", "i32 4"])
 
         return self._by_whole_vectors(value.type, (value, exponent, there), write)
+
+    def _scaled_twice(self, value: LlvmValue, exponent: LlvmValue) -> LlvmValue:
+        """By the halves of the exponent, whose powers are normal numbers, so that the last product alone is rounded. A sum with no
+        room for a fraction has the whole number in its lowest bits."""
+        real = value.type
+        integer, mantissa, bias = ("i32", 23, 127) if real == "f32" else ("i64", 52, 1023)
+        code = float_bits(1.5 * 2.0**mantissa, real)
+        whole = self.as_type(self.op("addf", (exponent, self.const(code, real)), real), integer)
+        number = self.op("subi", (whole, self.const(code, integer)), integer)
+        half = self.op("shrs", (number, self.const(1, integer)), integer)
+        for part in (half, self.op("subi", (number, half), integer)):
+            biased = self.op("addi", (part, self.const(bias, integer)), integer)
+            power = self.as_type(self.op("shl", (biased, self.const(mantissa, integer)), integer), real)
+            value = self.op("mulf", (value, power), real)
+        return value
 
     def _extreme(self, row: str, values: Sequence[LlvmValue]) -> LlvmValue:
         """VRANGE orders zeros and takes a number rather than a quiet NaN (Intel SDM, volume 2C); of a signalling one with itself it

@@ -43,9 +43,8 @@ _FLOAT_ROWS = (
 )
 
 
-def rows(halves: bool, scales: bool = False) -> frozenset[str]:
-    """The keys of all rows that are written; with `halves`, conversions from and to f16 too; with `scales`, products with powers of
-    two."""
+def rows(halves: bool) -> frozenset[str]:
+    """The keys of all rows that are written; with `halves`, conversions from and to f16 too."""
     found = {f"select.{t}" for t in ("i1", *INTEGERS, *FLOATS, *SMALL)}
     found |= {f"{row}.i1" for row in ("andi", "ori", "xori", "eqi", "nei")}
     found |= {f"{row}.{t}" for t in INTEGERS for row in (*_INTEGER_ROWS, *SHIFTS, *QUOTIENTS) if not row.endswith("f")}
@@ -57,5 +56,5 @@ def rows(halves: bool, scales: bool = False) -> frozenset[str]:
     found |= {f"{row}.{a}.{b}" for a in INTEGERS for b in FLOATS for row in ("s2f", "u2f")}
     found |= {f"{row}.{b}.{a}" for a in INTEGERS for b in FLOATS for row in ("f2s", "f2u")}
     found |= {"castf.f32.f64", "castf.f64.f32"}
-    found |= {f"scalef.{t}" for t in FLOATS if scales}
+    found |= {f"scalef.{t}" for t in FLOATS}
     return frozenset(found | ({"castf.f16.f32", "castf.f32.f16"} if halves else set()))

@@ -43,10 +43,10 @@ class LlvmWriter(LlvmArithmetic, LoopMachine[LlvmValue]):
     takes_whole = True
 
     def __init__(self, processor: Processor, debug: DebugLines) -> None:
-        super().__init__("avx512f" in processor.features, processor.ranges)
+        super().__init__("avx512f" in processor.features, processor.ranges, processor.scales)
         self.lines = LocatedLines(self, debug)
         self.processor = processor
-        self.rows: Container[str] = table.rows(processor.converts_halves, processor.scales)
+        self.rows: Container[str] = table.rows(processor.converts_halves)
         self.traps: list[Trap] = []
         self.parameters: list[LlvmValue] = []
         self.looks = False

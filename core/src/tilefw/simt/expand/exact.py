@@ -36,13 +36,13 @@ def scale(b: Legal, x: Value, exponent: Value) -> Value:
 
 
 def scales(b: Legal, t: str) -> bool:
-    """Whether the chip has `scalef`, a row that no program can ask for: x * 2**exponent for any whole number as a float, and 0
-    where that is surely below the smallest number for |x| up to 2, whatever x is."""
+    """Whether the chip has `scalef`, a row that no program can ask for: x * 2**exponent for a whole number as a float, at most
+    twice the bias, and 0 where that is surely below the smallest number for |x| up to 2, whatever x is."""
     return key("scalef", t) in b.chip.rows
 
 
 def scale_by(b: Legal, x: Value, exponent: Value) -> Value:
-    """x * 2**exponent for a whole number as a float, |exponent| below four times the bias, and |x| from 1/2 to 2: by the chip's own
+    """x * 2**exponent for a whole number as a float, |exponent| at most twice the bias, and |x| from 1/2 to 2: by the chip's own
     `scalef`, where it has one."""
     t = b.type_of(x)
     if scales(b, t):
