@@ -10,6 +10,7 @@ from tilefw.graph.builder import ModuleBuilder, shape_of
 from tilefw.graph.dialect.text import parse_graph
 from tilefw.graph.index_maps import linear_map
 from tilefw.graph.meaning import run
+from tilefw.graph.ordering import order_key, places_in_order
 
 RNG = np.random.default_rng(7)
 
@@ -32,7 +33,7 @@ def test_a_layer_means_what_numpy_computes():
     y = b.matmul(x, b.constant(w, "fp64"))
     held = b.map("exp", b.map("subf", y, b.reduce("maxf", y, [-1], keep=True)))
     b.output("p", b.map("divf", held, b.reduce("addf", held, [-1], keep=True)))
-    b.output("top", b.sort([y, b.cast(b.iota((2, 3, 6), 2), "int64")], 2, 2, descending=True)[1])
+    b.output("top", places_in_order(b, [order_key(b, y, "fp64", falling=True)], 2, 2))
     b.output("taken", b.take(y, b.constant(np.array([[5, -3], [1, 99]]), "int64"), 2))  # indices are clamped
     b.output("sums", b.scan("addf", y, 1, reverse=True))
     given = RNG.integers(-9, 9, (2, 3, 8)).astype(np.float64)
@@ -110,13 +111,19 @@ WRONG = {
     "%c = tile.constant 1.0 : tensor<2xf32>\ngraph.yield %a : f32\n}",
     "not the first of the sizes": "%v = graph.contract %x [affine_map<(d0, d1) -> (d0, d1)>], %x [affine_map<(d0, d1) -> (d0, d1)>]"
     " sizes [3, 8] : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4xf32>",
+    "no axis 2": "%v = graph.sort %i axis 2 : i64 : tensor<4x6xi32> -> tensor<4x6xi32>",
+    "whole numbers": "%v = graph.sort %x axis 1 : i64 : tensor<4x8xf32> -> tensor<4x8xf32>",
+    "are not bitonic": "%v = graph.sort %i axis 1 : i64 bitonic : tensor<4x6xi32> -> tensor<4x6xi32>",
+    "combines 32 or 64 bits": '%v = graph.scatter %x, %x [affine_map<(d0, d1) -> (0, d1)>] at (%j) axes [0] by "maxf" : '
+    "tensor<4x8xf32>, tensor<4x8xf32> (tensor<4x8xi32>) -> tensor<4x8xf32>",
     "has 4 bytes": '%v = graph.constant <"0000"> : tensor<1xf32>',
 }
 
 
 @pytest.mark.parametrize("words", WRONG)
 def test_the_verifier_says_in_words_what_is_wrong(words):
-    text = f"func.func @model(%x : tensor<4x8xf32>, %e : tensor<0xf32>) {{\n{WRONG[words]}\nfunc.return\n}}"
+    arguments = "%x : tensor<4x8xf32>, %e : tensor<0xf32>, %i : tensor<4x6xi32>, %j : tensor<4x8xi32>"
+    text = f"func.func @model({arguments}) {{\n{WRONG[words]}\nfunc.return\n}}"
     with pytest.raises(IRError, match=words) as caught:
         parse_graph(text)
     assert caught.value.code == "TFW0402"

@@ -175,6 +175,16 @@ def test_bounds_hold_for_a_good_implementation_and_refuse_a_bad_one(name: str) -
     assert (np.abs(found.x - good * 1.001) > found.err)[big].mean() > 0.3
 
 
+def test_an_operand_that_decides_leaves_nothing_free() -> None:
+    maybe = EvaluatedValue(np.array([True, True, False]), free=np.array([True, True, False]))
+    sure = EvaluatedValue(np.array([False, True, True]))
+    assert evaluate(ROWS["andi"], [maybe, sure], DTYPES["int1"], DTYPES["int1"]).free.tolist() == [False, True, False]
+    assert evaluate(ROWS["ori"], [sure, maybe], DTYPES["int1"], DTYPES["int1"]).free.tolist() == [True, False, False]
+    anything = EvaluatedValue(np.array([7, 0], np.int32), free=np.array([True, True]))
+    zeros = EvaluatedValue(np.array([0, 3], np.int32))
+    assert evaluate(ROWS["muli"], [anything, zeros], DTYPES["int32"], DTYPES["int32"]).free.tolist() == [False, True]
+
+
 def test_where_bounds_straddle_a_jump_the_element_is_free() -> None:
     near = EvaluatedValue(np.array([2.0, 2.5, 3.0]), np.array([0.0, 0.1, 0.1]))
     assert evaluate(ROWS["floor"], [near], F32, F32).free.tolist() == [False, False, True]

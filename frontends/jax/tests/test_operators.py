@@ -13,8 +13,10 @@ from jax import lax
 from jax import numpy as jnp
 from tilefw_jax.element_types import kind_of
 from tilefw_jax.reader import ModuleReading
+from tilefw_jax.rules import indexing
 
 from tilefw.api.dtypes import dtype
+from tilefw.graph import ordering, prefixes
 from tilefw.graph.meaning import run, values_of
 
 _R = np.random.default_rng(0)
@@ -25,6 +27,9 @@ ENDS = np.array(
     [0.0, -0.0, 1.0, -2.5, 300.7, 447.0, 448.0, -464.0, 465.0, 57343.0, -61000.0, 61440.0, 65519.0, 65520.0, 3.3e38, -1e6, 6e-5,
      6.2e-5, -1e-7, 2e-3, 1e-39, 239.0, 250.0, np.inf, -np.inf, np.nan], np.float32,
 )
+LONG = np.round(_R.standard_normal(300) * 8).astype(np.float32)  # with many equal elements
+LONG[[5, 77, 290]], LONG[[6, 200]], LONG[9] = np.nan, -0.0, -np.inf
+INTEGERS = _R.integers(-80, 80, 300).astype(np.int32)
 _NHWC = ("NHWC", "HWIO", "NHWC")
 
 
@@ -66,6 +71,24 @@ CASES = {
         lax.reduce(x[:3], 5.0, lax.add, (0,)), lax.reduce(x, 0.5, lax.mul, (1,)), jnp.sort(x[:0]), jnp.sort(x[:1], 0), x[:0].sum(0),
         lax.dynamic_update_slice(x, x[:0], (i[0], i[1])), lax.conv(x[None, None, :2], x[None, None], (1, 1), "VALID"),
     ), X, PLACES),
+    "long order": (lambda x, i, u: (
+        lax.sort((x.astype(jnp.bfloat16), i % 3, i), num_keys=2), jnp.argsort(i, descending=True), jnp.sort(u > 99),
+        lax.top_k(x, 7), jnp.lexsort((x, i % 5)), lax.top_k(i.astype(jnp.int8), 250), jnp.unique(i, size=9),
+        jnp.searchsorted(i, x[:3]),
+        lax.sort((jnp.abs(i) * x, x), is_stable=True, num_keys=1)[1], jnp.sort(u.reshape(4, -1), 0, descending=True),
+    ), LONG, INTEGERS, INTEGERS.view(np.uint32)),
+    "prefixes": (lambda x, i: (
+        jnp.cumsum(i), lax.cummax(x), lax.cumprod(i.astype(jnp.uint8), reverse=True), jnp.cumsum(i[:, None] > 0, 0),
+        lax.cumlogsumexp(x[:100]), jnp.cumsum(i[:0]), lax.cummin(jnp.repeat(x, 3)),
+    ), LONG, INTEGERS),
+    "many updates": (lambda x, i: (
+        jnp.zeros(64).at[i].add(x), jnp.zeros(64, jnp.int8).at[i].add(3),
+        jnp.ones(64, jnp.uint16).at[i].max((jnp.arange(i.size) % 997).astype(jnp.uint16)),
+        jnp.zeros(64, bool).at[i].set(x > 0), jnp.zeros((9, 64)).at[i % 9, i].min(x), jnp.zeros(64).at[i].set(x, mode="drop"),
+        jnp.bincount(i % 64, length=64), jax.ops.segment_max(x, i % 64, 64), jnp.ones((64, 2)).at[i].max(x[:, None]),
+        jax.grad(lambda table: (table[i % 64] * x[:, None]).sum())(jnp.ones((64, 3))), jnp.zeros(64).at[i[:40]].mul(2.0),
+        jax.vmap(lambda row, k: row.at[k].add(1.0))(jnp.zeros((3, 64)), i.reshape(3, -1)),
+    ), LONG, INTEGERS),
     "order": (lambda x: (jnp.sort(x, 0), jnp.argsort(x, 1), lax.top_k(x, 3), jnp.argmax(x[:, :5], 1), jnp.argmin(x)), X),
     "places": (lambda x, i: (
         x[i], jnp.take(x, i, 1), x[i, i], x.at[i].set(x[:3]), x.at[i].add(x[:3]), x.at[:, 2:4].max(1.0), x.at[1, 3].set(9.0),
@@ -87,6 +110,14 @@ CASES = {
     ), X),
     "random": (lambda key: (jax.random.normal(key, (3,)), jax.random.randint(key, (5,), 0, 10)), np.array([1, 2], np.uint32)),
 }
+
+
+@pytest.fixture(autouse=True)
+def _short_parts(monkeypatch):
+    """Few elements have the ways of many: parts that are merged, and updates that memory combines."""
+    monkeypatch.setattr(ordering, "_PART", 32)
+    monkeypatch.setattr(prefixes, "_LONGEST", 64)
+    monkeypatch.setattr(indexing, "_FEW", 256)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -17,7 +17,7 @@ function on scalars.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import prod
 from typing import Any
@@ -277,27 +277,19 @@ class ModuleBuilder:
         return self.gather(source, [self.view(indices, spread, shape)], [axis], map, trusted)
 
     def scatter(
-        self, source: SSAValue, updates: SSAValue, indices: Sequence[SSAValue], axes: Sequence[int], map: AffineMap,
-        row: str | None = None,
+        self, source: SSAValue, updates: SSAValue, indices: Sequence[SSAValue], axes: Sequence[int], map: AffineMap, row: str,
     ) -> SSAValue:
-        """`source` with the updates at their places, set or combined by a row."""
-        properties: dict[str, Attribute] = {"axes": _dense(axes), "map": AffineMapAttr(map)}
-        if row is not None:
-            properties["row"] = StringAttr(row)
+        """`source` with the updates at their places combined by a row that memory has; `tilefw.graph.scattering` has all others."""
+        properties = {"axes": _dense(axes), "map": AffineMapAttr(map), "row": StringAttr(row)}
         made = moving_ops.ScatterOp.create(operands=[source, updates, *indices], properties=properties, result_types=[source.type])
         return self.add(made)
 
-    def sort(self, inputs: Sequence[SSAValue], axis: int, count: int | None = None, descending: bool = False) -> list[SSAValue]:
-        """The first tensor sorted, the others along; the first `count` elements of the axis (None: all)."""
-        shape = list(shape_of(inputs[0]))
-        shape[axis] = shape[axis] if count is None else count
-        properties: dict[str, Attribute] = {"axis": IntegerAttr(axis, 64), "count": IntegerAttr(shape[axis], 64)}
-        if descending:
-            properties["descending"] = UnitAttr()
-        found = [tensor(tuple(shape), types.element_of(one.type)) for one in inputs]
-        made = moving_ops.GraphSortOp.create(operands=list(inputs), properties=properties, result_types=found)
-        self.add(made)
-        return list(made.results)
+    def sort(self, source: SSAValue, axis: int, bitonic: bool = False) -> SSAValue:
+        """Whole numbers of 32 or 64 bits in rising order; `tilefw.graph.ordering` has the order of all others."""
+        properties: dict[str, Attribute] = {"axis": IntegerAttr(axis, 64)}
+        if bitonic:
+            properties["bitonic"] = UnitAttr()
+        return self.add(moving_ops.GraphSortOp.create(operands=[source], properties=properties, result_types=[source.type]))
 
     # Combining ---------------------------------------------------------------------------------------------------------
 
@@ -320,13 +312,17 @@ class ModuleBuilder:
 
     def scan(self, row: str, source: SSAValue, axis: int, reverse: bool = False) -> SSAValue:
         """Each element combined with all before it, or all behind it, by a row."""
+        return self.scan_by(lambda s, a, b: s(row, a, b), [source], axis, reverse)[0]
+
+    def scan_by(self, body: Body, inputs: Sequence[SSAValue], axis: int, reverse: bool = False) -> list[SSAValue]:
+        """The same with a body over one or more tensors of one shape."""
         properties: dict[str, Attribute] = {"axes": _dense([axis])}
         if reverse:
             properties["reverse"] = UnitAttr()
-        return self._combined(combining_ops.GraphScanOp, lambda s, a, b: s(row, a, b), [source], shape_of(source), properties)[0]
+        return self._combined(combining_ops.GraphScanOp, body, inputs, shape_of(inputs[0]), properties)
 
     def _combined(
-        self, op: type[Any], body: Body, inputs: Sequence[SSAValue], shape: tuple[int, ...], properties: dict[str, Attribute]
+        self, op: type[Any], body: Body, inputs: Sequence[SSAValue], shape: tuple[int, ...], properties: Mapping[str, Attribute]
     ) -> list[SSAValue]:
         elements = [types.element_of(one.type) for one in inputs]
         block = Block(arg_types=elements * 2)

@@ -208,26 +208,13 @@ def _scatter(op: Any, given: Sequence[Array]) -> list[Array]:
         where = tuple(int(index[place]) for index in found)
         if not all(0 <= at < extent for at, extent in zip(where, result.shape, strict=True)):
             continue
-        if op.row is None:
-            result[where] = updates[place]
-            continue
         pair = [EvaluatedValue(np.atleast_1d(one)) for one in (result[where], updates[place])]
         result[where] = evaluate(ROWS[op.row.data], pair, kind, kind, fusion=False).x[0]
     return [result]
 
 
 def _sort(op: Any, given: Sequence[Array]) -> list[Array]:
-    axis, keys = op.axis.value.data, given[0]
-    if op.descending is not None:  # of equal keys the first stays first
-        turned = np.flip(keys, axis)
-        order = keys.shape[axis] - 1 - np.flip(np.argsort(turned, axis=axis, kind="stable"), axis)
-        if keys.dtype.kind == "f":  # NaN last here too
-            behind = np.isnan(np.take_along_axis(keys, order, axis))
-            order = np.take_along_axis(order, np.argsort(behind, axis=axis, kind="stable"), axis)
-    else:
-        order = np.argsort(keys, axis=axis, kind="stable")
-    kept = order.take(range(op.count.value.data), axis)
-    return [np.take_along_axis(one, kept, axis) for one in given]
+    return [np.sort(given[0], op.axis.value.data)]
 
 
 def _fused(op: Any, given: Sequence[Array]) -> list[Array]:

@@ -24,7 +24,6 @@ from xdsl.irdl import (
     result_def,
     traits_def,
     var_operand_def,
-    var_result_def,
 )
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
@@ -32,7 +31,8 @@ from xdsl.utils.exceptions import VerifyException
 from tilefw.graph.dialect.combining_ops import Integers, check_map, numbers_of
 from tilefw.graph.index_maps import stays_inside
 from tilefw.tile import types
-from tilefw.tile.elementwise import ROWS
+
+SCATTERED = ("addf", "addi", "maxs", "mins", "andi", "ori", "xori")  # rows by which updates are combined
 
 
 @irdl_op_definition
@@ -138,7 +138,8 @@ class GraphGatherOp(IRDLOperation):
 
 @irdl_op_definition
 class ScatterOp(IRDLOperation):
-    """A tensor with updates at computed places, set or combined by a commutative row of the elementwise table."""
+    """A tensor with updates at computed places, combined by a row whose result no order of the updates changes but by rounding:
+    what a memory does in one step (`tilefw.graph.scattering` writes all other scatters with it)."""
 
     name = "graph.scatter"
     source = operand_def(TensorType)
@@ -146,11 +147,11 @@ class ScatterOp(IRDLOperation):
     indices = var_operand_def(TensorType)
     axes = prop_def(Integers)
     map = prop_def(AffineMapAttr)
-    row = opt_prop_def(StringAttr)
+    row = prop_def(StringAttr)
     result = result_def(TensorType)
     traits = traits_def(Pure())
     assembly_format = (
-        "$source `,` $updates `[` $map `]` `at` `(` $indices `)` `axes` $axes (`by` $row^)? attr-dict"
+        "$source `,` $updates `[` $map `]` `at` `(` $indices `)` `axes` $axes `by` $row attr-dict"
         " `:` type($source) `,` type($updates) `(` type($indices) `)` `->` type($result)"
     )
 
@@ -158,34 +159,30 @@ class ScatterOp(IRDLOperation):
         _check_indices(self, types.shape_of(self.updates.type), types.rank_of(self.source.type))
         if self.result.type != self.source.type or types.element_of(self.updates.type) != types.element_of(self.source.type):
             raise VerifyException("graph.scatter gives a tensor of its source's type, and updates have its elements")
-        if self.row is not None and not (self.row.data in ROWS and ROWS[self.row.data].commutative):
-            raise VerifyException(f"graph.scatter combines by a commutative row, got {self.row.data}")
+        kind = types.dtype_of(self.source.type)
+        if self.row.data not in SCATTERED or kind.bits not in (32, 64) or kind.is_float != (self.row.data == "addf"):
+            raise VerifyException(f"graph.scatter combines 32 or 64 bits by one of {', '.join(SCATTERED)}, got {self.row.data}")
 
 
 @irdl_op_definition
 class GraphSortOp(IRDLOperation):
-    """The first operand sorted along an axis, stably, NaN last; the others go with it. The first `count` elements are kept."""
+    """Whole numbers in rising order along an axis. With `bitonic` they rise first and fall then, or fall first, and there are as
+    many as a power of two. (`tilefw.graph.ordering` writes the order of other elements, and of several tensors, with it.)"""
 
     name = "graph.sort"
-    inputs = var_operand_def(TensorType)
+    source = operand_def(TensorType)
     axis = prop_def(IntegerAttr)
-    count = prop_def(IntegerAttr)
-    descending = opt_prop_def(UnitAttr)
-    outputs = var_result_def(TensorType)
+    bitonic = opt_prop_def(UnitAttr)
+    result = result_def(TensorType)
     traits = traits_def(Pure())
-    assembly_format = (
-        "`(` $inputs `)` `axis` $axis `count` $count (`descending` $descending^)? attr-dict"
-        " `:` `(` type($inputs) `)` `->` `(` type($outputs) `)`"
-    )
+    assembly_format = "$source `axis` $axis (`bitonic` $bitonic^)? attr-dict `:` type($source) `->` type($result)"
 
     def verify_(self) -> None:
-        axis, count = self.axis.value.data, self.count.value.data
-        shape = types.shape_of(self.operand_types[0]) if self.inputs else ()
-        if not 0 <= axis < len(shape) or not 0 <= count <= shape[axis]:
-            raise VerifyException(f"graph.sort: axis {axis} or count {count} does not fit its operands")
-        kept = (*shape[:axis], count, *shape[axis + 1 :])
-        wanted = [(kept, types.element_of(type)) for type in self.operand_types]
-        if any(types.shape_of(type) != shape for type in self.operand_types):
-            raise VerifyException("graph.sort takes tensors of one shape")
-        if [(types.shape_of(type), types.element_of(type)) for type in self.result_types] != wanted:
-            raise VerifyException(f"graph.sort gives its operands in shape {list(kept)}")
+        shape, kind = types.shape_of(self.source.type), types.dtype_of(self.source.type)
+        if not 0 <= self.axis.value.data < len(shape):
+            raise VerifyException(f"graph.sort: {self.source.type} has no axis {self.axis.value.data}")
+        if kind.is_float or kind.bits not in (32, 64) or self.result.type != self.source.type:
+            raise VerifyException(f"graph.sort gives a tensor of whole numbers of 32 or 64 bits again, got {self.result.type}")
+        length = shape[self.axis.value.data]
+        if self.bitonic is not None and length & (length - 1):
+            raise VerifyException(f"graph.sort: rows of {length} elements are not bitonic")

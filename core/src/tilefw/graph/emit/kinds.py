@@ -7,27 +7,34 @@ from math import prod
 
 from xdsl.ir import Operation, SSAValue
 
-from tilefw.graph.dialect.combining_ops import GraphReduceOp, GraphScanOp, numbers_of
+from tilefw.graph.dialect.combining_ops import GraphReduceOp, GraphScanOp
+from tilefw.graph.dialect.moving_ops import GraphSortOp, ScatterOp
 from tilefw.graph.emit.pointwise import PointwiseText
-from tilefw.graph.emit.rows import RowsText
-from tilefw.graph.emit.tile_text import TileText
+from tilefw.graph.emit.rows import RowsText, walked
+from tilefw.graph.emit.scatter import ScatterText
+from tilefw.graph.emit.tile_text import NotOneKernelError, TileText
 from tilefw.tile import types
 
 
 def write(inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> tuple[str, TileText]:
     """The kind and the kernel that computes `outputs` from `inputs`, which are in memory. Raises NotOneKernelError where no kernel
     does in one launch, UnsupportedError where none can at all."""
+    scatter = next((value.owner for value in outputs if isinstance(value.owner, ScatterOp)), None)
+    if scatter is not None:
+        if len(outputs) > 1:
+            raise NotOneKernelError("a scatter beside other outputs")
+        return "scatter", ScatterText("scatter", inputs, scatter)
     anchor = next((op for op in _ops(inputs, outputs) if _is_rows(op)), None)
-    if isinstance(anchor, GraphReduceOp | GraphScanOp):
+    if isinstance(anchor, GraphReduceOp | GraphScanOp | GraphSortOp):
         return "rows", RowsText("rows", inputs, outputs, anchor)
     return "pointwise", PointwiseText("pointwise", inputs, outputs)
 
 
 def _is_rows(op: Operation) -> bool:
-    if not isinstance(op, GraphReduceOp | GraphScanOp):
+    if not isinstance(op, GraphReduceOp | GraphScanOp | GraphSortOp):
         return False
     shape = types.shape_of(op.operands[0].type)
-    return prod(shape[axis] for axis in numbers_of(op.axes)) > 1
+    return prod(shape[axis] for axis in walked(op)) > 1
 
 
 def _ops(inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> list[Operation]:

@@ -120,11 +120,12 @@ class _Emission:
         assert block.last_op is not None
         text = _written(op.kind.data, block.args, list(block.last_op.operands))
         label = self._label(op)
-        kernel = self.kernels[text.key] if text.key in self.kernels else self.kernels.setdefault(text.key, text.kernel())
         inputs = {text.pointers[argument]: self.tensors[value] for argument, value in zip(block.args, op.operands, strict=True)}
         outputs = dict(zip(text.outputs, self._results(op, label), strict=True))
-        grid, keywords = (text.grid, 1, 1), {"num_warps": text.warps}
-        self.made.call(label, kernel, {**inputs, **outputs}, grid, keywords=keywords, computed=text.work)
+        for one in (text,) if text.before is None else (text.before, text):
+            kernel = self.kernels[one.key] if one.key in self.kernels else self.kernels.setdefault(one.key, one.kernel())
+            grid, keywords = (one.grid, 1, 1), {"num_warps": one.warps}
+            self.made.call(label, kernel, {**inputs, **outputs}, grid, keywords=keywords, computed=one.work)
 
     def _contraction(self, op: grouping_ops.FusedOp) -> None:
         emitted = contract.write(op, KIND)

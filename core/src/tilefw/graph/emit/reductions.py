@@ -1,5 +1,5 @@
-"""Reductions and scans along the columns of a kernel's tiles: by the language's own where it has one, else by a function of their
-body."""
+"""Reductions, scans and sorts along the columns of a kernel's tiles: by the language's own where it has one, else by a function of
+their body."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from xdsl.ir import Block
 
 import tilefw.language as tl
 from tilefw.graph.dialect.combining_ops import GraphReduceOp, GraphScanOp
+from tilefw.graph.dialect.moving_ops import GraphSortOp
 from tilefw.graph.emit.scalar_text import number_text, spelled, write_body
 from tilefw.graph.emit.tile_text import NotOneKernelError, TileText
 from tilefw.graph.meaning import only_row
@@ -49,6 +50,13 @@ def scanned(text: TileText, op: GraphScanOp, held: list[str], padded: bool) -> l
     turned = ", reverse=True" if backwards else ""
     found = text.statement(f"tl.associative_scan({_tuple(tiles)}, 1, {_combiner(text, op)}{turned})")
     return _parts(found, len(tiles))
+
+
+def in_order(text: TileText, op: GraphSortOp, held: list[str], padded: bool) -> list[str]:
+    """The result of a sort along the columns of a tile."""
+    fill = number_text(_largest(types.dtype_of(op.source.type)))
+    tile = text.statement(f"tl.where(inside, {held[0]}, {fill})") if padded else held[0]
+    return [text.statement(f"tl.{'bitonic_merge' if op.bitonic is not None else 'sort'}({tile})")]
 
 
 def _combiner(text: TileText, op: GraphReduceOp | GraphScanOp) -> str:

@@ -1,5 +1,5 @@
-"""The kernel of a rows group: whole rows of a tensor in one tile; reductions and scans along them, what they are made of and what
-uses them.
+"""The kernel of a rows group: whole rows of a tensor in one tile; reductions, scans and sorts along them, what they are made of and
+what uses them.
 
 Softmax and the normalisations are such groups. The rows are those of the first one's operand: its axes number a row's
 elements, its other dims the rows.
@@ -14,13 +14,14 @@ from xdsl.ir import Operation, SSAValue
 
 from tilefw.api.integers import ceil_div
 from tilefw.graph.dialect.combining_ops import GraphReduceOp, GraphScanOp, numbers_of
+from tilefw.graph.dialect.moving_ops import GraphSortOp
 from tilefw.graph.emit.looped_sums import SummingText
-from tilefw.graph.emit.reductions import reduced, scanned
+from tilefw.graph.emit.reductions import in_order, reduced, scanned
 from tilefw.graph.emit.tile_text import Coordinates, NotOneKernelError, squeezed
 from tilefw.runtime.jit import next_power_of_2
 from tilefw.tile import types
 
-Combining = GraphReduceOp | GraphScanOp
+Combining = GraphReduceOp | GraphScanOp | GraphSortOp
 _TILE = 2048  # elements of a program's tile at most, unless a row alone has more
 _LONGEST = 16384
 
@@ -32,7 +33,7 @@ class RowsText(SummingText):
         both = frozenset({"row", "column"})
         masks = {both: "inside", frozenset({"row"}): "known", frozenset({"column"}): "within"}
         super().__init__(name, inputs, masks)
-        self.shape, self.axes = types.shape_of(anchor.operands[0].type), numbers_of(anchor.axes)
+        self.shape, self.axes = types.shape_of(anchor.operands[0].type), walked(anchor)
         along = [extent for dim, extent in enumerate(self.shape) if dim not in self.axes]
         self.length, self.count = prod(self.shape[axis] for axis in self.axes), prod(along)
         self.width = width = next_power_of_2(self.length)
@@ -72,7 +73,7 @@ class RowsText(SummingText):
         """A reduction or a scan of the same rows, asked for at their places; or a contraction."""
         if not isinstance(op, Combining):
             return self.summed(op, value, coordinates)
-        shape, axes = types.shape_of(op.operands[0].type), numbers_of(op.axes)
+        shape, axes = types.shape_of(op.operands[0].type), walked(op)
         mine, theirs = _turned(self.shape, self.axes), _turned(shape, axes)
         kept = types.shape_of(value.type)
         places = self.reshaped(self.shape, self.whole, shape)
@@ -80,9 +81,15 @@ class RowsText(SummingText):
         if mine != theirs or squeezed(kept, coordinates) != squeezed(kept, due):
             raise NotOneKernelError("a reduction or a scan of other rows, or at other places")
         held = [self.value(operand, places) for operand in op.operands]
-        results = reduced(self, op, held, self.padded) if isinstance(op, GraphReduceOp) else scanned(self, op, held, self.padded)
+        combine = reduced if isinstance(op, GraphReduceOp) else scanned if isinstance(op, GraphScanOp) else in_order
+        results = combine(self, op, held, self.padded)
         self._known.update({(result, coordinates): name for result, name in zip(op.results, results, strict=True)})
         return results[[result is value for result in op.results].index(True)]
+
+
+def walked(op: Combining) -> tuple[int, ...]:
+    """The axes that number the elements of a row."""
+    return (op.axis.value.data,) if isinstance(op, GraphSortOp) else numbers_of(op.axes)
 
 
 def _turned(shape: Sequence[int], axes: Sequence[int]) -> list[tuple[int, bool]]:

@@ -50,6 +50,7 @@ class TileText:
         self.operations = 0  # of one program
         self.multiply_adds = 0  # of the launch
         self.computed: dict[Operation, int] = {}  # how many elements of each map a program computes
+        self.before: TileText | None = None  # a kernel of the same tensors, which is launched before
         self.names: dict[str, Any] = {"tl": tl, "libdevice": libdevice}
         self.combines: list[str] = []  # the text of each function that reductions combine by
         self.made_of: dict[str, frozenset[str]] = {}  # the tiles that computed coordinates follow
@@ -391,8 +392,14 @@ def _scan(text: TileText, op: Any, value: SSAValue, coordinates: Coordinates) ->
     return text.value(op.operands[list(op.results).index(value)], coordinates)
 
 
+def _sort(text: TileText, op: Any, value: SSAValue, coordinates: Coordinates) -> str:
+    if types.shape_of(value.type)[op.axis.value.data] > 1:
+        return text.special(op, value, coordinates)
+    return text.value(op.source, coordinates)
+
+
 _WRITERS: Mapping[type[Operation], Callable[[TileText, Any, SSAValue, Coordinates], str]] = {
     pointwise_ops.GraphConstantOp: _constant, pointwise_ops.MapOp: _map, moving_ops.ViewOp: _view,
     moving_ops.GraphReshapeOp: _reshape, moving_ops.GraphConcatOp: _concat, moving_ops.GraphGatherOp: _gather,
-    combining_ops.GraphReduceOp: _reduce, combining_ops.GraphScanOp: _scan,
+    combining_ops.GraphReduceOp: _reduce, combining_ops.GraphScanOp: _scan, moving_ops.GraphSortOp: _sort,
 }

@@ -1,8 +1,9 @@
 """Groups of graph ops: from the last op to the first, each joins a group that uses it where one kernel can still be written.
 
-Maps, reductions, scans and contractions are computed by one group each. Views, reshapes, small constants, concatenations, gathers
-are cheap where they are read: each group that reads one has it too, and it is in memory only where an output or an op that is not
-fused needs it. Whether a group is one kernel is asked of who writes it (`tilefw.graph.emit.kinds`), by writing it.
+Maps, reductions, scans, sorts, scatters and contractions are computed by one group each. Views, reshapes, small constants,
+concatenations, gathers are cheap where they are read: each group that reads one has it too, and it is in memory only where an
+output or an op that is not fused needs it. Whether a group is one kernel is asked of who writes it (`tilefw.graph.emit.kinds`), by
+writing it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ from tilefw.graph.meaning import model_function
 from tilefw.tile import types
 from tilefw.tile.text.module import verify
 
-_COMPUTED = (pointwise_ops.MapOp, combining_ops.GraphReduceOp, combining_ops.GraphScanOp, combining_ops.ContractOp)
+_COMPUTED = (
+    pointwise_ops.MapOp, combining_ops.GraphReduceOp, combining_ops.GraphScanOp, combining_ops.ContractOp, moving_ops.GraphSortOp,
+    moving_ops.ScatterOp,
+)
 _READ = (moving_ops.ViewOp, moving_ops.GraphReshapeOp, moving_ops.GraphConcatOp, moving_ops.GraphGatherOp)
 _DEEPEST = 96  # ops between a value of a group and one that it stores: each is some calls deep for whoever writes the kernel
 _LONGEST = 32  # ops in a row that are read in place

@@ -60,11 +60,21 @@ def _integer(row: ElementwiseRow, operands: Sequence[EvaluatedValue], dtype: DTy
         arrays = [-o.x.astype(np.int8) if bits == 1 else o.x for o in operands]
     found = row.meaning(*arrays, *((bits,) if row.wants_bits else ()))
     free = _any_free(operands)
+    if free is not None and row.absorbing is not None:
+        free = _undecided(row.absorbing, operands, free)
     if row.result == "bool":
         return EvaluatedValue(found, free=free)
     x = _canonical(found, bits)
     wrapped = _wrapped(row, operands, x, bits) if watch_wrap else None
     return EvaluatedValue(x, free=free, wrapped=wrapped)
+
+
+def _undecided(absorbing: float, operands: Sequence[EvaluatedValue], free: Array) -> Array | None:
+    """Which results may be anything: none where a certain operand decides it, whatever the other is."""
+    for operand in operands:
+        decides = operand.x == (bool(absorbing) if operand.x.dtype == np.bool_ else absorbing)
+        free = free & ~(decides if operand.free is None else decides & ~operand.free)
+    return some(free)
 
 
 def _canonical(x: Array, bits: int) -> Array:

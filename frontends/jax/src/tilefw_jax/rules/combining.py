@@ -13,6 +13,7 @@ import numpy as np
 from tilefw.api.errors import UnsupportedError
 from tilefw.graph.builder import GraphValue, shape_of
 from tilefw.graph.index_maps import linear_map
+from tilefw.graph.prefixes import prefixes
 from tilefw_jax.element_types import is_float, kind_of, static_shape, stored_elements
 from tilefw_jax.known_values import KnownValueBuilder
 from tilefw_jax.rules.attributes import integers, pairs
@@ -146,11 +147,27 @@ def reduce_window(b: KnownValueBuilder, op: Any, values: Values, functions: Func
     rank = len(shape)
     base, steps, dilations = (integers(op, name, 1, rank) for name in ("base_dilations", "window_strides", "window_dilations"))
     window, padding = integers(op, "window_dimensions"), pairs(op, "padding", rank)
+    along = _scanned_axis(shape_of(values[0]), window, padding) if {*base, *steps, *dilations} == {1} else None
+    if along is not None and prod(shape):
+        axis, backwards = along
+        found = prefixes(b, how.scalars, how.tensors, values[:count], axis, backwards)
+        return found if how.neutral else list(how.tensors([b.broadcast(b.reshape(one, ()), shape) for one in how.initial], found))
     given = [
         windows(b, spread(b, one, base, filler), shape, window, steps, dilations, [low for low, _ in padding], filler)
         for one, filler in zip(values[:count], values[count:], strict=True)
     ]
     return combined(b, how, given, list(range(rank, len(shape_of(given[0])))))
+
+
+def _scanned_axis(shape: Sequence[int], window: Sequence[int], padding: Sequence[tuple[int, int]]) -> tuple[int, bool] | None:
+    """The axis along which each window has all elements so far, and whether they are those from the end; None of other windows."""
+    wide = [dim for dim, extent in enumerate(window) if extent > 1]
+    if len(wide) != 1 or window[wide[0]] != shape[wide[0]]:
+        return None
+    if any(padding[dim] != (0, 0) for dim in range(len(shape)) if dim != wide[0]):
+        return None
+    axis, before = wide[0], window[wide[0]] - 1
+    return {(before, 0): (axis, False), (0, before): (axis, True)}.get(padding[axis])
 
 
 def windows(

@@ -1,4 +1,5 @@
-"""Gathers of windows, and scatters as reductions over the updates that reach an element."""
+"""Gathers of windows; scatters by memory where it can combine, and as reductions over the updates that reach an element where
+these are few or combine otherwise."""
 
 from __future__ import annotations
 
@@ -10,14 +11,17 @@ from typing import Any
 from tilefw.api.errors import UnsupportedError
 from tilefw.graph.builder import GraphValue, shape_of
 from tilefw.graph.index_maps import linear_map
+from tilefw.graph.scattering import is_scattered, scattered
 from tilefw_jax.element_types import kind_of, static_shape
 from tilefw_jax.known_values import KnownValueBuilder
 from tilefw_jax.rules.attributes import integers
 from tilefw_jax.rules.bodies import Functions, applied, gives_argument, only_operator, scalar_body
 from tilefw_jax.rules.combining import Combination, combined, constant, neutral_number
 from tilefw_jax.rules.moves import clamped
+from tilefw_jax.rules.pointwise import POINTWISE_ROWS, row_for
 
 Values = Sequence[GraphValue]
+_FEW = 1 << 16  # elements by updates that are looked through: every target can, and sums have one order
 
 
 def _along(b: KnownValueBuilder, value: GraphValue, dims: Sequence[int], shape: Sequence[int]) -> GraphValue:
@@ -74,6 +78,9 @@ def scatter(b: KnownValueBuilder, op: Any, values: Values, functions: Functions)
     block, kind = op.regions[0].blocks[0], kind_of(op.operands[0].type)
     if not prod(shape_of(updates)) or not prod(shape_of(source)):
         return [source]
+    row = None if gives_argument(block, 1) else _combining_row(block, kind)
+    if row != "" and _scatters_to_computed(op) and prod(shape_of(source)) * prod(shape_of(indices)) > _FEW:
+        return [_by_memory(b, op, values, kind, row)]
     reach = _UpdateReach(b, op, source, indices, updates)
     if gives_argument(block, 1):
         return [_replaced(b, reach, source)]
@@ -89,6 +96,54 @@ def scatter(b: KnownValueBuilder, op: Any, values: Values, functions: Functions)
     how = Combination(scalar_body(block, functions), tensors, neutral, neutral, operator=True, neutral=True)
     axes = list(range(len(shape_of(source)), len(shape_of(terms))))
     return list(tensors([source], combined(b, how, [terms], axes)))
+
+
+def _combining_row(block: Any, kind: str) -> str:
+    """The row of the elementwise table by which a body combines updates; the empty word for one that memory has not."""
+    operator = only_operator(block)
+    row = row_for(POINTWISE_ROWS[operator], kind) if operator in POINTWISE_ROWS else ""
+    return row if is_scattered(row) else ""
+
+
+def _scatters_to_computed(op: Any) -> bool:
+    """Whether indices say where updates go at all."""
+    from jaxlib.mlir.dialects import stablehlo
+
+    return bool(stablehlo.ScatterDimensionNumbers(op.attributes["scatter_dimension_numbers"]).scattered_dims_to_operand_dims)
+
+
+def _by_memory(b: KnownValueBuilder, op: Any, values: Values, kind: str, row: str | None) -> GraphValue:
+    """Every element of an update goes to the place that its tuple of indices and its own place in the window say."""
+    from jaxlib.mlir.dialects import stablehlo
+
+    numbers = stablehlo.ScatterDimensionNumbers(op.attributes["scatter_dimension_numbers"])
+    source, indices, updates = values
+    own, sizes, vector = shape_of(source), shape_of(updates), numbers.index_vector_dim
+    windows = list(numbers.update_window_dims)
+    batch = [dim for dim in range(len(sizes)) if dim not in windows]
+    gone = {*numbers.inserted_window_dims, *numbers.input_batching_dims}
+    rows = [[0] * len(sizes) for _ in own]
+    within = dict(zip([dim for dim in range(len(own)) if dim not in gone], windows, strict=True))
+    for dim, window in within.items():
+        rows[dim][window] = 1
+    tuples = [dim for dim in range(len(shape_of(indices))) if dim != vector]
+    for dim, place in zip(numbers.input_batching_dims, numbers.scatter_indices_batching_dims, strict=True):
+        rows[dim][batch[tuples.index(place)]] = 1
+    starts, inside = {}, None
+    for place, dim in enumerate(numbers.scattered_dims_to_operand_dims):
+        starts[dim] = start = b.cast(_component(b, indices, vector, place), "int64", kind_of(op.operands[1].type))
+        size = sizes[within[dim]] if dim in within else 1
+        one = b.map("andi", b.map("ges", start, 0), b.map("les", start, own[dim] - size))
+        inside = one if inside is None else b.map("andi", inside, one)
+    found = {}
+    for dim, start in starts.items():
+        asked = b.cast(b.map("select", inside, start, -(1 << 31)), "int32")  # of a window that is not inside no element is
+        coordinate = _along(b, asked, batch, sizes)
+        found[dim] = b.map("addi", coordinate, b.iota(sizes, within[dim])) if dim in within else coordinate
+        rows[dim] = [0] * len(sizes)
+    axes = sorted(found)
+    map = linear_map(rows, [0] * len(own), len(sizes))
+    return scattered(b, source, updates, [found[dim] for dim in axes], axes, map, kind, row)
 
 
 def _replaced(b: KnownValueBuilder, reach: _UpdateReach, source: GraphValue) -> GraphValue:

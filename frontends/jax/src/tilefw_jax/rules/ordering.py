@@ -1,4 +1,5 @@
-"""Sorting by any comparison: each element's rank is a count of those before it, and the results are gathered by rank."""
+"""Sorting: by keys where the comparison is one of keys (`comparisons.py`); by any other, each element's rank is a count of those
+before it, and the results are gathered by rank."""
 
 from __future__ import annotations
 
@@ -10,26 +11,32 @@ from typing import Any
 from tilefw.api.errors import UnsupportedError
 from tilefw.graph.builder import GraphValue, shape_of
 from tilefw.graph.index_maps import linear_map
-from tilefw_jax.element_types import is_float, is_unsigned, kind_of
+from tilefw.graph.ordering import order_key, places_in_order, taken_along
+from tilefw_jax.element_types import kind_of
 from tilefw_jax.known_values import KnownValueBuilder
 from tilefw_jax.rules.attributes import integer
 from tilefw_jax.rules.bodies import Functions, applied
 from tilefw_jax.rules.combining import constant
+from tilefw_jax.rules.comparisons import compared_keys
 
 Values = Sequence[GraphValue]
-_LONGEST = 4096  # each element of a row is compared with all
+_LONGEST = 4096  # elements of a row, each of which is compared with all
 
 
 def sort(b: KnownValueBuilder, op: Any, values: Values, functions: Functions) -> list[GraphValue]:
     """`stablehlo.sort`, always stable."""
     axis, block = integer(op, "dimension"), op.regions[0].blocks[0]
+    keys = compared_keys(b, block, values)
+    if keys is not None:
+        order = places_in_order(b, keys, axis)
+        return [taken_along(b, value, order, axis) for value in values]
 
     def before(ones: Values, others: Values) -> GraphValue:
         pairs = [value for pair in zip(ones, others, strict=True) for value in pair]
         return applied(b.map, partial(constant, b), block, pairs, functions)[0]
 
     order = _order(b, values, axis, before)
-    return [_taken(b, value, order, axis) for value in values]
+    return [taken_along(b, value, order, axis) for value in values]
 
 
 def _order(b: KnownValueBuilder, values: Values, axis: int, before: Any) -> GraphValue:
@@ -39,7 +46,9 @@ def _order(b: KnownValueBuilder, values: Values, axis: int, before: Any) -> Grap
     if length < 2 or not prod(shape):
         return b.iota(shape, axis)
     if length > _LONGEST:
-        raise UnsupportedError(f"rows of {length} elements to sort, of at most {_LONGEST}", code="TFW0992")
+        raise UnsupportedError(
+            f"rows of {length} elements to sort by a comparison that is none of keys, of at most {_LONGEST}", code="TFW0992"
+        )
     wide = (*shape[:axis], *shape[axis + 1 :], length, length)  # in each row, all elements beside all
     ones, others = ([_beside(b, value, axis, wide, place) for value in values] for place in (1, 2))
     mine, theirs = b.iota(wide, len(wide) - 2), b.iota(wide, len(wide) - 1)
@@ -64,27 +73,12 @@ def _beside(b: KnownValueBuilder, value: GraphValue, axis: int, wide: Sequence[i
     return b.view(value, linear_map(rows, [0] * rank, len(wide)), wide)
 
 
-def _taken(b: KnownValueBuilder, value: GraphValue, order: GraphValue, axis: int) -> GraphValue:
-    """The elements of rows at places in the same rows."""
-    rank = len(shape_of(value))
-    rows = [[int(d == k and k != axis) for d in range(rank)] for k in range(rank)]
-    return b.gather(value, [order], [axis], linear_map(rows, [0] * rank, rank))
-
-
 def top_k(b: KnownValueBuilder, op: Any, values: Values, _functions: Functions) -> list[GraphValue]:
     """`chlo.top_k`: the largest of each row and their places, NaN first and the first among equals."""
-    (value,), count, kind = values, integer(op, "k"), kind_of(op.operands[0].type)
-    axis = len(shape_of(value)) - 1
-
-    def before(ones: Values, others: Values) -> GraphValue:
-        if not is_float(kind):
-            return b.map("gtu" if is_unsigned(kind) else "gts", ones[0], others[0])
-        only_one = b.map("andi", b.map("isnan", ones[0]), b.map("xori", b.map("isnan", others[0]), 1))
-        return b.map("ori", b.map("gtf", ones[0], others[0]), only_one)
-
-    sizes = [*shape_of(value)[:axis], count]
-    order = b.slice(_order(b, values, axis, before), [0] * len(sizes), sizes)
-    return [_taken(b, value, order, axis), order]
+    (value,), axis = values, len(shape_of(values[0])) - 1
+    key = order_key(b, value, kind_of(op.operands[0].type), falling=True)
+    order = places_in_order(b, [key], axis, integer(op, "k"))
+    return [taken_along(b, value, order, axis), order]
 
 
 ORDERING = {"stablehlo.sort": sort, "chlo.top_k": top_k}

@@ -1,0 +1,60 @@
+"""The kernels of a scatter: one stores the source, the next combines each update with the element that it goes to, by atomics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+from xdsl.ir import SSAValue
+
+from tilefw.api.integers import ceil_div
+from tilefw.graph.dialect.combining_ops import numbers_of
+from tilefw.graph.dialect.moving_ops import ScatterOp
+from tilefw.graph.emit.pointwise import PointwiseText
+from tilefw.graph.emit.tile_text import TileText, check_counted, place_text
+from tilefw.graph.index_maps import rows_of
+from tilefw.runtime.jit import next_power_of_2
+from tilefw.tile import types
+
+_BLOCK = 256
+_ATOMICS: Mapping[str, str] = {
+    "addf": "add", "addi": "add", "maxs": "max", "mins": "min", "andi": "and", "ori": "or", "xori": "xor",
+}
+
+
+class ScatterText(TileText):
+    """Each program has a block of updates."""
+
+    def __init__(self, name: str, inputs: Sequence[SSAValue], op: ScatterOp) -> None:
+        super().__init__(name, inputs, {frozenset({"index"}): "inside"})
+        self.before = PointwiseText("scattered", inputs, [op.source])
+        shape = types.shape_of(op.updates.type)
+        check_counted(shape)
+        check_counted(types.shape_of(op.source.type))
+        count = prod(shape)
+        block = min(_BLOCK, next_power_of_2(max(count, 1)))
+        self.grid, self.elements = ceil_div(count, block), block
+        self.lengths["index"] = block
+        self.lines += [f"index = tl.program_id(0) * {block} + tl.arange(0, {block})", f"inside = index < {count}"]
+        self._combine(op, shape)
+
+    def _combine(self, op: ScatterOp, shape: Sequence[int]) -> None:
+        coordinates, extents = self.spread("index", shape), types.shape_of(op.source.type)
+        places = [place_text(factors, offset, coordinates) for factors, offset in rows_of(op.map.data)]
+        for axis, index in zip(numbers_of(op.axes), op.indices, strict=True):
+            asked = self.value(index, coordinates)
+            places[axis] = self.statement(f"{asked}.to(tl.int32)") if types.dtype_of(index.type).bits < 32 else asked
+        parts, tests = [], ["inside"]
+        for place, extent, stride in zip(places, extents, _strides(extents), strict=True):
+            tests.append(f"({place} >= 0) & ({place} < {extent})")
+            parts.append(f"{place} * {stride}")
+        meant = self.statement(" & ".join(tests))
+        where = self.statement(f"tl.where({meant}, {' + '.join(parts) or '0'}, 0).to(tl.int32)")
+        update = self.value(op.updates, coordinates)
+        self.outputs.append("y0_ptr")
+        self.lines.append(f"tl.atomic_{_ATOMICS[op.row.data]}(y0_ptr + {where}, {update}, mask={meant}, sem='relaxed')")
+
+
+def _strides(extents: Sequence[int]) -> list[int]:
+    """How many elements apart neighbours along each dim are."""
+    return [prod(extents[dim + 1 :]) for dim in range(len(extents))]
