@@ -13,9 +13,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from xdsl.ir import SSAValue
+
 from tilefw.api.dtypes import dtype
 from tilefw.api.integers import ceil_div
-from tilefw.graph.builder import GraphValue, ModuleBuilder, shape_of
+from tilefw.graph.builder import ModuleBuilder, shape_of
 from tilefw.graph.index_maps import linear_map
 from tilefw.tile import types
 
@@ -24,7 +26,7 @@ _APART = 64  # elements, each a part or more from the next, that one tile merges
 _LEAST, _GREATEST = -(1 << 31), (1 << 63) - 1
 
 
-def order_key(b: ModuleBuilder, value: GraphValue, kind: str, falling: bool = False, total: bool = False) -> GraphValue:
+def order_key(b: ModuleBuilder, value: SSAValue, kind: str, falling: bool = False, total: bool = False) -> SSAValue:
     """Whole numbers, int32 or int64, that order as the values of type `kind` do, or with `falling` the other way round. With
     `total` floats are in the total order of their bits: zeros have signs, and NaN stands at the end that its sign says."""
     given = dtype(kind)
@@ -39,7 +41,7 @@ def order_key(b: ModuleBuilder, value: GraphValue, kind: str, falling: bool = Fa
     return b.map("xori", key, -1) if falling else key
 
 
-def _float_key(b: ModuleBuilder, value: GraphValue, total: bool) -> GraphValue:
+def _float_key(b: ModuleBuilder, value: SSAValue, total: bool) -> SSAValue:
     """The bits with the sign first, those of negative numbers turned."""
     bits = types.dtype_of(value.type).bits
     if not total:
@@ -48,7 +50,7 @@ def _float_key(b: ModuleBuilder, value: GraphValue, total: bool) -> GraphValue:
     return b.map("xori", held, b.map("andi", b.map("shrs", held, bits - 1), (1 << (bits - 1)) - 1))
 
 
-def places_in_order(b: ModuleBuilder, keys: Sequence[GraphValue], axis: int, count: int | None = None) -> GraphValue:
+def places_in_order(b: ModuleBuilder, keys: Sequence[SSAValue], axis: int, count: int | None = None) -> SSAValue:
     """The places, int32, of the elements of each row in rising order of the keys, of which the first counts most; equal ones stay
     in their order. The first `count` alone, if it is given."""
     shape = shape_of(keys[0])
@@ -72,14 +74,14 @@ def places_in_order(b: ModuleBuilder, keys: Sequence[GraphValue], axis: int, cou
     return b.transpose(places, back)
 
 
-def taken_along(b: ModuleBuilder, value: GraphValue, places: GraphValue, axis: int) -> GraphValue:
+def taken_along(b: ModuleBuilder, value: SSAValue, places: SSAValue, axis: int) -> SSAValue:
     """The elements of each row at places in the same row."""
     rank = len(shape_of(value))
     rows = [[int(d == k and k != axis) for d in range(rank)] for k in range(rank)]
     return b.gather(value, [places], [axis], linear_map(rows, [0] * rank, rank))
 
 
-def _digits(b: ModuleBuilder, key: GraphValue) -> list[GraphValue]:
+def _digits(b: ModuleBuilder, key: SSAValue) -> list[SSAValue]:
     """The key as numbers of 32 bits, of which the first counts most."""
     if types.dtype_of(key.type).bits == 32:
         return [key]
@@ -87,7 +89,7 @@ def _digits(b: ModuleBuilder, key: GraphValue) -> list[GraphValue]:
     return [high, b.map("xori", b.map("trunci", key, to="int32"), _LEAST)]
 
 
-def sorted_rows(b: ModuleBuilder, source: GraphValue) -> GraphValue:
+def sorted_rows(b: ModuleBuilder, source: SSAValue) -> SSAValue:
     """int64 in rising order along the last dim: parts that a tile sorts, merged two by two."""
     *rows, length = shape_of(source)
     if length <= _PART:
@@ -100,7 +102,7 @@ def sorted_rows(b: ModuleBuilder, source: GraphValue) -> GraphValue:
     return b.slice(b.reshape(held, (*rows, run)), [0] * (len(rows) + 1), (*rows, length))
 
 
-def _in_parts(b: ModuleBuilder, source: GraphValue, parts: int) -> GraphValue:
+def _in_parts(b: ModuleBuilder, source: SSAValue, parts: int) -> SSAValue:
     """The last dim as parts, with what comes behind everything in those that are not whole."""
     *rows, length = shape_of(source)
     behind = [0] * len(rows) + [parts * _PART - length]
@@ -108,7 +110,7 @@ def _in_parts(b: ModuleBuilder, source: GraphValue, parts: int) -> GraphValue:
     return b.reshape(whole, (*rows, parts, _PART))
 
 
-def _merged(b: ModuleBuilder, held: GraphValue, shape: Sequence[int]) -> GraphValue:
+def _merged(b: ModuleBuilder, held: SSAValue, shape: Sequence[int]) -> SSAValue:
     """Sorted runs, two by two one: the second turned round, the two are bitonic, and so are parts of them once elements that are
     far apart have been exchanged."""
     *rows, parts, run = shape
@@ -126,7 +128,7 @@ def _merged(b: ModuleBuilder, held: GraphValue, shape: Sequence[int]) -> GraphVa
     return b.reshape(now, tuple(shape))
 
 
-def _first(b: ModuleBuilder, source: GraphValue, count: int) -> GraphValue:
+def _first(b: ModuleBuilder, source: SSAValue, count: int) -> SSAValue:
     """The first of int64 in rising order along the last dim: where they are few, the first of each part, and of these again."""
     *rows, length = shape_of(source)
     if length > _PART and count * 2 <= _PART:

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from xdsl.ir import SSAValue
+
 from tilefw.api.integers import ceil_div
-from tilefw.graph.builder import GraphValue, ModuleBuilder, shape_of
+from tilefw.graph.builder import ModuleBuilder, shape_of
 
 _LONGEST = 8192  # elements that one tile scans
-Values = Sequence[GraphValue]
+Values = Sequence[SSAValue]
 
 
 def prefixes(
-    b: ModuleBuilder, scalars: Callable[..., Sequence[GraphValue]], tensors: Callable[[Values, Values], Values], inputs: Values,
+    b: ModuleBuilder, scalars: Callable[..., Sequence[SSAValue]], tensors: Callable[[Values, Values], Values], inputs: Values,
     axis: int, backwards: bool = False,
-) -> list[GraphValue]:
+) -> list[SSAValue]:
     """Each element combined with all before it, or all behind it. The body, which is associative, is written twice: on scalars
     of a map (`scalars`) and on tensors of one shape."""
     shape = shape_of(inputs[0])
@@ -45,14 +47,14 @@ def prefixes(
     return [b.slice(b.reshape(one, whole), [0] * len(shape), shape) for one in joined]
 
 
-def _turned(b: ModuleBuilder, value: GraphValue, axis: int) -> GraphValue:
+def _turned(b: ModuleBuilder, value: SSAValue, axis: int) -> SSAValue:
     """The rows from the end."""
     shape = shape_of(value)
     starts = [extent - 1 if dim == axis else 0 for dim, extent in enumerate(shape)]
     return b.slice(value, starts, shape, [-1 if dim == axis else 1 for dim in range(len(shape))])
 
 
-def _in_parts(b: ModuleBuilder, value: GraphValue, axis: int, parts: int, size: int) -> GraphValue:
+def _in_parts(b: ModuleBuilder, value: SSAValue, axis: int, parts: int, size: int) -> SSAValue:
     """The axis as two; behind its end stands its last element, which no result that is kept has."""
     shape = shape_of(value)
     lacking = parts * size - shape[axis]

@@ -14,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineMap
 
 from tilefw.api.dtypes import dtype
 from tilefw.api.errors import UnsupportedError
-from tilefw.graph.builder import GraphValue, ModuleBuilder, shape_of
+from tilefw.graph.builder import ModuleBuilder, shape_of
 from tilefw.graph.dialect.moving_ops import SCATTERED
 from tilefw.graph.index_maps import linear_map
 from tilefw.graph.ordering import order_key
@@ -35,9 +36,9 @@ def is_scattered(row: str | None) -> bool:
 
 
 def scattered(
-    b: ModuleBuilder, source: GraphValue, updates: GraphValue, indices: Sequence[GraphValue], axes: Sequence[int], map: AffineMap,
+    b: ModuleBuilder, source: SSAValue, updates: SSAValue, indices: Sequence[SSAValue], axes: Sequence[int], map: AffineMap,
     kind: str, row: str | None,
-) -> GraphValue:
+) -> SSAValue:
     """`source`, of type `kind`, with the updates at the places of `map`, whose coordinates along `axes` the index tensors give;
     updates that go to no element are dropped. Raises UnsupportedError TFW0992 for a row that memory cannot combine by."""
     if not is_scattered(row):
@@ -62,8 +63,8 @@ def _wide(kind: str) -> str:
 
 
 def _replaced(
-    b: ModuleBuilder, source: GraphValue, updates: GraphValue, indices: Sequence[GraphValue], axes: Sequence[int], map: AffineMap,
-) -> GraphValue:
+    b: ModuleBuilder, source: SSAValue, updates: SSAValue, indices: Sequence[SSAValue], axes: Sequence[int], map: AffineMap,
+) -> SSAValue:
     """Each element, or the update with the greatest number of those that go to it."""
     shape, own = shape_of(updates), shape_of(source)
     none = b.broadcast(b.fused_map(lambda s: s.number(-1, "int32"), shape=())[0], own)
@@ -74,7 +75,7 @@ def _replaced(
     return b.map("select", b.map("ges", last, 0), chosen, source)
 
 
-def _extreme_key(b: ModuleBuilder, value: GraphValue, kind: str, row: str) -> GraphValue:
+def _extreme_key(b: ModuleBuilder, value: SSAValue, kind: str, row: str) -> SSAValue:
     """Numbers that order as the values; NaN beyond all others where it wins, and else where it loses to every other."""
     if not dtype(kind).is_float:
         return order_key(b, value, kind)
@@ -87,7 +88,7 @@ def _extreme_key(b: ModuleBuilder, value: GraphValue, kind: str, row: str) -> Gr
     return b.map("select", nan, beyond, key)
 
 
-def _from_key(b: ModuleBuilder, key: GraphValue, source: GraphValue, kind: str) -> GraphValue:
+def _from_key(b: ModuleBuilder, key: SSAValue, source: SSAValue, kind: str) -> SSAValue:
     """The values that have these keys."""
     given, name = dtype(kind), types.dtype_of(source.type).name
     if not given.is_float:
