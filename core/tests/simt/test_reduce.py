@@ -40,6 +40,32 @@ def test_directions_reach_each_element_of_the_axis_once(layout: LinearLayout, da
     assert reached == set(range(layout.shape[axis])) and 1 << len(found) == layout.shape[axis]
 
 
+@given(layouts(), st.data())
+def test_a_lone_index_is_in_no_register_but_those_taken(layout: LinearLayout, data: st.DataObject) -> None:
+    axis = data.draw(st.integers(0, len(layout.shape) - 1))
+    index = data.draw(st.integers(0, layout.shape[axis] - 1))
+    taken = reduce.lone_registers(layout, axis, index)
+    local = [d for d in reduce.directions(layout, axis).found if d.local]
+    threads = 1 << len(layout.lane) + len(layout.wave)
+    holders = {
+        register for register, thread in product(range(layout.registers), range(threads))
+        if layout.coordinates(layout.element(register, thread))[axis] == index
+    }
+    if taken is None:  # of registers that are combined some lanes have it in one, others in another
+        assert len({_left(register, local) for register in holders}) < len(holders)
+    else:
+        assert holders <= set(taken.values()) and len(taken) == layout.registers >> len(local)
+        assert all(_left(taken[register], local) == register for register in taken)
+
+
+def _left(register: int, local: list[reduce.Direction]) -> int:
+    """The register that is left of those which are combined with this one within a lane."""
+    for direction in reversed(local):
+        if register >> direction.pivot & 1:
+            register ^= direction.register
+    return register
+
+
 @pytest.mark.parametrize("shuffles", [True, False])
 @pytest.mark.parametrize("row, element, dtype", CASES)
 @settings(max_examples=25, deadline=None)

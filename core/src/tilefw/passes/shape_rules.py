@@ -8,6 +8,7 @@ from typing import Any
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilefw.passes.fold import constant_of
+from tilefw.passes.lone_index import pick_element
 from tilefw.passes.rewriting import insert, replace
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
@@ -68,14 +69,17 @@ def _scan(op: ops.ScanOp) -> bool:
 
 
 def _reduce(op: ops.ReduceOp) -> bool:
-    """An axis of one element holds its own result; of equal elements an idempotent row leaves one."""
+    """An axis of one element holds its own result; of equal elements an idempotent row leaves one; one index alone is a pick."""
     if op.attributes:
         return False
     if op.extent == 1:
         replace(op, *[insert(ops.ReshapeOp(v, r.type), op) for v, r in zip(op._operands, op.results, strict=True)])
         return True
-    row = op.row
-    if row not in _IDEMPOTENT:
+    return _reduce_equal(op) or pick_element(op)
+
+
+def _reduce_equal(op: ops.ReduceOp) -> bool:
+    if op.row not in _IDEMPOTENT:
         return False
     type = op.results[0].type
     if (literal := constant_of(op._operands[0])) is not None:

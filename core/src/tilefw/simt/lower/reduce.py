@@ -5,11 +5,13 @@ layout without the axis sends their difference to zero. A basis of those differe
 *directions*; combining along each of them once combines all. Where a direction ends (its highest bit) says how: a register bit
 costs an instruction an element, a lane bit a shuffle as well, a wave bit a trip through shared memory, which then serves
 several directions at once. After it every place holds the result of its element.
+
+Where one index alone takes part (`passes/lone_index.py`), a register bit costs nothing: the registers that can hold it are taken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -17,6 +19,7 @@ from typing import Any
 from xdsl.ir import SSAValue
 
 from tilefw.api.integers import log2
+from tilefw.passes.lone_index import lone_reduction
 from tilefw.simt.layout import LinearLayout, f2
 from tilefw.simt.lower.combine import ROUND, RegionCombiner
 from tilefw.tile.dialect.combine_op import ReduceOp
@@ -83,11 +86,47 @@ def _without(layout: LinearLayout, basis: int, axis: int) -> int:
     return flat
 
 
+@lru_cache(maxsize=1024)
+def lone_registers(layout: LinearLayout, axis: int, index: int) -> dict[int, int] | None:
+    """For each register that is left within a lane, the one of its elements that can have `index` along `axis`.
+
+    None where which one that is depends on the lane or the wave.
+    """
+    local = [d for d in directions(layout, axis).found if d.local]
+
+    def along(flat: int) -> int:
+        return layout.coordinates(flat)[axis]
+
+    threads = layout.lane + layout.wave
+    span = f2.Subspace(along(basis) for basis in threads)
+    rank = span.rank
+    for direction in local:
+        span.add(along(f2.apply(layout.register, direction.register)))
+    if span.rank != rank + len(local):
+        return None
+    found: dict[int, int] = {}
+    pivots = sum(1 << d.pivot for d in local)
+    for register in (r for r in range(layout.registers) if not r & pivots):
+        led = span.solve(index ^ along(f2.apply(layout.register, register))) or 0  # 0 too where none of its elements has the index
+        offset = 0
+        for at, direction in enumerate(local):
+            if led >> len(threads) + at & 1:
+                offset ^= direction.register
+        found[register] = register ^ offset
+    return found
+
+
 def lower(context: Any, op: ReduceOp, operands: Sequence[SSAValue], layout: LinearLayout) -> list[SSAValue]:
     """The reduction of tiles that stand in `layout`: its results in the slice that `layout.slice(op.axis)` gives, or as scalars."""
     work = _Reduction(context, op, list(operands), layout)
     found = directions(layout, op.axis).found
-    work.in_registers([d for d in found if d.local])
+    local = [d for d in found if d.local]
+    lone = lone_reduction(op) if local else None
+    offsets = None if lone is None else lone_registers(layout, op.axis, lone.at.index)
+    if offsets is None:
+        work.in_registers(local)
+    else:
+        work.take_registers(local, offsets)
     shuffled = [d for d in found if d.lane and not d.wave] if context.machine.chip.shuffles else []
     for direction in shuffled:
         work.between_lanes(direction)
@@ -137,6 +176,12 @@ class _Reduction(RegionCombiner):
             low = [r for r in self.registers if not r >> direction.pivot & 1]
             self.values = self.combine(self.of(low), self.of([r ^ direction.register for r in low]))
             self.registers = low
+        self.dropped = list(found)
+
+    def take_registers(self, found: Sequence[Direction], holders: Mapping[int, int]) -> None:
+        """Of the elements that `in_registers` combines the only ones that are not neutral, if any is."""
+        self.values = self.of(list(holders.values()))
+        self.registers = list(holders)
         self.dropped = list(found)
 
     def between_lanes(self, direction: Direction) -> None:
