@@ -13,7 +13,7 @@ from tilefw.tile.text.module import parse
 HEAD = "func.func @f(%p: !tile.ptr<f16>) {\n  %t = lane.thread_id : () -> vector<1xi32>\n  %g = lane.constant 0 : vector<1xi64>\n"
 ALLOC = '  %m = lane.alloc {id = 0 : i64, bytes = 1024 : i64, align = 16 : i64, label = "a"} : () -> i32\n'
 FAR = "  %s = lane.constant 0 : vector<1xi32>\n  %x = lane.constant 1.0 : vector<8xf16>\n  %c = lane.constant 0.0 : vector<4xf32>\n"
-FAR += "  %y = lane.constant 1.0 : vector<2xf16>\n"
+FAR += "  %y = lane.constant 1.0 : vector<2xf16>\n  %z = lane.constant 1 : vector<1xi1>\n  %o = lane.constant 0 : i32\n"
 ONE = "slots = array<i64: 0>, immediates = array<i64: 16>"
 SHARED = f'width = 8 : i64, {ONE}, buffer = 0 : i64, space = "shared"'
 LINES = {
@@ -28,6 +28,10 @@ LINES = {
     f" width = 2 : i64, {ONE}, buffer = 0 : i64}} : (vector<1xi64>, vector<2xf16>) -> vector<2xf16>",
     "swap": 'lane.atomic %g, %t, %t {parts = "address,compare,value", kind = "cas", order = "relaxed", scope = "system",'
     f" width = 1 : i64, {ONE}, buffer = -1 : i64}} : (vector<1xi64>, vector<1xi32>, vector<1xi32>) -> ()",
+    "begin": "lane.begin_barriers %m {number = 3 : i64, count = 1 : i64, buffer = 0 : i64} : (i32) -> ()",
+    "arrive": 'lane.arrive %m, %z {parts = "address,when", buffer = 0 : i64, ring = 3 : i64, phase = 1 : i64, bytes = 32 : i64}'
+    " : (i32, vector<1xi1>) -> ()",
+    "phase": 'lane.wait_phase %m, %o {parts = "address,parity", buffer = 0 : i64} : (i32, i32) -> ()',
     "commit": "lane.commit",
     "wait": "lane.wait {pending = 2 : i64}",
     "barrier": "lane.barrier",
@@ -65,6 +69,10 @@ def test_text_reads_back(op: str) -> None:
         ("atomic", ("-> vector<2xf16>", "-> vector<2xf32>"), "the result is vector<2xf32>, the value vector<2xf16>"),
         ("swap", ('"relaxed"', '"eventually"'), "the order 'eventually' is none of relaxed, acquire, release, acq_rel"),
         ("swap", ('"cas"', '"add"'), "a comparison belongs to the kind cas alone"),
+        ("begin", ("count = 1", "count = 0"), "for one arrival at least"),
+        ("arrive", ("bytes = 32", "bytes = -32"), "a negative number of bytes"),
+        ("arrive", ("address,when", "place,when"), "there is no address"),
+        ("phase", ("address,parity", "address,place"), "the parity is an i32"),
         ("wait", ("pending = 2", "pending = -1"), "a negative number of groups"),
         ("xor", ('"xor"', '"rotate"'), "the mode is one of xor, index, up, down"),
         ("xor", ("amount = 16", "amount = -1"), "a negative amount"),

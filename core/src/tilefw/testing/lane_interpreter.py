@@ -23,7 +23,7 @@ from tilefw.simt import lane
 from tilefw.simt.description import LaneMachine
 from tilefw.simt.lane.memory import AccessOp
 from tilefw.simt.layout import atoms
-from tilefw.testing import lane_atomics, lane_fragments, lane_products
+from tilefw.testing import lane_atomics, lane_barriers, lane_fragments, lane_products
 from tilefw.testing.lane_memory import LaneFault, LaneGlobalMemory, LaneSharedMemory
 from tilefw.tile import numbers, types
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
@@ -81,6 +81,7 @@ class _Workgroup:
         self.next_shared = 0
         self.groups: list[list[_AsyncCopy]] = [[]]
         self.products = lane_products.ProductsUnderWay(machine, self.shared)
+        self.barriers = lane_barriers.LaneBarriers(machine.chip.barrier_bytes)
 
     def block(self, block: Block) -> list[Array]:
         """Run a block; gives the operands of its terminator."""
@@ -94,6 +95,7 @@ class _Workgroup:
         if any(self.groups):
             raise LaneFault("the kernel ends while copies are under way")
         self.products.finish()
+        self.barriers.finish()
 
     def op(self, op: Operation) -> None:
         self.products.check(op, self.values)
@@ -245,9 +247,8 @@ class _Workgroup:
         self.values[op.results[0]] = np.array([offset], np.int32)
 
     def copy_async(self, op: lane.CopyAsyncOp) -> None:
-        target, source, when = op.part("address"), op.part("source"), op.part("when")
+        target, source, here = op.part("address"), op.part("source"), self.when(op)
         assert target is not None and source is not None
-        here = np.ones(self.machine.threads, np.bool_) if when is None else self.threads(self.values[when])[:, 0].astype(np.bool_)
         if not here.any():
             return
         places = zip(op.slots, op.immediates, op.source_slots, op.source_immediates, strict=True)
@@ -288,6 +289,24 @@ class _Workgroup:
 
     def barrier(self, op: lane.BarrierOp) -> None:
         self.shared.barrier()
+        self.barriers.barrier()
+
+    def begin_barriers(self, op: lane.BeginBarriersOp) -> None:
+        self.barriers.begin(self.shared, int(self.uniform(self.values[op.operands[0]])), op.number, op.count)
+
+    def when(self, op: AccessOp) -> Array:
+        """The threads for which an op's condition holds."""
+        when = op.part("when")
+        return self.here if when is None else self.threads(self.values[when])[:, 0].astype(np.bool_) & self.here
+
+    def arrive(self, op: lane.ArriveOp) -> None:
+        threads = int(self.when(op).sum())
+        if threads:
+            self.barriers.arrive(int(self.uniform(self.values[op.address])), threads, op.bytes)
+
+    def wait_phase(self, op: lane.WaitPhaseOp) -> None:
+        address, parity = (int(self.uniform(self.values[value])) for value in (op.address, op.parity))
+        self.barriers.wait(self.shared, address, parity)
 
     # -- across lanes
 
@@ -400,7 +419,7 @@ def _element_bytes(values: Array, dtype: DType, n: int) -> Array:
 def _grown(shared: LaneSharedMemory, size: int) -> LaneSharedMemory:
     """The same memory with room for more: allocations that are not placed yet may exceed what the chip has."""
     larger = LaneSharedMemory(size)
-    for name in ("data", "written", "pending", "writer", "reader", "engaged", "unfenced"):
+    for name in ("data", "written", "pending", "writer", "reader", "engaged", "unfenced", "reserved"):
         old = getattr(shared, name)
         getattr(larger, name)[: len(old)] = old
     return larger
@@ -409,7 +428,8 @@ def _grown(shared: LaneSharedMemory, size: int) -> LaneSharedMemory:
 _HANDLERS: dict[str, Callable[[_Workgroup, Any], None]] = {
     "lane.load": _Workgroup.load, "lane.store": _Workgroup.store, "lane.atomic": _Workgroup.atomic, "lane.alloc": _Workgroup.alloc,
     "lane.copy_async": _Workgroup.copy_async, "lane.commit": _Workgroup.commit, "lane.wait": _Workgroup.wait,
-    "lane.barrier": _Workgroup.barrier, "lane.leave": _Workgroup.leave,
+    "lane.barrier": _Workgroup.barrier, "lane.begin_barriers": _Workgroup.begin_barriers, "lane.arrive": _Workgroup.arrive,
+    "lane.wait_phase": _Workgroup.wait_phase, "lane.leave": _Workgroup.leave,
     "lane.shuffle": _Workgroup.shuffle, "lane.uniform": _Workgroup.make_uniform,
     "lane.atom": _Workgroup.atom, "lane.fragment_load": _Workgroup.fragment_load, "lane.async_atom": _Workgroup.async_atom,
     "lane.atom_wait": _Workgroup.atom_wait, "lane.fence_view": _Workgroup.fence_view,

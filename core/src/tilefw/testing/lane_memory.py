@@ -72,6 +72,21 @@ class LaneSharedMemory:
         self.reader = np.full(size, _NOBODY)
         self.engaged = np.zeros(size, np.int64)  # by how many products under way
         self.unfenced = np.zeros(size, np.bool_)
+        self.reserved = np.zeros(size, np.bool_)  # for counting barriers
+
+    def reserve(self, address: int, count: int) -> None:
+        """These bytes are a counting barrier from here on."""
+        at = self._inside(np.array([address]), count)
+        self._own(at, np.zeros(at.shape, np.int64), None)
+        self.writer[at] = _NOBODY
+        self.reserved[at] = True
+
+    def land(self, at: Array, data: Array) -> None:
+        """What an engine copied is there, for all who waited."""
+        self.pending[at] = False
+        self.data[at] = data
+        self.written[at] = True
+        self.writer[at] = _NOBODY
 
     def fence(self) -> None:
         """Matrix units see what was written."""
@@ -155,6 +170,8 @@ class LaneSharedMemory:
         at = addresses[:, None] + np.arange(count)
         if at.size and (at.min() < 0 or at.max() >= len(self.data)):
             raise LaneFault(f"shared byte {int(at.max() if at.min() >= 0 else at.min())} of {len(self.data)}")
+        if self.reserved[at].any():
+            raise LaneFault(f"shared byte {int(at[self.reserved[at]][0])} belongs to a counting barrier")
         if (addresses % count).any() and count & (count - 1) == 0:
             raise LaneFault(f"a shared access of {count} bytes at {int(addresses[(addresses % count) != 0][0])} is not aligned")
         return at

@@ -15,6 +15,13 @@ from xdsl.printer import Printer
 from tilefw.simt.lane.asynchronous import ASYNCHRONOUS_OPS, AsyncAtomOp, AtomWaitOp, FenceViewOp
 from tilefw.simt.lane.atomics import CAS, AtomicOp
 from tilefw.simt.lane.base import GenericOp, vector
+from tilefw.simt.lane.counting_barriers import (
+    COUNTING_BARRIER_OPS,
+    ArriveOp,
+    BarrierUseOp,
+    BeginBarriersOp,
+    WaitPhaseOp,
+)
 from tilefw.simt.lane.inline_asm import InlineAsmOp
 from tilefw.simt.lane.memory import (
     MEMORY_OPS,
@@ -40,10 +47,11 @@ from tilefw.tile.dialect.base import PURE, TileOp, dense_i64
 from tilefw.tile.dialect.elementwise_op import op_classes
 
 __all__ = [
-    "CAS", "ELEMENTWISE", "SHARED", "SHUFFLES", "AllocOp", "AsyncAtomOp", "AtomOp", "AtomWaitOp", "AtomicOp", "BarrierOp",
-    "CommitOp", "ConstantOp", "ConstantsOp", "CopyAsyncOp", "FenceViewOp", "FragmentLoadOp", "GenericOp", "InlineAsmOp", "JoinOp",
-    "Lane", "LeaveOp", "LoadOp", "MemoryOp", "NumProgramsOp", "ObserveOp", "PickOp", "ProgramIdOp", "ShuffleOp", "SplatOp",
-    "StoreOp", "ThreadIdOp", "TrapOp", "UniformOp", "WaitOp", "access_properties", "shared_properties", "vector",
+    "CAS", "ELEMENTWISE", "SHARED", "SHUFFLES", "AllocOp", "ArriveOp", "AsyncAtomOp", "AtomOp", "AtomWaitOp", "AtomicOp",
+    "BarrierOp", "BarrierUseOp", "BeginBarriersOp", "CommitOp", "ConstantOp", "ConstantsOp", "CopyAsyncOp", "FenceViewOp",
+    "FragmentLoadOp", "GenericOp", "InlineAsmOp", "JoinOp", "Lane", "LeaveOp", "LoadOp", "MemoryOp", "NumProgramsOp", "ObserveOp",
+    "PickOp", "ProgramIdOp", "ShuffleOp", "SplatOp", "StoreOp", "ThreadIdOp", "TrapOp", "UniformOp", "WaitOp", "WaitPhaseOp",
+    "access_properties", "shared_properties", "vector",
 ]
 
 ELEMENTWISE = op_classes("lane")
@@ -148,6 +156,6 @@ class JoinOp(GenericOp):
 
 OPS = (
     ConstantOp, ConstantsOp, SplatOp, ProgramIdOp, NumProgramsOp, ThreadIdOp, ObserveOp, PickOp, JoinOp,
-    *MEMORY_OPS, AtomicOp, InlineAsmOp, *WAVE_OPS, *ASYNCHRONOUS_OPS, *ELEMENTWISE.values(),
+    *MEMORY_OPS, *COUNTING_BARRIER_OPS, AtomicOp, InlineAsmOp, *WAVE_OPS, *ASYNCHRONOUS_OPS, *ELEMENTWISE.values(),
 )
 Lane = Dialect("lane", list(OPS), [])

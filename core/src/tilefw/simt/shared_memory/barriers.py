@@ -8,6 +8,8 @@ is issued, for what came before (nobody may still need the old bytes), and at th
 Which bytes those are, `buffer_accesses` says. What a matrix unit reads by itself it has read when its products are waited for: that
 counts from the wait, where all waves of it know.
 
+Barriers that count are made by one thread, a write, and then used by all.
+
 Global memory is the author's: `debug_barrier` orders what threads exchange there. But which wave has an element is the compiler's
 choice. Where it lets several waves load the same elements (scalars, tiles of fewer elements than threads), or deals those of a load
 and of a store to the waves in different ways (masks tell how many a lane takes at once), a store to what the load may have read has
@@ -80,7 +82,7 @@ def insert_barriers(function: FuncOp, disjoint: bool = False) -> int:
 # The ops that matter, by class: xDSL's classes have a slow isinstance.
 _EVENTS = frozenset({
     lane.LoadOp, lane.StoreOp, lane.FragmentLoadOp, lane.CopyAsyncOp, lane.CommitOp, lane.WaitOp, lane.BarrierOp,
-    lane.AtomicOp, lane.AsyncAtomOp, lane.AtomWaitOp,
+    lane.AtomicOp, lane.AsyncAtomOp, lane.AtomWaitOp, lane.BeginBarriersOp, lane.ArriveOp, lane.WaitPhaseOp,
 })
 
 
@@ -145,8 +147,16 @@ class BarrierAnalysis:
         """The state after one op; `state` is used up."""
         if op in self.before and not isinstance(op, ForOp | WhileOp):
             state.barrier()
-        if isinstance(op, AccessOp):
+        if isinstance(op, lane.BarrierUseOp):
+            if any(self.memory.overlap(self.memory.accessed(op), other) for other in state.writes):
+                self.need(op, state)
+        elif isinstance(op, AccessOp):
             self.access(op, state)
+        elif isinstance(op, lane.BeginBarriersOp):
+            made = (op.buffer, None)
+            if any(self.memory.overlap(made, other) for other in state.writes | state.reads):
+                self.need(op, state)
+            state.writes.add(made)
         elif isinstance(op, lane.BarrierOp):
             state.barrier()
         elif isinstance(op, lane.CommitOp):

@@ -21,7 +21,9 @@ from tilefw.simt.shared_memory.path_state import BufferAccess
 from tilefw.tile.text.source_location import place_of
 
 # By class: xDSL's classes have a slow isinstance.
-_ACCESSES = frozenset({lane.LoadOp, lane.StoreOp, lane.FragmentLoadOp, lane.CopyAsyncOp, lane.AsyncAtomOp})
+_ACCESSES = frozenset({
+    lane.LoadOp, lane.StoreOp, lane.FragmentLoadOp, lane.CopyAsyncOp, lane.AsyncAtomOp, lane.ArriveOp, lane.WaitPhaseOp,
+})
 
 
 class BufferAccesses:

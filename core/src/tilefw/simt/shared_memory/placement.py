@@ -2,9 +2,9 @@
 
 An allocation lives from its first access to its last. Where it is made outside a loop and accessed inside, it lives all through the
 loop, since an iteration may read what one before left. What asynchronous copies write lives until a wait that leaves nothing
-pending. Large ones are placed first, then early ones, each at the lowest bytes that nothing alive at the same time has ("first fit
-by decreasing size", as in register allocation of arrays). That two buffers follow each other on the same bytes is the barrier
-pass's business.
+pending; barriers that count live from where they are made to the end. Large ones are placed first, then early ones, each at the
+lowest bytes that nothing alive at the same time has ("first fit by decreasing size", as in register allocation of arrays). That two
+buffers follow each other on the same bytes is the barrier pass's business.
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ class _Allocation:
     last: int = -1
     offset: int = 0
     copied: bool = False
+    kept: bool = False
 
     def overlaps(self, other: _Allocation) -> bool:
         return self.first <= other.last and other.first <= self.last
@@ -106,7 +107,10 @@ def _lowest(buffer: _Allocation, taken: list[_Allocation]) -> int:
 
 
 # The ops that matter, by class: xDSL's classes have a slow isinstance.
-_EVENTS = frozenset({lane.AllocOp, lane.LoadOp, lane.StoreOp, lane.FragmentLoadOp, lane.CopyAsyncOp, lane.WaitOp, lane.AsyncAtomOp})
+_EVENTS = frozenset({
+    lane.AllocOp, lane.LoadOp, lane.StoreOp, lane.FragmentLoadOp, lane.CopyAsyncOp, lane.WaitOp, lane.AsyncAtomOp,
+    lane.BeginBarriersOp, lane.ArriveOp, lane.WaitPhaseOp,
+})
 
 
 class _AllocationLifetimes:
@@ -121,7 +125,7 @@ class _AllocationLifetimes:
     def of(self, function: FuncOp) -> list[_Allocation]:
         self.block(function.body.block)
         for buffer in self.buffers.values():
-            if buffer.copied:  # no wait came that leaves nothing pending
+            if buffer.copied or buffer.kept:  # no wait came that leaves nothing pending, or it is for barriers
                 buffer.last = self.step
         return list(self.buffers.values())
 
@@ -141,6 +145,9 @@ class _AllocationLifetimes:
                     self.extend_lifetime(self.buffers[read.buffer])
             elif isinstance(op, lane.WaitOp):
                 self.wait(op)
+            elif isinstance(op, lane.BeginBarriersOp):
+                self.buffers[op.buffer].kept = True
+                self.extend_lifetime(self.buffers[op.buffer])
 
     def access(self, op: AccessOp) -> None:
         if isinstance(op, lane.MemoryOp) and not op.shared:
