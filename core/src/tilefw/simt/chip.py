@@ -281,6 +281,24 @@ class LaneChip(ABC):
     def barrier(self, code: Code) -> None:
         """A barrier of the workgroup."""
 
+    def group_barrier(self, code: Code, threads: int) -> None:
+        """A barrier of the first so many threads of the workgroup, whole waves, which have a role of their own."""
+        raise self._absent("barriers that count", "group_barrier")
+
+    def begin_barrier(self, code: Code, address: Slice, immediate: int, count: int, predicate: Slice) -> None:
+        """Make a barrier that counts at `immediate` bytes behind `address` in shared memory, of `count` arrivals a phase, by the
+        thread for which `predicate` holds."""
+        raise self._absent("barriers that count", "begin_barrier")
+
+    def arrive(self, code: Code, address: Slice, immediate: int, bytes: int, copies: bool, predicate: Slice | None) -> None:
+        """Arrive at a barrier that counts, for so many `bytes` of copies besides; with `copies` once all that the thread has
+        started have landed."""
+        raise self._absent("barriers that count", "arrive")
+
+    def wait_phase(self, code: Code, address: Slice, immediate: int, parity: Slice) -> None:
+        """Until the phase of a parity (a register of i32) of a barrier that counts is over."""
+        raise self._absent("barriers that count", "wait_phase")
+
     def cluster_rank(self, code: Code) -> Element:
         """The number of the workgroup in its cluster, as i32."""
         raise self._absent("clusters of workgroups", "cluster_rank")

@@ -16,6 +16,8 @@ from tilefw.simt.asynchronous.waits import PlaceAtomWaits
 from tilefw.simt.chip import LaneChip
 from tilefw.simt.description import LaneMachine
 from tilefw.simt.lower.tile_to_lane import TileToLane
+from tilefw.simt.roles.check_roles import CheckRoles
+from tilefw.simt.roles.divide import DivideRoles
 from tilefw.simt.select.combine import CombineInstructions
 from tilefw.simt.select.lane_to_machine import SelectInstructions
 from tilefw.simt.shared_memory.barriers import InsertBarriers
@@ -41,10 +43,11 @@ def lane_passes(
         AsynchronousDots(machine),  # when all operands that a pipeline has in shared memory are there
         LateCopies(machine),
         TileToLane(machine),
+        DivideRoles(machine),  # before each role's memory, waits and barriers
         PlaceShared(machine.chip.shared_bytes),
         PlaceAtomWaits(machine.chip.shared_views),  # before barriers, which order others behind what they wait for
         InsertBarriers(disjoint),
-        *([CheckProducts(machine.chip.shared_views)] if verify else []),
+        *([CheckProducts(machine.chip.shared_views), CheckRoles()] if verify else []),
     )
 
 

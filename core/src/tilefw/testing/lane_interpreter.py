@@ -287,6 +287,14 @@ class _Workgroup:
             for copy in self.groups.pop(0):
                 self.shared.end_copy(copy.addresses, copy.data, copy.waves)
 
+    def hand_over(self, op: lane.HandOverOp) -> None:
+        """Of a program that is not divided: its own copies have landed, and all threads know."""
+        for group in self.groups:
+            for copy in group:
+                self.shared.end_copy(copy.addresses, copy.data, copy.waves)
+        self.groups = [[]]
+        self.shared.barrier()
+
     def barrier(self, op: lane.BarrierOp) -> None:
         self.shared.barrier()
         self.barriers.barrier()
@@ -428,6 +436,7 @@ def _grown(shared: LaneSharedMemory, size: int) -> LaneSharedMemory:
 _HANDLERS: dict[str, Callable[[_Workgroup, Any], None]] = {
     "lane.load": _Workgroup.load, "lane.store": _Workgroup.store, "lane.atomic": _Workgroup.atomic, "lane.alloc": _Workgroup.alloc,
     "lane.copy_async": _Workgroup.copy_async, "lane.commit": _Workgroup.commit, "lane.wait": _Workgroup.wait,
+    "lane.hand_over": _Workgroup.hand_over,
     "lane.barrier": _Workgroup.barrier, "lane.begin_barriers": _Workgroup.begin_barriers, "lane.arrive": _Workgroup.arrive,
     "lane.wait_phase": _Workgroup.wait_phase, "lane.leave": _Workgroup.leave,
     "lane.shuffle": _Workgroup.shuffle, "lane.uniform": _Workgroup.make_uniform,

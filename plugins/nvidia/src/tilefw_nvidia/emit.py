@@ -200,7 +200,8 @@ _FORMS: dict[str, Callable[[str, Sequence[str], Sequence[str]], list[str]]] = {
     "st": lambda opcode, defs, uses: [_address(uses[0], uses[1]), _group(uses[2:])],
     "atom": lambda opcode, defs, uses: [*defs, _address(uses[0], uses[1]), *uses[2:]],
     "red": lambda opcode, defs, uses: [_address(uses[0], uses[1]), *uses[2:]],
-    "cp": lambda opcode, defs, uses: [_address(uses[0], uses[1]), _address(uses[2], uses[3]), *uses[4:]],
+    "cp": lambda opcode, defs, uses: [_address(*uses[i : i + 2]) for i in range(0, min(len(uses), 4), 2)] + list(uses[4:]),
+    "mbarrier": lambda opcode, defs, uses: [*defs, _address(uses[0], uses[1]), *uses[2:]],
     # An ldmatrix writes its registers in braces even if there is one (PTX ISA, ldmatrix).
     "ldmatrix": lambda opcode, defs, uses: ["{" + ", ".join(defs) + "}", _address(uses[0], uses[1])],
     "mma": _matrix,

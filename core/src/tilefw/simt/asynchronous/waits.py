@@ -159,6 +159,8 @@ class _Waits:
     def waited(self, op: Operation, state: _State) -> _State:
         """The state in front of an op, behind the wait that it needs."""
         needed = max((i + 1 for i, product in enumerate(state.products) if self.conflicts(op, product)), default=0)
+        if isinstance(op, lane.ArriveOp) and op.products is not None:
+            needed = max(needed, len(state.products) - op.products)
         known = self.waits.get(op)
         if known is None:
             if not needed:

@@ -31,6 +31,7 @@ from tilefw.simt.lane.memory import (
     CommitOp,
     CopyAsyncOp,
     FragmentLoadOp,
+    HandOverOp,
     LoadOp,
     MemoryOp,
     StoreOp,
@@ -49,9 +50,9 @@ from tilefw.tile.dialect.elementwise_op import op_classes
 __all__ = [
     "CAS", "ELEMENTWISE", "SHARED", "SHUFFLES", "AllocOp", "ArriveOp", "AsyncAtomOp", "AtomOp", "AtomWaitOp", "AtomicOp",
     "BarrierOp", "BarrierUseOp", "BeginBarriersOp", "CommitOp", "ConstantOp", "ConstantsOp", "CopyAsyncOp", "FenceViewOp",
-    "FragmentLoadOp", "GenericOp", "InlineAsmOp", "JoinOp", "Lane", "LeaveOp", "LoadOp", "MemoryOp", "NumProgramsOp", "ObserveOp",
-    "PickOp", "ProgramIdOp", "ShuffleOp", "SplatOp", "StoreOp", "ThreadIdOp", "TrapOp", "UniformOp", "WaitOp", "WaitPhaseOp",
-    "access_properties", "shared_properties", "vector",
+    "FragmentLoadOp", "GenericOp", "HandOverOp", "InlineAsmOp", "JoinOp", "Lane", "LeaveOp", "LoadOp", "MemoryOp",
+    "NumProgramsOp", "ObserveOp", "PickOp", "ProgramIdOp", "ShuffleOp", "SplatOp", "StoreOp", "ThreadIdOp", "TrapOp", "UniformOp",
+    "WaitOp", "WaitPhaseOp", "access_properties", "shared_properties", "vector",
 ]
 
 ELEMENTWISE = op_classes("lane")

@@ -70,12 +70,23 @@ class BarrierUseOp(AccessOp):
 class ArriveOp(BarrierUseOp):
     """Each thread arrives once, of those for which `when` holds, a `vector<1xi1>`, where it is there.
 
-    Each announces `bytes` bytes of copies to the phase first. What it wrote before is seen behind the wait for the phase.
+    Each announces `bytes` bytes of copies to the phase first. What it wrote before is seen behind the wait for the phase. With
+    `copies` it arrives once the copies that it has started have landed. With `products` it stands behind the end of all products
+    but so many, the last ones: it says that what they read may be written.
     """
 
     name = "lane.arrive"
     operand_count = None
-    property_names = frozenset({"parts", "buffer", "ring", "phase", "bytes"})
+    property_names = frozenset({"parts", "buffer", "ring", "phase", "bytes", "copies", "products"})
+
+    @property
+    def copies(self) -> bool:
+        return "copies" in self.properties
+
+    @property
+    def products(self) -> int | None:
+        """The products that may be under way; None where nothing is said of them."""
+        return self.integer("products") if "products" in self.properties else None
 
     @property
     def bytes(self) -> int:

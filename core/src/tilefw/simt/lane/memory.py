@@ -27,13 +27,18 @@ ORDERS = OpTraits(lambda: (MemoryReadEffect(), MemoryWriteEffect()))  # of what 
 class AllocOp(GenericOp):
     """`bytes` of shared memory at a multiple of `align`; the result is its address. `id` is what accesses call `buffer`.
 
-    `label` is the author's word for it in messages. `place-shared` adds `offset`, its place in the workgroup's memory.
+    `label` is the author's word for it in messages. `place-shared` adds `offset`, its place in the workgroup's memory. With `kept`
+    nothing else has its bytes from the program's beginning to its end.
     """
 
     name = "lane.alloc"
     operand_count = 0
-    property_names = frozenset({"id", "bytes", "align", "label", "offset"})
+    property_names = frozenset({"id", "bytes", "align", "label", "offset", "kept"})
     traits = PURE
+
+    @property
+    def kept(self) -> bool:
+        return "kept" in self.properties
 
     @property
     def id(self) -> int:
@@ -335,6 +340,29 @@ class WaitOp(GenericOp):
         return None if self.pending >= 0 else "a negative number of groups"
 
 
+class HandOverOp(GenericOp):
+    """The thread's copies since the last one fill a slot of the program's rings, each of `slots`; behind it all threads may read
+    it.
+
+    Operands: the slot and its parity, uniform i32. Slots follow one another, and the parity changes with each round. The pass
+    `divide-roles` takes it out: what comes before is a producer's, what reads the slot a consumer's.
+    """
+
+    name = "lane.hand_over"
+    operand_count = 2
+    result_count = 0
+    property_names = frozenset({"slots"})
+    traits = ORDERS
+
+    @property
+    def slots(self) -> int:
+        return self.integer("slots")
+
+    def problem(self) -> str | None:
+        fits = all(operand.type == types.i32 for operand in self._operands)
+        return None if fits and self.slots > 1 else "takes a slot and its parity, i32, of two slots at least"
+
+
 class BarrierOp(GenericOp):
     """All threads of the workgroup arrive before any goes on; memory before it is seen after it, within the workgroup."""
 
@@ -353,4 +381,4 @@ class TrapOp(GenericOp):
     traits = ORDERS
 
 
-MEMORY_OPS = (AllocOp, LoadOp, StoreOp, FragmentLoadOp, CopyAsyncOp, CommitOp, WaitOp, BarrierOp, TrapOp)
+MEMORY_OPS = (AllocOp, LoadOp, StoreOp, FragmentLoadOp, CopyAsyncOp, CommitOp, WaitOp, HandOverOp, BarrierOp, TrapOp)

@@ -25,9 +25,16 @@ from tilefw.tile.text.source_location import place_of
 _ATTRIBUTE = "lane.remarks"
 
 
-def of_dots(dots: Iterable[tuple[DotOp, DotLayouts]], chip: ChipDescription) -> dict[str, ArrayAttr[Any]]:
-    """The attribute for a function with these dots; none where all is as a user expects."""
-    found = (_of_dot(op, layouts, chip) for op, layouts in dots)
+def add(function: FuncOp, remark: Remark) -> None:
+    """One more remark on a function."""
+    function.attributes[_ATTRIBUTE] = ArrayAttr([*map(_attribute_of, remarks_of(function)), _attribute_of(remark)])
+
+
+def of_dots(
+    function: FuncOp, dots: Iterable[tuple[DotOp, DotLayouts]], chip: ChipDescription
+) -> dict[str, ArrayAttr[Any]]:
+    """The attribute for a function with these dots, behind the remarks that it has; none where all is as a user expects."""
+    found = (*remarks_of(function), *(_of_dot(op, layouts, chip) for op, layouts in dots))
     once = dict.fromkeys(remark for remark in found if remark is not None)  # an unrolled loop has the same dot many times
     return {_ATTRIBUTE: ArrayAttr([_attribute_of(remark) for remark in once])} if once else {}
 

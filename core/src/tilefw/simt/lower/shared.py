@@ -19,7 +19,7 @@ from tilefw.simt.lower.memory import argument_of, computed, hints, place_block, 
 from tilefw.tile import types
 from tilefw.tile.dialect.base import dense_i64, integer_attr, string_attr
 from tilefw.tile.dialect.copy_ops import CopyBlockOp, CopyOp
-from tilefw.tile.dialect.shared_ops import AllocSharedOp, CommitOp, LoadSharedOp, SlotOp, StoreSharedOp, WaitOp
+from tilefw.tile.dialect.shared_ops import AllocSharedOp, CommitOp, HandOverOp, LoadSharedOp, SlotOp, StoreSharedOp, WaitOp
 from tilefw.tile.dialect.shared_type import SharedType
 from tilefw.tile.text.source_location import place_of
 
@@ -142,6 +142,12 @@ def commit(context: LoweringContext, op: CommitOp) -> None:
     context.builder.insert(lane.CommitOp.create())
 
 
+def hand_over(context: LoweringContext, op: HandOverOp) -> None:
+    """The slot and its parity, uniform."""
+    operands = [context.scalars[operand] for operand in op.operands]
+    context.builder.insert(lane.HandOverOp.create(operands=operands, properties={"slots": integer_attr(op.slots)}))
+
+
 def wait(context: LoweringContext, op: WaitOp) -> None:
     """Groups land; the barrier that shows them to other threads is the barrier pass's business."""
     context.builder.insert(lane.WaitOp.create(properties={"pending": integer_attr(op.pending)}))
@@ -156,5 +162,5 @@ def _slot_bytes(type: SharedType) -> int:
 
 HANDLERS = {
     AllocSharedOp: allocate, SlotOp: slot, LoadSharedOp: read, StoreSharedOp: write, CopyBlockOp: copy_block, CopyOp: copy,
-    CommitOp: commit, WaitOp: wait,
+    CommitOp: commit, WaitOp: wait, HandOverOp: hand_over,
 }

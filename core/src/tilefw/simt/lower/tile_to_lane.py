@@ -97,7 +97,7 @@ def _lowered(context: LoweringContext, spare: int) -> FuncOp:
     attributes = {
         **function.attributes, "lane.lanes": integer_attr(machine.lanes), "lane.waves": integer_attr(machine.waves),
         **({WORKGROUPS: integer_attr(machine.workgroups)} if machine.workgroups > 1 else {}),
-        **remarks.of_dots(context.assignment.dots.items(), machine.chip),
+        **remarks.of_dots(function, context.assignment.dots.items(), machine.chip),
     }
     result = FuncOp.create(properties=dict(function.properties), attributes=attributes, regions=[Region(block)])
     result.location = function.location

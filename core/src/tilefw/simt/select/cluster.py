@@ -26,6 +26,7 @@ class ClusterSelection:
         self.code = code
         self.chip = chip
         self.workgroups = code.function.attributes.workgroups
+        self.participants: int | None = None  # threads that barriers are for, of a group of waves with a role of its own
 
     def thread_id(self) -> Element:
         """The thread's index among all of the program."""
@@ -50,7 +51,10 @@ class ClusterSelection:
         return self.code("shru.i32", workgroups, self.code.i32(log2(self.workgroups)))
 
     def barrier(self) -> None:
-        """A barrier of all threads of the program."""
+        """A barrier of all threads of the program, or of the role that is under way."""
+        if self.participants is not None:
+            declared.act(self.chip, self.code, "barriers", lambda: self.chip.group_barrier(self.code, self.participants or 0))
+            return
         barrier = self.chip.barrier if self.workgroups == 1 else self.chip.cluster_barrier
         declared.act(self.chip, self.code, "barriers", lambda: barrier(self.code))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.dialects.scf import ForOp, IfOp, WhileOp
 from xdsl.ir import Operation, SSAValue
@@ -26,11 +26,13 @@ from tilefw.simt.expand.base import check_rules
 from tilefw.simt.lane.registers import LaneVector, RegisterPiece, bits_of, type_name
 from tilefw.simt.lower.remarks import remarks_of
 from tilefw.simt.lower.tile_to_lane import WORKGROUPS
+from tilefw.simt.roles.divide import ROLES
 from tilefw.simt.select import declared
 from tilefw.simt.select.atomics import AtomicSelection
 from tilefw.simt.select.cluster import ClusterSelection
 from tilefw.simt.select.code import Code
 from tilefw.simt.select.control import ControlSelection
+from tilefw.simt.select.counting_barriers import CountingBarrierSelection
 from tilefw.simt.select.early import early_loads
 from tilefw.simt.select.inline_asm import inline_asm
 from tilefw.simt.select.matrix import MatrixSelection
@@ -88,6 +90,7 @@ class Selector:
         self.values = Values(self.code, chip)
         self.cluster = ClusterSelection(self.code, chip)
         self.memory = MemorySelection(self.values, self.cluster)
+        self.counting = CountingBarrierSelection(self.memory)
         self.atomics = AtomicSelection(self.memory)
         self.matrix = MatrixSelection(self.memory)
         self.products = ProductSelection(self.matrix)
@@ -109,6 +112,15 @@ class Selector:
         """Where workgroups that make a program together begin or end, if they store to each other's memory."""
         if self.code.function.attributes.shared_bytes:
             self.cluster.meet()
+
+    def branch(self, op: IfOp) -> None:
+        """A branch; in one between roles barriers are for the consumers alone, as the producer has none."""
+        roles = op.attributes.get(ROLES)
+        if isinstance(roles, IntegerAttr):
+            self.cluster.participants = roles.value.data
+        self.control.if_op(op, self.op)
+        if roles is not None:
+            self.cluster.participants = None
 
     def end(self) -> None:
         """The end of the program."""
@@ -200,7 +212,10 @@ _ORDERED: dict[type, Callable[[Selector, Any], None]] = {
     lane.ProgramIdOp: lambda s, op: s.values.define(op.result, s.cluster.program_id(op.axis)),
     lane.NumProgramsOp: lambda s, op: s.values.define(op.result, s.cluster.num_programs(op.axis)),
     ForOp: lambda s, op: s.control.for_loop(op, s.op),
-    IfOp: lambda s, op: s.control.if_op(op, s.op),
+    lane.BeginBarriersOp: lambda s, op: s.counting.begin(op),
+    lane.ArriveOp: lambda s, op: s.counting.arrive(op),
+    lane.WaitPhaseOp: lambda s, op: s.counting.wait(op),
+    IfOp: lambda s, op: s.branch(op),
     WhileOp: lambda s, op: s.control.while_loop(op, s.op),
     ReturnOp: lambda s, op: s.end(),
 }

@@ -127,6 +127,8 @@ class _AllocationLifetimes:
         for buffer in self.buffers.values():
             if buffer.copied or buffer.kept:  # no wait came that leaves nothing pending, or it is for barriers
                 buffer.last = self.step
+            if buffer.op.kept:
+                buffer.first, buffer.last = 0, self.step
         return list(self.buffers.values())
 
     def block(self, block: Block) -> None:

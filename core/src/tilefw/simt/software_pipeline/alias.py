@@ -7,6 +7,7 @@ are: no load may be issued before it.
 
 from __future__ import annotations
 
+from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.dialects.scf import ForOp
 from xdsl.ir import Operation, SSAValue
 
@@ -16,14 +17,14 @@ from tilefw.tile.nested_ops import nested_ops
 
 
 class LoopWrites:
-    """What the ops of a loop may write: arguments of the kernel, or anything at all."""
+    """What the ops of a loop, or of a whole kernel, may write: arguments of the kernel, or anything at all."""
 
-    def __init__(self, loop: ForOp, disjoint: bool) -> None:
+    def __init__(self, loop: ForOp | FuncOp, disjoint: bool) -> None:
         self._disjoint = disjoint
         self._written: set[SSAValue] = set()
         self._anything = False
         for op in nested_ops(loop):
-            if not op.regions and may_write(op):
+            if not op.regions and not isinstance(op, ReturnOp) and may_write(op):
                 self._add(op)
 
     def _add(self, op: Operation) -> None:

@@ -30,10 +30,14 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import ArgSpec
 
+from tilefw.api.errors import Place
+from tilefw.api.remark import Remark
 from tilefw.passes.dce import erase_dead
 from tilefw.simt.assign.accesses import Accesses
 from tilefw.simt.description import ChipDescription, LaneMachine
 from tilefw.simt.facts import LaneFacts
+from tilefw.simt.lower import remarks
+from tilefw.simt.roles.handed_over import hand_over, wants_roles, why_not
 from tilefw.simt.software_pipeline.emitter import Emitter
 from tilefw.simt.software_pipeline.epilogue import Epilogue, peeled_iterations
 from tilefw.simt.software_pipeline.loop_frame import LoopFrame
@@ -43,6 +47,7 @@ from tilefw.simt.software_pipeline.prefetch import AsyncCopies, LoadedRegisters,
 from tilefw.tile import types
 from tilefw.tile.dialect.shared_ops import WaitOp
 from tilefw.tile.nested_ops import nested_ops
+from tilefw.tile.text.source_location import place_of
 
 _KINDS: dict[PrefetchStorage, type[PrefetchedLoads]] = {
     PrefetchStorage.COPIES: AsyncCopies, PrefetchStorage.STORES: StagedStores, PrefetchStorage.REGISTERS: LoadedRegisters
@@ -96,6 +101,12 @@ class PipelineLoops(ModulePass):
             late = stored(rest, accesses) if found else matrices(rest, accesses)
             if late:
                 stage(loop, late, self.machine)
+            if wants_roles(loop):
+                problem = why_not(function, loop, found, self.machine.chip, self.disjoint)
+                if problem is None:
+                    hand_over(loop, found[0])
+                    continue
+                remarks.add(function, _without_roles(loop, problem))
             if found:
                 _rewrite(loop, found, self.machine.chip)
         while erase_dead(function):
@@ -104,6 +115,14 @@ class PipelineLoops(ModulePass):
     def _stages(self, loop: ForOp) -> int:
         wanted = stages_of(loop, self.num_stages)
         return wanted if self.most_stages is None else min(wanted, self.most_stages)
+
+
+def _without_roles(loop: ForOp, problem: str) -> Remark:
+    place = place_of(loop)
+    return Remark(
+        "TFW0627", f"this loop is not divided among groups of warps: {problem}", "without roles it is pipelined as other loops are",
+        None if place is None else Place(place.file, place.line, place.column),
+    )
 
 
 def most_stages(module: ModuleOp, default: int) -> int:

@@ -20,8 +20,8 @@ from tilefw.tile.dialect.op_text import parse_type_at_end, print_types
 from tilefw.tile.dialect.shared_type import SharedType, parse_shared_type, shared, shared_type_of, view_problem
 
 __all__ = [
-    "SHARED_OPS", "AllocSharedOp", "CommitOp", "CopyBlockOp", "CopyOp", "LoadSharedOp", "SharedType", "SlotOp", "StoreSharedOp",
-    "WaitOp", "shared",
+    "SHARED_OPS", "AllocSharedOp", "CommitOp", "CopyBlockOp", "CopyOp", "HandOverOp", "LoadSharedOp", "SharedType", "SlotOp",
+    "StoreSharedOp", "WaitOp", "shared",
 ]
 
 _READS_AND_WRITES = OpTraits(lambda: (MemoryReadEffect(), MemoryWriteEffect()))
@@ -179,6 +179,50 @@ class WaitOp(TileOp):
         return op
 
 
+class HandOverOp(TileOp):
+    """`tile.hand_over %slot, %parity of 3`: the copies before it have landed in that slot of rings of 3, and the program sees them.
+
+    The slots follow one another; the parity changes with each round. Here a loop is divided between who copies and who reads.
+    """
+
+    name = "tile.hand_over"
+    operand_count = 2
+    result_count = 0
+    property_names = frozenset({"slots"})
+    traits = _READS_AND_WRITES
+
+    def __init__(self, slot: Value, parity: Value, slots: int) -> None:
+        super().__init__(operands=[value_of(slot), value_of(parity)], properties={"slots": integer_attr(slots)})
+
+    @property
+    def slots(self) -> int:
+        """The slots of the rings."""
+        return self.integer("slots")
+
+    def problem(self) -> str | None:
+        if any(operand.type != types.i32 for operand in self._operands):
+            return "the slot and its parity are i32"
+        return None if self.slots > 1 else "rings have two slots at least"
+
+    def print(self, printer: Printer) -> None:
+        """Write the operands, properties and types behind the op's name."""
+        printer.print_string(" ")
+        printer.print_list(self._operands, printer.print_operand)
+        printer.print_string(f" of {self.slots}")
+        printer.print_op_attributes(self.attributes)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Read what `print` writes; the parser raises its ParseError where the text is something else."""
+        slot = parser.resolve_operand(parser.parse_unresolved_operand(), types.i32)
+        parser.parse_punctuation(",")
+        parity = parser.resolve_operand(parser.parse_unresolved_operand(), types.i32)
+        parser.parse_keyword("of")
+        op = cls(slot, parity, parser.parse_integer(allow_negative=False))
+        op.attributes = parser.parse_optional_attr_dict()
+        return op
+
+
 class LoadSharedOp(TileOp):
     """`tile.load_shared %view : !tile.shared<128x32xf16>`: the tile that a slot or buffer holds."""
 
@@ -264,5 +308,5 @@ class StoreSharedOp(TileOp):
 
 
 SHARED_OPS: tuple[type[TileOp], ...] = (
-    AllocSharedOp, SlotOp, CopyBlockOp, CopyOp, CommitOp, WaitOp, LoadSharedOp, StoreSharedOp,
+    AllocSharedOp, SlotOp, CopyBlockOp, CopyOp, CommitOp, WaitOp, HandOverOp, LoadSharedOp, StoreSharedOp,
 )

@@ -25,13 +25,13 @@ from tilefw.api.simt import (
 )
 from tilefw_nvidia.chips import Chip
 from tilefw_nvidia.isa.set import instruction_set
-from tilefw_nvidia.select import atomics, inline_assembly, warpgroup
+from tilefw_nvidia.select import atomics, inline_assembly, mbarrier, warpgroup
 from tilefw_nvidia.select.combine import combiner
 from tilefw_nvidia.select.matrix import FRAGMENT_LOADS, atoms, load_fragment, multiply
 from tilefw_nvidia.select.rules import rules
 from tilefw_nvidia.select.warpgroup import warpgroup_atoms
 
-_EFFECTS = {inline_assembly.OPCODE, "st", "bar", "barrier", "trap", "atom", "red", "membar", "fence", "cp", "wgmma"}
+_EFFECTS = {inline_assembly.OPCODE, "st", "bar", "barrier", "mbarrier", "trap", "atom", "red", "membar", "fence", "cp", "wgmma"}
 _LOADS = {"ld", "ldmatrix"}
 _MOVES = {"mov.pred", "mov.b16", "mov.b32", "mov.b64"}
 
@@ -70,6 +70,7 @@ def description(chip: Chip) -> ChipDescription:
         registers=chip.registers_per_thread, processor_registers=chip.registers_per_processor,
         processor_shared_bytes=chip.shared_bytes_per_processor, system_shared_bytes=chip.system_shared_bytes,
         clusters=chip.workgroups_per_cluster,
+        barrier_bytes=mbarrier.BYTES if instructions.opcode("mbarrier.try_wait.parity.shared.b64").exists else 0,
     )
 
 
@@ -243,6 +244,18 @@ class PtxChip(LaneChip):
 
     def barrier(self, code: Code) -> None:
         code.effect("bar.sync", (), [0])
+
+    def group_barrier(self, code: Code, threads: int) -> None:
+        mbarrier.group(code, threads)
+
+    def begin_barrier(self, code: Code, address: Slice, immediate: int, count: int, predicate: Slice) -> None:
+        mbarrier.begin(code, address, immediate, count, predicate)
+
+    def arrive(self, code: Code, address: Slice, immediate: int, bytes: int, copies: bool, predicate: Slice | None) -> None:
+        mbarrier.arrive(code, address, immediate, bytes, copies, predicate)
+
+    def wait_phase(self, code: Code, address: Slice, immediate: int, parity: Slice) -> None:
+        mbarrier.wait(code, address, immediate, parity)
 
     def cluster_rank(self, code: Code) -> Element:
         return code.inst("mov.u32", "w32", "%cluster_ctarank")

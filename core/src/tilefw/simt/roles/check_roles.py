@@ -1,0 +1,133 @@
+"""Checks a program that was divided: each role does its own alone, and what they hand over is handed over both ways.
+
+Of the producer: in each iteration it waits for an empty slot before its copies, and arrives behind them once they have landed. It
+writes, reads and multiplies nothing. Of the consumers: they copy nothing, read slots behind the wait for full ones alone, and when
+they arrive for an empty slot no product of an earlier iteration is under way. Barriers want as many arrivals as the role has
+threads. Nothing is shared with the pass that divides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.dialects.scf import ForOp, IfOp
+from xdsl.ir import Block, Operation
+from xdsl.passes import ModulePass
+
+from tilefw.api.errors import InternalError
+from tilefw.simt import lane
+from tilefw.tile.nested_ops import nested_ops
+from tilefw.tile.text.source_location import place_of
+
+_READS = lane.LoadOp | lane.FragmentLoadOp
+
+
+@dataclass(frozen=True)
+class CheckRoles(ModulePass):
+    """Raises InternalError for what a role does that is not its own, and for a hand-over that is missing."""
+
+    name = "check-roles"
+    level: ClassVar[str] = "lane"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.body.block.ops:
+            if isinstance(function, FuncOp):
+                check_roles(function)
+
+
+def check_roles(function: FuncOp) -> None:
+    """Check one function, where it has roles."""
+    inner = nested_ops(function)
+    branch = next((op for op in inner if isinstance(op, IfOp) and "lane.roles" in op.attributes), None)
+    if branch is None:
+        return
+    producer, consumers = (region.block for region in branch.regions)
+    counts = {op.buffer: op.count for op in inner if isinstance(op, lane.BeginBarriersOp)}
+    copies = [op for op in _inside(producer) if isinstance(op, lane.CopyAsyncOp)]
+    if not copies:
+        raise _wrong("the producer copies nothing", branch)
+    full, empty = _check_producer(producer, copies)
+    _check_consumers(consumers, {copy.buffer for copy in copies}, full, empty)
+    threads = branch.attributes["lane.roles"]
+    for buffer in (full, empty):
+        if not isinstance(threads, IntegerAttr) or counts.get(buffer) != threads.value.data:
+            raise _wrong("a barrier does not want the arrivals of a role's threads", branch)
+
+
+def _inside(block: Block) -> Iterator[Operation]:
+    for op in block.ops:
+        yield from op.walk()
+
+
+def _check_producer(block: Block, copies: list[lane.CopyAsyncOp]) -> tuple[int, int]:
+    """The barriers of full and of empty slots."""
+    for op in _inside(block):
+        if isinstance(op, lane.StoreOp | lane.AtomicOp | lane.AsyncAtomOp | lane.AtomOp | lane.BarrierOp | _READS):
+            raise _wrong("the producer does what is not its own", op)
+    body = copies[0].parent
+    assert body is not None
+    waits = [op for op in _inside(block) if isinstance(op, lane.WaitPhaseOp)]
+    arrivals = [op for op in _inside(block) if isinstance(op, lane.ArriveOp)]
+    if len(waits) != 1 or len(arrivals) != 1:
+        raise _wrong("the producer does not wait for one slot and hand over one in each iteration", copies[0])
+    order = {op: number for number, op in enumerate(body.ops)}
+    if any(copy.parent is not body for copy in copies) or not isinstance(body.parent_op(), ForOp):
+        raise _wrong("the producer's copies are not those of one loop", copies[0])
+    if any(op.parent is not body for op in (*waits, *arrivals)) or not arrivals[0].copies:
+        raise _wrong("the producer does not hand its copies over in each iteration", copies[0])
+    if not all(order[waits[0]] < order[copy] < order[arrivals[0]] for copy in copies):
+        raise _wrong("a copy is not between the wait for its slot and the arrival behind it", copies[0])
+    return arrivals[0].buffer, waits[0].buffer
+
+
+def _check_consumers(block: Block, rings: set[int], full: int, empty: int) -> None:
+    waits = [op for op in _inside(block) if isinstance(op, lane.WaitPhaseOp)]
+    arrivals = [op for op in _inside(block) if isinstance(op, lane.ArriveOp)]
+    if [op.buffer for op in waits] != [full] or [op.buffer for op in arrivals] != [empty]:
+        raise _wrong("the consumers do not take one slot and free one in each iteration", next(_inside(block)))
+    body = waits[0].parent
+    if body is None or arrivals[0].parent is not body:
+        raise _wrong("the consumers free a slot where they take none", arrivals[0])
+    behind = False
+    taken = set[Operation]()
+    for op in body.ops:
+        if behind:
+            taken.update(op.walk())
+        behind |= op is waits[0]
+    for op in _inside(block):
+        if isinstance(op, lane.CopyAsyncOp):
+            raise _wrong("the consumers copy", op)
+        if _buffers(op) & rings and op not in taken:
+            raise _wrong("a slot is read without the wait for it", op)
+    _check_products(body, arrivals[0])
+
+
+def _buffers(op: Operation) -> set[int]:
+    """The allocations that an op reads."""
+    if isinstance(op, lane.AsyncAtomOp):
+        return {read.buffer for read in op.shared_reads()}
+    shared = isinstance(op, lane.FragmentLoadOp) or (isinstance(op, lane.LoadOp) and op.shared)
+    return {op.buffer} if shared else set()
+
+
+def _check_products(body: Block, arrival: lane.ArriveOp) -> None:
+    """Two iterations: at the arrival of the second no product of the first is under way."""
+    under_way: list[int] = []
+    for iteration in range(2):
+        for op in (inner for outer in body.ops for inner in outer.walk()):
+            if isinstance(op, lane.AsyncAtomOp):
+                under_way.append(iteration)
+            elif isinstance(op, lane.AtomWaitOp):
+                under_way = under_way[max(0, len(under_way) - op.pending) :]
+            elif op is arrival and iteration and 0 in under_way:
+                raise _wrong("a slot is given back while a product reads it", op)
+
+
+def _wrong(what: str, op: Operation) -> InternalError:
+    place = place_of(op)
+    return InternalError(f"{what}: {op.name}{'' if place is None else f' at {place.file}:{place.line}'}")

@@ -1,0 +1,220 @@
+"""Divides a program whose loop hands copies over: some waves copy, others do the rest, and both meet at barriers that count.
+
+The producer is the program without what it does not need to copy: its loops, addresses and copies. The consumers are the program
+without the copies. For each slot there are two barriers. Behind its copies into a slot each thread of the producer arrives at
+`full`, once they have landed, and consumers wait for that. A consumer arrives at `empty` for the slot of the last iteration, when
+all that read it is done, and the producer waits for that before it fills the slot again:
+
+    producer                                      consumers
+    for i …:  wait empty[slot]                    for i …:  wait full[slot]
+              copies into slot                              first product of slot
+              arrive at full[slot] behind them              arrive at empty[slot - 1], when its products are done
+                                                            the rest of the body
+
+In the first iteration of all nothing was read before; consumers arrive for the last slot nevertheless, whose phases at `empty` are
+so one ahead of the others'. The producer's threads are as many as the consumers', so that the same lanes copy the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.dialects.scf import IfOp, YieldOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from tilefw.passes.side_effects import is_side_effect_free
+from tilefw.simt import lane
+from tilefw.simt.description import LaneMachine
+from tilefw.simt.roles.needed import without_rest
+from tilefw.tile import types
+from tilefw.tile.dialect.base import integer_attr, string_attr
+from tilefw.tile.nested_ops import nested_ops
+
+ROLES = "lane.roles"  # of the branch between the roles: the consumers' threads, the first ones; the others take it
+
+
+@dataclass(frozen=True)
+class DivideRoles(ModulePass):
+    """Divides the functions with a `lane.hand_over`. Runs before shared memory is placed."""
+
+    name = "divide-roles"
+    level: ClassVar[str] = "lane"
+    machine: LaneMachine
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.body.block.ops:
+            if isinstance(function, FuncOp) and any(type(inner) is lane.HandOverOp for inner in nested_ops(function)):
+                _Division(function, self.machine).run()
+
+
+class _Division:
+    """One function's."""
+
+    def __init__(self, function: FuncOp, machine: LaneMachine) -> None:
+        self.function = function
+        self.machine = machine
+        self.block = function.body.block
+        inner = nested_ops(function)
+        (self.hand_over,) = (op for op in inner if isinstance(op, lane.HandOverOp))
+        self.copies = [op for op in inner if isinstance(op, lane.CopyAsyncOp)]
+        self.allocations = [op for op in inner if isinstance(op, lane.AllocOp)]
+        self.products = any(isinstance(op, lane.AsyncAtomOp) for op in inner)
+        self.slots = self.hand_over.slots
+        self.location = self.hand_over.location
+
+    def run(self) -> None:
+        """The program's own ops become the consumers', copies of them the producer's."""
+        rings = {copy.buffer for copy in self.copies}
+        for ring in reversed([op for op in self.allocations if op.id in rings]):
+            ring.properties["kept"] = UnitAttr()
+            ring.detach()
+            first = self.block.first_op
+            assert first is not None
+            self.block.insert_op_before(ring, first)
+        body = [op for op in self.block.ops if not (isinstance(op, lane.AllocOp) and op.id in rings)]
+        last = body.pop()
+        assert isinstance(last, ReturnOp)
+        threads = self.machine.threads
+        full, empty = (self._barriers(name, threads, last) for name in ("full", "empty"))
+        self._insert(lane.BarrierOp.create(), last)
+        producer, consumers = Block(), Block()
+        known: dict[SSAValue, SSAValue] = {}
+        for op in body:
+            clone = op.clone(known)
+            for made, old in zip(nested_ops_of(clone), nested_ops_of(op), strict=True):
+                made.location = old.location
+            producer.add_op(clone)
+        for op in body:
+            op.detach()
+            consumers.add_op(op)
+        self._divide(last, producer, consumers)
+        _renumber_threads(producer, threads)
+        self._produce(producer, full, empty)
+        self._consume(consumers, full, empty)
+        self.function.attributes["lane.waves"] = integer_attr(2 * self.machine.waves)
+
+    def _divide(self, last: Operation, producer: Block, consumers: Block) -> None:
+        """The branch between the roles."""
+        thread = self._insert(lane.ThreadIdOp.create(result_types=[lane.vector(1, types.i32)]), last)
+        bound = self._insert(lane.ConstantOp(self.machine.threads, lane.vector(1, types.i32)), last)
+        copies = self._insert(lane.ELEMENTWISE["ges"](thread.results[0], bound.results[0]), last)
+        uniform = self._insert(lane.UniformOp.create(operands=[copies.results[0]], result_types=[types.i1]), last)
+        for block in (producer, consumers):
+            block.add_op(YieldOp())
+        branch = IfOp.create(
+            operands=[uniform.results[0]], regions=[Region(producer), Region(consumers)],
+            attributes={ROLES: integer_attr(self.machine.threads)},
+        )
+        self._insert(branch, last)
+
+    def _barriers(self, name: str, count: int, before: Operation) -> lane.AllocOp:
+        """One barrier a slot, of so many arrivals a phase."""
+        size = self.machine.chip.barrier_bytes
+        number = 1 + max(op.id for op in self.allocations)
+        properties: dict[str, Attribute] = {
+            "id": integer_attr(number), "bytes": integer_attr(size * self.slots), "align": integer_attr(size),
+            "label": string_attr(f"barriers of {name} slots"), "kept": UnitAttr(),
+        }
+        alloc = lane.AllocOp.create(result_types=[types.i32], properties=properties)
+        self._insert(alloc, before)
+        self.allocations.append(alloc)
+        made = {"buffer": integer_attr(number), "number": integer_attr(self.slots), "count": integer_attr(count)}
+        self._insert(lane.BeginBarriersOp.create(operands=[alloc.results[0]], properties=made), before)
+        return alloc
+
+    # -- the roles
+
+    def _produce(self, block: Block, full: lane.AllocOp, empty: lane.AllocOp) -> None:
+        without_rest(block, lambda op: isinstance(op, lane.CopyAsyncOp | lane.HandOverOp))
+        here = _hand_over(block)
+        slot, parity = here.operands
+        first = next(op for op in _block(here).ops if isinstance(op, lane.CopyAsyncOp))
+        ahead = self._row("eqi", first, slot, self._number(self.slots - 1, first))
+        behind = self._row("subi", first, self._number(1, first), parity)
+        self._wait(empty, slot, self._row("select", first, ahead, parity, behind), first)
+        self._arrive(full, slot, here, copies=UnitAttr())
+        self._insert(lane.CommitOp.create(), here)
+        here.detach()
+        here.erase()
+        last = block.last_op
+        assert last is not None
+        self._insert(lane.WaitOp.create(properties={"pending": integer_attr(0)}), last)  # no thread ends before its copies do
+
+    def _consume(self, block: Block, full: lane.AllocOp, empty: lane.AllocOp) -> None:
+        without_rest(block, lambda op: _has_effect(op) and not isinstance(op, lane.CopyAsyncOp))
+        here = _hand_over(block)
+        slot, parity = here.operands
+        self._wait(full, slot, parity, here)
+        if self.machine.chip.shared_views and self.products:
+            self._insert(lane.FenceViewOp.create(), here)
+        product = next((op for op in _block(here).ops if isinstance(op, lane.AsyncAtomOp)), None)
+        place = here if product is None else product.next_op
+        assert place is not None
+        zero = self._number(0, place)
+        before = self._row("subi", place, slot, self._number(1, place))
+        before = self._row("select", place, self._row("eqi", place, slot, zero), self._number(self.slots - 1, place), before)
+        self._arrive(empty, before, place, products=integer_attr(0 if product is None else 1))
+        here.detach()
+        here.erase()
+
+    # -- ops
+
+    def _insert(self, op: Operation, before: Operation) -> Operation:
+        op.location = self.location
+        assert before.parent is not None
+        before.parent.insert_op_before(op, before)
+        return op
+
+    def _number(self, number: int, before: Operation) -> SSAValue:
+        return self._insert(lane.ConstantOp(number, types.i32), before).results[0]
+
+    def _row(self, name: str, before: Operation, *operands: SSAValue) -> SSAValue:
+        return self._insert(lane.ELEMENTWISE[name](*operands), before).results[0]
+
+    def _address(self, barriers: lane.AllocOp, slot: SSAValue, before: Operation) -> SSAValue:
+        size = self._number(self.machine.chip.barrier_bytes, before)
+        return self._row("addi", before, barriers.results[0], self._row("muli", before, slot, size))
+
+    def _wait(self, barriers: lane.AllocOp, slot: SSAValue, parity: SSAValue, before: Operation) -> None:
+        properties = {"parts": string_attr("address,parity"), "buffer": integer_attr(barriers.id)}
+        operands = [self._address(barriers, slot, before), parity]
+        self._insert(lane.WaitPhaseOp.create(operands=operands, properties=properties), before)
+
+    def _arrive(self, barriers: lane.AllocOp, slot: SSAValue, before: Operation, **more: Attribute) -> None:
+        properties = {"parts": string_attr("address"), "buffer": integer_attr(barriers.id), **more}
+        self._insert(lane.ArriveOp.create(operands=[self._address(barriers, slot, before)], properties=properties), before)
+
+
+def nested_ops_of(op: Operation) -> Sequence[Operation]:
+    """An op and all inside it, in order."""
+    return list(op.walk())
+
+
+def _block(op: Operation) -> Block:
+    assert op.parent is not None
+    return op.parent
+
+
+def _hand_over(block: Block) -> lane.HandOverOp:
+    (found,) = (inner for op in block.ops for inner in nested_ops_of(op) if isinstance(inner, lane.HandOverOp))
+    return found
+
+
+def _has_effect(op: Operation) -> bool:
+    """Whether an op does more than give values: loads, too, are there for those alone."""
+    return not isinstance(op, lane.LoadOp | lane.FragmentLoadOp | lane.AllocOp) and not is_side_effect_free(op)
+
+
+def _renumber_threads(block: Block, first: int) -> None:
+    """Threads of the producer are counted from 0."""
+    for op in [inner for outer in block.ops for inner in nested_ops_of(outer) if isinstance(inner, lane.ThreadIdOp)]:
+        offset = lane.ConstantOp(first, op.results[0].type)
+        number = lane.ELEMENTWISE["subi"](op.results[0], offset.results[0])
+        _block(op).insert_ops_after([offset, number], op)
+        op.results[0].replace_uses_with_if(number.results[0], lambda use, number=number: use.operation is not number)

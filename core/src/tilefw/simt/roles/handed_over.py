@@ -1,0 +1,180 @@
+"""Loops whose author wants roles (`tl.range(warp_specialize=True)`): each iteration fills a slot of rings, and hands it over.
+
+    for i …:   copies of iteration i into `slot`
+               hand over `slot`, `parity`     (the copies have landed: here the producer's part ends, and the others' begins)
+               the body, which reads `slot`
+
+Nothing is issued early: the lane pass that divides the program lets the producer run ahead by as many iterations as there are
+slots. The slot and its parity go on through the loops around, so that of a persistent kernel it runs ahead into the next tile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from xdsl.dialects.func import FuncOp
+from xdsl.dialects.scf import ForOp
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from tilefw.passes.side_effects import is_side_effect_free
+from tilefw.simt.description import ChipDescription
+from tilefw.simt.software_pipeline.address_slice import Load
+from tilefw.simt.software_pipeline.alias import LoopWrites
+from tilefw.simt.software_pipeline.early_load import copy
+from tilefw.simt.software_pipeline.emitter import Emitter
+from tilefw.simt.software_pipeline.other_values import with_other_values
+from tilefw.simt.software_pipeline.plan import LoadChain, Plan, PrefetchStorage, candidates
+from tilefw.simt.software_pipeline.prefetch import named, next_slot
+from tilefw.tile import types
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.shared_ops import AllocSharedOp, HandOverOp, LoadSharedOp, SlotOp, shared
+from tilefw.tile.nested_ops import nested_ops
+
+WISH = "tile.warp_specialize"
+
+
+def wants_roles(loop: ForOp) -> bool:
+    """Whether the author marked the loop, or one around it."""
+    return any(WISH in op.attributes for op in (loop, *_around(loop)))
+
+
+def _around(loop: ForOp) -> Iterator[Operation]:
+    """The ops that a loop stands in, innermost first."""
+    op = loop.parent_op()
+    while op is not None and not isinstance(op, FuncOp):
+        yield op
+        op = op.parent_op()
+
+
+def why_not(function: FuncOp, loop: ForOp, plan: Plan, chip: ChipDescription, disjoint: bool) -> str | None:
+    """What keeps a loop from being divided; None where nothing does."""
+    if not chip.barrier_bytes:
+        return "the chip has no barriers that count"
+    if [op for op in nested_ops(function) if isinstance(op, ForOp) and wants_roles(op) and _has_loads(op)] != [loop]:
+        return "several loops of a kernel want roles"
+    if not all(isinstance(op, ForOp) for op in _around(loop)):
+        return "the loop stands in a branch"
+    writes = LoopWrites(function, disjoint)
+    if any(writes.may_write(load.pointer if isinstance(load, ops.LoadOp) else load.base) for load in candidates(loop)):
+        return "the kernel may write what the loop reads"
+    if len(plan) != 1 or plan[0].storage is not PrefetchStorage.COPIES or len(plan[0].levels) != 1:
+        return "not all that the loop's dots read can be copied to shared memory by itself"
+    if not _is_computable([operand for load in plan[0].loads for operand in load.operands], function):
+        return "the addresses of its loads depend on loads or branches"
+    return None
+
+
+def _has_loads(loop: ForOp) -> bool:
+    return bool(candidates(loop))
+
+
+def _is_computable(values: Sequence[SSAValue], function: FuncOp) -> bool:
+    """Whether a producer of its own can compute values: from arguments and loops' counters, by ops without effect."""
+    seen: set[SSAValue] = set()
+    pending = list(values)
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        owner = value.owner
+        if isinstance(owner, Block):
+            loop = owner.parent_op()
+            if loop is function:
+                continue
+            if not isinstance(value, BlockArgument) or not isinstance(loop, ForOp):
+                return False
+            last = owner.last_op
+            assert last is not None
+            pending += (loop.lb, loop.ub, loop.step)
+            if value.index:
+                pending += (loop.iter_args[value.index - 1], last.operands[value.index - 1])
+        elif owner.regions or not _is_pure(owner):
+            return False
+        else:
+            pending += owner.operands
+    return True
+
+
+def _is_pure(op: Operation) -> bool:
+    return is_side_effect_free(op) and not isinstance(op, Load)
+
+
+def hand_over(loop: ForOp, chain: LoadChain) -> None:
+    """Rewrite a loop so that its iterations hand their copies over."""
+    slots = max(2, chain.slots)
+    outer = [op for op in _around(loop) if isinstance(op, ForOp)]
+    before = Emitter(outer[-1] if outer else loop)
+    rings = {load: _ring(before, load, slots) for load in chain.loads}
+    zero = before.constant(0, types.i32)
+    slot = parity = zero
+    for around in reversed(outer):
+        _, (slot, parity) = _carrying(around, (slot, parity))
+    place, (slot, parity) = _carrying(loop, (slot, parity))
+    before = Emitter([place, *_around(place)][-1])
+    _fill(place, chain, rings, slot, parity)
+    last = place.body.block.last_op
+    assert last is not None
+    end = Emitter(last, before)
+    following = next_slot(end, slot, zero, slots)
+    wrapped = end.row("eqi", following, zero)
+    flipped = end.row("subi", end.constant(1, types.i32), parity)
+    _yield(last, (following, end.row("select", wrapped, flipped, parity)))
+    inner = place
+    for around in _around(place):
+        own = around.regions[0].block.last_op
+        assert own is not None
+        _yield(own, inner.results[-2:])
+        assert isinstance(around, ForOp)
+        inner = around
+
+
+def _ring(before: Emitter, load: Load, slots: int) -> SSAValue:
+    type = load.result.type
+    ring = before.insert(AllocSharedOp(shared(slots, types.shape_of(type), types.element_of(type))), load.location).results[0]
+    ring.name_hint = named(load, "ring")
+    return ring
+
+
+def _carrying(loop: ForOp, starts: tuple[SSAValue, SSAValue]) -> tuple[ForOp, tuple[SSAValue, SSAValue]]:
+    """The loop with two more carried values, which nobody yields yet."""
+    body = loop.body.block
+    slot, parity = (body.insert_arg(types.i32, len(body.args)) for _ in starts)
+    slot.name_hint, parity.name_hint = "slot", "parity"
+    before = Emitter(loop)
+    new = ForOp(loop.lb, loop.ub, loop.step, [*loop.iter_args, *starts], loop.detach_region(loop.body))
+    new.attributes = {name: value for name, value in loop.attributes.items() if name != WISH}
+    before.insert(new, loop.location)
+    for old, result in zip(loop.results, new.results, strict=False):
+        result.name_hint = old.name_hint
+        old.replace_all_uses_with(result)
+    loop.detach()
+    loop.erase()
+    return new, (slot, parity)
+
+
+def _yield(last: Operation, values: Sequence[SSAValue]) -> None:
+    last.operands = [*last.operands, *values]
+
+
+def _fill(loop: ForOp, chain: LoadChain, rings: dict[Load, SSAValue], slot: SSAValue, parity: SSAValue) -> None:
+    """Copies and the hand-over at the top of the body; what was loaded is read from the slot."""
+    body = loop.body.block
+    first = body.first_op
+    assert first is not None
+    top, outside = Emitter(first, Emitter(loop)), Emitter(loop)
+    level = chain.levels[0]
+    state = {index: body.args[1 + index] for index in level.slice.carried}
+    values, _ = level.slice.run(loop, top, body.args[0], dict(state), {})
+    slots = 0
+    for load, ring in rings.items():
+        view = top.insert(SlotOp(ring, slot), load.location).results[0]
+        top.insert(copy(load, view, values, None), load.location)
+        slots = ring.type.slots  # type: ignore[attr-defined]
+    top.insert(HandOverOp(slot, parity, slots))
+    for load, ring in rings.items():
+        emitter = Emitter(load, outside)
+        view = emitter.insert(SlotOp(ring, slot)).results[0]
+        value = emitter.insert(LoadSharedOp(view)).results[0]
+        value.name_hint = load.result.name_hint
+        load.result.replace_all_uses_with(with_other_values(load, value, emitter))

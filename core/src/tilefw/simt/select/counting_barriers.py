@@ -1,0 +1,47 @@
+"""Selection of barriers that count: who makes them, arrives, waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tilefw.machine.inst import Slice
+from tilefw.simt import lane
+from tilefw.simt.select import declared
+from tilefw.simt.select.code import Code
+from tilefw.simt.select.memory import MemorySelection
+
+
+class CountingBarrierSelection:
+    """Emits what concerns counting barriers, in order."""
+
+    def __init__(self, memory: MemorySelection) -> None:
+        self.memory = memory
+        self.code: Code = memory.code
+        self.chip = memory.chip
+
+    def begin(self, op: lane.BeginBarriersOp) -> None:
+        """The first thread makes them."""
+        code, chip = self.code, self.chip
+        first = code("eqi.i32", chip.thread_id(code), code.i32(0))
+        base, offset = code.displacement(self.memory.register(op.operands[0], 0))
+        size = chip.description.barrier_bytes
+        assert isinstance(first, Slice)
+        for number in range(op.number):
+            at = offset + number * size
+            self._act(lambda at=at: chip.begin_barrier(code, base, at, op.count, first))
+
+    def arrive(self, op: lane.ArriveOp) -> None:
+        """Once for each thread."""
+        base, offset = self.code.displacement(self.memory.register(op.address, 0))
+        when = self.memory.guard(op.part("when"), 0)
+        if when is None or isinstance(when, Slice):
+            self._act(lambda: self.chip.arrive(self.code, base, offset, op.bytes, op.copies, when))
+
+    def wait(self, op: lane.WaitPhaseOp) -> None:
+        """Until the phase is over."""
+        base, offset = self.code.displacement(self.memory.register(op.address, 0))
+        parity = self.memory.register(op.parity, 0)
+        self._act(lambda: self.chip.wait_phase(self.code, base, offset, parity))
+
+    def _act(self, emit: Callable[[], None]) -> None:
+        declared.act(self.chip, self.code, "barriers that count", emit)

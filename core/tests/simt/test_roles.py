@@ -1,0 +1,112 @@
+"""A loop that its author wants divided, on a chip by description alone: what it hands over, who does what, and the check."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from made_up import FOURS
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.dialects.scf import ForOp, IfOp
+from xdsl.ir import Operation
+
+from tilefw.api.errors import InternalError
+from tilefw.kernels.instance import instance
+from tilefw.kernels.reference import Reference
+from tilefw.kernels.spec import load
+from tilefw.passes.manager import PassManager
+from tilefw.passes.pipeline import default_passes
+from tilefw.simt import lane
+from tilefw.simt.description import ChipDescription, LaneMachine
+from tilefw.simt.passes import lane_passes
+from tilefw.simt.roles.check_roles import check_roles
+from tilefw.simt.roles.divide import ROLES, DivideRoles
+from tilefw.testing.lane_interpreter import run
+from tilefw.tile.nested_ops import nested_ops
+
+PARAMETERS = {"m": 32, "n": 64, "k": 128, "block_m": 32, "block_n": 32, "block_k": 32}
+COUNTING = replace(FOURS, barrier_bytes=8)
+LANES = replace(COUNTING, atoms=(), shared_views=False)  # nothing but lanes that multiply
+
+
+def _machine(chip: ChipDescription) -> LaneMachine:
+    return LaneMachine(chip, 4)
+
+
+def _lowered(machine: LaneMachine, divided: bool) -> tuple[FuncOp, Any, Any]:
+    """The matmul kernel whose loop is marked, lowered; the launch, and the kernel's instance."""
+    spec = load("matmul")
+    launch = spec.prepare(spec.resolve(PARAMETERS), np.random.default_rng(0))
+    made = instance(spec, launch)
+    module = made.source.build()
+    for loop in nested_ops(module):
+        if isinstance(loop, ForOp):
+            loop.attributes["tile.warp_specialize"] = UnitAttr()
+    passes = lane_passes(machine, 3, disjoint=True, verify=divided)
+    passes = passes if divided else tuple(each for each in passes if not isinstance(each, DivideRoles))
+    PassManager([*default_passes(), *passes], machine.chip.name).run(module)
+    (function,) = (op for op in module.body.block.ops if isinstance(op, FuncOp))
+    return function, launch, made
+
+
+def _branch(function: FuncOp) -> IfOp:
+    return next(op for op in nested_ops(function) if isinstance(op, IfOp) and ROLES in op.attributes)
+
+
+def test_what_an_iteration_hands_over_is_what_it_reads():
+    machine = _machine(LANES)
+    function, launch, made = _lowered(machine, divided=False)
+    assert any(isinstance(op, lane.HandOverOp) for op in nested_ops(function))
+    reference = Reference(made.source.build(), launch.grid, made.passed, fusion=False, budget=10**9)
+    arguments = [getattr(launch.arguments[name], "array", value) for name, value in made.passed.items()]
+    run(function, arguments, launch.grid, machine)
+    assert all(reference.compare(name).ok for name in launch.outputs)
+
+
+@pytest.mark.parametrize("chip", [COUNTING, LANES], ids=["unit", "lanes"])
+def test_the_producer_copies_and_the_consumers_do_the_rest(chip: ChipDescription):
+    function, *_ = _lowered(_machine(chip), divided=True)
+    branch = _branch(function)
+    roles = [{type(op) for op in region.walk()} for region in branch.regions]
+    assert lane.CopyAsyncOp in roles[0] and lane.CopyAsyncOp not in roles[1]
+    assert lane.StoreOp in roles[1] and not {lane.StoreOp, lane.AsyncAtomOp, lane.LoadOp, lane.BarrierOp} & roles[0]
+    assert function.attributes["lane.waves"].value.data == 8  # type: ignore[attr-defined]
+    loops = [op for op in branch.regions[0].walk() if isinstance(op, ForOp)]
+    assert not any("f32" in str(value.type) for loop in loops for value in loop.iter_args)  # no sums
+
+
+@pytest.mark.parametrize(
+    ("role", "removed"),
+    [(0, lane.WaitPhaseOp), (0, lane.ArriveOp), (1, lane.WaitPhaseOp), (1, lane.ArriveOp), (1, lane.AtomWaitOp)],
+    ids=["wait for empty", "arrival behind copies", "wait for full", "arrival for empty", "wait for products"],
+)
+def test_the_check_misses_whatever_is_missing(role: int, removed: type[Operation]):
+    function, *_ = _lowered(_machine(COUNTING), divided=True)
+    check_roles(function)
+    site = next(op for op in _branch(function).regions[role].walk() if isinstance(op, removed))
+    site.detach()
+    site.erase()
+    with pytest.raises(InternalError):
+        check_roles(function)
+
+
+def test_a_copy_of_the_consumers_and_a_store_of_the_producer_are_found():
+    for role, kind in ((0, lane.CopyAsyncOp), (1, lane.StoreOp)):
+        function, *_ = _lowered(_machine(COUNTING), divided=True)
+        branch = _branch(function)
+        site = next(op for op in branch.regions[role].walk() if isinstance(op, kind))
+        site.detach()
+        target = branch.regions[1 - role].block.first_op
+        assert target is not None and target.parent is not None
+        target.parent.insert_op_before(site, target)
+        with pytest.raises(InternalError):
+            check_roles(function)
+
+
+def test_a_chip_without_barriers_that_count_is_not_asked_for_roles():
+    function, *_ = _lowered(_machine(FOURS), divided=True)
+    assert not any(isinstance(op, IfOp) and ROLES in op.attributes for op in nested_ops(function))
+    assert "TFW0627" in str(function.attributes["lane.remarks"])

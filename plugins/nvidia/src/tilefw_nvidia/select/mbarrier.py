@@ -1,0 +1,40 @@
+"""Barriers that count, as mbarriers (PTX ISA, "Parallel Synchronization and Communication": mbarrier, cp.async.mbarrier.arrive)."""
+
+from __future__ import annotations
+
+from tilefw.api.machine import Slice
+from tilefw.api.simt import Code
+
+BYTES = 8  # of the opaque object, at a multiple of that
+GROUP = 1  # the number of the named barrier of a group of warps; the workgroup's is 0
+
+
+def begin(code: Code, address: Slice, immediate: int, count: int, predicate: Slice) -> None:
+    """Make one."""
+    code.effect("mbarrier.init.shared.b64", (), [address, immediate, count], predicate=predicate)
+
+
+def arrive(code: Code, address: Slice, immediate: int, bytes: int, copies: bool, predicate: Slice | None) -> None:
+    """Arrive; which phase this was nobody asks."""
+    if copies:  # the barrier's count has these arrivals already: `noinc`
+        code.effect("cp.async.mbarrier.arrive.noinc.shared.b64", (), [address, immediate], predicate=predicate)
+        return
+    state = code.new_register("w64")
+    if bytes:
+        code.effect("mbarrier.arrive.expect_tx.shared.b64", [state], [address, immediate, bytes], predicate=predicate)
+    else:
+        code.effect("mbarrier.arrive.shared.b64", [state], [address, immediate], predicate=predicate)
+
+
+def wait(code: Code, address: Slice, immediate: int, parity: Slice) -> None:
+    """Ask until it is so; each time the hardware suspends the thread for a while."""
+    again, passed = code.label("again"), code.new_register("i1")
+    code.start(again)
+    code.effect("mbarrier.try_wait.parity.shared.b64", [passed], [address, immediate, parity])
+    code.chip.branch_if(code, passed, again, True)  # type: ignore[attr-defined]
+    code.start(code.label("passed"))
+
+
+def group(code: Code, threads: int) -> None:
+    """A named barrier of some of the workgroup's threads."""
+    code.effect("bar.sync", (), [GROUP, threads])

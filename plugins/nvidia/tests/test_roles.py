@@ -1,0 +1,143 @@
+"""A loop with warp_specialize is divided: warps that copy, warps that multiply; right under every check, as ptxas wants it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_warpgroup import assembled
+
+import tilefw
+import tilefw.language as tl
+from tilefw.api.errors import CheckError
+
+TARGET = "nvidia-sm90a"
+
+
+@tilefw.jit
+def product(a, b, out, K, N, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
+    k = tl.arange(0, BK)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for first in tl.range(0, K, BK, warp_specialize=True):
+        left = tl.load(a + rows[:, None] * K + first + k[None, :])
+        acc = tl.dot(left, tl.load(b + (first + k)[:, None] * N + columns[None, :]), acc)
+    tl.store(out + rows[:, None] * N + columns[None, :], acc)
+
+
+@tilefw.jit
+def persistent(a, b, out, K, N, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    k = tl.arange(0, BK)
+    across = tl.cdiv(N, BN)
+    for tile in tl.range(tl.program_id(0), across * 2, tl.num_programs(0), warp_specialize=True):
+        rows, columns = tile // across * BM + tl.arange(0, BM), tile % across * BN + tl.arange(0, BN)
+        acc = tl.zeros((BM, BN), tl.float32)
+        for first in range(0, K, BK):
+            left = tl.load(a + rows[:, None] * K + first + k[None, :])
+            acc = tl.dot(left, tl.load(b + (first + k)[:, None] * N + columns[None, :]), acc)
+        tl.store(out + rows[:, None] * N + columns[None, :], acc)
+
+
+@tilefw.jit
+def attention(q, k, v, out, n, D: tl.constexpr, B: tl.constexpr):
+    rows, d, c = tl.program_id(0) * B + tl.arange(0, B), tl.arange(0, D), tl.arange(0, B)
+    query = tl.load(q + rows[:, None] * D + d[None, :])
+    most = tl.full((B,), float("-inf"), tl.float32)
+    total = tl.zeros((B,), tl.float32)
+    acc = tl.zeros((B, D), tl.float32)
+    for first in tl.range(0, n, B, warp_specialize=True):
+        scores = tl.dot(query, tl.load(k + (first + c)[None, :] * D + d[:, None])) * 0.125
+        now = tl.maximum(most, tl.max(scores, 1))
+        weights, shrunk = tl.exp(scores - now[:, None]), tl.exp(most - now)
+        total = total * shrunk + tl.sum(weights, 1)
+        values = tl.load(v + (first + c)[:, None] * D + d[None, :])
+        acc = tl.dot(weights.to(tl.float16), values, acc * shrunk[:, None])
+        most = now
+    tl.store(out + rows[:, None] * D + d[None, :], acc / total[:, None])
+
+
+def _halves(seed: int, *shapes: tuple[int, int]) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return [(rng.standard_normal(shape) / 4).astype(np.float16) for shape in shapes]
+
+
+Case = tuple[Any, tuple[int, ...], list[np.ndarray], tuple[int, ...], dict[str, int]]
+BLOCKS = {"BM": 64, "BN": 64, "BK": 32}
+
+
+def _cases() -> dict[str, Case]:
+    factors = [*_halves(1, (128, 224), (224, 128)), np.zeros((128, 128), np.float32)]
+    heads = [*_halves(2, (64, 64), (192, 64), (192, 64)), np.zeros((64, 64), np.float32)]
+    return {
+        "products": (product, (2, 2), factors, (224, 128), {**BLOCKS, "num_warps": 4}),
+        "two groups": (product, (1, 2), factors, (224, 128), {**BLOCKS, "BM": 128, "num_warps": 8}),
+        "own products of warps": (product, (2, 2), factors, (224, 128), {**BLOCKS, "num_warps": 2}),
+        "tiles one after the other": (persistent, (3,), factors, (224, 128), {**BLOCKS, "num_warps": 4}),
+        "no iteration": (product, (2, 2), factors, (0, 128), {**BLOCKS, "num_warps": 4}),
+        "chain": (attention, (1,), heads, (192,), {"D": 64, "B": 64, "num_warps": 4}),
+    }
+
+
+@pytest.mark.parametrize("case", _cases())
+def test_a_divided_loop_is_right_and_clean(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TILEFW_VERIFY", "1")
+    kernel, grid, arrays, rest, words = _cases()[case]
+    found = {}
+    for target in ("reference", TARGET):
+        *inputs, out = (array.copy() for array in arrays)
+        result = kernel[grid](*inputs, out, *rest, **words, target=target, checks="all")
+        found[target] = out
+    np.testing.assert_allclose(found[TARGET], found["reference"], rtol=2e-3, atol=2e-3)
+    assert not result.remarks
+    text = result.artifact.text
+    assert "cp.async.mbarrier.arrive.noinc" in text and "mbarrier.try_wait.parity" in text
+    assembled(text, tmp_path)
+
+
+MUTATIONS = {
+    "the wait for a full slot": ("mbarrier.try_wait.parity", 1), "the wait for an empty slot": ("mbarrier.try_wait.parity", 0),
+    "the arrival behind copies": ("cp.async.mbarrier.arrive", 0), "the arrival for an empty slot": ("mbarrier.arrive.shared", 0),
+    "the wait for products": ("wgmma.wait_group.sync.aligned 1", 0), "the fence": ("fence.proxy.async", 0),
+    "the workgroup's barrier": ("bar.sync 0", 0),
+}
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS)
+def test_nothing_of_the_hand_over_can_be_left_out(mutation: str):
+    kernel, grid, arrays, rest, words = _cases()["products"]
+    *inputs, out = arrays
+    text = kernel.warmup(*inputs, out, *rest, **words, target=TARGET, grid=grid).artifact.text
+    opcode, number = MUTATIONS[mutation]
+    lines = text.splitlines()
+    at = [index for index, line in enumerate(lines) if line.strip().startswith(opcode)][number]
+    # What asks for a phase is followed by the branch back, which goes as well.
+    lines[at : at + (2 if "try_wait" in opcode else 1)] = []
+    module = tilefw.load("\n".join(lines).encode(), target=TARGET)
+    with pytest.raises(CheckError):
+        module["product"].launch(grid, [*(array.copy() for array in inputs), out.copy(), *rest], checks="all", budget=10**7)
+
+
+@tilefw.jit
+def written_while_read(a, out, K, B: tl.constexpr):
+    at = tl.arange(0, B)
+    acc = tl.zeros((B, B), tl.float32)
+    for first in tl.range(0, K, B, warp_specialize=True):
+        tile = tl.load(a + (first + at)[:, None] * B + at[None, :])
+        acc = tl.dot(tile, tile, acc)
+        tl.store(a + (first + at)[:, None] * B + at[None, :], tile)
+    tl.store(out + at[:, None] * B + at[None, :], acc)
+
+
+def test_a_wish_for_roles_that_is_not_followed_is_told():
+    (a,) = _halves(3, (128, 64))
+    found = {}
+    for target in ("reference", TARGET):
+        out = np.zeros((64, 64), np.float32)
+        result = written_while_read[(1,)](a.copy(), out, 128, B=64, target=target, checks="all")
+        found[target] = out
+    np.testing.assert_allclose(found[TARGET], found["reference"], rtol=2e-3, atol=2e-3)
+    (remark,) = (each for each in result.remarks if each.code == "TFW0627")
+    assert "may write what the loop reads" in remark.message
+    assert remark.place is not None and remark.place.line
