@@ -45,6 +45,22 @@ def test_a_dot_that_no_matrix_instruction_serves_is_remarked_on_with_the_sizes_t
 
 
 @pytest.mark.parametrize(
+    ("shape", "warps", "reason"),
+    [
+        ((64, 16, 16), 2, "4 warps multiply together, and there are 2"), ((32, 64, 64), 4, "its m of 32 is no multiple of 64"),
+        ((64, 8, 16), 8, "not all of the 8 warps would have a part of it"), ((64, 64, 64), 4, None),
+    ],
+)
+def test_a_dot_that_the_unit_of_warpgroups_does_not_take_is_remarked_on_with_the_reason(shape, warps, reason):
+    m, n, k = shape
+    a, b, out = np.ones((m, k), np.float16), np.ones((k, n), np.float16), np.empty((m, n), np.float32)
+    result = product[(1,)](a, b, out, m, n, k, "ieee", target="nvidia-sm90a", num_warps=warps)
+    assert (out == k).all()
+    found = [remark.message for remark in result.remarks if remark.code == "TFW0628"]
+    assert len(found) == (reason is not None) and all(message.endswith(str(reason)) for message in found)
+
+
+@pytest.mark.parametrize(
     "threads, registers, shared, expected",
     # From the CUDA Occupancy Calculator.
     [

@@ -70,12 +70,14 @@ BLOCKS = {"BM": 64, "BN": 64, "BK": 32}
 def _cases() -> dict[str, Case]:
     factors = [*_halves(1, (128, 224), (224, 128)), np.zeros((128, 128), np.float32)]
     heads = [*_halves(2, (64, 64), (192, 64), (192, 64)), np.zeros((64, 64), np.float32)]
+    wide = [*_halves(2, (128, 128), (256, 128), (256, 128)), np.zeros((128, 128), np.float32)]
     return {
         "products": (product, (2, 2), factors, (224, 128), {**BLOCKS, "num_warps": 4}),
         "two groups": (product, (1, 2), factors, (224, 128), {**BLOCKS, "BM": 128, "num_warps": 8}),
         "own products of warps": (product, (2, 2), factors, (224, 128), {**BLOCKS, "num_warps": 2}),
         "tiles one after the other": (persistent, (3,), factors, (224, 128), {**BLOCKS, "num_warps": 4}),
         "no iteration": (product, (2, 2), factors, (0, 128), {**BLOCKS, "num_warps": 4}),
+        "registers dealt out": (attention, (1,), wide, (256,), {"D": 128, "B": 128, "num_warps": 8}),
         "chain": (attention, (1,), heads, (192,), {"D": 64, "B": 64, "num_warps": 4}),
     }
 
@@ -90,9 +92,10 @@ def test_a_divided_loop_is_right_and_clean(case: str, tmp_path: Path, monkeypatc
         result = kernel[grid](*inputs, out, *rest, **words, target=target, checks="all")
         found[target] = out
     np.testing.assert_allclose(found[TARGET], found["reference"], rtol=2e-3, atol=2e-3)
-    assert not result.remarks
+    assert not [remark for remark in result.remarks if remark.code == "TFW0627"]
     text = result.artifact.text
     assert "cp.async.mbarrier.arrive.noinc" in text and "mbarrier.try_wait.parity" in text
+    assert ("setmaxnreg.dec" in text) == ("setmaxnreg.inc" in text) == (case in ("registers dealt out", "two groups"))
     assembled(text, tmp_path)
 
 
@@ -141,3 +144,9 @@ def test_a_wish_for_roles_that_is_not_followed_is_told():
     (remark,) = (each for each in result.remarks if each.code == "TFW0627")
     assert "may write what the loop reads" in remark.message
     assert remark.place is not None and remark.place.line
+
+
+def test_sums_that_leave_no_registers_for_a_producer_are_told():
+    factors = [*_halves(4, (128, 64), (64, 256)), np.zeros((128, 256), np.float32)]
+    result = product[(1, 1)](*factors, 64, 256, BM=128, BN=256, BK=64, num_warps=8, target=TARGET)
+    assert "512 threads have 128 registers each" in " ".join(remark.message for remark in result.remarks)

@@ -281,6 +281,10 @@ class LaneChip(ABC):
     def barrier(self, code: Code) -> None:
         """A barrier of the workgroup."""
 
+    def deal_registers(self, code: Code, count: int, more: bool) -> None:
+        """The waves that come here have `count` registers a lane from here on, `more` than before or less."""
+        raise self._absent("registers that are dealt out", "deal_registers")
+
     def group_barrier(self, code: Code, threads: int) -> None:
         """A barrier of the first so many threads of the workgroup, whole waves, which have a role of their own."""
         raise self._absent("barriers that count", "group_barrier")

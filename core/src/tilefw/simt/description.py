@@ -139,6 +139,7 @@ class ChipDescription:
 
     `offsets`: accesses to global memory add 32 bits of the lane, without a sign, to an address that is equal in all lanes.
     `barrier_bytes`: a barrier in shared memory that counts arrivals and bytes, by phases; 0 where there is none.
+    `register_deal`: waves can hand registers of their lanes to others while they run, a multiple of so many each; 0 where not.
     `shared_views`: matrix units that read shared memory by themselves see what lanes and their copies wrote there behind a fence.
     `clusters`: the most workgroups, neighbours in the grid, that may run together and store to each other's shared memory.
     `waves_leave`: a wave may end early, and barriers wait for the others alone.
@@ -179,6 +180,7 @@ class ChipDescription:
     waves_leave: bool = False
     clusters: int = 1
     shared_views: bool = False
+    register_deal: int = 0
     barrier_bytes: int = 0
 
 

@@ -85,6 +85,8 @@ def _together(function: Function, chip: Chip, static: bool) -> int | None:
     Of dynamic shared memory it does not see how much it is, and spills for the sake of workgroups that do not fit. Where all is
     static it may aim at one more than the registers are enough for in any order of the instructions, and spill, or at one fewer.
     """
+    if any(inst.opcode.startswith("setmaxnreg") for inst in function.insts()):
+        return 1  # ptxas must know how many registers a thread has before it: PTX ISA, setmaxnreg
     threads, shared = math.prod(entry_of(function).workgroup), function.attributes.shared_bytes
     if static and sum(_SIZES.get(piece.reg.cls, 0) * piece.reg.width for inst in function.insts() for piece in inst.defs) <= _MANY:
         return None  # all that it ever writes fits in at once

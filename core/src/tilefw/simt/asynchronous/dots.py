@@ -16,6 +16,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from tilefw.api.errors import Place
+from tilefw.api.remark import Remark
 from tilefw.simt.assign.accesses import Accesses
 from tilefw.simt.assign.chains import DotChains
 from tilefw.simt.assign.classes import Classes
@@ -23,11 +25,11 @@ from tilefw.simt.assign.shared_operands import SharedOperandView, claims, mark, 
 from tilefw.simt.assign.staging import buffer_of_view, users_of
 from tilefw.simt.description import LaneMachine
 from tilefw.simt.facts import LaneFacts
-from tilefw.simt.layout.asynchronous import FactorSource, asynchronous_layouts
+from tilefw.simt.layout.asynchronous import FactorSource, asynchronous_layouts, why_no_atom
 from tilefw.simt.layout.atom_layouts import AtomChain, DotLayouts
 from tilefw.simt.layout.shared import SharedLayout
 from tilefw.simt.layout.shared_operand import SharedOperand
-from tilefw.simt.lower import dot
+from tilefw.simt.lower import dot, remarks
 from tilefw.simt.software_pipeline.emitter import Emitter
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
@@ -37,6 +39,7 @@ from tilefw.tile.dialect.dot_scaled_op import DotScaledOp
 from tilefw.tile.dialect.shape_ops import TransOp
 from tilefw.tile.dialect.shared_ops import AllocSharedOp, LoadSharedOp, StoreSharedOp, shared
 from tilefw.tile.nested_ops import nested_ops
+from tilefw.tile.text.source_location import place_of
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,19 @@ class _DotStaging:
             layouts = asynchronous_layouts(dot.shape_of(op), dot.types_of(op), self.machine, chain, sources)
             if layouts is not None and self._are_free(op, layouts):
                 self._give(op, layouts)
+            else:
+                self._remark(op, chain)
+
+    def _remark(self, op: DotOp, chain: AtomChain) -> None:
+        """TFW0628: other atoms do a dot for whose types the chip has asynchronous ones."""
+        why, sizes, place = why_no_atom(dot.shape_of(op), dot.types_of(op), self.machine, chain), dot.shape_of(op), place_of(op)
+        if why is not None:
+            product = "x".join(map(str, sizes))
+            remarks.add(self.function, Remark(
+                "TFW0628", f"this dot of {product} (m x n x k) is not left to the matrix unit that runs by itself: {why}",
+                "a warp's own matrix instructions do it, at a lower rate and with all operands in registers",
+                None if place is None else Place(place.file, place.line, place.column),
+            ))
 
     def _source(self, value: SSAValue, op: DotOp, computed: bool) -> FactorSource:
         found = view_of(value, op)

@@ -40,7 +40,7 @@ from tilefw.simt.lane.memory import (
     access_properties,
     shared_properties,
 )
-from tilefw.simt.lane.wave import SHUFFLES, WAVE_OPS, AtomOp, LeaveOp, ShuffleOp, UniformOp
+from tilefw.simt.lane.wave import SHUFFLES, WAVE_OPS, AtomOp, LeaveOp, RegistersOp, ShuffleOp, UniformOp
 from tilefw.tile import types
 from tilefw.tile.dialect import observe_op as tile_observe
 from tilefw.tile.dialect import ops
@@ -51,8 +51,8 @@ __all__ = [
     "CAS", "ELEMENTWISE", "SHARED", "SHUFFLES", "AllocOp", "ArriveOp", "AsyncAtomOp", "AtomOp", "AtomWaitOp", "AtomicOp",
     "BarrierOp", "BarrierUseOp", "BeginBarriersOp", "CommitOp", "ConstantOp", "ConstantsOp", "CopyAsyncOp", "FenceViewOp",
     "FragmentLoadOp", "GenericOp", "HandOverOp", "InlineAsmOp", "JoinOp", "Lane", "LeaveOp", "LoadOp", "MemoryOp",
-    "NumProgramsOp", "ObserveOp", "PickOp", "ProgramIdOp", "ShuffleOp", "SplatOp", "StoreOp", "ThreadIdOp", "TrapOp", "UniformOp",
-    "WaitOp", "WaitPhaseOp", "access_properties", "shared_properties", "vector",
+    "NumProgramsOp", "ObserveOp", "PickOp", "ProgramIdOp", "RegistersOp", "ShuffleOp", "SplatOp", "StoreOp", "ThreadIdOp",
+    "TrapOp", "UniformOp", "WaitOp", "WaitPhaseOp", "access_properties", "shared_properties", "vector",
 ]
 
 ELEMENTWISE = op_classes("lane")

@@ -35,6 +35,30 @@ class LeaveOp(GenericOp):
         return None if self.bits > 0 else "no bits of the thread index"
 
 
+class RegistersOp(GenericOp):
+    """Each lane of the waves that come here has `count` registers from here on: `more` than before, or less.
+
+    All waves of a role come here. What some give others take, so that all together have no more than the processor.
+    """
+
+    name = "lane.registers"
+    operand_count = 0
+    result_count = 0
+    property_names = frozenset({"count", "more"})
+    traits = ORDERS
+
+    @property
+    def count(self) -> int:
+        return self.integer("count")
+
+    @property
+    def more(self) -> bool:
+        return "more" in self.properties
+
+    def problem(self) -> str | None:
+        return None if self.count > 0 else "no registers"
+
+
 class ShuffleOp(GenericOp):
     """Each lane gets the element that another lane of its wave holds.
 
@@ -127,4 +151,4 @@ class AtomOp(GenericOp):
         return None
 
 
-WAVE_OPS = (LeaveOp, ShuffleOp, UniformOp, AtomOp)
+WAVE_OPS = (LeaveOp, RegistersOp, ShuffleOp, UniformOp, AtomOp)

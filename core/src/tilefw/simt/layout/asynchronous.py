@@ -11,6 +11,7 @@ from tilefw.simt.layout.atom_layouts import AtomChain, DotLayouts, idle, with_wa
 from tilefw.simt.layout.atom_recipes import DotTypes, Recipe, recipes
 from tilefw.simt.layout.shared_operand import SharedOperand, in_form
 
+_ALL_WAVES = 64  # as many as any atom's
 _BITS = {dtype.ir: dtype.storage_bits for dtype in DTYPES.values()}
 
 
@@ -39,6 +40,26 @@ def asynchronous_layouts(
         return None
     atom, recipe, shared = min(found, key=lambda each: (_cost(each[0]), each[0].d != types.acc, -_volume(each[0])))
     return replace(with_waves(atom, recipe, sizes, types, machine, chain), shared=shared)
+
+
+def why_no_atom(shape: Sequence[int], types: DotTypes, machine: LaneMachine, chain: AtomChain) -> str | None:
+    """Why no asynchronous atom serves a dot, in a user's words; None where the chip has none for such types at all."""
+    anywhere = replace(machine, waves=_ALL_WAVES)
+    of_types = list(dict.fromkeys(atom for atom, _ in _multiplying(types, anywhere)))
+    if len(shape) != 3 or types.group or not of_types:
+        return None
+    together = min(atom.waves for atom in of_types)
+    if machine.waves % together:
+        return f"{together} warps multiply together, and there are {machine.waves}"
+    sizes = dict(zip("mnk", shape, strict=True))
+    for dim, size in sizes.items():
+        least = min(getattr(atom, dim) for atom in of_types)
+        if size % least:
+            return f"its {dim} of {size} is no multiple of {least}"
+    fitting = [atom for atom in of_types if not any(size % getattr(atom, dim) for dim, size in sizes.items())]
+    if not any(idle(atom, sizes, machine, chain) == 1 for atom in fitting):
+        return f"not all of the {machine.waves} warps would have a part of it"
+    return "the unit does not take its operands in the order in which they lie"
 
 
 def layouts_in_forms(

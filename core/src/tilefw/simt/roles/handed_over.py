@@ -17,7 +17,7 @@ from xdsl.dialects.scf import ForOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilefw.passes.side_effects import is_side_effect_free
-from tilefw.simt.description import ChipDescription
+from tilefw.simt.assign.accesses import Accesses
 from tilefw.simt.software_pipeline.address_slice import Load
 from tilefw.simt.software_pipeline.alias import LoopWrites
 from tilefw.simt.software_pipeline.early_load import copy
@@ -31,6 +31,8 @@ from tilefw.tile.dialect.shared_ops import AllocSharedOp, HandOverOp, LoadShared
 from tilefw.tile.nested_ops import nested_ops
 
 WISH = "tile.warp_specialize"
+# ptxas 12.9 compiles a product of 64x256 of a warpgroup, 128 sums a thread, with 154 registers at least.
+_REGISTERS_BESIDE = 26
 
 
 def wants_roles(loop: ForOp) -> bool:
@@ -46,9 +48,9 @@ def _around(loop: ForOp) -> Iterator[Operation]:
         op = op.parent_op()
 
 
-def why_not(function: FuncOp, loop: ForOp, plan: Plan, chip: ChipDescription, disjoint: bool) -> str | None:
+def why_not(function: FuncOp, loop: ForOp, plan: Plan, accesses: Accesses, disjoint: bool) -> str | None:
     """What keeps a loop from being divided; None where nothing does."""
-    if not chip.barrier_bytes:
+    if not accesses.machine.chip.barrier_bytes:
         return "the chip has no barriers that count"
     if [op for op in nested_ops(function) if isinstance(op, ForOp) and wants_roles(op) and _has_loads(op)] != [loop]:
         return "several loops of a kernel want roles"
@@ -57,11 +59,27 @@ def why_not(function: FuncOp, loop: ForOp, plan: Plan, chip: ChipDescription, di
     writes = LoopWrites(function, disjoint)
     if any(writes.may_write(load.pointer if isinstance(load, ops.LoadOp) else load.base) for load in candidates(loop)):
         return "the kernel may write what the loop reads"
+    if too_many := _too_many_waves(loop, accesses):
+        return too_many
     if len(plan) != 1 or plan[0].storage is not PrefetchStorage.COPIES or len(plan[0].levels) != 1:
         return "not all that the loop's dots read can be copied to shared memory by itself"
     if not _is_computable([operand for load in plan[0].loads for operand in load.operands], function):
         return "the addresses of its loads depend on loads or branches"
     return None
+
+
+def _too_many_waves(loop: ForOp, accesses: Accesses) -> str | None:
+    """Whether there are threads, and registers for what consumers carry, for twice as many waves."""
+    machine = accesses.machine
+    chip, threads = machine.chip, 2 * machine.threads
+    if threads > chip.threads:
+        return f"a workgroup has no {threads} threads"
+    if not chip.processor_registers:
+        return None
+    sums = [v.type for v in loop.iter_args if types.is_tile(v.type) and not types.is_pointer(v.type)]
+    needed = _REGISTERS_BESIDE + sum(accesses.bytes(type) for type in sums) // machine.threads // 4
+    each = min(chip.registers, chip.processor_registers // threads)
+    return f"{threads} threads have {each} registers each, and its sums want {needed}" if needed > each else None
 
 
 def _has_loads(loop: ForOp) -> bool:

@@ -203,6 +203,7 @@ _ORDERED: dict[type, Callable[[Selector, Any], None]] = {
     lane.ObserveOp: lambda s, op: s.values.define(op.result, declared.observe(s.chip, s.code, op)),
     lane.InlineAsmOp: lambda s, op: inline_asm(s.values, op),
     lane.LeaveOp: lambda s, op: s.control.leave(op),
+    lane.RegistersOp: lambda s, op: s.chip.deal_registers(s.code, op.count, op.more),
     lane.FragmentLoadOp: lambda s, op: s.matrix.fragment_load(op),
     lane.AtomOp: lambda s, op: s.matrix.atom(op),
     lane.AsyncAtomOp: lambda s, op: s.products.start(op),

@@ -102,7 +102,7 @@ class PipelineLoops(ModulePass):
             if late:
                 stage(loop, late, self.machine)
             if wants_roles(loop):
-                problem = why_not(function, loop, found, self.machine.chip, self.disjoint)
+                problem = why_not(function, loop, found, accesses, self.disjoint)
                 if problem is None:
                     hand_over(loop, found[0])
                     continue

@@ -31,7 +31,10 @@ from tilefw_nvidia.select.matrix import FRAGMENT_LOADS, atoms, load_fragment, mu
 from tilefw_nvidia.select.rules import rules
 from tilefw_nvidia.select.warpgroup import warpgroup_atoms
 
-_EFFECTS = {inline_assembly.OPCODE, "st", "bar", "barrier", "mbarrier", "trap", "atom", "red", "membar", "fence", "cp", "wgmma"}
+_EFFECTS = {
+    inline_assembly.OPCODE, "st", "bar", "barrier", "mbarrier", "setmaxnreg", "trap", "atom", "red", "membar", "fence", "cp",
+    "wgmma",
+}
 _LOADS = {"ld", "ldmatrix"}
 _MOVES = {"mov.pred", "mov.b16", "mov.b32", "mov.b64"}
 
@@ -70,6 +73,7 @@ def description(chip: Chip) -> ChipDescription:
         registers=chip.registers_per_thread, processor_registers=chip.registers_per_processor,
         processor_shared_bytes=chip.shared_bytes_per_processor, system_shared_bytes=chip.system_shared_bytes,
         clusters=chip.workgroups_per_cluster,
+        register_deal=_REGISTER_DEAL if instructions.opcode("setmaxnreg.inc.sync.aligned.u32").exists else 0,
         barrier_bytes=mbarrier.BYTES if instructions.opcode("mbarrier.try_wait.parity.shared.b64").exists else 0,
     )
 
@@ -88,6 +92,7 @@ _SPACES = {"": "global", "cluster": "shared::cluster"}
 SHARED = "tilefw_shared"
 
 _SHUFFLES = {"xor": "bfly", "index": "idx", "up": "up", "down": "down"}
+_REGISTER_DEAL = 8  # PTX ISA, setmaxnreg: a multiple of 8
 _ALL_LANES = -1  # the membermask of a whole warp
 
 
@@ -244,6 +249,9 @@ class PtxChip(LaneChip):
 
     def barrier(self, code: Code) -> None:
         code.effect("bar.sync", (), [0])
+
+    def deal_registers(self, code: Code, count: int, more: bool) -> None:
+        code.effect(f"setmaxnreg.{'inc' if more else 'dec'}.sync.aligned.u32", (), [count])
 
     def group_barrier(self, code: Code, threads: int) -> None:
         mbarrier.group(code, threads)
