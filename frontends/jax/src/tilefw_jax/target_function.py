@@ -22,7 +22,7 @@ from tilefw.graph.plan import ModelPlan
 from tilefw.graph.session import Session
 from tilefw.graph.target_choice import TargetChoice
 from tilefw.runtime import config
-from tilefw.runtime.config import Resolved
+from tilefw.runtime.config import Resolved, Settings
 from tilefw_jax.reader import ModuleReading
 from tilefw_jax.transformations import differentiable
 
@@ -71,12 +71,16 @@ class CompiledCall:
     session: Session
     structure: Any
     results: tuple[jax.ShapeDtypeStruct, ...]
+    types: tuple[Any, ...]  # of the leaves of the arguments
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    plain: bool  # whether no leaf of the result is a random key
 
-    def run(self, leaves: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
-        """The leaves of the result."""
-        given = {f"input{place}": leaf for place, leaf in enumerate(leaves)}
+    def run(self, leaves: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
+        """The leaves of the result, in storage form."""
+        given = {name: _stored(leaf, type) for name, leaf, type in zip(self.inputs, leaves, self.types, strict=True)}
         found = self.session.run(given)
-        return [found[f"output{place}"] for place in range(len(self.results))]
+        return [found[name] for name in self.outputs]
 
 
 class TargetFunction:
@@ -90,6 +94,8 @@ class TargetFunction:
         self.function, self.target, self.execution = function, target, dict(execution)
         self.static = _static_places(function, _several(static_argnums), _several(static_argnames))
         self.donated = frozenset(_several(donate_argnums))
+        self._said: Settings | None = None
+        self._traced_calls: dict[tuple[Any, ...], TracedCall] = {}
         self._calls: dict[TracedCall, CompiledCall] = {}
         self._gradients: dict[TracedCall, Callable[..., Any]] = {}
         self._made_for_gradients: WeakSet[TargetFunction] = WeakSet()  # JAX keeps those that its own caches name
@@ -123,6 +129,7 @@ class TargetFunction:
                 one.session.close()
             for gradient in self._made_for_gradients:
                 gradient.clear_cache()
+            self._traced_calls.clear()
             self._calls.clear()
             self._gradients.clear()
 
@@ -138,11 +145,18 @@ class TargetFunction:
         given = [None if place in static else one for place, one in enumerate(args)]
         named = {name: one for name, one in keywords.items() if name not in static}
         leaves, structure = jax.tree.flatten((given, named))
-        types = tuple(_type_of(leaf) for leaf in leaves)
-        settings = config.resolve(config.settings(self.target, **self.execution))
+        if self._said is None:
+            self._said = config.settings(self.target, **self.execution)
+        settings = config.resolve(self._said)
         told = tuple((place, one, type(one)) for place, one in static.items())
         under = tuple(getattr(jax.config, name) for name in _TRACED_UNDER)
-        return leaves, TracedCall(structure, types, told, settings, under)
+        quick = (structure, tuple(map(_told_apart, leaves)), told, settings, under)
+        call = self._traced_calls.get(quick)
+        if call is None:
+            call = TracedCall(structure, tuple(map(_type_of, leaves)), told, settings, under)
+            if not any(isinstance(leaf, Tracer) for leaf in leaves):
+                self._traced_calls[quick] = call
+        return leaves, call
 
     def called(self, call: TracedCall, leaves: Sequence[Any]) -> Any:
         """The function itself for the leaves of its arguments."""
@@ -167,7 +181,12 @@ class TargetFunction:
         plan = compile_graph(reading.graph(TargetChoice(target, executor)), target, executor)
         results, structure = jax.tree.flatten(lowered.out_info)
         types = tuple(jax.ShapeDtypeStruct(one.shape, one.dtype) for one in results)
-        return CompiledCall(plan, Session(plan, **self.execution), structure, types)
+        places = range(len(call.types)), range(len(types))
+        inputs, outputs = (
+            tuple(f"{word}{place}" for place in numbers) for word, numbers in zip(("input", "output"), places, strict=True)
+        )
+        session = Session(plan, **self.execution)
+        return CompiledCall(plan, session, structure, types, call.types, inputs, outputs, not any(map(_is_key, types)))
 
     def _differentiable(self, call: TracedCall) -> Callable[..., Any]:
         """The call as a function of its leaves with a gradient, one for all calls of a kind: its gradient is compiled once."""
@@ -191,32 +210,50 @@ class TargetFunction:
 
         def host(*arrays: Any) -> Any:
             now = self._calls.get(call) or self.compiled_for(call)  # compiled again after `clear_cache`; else no lock is waited for
-            found = now.run([stored_leaf(array, type) for array, type in zip(arrays, call.types, strict=True)])
-            return jax.tree.unflatten(now.structure, found)
+            return jax.tree.unflatten(now.structure, now.run(arrays))
 
         shapes = jax.tree.unflatten(compiled.structure, compiled.results)
         return jax.pure_callback(host, shapes, *leaves, vmap_method="sequential")
 
     def run(self, call: TracedCall, leaves: Sequence[Any]) -> Any:
         """The results of one call."""
-        compiled = self.compiled_for(call)
-        arrays = compiled.run([stored_leaf(leaf, type) for leaf, type in zip(leaves, call.types, strict=True)])
-        found = [_as_jax(array, type) for array, type in zip(arrays, compiled.results, strict=True)]
+        compiled = self._calls.get(call) or self.compiled_for(call)
+        arrays = compiled.run(leaves)
+        found: Sequence[Any] = jax.device_put(arrays) if jax.config.jax_disable_jit else _taken_over(*arrays)
+        if not compiled.plain:
+            found = [_as_leaf(array, type) for array, type in zip(found, compiled.results, strict=True)]
         return jax.tree.unflatten(compiled.structure, found)
 
 
-def stored_leaf(leaf: Any, type: Any) -> np.ndarray[Any, Any]:
+@jax.jit
+def _taken_over(*arrays: Any) -> Any:
+    """Arrays of JAX, by the shortest way to them: memory of the right alignment, which a session's outputs have, is not copied."""
+    return arrays
+
+
+def _stored(leaf: Any, type: Any) -> np.ndarray[Any, Any]:
     """The elements of an argument: an array of JAX that lies in the host's memory is not copied."""
-    if jnp.issubdtype(type.dtype, dtypes.prng_key):
+    if _is_key(type):
         return np.asarray(jax.random.key_data(leaf))
     return np.asarray(leaf).astype(type.dtype, copy=False)
 
 
-def _as_jax(array: np.ndarray[Any, Any], type: Any) -> jax.Array:
-    """A result as an array of JAX; memory of the right alignment is taken over."""
-    if jnp.issubdtype(type.dtype, dtypes.prng_key):
-        return jax.random.wrap_key_data(jnp.asarray(array), impl=_KEYS[type.dtype.name])
-    return jax.device_put(array)
+def _as_leaf(array: jax.Array, type: Any) -> jax.Array:
+    """A random key of the data that a result has; any other result as it is."""
+    return jax.random.wrap_key_data(array, impl=_KEYS[type.dtype.name]) if _is_key(type) else array
+
+
+def _is_key(type: Any) -> bool:
+    """Whether the elements are random keys, whose type is no number's."""
+    return not isinstance(type.dtype, np.dtype) and jnp.issubdtype(type.dtype, dtypes.prng_key)
+
+
+def _told_apart(leaf: Any) -> Any:
+    """What arguments of one type have in common, found faster than the type: their abstract value, or shape and element type."""
+    found = getattr(leaf, "aval", None)
+    if found is not None:
+        return found
+    return (leaf.shape, leaf.dtype) if isinstance(leaf, np.ndarray) else _type_of(leaf)
 
 
 def _type_of(leaf: Any) -> Any:
