@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from tilefw.api.errors import CodeError, Place
-from tilefw.runtime.located_yaml import Grammar, LocatedYaml
+from tilefw.located_yaml import Grammar, LocatedYaml
 
 GRAMMAR = Grammar("case files", malformed="TFW0950", refused="TFW0950", characters=1 << 20, depth=32)
 

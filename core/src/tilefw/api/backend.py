@@ -17,6 +17,7 @@ from tilefw.api.target import TargetInfo
 
 if TYPE_CHECKING:
     from tilefw.api.ir import DotScaledOp, ModuleOp, ModulePass
+    from tilefw.api.timing import ChipFigures, ChipTiming
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,11 @@ class Backend(ABC):
         """What `device` needs of this machine, in the order in which it looks for it, for `tilefw doctor`; empty for a target
         without a hardware executor."""
         return ()
+
+    def timing(self, figures: ChipFigures | None = None) -> ChipTiming:
+        """The chip as the model of time sees it, by `figures` instead of the chip's own file where they are given. Raises
+        UnsupportedError where the plugin has no such file."""
+        raise UnsupportedError(f"{self.target.name} has no model of time", code="TFW0666")
 
     def toolchain_digest(self) -> str:
         """The versions of the outside tools that change the output, as text: a part of the cache key. It is asked once a process,

@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 from tilefw.api.artifact import Artifact
 from tilefw.api.checks import ALL_CHECKS, CHECKS, DEFAULT_CHECKS
 from tilefw.api.errors import Place
+from tilefw.api.execution_trace import ExecutionTrace
 from tilefw.api.timeline import Timeline, Utilisation
 
 DEFAULT_BUDGET = 2_000_000_000  # executed instructions, summed over threads (lanes) of the launch
@@ -88,7 +89,8 @@ class LaunchOptions:
     the classes of the checks that plugins have registered, each as `"module:attribute"`. `stream` is the handle of the stream that
     an asynchronous device launches on, as its driver gave it; 0 or None is the driver's default stream. `programs` are the numbers
     of those programs of the grid that run (x + X·(y + Y·z) for a grid of X × Y × Z), for a device that `samples`; None are all. A
-    chip has no use for checks, budget, numerics, seed, observers and programs.
+    chip has no use for checks, budget, numerics, seed, observers and programs. `trace` asks for `LaunchReport.trace`, of a device
+    that `traces`.
     """
 
     block: tuple[int, int, int] | None = None
@@ -101,6 +103,7 @@ class LaunchOptions:
     observers: tuple[str, ...] = ()
     stream: int | None = None
     programs: tuple[int, ...] | None = None
+    trace: bool = False
 
 
 class Completion(Protocol):
@@ -119,7 +122,7 @@ class Completion(Protocol):
 class LaunchReport:
     """What one launch did: findings of checks, counters by name, and seconds spent in the executor; for an executor that knows
     cycles, how far each resource of the chip was used and, where it was asked for, what happened when. `completion` is there where
-    the launch may still run; its seconds then replace `seconds`."""
+    the launch may still run; its seconds then replace `seconds`. `trace` is what waves executed, where that was asked for."""
 
     findings: tuple[Finding, ...] = ()
     counters: Mapping[str, int] = field(default_factory=dict)
@@ -127,6 +130,7 @@ class LaunchReport:
     utilisation: tuple[Utilisation, ...] = ()
     timeline: Timeline | None = None
     completion: Completion | None = None
+    trace: ExecutionTrace | None = None
 
     @property
     def errors(self) -> tuple[Finding, ...]:
@@ -156,7 +160,8 @@ class Device(Protocol):
     device whose checks cost more than users want to pay unasked says in `unasked_checks` which it makes where nobody names any, or
     `default` (without, all that are of the default ones). A device with a true `observable`, as the simulators of the kit have,
     makes the checks of plugins as well (`LaunchOptions.observers`). One with a true `samples`, as those simulators have too, runs
-    some programs of a grid alone where a launch asks for it (`LaunchOptions.programs`).
+    some programs of a grid alone where a launch asks for it (`LaunchOptions.programs`). One with a true `traces` writes down what
+    its waves execute (`LaunchOptions.trace`).
     """
 
     name: str

@@ -18,10 +18,10 @@ import yaml
 from tilefw.api.device import Scalar, Struct
 from tilefw.api.dtypes import DTYPES, DType, dtype
 from tilefw.api.errors import CodeError, KernelError
+from tilefw.located_yaml import Grammar, LocatedYaml
 from tilefw.runtime.arguments.arrays import reinterpret
 from tilefw.runtime.arguments.binding import scalar
 from tilefw.runtime.bounded_file import read_bounded
-from tilefw.runtime.located_yaml import Grammar, LocatedYaml
 from tilefw.runtime.names import suggest
 
 TEXT_LIMIT = 256 << 10  # bytes of a launch file

@@ -41,6 +41,7 @@ class SimulatorDevice(SimulatedBuffers, ABC):
     checks = ALL_CHECKS
     observable = True
     samples = True
+    traces = True
     format: ClassVar[str]
 
     def __init__(self, chip: SimulatedChip) -> None:

@@ -12,6 +12,7 @@ from tilefw.api.simt import LaneChip, SimtBackend
 if TYPE_CHECKING:
     from tilefw.api.ir import ModuleOp, ModulePass
     from tilefw.api.machine import Function
+    from tilefw.api.timing import ChipFigures, ChipTiming
     from tilefw_amd.isa.set import InstructionSet
 
 
@@ -54,6 +55,11 @@ class AmdBackend(SimtBackend):
         from tilefw_amd.emit import emit
 
         return emit(functions, self.isa)
+
+    def timing(self, figures: ChipFigures | None = None) -> ChipTiming:
+        from tilefw_amd.timing.model import chip_figures, chip_timing
+
+        return chip_timing(self.isa, figures or chip_figures(self.isa.chip))
 
     def resources(self, functions: Sequence[Function]) -> Resources:
         from tilefw_amd.resources import resources

@@ -12,6 +12,7 @@ from tilefw_nvidia.chips import chip_of
 if TYPE_CHECKING:
     from tilefw.api.ir import ModulePass
     from tilefw.api.machine import Function
+    from tilefw.api.timing import ChipFigures, ChipTiming
 
 
 class NvidiaBackend(SimtBackend):
@@ -62,6 +63,11 @@ class NvidiaBackend(SimtBackend):
         from tilefw_nvidia.device.card import CudaSearch
 
         return tuple(CudaSearch(self.target).requirements())
+
+    def timing(self, figures: ChipFigures | None = None) -> ChipTiming:
+        from tilefw_nvidia.timing.model import chip_figures, chip_timing
+
+        return chip_timing(self.described, figures or chip_figures(self.described))
 
     toolchain_variables = ("PATH", "TILEFW_PTXAS", "CUDA_HOME", "CUDA_PATH")
 

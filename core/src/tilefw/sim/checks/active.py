@@ -16,6 +16,7 @@ from tilefw.sim.checks.check import Check
 from tilefw.sim.engine.observers import Observer, Observers
 from tilefw.sim.program import Program
 from tilefw.sim.tracking.history import FollowedBlock, History
+from tilefw.sim.tracking.recorder import TraceRecorder
 
 EVENTS = tuple(f.name for f in fields(Observers) if hasattr(Check, f.name) and callable(getattr(Check, f.name)))
 """The events of a launch: methods of `Check`."""
@@ -24,7 +25,7 @@ EVENTS = tuple(f.name for f in fields(Observers) if hasattr(Check, f.name) and c
 def active_checks(options: LaunchOptions) -> tuple[type[Check], ...]:
     """The classes that a launch asks for: core's by the names of checks, and those that plugins have registered. Bounds is always
     among them: an access without memory behind it cannot be executed. Raises PluginError."""
-    return _classes(options.checks, options.observers)
+    return (*_classes(options.checks, options.observers), *((TraceRecorder,) if options.trace else ()))
 
 
 @cache

@@ -18,7 +18,7 @@ from typing import ClassVar, Self
 
 from tilefw.sim.algebra.lanes import NumpyLanes
 from tilefw.sim.engine.batch import Batch
-from tilefw.sim.engine.state import LaunchState
+from tilefw.sim.engine.state import CountedBlock, LaunchState
 from tilefw.sim.floats import Array
 from tilefw.sim.memory.access import Access, AccessKind, Piece
 from tilefw.sim.memory.copies import Copy
@@ -74,6 +74,12 @@ class Check:
 
     def close(self) -> None:
         """The launch is over, whatever its end: let go of what memory regions hold."""
+
+    # --- blocks --------------------------------------------------------------------------------------------------------
+
+    def block(self, batch: Batch, block: CountedBlock, mask: Array | None) -> None:
+        """Lanes `mask` (of the batch; None: all that have not ended) run a block of straight-line code from its first
+        instruction on."""
 
     # --- instructions --------------------------------------------------------------------------------------------------
 

@@ -155,6 +155,7 @@ class Execution:
         lanes, prepared = self._lanes, self._launch.prepared
         blocks, order = prepared.blocks, prepared.order
         count, follow = self._launch.state.schedule.count, self._flow.follow
+        observers = self._launch.state.diagnostics.observers.block
         if path.block >= len(blocks):  # it was let go from the last instruction
             self._flow.end(path)
             return
@@ -169,6 +170,8 @@ class Execution:
                 block = blocks[path.block]
                 if histories is not None:
                     histories.through(path.block)
+                for observe in observers:
+                    observe(self.batch, block, path.mask)
                 frame.prepare(block.touched)
                 for step in block.steps:
                     step(lanes, frame)

@@ -22,6 +22,7 @@ class Observers:
     end: Called = ()
     finish: Called = ()
     close: Called = ()
+    block: Called = ()
     step: Called = ()
     undefined: Called = ()
     undefined_memory: Called = ()

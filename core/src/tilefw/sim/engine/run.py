@@ -86,7 +86,7 @@ def run(launch: RunningLaunch) -> LaunchReport:
             region.flags, region.races = flags, races
     state.schedule.count_units()
     seconds = time.perf_counter() - began
-    return LaunchReport(diagnostics.reporter.findings, diagnostics.counters.totals(), seconds)
+    return LaunchReport(diagnostics.reporter.findings, diagnostics.counters.totals(), seconds, trace=diagnostics.trace)
 
 
 def _write_argument_block(launch: RunningLaunch) -> int:

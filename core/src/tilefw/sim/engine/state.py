@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from tilefw.api.device import LaunchOptions
+from tilefw.api.execution_trace import ExecutionTrace
 from tilefw.api.integers import ceil_div
 from tilefw.sim.counters import Counters
 from tilefw.sim.engine.observers import Observers
@@ -72,16 +73,18 @@ class LaunchMemory:
 
 @dataclass(slots=True)
 class Diagnostics:
-    """What a launch reports: findings and counters, and the checks that observe it."""
+    """What a launch reports: findings, counters and what a recorder wrote down, and the checks that observe it."""
 
     counters: Counters = field(default_factory=Counters)
     reporter: Reporter = field(default_factory=Reporter)
     observers: Observers = field(default_factory=Observers)
+    trace: ExecutionTrace | None = None
 
 
 class CountedBlock(Protocol):
-    """A block of the program: its instructions, how many, and how many for each unit."""
+    """A block of the program: the number of its first instruction, its instructions, how many, and how many for each unit."""
 
+    start: int
     instructions: list[Instruction]
     size: int
 

@@ -1,0 +1,61 @@
+"""What the waves of a launch executed and where they accessed memory, in order: what a model of time reads.
+
+Plain data that a simulator gives in `LaunchReport.trace` where `LaunchOptions.trace` asks for it. Nothing in it is about time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+CHUNK = 32
+"""Bytes of a chunk of global memory, the unit in which accesses are recorded; lines of caches are one or several."""
+
+
+@dataclass(slots=True)
+class AccessTrace:
+    """One access to memory by waves of a batch.
+
+    `waves` is a mask [workgroups, waves] of those that made it; the rows of `chunks` and `passes` are theirs, in row-major order.
+    `chunks` int64 [rows, n]: the numbers of the chunks of global memory that a wave touched, each once, -1 behind the last.
+    `passes` int64 [rows]: how often shared memory is passed through for the wave, 0 where it is not touched. `nbytes` [rows]: what
+    the wave's lanes asked for together.
+    """
+
+    instruction: int
+    kind: str
+    waves: Any
+    chunks: Any
+    passes: Any
+    nbytes: Any
+
+
+@dataclass(slots=True)
+class BlockRun:
+    """One execution of a block of straight-line code: `count` instructions from number `start` on, by the waves of the mask `waves`
+    [workgroups, waves], and their accesses in order."""
+
+    start: int
+    count: int
+    waves: Any
+    accesses: list[AccessTrace] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class BatchTrace:
+    """What a batch of workgroups did: `workgroups` are their numbers in the grid."""
+
+    workgroups: tuple[int, ...]
+    waves: int
+    runs: list[BlockRun] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class ExecutionTrace:
+    """A launch, or the part of it that ran: `instructions` are the program's decoded ones, `grid` the whole grid."""
+
+    instructions: Sequence[Any]
+    grid: tuple[int, int, int]
+    waves: int
+    batches: list[BatchTrace] = field(default_factory=list)

@@ -1,0 +1,93 @@
+"""A launch profiled: some of its workgroups run on the simulator, which records them, and the model of time does the rest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tilefw.api.errors import UnsupportedError
+from tilefw.api.execution_trace import ExecutionTrace
+from tilefw.kernels.launchable import Launchable, launchable
+from tilefw.kernels.spec import KernelSpec, Parameters
+from tilefw.runtime import config
+from tilefw.runtime.arguments.arrays import HostArray
+from tilefw.runtime.executor import run
+from tilefw.runtime.launch_site import site
+from tilefw.runtime.plugins.loader import find_target
+from tilefw.runtime.stage_clock import StageClock
+from tilefw.timing.chip_timing import ChipTiming
+from tilefw.timing.launch_time import Residency, residency, wanted
+from tilefw.timing.profile import LaunchProfile, launch_profile
+
+RECORDED = 256
+"""Workgroups that are recorded at most, unless somebody asks for more: enough to see who shares what in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What was recorded of a launch, with how its workgroups spread over the chip, the bytes of its arrays, and what readers should
+    know."""
+
+    made: Launchable
+    trace: ExecutionTrace
+    spread: Residency
+    nbytes: int
+    notes: tuple[str, ...]
+
+
+def profiled(
+    spec: KernelSpec, parameters: Parameters, target: str | None = None, *, keywords: Mapping[str, Any] | None = None,
+    workgroups: int = RECORDED, warm: bool = False, **execution: Any,
+) -> LaunchProfile:
+    """The profile of `spec` with `parameters` on `target`; `warm`: as it is launched again and again on the same arrays. Raises as
+    `recorded`."""
+    return profile_of(recorded(spec, parameters, target, keywords=keywords, workgroups=workgroups, **execution), warm)
+
+
+def recorded(
+    spec: KernelSpec, parameters: Parameters, target: str | None = None, *, keywords: Mapping[str, Any] | None = None,
+    workgroups: int = RECORDED, **execution: Any,
+) -> Recording:
+    """Compile `spec` with `parameters` for `target`, and run and record at most so many workgroups.
+
+    Raises UnsupportedError TFW0666 for a target without a model of time, before anything is compiled; CheckError where the kernel
+    does something wrong: a profile of that would mean nothing."""
+    resolved = config.resolve(config.settings(target, **execution))
+    chosen = find_target(resolved.target)
+    chip = chosen.backend.timing()
+    made = launchable(spec, parameters, chosen, resolved, keywords, assemble=True)
+    return _record(made, chip, workgroups)
+
+
+def _record(made: Launchable, chip: ChipTiming, workgroups: int) -> Recording:
+    where = site(made.target, made.resolved)
+    device, resources = where.executor.device, made.compiled.artifact.resources
+    if not getattr(device, "traces", False):
+        raise UnsupportedError(f"the {device.executor} executor of {made.target.name} records no execution", code="TFW0666")
+    total, lanes = math.prod(made.grid), made.target.info.limits["lanes"]
+    spread = residency(chip, total, math.ceil(math.prod(made.entry.workgroup) / lanes), resources.occupancy)
+    chosen = wanted(chip, spread, workgroups)
+    asked = replace(where.options, programs=chosen, trace=True)
+    report = run(made.target, where.executor, made.compiled.artifact, made.entry, made.grid, made.args, asked, StageClock({}))
+    assert report.trace is not None, "a device that traces gives a trace"
+    notes = []
+    if len(chosen) < total:
+        notes.append(f"{len(chosen)} of {total} workgroups were recorded; what they share in caches stands for the others")
+    if resources.occupancy is None:
+        notes.append(f"occupancy is that of waves alone: {resources.unknown or 'registers are not known'}")
+    nbytes = sum({argument.start: argument.nbytes for argument in made.args if isinstance(argument, HostArray)}.values())
+    return Recording(made, report.trace, spread, nbytes, tuple(notes))
+
+
+def profile_of(recording: Recording, warm: bool = False) -> LaunchProfile:
+    """The profile of a recorded launch, on its target; `warm`: an earlier launch has left its arrays in caches that hold them."""
+    made = recording.made
+    backend = made.target.backend
+    chip = backend.timing()
+    bounds = backend.timing(chip.figures.fast()), backend.timing(chip.figures.slow())
+    return launch_profile(
+        chip, bounds, recording.trace, recording.spread, kernel=made.name, target=made.target.name,
+        occupancy=made.compiled.artifact.resources.occupancy, warm=recording.nbytes if warm else None, notes=recording.notes,
+    )

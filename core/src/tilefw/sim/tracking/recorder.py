@@ -1,0 +1,101 @@
+"""Records an execution trace (`LaunchOptions.trace`): which blocks waves run, and which memory each access touches."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilefw.api.execution_trace import CHUNK, AccessTrace, BatchTrace, BlockRun, ExecutionTrace
+from tilefw.sim.algebra.lanes import NumpyLanes
+from tilefw.sim.checks.bank_conflicts import passes_of
+from tilefw.sim.checks.check import Check
+from tilefw.sim.engine.batch import Batch
+from tilefw.sim.engine.state import CountedBlock, LaunchState
+from tilefw.sim.floats import Array
+from tilefw.sim.memory.access import Access
+
+
+class TraceRecorder(Check):
+    """Observes a launch and writes down what happens; it reports nothing."""
+
+    name = "trace"
+
+    def __init__(self, launch: LaunchState) -> None:
+        super().__init__(launch)
+        geometry = launch.geometry
+        self.trace = launch.diagnostics.trace = ExecutionTrace(launch.program.instructions, geometry.grid, geometry.waves)
+        self._batches: dict[int, BatchTrace] = {}
+
+    def begin(self, batch: Batch) -> None:
+        made = BatchTrace(tuple(map(int, batch.workgroups)), self.trace.waves)
+        self._batches[id(batch)] = made
+        self.trace.batches.append(made)
+
+    def end(self, batch: Batch) -> None:
+        del self._batches[id(batch)]
+
+    def block(self, batch: Batch, block: CountedBlock, mask: Array | None) -> None:
+        waves = batch.alive.any(axis=2) if mask is None else np.broadcast_to(mask, batch.alive.shape).any(axis=2)
+        self._batches[id(batch)].runs.append(BlockRun(block.start, block.size, waves))
+
+    def access(self, lanes: NumpyLanes, access: Access) -> None:
+        self._record(lanes, access)
+
+    def copy_read(self, lanes: NumpyLanes, access: Access) -> None:
+        self._record(lanes, access)
+
+    def _record(self, lanes: NumpyLanes, access: Access) -> None:
+        run = self._batches[id(lanes.batch)].runs[-1]
+        shared = lanes.batch.memory.region("shared")
+        addresses = np.full(lanes.frame.shape, -1, dtype=np.int64)
+        words = np.full(lanes.frame.shape, -1, dtype=np.int64)
+        mask = lanes.mask
+        for piece in access.pieces:
+            if piece.region is shared:
+                place, value = words, piece.index % max(1, piece.region.stride)
+            elif access.space in ("global", "generic"):
+                place, value = addresses, piece.index + piece.region.base
+            else:
+                continue
+            if piece.lanes is not None:
+                place[piece.lanes] = value
+            elif mask is None:
+                place[...] = value
+            else:
+                place[...] = np.where(mask, value, -1)
+        self._add(run, lanes, access, addresses, words)
+
+    def _add(self, run: BlockRun, lanes: NumpyLanes, access: Access, addresses: Array, words: Array) -> None:
+        frame, width = lanes.frame, addresses.shape[2]
+        rows, placed = addresses.reshape(-1, width), words.reshape(-1, width)
+        lane_acts = (rows >= 0) | (placed >= 0)
+        acting = lane_acts.any(axis=1)
+        if not acting.any():
+            return
+        waves = np.zeros(lanes.batch.alive.shape[:2], dtype=np.bool_)
+        group, wave = (np.broadcast_to(a, (*frame.shape[:2], 1)).reshape(-1) for a in (frame.group, frame.wave))
+        waves[group[acting], wave[acting]] = True
+        order = np.lexsort((wave[acting], group[acting]))
+        rows, placed, counts = rows[acting][order], placed[acting][order], lane_acts[acting].sum(axis=1)[order]
+        passes = passes_of(placed, access.size, lanes.launch.chip.shared_banks)
+        run.accesses.append(AccessTrace(
+            lanes.instruction.index, access.kind, waves, _chunks(rows, access.size), passes, counts * access.size
+        ))
+
+
+def _chunks(addresses: Array, size: int) -> Array:
+    """The chunks that lanes touch, by row: each once, in order, -1 behind the last."""
+    there = addresses >= 0
+    if not there.any():
+        return np.full((len(addresses), 0), -1, dtype=np.int64)
+    steps = range(0, size - 1 + CHUNK, CHUNK) if size > CHUNK else (0, size - 1)
+    found = np.concatenate(
+        [np.where(there, (addresses + min(step, size - 1)) // CHUNK, np.iinfo(np.int64).max) for step in steps], axis=1
+    )
+    found.sort(axis=1)
+    fresh = np.ones(found.shape, dtype=np.bool_)
+    fresh[:, 1:] = found[:, 1:] != found[:, :-1]
+    fresh &= found != np.iinfo(np.int64).max
+    result = np.full((len(found), int(fresh.sum(axis=1).max())), -1, dtype=np.int64)
+    row, _ = np.nonzero(fresh)
+    result[row, (np.cumsum(fresh, axis=1) - 1)[fresh]] = found[fresh]
+    return result

@@ -1,0 +1,12 @@
+"""How long machine code takes on a chip: a model of time, apart from the simulator of results, that reads what waves executed.
+
+A kernel's way through the package:
+
+    chip_file      a chip's numbers, each with its source, from a YAML file
+    chip_timing    what a plugin says of its chip with them: pipes, levels of memory, the cost of each instruction
+    streams        what each wave of a recorded launch executed, instruction by instruction
+    memory_levels  which level of memory answers each access
+    processor      one processor with its resident workgroups, event by event
+    launch_time    a whole launch: rounds of workgroups, the tail, the start
+    profile        cycles, what limits them, roofline, stalls by line and instruction
+"""

@@ -1,0 +1,77 @@
+"""What a plugin says of its chip's time: a processor's pipes and schedulers, levels of memory, the cost of each instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tilefw.timing.chip_file import ChipFigures
+
+Role = Literal["", "load", "store", "copy", "commit", "wait"]
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionCost:
+    """One instruction of one wave, in cycles of the processor's clock.
+
+    `pipe` (a name of `ChipTiming.pipes`) takes nothing else for `cycles`; `latency` after its issue a dependent instruction may
+    issue. Accesses to memory wait longer, by the level that answers. `slots`: machine instructions that this one stands for, each
+    of which takes a scheduler's turn. `role` is what it means to asynchronous copies: a `copy` joins the wave's open group, a
+    `commit` closes it, a `wait` lets `pending` groups go on. `operations` are the arithmetic operations of all its lanes together.
+    """
+
+    pipe: str
+    cycles: float
+    latency: float
+    slots: int = 1
+    role: Role = ""
+    pending: int = 0
+    operations: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryLevel:
+    """One level of the memory hierarchy, seen from a processor.
+
+    `shared_by`: whose it is. `nbytes`: what it holds, 0 where everything fits. `latency` cycles from an access's issue to its
+    result. `bytes_per_cycle`: what the level moves for all who share it together. `line`: bytes that come at once.
+    """
+
+    name: str
+    shared_by: Literal["processor", "die", "chip"]
+    nbytes: int
+    latency: float
+    bytes_per_cycle: float
+    line: int
+
+
+@dataclass(frozen=True, eq=False)
+class ChipTiming:
+    """A chip as the model of time sees it.
+
+    A processor has `schedulers`, among which waves are dealt out in turn; each issues one instruction of one wave in a cycle, a
+    wave one in `issue_interval`. `pipes`: by name, whether each scheduler has one or the processor one for all. `shared_pass`
+    cycles: one passage through shared memory, on the pipe `shared_pipe`. `levels` go from the processor outward; the last holds
+    everything. `resident_waves` are the most that a processor holds at once. `launch_seconds`: from the host's call to the first
+    workgroup; `workgroup_cycles`: from the end of a workgroup to the first instruction of the next one in its place.
+    `matrix_pipes` are those of matrix units.
+    """
+
+    figures: ChipFigures
+    product: str
+    clock_hz: float
+    processors: int
+    dies: int
+    schedulers: int
+    issue_interval: float
+    pipes: Mapping[str, Literal["scheduler", "processor"]]
+    shared_pipe: str
+    shared_pass: float
+    barrier: float
+    levels: tuple[MemoryLevel, ...]
+    cost: Callable[[Any], InstructionCost]
+    resident_waves: int
+    launch_seconds: float
+    workgroup_cycles: float
+    matrix_pipes: frozenset[str] = frozenset()

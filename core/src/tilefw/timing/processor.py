@@ -1,0 +1,343 @@
+"""One processor with its resident workgroups, event by event: waves issue in order, wait for results, pipes, memory and each other.
+
+A wave's next instruction may issue when what it reads has arrived, and what it overwrites; then the instruction takes its
+scheduler's next turn and its pipe's next room, in the order in which waves become ready. Where a scheduler issues nothing, the time
+counts for what the wave that issues next was waiting for.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, defaultdict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilefw.sim.program import Barrier, Branch, Jump
+from tilefw.timing.chip_timing import ChipTiming, InstructionCost
+from tilefw.timing.memory_levels import MemoryLevels, Traffic
+from tilefw.timing.streams import WaveAccess, WaveStream
+
+ISSUE = "issue"
+BARRIER = "barrier"
+START = "start of a workgroup"
+DRAIN = "last results"
+NO_WAVE = "no wave"
+COPIES = "asynchronous copies"
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a processor did in the `cycles` until its workgroups ended. `limits`: for what cycles went, averaged over schedulers;
+    they add up to `cycles`. `busy`: cycles in which a pipe or the way to a level of memory was taken. `stalls`: by instruction and
+    cause, cycles that waves waited. `executed`: how often, by instruction. `moved`: bytes through each level. `operations`: of all
+    lanes, by pipe."""
+
+    cycles: float = 0.0
+    limits: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    busy: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    stalls: dict[int, dict[str, float]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(float)))
+    executed: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    moved: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    operations: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+
+@dataclass(slots=True)
+class _Static:
+    """What is known of an instruction before it runs: its cost, the registers that it reads and writes, its flow, its waits."""
+
+    cost: InstructionCost
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    barrier: bool
+    branch: bool
+    limits: tuple[tuple[str, int], ...]
+    begins: tuple[tuple[str, tuple[int, ...]], ...]
+
+
+@dataclass(slots=True)
+class _Wave:
+    stream: WaveStream
+    scheduler: int
+    group: int
+    index: int
+    rounds: int
+    next: int = 0
+    ready: dict[int, float] = field(default_factory=dict)
+    causes: dict[int, str] = field(default_factory=dict)
+    open_copies: float = 0.0
+    groups: deque[tuple[float, str]] = field(default_factory=deque)
+    copies_cause: str = COPIES
+    queues: dict[str, deque[tuple[float, str]]] = field(default_factory=lambda: defaultdict(deque))
+    at: float = 0.0
+    cause: str = ISSUE
+    longest: float = 0.0
+    longest_cause: str = ISSUE
+
+    def waits(self, cycles: float, cause: str) -> None:
+        """Remember the longest wait since the last barrier: it is what the others wait for there."""
+        if cycles > self.longest:
+            self.longest, self.longest_cause = cycles, cause
+
+
+class ProcessorModel:
+    """One processor of a launch. `active` processors of the chip work at the same time and share what lies beyond."""
+
+    def __init__(self, chip: ChipTiming, instructions: Sequence[Any], memory: MemoryLevels, active: int) -> None:
+        self._chip, self._memory = chip, memory
+        self._static = [_static(chip, instruction) for instruction in instructions]
+        self._rates = [_share(chip, place, active) for place in range(len(chip.levels))]
+
+    def run(self, streams: Sequence[WaveStream], rounds: int = 1) -> Outcome:
+        """Run the waves of the workgroups that are resident together, from cycle 0 on; with more `rounds`, each workgroup again in
+        its own place as soon as it has ended, on other memory."""
+        numbers = {number: place for place, number in enumerate(dict.fromkeys(s.workgroup for s in streams))}
+        waves = [_Wave(s, i % self._chip.schedulers, numbers[s.workgroup], i, rounds) for i, s in enumerate(streams)]
+        return _Run(self._chip, self._memory, self._static, self._rates, waves).outcome()
+
+
+class _Run:
+    """One run. By scheduler: `turn`, when it is free, and `issued`, when it last issued. `free`: when a pipe (of a scheduler) is,
+    `level_free`: when the way to a level of memory is. By workgroup: `arrived`, waves at its barrier, and `present`, all it has."""
+
+    def __init__(
+        self, chip: ChipTiming, memory: MemoryLevels, static: Sequence[_Static], rates: Sequence[float], waves: Sequence[_Wave]
+    ) -> None:
+        self._chip, self._memory, self._static, self._rates, self._waves = chip, memory, static, rates, waves
+        self._out = Outcome()
+        self._turn = [0.0] * chip.schedulers
+        self._issued = [0.0] * chip.schedulers
+        self._free: dict[tuple[str, int], float] = defaultdict(float)
+        self._level_free = [0.0] * len(chip.levels)
+        self._arrived: dict[int, list[_Wave]] = defaultdict(list)
+        self._present = Counter(wave.group for wave in waves)
+
+    def outcome(self) -> Outcome:
+        waves, out = self._waves, self._out
+        heap = [(0.0, wave.index) for wave in waves]
+        while heap:
+            _, index = heapq.heappop(heap)
+            for woken in self._step(waves[index]):
+                heapq.heappush(heap, (woken.at, woken.index))
+        results = (max(wave.ready.values(), default=0.0) for wave in waves)
+        out.cycles = max(*self._issued, *self._level_free, *self._free.values(), *results)
+        for issued in self._issued:
+            out.limits[DRAIN if issued else NO_WAVE] += out.cycles - issued
+        for cause in out.limits:
+            out.limits[cause] /= self._chip.schedulers
+        return out
+
+    # --- one instruction -------------------------------------------------------------------------------------------------
+
+    def _step(self, wave: _Wave) -> list[_Wave]:
+        """Issue a wave's next instruction, which is ready at `wave.at`; gives the waves that go on."""
+        number = wave.stream.instructions[wave.next]
+        static, out = self._static[number], self._out
+        issue = self._issue(wave, number, static)
+        accesses = wave.stream.accesses.get(wave.next, ())
+        self._results(wave, static, issue, accesses)
+        out.executed[number] += 1
+        out.operations[static.cost.pipe] += static.cost.operations
+        wave.next += 1
+        if static.barrier:
+            return self._meet(wave, issue)
+        if wave.next == len(wave.stream.instructions):
+            return self._leave(wave, issue)
+        pause = self._chip.issue_interval * static.cost.slots
+        if static.branch and wave.stream.instructions[wave.next] != number + 1:
+            pause = max(pause, static.cost.latency)  # the wave's next instructions are fetched anew
+        self._prepare(wave, issue + pause)
+        return [wave]
+
+    def _issue(self, wave: _Wave, number: int, static: _Static) -> float:
+        """The cycle in which the instruction issues; pipes and turns are taken, waiting is accounted."""
+        cost, scheduler, out = static.cost, wave.scheduler, self._out
+        key = (cost.pipe, scheduler if self._chip.pipes[cost.pipe] == "scheduler" else 0)
+        turn, room = self._turn[scheduler], self._free[key]
+        issue = max(wave.at, turn, room)
+        idle = self._issued[scheduler]
+        if wave.at > idle:
+            out.limits[wave.cause] += wave.at - idle
+        if issue > wave.at:
+            cause = cost.pipe if room >= turn else ISSUE
+            out.stalls[number][cause] += issue - wave.at
+            wave.waits(issue - wave.at, cause)
+            out.limits[cause] += max(0.0, issue - max(wave.at, idle))
+        self._turn[scheduler] = max(wave.at, turn) + cost.slots
+        self._free[key] = max(wave.at, room) + cost.cycles
+        out.busy[cost.pipe] += cost.cycles
+        out.limits[ISSUE] += cost.slots
+        self._issued[scheduler] = max(self._issued[scheduler], issue + cost.slots)
+        return issue
+
+    def _prepare(self, wave: _Wave, earliest: float) -> None:
+        """When the wave's next instruction can issue at the soonest, and what it waits for until then."""
+        number = wave.stream.instructions[wave.next]
+        static = self._static[number]
+        at, cause = earliest, ISSUE
+        ready = wave.ready
+        for register in static.reads:
+            when = ready.get(register, 0.0)
+            if when > at:
+                at, cause = when, wave.causes[register]
+        for register in static.writes:
+            when = ready.get(register, 0.0)
+            if when > at:
+                at, cause = when, wave.causes[register]
+        for queue, pending in static.limits:
+            events = wave.queues[queue]
+            while len(events) > pending:
+                when, what = events.popleft()
+                if when > at:
+                    at, cause = when, what
+        if static.cost.role == "wait":
+            while len(wave.groups) > static.cost.pending:
+                when, what = wave.groups.popleft()
+                if when > at:
+                    at, cause = when, what
+        if at > earliest:
+            self._out.stalls[number][cause] += at - earliest
+            wave.waits(at - earliest, cause)
+        wave.at, wave.cause = at, cause
+
+    def _results(self, wave: _Wave, static: _Static, issue: float, accesses: Sequence[WaveAccess]) -> None:
+        """When what the instruction gives is there."""
+        cost = static.cost
+        done, cause = issue + cost.latency, cost.pipe
+        for access in accesses:
+            when, where = self._access(wave, cost, issue, access)
+            if when > done:
+                done, cause = when, where
+        for register in static.writes:
+            wave.ready[register] = done
+            wave.causes[register] = cause
+        if cost.role == "copy":
+            if done > wave.open_copies:
+                wave.open_copies, wave.copies_cause = done, cause
+        elif cost.role == "commit":
+            wave.groups.append((wave.open_copies, wave.copies_cause))
+            wave.open_copies = 0.0
+        for queue, registers in static.begins:
+            events = wave.queues[queue]
+            events.append(max((done, cause), events[-1]) if events else (done, cause))
+            for register in registers:
+                wave.ready[register] = 0.0  # a wait of the code, not the processor, orders its readers
+
+    def _access(self, wave: _Wave, cost: InstructionCost, issue: float, access: WaveAccess) -> tuple[float, str]:
+        """When an access is answered, and by what."""
+        chip = self._chip
+        done, cause = issue, cost.pipe
+        if access.passes:
+            key = (chip.shared_pipe, 0)
+            begin = max(issue, self._free[key])
+            taken = access.passes * chip.shared_pass
+            self._free[key] = begin + taken
+            self._out.busy[chip.shared_pipe] += taken
+            done, cause = begin + taken + cost.latency, chip.shared_pipe
+        if access.chunks:
+            write = access.kind == "write"
+            cached = not write and cost.role != "copy" and access.kind == "read"
+            workgroup = wave.stream.workgroup
+            traffic = self._memory.write(access.chunks) if write else self._memory.read(access.chunks, cached, workgroup)
+            when, where = self._transfer(traffic, issue)
+            if when > done:
+                done, cause = when, where
+            if write:
+                done = issue + cost.latency  # nobody waits for what it writes
+        return done, cause
+
+    def _transfer(self, traffic: Traffic, issue: float) -> tuple[float, str]:
+        levels = self._chip.levels
+        done, cause = issue, levels[traffic.level].name
+        for place, nbytes in enumerate(traffic.nbytes):
+            if nbytes:
+                taken = nbytes / self._rates[place]
+                begin = max(issue, self._level_free[place])
+                self._level_free[place] = begin + taken
+                self._out.busy[levels[place].name] += taken
+                self._out.moved[levels[place].name] += nbytes
+                when = begin + taken + levels[min(place, traffic.level)].latency
+                if when > done:
+                    done, cause = when, levels[place].name
+        return done, cause
+
+    # --- barriers and ends -----------------------------------------------------------------------------------------------
+
+    def _meet(self, wave: _Wave, issue: float) -> list[_Wave]:
+        waiting = self._arrived[wave.group]
+        wave.at = issue
+        waiting.append(wave)
+        if len(waiting) < self._present[wave.group]:
+            return []
+        return self._release(wave, issue + self._chip.barrier)
+
+    def _release(self, last: _Wave, at: float) -> list[_Wave]:
+        """All waves that have met go on. They have waited for what kept the last one, or for the barrier itself."""
+        waiting = self._arrived.pop(last.group)
+        cause = last.longest_cause if last.longest > self._chip.barrier else BARRIER
+        going = []
+        for wave in waiting:
+            number = wave.stream.instructions[wave.next - 1]
+            self._out.stalls[number][cause] += at - wave.at
+            wave.longest = 0.0
+            if wave.next == len(wave.stream.instructions):
+                going += self._leave(wave, at)
+                continue
+            self._prepare(wave, at)
+            if wave.at == at:
+                wave.cause = cause
+            going.append(wave)
+        return going
+
+    def _leave(self, wave: _Wave, issue: float) -> list[_Wave]:
+        wave.rounds -= 1
+        self._present[wave.group] -= 1
+        if not self._present[wave.group] and wave.rounds:
+            return self._next_round(wave.group, issue)
+        waiting = self._arrived.get(wave.group, [])
+        if waiting and len(waiting) == self._present[wave.group]:
+            return self._release(wave, issue + self._chip.barrier)
+        return []
+
+    def _next_round(self, group: int, ended: float) -> list[_Wave]:
+        """The next workgroup in the place of one that has ended."""
+        self._memory.forget()
+        coming = [wave for wave in self._waves if wave.group == group]
+        self._present[group] = len(coming)
+        for wave in coming:
+            wave.next, wave.at, wave.cause = 0, ended + self._chip.workgroup_cycles, START
+            wave.ready, wave.open_copies = {}, 0.0
+            wave.groups.clear()
+            wave.queues.clear()
+        return coming
+
+
+def _share(chip: ChipTiming, place: int, active: int) -> float:
+    """Bytes a cycle of a level that are one processor's."""
+    level = chip.levels[place]
+    if level.shared_by == "processor":
+        return level.bytes_per_cycle
+    if level.shared_by == "die":
+        return level.bytes_per_cycle / max(1.0, active / chip.dies)
+    return level.bytes_per_cycle / max(1, active)
+
+
+def _static(chip: ChipTiming, instruction: Any) -> _Static:
+    reads = [r for o in instruction.sources for r in _registers(o)]
+    if instruction.guard is not None:
+        reads.append(instruction.guard.register.index)
+    writes = [r for o in instruction.destinations for r in _registers(o)]
+    flow = instruction.flow
+    barrier = isinstance(flow, Barrier) and flow.scope == "workgroup" and flow.action == "sync"
+    limits = () if instruction.waits is None else instruction.waits.limits
+    begins = tuple((issue.queue, issue.pending) for issue in instruction.issues)
+    branch = isinstance(flow, Branch | Jump)
+    return _Static(chip.cost(instruction), tuple(reads), tuple(writes), barrier, branch, tuple(limits), begins)
+
+
+def _registers(operand: Any) -> tuple[int, ...]:
+    parts = getattr(operand, "parts", None)
+    if parts is not None:
+        return tuple(part.index for part in parts)
+    index = getattr(operand, "index", None)
+    return () if index is None else (index,)

@@ -1,0 +1,157 @@
+"""A profile: the cycles of a launch, what limits it, its place under the chip's roofs, stalls by source line and instruction."""
+
+from __future__ import annotations
+
+import linecache
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilefw.api.execution_trace import ExecutionTrace
+from tilefw.timing.chip_timing import ChipTiming
+from tilefw.timing.launch_time import PredictedTime, Residency, launch_time
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What cycles went for: issuing, waiting for a pipe or a level of memory, barriers. All limits add up to the launch."""
+
+    cause: str
+    cycles: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Roof:
+    """One level of memory: bytes of the whole launch through it, bytes a second, and what the level can move for all processors."""
+
+    level: str
+    nbytes: float
+    achieved: float
+    attainable: float
+
+
+@dataclass(frozen=True, slots=True)
+class StalledCode:
+    """An instruction or a source line: how often waves executed it, cycles that they waited before it, all waves together, and for
+    what."""
+
+    where: str
+    text: str
+    executed: int
+    stalled: float
+    causes: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchProfile:
+    """A launch as the model of time sees it. `low` and `high` bound `seconds` by the ranges of the chip's figures. `operations` are
+    arithmetic operations a second; `peak` what the matrix units of the chip could do, None where no product was executed."""
+
+    kernel: str
+    target: str
+    product: str
+    grid: tuple[int, int, int]
+    cycles: float
+    seconds: float
+    low: float
+    high: float
+    clock_hz: float
+    residency: Residency
+    occupancy: float | None
+    limits: tuple[Limit, ...]
+    busy: Mapping[str, float]
+    roofline: tuple[Roof, ...]
+    operations: float
+    peak: float | None
+    stalls: tuple[StalledCode, ...]
+    lines: tuple[StalledCode, ...]
+    notes: tuple[str, ...]
+
+
+def launch_profile(
+    chip: ChipTiming, bounds: tuple[ChipTiming, ChipTiming], trace: ExecutionTrace, spread: Residency, *, kernel: str, target: str,
+    occupancy: float | None, warm: int | None = None, notes: Sequence[str] = (),
+) -> LaunchProfile:
+    """The profile of a recorded launch. `bounds`: the same chip with every figure at its fast and at its slow end. `warm`: as in
+    `launch_time`."""
+    time = launch_time(chip, trace, spread, warm)
+    fast, slow = (launch_time(bound, trace, spread, warm).seconds for bound in bounds)
+    outcome = time.outcome
+    stalls, lines = _stalls(trace, time)
+    return LaunchProfile(
+        kernel, target, chip.product, trace.grid, time.cycles, time.seconds, min(fast, time.seconds), max(slow, time.seconds),
+        chip.clock_hz, spread, occupancy, limits=_limits(time),
+        busy={pipe: _busy(chip, pipe, taken) / outcome.cycles for pipe, taken in outcome.busy.items()},
+        roofline=_roofline(chip, time), operations=_operations(time), peak=_peak(chip, trace, time), stalls=stalls, lines=lines,
+        notes=tuple(notes),
+    )
+
+
+def _busy(chip: ChipTiming, pipe: str, taken: float) -> float:
+    """Cycles of one of a processor's units of a kind."""
+    return taken / chip.schedulers if chip.pipes.get(pipe) == "scheduler" else taken
+
+
+def _limits(time: PredictedTime) -> tuple[Limit, ...]:
+    found = time.outcome.limits
+    total = sum(found.values()) or 1.0
+    ranked = sorted(found.items(), key=lambda item: -item[1])
+    return tuple(Limit(cause, cycles / total * time.cycles, cycles / total) for cause, cycles in ranked if cycles)
+
+
+def _of_launch(time: PredictedTime) -> float:
+    """How much of the launch is not simulated for each part that is."""
+    return time.scale * time.residency.active * time.residency.workgroups / (time.residency.most * time.residency.active)
+
+
+def _roofline(chip: ChipTiming, time: PredictedTime) -> tuple[Roof, ...]:
+    roofs = []
+    for level in chip.levels:
+        nbytes = time.outcome.moved.get(level.name, 0.0) * _of_launch(time)
+        sharing = {"processor": chip.processors, "die": chip.dies, "chip": 1}[level.shared_by]
+        roofs.append(Roof(level.name, nbytes, nbytes / time.seconds, level.bytes_per_cycle * sharing * chip.clock_hz))
+    return tuple(roofs)
+
+
+def _operations(time: PredictedTime) -> float:
+    return sum(time.outcome.operations.values()) * _of_launch(time) / time.seconds
+
+
+def _peak(chip: ChipTiming, trace: ExecutionTrace, time: PredictedTime) -> float | None:
+    """What the chip's matrix units could do, by the rate of the products that were executed."""
+    best = 0.0
+    for number in time.outcome.executed:
+        cost = chip.cost(trace.instructions[number])
+        if cost.operations and cost.pipe in chip.matrix_pipes:
+            best = max(best, cost.operations / cost.cycles * chip.schedulers * chip.processors * chip.clock_hz)
+    return best or None
+
+
+def _stalls(trace: ExecutionTrace, time: PredictedTime) -> tuple[tuple[StalledCode, ...], tuple[StalledCode, ...]]:
+    """By instruction in the order of the code, and by source line with the most stalled first."""
+    outcome = time.outcome
+    found: list[StalledCode] = []
+    executed_by_line: Counter[tuple[str, str]] = Counter()
+    causes_by_line: dict[tuple[str, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for number, executed in sorted(outcome.executed.items()):
+        instruction = trace.instructions[number]
+        causes = dict(outcome.stalls.get(number, {}))
+        found.append(StalledCode(str(number), instruction.text, executed, sum(causes.values()), causes))
+        line = _line(instruction)
+        executed_by_line[line] += executed
+        for cause, cycles in causes.items():
+            causes_by_line[line][cause] += cycles
+    lines = [
+        StalledCode(*line, executed, sum(causes_by_line[line].values()), dict(causes_by_line[line]))
+        for line, executed in executed_by_line.items()
+    ]
+    return tuple(found), tuple(sorted(lines, key=lambda line: -line.stalled))
+
+
+def _line(instruction: Any) -> tuple[str, str]:
+    place = instruction.source
+    if place is None:
+        return "code without a source line", ""
+    return f"{place.file}:{place.line}", (place.text or linecache.getline(place.file, place.line)).strip()

@@ -1,0 +1,63 @@
+"""What each wave of a recorded launch executed, instruction by instruction, with its accesses to memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tilefw.api.execution_trace import AccessTrace, BatchTrace, ExecutionTrace
+
+
+@dataclass(slots=True)
+class WaveAccess:
+    """One access of one wave: `chunks` of global memory, `passes` of shared memory, `nbytes` asked for by its lanes."""
+
+    kind: str
+    chunks: tuple[int, ...]
+    passes: int
+    nbytes: int
+
+
+@dataclass(slots=True)
+class WaveStream:
+    """The instructions of one wave by number, in order, and by place in that order its accesses."""
+
+    workgroup: int
+    wave: int
+    instructions: list[int] = field(default_factory=list)
+    accesses: dict[int, list[WaveAccess]] = field(default_factory=dict)
+
+
+def streams(trace: ExecutionTrace, workgroups: Sequence[int]) -> list[WaveStream]:
+    """The streams of the waves of some workgroups, in their order."""
+    wanted = {number: place for place, number in enumerate(workgroups)}
+    found: dict[tuple[int, int], WaveStream] = {}
+    for batch in trace.batches:
+        slots = [(slot, number) for slot, number in enumerate(batch.workgroups) if number in wanted]
+        if slots:
+            made = {(slot, wave): WaveStream(number, wave) for slot, number in slots for wave in range(batch.waves)}
+            _follow(batch, made)
+            found.update({(wanted[stream.workgroup], stream.wave): stream for stream in made.values()})
+    return [found[key] for key in sorted(found)]
+
+
+def _follow(batch: BatchTrace, made: dict[tuple[int, int], WaveStream]) -> None:
+    for run in batch.runs:
+        numbers = range(run.start, run.start + run.count)
+        active = [(key, stream) for key, stream in made.items() if run.waves[key]]
+        firsts = [len(stream.instructions) for _, stream in active]
+        for _, stream in active:
+            stream.instructions.extend(numbers)
+        for access in run.accesses:
+            rows = (np.cumsum(access.waves) - 1).reshape(access.waves.shape)
+            for (key, stream), first in zip(active, firsts, strict=True):
+                if access.waves[key]:
+                    place = first + access.instruction - run.start
+                    stream.accesses.setdefault(place, []).append(_of_wave(access, int(rows[key])))
+
+
+def _of_wave(access: AccessTrace, row: int) -> WaveAccess:
+    chunks = access.chunks[row]
+    return WaveAccess(access.kind, tuple(chunks[chunks >= 0].tolist()), int(access.passes[row]), int(access.nbytes[row]))

@@ -1,0 +1,50 @@
+"""A launch's time follows from how its workgroups spread over the chip."""
+
+import pytest
+from toy_timing import chip, code, trace
+
+from tilefw.timing.launch_time import launch_time, residency, wanted
+from tilefw.timing.profile import launch_profile
+
+
+def of(workgroups: int, waves: int = 2, occupancy: float | None = None):
+    """The time of a launch whose workgroups each take 40 dependent additions."""
+    spread = residency(chip(), workgroups, waves, occupancy)
+    made = trace(code("add 1 1"), workgroups=wanted(chip(), spread, 64), waves=waves, times=40)
+    return launch_time(chip(), made, spread)
+
+
+def test_workgroups_fill_processors_before_they_share_one() -> None:
+    assert (residency(chip(), 3, 2, None).active, residency(chip(), 3, 2, None).resident) == (3, 1)
+    assert (residency(chip(), 64, 2, None).active, residency(chip(), 64, 2, None).resident) == (4, 4)
+    assert residency(chip(), 64, 2, 0.5).resident == 2, "half of the eight waves"
+
+
+def test_what_fits_at_once_takes_no_longer_than_one_workgroup() -> None:
+    assert of(4).cycles == pytest.approx(of(1).cycles)
+    assert of(16).cycles == pytest.approx(of(1).cycles, rel=0.1), "four a processor hide one another's latency"
+
+
+def test_one_workgroup_more_than_fits_costs_a_round() -> None:
+    full, more = of(4, occupancy=0.25), of(5, occupancy=0.25)
+    assert more.cycles == pytest.approx(2 * full.cycles, rel=0.15)
+
+
+def test_time_grows_linearly_in_rounds() -> None:
+    four, eight = of(64, occupancy=0.25).cycles, of(128, occupancy=0.25).cycles
+    assert eight == pytest.approx(2 * four, rel=0.05)
+
+
+def test_a_profile_adds_up() -> None:
+    lines = code("load 1", "dot 2 1", "store - 2")
+    spread = residency(chip(), 16, 2, None)
+    made = trace(lines, workgroups=wanted(chip(), spread, 64), waves=2, times=5, touches={0: range(4), 2: range(64, 68)}, apart=128)
+    profile = launch_profile(chip(), (chip(), chip()), made, spread, kernel="k", target="toy", occupancy=None)
+    assert sum(limit.cycles for limit in profile.limits) == pytest.approx(profile.cycles)
+    assert profile.seconds == pytest.approx(profile.cycles / 1e9 + 1e-6)
+    assert profile.low <= profile.seconds <= profile.high
+    memory = profile.roofline[-1]
+    assert memory.nbytes == 16 * 2 * 5 * 2 * 128, "each wave loads and stores 128 bytes five times"
+    assert profile.operations == pytest.approx(16 * 2 * 5 * 1024 / profile.seconds)
+    assert profile.peak == 1024 / 16 * 2 * 4 * 1e9
+    assert {row.text for row in profile.stalls} == {i.text for i in lines}

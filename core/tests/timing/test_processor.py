@@ -1,0 +1,86 @@
+"""Cycles of a made-up processor are what its description says, for code whose time can be counted by hand."""
+
+import pytest
+from toy_timing import chip, code, trace
+
+from tilefw.timing.chip_timing import ChipTiming
+from tilefw.timing.memory_levels import MemoryLevels
+from tilefw.timing.processor import BARRIER, NO_WAVE, Outcome, ProcessorModel
+from tilefw.timing.streams import streams
+
+
+def run(made, of: ChipTiming | None = None, active: int = 1) -> Outcome:
+    of = of or chip()
+    numbers = [number for batch in made.batches for number in batch.workgroups]
+    outcome = ProcessorModel(of, made.instructions, MemoryLevels(of, made), active).run(streams(made, numbers))
+    assert sum(outcome.limits.values()) == pytest.approx(outcome.cycles)
+    return outcome
+
+
+def test_a_chain_of_dependent_instructions_takes_their_latencies() -> None:
+    outcome = run(trace(code("add 1 1", "add 1 1", "add 1 1"), times=10))
+    assert outcome.cycles == pytest.approx(30 * 4, abs=4)
+    assert outcome.limits[NO_WAVE] == outcome.cycles / 2, "one of two schedulers has nothing to do"
+    assert outcome.limits["alu"] > 0.7 * outcome.cycles / 2
+
+
+def test_independent_instructions_issue_one_a_cycle() -> None:
+    outcome = run(trace(code("add 1 0", "add 2 0", "add 3 0", "add 4 0", "add 5 0"), times=20))
+    assert outcome.cycles == pytest.approx(100, abs=5)
+
+
+def test_waves_hide_one_anothers_latency_until_a_pipe_is_full() -> None:
+    lines = code("mul 1 1")
+    one, four = run(trace(lines, times=50)), run(trace(lines, waves=4, times=50))
+    assert one.cycles == pytest.approx(50 * 8, abs=8)
+    assert four.cycles == pytest.approx(2 * 50 * 8, abs=16), "two waves on each scheduler share a pipe that takes 8 cycles"
+    assert four.busy["alu"] == 4 * 50 * 8
+
+
+def test_each_scheduler_has_a_pipe_of_its_own_and_a_processor_one_of_the_others() -> None:
+    lines = code("mul 1 0")
+    shared = chip(pipes={"alu": "processor", "matrix": "scheduler", "memory": "scheduler", "shared": "processor"})
+    made = trace(lines, waves=2, times=50)
+    assert run(made, shared).cycles == pytest.approx(2 * run(made).cycles, rel=0.05)
+
+
+def test_loads_wait_for_the_level_that_answers() -> None:
+    cold = run(trace(code("load 1", "add 2 1"), touches={0: [0, 1, 2, 3]}))
+    assert cold.cycles == pytest.approx(300 + 4 + 128 / 32, abs=8)
+    warm = run(trace(code("load 1", "add 1 1"), times=11, touches={0: [0, 1, 2, 3]}))
+    each = (warm.cycles - cold.cycles) / 10
+    assert each == pytest.approx(10 + 4 + 128 / 64, abs=2), "later loads find the line in the processor's own cache"
+
+
+def test_streams_of_new_lines_take_what_memory_can_move() -> None:
+    made = trace(code("load -"), waves=8, times=100, touches={0: [0, 1, 2, 3]}, apart=4)
+    alone, beside = run(made, active=1), run(made, active=4)
+    assert alone.cycles == pytest.approx(800 * 128 / 32, rel=0.12)
+    assert beside.cycles == pytest.approx(800 * 128 / 8, rel=0.05), "four processors share what memory moves"
+    assert max(beside.limits, key=beside.limits.__getitem__) in ("memory", "last results")
+
+
+def test_bank_conflicts_take_a_pass_each() -> None:
+    free = run(trace(code("share -"), waves=8, times=50, passes={0: 1}))
+    bad = run(trace(code("share -"), waves=8, times=50, passes={0: 8}))
+    assert bad.cycles == pytest.approx(8 * 50 * 8, rel=0.05)
+    assert bad.cycles > 6 * free.cycles
+
+
+def test_a_barrier_waits_for_the_last_wave_and_says_what_kept_it() -> None:
+    outcome = run(trace(code("dot 1 1", "add 2 1", "meet -"), waves=2, times=20))
+    assert outcome.cycles == pytest.approx(20 * (32 + 1 + 2), rel=0.1)
+    assert outcome.limits["matrix"] > outcome.limits[BARRIER]
+
+
+def test_copies_that_are_waited_for_late_cost_less_than_those_waited_for_at_once() -> None:
+    at_once = run(trace(code("copy -", "commit -", "wait0 -", "dot 1 1"), times=20, touches={0: [0, 1]}, apart=2))
+    late = run(trace(code("copy -", "commit -", "wait1 -", "dot 1 1"), times=20, touches={0: [0, 1]}, apart=2))
+    assert late.cycles < 0.6 * at_once.cycles
+
+
+def test_lines_that_workgroups_share_come_from_memory_once() -> None:
+    numbers = (0, 1, 2, 3)
+    same = trace(code("load 1"), workgroups=numbers, times=1, touches={0: range(32)})
+    own = trace(code("load 1"), workgroups=numbers, times=1, touches={0: range(32)}, apart=32)
+    assert run(same).moved["memory"] < run(own).moved["memory"] / 3

@@ -1,0 +1,93 @@
+"""What instructions of a wave cost: pipes and passes by the chip's page, memory and launches by its file of figures."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from tilefw.api.errors import UnsupportedError
+from tilefw.api.timing import ChipFigures, ChipTiming, InstructionCost, MemoryLevel, read_chip_file
+from tilefw_amd.chips import WAVE, Chip
+from tilefw_amd.isa.set import InstructionSet
+from tilefw_amd.machine.timing import Timing, timing
+
+# The pipe of each unit. Waits and branches are no work of a pipe, and take a turn alone.
+_PIPES = {
+    "salu": "scalar", "smem": "scalar memory", "valu": "vector", "valu64": "vector", "trans": "vector", "matrix": "matrix",
+    "lds": "LDS issue", "vmem": "vector memory", "export": "control", "control": "control",
+}
+
+
+def chip_figures(chip: Chip) -> ChipFigures:
+    """The figures of a chip's file; raises UnsupportedError TFW0666 where there is none."""
+    name = f"{chip.name}.yaml"
+    file = files("tilefw_amd.timing") / name
+    if not file.is_file():
+        raise UnsupportedError(f"{chip.target} has no model of time", code="TFW0666")
+    return read_chip_file(file.read_text(), name)
+
+
+def chip_timing(isa: InstructionSet, figures: ChipFigures) -> ChipTiming:
+    """The chip by its page and figures."""
+    chip, f = isa.chip, figures
+    clock, dies = f["clock"] * 1e6, chip.limits["dies"]
+
+    def rate(name: str) -> float:
+        return f[name] * 1e9 / clock
+
+    return ChipTiming(
+        figures=f, product=chip.product, clock_hz=clock, processors=chip.limits["processors"], dies=dies,
+        schedulers=chip.limits["simds_per_processor"], issue_interval=f["issue_interval"],
+        pipes={
+            "vector": "scheduler", "matrix": "scheduler", "control": "scheduler", "scalar": "scheduler",
+            "scalar memory": "processor", "LDS issue": "processor", "LDS": "processor", "vector memory": "processor",
+        },
+        shared_pipe="LDS", shared_pass=f["shared_pass"], barrier=f["barrier"],
+        levels=(
+            MemoryLevel("L1", "processor", int(f["l1_bytes"]), f["l1_latency"], f["l1_rate"], 128),
+            MemoryLevel("L2", "die", int(f["l2_bytes"]), f["l2_latency"], rate("l2_rate") / dies, 128),
+            MemoryLevel("MALL", "chip", int(f["mall_bytes"]), f["mall_latency"], rate("mall_rate"), 128),
+            MemoryLevel("HBM", "chip", 0, f["memory_latency"], rate("memory_rate"), 128),
+        ),
+        cost=WaveCosts(isa, f), resident_waves=chip.limits["waves_per_simd"] * chip.limits["simds_per_processor"],
+        launch_seconds=f["launch"] * 1e-6, workgroup_cycles=f["workgroup_cycles"],
+        matrix_pipes=frozenset({"matrix"}),
+    )
+
+
+class WaveCosts:
+    """An instruction's cost, by its row."""
+
+    def __init__(self, isa: InstructionSet, figures: ChipFigures) -> None:
+        self._isa, self._figures = isa, figures
+        self._timings = timing(isa)
+        self._of = cache(self._by_mnemonic)
+
+    def __call__(self, instruction: Any) -> InstructionCost:
+        return self._of(instruction.mnemonic)
+
+    def _by_mnemonic(self, mnemonic: str) -> InstructionCost:
+        row = self._isa.row(mnemonic)
+        its: Timing = self._timings[row.name]
+        pipe = _PIPES[its.unit]
+        if its.unit == "control":
+            return InstructionCost("control", 0, 1 if row.name == "s_barrier" else its.latency)
+        if its.unit == "lds":
+            return InstructionCost(pipe, self._figures["issue_interval"], self._figures["shared_latency"])
+        if its.unit == "vmem":
+            return InstructionCost(pipe, self._figures["issue_interval"], 0)
+        return InstructionCost(pipe, its.issue, its.latency, operations=self._operations(row.name, its))
+
+    def _operations(self, name: str, its: Timing) -> int:
+        if its.unit == "matrix":
+            return _matrix_operations(name)
+        return WAVE * (2 if "fma" in name or "mac" in name else 1) if name.endswith(("f32", "f16", "f64")) else 0
+
+
+def _matrix_operations(name: str) -> int:
+    """Of a product by the shape in its name: `v_mfma_f32_16x16x16_f16`, `…_4x4x4_16b_f16` for sixteen blocks."""
+    shape = next(part for part in name.split("_") if part.count("x") == 2 and part[0].isdigit())
+    m, n, k = (int("".join(c for c in part if c.isdigit())) for part in shape.split("x"))
+    blocks = next((int(part[:-1]) for part in name.split("_") if part.endswith("b") and part[:-1].isdigit()), 1)
+    return 2 * m * n * k * blocks

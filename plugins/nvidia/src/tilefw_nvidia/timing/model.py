@@ -1,0 +1,134 @@
+"""What instructions of PTX cost on a chip, by the figures of its file.
+
+PTX is not what the machine executes: ptxas drops most moves, and makes several instructions of some. `_SLOTS` says of which.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from tilefw.api.errors import UnsupportedError
+from tilefw.api.timing import ChipFigures, ChipTiming, InstructionCost, MemoryLevel, read_chip_file
+from tilefw_nvidia.chips import Chip
+
+_WARP = 32
+_SECTOR = 32  # bytes that caches fetch at once: CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory"
+# Instructions that ptxas makes nothing of, or several: by the beginning of the opcode, the first that fits.
+_SLOTS: tuple[tuple[str, int], ...] = (
+    ("mov.b128", 0), ("mov.b", 0), ("mov.u", 0), ("mov.f", 0), ("mov.s", 0), ("mov.pred", 0), ("cvta", 0), ("ld.param", 0),
+    ("add.s64", 2), ("add.u64", 2), ("sub.s64", 2), ("mul.wide", 1), ("mad.wide", 1), ("mul.lo.s64", 4), ("mad.lo.s64", 4),
+    ("shl.b64", 2), ("shr.s64", 2), ("shr.u64", 2), ("and.b64", 2), ("or.b64", 2), ("xor.b64", 2), ("setp.lt.s64", 2),
+    ("cvt.s64.s32", 1), ("div.s32", 18), ("rem.s32", 20), ("div.u32", 16), ("rem.u32", 18), ("div.full.f32", 8),
+    ("ex2.approx.f32", 3), ("div.rn.f32", 10), ("sqrt.rn.f32", 8),
+)
+_SHAPE = re.compile(r"\.m(\d+)n(\d+)k(\d+)\.")
+_RATE = {"f16": "f16", "bf16": "bf16", "tf32": "tf32", "s8": "s8", "u8": "u8", "e4m3": "e4m3", "e5m2": "e5m2", "f64": "f64"}
+
+
+def chip_figures(chip: Chip) -> ChipFigures:
+    """The figures of a chip's file; raises UnsupportedError TFW0666 where there is none."""
+    name = f"{chip.name}.yaml"
+    file = files("tilefw_nvidia.timing") / name
+    if not file.is_file():
+        raise UnsupportedError(f"{chip.target} has no model of time", code="TFW0666")
+    return read_chip_file(file.read_text(), name)
+
+
+def chip_timing(chip: Chip, figures: ChipFigures) -> ChipTiming:
+    """The chip by its figures."""
+    f = figures
+    clock = f["clock"] * 1e6
+
+    def rate(name: str) -> float:
+        return f[name] * 1e9 / clock
+
+    return ChipTiming(
+        figures=f, product=chip.summary, clock_hz=clock, processors=chip.processors, dies=1, schedulers=int(f["schedulers"]),
+        issue_interval=f["issue_interval"],
+        pipes={
+            "alu": "scheduler", "fma": "scheduler", "fp64": "scheduler", "sfu": "scheduler", "tensor": "scheduler",
+            "control": "scheduler", "memory": "scheduler", "shared": "processor",
+        },
+        shared_pipe="shared", shared_pass=f["shared_pass"], barrier=f["barrier"],
+        levels=(
+            MemoryLevel("L1", "processor", int(f["l1_bytes"]), f["l1_latency"], f["l1_rate"], _SECTOR),
+            MemoryLevel("L2", "chip", int(f["l2_bytes"]), f["l2_latency"], rate("l2_rate"), _SECTOR),
+            MemoryLevel("DRAM", "chip", 0, f["memory_latency"], rate("memory_rate"), 2 * _SECTOR),
+        ),
+        cost=PtxCosts(chip, f), resident_waves=chip.threads_per_processor // _WARP, launch_seconds=f["launch"] * 1e-6,
+        workgroup_cycles=f["workgroup_cycles"], matrix_pipes=frozenset({"tensor"}),
+    )
+
+
+class PtxCosts:
+    """An instruction's cost, by its opcode and pipe."""
+
+    def __init__(self, chip: Chip, figures: ChipFigures) -> None:
+        self._chip, self._figures = chip, figures
+        self._of = cache(self._by_opcode)
+
+    def __call__(self, instruction: Any) -> InstructionCost:
+        return self._of(instruction.mnemonic, instruction.unit, instruction.text)
+
+    def _by_opcode(self, opcode: str, unit: str, text: str) -> InstructionCost:
+        f = self._figures
+        slots = next((count for start, count in _SLOTS if opcode.startswith(start)), 1)
+        if not slots:
+            return InstructionCost("alu", 0, 0, 0)
+        if opcode.startswith("cp.async"):
+            return self._copy(opcode, text)
+        if unit == "tensor":
+            return self._product(opcode)
+        table = {
+            "alu": ("alu", f["alu_cycles"], f["alu_latency"]),
+            "fma": ("fma", f["half_cycles"] if "16" in opcode else f["fma_cycles"], f["alu_latency"]),
+            "fp64": ("fp64", f["fp64_cycles"], f["fp64_latency"]),
+            "sfu": ("sfu", f["sfu_cycles"], f["sfu_latency"]),
+            "convert": self._conversion(opcode),
+            "shared": ("memory", f["memory_issue"], f["shared_latency"]),
+            "shuffle": ("shared", f["shuffle_cycles"], f["shared_latency"]),
+            "memory": ("memory", f["memory_issue"], self._access_latency(opcode)),
+            "control": ("control", 1, f["branch_latency"] if opcode.startswith("bra") else 1),
+            "async": ("memory", f["memory_issue"], 1),
+        }
+        if unit in ("alu", "fma") and ".f64" in opcode:
+            unit = "fp64"
+        pipe, cycles, latency = table.get(unit, table["alu"])
+        lanes_operations = _WARP * (2 if unit == "fma" and opcode.startswith(("fma", "mad")) else 1)
+        operations = lanes_operations if unit in ("fma", "sfu", "fp64") else 0
+        return InstructionCost(pipe, cycles * (slots if pipe != "sfu" else 1), latency, slots, operations=operations)
+
+    def _access_latency(self, opcode: str) -> float:
+        return self._figures["shared_latency"] if ".shared" in opcode else self._figures["alu_latency"]
+
+    def _conversion(self, opcode: str) -> tuple[str, float, float]:
+        """Conversions of integers' widths go to the ALU, packed ones to half precision run at its rate."""
+        f = self._figures
+        packed = "x2" in opcode or not ("f32" in opcode or "f64" in opcode or "f16" in opcode)
+        return ("alu", f["alu_cycles"], f["alu_latency"]) if packed else ("sfu", f["convert_cycles"] / 2, f["convert_latency"])
+
+    def _copy(self, opcode: str, text: str) -> InstructionCost:
+        f = self._figures
+        if "commit" in opcode:
+            return InstructionCost("memory", f["memory_issue"], 0, role="commit")
+        if "wait" in opcode:
+            found = re.search(r"(\d+)\s*;?\s*$", text)
+            pending = int(found[1]) if found and "wait_group" in opcode else 0
+            return InstructionCost("memory", f["memory_issue"], 0, role="wait", pending=pending)
+        return InstructionCost("memory", f["memory_issue"], f["shared_latency"], role="copy")
+
+    def _product(self, opcode: str) -> InstructionCost:
+        f = self._figures
+        shape = _SHAPE.search(opcode)
+        if shape is None:
+            return InstructionCost("memory", f["memory_issue"], f["shared_latency"])
+        m, n, k = map(int, shape.groups())
+        element = next((part for part in reversed(opcode.split(".")[:-1]) if part in _RATE), "f16")
+        rates = self._chip.matrix_rates
+        rate = f["tensor_rate"] * rates.get(element, rates["f16"]) / rates["f16"]
+        cycles = m * n * k / rate
+        latency = max(f["tensor_latency"] - 8 + cycles, cycles)
+        return InstructionCost("tensor", cycles, latency, operations=2 * m * n * k)

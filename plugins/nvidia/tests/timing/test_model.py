@@ -1,0 +1,57 @@
+"""The model of time for sm_80: no figure is dead, every instruction has a cost, and time goes where the code's faults are."""
+
+import pytest
+
+from tilefw.api.errors import CodeError, UnsupportedError
+from tilefw.kernels.profiled import profile_of, profiled, recorded
+from tilefw.kernels.spec import load
+from tilefw.runtime.plugins.loader import find_target
+from tilefw.testing.figures import dead_figures
+
+TARGET = "nvidia-sm80"
+# Small launches that together use every pipe and level of memory.
+LAUNCHES = (
+    ("vector_add", {"n": 5000}), ("matmul", {"m": 64, "n": 64, "k": 64}), ("softmax", {"rows": 2, "columns": 300}),
+    ("elementwise", {"n": 2048, "block": 2048, "dtype": "fp64"}), ("vector_add", {"n": 5000, "dtype": "fp16"}),
+    ("matmul", {"m": 16, "n": 16, "k": 256, "block_m": 16, "block_n": 16}),
+    ("sparse_matvec", {}), ("embedding", {}),
+)
+
+
+def test_every_figure_changes_the_time_of_some_launch() -> None:
+    known = {spec: load(spec) for spec, _ in LAUNCHES}
+    made = (recorded(known[name], {k: str(v) for k, v in parameters.items()}, TARGET) for name, parameters in LAUNCHES)
+    assert dead_figures(find_target(TARGET).backend, made) == set()
+
+
+def test_a_figure_that_the_file_lacks_is_named() -> None:
+    backend = find_target(TARGET).backend
+    with pytest.raises(CodeError, match=r"sm_80\.yaml has no figure 'l2_rate'"):
+        backend.timing(backend.timing().figures.without("l2_rate"))
+
+
+def test_a_chip_without_a_file_has_no_model() -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        profiled(load("vector_add"), {}, "nvidia-sm86")
+    assert caught.value.code == "TFW0666"
+
+
+def test_streaming_is_limited_by_memory_and_by_what_memory_can_move() -> None:
+    profile = profiled(load("vector_add"), {"n": str(1 << 20)}, TARGET, workgroups=64)
+    assert profile.limits[0].cause == "DRAM"
+    memory = profile.roofline[-1]
+    assert memory.nbytes == pytest.approx(3 * 4 * (1 << 20), rel=0.02)
+    assert 0.6 * memory.attainable < memory.achieved < memory.attainable
+
+
+def test_more_stages_hide_what_one_stage_waits_for() -> None:
+    shape = {"m": "256", "n": "256", "k": "256"}
+    one, three = (profiled(load("matmul"), {**shape, "num_stages": str(stages)}, TARGET) for stages in (1, 3))
+    assert three.seconds < 0.9 * one.seconds
+
+
+def test_a_profile_names_the_source_lines_where_waves_wait() -> None:
+    profile = profile_of(recorded(load("matmul"), {"m": "128", "n": "128", "k": "128"}, TARGET))
+    texts = {row.text for row in profile.lines[:4]}
+    assert any("tl.load" in text or "tl.dot" in text for text in texts)
+    assert sum(row.stalled for row in profile.lines) == pytest.approx(sum(row.stalled for row in profile.stalls))
