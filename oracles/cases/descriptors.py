@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from oracles import bounded as bd
-from oracles.case import Case, Described, InOut, Input, Number, Output, Problem
+from oracles.case import Case, Described, InOut, Input, Number, Output, Problem, Variant
 from oracles.cases.matrix import BF16, F16, F32, QKV, attention_problem, random_array
 from oracles.chips import SM90A
 
@@ -98,6 +98,8 @@ def _multiplied(name: str, kernel: str, tile: tuple[int, int, int], grid: tuple[
     return Case(
         f"descriptor_product_{name}", f"descriptors.{kernel}", _ARRAYS, {"TILE_M": m, "TILE_N": n, "TILE_K": k, **more}, grid,
         partial(_product, m=2 * m - 8, n=2 * n, k=3 * k - 16), fast=fast, chips=HOPPER, num_warps=4 if m * n <= 128 * 128 else 8,
+        # of one tile, with so many blocks of k that slots are filled again
+        variants=(Variant((1,), partial(_product, m=m, n=n, k=7 * k)),),
     )
 
 

@@ -91,3 +91,19 @@ def test_a_deadlock_says_what_the_barrier_wants():
 def test_a_program_may_end_with_a_wait(seed: int):
     for last in ("", "passed p1, a3, 0\n"):
         assert out_of(MAKE + last, seed=seed).report.findings == ()
+
+
+def test_a_barrier_that_ends_two_phases_under_a_wait_is_named():
+    """Whoever waits for the first of them would wait for ever: its parity is wanted again."""
+    text = """
+    @p0 jump arrives
+    waits: passed p1, a3, 0
+    @!p1 jump waits
+    end
+    arrives: arrive a6, a3, 1
+    TWICE
+    end
+    """
+    once, twice = (out_of(MAKE + text.replace("TWICE", more)).report.findings for more in ("", "arrive a6, a3, 1"))
+    assert once == ()
+    assert [(finding.check, finding.code) for finding in twice] == [("barriers", "TFW0824")] and "another one" in twice[0].message

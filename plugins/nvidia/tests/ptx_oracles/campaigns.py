@@ -24,7 +24,7 @@ from oracles.triton_subject import TritonSubject
 from ptx_oracles import equivalence
 from ptx_oracles.conditions import conditions
 from ptx_oracles.constants import constants
-from ptx_oracles.sites import LINE_KINDS, WARPGROUP_KINDS, sites
+from ptx_oracles.sites import ENGINE_KINDS, LINE_KINDS, WARPGROUP_KINDS, sites
 
 TRITON = Corpus(SM80)
 KERNELS = (
@@ -49,7 +49,8 @@ def _own_sites(text: str) -> list[Site]:
 HOPPER = Corpus(SM90A)
 WARPGROUP_KERNELS = (
     "warpgroup_f16_128", "warpgroup_bf16", "warpgroup_tf32", "warpgroup_i8", "warpgroup_fp8e4nv", "warpgroup_attention_f16_causal",
-    "warpgroup_two_products_64_32",
+    "warpgroup_two_products_64_32", "descriptor_doubled_f16", "descriptor_host_doubled_fp16", "descriptor_added_fp16",
+    "descriptor_product_64", "descriptor_columns_f16", "softmax_cluster_2",
 )
 
 
@@ -59,7 +60,7 @@ def of_warpgroups(name: str) -> TritonSubject:
 
 
 def _warpgroup_sites(text: str) -> list[Site]:
-    return list(sites(text, WARPGROUP_KINDS))
+    return list(sites(text, ENGINE_KINDS if "mbarrier" in text or "cp.async.bulk" in text else WARPGROUP_KINDS))
 
 
 OURS = Judged("nvidia-sm80", "library", _own_sites, equivalence.proof)

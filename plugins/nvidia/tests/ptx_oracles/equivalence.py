@@ -12,12 +12,34 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from oracles.site import Site
-from ptx_oracles.known_bits import same_value
+from ptx_oracles.known_bits import same_number, same_value
 from ptx_oracles.thread_bits import repeated_store
 from tilefw.testing.control_flow import ControlFlowGraph
 
 _LINE = re.compile(r"^\s*(?:@(?P<guard>!?%\w+)\s+)?(?P<opcode>[a-z][\w.:]*)\s*(?P<operands>[^;]*);\s*$")
 _LABEL = re.compile(r"^\s*(?P<name>\$?\w+):\s*$")
+
+
+_ENGINE_FENCE = "fence.proxy.async"
+_BULK_GROUPS = ("cp.async.bulk.commit_group", "cp.async.bulk.wait_group")
+_OWN_ADDRESS = re.compile(r"\[\s*(?P<register>%\w+)\s*\]")
+_RESULTS = re.compile(r"\{[^}]*\}|[^,\[]*")
+_OWN_ACCESS = re.compile(r"(?:ld|st)\.shared(?P<size>\S*)$")
+# What engines do may come at any moment from their start to the wait for it; the words of barriers are a space of their own.
+_IN = (("shared", "write"), ("global", "read"), ("barriers", "read"))
+_OUT = (("shared", "read"), ("global", "write"))
+_ENGINE_EFFECTS: Sequence[tuple[tuple[str, ...], Sequence[tuple[str, str]]]] = (
+    (("mbarrier.init", "mbarrier.inval"), (("barriers", "write"),)),
+    (("mbarrier.try_wait", "mbarrier.test_wait"), (("shared", "write"), ("global", "read"), ("barriers", "read"))),
+    (("mbarrier.",), (("barriers", "read"),)),
+    (("cp.async.bulk.wait_group", "cp.reduce.async.bulk"), _OUT),
+    (tuple(f"cp.async.bulk.tensor.{n}d.global.shared" for n in range(1, 6)), _OUT),
+    (("cp.async.bulk.global.shared",), _OUT),
+    (("cp.async.bulk.tensor", "cp.async.bulk.shared"), _IN),
+    (("tensormap.cp_fenceproxy",), _OUT),
+    (("tensormap.replace",), (("shared", "write"),)),
+    (("fence.proxy.tensormap",), (("global", "read"),)),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +86,22 @@ def proof(ptx: str, site: Site) -> str:
     """Why the change at `site` cannot be seen; empty when this does not prove it."""
     if site.kind == "constant":
         return same_value(ptx, site)
-    if site.kind in ("predicate", "condition"):
-        return repeated_store(ptx, site)
-    if site.kind not in ("wait", "weaken", "barrier"):
+    if site.kind == "phase":
+        return same_number(ptx, site)
+    if site.kind == "predicate" and (more := _more_order(site)):
+        return more
+    if site.kind not in ("wait", "weaken", "barrier", "commit", "predicate", "condition", "fence"):
         return ""
     flow = flow_of(ptx)
     index = flow.at(site.line)
+    if site.kind == "fence":
+        return _idle_fence(flow, index)
+    if flow.nodes[index].opcode.startswith(_BULK_GROUPS):
+        return _without_copies(flow, index)
+    if site.kind in ("predicate", "condition"):
+        return repeated_store(ptx, site)
+    if site.kind == "commit":
+        return ""
     if site.kind == "barrier":
         return _idle_barrier(flow, index)
     if flow.nodes[index].wait is None:
@@ -79,6 +111,44 @@ def proof(ptx: str, site: Site) -> str:
     if _covered_after(flow, index):
         return "proved: on every path a wait at least as strict follows it before any access, commit or barrier"
     return ""
+
+
+def _more_order(site: Site) -> str:
+    """A fence or a wait of more threads."""
+    guarded = _LINE.match(site.before)
+    if guarded is None or not guarded["opcode"].startswith(("fence", "cp.async.bulk.wait_group", "cp.async.wait_group")):
+        return ""
+    return "proved: it orders what it ordered, and more"
+
+
+def _idle_fence(flow: Flow, index: int) -> str:
+    """A fence for engines behind which stands what one before it has fenced already."""
+    if not flow.nodes[index].opcode.startswith(_ENGINE_FENCE):
+        return ""
+
+    def fences(i: int) -> bool:
+        return flow.nodes[i].opcode.startswith(_ENGINE_FENCE) and not flow.nodes[i].guard
+
+    met = [i for i in flow.walk(index, flow.before, fences) if not fences(i)]
+    if flow.reaches_end(index, flow.before, fences) or any(_written_by_threads(flow.nodes[i]) for i in met):
+        return ""
+    return "proved: on every path to it another one precedes it, and no thread has written shared memory since"
+
+
+def _written_by_threads(node: _Node) -> bool:
+    """Whether a thread writes shared memory, or may by a generic address."""
+    written = ("st", "atom", "red", "cp.async.c", "mbarrier.init", "mbarrier.inval", "tensormap.replace", "call")
+    return node.opcode.startswith(written) and not node.opcode.startswith(("st.global", "atom.global", "red.global", "st.local"))
+
+
+def _without_copies(flow: Flow, index: int) -> str:
+    """Before a commit or a wait of bulk groups, no thread can have started a copy that completes with one."""
+    copies = [i for i in flow.walk(index, flow.before, lambda _: False) if _in_bulk_group(flow.nodes[i])]
+    return "" if copies else "proved: on no path to it a copy is started that completes with a group"
+
+
+def _in_bulk_group(node: _Node) -> bool:
+    return "bulk_group" in node.opcode
 
 
 def _covered_before(flow: Flow, index: int) -> bool:
@@ -116,12 +186,31 @@ def _idle_barrier(flow: Flow, index: int) -> str:
             effects |= _effects(flow, i)
         sides.append(effects)
     earlier, later = sides
-    for space in ("shared", "global"):
+    if _of_own_place(flow, index):
+        return "proved: between the barriers around it each thread touches one place of shared memory alone, the same on both sides"
+    for space in ("shared", "global", "barriers"):
         kinds = [{kind for where, kind in side if where == space} for side in (earlier, later)]
         if kinds[0] and kinds[1] and "write" in kinds[0] | kinds[1]:
             return ""
     return ("proved: between the barriers around it no space is touched on both sides of it with a write among the accesses "
             f"(before: {_words(earlier)}; behind: {_words(later)})")
+
+
+def _of_own_place(flow: Flow, index: int) -> bool:
+    """Whether all accesses to memory between the barriers around it are to shared memory, of one size at the address in one
+    register, which one instruction alone writes, not behind it."""
+    earlier, later = (set(flow.walk(index, edges, lambda i: flow.nodes[i].barrier)) for edges in (flow.before, flow.after))
+    places = set()
+    for node in (flow.nodes[i] for i in earlier | later if {space for space, _ in _effects(flow, i)} - {"barriers"}):
+        access, address = _OWN_ACCESS.match(node.opcode), _OWN_ADDRESS.search(node.operands)
+        if access is None or address is None:
+            return False
+        places.add((access["size"], address["register"]))
+    if len(places) != 1:
+        return False
+    [(_, register)] = places
+    written = [i for i, node in enumerate(flow.nodes) if register in _RESULTS.match(node.operands)[0] and node.opcode[:2] != "st"]
+    return len(written) == 1 and not later.intersection(written)
 
 
 def _words(effects: set[tuple[str, str]]) -> str:
@@ -132,6 +221,9 @@ def _effects(flow: Flow, index: int) -> set[tuple[str, str]]:
     node = flow.nodes[index]
     if node.wait is not None:
         return set() if _covered_before(flow, index) else {("shared", "write")}
+    for opcodes, effects in _ENGINE_EFFECTS:
+        if node.opcode.startswith(opcodes):
+            return set(effects)
     effect = _effect(node)
     if effect == ("copy", "both"):
         return {("shared", "write"), ("global", "read")}

@@ -10,6 +10,7 @@ from oracles.site import Site
 
 _ALL = (1 << 32) - 1
 _DEFINITION = re.compile(r"^\s*(?P<guard>@!?%\w+\s+)?(?P<opcode>[a-z][\w.]*)\s+(?P<result>%r\d+),\s*(?P<sources>[^;{]*);")
+_WORD = re.compile(r"[%\w]+")
 _VECTOR = re.compile(r"^\s*(?:@!?%\w+\s+)?[a-z][\w.]*\s+\{(?P<results>[^}]*)\}")
 _MASK = re.compile(r"and\.b32 (?P<result>%r\d+), (?P<source>%r\d+), (?P<literal>\d+);")
 _THREADS = re.compile(r"\.(?:req|max)ntid (\d+)(?:, 1, 1)?\s*$", re.M)
@@ -24,6 +25,16 @@ def same_value(ptx: str, site: Site) -> str:
     if differing & _known(ptx).possible(before["source"]):
         return ""
     return f"proved: no thread has bit {differing.bit_length() - 1} of {before['source']} set"
+
+
+def same_number(ptx: str, site: Site) -> str:
+    """Why a register that a number has replaced has this very value; empty where this does not show it."""
+    replaced = [pair for pair in zip(_WORD.findall(site.before), _WORD.findall(site.after), strict=False) if pair[0] != pair[1]]
+    if len(replaced) != 1 or not replaced[0][1].isdigit():
+        return ""
+    register, number = replaced[0]
+    value = _known(ptx).number(register)
+    return f"proved: {register} is {number} in every thread" if value == int(number) else ""
 
 
 @functools.lru_cache(4)
@@ -46,6 +57,13 @@ class _KnownBits:
         threads = _THREADS.search(ptx)
         self._index = _below(int(threads[1])) if threads else _ALL
         self._masks: dict[str, int] = {}
+
+    def number(self, register: str) -> int | None:
+        """The value of a register that one move of a number alone writes; None of any other."""
+        made = self._made.get(register)
+        if made is None or made[0] not in ("mov.b32", "mov.u32") or not made[1][0].isdigit():
+            return None
+        return int(made[1][0])
 
     def possible(self, operand: str) -> int:
         """A mask of the bits that may be set in some thread."""

@@ -13,8 +13,9 @@ from oracles.site import Site, changed
 
 KINDS = ("wait", "weaken", "barrier", "predicate", "address")
 # `address` moves every access; `offset` flips a bit of shared ones, and sizes, commits and distances are what pipelines add.
-# What products of warpgroups add.
+# What products of warpgroups add, and what engines and barriers that count do.
 WARPGROUP_KINDS = (*KINDS, "commit", "fence", "descriptor", "operand")
+ENGINE_KINDS = (*(kind for kind in WARPGROUP_KINDS if kind != "address"), "engine", "arrival", "bytes", "phase", "field")
 LINE_KINDS = ("wait", "weaken", "barrier", "predicate", "commit", "size", "offset", "shuffle", "order", "fence")
 
 _INSTRUCTION = re.compile(r"^\s*(?:@(?P<guard>!?%\w+)\s+)?(?P<opcode>[a-z][\w.:]*)\s*(?P<operands>[^;]*);\s*$")
@@ -27,7 +28,7 @@ _DISTANCE = re.compile(r"^(?P<head>.*shfl\.sync\.(?:bfly|up|down)\.b32\s+[^,]+,\
 _ORDERED = re.compile(r"\.(?:acquire|release|acq_rel)\.")
 _COPY_BYTES = 16  # shift of an address of cp.async and ldmatrix, whose unit is a row of 16 bytes
 _LANES = 32
-_WAITS = ("cp.async.wait_group", "wgmma.wait_group")
+_WAITS = ("cp.async.wait_group", "wgmma.wait_group", "cp.async.bulk.wait_group")
 # Bits of a matrix descriptor: the stride in units of 16 bytes, one bit of it and that of 128-byte rows; base offset; swizzle.
 _STRIDE_BITS, _BASE_BIT, _SWIZZLE_BITS = (32, 38), 49, (62, 63)
 # Of the constants of wgmma.mma_async, so many are signs; orders follow.
@@ -61,8 +62,50 @@ def _weakened(line: str, match: re.Match[str]) -> Iterator[str]:
         yield f"{head}{int(match['operands']) + 1};"
 
 
+def _engines(line: str, match: re.Match[str]) -> Iterator[str]:
+    """A copy by the engine that never starts."""
+    if match["opcode"].startswith(("cp.async.bulk.tensor", "cp.reduce.async.bulk")):
+        yield ""
+
+
+def _arrivals(line: str, match: re.Match[str]) -> Iterator[str]:
+    """A barrier that nobody makes or arrives at, and one that wants an arrival more."""
+    if match["opcode"].startswith(("mbarrier.arrive", "mbarrier.init")):
+        yield ""
+    if match["opcode"].startswith("mbarrier.init"):
+        head, _, count = match["operands"].rpartition(",")
+        yield line.replace(match["operands"].strip(), f"{head.strip()}, {int(count) + 1}") if count.strip().isdigit() else ""
+
+
+def _announced(line: str, match: re.Match[str]) -> Iterator[str]:
+    """A barrier that is told of 16 bytes more or fewer than come."""
+    head, _, count = match["operands"].rpartition(",")
+    if match["opcode"].startswith("mbarrier.arrive.expect_tx") and count.strip().isdigit():
+        for more in (16, -16):
+            yield line.replace(match["operands"].strip(), f"{head.strip()}, {int(count) + more}")
+
+
+def _phases(line: str, match: re.Match[str]) -> Iterator[str]:
+    """A wait for each parity whatever the phase, and none at all."""
+    if match["opcode"].startswith("mbarrier.try_wait.parity"):
+        over, address, parity = (part.strip() for part in match["operands"].split(","))
+        for value in sorted({"0", "1"} - {parity}):
+            yield line.replace(match["operands"].strip(), f"{over}, {address}, {value}")
+        yield f"setp.eq.u32 {over}, 0, 0;"
+
+
+def _fields(line: str, match: re.Match[str]) -> Iterator[str]:
+    """A tensor map without one of its fields, and with another one: a bit of a mode, an element more."""
+    if not match["opcode"].startswith("tensormap.replace"):
+        return
+    yield ""
+    head, _, value = match["operands"].rpartition(",")
+    if re.fullmatch(r"\s*0x[0-9a-fA-F]+\s*", value):
+        yield line.replace(match["operands"].strip(), f"{head.strip()}, {int(value, 16) ^ 1}")
+
+
 def _barriers(line: str, match: re.Match[str]) -> Iterator[str]:
-    if match["opcode"].startswith(("bar.sync", "barrier.sync")):
+    if match["opcode"].startswith(("bar.sync", "barrier.sync", "barrier.cluster")):
         yield ""
 
 
@@ -86,7 +129,7 @@ def _relaxed(line: str, match: re.Match[str]) -> Iterator[str]:
 
 
 def _commits(line: str, match: re.Match[str]) -> Iterator[str]:
-    if match["opcode"].startswith(("cp.async.commit_group", "wgmma.commit_group")):
+    if match["opcode"].startswith(("cp.async.commit_group", "wgmma.commit_group", "cp.async.bulk.commit_group")):
         yield ""
 
 
@@ -157,7 +200,8 @@ def _distances(line: str, match: re.Match[str]) -> Iterator[str]:
 _OF_KIND = {
     "wait": _waits, "weaken": _weakened, "barrier": _barriers, "predicate": _guards, "address": _shifted,
     "commit": _commits, "size": _sizes, "offset": _flipped, "shuffle": _distances, "order": _relaxed, "fence": _fences,
-    "descriptor": _descriptors, "operand": _operand_forms,
+    "descriptor": _descriptors, "operand": _operand_forms, "engine": _engines, "arrival": _arrivals, "bytes": _announced,
+    "phase": _phases, "field": _fields,
 }
 
 

@@ -138,3 +138,64 @@ def test_one_of_two_conditions_may_go_where_it_keeps_out_such_threads(condition:
         "setp.eq.s32 %p3, %r2, 0;\nsetp.lt.s32 %p4, %r3, %r9;\nsetp.lt.s32 %p5, %r1, %r9;",
     )
     assert {s.after: bool(proof(text, s)) for s in conditions(text)} == proved
+
+
+HOST = """
+.visible .entry k(.param .u64 k_0)
+.reqntid 128
+{
+	mov.u32 	%r10, %tid.x;
+	mbarrier.init.shared::cta.b64 [%r1], 1;
+	bar.sync 	0;
+	mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], 2048;
+	bar.sync 	0;
+	cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes [%r2], [%rd1, {%r3, %r4}], [%r1];
+	mov.b32 	%r5, 0;
+	mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r1], %r5;
+	bar.sync 	0;
+	add.s32 	%r20, %r10, %r2;
+	ld.shared.b32 	%r21, [%r20];
+	bar.sync 	0;
+	st.shared.b32 	[OTHER], %r21;
+	bar.sync 	0;
+	ret;
+}
+"""
+
+
+@pytest.mark.parametrize("line, other, idle", [
+    (7, "%r20", False),  # between a barrier that is made and an arrival at it
+    (9, "%r20", True),  # bytes may come before they are announced
+    (13, "%r20", False),  # between an engine's bytes and their reader
+    (16, "%r20", True),  # each thread reads and writes its own place
+    (16, "%r2", False),
+])
+def test_what_engines_do_counts_at_barriers(line: int, other: str, idle: bool) -> None:
+    text = HOST.replace("OTHER", other)
+    site = next(site for site in sites(text, ("barrier",)) if site.line == line)
+    assert bool(proof(text, site)) == idle
+
+
+def test_a_wait_for_the_parity_that_a_register_has_is_the_same() -> None:
+    found = [s for s in sites(HOST, ("phase",)) if s.after.split()[-1] in ("0;", "1;")]
+    assert [bool(proof(HOST, site)) for site in found[:2]] == [True, False]
+
+
+FENCES = """
+.visible .entry k()
+{
+	st.shared.b32 	[%r1], %r2;
+	fence.proxy.async.shared::cta;
+	bar.sync 	0;
+	OTHER 	[%r1], %r2;
+	fence.proxy.async.shared::cta;
+	ret;
+}
+"""
+
+
+@pytest.mark.parametrize("other, idle", [("st.global.b32", True), ("st.shared.b32", False), ("st.b32", False)])
+def test_a_fence_with_nothing_new_to_fence_is_redundant(other: str, idle: bool) -> None:
+    text = FENCES.replace("OTHER", other)
+    first, second = sites(text, ("fence",))
+    assert [bool(proof(text, first)), bool(proof(text, second))] == [False, idle]

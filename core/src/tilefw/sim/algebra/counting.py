@@ -23,6 +23,7 @@ class CountingLanes(CopyingLanes):
         self._require(piece, (wanted >= 1) & (wanted <= MOST_ARRIVALS), f"a barrier wants 1 to {MOST_ARRIVALS} arrivals a phase")
         self._show_barrier(space, piece, "write", "weak", "workgroup")
         self._put(piece.region, piece.index, BarrierWords.begun(wanted).words())
+        self.batch.barrier_waits.made(piece.index)
 
     def barrier_end(self, space: str, address: Array) -> None:
         piece = self._barriers(space, address, "write")
@@ -77,6 +78,11 @@ class CountingLanes(CopyingLanes):
         self._require(piece, named <= 1, "a parity is 0 or 1")
         over = BarrierWords.of(gather(piece.region, piece.index, BYTES)).phase != named
         passed[piece.lanes] = over
+        overrun = self.batch.barrier_waits.waits(self.batch.copies.threads(self.frame, piece.lanes), piece.index, over)
+        self._require(
+            piece, overrun == 0, "a barrier has ended the phase that this wait is for and another one, and the wait goes on: "
+            "whoever arrives must know that the waiting threads have passed",
+        )
         if order != "relaxed" and over.any():
             assert piece.lanes is not None
             through = piece.lanes.copy()
@@ -143,7 +149,7 @@ class CountingLanes(CopyingLanes):
             if drop:
                 parts.expected = parts.expected - arrivals
             self._in_range(piece, (np.abs(parts.bytes) <= MOST_BYTES)[of], parts, of)
-            parts.advance()
+            self.batch.barrier_waits.advanced(places, parts.advance())
             self._put(piece.region, places, parts.words())
             return found
         found = np.empty(len(counts), dtype=np.uint64)
@@ -156,7 +162,7 @@ class CountingLanes(CopyingLanes):
             self._in_range(piece, np.broadcast_to(good, counts.shape), part, np.zeros_like(of))
             part.pending = part.pending - counts[lane]
             part.expected = part.expected - counts[lane] if drop else part.expected
-            part.advance()
+            self.batch.barrier_waits.advanced(one, part.advance())
             self._put(piece.region, one, part.words())
         return found
 

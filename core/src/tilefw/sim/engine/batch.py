@@ -13,6 +13,7 @@ from tilefw.sim.engine.state import LaunchState
 from tilefw.sim.floats import Array
 from tilefw.sim.memory.access import Piece
 from tilefw.sim.memory.copies import Copies
+from tilefw.sim.memory.counting_barriers import BarrierWaits
 from tilefw.sim.memory.engine_copies import EngineCopies
 from tilefw.sim.memory.regions import Region
 from tilefw.sim.memory.spaces import copies, no_space, owners_of
@@ -77,6 +78,7 @@ class Batch:
         self.copies = Copies(self.frame)
         self.engines = EngineCopies(self.frame.shape[0] * self.frame.shape[1] * self.frame.shape[2])
         self.barriers_changed = False
+        self.barrier_waits = BarrierWaits(self.frame.shape[0] * self.frame.shape[1] * self.frame.shape[2])
         self.asked: dict[int, list[Piece]] = {}
         self.met: Array = np.zeros(self.frame.shape, dtype=np.int64)
         self.masks = self._first_masks() if launch.chip.mask_stack else None

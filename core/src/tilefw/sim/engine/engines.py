@@ -69,6 +69,6 @@ def _deliver(batch: Batch, copy: EngineCopy) -> None:
             where=(batch.workgroup(thread // (waves * width)), thread // width % waves, thread % width),
         )
         raise LaunchStopped
-    parts.advance()
+    batch.barrier_waits.advanced(places, parts.advance())
     scatter(region.data, region.view(BYTES), places, parts.words(), BYTES)
     batch.barriers_changed = True

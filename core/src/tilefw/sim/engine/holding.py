@@ -17,7 +17,7 @@ from tilefw.sim.engine.divergence import DivergentPath
 from tilefw.sim.engine.frame import Frame
 from tilefw.sim.floats import Array
 from tilefw.sim.memory.counting_barriers import BYTES, described
-from tilefw.sim.memory.regions import gather
+from tilefw.sim.memory.regions import Region, gather
 from tilefw.sim.program import Instruction
 from tilefw.sim.steps.prepare import PreparedBlock
 
@@ -77,6 +77,8 @@ class Holding:
         self._given_up += 1
         if self._given_up > GIVEN_UP:
             return False
+        for held in self._held:
+            self._batch.barrier_waits.given_up(np.flatnonzero(np.broadcast_to(held.mask, self._batch.frame.shape)))
         self._let_go(1)
         return True
 
@@ -101,8 +103,14 @@ class Holding:
                 return "the barrier of the cluster"
             region = asked[0].region
             stride, index = max(1, region.stride), np.unique(np.concatenate([piece.index for piece in asked]))
-            words = [f"the barrier at {p % stride:#x}, whose {described(int(gather(region, np.array([p]), BYTES)[0]))}"
-                     for p in index[index // stride == slot][:3].tolist()]
+            words = [self._wanted(region, place) for place in index[index // stride == slot][:3].tolist()]
             return " and ".join(words) or "a barrier of another workgroup"
 
         return told
+
+    def _wanted(self, region: Region, place: int) -> str:
+        """What a barrier still wants, and whether it may have been waited for too late."""
+        ended = self._batch.barrier_waits.ended(place)
+        word = int(gather(region, np.array([place]), BYTES)[0])
+        so_far = f" ({ended} phases of it have ended)" if ended > 1 else ""
+        return f"the barrier at {place % max(1, region.stride):#x}, whose {described(word)}{so_far}"

@@ -71,6 +71,45 @@ class BarrierWords:
         return over
 
 
+class BarrierWaits:
+    """Which phase of which barrier each thread of a batch has begun to wait for, and how many phases each barrier has ended.
+
+    A barrier that ends two phases under a wait for the first leaves the wait standing: its parity is that of the next phase again.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._barrier = np.full(threads, -1, dtype=np.int64)
+        self._phase = np.zeros(threads, dtype=np.int64)
+        self._ended: dict[int, int] = {}
+
+    def advanced(self, places: Array, over: Array) -> None:
+        """The barriers at these places have begun their next phase where `over` holds."""
+        for place in places[over].tolist():
+            self._ended[place] = self._ended.get(place, 0) + 1
+
+    def made(self, places: Array) -> None:
+        """New barriers: nobody waits for what was there before."""
+        self._barrier[np.isin(self._barrier, places)] = -1
+
+    def waits(self, threads: Array, places: Array, over: Array) -> Array:
+        """These threads ask barriers at these places, and those where `over` does not hold wait on; gives by how many phases each
+        has been overrun."""
+        number, of = np.unique(places, return_inverse=True)
+        ended = np.array([self.ended(place) for place in number.tolist()], dtype=np.int64)[of.reshape(-1)]
+        new = self._barrier[threads] != places
+        self._phase[threads] = np.where(new, ended, self._phase[threads])
+        self._barrier[threads] = np.where(over, -1, places)
+        return np.where(over, 0, ended - self._phase[threads])
+
+    def ended(self, place: int) -> int:
+        """How many phases a barrier has ended."""
+        return self._ended.get(place, 0)
+
+    def given_up(self, threads: Array) -> None:
+        """These threads wait no longer, though nothing has ended."""
+        self._barrier[threads] = -1
+
+
 def described(word: int) -> str:
     """What a barrier still wants, for messages."""
     parts = BarrierWords.of(np.array([word], dtype=np.uint64))
