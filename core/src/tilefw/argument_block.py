@@ -11,9 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from tilefw.api.artifact import Entry, Parameter
-from tilefw.api.device import Argument, BufferView, DeviceAddress, Scalar, Struct
+from tilefw.api.device import Argument, ArrayDescriptor, BufferView, DescribedArray, DeviceAddress, Scalar, Struct
 from tilefw.api.dtypes import DType, dtype
 from tilefw.api.errors import LaunchError
+from tilefw.copy_descriptors import CopyDescriptor
+
+Describe = Callable[[DescribedArray], bytes]
 
 
 class Slot(Protocol):
@@ -29,9 +32,11 @@ class Slot(Protocol):
 
 def argument_block(
     entry: str, slots: Sequence[Slot], args: Sequence[Argument], address: Callable[[BufferView], int], address_bits: int,
-    device: str,
+    device: str, describe: Describe | None = None,
 ) -> bytes:
     """The block for `args`, one for each of the `slots`; `address` gives that of a buffer which is not null.
+
+    `describe` gives the bytes of a descriptor for the copy engine, where the device has one.
 
     Raises LaunchError TFW0347 for a wrong count, or for an argument that its slot cannot hold."""
     if len(args) != len(slots):
@@ -45,6 +50,8 @@ def argument_block(
             data = _scalar_bytes(slot, argument)
         elif isinstance(argument, Struct):
             data = _struct_bytes(slot, argument)
+        elif isinstance(argument, ArrayDescriptor):
+            data = _descriptor_bytes(entry, argument, args, address, device, describe)
         else:
             data = _address_bytes(slot, argument, address, address_bits, device)
         block[slot.offset : slot.offset + slot.size] = data
@@ -54,9 +61,10 @@ def argument_block(
 class BlockLayout:
     """`argument_block` for one entry, launch after launch: numbers and addresses that fit their parameters go in all at once."""
 
-    __slots__ = ("_dtypes", "_entry", "_kinds", "_numbers", "_parameters", "_struct")
+    __slots__ = ("_describe", "_dtypes", "_entry", "_kinds", "_numbers", "_parameters", "_struct")
 
-    def __init__(self, entry: Entry, address_bits: int) -> None:
+    def __init__(self, entry: Entry, address_bits: int, describe: Describe | None = None) -> None:
+        self._describe = describe
         self._entry, self._parameters = entry.name, entry.parameters
         # The class of each argument, and the element type of each that is a number.
         addresses = [p.kind == "pointer" and 8 * p.size == address_bits for p in entry.parameters]
@@ -75,7 +83,7 @@ class BlockLayout:
         """The block for `args`. Raises as `argument_block`."""
         return self.pack_plain([_plain(argument, address) for argument in args], address_bits, device)
 
-    def pack_plain(self, args: Sequence[int | Scalar | Struct], address_bits: int, device: str) -> bytes:
+    def pack_plain(self, args: Sequence[int | Scalar | Struct | ArrayDescriptor], address_bits: int, device: str) -> bytes:
         """The block for `args`, in which addresses are numbers. Raises as `argument_block`."""
         if self._struct is not None and list(map(type, args)) == self._kinds:
             given: Sequence[Any] = args
@@ -83,10 +91,10 @@ class BlockLayout:
                 with contextlib.suppress(struct.error, OverflowError):  # told by what follows
                     return self._struct.pack(*[argument if type(argument) is int else argument.value for argument in given])
         wrapped = [DeviceAddress(argument) if isinstance(argument, int) else argument for argument in args]
-        return argument_block(self._entry, self._parameters, wrapped, _no_allocation, address_bits, device)
+        return argument_block(self._entry, self._parameters, wrapped, _no_allocation, address_bits, device, self._describe)
 
 
-def _plain(argument: Argument, address: Callable[[BufferView], int]) -> int | Scalar | Struct:
+def _plain(argument: Argument, address: Callable[[BufferView], int]) -> int | Scalar | Struct | ArrayDescriptor:
     if isinstance(argument, BufferView):
         return address(argument) if argument.handle else argument.offset
     return argument.value if isinstance(argument, DeviceAddress) else argument
@@ -128,6 +136,18 @@ def _address_bytes(
     else:
         value = address(argument) if argument.handle else argument.offset
     return (value % 2**address_bits).to_bytes(address_bits // 8, "little")
+
+
+def _descriptor_bytes(
+    entry: str, argument: ArrayDescriptor, args: Sequence[Argument], address: Callable[[BufferView], int], device: str,
+    describe: Describe | None,
+) -> bytes:
+    recipe = CopyDescriptor.of(argument.words)
+    if recipe is None or describe is None:
+        raise LaunchError(f"{entry} wants a descriptor for a copy engine, which {device} does not make", code="TFW0347")
+    base = args[recipe.base]
+    begin = base.value if isinstance(base, DeviceAddress) else address(base) if isinstance(base, BufferView) and base.handle else 0
+    return describe(recipe.described(int(begin), args, entry))
 
 
 def _struct_bytes(slot: Slot, argument: Struct) -> bytes:

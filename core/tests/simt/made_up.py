@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tilefw.simt.description import ChipDescription, FragmentLoad, MatrixAtom, SharedForm, TransposedLoad
+from tilefw.simt.description import ChipDescription, CopyEngine, FragmentLoad, MatrixAtom, SharedForm, TransposedLoad
 from tilefw.simt.layout import LinearLayout
 
 
@@ -125,5 +125,11 @@ FOURS = replace(
         *BLOCKS.atoms,
         *(_of_four(32, n, 16, "f16", "f32", _ROWS, registers) for n in (16, 32) for registers in (False, True)),
         *(_of_four(32, n, 32, "i8", "i32", tuple(form for form in _ROWS if form.along_k), False) for n in (16, 32)),
+    ),
+)
+# Fours whose chip copies blocks by an engine, which exchanges pieces as the unit's forms have them.
+ENGINE = replace(
+    FOURS, name="engine", barrier_bytes=8, copy_engine=CopyEngine(
+        rank=3, extent=64, alignment=16, element_bytes=(1, 2, 4), forms=tuple(form for form in _ROWS if form.along_k),
     ),
 )

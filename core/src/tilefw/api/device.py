@@ -16,8 +16,8 @@ DEFAULT_BUDGET = 2_000_000_000  # executed instructions, summed over threads (la
 
 
 __all__ = [
-    "ALL_CHECKS", "CHECKS", "DEFAULT_BUDGET", "DEFAULT_CHECKS", "Argument", "BufferView", "Completion", "Device", "DeviceAddress",
-    "Finding", "LaunchOptions", "LaunchReport", "Requirement", "Scalar", "Struct",
+    "ALL_CHECKS", "CHECKS", "DEFAULT_BUDGET", "DEFAULT_CHECKS", "Argument", "ArrayDescriptor", "BufferView", "Completion",
+    "DescribedArray", "Device", "DeviceAddress", "Finding", "LaunchOptions", "LaunchReport", "Requirement", "Scalar", "Struct",
 ]
 
 
@@ -76,7 +76,28 @@ class Struct:
     data: bytes
 
 
-Argument = BufferView | DeviceAddress | Scalar | Struct
+@dataclass(frozen=True, slots=True)
+class ArrayDescriptor:
+    """What a copy engine is told of an array: made by the device of the other arguments, as the words of `Parameter.hidden` say."""
+
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedArray:
+    """An array by numbers, innermost dim first: where it begins, its `sizes`, `strides` in bytes of all dims but the innermost, the
+    `extents` of the blocks that are copied, its element's name; the bytes of a row in shared memory whose pieces are exchanged, 0
+    where none are."""
+
+    base: int
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    extents: tuple[int, ...]
+    element: str
+    row_bytes: int
+
+
+Argument = BufferView | DeviceAddress | Scalar | Struct | ArrayDescriptor
 """One argument of a launch."""
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         AsmOperand,
         AsyncCopy,
         AtomicAccess,
+        BulkCopy,
         FragmentAccess,
         InlineAssembly,
         LaneAccess,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from tilefw.simt.description import (
         AtomScales,
         ChipDescription,
+        CopyEngine,
         FragmentLoad,
         LaneMachine,
         MatrixAtom,
@@ -49,21 +51,22 @@ if TYPE_CHECKING:
     from tilefw.simt.select.combine import Addresses, Combiner, Fusion
 
 __all__ = [
-    "Addresses", "AsmOperand", "AsyncCopy", "AtomScales", "AtomicAccess", "ChipDescription", "Code", "Combiner", "Const",
-    "Element", "FragmentAccess", "FragmentLoad", "Fusion", "InlineAssembly", "LaneAccess", "LaneChip", "LaneMachine",
+    "Addresses", "AsmOperand", "AsyncCopy", "AtomScales", "AtomicAccess", "BulkCopy", "ChipDescription", "Code", "Combiner",
+    "Const", "CopyEngine", "Element", "FragmentAccess", "FragmentLoad", "Fusion", "InlineAssembly", "LaneAccess", "LaneChip",
+    "LaneMachine",
     "LinearLayout", "MatrixAtom", "Registers", "Rule", "Scale", "SharedForm", "SharedSource", "SimtBackend", "TransposedLoad",
     "alias", "assign_registers", "entry_of", "selection_passes", "template",
 ]
 
 _KIT = {
     **dict.fromkeys(
-        ("AsmOperand", "InlineAssembly", "LaneAccess", "AsyncCopy", "AtomicAccess", "FragmentAccess", "LaneChip", "Registers"),
+        ("AsmOperand", "InlineAssembly", "LaneAccess", "AsyncCopy", "AtomicAccess", "BulkCopy", "FragmentAccess", "LaneChip"),
         "tilefw.simt.chip",
     ),
-    **dict.fromkeys(("Rule", "Scale", "SharedSource", "alias", "template"), "tilefw.simt.chip"),
+    **dict.fromkeys(("Registers", "Rule", "Scale", "SharedSource", "alias", "template"), "tilefw.simt.chip"),
     **dict.fromkeys(("Code", "Const", "Element"), "tilefw.simt.select.code"),
     **dict.fromkeys(("Addresses", "Combiner", "Fusion"), "tilefw.simt.select.combine"),
-    **dict.fromkeys(("AtomScales", "ChipDescription", "FragmentLoad", "LaneMachine"), "tilefw.simt.description"),
+    **dict.fromkeys(("AtomScales", "ChipDescription", "CopyEngine", "FragmentLoad", "LaneMachine"), "tilefw.simt.description"),
     **dict.fromkeys(("MatrixAtom", "SharedForm", "TransposedLoad"), "tilefw.simt.description"),
     "LinearLayout": "tilefw.simt.layout",
 }

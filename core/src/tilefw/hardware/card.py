@@ -12,9 +12,9 @@ from functools import cached_property
 from typing import Any, Literal
 
 from tilefw.api.artifact import Artifact, Entry
-from tilefw.api.device import Argument, BufferView, LaunchOptions, LaunchReport
+from tilefw.api.device import Argument, BufferView, DescribedArray, LaunchOptions, LaunchReport
 from tilefw.api.errors import LaunchError
-from tilefw.argument_block import BlockLayout
+from tilefw.argument_block import BlockLayout, Describe
 from tilefw.hardware.completion import CardCompletion, CardEntry, EventPool
 from tilefw.hardware.driver import CardInfo, Driver
 from tilefw.hardware.failures import DriverError, kernel_error, told
@@ -59,11 +59,11 @@ class CardModule:
         note = "entries: " + (", ".join(entry.name for entry in self.artifact.entries) or "none")
         raise LaunchError(f"no entry {name!r}", code="TFW0346", note=note)
 
-    def layout(self, entry: Entry, address_bits: int) -> BlockLayout:
-        """How the arguments of an entry go into its block."""
+    def layout(self, entry: Entry, address_bits: int, describe: Describe) -> BlockLayout:
+        """How the arguments of an entry go into its block; `describe` makes descriptors for the card's copy engine."""
         found = self._layouts.get(entry.name)
         if found is None:
-            found = self._layouts[entry.name] = BlockLayout(entry, address_bits)
+            found = self._layouts[entry.name] = BlockLayout(entry, address_bits, describe)
         return found
 
     def function(self, name: str) -> int:
@@ -117,6 +117,11 @@ class Card(ABC):
     @abstractmethod
     def program(self, artifact: Artifact) -> CardProgram:
         """What the driver loads of an artifact; raises CodeError."""
+
+    def copy_descriptor(self, array: DescribedArray) -> bytes:
+        """What the card's copy engine reads of an array; raises LaunchError."""
+        with told("describing an array to the copy engine", self.described), self.driver.on(self.number):
+            return self.driver.copy_descriptor(array)
 
     # -- memory ---------------------------------------------------------------------------------------------------------------
 
@@ -200,7 +205,8 @@ class Card(ABC):
     ) -> LaunchReport:
         """Put a launch on the stream of the options; its completion tells its end. Raises LaunchError."""
         declared = module.entry(entry)
-        arguments = module.layout(declared, self.address_bits).pack(args, self._address, self.address_bits, self.name)
+        layout = module.layout(declared, self.address_bits, self.copy_descriptor)
+        arguments = layout.pack(args, self._address, self.address_bits, self.name)
         x, y, z = (*grid, 1, 1)[:3]
         return self.ready(module, entry, options)((x, y, z), arguments, options.stream or 0)
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from tilefw.api.device import DescribedArray
+
 
 @dataclass(frozen=True, slots=True)
 class CardInfo:
@@ -57,6 +59,10 @@ class Driver(ABC):
     @abstractmethod
     def make_current(self, number: int) -> None:
         """Make a card current in this thread."""
+
+    def copy_descriptor(self, array: DescribedArray) -> bytes:
+        """What the copy engine of a card reads of an array, for drivers of cards with such engines."""
+        raise NotImplementedError(f"{type(self).__name__} describes no arrays to copy engines")
 
     def on(self, number: int) -> AbstractContextManager[None]:
         """A block in which a card is current; the one before is current again behind it, since other libraries rely on theirs."""

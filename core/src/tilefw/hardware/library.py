@@ -18,9 +18,9 @@ class Interface:
     """What is asked of a library.
 
     `product` is what people call it, `variable` the environment variable that names its file, `functions` its functions that give a
-    status (0: success) with the types of their parameters, `texts` those that give the text of a status: they return it, or
-    with `text_through_pointer` write its address to their second parameter. `failures` says what a status means for a launch; any
-    other one is `other`.
+    status (0: success) with the types of their parameters, of which older libraries may lack those that are `optional`. `texts` are
+    those that give the text of a status: they return it, or with `text_through_pointer` write its address to their second
+    parameter. `failures` says what a status means for a launch; any other one is `other`.
     """
 
     product: str
@@ -29,6 +29,7 @@ class Interface:
     texts: Sequence[str]
     failures: Mapping[int, Failure]
     text_through_pointer: bool = False
+    optional: frozenset[str] = frozenset()
 
 
 class DriverLibrary:
@@ -41,7 +42,8 @@ class DriverLibrary:
         self._library = _opened(interface, [path])[0]
         self._functions = {name: self._function(name, types) for name, types in interface.functions.items()}
         self._texts = [self._text_function(name) for name in interface.texts]
-        missing = [name for name in (*interface.functions, *interface.texts) if not hasattr(self._library, name)]
+        needed = [name for name in (*interface.functions, *interface.texts) if name not in interface.optional]
+        missing = [name for name in needed if not hasattr(self._library, name)]
         if missing:
             raise UnsupportedError(
                 f"{path} is not a {interface.product} that can be used: it lacks {', '.join(missing)}", code="TFW0605",
@@ -72,7 +74,11 @@ class DriverLibrary:
     def function(self, name: str) -> Callable[..., int]:
         """A function that gives a status, as it is: for what every launch calls."""
         function = self._functions[name]
-        assert function is not None  # else the library was refused
+        if function is None:
+            assert name in self.interface.optional  # else the library was refused
+            raise UnsupportedError(
+                f"{self.path} lacks {name}", code="TFW0605", help=f"install a newer {self.interface.product}"
+            )
         return function
 
     def status(self, name: str, *args: Any) -> int:

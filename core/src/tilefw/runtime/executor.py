@@ -14,7 +14,17 @@ from typing import Any, Literal, Protocol, cast, runtime_checkable
 import numpy as np
 
 from tilefw.api.artifact import Artifact, Entry, Parameter
-from tilefw.api.device import Argument, BufferView, Device, DeviceAddress, LaunchOptions, LaunchReport, Scalar, Struct
+from tilefw.api.device import (
+    Argument,
+    ArrayDescriptor,
+    BufferView,
+    Device,
+    DeviceAddress,
+    LaunchOptions,
+    LaunchReport,
+    Scalar,
+    Struct,
+)
 from tilefw.api.errors import LaunchError, UnsupportedError
 from tilefw.api.target import TargetInfo
 from tilefw.argument_block import BlockLayout
@@ -151,8 +161,8 @@ class Executor:
         return None if self._addressed is HostArray and options.checks else self._addressed
 
     def _run_in_place(
-        self, artifact: Artifact, entry: Entry, grid: tuple[int, int, int], args: Sequence[int | Scalar | Struct], stream: int,
-        options: LaunchOptions, clock: StageClock,
+        self, artifact: Artifact, entry: Entry, grid: tuple[int, int, int], args: Sequence[int | Scalar | Struct | ArrayDescriptor],
+        stream: int, options: LaunchOptions, clock: StageClock,
     ) -> LaunchReport:
         """A launch that has nothing to copy; on a card there is nothing to wait for either."""
         seconds = clock.seconds
@@ -180,8 +190,10 @@ class Executor:
         key = (id(artifact), entry.name, options.block, options.dynamic_shared)
         found = self._ready.get(key)
         if found is None:
+            describe = getattr(self.device, "copy_descriptor", None)
             run = cast(ReadyingDevice, self.device).ready(loaded[1], entry.name, options)
-            found = self._ready[key] = PreparedEntry(self, loaded, _of_programs(run, entry), BlockLayout(entry, ADDRESS_BITS))
+            layout = BlockLayout(entry, ADDRESS_BITS, describe)
+            found = self._ready[key] = PreparedEntry(self, loaded, _of_programs(run, entry), layout)
         return found
 
     def run_prepared(
@@ -286,15 +298,15 @@ class Executor:
         np.copyto(before, now, where=changed)
 
 
-def _plain(args: Sequence[Bound], addressed: type[HostArray | DeviceArray]) -> list[int | Scalar | Struct] | None:
+def _plain(args: Sequence[Bound], addressed: type[HostArray | DeviceArray]) -> list[int | Scalar | Struct | ArrayDescriptor] | None:
     """The arguments of a launch that works on such arrays as they are, an address as a number; None where one of them is another
     array, or may not be written by the host."""
-    found: list[int | Scalar | Struct] = []
+    found: list[int | Scalar | Struct | ArrayDescriptor] = []
     for argument in args:
         kind = type(argument)
         if kind is addressed and not (kind is HostArray and argument.readonly):  # type: ignore[union-attr]
             found.append(argument.address)  # type: ignore[union-attr]
-        elif kind is Scalar or kind is Struct:
+        elif kind is Scalar or kind is Struct or kind is ArrayDescriptor:
             found.append(argument)  # type: ignore[arg-type]
         elif argument is None:
             found.append(0)
@@ -444,7 +456,7 @@ def _shown(argument: Bound) -> str:
 def _argument(argument: Bound, stores: Sequence[Storage], handles: Sequence[int]) -> Argument:
     if argument is None:
         return BufferView(0)
-    if isinstance(argument, Scalar | Struct):
+    if isinstance(argument, Scalar | Struct | ArrayDescriptor):
         return argument
     if isinstance(argument, DeviceArray):
         return DeviceAddress(argument.address)

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 from tilefw.api.artifact import Artifact, Entry
 from tilefw.api.checks import ALL_CHECKS
-from tilefw.api.device import Argument, BufferView, LaunchOptions, LaunchReport
+from tilefw.api.device import Argument, BufferView, DescribedArray, LaunchOptions, LaunchReport
 from tilefw.api.errors import CodeError, LaunchError
 from tilefw.api.garbage_collection import paused
 from tilefw.argument_block import argument_block
@@ -91,7 +91,13 @@ class SimulatorDevice(SimulatedBuffers, ABC):
         """The bytes that the entry finds its arguments in: each at its offset. A chip may add what it passes besides. Raises
         LaunchError."""
         program = loaded.program
-        return argument_block(program.name, program.parameters, args, self._address, self.chip.address_bits, self.name)
+        return argument_block(
+            program.name, program.parameters, args, self._address, self.chip.address_bits, self.name, self.copy_descriptor
+        )
+
+    def copy_descriptor(self, array: DescribedArray) -> bytes:
+        """What the chip's copy engine reads of an array; a plugin with such engines brings it. Raises LaunchError TFW0347."""
+        raise LaunchError(f"{self.name} has no copy engine", code="TFW0347")
 
     def _address(self, view: BufferView) -> int:
         return self._memory.region(view.handle).base + view.offset

@@ -82,6 +82,23 @@ class AsyncCopy:
 
 
 @dataclass(frozen=True, slots=True)
+class BulkCopy:
+    """One copy of a block of an array to shared memory by the copy engine, started where `predicate` holds.
+
+    `descriptor` is what `LaneChip.descriptor` gave, `places` where the block begins, as i32, innermost dim first. It completes with
+    its bytes on the counting barrier at `barrier`."""
+
+    address: Slice
+    immediate: int
+    descriptor: Slice
+    places: tuple[Element, ...]
+    barrier: Slice
+    barrier_immediate: int
+    predicate: Slice | None
+    buffer: int
+
+
+@dataclass(frozen=True, slots=True)
 class AtomicAccess:
     """One atomic access of a lane to global memory: what is there becomes `kind` of it and the operand.
 
@@ -294,9 +311,9 @@ class LaneChip(ABC):
         thread for which `predicate` holds."""
         raise self._absent("barriers that count", "begin_barrier")
 
-    def arrive(self, code: Code, address: Slice, immediate: int, bytes: int, copies: bool, predicate: Slice | None) -> None:
-        """Arrive at a barrier that counts, for so many `bytes` of copies besides; with `copies` once all that the thread has
-        started have landed."""
+    def arrive(self, code: Code, address: Slice, immediate: int, bytes: int | Slice, copies: bool, predicate: Slice | None) -> None:
+        """Arrive at a barrier that counts, for so many `bytes` of copies besides, a number or a register of i32; with `copies` once
+        all that the thread has started have landed."""
         raise self._absent("barriers that count", "arrive")
 
     def wait_phase(self, code: Code, address: Slice, immediate: int, parity: Slice) -> None:
@@ -355,6 +372,14 @@ class LaneChip(ABC):
     def wait(self, code: Code, pending: int) -> None:
         """Until all but the last `pending` groups have landed."""
         raise self._absent("asynchronous copies", "wait")
+
+    def descriptor(self, code: Code, index: int) -> Element:
+        """The descriptor of an array that the launch passes as the kernel's parameter, where `bulk_copy` wants it."""
+        raise self._absent("a copy engine", "descriptor")
+
+    def bulk_copy(self, code: Code, copy: BulkCopy) -> None:
+        """Have the copy engine start one copy."""
+        raise self._absent("a copy engine", "bulk_copy")
 
     def atomic(self, code: Code, access: AtomicAccess) -> None:
         """Make one access of those in `atomics`, and what its order takes."""

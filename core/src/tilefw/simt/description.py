@@ -114,6 +114,27 @@ class TransposedLoad:
 
 
 @dataclass(frozen=True)
+class CopyEngine:
+    """A unit that copies blocks of arrays to shared memory by itself; a thread starts it, and a counting barrier tells of the end.
+
+    Of the array it is told by a descriptor of `descriptor_bytes`, at a multiple of `descriptor_alignment`, which the launch passes
+    (`LaneChip.descriptor`). The array has up to `rank` dims of elements of `element_bytes`, the innermost without gaps; it begins,
+    and its other dims go on, at multiples of `alignment` bytes, as a row of a block has. A block has up to `extent` elements along
+    each dim. What is beyond the array comes as zeros. In shared memory, from a multiple of `shared_alignment` bytes
+    on, rows follow one another; those of as many bytes as one of `forms` has can have their pieces exchanged as that says.
+    """
+
+    rank: int
+    extent: int
+    alignment: int
+    element_bytes: tuple[int, ...]
+    forms: tuple[SharedForm, ...] = ()
+    shared_alignment: int = 16
+    descriptor_bytes: int = 128
+    descriptor_alignment: int = 64
+
+
+@dataclass(frozen=True)
 class ChipDescription:
     """The facts. Sizes in bytes; `lanes` a power of two.
 
@@ -140,6 +161,7 @@ class ChipDescription:
     `offsets`: accesses to global memory add 32 bits of the lane, without a sign, to an address that is equal in all lanes.
     `barrier_bytes`: a barrier in shared memory that counts arrivals and bytes, by phases; 0 where there is none.
     `register_deal`: waves can hand registers of their lanes to others while they run, a multiple of so many each; 0 where not.
+    `copy_engine` copies blocks by itself, and takes `barrier_bytes`.
     `shared_views`: matrix units that read shared memory by themselves see what lanes and their copies wrote there behind a fence.
     `clusters`: the most workgroups, neighbours in the grid, that may run together and store to each other's shared memory.
     `waves_leave`: a wave may end early, and barriers wait for the others alone.
@@ -182,6 +204,7 @@ class ChipDescription:
     shared_views: bool = False
     register_deal: int = 0
     barrier_bytes: int = 0
+    copy_engine: CopyEngine | None = None
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from tilefw.machine.late_begins import LateBegins
 from tilefw.simt.asynchronous.check_products import CheckProducts
 from tilefw.simt.asynchronous.dots import AsynchronousDots
 from tilefw.simt.asynchronous.late_copies import LateCopies
+from tilefw.simt.asynchronous.phases import PlacePhases
 from tilefw.simt.asynchronous.waits import PlaceAtomWaits
 from tilefw.simt.chip import LaneChip
 from tilefw.simt.description import LaneMachine
@@ -48,6 +49,7 @@ def lane_passes(
         PlaceAtomWaits(machine.chip.shared_views),  # before barriers, which order others behind what they wait for
         InsertBarriers(disjoint),
         *([CheckProducts(machine.chip.shared_views), CheckRoles()] if verify else []),
+        *([PlacePhases(machine.chip)] if machine.chip.copy_engine else []),
     )
 
 

@@ -57,12 +57,12 @@ class LaneBarriers:
         self.fresh.clear()
 
     def arrive(self, address: int, threads: int, bytes: int) -> None:
-        """So many threads arrive, each with so many bytes to come."""
+        """So many threads arrive, with so many bytes to come."""
         found = self._at(address)
         if threads > found.pending:
             raise LaneFault(f"{threads} arrivals at the barrier at {address}, whose phase wants {found.pending}")
         found.pending -= threads
-        found.bytes += threads * bytes
+        found.bytes += bytes
         self._advance(found)
 
     def copy(self, address: int, copy: LandingCopy) -> None:

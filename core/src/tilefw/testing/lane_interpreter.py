@@ -15,20 +15,22 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
+from tilefw.api.device import DescribedArray
 from tilefw.api.dtypes import DType
 from tilefw.api.integers import round_up
+from tilefw.copy_descriptors import CopyDescriptor
 from tilefw.simt import lane
 from tilefw.simt.description import LaneMachine
 from tilefw.simt.lane.memory import AccessOp
 from tilefw.simt.layout import atoms
-from tilefw.testing import lane_atomics, lane_barriers, lane_fragments, lane_products
+from tilefw.testing import lane_atomics, lane_barriers, lane_bulk_copies, lane_fragments, lane_products, lane_values
 from tilefw.testing.lane_memory import LaneFault, LaneGlobalMemory, LaneSharedMemory
 from tilefw.tile import numbers, types
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.reference.evaluate import evaluate
-from tilefw.tile.reference.value import Array, EvaluatedValue, constant
+from tilefw.tile.reference.value import Array, EvaluatedValue
 
 __all__ = ["LaneFault", "run"]
 
@@ -42,21 +44,20 @@ def run(function: FuncOp, arguments: Sequence[Array | int | float], grid: tuple[
         raise ValueError("the lane interpreter takes C-contiguous arrays")
     memory = LaneGlobalMemory(buffers, 40 if machine.chip.pointer_bits == 64 else 24)
     x, y, z = (*grid, 1, 1, 1)[:3]
+    descriptors = lane_bulk_copies.descriptors(function, arguments, memory)
+    parameters = [parameter for parameter in function.body.block.args if parameter not in descriptors]
     for k, j, i in product(range(z), range(y), range(x)):
         workgroup = _Workgroup(machine, memory, (i, j, k), (x, y, z))
+        workgroup.descriptors = descriptors
         index = 0
-        for parameter, value in zip(function.body.block.args, arguments, strict=True):
+        for parameter, value in zip(parameters, arguments, strict=True):
             if isinstance(value, np.ndarray):
                 workgroup.values[parameter] = np.array([memory.address(index)])
                 index += 1
             else:
-                workgroup.values[parameter] = _typed_constant(value, parameter.type)
+                workgroup.values[parameter] = lane_values.typed_constant(value, parameter.type)
         workgroup.block(function.body.block)
         workgroup.finish()
-
-
-def _typed_constant(value: int | float, type: Attribute) -> Array:
-    return constant(value, types.dtype_of(type)).x
 
 
 @dataclass(slots=True)
@@ -79,7 +80,8 @@ class _Workgroup:
         self.here = np.ones(machine.threads, np.bool_)  # the threads that have not left
         self.shared = LaneSharedMemory(machine.chip.shared_bytes)
         self.next_shared = 0
-        self.groups: list[list[_AsyncCopy]] = [[]]
+        self.groups: list[list[_AsyncCopy | lane_barriers.LandingCopy]] = [[]]
+        self.descriptors: dict[SSAValue, tuple[CopyDescriptor, DescribedArray]] = {}
         self.products = lane_products.ProductsUnderWay(machine, self.shared)
         self.barriers = lane_barriers.LaneBarriers(machine.chip.barrier_bytes)
 
@@ -285,6 +287,9 @@ class _Workgroup:
     def wait(self, op: lane.WaitOp) -> None:
         while len(self.groups) - 1 > op.pending:
             for copy in self.groups.pop(0):
+                if isinstance(copy, lane_barriers.LandingCopy):
+                    self.shared.land(copy.at, copy.data)
+                    continue
                 self.shared.end_copy(copy.addresses, copy.data, copy.waves)
 
     def hand_over(self, op: lane.HandOverOp) -> None:
@@ -307,10 +312,31 @@ class _Workgroup:
         when = op.part("when")
         return self.here if when is None else self.threads(self.values[when])[:, 0].astype(np.bool_) & self.here
 
-    def arrive(self, op: lane.ArriveOp) -> None:
+    def bulk_copy(self, op: lane.BulkCopyOp) -> None:
         threads = int(self.when(op).sum())
-        if threads:
-            self.barriers.arrive(int(self.uniform(self.values[op.address])), threads, op.bytes)
+        if threads > 1:
+            raise LaneFault(f"{threads} threads start one copy of an engine")
+        if not threads:
+            return
+        recipe, array = self.descriptors[op.needed("descriptor")]
+        address, *at = (int(self.uniform(self.values[value])) for value in (op.needed("address"), *op.at))
+        engine = self.machine.chip.copy_engine
+        copy = lane_bulk_copies.started(engine, array, recipe.element_bytes, self.memory, self.shared, address, at)
+        if copy.data.size != op.bytes:
+            raise LaneFault(f"an engine's copy of {copy.data.size} bytes, not {op.bytes}")
+        barrier = op.part("barrier")
+        if barrier is None:
+            self.groups[-1].append(copy)
+        else:
+            self.barriers.copy(int(self.uniform(self.values[barrier])), copy)
+
+    def arrive(self, op: lane.ArriveOp) -> None:
+        here, announced = self.when(op), op.part("announced")
+        if not here.any():
+            return
+        numbers = np.full(len(here), op.bytes) if announced is None else self.threads(self.values[announced])[:, 0]
+        address = int(self.uniform(self.values[op.address]))
+        self.barriers.arrive(address, int(here.sum()), int(numbers[here].sum()))
 
     def wait_phase(self, op: lane.WaitPhaseOp) -> None:
         address, parity = (int(self.uniform(self.values[value])) for value in (op.address, op.parity))
@@ -395,7 +421,7 @@ class _Workgroup:
         carried = [self.values[v] for v in op.iter_args]
         body = op.body.block
         while index < upper:
-            self.values[body.args[0]] = _typed_constant(index, op.lb.type)
+            self.values[body.args[0]] = lane_values.typed_constant(index, op.lb.type)
             self.values.update(zip(body.args[1:], carried, strict=True))
             carried = self.block(body)
             index += step
@@ -438,52 +464,10 @@ _HANDLERS: dict[str, Callable[[_Workgroup, Any], None]] = {
     "lane.copy_async": _Workgroup.copy_async, "lane.commit": _Workgroup.commit, "lane.wait": _Workgroup.wait,
     "lane.hand_over": _Workgroup.hand_over,
     "lane.barrier": _Workgroup.barrier, "lane.begin_barriers": _Workgroup.begin_barriers, "lane.arrive": _Workgroup.arrive,
+    "lane.bulk_copy": _Workgroup.bulk_copy,
     "lane.wait_phase": _Workgroup.wait_phase, "lane.leave": _Workgroup.leave,
     "lane.shuffle": _Workgroup.shuffle, "lane.uniform": _Workgroup.make_uniform,
     "lane.atom": _Workgroup.atom, "lane.fragment_load": _Workgroup.fragment_load, "lane.async_atom": _Workgroup.async_atom,
     "lane.atom_wait": _Workgroup.atom_wait, "lane.fence_view": _Workgroup.fence_view,
-    "scf.for": _Workgroup.for_loop, "scf.if": _Workgroup.if_op, "scf.while": _Workgroup.while_loop,
-}
-
-
-def _constant(group: _Workgroup, op: Any) -> None:
-    shape = types.shape_of(op.results[0].type)
-    group.values[op.results[0]] = np.broadcast_to(_typed_constant(op.value, op.results[0].type), (1, *shape) if shape else (1,))
-
-
-def _constants(group: _Workgroup, op: Any) -> None:
-    group.values[op.results[0]] = numbers.wrap(np.array([op.values]), types.dtype_of(op.results[0].type).bits)
-
-
-def _splat(group: _Workgroup, op: Any) -> None:
-    value = group.values[op.source]
-    value = value.reshape(-1, 1)
-    group.values[op.results[0]] = np.broadcast_to(value, (len(value), types.shape_of(op.results[0].type)[0]))
-
-
-def _program_id(group: _Workgroup, op: Any) -> None:
-    group.values[op.results[0]] = np.array([group.position[op.axis]], np.int32)
-
-
-def _num_programs(group: _Workgroup, op: Any) -> None:
-    group.values[op.results[0]] = np.array([group.grid[op.axis]], np.int32)
-
-
-def _thread_id(group: _Workgroup, op: Any) -> None:
-    group.values[op.results[0]] = np.arange(group.machine.threads, dtype=np.int32)[:, None]
-
-
-def _pick(group: _Workgroup, op: Any) -> None:
-    group.values[op.results[0]] = group.values[op.operands[0]][:, list(op.indices)]
-
-
-def _join(group: _Workgroup, op: Any) -> None:
-    parts = [group.values[v] for v in op.operands]
-    rows = max(len(p) for p in parts)
-    group.values[op.results[0]] = np.concatenate([np.broadcast_to(p, (rows, p.shape[1])) for p in parts], axis=1)
-
-
-_HANDLERS |= {
-    "lane.constant": _constant, "lane.constants": _constants, "lane.splat": _splat, "lane.program_id": _program_id,
-    "lane.num_programs": _num_programs, "lane.thread_id": _thread_id, "lane.pick": _pick, "lane.join": _join,
+    **lane_values.VALUE_HANDLERS, "scf.for": _Workgroup.for_loop, "scf.if": _Workgroup.if_op, "scf.while": _Workgroup.while_loop,
 }

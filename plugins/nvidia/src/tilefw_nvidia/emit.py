@@ -111,7 +111,9 @@ def _entry(
     lines = [f".visible .entry {function.name}("]
     for i, p in enumerate(parameters):
         comma = "," if i + 1 < len(parameters) else ""
-        lines.append(f"\t.param {_PARAMETER[p.size]} {function.name}_param_{i}{comma}  // {p.name}: {p.dtype} {p.kind}")
+        word = f"{function.name}_param_{i}"
+        declared = f".align {p.alignment} .b8 {word}[{p.size}]" if p.kind == "struct" else f"{_PARAMETER[p.size]} {word}"
+        lines.append(f"\t.param {declared}{comma}  // {p.name}: {p.dtype} {p.kind}")
     lines += [")", f".reqntid {', '.join(map(str, entry.workgroup))}"]
     if entry.workgroups > 1:
         # PTX ISA, "Cluster Dimension Directives": with both, the launch need not say that it is one of clusters.
@@ -162,6 +164,9 @@ def _inst(inst: Inst, names: dict[Reg, str], function: str) -> str:
         return f"{{\n{inline_assembly.substituted(uses[0], [*defs, *uses[1:]])}\n\t}}"
     if base == "mov" and len(defs) + len(uses) > 2:
         operands = [_group(defs), _group(uses)]
+    elif opcode.startswith("cp.async.bulk.tensor"):
+        to, barrier = _address(uses[0], uses[1]), _address(uses[2], uses[3])
+        operands = [to, f"[{uses[4]}, {{{', '.join(uses[5:])}}}]", barrier]
     elif base in _FORMS and not opcode.startswith(("ld.param", "cp.async.commit", "cp.async.wait")):
         operands = _FORMS[base](opcode, defs, uses)
     else:

@@ -9,16 +9,17 @@ from operator import itemgetter
 from typing import Any
 
 from tilefw.api.artifact import Entry, Parameter
-from tilefw.api.device import Scalar, Struct
+from tilefw.api.device import ArrayDescriptor, Scalar, Struct
 from tilefw.api.dtypes import DType, dtype
 from tilefw.api.errors import LaunchError
+from tilefw.copy_descriptors import CopyDescriptor
 from tilefw.print_records import HIDDEN
 from tilefw.runtime.arguments.array_measures import is_measure, measure
 from tilefw.runtime.arguments.arrays import ARRAYS, HostArray, array_argument, is_array
 from tilefw.runtime.arguments.device_arrays import DeviceArray
 from tilefw.runtime.arguments.struct_argument import is_struct, struct
 
-Bound = HostArray | DeviceArray | Scalar | Struct | None  # an argument ready for a launch; None is the null pointer
+Bound = HostArray | DeviceArray | Scalar | Struct | ArrayDescriptor | None  # ready for a launch; None is the null pointer
 GRID_LIMIT = 2**31 - 1  # programs along one axis, as a 32-bit program id counts them
 
 
@@ -144,6 +145,8 @@ def _hidden(entry: Entry, parameter: Parameter, before: Sequence[Bound] | None) 
         return measure(entry.name, parameter, {p.name: value for p, value in zip(entry.parameters, before or (), strict=False)})
     if parameter.hidden == "null_pointer":
         return None
+    if CopyDescriptor.of(parameter.hidden) is not None:
+        return ArrayDescriptor(parameter.hidden or "")
     if parameter.hidden == HIDDEN:
         from tilefw.runtime.prints import print_buffer
 

@@ -47,7 +47,7 @@ class CheckProducts(ModulePass):
 def check_products(function: FuncOp, views: bool) -> None:
     """Follow all products and writes of one function."""
     inner = nested_ops(function)
-    if not any(type(op) is lane.AsyncAtomOp for op in inner):
+    if not any(type(op) in (lane.AsyncAtomOp, lane.BulkCopyOp) for op in inner):
         return
     memory = BufferAccesses(function)
     for op in inner:
@@ -55,7 +55,7 @@ def check_products(function: FuncOp, views: bool) -> None:
             reads = frozenset(memory.read_by(op))
             held = op.part("a") is not None or op.part("b") is not None
             _follow(memory, op, _ProductPath(op.result, reads, held))
-        elif views and (written := memory.written_by(op)) is not None:
+        elif views and not isinstance(op, lane.BulkCopyOp) and (written := memory.written_by(op)) is not None:
             _follow(memory, op, _WritePath(written, isinstance(op, lane.CopyAsyncOp)))
 
 
@@ -130,6 +130,8 @@ class _WritePath:
         if any(memory.overlap(self.written, each) for each in read):
             raise _missing("a product reads shared memory that was written without a fence behind", op)
         again = memory.written_by(op)
+        if isinstance(op, lane.BulkCopyOp) and again is not None and memory.overlap(self.written, again):
+            raise _missing("an engine copies over shared memory that was written without a fence behind", op)
         return None if again == self.written and not self.pending else self  # which is followed from there
 
     def over(self, last: Operation, onto: Block | Operation, memory: BufferAccesses) -> _WritePath:

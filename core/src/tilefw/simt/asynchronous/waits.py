@@ -5,7 +5,7 @@ reads, or ends an iteration that computed a product's operands in registers, whi
 products under way. It names the results that may be read behind it, and the registers that products have read by then. A result
 stays under way where it is only added to: by the next product, also over a loop's back edge, whose carried value is then the same
 registers. A fence stands right before a product of which lanes, or copies of theirs that have landed, wrote an operand since the
-last one.
+last one, and before an engine's copy over bytes that lanes wrote since.
 
 State at an op: the products under way, oldest first, joined over all ways there; loops are followed until nothing changes.
 """
@@ -48,7 +48,7 @@ class PlaceAtomWaits(ModulePass):
 
 def place_atom_waits(function: FuncOp, views: bool) -> None:
     """Insert what one function lacks; fences only where the chip's units have a view of their own."""
-    if not any(type(op) is lane.AsyncAtomOp for op in nested_ops(function)):
+    if not any(type(op) in (lane.AsyncAtomOp, lane.BulkCopyOp) for op in nested_ops(function)):
         return
     analysis = _Waits(function)
     analysis.run()
@@ -152,6 +152,11 @@ class _Waits:
             return replace(state, written=state.written | state.copied, copied=state.copied if op.pending else frozenset())
         if written is None:
             return state
+        if isinstance(op, lane.BulkCopyOp):
+            # Engines write in the units' view; over what lanes wrote, behind a fence as well.
+            if any(self.memory.overlap(written, each) for each in state.written):
+                self.fences[op] = None
+            return replace(state, written=frozenset()) if op in self.fences else state
         if isinstance(op, lane.CopyAsyncOp):
             return replace(state, copied=state.copied | {written})
         return replace(state, written=state.written | {written})

@@ -70,9 +70,10 @@ class BarrierUseOp(AccessOp):
 class ArriveOp(BarrierUseOp):
     """Each thread arrives once, of those for which `when` holds, a `vector<1xi1>`, where it is there.
 
-    Each announces `bytes` bytes of copies to the phase first. What it wrote before is seen behind the wait for the phase. With
-    `copies` it arrives once the copies that it has started have landed. With `products` it stands behind the end of all products
-    but so many, the last ones: it says that what they read may be written.
+    Each announces bytes of copies to the phase first: as many as `announced`, a `vector<1xi32>`, says, where it is there, else
+    `bytes`. What it wrote before is seen behind the wait for the phase. With `copies` it arrives once the copies that it has
+    started have landed. With `products` it stands behind the end of all products but so many, the last ones: it says that what they
+    read may be written.
     """
 
     name = "lane.arrive"
@@ -95,6 +96,9 @@ class ArriveOp(BarrierUseOp):
     def problem(self) -> str | None:
         if self.bytes < 0:
             return "a negative number of bytes"
+        announced = self.part("announced")
+        if announced is not None and (types.element_of(announced.type) != types.i32 or types.shape_of(announced.type) != (1,)):
+            return "a thread's number of bytes is a vector<1xi32>"
         return self.use_problem() or self.mask_problem("when", (1,))
 
 

@@ -2,7 +2,8 @@
 
 `builder` makes lane IR, `address` indices and addresses, `offsets` accesses from uniform bases (None for a chip without them);
 `scalars` maps tile-level scalars to lane values, `tiles` pairs of a tile and a layout; `steps` reads an operand of a dot k step by
-k step. `views` has each shared buffer or slot by its tile-level value. `offset_ops` are the tile ops that compute offsets.
+k step; `descriptors` are the hidden arguments that tell copy engines of arrays. `views` has each shared buffer or slot by its
+tile-level value. `offset_ops` are the tile ops that compute offsets.
 """
 
 from __future__ import annotations
@@ -61,8 +62,10 @@ class LoweringContext:
         self.tiles: dict[tuple[SSAValue, LinearLayout], SSAValue] = {}
         self.steps: dict[SSAValue, Callable[[int], SSAValue]] = {}
         self.views: dict[SSAValue, SharedView] = {}
+        self.descriptors: dict[str, SSAValue] = {}
         self._deals: dict[object, int] = {}
-        self.builder = LaneBuilder(Block(), function.location)
+        self.entry = Block()  # of the function that is made
+        self.builder = LaneBuilder(self.entry, function.location)
         self.address = Addressing(self.builder, self.scalars, self.facts, self.pointer, self.assignment.accesses)
         self.offsets = Offsets(self.address, machine) if machine.chip.offsets else None
 
@@ -123,6 +126,15 @@ class LoweringContext:
             if lowered is not found and isinstance(lowered.owner, Operation):
                 lowered.owner.attributes.setdefault("reason", string_attr(plan.reason))
             self.put(value, target, lowered)
+
+    def descriptor(self, words: str) -> SSAValue:
+        """A hidden argument of the function, by the words that tell the launch of it (`Parameter.hidden`)."""
+        if words not in self.descriptors:
+            block = self.entry
+            found = block.insert_arg(types.pointer(types.i8), len(block.args))
+            found.name_hint = f"descriptor{len(self.descriptors)}"
+            self.descriptors[words] = found
+        return self.descriptors[words]
 
     def numbered(self, cls: type[Operation], *details: int) -> SSAValue:
         """A pure lane op without operands, made once."""

@@ -12,7 +12,7 @@ from tilefw.api.integers import log2
 from tilefw.simt import lane
 from tilefw.simt.assign.k_steps import dot_of, steps_of
 from tilefw.simt.layout import LinearLayout, f2
-from tilefw.simt.lower import shared_access
+from tilefw.simt.lower import bulk_copy, shared_access
 from tilefw.simt.lower.access import Placed
 from tilefw.simt.lower.context import LoweringContext, SharedView
 from tilefw.simt.lower.memory import argument_of, computed, hints, place_block, place_computed, say_deal
@@ -31,6 +31,8 @@ def allocate(context: LoweringContext, op: AllocSharedOp) -> None:
     place = place_of(op)
     label = f"{op.results[0].name_hint or 'shared buffer'}{f' (line {place.line})' if place else ''}"
     align = context.alignments.get(op.results[0], chip.banks * chip.bank_bytes)
+    if chip.copy_engine is not None:
+        align = max(align, chip.copy_engine.shared_alignment)
     alloc = context.builder.alloc(size, min(_slot_bytes(type), align), label)
     context.views[op.results[0]] = SharedView(alloc.results[0], alloc.id, context.shared[op.results[0]], type.slots)
 
@@ -79,6 +81,8 @@ def write(context: LoweringContext, op: StoreSharedOp) -> None:
 
 def copy_block(context: LoweringContext, op: CopyBlockOp) -> None:
     """A block, straight to its place in the buffer."""
+    if bulk_copy.copy_block(context, op):
+        return
     layout, when = context.assignment.layouts[op], _when(context, op)
     if context.machine.chip.copies_consecutive:
         _start_copy(context, op, layout, place_block(context, op, layout, when, False), None, op.base)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, Region
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import ArgSpec
 
@@ -20,7 +20,7 @@ from tilefw.simt.lower.context import LoweringContext
 from tilefw.simt.lower.leave import spare_threads, works_together
 from tilefw.simt.lower.loops import LoopLowering
 from tilefw.tile import types
-from tilefw.tile.dialect.base import integer_attr
+from tilefw.tile.dialect.base import integer_attr, string_attr
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.dialect.structural_op import StructuralOp
 from tilefw.tile.text.source_location import place_of
@@ -88,7 +88,7 @@ def _lowered(context: LoweringContext, spare: int) -> FuncOp:
     function, machine = context.function, context.machine
     old = function.body.block
     block = Block(arg_types=[a.type for a in old.args])
-    context.builder.block = block
+    context.builder.block = context.entry = block
     for a, b in zip(old.args, block.args, strict=True):
         b.name_hint = a.name_hint
         context.scalars[a] = context.builder.op("ptr_to_int", b, result=context.pointer) if types.is_pointer(a.type) else b
@@ -99,9 +99,23 @@ def _lowered(context: LoweringContext, spare: int) -> FuncOp:
         **({WORKGROUPS: integer_attr(machine.workgroups)} if machine.workgroups > 1 else {}),
         **remarks.of_dots(function, context.assignment.dots.items(), machine.chip),
     }
-    result = FuncOp.create(properties=dict(function.properties), attributes=attributes, regions=[Region(block)])
+    result = FuncOp.create(properties=_properties(function, context.descriptors), attributes=attributes, regions=[Region(block)])
     result.location = function.location
     return result
+
+
+def _properties(function: FuncOp, descriptors: Mapping[str, SSAValue]) -> dict[str, Attribute]:
+    """Those of the function with hidden arguments behind its own."""
+    if not descriptors:
+        return dict(function.properties)
+    inputs, outputs = function.function_type.inputs.data, function.function_type.outputs.data
+    known = function.arg_attrs.data if function.arg_attrs is not None else [DictionaryAttr({}) for _ in inputs]
+    hidden = [
+        DictionaryAttr({"tile.name": string_attr(value.name_hint or ""), "tile.hidden": string_attr(words)})
+        for words, value in descriptors.items()
+    ]
+    types_of_all = FunctionType.from_lists([*inputs, *(value.type for value in descriptors.values())], list(outputs))
+    return {**function.properties, "function_type": types_of_all, "arg_attrs": ArrayAttr([*known, *hidden])}
 
 
 class _Lowering:

@@ -33,9 +33,10 @@ class CountingBarrierSelection:
     def arrive(self, op: lane.ArriveOp) -> None:
         """Once for each thread."""
         base, offset = self.code.displacement(self.memory.register(op.address, 0))
-        when = self.memory.guard(op.part("when"), 0)
+        when, announced = self.memory.guard(op.part("when"), 0), op.part("announced")
+        number = op.bytes if announced is None else self.memory.register(announced, 0)
         if when is None or isinstance(when, Slice):
-            self._act(lambda: self.chip.arrive(self.code, base, offset, op.bytes, op.copies, when))
+            self._act(lambda: self.chip.arrive(self.code, base, offset, number, op.copies, when))
 
     def wait(self, op: lane.WaitPhaseOp) -> None:
         """Until the phase is over."""

@@ -17,6 +17,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from tilefw.api.errors import InternalError
+from tilefw.copy_descriptors import CopyDescriptor
 from tilefw.machine.function_attributes import FunctionAttributes
 from tilefw.machine.function_op import FuncOp as MachineFuncOp
 from tilefw.machine.inst import Function
@@ -29,6 +30,7 @@ from tilefw.simt.lower.tile_to_lane import WORKGROUPS
 from tilefw.simt.roles.divide import ROLES
 from tilefw.simt.select import declared
 from tilefw.simt.select.atomics import AtomicSelection
+from tilefw.simt.select.bulk_copies import BulkCopySelection
 from tilefw.simt.select.cluster import ClusterSelection
 from tilefw.simt.select.code import Code
 from tilefw.simt.select.control import ControlSelection
@@ -43,6 +45,7 @@ from tilefw.simt.select.values import Values
 from tilefw.simt.shared_memory.placement import shared_memory
 from tilefw.tile import types
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.dialect.kernel_info import argument_attributes, hidden_of
 from tilefw.tile.nested_ops import nested_ops
 
 
@@ -70,7 +73,7 @@ def select(function: FuncOp, chip: LaneChip, target: str) -> Function:
     shared = shared_memory(function)
     attributes = FunctionAttributes(
         workgroup=(chip.lanes * waves // workgroups, 1, 1), workgroups=workgroups,
-        parameters=parameters(function, chip.pointer_bits),
+        parameters=parameters(function, chip.pointer_bits, chip.description.copy_engine),
         shared_bytes=shared.bytes, shared_align=shared.align, remarks=remarks_of(function),
         acquires=any(isinstance(op, lane.AtomicOp) and op.acquires for op in nested_ops(function)),
     )
@@ -94,6 +97,7 @@ class Selector:
         self.atomics = AtomicSelection(self.memory)
         self.matrix = MatrixSelection(self.memory)
         self.products = ProductSelection(self.matrix)
+        self.copies = BulkCopySelection(self.memory)
         self.control = ControlSelection(self.values)
         self._reads: list[Operation] = []  # of shared memory, not made yet
 
@@ -102,7 +106,8 @@ class Selector:
         self.chip.prologue(self.code)
         for i, argument in enumerate(function.body.block.args):
             name = f"i{self.chip.pointer_bits}" if types.is_pointer(argument.type) else type_name(argument.type)
-            element = self.chip.parameter(self.code, i, name)
+            described = CopyDescriptor.of(hidden_of(argument_attributes(function, i))) is not None
+            element = self.chip.descriptor(self.code, i) if described else self.chip.parameter(self.code, i, name)
             self.values.vectors[argument] = LaneVector(name, 1, [RegisterPiece(elements=[element])])
         self._meet()
         for op in function.body.block.ops:
@@ -208,6 +213,7 @@ _ORDERED: dict[type, Callable[[Selector, Any], None]] = {
     lane.AtomOp: lambda s, op: s.matrix.atom(op),
     lane.AsyncAtomOp: lambda s, op: s.products.start(op),
     lane.AtomWaitOp: lambda s, op: s.products.wait(op),
+    lane.BulkCopyOp: lambda s, op: s.copies.copy(op),
     lane.FenceViewOp: lambda s, op: s.chip.fence_view(s.code),
     lane.ThreadIdOp: lambda s, op: s.values.define(op.result, s.cluster.thread_id()),
     lane.ProgramIdOp: lambda s, op: s.values.define(op.result, s.cluster.program_id(op.axis)),

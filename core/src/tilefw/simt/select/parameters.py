@@ -8,14 +8,17 @@ from xdsl.dialects.func import FuncOp
 from tilefw.api.artifact import Parameter
 from tilefw.api.dtypes import dtype
 from tilefw.api.integers import round_up
+from tilefw.copy_descriptors import CopyDescriptor
 from tilefw.simt import lane
+from tilefw.simt.description import CopyEngine
 from tilefw.tile import types
 from tilefw.tile.dialect.kernel_info import hidden_of
 from tilefw.tile.nested_ops import nested_ops
 
 
-def parameters(function: FuncOp, pointer_bits: int) -> tuple[Parameter, ...]:
-    """All of them, in order, naturally aligned as in C; `readonly` pointers are those no store can reach."""
+def parameters(function: FuncOp, pointer_bits: int, engine: CopyEngine | None = None) -> tuple[Parameter, ...]:
+    """All of them, in order, naturally aligned as in C; `readonly` pointers are those no store can reach. Descriptors for the copy
+    engine are structs."""
     written = _written_arguments(function)
     result: list[Parameter] = []
     offset = 0
@@ -30,6 +33,12 @@ def parameters(function: FuncOp, pointer_bits: int) -> tuple[Parameter, ...]:
         size = pointer_bits // 8 if pointer else element.storage_bits // 8
         offset = round_up(offset, size)
         name = found.get("tile.name")
+        if engine is not None and CopyDescriptor.of(hidden_of(found)) is not None:
+            offset = round_up(offset, engine.descriptor_alignment)
+            size, words = engine.descriptor_bytes, argument.name_hint or f"arg{i}"
+            result.append(Parameter(words, "struct", "uint8", offset, size, engine.descriptor_alignment, hidden=hidden_of(found)))
+            offset += size
+            continue
         result.append(Parameter(
             name=name.data if isinstance(name, StringAttr) else argument.name_hint or f"arg{i}",
             kind="pointer" if pointer else "scalar", dtype=element.name, offset=offset, size=size, alignment=size,

@@ -83,6 +83,7 @@ def insert_barriers(function: FuncOp, disjoint: bool = False) -> int:
 _EVENTS = frozenset({
     lane.LoadOp, lane.StoreOp, lane.FragmentLoadOp, lane.CopyAsyncOp, lane.CommitOp, lane.WaitOp, lane.BarrierOp,
     lane.AtomicOp, lane.AsyncAtomOp, lane.AtomWaitOp, lane.BeginBarriersOp, lane.ArriveOp, lane.WaitPhaseOp,
+    lane.BulkCopyOp,
 })
 
 
@@ -183,7 +184,7 @@ class BarrierAnalysis:
         earlier = state.writes if reads else state.writes | state.reads
         if any(self.memory.overlap(access, other) for other in earlier):
             self.need(op, state)
-        if isinstance(op, lane.CopyAsyncOp):
+        if isinstance(op, lane.CopyAsyncOp | lane.BulkCopyOp):
             if state.acquired or self.crosses_store(op.argument, op.deal, state):
                 self.need(op, state)
             state.accessed = True

@@ -23,6 +23,7 @@ from tilefw.tile.text.source_location import place_of
 # By class: xDSL's classes have a slow isinstance.
 _ACCESSES = frozenset({
     lane.LoadOp, lane.StoreOp, lane.FragmentLoadOp, lane.CopyAsyncOp, lane.AsyncAtomOp, lane.ArriveOp, lane.WaitPhaseOp,
+    lane.BulkCopyOp,
 })
 
 
@@ -58,7 +59,7 @@ class BufferAccesses:
 
     def written_by(self, op: Operation) -> BufferAccess | None:
         """What an op stores to, or starts to copy to, in shared memory; None for any other op."""
-        writes = isinstance(op, lane.CopyAsyncOp) or (isinstance(op, lane.StoreOp) and op.shared)
+        writes = isinstance(op, lane.CopyAsyncOp | lane.BulkCopyOp) or (isinstance(op, lane.StoreOp) and op.shared)
         return self.accessed(op) if writes and isinstance(op, AccessOp) else None
 
     def _phase(self, buffer: int, ring: int, phase: int) -> int | None:

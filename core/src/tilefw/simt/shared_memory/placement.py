@@ -109,7 +109,7 @@ def _lowest(buffer: _Allocation, taken: list[_Allocation]) -> int:
 # The ops that matter, by class: xDSL's classes have a slow isinstance.
 _EVENTS = frozenset({
     lane.AllocOp, lane.LoadOp, lane.StoreOp, lane.FragmentLoadOp, lane.CopyAsyncOp, lane.WaitOp, lane.AsyncAtomOp,
-    lane.BeginBarriersOp, lane.ArriveOp, lane.WaitPhaseOp,
+    lane.BulkCopyOp, lane.BeginBarriersOp, lane.ArriveOp, lane.WaitPhaseOp,
 })
 
 
@@ -155,7 +155,7 @@ class _AllocationLifetimes:
         if isinstance(op, lane.MemoryOp) and not op.shared:
             return
         buffer = self.buffers[op.buffer]
-        buffer.copied |= isinstance(op, lane.CopyAsyncOp)
+        buffer.copied |= isinstance(op, lane.CopyAsyncOp | lane.BulkCopyOp)
         self.extend_lifetime(buffer)
 
     def extend_lifetime(self, buffer: _Allocation) -> None:

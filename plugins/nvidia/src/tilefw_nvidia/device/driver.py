@@ -8,9 +8,11 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tilefw.api.device import DescribedArray
 from tilefw.api.hardware import CardInfo, Driver, DriverError, DriverLibrary, LaunchBlock, TakenBlock
 from tilefw_nvidia.chips.chip import Architecture
 from tilefw_nvidia.device import interface as cuda
+from tilefw_nvidia.device import tensor_map
 from tilefw_nvidia.device.library import library
 
 # Keys of the `extra` array of cuLaunchKernel ("CUDA Driver API", CU_LAUNCH_PARAM_…): the argument block, its size, the end.
@@ -145,6 +147,19 @@ class CudaDriver(Driver):
             if status:
                 raise self.library.error(name, status)
         return number.value if kind.value in (cuda.DEVICE_MEMORY, cuda.UNIFIED_MEMORY) else None
+
+    def copy_descriptor(self, array: DescribedArray) -> bytes:
+        rank, room = len(array.sizes), ctypes.create_string_buffer(2 * tensor_map.BYTES)
+        begin = ctypes.addressof(room) + -ctypes.addressof(room) % tensor_map.ALIGNMENT
+        numbers = (
+            (ctypes.c_uint64 * rank)(*array.sizes), (ctypes.c_uint64 * rank)(*array.strides, 0),
+            (ctypes.c_uint32 * rank)(*array.extents), (ctypes.c_uint32 * rank)(*[1] * rank),
+        )
+        self.library.call(
+            "cuTensorMapEncodeTiled", begin, tensor_map.driver_type(array), rank, array.base, *map(ctypes.addressof, numbers),
+            0, tensor_map.swizzle_mode(array), 0, 0,
+        )
+        return ctypes.string_at(begin, tensor_map.BYTES)
 
     # -- code -----------------------------------------------------------------------------------------------------------------
 

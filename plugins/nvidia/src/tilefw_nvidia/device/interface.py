@@ -58,6 +58,8 @@ _FUNCTIONS = {
     "cuModuleGetFunction": (_out(_HANDLE), _HANDLE, ctypes.c_char_p),
     "cuFuncSetAttribute": (_HANDLE, _INT, _INT),
     "cuLaunchKernel": (_HANDLE, *(_UNSIGNED,) * 7, _HANDLE, _POINTER, _POINTER),
+    # The map, type and rank; base, dims, strides, box, element strides; interleave, swizzle, promotion to L2, fill.
+    "cuTensorMapEncodeTiled": (_POINTER, _INT, _UNSIGNED, _POINTER, *(_POINTER,) * 4, *(_INT,) * 4),
     "cuStreamCreate": (_out(_HANDLE), _UNSIGNED),
     "cuStreamDestroy_v2": (_HANDLE,),
     "cuStreamSynchronize": (_HANDLE,),
@@ -74,6 +76,7 @@ CUDA = Interface(
     product="CUDA driver library",
     variable="TILEFW_CUDA_LIBRARY",
     functions=MappingProxyType(_FUNCTIONS),
+    optional=frozenset({"cuTensorMapEncodeTiled"}),  # of CUDA 12
     texts=("cuGetErrorName", "cuGetErrorString"),
     text_through_pointer=True,
     failures=MappingProxyType({

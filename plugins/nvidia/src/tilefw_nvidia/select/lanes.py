@@ -11,6 +11,7 @@ from tilefw.api.machine import EFFECT, JUMP, MOVE, PURE, InstructionTable, Instr
 from tilefw.api.simt import (
     AsyncCopy,
     AtomicAccess,
+    BulkCopy,
     ChipDescription,
     Code,
     Const,
@@ -25,7 +26,7 @@ from tilefw.api.simt import (
 )
 from tilefw_nvidia.chips import Chip
 from tilefw_nvidia.isa.set import instruction_set
-from tilefw_nvidia.select import atomics, inline_assembly, mbarrier, warpgroup
+from tilefw_nvidia.select import atomics, copy_engine, inline_assembly, mbarrier, warpgroup
 from tilefw_nvidia.select.combine import combiner
 from tilefw_nvidia.select.matrix import FRAGMENT_LOADS, atoms, load_fragment, multiply
 from tilefw_nvidia.select.rules import rules
@@ -64,12 +65,14 @@ def description(chip: Chip) -> ChipDescription:
     loads = tuple(load for load in FRAGMENT_LOADS if instructions.opcode(f"{load.name}.sync.aligned.m8n8.x4.shared.b16").exists)
     copies = chip.copy_bytes if instructions.opcode("cp.async.ca.shared.global").exists else ()
     shuffles = all(instructions.opcode(f"shfl.sync.{mode}.b32").exists for mode in _SHUFFLES.values())
+    engine = copy_engine.copy_engine(chip)
     return ChipDescription(
         name="PTX", lanes=chip.lanes, pointer_bits=chip.pointer_bits, access_bytes=_widest(chip, "global"),
         threads=chip.threads_per_workgroup, shared_bytes=chip.shared_bytes, shared_access_bytes=_widest(chip, "shared"),
         banks=chip.banks, bank_bytes=chip.bank_bytes, shuffles=shuffles,
         scan_shuffles=("up", "down") if shuffles else (), copy_bytes=copies,
         atoms=(*atoms(chip), *warpgroup_atoms(chip)), shared_views=bool(chip.warpgroup_rates), fragment_loads=loads,
+        copy_engine=engine,
         registers=chip.registers_per_thread, processor_registers=chip.registers_per_processor,
         processor_shared_bytes=chip.shared_bytes_per_processor, system_shared_bytes=chip.system_shared_bytes,
         clusters=chip.workgroups_per_cluster,
@@ -232,6 +235,12 @@ class PtxChip(LaneChip):
             predicate=copy.predicate, buffer=copy.buffer,
         )
 
+    def descriptor(self, code: Code, index: int) -> Element:
+        return copy_engine.descriptor(code, index)
+
+    def bulk_copy(self, code: Code, copy: BulkCopy) -> None:
+        copy_engine.copy(code, copy)
+
     def atomic(self, code: Code, access: AtomicAccess) -> None:
         atomics.access(code, access)
 
@@ -259,7 +268,7 @@ class PtxChip(LaneChip):
     def begin_barrier(self, code: Code, address: Slice, immediate: int, count: int, predicate: Slice) -> None:
         mbarrier.begin(code, address, immediate, count, predicate)
 
-    def arrive(self, code: Code, address: Slice, immediate: int, bytes: int, copies: bool, predicate: Slice | None) -> None:
+    def arrive(self, code: Code, address: Slice, immediate: int, bytes: int | Slice, copies: bool, predicate: Slice | None) -> None:
         mbarrier.arrive(code, address, immediate, bytes, copies, predicate)
 
     def wait_phase(self, code: Code, address: Slice, immediate: int, parity: Slice) -> None:

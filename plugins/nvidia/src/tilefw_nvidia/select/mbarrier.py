@@ -14,7 +14,7 @@ def begin(code: Code, address: Slice, immediate: int, count: int, predicate: Sli
     code.effect("mbarrier.init.shared.b64", (), [address, immediate, count], predicate=predicate)
 
 
-def arrive(code: Code, address: Slice, immediate: int, bytes: int, copies: bool, predicate: Slice | None) -> None:
+def arrive(code: Code, address: Slice, immediate: int, bytes: int | Slice, copies: bool, predicate: Slice | None) -> None:
     """Arrive; which phase this was nobody asks."""
     if copies:  # the barrier's count has these arrivals already: `noinc`
         code.effect("cp.async.mbarrier.arrive.noinc.shared.b64", (), [address, immediate], predicate=predicate)

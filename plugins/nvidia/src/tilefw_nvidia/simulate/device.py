@@ -7,9 +7,11 @@ from functools import partial
 from typing import ClassVar
 
 from tilefw.api import Artifact, BufferView, Struct
+from tilefw.api.device import DescribedArray
 from tilefw.api.sim import Decoders, SimulatedChip, SimulatorDevice
 from tilefw_nvidia import isa
 from tilefw_nvidia.chips import Chip
+from tilefw_nvidia.device.tensor_map import element_name, swizzle_mode
 from tilefw_nvidia.isa.meaning import tensor_map
 
 # Where generic addresses mean another space than global memory.
@@ -33,6 +35,11 @@ class Simulator(SimulatorDevice):
     def __init__(self, chip: Chip) -> None:
         super().__init__(simulated(chip))
         self.instructions = isa.instruction_set(chip)
+
+    def copy_descriptor(self, array: DescribedArray) -> bytes:
+        return tensor_map.encoded(
+            array.base, array.sizes, array.strides, array.extents, element_name(array), swizzle=swizzle_mode(array)
+        )
 
     def decoders(self, artifact: Artifact, name: str) -> Decoders:
         module = isa.parse(artifact.text, name)

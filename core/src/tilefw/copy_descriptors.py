@@ -1,0 +1,63 @@
+"""CopyDescriptor: what a copy engine is told of an array, as a recipe over a kernel's arguments that the launch fills in.
+
+The recipe travels in `Parameter.hidden`; each launch makes numbers of it, and its device the bytes that its engine reads.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from tilefw.api.device import Argument, DescribedArray, Scalar
+from tilefw.api.errors import LaunchError
+
+PREFIX = "copy_descriptor "  # of `Parameter.hidden`
+
+
+@dataclass(frozen=True, slots=True)
+class CopyDescriptor:
+    """A recipe. `base` is the number of the pointer argument. Sizes, and strides in elements, are each a number or, as a string of
+    digits, the number of the argument that holds it."""
+
+    base: int
+    sizes: tuple[int | str, ...]
+    strides: tuple[int | str, ...]
+    extents: tuple[int, ...]
+    element: str
+    element_bytes: int
+    row_bytes: int
+    alignment: int
+
+    def __str__(self) -> str:
+        """The words of `Parameter.hidden`."""
+        return PREFIX + json.dumps(asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def of(cls, hidden: str | None) -> CopyDescriptor | None:
+        """The recipe in the words of a hidden parameter; None where they are about something else."""
+        if hidden is None or not hidden.startswith(PREFIX):
+            return None
+        raw = json.loads(hidden.removeprefix(PREFIX))
+        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in raw.items()})
+
+    def described(self, address: int, args: Sequence[Argument], kernel: str) -> DescribedArray:
+        """The array of a launch with these arguments, whose base is at `address`. Raises LaunchError (TFW0357)."""
+        sizes = tuple(max(1, _number(size, args)) for size in self.sizes)  # of an empty array nothing is copied
+        strides = tuple(_number(stride, args) * self.element_bytes for stride in self.strides)
+        wrong = [stride for stride in strides if stride <= 0 or stride % self.alignment]
+        if wrong or address % self.alignment:
+            what = f"rows {wrong[0]} bytes apart" if wrong else f"its first element at {address:#x}"
+            raise LaunchError(
+                f"an array of {kernel} has {what}, which its copy engine does not take", code="TFW0357",
+                note=f"rows follow one another, and begin at multiples of {self.alignment} bytes",
+            )
+        return DescribedArray(address, sizes, strides, self.extents, self.element, self.row_bytes)
+
+
+def _number(measure: int | str, args: Sequence[Argument]) -> int:
+    if isinstance(measure, int):
+        return measure
+    argument = args[int(measure)]
+    assert isinstance(argument, Scalar), "a measure is a scalar argument"
+    return int(argument.value)

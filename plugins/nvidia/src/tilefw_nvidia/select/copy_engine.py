@@ -1,0 +1,39 @@
+"""The copy engine as the kit describes it, and its instructions: copies of boxes by tensor maps.
+
+Limits: PTX ISA, "Tensors", and CUDA Driver API, `cuTensorMapEncodeTiled` (rank, extents of a box, alignment of addresses, strides
+and rows). Swizzles of 128, 64 and 32 bytes are those of wgmma's operands (PTX ISA, "Swizzling Modes").
+"""
+
+from __future__ import annotations
+
+from tilefw.api.machine import Operand
+from tilefw.api.simt import BulkCopy, Code, CopyEngine, Element, SharedForm
+from tilefw_nvidia.chips import Chip
+from tilefw_nvidia.isa.set import instruction_set
+
+_COPY = "cp.async.bulk.tensor.{}d.shared::cluster.global.mbarrier::complete_tx::bytes"
+_SWIZZLED_ROWS = (128, 64, 32)
+_ENGINE = CopyEngine(
+    rank=5, extent=256, alignment=16, element_bytes=(1, 2, 4, 8), forms=tuple(SharedForm(size, True) for size in _SWIZZLED_ROWS),
+    shared_alignment=128,
+)
+
+
+def copy_engine(chip: Chip) -> CopyEngine | None:
+    """The chip's; None where it has none."""
+    return _ENGINE if instruction_set(chip).opcode(_COPY.format(2)).exists else None
+
+
+def descriptor(code: Code, index: int) -> Element:
+    """The generic address of the tensor map, which is a parameter."""
+    address = code.inst("mov.u64", "w64", f"{code.function.name}_param_{index}")
+    return code.inst("cvta.param.u64", "w64", address)
+
+
+def copy(code: Code, made: BulkCopy) -> None:
+    """Start one copy."""
+    places = [code.chip.operand(code, place) for place in made.places]
+    operands: list[Operand] = [
+        made.address, made.immediate, made.barrier, made.barrier_immediate, made.descriptor, *places,
+    ]
+    code.effect(_COPY.format(len(places)), (), operands, predicate=made.predicate, buffer=made.buffer)

@@ -1,0 +1,73 @@
+"""Tensor descriptors on sm_90a: the copy engine fetches what products read, right under every check, and as ptxas takes it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_warpgroup import TARGET, TILES, assembled
+
+import tilefw
+import tilefw.language as tl
+from tilefw.api.device import DescribedArray
+from tilefw.kernels.spec import load
+from tilefw.kernels.verify import verify
+from tilefw_nvidia.device.tensor_map import driver_type, element_name
+from tilefw_nvidia.isa.meaning.tensor_map import ELEMENT_TYPES
+
+CASES: dict[str, dict[str, Any]] = {
+    "whole blocks": {"m": 128, "n": 128, "k": 256, **TILES},
+    "beyond the arrays": {"m": 72, "n": 112, "k": 208, **TILES, "dtype": "bf16"},
+    "two groups": {"m": 128, "n": 64, "k": 128, "num_warps": 8, **TILES, "block_m": 128, "num_stages": 4},
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_blocks_of_described_arrays_come_by_the_engine(case: str, tmp_path: Path) -> None:
+    verdict = verify(load("descriptor_matmul"), CASES[case], TARGET, assemble=False, checks="all")
+    assert verdict.ok, verdict.failed
+    assert not verdict.findings
+    assert verdict.artifact is not None
+    text = verdict.artifact.text
+    assert "cp.async.bulk.tensor.2d" in text
+    assert "cp.async.c" not in text
+    assembled(text, tmp_path)
+
+
+@tilefw.jit
+def product(a, b, out, k, row, B: tl.constexpr):
+    left = tl.make_tensor_descriptor(a, [B, k], [row, 1], [B, B])
+    right = tl.make_tensor_descriptor(b, [B, k], [row, 1], [B, B])
+    total = tl.zeros((B, B), tl.float32)
+    for at in range(0, k, B):
+        total += tl.dot(left.load([0, at]), right.load([0, at]).T)
+    place = tl.arange(0, B)[:, None] * B + tl.arange(0, B)[None, :]
+    tl.store(out + place, total)
+
+
+def test_an_array_whose_rows_do_not_follow_one_another_is_refused_with_the_reason() -> None:
+    """The recipe of the compiled kernel, given rows that go backwards."""
+    a, b, out = np.zeros((64, 128), np.float16), np.zeros((64, 128), np.float16), np.zeros((64, 64), np.float32)
+    with pytest.raises(tilefw.LaunchError, match="which its copy engine does not take"):
+        product[1,](a, b, out, 128, -128, B=64, target=TARGET)
+
+
+def test_the_driver_numbers_element_types_in_another_way_than_instructions() -> None:
+    """CUDA Driver API, CUtensorMapDataType; PTX ISA, table of `tensormap.replace.elemtype`."""
+    names = ("fp16", "fp32", "fp64", "bf16", "int8")
+    arrays = [DescribedArray(0, (1,), (), (1,), name, 0) for name in names]
+    assert [driver_type(array) for array in arrays] == [6, 7, 8, 9, 0]
+    assert [ELEMENT_TYPES[element_name(array)] for array in arrays] == [6, 7, 9, 10, 0]
+
+
+def test_one_thread_starts_copies_and_all_wait_for_their_phase() -> None:
+    verdict = verify(load("descriptor_matmul"), CASES["whole blocks"], TARGET, assemble=False, checks="none")
+    assert verdict.artifact is not None
+    lines = [line.strip() for line in verdict.artifact.text.splitlines()]
+    copies = [line for line in lines if "cp.async.bulk.tensor" in line]
+    waits = [line for line in lines if "mbarrier.try_wait.parity" in line]
+    assert copies and all(re.match(r"@%p\d+ ", line) for line in copies)
+    assert waits and not any(line.startswith("@") for line in waits)
