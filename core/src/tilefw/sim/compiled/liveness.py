@@ -26,7 +26,7 @@ class FlowBlock(Protocol):
     instructions: list[Instruction]
 
 
-class Liveness:
+class LaterReads:
     """Of a program of `blocks` with the numbers of each one's `successors`; found when it is first asked for."""
 
     def __init__(self, blocks: Sequence[FlowBlock], successors: Sequence[Sequence[int]]) -> None:

@@ -27,7 +27,7 @@ def _installed() -> bool:
 
 
 @dataclass(frozen=True)
-class Processor:
+class HostProcessor:
     """The processor at hand as LLVM names it; `flags` are the features that it has, and those that it has not."""
 
     triple: str
@@ -44,7 +44,7 @@ class Processor:
 
 
 @cache
-def processor() -> Processor:
+def processor() -> HostProcessor:
     """The one that this process runs on."""
     import llvmlite.binding as llvm
 
@@ -53,7 +53,7 @@ def processor() -> Processor:
     # Tile registers need a permission of the system; vectors do without.
     flags = ",".join(f"{'+' if there and not name.startswith('amx') else '-'}{name}" for name, there in sorted(found.items()))
     bits = 512 if found.get("avx512bw") and found.get("avx512dq") else 256 if found.get("avx2") else 128
-    return Processor(
+    return HostProcessor(
         triple, llvm.get_host_cpu_name(), flags, bits,
         triple.startswith("aarch64") or bool(found.get("fma") and found.get("f16c") and found.get("avx2")),
     )

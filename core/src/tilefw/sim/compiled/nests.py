@@ -3,7 +3,8 @@
 Registers are arrays [workgroups, waves, lanes] of size 1 on every axis where values agree. The `Axes` of a value say on which it
 has its own; they are those of its operands together. Values of like axes are computed in one nest of loops over these axes, the
 innermost over lanes, as many at once as fill a register of the processor. Nests with fewer axes come first, so that operands
-are there: what one nest gives another lies in memory, as the function's results do.
+are there: what one nest gives another lies in memory, as the function's results do. Masks of lanes, which `ballot` makes of all
+lanes of a wave, are there when the nest has ended: what follows from them is of a later stage.
 
     i32 run(ptr addresses, i64 workgroups, i64 waves)      0: done; 1: refused, nothing that it has written counts
 """
@@ -24,6 +25,10 @@ Axes = int
 """Of a value: 1 where lanes differ, 2 where waves do, 4 where workgroups do."""
 LANES, WAVES, GROUPS = 1, 2, 4
 NAME = "tilefw.run"
+MASK_LANES = 64
+"""Lanes of a wave whose masks have lines: two words of 32 bits."""
+Nest = tuple[int, Axes]
+"""A stage, and the axes of its loops."""
 
 
 class PrintedLanes(PrintedIntegers, PrintedFloats):
@@ -53,8 +58,10 @@ def values_of(operands: Iterable[Any]) -> list[RecordedValue]:
     return found
 
 
-def has_lines(step: RecordedStep) -> bool:
-    """Whether a primitive with these widths has lines."""
+def has_lines(step: RecordedStep, masks: bool = False) -> bool:
+    """Whether a primitive with these widths has lines; those that make masks of lanes, or take them apart, only with `masks`."""
+    if step.name in ("ballot", "unballot"):
+        return masks
     if any(value.bits > 64 for value in (*step.results, *values_of(step.operands))):
         return False
     operands = tuple(_mapped(o, lambda v: Printed("%x", f"i{v.bits}")) for o in step.operands)
@@ -68,6 +75,11 @@ def _has_lines(name: str, operands: tuple[Any, ...], keywords: tuple[tuple[str, 
     except NotPrinted:
         return False
     return True
+
+
+def _operands(step: RecordedStep) -> list[RecordedValue]:
+    """The values that a step takes."""
+    return values_of((*step.operands, *(value for _, value in step.keywords)))
 
 
 def _mapped(operand: Any, change: Any) -> Any:
@@ -102,14 +114,11 @@ class _Function:
     def __init__(self, recorded: Recorded, axes: Mapping[int, Axes], vector: int) -> None:
         self.recorded, self.vector = recorded, vector
         self.axes = dict(axes)
-        self.nests: dict[Axes, list[RecordedStep]] = {}
+        self.stages = dict.fromkeys(axes, 0)
+        self.nests: dict[Nest, list[RecordedStep]] = {}
+        self.nest_of: dict[int, Nest] = {}
         for step in recorded.steps:
-            mine = 0
-            for value in values_of((*step.operands, *(v for _, v in step.keywords))):
-                mine |= self.axes[value.number]
-            for result in step.results:
-                self.axes[result.number] = mine
-            self.nests.setdefault(mine, []).append(step)
+            self._place(step)
         made = {result.number: step for step in recorded.steps for result in step.results}
         self.constants = {number: step for number, step in made.items() if step.name == "const"}
         self.places = {value.number: i for i, value in enumerate(recorded.inputs)}
@@ -117,20 +126,39 @@ class _Function:
             self.places.setdefault(value.number, len(self.places))
         self.memory = [*recorded.inputs, *recorded.outputs]
         assert len(self.places) == len(self.memory), "an input is no output, and no output is named twice"
-        for mine, steps in self.nests.items():
+        for nest, steps in self.nests.items():
             for step in steps:
-                for value in values_of((*step.operands, *(v for _, v in step.keywords))):
-                    if self.axes[value.number] != mine and value.number not in self.places and value.number not in self.constants:
+                for value in (*_operands(step), *(step.results if step.name == "ballot" else ())):
+                    elsewhere = self.nest_of.get(value.number) != nest or made[value.number].name == "ballot"
+                    if elsewhere and value.number not in self.places and value.number not in self.constants:
                         self.places[value.number] = len(self.memory)
                         self.memory.append(value)
         self.body: list[str] = []
         self.last = "entry"
         self.declared: set[str] = set()
 
+    def _place(self, step: RecordedStep) -> None:
+        """The nest of a step, and of its results their axes and stage."""
+        mine = stage = 0
+        for value in _operands(step):
+            mine |= self.axes[value.number]
+            stage = max(stage, self.stages[value.number])
+        if step.name == "unballot":
+            if mine & LANES:
+                raise NotPrinted("a mask for each lane")
+            mine |= LANES
+        self.nests.setdefault((stage, mine), []).append(step)
+        masks = step.name == "ballot"
+        for result in step.results:
+            self.axes[result.number] = mine & ~LANES if masks else mine
+            self.stages[result.number] = stage + masks
+            self.nest_of[result.number] = stage, mine
+
     def text(self) -> FunctionText:
-        for mine in sorted(self.nests, key=lambda axes: (axes.bit_count(), axes)):
-            if any(step.name != "const" or step.results[0].number in self.places for step in self.nests[mine]):
-                self._nest(mine, self.nests[mine])
+        for stage, mine in sorted(self.nests, key=lambda nest: (nest[0], nest[1].bit_count(), nest[1])):
+            steps = self.nests[stage, mine]
+            if any(step.name != "const" or step.results[0].number in self.places for step in steps):
+                self._nest(stage, mine, steps)
         head = [f'define i32 @"{NAME}"(ptr noalias readonly %addresses, i64 %groups, i64 %waves) {{', "entry:"]
         for place in range(len(self.memory)):
             head.append(f"%a{place} = getelementptr ptr, ptr %addresses, i64 {place}")
@@ -141,14 +169,14 @@ class _Function:
             "\n".join([*head, *self.body, *tail]) + "\n", tuple(self.axes[v.number] for v in made), tuple(v.bits for v in made)
         )
 
-    def _nest(self, axes: Axes, steps: Sequence[RecordedStep]) -> None:
+    def _nest(self, stage: int, axes: Axes, steps: Sequence[RecordedStep]) -> None:
         """One nest of loops with its steps."""
         lanes = axes & LANES and min(self.vector, self.recorded.wave_size)
-        body = _Body(self, axes, lanes)
+        tag = f"{stage}.{axes}."
+        body = _Body(self, (stage, axes), lanes, tag)
         for step in steps:
             body.step(step)
-        body.finish(f"kept{axes}")
-        tag = f"{axes}"
+        body.finish(f"kept{tag}")
         counts = [("g", "%groups" if axes & GROUPS else "1", 1), ("w", "%waves" if axes & WAVES else "1", 1)]
         if lanes:
             counts.append(("l", str(self.recorded.wave_size), lanes))
@@ -176,19 +204,67 @@ class _Function:
 class _Body:
     """What one nest does for some lanes of a wave, or once where it has no lanes of its own."""
 
-    def __init__(self, function: _Function, axes: Axes, lanes: int) -> None:
-        self.function, self.axes, self.tag = function, axes, f"{axes}"
-        self.lines = Lines(lanes, f"n{axes}.")
+    def __init__(self, function: _Function, nest: Nest, lanes: int, tag: str) -> None:
+        self.function, self.nest, self.axes, self.tag = function, nest, nest[1], tag
+        self.lines = Lines(lanes, f"n{tag}")
         self.known: dict[int, Printed] = {}
         self.head: list[str] = []
 
     def step(self, step: RecordedStep) -> None:
         if step.name == "const" and step.results[0].number not in self.function.places:
             return
+        if step.name == "ballot":
+            self._ballot(step)
+            return
+        if step.name == "unballot":
+            self.known[step.results[0].number] = self._unballot(*step.operands)
+            return
         operands = [_mapped(o, self.value) for o in step.operands]
         step = RecordedStep(step.name, step.operands, tuple((k, _mapped(v, self.value)) for k, v in step.keywords), step.results)
         for value, result in zip(step.results, printed(self.lines, step, operands), strict=True):
             self.known[value.number] = result
+
+    def _ballot(self, step: RecordedStep) -> None:
+        """Each lanes' bits go to their place in the words of their wave."""
+        lines, count, tag = self.lines, self.lines.lanes, self.tag
+        p = self.value(step.operands[0])
+        for result, first in zip(step.results, (0, 32), strict=True):
+            place = self.function.places[result.number]
+            name = f"%word{tag}{place}"
+            if not count:  # all lanes agree
+                word = lines.put("i32", f"sext i1 {p.text} to i32")
+                self._address(name, place, self.axes, "i32")
+                lines.text.append(f"store i32 {word.text}, ptr {name}.p")
+                continue
+            self._address(name, place, self.axes & ~LANES, "i32")
+            bits = lines.put(f"i{count}", f"bitcast <{count} x i1> {p.text} to i{count}")
+            lines.text += [
+                f"{name}.f = sub i64 %l{tag}.i, {first}", f"{name}.c = icmp ult i64 {name}.f, 32",
+                f"br i1 {name}.c, label %put{tag}{place}, label %past{tag}{place}", f"put{tag}{place}:",
+                f"{name}.y = lshr i64 {name}.f, 3", f"{name}.q = getelementptr i8, ptr {name}.p, i64 {name}.y",
+                f"store i{count} {bits.text}, ptr {name}.q, align {count // 8}",
+                f"br label %past{tag}{place}", f"past{tag}{place}:",
+            ]
+
+    def _unballot(self, low: RecordedValue, high: RecordedValue) -> Printed:
+        """The bits of these lanes, of words that one wave has."""
+        lines, count, tag = self.lines, self.lines.lanes, self.tag
+        words = [self._number(word) for word in (low, high)]
+        name = lines.name()
+        lines.text += [
+            f"{name}.c = icmp ult i64 %l{tag}.i, 32", f"{name}.w = select i1 {name}.c, i32 {words[0]}, i32 {words[1]}",
+            f"{name}.t = trunc i64 %l{tag}.i to i32", f"{name}.m = and i32 {name}.t, 31",
+            f"{name}.s = lshr i32 {name}.w, {name}.m", f"{name}.b = trunc i32 {name}.s to i{count}",
+        ]
+        return lines.put("i1", f"bitcast i{count} {name}.b to <{count} x i1>")
+
+    def _number(self, value: RecordedValue) -> str:
+        """A value that is one for the wave, as one number."""
+        constant = self.function.constants.get(value.number)
+        if constant is not None:
+            return str(constant.operands[0] & 0xFFFFFFFF)
+        self.value(value)
+        return f"%in{self.tag}.{self.function.places[value.number]}"
 
     def value(self, value: RecordedValue) -> Printed:
         """A value in this nest: made here, a constant, or read from memory."""
@@ -244,7 +320,7 @@ class _Body:
             self._refuse(kept)
         for number, place in self.function.places.items():
             value = self.known.get(number)
-            if place >= len(self.function.recorded.inputs) and value is not None and self.function.axes[number] == self.axes:
+            if place >= len(self.function.recorded.inputs) and value is not None and self.function.nest_of[number] == self.nest:
                 self._store(value, place)
 
     def _refuse(self, kept: str) -> None:

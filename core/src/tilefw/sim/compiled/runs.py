@@ -18,7 +18,7 @@ from math import gcd
 import numpy as np
 
 from tilefw.sim.algebra.lanes import NumpyLanes
-from tilefw.sim.algebra.recording import RecordingLanes
+from tilefw.sim.compiled.lines import NotPrinted
 from tilefw.sim.compiled.native import NativeFunction, available, object_of, processor
 from tilefw.sim.compiled.nests import Axes, FunctionText, function_text
 from tilefw.sim.compiled.traced import MERGE, Guarded, Part, Slots, Traced, primitives, trace_run
@@ -51,7 +51,7 @@ class Compiled:
 
     def __init__(self, traced: Traced, axes: Sequence[Axes], wave_size: int) -> None:
         numbers = {value.number: each for value, each in zip(traced.recorded.inputs, axes, strict=True)}
-        vector = gcd(processor().vector_bits // 32, wave_size)
+        vector = gcd(max(8, processor().vector_bits // 32), wave_size)
         self._function: FunctionText = function_text(traced.recorded, numbers, vector)
         self._call = _native(self._function.text).call
         self._wanted = len(traced.recorded.outputs)
@@ -107,7 +107,7 @@ class _Guards:
         return self.met
 
 
-class Segment:
+class CompiledRun:
     """Parts that all have lines, as one step."""
 
     def __init__(self, parts: Sequence[Part], block: int, slots: Slots, wave_size: int) -> None:
@@ -115,7 +115,7 @@ class Segment:
         self._steps = [part.step for part in parts]
         self._guards = [_Guards(guard) for guard in dict.fromkeys(p.guard for p in parts) if guard is not None]
         self._traced: dict[tuple[frozenset[Guarded], bool], Traced] = {}
-        self._compiled: dict[tuple[frozenset[Guarded], bool, tuple[Axes, ...]], Compiled] = {}
+        self._compiled: dict[tuple[frozenset[Guarded], bool, tuple[Axes, ...]], Compiled | None] = {}
 
     def __call__(self, lanes: NumpyLanes, frame: Frame) -> None:
         if not self._try(lanes, frame):
@@ -148,10 +148,11 @@ class Segment:
         axes = tuple([
             (a.shape[0] > 1) << 2 | (a.shape[1] > 1) << 1 | (a.shape[2] > 1) for a in inputs
         ])
-        compiled = self._compiled.get((*variant, axes))
-        if compiled is None:
-            compiled = self._compiled[(*variant, axes)] = Compiled(traced, axes, self._wave_size)
-        if compiled.useless:
+        key = *variant, axes
+        if key not in self._compiled:
+            self._compiled[key] = self._made(traced, axes)
+        compiled = self._compiled[key]
+        if compiled is None or compiled.useless:
             return False
         inputs = [a if a.flags.c_contiguous else np.ascontiguousarray(a) for a in inputs]
         made = compiled.run(inputs, frame.shape)
@@ -163,7 +164,15 @@ class Segment:
         return True
 
 
-class Run:
+    def _made(self, traced: Traced, axes: Sequence[Axes]) -> Compiled | None:
+        """The function; None where values with these axes have no lines."""
+        try:
+            return Compiled(traced, axes, self._wave_size)
+        except NotPrinted:
+            return None
+
+
+class ColdRun:
     """Neighbouring parts of a block. It counts what they cost, and is compiled when they have cost what compiling does."""
 
     def __init__(self, parts: Sequence[Part], block: int, slots: Slots, wave_size: int, at_once: bool) -> None:
@@ -194,14 +203,14 @@ class Run:
     def _segments(self) -> list[Step]:
         found: list[Step] = []
         group: list[Part] = []
-        size, lanes = 0, RecordingLanes(self._wave_size)
+        size = 0
         for part in (*self._parts, None):
-            count = None if part is None else primitives(part, self._slots, lanes)
+            count = None if part is None else primitives(part, self._slots, self._wave_size)
             if part is not None and count is not None:
                 group.append(part)
                 size += count
                 continue
-            found += [Segment(group, self._block, self._slots, self._wave_size)] if size >= FEWEST else [p.step for p in group]
+            found += [CompiledRun(group, self._block, self._slots, self._wave_size)] if size >= FEWEST else [p.step for p in group]
             found += [] if part is None else [part.step]
             group, size = [], 0
         return found
@@ -220,7 +229,7 @@ def with_runs(
         if part is not None:
             group.append(part)
             continue
-        found += [Run(group, block, slots, wave_size, how == "always")] if len(group) >= FEWEST else [p.step for p in group]
+        found += [ColdRun(group, block, slots, wave_size, how == "always")] if len(group) >= FEWEST else [p.step for p in group]
         found += [] if step is None else [step]
         group = []
     return found

@@ -6,14 +6,14 @@ only some waves run (`merged`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tilefw.sim.algebra.integer import width
-from tilefw.sim.algebra.recording import RecordedValue, RecordingLanes
-from tilefw.sim.compiled.liveness import Liveness
-from tilefw.sim.compiled.nests import Recorded, has_lines
+from tilefw.sim.algebra.recording import RecordedStep, RecordedValue, RecordingLanes
+from tilefw.sim.compiled.liveness import LaterReads
+from tilefw.sim.compiled.nests import Recorded, has_lines, values_of
 from tilefw.sim.floats import Array
 from tilefw.sim.program import Instruction, Registers, Special
 from tilefw.sim.steps.careful import Step
@@ -48,12 +48,13 @@ class Part:
 @dataclass(frozen=True, slots=True)
 class Slots:
     """The slots of a program: their widths, how many are registers (the first), constants by slot, and which registers are read
-    later."""
+    later. `masks`: lanes of a wave go together, so that masks of lanes are made of all of them."""
 
     bits: Sequence[int]
     registers: int
     constants: Mapping[int, Array]
-    liveness: Liveness
+    liveness: LaterReads
+    masks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +68,43 @@ class Traced:
     written: tuple[tuple[int, int], ...]
 
 
+class _TracedLanes(RecordingLanes):
+    """The recording form over several instructions: what one takes apart as another has put it together is that again. `acting`:
+    the lanes that do what is recorded now, None for all."""
+
+    def __init__(self, wave_size: int) -> None:
+        super().__init__(wave_size)
+        self.acting: RecordedValue | None = None
+        self._words: dict[tuple[int, int], RecordedValue] = {}
+        self._parts: dict[int, tuple[RecordedValue, ...]] = {}
+        self._recorded: Any = {name: getattr(self, name) for name in ("ballot", "unballot", "join", "split", "and_")}
+        self.ballot, self.unballot, self.join, self.split = self._ballot, self._unballot, self._join, self._split
+
+    def _ballot(self, p: RecordedValue) -> tuple[RecordedValue, RecordedValue]:
+        lanes = p if self.acting is None else self._recorded["and_"](p, self.acting)
+        low, high = self._recorded["ballot"](lanes)
+        self._words[low.number, high.number] = lanes
+        return low, high
+
+    def _unballot(self, low: RecordedValue, high: RecordedValue) -> RecordedValue:
+        known = self._words.get((low.number, high.number))
+        return self._recorded["unballot"](low, high) if known is None else known
+
+    def _join(self, parts: Sequence[RecordedValue]) -> RecordedValue:
+        whole = self._recorded["join"](parts)
+        self._parts[whole.number] = tuple(parts)
+        return whole
+
+    def _split(self, a: RecordedValue, bits: int) -> tuple[RecordedValue, ...]:
+        parts = self._parts.get(a.number, ())
+        return parts if parts and parts[0].bits == bits else self._recorded["split"](a, bits)
+
+
 @dataclass(slots=True)
 class _Tracing:
     slots: Slots
     known: frozenset[Guarded]
-    lanes: RecordingLanes
+    lanes: _TracedLanes
     inputs: dict[int, RecordedValue] = field(default_factory=dict)
     special: list[tuple[Special, RecordedValue]] = field(default_factory=list)
     state: dict[int, RecordedValue] = field(default_factory=dict)
@@ -95,9 +128,9 @@ class _Tracing:
                 self.special.append((operand, self.state[slot]))
             else:
                 self.state[slot] = self._joined(operand)
+        acting = lanes.acting = self._acting(part)
         results = part.instruction.meaning(lanes, *map(self.read, part.sources))  # type: ignore[misc]
         given = results if isinstance(results, tuple) else () if results is None else (results,)
-        acting = self._acting(part)
         several = dict(part.after)
         for slot, value, whole in zip(part.destinations, given, part.for_wave, strict=True):
             if acting is not None and not whole:
@@ -124,7 +157,7 @@ def trace_run(
     parts: Sequence[Part], block: int, slots: Slots, wave_size: int, known: frozenset[Guarded], merged: bool
 ) -> Traced:
     """The record of a run of a block in which all lanes meet the guards `known`."""
-    work = _Tracing(slots, known, RecordingLanes(wave_size))
+    work = _Tracing(slots, known, _TracedLanes(wave_size))
     for part in parts:
         work.part(part)
     live = slots.liveness.after(block, parts[-1].instruction)
@@ -144,15 +177,25 @@ def trace_run(
             places[value.number] = len(places)
             outputs.append(value)
     return Traced(
-        Recorded(tuple(work.lanes.steps), inputs, tuple(outputs), wave_size), tuple(work.inputs),
+        Recorded(_used(work.lanes.steps, outputs), inputs, tuple(outputs), wave_size), tuple(work.inputs),
         tuple(operand for operand, _ in work.special), tuple((slot, places[value.number]) for slot, value in written.items()),
     )
 
 
-def primitives(part: Part, slots: Slots, lanes: RecordingLanes) -> int | None:
-    """How many primitives a part has; None where some have no lines. What `lanes` have recorded is dropped."""
-    lanes.steps.clear()
-    work = _Tracing(slots, frozenset(), lanes)
+def _used(steps: Sequence[RecordedStep], outputs: Iterable[RecordedValue]) -> tuple[RecordedStep, ...]:
+    """The steps that outputs come from."""
+    wanted = {value.number for value in outputs}
+    found: list[RecordedStep] = []
+    for step in reversed(steps):
+        if any(result.number in wanted for result in step.results):
+            wanted |= {value.number for value in values_of((*step.operands, *(value for _, value in step.keywords)))}
+            found.append(step)
+    return tuple(reversed(found))
+
+
+def primitives(part: Part, slots: Slots, wave_size: int) -> int | None:
+    """How many primitives a part has; None where some have no lines."""
+    work = _Tracing(slots, frozenset(), _TracedLanes(wave_size))
     used = (*part.sources, *part.destinations)
     if any(slots.bits[slot] > 64 for slot in used):
         return None
@@ -160,6 +203,6 @@ def primitives(part: Part, slots: Slots, lanes: RecordingLanes) -> int | None:
         work.part(part)
     except (TypeError, ValueError):  # it looks into a value
         return None
-    if len(part.destinations) == 0 or not all(map(has_lines, work.lanes.steps)):
+    if not part.destinations or not all(has_lines(step, slots.masks) for step in work.lanes.steps):
         return None
     return len(work.lanes.steps)

@@ -37,7 +37,7 @@ class LoadedProgram:
         kind = watch, follow and self.program.promises is not None
         if kind not in self.variants:
             with paused():
-                self.variants[kind] = prepare(self.program, self.symbols, *kind, 0 if self.chip.mask_stack else self.chip.wave_size)
+                self.variants[kind] = prepare(self.program, self.symbols, *kind, self.chip)
         return self.variants[kind]
 
 

@@ -13,7 +13,8 @@ from typing import Any
 
 from tilefw.api.errors import CodeError
 from tilefw.sim.algebra.integer import constant
-from tilefw.sim.compiled.liveness import Liveness
+from tilefw.sim.compiled.liveness import LaterReads
+from tilefw.sim.compiled.nests import MASK_LANES
 from tilefw.sim.compiled.runs import with_runs
 from tilefw.sim.compiled.traced import Part, Slots
 from tilefw.sim.floats import Array
@@ -31,6 +32,7 @@ from tilefw.sim.program import (
     Register,
     Registers,
     Return,
+    SimulatedChip,
     Source,
     Special,
     Symbol,
@@ -204,11 +206,11 @@ class _Preparation:
 
 
 def prepare(
-    program: Program, symbols: Mapping[str, int], watch: bool = False, follow: bool = False, wave_size: int = 0
+    program: Program, symbols: Mapping[str, int], watch: bool = False, follow: bool = False, chip: SimulatedChip | None = None
 ) -> Prepared:
     """Steps and blocks of a program whose variables and parameters have the addresses `symbols`; with `watch` each step shows its
     instruction to the checks that observe steps, with `follow` steps follow what offsets are meant to be. Runs of steps may be
-    compiled for waves of `wave_size`. Raises CodeError."""
+    compiled where the `chip` is known. Raises CodeError."""
     work = _Preparation(program, symbols, watch, follow)
     instructions = program.instructions
     leaders = _leaders(program)
@@ -228,10 +230,11 @@ def prepare(
         variable, offsets = program.code
         code = work.address(Symbol(variable), None), {offset: block_at[index] for offset, index in offsets.items()}
     successors, roots = _successors(blocks, block_at, code[1].values())
-    if wave_size:
-        slots = Slots(work.bits, len(program.registers), work.constants, Liveness(blocks, successors))
+    if chip is not None and not chip.mask_stack:
+        masks = chip.wave_size == MASK_LANES and not chip.pc_per_lane
+        slots = Slots(work.bits, len(program.registers), work.constants, LaterReads(blocks, successors), masks)
         for number, block in enumerate(blocks):
-            block.steps = with_runs(block.steps, block.parts, number, slots, wave_size)
+            block.steps = with_runs(block.steps, block.parts, number, slots, chip.wave_size)
     return Prepared(
         program, blocks, block_at, work.bits, work.constants, initial, code, work.settling,
         [*block_order(successors, roots), len(blocks)],
