@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -143,6 +144,26 @@ def test_an_older_processor_gets_narrow_vectors_and_another_key() -> None:
     text, _ = functions_text(functions, older, False)
     assert older.digest != here.digest and "<16 x" not in text and "half" in text
     assert "zmm" not in assembly_of(text, older) and "ymm" not in assembly_of(text, older)
+
+
+@tilefw.jit
+def multiplied(x, y, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    places = at[:, None] * BLOCK + at[None, :]
+    tl.store(out + places, tl.dot(tl.load(x + places), tl.load(y + places), input_precision="ieee"))
+
+
+@pytest.mark.parametrize("name, features", [
+    ("haswell", {"avx2", "fma"}), ("skylake-avx512", {"avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl"}),
+])
+def test_the_sums_of_a_product_stay_in_registers(name: str, features: set[str]) -> None:
+    there = Processor("x86_64-unknown-linux-gnu", name, frozenset(features))
+    signature = dict.fromkeys(("x", "y", "out"), "*fp32")
+    module = parse(tilefw.compile(multiplied, target="reference", signature=signature, constexprs={"BLOCK": 64}).text, "multiplied")
+    functions = [(op, entry_of(op)) for op in module.body.block.ops if isinstance(op, FuncOp)]
+    blocks = re.split(r"^\.LBB\S+:|^\s+j", assembly_of(functions_text(functions, there, True)[0], there), flags=re.MULTILINE)
+    (loop,) = [block for block in blocks if block.count("vfmadd") > 8]
+    assert not re.search(r"^\s+vmov.*mm\d+, .*\(", loop, re.MULTILINE)  # nor into memory
 
 
 def test_llvm_makes_code_for_another_architecture_of_the_same_writer() -> None:

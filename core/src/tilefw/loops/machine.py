@@ -160,7 +160,7 @@ class LoopMachine(ABC, Generic[V]):
     rows: Container[str]
     origin: Operation | None = None
     rules: Mapping[str, Rule] = RULES
-    product_tile: ClassVar[tuple[int, int]] = (1, 1)
+    product_tile: tuple[int, int] = (1, 1)
     transposes: ClassVar[bool] = False
     copy_dims: ClassVar[int] = 0
     copy_tags: ClassVar[int] = 1

@@ -30,6 +30,11 @@ class Processor:
         return 128
 
     @property
+    def vector_registers(self) -> int:
+        """How many vector registers it has (Intel SDM, volume 1, 13.1 and 15.1; Arm ARM, B1.2.1)."""
+        return 32 if "avx512vl" in self.features or self.triple.startswith("aarch64") else 16
+
+    @property
     def converts_halves(self) -> bool:
         """Whether it has instructions for conversions from and to fp16; without them LLVM calls a library that may be absent."""
         return bool(self.features & {"f16c", "fp16", "fullfp16"}) or self.triple.startswith("aarch64")

@@ -38,7 +38,6 @@ _SCRATCH = LlvmValue("%scratch", "i64", pointer=True)
 class LlvmWriter(LlvmArithmetic, LoopMachine[LlvmValue]):
     """Writes the body of one program: memory, atomics and what a program knows, beside rows and control flow."""
 
-    product_tile = (8, 2)
     transposes = True
     takes_whole = True
 
@@ -46,6 +45,7 @@ class LlvmWriter(LlvmArithmetic, LoopMachine[LlvmValue]):
         super().__init__("avx512f" in processor.features, processor.ranges, processor.scales)
         self.lines = LocatedLines(self, debug)
         self.processor = processor
+        self.product_tile = (8 if processor.vector_registers == 32 else 4, 2)  # beside the sums stand a row of each factor
         self.rows: Container[str] = table.rows(processor.converts_halves)
         self.traps: list[Trap] = []
         self.parameters: list[LlvmValue] = []
