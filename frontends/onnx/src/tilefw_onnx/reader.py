@@ -20,6 +20,7 @@ from onnx.reference import ReferenceEvaluator
 from tilefw.api.errors import CodeError, KernelError, UnsupportedError
 from tilefw.graph.kernel_graph import GraphBuilder, KernelGraph, ModelTensor
 from tilefw.runtime.jit import JITFunction
+from tilefw_onnx.loops import read_nodes, refused_within, write_out
 from tilefw_onnx.lowerings.node import ELEMENT_TYPES, Node, NodeTensor, attributes_of, type_name
 from tilefw_onnx.lowerings.operators import MODEL_OPERATORS
 from tilefw_onnx.lowerings.text import KernelText
@@ -36,6 +37,7 @@ OF_SHAPE: Mapping[str, Callable[[Mapping[str, Any], str, tuple[int, ...]], np.nd
     "Size": lambda asked, _, shape: np.array(prod(shape), np.int64),
     "EyeLike": lambda asked, kind, shape: np.eye(*shape, k=asked["k"], dtype=_array_type(asked.get("dtype"), kind)),
 }
+_CONTROL = ("If", "Loop", "Constant")
 RANDOM = frozenset({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"})
 OWN_DOMAINS = ("", "ai.onnx")
 _MISFITS = (ArithmeticError, AssertionError, IndexError, KeyError, TypeError, ValueError, onnx.defs.SchemaError)
@@ -92,26 +94,25 @@ class ModelReading:
                 help="export the model with dense constants",
             )
         for info in (*self.source.input, *self.source.value_info, *self.source.output):
-            self._describe(info)
+            self.describe(info)
         for info in self.source.input:
             if info.name not in self.known:
-                kind, shape = self._type(info.name)
+                kind, shape = self.type_of(info.name)
                 self.tensors[info.name] = self.made.input(info.name, ELEMENT_TYPES[kind], shape)
-        for number, node in enumerate(self.source.node):
-            self._read(node, node.name or f"{node.op_type} number {number}")
+        read_nodes(self, self.source.node, "")
         self._tell_refused()
         for info in self.source.output:
             self.made.output(info.name, self._tensor(info.name))
         return self.made.graph()
 
-    def _describe(self, info: onnx.ValueInfoProto) -> None:
+    def describe(self, info: onnx.ValueInfoProto) -> None:
         kind = info.type.tensor_type
         if info.type.WhichOneof("value") != "tensor_type" or not kind.HasField("shape"):
             return
         shape = tuple(d.dim_value if d.WhichOneof("value") == "dim_value" else -1 for d in kind.shape.dim)
         self.types[info.name] = type_name(kind.elem_type), shape
 
-    def _type(self, name: str) -> tuple[str, tuple[int, ...]]:
+    def type_of(self, name: str) -> tuple[str, tuple[int, ...]]:
         """ONNX's element type and the shape. Raises CodeError TFW0994 where it is not static."""
         if name in self.known:
             array = self.known[name]
@@ -126,7 +127,7 @@ class ModelReading:
             )
         return kind, shape
 
-    def _read(self, proto: onnx.NodeProto, label: str) -> None:
+    def read_node(self, proto: onnx.NodeProto, label: str) -> None:
         if any(name and name not in self.known and name not in self.tensors for name in proto.input):
             return  # of a node that was refused
         own = proto.domain in OWN_DOMAINS
@@ -136,9 +137,12 @@ class ModelReading:
         if own and proto.op_type == "If" and proto.input[0] in self.known:
             self._take_branch(proto)
             return
+        if own and proto.op_type == "Loop":
+            self._write_out(proto, label)
+            return
         if own and proto.op_type in OF_SHAPE:
             asked = attributes_of(proto, self.opsets.get(proto.domain, 1))
-            self.known[proto.output[0]] = OF_SHAPE[proto.op_type](asked, *self._type(proto.input[0]))
+            self.known[proto.output[0]] = OF_SHAPE[proto.op_type](asked, *self.type_of(proto.input[0]))
             return
         if all(name in self.known for name in proto.input if name) and not _has_graph(proto):
             self._fold(proto, label)
@@ -160,8 +164,18 @@ class ModelReading:
                 note=f"{type(error).__name__}: {first_line(error)}",
             ) from error
 
+    def _write_out(self, proto: onnx.NodeProto, label: str) -> None:
+        """A loop's turns; of one that is refused, what no kernel computes of its body is told too."""
+        try:
+            write_out(self, proto, label)
+        except UnsupportedError as error:
+            body = next(one.g for one in proto.attribute if one.name == "body")
+            lacking = refused_within(body, {*MODEL_OPERATORS, *VIEWS, *OF_SHAPE, *_CONTROL})
+            more = f"; of its body no kernel computes {', '.join(lacking)}" if lacking else ""
+            self.refused.append(f"{label}: {error.message}{more}")
+
     def _view(self, proto: onnx.NodeProto, label: str) -> None:
-        source, (_, shape) = self.tensors[proto.input[0]], self._type(proto.output[0])
+        source, (_, shape) = self.tensors[proto.input[0]], self.type_of(proto.output[0])
         if prod(shape) != prod(source.shape):  # a shape that only a run knows may be said wrongly of the output
             told = f"{label} gives shape {list(shape)}, which has not the elements of {list(source.shape)}"
             raise CodeError(f"{self.file}: {told}", code="TFW0994")
@@ -176,9 +190,9 @@ class ModelReading:
         outer = [{name: table.pop(name) for name in own if name in table} for table in tables]
         self.known.update({one.name: array_of(one, self.file) for one in branch.initializer})
         for info in (*branch.value_info, *branch.output):
-            self._describe(info)
+            self.describe(info)
         for number, node in enumerate(branch.node):
-            self._read(node, node.name or f"{proto.name} {node.op_type} number {number}")
+            self.read_node(node, node.name or f"{proto.name} {node.op_type} number {number}")
         given = [{inner.name: table[inner.name] for inner in branch.output if inner.name in table} for table in tables]
         for table, before, found in zip(tables, outer, given, strict=True):
             for name in own:
@@ -244,7 +258,7 @@ class ModelReading:
 
     def _placed(self, word: str, names: Sequence[str]) -> tuple[NodeTensor | None, ...]:
         return tuple(
-            NodeTensor(f"{word}{place}", *self._type(name), self.known.get(name)) if name else None
+            NodeTensor(f"{word}{place}", *self.type_of(name), self.known.get(name)) if name else None
             for place, name in enumerate(names)
         )
 
@@ -253,7 +267,7 @@ class ModelReading:
         if name not in self.tensors:
             if name not in self.known:
                 raise CodeError(f"no node of {self.file} makes '{name}'", code="TFW0994")
-            kind, _ = self._type(name)
+            kind, _ = self.type_of(name)
             if kind not in ELEMENT_TYPES:
                 raise CodeError(f"constant '{name}' of {self.file} has type {kind}", code="TFW0994")
             element = ELEMENT_TYPES[kind]

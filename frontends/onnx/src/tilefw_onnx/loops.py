@@ -1,0 +1,177 @@
+"""Loops whose turns are known when the model is read, written out: the nodes of the body once for each turn.
+
+What a body computes of its turn's number is constant, and so must the condition be by which it may end: a loop whose end follows
+from data is refused. Shapes are those of each turn: what a loop carries may grow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from tilefw.api.errors import CodeError, UnsupportedError
+from tilefw_onnx.model_file import first_line
+
+if TYPE_CHECKING:
+    from tilefw_onnx.reader import ModelReading
+
+_MOST_TURNS = 4096
+_MOST_KNOWN = 4096  # elements of a constant that shapes may follow from
+
+
+@dataclass(frozen=True, slots=True)
+class ReadValue:
+    """What is known of one name: its elements, or the tensor that has them at run time, with ONNX's type and the shape."""
+
+    known: np.ndarray | None = None
+    tensor: Any = None
+    type: tuple[str, tuple[int, ...]] | None = None
+
+
+def write_out(reading: ModelReading, proto: onnx.NodeProto, label: str) -> None:
+    """Read the body for each turn. Raises UnsupportedError TFW0992 where the number of turns follows from data."""
+    body = next(one.g for one in proto.attribute if one.name == "body")
+    most, goes_on = (_number(reading, name) for name in (*proto.input, "", "")[:2])
+    if most is None and goes_on is None:
+        raise UnsupportedError("a loop without an end", code="TFW0992")
+    carried = [_value(reading, name) for name in proto.input[2:]]
+    stacked: list[list[ReadValue]] = [[] for _ in body.output[1 + len(carried) :]]
+    turn, goes_on = 0, True if goes_on is None else bool(goes_on)
+    while goes_on and (most is None or turn < most):
+        if turn == _MOST_TURNS:
+            raise UnsupportedError(f"a loop of more than {_MOST_TURNS:,} turns", code="TFW0992")
+        values = [ReadValue(np.array(turn, np.int64)), ReadValue(np.array(True)), *carried]
+        refused = len(reading.refused)
+        found = _turn(reading, body, values, f"{label}, turn {turn}")
+        if len(reading.refused) > refused:
+            return  # what reads the loop's results is not read either
+        if found[0].known is None:
+            raise UnsupportedError("a loop whose end depends on data", code="TFW0992")
+        goes_on, carried = bool(found[0].known.any()), found[1 : 1 + len(carried)]
+        for held, more in zip(stacked, found[1 + len(carried) :], strict=True):
+            held.append(more)
+        turn += 1
+    for name, value in zip(proto.output, carried, strict=False):
+        _name(reading, name, value)
+    for name, parts in zip(proto.output[len(carried) :], stacked, strict=True):
+        if name:
+            _stack(reading, name, parts, label)
+
+
+def _number(reading: ModelReading, name: str) -> int | None:
+    """The number or the truth value of an input; None where it is left out."""
+    if not name:
+        return None
+    if name not in reading.known:
+        raise UnsupportedError(f"a loop whose turns depend on '{name}', which only a run knows", code="TFW0992")
+    return int(reading.known[name].reshape(-1)[0])
+
+
+def _value(reading: ModelReading, name: str) -> ReadValue:
+    return ReadValue(reading.known.get(name), reading.tensors.get(name), reading.types.get(name))
+
+
+def _name(reading: ModelReading, name: str, value: ReadValue) -> None:
+    """Let a name mean a value."""
+    tables: Sequence[tuple[dict[str, Any], Any]] = (
+        (reading.known, value.known), (reading.tensors, value.tensor), (reading.types, value.type),
+    )
+    for table, held in tables:
+        table.pop(name, None)
+        if held is not None and name:
+            table[name] = held
+
+
+def _turn(reading: ModelReading, body: onnx.GraphProto, values: Sequence[ReadValue], label: str) -> list[ReadValue]:
+    """The outputs of a body whose inputs have these values. Its own names end with it."""
+    own = {one.name for one in (*body.input, *body.initializer)} | {name for node in body.node for name in node.output}
+    outer = {name: _value(reading, name) for name in own}
+    for name in own:
+        _name(reading, name, ReadValue())
+    for info, value in zip(body.input, values, strict=True):
+        _name(reading, info.name, value)
+    reading.known.update({one.name: numpy_helper.to_array(one) for one in body.initializer})
+    describe_nodes(reading, body.node, label)
+    read_nodes(reading, body.node, f"{label}, ")
+    found = [_value(reading, info.name) for info in body.output]
+    for name, value in outer.items():
+        _name(reading, name, value)
+    return found
+
+
+def read_nodes(reading: ModelReading, nodes: Sequence[onnx.NodeProto], label: str) -> None:
+    """Read nodes in order; the shapes of those behind a loop are known once it is written out."""
+    for number, node in enumerate(nodes):
+        reading.read_node(node, f"{label}{node.name or f'{node.op_type} number {number}'}")
+        if node.op_type == "Loop" and number + 1 < len(nodes) and not reading.refused:
+            describe_nodes(reading, nodes[number + 1 :], label)
+
+
+def describe_nodes(reading: ModelReading, nodes: Sequence[onnx.NodeProto], label: str) -> None:
+    """Types and shapes of what nodes give, as onnx infers them from those of what they read."""
+    made = {name: None for node in nodes for name in node.output if name}
+    read = dict.fromkeys(name for node in nodes for name in _names(node) if name and name not in made)
+    inputs, constants = [], []
+    for name in read:
+        known = reading.known.get(name)
+        if known is not None and known.size <= _MOST_KNOWN:
+            constants.append(numpy_helper.from_array(known, name))
+        elif known is not None or name in reading.types:
+            kind, shape = reading.type_of(name)
+            inputs.append(helper.make_tensor_value_info(name, onnx.TensorProto.DataType.Value(kind), shape))
+    graph = helper.make_graph(nodes, "part", inputs, [onnx.ValueInfoProto(name=name) for name in made], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid(*one) for one in reading.opsets.items()])
+    try:
+        inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+    except Exception as error:
+        told = f"the shapes of {reading.file}, {label or 'behind a loop'}, do not fit each other: {first_line(error)}"
+        raise CodeError(told, code="TFW0994") from None
+    for info in (*inferred.graph.value_info, *inferred.graph.output):
+        reading.describe(info)
+
+
+def _names(node: onnx.NodeProto) -> list[str]:
+    """What a node reads, and what the graphs in it read."""
+    found = list(node.input)
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs):
+            inner = {one.name for one in graph.initializer} | {name for one in graph.node for name in one.output}
+            inner |= {one.name for one in graph.input}
+            found += [name for one in graph.node for name in _names(one) if name not in inner]
+    return found
+
+
+def _stack(reading: ModelReading, name: str, parts: Sequence[ReadValue], label: str) -> None:
+    """The values of all turns, one behind the other along a dim of their own."""
+    if not parts:
+        kind, shape = reading.type_of(name)
+        reading.known[name] = np.zeros((0, *shape[1:]), helper.tensor_dtype_to_np_dtype(onnx.TensorProto.DataType.Value(kind)))
+        return
+    if all(part.known is not None for part in parts):
+        reading.known[name] = np.stack([part.known for part in parts if part.known is not None])
+        return
+    axes, joined, spread = f"{name}: axes", [], {}
+    reading.known[axes] = np.array([0], np.int64)
+    for turn, part in enumerate(parts):
+        one, wide = f"{name}: turn {turn}", f"{name}: row {turn}"
+        _name(reading, one, part)
+        kind, shape = reading.type_of(one)
+        reading.types[wide] = spread[wide] = kind, (1, *shape)
+        reading.read_node(helper.make_node("Unsqueeze", [one, axes], [wide]), f"{label}, {wide}")
+        joined.append(wide)
+    shapes = {shape for _, shape in spread.values()}
+    if len(shapes) > 1:
+        raise UnsupportedError("a loop whose turns give elements of several shapes", code="TFW0992")
+    ((_, *rest),) = shapes
+    reading.types[name] = next(iter(spread.values()))[0], (len(parts), *rest)
+    reading.read_node(helper.make_node("Concat", joined, [name], axis=0), f"{label}, {name}")
+
+
+def refused_within(body: onnx.GraphProto, served: Collection[str]) -> list[str]:
+    """The operators of a body that is not written out which no kernel computes."""
+    return sorted({node.op_type for node in body.node if node.op_type not in served})

@@ -1,0 +1,107 @@
+"""Loops of a known number of turns are part of the model, as ONNX Runtime runs them; others are refused by name."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from tilefw.api.errors import UnsupportedError
+from tilefw.graph.compile_graph import compile_graph
+from tilefw.graph.session import Session
+from tilefw_onnx.fused_reader import fused_graph_of
+from tilefw_onnx.reader import graph_of
+
+runtime = pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
+
+_FLOAT, _INT, _BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+X = np.random.default_rng(3).standard_normal((2, 3)).astype(np.float32)
+
+
+def _due(model):
+    """What ONNX Runtime computes."""
+    model.ir_version = 10
+    return runtime.InferenceSession(model.SerializeToString()).run(None, {"x": X})[0]
+
+
+def _info(name, kind, shape=None):
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def _loop(turns, condition, nodes, carried, stacked=(), outputs=("end",), initializers=()):
+    """A model of one loop that carries `carried`, and whatever reads its results."""
+    body = helper.make_graph(
+        nodes, "body", [_info("turn", _INT, []), _info("goes", _BOOL, []), *(_info(f"{name}_in", _FLOAT) for name in carried)],
+        [_info("on", _BOOL), *(_info(f"{name}_out", _FLOAT) for name in carried), *(_info(name, _FLOAT) for name in stacked)],
+    )
+    made = [
+        helper.make_node(
+            "Loop", [turns, condition, *carried], [f"{name}_last" for name in (*carried, *stacked)], name="walk", body=body
+        ),
+        helper.make_node("Relu", [f"{(*carried, *stacked)[-1]}_last"], ["end"], name="after"),
+    ]
+    weights = [numpy_helper.from_array(np.asarray(value), name) for name, value in initializers]
+    given = {name for name, _ in initializers}
+    known = {"x": (_FLOAT, [2, 3]), "turns": (_INT, [])}
+    inputs = [_info(name, *known[name]) for name in (*carried, turns) if name in known and name not in given]
+    graph = helper.make_graph(made, "g", inputs, [_info(name, _FLOAT) for name in outputs], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
+
+
+_KEPT = helper.make_node("Identity", ["goes"], ["on"])
+_SUMMED = [
+    _KEPT, helper.make_node("Cast", ["turn"], ["step"], to=_FLOAT), helper.make_node("Mul", ["x_in", "step"], ["scaled"]),
+    helper.make_node("Add", ["scaled", "x"], ["x_out"]), helper.make_node("ReduceSum", ["x_out"], ["total"], keepdims=0),
+]
+_GROWING = [_KEPT, helper.make_node("Concat", ["x_in", "x"], ["x_out"], axis=0)]
+_ENDING = [
+    helper.make_node("Less", ["turn", "three"], ["on"]), helper.make_node("Add", ["x_in", "x_in"], ["x_out"]),
+]
+MODELS = {
+    "a state and a stack": _loop("turns", "", _SUMMED, ["x"], ["total"], initializers=[("turns", np.int64(4))]),
+    "a state that grows": _loop("turns", "may", _GROWING, ["x"], initializers=[("turns", np.int64(3)), ("may", True)]),
+    "an end by condition": _loop("", "may", _ENDING, ["x"], initializers=[("may", True), ("three", np.int64(3))]),
+    "no turn": _loop("turns", "", _GROWING, ["x"], initializers=[("turns", np.int64(0))]),
+    "no turn by condition": _loop("turns", "may", _GROWING, ["x"], initializers=[("turns", np.int64(5)), ("may", False)]),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("read", [graph_of, fused_graph_of])
+def test_turns_that_are_known_are_written_out(read, name):
+    model = MODELS[name]
+    due = _due(model)
+    with Session(compile_graph(read(model, "m"), "reference")) as session:
+        found = session.run({"x": X})["end"]
+    assert found.shape == np.asarray(due).shape
+    np.testing.assert_allclose(found, due, rtol=1e-5)
+
+
+def test_what_is_refused_of_loops_is_told_at_once():
+    body = [helper.make_node("Greater", ["x_in", "x_in"], ["on"]), helper.make_node("LRN", ["x_in"], ["x_out"], size=1)]
+    for model, words in (
+        (_loop("turns", "", body, ["x"]), ("walk", "'turns', which only a run knows", "of its body no kernel computes LRN")),
+        (_loop("turns", "", body, ["x"], initializers=[("turns", np.int64(2))]), ("walk, turn 0", "no operator LRN")),
+        (_loop("", "", _GROWING, ["x"]), ("without an end",)),
+        (_loop("turns", "", _GROWING, ["x"], initializers=[("turns", np.int64(1 << 40))]), ("of more than 4,096 turns",)),
+    ):
+        with pytest.raises(UnsupportedError) as caught:
+            graph_of(model, "m")
+        assert caught.value.code == "TFW0992" and all(word in caught.value.note for word in words), caught.value.note
+    ending = [helper.make_node("ReduceMax", ["x_in"], ["most"], keepdims=0), helper.make_node("IsNaN", ["most"], ["on"]),
+              helper.make_node("Identity", ["x_in"], ["x_out"])]
+    with pytest.raises(UnsupportedError, match="tilefw does not lower") as caught:
+        graph_of(_loop("turns", "", ending, ["x"], initializers=[("turns", np.int64(2))]), "m")
+    assert "a loop whose end depends on data" in caught.value.note
+
+
+def test_loops_in_loops_are_written_out():
+    inner = helper.make_graph(
+        [helper.make_node("Identity", ["c"], ["d"]), helper.make_node("Add", ["v", "x_in"], ["w"])], "inner",
+        [_info("t", _INT, []), _info("c", _BOOL, []), _info("v", _FLOAT)], [_info("d", _BOOL), _info("w", _FLOAT)],
+    )
+    nodes = [_KEPT, helper.make_node("Loop", ["turn", "", "x_in"], ["x_out"], body=inner)]
+    model = _loop("turns", "", nodes, ["x"], initializers=[("turns", np.int64(4))])
+    due = _due(model)
+    with Session(compile_graph(fused_graph_of(model, "m"), "reference")) as session:
+        np.testing.assert_allclose(session.run({"x": X})["end"], due, rtol=1e-5)
