@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from tilefw.api.device import Argument, DescribedArray, Scalar
-from tilefw.api.errors import LaunchError
+from tilefw.api.errors import CodeError, LaunchError
 
 PREFIX = "copy_descriptor "  # of `Parameter.hidden`
 
@@ -35,11 +36,16 @@ class CopyDescriptor:
 
     @classmethod
     def of(cls, hidden: str | None) -> CopyDescriptor | None:
-        """The recipe in the words of a hidden parameter; None where they are about something else."""
+        """The recipe in the words of a hidden parameter; None where they are about something else. Raises CodeError (TFW0780) for
+        words that `str` did not give."""
         if hidden is None or not hidden.startswith(PREFIX):
             return None
-        raw = json.loads(hidden.removeprefix(PREFIX))
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in raw.items()})
+        try:
+            raw = json.loads(hidden.removeprefix(PREFIX))
+            found: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in raw.items()}
+            return cls(**found)
+        except (AttributeError, TypeError, ValueError) as error:
+            raise CodeError(f"what a parameter tells of its descriptor cannot be read: {error}", "TFW0780") from None
 
     def described(self, address: int, args: Sequence[Argument], kernel: str) -> DescribedArray:
         """The array of a launch with these arguments, whose base is at `address`. Raises LaunchError (TFW0357)."""

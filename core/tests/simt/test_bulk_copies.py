@@ -6,8 +6,10 @@ import pytest
 from library_on_chips import SMALL, check, lowered
 from made_up import ENGINE
 
+from tilefw.api.errors import InternalError
 from tilefw.copy_descriptors import CopyDescriptor
 from tilefw.simt import lane
+from tilefw.simt.asynchronous.check_phases import check_phases
 from tilefw.testing.lane_interpreter import LaneFault, run
 from tilefw.tile.dialect.kernel_info import argument_attributes, hidden_of
 from tilefw.tile.nested_ops import nested_ops
@@ -43,6 +45,20 @@ def test_the_launch_is_told_of_arrays_by_their_arguments() -> None:
     assert (a.extents, a.row_bytes) == ((32, 32), 64)
 
 
+def test_a_wait_for_another_parity_or_barrier_is_found() -> None:
+    function, *_ = lowered(*MATMUL, ENGINE)
+    waits = [op for op in nested_ops(function) if isinstance(op, lane.WaitPhaseOp)]
+    for wait in waits:
+        kept = list(wait.operands)
+        for changed in ([kept[0], waits[0].address], [other := next(w.address for w in waits if w is not wait), kept[1]]):
+            wait.operands = changed
+            with pytest.raises(InternalError):
+                check_phases(function)
+        wait.operands = kept
+        assert other is not kept[0]
+    check_phases(function)
+
+
 @pytest.mark.parametrize("removed", [lane.WaitPhaseOp, lane.ArriveOp, lane.BulkCopyOp, lane.BarrierOp, lane.AtomWaitOp])
 def test_every_part_of_the_handing_over_is_needed(removed: type) -> None:
     function, launch, passed, (_, machine) = lowered(*MATMUL, ENGINE)
@@ -53,6 +69,9 @@ def test_every_part_of_the_handing_over_is_needed(removed: type) -> None:
         assert block is not None
         assert following is not None
         site.detach()
+        if removed not in (lane.BarrierOp, lane.AtomWaitOp):
+            with pytest.raises(InternalError):
+                check_phases(function)
         with pytest.raises(LaneFault):
             run(function, [getattr(value, "array", value) for value in passed.values()], launch.grid, machine)
         block.insert_op_before(site, following)

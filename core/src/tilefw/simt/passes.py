@@ -9,6 +9,7 @@ from tilefw.machine.dead import EliminateDead
 from tilefw.machine.early_ends import EarlyEnds
 from tilefw.machine.hoist import Hoist
 from tilefw.machine.late_begins import LateBegins
+from tilefw.simt.asynchronous.check_phases import CheckPhases
 from tilefw.simt.asynchronous.check_products import CheckProducts
 from tilefw.simt.asynchronous.dots import AsynchronousDots
 from tilefw.simt.asynchronous.late_copies import LateCopies
@@ -50,6 +51,7 @@ def lane_passes(
         InsertBarriers(disjoint),
         *([CheckProducts(machine.chip.shared_views), CheckRoles()] if verify else []),
         *([PlacePhases(machine.chip)] if machine.chip.copy_engine else []),
+        *([CheckPhases()] if machine.chip.copy_engine and verify else []),
     )
 
 
