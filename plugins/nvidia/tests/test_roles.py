@@ -150,3 +150,37 @@ def test_sums_that_leave_no_registers_for_a_producer_are_told():
     factors = [*_halves(4, (128, 64), (64, 256)), np.zeros((128, 256), np.float32)]
     result = product[(1, 1)](*factors, 64, 256, BM=128, BN=256, BK=64, num_warps=8, target=TARGET)
     assert "512 threads have 128 registers each" in " ".join(remark.message for remark in result.remarks)
+
+
+@tilefw.jit
+def described(a, b, out, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    left, right = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK]), tl.make_tensor_descriptor(b, [N, K], [K, 1], [BN, BK])
+    across = tl.cdiv(N, BN)
+    for tile in tl.range(tl.program_id(0), tl.cdiv(M, BM) * across, tl.num_programs(0), warp_specialize=True):
+        row, column = tile // across * BM, tile % across * BN
+        acc = tl.zeros((BM, BN), tl.float32)
+        for k in range(0, K, BK):
+            acc = tl.dot(left.load([row, k]), right.load([column, k]).T, acc)
+        rows, columns = row + tl.arange(0, BM), column + tl.arange(0, BN)
+        tl.store(out + rows[:, None] * N + columns[None, :], acc)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "warps"), [({"BM": 64, "BN": 64, "BK": 64}, 4), ({"BM": 128, "BN": 256, "BK": 64}, 8)], ids=["small", "recipe"]
+)
+def test_the_producer_of_described_arrays_is_four_warps_beside_an_engine(
+    blocks: dict[str, int], warps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TILEFW_VERIFY", "1")
+    a, b = _halves(5, (256, 192), (256, 192))
+    found = {}
+    for target in ("reference", TARGET):
+        found[target] = np.zeros((256, 256), np.float32)
+        result = described[(2,)](a, b, found[target], 256, 256, 192, **blocks, num_warps=warps, target=target, checks="all")
+    np.testing.assert_allclose(found[TARGET], found["reference"], rtol=2e-3, atol=2e-3)
+    text = result.artifact.text
+    assert f".reqntid {32 * warps + 128}, 1, 1" in text
+    assert "cp.async.bulk.tensor.2d" in text and "mbarrier.arrive.expect_tx" in text and "cp.async.c" not in text
+    # Two groups that multiply have 232 registers a thread: 128 of 40 and 256 of 232 are 65 536 at most.
+    assert ("setmaxnreg.dec.sync.aligned.u32 40" in text and "setmaxnreg.inc.sync.aligned.u32 232" in text) == (warps == 8)
+    assembled(text, tmp_path)

@@ -162,6 +162,7 @@ class ChipDescription:
     `barrier_bytes`: a barrier in shared memory that counts arrivals and bytes, by phases; 0 where there is none.
     `register_deal`: waves can hand registers of their lanes to others while they run, a multiple of so many each; 0 where not.
     `copy_engine` copies blocks by itself, and takes `barrier_bytes`.
+    `role_waves`: of so many waves a group is made that has a role of its own.
     `shared_views`: matrix units that read shared memory by themselves see what lanes and their copies wrote there behind a fence.
     `clusters`: the most workgroups, neighbours in the grid, that may run together and store to each other's shared memory.
     `waves_leave`: a wave may end early, and barriers wait for the others alone.
@@ -203,6 +204,7 @@ class ChipDescription:
     clusters: int = 1
     shared_views: bool = False
     register_deal: int = 0
+    role_waves: int = 1
     barrier_bytes: int = 0
     copy_engine: CopyEngine | None = None
 
@@ -254,8 +256,8 @@ class LaneMachine:
 
 
 def lane_machine(chip: ChipDescription, waves: int, workgroups: int, small: bool = False) -> LaneMachine:
-    """The machine for programs of so many workgroups of so many waves each. Asynchronous copies go to a workgroup's own shared
-    memory alone: where several have copies of a program's they are not used."""
+    """The machine for programs of so many workgroups of so many waves each. Asynchronous copies, those of
+    engines too, go to a workgroup's own shared memory alone: where several have copies of a program's they are not used."""
     if workgroups > 1:
-        chip = replace(chip, copy_bytes=())
+        chip = replace(chip, copy_bytes=(), copy_engine=None, barrier_bytes=0)
     return LaneMachine(chip, waves * workgroups, small, workgroups)

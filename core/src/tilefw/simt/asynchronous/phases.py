@@ -45,7 +45,7 @@ class PlacePhases(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.body.block.ops:
-            if isinstance(function, FuncOp) and any(type(each) is lane.BulkCopyOp for each in nested_ops(function)):
+            if isinstance(function, FuncOp) and any(_is_to_complete(each) for each in nested_ops(function)):
                 _Phases(function, self.chip).run()
 
 
@@ -236,6 +236,11 @@ class _Phases:
         if not self.others:
             op.detach()
             op.erase()
+
+
+def _is_to_complete(op: Operation) -> bool:
+    """Whether an op is a copy without a barrier; those of roles have theirs."""
+    return isinstance(op, lane.BulkCopyOp) and op.part("barrier") is None
 
 
 def _has_groups(op: Operation) -> bool:

@@ -23,8 +23,6 @@ from tilefw.simt.lower.memory import argument_of
 from tilefw.tile import types
 from tilefw.tile.dialect.base import integer_attr, string_attr
 from tilefw.tile.dialect.copy_ops import CopyBlockOp
-from tilefw.tile.dialect.shared_ops import HandOverOp
-from tilefw.tile.nested_ops import nested_ops
 
 _BEYOND = (1 << 31) - 1  # elements of a dim that nothing bounds
 
@@ -43,8 +41,6 @@ def copy_block(context: LoweringContext, op: CopyBlockOp) -> bool:
     """Have the engine make the copy; False where it cannot."""
     engine, view = context.machine.chip.copy_engine, context.views[op.view]
     if engine is None or not context.machine.chip.barrier_bytes or context.machine.workgroups > 1 or not _in_loops_alone(op):
-        return False
-    if any(isinstance(each, HandOverOp) for each in nested_ops(context.function)):  # roles hand over what lanes copy
         return False
     order = _innermost_first(context, op)
     if order is None or len(order) > engine.rank:

@@ -8,7 +8,7 @@ threads. Nothing is shared with the pass that divides.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -24,6 +24,8 @@ from tilefw.simt import lane
 from tilefw.tile.nested_ops import nested_ops
 from tilefw.tile.text.source_location import place_of
 
+ROLES = "lane.roles"  # of the branch: the consumers' threads
+_COPIES = lane.CopyAsyncOp | lane.BulkCopyOp
 _READS = lane.LoadOp | lane.FragmentLoadOp
 
 
@@ -43,20 +45,25 @@ class CheckRoles(ModulePass):
 def check_roles(function: FuncOp) -> None:
     """Check one function, where it has roles."""
     inner = nested_ops(function)
-    branch = next((op for op in inner if isinstance(op, IfOp) and "lane.roles" in op.attributes), None)
+    branch = next((op for op in inner if isinstance(op, IfOp) and ROLES in op.attributes), None)
     if branch is None:
         return
     producer, consumers = (region.block for region in branch.regions)
     counts = {op.buffer: op.count for op in inner if isinstance(op, lane.BeginBarriersOp)}
-    copies = [op for op in _inside(producer) if isinstance(op, lane.CopyAsyncOp)]
+    copies = [op for op in _inside(producer) if isinstance(op, _COPIES)]
     if not copies:
         raise _wrong("the producer copies nothing", branch)
     full, empty = _check_producer(producer, copies)
     _check_consumers(consumers, {copy.buffer for copy in copies}, full, empty)
-    threads = branch.attributes["lane.roles"]
-    for buffer in (full, empty):
-        if not isinstance(threads, IntegerAttr) or counts.get(buffer) != threads.value.data:
-            raise _wrong("a barrier does not want the arrivals of a role's threads", branch)
+    threads = _number(branch, ROLES)
+    producers = _number(function, "lane.waves") * _number(function, "lane.lanes") - threads
+    if counts.get(full) != producers * len({type(copy) for copy in copies}) or counts.get(empty) != threads:
+        raise _wrong("a barrier does not want the arrivals that come", branch)
+
+
+def _number(op: Operation, name: str) -> int:
+    attribute = op.attributes.get(name)
+    return attribute.value.data if isinstance(attribute, IntegerAttr) else 0
 
 
 def _inside(block: Block) -> Iterator[Operation]:
@@ -64,7 +71,7 @@ def _inside(block: Block) -> Iterator[Operation]:
         yield from op.walk()
 
 
-def _check_producer(block: Block, copies: list[lane.CopyAsyncOp]) -> tuple[int, int]:
+def _check_producer(block: Block, copies: Sequence[lane.CopyAsyncOp | lane.BulkCopyOp]) -> tuple[int, int]:
     """The barriers of full and of empty slots."""
     for op in _inside(block):
         if isinstance(op, lane.StoreOp | lane.AtomicOp | lane.AsyncAtomOp | lane.AtomOp | lane.BarrierOp | _READS):
@@ -73,15 +80,21 @@ def _check_producer(block: Block, copies: list[lane.CopyAsyncOp]) -> tuple[int, 
     assert body is not None
     waits = [op for op in _inside(block) if isinstance(op, lane.WaitPhaseOp)]
     arrivals = [op for op in _inside(block) if isinstance(op, lane.ArriveOp)]
-    if len(waits) != 1 or len(arrivals) != 1:
+    if len(waits) != 1 or len({op.buffer for op in arrivals}) != 1:
         raise _wrong("the producer does not wait for one slot and hand over one in each iteration", copies[0])
     order = {op: number for number, op in enumerate(body.ops)}
     if any(copy.parent is not body for copy in copies) or not isinstance(body.parent_op(), ForOp):
         raise _wrong("the producer's copies are not those of one loop", copies[0])
-    if any(op.parent is not body for op in (*waits, *arrivals)) or not arrivals[0].copies:
-        raise _wrong("the producer does not hand its copies over in each iteration", copies[0])
-    if not all(order[waits[0]] < order[copy] < order[arrivals[0]] for copy in copies):
-        raise _wrong("a copy is not between the wait for its slot and the arrival behind it", copies[0])
+    if any(op.parent is not body for op in (*waits, *arrivals)) or any(order[copy] < order[waits[0]] for copy in copies):
+        raise _wrong("the producer does not wait before its copies, and hand them over, in each iteration", copies[0])
+    own = [copy for copy in copies if isinstance(copy, lane.CopyAsyncOp)]
+    behind = [op for op in arrivals if op.copies]
+    if own and (len(behind) != 1 or any(order[copy] > order[behind[0]] for copy in own)):
+        raise _wrong("lanes do not arrive behind their copies", own[0])
+    announced = sum(op.bytes for op in arrivals if not op.copies)
+    moved = [copy for copy in copies if isinstance(copy, lane.BulkCopyOp)]
+    if announced != sum(copy.bytes for copy in moved) or any(copy.part("barrier") is None for copy in moved):
+        raise _wrong("the bytes of engines' copies are not those that were announced", copies[0])
     return arrivals[0].buffer, waits[0].buffer
 
 
@@ -100,7 +113,7 @@ def _check_consumers(block: Block, rings: set[int], full: int, empty: int) -> No
             taken.update(op.walk())
         behind |= op is waits[0]
     for op in _inside(block):
-        if isinstance(op, lane.CopyAsyncOp):
+        if isinstance(op, _COPIES):
             raise _wrong("the consumers copy", op)
         if _buffers(op) & rings and op not in taken:
             raise _wrong("a slot is read without the wait for it", op)

@@ -12,7 +12,8 @@ all that read it is done, and the producer waits for that before it fills the sl
                                                             the rest of the body
 
 In the first iteration of all nothing was read before; consumers arrive for the last slot nevertheless, whose phases at `empty` are
-so one ahead of the others'. The producer's threads are as many as the consumers', so that the same lanes copy the same bytes.
+so one ahead of the others'. Where lanes copy, the producer's threads are as many as the consumers', so that the same lanes copy the
+same bytes. Where an engine makes all copies, a few waves are enough: one thread announces their bytes, and starts them.
 """
 
 from __future__ import annotations
@@ -24,20 +25,28 @@ from typing import ClassVar
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.dialects.scf import IfOp, YieldOp
+from xdsl.dialects.scf import ForOp, IfOp, YieldOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
+from tilefw.api.errors import Place
+from tilefw.api.integers import ceil_div
+from tilefw.api.remark import Remark
 from tilefw.passes.side_effects import is_side_effect_free
 from tilefw.simt import lane
 from tilefw.simt.description import LaneMachine
+from tilefw.simt.lower import remarks
 from tilefw.simt.roles.needed import without_rest
 from tilefw.tile import types
 from tilefw.tile.dialect.base import integer_attr, string_attr
 from tilefw.tile.nested_ops import nested_ops
+from tilefw.tile.text.source_location import place_of
 
-# A lane's, as of per-lane copies of 16 bytes: addresses of 128x64 elements of f16 took 38 on 8 warps (ptxas 12.9, sm_90a).
-_PRODUCER_REGISTERS = 56
+# A lane's of the producer: addresses of 128x64 elements of f16 took 38 on 8 warps (ptxas 12.9, sm_90a); an engine's are uniform.
+_LANES_REGISTERS = 56
+_ENGINE_REGISTERS = 40
+# ptxas 12.9 compiles a product of 64x256 of a warpgroup, 128 sums a thread, with 154 registers at least.
+REGISTERS_BESIDE = 26
 ROLES = "lane.roles"  # of the branch between the roles: the consumers' threads, the first ones; the others take it
 
 
@@ -64,14 +73,21 @@ class _Division:
         self.block = function.body.block
         inner = nested_ops(function)
         (self.hand_over,) = (op for op in inner if isinstance(op, lane.HandOverOp))
-        self.copies = [op for op in inner if isinstance(op, lane.CopyAsyncOp)]
+        self.copies = [op for op in inner if isinstance(op, lane.CopyAsyncOp | lane.BulkCopyOp)]
+        self.by_lanes = any(isinstance(op, lane.CopyAsyncOp) for op in self.copies)
+        self.by_engine = any(isinstance(op, lane.BulkCopyOp) for op in self.copies)
+        waves = machine.waves if self.by_lanes else machine.chip.role_waves
+        self.producers = waves * machine.lanes
         self.allocations = [op for op in inner if isinstance(op, lane.AllocOp)]
         self.products = any(isinstance(op, lane.AsyncAtomOp) for op in inner)
         self.slots = self.hand_over.slots
         self.location = self.hand_over.location
 
     def run(self) -> None:
-        """The program's own ops become the consumers', copies of them the producer's."""
+        """The program's own ops become the consumers', copies of them the producer's; where there are registers for both."""
+        if self._needs_more_registers():
+            self._stay_whole()
+            return
         rings = {copy.buffer for copy in self.copies}
         for ring in reversed([op for op in self.allocations if op.id in rings]):
             ring.properties["kept"] = UnitAttr()
@@ -83,7 +99,8 @@ class _Division:
         last = body.pop()
         assert isinstance(last, ReturnOp)
         threads = self.machine.threads
-        full, empty = (self._barriers(name, threads, last) for name in ("full", "empty"))
+        full = self._barriers("full", self.producers * (int(self.by_lanes) + int(self.by_engine)), last)
+        empty = self._barriers("empty", threads, last)
         self._insert(lane.BarrierOp.create(), last)
         producer, consumers = Block(), Block()
         known: dict[SSAValue, SSAValue] = {}
@@ -100,7 +117,28 @@ class _Division:
         self._produce(producer, full, empty)
         self._consume(consumers, full, empty)
         self._deal_registers(producer, consumers)
-        self.function.attributes["lane.waves"] = integer_attr(2 * self.machine.waves)
+        self.function.attributes["lane.waves"] = integer_attr((threads + self.producers) // self.machine.lanes)
+
+    def _needs_more_registers(self) -> bool:
+        """Whether what the loop carries leaves a lane too few of the registers that it has before they are dealt out."""
+        chip, loop = self.machine.chip, self.hand_over.parent_op()
+        if not chip.processor_registers or not isinstance(loop, ForOp):
+            return False
+        each = min(chip.registers, chip.processor_registers // (self.machine.threads + self.producers))
+        return REGISTERS_BESIDE + sum(_registers(value.type) for value in loop.iter_args) > each
+
+    def _stay_whole(self) -> None:
+        """All waves copy, wait for that, and work."""
+        here = self.hand_over
+        self._insert(lane.CommitOp.create(), here)
+        self._insert(lane.WaitOp.create(properties={"pending": integer_attr(0)}), here)
+        here.detach()
+        here.erase()
+        remarks.add(self.function, Remark(
+            "TFW0627", "this loop is not divided among groups of warps: lanes have to copy, and too few registers are left",
+            "align what it reads to 16 bytes for the copy engine, or take smaller tiles; its copies are not issued early",
+            None if (place := place_of(here)) is None else Place(place.file, place.line, place.column),
+        ))
 
     def _divide(self, last: Operation, producer: Block, consumers: Block) -> None:
         """The branch between the roles."""
@@ -122,11 +160,13 @@ class _Division:
         unit = chip.register_deal
         if not unit or not chip.processor_registers:
             return
-        each = chip.processor_registers // (2 * self.machine.threads) // unit * unit
+        threads, few = self.machine.threads, _LANES_REGISTERS if self.by_lanes else _ENGINE_REGISTERS
+        each = chip.processor_registers // (threads + self.producers) // unit * unit
         most = chip.registers // unit * unit
-        if not _PRODUCER_REGISTERS < each < most:
+        if not few < each < most:
             return
-        for block, count in ((producer, _PRODUCER_REGISTERS), (consumers, min(most, 2 * each - _PRODUCER_REGISTERS))):
+        many = (each * (threads + self.producers) - few * self.producers) // threads // unit * unit
+        for block, count in ((producer, few), (consumers, min(most, many))):
             first = block.first_op
             assert first is not None
             properties: dict[str, Attribute] = {"count": integer_attr(count)}
@@ -152,27 +192,45 @@ class _Division:
     # -- the roles
 
     def _produce(self, block: Block, full: lane.AllocOp, empty: lane.AllocOp) -> None:
-        without_rest(block, lambda op: isinstance(op, lane.CopyAsyncOp | lane.HandOverOp))
+        without_rest(block, lambda op: isinstance(op, lane.CopyAsyncOp | lane.BulkCopyOp | lane.HandOverOp))
         here = _hand_over(block)
         slot, parity = here.operands
-        first = next(op for op in _block(here).ops if isinstance(op, lane.CopyAsyncOp))
+        copies = [op for op in _block(here).ops if isinstance(op, lane.CopyAsyncOp | lane.BulkCopyOp)]
+        first = copies[0]
         ahead = self._row("eqi", first, slot, self._number(self.slots - 1, first))
         behind = self._row("subi", first, self._number(1, first), parity)
         self._wait(empty, slot, self._row("select", first, ahead, parity, behind), first)
-        self._arrive(full, slot, here, copies=UnitAttr())
-        self._insert(lane.CommitOp.create(), here)
+        self._announce(full, slot, [op for op in copies if isinstance(op, lane.BulkCopyOp)])
+        if self.by_lanes:
+            self._arrive(full, slot, here, copies=UnitAttr())
+            self._insert(lane.CommitOp.create(), here)
+            last = block.last_op
+            assert last is not None
+            self._insert(lane.WaitOp.create(properties={"pending": integer_attr(0)}), last)  # no thread ends before its copies do
         here.detach()
         here.erase()
-        last = block.last_op
-        assert last is not None
-        self._insert(lane.WaitOp.create(properties={"pending": integer_attr(0)}), last)  # no thread ends before its copies do
+
+    def _announce(self, full: lane.AllocOp, slot: SSAValue, copies: Sequence[lane.BulkCopyOp]) -> None:
+        """The thread that starts an engine's copies announces their bytes before, and they complete there. The other threads arrive
+        as well: none may still wait for the slot's last phase at `empty` when the next one ends."""
+        if not copies:
+            return
+        first = copies[0]
+        barrier, total, vec1 = self._address(full, slot, first), sum(copy.bytes for copy in copies), lane.vector(1, types.i32)
+        bytes, none = (self._insert(lane.ConstantOp(number, vec1), first).results[0] for number in (total, 0))
+        announced = self._row("select", first, first.needed("when"), bytes, none)
+        properties = {"parts": string_attr("address,announced"), "buffer": integer_attr(full.id), "bytes": integer_attr(total)}
+        self._insert(lane.ArriveOp.create(operands=[barrier, announced], properties=properties), first)
+        for copy in copies:
+            copy.properties["parts"] = string_attr(f"{copy.properties['parts'].data},barrier")  # type: ignore[attr-defined]
+            copy.operands = [*copy.operands, barrier]
 
     def _consume(self, block: Block, full: lane.AllocOp, empty: lane.AllocOp) -> None:
-        without_rest(block, lambda op: _has_effect(op) and not isinstance(op, lane.CopyAsyncOp))
+        without_rest(block, lambda op: _has_effect(op) and not isinstance(op, lane.CopyAsyncOp | lane.BulkCopyOp))
         here = _hand_over(block)
         slot, parity = here.operands
         self._wait(full, slot, parity, here)
-        if self.machine.chip.shared_views and self.products:
+        if self.machine.chip.shared_views and self.products and self.by_lanes:
             self._insert(lane.FenceViewOp.create(), here)
         product = next((op for op in _block(here).ops if isinstance(op, lane.AsyncAtomOp)), None)
         place = here if product is None else product.next_op
@@ -215,6 +273,12 @@ class _Division:
 def nested_ops_of(op: Operation) -> Sequence[Operation]:
     """An op and all inside it, in order."""
     return list(op.walk())
+
+
+def _registers(type: Attribute) -> int:
+    """Of 32 bits, for a value in a lane."""
+    count = (types.shape_of(type) or (1,))[0]
+    return ceil_div(count * types.dtype_of(type).storage_bits, 32)
 
 
 def _block(op: Operation) -> Block:

@@ -18,6 +18,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilefw.passes.side_effects import is_side_effect_free
 from tilefw.simt.assign.accesses import Accesses
+from tilefw.simt.roles.divide import REGISTERS_BESIDE
 from tilefw.simt.software_pipeline.address_slice import Load
 from tilefw.simt.software_pipeline.alias import LoopWrites
 from tilefw.simt.software_pipeline.early_load import copy
@@ -31,8 +32,6 @@ from tilefw.tile.dialect.shared_ops import AllocSharedOp, HandOverOp, LoadShared
 from tilefw.tile.nested_ops import nested_ops
 
 WISH = "tile.warp_specialize"
-# ptxas 12.9 compiles a product of 64x256 of a warpgroup, 128 sums a thread, with 154 registers at least.
-_REGISTERS_BESIDE = 26
 
 
 def wants_roles(loop: ForOp) -> bool:
@@ -71,15 +70,31 @@ def why_not(function: FuncOp, loop: ForOp, plan: Plan, accesses: Accesses, disjo
 def _too_many_waves(loop: ForOp, accesses: Accesses) -> str | None:
     """Whether there are threads, and registers for what consumers carry, for twice as many waves."""
     machine = accesses.machine
-    chip, threads = machine.chip, 2 * machine.threads
+    chip = machine.chip
+    by_engine = all(_is_for_engine(op, accesses) for op in candidates(loop))
+    threads = machine.threads + machine.lanes * (chip.role_waves if by_engine else machine.waves)
     if threads > chip.threads:
         return f"a workgroup has no {threads} threads"
     if not chip.processor_registers:
         return None
     sums = [v.type for v in loop.iter_args if types.is_tile(v.type) and not types.is_pointer(v.type)]
-    needed = _REGISTERS_BESIDE + sum(accesses.bytes(type) for type in sums) // machine.threads // 4
+    needed = REGISTERS_BESIDE + sum(accesses.bytes(type) for type in sums) // machine.threads // 4
     each = min(chip.registers, chip.processor_registers // threads)
     return f"{threads} threads have {each} registers each, and its sums want {needed}" if needed > each else None
+
+
+def _is_for_engine(load: Load, accesses: Accesses) -> bool:
+    """Whether a copy engine can take a load, by what is known before layouts are."""
+    engine, facts = accesses.machine.chip.copy_engine, accesses.facts
+    if engine is None or not isinstance(load, ops.LoadBlockOp) or any(offset.type != types.i32 for offset in load.offsets):
+        return False
+    if not isinstance(load.base, BlockArgument) or not isinstance(load.base.block.parent_op(), FuncOp):
+        return False
+    size = types.dtype_of(load.result.type).storage_bits // 8
+    rows = [stride for stride in load.strides if facts.constant(stride) != 1]
+    return len(rows) == len(load.strides) - 1 and not any(
+        divisor % engine.alignment for divisor in (facts.divisor(load.base), *(facts.divisor(stride) * size for stride in rows))
+    )
 
 
 def _has_loads(loop: ForOp) -> bool:

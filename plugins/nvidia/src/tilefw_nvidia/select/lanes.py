@@ -75,7 +75,7 @@ def description(chip: Chip) -> ChipDescription:
         copy_engine=engine,
         registers=chip.registers_per_thread, processor_registers=chip.registers_per_processor,
         processor_shared_bytes=chip.shared_bytes_per_processor, system_shared_bytes=chip.system_shared_bytes,
-        clusters=chip.workgroups_per_cluster,
+        clusters=chip.workgroups_per_cluster, role_waves=_ROLE_WARPS,
         register_deal=_REGISTER_DEAL if instructions.opcode("setmaxnreg.inc.sync.aligned.u32").exists else 0,
         barrier_bytes=mbarrier.BYTES if instructions.opcode("mbarrier.try_wait.parity.shared.b64").exists else 0,
     )
@@ -95,6 +95,7 @@ _SPACES = {"": "global", "cluster": "shared::cluster"}
 SHARED = "tilefw_shared"
 
 _SHUFFLES = {"xor": "bfly", "index": "idx", "up": "up", "down": "down"}
+_ROLE_WARPS = 4  # PTX ISA, setmaxnreg: all warps of a warpgroup execute the same one
 _REGISTER_DEAL = 8  # PTX ISA, setmaxnreg: a multiple of 8
 _ALL_LANES = -1  # the membermask of a whole warp
 
