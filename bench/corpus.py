@@ -2,6 +2,7 @@
 
     python bench/corpus.py PATH… [--target nvidia-sm80 amd-cdna3] [--ask-refused] [--times N] [--every N] --keep FOLDER
     python bench/corpus.py --keep FOLDER --report bench/corpus.md      the page of what is kept there
+    python bench/corpus.py --keep FOLDER --seconds --report bench/compile-seconds.md      that of the timed samples alone
 
 A PATH is a folder or an installed package. Kernels are what host code launches; a guess of types and compile-time values is tried
 after another until one is compiled. With `--ask-refused` Triton is asked for each guess that was refused here, and compiles whole
@@ -34,6 +35,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only kernels among each Nth jit function")
     parser.add_argument("--limit", type=int, default=30, metavar="SECONDS", help="give up on a kernel after this time")
     parser.add_argument("--keep", type=Path, help="folder for the results of each kernel; what is there is not compiled again")
+    parser.add_argument("--seconds", action="store_true", help="the page of the timed samples alone")
     parser.add_argument("--report", type=Path)
     asked = parser.parse_args(argv)
     kept = asked.keep or Path(tempfile.mkdtemp(prefix="tilefw-corpus-"))
@@ -41,7 +43,7 @@ def main(argv: Sequence[str]) -> int:
     for path in asked.paths:
         for target in asked.target:
             _collection(path, target, kept, asked)
-    text = corpus_page.page(kept)
+    text = (corpus_page.seconds_page if asked.seconds else corpus_page.page)(kept)
     if asked.report:
         asked.report.write_text(text, "utf-8")
     else:

@@ -22,6 +22,12 @@ of a first compilation in a warm process, on a machine that others used as well.
 whole."""
 
 
+_SECONDS_PREFACE = """# Compile time beside Triton's
+
+Processor seconds from a kernel's source to the chip's assembly text, of tilefw and of Triton 3.9, with one guessed signature and
+without an assembler on either side, on a machine that others used as well. Ratios are of tilefw's seconds to Triton's."""
+
+
 def lines_of(file: Path) -> Lines:
     """The last line of each kernel."""
     if not file.exists():
@@ -105,6 +111,13 @@ def page(kept: Path) -> str:
     collections = [_read(about) for about in sorted(kept.glob("*.about"), key=lambda about: about.stat().st_mtime_ns)]
     parts = [_PREFACE, *_notes(kept), _overview(collections), *_times(collections), *map(_section, collections)]
     return "\n\n".join(parts) + "\n"
+
+
+def seconds_page(kept: Path) -> str:
+    """The page of the timed samples of all that is kept in a folder, alone."""
+    collections = [_read(about) for about in sorted(kept.glob("*.about"), key=lambda about: about.stat().st_mtime_ns)]
+    titles = dict.fromkeys(f"- {each.title}" for each in collections if each.ratios)
+    return "\n\n".join([_SECONDS_PREFACE, "\n".join(titles), *_notes(kept), *_times(collections)]) + "\n"
 
 
 def _notes(kept: Path) -> list[str]:

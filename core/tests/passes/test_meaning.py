@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tilefw.passes.canonicalize import CanonicalizePass
 from tilefw.passes.cse import CsePass
 from tilefw.passes.dce import DcePass
+from tilefw.passes.forward_stores import ForwardStoresPass
 from tilefw.passes.licm import LicmPass
 from tilefw.passes.manager import PassManager
 from tilefw.passes.pipeline import default_passes
@@ -27,6 +28,7 @@ PIPELINES = {
     "canonicalize": [CanonicalizePass],
     "cse": [CsePass],
     "licm": [LicmPass],
+    "forward-stores": [ForwardStoresPass],
     "dce": [DcePass],
     "structured-access": [StructuredAccessPass],
     "scalarize-carried": [ScalarizeCarriedPass, StructuredAccessPass],

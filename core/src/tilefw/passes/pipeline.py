@@ -10,6 +10,7 @@ from tilefw.passes.canonicalize import CanonicalizePass
 from tilefw.passes.cse import CsePass
 from tilefw.passes.dce import DcePass
 from tilefw.passes.expand_dot_scaled import ExpandDotScaledPass, Takes
+from tilefw.passes.forward_stores import ForwardStoresPass
 from tilefw.passes.licm import LicmPass
 from tilefw.passes.lower_bounds import LowerBoundsPass
 from tilefw.passes.lower_prints import LowerPrintsPass
@@ -36,6 +37,7 @@ def default_passes(
         CanonicalizePass(),  # what the rewrite left: offsets of zero, casts of casts
         LowerBoundsPass(),  # constants and sums are plain to see now
         CsePass(),  # accesses of one block made their scalars each for themselves
+        ForwardStoresPass(),  # pointers of one place are one value now
         LicmPass(),  # last but one: uniform address parts leave loops only once they are scalars
         DcePass(),
     ]
