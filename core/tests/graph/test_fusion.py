@@ -175,7 +175,7 @@ def test_scans_of_rows_that_do_not_fill_a_tile_are_a_launch_with_what_surrounds_
 
 
 @pytest.mark.parametrize("kind", ["fp32", "fp64"])
-def test_a_convolution_of_each_channel_alone_is_pointwise_with_what_follows(kind):
+def test_a_convolution_of_each_channel_alone_is_one_launch_with_what_follows(kind):
     b, rng = ModuleBuilder(), np.random.default_rng(13)
     stored = kind.replace("fp", "float")
     given, weights = (rng.integers(-4, 5, shape).astype(stored) for shape in ((2, 6, 7, 7), (6, 1, 3, 3)))
@@ -183,7 +183,7 @@ def test_a_convolution_of_each_channel_alone_is_pointwise_with_what_follows(kind
     x = b.input("x", kind, given.shape)
     y = b.convolve(x, b.constant(weights, kind), (2, 2), (1, 1), (1, 1), (1, 1), groups=6, to="fp32")
     b.output("y", b.map("maxf", b.map("mulf", y, 2.0), 0.0))
-    assert launches(b, {"x": given}, tolerance=0) == ["pointwise1"]
+    assert launches(b, {"x": given}, tolerance=0) == ["lines1"]
 
 
 @pytest.mark.parametrize("target", ["cpu", "nvidia-sm80"])
@@ -197,13 +197,28 @@ def test_a_convolution_of_each_channel_alone_is_of_the_mean_of_its_channels(targ
     assert launches(b, {"x": given}, target) == ["rows1"]
 
 
+@pytest.mark.parametrize("target", ["cpu", "nvidia-sm80", "amd-cdna3"])
+def test_a_convolution_of_each_channel_alone_reads_lines_as_they_lie(target):
+    """Sums of few terms are written out, and no place along a line is divided."""
+    b, rng = ModuleBuilder(), np.random.default_rng(14)
+    given, weights = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((1, 5, 6, 11), (5, 1, 3, 3)))
+    x = b.input("x", "fp32", given.shape)
+    b.output("y", b.convolve(x, b.constant(weights, "fp32"), (1, 1), (1, 1), (1, 1), (1, 1), groups=5))
+    (call,) = kernel_graph(b.module()).calls
+    assert not any(f"column {sign}" in call.kernel.src for sign in ("//", "%")) and "tl.static_range(9)" in call.kernel.src
+    b = ModuleBuilder()
+    x = b.input("x", "fp32", given.shape)
+    b.output("y", b.convolve(x, b.constant(weights, "fp32"), (1, 1), (1, 1), (1, 1), (1, 1), groups=5))
+    assert launches(b, {"x": given}, target, tolerance=0) == ["lines1"]
+
+
 def test_a_sum_of_one_term_is_scaled_by_a_tensor_of_one_element():
     b, rng = ModuleBuilder(), np.random.default_rng(8)
     given, scale = rng.standard_normal((1, 6, 3, 5)).astype(np.float32), np.array([0.5], np.float32)
     weights = rng.standard_normal((6, 1, 1, 1)).astype(np.float32)
     y = b.convolve(b.input("x", "fp32", given.shape), b.constant(weights, "fp32"), (1, 1), (0, 0), (0, 0), (1, 1), groups=6)
     b.output("y", b.map("mulf", y, b.input("scale", "fp32", scale.shape)))
-    assert launches(b, {"x": given, "scale": scale}, "reference") == ["pointwise1"]
+    assert launches(b, {"x": given, "scale": scale}, "reference") == ["lines1"]
 
 
 def test_a_trusted_index_that_is_a_constant_and_names_no_element_is_a_fault():

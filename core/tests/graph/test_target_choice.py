@@ -83,9 +83,16 @@ def spread_sine(b, x):
     return b.map("addf", b.map("sin", b.slice(x, [0, 0], [8, 1])), b.slice(x, [0, 1], [8, 64]))
 
 
+def mean_of_windows(b, x):
+    """Each channel's mean of what a convolution of it alone gives."""
+    y = b.convolve(x, b.constant(array(6, 1, 3, 3), "fp32"), (1, 1), (1, 1), (1, 1), (1, 1), groups=6)
+    return b.map("divf", b.reduce("addf", y, [2, 3]), 63.0)
+
+
 @pytest.mark.parametrize("write, inputs, few, many", [
     (attention, {"q": (8, 16), "k": (8, 16), "v": (8, 16)}, 1, 3), (projections, {"x": (8, 16)}, 2, 4),
     (gated, {"x": (8, 16)}, 1, 2), (spread_sine, {"x": (8, 65)}, 1, 2),
+    (mean_of_windows, {"x": (1, 6, 9, 7)}, 1, 2),
 ])
 def test_a_backend_that_likes_launches_gets_more_of_them(priced, write, inputs, few, many):
     given = {name: array(*shape) for name, shape in inputs.items()}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tilefw.api import Artifact, CompileOptions, Device, Requirement, Resources
 from tilefw.api.simt import LaneChip, SimtBackend
+from tilefw_amd.chips.cost_rates import COST_RATES
 
 if TYPE_CHECKING:
     from tilefw.api.ir import ModuleOp, ModulePass
@@ -20,6 +21,7 @@ class AmdBackend(SimtBackend):
     """One chip, that of the target."""
 
     format = "hsaco"
+    cost_rates = COST_RATES
     binary_suffix: ClassVar[str] = ".hsaco"
 
     @property

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tilefw.api import Artifact, CompileOptions, Device, Requirement, TargetInfo
 from tilefw.api.simt import LaneChip, SimtBackend
 from tilefw_nvidia.chips import chip_of
+from tilefw_nvidia.chips.cost_rates import COST_RATES
 
 if TYPE_CHECKING:
     from tilefw.api.ir import ModulePass
@@ -19,6 +20,7 @@ class NvidiaBackend(SimtBackend):
     """One chip's compiler and simulator."""
 
     format = "ptx"
+    cost_rates = COST_RATES
 
     def __init__(self, target: TargetInfo) -> None:
         super().__init__(target)

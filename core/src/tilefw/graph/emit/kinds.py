@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from math import prod
 
 from xdsl.ir import Operation, SSAValue
 
-from tilefw.graph.dialect.combining_ops import GraphReduceOp, GraphScanOp
+from tilefw.graph.dialect.combining_ops import ContractOp, GraphReduceOp, GraphScanOp
 from tilefw.graph.dialect.moving_ops import GraphSortOp, ScatterOp
+from tilefw.graph.emit.lines import LinesText
 from tilefw.graph.emit.pointwise import PointwiseText
 from tilefw.graph.emit.rows import RowsText, walked
 from tilefw.graph.emit.scatter import ScatterText
@@ -24,9 +26,13 @@ def write(inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> tuple[str,
         if len(outputs) > 1:
             raise NotOneKernelError("a scatter beside other outputs")
         return "scatter", ScatterText("scatter", inputs, scatter)
-    anchor = next((op for op in _ops(inputs, outputs) if _is_rows(op)), None)
+    ops = _ops(inputs, outputs)
+    anchor = next((op for op in ops if _is_rows(op)), None)
     if isinstance(anchor, GraphReduceOp | GraphScanOp | GraphSortOp):
         return "rows", RowsText("rows", inputs, outputs, anchor)
+    if any(isinstance(op, ContractOp) for op in ops):
+        with suppress(NotOneKernelError):
+            return "lines", LinesText("lines", inputs, outputs)
     return "pointwise", PointwiseText("pointwise", inputs, outputs)
 
 

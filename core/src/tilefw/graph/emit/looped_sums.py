@@ -9,9 +9,13 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilefw.graph.dialect.combining_ops import ContractOp
 from tilefw.graph.emit.scalar_text import spelled
-from tilefw.graph.emit.tile_text import Coordinates, NotOneKernelError, TileText, clamped, place_text
+from tilefw.graph.emit.tile_text import Coordinates, NotOneKernelError, TileText, clamped, place_text, squeezed
 from tilefw.graph.index_maps import bounds, rows_of
 from tilefw.tile import types
+
+_WRITTEN_OUT = 32  # terms at most that are written one behind the other, with their places as numbers
+
+_GATHERED = 16  # operations that a term takes whose factors do not lie beside each other: an address and a load for each element
 
 
 class SummingText(TileText):
@@ -40,9 +44,13 @@ class SummingText(TileText):
             self._side(operand, map.data, op, places) for operand, map in zip(op.operands, (op.left_map, op.right_map), strict=True)
         )
         inner, self.lines, self._known, self.sums, self.trips = self.lines, outer, known, (done | {op}, False), 1
-        self.operations += prod(op.summed) * self.count_at(coordinates)
+        if _is_divided(op, coordinates):
+            self.scattered.add(op)
+        self.operations += prod(op.summed) * self.count_at(coordinates) * (_GATHERED if op in self.scattered else 1)
         inner.append(f"{total} += {left}.to({wide}) * {right}.to({wide})")
-        self.lines += [f"for step in range({prod(op.summed)}):", *(f"    {line}" for line in inner)]
+        count = prod(op.summed)
+        steps = f"tl.static_range({count})" if count <= _WRITTEN_OUT else f"range({count})"
+        self.lines += [f"for step in {steps}:", *(f"    {line}" for line in inner)]
         return self.statement(f"{total}.to({spelled(kind.name)})")
 
     def body(self, block: Block, arguments: list[str], coordinates: Coordinates) -> list[str]:
@@ -53,13 +61,23 @@ class SummingText(TileText):
 
     def _side(self, operand: SSAValue, map: Any, op: ContractOp, places: Coordinates) -> str:
         """One factor; 0 where the map leaves the tensor."""
-        shape, found, tests = types.shape_of(operand.type), [], []
-        for terms, extent in zip(rows_of(map), shape, strict=True):
+        shape, found, tests, leaving = types.shape_of(operand.type), [], [], []
+        for dim, (terms, extent) in enumerate(zip(rows_of(map), shape, strict=True)):
             text = place_text(*terms, places)
             low, high = bounds(terms, op.extents)
             if low < 0 or high >= extent:
-                tests.append(f"({text} >= 0) & ({text} < {extent})")
-                text = clamped(self, text, extent)
+                tests += [f"({text} >= 0)"] * (low < 0) + [f"({text} < {extent})"] * (high >= extent)
+                leaving.append(dim)
             found.append(text)
+        if tests and operand in self.pointers:  # neighbours stay neighbours where the mask keeps off what is outside
+            return self.load(self.pointers[operand], operand, tuple(found), tests)
+        for dim in leaving:
+            found[dim] = clamped(self, found[dim], shape[dim])
         held = self.value(operand, tuple(found))
         return self.statement(f"tl.where({' & '.join(tests)}, {held}, 0)") if tests else held
+
+
+def _is_divided(op: ContractOp, coordinates: Coordinates) -> bool:
+    """Whether neighbours along the last dim are told by dividing a number, so that they are not known to be neighbours."""
+    _, texts = squeezed(types.shape_of(op.result.type), coordinates)
+    return bool(texts) and any(sign in texts[-1] for sign in ("//", "%"))

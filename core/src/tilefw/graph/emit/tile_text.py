@@ -48,6 +48,7 @@ class TileText:
         self.lengths: dict[str, int] = {}  # of the tiles of indices
         self.trips = 1  # of the loop that is being written
         self.operations = 0  # of one program
+        self.scattered: set[Operation] = set()  # the contractions whose factors are gathered element by element
         self.multiply_adds = 0  # of the launch
         self.computed: dict[Operation, int] = {}  # how many elements of each map a program computes
         self.before: TileText | None = None  # a kernel of the same tensors, which is launched before
@@ -202,14 +203,14 @@ class TileText:
         """The value of an op that only some kernels have. Raises NotOneKernelError."""
         raise NotOneKernelError(f"{op.name} in kernel {self.name}")
 
-    def load(self, pointer: str, value: SSAValue, coordinates: Coordinates) -> str:
-        """Elements of a tensor in memory; unsigned integers as the signed ones of their bits."""
+    def load(self, pointer: str, value: SSAValue, coordinates: Coordinates, tests: Sequence[str] = ()) -> str:
+        """Elements of a tensor in memory, 0 where one of `tests` fails; unsigned integers as the signed ones of their bits."""
         shape = types.shape_of(value.type)
         check_counted(shape)
-        mask = self.mask(coordinates)
+        mask = " & ".join(filter(None, [self.mask(coordinates), *tests]))
         kind = types.dtype_of(value.type)
         cast = "" if kind.is_float else f".to({spelled(kind.name)})"
-        masked = f", mask={mask}" if mask else ""
+        masked = f", mask={mask}{', other=0' if tests else ''}" if mask else ""
         return self.statement(f"tl.load({pointer} + {self.flat(shape, coordinates)}{masked}){cast}")
 
     def store(self, value: SSAValue, coordinates: Coordinates) -> None:

@@ -166,13 +166,13 @@ class _Grouping:
             text = write(grown.inputs(), grown.outputs)[1]
         except NotOneKernelError:
             return False
-        if _repeats(op, text) and not self._worth_repeating(grown, op):
+        if (_repeats(op, text) or op in text.scattered) and not self._worth_joining(grown, op):
             return False
         group.members, group.outputs = grown.members, grown.outputs
         return True
 
-    def _worth_repeating(self, grown: OpGroup, op: Operation) -> bool:
-        """Whether the op is computed in the group that reads it, each element several times, or once in a launch of its own."""
+    def _worth_joining(self, grown: OpGroup, op: Operation) -> bool:
+        """Whether the op is better computed in the group that reads it, where that takes more, than in a launch of its own."""
         inputs = grown.inputs()
         place = ops_between(inputs, grown.outputs).index(op)
         ways = _one_group, lambda part: _two_groups(part, place)
