@@ -193,7 +193,8 @@ def main(campaigns: Mapping[str, Campaign], arguments: Sequence[str] | None = No
             found[name] = its
             print(mutation_report.row(name, its), f"{time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
     results = [verdict for name in options.kernels or campaign.kernels for verdict in found.get(name, ())]
-    text = mutation_report.report(campaign.title, results, campaign.means, time.perf_counter() - start)
+    title = campaign.title + (f": a sample of {options.sample} sites, seed {options.seed}" if options.sample else "")
+    text = mutation_report.report(title, results, campaign.means, time.perf_counter() - start)
     partial = options.sample or options.kernels or options.kinds
     path = options.report or (None if partial else BENCH / campaign.report)
     if path is not None:

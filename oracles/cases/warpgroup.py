@@ -107,6 +107,7 @@ def _attending(name: str, head: int, q: int, keys: int, causal: bool, warps: int
         {"HEAD": head, "TILE_Q": q, "TILE_K": keys, "CAUSAL": causal}, (2, 1),
         attention_problem(1, length, head, causal, BF16 if "bf16" in name else F16), num_warps=warps, num_stages=stages, fast=fast,
         chips=HOPPER,
+        variants=(Variant((2, 1), attention_problem(1, 2 * q, head, causal, BF16 if "bf16" in name else F16)),),
     )
 
 

@@ -419,6 +419,7 @@ class SimulatedChip:
     parameter has as many bits. `mask_stack` is how many masks a wave with one program counter can push (`Algebra.push_mask`), 0 to
     62: lanes that sleep are then the simulator's business, and instructions need no guard. `spaces` are memory spaces beside those
     that every chip may have ("global", "shared", "local", "param", "const"). `max_cluster` are the most workgroups of a cluster.
+    `registers` are those that waves of a workgroup may hand to each other (`Algebra.deal_registers`), 0 where that is not limited.
     """
 
     name: str
@@ -436,6 +437,7 @@ class SimulatedChip:
     mask_stack: int = 0
     spaces: tuple[MemorySpace, ...] = ()
     max_cluster: int = 1
+    registers: int = 0
     windows: Mapping[str, tuple[int, int]] = field(
         default_factory=lambda: {"shared": (1 << 56, 1 << 32), "local": (2 << 56, 1 << 32)}
     )

@@ -158,3 +158,28 @@ def test_budgets_of_registers_are_24_to_256_in_eights(count: int) -> None:
     artifact(good, "k.ptx", CHIP)
     with pytest.raises(CodeError, match="24 to 256"):
         artifact(kernel(f"setmaxnreg.dec.sync.aligned.u32 {count};", 0), "k.ptx", CHIP)
+
+
+@pytest.mark.parametrize("deals, message", [
+    ("setmaxnreg.dec.sync.aligned.u32 40;\nsetmaxnreg.inc.sync.aligned.u32 48;", ""),
+    ("setmaxnreg.dec.sync.aligned.u32 40;\nsetmaxnreg.inc.sync.aligned.u32 32;", "that is not more"),
+    ("setmaxnreg.dec.sync.aligned.u32 40;\nsetmaxnreg.dec.sync.aligned.u32 48;", "that is not fewer"),
+])
+def test_a_warp_gets_more_registers_or_gives_some_away(deals: str, message: str) -> None:
+    _, findings = run(deals, [INPUT])
+    assert [message in finding.message for finding in findings] == [True] * bool(message)
+
+
+@pytest.mark.parametrize("count, fits", [(232, True), (248, False)])
+def test_the_warps_of_a_workgroup_share_its_registers(count: int, fits: bool) -> None:
+    """384 threads: a third of them keep 40 registers."""
+    body = f"""
+mov.u32 %r0, %tid.x; setp.lt.u32 %p1, %r0, 128;
+@%p1 bra few;
+setmaxnreg.inc.sync.aligned.u32 {count};
+ret;
+few:
+setmaxnreg.dec.sync.aligned.u32 40;
+"""
+    _, findings = run(body, [INPUT], block=384)
+    assert (findings == ()) == fits and all("registers; it has 65536" in finding.message for finding in findings)

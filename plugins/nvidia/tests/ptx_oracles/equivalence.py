@@ -20,6 +20,7 @@ _LINE = re.compile(r"^\s*(?:@(?P<guard>!?%\w+)\s+)?(?P<opcode>[a-z][\w.:]*)\s*(?
 _LABEL = re.compile(r"^\s*(?P<name>\$?\w+):\s*$")
 
 
+_COMMIT = "cp.async.commit_group"
 _ENGINE_FENCE = "fence.proxy.async"
 _BULK_GROUPS = ("cp.async.bulk.commit_group", "cp.async.bulk.wait_group")
 _OWN_ADDRESS = re.compile(r"\[\s*(?P<register>%\w+)\s*\]")
@@ -101,7 +102,7 @@ def proof(ptx: str, site: Site) -> str:
     if site.kind in ("predicate", "condition"):
         return repeated_store(ptx, site)
     if site.kind == "commit":
-        return ""
+        return _joined_group(flow, index)
     if site.kind == "barrier":
         return _idle_barrier(flow, index)
     if flow.nodes[index].wait is None:
@@ -119,6 +120,25 @@ def _more_order(site: Site) -> str:
     if guarded is None or not guarded["opcode"].startswith(("fence", "cp.async.bulk.wait_group", "cp.async.wait_group")):
         return ""
     return "proved: it orders what it ordered, and more"
+
+
+def _joined_group(flow: Flow, index: int) -> str:
+    """A group of copies that joins the next one: the same, where exactly n commits lie between it and no wait that leaves n."""
+    if flow.nodes[index].opcode != _COMMIT or flow.nodes[index].guard:
+        return ""
+    most = max((node.wait for node in flow.nodes if node.wait is not None), default=0)
+    seen: set[tuple[int, int]] = set()
+    open_ends = [(place, 0) for place in flow.after[index]]
+    while open_ends:
+        place, commits = open_ends.pop()
+        node = flow.nodes[place]
+        if node.wait == commits or (commits == 0 and not flow.after[place]):
+            return ""
+        commits += node.opcode == _COMMIT and not node.guard
+        if commits <= most and (place, commits) not in seen:
+            seen.add((place, commits))
+            open_ends += [(following, commits) for following in flow.after[place]]
+    return "proved: its copies join the next group, which every wait covers that covers this one"
 
 
 def _idle_fence(flow: Flow, index: int) -> str:

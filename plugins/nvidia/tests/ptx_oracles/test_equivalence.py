@@ -199,3 +199,26 @@ def test_a_fence_with_nothing_new_to_fence_is_redundant(other: str, idle: bool) 
     text = FENCES.replace("OTHER", other)
     first, second = sites(text, ("fence",))
     assert [bool(proof(text, first)), bool(proof(text, second))] == [False, idle]
+
+
+GROUPS = """
+.visible .entry k()
+{
+	cp.async.cg.shared.global [ %r1 ], [ %rd1 ], 0x10;
+	cp.async.commit_group;
+	cp.async.cg.shared.global [ %r2 ], [ %rd2 ], 0x10;
+	cp.async.commit_group;
+$again:
+	cp.async.wait_group LEFT;
+	cp.async.cg.shared.global [ %r3 ], [ %rd3 ], 0x10;
+	cp.async.commit_group;
+	@%p1 bra $again;
+	ret;
+}
+"""
+
+
+@pytest.mark.parametrize("left, joined", [(0, [True, False, False]), (1, [False, False, False]), (2, [False, False, False])])
+def test_a_group_that_joins_the_next_is_the_same_where_all_waits_cover_both(left: int, joined: list[bool]) -> None:
+    text = GROUPS.replace("LEFT", str(left))
+    assert [bool(proof(text, site)) for site in sites(text, ("commit",))] == joined

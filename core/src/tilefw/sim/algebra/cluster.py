@@ -94,6 +94,30 @@ class ClusterLanes(CountingLanes):
             made.append(replace(part, destination_index=offset[rows] + there[:, None], barrier=barrier))
         return made
 
+    # --- registers ----------------------------------------------------------------------------------------------------------
+
+    def deal_registers(self, count: int, more: bool) -> None:
+        """What a wave has before it is dealt some nobody says: it counts as none. Who gets more waits until others have given
+        enough away, so that each of them counts with the fewest that it has had."""
+        batch, (dealt, least) = self.batch, self.batch.registers_dealt
+        acting = self.acting_lanes().any(axis=2)
+        if not acting.any():
+            return
+        slots, waves = (np.broadcast_to(a[:, :, 0], acting.shape)[acting] for a in (self.frame.group, self.frame.wave))
+        before = dealt[slots, waves]
+        wrong = (before > count) if more else (before > 0) & (before < count)
+        if wrong.any():
+            had = int(before[int(np.argmax(wrong))])
+            verb, than = ("gets", "more") if more else ("keeps", "fewer")
+            self.trap(f"a wave of {had} registers a lane {verb} {count}: that is not {than}")
+        dealt[slots, waves] = count
+        together, most = least.copy(), self.launch.chip.registers
+        together[slots, waves] = count
+        least[slots, waves] = np.where(least[slots, waves] == 0, count, np.minimum(least[slots, waves], count))
+        sums = together.sum(axis=1)[slots] * batch.frame.shape[2]
+        if most and (sums > most).any():
+            self.trap(f"the waves of a workgroup would have {int(sums.max())} registers; it has {most}")
+
     # --- the barrier of a cluster ------------------------------------------------------------------------------------------
 
     def cluster_arrive(self, order: str = "release") -> None:

@@ -1,4 +1,5 @@
-"""The primitives of what works beside the waves: barriers that count arrivals and bytes, and engines that copy blocks of memory.
+"""The primitives of what works beside the waves: barriers that count arrivals and bytes, engines that copy blocks of memory, and
+registers that waves hand to each other.
 
 An engine sees shared memory by a view of its own: what threads have written there is theirs alone until a fence of views.
 """
@@ -61,6 +62,13 @@ class EnginePrimitives:
     def barrier_arrive_behind_copies(self, space: Space, address: Value, count: bool) -> None:
         """One arrival once all copies that the thread has started by `copy_async` are done; with `count` the phase wants that one
         more."""
+
+    # --- registers of a wave -----------------------------------------------------------------------------------------------
+
+    @primitive(no_result)
+    def deal_registers(self, count: int, more: bool) -> None:
+        """The acting waves have so many registers a lane from now on: more than before, out of what others of their workgroup have
+        given away, or fewer. Stops the launch where that is neither, or where the workgroup cannot have so many."""
 
     # --- barriers of a cluster ---------------------------------------------------------------------------------------------
 

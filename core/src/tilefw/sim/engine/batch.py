@@ -80,6 +80,8 @@ class Batch:
         self.barriers_changed = False
         self.barrier_waits = BarrierWaits(self.frame.shape[0] * self.frame.shape[1] * self.frame.shape[2])
         self.asked: dict[int, list[Piece]] = {}
+        # Registers of a lane of each wave, 0 where it was dealt none: now, and the fewest that it has had.
+        self.registers_dealt: Array = np.zeros((2, *self.frame.shape[:2]), dtype=np.int64)
         self.met: Array = np.zeros(self.frame.shape, dtype=np.int64)
         self.masks = self._first_masks() if launch.chip.mask_stack else None
 

@@ -23,7 +23,7 @@ def simulated(chip: Chip) -> SimulatedChip:
     return SimulatedChip(
         name=chip.target, wave_size=chip.lanes, pc_per_lane=True, max_threads=chip.threads_per_workgroup, max_grid=chip.max_grid,
         shared_bytes=chip.shared_bytes, local_bytes=chip.local_bytes, shared_banks=chip.banks,
-        max_cluster=chip.workgroups_per_cluster, windows=_WINDOWS,
+        max_cluster=chip.workgroups_per_cluster, registers=chip.registers_per_processor, windows=_WINDOWS,
     )
 
 

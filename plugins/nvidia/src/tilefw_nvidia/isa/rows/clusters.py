@@ -83,10 +83,10 @@ def elect(m):
 @form("setmaxnreg.action.sync.aligned.u32 =registers", action="inc dec", unit="control", section="Miscellaneous: setmaxnreg",
       ptx="8.0", since=90, only=SPECIFIC_TARGETS)
 def setmaxnreg(m):
-    """The warp has at most so many registers from now on: 24 to 256, a multiple of 8."""
+    """The warp has at most so many registers from now on: 24 to 256, a multiple of 8; all warps of a workgroup, 65536 at most."""
     if not 24 <= m.registers <= 256 or m.registers % 8:
         raise ValueError(f"a warp has 24 to 256 registers, a multiple of 8, not {m.registers}")
-    return lambda lanes: None
+    return lambda lanes: lanes.deal_registers(m.registers, m.action == "inc")
 
 
 @form("griddepcontrol.action", action="launch_dependents wait", unit="control", section=f"{SYNC}: griddepcontrol",
