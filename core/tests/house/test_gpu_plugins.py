@@ -44,6 +44,8 @@ ONLY = {
         "isa/known": "opcodes of other chips, to refuse them by name",
         "chips/latencies": "latencies that several chips share",
         "select/eight_bits": "older chips have no conversions of 8-bit floats",
+        "select/copy_engine": "an engine that copies boxes by tensor maps",
+        "select/mbarrier": "barriers in memory that count arrivals and bytes",
         "select/emits": "rules name their instructions, which chips have or lack",
         "select/warpgroup": "the matrix unit that four warps share and that runs beside them",
         "select/warp_reductions": "integers are reduced over a warp by one instruction",
