@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+import torch
 from torch._inductor.runtime import triton_heuristics
 
 from tilefw_torch.heuristics import KernelHeuristics
@@ -28,12 +29,17 @@ class InductorKernel:
         # By its class: what PyTorch has to choose it (`from_meta`) asks for Triton.
         self.grid = getattr(triton_heuristics, extents.notes["grid_type"])(inductor_meta=dict(extents.notes))
         self.grid.generate(self.constexprs)
-        self.keywords: dict[str, Any] = {"target": record.target, **keywords}
+        self.keywords: dict[str, Any] = {"target": record.target, **self.constexprs, **keywords}
+        self._grids: dict[tuple[Any, ...], tuple[int, ...]] = {}  # by the numbers among the arguments, which alone say them
 
     def run(self, *args: Any, stream: Any = None, **keywords: Any) -> None:
         """Launch it. The host has no streams: launches are done one after the other."""
-        grid = self.grid.eval_slow({**dict(zip(self.parameters, args, strict=True)), **self.constexprs})
+        numbers = tuple([one for one in args if not isinstance(one, torch.Tensor)])
+        grid = self._grids.get(numbers)
+        if grid is None:
+            said = {**dict(zip(self.parameters, args, strict=True)), **self.constexprs}
+            grid = self._grids[numbers] = tuple(self.grid.eval_slow(said))
         if 0 in grid:
             return
         self.record.launches += 1
-        self.function[tuple(grid)](*args, **keywords, **self.constexprs, **self.keywords)
+        self.function[grid](*args, **keywords, **self.keywords)
