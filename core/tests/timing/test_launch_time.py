@@ -3,15 +3,15 @@
 import pytest
 from toy_timing import chip, code, trace
 
-from tilefw.timing.launch_time import launch_time, residency, wanted
+from tilefw.timing.launch_time import RecordedLaunch, launch_time, own_workgroups, residency
 from tilefw.timing.profile import launch_profile
 
 
 def of(workgroups: int, waves: int = 2, occupancy: float | None = None):
     """The time of a launch whose workgroups each take 40 dependent additions."""
     spread = residency(chip(), workgroups, waves, occupancy)
-    made = trace(code("add 1 1"), workgroups=wanted(chip(), spread, 64), waves=waves, times=40)
-    return launch_time(chip(), made, spread)
+    made = trace(code("add 1 1"), workgroups=own_workgroups(spread), waves=waves, times=40)
+    return launch_time(chip(), RecordedLaunch(made, made, spread, 0))
 
 
 def test_workgroups_fill_processors_before_they_share_one() -> None:
@@ -38,8 +38,10 @@ def test_time_grows_linearly_in_rounds() -> None:
 def test_a_profile_adds_up() -> None:
     lines = code("load 1", "dot 2 1", "store - 2")
     spread = residency(chip(), 16, 2, None)
-    made = trace(lines, workgroups=wanted(chip(), spread, 64), waves=2, times=5, touches={0: range(4), 2: range(64, 68)}, apart=128)
-    profile = launch_profile(chip(), (chip(), chip()), made, spread, kernel="k", target="toy", occupancy=None)
+    touches = {0: range(4), 2: range(64, 68)}
+    made = trace(lines, workgroups=own_workgroups(spread), waves=2, times=5, touches=touches, apart=128)
+    launch = RecordedLaunch(made, made, spread, 0)
+    profile = launch_profile(chip(), (chip(), chip()), launch, kernel="k", target="toy", occupancy=None)
     assert sum(limit.cycles for limit in profile.limits) == pytest.approx(profile.cycles)
     assert profile.seconds == pytest.approx(profile.cycles / 1e9 + 1e-6)
     assert profile.low <= profile.seconds <= profile.high

@@ -6,13 +6,14 @@ from toy_timing import chip, code, trace
 from tilefw.timing.chip_timing import ChipTiming
 from tilefw.timing.memory_levels import MemoryLevels
 from tilefw.timing.processor import BARRIER, NO_WAVE, Outcome, ProcessorModel
+from tilefw.timing.sharing import Sharing
 from tilefw.timing.streams import streams
 
 
 def run(made, of: ChipTiming | None = None, active: int = 1) -> Outcome:
     of = of or chip()
     numbers = [number for batch in made.batches for number in batch.workgroups]
-    outcome = ProcessorModel(of, made.instructions, MemoryLevels(of, made), active).run(streams(made, numbers))
+    outcome = ProcessorModel(of, made.instructions, MemoryLevels(of, Sharing(of, made)), active).run(streams(made, numbers))
     assert sum(outcome.limits.values()) == pytest.approx(outcome.cycles)
     return outcome
 

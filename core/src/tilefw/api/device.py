@@ -111,7 +111,8 @@ class LaunchOptions:
     an asynchronous device launches on, as its driver gave it; 0 or None is the driver's default stream. `programs` are the numbers
     of those programs of the grid that run (x + X·(y + Y·z) for a grid of X × Y × Z), for a device that `samples`; None are all. A
     chip has no use for checks, budget, numerics, seed, observers and programs. `trace` asks for `LaunchReport.trace`, of a device
-    that `traces`.
+    that `traces`; with `beginning` above 0 it is what workgroups begin with: after about so many blocks of code they are left as
+    they are.
     """
 
     block: tuple[int, int, int] | None = None
@@ -125,6 +126,7 @@ class LaunchOptions:
     stream: int | None = None
     programs: tuple[int, ...] | None = None
     trace: bool = False
+    beginning: int = 0
 
 
 class Completion(Protocol):

@@ -32,7 +32,7 @@ def main(summary: str, argv: list[str]) -> int:
 
 
 def _parser(summary: str) -> Parser:
-    from tilefw.kernels.profiled import RECORDED
+    from tilefw.kernels.profiled import BESIDE
 
     parse = parser("profile", summary)
     parse.add_argument("kernel", help="a library kernel (see `tilefw kernels`)")
@@ -40,7 +40,9 @@ def _parser(summary: str) -> Parser:
     add_assignments(parse, "--param", "parameters of the library kernel")
     add_assignments(parse, "--against", "parameters of a variant to compare with")
     add_assignments(parse, "--option", "launch keywords that shape code, and the target's own")
-    parse.add_argument("--workgroups", type=whole, default=RECORDED, metavar="N", help=f"record at most N workgroups ({RECORDED})")
+    parse.add_argument(
+        "--workgroups", type=whole, default=BESIDE, metavar="N", help=f"record how at most N workgroups begin ({BESIDE})"
+    )
     parse.add_argument("--warm", action="store_true", help="an earlier launch has left the arrays in the caches that hold them")
     parse.add_argument("--seed", type=whole, default=0, metavar="N", help="of the inputs")
     add_json(parse)

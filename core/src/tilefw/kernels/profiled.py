@@ -18,28 +18,27 @@ from tilefw.runtime.launch_site import site
 from tilefw.runtime.plugins.loader import find_target
 from tilefw.runtime.stage_clock import StageClock
 from tilefw.timing.chip_timing import ChipTiming
-from tilefw.timing.launch_time import Residency, residency, wanted
+from tilefw.timing.launch_time import RecordedLaunch, beside, own_workgroups, residency
 from tilefw.timing.profile import LaunchProfile, launch_profile
 
-RECORDED = 256
-"""Workgroups that are recorded at most, unless somebody asks for more: enough to see who shares what in memory."""
+BESIDE = 1024
+"""Workgroups whose beginnings are recorded at most, unless somebody asks for more: enough to see who shares what in memory."""
+BEGINNING = 16
+"""Blocks of code of a beginning: the code in front of a loop and some of its iterations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What was recorded of a launch, with how its workgroups spread over the chip, the bytes of its arrays, and what readers should
-    know."""
+    """What was recorded of a launch, and what readers of its profile should know."""
 
     made: Launchable
-    trace: ExecutionTrace
-    spread: Residency
-    nbytes: int
+    launch: RecordedLaunch
     notes: tuple[str, ...]
 
 
 def profiled(
     spec: KernelSpec, parameters: Parameters, target: str | None = None, *, keywords: Mapping[str, Any] | None = None,
-    workgroups: int = RECORDED, warm: bool = False, **execution: Any,
+    workgroups: int = BESIDE, warm: bool = False, **execution: Any,
 ) -> LaunchProfile:
     """The profile of `spec` with `parameters` on `target`; `warm`: as it is launched again and again on the same arrays. Raises as
     `recorded`."""
@@ -48,9 +47,9 @@ def profiled(
 
 def recorded(
     spec: KernelSpec, parameters: Parameters, target: str | None = None, *, keywords: Mapping[str, Any] | None = None,
-    workgroups: int = RECORDED, **execution: Any,
+    workgroups: int = BESIDE, **execution: Any,
 ) -> Recording:
-    """Compile `spec` with `parameters` for `target`, and run and record at most so many workgroups.
+    """Compile `spec` with `parameters` for `target`; run the workgroups of one processor, and the beginnings of at most so many.
 
     Raises UnsupportedError TFW0666 for a target without a model of time, before anything is compiled; CheckError where the kernel
     does something wrong: a profile of that would mean nothing."""
@@ -68,17 +67,21 @@ def _record(made: Launchable, chip: ChipTiming, workgroups: int) -> Recording:
         raise UnsupportedError(f"the {device.executor} executor of {made.target.name} records no execution", code="TFW0666")
     total, lanes = math.prod(made.grid), made.target.info.limits["lanes"]
     spread = residency(chip, total, math.ceil(math.prod(made.entry.workgroup) / lanes), resources.occupancy)
-    chosen = wanted(chip, spread, workgroups)
-    asked = replace(where.options, programs=chosen, trace=True)
-    report = run(made.target, where.executor, made.compiled.artifact, made.entry, made.grid, made.args, asked, StageClock({}))
-    assert report.trace is not None, "a device that traces gives a trace"
+    own, beginnings = own_workgroups(spread), beside(spread, workgroups)
+
+    def trace(programs: tuple[int, ...], blocks: int) -> ExecutionTrace:
+        asked = replace(where.options, programs=programs, trace=True, beginning=blocks)
+        report = run(made.target, where.executor, made.compiled.artifact, made.entry, made.grid, made.args, asked, StageClock({}))
+        assert report.trace is not None, "a device that traces gives a trace"
+        return report.trace
+
     notes = []
-    if len(chosen) < total:
-        notes.append(f"{len(chosen)} of {total} workgroups were recorded; what they share in caches stands for the others")
+    if len(own) < total:
+        notes.append(f"{len(own)} of {total} workgroups were recorded whole, and how {len(beginnings)} begin")
     if resources.occupancy is None:
         notes.append(f"occupancy is that of waves alone: {resources.unknown or 'registers are not known'}")
     nbytes = sum({argument.start: argument.nbytes for argument in made.args if isinstance(argument, HostArray)}.values())
-    return Recording(made, report.trace, spread, nbytes, tuple(notes))
+    return Recording(made, RecordedLaunch(trace(own, 0), trace(beginnings, BEGINNING), spread, nbytes), tuple(notes))
 
 
 def profile_of(recording: Recording, warm: bool = False) -> LaunchProfile:
@@ -88,6 +91,6 @@ def profile_of(recording: Recording, warm: bool = False) -> LaunchProfile:
     chip = backend.timing()
     bounds = backend.timing(chip.figures.fast()), backend.timing(chip.figures.slow())
     return launch_profile(
-        chip, bounds, recording.trace, recording.spread, kernel=made.name, target=made.target.name,
-        occupancy=made.compiled.artifact.resources.occupancy, warm=recording.nbytes if warm else None, notes=recording.notes,
+        chip, bounds, recording.launch, kernel=made.name, target=made.target.name,
+        occupancy=made.compiled.artifact.resources.occupancy, warm=warm, notes=recording.notes,
     )

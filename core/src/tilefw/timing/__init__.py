@@ -5,6 +5,7 @@ A kernel's way through the package:
     chip_file      a chip's numbers, each with its source, from a YAML file
     chip_timing    what a plugin says of its chip with them: pipes, levels of memory, the cost of each instruction
     streams        what each wave of a recorded launch executed, instruction by instruction
+    sharing        what workgroups that run side by side share of memory
     memory_levels  which level of memory answers each access
     processor      one processor with its resident workgroups, event by event
     launch_time    a whole launch: rounds of workgroups, the tail, the start

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilefw.api.execution_trace import ExecutionTrace
 from tilefw.timing.chip_timing import ChipTiming
 from tilefw.timing.memory_levels import MemoryLevels
 from tilefw.timing.processor import Outcome, ProcessorModel
+from tilefw.timing.sharing import Sharing
 from tilefw.timing.streams import streams
 
 
@@ -44,33 +44,42 @@ def residency(chip: ChipTiming, workgroups: int, waves: int, occupancy: float | 
     return Residency(workgroups, max(1, min(fits, most)), active, most)
 
 
-def wanted(chip: ChipTiming, spread: Residency, budget: int) -> tuple[int, ...]:
-    """The workgroups to record, at most `budget`: those that run at once on all processors, or the first of them."""
-    together = min(spread.workgroups, spread.active * spread.resident)
-    own = [place * spread.active for place in range(spread.resident)]
-    beside = [number for number in range(together) if number % spread.active]
-    chosen = [*own, *beside][: max(budget, len(own))]
-    return tuple(sorted(number for number in chosen if number < spread.workgroups))
+def own_workgroups(spread: Residency) -> tuple[int, ...]:
+    """The workgroups that one processor holds at first: the hardware deals them out in turn."""
+    return tuple(place * spread.active for place in range(spread.resident) if place * spread.active < spread.workgroups)
 
 
-def launch_time(chip: ChipTiming, trace: ExecutionTrace, spread: Residency, warm: int | None = None) -> PredictedTime:
-    """The time of a launch of which `trace` has a part. `warm`: bytes of its arrays, where a launch of before has left them in the
-    caches that hold so much."""
-    there = {number for batch in trace.batches for number in batch.workgroups}
-    own = tuple(number for number in (place * spread.active for place in range(spread.resident)) if number in there)
-    once = _simulated(chip, trace, own, spread, warm)
+def beside(spread: Residency, most: int) -> tuple[int, ...]:
+    """The workgroups that run at once on all processors, or the first `most` of them."""
+    return tuple(range(min(spread.workgroups, spread.active * spread.resident, most)))
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedLaunch:
+    """What is known of a launch: `own`, the executions of the workgroups of one processor, whole; `beginnings`, how all those begin
+    that run at the same time; how they spread, and the bytes of the launch's arrays."""
+
+    own: ExecutionTrace
+    beginnings: ExecutionTrace
+    spread: Residency
+    nbytes: int
+
+
+def launch_time(chip: ChipTiming, launch: RecordedLaunch, warm: bool = False) -> PredictedTime:
+    """The time of a launch. `warm`: a launch of before has left its arrays in the caches that hold so much."""
+    spread, own = launch.spread, own_workgroups(launch.spread)
+    once = _simulated(chip, launch, warm)
     cycles = once.cycles + chip.workgroup_cycles
     outcome, scale = once, 1.0
     if spread.most > len(own):
-        again = _simulated(chip, trace, own, spread, warm, rounds=2)
+        again = _simulated(chip, launch, warm, rounds=2)
         each = max(again.cycles - once.cycles, 0.0) / len(own)
         cycles += each * (spread.most - len(own))
         outcome, scale = again, spread.most / (2 * len(own))
     return PredictedTime(cycles, cycles / chip.clock_hz + chip.launch_seconds, spread, outcome, own, scale)
 
 
-def _simulated(
-    chip: ChipTiming, trace: ExecutionTrace, own: Sequence[int], spread: Residency, warm: int | None, rounds: int = 1
-) -> Outcome:
-    processor = ProcessorModel(chip, trace.instructions, MemoryLevels(chip, trace, warm), spread.active)
-    return processor.run(streams(trace, own), rounds)
+def _simulated(chip: ChipTiming, launch: RecordedLaunch, warm: bool, rounds: int = 1) -> Outcome:
+    memory = MemoryLevels(chip, Sharing(chip, launch.beginnings), launch.nbytes if warm else None)
+    processor = ProcessorModel(chip, launch.own.instructions, memory, launch.spread.active)
+    return processor.run(streams(launch.own, own_workgroups(launch.spread)), rounds)

@@ -204,8 +204,9 @@ class _Run:
         """When what the instruction gives is there."""
         cost = static.cost
         done, cause = issue + cost.latency, cost.pipe
+        number = wave.stream.instructions[wave.next]
         for access in accesses:
-            when, where = self._access(wave, cost, issue, access)
+            when, where = self._access(number, cost, issue, access)
             if when > done:
                 done, cause = when, where
         for register in static.writes:
@@ -223,7 +224,7 @@ class _Run:
             for register in registers:
                 wave.ready[register] = 0.0  # a wait of the code, not the processor, orders its readers
 
-    def _access(self, wave: _Wave, cost: InstructionCost, issue: float, access: WaveAccess) -> tuple[float, str]:
+    def _access(self, number: int, cost: InstructionCost, issue: float, access: WaveAccess) -> tuple[float, str]:
         """When an access is answered, and by what."""
         chip = self._chip
         done, cause = issue, cost.pipe
@@ -237,8 +238,7 @@ class _Run:
         if access.chunks:
             write = access.kind == "write"
             cached = not write and cost.role != "copy" and access.kind == "read"
-            workgroup = wave.stream.workgroup
-            traffic = self._memory.write(access.chunks) if write else self._memory.read(access.chunks, cached, workgroup)
+            traffic = self._memory.write(access.chunks) if write else self._memory.read(access.chunks, cached, number)
             when, where = self._transfer(traffic, issue)
             if when > done:
                 done, cause = when, where

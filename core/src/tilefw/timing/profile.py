@@ -10,7 +10,7 @@ from typing import Any
 
 from tilefw.api.execution_trace import ExecutionTrace
 from tilefw.timing.chip_timing import ChipTiming
-from tilefw.timing.launch_time import PredictedTime, Residency, launch_time
+from tilefw.timing.launch_time import PredictedTime, RecordedLaunch, Residency, launch_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +71,18 @@ class LaunchProfile:
 
 
 def launch_profile(
-    chip: ChipTiming, bounds: tuple[ChipTiming, ChipTiming], trace: ExecutionTrace, spread: Residency, *, kernel: str, target: str,
-    occupancy: float | None, warm: int | None = None, notes: Sequence[str] = (),
+    chip: ChipTiming, bounds: tuple[ChipTiming, ChipTiming], launch: RecordedLaunch, *, kernel: str, target: str,
+    occupancy: float | None, warm: bool = False, notes: Sequence[str] = (),
 ) -> LaunchProfile:
     """The profile of a recorded launch. `bounds`: the same chip with every figure at its fast and at its slow end. `warm`: as in
     `launch_time`."""
-    time = launch_time(chip, trace, spread, warm)
-    fast, slow = (launch_time(bound, trace, spread, warm).seconds for bound in bounds)
-    outcome = time.outcome
+    time = launch_time(chip, launch, warm)
+    fast, slow = (launch_time(bound, launch, warm).seconds for bound in bounds)
+    outcome, trace = time.outcome, launch.own
     stalls, lines = _stalls(trace, time)
     return LaunchProfile(
         kernel, target, chip.product, trace.grid, time.cycles, time.seconds, min(fast, time.seconds), max(slow, time.seconds),
-        chip.clock_hz, spread, occupancy, limits=_limits(time),
+        chip.clock_hz, launch.spread, occupancy, limits=_limits(time),
         busy={pipe: _busy(chip, pipe, taken) / outcome.cycles for pipe, taken in outcome.busy.items()},
         roofline=_roofline(chip, time), operations=_operations(time), peak=_peak(chip, trace, time), stalls=stalls, lines=lines,
         notes=tuple(notes),

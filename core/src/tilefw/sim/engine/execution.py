@@ -11,6 +11,8 @@ because waves happen to step together shows then. Lanes of a wave are never part
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 
 from tilefw.sim.algebra.lanes import NumpyLanes
@@ -48,6 +50,7 @@ class Execution:
         self._flow = Flow(batch, prepared, launch.lanes, self._waiting)
         self._histories = None if launch.history is None else WaveHistories(batch, launch.history)
         self._blocks_run = 0
+        self._last_block = state.options.beginning or sys.maxsize
         self._idle = False  # the path that ran last waits for another
         together = max((block.gathered for block in prepared.blocks), default=0)
         # Groups of waves are neighbouring rows of a frame: where a workgroup has waves besides, only in a frame without these.
@@ -74,8 +77,9 @@ class Execution:
         lanes.quiet = False
 
     def run(self, quantum: int) -> bool:
-        """Go on for about `quantum` blocks, or until all that it does is wait; true when every thread has ended. Raises Fault."""
-        stop = self._blocks_run + quantum
+        """Go on for about `quantum` blocks, or until all that it does is wait; true when every thread has ended, or enough of a
+        beginning has been seen. Raises Fault."""
+        stop = min(self._blocks_run + quantum, self._last_block)
         self._lanes.idle_polls = 0
         while self._blocks_run < stop and self._lanes.idle_polls < IDLE_POLLS:
             if self.batch.barriers_changed:
@@ -91,7 +95,7 @@ class Execution:
             path, limit, time_slice = self._choose()
             self._execute(path, limit, min(time_slice, stop - self._blocks_run))
         engines.advance(self.batch)  # somebody may poll for what an engine writes
-        return False
+        return self._blocks_run >= self._last_block
 
     def _end(self) -> None:
         self._lanes.batch = self.batch
