@@ -1,8 +1,8 @@
 """A chip's numbers for the model of time, read from a YAML file: each with its unit, its range and its public source.
 
-    chip: sm_80
+    chip: toy
     figures:
-      clock: {value: 1410, unit: MHz, low: 1350, high: 1410, kind: manual, source: "NVIDIA A100 datasheet, boost clock"}
+      clock: {value: 1410, unit: MHz, low: 1350, high: 1410, kind: manual, source: "the toy's data sheet, boost clock"}
 
 `kind` says what the source is: a vendor's `manual`, a published `measurement`, another `model`, or an `assumption`.
 """

@@ -93,10 +93,10 @@ class ProcessorModel:
         its own place as soon as it has ended, on other memory."""
         numbers = {number: place for place, number in enumerate(dict.fromkeys(s.workgroup for s in streams))}
         waves = [_Wave(s, i % self._chip.schedulers, numbers[s.workgroup], i, rounds) for i, s in enumerate(streams)]
-        return _Run(self._chip, self._memory, self._static, self._rates, waves).outcome()
+        return _ProcessorRun(self._chip, self._memory, self._static, self._rates, waves).outcome()
 
 
-class _Run:
+class _ProcessorRun:
     """One run. By scheduler: `turn`, when it is free, and `issued`, when it last issued. `free`: when a pipe (of a scheduler) is,
     `level_free`: when the way to a level of memory is. By workgroup: `arrived`, waves at its barrier, and `present`, all it has."""
 
