@@ -166,6 +166,25 @@ def test_the_sums_of_a_product_stay_in_registers(name: str, features: set[str]) 
     assert not re.search(r"^\s+vmov.*mm\d+, .*\(", loop, re.MULTILINE)  # nor into memory
 
 
+@tilefw.jit
+def moved_rows(x, y, z, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    places = at[:, None] * BLOCK + at[None, :]
+    tl.store(out + places, tl.load(x + places) * (tl.load(y + at) + tl.load(z + at))[:, None])
+
+
+def test_what_is_the_same_along_a_row_is_made_before_its_loop() -> None:
+    signature = dict.fromkeys(("x", "y", "z", "out"), "*fp32")
+    module = parse(tilefw.compile(moved_rows, target="reference", signature=signature, constexprs={"BLOCK": 64}).text, "moved_rows")
+    functions = [(op, entry_of(op)) for op in module.body.block.ops if isinstance(op, FuncOp)]
+    blocks = re.split(r"^\w+:", functions_text(functions, processor(), True)[0], flags=re.MULTILINE)
+    (loop,) = [block for block in blocks if "fmul <" in block]
+    (row,) = [block for block in blocks if "fadd float" in block]
+    assert row is not loop
+    x, y, z = (np.linspace(-1, 1, n, dtype=np.float32) for n in (64 * 64, 64, 64))
+    _both(moved_rows, [x, y, z, np.zeros(64 * 64, np.float32)], BLOCK=64)
+
+
 def test_llvm_makes_code_for_another_architecture_of_the_same_writer() -> None:
     """Which cannot run here: it has no row, intrinsic or vector that is one architecture's alone."""
     llvm.initialize_all_targets()

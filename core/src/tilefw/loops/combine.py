@@ -67,6 +67,8 @@ def _along(lowering: TileLowering[V], op: ReduceOp, shape: tuple[int, ...], lane
                 _assign(lowering, variables, combined(lowering, op, [machine.read(v) for v in variables], found), lanes)
 
     def write(outer: Indices, plain: IndexMath[V]) -> None:
+        for operand in op.operands:
+            elements.ahead(operand, outer, math)
         if start is not None:
             firsts = [[start] for _ in range(chains)]
         else:

@@ -16,7 +16,7 @@ from xdsl.ir import OpResult, SSAValue
 from tilefw.api.errors import UnsupportedError
 from tilefw.loops.access import AccessDim, TileAccess, access_of, element_name
 from tilefw.loops.buffers import TileBuffer, bytes_of
-from tilefw.loops.index import Index, IndexMath, Scopes
+from tilefw.loops.index import Index, IndexMath, Scopes, fixed
 from tilefw.loops.index_map import Indices, flat_index, operand_index
 from tilefw.loops.limits import Limits, MaskLimit, limit_of_dim, limit_of_row
 from tilefw.loops.machine import ElementMemory, LoopMachine, V
@@ -77,6 +77,40 @@ class Elements(Generic[V]):
         if value in self.filling:
             self.write(self.filling[value], index, found, math)
         return found
+
+    def ahead(self, value: SSAValue, outer: Indices, math: IndexMath[V]) -> None:
+        """Before the loop along the last dim of a value: make what its elements are made of that is the same all along the loop,
+        but for what is loaded for it. The loop may have no turn."""
+        self._ahead(value, (*outer, None), math, set())
+
+    def _ahead(self, value: SSAValue, index: tuple[Index[V] | None, ...], math: IndexMath[V], seen: set[SSAValue]) -> None:
+        if value in seen or not types.is_tile(value.type):
+            return
+        seen.add(value)
+        known = [each for each in index if each is not None]
+        op = value.owner
+        if len(known) == len(index):
+            if not self._loads(value, set()):
+                self.at(value, tuple(known), math)
+        elif value in self.buffers:
+            return
+        elif isinstance(op, ElementwiseOp):
+            for operand in op.operands:
+                self._ahead(operand, index, math, seen)
+        elif isinstance(op, ops.BroadcastOp):
+            sizes = types.shape_of(op.source.type)
+            self._ahead(op.source, tuple(fixed(0) if n == 1 else each for n, each in zip(sizes, index, strict=True)), math, seen)
+        elif isinstance(op, ops.ExpandDimsOp):
+            self._ahead(op.source, (*index[: op.axis], *index[op.axis + 1 :]), math, seen)
+
+    def _loads(self, value: SSAValue, seen: set[SSAValue]) -> bool:
+        """Whether making elements of a value reads memory of arguments, or what is being written."""
+        if value in seen or value in self.buffers or not types.is_tile(value.type):
+            return False
+        seen.add(value)
+        op = value.owner
+        pure = value not in self.filling and isinstance(op, ElementwiseOp | StructuralOp | ops.ConstantOp | ops.IotaOp)
+        return not pure or any(self._loads(operand, seen) for operand in op.operands)  # type: ignore[union-attr]  # an op has them
 
     def _computed(self, value: SSAValue, index: Indices, math: IndexMath[V]) -> V:
         assert isinstance(value, OpResult)

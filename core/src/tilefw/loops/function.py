@@ -125,7 +125,8 @@ def _store(lowering: TileLowering[V], op: ops.StoreOp | ops.StoreBlockOp) -> Non
     ends = limit_of_dim(access.dims[dim]) if access.dims else None
     if ends is not None and not reads_end(op.value, dim, ends, elements.buffers):
         ends = None
-    lowering.each(access.shape, bits, write, ends=ends)  # one loop: two take longer to compile than masks to make
+    # One loop: two take longer to compile than masks to make.
+    lowering.each(access.shape, bits, write, ends=ends, whole=(op.value,))
 
 
 def _atomic(lowering: TileLowering[V], op: AtomicOp) -> None:

@@ -130,16 +130,16 @@ class TileLowering(Generic[V]):
 
     def each(
         self, shape: Shape, bits: int, write: Callable[[Indices, IndexMath[V]], None], panel: int = 0,
-        values: Sequence[SSAValue] = (), ends: MaskLimit | None = None,
+        values: Sequence[SSAValue] = (), ends: MaskLimit | None = None, whole: Sequence[SSAValue] = (),
     ) -> None:
         """Call `write` for every vector of elements of a tile, inside the loops over them; with a `panel`, panel by panel.
 
-        Elements of `values` are made for it: below the limits of their masks, without masks. From the limit `ends` of the vectors'
-        dim on nothing is written."""
+        Elements of `values` are made for it: below the limits of their masks, without masks; those of `whole` in one loop. From the
+        limit `ends` of the vectors' dim on nothing is written."""
         dim, lanes = self.vector_dim(shape, bits)
         limits: Limits = limits_along(values, dim, self.elements.buffers) if lanes > 1 else ()
         if not panel:
-            self._nest(shape, dim, lanes, (), write, limits, ends)
+            self._nest(shape, dim, lanes, (), write, limits, ends, (*values, *whole))
             return
 
         def nest(first: Index[V], inside: bool) -> None:
@@ -159,19 +159,22 @@ class TileLowering(Generic[V]):
 
     def _nest(
         self, shape: Shape, dim: int, lanes: int, outer: Indices, write: Callable[[Indices, IndexMath[V]], None],
-        limits: Limits = (), ends: MaskLimit | None = None,
+        limits: Limits = (), ends: MaskLimit | None = None, values: Sequence[SSAValue] = (),
     ) -> None:
         at = len(outer)
         if at == len(shape):
             write(outer, self.elements.math(lanes))
             return
+        if at == len(shape) - 1:
+            for value in values:
+                self.elements.ahead(value, outer, self.elements.math(lanes))
 
         def further(index: Index[V], inside: bool) -> None:
             if at == dim and lanes > 1:
                 index = Index(index.base, 1, index.divisor)
             if inside:
                 self.elements.inside[index.base] = limits
-            self._nest(shape, dim, lanes, (*outer, index), write, limits, ends)
+            self._nest(shape, dim, lanes, (*outer, index), write, limits, ends, values)
 
         if at == dim:
             self.split_at(limits, shape[at], lanes, further, ends if lanes > 1 else None)
