@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-os.environ["TILEFW_CACHE"] = "0"
+if "--elementwise" not in sys.argv:
+    os.environ["TILEFW_CACHE"] = "0"  # quality of the library's code is looked at while it is compiled
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
@@ -27,7 +28,7 @@ import tilefw.language as tl  # noqa: E402
 from tilefw.api import DEFAULT_CHECKS  # noqa: E402
 
 CHIPS = {"sm_80": SM80, "gfx942": GFX942}
-ROUNDS = 4
+ROUNDS = 3
 
 
 @tilefw.jit
@@ -58,13 +59,13 @@ def elementwise(kernel: tilefw.JITFunction, target: str, count: int, mode: int) 
     return lambda: kernel[(-(-count // 1024),)](x, out, count, BLOCK=1024, MODE=mode, target=target, num_warps=4)
 
 
-def launches(log2: int, mode: str) -> Iterator[tuple[str, Callable[[], object]]]:
+def launches(log2: int, mode: str, library: bool) -> Iterator[tuple[str, Callable[[], object]]]:
     """What is timed, by name, with everything that the mode decides made anew."""
     for chip, of in CHIPS.items():
         for kernel in (arithmetic, to_fp8):
             # `mode` makes it another kernel: the steps of a loaded program are made once.
             yield f"{kernel.fn.__name__}, 2^{log2} elements, {chip}", elementwise(kernel, of.target, 1 << log2, int(mode))
-        for side in simulating._our_code(of):
+        for side in simulating._our_code(of) if library else ():
             yield side.shown, lambda side=side: side.launch(DEFAULT_CHECKS)
 
 
@@ -77,7 +78,8 @@ def timed(launch: Callable[[], object]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--log2", type=int, default=22)
-    log2 = parser.parse_args().log2
+    parser.add_argument("--elementwise", action="store_true", help="without the kernels of the library")
+    given = parser.parse_args()
     lines = [
         "# Runs of instructions, compiled", "",
         f"Milliseconds of processor time of a launch with the default checks, the least of {ROUNDS} in turn; everything is "
@@ -88,7 +90,7 @@ def main() -> None:
     made: dict[str, list[tuple[str, Callable[[], object]]]] = {}
     for mode in modes:
         os.environ["TILEFW_JIT"] = mode
-        made[mode] = list(launches(log2, mode))
+        made[mode] = list(launches(given.log2, mode, not given.elementwise))
         for _, launch in made[mode]:
             launch()
     for number, (name, _) in enumerate(made["0"]):

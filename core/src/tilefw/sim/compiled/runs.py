@@ -21,7 +21,7 @@ from tilefw.sim.algebra.lanes import NumpyLanes
 from tilefw.sim.compiled.lines import NotPrinted
 from tilefw.sim.compiled.native import NativeFunction, available, object_of, processor
 from tilefw.sim.compiled.nests import Axes, FunctionText, function_text
-from tilefw.sim.compiled.traced import MERGE, Guarded, Part, Slots, Traced, primitives, trace_run
+from tilefw.sim.compiled.traced import MERGE, Guarded, Part, Slots, Traced, TracedLanes, primitives, trace_run
 from tilefw.sim.engine.frame import Frame
 from tilefw.sim.floats import UNSIGNED, Array
 from tilefw.sim.steps.careful import Step
@@ -29,6 +29,8 @@ from tilefw.sim.steps.careful import Step
 # What compiling costs, in seconds: an instruction of a run, and LLVM itself where the process does not have it yet (llvmlite 0.50,
 # one thread of a server's CPU: 0.2 to 0.5 ms an instruction in runs of 5 to 524, and 0.07 to 0.12 s).
 COMPILE_SECONDS, LOAD_SECONDS = 5e-4, 0.1
+TRACE_SECONDS = 1e-4
+"""What an instruction costs to trace, each time that a program is loaded."""
 FEWEST = 3
 """Primitives: shorter runs cost more around the call than in NumPy."""
 REFUSALS = 8
@@ -172,13 +174,28 @@ class CompiledRun:
             return None
 
 
+@dataclass(slots=True)
+class _Spent:
+    """Seconds that the plain steps of a run have cost in this process."""
+
+    seconds: float = 0.0
+
+
+@lru_cache(maxsize=4096)
+def _spent_on(instructions: tuple[str, ...], block: int) -> _Spent:
+    """Of a run by its text, as often as its program is loaded. It decides when to compile, and nothing else."""
+    return _Spent()
+
+
 class ColdRun:
     """Neighbouring parts of a block. It counts what they cost, and is compiled when they have cost what compiling does."""
 
     def __init__(self, parts: Sequence[Part], block: int, slots: Slots, wave_size: int, at_once: bool) -> None:
         self._parts, self._block, self._slots, self._wave_size = parts, block, slots, wave_size
         self.steps: list[Step] = [part.step for part in parts]
-        self._spent = 1e9 if at_once else 0.0
+        self._here = self._all = _Spent(float("inf")) if at_once else _Spent()
+        if not at_once:
+            self._all = _spent_on(tuple(part.instruction.text for part in parts), block)
         self._cold = True
 
     def __call__(self, lanes: NumpyLanes, frame: Frame) -> None:
@@ -191,21 +208,23 @@ class ColdRun:
     def _warm(self, lanes: NumpyLanes, frame: Frame) -> None:
         """Count what the plain steps cost. What is spent on them before compiling is at most what compiling costs, about."""
         price = COMPILE_SECONDS * len(self._parts) + (0 if "llvmlite.binding" in sys.modules else LOAD_SECONDS)
-        if self._spent > price:
+        if self._all.seconds > price and self._here.seconds > TRACE_SECONDS * len(self._parts):
             self._cold = False
             if processor().fused:
                 self.steps = self._segments()
         began = time.thread_time()
         for step in self.steps:
             step(lanes, frame)
-        self._spent += time.thread_time() - began
+        taken = time.thread_time() - began
+        self._here.seconds += taken
+        self._all.seconds += taken
 
     def _segments(self) -> list[Step]:
         found: list[Step] = []
         group: list[Part] = []
-        size = 0
+        size, lanes = 0, TracedLanes(self._wave_size)
         for part in (*self._parts, None):
-            count = None if part is None else primitives(part, self._slots, self._wave_size)
+            count = None if part is None else primitives(part, self._slots, lanes)
             if part is not None and count is not None:
                 group.append(part)
                 size += count

@@ -68,7 +68,7 @@ class Traced:
     written: tuple[tuple[int, int], ...]
 
 
-class _TracedLanes(RecordingLanes):
+class TracedLanes(RecordingLanes):
     """The recording form over several instructions: what one takes apart as another has put it together is that again. `acting`:
     the lanes that do what is recorded now, None for all."""
 
@@ -79,6 +79,12 @@ class _TracedLanes(RecordingLanes):
         self._parts: dict[int, tuple[RecordedValue, ...]] = {}
         self._recorded: Any = {name: getattr(self, name) for name in ("ballot", "unballot", "join", "split", "and_")}
         self.ballot, self.unballot, self.join, self.split = self._ballot, self._unballot, self._join, self._split
+
+    def forget(self) -> None:
+        """Drop what is recorded."""
+        self.steps.clear()
+        self._words.clear()
+        self._parts.clear()
 
     def _ballot(self, p: RecordedValue) -> tuple[RecordedValue, RecordedValue]:
         lanes = p if self.acting is None else self._recorded["and_"](p, self.acting)
@@ -104,7 +110,7 @@ class _TracedLanes(RecordingLanes):
 class _Tracing:
     slots: Slots
     known: frozenset[Guarded]
-    lanes: _TracedLanes
+    lanes: TracedLanes
     inputs: dict[int, RecordedValue] = field(default_factory=dict)
     special: list[tuple[Special, RecordedValue]] = field(default_factory=list)
     state: dict[int, RecordedValue] = field(default_factory=dict)
@@ -157,7 +163,7 @@ def trace_run(
     parts: Sequence[Part], block: int, slots: Slots, wave_size: int, known: frozenset[Guarded], merged: bool
 ) -> Traced:
     """The record of a run of a block in which all lanes meet the guards `known`."""
-    work = _Tracing(slots, known, _TracedLanes(wave_size))
+    work = _Tracing(slots, known, TracedLanes(wave_size))
     for part in parts:
         work.part(part)
     live = slots.liveness.after(block, parts[-1].instruction)
@@ -193,9 +199,10 @@ def _used(steps: Sequence[RecordedStep], outputs: Iterable[RecordedValue]) -> tu
     return tuple(reversed(found))
 
 
-def primitives(part: Part, slots: Slots, wave_size: int) -> int | None:
-    """How many primitives a part has; None where some have no lines."""
-    work = _Tracing(slots, frozenset(), _TracedLanes(wave_size))
+def primitives(part: Part, slots: Slots, lanes: TracedLanes) -> int | None:
+    """How many primitives a part has; None where some have no lines. What `lanes` have recorded is dropped."""
+    lanes.forget()
+    work = _Tracing(slots, frozenset(), lanes)
     used = (*part.sources, *part.destinations)
     if any(slots.bits[slot] > 64 for slot in used):
         return None
