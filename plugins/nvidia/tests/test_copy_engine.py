@@ -13,6 +13,9 @@ from test_warpgroup import TARGET, TILES, assembled
 import tilefw
 import tilefw.language as tl
 from tilefw.api.device import DescribedArray
+from tilefw.graph.compile_graph import compile_graph
+from tilefw.graph.kernel_graph import GraphBuilder
+from tilefw.graph.session import Session
 from tilefw.kernels.spec import load
 from tilefw.kernels.verify import verify
 from tilefw_nvidia.device.tensor_map import driver_type, element_name
@@ -71,3 +74,21 @@ def test_one_thread_starts_copies_and_all_wait_for_their_phase() -> None:
     waits = [line for line in lines if "mbarrier.try_wait.parity" in line]
     assert copies and all(re.match(r"@%p\d+ ", line) for line in copies)
     assert waits and not any(line.startswith("@") for line in waits)
+
+
+def test_a_plan_describes_arrays_too() -> None:
+    """A model's launches pass descriptors of the places that the plan has given to tensors."""
+    size, depth = 64, 192
+    made = GraphBuilder()
+    a, b = (made.input(name, "fp16", (size, depth)) for name in "ab")
+    out = made.temporary("product", "fp32", (size, size))
+    arguments = {"a": a, "b": b, "out": out, "k": depth, "row": depth}
+    made.call("product", product, arguments, (1, 1, 1), {"B": size}, {"num_warps": 4})
+    made.output("out", out)
+    plan = compile_graph(made.graph(), TARGET)
+    assert "cp.async.bulk.tensor" in plan.kernels[0].artifact.text
+    random = np.random.default_rng(3)
+    left, right = (random.standard_normal((size, depth)).astype(np.float16) for _ in range(2))
+    with Session(plan) as session:
+        found = session.run({"a": left, "b": right})["out"]
+    assert np.abs(found - left.astype(np.float32) @ right.astype(np.float32).T).max() < 1e-3

@@ -13,6 +13,7 @@ from tilefw.api.dtypes import dtype as dtype_named
 from tilefw.api.errors import CompileError
 from tilefw.api.launch import BufferPlacement, LaunchArguments
 from tilefw.api.target import BOUND_FACTS, UNDER_2_GIB, TargetInfo
+from tilefw.copy_descriptors import PREFIX as DESCRIPTOR
 from tilefw.graph.kernel_graph import KernelCall, KernelGraph, ModelTensor
 from tilefw.graph.linking import StepSource, linked
 from tilefw.graph.plan import ModelPlan, PlanArgument, PlanKernel, PlanStep
@@ -117,6 +118,8 @@ class _GraphCompiler:
 
 def _argument(call: KernelCall, parameter: Parameter, value: Any) -> PlanArgument:
     """What a step passes for a parameter. Raises CompileError TFW0363 for one that only a single launch can fill."""
+    if (parameter.hidden or "").startswith(DESCRIPTOR):
+        return None  # made of the other arguments, when the step is launched
     if parameter.hidden not in (None, "null_pointer"):
         raise CompileError(
             f"kernel {call.kernel.__qualname__} has a parameter {parameter.name} ({parameter.hidden}), which a plan does not fill",

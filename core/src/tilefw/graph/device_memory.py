@@ -11,8 +11,9 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from tilefw.api.device import Argument, BufferView, Device, DeviceAddress, Scalar
+from tilefw.api.device import Argument, ArrayDescriptor, BufferView, Device, DeviceAddress, Scalar
 from tilefw.api.errors import LaunchError
+from tilefw.copy_descriptors import PREFIX as DESCRIPTOR
 from tilefw.graph.mapped_constants import require_whole
 from tilefw.graph.memory import arranged, lives
 from tilefw.graph.plan import ModelPlan, PlanArgument, PlanLaunch
@@ -175,7 +176,11 @@ def _looked_up(argument: Argument, device: Device) -> Argument:
 
 
 def _arguments(launch: PlanLaunch, view: Callable[[int], BufferView]) -> list[Argument]:
-    return [_argument(argument, view) for argument in launch.arguments]
+    given = [_argument(argument, view) for argument in launch.arguments]
+    if len(launch.steps) != 1:
+        return given
+    told = [parameter.hidden or "" for parameter in launch.artifact.entry().parameters]
+    return [ArrayDescriptor(words) if words.startswith(DESCRIPTOR) else each for each, words in zip(given, told, strict=True)]
 
 
 def _argument(argument: PlanArgument, view: Callable[[int], BufferView]) -> Argument:
