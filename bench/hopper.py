@@ -12,14 +12,15 @@ from pathlib import Path
 
 import quality
 from library import SM90A, Work
-from works import attention, matmul
+from works import attention, descriptor_matmul, matmul
 
 # With its stages, as many as Triton has room for.
 BLOCKS = (((128, 128, 64), 3), ((128, 256, 64), 3), ((64, 256, 128), 2))
 TEXT = """# Machine code for Hopper
 
 Products of warpgroups, written by `python bench/hopper.py --out bench/hopper.md`: the library's one source with the same options
-for both compilers. Both read operands by asynchronous copies of lanes. No times of a card are here.
+for both compilers. Both read operands by asynchronous copies of lanes, those of `descriptor_matmul` by the copy engine: tilefw's
+launch makes the descriptors, Triton's kernel makes them itself. No times of a card are here.
 """
 
 
@@ -27,6 +28,8 @@ def works() -> Iterator[Work]:
     """The products of the goals in their types, and attention at both head sizes."""
     for (block, stages), dtype in product(BLOCKS, ("fp16", "bf16")):
         yield matmul(block, 8, stages, dtype=dtype)
+    for warps in (4, 8):
+        yield descriptor_matmul((128, 128, 64), warps, 3)
     yield matmul((128, 128, 64), 4)
     yield matmul((128, 128, 32), 8, dtype="fp32")
     for head, causal in product((64, 128), (False, True)):

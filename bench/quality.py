@@ -116,7 +116,7 @@ def theirs(work: Work, chip: Chip) -> Figures:
     compiled = _compiled_by_triton(work, chip)
     module = tilefw.load(compiled.asm["ptx"].encode(), chip.target, f"{work.name}.ptx")
     names = {"block": (32 * compiled.metadata.num_warps, 1, 1), "dynamic_shared": compiled.metadata.shared}
-    return figures(work, module, names, HIDDEN_POINTERS)
+    return figures(work, module, names, HIDDEN_POINTERS, compiled.metadata.global_scratch_size)
 
 
 def _compiled_by_triton(work: Work, chip: Chip) -> Any:
@@ -129,7 +129,7 @@ def _compiled_by_triton(work: Work, chip: Chip) -> Any:
         raise RuntimeError(str(error).strip().rpartition("\n")[2]) from None
 
 
-def figures(work: Work, module: Any, names: Mapping[str, Any], hidden: int) -> Figures:
+def figures(work: Work, module: Any, names: Mapping[str, Any], hidden: int, scratch: int = 0) -> Figures:
     """Runs a module's kernel on the work's launch with its accesses checked; raises CheckError for a finding."""
     from tilefw.api import CompileOptions
 
@@ -138,7 +138,7 @@ def figures(work: Work, module: Any, names: Mapping[str, Any], hidden: int) -> F
     if found.registers is None or assembled.binary is None:
         raise SystemExit(f"the table needs ptxas: {found.unknown}")
     launch = work.launch()
-    result = run(work, launch, module, names, hidden, checks=CHECKS)
+    result = run(work, launch, module, names, hidden, scratch, checks=CHECKS)
     counters: Mapping[str, int] = result.counters
     return Figures(
         counters["instructions"] / (launch.grid[0] * launch.grid[1] * launch.grid[2]), max(found.registers.values()),
@@ -147,11 +147,15 @@ def figures(work: Work, module: Any, names: Mapping[str, Any], hidden: int) -> F
     )
 
 
-def run(work: Work, launch: Any, module: Any, names: Mapping[str, Any], hidden: int, **options: Any) -> Any:
-    """One launch of the module's only kernel with the work's arguments and `hidden` null pointers at the end."""
+def run(work: Work, launch: Any, module: Any, names: Mapping[str, Any], hidden: int, scratch: int = 0, **options: Any) -> Any:
+    """One launch of the module's only kernel with the work's arguments and `hidden` null pointers at the end; of these the first is
+    memory where each program has `scratch` bytes."""
     kernel = module.only()
     arguments = [*work.arguments(launch), *[None] * hidden]
-    passed = [_as(p.dtype, a) for p, a in zip(kernel.entry.parameters, arguments, strict=True)]
+    if scratch:
+        arguments[-hidden] = np.zeros(scratch * launch.grid[0] * launch.grid[1] * launch.grid[2], np.uint8)
+    own = [parameter for parameter in kernel.entry.parameters if parameter.hidden is None]
+    passed = [_as(p.dtype, a) for p, a in zip(own, arguments, strict=True)]
     return kernel.launch(launch.grid, passed, budget=BUDGET, **options, **names)
 
 

@@ -34,6 +34,14 @@ def matmul(block: Block, warps: int, stages: int = 3, ragged: bool = False, **mo
     return Work("matmul", {"m": 2 * m + over, "n": 2 * n, "k": 8 * k + over, **options}, label=f"matmul {name}")
 
 
+def descriptor_matmul(block: Block, warps: int, stages: int) -> Work:
+    """The same of arrays that tensor descriptors tell of."""
+    m, n, k = block
+    options = {"block_m": m, "block_n": n, "block_k": k, "num_warps": warps, "num_stages": stages}
+    label = f"descriptor_matmul {m}x{n}x{k}, {warps} warps, {stages} stages"
+    return Work("descriptor_matmul", {"m": 2 * m, "n": 2 * n, "k": 8 * k, **options}, label=label)
+
+
 def attention(
     head: int, block: tuple[int, int], warps: int, causal: bool, queries: int = 256, keys: int = 512, kernel: str = "attention"
 ) -> Work:
