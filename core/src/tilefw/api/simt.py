@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         FragmentLoad,
         LaneMachine,
         MatrixAtom,
+        RoleRegisters,
         SharedForm,
         TransposedLoad,
     )
@@ -53,9 +54,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Addresses", "AsmOperand", "AsyncCopy", "AtomScales", "AtomicAccess", "BulkCopy", "ChipDescription", "Code", "Combiner",
     "Const", "CopyEngine", "Element", "FragmentAccess", "FragmentLoad", "Fusion", "InlineAssembly", "LaneAccess", "LaneChip",
-    "LaneMachine",
-    "LinearLayout", "MatrixAtom", "Registers", "Rule", "Scale", "SharedForm", "SharedSource", "SimtBackend", "TransposedLoad",
-    "alias", "assign_registers", "entry_of", "selection_passes", "template",
+    "LaneMachine", "LinearLayout", "MatrixAtom", "Registers", "RoleRegisters", "Rule", "Scale", "SharedForm", "SharedSource",
+    "SimtBackend", "TransposedLoad", "alias", "assign_registers", "entry_of", "selection_passes", "template",
 ]
 
 _KIT = {
@@ -67,7 +67,7 @@ _KIT = {
     **dict.fromkeys(("Code", "Const", "Element"), "tilefw.simt.select.code"),
     **dict.fromkeys(("Addresses", "Combiner", "Fusion"), "tilefw.simt.select.combine"),
     **dict.fromkeys(("AtomScales", "ChipDescription", "CopyEngine", "FragmentLoad", "LaneMachine"), "tilefw.simt.description"),
-    **dict.fromkeys(("MatrixAtom", "SharedForm", "TransposedLoad"), "tilefw.simt.description"),
+    **dict.fromkeys(("MatrixAtom", "RoleRegisters", "SharedForm", "TransposedLoad"), "tilefw.simt.description"),
     "LinearLayout": "tilefw.simt.layout",
 }
 

@@ -114,6 +114,16 @@ class TransposedLoad:
 
 
 @dataclass(frozen=True)
+class RoleRegisters:
+    """What code of the chip takes of a lane's registers: `copying` in a producer whose lanes copy, `starting` in one that only
+    starts a copy engine, `beside_sums` in consumers beside the sums that they carry."""
+
+    copying: int = 0
+    starting: int = 0
+    beside_sums: int = 0
+
+
+@dataclass(frozen=True)
 class CopyEngine:
     """A unit that copies blocks of arrays to shared memory by itself; a thread starts it, and a counting barrier tells of the end.
 
@@ -162,7 +172,7 @@ class ChipDescription:
     `barrier_bytes`: a barrier in shared memory that counts arrivals and bytes, by phases; 0 where there is none.
     `register_deal`: waves can hand registers of their lanes to others while they run, a multiple of so many each; 0 where not.
     `copy_engine` copies blocks by itself, and takes `barrier_bytes`.
-    `role_waves`: of so many waves a group is made that has a role of its own.
+    `role_waves`: of so many waves a group is made that has a role of its own; `role_registers` are what roles take.
     `shared_views`: matrix units that read shared memory by themselves see what lanes and their copies wrote there behind a fence.
     `clusters`: the most workgroups, neighbours in the grid, that may run together and store to each other's shared memory.
     `waves_leave`: a wave may end early, and barriers wait for the others alone.
@@ -205,6 +215,7 @@ class ChipDescription:
     shared_views: bool = False
     register_deal: int = 0
     role_waves: int = 1
+    role_registers: RoleRegisters = RoleRegisters()
     barrier_bytes: int = 0
     copy_engine: CopyEngine | None = None
 

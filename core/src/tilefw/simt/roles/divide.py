@@ -42,11 +42,6 @@ from tilefw.tile.dialect.base import integer_attr, string_attr
 from tilefw.tile.nested_ops import nested_ops
 from tilefw.tile.text.source_location import place_of
 
-# A lane's of the producer: addresses of 128x64 elements of f16 took 38 on 8 warps (ptxas 12.9, sm_90a); an engine's are uniform.
-_LANES_REGISTERS = 56
-_ENGINE_REGISTERS = 40
-# ptxas 12.9 compiles a product of 64x256 of a warpgroup, 128 sums a thread, with 154 registers at least.
-REGISTERS_BESIDE = 26
 ROLES = "lane.roles"  # of the branch between the roles: the consumers' threads, the first ones; the others take it
 
 
@@ -125,7 +120,7 @@ class _Division:
         if not chip.processor_registers or not isinstance(loop, ForOp):
             return False
         each = min(chip.registers, chip.processor_registers // (self.machine.threads + self.producers))
-        return REGISTERS_BESIDE + sum(_registers(value.type) for value in loop.iter_args) > each
+        return chip.role_registers.beside_sums + sum(_registers(value.type) for value in loop.iter_args) > each
 
     def _stay_whole(self) -> None:
         """All waves copy, wait for that, and work."""
@@ -160,7 +155,8 @@ class _Division:
         unit = chip.register_deal
         if not unit or not chip.processor_registers:
             return
-        threads, few = self.machine.threads, _LANES_REGISTERS if self.by_lanes else _ENGINE_REGISTERS
+        threads, takes = self.machine.threads, chip.role_registers
+        few = takes.copying if self.by_lanes else takes.starting
         each = chip.processor_registers // (threads + self.producers) // unit * unit
         most = chip.registers // unit * unit
         if not few < each < most:

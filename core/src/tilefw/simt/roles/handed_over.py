@@ -18,7 +18,6 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilefw.passes.side_effects import is_side_effect_free
 from tilefw.simt.assign.accesses import Accesses
-from tilefw.simt.roles.divide import REGISTERS_BESIDE
 from tilefw.simt.software_pipeline.address_slice import Load
 from tilefw.simt.software_pipeline.alias import LoopWrites
 from tilefw.simt.software_pipeline.early_load import copy
@@ -78,7 +77,7 @@ def _too_many_waves(loop: ForOp, accesses: Accesses) -> str | None:
     if not chip.processor_registers:
         return None
     sums = [v.type for v in loop.iter_args if types.is_tile(v.type) and not types.is_pointer(v.type)]
-    needed = REGISTERS_BESIDE + sum(accesses.bytes(type) for type in sums) // machine.threads // 4
+    needed = chip.role_registers.beside_sums + sum(accesses.bytes(type) for type in sums) // machine.threads // 4
     each = min(chip.registers, chip.processor_registers // threads)
     return f"{threads} threads have {each} registers each, and its sums want {needed}" if needed > each else None
 
