@@ -6,9 +6,9 @@ from data is refused. Shapes are those of each turn: what a loop carries may gro
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import onnx
@@ -17,11 +17,31 @@ from onnx import helper, numpy_helper
 from tilefw.api.errors import CodeError, UnsupportedError
 from tilefw_onnx.model_file import first_line
 
-if TYPE_CHECKING:
-    from tilefw_onnx.reader import ModelReading
-
 _MOST_TURNS = 4096
 _MOST_KNOWN = 4096  # elements of a constant that shapes may follow from
+
+
+class NodeReading(Protocol):
+    """A model that is being read, as loops need it."""
+
+    known: dict[str, np.ndarray]
+    tensors: dict[str, Any]
+    types: dict[str, tuple[str, tuple[int, ...]]]
+    opsets: Mapping[str, int]
+    file: str
+    refused: list[str]
+
+    def read_node(self, proto: onnx.NodeProto, label: str) -> None:
+        """Read one node."""
+        ...
+
+    def describe(self, info: onnx.ValueInfoProto) -> None:
+        """Keep a type and a shape."""
+        ...
+
+    def type_of(self, name: str) -> tuple[str, tuple[int, ...]]:
+        """ONNX's element type and the shape."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +53,7 @@ class ReadValue:
     type: tuple[str, tuple[int, ...]] | None = None
 
 
-def write_out(reading: ModelReading, proto: onnx.NodeProto, label: str) -> None:
+def write_out(reading: NodeReading, proto: onnx.NodeProto, label: str) -> None:
     """Read the body for each turn. Raises UnsupportedError TFW0992 where the number of turns follows from data."""
     body = next(one.g for one in proto.attribute if one.name == "body")
     most, goes_on = (_number(reading, name) for name in (*proto.input, "", "")[:2])
@@ -63,7 +83,7 @@ def write_out(reading: ModelReading, proto: onnx.NodeProto, label: str) -> None:
             _stack(reading, name, parts, label)
 
 
-def _number(reading: ModelReading, name: str) -> int | None:
+def _number(reading: NodeReading, name: str) -> int | None:
     """The number or the truth value of an input; None where it is left out."""
     if not name:
         return None
@@ -72,11 +92,11 @@ def _number(reading: ModelReading, name: str) -> int | None:
     return int(reading.known[name].reshape(-1)[0])
 
 
-def _value(reading: ModelReading, name: str) -> ReadValue:
+def _value(reading: NodeReading, name: str) -> ReadValue:
     return ReadValue(reading.known.get(name), reading.tensors.get(name), reading.types.get(name))
 
 
-def _name(reading: ModelReading, name: str, value: ReadValue) -> None:
+def _name(reading: NodeReading, name: str, value: ReadValue) -> None:
     """Let a name mean a value."""
     tables: Sequence[tuple[dict[str, Any], Any]] = (
         (reading.known, value.known), (reading.tensors, value.tensor), (reading.types, value.type),
@@ -87,7 +107,7 @@ def _name(reading: ModelReading, name: str, value: ReadValue) -> None:
             table[name] = held
 
 
-def _turn(reading: ModelReading, body: onnx.GraphProto, values: Sequence[ReadValue], label: str) -> list[ReadValue]:
+def _turn(reading: NodeReading, body: onnx.GraphProto, values: Sequence[ReadValue], label: str) -> list[ReadValue]:
     """The outputs of a body whose inputs have these values. Its own names end with it."""
     own = {one.name for one in (*body.input, *body.initializer)} | {name for node in body.node for name in node.output}
     outer = {name: _value(reading, name) for name in own}
@@ -104,7 +124,7 @@ def _turn(reading: ModelReading, body: onnx.GraphProto, values: Sequence[ReadVal
     return found
 
 
-def read_nodes(reading: ModelReading, nodes: Sequence[onnx.NodeProto], label: str) -> None:
+def read_nodes(reading: NodeReading, nodes: Sequence[onnx.NodeProto], label: str) -> None:
     """Read nodes in order; the shapes of those behind a loop are known once it is written out."""
     for number, node in enumerate(nodes):
         reading.read_node(node, f"{label}{node.name or f'{node.op_type} number {number}'}")
@@ -112,7 +132,7 @@ def read_nodes(reading: ModelReading, nodes: Sequence[onnx.NodeProto], label: st
             describe_nodes(reading, nodes[number + 1 :], label)
 
 
-def describe_nodes(reading: ModelReading, nodes: Sequence[onnx.NodeProto], label: str) -> None:
+def describe_nodes(reading: NodeReading, nodes: Sequence[onnx.NodeProto], label: str) -> None:
     """Types and shapes of what nodes give, as onnx infers them from those of what they read."""
     made = {name: None for node in nodes for name in node.output if name}
     read = dict.fromkeys(name for node in nodes for name in _names(node) if name and name not in made)
@@ -146,7 +166,7 @@ def _names(node: onnx.NodeProto) -> list[str]:
     return found
 
 
-def _stack(reading: ModelReading, name: str, parts: Sequence[ReadValue], label: str) -> None:
+def _stack(reading: NodeReading, name: str, parts: Sequence[ReadValue], label: str) -> None:
     """The values of all turns, one behind the other along a dim of their own."""
     if not parts:
         kind, shape = reading.type_of(name)
