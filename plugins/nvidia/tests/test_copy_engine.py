@@ -25,6 +25,9 @@ CASES: dict[str, dict[str, Any]] = {
     "whole blocks": {"m": 128, "n": 128, "k": 256, **TILES},
     "beyond the arrays": {"m": 72, "n": 112, "k": 208, **TILES, "dtype": "bf16"},
     "two groups": {"m": 128, "n": 64, "k": 128, "num_warps": 8, **TILES, "block_m": 128, "num_stages": 4},
+    "slots that two groups have read": {
+        "m": 128, "n": 64, "k": 320, "num_warps": 8, "block_m": 128, "block_n": 64, "block_k": 64, "num_stages": 3,
+    },
 }
 
 

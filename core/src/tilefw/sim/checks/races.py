@@ -231,9 +231,12 @@ class Races(EngineOrder):
         if self._settled and not (result | ~asked | ~mine).all():
             result |= batch.events.settled(clock, slot, wave, one, several)
         result &= mine
+        if read is not None and several.any():
+            result &= ~read[0].clocks_differ(read[1])
         if read is not None and (left := asked & several & mine & ~result).any():
             readers = read[0].several(read[1][left], batch.clocks.shape[1])
-            result[left] = self._readers_ordered(batch, readers, clock[left], slot[left], wave[left])
+            clocks = read[0].readers_clocks(read[1][left], batch.clocks.shape[1])
+            result[left] = self._readers_ordered(batch, readers, clocks, slot[left], wave[left])
         if self._known:
             foreign = asked & ~mine & (actor != SEVERAL_GROUPS)
             for place in zip(*np.nonzero(foreign), strict=True):
@@ -241,9 +244,9 @@ class Races(EngineOrder):
                 result[place] = self._knows(int(batch.workgroups[slot[place]]), int(group[place]), waves, int(clock[place]))
         return result
 
-    def _readers_ordered(self, batch: Batch, readers: Array, clock: Array, slot: Array, wave: Array) -> Array:
-        """The same of several waves of one workgroup, `readers` [places, waves], whatever is known of the other waves."""
-        slots, mine, clocks = (np.broadcast_to(part[:, None], readers.shape) for part in (slot, wave, clock))
+    def _readers_ordered(self, batch: Batch, readers: Array, clocks: Array, slot: Array, wave: Array) -> Array:
+        """The same of several waves of one workgroup, `readers` [places, waves] at `clocks`, whatever is known of others."""
+        slots, mine = (np.broadcast_to(part[:, None], readers.shape) for part in (slot, wave))
         others = np.broadcast_to(np.arange(readers.shape[1]), readers.shape)
         known = batch.clocks[slots, mine, others] >= clocks
         own = others == mine  # its own loads are before what it does now; those of a unit need not be
@@ -271,6 +274,7 @@ class Races(EngineOrder):
         places.write_site[granules] = site
         places.strong[granules] = strong
         places.reader[granules] = 0
+        places.forget_several(granules)
         if places.any_mixed:
             places.mixed[granules] = False
 
@@ -289,6 +293,7 @@ class Races(EngineOrder):
             foreign = (reader != 0) & (reader != actor)
             if foreign.any():
                 foreign &= ~self._ordered(lanes, reader, places.read[granules], me, foreign, (places, granules))
+            places.forget_several(granules[~foreign])
             if not foreign.any():
                 places.reader[granules], places.read[granules] = actor, clock
                 continue
@@ -296,7 +301,7 @@ class Races(EngineOrder):
             several = np.where(one_group & (reader != SEVERAL_GROUPS), actor | np.uint32(SEVERAL_WAVES), SEVERAL_GROUPS)
             shared = foreign & (several != SEVERAL_GROUPS)
             if shared.any():
-                places.note_several(granules[shared], reader[shared], actor[shared])
+                places.note_several(granules[shared], reader[shared], actor[shared], clock[shared])
             combined = np.where(foreign, several, actor)
             both = later(clock, places.read[granules]) if self._settled else np.maximum(clock, places.read[granules])
             latest = np.where(foreign, both, clock)
