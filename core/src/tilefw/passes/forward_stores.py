@@ -38,10 +38,10 @@ class ForwardStoresPass(ModulePass):
 def _blocks_in(op: Operation) -> None:
     for region in op.regions:
         for block in region.blocks:
-            _Memory().run(block)
+            _KnownMemory().run(block)
 
 
-class _Memory:
+class _KnownMemory:
     """At a point of a block, by pointer and distance: what is there, and the stores that nobody can have seen."""
 
     def __init__(self) -> None:

@@ -49,7 +49,7 @@ def check_phases(function: FuncOp) -> None:
         return
     number = max(op.number for op in inner if isinstance(op, lane.BeginBarriersOp))
     for iterations in (0, 1, 2, 2 * number + 1):
-        run = _Run(iterations)
+        run = _PhaseRun(iterations)
         run.block(function.body.block)
         left = next((at for at, barrier in run.barriers.items() if barrier.arrivals != barrier.waits), None)
         if left is not None:
@@ -57,7 +57,7 @@ def check_phases(function: FuncOp) -> None:
 
 
 @dataclass(slots=True)
-class _Barrier:
+class _CountedBarrier:
     """Phases that were arrived for and waited for; the bytes that the last arrival announced and that copies brought since."""
 
     arrivals: int = 0
@@ -67,10 +67,10 @@ class _Barrier:
 
 
 @dataclass(slots=True)
-class _Run:
+class _PhaseRun:
     iterations: int
     values: dict[SSAValue, int] = field(default_factory=dict)
-    barriers: dict[int, _Barrier] = field(default_factory=dict)
+    barriers: dict[int, _CountedBarrier] = field(default_factory=dict)
 
     def block(self, block: Block) -> None:
         for op in block.ops:
@@ -78,7 +78,7 @@ class _Run:
                 owner = op.operands[0].owner
                 assert isinstance(owner, lane.AllocOp)
                 size = owner.bytes // op.number
-                self.barriers |= {self.known(op.operands[0], op) + size * i: _Barrier() for i in range(op.number)}
+                self.barriers |= {self.known(op.operands[0], op) + size * i: _CountedBarrier() for i in range(op.number)}
             elif isinstance(op, lane.ArriveOp):
                 self.arrive(op)
             elif isinstance(op, lane.BulkCopyOp):
@@ -142,7 +142,7 @@ class _Run:
             raise _wrong(f"{found.announced} bytes are announced, and {found.brought} copied", op)
         found.waits += 1
 
-    def at(self, address: SSAValue, op: Operation) -> _Barrier:
+    def at(self, address: SSAValue, op: Operation) -> _CountedBarrier:
         found = self.barriers.get(self.known(address, op))
         if found is None:
             raise _wrong("there is no barrier where one is used", op)

@@ -98,7 +98,7 @@ SHARED = "tilefw_shared"
 _SHUFFLES = {"xor": "bfly", "index": "idx", "up": "up", "down": "down"}
 _ROLE_WARPS = 4  # PTX ISA, setmaxnreg: all warps of a warpgroup execute the same one
 _REGISTER_DEAL = 8  # PTX ISA, setmaxnreg: a multiple of 8
-# As ptxas 12.9 takes them on sm_90a: addresses of 128x64 elements of f16 took 38 on 8 warps, those of a copy engine are uniform; a
+# As ptxas 12.9 takes them: addresses of 128x64 elements of f16 took 38 on 8 warps, those of a copy engine are uniform; a
 # product of 64x256 of a warpgroup, 128 sums a thread, takes 154 registers at least.
 _ROLE_REGISTERS = RoleRegisters(copying=56, starting=40, beside_sums=26)
 _ALL_LANES = -1  # the membermask of a whole warp
