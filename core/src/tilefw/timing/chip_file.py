@@ -12,11 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from importlib.resources import files
 from typing import NoReturn
 
 import yaml
 
-from tilefw.api.errors import CodeError, Place
+from tilefw.api.errors import CodeError, Place, UnsupportedError
 from tilefw.located_yaml import Grammar, LocatedYaml
 
 _CODE = "TFW0665"
@@ -105,6 +106,16 @@ def read_chip_file(text: str, file: str) -> ChipFigures:
     if not chip or not figures:
         located.fail(root, f"the file has no {'`figures`' if chip else '`chip`'}")
     return ChipFigures(file, chip, figures)
+
+
+def packaged_figures(package: str, chip: str, target: str) -> ChipFigures:
+    """The figures of the file that a plugin's package has for a chip: `CHIP.yaml` in it. Raises UnsupportedError TFW0666 where
+    there is none, CodeError TFW0665."""
+    name = f"{chip}.yaml"
+    file = files(package) / name
+    if not file.is_file():
+        raise UnsupportedError(f"{target} has no model of time", code="TFW0666", note=f"{package} has no {name}")
+    return read_chip_file(file.read_text(encoding="utf-8"), name)
 
 
 def _figure(located: LocatedYaml, name: str, at: yaml.Node, node: yaml.Node) -> Figure:

@@ -59,9 +59,10 @@ class AmdBackend(SimtBackend):
         return emit(functions, self.isa)
 
     def timing(self, figures: ChipFigures | None = None) -> ChipTiming:
-        from tilefw_amd.timing.model import chip_figures, chip_timing
+        from tilefw.api.timing import packaged_figures
+        from tilefw_amd.timing.model import chip_timing
 
-        return chip_timing(self.isa, figures or chip_figures(self.isa.chip))
+        return chip_timing(self.isa, figures or packaged_figures("tilefw_amd.timing", self.isa.chip.name, self.target.name))
 
     def resources(self, functions: Sequence[Function]) -> Resources:
         from tilefw_amd.resources import resources

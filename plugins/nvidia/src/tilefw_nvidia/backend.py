@@ -67,9 +67,11 @@ class NvidiaBackend(SimtBackend):
         return tuple(CudaSearch(self.target).requirements())
 
     def timing(self, figures: ChipFigures | None = None) -> ChipTiming:
-        from tilefw_nvidia.timing.model import chip_figures, chip_timing
+        from tilefw.api.timing import packaged_figures
+        from tilefw_nvidia.timing.model import chip_timing
 
-        return chip_timing(self.described, figures or chip_figures(self.described))
+        chip = self.described
+        return chip_timing(chip, figures or packaged_figures("tilefw_nvidia.timing", chip.name, self.target.name))
 
     toolchain_variables = ("PATH", "TILEFW_PTXAS", "CUDA_HOME", "CUDA_PATH")
 

@@ -22,6 +22,7 @@ from tilefw.simt.software_pipeline.address_slice import Load
 from tilefw.simt.software_pipeline.alias import LoopWrites
 from tilefw.simt.software_pipeline.early_load import copy
 from tilefw.simt.software_pipeline.emitter import Emitter
+from tilefw.simt.software_pipeline.loop_frame import carrying
 from tilefw.simt.software_pipeline.other_values import with_other_values
 from tilefw.simt.software_pipeline.plan import LoadChain, Plan, PrefetchStorage, candidates
 from tilefw.simt.software_pipeline.prefetch import named, next_slot
@@ -141,8 +142,8 @@ def hand_over(loop: ForOp, chain: LoadChain) -> None:
     zero = before.constant(0, types.i32)
     slot = parity = zero
     for around in reversed(outer):
-        _, (slot, parity) = _carrying(around, (slot, parity))
-    place, (slot, parity) = _carrying(loop, (slot, parity))
+        _, (slot, parity) = _carrying(around, slot, parity)
+    place, (slot, parity) = _carrying(loop, slot, parity)
     before = Emitter([place, *_around(place)][-1])
     _fill(place, chain, rings, slot, parity)
     last = place.body.block.last_op
@@ -168,21 +169,11 @@ def _ring(before: Emitter, load: Load, slots: int) -> SSAValue:
     return ring
 
 
-def _carrying(loop: ForOp, starts: tuple[SSAValue, SSAValue]) -> tuple[ForOp, tuple[SSAValue, SSAValue]]:
-    """The loop with two more carried values, which nobody yields yet."""
-    body = loop.body.block
-    slot, parity = (body.insert_arg(types.i32, len(body.args)) for _ in starts)
-    slot.name_hint, parity.name_hint = "slot", "parity"
-    before = Emitter(loop)
-    new = ForOp(loop.lb, loop.ub, loop.step, [*loop.iter_args, *starts], loop.detach_region(loop.body))
-    new.attributes = {name: value for name, value in loop.attributes.items() if name != WISH}
-    before.insert(new, loop.location)
-    for old, result in zip(loop.results, new.results, strict=False):
-        result.name_hint = old.name_hint
-        old.replace_all_uses_with(result)
-    loop.detach()
-    loop.erase()
-    return new, (slot, parity)
+def _carrying(loop: ForOp, slot: SSAValue, parity: SSAValue) -> tuple[ForOp, tuple[SSAValue, ...]]:
+    """The loop with a slot and its parity among what it carries; the wish is granted."""
+    new, arguments = carrying(loop, {"slot": slot, "parity": parity})
+    new.attributes.pop(WISH, None)
+    return new, arguments
 
 
 def _yield(last: Operation, values: Sequence[SSAValue]) -> None:

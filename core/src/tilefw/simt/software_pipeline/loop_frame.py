@@ -14,6 +14,23 @@ from tilefw.simt.software_pipeline.epilogue import Epilogue, Taken
 from tilefw.tile import types
 
 
+def carrying(loop: ForOp, starts: Mapping[str, SSAValue]) -> tuple[ForOp, tuple[BlockArgument, ...]]:
+    """The loop with more carried values, of these names and with what they start as; nobody yields what comes after yet."""
+    body, before = loop.body.block, Emitter(loop)
+    arguments = tuple(body.insert_arg(start.type, len(body.args)) for start in starts.values())
+    for argument, name in zip(arguments, starts, strict=True):
+        argument.name_hint = name
+    new = ForOp(loop.lb, loop.ub, loop.step, [*loop.iter_args, *starts.values()], loop.detach_region(loop.body))
+    new.attributes = dict(loop.attributes)
+    before.insert(new, loop.location)
+    for old, result in zip(loop.results, new.results, strict=False):
+        result.name_hint = old.name_hint
+        old.replace_all_uses_with(result)
+    loop.detach()
+    loop.erase()
+    return new, arguments
+
+
 class LoopFrame:
     """`outside` is the place before the loop, `top` and `end` are those of its body; the op is replaced by `close`.
 

@@ -40,7 +40,7 @@ from tilefw.simt.lower import remarks
 from tilefw.simt.roles.handed_over import hand_over, wants_roles, why_not
 from tilefw.simt.software_pipeline.emitter import Emitter
 from tilefw.simt.software_pipeline.epilogue import Epilogue, peeled_iterations
-from tilefw.simt.software_pipeline.loop_frame import LoopFrame
+from tilefw.simt.software_pipeline.loop_frame import LoopFrame, carrying
 from tilefw.simt.software_pipeline.operand_staging import operands_of, stage
 from tilefw.simt.software_pipeline.plan import STAGES, Plan, PrefetchStorage, candidates, matrices, plan, stages_of, stored
 from tilefw.simt.software_pipeline.prefetch import AsyncCopies, LoadedRegisters, PrefetchedLoads, StagedStores, next_slot
@@ -152,18 +152,9 @@ def _rewrite(loop: ForOp, plan: Plan, chip: ChipDescription) -> None:
 
 def _with_slot(loop: ForOp, count: int) -> tuple[ForOp, SSAValue]:
     """The loop with the slot of an iteration's loads among what it carries, so that peeled iterations know theirs."""
-    body, before = loop.body.block, Emitter(loop)
-    end = body.last_op
+    zero = Emitter(loop).constant(0, types.i32)
+    new, (slot,) = carrying(loop, {"read_slot": zero})
+    end = new.body.block.last_op
     assert end is not None
-    slot, zero = body.insert_arg(types.i32, len(body.args)), before.constant(0, types.i32)
-    slot.name_hint = "read_slot"
-    end.operands = [*end.operands, next_slot(Emitter(end, before), slot, zero, count)]
-    new = ForOp(loop.lb, loop.ub, loop.step, [*loop.iter_args, zero], loop.detach_region(loop.body))
-    new.attributes = dict(loop.attributes)
-    before.insert(new, loop.location)
-    for old, result in zip(loop.results, new.results, strict=False):
-        result.name_hint = old.name_hint
-        old.replace_all_uses_with(result)
-    loop.detach()
-    loop.erase()
+    end.operands = [*end.operands, next_slot(Emitter(end, Emitter(new)), slot, zero, count)]
     return new, slot

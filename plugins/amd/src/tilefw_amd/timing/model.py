@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
-from tilefw.api.errors import UnsupportedError
-from tilefw.api.timing import ChipFigures, ChipTiming, InstructionCost, MemoryLevel, read_chip_file
-from tilefw_amd.chips import WAVE, Chip
+from tilefw.api.timing import ChipFigures, ChipTiming, InstructionCost, MemoryLevel
+from tilefw_amd.chips import WAVE
 from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.machine.timing import Timing, timing
 
@@ -17,15 +15,6 @@ _PIPES = {
     "salu": "scalar", "smem": "scalar memory", "valu": "vector", "valu64": "vector", "trans": "vector", "matrix": "matrix",
     "lds": "LDS issue", "vmem": "vector memory", "export": "control", "control": "control",
 }
-
-
-def chip_figures(chip: Chip) -> ChipFigures:
-    """The figures of a chip's file; raises UnsupportedError TFW0666 where there is none."""
-    name = f"{chip.name}.yaml"
-    file = files("tilefw_amd.timing") / name
-    if not file.is_file():
-        raise UnsupportedError(f"{chip.target} has no model of time", code="TFW0666")
-    return read_chip_file(file.read_text(), name)
 
 
 def chip_timing(isa: InstructionSet, figures: ChipFigures) -> ChipTiming:

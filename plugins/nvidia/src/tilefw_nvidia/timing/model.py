@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
-from tilefw.api.errors import UnsupportedError
-from tilefw.api.timing import ChipFigures, ChipTiming, InstructionCost, MemoryLevel, read_chip_file
+from tilefw.api.timing import ChipFigures, ChipTiming, InstructionCost, MemoryLevel
 from tilefw_nvidia.chips import Chip
 
 _WARP = 32
@@ -26,15 +24,6 @@ _SLOTS: tuple[tuple[str, int], ...] = (
 )
 _SHAPE = re.compile(r"\.m(\d+)n(\d+)k(\d+)\.")
 _RATE = {"f16": "f16", "bf16": "bf16", "tf32": "tf32", "s8": "s8", "u8": "u8", "e4m3": "e4m3", "e5m2": "e5m2", "f64": "f64"}
-
-
-def chip_figures(chip: Chip) -> ChipFigures:
-    """The figures of a chip's file; raises UnsupportedError TFW0666 where there is none."""
-    name = f"{chip.name}.yaml"
-    file = files("tilefw_nvidia.timing") / name
-    if not file.is_file():
-        raise UnsupportedError(f"{chip.target} has no model of time", code="TFW0666")
-    return read_chip_file(file.read_text(), name)
 
 
 def chip_timing(chip: Chip, figures: ChipFigures) -> ChipTiming:
