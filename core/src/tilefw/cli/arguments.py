@@ -4,6 +4,7 @@ targets declare: `--lanes 4` is `--option lanes=4` where a target knows the laun
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -84,6 +85,11 @@ def execution(args: argparse.Namespace) -> dict[str, Any]:
     """The keywords of `runtime.config.settings` that were given."""
     names = ("executor", "checks", "budget", "numerics", "seed")
     return {name: value for name in names if (value := getattr(args, name)) is not None}
+
+
+def is_file(word: str) -> bool:
+    """Whether a word names a file rather than a kernel of the library."""
+    return os.sep in word or bool(os.path.splitext(word)[1])
 
 
 def whole(text: str) -> int:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 from typing import TYPE_CHECKING, Any
 
-from tilefw.cli.arguments import Parser, add_assignments, add_json, literals, parser, whole
+from tilefw.api.errors import UsageError
+from tilefw.cli.arguments import Parser, add_assignments, add_json, is_file, literals, parser, whole
 from tilefw.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -14,14 +16,8 @@ SHOWN = 8
 
 
 def main(summary: str, argv: list[str]) -> int:
-    from tilefw.kernels.profiled import profiled
-    from tilefw.kernels.spec import load
-
     args = _parser(summary).parse_all(argv)
-    spec = load(args.kernel)
-    variants = [dict(args.param)] + ([{**dict(args.param), **dict(args.against)}] if args.against else [])
-    how = {"keywords": literals(args.option), "workgroups": args.workgroups, "warm": args.warm, "seed": args.seed}
-    found = [profiled(spec, parameters, target, **how) for target in args.target or [None] for parameters in variants]
+    found = _of_file(args) if args.launch or is_file(args.kernel) else _of_library(args)
     if args.json:
         print_json("profile", {"profiles": [_to_json(profile) for profile in found]})
         return 0
@@ -31,12 +27,45 @@ def main(summary: str, argv: list[str]) -> int:
     return 0
 
 
+def _of_library(args: argparse.Namespace) -> list[LaunchProfile]:
+    from tilefw.kernels.profiled import profiled
+    from tilefw.kernels.spec import load
+
+    spec = load(args.kernel)
+    variants = [dict(args.param)] + ([{**dict(args.param), **dict(args.against)}] if args.against else [])
+    how = {"keywords": literals(args.option), "workgroups": args.workgroups, "warm": args.warm, "seed": args.seed}
+    return [profiled(spec, parameters, target, **how) for target in args.target or [None] for parameters in variants]
+
+
+def _of_file(args: argparse.Namespace) -> list[LaunchProfile]:
+    """Machine code is of one target, and has no parameters of a library kernel."""
+    for name in ("param", "against", "option"):
+        if getattr(args, name):
+            raise UsageError(f"--{name} does not go with a file of machine code", code="TFW0917")
+    if not args.launch:
+        raise UsageError(
+            f"how is {args.kernel} launched?", code="TFW0911", help="give --launch FILE; `tilefw simulate --help` shows such a file"
+        )
+    if len(args.target or []) > 1:
+        raise UsageError("a file of machine code is profiled on one target", code="TFW0911")
+    from tilefw.cli.simulate import load
+    from tilefw.kernels.launchable import launchable_file
+    from tilefw.kernels.profiled import profile_of, record
+    from tilefw.runtime import config, launchfile
+
+    module = load(args.kernel, args.target[0] if args.target else None)
+    resolved = config.resolve(config.settings(module.target.name, seed=args.seed))
+    made = launchable_file(module, launchfile.read(args.launch), resolved)
+    return [profile_of(record(made, args.workgroups), args.warm)]
+
+
 def _parser(summary: str) -> Parser:
     from tilefw.kernels.profiled import BESIDE
 
     parse = parser("profile", summary)
-    parse.add_argument("kernel", help="a library kernel (see `tilefw kernels`)")
+    parse.add_argument("kernel", help="a library kernel (see `tilefw kernels`), or a file of machine code with --launch")
     parse.add_argument("--target", action="append", metavar="T", help="the chip; several are shown side by side")
+    parse.add_argument("--launch", metavar="FILE", help="the launch file of machine code, as `tilefw simulate` takes it")
     add_assignments(parse, "--param", "parameters of the library kernel")
     add_assignments(parse, "--against", "parameters of a variant to compare with")
     add_assignments(parse, "--option", "launch keywords that shape code, and the target's own")

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from tilefw.api.errors import UsageError
-from tilefw.cli.arguments import Parser, add_assignments, add_execution, add_json, execution, parser
+from tilefw.cli.arguments import Parser, add_assignments, add_execution, add_json, execution, is_file, parser
 from tilefw.cli.output import print_json, write_file
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def main(summary: str, argv: list[str]) -> int:
             f"'{args.output}' ends neither in .json nor in .svg", code="TFW0917",
             help=".json is for ui.perfetto.dev, .svg a picture",
         )
-    result = _of_file(args) if args.launch or _is_file(args.kernel) else _of_library(args)
+    result = _of_file(args) if args.launch or is_file(args.kernel) else _of_library(args)
     assert result.timeline is not None
     title = f"{result.kernel} on {result.target}"
     if args.output:
@@ -51,10 +51,6 @@ def _parser(summary: str) -> Parser:
     add_execution(parse)
     add_json(parse)
     return parse
-
-
-def _is_file(kernel: str) -> bool:
-    return os.sep in kernel or bool(os.path.splitext(kernel)[1])
 
 
 def _of_library(args: argparse.Namespace) -> LaunchResult:

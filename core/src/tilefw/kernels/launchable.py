@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from tilefw.api.artifact import Entry
+from tilefw.api.backend import CompileOptions
 from tilefw.kernels.instance import instance
 from tilefw.kernels.spec import KernelSpec, Parameters
 from tilefw.runtime import config
 from tilefw.runtime.arguments.array_facts import facts_of
-from tilefw.runtime.arguments.binding import Bound, bind
+from tilefw.runtime.arguments.binding import Bound, bind, block_of, grid_of
 from tilefw.runtime.arguments.bound_launch import launch_of
 from tilefw.runtime.compilation import compiler, options
 from tilefw.runtime.executor import executor_for
+from tilefw.runtime.launchfile import LaunchFile
+from tilefw.runtime.module import Module
 from tilefw.runtime.plugins.loader import Target
 
 
 @dataclass(frozen=True, slots=True)
 class Launchable:
-    """One launch of a kernel on a target, not made yet."""
+    """One launch of a kernel on a target, not made yet. `block` and `dynamic_shared`: what the machine code does not say itself."""
 
     name: str
     target: Target
@@ -31,6 +34,8 @@ class Launchable:
     entry: Entry
     grid: tuple[int, int, int]
     args: list[Bound]
+    block: tuple[int, int, int] | None = None
+    dynamic_shared: int | None = None
 
 
 def launchable(
@@ -50,3 +55,16 @@ def launchable(
     compiled = compiler.compile_source(made.source, target, request, assemble=assemble)
     entry = compiled.artifact.entry()
     return Launchable(spec.name, target, resolved, compiled, entry, launch.grid, bind(entry, list(made.passed.values())))
+
+
+def launchable_file(module: Module, launch: LaunchFile, resolved: config.Resolved) -> Launchable:
+    """The launch of machine code, whoever made it, as a launch file describes it. Raises LaunchError."""
+    kernel = module.only(launch.kernel)
+    entry, grid = kernel.entry, grid_of(launch.grid)
+    args = bind(entry, launch.args)
+    compiled = module.compiled(entry, args, grid)
+    if compiled.artifact.resources.registers is None:
+        compiled = replace(compiled, artifact=module.target.backend.assemble(compiled.artifact, CompileOptions()))
+    return Launchable(
+        entry.name, module.target, resolved, compiled, entry, grid, args, block_of(launch.block), launch.dynamic_shared
+    )

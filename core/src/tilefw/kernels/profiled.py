@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tilefw.api.errors import UnsupportedError
+from tilefw.api.errors import LaunchError, UnsupportedError
 from tilefw.api.execution_trace import ExecutionTrace
 from tilefw.kernels.launchable import Launchable, launchable
 from tilefw.kernels.spec import KernelSpec, Parameters
@@ -17,7 +17,6 @@ from tilefw.runtime.executor import run
 from tilefw.runtime.launch_site import site
 from tilefw.runtime.plugins.loader import find_target
 from tilefw.runtime.stage_clock import StageClock
-from tilefw.timing.chip_timing import ChipTiming
 from tilefw.timing.launch_time import RecordedLaunch, beside, own_workgroups, residency
 from tilefw.timing.profile import LaunchProfile, launch_profile
 
@@ -55,18 +54,22 @@ def recorded(
     does something wrong: a profile of that would mean nothing."""
     resolved = config.resolve(config.settings(target, **execution))
     chosen = find_target(resolved.target)
-    chip = chosen.backend.timing()
-    made = launchable(spec, parameters, chosen, resolved, keywords, assemble=True)
-    return _record(made, chip, workgroups)
+    chosen.backend.timing()
+    return record(launchable(spec, parameters, chosen, resolved, keywords, assemble=True), workgroups)
 
 
-def _record(made: Launchable, chip: ChipTiming, workgroups: int) -> Recording:
-    where = site(made.target, made.resolved)
+def record(made: Launchable, workgroups: int = BESIDE) -> Recording:
+    """Run and record a launch that is ready to be made. Raises as `recorded`."""
+    chip = made.target.backend.timing()
+    where = site(made.target, made.resolved, block=made.block, dynamic_shared=made.dynamic_shared)
     device, resources = where.executor.device, made.compiled.artifact.resources
     if not getattr(device, "traces", False):
         raise UnsupportedError(f"the {device.executor} executor of {made.target.name} records no execution", code="TFW0666")
     total, lanes = math.prod(made.grid), made.target.info.limits["lanes"]
-    spread = residency(chip, total, math.ceil(math.prod(made.entry.workgroup) / lanes), resources.occupancy)
+    threads = math.prod(made.block or made.entry.workgroup or (0,))
+    if not threads:
+        raise LaunchError(f"how many threads a workgroup of {made.name} has is not known", code="TFW0342", help="give `block`")
+    spread = residency(chip, total, math.ceil(threads / lanes), resources.occupancy)
     own, beginnings = own_workgroups(spread), beside(spread, workgroups)
 
     def trace(programs: tuple[int, ...], blocks: int) -> ExecutionTrace:

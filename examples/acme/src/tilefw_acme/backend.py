@@ -11,6 +11,7 @@ from tilefw.api.simt import SimtBackend, assign_registers
 if TYPE_CHECKING:
     from tilefw.api.ir import ModulePass
     from tilefw.api.simt import LaneChip
+    from tilefw.api.timing import ChipFigures, ChipTiming
 
 
 class AcmeBackend(SimtBackend):
@@ -25,6 +26,12 @@ class AcmeBackend(SimtBackend):
         from tilefw_acme.isa import table
 
         return (assign_registers(table(self.target), verify=options.verify),)
+
+    def timing(self, figures: ChipFigures | None = None) -> ChipTiming:
+        from tilefw.api.timing import packaged_figures
+        from tilefw_acme.timing import chip_timing
+
+        return chip_timing(self.target, figures or packaged_figures("tilefw_acme", "figures", self.target.name))
 
     def simulator(self) -> Device:
         from tilefw_acme.simulate import Simulator

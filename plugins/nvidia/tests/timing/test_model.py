@@ -1,8 +1,12 @@
 """The model of time for sm_80: no figure is dead, every instruction has a cost, and time goes where the code's faults are."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from tilefw.api.errors import CodeError, UnsupportedError
+from tilefw.cli.main import main
 from tilefw.kernels.profiled import profile_of, profiled, recorded
 from tilefw.kernels.spec import load
 from tilefw.runtime.plugins.loader import find_target
@@ -48,6 +52,19 @@ def test_more_stages_hide_what_one_stage_waits_for() -> None:
     shape = {"m": "256", "n": "256", "k": "256"}
     one, three = (profiled(load("matmul"), {**shape, "num_stages": str(stages)}, TARGET) for stages in (1, 3))
     assert three.seconds < 0.9 * one.seconds
+
+
+def test_machine_code_is_profiled_as_the_kernel_that_it_was_made_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, launch = tmp_path / "vector_add.ptx", tmp_path / "launch.yaml"
+    assert main(["compile", "vector_add", "--target", TARGET, "--emit", "asm", "-o", str(code)]) == 0
+    arrays = "".join(f"  - {{out: {name}, shape: [5000], dtype: float32, fill: 1}}\n" for name in "xyo")
+    launch.write_text(f"grid: [5, 1, 1]\nargs:\n{arrays}  - {{value: 5000, dtype: i32}}\n")
+    capsys.readouterr()
+    assert main(["profile", str(code), "--target", TARGET, "--launch", str(launch), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["profiles"][0]
+    ours = profiled(load("vector_add"), {}, TARGET)
+    assert found["cycles"] == pytest.approx(ours.cycles, rel=0.05)
+    assert sum(limit["cycles"] for limit in found["limits"]) == pytest.approx(found["cycles"])
 
 
 def test_a_profile_names_the_source_lines_where_waves_wait() -> None:
