@@ -287,16 +287,19 @@ class _Workgroup:
     def wait(self, op: lane.WaitOp) -> None:
         while len(self.groups) - 1 > op.pending:
             for copy in self.groups.pop(0):
-                if isinstance(copy, lane_barriers.LandingCopy):
-                    self.shared.land(copy.at, copy.data)
-                    continue
-                self.shared.end_copy(copy.addresses, copy.data, copy.waves)
+                self._land(copy)
+
+    def _land(self, copy: _AsyncCopy | lane_barriers.LandingCopy) -> None:
+        if isinstance(copy, lane_barriers.LandingCopy):
+            self.shared.land(copy.at, copy.data)
+        else:
+            self.shared.end_copy(copy.addresses, copy.data, copy.waves)
 
     def hand_over(self, op: lane.HandOverOp) -> None:
         """Of a program that is not divided: its own copies have landed, and all threads know."""
         for group in self.groups:
             for copy in group:
-                self.shared.end_copy(copy.addresses, copy.data, copy.waves)
+                self._land(copy)
         self.groups = [[]]
         self.shared.barrier()
 

@@ -98,13 +98,14 @@ def _value(reading: NodeReading, name: str) -> ReadValue:
 
 def _name(reading: NodeReading, name: str, value: ReadValue) -> None:
     """Let a name mean a value."""
-    tables: Sequence[tuple[dict[str, Any], Any]] = (
-        (reading.known, value.known), (reading.tensors, value.tensor), (reading.types, value.type),
-    )
-    for table, held in tables:
+    for table in (reading.known, reading.tensors, reading.types):
         table.pop(name, None)
-        if held is not None and name:
-            table[name] = held
+    if name and value.known is not None:
+        reading.known[name] = value.known
+    if name and value.tensor is not None:
+        reading.tensors[name] = value.tensor
+    if name and value.type is not None:
+        reading.types[name] = value.type
 
 
 def _turn(reading: NodeReading, body: onnx.GraphProto, values: Sequence[ReadValue], label: str) -> list[ReadValue]:

@@ -81,8 +81,12 @@ class RowsText(SummingText):
         if mine != theirs or squeezed(kept, coordinates) != squeezed(kept, due):
             raise NotOneKernelError("a reduction or a scan of other rows, or at other places")
         held = [self.value(operand, places) for operand in op.operands]
-        combine = reduced if isinstance(op, GraphReduceOp) else scanned if isinstance(op, GraphScanOp) else in_order
-        results = combine(self, op, held, self.padded)
+        if isinstance(op, GraphReduceOp):
+            results = reduced(self, op, held, self.padded)
+        elif isinstance(op, GraphScanOp):
+            results = scanned(self, op, held, self.padded)
+        else:
+            results = in_order(self, op, held, self.padded)
         self._known.update({(result, coordinates): name for result, name in zip(op.results, results, strict=True)})
         return results[[result is value for result in op.results].index(True)]
 

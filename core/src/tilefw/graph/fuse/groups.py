@@ -259,7 +259,7 @@ def _two_groups(part: ModuleOp, place: int) -> None:
     """A launch of the op at a place of a part, and one of the others."""
     block = model_function(part).body.block
     op = list(block.ops)[place]
-    wanted = set(op.results)
+    wanted = set[SSAValue](op.results)
     alone = OpGroup(wanted, {op}, [value for value in op.results if value.uses.get_length()])
     _rewrite(block, [alone, _rest(block, wanted, {op})])
 

@@ -124,8 +124,9 @@ def _buffers(op: Operation) -> set[int]:
     """The allocations that an op reads."""
     if isinstance(op, lane.AsyncAtomOp):
         return {read.buffer for read in op.shared_reads()}
-    shared = isinstance(op, lane.FragmentLoadOp) or (isinstance(op, lane.LoadOp) and op.shared)
-    return {op.buffer} if shared else set()
+    if isinstance(op, lane.FragmentLoadOp) or (isinstance(op, lane.LoadOp) and op.shared):
+        return {op.buffer}
+    return set()
 
 
 def _check_products(body: Block, arrival: lane.ArriveOp) -> None:

@@ -37,6 +37,8 @@ def check_launch(program: SpatialProgram, grid: Sequence[int], args: Sequence[Ar
             raise LaunchError(f"{parameter.name} is a {parameter.kind} and takes no struct", code="TFW0347")
         if isinstance(argument, DeviceAddress):
             raise LaunchError(f"{parameter.name} is memory of a card, which the simulator does not reach", code="TFW0347")
+        if not isinstance(argument, BufferView):
+            raise LaunchError(f"{parameter.name} is a {parameter.kind} and takes no descriptor of an array", code="TFW0347")
         if parameter.kind != "pointer":
             raise LaunchError(f"{parameter.name} is a scalar and takes no pointer", code="TFW0347")
         if argument.handle:
