@@ -21,6 +21,9 @@ from tilefw.simt.layout import LinearLayout
 from tilefw.simt.lower import reduce
 from tilefw.tile import types
 from tilefw.tile.dialect.combine_op import ReduceOp, ReduceReturnOp
+from tilefw.tile.dialect.constant_op import ConstantOp
+from tilefw.tile.dialect.elementwise_op import build
+from tilefw.tile.dialect.ops import BroadcastOp, ExpandDimsOp, IotaOp
 
 
 @given(layouts(), st.data())
@@ -56,6 +59,24 @@ def test_a_lone_index_is_in_no_register_but_those_taken(layout: LinearLayout, da
     else:
         assert holders <= set(taken.values()) and len(taken) == layout.registers >> len(local)
         assert all(_left(taken[register], local) == register for register in taken)
+
+
+@pytest.mark.parametrize("row, element, neutral, dtype", [("maxs", types.i32, 5, np.int32), ("addf", types.f32, 0.0, np.float32)])
+def test_a_lone_element_is_combined_with_the_neutral_ones_that_its_lane_has_too(
+    row: str, element: Any, neutral: float, dtype: type
+) -> None:
+    """A maximum with fives is 5 at least, and -0 beside zeros +0, where no other lane has the axis."""
+    layout = LinearLayout((8, 4), (1, 2), (4, 8, 16), (0, 0))
+    along = ExpandDimsOp(IotaOp(0, 4).results[0], 0).results[0]
+    mask = BroadcastOp(build("eqi", along, ConstantOp(1, along.type).result).results[0], types.tile((8, 4), types.i1)).results[0]
+    tile = build_tile((8, 4), element)
+    picked = build("select", mask, tile, ConstantOp(neutral, tile.type).result).results[0]
+    values = np.full((8, 4), neutral, dtype)
+    values[:, 1] = [-0.0, 1, 2, 9, -3, 4, 5, 6]
+    op = ReduceOp([picked], 1, by_row(row, element, ReduceReturnOp))
+    (found,) = at_every_place(op, reduce.lower, layout, [values.reshape(-1)], shuffles=True)
+    wanted = np.maximum(values[:, 1], 5) if row == "maxs" else values[:, 1] + np.float32(0)
+    assert [found[lane, 0].tobytes() for lane in range(8)] == [each.tobytes() for each in wanted]
 
 
 def _left(register: int, local: list[reduce.Direction]) -> int:

@@ -126,7 +126,7 @@ def lower(context: Any, op: ReduceOp, operands: Sequence[SSAValue], layout: Line
     if offsets is None:
         work.in_registers(local)
     else:
-        work.take_registers(local, offsets)
+        work.take_registers(local, offsets, alone=len(local) == len(found))
     shuffled = [d for d in found if d.lane and not d.wave] if context.machine.chip.shuffles else []
     for direction in shuffled:
         work.between_lanes(direction)
@@ -178,9 +178,12 @@ class _Reduction(RegionCombiner):
             self.registers = low
         self.dropped = list(found)
 
-    def take_registers(self, found: Sequence[Direction], holders: Mapping[int, int]) -> None:
-        """Of the elements that `in_registers` combines the only ones that are not neutral, if any is."""
-        self.values = self.of(list(holders.values()))
+    def take_registers(self, found: Sequence[Direction], holders: Mapping[int, int], alone: bool) -> None:
+        """Of the elements that `in_registers` combines the only ones that are not neutral, if any is. Where a lane has the axis
+        `alone`, beside one that is neutral: no other brings it, and a sum with +0 is not -0, nor a maximum with 5 below that."""
+        taken = list(holders.values())
+        neutral = [register ^ found[0].register for register in taken] if alone else []
+        self.values = self.combine(self.of(taken), self.of(neutral)) if alone else self.of(taken)
         self.registers = list(holders)
         self.dropped = list(found)
 
