@@ -83,3 +83,25 @@ func.func @branches_and_masks_may_store(%p: !tile.ptr<i32>, %a: i32, %b: i32, %m
   tile.store %p, %sum : !tile.ptr<i32>
   func.return
 }
+
+// What a program reads before it waits for another's flag may be different behind the loop that waits.
+// CHECK-LABEL: func.func @a_loop_that_waits_ends_what_is_known
+// CHECK:      %x = tile.load %p
+// CHECK:      scf.while
+// CHECK:      %y = tile.load %p
+// CHECK-NEXT: tile.addi %x, %y
+func.func @a_loop_that_waits_ends_what_is_known(%p: !tile.ptr<i32>, %flag: !tile.ptr<i32>) -> i32 {
+  %zero = tile.constant 0 : i32
+  %x = tile.load %p : !tile.ptr<i32>
+  scf.while () : () -> () {
+    %f = tile.load %flag volatile : !tile.ptr<i32>
+    %waits = tile.eqi %f, %zero : i32
+    scf.condition(%waits)
+  } do {
+    scf.yield
+  }
+  %y = tile.load %p : !tile.ptr<i32>
+  %sum = tile.addi %x, %y : i32
+  tile.store %p, %sum : !tile.ptr<i32>
+  func.return %sum : i32
+}

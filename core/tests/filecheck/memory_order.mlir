@@ -24,6 +24,33 @@ func.func @volatile_loads_stay(%p: !tile.ptr<i32>) {
   func.return
 }
 
+// What another program has stored is there once the loop that waits for its flag has ended; `.cv` is as good as volatile.
+// CHECK-LABEL: func.func @loads_do_not_meet_over_a_wait
+func.func @loads_do_not_meet_over_a_wait(%p: !tile.ptr<i32>, %flag: !tile.ptr<i32>, %q: !tile.ptr<i32>) {
+  // CHECK: %a = tile.load %p
+  // CHECK: scf.while
+  // CHECK: %b = tile.load %p
+  // CHECK: %c = tile.load %p cache ".cv"
+  // CHECK: %d = tile.load %p cache ".cv"
+  %zero = tile.constant 0 : i32
+  %a = tile.load %p : !tile.ptr<i32>
+  scf.while () : () -> () {
+    %f = tile.load %flag volatile : !tile.ptr<i32>
+    %waits = tile.eqi %f, %zero : i32
+    scf.condition(%waits)
+  } do {
+    scf.yield
+  }
+  %b = tile.load %p : !tile.ptr<i32>
+  %c = tile.load %p cache ".cv" : !tile.ptr<i32>
+  %d = tile.load %p cache ".cv" : !tile.ptr<i32>
+  %ab = tile.addi %a, %b : i32
+  %cd = tile.addi %c, %d : i32
+  tile.store %q, %ab : !tile.ptr<i32>
+  tile.store %q, %cd : !tile.ptr<i32>
+  func.return
+}
+
 // CHECK-LABEL: func.func @invariants_leave_loops_but_loads_do_not
 func.func @invariants_leave_loops_but_loads_do_not(%p: !tile.ptr<i32>, %n: i32) {
   // CHECK:     %s = tile.muli %n, %n : i32

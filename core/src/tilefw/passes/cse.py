@@ -1,4 +1,4 @@
-"""Common subexpressions: an op without effect equal to one that is in scope gives way to it; loads too, up to the next store."""
+"""Common subexpressions: an op without effect equal to one that is in scope gives way to it; loads too, until memory may change."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from xdsl.passes import ModulePass
 from xdsl.traits import IsolatedFromAbove
 
 from tilefw.passes.rewriting import replace
-from tilefw.passes.side_effects import effects_are_inside, is_side_effect_free, may_write
+from tilefw.passes.side_effects import effects_are_inside, is_side_effect_free, may_write, orders_memory
 from tilefw.tile.dialect.block_ops import LoadBlockOp
 from tilefw.tile.dialect.combine_op import CombineOp
 from tilefw.tile.dialect.memory_ops import LoadOp
@@ -31,7 +31,7 @@ class CsePass(ModulePass):
 
 
 class _Scope:
-    """The ops seen on the way from the root to a block; `epoch` counts what may have written memory in that block."""
+    """The ops seen on the way from the root to a block; `epoch` counts what orders memory in that block."""
 
     def __init__(self, known: dict[Hashable, Operation]) -> None:
         self.known = known
@@ -58,7 +58,7 @@ class _Scope:
                 return
         key = self._key(op, block)
         if key is None:
-            self.epoch += may_write(op)
+            self.epoch += orders_memory(op)
             return
         existing = self.known.setdefault(key, op)
         if existing is not op:
@@ -69,7 +69,7 @@ class _Scope:
             return None
         memory: Hashable = None
         if isinstance(op, LoadOp | LoadBlockOp):
-            if op.volatile:
+            if op.fetches_anew:
                 return None
             memory = (block, self.epoch)
         elif not is_side_effect_free(op):

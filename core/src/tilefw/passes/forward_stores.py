@@ -14,7 +14,7 @@ from xdsl.passes import ModulePass
 
 from tilefw.passes.fold import constant_of
 from tilefw.passes.rewriting import erase, replace
-from tilefw.passes.side_effects import is_side_effect_free, may_write
+from tilefw.passes.side_effects import is_side_effect_free, orders_memory
 from tilefw.tile import types
 from tilefw.tile.dialect.memory_ops import LoadOp, StoreOp
 from tilefw.tile.dialect.ops import AddPtrOp
@@ -65,7 +65,7 @@ class _KnownMemory:
                 self._store(op, place)
         elif not is_side_effect_free(op):
             self.unseen.clear()
-            if may_write(op) or (isinstance(op, LoadOp) and op.volatile):
+            if orders_memory(op):
                 self.known.clear()
 
     def _load(self, op: LoadOp, place: Place) -> None:

@@ -86,7 +86,8 @@ def lone_reduction(op: ops.ReduceOp) -> LoneReduction | None:
         return None
     mask, x, neutral = select._operands
     literal = constant_of(neutral)
-    if literal is None or not (ROWS[row].same_operands == "x" or literal == ROWS[row].identity):
+    rule = ROWS[row]
+    if literal is None or not (rule.same_operands == "x" or (rule.commutative and literal == rule.identity)):
         return None
     at = lone_index(mask, op.axis)
     return None if at is None else LoneReduction(op, row, at, mask, x, neutral)

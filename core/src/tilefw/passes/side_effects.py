@@ -11,6 +11,8 @@ from functools import cache
 from xdsl.ir import Operation
 from xdsl.traits import MemoryEffect, MemoryEffectKind, NoMemoryEffect, RecursiveMemoryEffect, get_effects
 
+from tilefw.tile.dialect.memory_ops import CacheHinted
+
 
 def is_side_effect_free(op: Operation) -> bool:
     """Whether the op, with all inside it, surely has no effect: what xDSL's function of this name says."""
@@ -27,6 +29,11 @@ def may_write(op: Operation) -> bool:
         return not _all_inside(op, _does_not_write)
     effects = get_effects(op)
     return effects is None or any(effect.kind is MemoryEffectKind.WRITE for effect in effects)
+
+
+def orders_memory(op: Operation) -> bool:
+    """Whether what was read before may be another behind the op, or one inside it: it may write, or wait for what others write."""
+    return may_write(op) or any(isinstance(inner, CacheHinted) and inner.fetches_anew for inner in op.walk())
 
 
 def effects_are_inside(op: Operation) -> bool:

@@ -25,7 +25,6 @@ STAGES = "tile.num_stages"  # the author's wish for one loop, `tl.range(…, num
 # What a loop's carried tiles may take of a lane's registers where loads wait there too: narrow loads need an address an element.
 # (128x128x32 blocks of f16 on 4 waves with 255 registers a lane carry half of them; two tiles more spilled.)
 _CARRIED_SHARE = 0.5
-_UNCACHED = ".cv"  # fetch anew on each access: as good as volatile
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ def _may_move(load: Load) -> bool:
     type = load.result.type
     if not types.is_tile(type) or types.is_pointer(type) or types.dtype_of(type).bits < 8:
         return False
-    return not load.volatile and load.cache != _UNCACHED
+    return not load.fetches_anew
 
 
 def _feeding(dots: list[DotOp], body: Block) -> set[Operation]:

@@ -72,6 +72,11 @@ class CacheHinted(TileOp):
         return "volatile" in self.properties
 
     @property
+    def fetches_anew(self) -> bool:
+        """Whether each access looks at memory, which others may have written since the last: volatile, or Triton's `.cv`."""
+        return self.volatile or self.cache == ".cv"
+
+    @property
     def hints(self) -> Hints:
         """All hints, to be given to an access of the same elements."""
         return {"cache": self.cache, "eviction": self.eviction, "volatile": self.volatile}
