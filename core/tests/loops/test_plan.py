@@ -41,6 +41,12 @@ def test_a_load_is_stored_where_something_between_may_write_what_it_reads() -> N
     assert stored(_COPY + "tile.barrier\n" + _STORE, disjoint=True) == ["v"]
 
 
+def test_a_load_before_a_wait_is_stored_since_another_program_may_write_behind_it() -> None:
+    wait = "%f = tile.load %y volatile : !tile.ptr<f32>\n"
+    assert stored(_COPY + wait + _STORE, disjoint=True) == ["v"]
+    assert stored(_COPY + wait.replace("volatile", 'cache ".ca"') + _STORE, disjoint=True) == []
+
+
 def test_a_load_that_two_statements_read_is_stored_and_cheap_arithmetic_is_not() -> None:
     assert stored(_COPY + _STORE + _STORE, disjoint=True) == ["v"]
 

@@ -1,7 +1,8 @@
 """Order and aliasing as questions: what an op does to memory, whether two accesses may overlap, whether a load may wait.
 
 Pointers are followed to the kernel's arguments. Two arguments may point to one buffer unless the launch says that they are
-`disjoint`. An atomic with acquire or release order, a barrier and a trap order everything.
+`disjoint`. An atomic with acquire or release order, a barrier, a trap and a load that looks anew each
+time order everything.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from xdsl.ir import Operation, SSAValue
 
 from tilefw.passes.pointer_origins import arguments_of, written_pointer
-from tilefw.passes.side_effects import may_write
+from tilefw.passes.side_effects import fetches_anew, may_write
 from tilefw.tile.dialect.atomic_ops import AtomicOp
 from tilefw.tile.nested_ops import nested_ops
 
@@ -28,7 +29,9 @@ class Effects:
         return first is None or second is None or not self.disjoint or not first.isdisjoint(second)
 
     def may_change(self, op: Operation, pointer: SSAValue) -> bool:
-        """Whether an op, or one inside it, may write what is read through `pointer`."""
+        """Whether an op, or one inside it, may write what is read through `pointer`, or wait for another program that does."""
+        if fetches_anew(op):
+            return True
         if not may_write(op):
             return False
         writes = [inner for inner in nested_ops(op) if not inner.regions and may_write(inner)]

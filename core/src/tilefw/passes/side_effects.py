@@ -33,7 +33,12 @@ def may_write(op: Operation) -> bool:
 
 def orders_memory(op: Operation) -> bool:
     """Whether what was read before may be another behind the op, or one inside it: it may write, or wait for what others write."""
-    return may_write(op) or any(isinstance(inner, CacheHinted) and inner.fetches_anew for inner in op.walk())
+    return may_write(op) or fetches_anew(op)
+
+
+def fetches_anew(op: Operation) -> bool:
+    """Whether the op, or one inside it, looks at memory anew each time, and so may wait for another program."""
+    return any(isinstance(inner, CacheHinted) and inner.fetches_anew for inner in op.walk())
 
 
 def effects_are_inside(op: Operation) -> bool:
