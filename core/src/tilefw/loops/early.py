@@ -28,7 +28,6 @@ from tilefw.tile import types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.block_ops import LoadBlockOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
-from tilefw.tile.nested_ops import nested_ops
 
 
 def early_loads(plan: StoragePlan, effects: Effects) -> set[Operation]:

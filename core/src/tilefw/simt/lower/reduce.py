@@ -6,7 +6,8 @@ layout without the axis sends their difference to zero. A basis of those differe
 costs an instruction an element, a lane bit a shuffle as well, a wave bit a trip through shared memory, which then serves
 several directions at once. After it every place holds the result of its element.
 
-Where one index alone takes part (`passes/lone_index.py`), a register bit costs nothing: the registers that can hold it are taken.
+Where one index alone takes part (`passes/lone_index.py`), the registers that can hold it are taken: a register bit costs nothing
+where lanes or waves combine as well, else all of them together one instruction, which combines with what is neutral.
 """
 
 from __future__ import annotations
