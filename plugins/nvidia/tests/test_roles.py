@@ -146,6 +146,30 @@ def test_a_wish_for_roles_that_is_not_followed_is_told():
     assert remark.place is not None and remark.place.line
 
 
+@tilefw.jit
+def two_loops(a, b, out, K, B: tl.constexpr):
+    at = tl.arange(0, B)
+    acc = tl.zeros((B, B), tl.float32)
+    for first in tl.range(0, K, B, warp_specialize=True):
+        left = tl.load(a + at[:, None] * K + first + at[None, :])
+        acc = tl.dot(left, tl.load(b + (first + at)[:, None] * B + at[None, :]), acc)
+    for first in range(0, K, B):
+        left = tl.load(a + at[:, None] * K + first + at[None, :])
+        acc = tl.dot(left, tl.load(b + (first + at)[:, None] * B + at[None, :]), acc)
+    tl.store(out + at[:, None] * B + at[None, :], acc)
+
+
+def test_a_loop_beside_another_one_that_copies_stays_whole(monkeypatch: pytest.MonkeyPatch):
+    """What the other copies would be the producer's, and nobody would hand it over."""
+    monkeypatch.setenv("TILEFW_VERIFY", "1")
+    a, b = _halves(6, (64, 128), (128, 64))
+    out = np.zeros((64, 64), np.float32)
+    result = two_loops[(1,)](a, b, out, 128, B=64, target=TARGET, checks="all")
+    np.testing.assert_allclose(out, 2 * (a.astype(np.float32) @ b.astype(np.float32)), rtol=2e-3, atol=2e-3)
+    (remark,) = (each for each in result.remarks if each.code == "TFW0627")
+    assert "another loop of the kernel copies" in remark.message
+
+
 def test_sums_that_leave_no_registers_for_a_producer_are_told():
     factors = [*_halves(4, (128, 64), (64, 256)), np.zeros((128, 256), np.float32)]
     result = product[(1, 1)](*factors, 64, 256, BM=128, BN=256, BK=64, num_warps=8, target=TARGET)
@@ -181,6 +205,8 @@ def test_the_producer_of_described_arrays_is_four_warps_beside_an_engine(
     text = result.artifact.text
     assert f".reqntid {32 * warps + 128}, 1, 1" in text
     assert "cp.async.bulk.tensor.2d" in text and "mbarrier.arrive.expect_tx" in text and "cp.async.c" not in text
+    made = text[text.rindex("mbarrier.init") :]
+    assert "fence.proxy.async" in made[: made.index("bar.sync")]  # the engine sees that barriers were made
     # Two groups that multiply have 232 registers a thread: 128 of 40 and 256 of 232 are 65 536 at most.
     assert ("setmaxnreg.dec.sync.aligned.u32 40" in text and "setmaxnreg.inc.sync.aligned.u32 232" in text) == (warps == 8)
     assembled(text, tmp_path)

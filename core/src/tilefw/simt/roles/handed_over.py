@@ -47,12 +47,16 @@ def _around(loop: ForOp) -> Iterator[Operation]:
         op = op.parent_op()
 
 
-def why_not(function: FuncOp, loop: ForOp, plan: Plan, accesses: Accesses, disjoint: bool) -> str | None:
-    """What keeps a loop from being divided; None where nothing does."""
+def why_not(
+    function: FuncOp, loop: ForOp, plan: Plan, accesses: Accesses, disjoint: bool, copying: Sequence[ForOp] = ()
+) -> str | None:
+    """What keeps a loop from being divided; None where nothing does. `copying` are all loops that copy to shared memory."""
     if not accesses.machine.chip.barrier_bytes:
         return "the chip has no barriers that count"
     if [op for op in nested_ops(function) if isinstance(op, ForOp) and wants_roles(op) and _has_loads(op)] != [loop]:
         return "several loops of a kernel want roles"
+    if any(other is not loop for other in copying):
+        return "another loop of the kernel copies to shared memory as well"
     if not all(isinstance(op, ForOp) for op in _around(loop)):
         return "the loop stands in a branch"
     writes = LoopWrites(function, disjoint)

@@ -94,6 +94,7 @@ class PipelineLoops(ModulePass):
             return
         accesses = Accesses(self.machine, LaneFacts(function, self.machine))
         plans = [(loop, plan(loop, self._stages(loop), accesses, self.disjoint)) for loop in loops]
+        copying = [loop for loop, found in plans if any(chain.storage is PrefetchStorage.COPIES for chain in found)]
         for loop, found in plans:
             early = {load for chain in found for load in chain.loads}
             rest = operands_of(loop, [load for load in candidates(loop) if load not in early])
@@ -102,7 +103,7 @@ class PipelineLoops(ModulePass):
             if late:
                 stage(loop, late, self.machine)
             if wants_roles(loop):
-                problem = why_not(function, loop, found, accesses, self.disjoint)
+                problem = why_not(function, loop, found, accesses, self.disjoint, copying)
                 if problem is None:
                     hand_over(loop, found[0])
                     continue
