@@ -141,8 +141,9 @@ class _Phases:
                 following = self._wait(op, following)
             elif isinstance(op, ForOp) and _has_groups(op):
                 following = self._loop(op, following)
-            elif op.regions and _has_groups(op):
+            elif any(_is_to_complete(inner) for region in op.regions for block in region.blocks for inner in block.walk()):
                 raise InternalError(f"no rule for phases in {op.name}")
+            # The groups in a branch are of lanes' own copies, and waited for there: they keep their commits and waits.
         if copies:
             raise InternalError("engines' copies are committed in another block")
         return following
