@@ -49,8 +49,10 @@ class CopyDescriptor:
 
     def described(self, address: int, args: Sequence[Argument], kernel: str) -> DescribedArray:
         """The array of a launch with these arguments, whose base is at `address`. Raises LaunchError (TFW0357)."""
-        sizes = tuple(max(1, _number(size, args)) for size in self.sizes)  # of an empty array nothing is copied
+        sizes = tuple(_number(size, args) for size in self.sizes)
         strides = tuple(_number(stride, args) * self.element_bytes for stride in self.strides)
+        if min(sizes) < 1:  # nothing is copied of an empty array, whose strides may be anything: one that engines take
+            sizes, strides = (1,) * len(sizes), (self.alignment,) * len(strides)
         wrong = [stride for stride in strides if stride <= 0 or stride % self.alignment]
         if wrong or address % self.alignment:
             what = f"rows {wrong[0]} bytes apart" if wrong else f"its first element at {address:#x}"
