@@ -95,3 +95,70 @@ def test_a_plan_describes_arrays_too() -> None:
     with Session(plan) as session:
         found = session.run({"a": left, "b": right})["out"]
     assert np.abs(found - left.astype(np.float32) @ right.astype(np.float32).T).max() < 1e-3
+
+
+def test_an_array_without_elements_has_no_strides_to_refuse() -> None:
+    """Of it nothing is copied: NumPy says that its rows are 0 elements apart."""
+    a, b, out = np.zeros((64, 0), np.float16), np.zeros((64, 0), np.float16), np.ones((64, 64), np.float32)
+    result = product[1,](a, b, out, 0, 0, B=64, target=TARGET, checks="all")
+    assert "cp.async.bulk.tensor" in result.artifact.text
+    assert not out.any()
+
+
+@tilefw.jit
+def twice(a, b, out, k, row, again, B: tl.constexpr):
+    left = tl.make_tensor_descriptor(a, [B, k], [row, 1], [B, B])
+    right = tl.make_tensor_descriptor(b, [B, k], [row, 1], [B, B])
+    total = tl.zeros((B, B), tl.float32)
+    for at in range(0, k, B):
+        total += tl.dot(left.load([0, at]), right.load([0, at]).T)
+    if again > 3:
+        for at in range(0, k, B):
+            total += tl.dot(left.load([0, at]), right.load([0, at]).T)
+    place = tl.arange(0, B)[:, None] * B + tl.arange(0, B)[None, :]
+    tl.store(out + place, total)
+
+
+@tilefw.jit
+def stored_before(a, b, out, k, row, factor, B: tl.constexpr):
+    left = tl.make_tensor_descriptor(a, [B, k], [row, 1], [B, B])
+    right = tl.make_tensor_descriptor(b, [B, k], [row, 1], [B, B])
+    lines, columns = tl.arange(0, B)[:, None], tl.arange(0, B)[None, :]
+    for at in range(0, k, B):
+        place = a + lines * row + at + columns
+        tl.store(place, tl.load(place) * factor)
+    total = tl.zeros((B, B), tl.float32)
+    for at in range(0, k, B):
+        total += tl.dot(left.load([0, at]), right.load([0, at]).T)
+    tl.store(out + lines * B + columns, total)
+
+
+@pytest.mark.parametrize("kernel", [twice, stored_before], ids=["loops in branches", "what the kernel stored itself"])
+def test_lanes_copy_what_the_engine_cannot_beside_what_it_can(kernel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEFW_VERIFY", "1")
+    random = np.random.default_rng(5)
+    a, b = (random.standard_normal((32, 128)).astype(np.float16) for _ in range(2))
+    out = np.zeros((32, 32), np.float32)
+    wanted = 4 * (a.astype(np.float32) @ b.astype(np.float32).T)
+    if kernel is twice:
+        a = 2 * a  # two loops
+    text = kernel[1,](a, b, out, 128, 128, 4, B=32, num_warps=4, target=TARGET, checks="all").artifact.text
+    np.testing.assert_allclose(out, wanted, atol=1e-2)
+    assert "cp.async.bulk.tensor" in text
+    assert "cp.async.c" in text
+
+
+@tilefw.jit
+def short_rows(a, out, n, B: tl.constexpr):
+    described = tl.make_tensor_descriptor(a, [n], [1], [B])
+    total = tl.zeros((B,), tl.float32)
+    for at in tl.range(0, n, B, num_stages=3):
+        total += described.load([at])
+    tl.store(out + tl.arange(0, B), total)
+
+
+def test_slots_that_do_not_begin_where_the_engine_writes_are_left_to_lanes() -> None:
+    """Slots of 64 bytes; PTX ISA, cp.async.bulk.tensor: a box in shared memory begins at a multiple of 128."""
+    a, out = np.random.default_rng(6).standard_normal(80).astype(np.float32), np.zeros(16, np.float32)
+    short_rows[1,](a, out, 80, B=16, num_warps=1, target=TARGET, checks="all")
+    np.testing.assert_allclose(out, a.reshape(5, 16).sum(0), rtol=1e-5)

@@ -6,6 +6,7 @@ the descriptor that the launch makes of them (`tilefw.copy_descriptors`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from xdsl.dialects.scf import ForOp
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from tilefw.copy_descriptors import CopyDescriptor
+from tilefw.passes.pointer_origins import arguments_of
 from tilefw.simt import lane
 from tilefw.simt.description import CopyEngine
 from tilefw.simt.layout.shared import SharedLayout
@@ -21,8 +23,11 @@ from tilefw.simt.layout.shared_operand import SharedOperand
 from tilefw.simt.lower.context import LoweringContext, SharedView
 from tilefw.simt.lower.memory import argument_of
 from tilefw.tile import types
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.atomic_ops import AtomicOp
 from tilefw.tile.dialect.base import integer_attr, string_attr
 from tilefw.tile.dialect.copy_ops import CopyBlockOp
+from tilefw.tile.nested_ops import nested_ops
 
 _BEYOND = (1 << 31) - 1  # elements of a dim that nothing bounds
 
@@ -46,10 +51,10 @@ def copy_block(context: LoweringContext, op: CopyBlockOp) -> bool:
     if order is None or len(order) > engine.rank:
         return False
     boxes, array = _boxes(op, order, view.layout, engine), _described(context, op, order, engine)
-    if boxes is None or array is None:
-        return False
-    base, sizes, strides = array
     dtype = types.dtype_of(types.element_of(op.block_type))
+    if boxes is None or array is None or math.prod(op.block) * dtype.storage_bits // 8 % engine.shared_alignment:
+        return False  # or a ring's slots begin where the engine does not write
+    base, sizes, strides = array
     descriptor = CopyDescriptor(
         base, sizes, strides, boxes.extents, dtype.name, dtype.storage_bits // 8, boxes.row_bytes, engine.alignment
     )
@@ -79,6 +84,8 @@ def _described(
     size = types.dtype_of(types.element_of(op.block_type)).storage_bits // 8
     if not _is_argument(base) or size not in engine.element_bytes or facts.divisor(base) % engine.alignment:
         return None
+    if _is_stored_to(context.function, base):
+        return None
     if any(facts.divisor(op.strides[dim]) * size % engine.alignment for dim in order[1:]):
         return None
     sizes = [_BEYOND if (bound := op.shape[dim]) is None else _measure(context, bound) for dim in order]
@@ -101,6 +108,14 @@ def _measure(context: LoweringContext, value: SSAValue) -> int | str | None:
 
 def _is_argument(value: SSAValue) -> bool:
     return isinstance(value, BlockArgument) and isinstance(value.block.parent_op(), FuncOp)
+
+
+def _is_stored_to(function: FuncOp, base: SSAValue) -> bool:
+    """Whether the kernel stores to the array by itself: what lanes stored an engine sees behind barriers, and fences of global
+    memory, that no pass places."""
+    stores = [op for op in nested_ops(function) if isinstance(op, ops.StoreOp | ops.StoreBlockOp | AtomicOp)]
+    roots = [arguments_of(op.base if isinstance(op, ops.StoreBlockOp) else op.pointer) for op in stores]
+    return any(found is None or base in found for found in roots)
 
 
 def _is_near(context: LoweringContext, offset: SSAValue) -> bool:
