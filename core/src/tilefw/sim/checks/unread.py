@@ -111,12 +111,14 @@ class _Record:
         if len(read):
             self._mark_read(self._granules(read, size))
         if len(written):
-            self._writers[self._granules(written, size)] = 0
+            granules = self._granules(written, size)  # may make granules, and so writers, anew
+            self._writers[granules] = 0
 
     def copied(self, lanes: NumpyLanes, index: Array, size: int, site: int, wave: Array, filled: Array) -> None:
         """An asynchronous copy of the waves `wave` has landed; `filled` marks elements that are zeros from beyond its source."""
         self._written(lanes, self._granules(index[~filled], size), site, wave[~filled][:, None])
-        self._writers[self._granules(index[filled], size)] = 0
+        granules = self._granules(index[filled], size)
+        self._writers[granules] = 0
 
     def _mark_read(self, granules: Array) -> None:
         self._read[self._writers[granules]] = True
