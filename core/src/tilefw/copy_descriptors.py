@@ -51,7 +51,7 @@ class CopyDescriptor:
         """The array of a launch with these arguments, whose base is at `address`. Raises LaunchError (TFW0357)."""
         sizes = tuple(_number(size, args) for size in self.sizes)
         strides = tuple(_number(stride, args) * self.element_bytes for stride in self.strides)
-        if min(sizes) < 1:  # nothing is copied of an empty array, whose strides may be anything: one that engines take
+        if min(sizes) < 1:  # all blocks are beyond an empty array, whose strides may be anything: those of one that engines take
             sizes, strides = (1,) * len(sizes), (self.alignment,) * len(strides)
         wrong = [stride for stride in strides if stride <= 0 or stride % self.alignment]
         if wrong or address % self.alignment:

@@ -98,11 +98,30 @@ def test_a_plan_describes_arrays_too() -> None:
 
 
 def test_an_array_without_elements_has_no_strides_to_refuse() -> None:
-    """Of it nothing is copied: NumPy says that its rows are 0 elements apart."""
+    """Of depth 0 nothing is copied: NumPy says that its rows are 0 elements apart."""
     a, b, out = np.zeros((64, 0), np.float16), np.zeros((64, 0), np.float16), np.ones((64, 64), np.float32)
     result = product[1,](a, b, out, 0, 0, B=64, target=TARGET, checks="all")
     assert "cp.async.bulk.tensor" in result.artifact.text
     assert not out.any()
+
+
+@tilefw.jit
+def rows_of(a, b, out, m, n, k, B: tl.constexpr):
+    left = tl.make_tensor_descriptor(a, [m, k], [k, 1], [B, B])
+    right = tl.make_tensor_descriptor(b, [n, k], [k, 1], [B, B])
+    total = tl.full((B, B), 1, tl.float32)
+    for at in range(0, k, B):
+        total += tl.dot(left.load([0, at]), right.load([0, at]).T)
+    tl.store(out + tl.arange(0, B)[:, None] * B + tl.arange(0, B)[None, :], total)
+
+
+@pytest.mark.parametrize(("m", "n"), [(0, 32), (32, 0)])
+def test_blocks_of_an_array_without_rows_are_zeros(m: int, n: int) -> None:
+    """A map has one element at least along each dim: that one is not read."""
+    a, b, out = np.ones((m, 64), np.float16), np.ones((n, 64), np.float16), np.zeros((32, 32), np.float32)
+    result = rows_of[1,](a, b, out, m, n, 64, B=32, target=TARGET, checks="all")
+    assert "cp.async.bulk.tensor" in result.artifact.text
+    assert (out == 1).all()
 
 
 @tilefw.jit

@@ -30,6 +30,7 @@ from tilefw.tile.dialect.copy_ops import CopyBlockOp
 from tilefw.tile.nested_ops import nested_ops
 
 _BEYOND = (1 << 31) - 1  # elements of a dim that nothing bounds
+_BEFORE = -(1 << 30)  # further before an array than any block reaches
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,7 @@ def _start(
     size = bits // 8
     for extent in boxes.extents:
         size *= extent
-    starts = [_narrow(context, op.offsets[dim]) for dim in order]
+    starts = [_begin(context, op, dim) for dim in order]
     for along, offset in boxes.places:
         address = builder.op("addi", view.address, builder.constant(offset, types.i32))
         at = [builder.op("addi", starts[0], builder.constant(along, types.i32)), *starts[1:]]
@@ -180,6 +181,17 @@ def _start(
             **lane.shared_properties(view.buffer, view.slots, view.phase),
         }
         builder.insert(lane.BulkCopyOp.create(operands=list(parts.values()), properties=properties))
+
+
+def _begin(context: LoweringContext, op: CopyBlockOp, dim: int) -> SSAValue:
+    """Where the block begins along a dim. Engines know no dim of no elements, and are told of one (`CopyDescriptor.described`): all
+    of the block is before that, so that zeros come."""
+    start, size = _narrow(context, op.offsets[dim]), op.shape[dim]
+    if size is None or ((fixed := context.facts.constant(size)) is not None and fixed > 0):
+        return start
+    builder, value = context.builder, context.scalars[size]
+    some = builder.op("lts", builder.constant(0, value.type), value)
+    return builder.op("select", some, start, builder.constant(_BEFORE, types.i32))
 
 
 def _narrow(context: LoweringContext, offset: SSAValue) -> SSAValue:
