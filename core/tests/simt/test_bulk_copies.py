@@ -59,6 +59,22 @@ def test_a_wait_for_another_parity_or_barrier_is_found() -> None:
     check_phases(function)
 
 
+def test_a_copy_that_is_made_where_its_bytes_are_not_announced_is_found() -> None:
+    """And the other way round: copies of the last iterations, which are there only for some depths."""
+    function, *_ = lowered(*MATMUL, ENGINE)
+    copies = [op for op in nested_ops(function) if isinstance(op, lane.BulkCopyOp)]
+    conditions = {copy.needed("when") for copy in copies}
+    assert len(conditions) > 1
+    for copy in copies:
+        kept = list(copy.operands)
+        for other in conditions - {copy.needed("when")}:
+            copy.operands = [other if operand is copy.needed("when") else operand for operand in kept]
+            with pytest.raises(InternalError, match="another condition"):
+                check_phases(function)
+            copy.operands = kept
+    check_phases(function)
+
+
 @pytest.mark.parametrize("removed", [lane.WaitPhaseOp, lane.ArriveOp, lane.BulkCopyOp, lane.BarrierOp, lane.AtomWaitOp])
 def test_every_part_of_the_handing_over_is_needed(removed: type) -> None:
     function, launch, passed, (_, machine) = lowered(*MATMUL, ENGINE)

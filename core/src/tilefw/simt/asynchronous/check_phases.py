@@ -1,7 +1,8 @@
 """Checks the phases of engines' copies by running a function's loops a few times, with numbers where slots and parities are known.
 
 In any number of iterations a wait is for the phase that comes next at its barrier, somebody has arrived for it, nobody arrives for
-the phase after one that was not waited for, what an arrival announces is what copies bring, and no phase is left without a wait.
+the phase after one that was not waited for, what an arrival announces is what copies bring, under the same condition, and no phase
+is left without a wait.
 Nothing here is shared with the pass that places phases.
 """
 
@@ -64,6 +65,7 @@ class _CountedBarrier:
     waits: int = 0
     announced: int = 0
     brought: int = 0
+    condition: SSAValue | None = None  # where those bytes are announced; None where they always are
 
 
 @dataclass(slots=True)
@@ -82,7 +84,7 @@ class _PhaseRun:
             elif isinstance(op, lane.ArriveOp):
                 self.arrive(op)
             elif isinstance(op, lane.BulkCopyOp):
-                self.at(op.needed("barrier"), op).brought += op.bytes
+                self.copy(op)
             elif isinstance(op, lane.WaitPhaseOp):
                 self.wait(op)
             elif isinstance(op, ForOp):
@@ -122,6 +124,15 @@ class _PhaseRun:
             raise _wrong("the phase before was not waited for, where copies are announced", op)
         found.arrivals += 1
         found.announced, found.brought = self.announced(op), 0
+        announced = op.part("announced")
+        found.condition = None if announced is None else announced.owner.operands[0]  # type: ignore[union-attr]
+
+    def copy(self, op: lane.BulkCopyOp) -> None:
+        """It is made where its bytes are announced: under that condition, or by the first thread in any case."""
+        found, when = self.at(op.needed("barrier"), op), op.needed("when")
+        if when is not found.condition and (found.condition is not None or not _is_first_thread(when)):
+            raise _wrong("a copy is made under another condition than its bytes are announced", op)
+        found.brought += op.bytes
 
     def announced(self, op: lane.ArriveOp) -> int:
         """The bytes where the copies are made: those of the arrival, or the choice that is not nothing."""
@@ -152,6 +163,14 @@ class _PhaseRun:
         if value not in self.values:
             raise _wrong("a barrier or parity that is not known", op)
         return self.values[value]
+
+
+def _is_first_thread(when: SSAValue) -> bool:
+    owner = when.owner
+    if not isinstance(owner, Operation) or owner.name != "lane.eqi":
+        return False
+    thread, number = (operand.owner for operand in owner.operands)
+    return isinstance(thread, lane.ThreadIdOp) and isinstance(number, lane.ConstantOp) and number.value == 0
 
 
 def _wrong(what: str, op: Operation) -> InternalError:
