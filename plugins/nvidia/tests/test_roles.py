@@ -170,6 +170,27 @@ def test_a_loop_beside_another_one_that_copies_stays_whole(monkeypatch: pytest.M
     assert "another loop of the kernel copies" in remark.message
 
 
+@tilefw.jit
+def turns(a, b, out, number, K, B: tl.constexpr):
+    at = tl.arange(0, B)
+    acc = tl.zeros((B, B), tl.float32)
+    for _ in tl.range(0, tl.load(number), 1, warp_specialize=True):
+        for first in range(0, K, B):
+            left = tl.load(a + at[:, None] * K + first + at[None, :])
+            acc = tl.dot(left, tl.load(b + (first + at)[:, None] * B + at[None, :]), acc)
+    tl.store(out + at[:, None] * B + at[None, :], acc)
+
+
+def test_a_loop_as_often_as_memory_says_stays_whole(monkeypatch: pytest.MonkeyPatch):
+    """Its producer would read what is not its own."""
+    monkeypatch.setenv("TILEFW_VERIFY", "1")
+    a, b = _halves(7, (64, 128), (128, 64))
+    out = np.zeros((64, 64), np.float32)
+    result = turns[(1,)](a, b, out, np.array([2], np.int32), 128, B=64, target=TARGET, checks="all")
+    np.testing.assert_allclose(out, 2 * (a.astype(np.float32) @ b.astype(np.float32)), rtol=2e-3, atol=2e-3)
+    assert any("its bounds, or the addresses" in each.message for each in result.remarks if each.code == "TFW0627")
+
+
 def test_sums_that_leave_no_registers_for_a_producer_are_told():
     factors = [*_halves(4, (128, 64), (64, 256)), np.zeros((128, 256), np.float32)]
     result = product[(1, 1)](*factors, 64, 256, BM=128, BN=256, BK=64, num_warps=8, target=TARGET)

@@ -1,7 +1,7 @@
 """Lowering of copies of blocks by a copy engine, where the launch can describe the array and its block lies as engines put it.
 
 The array's base is a kernel's argument; its extents and strides are numbers or arguments. The function gets a hidden argument more,
-the descriptor that the launch makes of them (`tilefw.copy_descriptors`).
+the descriptor that the launch makes of them (`tilefw.copy_descriptors`). Lanes copy of an array to which the kernel stores.
 """
 
 from __future__ import annotations

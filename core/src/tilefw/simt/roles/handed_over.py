@@ -66,8 +66,9 @@ def why_not(
         return too_many
     if len(plan) != 1 or plan[0].storage is not PrefetchStorage.COPIES or len(plan[0].levels) != 1:
         return "not all that the loop's dots read can be copied to shared memory by itself"
-    if not _is_computable([operand for load in plan[0].loads for operand in load.operands], function):
-        return "the addresses of its loads depend on loads or branches"
+    bounds = [bound for op in (loop, *_around(loop)) if isinstance(op, ForOp) for bound in (op.lb, op.ub, op.step)]
+    if not _is_computable([*bounds, *(operand for load in plan[0].loads for operand in load.operands)], function):
+        return "its bounds, or the addresses of its loads, depend on loads or branches"
     return None
 
 
