@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +13,11 @@ import pytest
 from running import Outcome, run
 
 from tilefw.api.device import DEFAULT_CHECKS
+from tilefw.api.errors import UsageError
+from tilefw.sim.compiled import runs
+from tilefw.sim.compiled.nests import Recorded
 from tilefw.sim.compiled.runs import Compiled
+from tilefw.sim.compiled.traced import Traced, TracedLanes
 
 pytest.importorskip("llvmlite")
 
@@ -122,3 +128,24 @@ def test_what_every_way_onwards_overwrites_is_not_written(monkeypatch: pytest.Mo
         end
     """
     same(*both(monkeypatch, text, np.zeros(8, np.uint32)))
+
+
+def test_a_function_keeps_its_code_when_others_have_been_compiled_since() -> None:
+    """Those that were compiled last are remembered by their text; who runs another still holds it."""
+    lanes = TracedLanes(8)
+    a, b = lanes.symbol(32), lanes.symbol(32)
+    total = lanes.add(a, b)  # type: ignore[attr-defined]
+    made = Compiled(Traced(Recorded(tuple(lanes.steps), (a, b), (total,), 8), (0, 1), (), ((2, 2),)), (1, 1), 8)
+    code = weakref.ref(runs._native(made._function.text))
+    runs._native.cache_clear()
+    gc.collect()
+    assert code() is not None, "its machine code is freed"
+    lane = np.arange(8, dtype=np.uint32).reshape(1, 1, 8)
+    results = made.run([lane, lane], (1, 1, 8))
+    assert results is not None and (results[0] == 2 * lane).all()
+
+
+def test_another_word_for_the_mode_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEFW_JIT", "off")
+    with pytest.raises(UsageError, match="TILEFW_JIT is one of 0, 1, always"):
+        run("end")

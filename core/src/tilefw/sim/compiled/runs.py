@@ -17,6 +17,7 @@ from math import gcd
 
 import numpy as np
 
+from tilefw.api.errors import UsageError
 from tilefw.sim.algebra.lanes import NumpyLanes
 from tilefw.sim.compiled.lines import NotPrinted
 from tilefw.sim.compiled.native import NativeFunction, available, object_of, processor
@@ -36,11 +37,15 @@ FEWEST = 3
 REFUSALS = 8
 """After so many, if they are most calls, a function is given up."""
 _ALIGNED = 64
+_MODES = ("0", "1", "always")
 
 
 def mode() -> str:
-    """TILEFW_JIT: "0" never compiles, "1" where it pays, "always" at once."""
-    return os.environ.get("TILEFW_JIT", "1")
+    """TILEFW_JIT: "0" never compiles, "1" where it pays, "always" at once. Raises UsageError for another word."""
+    word = os.environ.get("TILEFW_JIT", "").strip().lower() or "1"
+    if word not in _MODES:
+        raise UsageError(f"TILEFW_JIT is one of {', '.join(_MODES)}, not {word!r}", code="TFW0902")
+    return word
 
 
 @lru_cache(maxsize=1024)
@@ -55,7 +60,7 @@ class Compiled:
         numbers = {value.number: each for value, each in zip(traced.recorded.inputs, axes, strict=True)}
         vector = gcd(max(8, processor().vector_bits // 32), wave_size)
         self._function: FunctionText = function_text(traced.recorded, numbers, vector)
-        self._call = _native(self._function.text).call
+        self._native = _native(self._function.text)  # its code is freed with it, whoever has the address
         self._wanted = len(traced.recorded.outputs)
         self._layouts: dict[tuple[int, ...], tuple[int, list[tuple[tuple[int, ...], type, int]]]] = {}
         self._pointers = ctypes.c_int64 * (len(axes) + len(self._function.axes))
@@ -82,7 +87,7 @@ class Compiled:
         addresses = [a.__array_interface__["data"][0] for a in inputs]
         addresses += [base + offset for _, _, offset in places]
         self.calls += 1
-        if self._call(self._pointers(*addresses), shape[0], shape[1]):
+        if self._native.call(self._pointers(*addresses), shape[0], shape[1]):
             self.refused += 1
             return None
         return [np.ndarray(own, dtype, buffer, offset) for own, dtype, offset in places[: self._wanted]]
@@ -94,19 +99,20 @@ class Compiled:
 
 
 @dataclass(slots=True)
-class _Guards:
-    """Which guards all lanes meet, as found for the predicates that were there last."""
+class _Guard:
+    """Whether all lanes meet a guard, as found for the predicate that was there `last`: one pair, as launches of other threads, and
+    of signals' handlers, run the same code."""
 
     register: Guarded
-    predicate: Array | None = None
-    met: bool = False
+    last: tuple[Array | None, bool] = None, False
 
     def holds(self, frame: Frame) -> bool:
         predicate = frame.registers[self.register[0]]
-        if predicate is not self.predicate:
-            self.predicate = predicate
-            self.met = not predicate.any() if self.register[1] else bool(predicate.all())
-        return self.met
+        known, met = self.last
+        if predicate is not known:
+            met = not predicate.any() if self.register[1] else bool(predicate.all())
+            self.last = predicate, met
+        return met
 
 
 class CompiledRun:
@@ -115,7 +121,7 @@ class CompiledRun:
     def __init__(self, parts: Sequence[Part], block: int, slots: Slots, wave_size: int) -> None:
         self._parts, self._block, self._slots, self._wave_size = tuple(parts), block, slots, wave_size
         self._steps = [part.step for part in parts]
-        self._guards = [_Guards(guard) for guard in dict.fromkeys(p.guard for p in parts) if guard is not None]
+        self._guards = [_Guard(guard) for guard in dict.fromkeys(p.guard for p in parts) if guard is not None]
         self._traced: dict[tuple[frozenset[Guarded], bool], Traced] = {}
         self._compiled: dict[tuple[frozenset[Guarded], bool, tuple[Axes, ...]], Compiled | None] = {}
 
@@ -164,7 +170,6 @@ class CompiledRun:
         for slot, place in traced.written:
             registers[slot], poison[slot] = values[place], None
         return True
-
 
     def _made(self, traced: Traced, axes: Sequence[Axes]) -> Compiled | None:
         """The function; None where values with these axes have no lines."""
