@@ -5,7 +5,7 @@ from toy_timing import chip, code, trace
 
 from tilefw.timing.chip_timing import ChipTiming
 from tilefw.timing.memory_levels import MemoryLevels
-from tilefw.timing.processor import BARRIER, NO_WAVE, Outcome, ProcessorModel
+from tilefw.timing.processor import BARRIER, ISSUE, NO_WAVE, Outcome, ProcessorModel
 from tilefw.timing.sharing import Sharing
 from tilefw.timing.streams import streams
 
@@ -59,6 +59,14 @@ def test_streams_of_new_lines_take_what_memory_can_move() -> None:
     assert alone.cycles == pytest.approx(800 * 128 / 32, rel=0.12)
     assert beside.cycles == pytest.approx(800 * 128 / 8, rel=0.05), "four processors share what memory moves"
     assert max(beside.limits, key=beside.limits.__getitem__) in ("memory", "last results")
+
+
+def test_what_issues_while_another_wave_waits_for_a_pipe_is_counted_once() -> None:
+    """Limits add up to the cycles (`run` asserts it), and a unit that is full is what they name."""
+    outcome = run(trace(code("dot 1 0", "add 2 0", "mul 3 0", "add 4 0"), waves=8, times=20))
+    assert outcome.cycles == pytest.approx(4 * 20 * 16, rel=0.05), "four waves on each scheduler share its matrix unit"
+    assert outcome.limits[ISSUE] == pytest.approx(4 * 20 * 4)
+    assert outcome.limits["matrix"] > 0.5 * outcome.cycles
 
 
 def test_bank_conflicts_take_a_pass_each() -> None:

@@ -80,6 +80,15 @@ class _Wave:
             self.longest, self.longest_cause = cycles, cause
 
 
+@dataclass(slots=True)
+class _Gap:
+    """Cycles before `end` in which a scheduler has issued nothing for a `cause`: `left` of them so far."""
+
+    end: float
+    left: float
+    cause: str
+
+
 class ProcessorModel:
     """One processor of a launch. `active` processors of the chip work at the same time and share what lies beyond."""
 
@@ -97,8 +106,9 @@ class ProcessorModel:
 
 
 class _ProcessorRun:
-    """One run. By scheduler: `turn`, when it is free, and `issued`, when it last issued. `free`: when a pipe (of a scheduler) is,
-    `level_free`: when the way to a level of memory is. By workgroup: `arrived`, waves at its barrier, and `present`, all it has."""
+    """One run. By scheduler: `turn`, when it is free, `issued`, when it last issued, and `gaps` before that. `free`: when a pipe
+    (of a scheduler) is, `level_free`: when the way to a level of memory is. By workgroup: `arrived`, waves at its barrier, and
+    `present`, all it has."""
 
     def __init__(
         self, chip: ChipTiming, memory: MemoryLevels, static: Sequence[_Static], rates: Sequence[float], waves: Sequence[_Wave]
@@ -107,6 +117,7 @@ class _ProcessorRun:
         self._out = Outcome()
         self._turn = [0.0] * chip.schedulers
         self._issued = [0.0] * chip.schedulers
+        self._gaps: list[deque[_Gap]] = [deque() for _ in range(chip.schedulers)]
         self._free: dict[tuple[str, int], float] = defaultdict(float)
         self._level_free = [0.0] * len(chip.levels)
         self._arrived: dict[int, list[_Wave]] = defaultdict(list)
@@ -155,20 +166,39 @@ class _ProcessorRun:
         key = (cost.pipe, scheduler if self._chip.pipes[cost.pipe] == "scheduler" else 0)
         turn, room = self._turn[scheduler], self._free[key]
         issue = max(wave.at, turn, room)
-        idle = self._issued[scheduler]
-        if wave.at > idle:
-            out.limits[wave.cause] += wave.at - idle
+        cause = cost.pipe if room >= turn else ISSUE
         if issue > wave.at:
-            cause = cost.pipe if room >= turn else ISSUE
             out.stalls[number][cause] += issue - wave.at
             wave.waits(issue - wave.at, cause)
-            out.limits[cause] += max(0.0, issue - max(wave.at, idle))
         self._turn[scheduler] = max(wave.at, turn) + cost.slots
         self._free[key] = max(wave.at, room) + cost.cycles
         out.busy[cost.pipe] += cost.cycles
-        out.limits[ISSUE] += cost.slots
-        self._issued[scheduler] = max(self._issued[scheduler], issue + cost.slots)
+        self._account(wave, issue, cause, cost.slots)
         return issue
+
+    def _account(self, wave: _Wave, issue: float, cause: str, slots: int) -> None:
+        """A scheduler's cycles go to what it issues, and before that to what it waited for. What another wave issues while an
+        instruction waits for its pipe takes its cycles from that wait."""
+        limits, scheduler = self._out.limits, wave.scheduler
+        idle, gaps = self._issued[scheduler], self._gaps[scheduler]
+        while gaps and gaps[0].end <= wave.at:
+            gaps.popleft()  # waves come in the order of their readiness: nothing issues there any more
+        for end, why in ((wave.at, wave.cause), (issue, cause)):
+            if end > idle:
+                limits[why] += end - idle
+                gaps.append(_Gap(end, end - idle, why))
+                idle = end
+        behind = min(float(slots), issue + slots - idle) if issue + slots > idle else 0.0
+        limits[ISSUE] += behind
+        early = slots - behind
+        for gap in gaps:
+            if early and gap.end > issue:
+                taken = min(early, gap.left)
+                gap.left -= taken
+                early -= taken
+                limits[gap.cause] -= taken
+                limits[ISSUE] += taken
+        self._issued[scheduler] = max(idle, issue + slots)
 
     def _prepare(self, wave: _Wave, earliest: float) -> None:
         """When the wave's next instruction can issue at the soonest, and what it waits for until then."""
