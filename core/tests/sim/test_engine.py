@@ -235,6 +235,28 @@ def test_who_waits_for_a_lock_does_not_take_the_time_of_who_holds_it(seed):
     assert turns < 6
 
 
+def test_a_sample_that_waits_for_a_workgroup_outside_it_is_reported(monkeypatch):
+    """Each workgroup waits for what the one before it hands on."""
+    monkeypatch.setattr("tilefw.sim.engine.run.VAIN_TURNS", 4)
+    chain = """
+        param a0, arg0
+spin:   atomcas r0, a0, group, group
+        eq p0, r0, group
+        @!p0 jump spin
+        add r1, group, 1
+        release r2, a0, r1
+        end
+    """
+    for programs in (None, (0, 1, 2), tuple(range(70))):
+        out = run(chain, np.zeros(1, np.uint32), grid=70, block=1, budget=10**7, checks=frozenset(), programs=programs)
+        assert out.report.findings == ()
+        assert out.arrays[0].tolist() == [len(programs or range(70))]
+    (finding,) = run(
+        chain, np.zeros(1, np.uint32), grid=70, block=1, budget=10**7, checks=frozenset(), programs=(0, 2, 3)
+    ).report.findings
+    assert (finding.code, finding.workgroup) == ("TFW0811", (2, 0, 0))
+
+
 def test_a_workgroup_that_waits_for_a_later_one_lets_it_in():
     out = run("""
         param a0, arg0

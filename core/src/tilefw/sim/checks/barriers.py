@@ -80,3 +80,13 @@ def report_deadlock(
         "barriers", "TFW0811", "deadlock: no thread of the workgroup can go on", waiting[0][0] if waiting else held[0][0],
         where=(batch.workgroup(slot), wave, lane), count=int(everyone.any(axis=(1, 2)).sum()), note="; ".join(lines),
     )
+
+
+def report_absent(batch: Batch, instruction: Instruction) -> None:
+    """A sample of the grid polls memory without end."""
+    slot, wave, lane = first_true(batch.alive)
+    batch.launch.diagnostics.reporter.add(
+        "barriers", "TFW0811", "deadlock: what runs of the grid polls memory that nobody changes", instruction,
+        where=(batch.workgroup(slot), wave, lane),
+        note="only a sample of the grid's programs runs: do they wait for others, as those of a chain or of a lock do?",
+    )

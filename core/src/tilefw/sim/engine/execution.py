@@ -25,7 +25,7 @@ from tilefw.sim.engine.frame import CompactFrame, Frame
 from tilefw.sim.engine.launch import RunningLaunch
 from tilefw.sim.engine.waiting import Waiting
 from tilefw.sim.floats import Array
-from tilefw.sim.program import Special
+from tilefw.sim.program import Instruction, Special
 from tilefw.sim.report import LaunchStopped
 from tilefw.sim.tracking.history import WaveHistories
 
@@ -52,6 +52,7 @@ class Execution:
         self._blocks_run = 0
         self._last_block = state.options.beginning or sys.maxsize
         self._idle = False  # the path that ran last waits for another
+        self._polls_before = 0
         together = max((block.gathered for block in prepared.blocks), default=0)
         # Groups of waves are neighbouring rows of a frame: where a workgroup has waves besides, only in a frame without these.
         self._waves_besides = bool(together) and state.geometry.waves % together != 0
@@ -80,7 +81,7 @@ class Execution:
         """Go on for about `quantum` blocks, or until all that it does is wait; true when every thread has ended, or enough of a
         beginning has been seen. Raises Fault."""
         stop = min(self._blocks_run + quantum, self._last_block)
-        self._lanes.idle_polls = 0
+        self._lanes.idle_polls, self._polls_before = 0, self._lanes.polls
         while self._blocks_run < stop and self._lanes.idle_polls < IDLE_POLLS:
             if self.batch.barriers_changed:
                 self._waiting.holding.resume()
@@ -96,6 +97,17 @@ class Execution:
             self._execute(path, limit, min(time_slice, stop - self._blocks_run))
         engines.advance(self.batch)  # somebody may poll for what an engine writes
         return self._blocks_run >= self._last_block
+
+    @property
+    def polled_in_vain(self) -> bool:
+        """Whether all atomics and strong loads of its last turn were polls of memory that nobody changed, and it ended for that."""
+        polls = self._lanes.polls - self._polls_before
+        return bool(self.batch.paths) and self._lanes.idle_polls >= IDLE_POLLS and polls == self._lanes.idle_polls
+
+    @property
+    def polls(self) -> Instruction:
+        """An instruction of the block where it goes on."""
+        return self._launch.prepared.blocks[self.batch.paths[0].block].instructions[-1]
 
     def _end(self) -> None:
         self._lanes.batch = self.batch

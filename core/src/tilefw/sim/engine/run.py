@@ -10,6 +10,7 @@ import numpy as np
 
 from tilefw.api.device import LaunchOptions, LaunchReport
 from tilefw.api.errors import LaunchError
+from tilefw.sim.checks import barriers
 from tilefw.sim.engine.execution import Execution
 from tilefw.sim.engine.launch import RunningLaunch, make_launch
 from tilefw.sim.engine.load import LoadedProgram
@@ -28,6 +29,9 @@ BATCH_THREADS = 8192
 BATCH_WORKGROUPS = 64
 # Blocks after which a batch that has not ended lets another one in: it may be waiting for it.
 QUANTUM = 20_000
+# Turns in which each batch of a sample of the grid has polled in vain (execution.IDLE_POLLS), after which the sample is given up:
+# some seconds, where the budget would take hours.
+VAIN_TURNS = 256
 # Shared and local memory of one batch.
 BATCH_BYTES = 1 << 29
 RESIDENT_BYTES = 1 << 32
@@ -146,8 +150,10 @@ def _run_batches(launch: RunningLaunch) -> None:
     each, most = _batch_size(launch)
     waiting = _batches(launch, each)
     following = next(waiting, None)
+    chosen = launch.state.options.programs
+    sample = chosen is not None and len(set(chosen)) < launch.state.geometry.workgroups
     running: deque[Execution] = deque()
-    resident = 0
+    resident = vain = 0
     while following is not None or running:
         if following is not None and (not running or resident + len(following) <= most):
             execution = Execution(launch, following)
@@ -158,5 +164,10 @@ def _run_batches(launch: RunningLaunch) -> None:
         if execution.run(QUANTUM):
             resident -= len(execution.batch.workgroups)
             execution.batch.close()
+            vain = 0
         else:
             running.append(execution)
+            vain = vain + 1 if execution.polled_in_vain else 0
+        if sample and following is None and running and vain > VAIN_TURNS * len(running):
+            barriers.report_absent(execution.batch, execution.polls)
+            raise LaunchStopped
