@@ -101,7 +101,9 @@ class LastAccesses:
         if self.vectors is None:
             return plain
         vectors = self.vectors[granules]
-        return np.where(vectors[:, None] > 0, np.stack(self._clocks)[vectors][:, :waves], plain)
+        numbers, places = np.unique(vectors, return_inverse=True)  # a few of all that the launch has seen
+        clocks = np.stack([self._clocks[number][:waves] for number in numbers])[places.reshape(-1)]
+        return np.where(vectors[:, None] > 0, clocks, plain)
 
     def several(self, granules: Array, waves: int) -> Array:
         """Which of so many waves have read each of these places, flat, that several waves of a workgroup have read."""
