@@ -97,6 +97,14 @@ def whole(text: str) -> int:
     return int(text, 0)
 
 
+def positive(text: str) -> int:
+    """A whole number from 1."""
+    number = whole(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not 1 or more")
+    return number
+
+
 def assignment(text: str) -> tuple[str, str]:
     """`name=value`."""
     found = ASSIGNMENT.fullmatch(text)

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from tilefw.api.errors import UsageError
-from tilefw.cli.arguments import Parser, add_assignments, add_json, is_file, literals, parser, whole
+from tilefw.cli.arguments import Parser, add_assignments, add_json, is_file, literals, parser, positive, whole
 from tilefw.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _parser(summary: str) -> Parser:
     add_assignments(parse, "--against", "parameters of a variant to compare with")
     add_assignments(parse, "--option", "launch keywords that shape code, and the target's own")
     parse.add_argument(
-        "--workgroups", type=whole, default=BESIDE, metavar="N", help=f"record how at most N workgroups begin ({BESIDE})"
+        "--workgroups", type=positive, default=BESIDE, metavar="N", help=f"record how at most N workgroups begin ({BESIDE})"
     )
     parse.add_argument("--warm", action="store_true", help="an earlier launch has left the arrays in the caches that hold them")
     parse.add_argument("--seed", type=whole, default=0, metavar="N", help="of the inputs")

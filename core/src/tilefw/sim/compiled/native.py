@@ -37,11 +37,6 @@ class HostProcessor:
     fused: bool
     """Whether products are added with one rounding, and halves converted, by instructions; LLVM calls a library where not."""
 
-    @property
-    def digest(self) -> str:
-        """All that code for it depends on, as text."""
-        return f"{self.triple} {self.name} {self.flags}"
-
 
 @cache
 def processor() -> HostProcessor:

@@ -86,10 +86,10 @@ class LastAccesses:
             self._clocks.append(made)
         return self._numbers[made.tobytes()]
 
-    def forget_several(self, granules: Array) -> None:
-        """These places have one reader, or none, from now on."""
+    def forget_several(self, granules: Array, but: Array | None = None) -> None:
+        """These places, `but` those, have one reader, or none, from now on."""
         if self.vectors is not None:
-            self.vectors[granules] = 0
+            self.vectors[granules if but is None else granules[~np.isin(granules, but)]] = 0
 
     def clocks_differ(self, granules: Array) -> Array:
         """Whether several waves have read these places at different clocks."""
