@@ -57,6 +57,11 @@ def test_the_line_of_a_bad_figure_is_named(old: str, new: str, message: str) -> 
     assert re.search(message, str(error))
 
 
+def test_a_rate_that_may_be_nothing_is_refused() -> None:
+    assert "would never end" in str(refused(GOOD.replace("low: 900", "low: 0")))
+    assert read_chip_file(GOOD.replace("low: 4", "low: 0"), "toy.yaml").fast()["latency"] == 0
+
+
 @pytest.mark.parametrize("text", ["", "[]", "chip: toy\n", "chip: toy\nfigures: 3\n", "chip: toy\nmore: {}\n", "a: &b 1\nc: *b\n"])
 def test_what_is_no_chip_file_is_refused(text: str) -> None:
     refused(text)

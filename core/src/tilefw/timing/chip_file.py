@@ -138,6 +138,8 @@ def _figure(located: LocatedYaml, name: str, at: yaml.Node, node: yaml.Node) -> 
     source = getattr(given["source"], "value", "")
     if not isinstance(source, str) or not source.strip():
         located.fail(given["source"], f"'{name}' does not say where it comes from")
+    if low == 0 and unit not in _SLOWER_WHEN_MORE:
+        located.fail(given["low"], f"the low of '{name}' is 0: the slowest of such chips would never end")
     if unit == "share" and high > 1:
         located.fail(given["value"], f"'{name}' is a share and above 1")
     start = at.start_mark
