@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from tilefw.api.errors import UnsupportedError
+from tilefw.api.errors import CodeError, UnsupportedError
 from tilefw.graph.compile_graph import compile_graph
 from tilefw.graph.session import Session
 from tilefw_onnx.fused_reader import fused_graph_of
@@ -105,3 +105,45 @@ def test_loops_in_loops_are_written_out():
     due = _due(model)
     with Session(compile_graph(fused_graph_of(model, "m"), "reference")) as session:
         np.testing.assert_allclose(session.run({"x": X})["end"], due, rtol=1e-5)
+
+
+@pytest.mark.parametrize("read", [graph_of, fused_graph_of])
+def test_a_loop_in_a_loop_stacks_what_its_own_turns_gave(read):
+    """In the outer loop's second turn the state is a constant, which in its first was the input."""
+    nodes = [
+        helper.make_node("Identity", ["c"], ["d"]), helper.make_node("Identity", ["v"], ["seen"]),
+        helper.make_node("Add", ["v", "x"], ["w"]),
+    ]
+    inner = helper.make_graph(
+        nodes, "inner", [_info("t", _INT, []), _info("c", _BOOL, []), _info("v", _FLOAT)],
+        [_info("d", _BOOL), _info("w", _FLOAT), _info("seen", _FLOAT)],
+    )
+    outer = [
+        _KEPT, helper.make_node("Loop", ["two", "", "x_in"], ["last", "all"], body=inner),
+        helper.make_node("ReduceL1", ["all"], ["total"], keepdims=0), helper.make_node("Identity", ["zero"], ["x_out"]),
+    ]
+    constants = [("turns", np.int64(2)), ("two", np.int64(2)), ("zero", np.zeros((2, 3), np.float32))]
+    model = _loop("turns", "", outer, ["x"], ["total"], initializers=constants)
+    due = _due(model)
+    with Session(compile_graph(read(model, "m"), "reference")) as session:
+        np.testing.assert_allclose(session.run({"x": X})["end"], due, rtol=1e-5)
+
+
+def test_a_shape_that_a_model_says_stays_where_none_follows_behind_a_loop():
+    model = _loop("turns", "", _GROWING, ["x"], initializers=[("turns", np.int64(1)), ("one", np.array([1]))])
+    behind = [
+        helper.make_node("Shape", ["x_last"], ["sizes"]), helper.make_node("Div", ["sizes", "one"], ["asked"]),
+        helper.make_node("Reshape", ["x_last", "asked"], ["end"]),
+    ]
+    del model.graph.node[1:], model.graph.output[:]
+    model.graph.node.extend(behind)
+    model.graph.output.append(_info("end", _FLOAT, [4, 3]))
+    due = _due(model)
+    with Session(compile_graph(graph_of(model, "m"), "reference")) as session:
+        np.testing.assert_array_equal(session.run({"x": X})["end"], due)
+
+
+def test_a_number_of_turns_that_is_none_is_refused():
+    with pytest.raises(CodeError, match="'turns' of m, which says how often a loop turns") as caught:
+        graph_of(_loop("turns", "", _GROWING, ["x"], initializers=[("turns", np.zeros(0, np.int64))]), "m")
+    assert caught.value.code == "TFW0994"

@@ -89,6 +89,8 @@ def _number(reading: NodeReading, name: str) -> int | None:
         return None
     if name not in reading.known:
         raise UnsupportedError(f"a loop whose turns depend on '{name}', which only a run knows", code="TFW0992")
+    if reading.known[name].size != 1:
+        raise CodeError(f"'{name}' of {reading.file}, which says how often a loop turns, has not one element", code="TFW0994")
     return int(reading.known[name].reshape(-1)[0])
 
 
@@ -134,7 +136,8 @@ def read_nodes(reading: NodeReading, nodes: Sequence[onnx.NodeProto], label: str
 
 
 def describe_nodes(reading: NodeReading, nodes: Sequence[onnx.NodeProto], label: str) -> None:
-    """Types and shapes of what nodes give, as onnx infers them from those of what they read."""
+    """Types and shapes of what nodes give, as onnx infers them from those of what they read; where it infers a shape in part, one
+    that is known stays."""
     made = {name: None for node in nodes for name in node.output if name}
     read = dict.fromkeys(name for node in nodes for name in _names(node) if name and name not in made)
     inputs, constants = [], []
@@ -153,7 +156,10 @@ def describe_nodes(reading: NodeReading, nodes: Sequence[onnx.NodeProto], label:
         told = f"the shapes of {reading.file}, {label or 'behind a loop'}, do not fit each other: {first_line(error)}"
         raise CodeError(told, code="TFW0994") from None
     for info in (*inferred.graph.value_info, *inferred.graph.output):
+        before = reading.types.get(info.name)
         reading.describe(info)
+        if before is not None and min(before[1], default=0) >= 0 > min(reading.types[info.name][1], default=0):
+            reading.types[info.name] = before
 
 
 def _names(node: onnx.NodeProto) -> list[str]:
@@ -182,7 +188,8 @@ def _stack(reading: NodeReading, name: str, parts: Sequence[ReadValue], label: s
         one, wide = f"{name}: turn {turn}", f"{name}: row {turn}"
         _name(reading, one, part)
         kind, shape = reading.type_of(one)
-        reading.types[wide] = spread[wide] = kind, (1, *shape)
+        spread[wide] = kind, (1, *shape)
+        _name(reading, wide, ReadValue(type=spread[wide]))  # a turn of a loop around this one may have named its own so
         reading.read_node(helper.make_node("Unsqueeze", [one, axes], [wide]), f"{label}, {wide}")
         joined.append(wide)
     shapes = {shape for _, shape in spread.values()}
