@@ -29,6 +29,7 @@ ENDS = np.array(
 )
 LONG = np.round(_R.standard_normal(300) * 8).astype(np.float32)  # with many equal elements
 LONG[[5, 77, 290]], LONG[[6, 200]], LONG[9] = np.nan, -0.0, -np.inf
+SIGNS = np.array([-0.0, 0.0, -0.0, 0.0, np.nan, -np.inf, 2.0, np.nan, -1e-30], np.float32)
 INTEGERS = _R.integers(-80, 80, 300).astype(np.int32)
 _NHWC = ("NHWC", "HWIO", "NHWC")
 
@@ -90,6 +91,9 @@ CASES = {
         jax.vmap(lambda row, k: row.at[k].add(1.0))(jnp.zeros((3, 64)), i.reshape(3, -1)),
     ), LONG, INTEGERS),
     "order": (lambda x: (jnp.sort(x, 0), jnp.argsort(x, 1), lax.top_k(x, 3), jnp.argmax(x[:, :5], 1), jnp.argmin(x)), X),
+    "order of signs": (lambda x: (
+        lax.top_k(x, 9), lax.top_k(x.astype(jnp.bfloat16), 9), jnp.sort(x), jnp.argsort(x), jnp.argsort(x, descending=True),
+    ), SIGNS),
     "places": (lambda x, i: (
         x[i], jnp.take(x, i, 1), x[i, i], x.at[i].set(x[:3]), x.at[i].add(x[:3]), x.at[:, 2:4].max(1.0), x.at[1, 3].set(9.0),
         lax.dynamic_slice(x, (i[1], 6), (2, 3)), lax.dynamic_update_slice(x, x[:2, :3] * 2, (i[0], i[1])),

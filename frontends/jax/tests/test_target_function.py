@@ -84,3 +84,10 @@ def test_all_operators_without_a_rule_are_told_at_once():
         tilefw_jax.jit(lambda x: (jnp.linalg.qr(x), jax.scipy.special.gammaln(x), jnp.fft.fft(x)), target="reference")(X)
     message = str(told.value)
     assert all(word in message for word in ("TFW0992", "chlo.lgamma", "complex", "test_target_function.py:")), message
+
+
+def test_the_largest_are_those_of_jax_down_to_the_sign_of_nan():
+    given = np.array([-0.0, 0.0, -np.nan, np.nan, -np.inf, 2.0, -0.0, -np.nan], np.float32)
+    found = tilefw_jax.jit(lambda x: jax.lax.top_k(x, 8), target="cpu")(given)
+    for one, due in zip(found, jax.lax.top_k(given, 8), strict=True):
+        np.testing.assert_array_equal(np.asarray(one).view(np.int32), np.asarray(due).view(np.int32))

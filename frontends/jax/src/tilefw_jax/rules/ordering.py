@@ -74,9 +74,10 @@ def _beside(b: KnownValueBuilder, value: GraphValue, axis: int, wide: Sequence[i
 
 
 def top_k(b: KnownValueBuilder, op: Any, values: Values, _functions: Functions) -> list[GraphValue]:
-    """`chlo.top_k`: the largest of each row and their places, NaN first and the first among equals."""
+    """`chlo.top_k`: the largest of each row and their places in the total order of floats, as XLA has it: NaN at the end that its
+    sign says, 0 before -0; the first among equals."""
     (value,), axis = values, len(shape_of(values[0])) - 1
-    key = order_key(b, value, kind_of(op.operands[0].type), falling=True)
+    key = order_key(b, value, kind_of(op.operands[0].type), falling=True, total=True)
     order = places_in_order(b, [key], axis, integer(op, "k"))
     return [taken_along(b, value, order, axis), order]
 
