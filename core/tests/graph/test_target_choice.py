@@ -9,6 +9,7 @@ from tilefw.api import CostRates, InternalError, LaunchWork, TargetInfo, Unsuppo
 from tilefw.graph.builder import ModuleBuilder
 from tilefw.graph.compile_graph import compile_graph
 from tilefw.graph.emit.model import kernel_graph
+from tilefw.graph.fuse.groups import TwoGroups
 from tilefw.graph.meaning import run
 from tilefw.graph.session import Session
 from tilefw.graph.target_choice import TargetChoice
@@ -138,6 +139,16 @@ def test_a_way_that_a_target_cannot_go_is_not_taken(priced):
 
     priced(price)
     assert len(labels(attention, q=array(8, 16), k=array(8, 16), v=array(8, 16))) == 3
+
+
+def test_ways_of_one_class_that_differ_are_decided_apart(priced):
+    b = ModuleBuilder()
+    b.output("y", b.map("addf", *(b.map("sin", b.input(name, "fp32", (8, 8))) for name in "xz")))
+    part, choice = b.module(), TargetChoice("priced-1")
+    for first, asked in ((0, 2), (1, 2), (0, 0)):
+        PricedBackend.seen.clear()
+        choice.best(part.clone, (TwoGroups(first), TwoGroups(first)))
+        assert len(PricedBackend.seen) == asked
 
 
 @pytest.mark.parametrize("price", [lambda launches: float("nan"), lambda launches: 1 // 0])

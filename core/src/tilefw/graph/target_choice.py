@@ -25,7 +25,7 @@ from tilefw.runtime.plugins.loader import find_target
 
 class TargetChoice:
     """The choice of a target, without a name the current one, for its `executor`. Parts that are alike, as those of a model's
-    layers, are decided once."""
+    layers, are decided once: ways that are equal do the same."""
 
     def __init__(self, target: str | None = None, executor: str | None = None) -> None:
         self._target, self._executor = find_target(config.resolve(config.settings(target)).target), executor
@@ -34,7 +34,7 @@ class TargetChoice:
     def best(self, part: Callable[[], ModuleOp], ways: Sequence[FusionWay]) -> int:
         """The number of the way of the lowest cost; the first of those that cost the same."""
         module = part()
-        key = tuple(_structure(module)), tuple(way.__qualname__ for way in ways)
+        key = tuple(_structure(module)), tuple(ways)
         if key not in self._decided:
             costs = [self._cost(module.clone(), way) for way in ways]
             self._decided[key] = costs.index(min(costs))

@@ -175,7 +175,7 @@ class _Grouping:
         """Whether the op is better computed in the group that reads it, where that takes more, than in a launch of its own."""
         inputs = grown.inputs()
         place = ops_between(inputs, grown.outputs).index(op)
-        ways = _one_group, lambda part: _two_groups(part, place)
+        ways = _one_group, TwoGroups(place)
         return self.choice.best(lambda: part_of(inputs, grown.outputs), ways) == 0
 
     def _waits_for(self, group: OpGroup, op: Operation, others: Sequence[OpGroup]) -> bool:
@@ -255,13 +255,18 @@ def _one_group(part: ModuleOp) -> None:
     _rewrite(block, [_rest(block, set(), set())])
 
 
-def _two_groups(part: ModuleOp, place: int) -> None:
-    """A launch of the op at a place of a part, and one of the others."""
-    block = model_function(part).body.block
-    op = list(block.ops)[place]
-    wanted = set[SSAValue](op.results)
-    alone = OpGroup(wanted, {op}, [value for value in op.results if value.uses.get_length()])
-    _rewrite(block, [alone, _rest(block, wanted, {op})])
+@dataclass(frozen=True, slots=True)
+class TwoGroups:
+    """A way to fuse a part: a launch of the op at a place of it, and one of the others."""
+
+    place: int
+
+    def __call__(self, part: ModuleOp) -> None:
+        block = model_function(part).body.block
+        op = list(block.ops)[self.place]
+        wanted = set[SSAValue](op.results)
+        alone = OpGroup(wanted, {op}, [value for value in op.results if value.uses.get_length()])
+        _rewrite(block, [alone, _rest(block, wanted, {op})])
 
 
 def _rest(block: Block, wanted: set[SSAValue], without: set[Operation]) -> OpGroup:
