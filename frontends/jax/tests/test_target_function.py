@@ -91,3 +91,17 @@ def test_the_largest_are_those_of_jax_down_to_the_sign_of_nan():
     found = tilefw_jax.jit(lambda x: jax.lax.top_k(x, 8), target="cpu")(given)
     for one, due in zip(found, jax.lax.top_k(given, 8), strict=True):
         np.testing.assert_array_equal(np.asarray(one).view(np.int32), np.asarray(due).view(np.int32))
+
+
+def test_a_masked_array_is_refused_behind_an_array_of_the_same_shape():
+    found = tilefw_jax.jit(jnp.negative, target="reference")
+    found(X)
+    with pytest.raises(UsageError, match="type MaskedArray is no array of JAX"):
+        found(np.ma.array(X, mask=X > 0))
+
+
+def test_results_need_no_copy_that_a_transfer_guard_forbids():
+    given = jax.device_put(X)
+    with jax.transfer_guard("disallow"):
+        found = tilefw_jax.jit(jnp.negative, target="reference")(given)
+    np.testing.assert_array_equal(found, -X)

@@ -219,7 +219,9 @@ class TargetFunction:
         """The results of one call."""
         compiled = self._calls.get(call) or self.compiled_for(call)
         arrays = compiled.run(leaves)
-        found: Sequence[Any] = jax.device_put(arrays) if jax.config.jax_disable_jit else _taken_over(*arrays)
+        # Not where JAX is told to compile nothing, or to take over no array that `device_put` does not name.
+        slowly = jax.config.jax_disable_jit or jax.config.jax_transfer_guard_host_to_device not in (None, "allow")
+        found: Sequence[Any] = jax.device_put(arrays) if slowly else _taken_over(*arrays)
         if not compiled.plain:
             found = [_as_leaf(array, type) for array, type in zip(found, compiled.results, strict=True)]
         return jax.tree.unflatten(compiled.structure, found)
@@ -253,16 +255,16 @@ def _told_apart(leaf: Any) -> Any:
     found = getattr(leaf, "aval", None)
     if found is not None:
         return found
-    return (leaf.shape, leaf.dtype) if isinstance(leaf, np.ndarray) else _type_of(leaf)
+    return (leaf.shape, leaf.dtype) if type(leaf) is np.ndarray else _type_of(leaf)  # JAX refuses some classes of arrays
 
 
 def _type_of(leaf: Any) -> Any:
     """Shape, element type and weakness of an argument. Raises UsageError TFW0366 for what is no array."""
     try:
         found = jax.typeof(leaf)
-    except TypeError:
+    except (TypeError, ValueError) as error:
         raise UsageError(
-            f"an argument of type {type(leaf).__name__} is no array of JAX", code="TFW0366",
+            f"an argument of type {type(leaf).__name__} is no array of JAX", code="TFW0366", note=str(error),
             help="name it in static_argnums or static_argnames if the function needs it when it is traced",
         ) from None
     return jax.ShapeDtypeStruct(found.shape, found.dtype, weak_type=found.weak_type)
