@@ -57,7 +57,24 @@ _GROWING = [_KEPT, helper.make_node("Concat", ["x_in", "x"], ["x_out"], axis=0)]
 _ENDING = [
     helper.make_node("Less", ["turn", "three"], ["on"]), helper.make_node("Add", ["x_in", "x_in"], ["x_out"]),
 ]
+_BRANCH = helper.make_graph(
+    [helper.make_node("Mul", ["x_in", "x"], ["p"]), helper.make_node("Add", ["p", "x"], ["q"])], "first", [], [_info("q", _FLOAT)],
+)
+_REST = helper.make_graph([helper.make_node("Concat", ["x_in", "x"], ["p"], axis=0)], "rest", [], [_info("p", _FLOAT)])
+_OTHER = helper.make_graph([helper.make_node("Sub", ["x_in", "x"], ["p"])], "other", [], [_info("p", _FLOAT)])
+_BRANCHING = [
+    _KEPT, helper.make_node("Less", ["turn", "one"], ["begins"]),
+    helper.make_node("If", ["begins"], ["x_out"], then_branch=_BRANCH, else_branch=_OTHER),
+]
+_WITHIN = [_KEPT, helper.make_node("If", ["may"], ["x_out"], else_branch=_REST, then_branch=helper.make_graph(
+    [helper.make_node("Loop", ["turns", "", "x_in"], ["p"], body=helper.make_graph(
+        [helper.make_node("Identity", ["c"], ["d"]), helper.make_node("Concat", ["v", "x"], ["w"], axis=0)], "inner",
+        [_info("t", _INT, []), _info("c", _BOOL, []), _info("v", _FLOAT)], [_info("d", _BOOL), _info("w", _FLOAT)],
+    )), helper.make_node("Neg", ["p"], ["q"])], "then", [], [_info("q", _FLOAT)],
+))]
 MODELS = {
+    "a branch in each turn": _loop("turns", "", _BRANCHING, ["x"], initializers=[("turns", np.int64(3)), ("one", np.int64(1))]),
+    "a loop in a branch": _loop("turns", "", _WITHIN, ["x"], initializers=[("turns", np.int64(2)), ("may", True)]),
     "a state and a stack": _loop("turns", "", _SUMMED, ["x"], ["total"], initializers=[("turns", np.int64(4))]),
     "a state that grows": _loop("turns", "may", _GROWING, ["x"], initializers=[("turns", np.int64(3)), ("may", True)]),
     "an end by condition": _loop("", "may", _ENDING, ["x"], initializers=[("may", True), ("three", np.int64(3))]),
@@ -141,6 +158,15 @@ def test_a_shape_that_a_model_says_stays_where_none_follows_behind_a_loop():
     due = _due(model)
     with Session(compile_graph(graph_of(model, "m"), "reference")) as session:
         np.testing.assert_array_equal(session.run({"x": X})["end"], due)
+
+
+def test_a_weight_of_a_body_that_is_not_whole_is_refused():
+    body = [_KEPT, helper.make_node("Add", ["x_in", "weight"], ["x_out"])]
+    model = _loop("turns", "", body, ["x"], initializers=[("turns", np.int64(1))])
+    weight = TensorProto(name="weight", data_type=_FLOAT, dims=[3], raw_data=b"1234")
+    next(one.g for one in model.graph.node[0].attribute if one.name == "body").initializer.append(weight)
+    with pytest.raises(CodeError, match="weight 'weight' of m is not whole"):
+        graph_of(model, "m")
 
 
 def test_a_number_of_turns_that_is_none_is_refused():

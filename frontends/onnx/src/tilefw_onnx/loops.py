@@ -15,7 +15,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from tilefw.api.errors import CodeError, UnsupportedError
-from tilefw_onnx.model_file import first_line
+from tilefw_onnx.model_file import array_of, first_line
 
 _MOST_TURNS = 4096
 _MOST_KNOWN = 4096  # elements of a constant that shapes may follow from
@@ -118,7 +118,7 @@ def _turn(reading: NodeReading, body: onnx.GraphProto, values: Sequence[ReadValu
         _name(reading, name, ReadValue())
     for info, value in zip(body.input, values, strict=True):
         _name(reading, info.name, value)
-    reading.known.update({one.name: numpy_helper.to_array(one) for one in body.initializer})
+    reading.known.update({one.name: array_of(one, reading.file) for one in body.initializer})
     describe_nodes(reading, body.node, label)
     read_nodes(reading, body.node, f"{label}, ")
     found = [_value(reading, info.name) for info in body.output]

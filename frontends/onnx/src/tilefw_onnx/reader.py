@@ -20,7 +20,7 @@ from onnx.reference import ReferenceEvaluator
 from tilefw.api.errors import CodeError, KernelError, UnsupportedError
 from tilefw.graph.kernel_graph import GraphBuilder, KernelGraph, ModelTensor
 from tilefw.runtime.jit import JITFunction
-from tilefw_onnx.loops import read_nodes, refused_within, write_out
+from tilefw_onnx.loops import describe_nodes, read_nodes, refused_within, write_out
 from tilefw_onnx.lowerings.node import ELEMENT_TYPES, Node, NodeTensor, attributes_of, type_name
 from tilefw_onnx.lowerings.operators import MODEL_OPERATORS
 from tilefw_onnx.lowerings.text import KernelText
@@ -191,8 +191,9 @@ class ModelReading:
         self.known.update({one.name: array_of(one, self.file) for one in branch.initializer})
         for info in (*branch.value_info, *branch.output):
             self.describe(info)
-        for number, node in enumerate(branch.node):
-            self.read_node(node, node.name or f"{proto.name} {node.op_type} number {number}")
+        if any(name and name not in self.types for node in branch.node for name in node.output):
+            describe_nodes(self, branch.node, proto.name)  # in a loop's turn, whose shapes nobody could know before
+        read_nodes(self, branch.node, f"{proto.name} ")
         given = [{inner.name: table[inner.name] for inner in branch.output if inner.name in table} for table in tables]
         for table, before, found in zip(tables, outer, given, strict=True):
             for name in own:
