@@ -37,8 +37,8 @@ def chip(figures: ChipFigures = FIGURES, **changed: object) -> ChipTiming:
         pipes={"alu": "scheduler", "matrix": "scheduler", "memory": "scheduler", "shared": "processor"}, shared_pipe="shared",
         shared_pass=1, barrier=2,
         levels=(
-            MemoryLevel("near", "processor", 1024, 10, 64, 32), MemoryLevel("far", "chip", 1 << 20, 100, 128, 32),
-            MemoryLevel("memory", "chip", 0, 300, 32, 32),
+            MemoryLevel("near", "processor", 1024, 10, 64, 32), MemoryLevel("far", "chip", 1 << 20, 100, 128),
+            MemoryLevel("memory", "chip", 0, 300, 32),
         ),
         cost=lambda instruction: COSTS[instruction.mnemonic], resident_waves=8, launch_seconds=1e-6, workgroup_cycles=10,
         matrix_pipes=frozenset({"matrix"}),

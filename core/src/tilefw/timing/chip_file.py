@@ -17,7 +17,7 @@ from typing import NoReturn
 
 import yaml
 
-from tilefw.api.errors import CodeError, Place, UnsupportedError
+from tilefw.api.errors import CodeError, UnsupportedError
 from tilefw.located_yaml import Grammar, LocatedYaml
 
 _CODE = "TFW0665"
@@ -38,7 +38,6 @@ class Figure:
     high: float
     kind: str
     source: str
-    place: Place | None = None
 
 
 @dataclass(frozen=True)
@@ -52,9 +51,6 @@ class ChipFigures:
     def __getitem__(self, name: str) -> float:
         """The value; raises CodeError TFW0665."""
         return self.figure(name).value
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.figures
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.figures)
@@ -142,8 +138,7 @@ def _figure(located: LocatedYaml, name: str, at: yaml.Node, node: yaml.Node) -> 
         located.fail(given["low"], f"the low of '{name}' is 0: the slowest of such chips would never end")
     if unit == "share" and high > 1:
         located.fail(given["value"], f"'{name}' is a share and above 1")
-    start = at.start_mark
-    return Figure(value, unit, low, high, kind, source, located.place(start.line + 1, start.column + 1))
+    return Figure(value, unit, low, high, kind, source)
 
 
 def _word(located: LocatedYaml, name: str, node: yaml.Node, known: tuple[str, ...]) -> str:

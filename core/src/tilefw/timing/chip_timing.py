@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tilefw.api.execution_trace import CHUNK
 from tilefw.timing.chip_file import ChipFigures
 
 Role = Literal["", "load", "store", "copy", "commit", "wait"]
@@ -35,7 +36,8 @@ class MemoryLevel:
     """One level of the memory hierarchy, seen from a processor.
 
     `shared_by`: whose it is. `nbytes`: what it holds, 0 where everything fits. `latency` cycles from an access's issue to its
-    result. `bytes_per_cycle`: what the level moves for all who share it together. `line`: bytes that come at once.
+    result. `bytes_per_cycle`: what the level moves for all who share it together. `line`: bytes that come at once to a processor's
+    own cache, which is the first level.
     """
 
     name: str
@@ -43,7 +45,7 @@ class MemoryLevel:
     nbytes: int
     latency: float
     bytes_per_cycle: float
-    line: int
+    line: int = CHUNK
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,8 @@ from tilefw.timing.streams import streams
 
 @dataclass(frozen=True, slots=True)
 class Residency:
-    """`workgroups` of a launch on a chip: `resident` on one processor at once, on `active` processors; `rounds` is how often the
-    busiest processor takes a workgroup in the place of one that has ended, counted in workgroups."""
+    """`workgroups` of a launch on a chip: `resident` on one processor at once, on `active` processors, the busiest of which has
+    `most` of them in all."""
 
     workgroups: int
     resident: int
@@ -68,18 +68,18 @@ class RecordedLaunch:
 def launch_time(chip: ChipTiming, launch: RecordedLaunch, warm: bool = False) -> PredictedTime:
     """The time of a launch. `warm`: a launch of before has left its arrays in the caches that hold so much."""
     spread, own = launch.spread, own_workgroups(launch.spread)
-    once = _simulated(chip, launch, warm)
+    sharing, waves = Sharing(chip, launch.beginnings), streams(launch.own, own)
+
+    def simulated(rounds: int) -> Outcome:
+        memory = MemoryLevels(chip, sharing, launch.nbytes if warm else None)
+        return ProcessorModel(chip, launch.own.instructions, memory, spread.active).run(waves, rounds)
+
+    once = simulated(1)
     cycles = once.cycles + chip.workgroup_cycles
     outcome, scale = once, 1.0
     if spread.most > len(own):
-        again = _simulated(chip, launch, warm, rounds=2)
+        again = simulated(2)
         each = max(again.cycles - once.cycles, 0.0) / len(own)
         cycles += each * (spread.most - len(own))
         outcome, scale = again, spread.most / (2 * len(own))
     return PredictedTime(cycles, cycles / chip.clock_hz + chip.launch_seconds, spread, outcome, own, scale)
-
-
-def _simulated(chip: ChipTiming, launch: RecordedLaunch, warm: bool, rounds: int = 1) -> Outcome:
-    memory = MemoryLevels(chip, Sharing(chip, launch.beginnings), launch.nbytes if warm else None)
-    processor = ProcessorModel(chip, launch.own.instructions, memory, launch.spread.active)
-    return processor.run(streams(launch.own, own_workgroups(launch.spread)), rounds)

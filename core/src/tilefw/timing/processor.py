@@ -267,7 +267,7 @@ class _ProcessorRun:
             done, cause = begin + taken + cost.latency, chip.shared_pipe
         if access.chunks:
             write = access.kind == "write"
-            cached = not write and cost.role != "copy" and access.kind == "read"
+            cached = access.kind == "read" and cost.role != "copy"
             traffic = self._memory.write(access.chunks) if write else self._memory.read(access.chunks, cached, number)
             when, where = self._transfer(traffic, issue)
             if when > done:

@@ -28,7 +28,7 @@ def chip_timing(target: TargetInfo, figures: ChipFigures) -> ChipTiming:
         barrier=f["barrier"],
         levels=(
             MemoryLevel("cache", "processor", int(f["cache_bytes"]), f["cache_latency"], f["cache_rate"], 64),
-            MemoryLevel("DRAM", "chip", 0, f["memory_latency"], f["memory_rate"], 64),
+            MemoryLevel("DRAM", "chip", 0, f["memory_latency"], f["memory_rate"]),
         ),
         cost=cost, resident_waves=_RESIDENT_WAVES, launch_seconds=f["launch"] * 1e-6,
         workgroup_cycles=f["workgroup_cycles"], matrix_pipes=frozenset({"matrix"}),

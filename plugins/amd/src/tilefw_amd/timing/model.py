@@ -35,9 +35,9 @@ def chip_timing(isa: InstructionSet, figures: ChipFigures) -> ChipTiming:
         shared_pipe="LDS", shared_pass=f["shared_pass"], barrier=f["barrier"],
         levels=(
             MemoryLevel("L1", "processor", int(f["l1_bytes"]), f["l1_latency"], f["l1_rate"], 128),
-            MemoryLevel("L2", "die", int(f["l2_bytes"]), f["l2_latency"], rate("l2_rate") / dies, 128),
-            MemoryLevel("MALL", "chip", int(f["mall_bytes"]), f["mall_latency"], rate("mall_rate"), 128),
-            MemoryLevel("HBM", "chip", 0, f["memory_latency"], rate("memory_rate"), 128),
+            MemoryLevel("L2", "die", int(f["l2_bytes"]), f["l2_latency"], rate("l2_rate") / dies),
+            MemoryLevel("MALL", "chip", int(f["mall_bytes"]), f["mall_latency"], rate("mall_rate")),
+            MemoryLevel("HBM", "chip", 0, f["memory_latency"], rate("memory_rate")),
         ),
         cost=WaveCosts(isa, f), resident_waves=chip.limits["waves_per_simd"] * chip.limits["simds_per_processor"],
         launch_seconds=f["launch"] * 1e-6, workgroup_cycles=f["workgroup_cycles"],

@@ -44,8 +44,8 @@ def chip_timing(chip: Chip, figures: ChipFigures) -> ChipTiming:
         shared_pipe="shared", shared_pass=f["shared_pass"], barrier=f["barrier"],
         levels=(
             MemoryLevel("L1", "processor", int(f["l1_bytes"]), f["l1_latency"], f["l1_rate"], _SECTOR),
-            MemoryLevel("L2", "chip", int(f["l2_bytes"]), f["l2_latency"], rate("l2_rate"), _SECTOR),
-            MemoryLevel("DRAM", "chip", 0, f["memory_latency"], rate("memory_rate"), 2 * _SECTOR),
+            MemoryLevel("L2", "chip", int(f["l2_bytes"]), f["l2_latency"], rate("l2_rate")),
+            MemoryLevel("DRAM", "chip", 0, f["memory_latency"], rate("memory_rate")),
         ),
         cost=PtxCosts(chip, f), resident_waves=chip.threads_per_processor // _WARP, launch_seconds=f["launch"] * 1e-6,
         workgroup_cycles=f["workgroup_cycles"], matrix_pipes=frozenset({"tensor"}),
