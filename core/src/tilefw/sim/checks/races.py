@@ -293,7 +293,7 @@ class Races(EngineOrder):
             foreign = (reader != 0) & (reader != actor)
             if foreign.any():
                 foreign &= ~self._ordered(lanes, reader, places.read[granules], me, foreign, (places, granules))
-            places.forget_several(granules[~foreign], granules[foreign])
+            places.forget_several(granules, foreign)
             if not foreign.any():
                 places.reader[granules], places.read[granules] = actor, clock
                 continue

@@ -81,15 +81,16 @@ class LastAccesses:
         if not vector:
             made[[each for each in range(SEVERAL_WAVES) if waves >> each & 1]] = read
         made[wave] = clock
-        if made.tobytes() not in self._numbers:
-            self._numbers[made.tobytes()] = len(self._clocks)
+        number = self._numbers.setdefault(made.tobytes(), len(self._clocks))
+        if number == len(self._clocks):
             self._clocks.append(made)
-        return self._numbers[made.tobytes()]
+        return number
 
     def forget_several(self, granules: Array, but: Array | None = None) -> None:
-        """These places, `but` those, have one reader, or none, from now on."""
-        if self.vectors is not None:
-            self.vectors[granules if but is None else granules[~np.isin(granules, but)]] = 0
+        """These places, but for those where `but` holds, have one reader, or none, from now on."""
+        if self.vectors is None:
+            return
+        self.vectors[granules if but is None else granules[~np.isin(granules, granules[but])]] = 0
 
     def clocks_differ(self, granules: Array) -> Array:
         """Whether several waves have read these places at different clocks."""
