@@ -145,7 +145,19 @@ def test_the_cases_cover_every_primitive_that_has_lines() -> None:
     assert len(without) < len(CASES) / 4
 
 
+def test_a_value_may_be_passed_by_its_name() -> None:
+    lanes: Any = RecordingLanes(8)
+    a, b = lanes.symbol(32), lanes.symbol(32)
+    lanes.shl(a, amount=b)
+    lanes.join(parts=[a, b])
+    assert _all_have_lines(lanes)
+
+
 def _compiled(case: Case, lanes: RecordingLanes) -> bool:
     lanes.steps.clear()
     made(case)(lanes, *map(lanes.symbol, case[1]))
+    return _all_have_lines(lanes)
+
+
+def _all_have_lines(lanes: RecordingLanes) -> bool:
     return all(map(has_lines, lanes.steps))

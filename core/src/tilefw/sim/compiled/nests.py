@@ -47,25 +47,35 @@ def printed(lines: Lines, step: RecordedStep, operands: Sequence[Any]) -> tuple[
     return result if isinstance(result, tuple) and not isinstance(result, Printed) else (result,)
 
 
-def values_of(operands: Iterable[Any]) -> list[RecordedValue]:
+def _values_of(operands: Iterable[Any]) -> list[RecordedValue]:
     """The recorded values among operands, those in lists too."""
     found: list[RecordedValue] = []
     for operand in operands:
         if isinstance(operand, RecordedValue):
             found.append(operand)
         elif isinstance(operand, (list, tuple)):
-            found += values_of(operand)
+            found += _values_of(operand)
     return found
+
+
+def values_taken(step: RecordedStep) -> list[RecordedValue]:
+    """The values that a step takes."""
+    return _values_of((*step.operands, *(value for _, value in step.keywords)))
 
 
 def has_lines(step: RecordedStep, masks: bool = False) -> bool:
     """Whether a primitive with these widths has lines; those that make masks of lanes, or take them apart, only with `masks`."""
     if step.name in ("ballot", "unballot"):
         return masks
-    if any(value.bits > 64 for value in (*step.results, *values_of(step.operands))):
+    if any(value.bits > 64 for value in (*step.results, *values_taken(step))):
         return False
-    operands = tuple(_mapped(o, lambda v: Printed("%x", f"i{v.bits}")) for o in step.operands)
-    return _has_lines(step.name, tuple(tuple(o) if type(o) is list else o for o in operands), step.keywords)
+    return _has_lines(step.name, tuple(map(_any_printed, step.operands)), tuple((k, _any_printed(v)) for k, v in step.keywords))
+
+
+def _any_printed(operand: Any) -> Any:
+    """An operand that stands for any with its widths; it can be a key."""
+    found = _mapped(operand, lambda value: Printed("%x", f"i{value.bits}"))
+    return tuple(found) if type(found) is list else found
 
 
 @lru_cache(maxsize=16384)
@@ -75,11 +85,6 @@ def _has_lines(name: str, operands: tuple[Any, ...], keywords: tuple[tuple[str, 
     except NotPrinted:
         return False
     return True
-
-
-def _operands(step: RecordedStep) -> list[RecordedValue]:
-    """The values that a step takes."""
-    return values_of((*step.operands, *(value for _, value in step.keywords)))
 
 
 def _mapped(operand: Any, change: Any) -> Any:
@@ -128,7 +133,7 @@ class _Function:
         assert len(self.places) == len(self.memory), "an input is no output, and no output is named twice"
         for nest, steps in self.nests.items():
             for step in steps:
-                for value in (*_operands(step), *(step.results if step.name == "ballot" else ())):
+                for value in (*values_taken(step), *(step.results if step.name == "ballot" else ())):
                     elsewhere = self.nest_of.get(value.number) != nest or made[value.number].name == "ballot"
                     if elsewhere and value.number not in self.places and value.number not in self.constants:
                         self.places[value.number] = len(self.memory)
@@ -140,7 +145,7 @@ class _Function:
     def _place(self, step: RecordedStep) -> None:
         """The nest of a step, and of its results their axes and stage."""
         mine = stage = 0
-        for value in _operands(step):
+        for value in values_taken(step):
             mine |= self.axes[value.number]
             stage = max(stage, self.stages[value.number])
         if step.name == "unballot":

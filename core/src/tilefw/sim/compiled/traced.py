@@ -13,7 +13,7 @@ from typing import Any
 from tilefw.sim.algebra.integer import width
 from tilefw.sim.algebra.recording import RecordedStep, RecordedValue, RecordingLanes
 from tilefw.sim.compiled.liveness import LaterReads
-from tilefw.sim.compiled.nests import Recorded, has_lines, values_of
+from tilefw.sim.compiled.nests import Recorded, has_lines, values_taken
 from tilefw.sim.floats import Array
 from tilefw.sim.program import Instruction, Registers, Special
 from tilefw.sim.steps.careful import Step
@@ -194,7 +194,7 @@ def _used(steps: Sequence[RecordedStep], outputs: Iterable[RecordedValue]) -> tu
     found: list[RecordedStep] = []
     for step in reversed(steps):
         if any(result.number in wanted for result in step.results):
-            wanted |= {value.number for value in values_of((*step.operands, *(value for _, value in step.keywords)))}
+            wanted |= {value.number for value in values_taken(step)}
             found.append(step)
     return tuple(reversed(found))
 
