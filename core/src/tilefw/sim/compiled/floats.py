@@ -117,15 +117,15 @@ class PrintedFloats:
     def fapprox(self, a: Printed, function: str, fmt: str, ftz: bool = False) -> Printed:
         lines = self.lines
         (a,) = self._flushed(ftz, fmt, a)
-        x = lines.widened(decoded(lines, a, fmt), "double")
+        value = decoded(lines, a, fmt)
+        x = lines.widened(value, "double")
         one = lines.real(1.0, "double")
         if function == "rcp":
             result = lines.binary("fdiv", one, x)
         elif function == "rsqrt":
             result = lines.binary("fdiv", one, lines.call("sqrt", x))
         elif function == "sqrt":
-            root = decoded(lines, a, fmt)
-            result = lines.call("sqrt", root if fmt == "f32" else x)
+            result = lines.call("sqrt", value if fmt == "f32" else x)
         else:  # NumPy's own functions, whose last bits no other library has
             raise NotPrinted(function)
         return self._rounded(result, fmt, "rn", ftz, False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilefw.sim.compiled.lines import Lines, NotPrinted, Printed
 from tilefw.sim.floats import FORMATS, FloatFormat
 
-_QUIET = {"i16": 0x7FFF, "i32": 0x7FFFFFFF, "i64": 0x7FFFFFFFFFFFFFFF}
+_QUIET_F64 = 0x7FFFFFFFFFFFFFFF
 
 
 def decoded(lines: Lines, a: Printed, name: str) -> Printed:
@@ -139,7 +139,7 @@ def _encoded_f64(lines: Lines, x: Printed, rounding: str, saturate: bool) -> Pri
         if x.element == "float":
             lines.refuse_nan(x)
         return lines.as_bits(lines.widened(x, "double"))
-    quiet = lines.literal(_QUIET["i64"], "i64")
+    quiet = lines.literal(_QUIET_F64, "i64")
     return lines.select(lines.is_nan(x), quiet, lines.as_bits(lines.widened(x, "double")))
 
 

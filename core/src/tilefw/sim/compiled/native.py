@@ -16,14 +16,10 @@ from tilefw.api.errors import InternalError
 from tilefw.sim.compiled.nests import NAME
 
 
+@cache
 def available() -> bool:
     """Whether llvmlite is installed, and machines of this kind are served."""
-    return _installed() and sys.byteorder == "little"
-
-
-@cache
-def _installed() -> bool:
-    return find_spec("llvmlite") is not None
+    return sys.byteorder == "little" and find_spec("llvmlite") is not None
 
 
 @dataclass(frozen=True)
