@@ -87,14 +87,13 @@ def _chunks(addresses: Array, size: int) -> Array:
     there = addresses >= 0
     if not there.any():
         return np.full((len(addresses), 0), -1, dtype=np.int64)
-    steps = range(0, size - 1 + CHUNK, CHUNK) if size > CHUNK else (0, size - 1)
-    found = np.concatenate(
-        [np.where(there, (addresses + min(step, size - 1)) // CHUNK, np.iinfo(np.int64).max) for step in steps], axis=1
-    )
+    steps = range(0, size - 1 + CHUNK, CHUNK)  # the last byte's chunk may be one more
+    nowhere = np.iinfo(np.int64).max
+    found = np.concatenate([np.where(there, (addresses + min(step, size - 1)) // CHUNK, nowhere) for step in steps], axis=1)
     found.sort(axis=1)
     fresh = np.ones(found.shape, dtype=np.bool_)
     fresh[:, 1:] = found[:, 1:] != found[:, :-1]
-    fresh &= found != np.iinfo(np.int64).max
+    fresh &= found != nowhere
     result = np.full((len(found), int(fresh.sum(axis=1).max())), -1, dtype=np.int64)
     row, _ = np.nonzero(fresh)
     result[row, (np.cumsum(fresh, axis=1) - 1)[fresh]] = found[fresh]
