@@ -48,10 +48,6 @@ class Described:
 
     buffer: Input | Output | InOut
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.buffer.shape if isinstance(self.buffer, Output) else self.buffer.array.shape
-
 
 Argument = Input | Output | InOut | Number | Described
 

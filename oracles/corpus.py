@@ -39,18 +39,21 @@ class TritonAbsentError(RuntimeError):
     """A case has not been compiled yet and Triton is not here to do it."""
 
 
+Box = tuple[tuple[int, ...], int]
+"""What the host makes a descriptor of: the shape of a box, outermost dimension first, and the bits of its swizzle."""
+
+
 @dataclass(frozen=True)
 class Launch:
     """How an entry is launched. `hidden` is the number of trailing null pointers; the first of them is to so many bytes of
-    `scratch` a workgroup where there are any. `boxes` are what the host makes descriptors of, in
-    order: the shape of a box, outermost dimension first, and the bits of its swizzle."""
+    `scratch` a workgroup where there are any. `boxes` are those of its descriptors, in order."""
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     dynamic_shared: int
     hidden: int = HIDDEN_POINTERS
     scratch: int = 0
-    boxes: tuple[tuple[tuple[int, ...], int], ...] = ()
+    boxes: tuple[Box, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ class Compiled:
     shared: int
     num_warps: int
     scratch: int = 0
-    boxes: tuple[tuple[tuple[int, ...], int], ...] = ()
+    boxes: tuple[Box, ...] = ()
 
 
 def all_cases() -> list[Case]:

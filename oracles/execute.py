@@ -12,7 +12,7 @@ import numpy as np
 
 from oracles.case import Described, InOut, Input, Number, Output
 from oracles.chips import Chip
-from oracles.corpus import Item
+from oracles.corpus import Box, Item
 from tilefw.api import ALL_CHECKS, Artifact, Backend, BufferView, Device, LaunchOptions, LaunchReport, Scalar, Struct
 
 # PTX's names of the elements of arrays that descriptors tell of; floats of 8 bits are bytes to an engine.
@@ -59,10 +59,12 @@ def run(item: Item, artifact: Artifact | None = None, device: Device | None = No
         if isinstance(argument, Number):
             arguments.append(Scalar(argument.value, argument.dtype))
             continue
-        buffer = argument.buffer if isinstance(argument, Described) else argument
-        handle, array = handles[name] = _buffer(device, name, buffer)
-        described = isinstance(argument, Described)
-        arguments += _descriptor(device, handle, array, next(boxes), item) if described else [BufferView(handle)]
+        if isinstance(argument, Described):
+            handle, array = handles[name] = _buffer(device, name, argument.buffer)
+            arguments += _descriptor(device, handle, array, next(boxes), item)
+            continue
+        handle, _ = handles[name] = _buffer(device, name, argument)
+        arguments.append(BufferView(handle))
     scratch = item.launch.scratch * math.prod(item.launch.grid)
     hidden = [device.allocate(scratch, label="scratch")] if scratch else []
     arguments += [BufferView(handle) for handle in (*hidden, *[0] * (item.launch.hidden - len(hidden)))]
@@ -88,9 +90,7 @@ def _buffer(device: Device, name: str, argument: Input | Output | InOut) -> tupl
     return handle, array
 
 
-def _descriptor(
-    device: Any, handle: int, array: np.ndarray, box: tuple[tuple[int, ...], int], item: Item
-) -> list[Scalar | Struct]:
+def _descriptor(device: Any, handle: int, array: np.ndarray, box: Box, item: Item) -> list[Scalar | Struct]:
     """What a host passes for a tensor descriptor: the engine's map, and for Triton's code the array's sizes and strides."""
     sizes = [Scalar(size, "i32") for size in array.shape]
     strides = [Scalar(stride // array.itemsize, "i64") for stride in array.strides]

@@ -11,11 +11,10 @@ import numpy as np
 from oracles import bounded as bd
 from oracles.case import Case, Described, InOut, Input, Number, Output, Problem
 from oracles.chips import SM90A
-from oracles.corpus import Item, Launch
+from oracles.corpus import Box, Item, Launch
 from ptx_oracles import cuda
 
-Box = tuple[tuple[int, ...], int]
-HALVES: Box = ((64, 64), 3)  # rows and columns of a box of halves, and the bits of its swizzle
+HALVES: Box = ((64, 64), 3)  # rows and columns of a box of halves
 
 
 @dataclass(frozen=True, slots=True)
