@@ -18,8 +18,6 @@ from tilefw.testing.control_flow import ControlFlowGraph
 
 _LINE = re.compile(r"^\s*(?:@(?P<guard>!?%\w+)\s+)?(?P<opcode>[a-z][\w.:]*)\s*(?P<operands>[^;]*);\s*$")
 _LABEL = re.compile(r"^\s*(?P<name>\$?\w+):\s*$")
-
-
 _COMMIT = "cp.async.commit_group"
 _ENGINE_FENCE = "fence.proxy.async"
 _BULK_GROUPS = ("cp.async.bulk.commit_group", "cp.async.bulk.wait_group")
@@ -172,7 +170,7 @@ def _in_bulk_group(node: _Node) -> bool:
 
 
 def _covered_before(flow: Flow, index: int) -> bool:
-    return _covered(flow, index, flow.before, lambda node: node.opcode == "cp.async.commit_group")
+    return _covered(flow, index, flow.before, lambda node: node.opcode == _COMMIT)
 
 
 def _covered_after(flow: Flow, index: int) -> bool:

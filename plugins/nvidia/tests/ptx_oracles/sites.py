@@ -73,25 +73,24 @@ def _arrivals(line: str, match: re.Match[str]) -> Iterator[str]:
     if match["opcode"].startswith(("mbarrier.arrive", "mbarrier.init")):
         yield ""
     if match["opcode"].startswith("mbarrier.init"):
-        head, _, count = match["operands"].rpartition(",")
-        yield line.replace(match["operands"].strip(), f"{head.strip()}, {int(count) + 1}") if count.strip().isdigit() else ""
+        count = _last_operand(match)
+        yield _with_last_operand(line, match, int(count) + 1) if count.isdigit() else ""
 
 
 def _announced(line: str, match: re.Match[str]) -> Iterator[str]:
     """A barrier that is told of 16 bytes more or fewer than come."""
-    head, _, count = match["operands"].rpartition(",")
-    if match["opcode"].startswith("mbarrier.arrive.expect_tx") and count.strip().isdigit():
+    count = _last_operand(match)
+    if match["opcode"].startswith("mbarrier.arrive.expect_tx") and count.isdigit():
         for more in (16, -16):
-            yield line.replace(match["operands"].strip(), f"{head.strip()}, {int(count) + more}")
+            yield _with_last_operand(line, match, int(count) + more)
 
 
 def _phases(line: str, match: re.Match[str]) -> Iterator[str]:
     """A wait for each parity whatever the phase, and none at all."""
     if match["opcode"].startswith("mbarrier.try_wait.parity"):
-        over, address, parity = (part.strip() for part in match["operands"].split(","))
-        for value in sorted({"0", "1"} - {parity}):
-            yield line.replace(match["operands"].strip(), f"{over}, {address}, {value}")
-        yield f"setp.eq.u32 {over}, 0, 0;"
+        for value in sorted({"0", "1"} - {_last_operand(match)}):
+            yield _with_last_operand(line, match, value)
+        yield f"setp.eq.u32 {match['operands'].partition(',')[0].strip()}, 0, 0;"
 
 
 def _fields(line: str, match: re.Match[str]) -> Iterator[str]:
@@ -99,9 +98,19 @@ def _fields(line: str, match: re.Match[str]) -> Iterator[str]:
     if not match["opcode"].startswith("tensormap.replace"):
         return
     yield ""
-    head, _, value = match["operands"].rpartition(",")
-    if re.fullmatch(r"\s*0x[0-9a-fA-F]+\s*", value):
-        yield line.replace(match["operands"].strip(), f"{head.strip()}, {int(value, 16) ^ 1}")
+    value = _last_operand(match)
+    if re.fullmatch(r"0x[0-9a-fA-F]+", value):
+        yield _with_last_operand(line, match, int(value, 16) ^ 1)
+
+
+def _last_operand(match: re.Match[str]) -> str:
+    return match["operands"].rpartition(",")[2].strip()
+
+
+def _with_last_operand(line: str, match: re.Match[str], value: object) -> str:
+    """The line with another value as the last of its operands."""
+    head, _, _ = match["operands"].rpartition(",")
+    return line.replace(match["operands"].strip(), f"{head.strip()}, {value}")
 
 
 def _barriers(line: str, match: re.Match[str]) -> Iterator[str]:
