@@ -16,7 +16,7 @@ from tilefw.api.device import DEFAULT_CHECKS
 from tilefw.api.errors import UsageError
 from tilefw.sim.compiled import runs
 from tilefw.sim.compiled.nests import Recorded
-from tilefw.sim.compiled.runs import Compiled
+from tilefw.sim.compiled.runs import Compiled, CompiledRun
 from tilefw.sim.compiled.traced import Traced, TracedLanes
 
 pytest.importorskip("llvmlite")
@@ -89,6 +89,40 @@ def test_random_programs_leave_the_same_compiled(monkeypatch: pytest.MonkeyPatch
     data = np.random.default_rng(seed).standard_normal(3 * 16).astype(np.float32).view(np.uint32)
     same(*both(monkeypatch, text, data, np.zeros(3 * 16 * 5, np.uint32), grid=3, block=16))
     assert any(compiled), text
+
+
+@pytest.mark.parametrize("limit, forms", [(16, 2), (1, 1)])
+def test_a_run_has_no_more_forms_than_the_limit(
+    monkeypatch: pytest.MonkeyPatch, compiled: list[bool], limit: int, forms: int
+) -> None:
+    """In the loop's first turn all lanes agree on r1, later they do not."""
+    text = """
+        param a0, arg0
+        mov r0, tid
+        mov r1, 1
+        mov r9, 0
+        again:
+        add r1, r1, r1
+        mul r2, r1, 3
+        add r1, r2, r0
+        add r9, r9, 1
+        lt p0, r9, 3
+        @p0 jump again
+        index a1, a0, r0
+        store a1, r1
+        end
+    """
+    made: list[CompiledRun] = []
+    plain = CompiledRun._made
+
+    def kept(self: CompiledRun, *given: Any) -> Any:
+        made.append(self)
+        return plain(self, *given)
+
+    monkeypatch.setattr(CompiledRun, "_made", kept)
+    monkeypatch.setattr(runs, "FORMS", limit)
+    same(*both(monkeypatch, text, np.zeros(8, np.uint32)))
+    assert any(compiled) and max(map(made.count, made)) == forms
 
 
 def test_a_nan_is_made_by_the_plain_steps(monkeypatch: pytest.MonkeyPatch, compiled: list[bool]) -> None:

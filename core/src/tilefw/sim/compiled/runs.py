@@ -36,6 +36,9 @@ FEWEST = 3
 """Primitives: shorter runs cost more around the call than in NumPy."""
 REFUSALS = 8
 """After so many, if they are most calls, a function is given up."""
+FORMS = 16
+"""So many forms has a run, by the guards that all lanes meet and the axes of its inputs; any other is run in plain steps. Few runs
+of Triton's and nvcc's kernels have more than one, none of those that were counted more than three."""
 _ALIGNED = 64
 _MODES = ("0", "1", "always")
 
@@ -140,6 +143,8 @@ class CompiledRun:
         variant = known, merge is not None
         traced = self._traced.get(variant)
         if traced is None:
+            if len(self._traced) >= FORMS:
+                return False
             traced = self._traced[variant] = trace_run(
                 self._parts, self._block, self._slots, self._wave_size, *variant
             )
@@ -158,6 +163,8 @@ class CompiledRun:
         ])
         key = *variant, axes
         if key not in self._compiled:
+            if len(self._compiled) >= FORMS:
+                return False
             self._compiled[key] = self._made(traced, axes)
         compiled = self._compiled[key]
         if compiled is None or compiled.useless:
