@@ -23,7 +23,7 @@ from tilefw.simt import lane
 from tilefw.simt.description import ChipDescription, LaneMachine
 from tilefw.simt.passes import lane_passes
 from tilefw.simt.roles.check_roles import check_roles
-from tilefw.simt.roles.divide import ROLES, DivideRoles
+from tilefw.simt.roles.divide import DivideRoles
 from tilefw.testing.lane_interpreter import run
 from tilefw.tile.nested_ops import nested_ops
 
@@ -53,7 +53,7 @@ def _lowered(machine: LaneMachine, divided: bool) -> tuple[FuncOp, Any, Any]:
 
 
 def _branch(function: FuncOp) -> IfOp:
-    return next(op for op in nested_ops(function) if isinstance(op, IfOp) and ROLES in op.attributes)
+    return next(op for op in nested_ops(function) if isinstance(op, IfOp) and lane.ROLES in op.attributes)
 
 
 def test_what_an_iteration_hands_over_is_what_it_reads():
@@ -108,5 +108,5 @@ def test_a_copy_of_the_consumers_and_a_store_of_the_producer_are_found():
 
 def test_a_chip_without_barriers_that_count_is_not_asked_for_roles():
     function, *_ = _lowered(_machine(FOURS), divided=True)
-    assert not any(isinstance(op, IfOp) and ROLES in op.attributes for op in nested_ops(function))
+    assert not any(isinstance(op, IfOp) and lane.ROLES in op.attributes for op in nested_ops(function))
     assert "TFW0627" in str(function.attributes["lane.remarks"])

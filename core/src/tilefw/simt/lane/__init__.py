@@ -41,7 +41,7 @@ from tilefw.simt.lane.memory import (
     access_properties,
     shared_properties,
 )
-from tilefw.simt.lane.wave import SHUFFLES, WAVE_OPS, AtomOp, LeaveOp, RegistersOp, ShuffleOp, UniformOp
+from tilefw.simt.lane.wave import ROLES, SHUFFLES, WAVE_OPS, AtomOp, LeaveOp, RegistersOp, ShuffleOp, UniformOp
 from tilefw.tile import types
 from tilefw.tile.dialect import observe_op as tile_observe
 from tilefw.tile.dialect import ops
@@ -49,7 +49,7 @@ from tilefw.tile.dialect.base import PURE, TileOp, dense_i64
 from tilefw.tile.dialect.elementwise_op import op_classes
 
 __all__ = [
-    "CAS", "ELEMENTWISE", "SHARED", "SHUFFLES", "AllocOp", "ArriveOp", "AsyncAtomOp", "AtomOp", "AtomWaitOp", "AtomicOp",
+    "CAS", "ELEMENTWISE", "ROLES", "SHARED", "SHUFFLES", "AllocOp", "ArriveOp", "AsyncAtomOp", "AtomOp", "AtomWaitOp", "AtomicOp",
     "BarrierOp", "BarrierUseOp", "BeginBarriersOp", "BulkCopyOp", "CommitOp", "ConstantOp", "ConstantsOp", "CopyAsyncOp",
     "FenceViewOp", "FragmentLoadOp", "GenericOp", "HandOverOp", "InlineAsmOp", "JoinOp", "Lane", "LeaveOp", "LoadOp", "MemoryOp",
     "NumProgramsOp", "ObserveOp", "PickOp", "ProgramIdOp", "RegistersOp", "ShuffleOp", "SplatOp", "StoreOp", "ThreadIdOp",

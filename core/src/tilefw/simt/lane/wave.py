@@ -16,6 +16,7 @@ from tilefw.tile.dialect.base import PURE
 
 SHUFFLES = ("xor", "index", "up", "down", "lower", "upper")
 HALVES = ("lower", "upper")
+ROLES = "lane.roles"  # of the branch between roles: the threads of its second region, the first ones; the others take the first
 
 
 class LeaveOp(GenericOp):

@@ -24,7 +24,6 @@ from tilefw.simt import lane
 from tilefw.tile.nested_ops import nested_ops
 from tilefw.tile.text.source_location import place_of
 
-ROLES = "lane.roles"  # of the branch: the consumers' threads
 _COPIES = lane.CopyAsyncOp | lane.BulkCopyOp
 _READS = lane.LoadOp | lane.FragmentLoadOp
 
@@ -45,7 +44,7 @@ class CheckRoles(ModulePass):
 def check_roles(function: FuncOp) -> None:
     """Check one function, where it has roles."""
     inner = nested_ops(function)
-    branch = next((op for op in inner if isinstance(op, IfOp) and ROLES in op.attributes), None)
+    branch = next((op for op in inner if isinstance(op, IfOp) and lane.ROLES in op.attributes), None)
     if branch is None:
         return
     producer, consumers = (region.block for region in branch.regions)
@@ -55,7 +54,7 @@ def check_roles(function: FuncOp) -> None:
         raise _wrong("the producer copies nothing", branch)
     full, empty = _check_producer(producer, copies)
     _check_consumers(consumers, {copy.buffer for copy in copies}, full, empty)
-    threads = _number(branch, ROLES)
+    threads = _number(branch, lane.ROLES)
     producers = _number(function, "lane.waves") * _number(function, "lane.lanes") - threads
     if counts.get(full) != producers * len({type(copy) for copy in copies}) or counts.get(empty) != threads:
         raise _wrong("a barrier does not want the arrivals that come", branch)

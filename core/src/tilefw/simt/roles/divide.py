@@ -42,8 +42,6 @@ from tilefw.tile.dialect.base import integer_attr, string_attr
 from tilefw.tile.nested_ops import nested_ops
 from tilefw.tile.text.source_location import place_of
 
-ROLES = "lane.roles"  # of the branch between the roles: the consumers' threads, the first ones; the others take it
-
 
 @dataclass(frozen=True)
 class DivideRoles(ModulePass):
@@ -147,7 +145,7 @@ class _Division:
             block.add_op(YieldOp())
         branch = IfOp.create(
             operands=[uniform.results[0]], regions=[Region(producer), Region(consumers)],
-            attributes={ROLES: integer_attr(self.machine.threads)},
+            attributes={lane.ROLES: integer_attr(self.machine.threads)},
         )
         self._insert(branch, last)
 

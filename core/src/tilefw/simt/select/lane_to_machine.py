@@ -27,7 +27,6 @@ from tilefw.simt.expand.base import check_rules
 from tilefw.simt.lane.registers import LaneVector, RegisterPiece, bits_of, type_name
 from tilefw.simt.lower.remarks import remarks_of
 from tilefw.simt.lower.tile_to_lane import WORKGROUPS
-from tilefw.simt.roles.divide import ROLES
 from tilefw.simt.select import declared
 from tilefw.simt.select.atomics import AtomicSelection
 from tilefw.simt.select.bulk_copies import BulkCopySelection
@@ -120,7 +119,7 @@ class Selector:
 
     def branch(self, op: IfOp) -> None:
         """A branch; in one between roles barriers are for the consumers alone, as the producer has none."""
-        roles = op.attributes.get(ROLES)
+        roles = op.attributes.get(lane.ROLES)
         if isinstance(roles, IntegerAttr):
             self.cluster.participants = roles.value.data
         self.control.if_op(op, self.op)
