@@ -16,7 +16,6 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from tilefw.api.errors import Place
 from tilefw.api.remark import Remark
 from tilefw.simt.assign.accesses import Accesses
 from tilefw.simt.assign.chains import DotChains
@@ -85,13 +84,13 @@ class _DotStaging:
 
     def _remark(self, op: DotOp, chain: AtomChain) -> None:
         """TFW0628: other atoms do a dot for whose types the chip has asynchronous ones."""
-        why, sizes, place = why_no_atom(dot.shape_of(op), dot.types_of(op), self.machine, chain), dot.shape_of(op), place_of(op)
+        why, sizes = why_no_atom(dot.shape_of(op), dot.types_of(op), self.machine, chain), dot.shape_of(op)
         if why is not None:
             product = "x".join(map(str, sizes))
             remarks.add(self.function, Remark(
                 "TFW0628", f"this dot of {product} (m x n x k) is not left to the matrix unit that runs by itself: {why}",
                 "a warp's own matrix instructions do it, at a lower rate and with all operands in registers",
-                None if place is None else Place(place.file, place.line, place.column),
+                place_of(op, with_text=False),
             ))
 
     def _source(self, value: SSAValue, op: DotOp, computed: bool) -> FactorSource:

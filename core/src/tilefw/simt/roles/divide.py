@@ -29,7 +29,6 @@ from xdsl.dialects.scf import ForOp, IfOp, YieldOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from tilefw.api.errors import Place
 from tilefw.api.integers import ceil_div
 from tilefw.api.remark import Remark
 from tilefw.passes.side_effects import is_side_effect_free
@@ -127,13 +126,13 @@ class _Division:
         here = self.hand_over
         self._insert(lane.CommitOp.create(), here)
         self._insert(lane.WaitOp.create(properties={"pending": integer_attr(0)}), here)
-        here.detach()
-        here.erase()
         remarks.add(self.function, Remark(
             "TFW0627", "this loop is not divided among groups of warps: lanes have to copy, and too few registers are left",
             "align what it reads to 16 bytes for the copy engine, or take smaller tiles; its copies are not issued early",
-            None if (place := place_of(here)) is None else Place(place.file, place.line, place.column),
+            place_of(here, with_text=False),
         ))
+        here.detach()
+        here.erase()
 
     def _divide(self, last: Operation, producer: Block, consumers: Block) -> None:
         """The branch between the roles."""

@@ -30,7 +30,6 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import ArgSpec
 
-from tilefw.api.errors import Place
 from tilefw.api.remark import Remark
 from tilefw.passes.dce import erase_dead
 from tilefw.simt.assign.accesses import Accesses
@@ -119,10 +118,9 @@ class PipelineLoops(ModulePass):
 
 
 def _without_roles(loop: ForOp, problem: str) -> Remark:
-    place = place_of(loop)
     return Remark(
         "TFW0627", f"this loop is not divided among groups of warps: {problem}", "without roles it is pipelined as other loops are",
-        None if place is None else Place(place.file, place.line, place.column),
+        place_of(loop, with_text=False),
     )
 
 
