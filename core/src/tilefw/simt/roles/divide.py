@@ -100,7 +100,7 @@ class _Division:
         known: dict[SSAValue, SSAValue] = {}
         for op in body:
             clone = op.clone(known)
-            for made, old in zip(nested_ops_of(clone), nested_ops_of(op), strict=True):
+            for made, old in zip(nested_ops(clone), nested_ops(op), strict=True):
                 made.location = old.location
             producer.add_op(clone)
         for op in body:
@@ -265,11 +265,6 @@ class _Division:
         self._insert(lane.ArriveOp.create(operands=[self._address(barriers, slot, before)], properties=properties), before)
 
 
-def nested_ops_of(op: Operation) -> Sequence[Operation]:
-    """An op and all inside it, in order."""
-    return list(op.walk())
-
-
 def _registers(type: Attribute) -> int:
     """Of 32 bits, for a value in a lane."""
     count = (types.shape_of(type) or (1,))[0]
@@ -282,7 +277,7 @@ def _block(op: Operation) -> Block:
 
 
 def _hand_over(block: Block) -> lane.HandOverOp:
-    (found,) = (inner for op in block.ops for inner in nested_ops_of(op) if isinstance(inner, lane.HandOverOp))
+    (found,) = (inner for op in block.ops for inner in nested_ops(op) if isinstance(inner, lane.HandOverOp))
     return found
 
 
@@ -293,7 +288,7 @@ def _has_effect(op: Operation) -> bool:
 
 def _renumber_threads(block: Block, first: int) -> None:
     """Threads of the producer are counted from 0."""
-    for op in [inner for outer in block.ops for inner in nested_ops_of(outer) if isinstance(inner, lane.ThreadIdOp)]:
+    for op in [inner for outer in block.ops for inner in nested_ops(outer) if isinstance(inner, lane.ThreadIdOp)]:
         offset = lane.ConstantOp(first, op.results[0].type)
         number = lane.ELEMENTWISE["subi"](op.results[0], offset.results[0])
         _block(op).insert_ops_after([offset, number], op)
