@@ -27,6 +27,7 @@ from tilefw.api.integers import round_up
 from tilefw.simt import lane
 from tilefw.simt.description import ChipDescription
 from tilefw.simt.shared_memory.placement import shared_memory
+from tilefw.simt.software_pipeline.loop_frame import carrying
 from tilefw.tile import types
 from tilefw.tile.dialect.base import integer_attr, string_attr
 from tilefw.tile.nested_ops import nested_ops
@@ -207,26 +208,16 @@ class _Phases:
 
     def _loop(self, op: ForOp, following: _Next) -> _Next:
         """Have a loop carry what is waited for next."""
-        here, body = _Emitter(op), op.body.block
-        before = self.under_way
-        initial = [here.constant(following.slot), here.constant(following.parity)]
-        carried = [body.insert_arg(types.i32, len(body.args)) for _ in initial]
-        carried[0].name_hint, carried[1].name_hint = "full_slot", "full_parity"
-        end = self._block(body, _Next(*carried))
+        here, before = _Emitter(op), self.under_way
+        starts = {"full_slot": here.constant(following.slot), "full_parity": here.constant(following.parity)}
+        new, carried = carrying(op, starts)
+        end = self._block(new.body.block, _Next(*carried))
         if self.under_way != before:
             raise InternalError("an iteration commits more groups of copies than it waits for, or fewer")
-        last = body.last_op
+        last = new.body.block.last_op
         assert last is not None
         at_end = _Emitter(last)
         last.operands = [*last.operands, at_end.constant(end.slot), at_end.constant(end.parity)]
-        new = ForOp(op.lb, op.ub, op.step, [*op.iter_args, *initial], op.detach_region(op.body))
-        new.attributes = dict(op.attributes)
-        here.insert(new)
-        for old, result in zip(op.results, new.results, strict=False):
-            result.name_hint = old.name_hint
-            old.replace_all_uses_with(result)
-        op.detach()
-        op.erase()
         return _Next(new.results[-2], new.results[-1])
 
     def _address(self, here: _Emitter, slot: int | SSAValue) -> SSAValue:
