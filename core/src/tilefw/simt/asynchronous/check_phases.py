@@ -19,10 +19,9 @@ from xdsl.dialects.scf import ForOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from tilefw.api.errors import InternalError
 from tilefw.simt import lane
+from tilefw.simt.lane.violation import violation
 from tilefw.tile.nested_ops import nested_ops
-from tilefw.tile.text.source_location import place_of
 
 _ROWS: Mapping[str, Callable[..., int]] = {
     "lane.addi": lambda a, b: a + b, "lane.subi": lambda a, b: a - b, "lane.muli": lambda a, b: a * b,
@@ -54,7 +53,7 @@ def check_phases(function: FuncOp) -> None:
         run.block(function.body.block)
         left = next((at for at, barrier in run.barriers.items() if barrier.arrivals != barrier.waits), None)
         if left is not None:
-            raise _wrong(f"the kernel ends before anybody waits for a phase of the barrier at {left}", function)
+            raise violation(f"the kernel ends before anybody waits for a phase of the barrier at {left}", function)
 
 
 @dataclass(slots=True)
@@ -121,7 +120,7 @@ class _PhaseRun:
     def arrive(self, op: lane.ArriveOp) -> None:
         found = self.at(op.address, op)
         if found.arrivals != found.waits:
-            raise _wrong("the phase before was not waited for, where copies are announced", op)
+            raise violation("the phase before was not waited for, where copies are announced", op)
         found.arrivals += 1
         found.announced, found.brought = self.announced(op), 0
         announced = op.part("announced")
@@ -131,7 +130,7 @@ class _PhaseRun:
         """It is made where its bytes are announced: under that condition, or by the first thread in any case."""
         found, when = self.at(op.needed("barrier"), op), op.needed("when")
         if when is not found.condition and (found.condition is not None or not _is_first_thread(when)):
-            raise _wrong("a copy is made under another condition than its bytes are announced", op)
+            raise violation("a copy is made under another condition than its bytes are announced", op)
         found.brought += op.bytes
 
     def announced(self, op: lane.ArriveOp) -> int:
@@ -146,22 +145,22 @@ class _PhaseRun:
     def wait(self, op: lane.WaitPhaseOp) -> None:
         found = self.at(op.address, op)
         if found.arrivals <= found.waits:
-            raise _wrong("a wait for a phase that nobody arrives for", op)
+            raise violation("a wait for a phase that nobody arrives for", op)
         if self.known(op.parity, op) != found.waits % 2:
-            raise _wrong("a wait for the parity of another phase", op)
+            raise violation("a wait for the parity of another phase", op)
         if found.announced != found.brought:
-            raise _wrong(f"{found.announced} bytes are announced, and {found.brought} copied", op)
+            raise violation(f"{found.announced} bytes are announced, and {found.brought} copied", op)
         found.waits += 1
 
     def at(self, address: SSAValue, op: Operation) -> _CountedBarrier:
         found = self.barriers.get(self.known(address, op))
         if found is None:
-            raise _wrong("there is no barrier where one is used", op)
+            raise violation("there is no barrier where one is used", op)
         return found
 
     def known(self, value: SSAValue, op: Operation) -> int:
         if value not in self.values:
-            raise _wrong("a barrier or parity that is not known", op)
+            raise violation("a barrier or parity that is not known", op)
         return self.values[value]
 
 
@@ -171,8 +170,3 @@ def _is_first_thread(when: SSAValue) -> bool:
         return False
     thread, number = (operand.owner for operand in owner.operands)
     return isinstance(thread, lane.ThreadIdOp) and isinstance(number, lane.ConstantOp) and number.value == 0
-
-
-def _wrong(what: str, op: Operation) -> InternalError:
-    place = place_of(op)
-    return InternalError(f"{what}: {op.name}{'' if place is None else f' at {place.file}:{place.line}'}")

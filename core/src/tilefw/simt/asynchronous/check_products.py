@@ -19,13 +19,12 @@ from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from tilefw.api.errors import InternalError
 from tilefw.passes.rewriting import block_of
 from tilefw.simt import lane
+from tilefw.simt.lane.violation import violation
 from tilefw.simt.shared_memory.buffer_accesses import BufferAccesses
 from tilefw.simt.shared_memory.path_state import BufferAccess
 from tilefw.tile.nested_ops import nested_ops
-from tilefw.tile.text.source_location import place_of
 
 _MANY = 16  # of what is counted: more is as good
 
@@ -74,21 +73,21 @@ class _ProductPath:
         if isinstance(op, lane.AtomWaitOp):
             return None if self.younger >= op.pending else self
         if isinstance(op, ReturnOp):
-            raise _missing("the kernel ends while a product is under way", op)
+            raise violation("the kernel ends while a product is under way", op)
         written = memory.written_by(op)
         if written is not None and any(memory.overlap(written, read) for read in self.reads):
-            raise _missing("shared memory is written while a matrix unit reads it", op)
+            raise violation("shared memory is written while a matrix unit reads it", op)
         if isinstance(op, lane.AsyncAtomOp):
             if self.result is not None and any(value is self.result for value in op.operands if value is not op.acc):
-                raise _missing("a product reads the result of one that is under way", op)
+                raise violation("a product reads the result of one that is under way", op)
             result = self.result
             if op.acc is result:
                 if op.acc.has_more_than_one_use() or block_of(op.acc) is not op.parent:
-                    raise _missing("the sums of a product under way are copied", op)
+                    raise violation("the sums of a product under way are copied", op)
                 result = None  # it is the younger one's now
             return replace(self, result=result, younger=min(self.younger + 1, _MANY))
         if not isinstance(op, YieldOp) and self.result is not None and any(value is self.result for value in op.operands):
-            raise _missing("the result of a product is read before the wait for it", op)
+            raise violation("the result of a product is read before the wait for it", op)
         return self
 
     def over(self, last: Operation, onto: Block | Operation, memory: BufferAccesses) -> _ProductPath:
@@ -96,12 +95,12 @@ class _ProductPath:
         around = last.parent_op()
         again = isinstance(onto, Block)
         if again and self.held:
-            raise _missing("the next iteration computes anew what a product under way reads from registers", last)
+            raise violation("the next iteration computes anew what a product under way reads from registers", last)
         result = self.result
         if result is not None and any(value is result for value in last.operands):
             index = next(i for i, value in enumerate(last.operands) if value is result)
             if not isinstance(around, ForOp) or not _stays(around, index):
-                raise _missing("the sums of a product under way are copied", last)
+                raise violation("the sums of a product under way are copied", last)
             result = around.body.block.args[index + 1] if again else around.results[index]
         elif again:
             result = None
@@ -128,10 +127,10 @@ class _WritePath:
             return replace(self, pending=False, commits=0)
         read = memory.read_by(op) if isinstance(op, lane.AsyncAtomOp) and not self.pending else ()
         if any(memory.overlap(self.written, each) for each in read):
-            raise _missing("a product reads shared memory that was written without a fence behind", op)
+            raise violation("a product reads shared memory that was written without a fence behind", op)
         again = memory.written_by(op)
         if isinstance(op, lane.BulkCopyOp) and again is not None and memory.overlap(self.written, again):
-            raise _missing("an engine copies over shared memory that was written without a fence behind", op)
+            raise violation("an engine copies over shared memory that was written without a fence behind", op)
         return None if again == self.written and not self.pending else self  # which is followed from there
 
     def over(self, last: Operation, onto: Block | Operation, memory: BufferAccesses) -> _WritePath:
@@ -203,8 +202,3 @@ def _stays(loop: ForOp, index: int) -> bool:
         if not isinstance(user, lane.AsyncAtomOp) or user.parent is not loop.body.block or user.acc is not value:
             return False
         value = user.result
-
-
-def _missing(what: str, op: Operation) -> InternalError:
-    place = place_of(op)
-    return InternalError(f"{what}: {op.name}{'' if place is None else f' at {place.file}:{place.line}'}")

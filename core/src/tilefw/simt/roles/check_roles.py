@@ -19,10 +19,9 @@ from xdsl.dialects.scf import ForOp, IfOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
-from tilefw.api.errors import InternalError
 from tilefw.simt import lane
+from tilefw.simt.lane.violation import violation
 from tilefw.tile.nested_ops import nested_ops
-from tilefw.tile.text.source_location import place_of
 
 _COPIES = lane.CopyAsyncOp | lane.BulkCopyOp
 _READS = lane.LoadOp | lane.FragmentLoadOp
@@ -51,13 +50,13 @@ def check_roles(function: FuncOp) -> None:
     counts = {op.buffer: op.count for op in inner if isinstance(op, lane.BeginBarriersOp)}
     copies = [op for op in _inside(producer) if isinstance(op, _COPIES)]
     if not copies:
-        raise _wrong("the producer copies nothing", branch)
+        raise violation("the producer copies nothing", branch)
     full, empty = _check_producer(producer, copies)
     _check_consumers(consumers, {copy.buffer for copy in copies}, full, empty)
     threads = _number(branch, lane.ROLES)
     producers = _number(function, "lane.waves") * _number(function, "lane.lanes") - threads
     if counts.get(full) != producers * len({type(copy) for copy in copies}) or counts.get(empty) != threads:
-        raise _wrong("a barrier does not want the arrivals that come", branch)
+        raise violation("a barrier does not want the arrivals that come", branch)
 
 
 def _number(op: Operation, name: str) -> int:
@@ -74,26 +73,26 @@ def _check_producer(block: Block, copies: Sequence[lane.CopyAsyncOp | lane.BulkC
     """The barriers of full and of empty slots."""
     for op in _inside(block):
         if isinstance(op, lane.StoreOp | lane.AtomicOp | lane.AsyncAtomOp | lane.AtomOp | lane.BarrierOp | _READS):
-            raise _wrong("the producer does what is not its own", op)
+            raise violation("the producer does what is not its own", op)
     body = copies[0].parent
     assert body is not None
     waits = [op for op in _inside(block) if isinstance(op, lane.WaitPhaseOp)]
     arrivals = [op for op in _inside(block) if isinstance(op, lane.ArriveOp)]
     if len(waits) != 1 or len({op.buffer for op in arrivals}) != 1:
-        raise _wrong("the producer does not wait for one slot and hand over one in each iteration", copies[0])
+        raise violation("the producer does not wait for one slot and hand over one in each iteration", copies[0])
     order = {op: number for number, op in enumerate(body.ops)}
     if any(copy.parent is not body for copy in copies) or not isinstance(body.parent_op(), ForOp):
-        raise _wrong("the producer's copies are not those of one loop", copies[0])
+        raise violation("the producer's copies are not those of one loop", copies[0])
     if any(op.parent is not body for op in (*waits, *arrivals)) or any(order[copy] < order[waits[0]] for copy in copies):
-        raise _wrong("the producer does not wait before its copies, and hand them over, in each iteration", copies[0])
+        raise violation("the producer does not wait before its copies, and hand them over, in each iteration", copies[0])
     own = [copy for copy in copies if isinstance(copy, lane.CopyAsyncOp)]
     behind = [op for op in arrivals if op.copies]
     if own and (len(behind) != 1 or any(order[copy] > order[behind[0]] for copy in own)):
-        raise _wrong("lanes do not arrive behind their copies", own[0])
+        raise violation("lanes do not arrive behind their copies", own[0])
     announced = sum(op.bytes for op in arrivals if not op.copies)
     moved = [copy for copy in copies if isinstance(copy, lane.BulkCopyOp)]
     if announced != sum(copy.bytes for copy in moved) or any(copy.part("barrier") is None for copy in moved):
-        raise _wrong("the bytes of engines' copies are not those that were announced", copies[0])
+        raise violation("the bytes of engines' copies are not those that were announced", copies[0])
     return arrivals[0].buffer, waits[0].buffer
 
 
@@ -101,10 +100,10 @@ def _check_consumers(block: Block, rings: set[int], full: int, empty: int) -> No
     waits = [op for op in _inside(block) if isinstance(op, lane.WaitPhaseOp)]
     arrivals = [op for op in _inside(block) if isinstance(op, lane.ArriveOp)]
     if [op.buffer for op in waits] != [full] or [op.buffer for op in arrivals] != [empty]:
-        raise _wrong("the consumers do not take one slot and free one in each iteration", next(_inside(block)))
+        raise violation("the consumers do not take one slot and free one in each iteration", next(_inside(block)))
     body = waits[0].parent
     if body is None or arrivals[0].parent is not body:
-        raise _wrong("the consumers free a slot where they take none", arrivals[0])
+        raise violation("the consumers free a slot where they take none", arrivals[0])
     behind = False
     taken = set[Operation]()
     for op in body.ops:
@@ -113,9 +112,9 @@ def _check_consumers(block: Block, rings: set[int], full: int, empty: int) -> No
         behind |= op is waits[0]
     for op in _inside(block):
         if isinstance(op, _COPIES):
-            raise _wrong("the consumers copy", op)
+            raise violation("the consumers copy", op)
         if _buffers(op) & rings and op not in taken:
-            raise _wrong("a slot is read without the wait for it", op)
+            raise violation("a slot is read without the wait for it", op)
     _check_products(body, arrivals[0])
 
 
@@ -138,9 +137,4 @@ def _check_products(body: Block, arrival: lane.ArriveOp) -> None:
             elif isinstance(op, lane.AtomWaitOp):
                 under_way = under_way[max(0, len(under_way) - op.pending) :]
             elif op is arrival and iteration and 0 in under_way:
-                raise _wrong("a slot is given back while a product reads it", op)
-
-
-def _wrong(what: str, op: Operation) -> InternalError:
-    place = place_of(op)
-    return InternalError(f"{what}: {op.name}{'' if place is None else f' at {place.file}:{place.line}'}")
+                raise violation("a slot is given back while a product reads it", op)
