@@ -24,6 +24,7 @@ from xdsl.passes import ModulePass
 
 from tilefw.api.errors import CapacityError, InternalError
 from tilefw.api.integers import round_up
+from tilefw.passes.rewriting import erase, place_before
 from tilefw.simt import lane
 from tilefw.simt.description import ChipDescription
 from tilefw.simt.shared_memory.placement import shared_memory
@@ -65,9 +66,7 @@ class _Emitter:
         self.before = before
 
     def insert(self, op: Operation) -> Operation:
-        assert self.before.parent is not None
-        op.location = self.before.location
-        self.before.parent.insert_op_before(op, self.before)
+        place_before(op, self.before)
         return op
 
     def constant(self, value: int | SSAValue) -> SSAValue:
@@ -226,8 +225,7 @@ class _Phases:
 
     def _drop(self, op: Operation) -> None:
         if not self.others:
-            op.detach()
-            op.erase()
+            erase(op)
 
 
 def _is_to_complete(op: Operation) -> bool:

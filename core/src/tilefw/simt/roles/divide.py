@@ -31,6 +31,7 @@ from xdsl.passes import ModulePass
 
 from tilefw.api.integers import ceil_div
 from tilefw.api.remark import Remark
+from tilefw.passes.rewriting import erase
 from tilefw.passes.side_effects import is_side_effect_free
 from tilefw.simt import lane
 from tilefw.simt.description import LaneMachine
@@ -131,8 +132,7 @@ class _Division:
             "align what it reads to 16 bytes for the copy engine, or take smaller tiles; its copies are not issued early",
             place_of(here, with_text=False),
         ))
-        here.detach()
-        here.erase()
+        erase(here)
 
     def _divide(self, last: Operation, producer: Block, consumers: Block) -> None:
         """The branch between the roles."""
@@ -202,8 +202,7 @@ class _Division:
             last = block.last_op
             assert last is not None
             self._insert(lane.WaitOp.create(properties={"pending": integer_attr(0)}), last)  # no thread ends before its copies do
-        here.detach()
-        here.erase()
+        erase(here)
 
     def _announce(self, full: lane.AllocOp, slot: SSAValue, copies: Sequence[lane.BulkCopyOp]) -> None:
         """The thread that starts an engine's copies announces their bytes before, and they complete there. The other threads arrive
@@ -234,8 +233,7 @@ class _Division:
         before = self._row("subi", place, slot, self._number(1, place))
         before = self._row("select", place, self._row("eqi", place, slot, zero), self._number(self.slots - 1, place), before)
         self._arrive(empty, before, place, products=integer_attr(0 if product is None else 1))
-        here.detach()
-        here.erase()
+        erase(here)
 
     # -- ops
 

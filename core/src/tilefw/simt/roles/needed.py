@@ -10,6 +10,8 @@ from collections.abc import Callable
 from xdsl.dialects.scf import ForOp, YieldOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
+from tilefw.passes.rewriting import rebuild_loop
+
 
 def without_rest(block: Block, wanted: Callable[[Operation], bool]) -> None:
     """Take out of a block what no wanted op needs."""
@@ -96,11 +98,7 @@ def _narrow(loop: ForOp, needed: _Needed) -> None:
     for argument in reversed(body.args[1:]):
         if argument not in needed.carried:
             body.erase_arg(argument, safe_erase=False)
-    starts = [loop.iter_args[index] for index in kept]
-    new = ForOp(loop.lb, loop.ub, loop.step, starts, loop.detach_region(loop.body))
-    new.attributes, new.location = dict(loop.attributes), loop.location
-    assert loop.parent is not None
-    loop.parent.insert_op_before(new, loop)
+    new = rebuild_loop(loop, [loop.iter_args[index] for index in kept])
     for index, result in zip(kept, new.results, strict=True):
         result.name_hint = loop.results[index].name_hint
         loop.results[index].replace_all_uses_with(result)

@@ -8,6 +8,7 @@ from functools import partial
 from xdsl.dialects.scf import ForOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
+from tilefw.passes.rewriting import erase, rebuild_loop
 from tilefw.simt.software_pipeline.address_slice import Load
 from tilefw.simt.software_pipeline.emitter import Emitter
 from tilefw.simt.software_pipeline.epilogue import Epilogue, Taken
@@ -16,18 +17,15 @@ from tilefw.tile import types
 
 def carrying(loop: ForOp, starts: Mapping[str, SSAValue]) -> tuple[ForOp, tuple[BlockArgument, ...]]:
     """The loop with more carried values, of these names and with what they start as; nobody yields what comes after yet."""
-    body, before = loop.body.block, Emitter(loop)
+    body = loop.body.block
     arguments = tuple(body.insert_arg(start.type, len(body.args)) for start in starts.values())
     for argument, name in zip(arguments, starts, strict=True):
         argument.name_hint = name
-    new = ForOp(loop.lb, loop.ub, loop.step, [*loop.iter_args, *starts.values()], loop.detach_region(loop.body))
-    new.attributes = dict(loop.attributes)
-    before.insert(new, loop.location)
+    new = rebuild_loop(loop, [*loop.iter_args, *starts.values()])
     for old, result in zip(loop.results, new.results, strict=False):
         result.name_hint = old.name_hint
         old.replace_all_uses_with(result)
-    loop.detach()
-    loop.erase()
+    erase(loop)
     return new, arguments
 
 
