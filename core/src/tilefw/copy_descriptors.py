@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any
 
 from tilefw.api.device import Argument, DescribedArray, Scalar
@@ -38,14 +39,7 @@ class CopyDescriptor:
     def of(cls, hidden: str | None) -> CopyDescriptor | None:
         """The recipe in the words of a hidden parameter; None where they are about something else. Raises CodeError (TFW0780) for
         words that `str` did not give."""
-        if hidden is None or not hidden.startswith(PREFIX):
-            return None
-        try:
-            raw = json.loads(hidden.removeprefix(PREFIX))
-            found: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in raw.items()}
-            return cls(**found)
-        except (AttributeError, TypeError, ValueError) as error:
-            raise CodeError(f"what a parameter tells of its descriptor cannot be read: {error}", "TFW0780") from None
+        return _read(hidden) if hidden is not None and hidden.startswith(PREFIX) else None
 
     def described(self, address: int, args: Sequence[Argument], kernel: str) -> DescribedArray:
         """The array of a launch with these arguments, whose base is at `address`. Raises LaunchError (TFW0357)."""
@@ -61,6 +55,16 @@ class CopyDescriptor:
                 note=f"rows follow one another, and begin at multiples of {self.alignment} bytes",
             )
         return DescribedArray(address, sizes, strides, self.extents, self.element, self.row_bytes)
+
+
+@lru_cache(maxsize=1024)  # each launch asks, twice for each descriptor
+def _read(words: str) -> CopyDescriptor:
+    try:
+        raw = json.loads(words.removeprefix(PREFIX))
+        found: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in raw.items()}
+        return CopyDescriptor(**found)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise CodeError(f"what a parameter tells of its descriptor cannot be read: {error}", "TFW0780") from None
 
 
 def _number(measure: int | str, args: Sequence[Argument]) -> int:
