@@ -138,10 +138,10 @@ class CopyEngine:
     extent: int
     alignment: int
     element_bytes: tuple[int, ...]
+    descriptor_bytes: int
+    descriptor_alignment: int
     forms: tuple[SharedForm, ...] = ()
     shared_alignment: int = 16
-    descriptor_bytes: int = 128
-    descriptor_alignment: int = 64
 
 
 @dataclass(frozen=True)

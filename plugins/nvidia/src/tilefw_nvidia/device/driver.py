@@ -14,6 +14,7 @@ from tilefw_nvidia.chips.chip import Architecture
 from tilefw_nvidia.device import interface as cuda
 from tilefw_nvidia.device import tensor_map
 from tilefw_nvidia.device.library import library
+from tilefw_nvidia.isa.tensor_map_size import ALIGNMENT, BYTES
 
 # Keys of the `extra` array of cuLaunchKernel ("CUDA Driver API", CU_LAUNCH_PARAM_…): the argument block, its size, the end.
 _BLOCK, _BLOCK_SIZE, _END = 1, 2, 0
@@ -149,8 +150,8 @@ class CudaDriver(Driver):
         return number.value if kind.value in (cuda.DEVICE_MEMORY, cuda.UNIFIED_MEMORY) else None
 
     def copy_descriptor(self, array: DescribedArray) -> bytes:
-        rank, room = len(array.sizes), ctypes.create_string_buffer(2 * tensor_map.BYTES)
-        begin = ctypes.addressof(room) + -ctypes.addressof(room) % tensor_map.ALIGNMENT
+        rank, room = len(array.sizes), ctypes.create_string_buffer(2 * BYTES)
+        begin = ctypes.addressof(room) + -ctypes.addressof(room) % ALIGNMENT
         numbers = (
             (ctypes.c_uint64 * rank)(*array.sizes), (ctypes.c_uint64 * rank)(*array.strides, 0),
             (ctypes.c_uint32 * rank)(*array.extents), (ctypes.c_uint32 * rank)(*[1] * rank),
@@ -159,7 +160,7 @@ class CudaDriver(Driver):
             "cuTensorMapEncodeTiled", begin, tensor_map.driver_type(array), rank, array.base, *map(ctypes.addressof, numbers),
             0, tensor_map.swizzle_mode(array), 0, 0,
         )
-        return ctypes.string_at(begin, tensor_map.BYTES)
+        return ctypes.string_at(begin, BYTES)
 
     # -- code -----------------------------------------------------------------------------------------------------------------
 

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from tilefw.api.device import DescribedArray
-from tilefw_nvidia.isa.meaning.tensor_map import BYTES
 
-__all__ = ["ALIGNMENT", "BYTES", "driver_type", "element_name", "swizzle_mode"]
-
-ALIGNMENT = 64  # of a map in memory (CUDA Driver API, cuTensorMapEncodeTiled)
 # CUDA Driver API, CUtensorMapDataType, in order; not the numbers of `tensormap.replace`.
 _DRIVER_TYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16")
 # PTX ISA, "tensormap.replace": by an element's name its type; by the bytes of a row the mode of swizzle, of which

@@ -10,12 +10,13 @@ from tilefw.api.machine import Operand
 from tilefw.api.simt import BulkCopy, Code, CopyEngine, Element, SharedForm
 from tilefw_nvidia.chips import Chip
 from tilefw_nvidia.isa.set import instruction_set
+from tilefw_nvidia.isa.tensor_map_size import ALIGNMENT, BYTES
 
 _COPY = "cp.async.bulk.tensor.{}d.shared::cluster.global.mbarrier::complete_tx::bytes"
 _SWIZZLED_ROWS = (128, 64, 32)
 _ENGINE = CopyEngine(
-    rank=5, extent=256, alignment=16, element_bytes=(1, 2, 4, 8), forms=tuple(SharedForm(size, True) for size in _SWIZZLED_ROWS),
-    shared_alignment=128,
+    rank=5, extent=256, alignment=16, element_bytes=(1, 2, 4, 8), descriptor_bytes=BYTES, descriptor_alignment=ALIGNMENT,
+    forms=tuple(SharedForm(size, True) for size in _SWIZZLED_ROWS), shared_alignment=128,
 )
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from tilefw.api import LaunchError
 from tilefw.api.sim import Box
+from tilefw_nvidia.isa.tensor_map_size import BYTES
 
-BYTES = 128
 _MOST_DIMENSIONS = 5
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from tilefw.api.sim import Await
 from tilefw_nvidia.chips.versions import SPECIFIC_TARGETS
-from tilefw_nvidia.isa.meaning.tensor_map import BYTES
 from tilefw_nvidia.isa.model import Chapter, Facts
 from tilefw_nvidia.isa.rows.warp import members
+from tilefw_nvidia.isa.tensor_map_size import BYTES
 
 CHAPTER = Chapter()
 form = CHAPTER.form

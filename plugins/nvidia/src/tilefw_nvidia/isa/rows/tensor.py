@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from tilefw.api.sim import Reduction
 from tilefw_nvidia.chips.versions import SPECIFIC_TARGETS
-from tilefw_nvidia.isa.meaning.tensor_map import BYTES, ELEMENT_TYPES, FIELDS, described, element_type
+from tilefw_nvidia.isa.meaning.tensor_map import ELEMENT_TYPES, FIELDS, described, element_type
 from tilefw_nvidia.isa.model import Chapter, Facts
 from tilefw_nvidia.isa.rows.bulk import BARRIER, reduction
 from tilefw_nvidia.isa.rows.memory import hint
+from tilefw_nvidia.isa.tensor_map_size import BYTES
 
 CHAPTER = Chapter()
 form = CHAPTER.form
