@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp, IfOp
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.atomic_ops import AtomicOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.dialect.kernel_info import is_argument
 
 _KEEPS_POINTER = (ops.AddPtrOp, ops.SplatOp, ops.BroadcastOp, ops.ExpandDimsOp, ops.ReshapeOp, ops.TransOp)
 
@@ -23,7 +23,7 @@ def arguments_of(pointer: SSAValue) -> set[SSAValue] | None:
         if value in seen:
             continue
         seen.add(value)
-        if isinstance(value, BlockArgument) and isinstance(value.block.parent_op(), FuncOp):
+        if is_argument(value):
             found.add(value)
             continue
         sources = _sources(value)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilefw.copy_descriptors import CopyDescriptor
 from tilefw.passes.pointer_origins import arguments_of
@@ -27,6 +27,7 @@ from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.atomic_ops import AtomicOp
 from tilefw.tile.dialect.base import integer_attr, string_attr
 from tilefw.tile.dialect.copy_ops import CopyBlockOp
+from tilefw.tile.dialect.kernel_info import is_argument
 from tilefw.tile.nested_ops import nested_ops
 
 _BEYOND = (1 << 31) - 1  # elements of a dim that nothing bounds
@@ -83,7 +84,7 @@ def _described(
     """The number of the argument that is the array's base, its sizes and the strides of all dims but the innermost."""
     base, facts = op.base, context.facts
     size = types.dtype_of(types.element_of(op.block_type)).storage_bits // 8
-    if not _is_argument(base) or size not in engine.element_bytes or facts.divisor(base) % engine.alignment:
+    if not is_argument(base) or size not in engine.element_bytes or facts.divisor(base) % engine.alignment:
         return None
     if _is_stored_to(context.function, base):
         return None
@@ -93,7 +94,6 @@ def _described(
     strides = [_measure(context, op.strides[dim]) for dim in order[1:]]
     if any(measure is None for measure in (*sizes, *strides)) or not all(_is_near(context, offset) for offset in op.offsets):
         return None
-    assert isinstance(base, BlockArgument)
     return base.index, tuple(sizes), tuple(strides)  # type: ignore[arg-type]
 
 
@@ -104,11 +104,7 @@ def _measure(context: LoweringContext, value: SSAValue) -> int | str | None:
         return fixed
     while isinstance(value.owner, Operation) and value.owner.name == "tile.exts":
         value = value.owner.operands[0]
-    return str(value.index) if _is_argument(value) and isinstance(value, BlockArgument) else None
-
-
-def _is_argument(value: SSAValue) -> bool:
-    return isinstance(value, BlockArgument) and isinstance(value.block.parent_op(), FuncOp)
+    return str(value.index) if is_argument(value) else None
 
 
 def _is_stored_to(function: FuncOp, base: SSAValue) -> bool:
@@ -167,10 +163,7 @@ def _start(
     when = None if op.when is None else builder.splat(context.scalars[op.when], 1)
     when = context.address.both(when, first)
     assert when is not None
-    bits = types.dtype_of(types.element_of(op.block_type)).storage_bits
-    size = bits // 8
-    for extent in boxes.extents:
-        size *= extent
+    size = math.prod(boxes.extents) * types.dtype_of(types.element_of(op.block_type)).storage_bits // 8
     starts = [_begin(context, op, dim) for dim in order]
     for along, offset in boxes.places:
         address = builder.op("addi", view.address, builder.constant(offset, types.i32))

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import SSAValue
 
 from tilefw.api.target import UNDER_2_GIB
 from tilefw.machine.inst import NoWrap
@@ -27,6 +26,7 @@ from tilefw.simt.lower.buffer_bounds import FAR, BufferBounds, literal
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.block_ops import BlockAccess
+from tilefw.tile.dialect.kernel_info import is_argument
 
 _FEW = 2  # offsets that are moved rather than their base
 _SPARE = 1 << 15  # how far lanes out of bounds may be from the rest, with `UNDER_2_GIB` on both sides of it
@@ -150,7 +150,7 @@ class Offsets:
         """
         b, size = self.builder, self.addressing.size(op)
         argument, terms = _behind(op.base)
-        if not (self.small and _is_argument(argument) and not b.in_loop) or any(self._below(op, d) for d in range(len(op.block))):
+        if not (self.small and is_argument(argument) and not b.in_loop) or any(self._below(op, d) for d in range(len(op.block))):
             return None
         strides = [self.facts.constant(s) for s in op.strides]
         if (not terms and None not in strides) or any(s is not None and s < 0 for s in strides):
@@ -257,7 +257,7 @@ class Offsets:
         b, size = self.builder, self.addressing.size(op)
         argument, terms = _behind(op.base)
         begins = [d for d, offset in enumerate(op.offsets) if self.facts.constant(offset) != 0]
-        if not self.small or b.in_loop or not _is_argument(argument) or len(terms) + len(begins) < 2:
+        if not self.small or b.in_loop or not is_argument(argument) or len(terms) + len(begins) < 2:
             return None
         if any(self._below(op, d) for d in range(len(op.block))):
             return None
@@ -392,7 +392,7 @@ class Offsets:
         if not self._in_small(op.pointer):
             return None
         argument, terms = _behind(op.pointer)
-        away = terms and _is_argument(argument) and b.depth(pointer) <= depth
+        away = terms and is_argument(argument) and b.depth(pointer) <= depth
         bias = 0 if not away and low is not None and low >= 0 else UNDER_2_GIB
         shift = b.constant(literal(bias), types.i32)
         if away:
@@ -439,8 +439,6 @@ def _behind(pointer: SSAValue) -> tuple[SSAValue, list[SSAValue]]:
     return pointer, terms
 
 
-def _is_argument(pointer: SSAValue) -> bool:
-    return isinstance(pointer, BlockArgument) and isinstance(pointer.block.parent_op(), FuncOp)
 
 
 def _terms(sum: SSAValue) -> list[SSAValue]:

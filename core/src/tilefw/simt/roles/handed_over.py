@@ -28,6 +28,7 @@ from tilefw.simt.software_pipeline.plan import LoadChain, Plan, PrefetchStorage,
 from tilefw.simt.software_pipeline.prefetch import named, next_slot
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.kernel_info import is_argument
 from tilefw.tile.dialect.shared_ops import AllocSharedOp, HandOverOp, LoadSharedOp, SlotOp, shared
 from tilefw.tile.nested_ops import nested_ops
 
@@ -93,7 +94,7 @@ def _is_for_engine(load: Load, accesses: Accesses) -> bool:
     engine, facts = accesses.machine.chip.copy_engine, accesses.facts
     if engine is None or not isinstance(load, ops.LoadBlockOp) or any(offset.type != types.i32 for offset in load.offsets):
         return False
-    if not isinstance(load.base, BlockArgument) or not isinstance(load.base.block.parent_op(), FuncOp):
+    if not is_argument(load.base):
         return False
     size = types.dtype_of(load.result.type).storage_bits // 8
     rows = [stride for stride in load.strides if facts.constant(stride) != 1]

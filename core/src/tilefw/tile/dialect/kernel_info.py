@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeGuard
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, BlockArgument, SSAValue
 
 from tilefw.api.artifact import Entry, Parameter
 from tilefw.api.integers import round_up
@@ -28,6 +29,11 @@ def argument_attributes(function: func.FuncOp, index: int) -> Mapping[str, Attri
         return {}
     entry = function.arg_attrs.data[index]
     return entry.data if isinstance(entry, DictionaryAttr) else {}
+
+
+def is_argument(value: SSAValue) -> TypeGuard[BlockArgument]:
+    """Whether a value is an argument of the kernel itself."""
+    return isinstance(value, BlockArgument) and isinstance(value.block.parent_op(), func.FuncOp)
 
 
 def entry_of(function: func.FuncOp, workgroup: tuple[int, int, int] = (1, 1, 1)) -> Entry:
