@@ -27,7 +27,7 @@ from tilefw.api.integers import round_up
 from tilefw.passes.rewriting import erase, place_before
 from tilefw.simt import lane
 from tilefw.simt.description import ChipDescription
-from tilefw.simt.shared_memory.placement import shared_memory
+from tilefw.simt.shared_memory.placement import SharedMemory, set_shared_memory, shared_memory
 from tilefw.simt.software_pipeline.loop_frame import carrying
 from tilefw.tile import types
 from tilefw.tile.dialect.base import integer_attr, string_attr
@@ -100,7 +100,8 @@ class _Phases:
         """Behind all that is placed; the other threads use them behind a barrier of the workgroup."""
         function, first = self.function, self.function.body.block.first_op
         assert first is not None
-        offset = round_up(shared_memory(function).bytes, self.barrier_bytes)
+        placed = shared_memory(function)
+        offset = round_up(placed.bytes, self.barrier_bytes)
         size = self.number * self.barrier_bytes
         if offset + size > self.limit:
             raise CapacityError(
@@ -116,8 +117,7 @@ class _Phases:
             "label": string_attr("barriers of copies"), "offset": integer_attr(offset),
         }
         self.barriers = here.insert(lane.AllocOp.create(result_types=[types.i32], properties=properties)).results[0]
-        function.attributes["lane.shared_bytes"] = integer_attr(offset + size)
-        function.attributes["lane.shared_align"] = integer_attr(max(shared_memory(function).align, self.barrier_bytes))
+        set_shared_memory(function, SharedMemory(offset + size, max(placed.align, self.barrier_bytes)))
         vec1 = lane.vector(1, types.i32)
         thread = here.insert(lane.ThreadIdOp.create(result_types=[vec1])).results[0]
         zero = here.insert(lane.ConstantOp(0, vec1)).results[0]

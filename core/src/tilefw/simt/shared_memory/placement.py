@@ -56,6 +56,12 @@ def shared_memory(function: FuncOp) -> SharedMemory:
     return SharedMemory(bytes.value.data, align.value.data)
 
 
+def set_shared_memory(function: FuncOp, taken: SharedMemory) -> None:
+    """Say what a function takes, which `shared_memory` gives."""
+    function.attributes["lane.shared_bytes"] = integer_attr(taken.bytes)
+    function.attributes["lane.shared_align"] = integer_attr(taken.align)
+
+
 @dataclass(slots=True)
 class _Allocation:
     """An allocation, the steps of the function between which it lives, and where it is placed."""
@@ -93,8 +99,7 @@ def place_shared(function: FuncOp, limit: int) -> None:
     if total > limit:
         raise _too_much(placed, total, limit)
     if total:
-        function.attributes["lane.shared_bytes"] = integer_attr(total)
-        function.attributes["lane.shared_align"] = integer_attr(max(b.op.align for b in placed))
+        set_shared_memory(function, SharedMemory(total, max(b.op.align for b in placed)))
 
 
 def _lowest(buffer: _Allocation, taken: list[_Allocation]) -> int:
