@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-import torch
 from torch._inductor.runtime import triton_heuristics
 
 from tilefw_torch.heuristics import KernelHeuristics
@@ -30,16 +29,24 @@ class InductorKernel:
         self.grid = getattr(triton_heuristics, extents.notes["grid_type"])(inductor_meta=dict(extents.notes))
         self.grid.generate(self.constexprs)
         self.keywords: dict[str, Any] = {"target": record.target, **self.constexprs, **keywords}
-        self._grids: dict[tuple[Any, ...], tuple[int, ...]] = {}  # by the numbers among the arguments, which alone say them
+        read = _names_read(self.grid)
+        self._read = [place for place, name in enumerate(self.parameters) if name in read]
+        self._grids: dict[tuple[Any, ...], tuple[int, ...]] = {}  # by the arguments that the grid is made of
 
     def run(self, *args: Any, stream: Any = None, **keywords: Any) -> None:
         """Launch it. The host has no streams: launches are done one after the other."""
-        numbers = tuple([one for one in args if not isinstance(one, torch.Tensor)])
-        grid = self._grids.get(numbers)
+        read = tuple([args[place] for place in self._read])
+        grid = self._grids.get(read)
         if grid is None:
             said = {**dict(zip(self.parameters, args, strict=True)), **self.constexprs}
-            grid = self._grids[numbers] = tuple(self.grid.eval_slow(said))
+            grid = self._grids[read] = tuple(self.grid.eval_slow(said))
         if 0 in grid:
             return
         self.record.launches += 1
         self.function[grid](*args, **keywords, **self.keywords)
+
+
+def _names_read(grid: triton_heuristics.GridExpr) -> frozenset[str]:
+    """The names that the text of a grid reads."""
+    text = "\n".join([*grid.prefix, *map(str, (grid.x_grid, grid.y_grid, grid.z_grid))])
+    return frozenset(compile(text, "<grid>", "exec").co_names)
