@@ -40,21 +40,14 @@ class ScatterText(TileText):
 
     def _combine(self, op: ScatterOp, shape: Sequence[int]) -> None:
         coordinates, extents = self.spread("index", shape), types.shape_of(op.source.type)
-        places = [place_text(factors, offset, coordinates) for factors, offset in rows_of(op.map.data)]
+        found = [place_text(factors, offset, coordinates) for factors, offset in rows_of(op.map.data)]
         for axis, index in zip(numbers_of(op.axes), op.indices, strict=True):
             asked = self.value(index, coordinates)
-            places[axis] = self.statement(f"{asked}.to(tl.int32)") if types.dtype_of(index.type).bits < 32 else asked
-        parts, tests = [], ["inside"]
-        for place, extent, stride in zip(places, extents, _strides(extents), strict=True):
-            tests.append(f"({place} >= 0) & ({place} < {extent})")
-            parts.append(f"{place} * {stride}")
-        meant = self.statement(" & ".join(tests))
-        where = self.statement(f"tl.where({meant}, {' + '.join(parts) or '0'}, 0).to(tl.int32)")
+            found[axis] = self.statement(f"{asked}.to(tl.int32)") if types.dtype_of(index.type).bits < 32 else asked
+        places = tuple(found)
+        tests = [f"({place} >= 0) & ({place} < {extent})" for place, extent in zip(places, extents, strict=True)]
+        meant = self.statement(" & ".join(["inside", *tests]))
+        where = self.statement(f"tl.where({meant}, {self.flat(extents, places)}, 0).to(tl.int32)")
         update = self.value(op.updates, coordinates)
         self.outputs.append("y0_ptr")
         self.lines.append(f"tl.atomic_{_ATOMICS[op.row.data]}(y0_ptr + {where}, {update}, mask={meant}, sem='relaxed')")
-
-
-def _strides(extents: Sequence[int]) -> list[int]:
-    """How many elements apart neighbours along each dim are."""
-    return [prod(extents[dim + 1 :]) for dim in range(len(extents))]
