@@ -7,10 +7,8 @@ from math import prod
 
 from xdsl.ir import Operation, SSAValue
 
-from tilefw.api.integers import ceil_div
 from tilefw.graph.emit.looped_sums import SummingText
 from tilefw.graph.emit.tile_text import Coordinates, NotOneKernelError
-from tilefw.runtime.jit import next_power_of_2
 from tilefw.tile import types
 
 _BLOCK = 256
@@ -25,10 +23,7 @@ class PointwiseText(SummingText):
         if len(counts) != 1:
             raise NotOneKernelError("outputs of several sizes")
         (count,) = counts
-        block = min(_BLOCK, next_power_of_2(max(count, 1)))
-        self.grid, self.elements = ceil_div(count, block), block
-        self.lengths["index"] = block
-        self.lines += [f"index = tl.program_id(0) * {block} + tl.arange(0, {block})", f"inside = index < {count}"]
+        self.in_blocks(count, _BLOCK)
         for value in outputs:
             self.store(value, self.spread("index", types.shape_of(value.type)))
 

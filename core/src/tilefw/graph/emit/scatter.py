@@ -7,13 +7,11 @@ from math import prod
 
 from xdsl.ir import SSAValue
 
-from tilefw.api.integers import ceil_div
 from tilefw.graph.dialect.combining_ops import numbers_of
 from tilefw.graph.dialect.moving_ops import ScatterOp
 from tilefw.graph.emit.pointwise import PointwiseText
 from tilefw.graph.emit.tile_text import TileText, check_counted, place_text
 from tilefw.graph.index_maps import rows_of
-from tilefw.runtime.jit import next_power_of_2
 from tilefw.tile import types
 
 _BLOCK = 256
@@ -31,11 +29,7 @@ class ScatterText(TileText):
         shape = types.shape_of(op.updates.type)
         check_counted(shape)
         check_counted(types.shape_of(op.source.type))
-        count = prod(shape)
-        block = min(_BLOCK, next_power_of_2(max(count, 1)))
-        self.grid, self.elements = ceil_div(count, block), block
-        self.lengths["index"] = block
-        self.lines += [f"index = tl.program_id(0) * {block} + tl.arange(0, {block})", f"inside = index < {count}"]
+        self.in_blocks(prod(shape), _BLOCK)
         self._combine(op, shape)
 
     def _combine(self, op: ScatterOp, shape: Sequence[int]) -> None:

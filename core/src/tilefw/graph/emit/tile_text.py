@@ -17,12 +17,13 @@ from xdsl.ir import Block, Operation, SSAValue
 import tilefw.language as tl
 from tilefw.api.cost import LaunchWork
 from tilefw.api.errors import UnsupportedError
+from tilefw.api.integers import ceil_div
 from tilefw.graph.dialect import combining_ops, moving_ops, pointwise_ops
 from tilefw.graph.dialect.combining_ops import numbers_of
 from tilefw.graph.emit.scalar_text import number_text, spelled, weight_of, write_body
 from tilefw.graph.index_maps import bounds, rows_of
 from tilefw.language.extra import libdevice
-from tilefw.runtime.jit import JITFunction, jit
+from tilefw.runtime.jit import JITFunction, jit, next_power_of_2
 from tilefw.tile import numbers, types
 
 Coordinates = tuple[str, ...]
@@ -135,6 +136,13 @@ class TileText:
     def remember(self, shape: Sequence[int], coordinates: Coordinates, flat: str) -> None:
         """That the element at these coordinates has this number."""
         self._flat[squeezed(shape, coordinates)] = flat
+
+    def in_blocks(self, count: int, most: int) -> None:
+        """Give each program a block of at most so many of `count` elements, which `index` numbers."""
+        block = min(most, next_power_of_2(max(count, 1)))
+        self.grid, self.elements = ceil_div(count, block), block
+        self.lengths["index"] = block
+        self.lines += [f"index = tl.program_id(0) * {block} + tl.arange(0, {block})", f"inside = index < {count}"]
 
     def flat(self, shape: Sequence[int], coordinates: Coordinates) -> str:
         """The number of the element at these coordinates."""
