@@ -12,13 +12,11 @@ from math import prod
 
 from xdsl.ir import Operation, SSAValue
 
-from tilefw.api.integers import ceil_div
 from tilefw.graph.dialect.combining_ops import GraphReduceOp, GraphScanOp, numbers_of
 from tilefw.graph.dialect.moving_ops import GraphSortOp
-from tilefw.graph.emit.looped_sums import SummingText
 from tilefw.graph.emit.reductions import in_order, reduced, scanned
+from tilefw.graph.emit.row_tiles import RowTilesText
 from tilefw.graph.emit.tile_text import Coordinates, NotOneKernelError, squeezed
-from tilefw.runtime.jit import next_power_of_2
 from tilefw.tile import types
 
 Combining = GraphReduceOp | GraphScanOp | GraphSortOp
@@ -26,26 +24,17 @@ _TILE = 2048  # elements of a program's tile at most, unless a row alone has mor
 _LONGEST = 16384
 
 
-class RowsText(SummingText):
-    """Each program has a tile of whole rows: `row` is a column vector of row numbers, `column` numbers the elements of a row."""
+class RowsText(RowTilesText):
+    """The rows are those of `anchor`, a reduction, scan or sort."""
 
     def __init__(self, name: str, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue], anchor: Combining) -> None:
-        both = frozenset({"row", "column"})
-        masks = {both: "inside", frozenset({"row"}): "known", frozenset({"column"}): "within"}
-        super().__init__(name, inputs, masks)
         self.shape, self.axes = types.shape_of(anchor.operands[0].type), walked(anchor)
         along = [extent for dim, extent in enumerate(self.shape) if dim not in self.axes]
         self.length, self.count = prod(self.shape[axis] for axis in self.axes), prod(along)
-        self.width = width = next_power_of_2(self.length)
-        if width > _LONGEST:
+        if self.length > _LONGEST:
             raise NotOneKernelError(f"rows of {self.length} elements")
-        self.height = height = max(1, min(next_power_of_2(max(self.count, 1)), _TILE // width))
-        self.grid, self.elements, self.padded = ceil_div(self.count, height), height * width, width != self.length
-        self.lengths.update(row=height, column=width)
-        self.lines += [
-            f"row = (tl.program_id(0) * {height} + tl.arange(0, {height}))[:, None]", f"column = tl.arange(0, {width})[None, :]",
-            f"known = row < {self.count}", f"within = column < {self.length}", "inside = known & within",
-        ]
+        super().__init__(name, inputs, self.count, self.length, _TILE)
+        self.padded = self.lengths["column"] != self.length
         self.rows = self.spread("row", along)
         self.across = self.spread("column", [self.shape[axis] for axis in self.axes])
         self.whole = self._whole(self.shape, self.axes)
@@ -64,10 +53,6 @@ class RowsText(SummingText):
         if prod(shape) == self.count:
             return self.spread("row", shape)
         raise NotOneKernelError("an output that is neither rows nor one element a row")
-
-    def tile(self, coordinates: Coordinates) -> str:
-        used = self.used(*coordinates)
-        return f"[{self.height if 'row' in used else 1}, {self.width if 'column' in used else 1}]"
 
     def special(self, op: Operation, value: SSAValue, coordinates: Coordinates) -> str:
         """A reduction or a scan of the same rows, asked for at their places; or a contraction."""
