@@ -14,7 +14,6 @@ from tilefw.graph.index_maps import bounds, rows_of
 from tilefw.tile import types
 
 _WRITTEN_OUT = 32  # terms at most that are written one behind the other, with their places as numbers
-
 _GATHERED = 16  # operations that a term takes whose factors do not lie beside each other: an address and a load for each element
 
 
@@ -35,10 +34,10 @@ class SummingText(TileText):
         double = 64 in (kind.bits, types.dtype_of(op.left.type).bits)
         wide = spelled(kind.name) if not kind.is_float else "tl.float64" if double else "tl.float32"
         total = self.statement(f"tl.zeros({self.tile(coordinates)}, {wide})")
-        outer, known = self.lines, dict(self._known)
-        self.lines, self.sums, self.trips = [], (done | {op}, True), prod(op.summed)
+        count, outer, known = prod(op.summed), self.lines, dict(self._known)
+        self.lines, self.sums, self.trips = [], (done | {op}, True), count
         # `step` is gone behind the loop: no tensor of one element is to be remembered as walked by it.
-        terms = self.spread("step", op.summed) if prod(op.summed) > 1 else ("0",) * len(op.summed)
+        terms = self.spread("step", op.summed) if count > 1 else ("0",) * len(op.summed)
         places = (*coordinates, *terms)
         left, right = (
             self._side(operand, map.data, op, places) for operand, map in zip(op.operands, (op.left_map, op.right_map), strict=True)
@@ -46,9 +45,8 @@ class SummingText(TileText):
         inner, self.lines, self._known, self.sums, self.trips = self.lines, outer, known, (done | {op}, False), 1
         if _is_divided(op, coordinates):
             self.scattered.add(op)
-        self.operations += prod(op.summed) * self.count_at(coordinates) * (_GATHERED if op in self.scattered else 1)
+        self.operations += count * self.count_at(coordinates) * (_GATHERED if op in self.scattered else 1)
         inner.append(f"{total} += {left}.to({wide}) * {right}.to({wide})")
-        count = prod(op.summed)
         steps = f"tl.static_range({count})" if count <= _WRITTEN_OUT else f"range({count})"
         self.lines += [f"for step in {steps}:", *(f"    {line}" for line in inner)]
         return self.statement(f"{total}.to({spelled(kind.name)})")
