@@ -18,8 +18,8 @@ from tilefw.graph.dialect.pointwise_ops import GraphConstantOp, MapOp, YieldOp
 from tilefw.graph.emit.attention import AttentionText, products_behind
 from tilefw.graph.emit.tile_text import NotOneKernelError
 from tilefw.graph.fuse.choice import FEWEST_LAUNCHES, FusionChoice, part_of
-from tilefw.graph.fuse.contract import fuse_contractions, multiplied_by_dot, turned
-from tilefw.graph.fuse.groups import fuse, values_read
+from tilefw.graph.fuse.contract import multiplied_by_dot, turned
+from tilefw.graph.fuse.groups import fuse_as_written, values_read
 from tilefw.graph.meaning import model_function
 from tilefw.tile import types
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
@@ -54,14 +54,8 @@ def _try(product: ContractOp, choice: FusionChoice) -> None:
         AttentionText(KIND, inputs, [product.result], product)
     except NotOneKernelError:
         return
-    if choice.best(lambda: part_of(inputs, product.results), (fuse_attention, _fuse_apart)) == 0:
+    if choice.best(lambda: part_of(inputs, product.results), (fuse_attention, fuse_as_written)) == 0:
         _close(product, inputs, members)
-
-
-def _fuse_apart(module: ModuleOp) -> None:
-    """Fuse a part without groups of two products."""
-    fuse_contractions(module)
-    fuse(module)
 
 
 def _first_product(product: ContractOp) -> tuple[ContractOp, set[Operation]] | None:

@@ -20,6 +20,7 @@ from tilefw.graph.dialect import combining_ops, grouping_ops, moving_ops, pointw
 from tilefw.graph.emit.kinds import write
 from tilefw.graph.emit.tile_text import NotOneKernelError, TileText
 from tilefw.graph.fuse.choice import FEWEST_LAUNCHES, FusionChoice, ops_between, part_of
+from tilefw.graph.fuse.contract import fuse_contractions
 from tilefw.graph.meaning import model_function
 from tilefw.tile import types
 from tilefw.tile.text.module import verify
@@ -97,6 +98,12 @@ def fuse(module: ModuleOp, choice: FusionChoice = FEWEST_LAUNCHES) -> ModuleOp:
     grouping.rewrite()
     verify(module)
     return module
+
+
+def fuse_as_written(part: ModuleOp) -> None:
+    """A way to fuse a part: siblings and two products behind each other stay as they are; a pair is one kernel of two sums."""
+    fuse_contractions(part)
+    fuse(part)
 
 
 class _Grouping:

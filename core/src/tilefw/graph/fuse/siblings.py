@@ -21,8 +21,8 @@ from tilefw.graph.dialect.moving_ops import GraphReshapeOp, ViewOp
 from tilefw.graph.dialect.pointwise_ops import GraphConstantOp, MapOp
 from tilefw.graph.dialect.served_nodes import hand_on
 from tilefw.graph.fuse.choice import FEWEST_LAUNCHES, FusionChoice, part_of
-from tilefw.graph.fuse.contract import fuse_contractions, with_views
-from tilefw.graph.fuse.groups import fuse, is_read_in_place, values_read
+from tilefw.graph.fuse.contract import with_views
+from tilefw.graph.fuse.groups import fuse_as_written, is_read_in_place, values_read
 from tilefw.graph.fuse.paired import are_paired, maps_behind_pair
 from tilefw.graph.index_maps import linear_map, rows_of
 from tilefw.graph.meaning import model_function, only_row
@@ -75,7 +75,7 @@ class SiblingProduct:
 def merge_siblings(module: ModuleOp, choice: FusionChoice = FEWEST_LAUNCHES) -> None:
     """Merge all siblings of a module, in place, unless the choice is to leave those of a family apart."""
     for family in _families(module):
-        merged, apart = _fuse_merged, _fuse_apart
+        merged, apart = _fuse_merged, fuse_as_written
         ways = (apart, merged) if _is_pair(family) else (merged, apart)
         if ways[choice.best(lambda one=family: _part(one), ways)] is merged:
             _merge(family)
@@ -115,7 +115,7 @@ def _fuse_merged(part: ModuleOp) -> None:
     given.operands = list(dict.fromkeys(_whole(value) for value in given.operands))
     types = [argument.type for argument in function.body.block.args], [value.type for value in given.operands]
     function.function_type = FunctionType.from_lists(*types)
-    _fuse_apart(part)
+    fuse_as_written(part)
 
 
 def _whole(value: SSAValue) -> SSAValue:
@@ -123,12 +123,6 @@ def _whole(value: SSAValue) -> SSAValue:
     while isinstance(value.owner, ViewOp | GraphReshapeOp):
         value = value.owner.source
     return value
-
-
-def _fuse_apart(part: ModuleOp) -> None:
-    """Fuse a part as it is: a pair is one kernel of two sums."""
-    fuse_contractions(part)
-    fuse(part)
 
 
 def _product(op: ContractOp) -> SiblingProduct | None:
