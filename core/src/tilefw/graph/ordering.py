@@ -42,11 +42,15 @@ def order_key(b: ModuleBuilder, value: SSAValue, kind: str, falling: bool = Fals
 
 
 def _float_key(b: ModuleBuilder, value: SSAValue, total: bool) -> SSAValue:
-    """The bits with the sign first, those of negative numbers turned."""
     bits = types.dtype_of(value.type).bits
     if not total:
         value = b.map("select", b.map("isnan", value), float("nan"), b.map("select", b.map("eqf", value, 0.0), 0.0, value))
-    held = b.map("bitcast", value, to=f"int{bits}")
+    return negatives_turned(b, b.map("bitcast", value, to=f"int{bits}"))
+
+
+def negatives_turned(b: ModuleBuilder, held: SSAValue) -> SSAValue:
+    """All bits but the sign of negative numbers turned: whole numbers that order as floats of these bits do, and back."""
+    bits = types.dtype_of(held.type).bits
     return b.map("xori", held, b.map("andi", b.map("shrs", held, bits - 1), (1 << (bits - 1)) - 1))
 
 

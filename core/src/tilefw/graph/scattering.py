@@ -22,7 +22,7 @@ from tilefw.api.errors import UnsupportedError
 from tilefw.graph.builder import ModuleBuilder, shape_of
 from tilefw.graph.dialect.moving_ops import SCATTERED
 from tilefw.graph.index_maps import linear_map
-from tilefw.graph.ordering import order_key
+from tilefw.graph.ordering import negatives_turned, order_key
 from tilefw.tile import types
 
 _EXTREMES: Mapping[str, str] = {
@@ -97,7 +97,6 @@ def _from_key(b: ModuleBuilder, key: SSAValue, source: SSAValue, kind: str) -> S
         return key if given.is_signed else b.map("xori", key, -(1 << (given.bits - 1)))
     bits = types.dtype_of(key.type).bits
     low = (1 << (bits - 1)) - 1
-    held = b.map("xori", key, b.map("andi", b.map("shrs", key, bits - 1), low))
     nan = b.map("ori", b.map("eqi", key, low), b.map("eqi", key, -(1 << (bits - 1))))
-    value = b.map("select", nan, float("nan"), b.map("bitcast", held, to=_wide(kind)))
+    value = b.map("select", nan, float("nan"), b.map("bitcast", negatives_turned(b, key), to=_wide(kind)))
     return b.cast(value, name)
