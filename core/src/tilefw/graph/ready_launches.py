@@ -83,11 +83,11 @@ class ReadyLaunches:
         copied = 0
         for name, array in arrays.items():
             placed = self._placed.get(name)
-            address = array.__array_interface__["data"][0] if placed is not None else 0
-            if placed is not None and not address % _ALIGNED:
-                self._move(placed, address)
-                continue
             if placed is not None:
+                address = array.__array_interface__["data"][0]
+                if not address % _ALIGNED:
+                    self._move(placed, address)
+                    continue
                 self._move(placed, placed.own)
             write(self._device, self._memory.view(self._plan.inputs[name].buffer), array)
             copied += array.nbytes
