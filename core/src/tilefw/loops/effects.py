@@ -1,8 +1,8 @@
 """Order and aliasing as questions: what an op does to memory, whether two accesses may overlap, whether a load may wait.
 
 Pointers are followed to the kernel's arguments. Two arguments may point to one buffer unless the launch says that they are
-`disjoint`. An atomic with acquire or release order, a barrier, a trap and a load that looks anew each
-time order everything.
+`disjoint`. An atomic with acquire or release order, a barrier, a trap and a load that looks anew each time order
+everything.
 """
 
 from __future__ import annotations

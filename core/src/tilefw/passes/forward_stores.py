@@ -18,6 +18,7 @@ from tilefw.passes.side_effects import is_side_effect_free, orders_memory
 from tilefw.tile import types
 from tilefw.tile.dialect.memory_ops import LoadOp, StoreOp
 from tilefw.tile.dialect.ops import AddPtrOp
+from tilefw.tile.nested_ops import nested_ops
 
 Place = tuple[SSAValue, int]  # a pointer, and elements behind it: places behind one pointer are apart where these numbers differ
 
@@ -31,7 +32,7 @@ class ForwardStoresPass(ModulePass):
     name = "forward-stores"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if any(isinstance(inner, StoreOp) and _place(inner) is not None for inner in op.walk()):
+        if any(isinstance(inner, StoreOp) and _place(inner) is not None for inner in nested_ops(op)):
             _blocks_in(op)
 
 
@@ -98,4 +99,3 @@ def _place(op: LoadOp | StoreOp) -> Place | None:
     while isinstance(pointer.owner, AddPtrOp) and (step := constant_of(pointer.owner.offset)) is not None:
         pointer, distance = pointer.owner.pointer, distance + int(step)
     return pointer, distance
-

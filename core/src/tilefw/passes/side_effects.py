@@ -12,6 +12,7 @@ from xdsl.ir import Operation
 from xdsl.traits import MemoryEffect, MemoryEffectKind, NoMemoryEffect, RecursiveMemoryEffect, get_effects
 
 from tilefw.tile.dialect.memory_ops import CacheHinted
+from tilefw.tile.nested_ops import nested_ops
 
 
 def is_side_effect_free(op: Operation) -> bool:
@@ -38,7 +39,7 @@ def orders_memory(op: Operation) -> bool:
 
 def fetches_anew(op: Operation) -> bool:
     """Whether the op, or one inside it, looks at memory anew each time, and so may wait for another program."""
-    return any(isinstance(inner, CacheHinted) and inner.fetches_anew for inner in op.walk())
+    return any(isinstance(inner, CacheHinted) and inner.fetches_anew for inner in nested_ops(op))
 
 
 def effects_are_inside(op: Operation) -> bool:
