@@ -32,7 +32,7 @@ def read_model(
 ) -> KernelGraph:
     """The graph of a model in a file, what `tilefw run` uses; without `fuse` each node has a launch of its own, else `choice` is
     between ways to fuse. Raises what `tilefw_onnx.reader.read` does."""
-    return opened_graph(opened(path), partial(FusedReading, choice=choice) if fuse else ModelReading)
+    return opened_graph(opened(path), partial(FusedReading, made=ModuleWriter(choice=choice)) if fuse else ModelReading)
 
 
 def fused_graph_of(model: onnx.ModelProto, name: str) -> KernelGraph:
@@ -92,10 +92,6 @@ class FusedReading(ModelReading):
 
     made: Any = field(default_factory=ModuleWriter)
     tensors: dict[str, Any] = field(default_factory=dict)
-    choice: FusionChoice = FEWEST_LAUNCHES
-
-    def __post_init__(self) -> None:
-        self.made.choice = self.choice
 
     def _lower(self, proto: onnx.NodeProto, label: str, lowering: Callable[[Node], KernelText]) -> None:
         inputs, outputs = self._placed("input", proto.input), self._placed("output", proto.output)
