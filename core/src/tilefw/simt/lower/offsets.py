@@ -439,8 +439,6 @@ def _behind(pointer: SSAValue) -> tuple[SSAValue, list[SSAValue]]:
     return pointer, terms
 
 
-
-
 def _terms(sum: SSAValue) -> list[SSAValue]:
     """The terms of a vector that is a sum of two."""
     return list(sum.owner.operands) if isinstance(sum.owner, lane.ELEMENTWISE["addi"]) else [sum]
