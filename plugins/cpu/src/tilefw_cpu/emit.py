@@ -11,6 +11,7 @@ from tilefw.api.tile import AxisInfoAnalysis, Effects, lower_function
 from tilefw_cpu import checked_access
 from tilefw_cpu.checked_writer import CheckedWriter
 from tilefw_cpu.debug_lines import DebugLines
+from tilefw_cpu.floating_modes import floating_modes
 from tilefw_cpu.processor import Processor
 from tilefw_cpu.spelling import llvm_type
 from tilefw_cpu.writer import LlvmWriter
@@ -27,7 +28,7 @@ _LAUNCH = """define i32 @"tilefw.{name}"(ptr %block, ptr %scratch, ptr %next, i6
 begin:
   %x = zext i32 %grid0 to i64
   %y = zext i32 %grid1 to i64
-{first}  %stopped = getelementptr i64, ptr %next, i64 1
+{keep}{own}{first}  %stopped = getelementptr i64, ptr %next, i64 1
   %part.at = getelementptr i8, ptr %next, i64 12
   %part = load i32, ptr %part.at
   %any = icmp ne i32 %part, 0
@@ -69,7 +70,7 @@ stop:
   br label %end
 end:
   %result = phi i32 [ 0, %take ], [ %answer, %stop ]
-{last}  ret i32 %result
+{last}{back}  ret i32 %result
 }}
 """
 
@@ -87,7 +88,8 @@ def functions_text(
 ) -> tuple[str, dict[str, EmittedFunction]]:
     """The module's text, and of each entry what else there is to know; `checked` code makes the checks of its launch."""
     parts = [f'target triple = "{processor.triple}"\n']
-    declared: dict[str, str] = {}
+    modes = floating_modes(processor)
+    declared = modes.declarations()
     emitted: dict[str, EmittedFunction] = {}
     debug = DebugLines()
     if checked:
@@ -101,8 +103,12 @@ def functions_text(
         scratch = lower_function(function, writer, Effects(disjoint), AxisInfoAnalysis(function))
         writer.finished()
         emitted[entry.name] = EmittedFunction(scratch, writer)
-        first, last = (line and line.replace("\n", f"{within}\n") for line in writer.tiles.around())
-        launch = _LAUNCH.format(name=entry.name, behind=around, within=within, first=first, last=last)
+        first, last, keep, own, back = (
+            text.replace("\n", f"{within}\n") for text in (*writer.tiles.around(), modes.keep, modes.own, modes.back)
+        )
+        launch = _LAUNCH.format(
+            name=entry.name, behind=around, within=within, first=first, last=last, keep=keep, own=own, back=back
+        )
         declared |= writer.declarations | writer.tiles.constants()
         parts += [_program(entry, writer, behind), launch]
     parts += [*sorted(declared.values()), _ATTRIBUTES % (processor.vector_bits, processor.vector_bits), debug.text()]

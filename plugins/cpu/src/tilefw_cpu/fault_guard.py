@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any
 
 from tilefw_cpu.compile import NativeCode, keep, object_of
+from tilefw_cpu.floating_modes import floating_modes
 from tilefw_cpu.processor import Processor
 
 FAULT = -2
@@ -48,6 +49,7 @@ declare i32 @sigaction(i32, ptr, ptr)
 declare i32 @sigaltstack(ptr, ptr)
 declare ptr @malloc(i64)
 declare i32 @raise(i32)
+{declared}
 
 define i32 @"tilefw.guarded"(ptr %function, ptr %block, ptr %scratch, ptr %next, i64 %all, i32 %x, i32 %y, i32 %z) {{
 begin:
@@ -55,7 +57,7 @@ begin:
   %new = alloca [24 x i8], align 8
   %old = alloca [24 x i8], align 8
   %stays = alloca i32
-  %thread = call i64 @pthread_self()
+{keep}  %thread = call i64 @pthread_self()
   store volatile i64 %thread, ptr %record
   br label %slot
 slot:
@@ -110,8 +112,8 @@ mark:
 run:
   %answer = call i32 %function(ptr %block, ptr %scratch, ptr %next, i64 %all, i32 %x, i32 %y, i32 %z)
   br label %leave
-fault:
-  store atomic i64 %all, ptr %next seq_cst, align 8
+fault:  ; out of a signal's handler, which has modes of its own
+{back}  store atomic i64 %all, ptr %next seq_cst, align 8
   %claimed = getelementptr i64, ptr %next, i64 2
   %claim.pair = cmpxchg ptr %claimed, i64 0, i64 1 seq_cst seq_cst
   %tells = extractvalue {{ i64, i1 }} %claim.pair, 1
@@ -253,9 +255,11 @@ def guard_text(processor: Processor) -> str | None:
     instruction = _INSTRUCTION_AT.get(processor.triple.split("-")[0])
     if "linux" not in processor.triple or instruction is None:
         return None
+    modes = floating_modes(processor)
     return _TEXT.format(
         triple=processor.triple, threads=_THREADS, setjmp="__sigsetjmp" if "gnu" in processor.triple else "sigsetjmp",
         record=_RECORD_BYTES + _JUMP_BYTES, buffer=_RECORD_BYTES, stack=_STACK_BYTES, instruction=instruction, fault=FAULT,
+        declared="\n".join(modes.declarations().values()), keep=modes.keep, back=modes.back,
     )
 
 
