@@ -4,7 +4,8 @@
     figures:
       clock: {value: 1410, unit: MHz, low: 1350, high: 1410, kind: manual, source: "the toy's data sheet, boost clock"}
 
-`kind` says what the source is: a vendor's `manual`, a published `measurement`, another `model`, or an `assumption`.
+`kind` says what the source is: a vendor's `manual`, a published `measurement`, another `model`, or an `assumption`. `like: NAME`
+takes the figures that are not given from another file beside it.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class ChipFigures:
     file: str
     chip: str
     figures: Mapping[str, Figure] = field(default_factory=dict)
+    like: str = ""
 
     def __getitem__(self, name: str) -> float:
         """The value; raises CodeError TFW0665."""
@@ -91,17 +93,17 @@ def read_chip_file(text: str, file: str) -> ChipFigures:
     root = located.root()
     if not isinstance(root, yaml.MappingNode):
         located.fail(root, "a chip file is a mapping with `chip` and `figures`")
-    chip, figures = "", {}
+    words, figures = {"chip": "", "like": ""}, {}
     for name, key, value in located.items(root):
-        if name == "chip" and isinstance(value, yaml.ScalarNode):
-            chip = value.value
+        if name in words and isinstance(value, yaml.ScalarNode):
+            words[name] = value.value
         elif name == "figures" and isinstance(value, yaml.MappingNode):
             figures = {word: _figure(located, word, at, node) for word, at, node in located.items(value)}
         else:
-            located.fail(key, f"'{name}' is neither `chip` (a name) nor `figures` (a mapping)")
-    if not chip or not figures:
-        located.fail(root, f"the file has no {'`figures`' if chip else '`chip`'}")
-    return ChipFigures(file, chip, figures)
+            located.fail(key, f"'{name}' is neither `chip` nor `like` (a name) nor `figures` (a mapping)")
+    if not words["chip"] or not figures:
+        located.fail(root, f"the file has no {'`figures`' if words['chip'] else '`chip`'}")
+    return ChipFigures(file, words["chip"], figures, words["like"])
 
 
 def packaged_figures(package: str, chip: str, target: str) -> ChipFigures:
@@ -111,7 +113,13 @@ def packaged_figures(package: str, chip: str, target: str) -> ChipFigures:
     file = files(package) / name
     if not file.is_file():
         raise UnsupportedError(f"{target} has no model of time", code="TFW0666", note=f"{package} has no {name}")
-    return read_chip_file(file.read_text(encoding="utf-8"), name)
+    found = read_chip_file(file.read_text(encoding="utf-8"), name)
+    if not found.like:
+        return found
+    if found.like == chip:
+        raise CodeError(f"{name} is like itself", code=_CODE)
+    rest = packaged_figures(package, found.like, target)
+    return ChipFigures(name, found.chip, {**rest.figures, **found.figures})
 
 
 def _figure(located: LocatedYaml, name: str, at: yaml.Node, node: yaml.Node) -> Figure:

@@ -1,0 +1,183 @@
+"""Outlines of attention: blocks of queries that go over the keys, forward, and blocks of keys that go over the queries,
+backward."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from model_rows import CannotModelError, Predicted, Row
+
+from tilefw.api.timing import ChipFigures
+from tilefw.timing.outline import Outline, OutlinedTime, Work, at_clock, outlined_time
+
+_LANES_BY_ELEMENT = 5.0  # scale, maximum, subtraction, sum, conversion to the operand's type: one operation each of a score
+_BACKWARD_BY_ELEMENT = 7.0  # scale, subtraction, two conversions, difference and product of the gradient, mask
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Of one program: rows of queries, rows of keys, waves, stages; `apart`: waves of their own copy, so that the others compute
+    in turn."""
+
+    queries: int
+    keys: int
+    waves: int
+    stages: int
+    apart: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """One call: `batch` with heads of queries and of keys, lengths, the size of a head."""
+
+    batch: int
+    heads: int
+    key_heads: int
+    queries: int
+    keys: int
+    size: int
+    causal: bool
+    kind: str
+    nbytes: int
+
+    @property
+    def operations(self) -> float:
+        return 4.0 * self.batch * self.heads * self.queries * self.keys * self.size * (0.5 if self.causal else 1.0)
+
+
+_AMPERE = (Blocks(128, 64, 4, 3), Blocks(128, 64, 8, 3), Blocks(64, 64, 4, 3), Blocks(128, 128, 8, 2), Blocks(128, 32, 4, 3))
+_HOPPER = (Blocks(128, 128, 8, 3), Blocks(128, 64, 8, 3), Blocks(128, 64, 4, 3))
+_APART = (Blocks(128, 128, 8, 2, apart=True), Blocks(128, 176, 8, 2, apart=True), Blocks(192, 128, 12, 2, apart=True))
+_MATRIX_CORES = (Blocks(128, 64, 4, 2), Blocks(256, 64, 8, 2), Blocks(128, 128, 4, 2), Blocks(64, 64, 4, 2))
+
+
+def predicted_attention(row: Row) -> Predicted:
+    """The time of a row of attention. Raises CannotModelError."""
+    chip = row.figures()
+    if row.clock():
+        chip = at_clock(chip, row.clock() or 0)
+    call = _call(row)
+    graph = any(word in row.config for word in ("CUDA graph", "sm 1350"))
+    launch = chip["launch"] if graph else chip["event_launch"]
+    backward = row.kind.endswith("bwd")
+    make = _backward if backward else _forward
+    best: OutlinedTime = min((outlined_time(chip, make(chip, call, blocks), launch) for blocks in _blocks(row, chip, backward)),
+                             key=lambda time: time.seconds)  # fmt: skip
+    counted = call.operations * (2.5 if backward else 1.0)
+    if row.source == "trfa" and not call.causal:
+        counted /= 2  # the source counts half of it: its page says so
+    return Predicted(best.seconds, counted, limit=best.limit)
+
+
+def _call(row: Row) -> Attention:
+    n = row.numbers
+    heads = n.get("HQ", n.get("H"))
+    queries = n.get("S", n.get("Sq"))
+    if heads is None or queries is None or "D" not in n or "B" not in n:
+        raise CannotModelError("the source does not state all of batch, heads, length and head size")
+    causal = "causal=True" in row.shape or "causal=1" in row.shape
+    kind = "tf32" if row.dtype == "float32" else "f8" if "fp8" in row.dtype else "f16"
+    return Attention(
+        int(n["B"]),
+        int(heads),
+        int(n.get("HK", heads)),
+        int(queries),
+        int(n.get("Sk", queries)),
+        int(n["D"]),
+        causal,
+        kind,
+        4 if kind == "tf32" else 1 if kind == "f8" else 2,
+    )
+
+
+def _blocks(row: Row, chip: ChipFigures, backward: bool) -> tuple[Blocks, ...]:
+    if "mall_rate" in chip.figures:
+        return _MATRIX_CORES
+    if chip["f16_rate"] <= 1024:
+        return _AMPERE
+    warp_specialised = any(word in row.implementation for word in ("TLX", "FlashAttention-3", "fa3"))
+    return _APART if warp_specialised else _HOPPER
+
+
+def _resident(chip: ChipFigures, call: Attention, blocks: Blocks, tiles: float, held: float) -> int:
+    """Workgroups that fit a processor, by `tiles` bytes of shared memory and `held` registers of a lane."""
+    lanes = (64 if "mall_rate" in chip.figures else 32) * blocks.waves
+    most = 512 if "mall_rate" in chip.figures else 255
+    by_registers = chip["registers"] // (min(held / lanes + 60, most) * lanes)
+    return int(max(1, min(by_registers, chip["shared_bytes"] // tiles, chip["waves"] // blocks.waves)))
+
+
+def _forward(chip: ChipFigures, call: Attention, blocks: Blocks) -> Outline:
+    rows, keys, size = blocks.queries, blocks.keys, call.size
+    workgroups = ceil(call.queries / rows) * call.heads * call.batch
+    scores = rows * keys
+    steps = call.keys / keys * (0.5 if call.causal else 1.0) + (0.5 * rows / keys if call.causal else 0.0)
+    moved = 2.0 * keys * size * call.nbytes
+    step = Work(
+        {call.kind: 2.0 * scores * size},
+        vector=_LANES_BY_ELEMENT * scores + rows * size,
+        special=float(scores),
+        shared=moved * (1 + (rows / 64 if chip["f16_rate"] > 1024 and "mall_rate" not in chip.figures else blocks.waves / 2)),
+        read=moved,
+    )
+    whole = rows * size
+    first, last = Work(read=whole * call.nbytes), Work(vector=2.0 * whole, write=whole * call.nbytes)
+    stages = 1 if "mall_rate" in chip.figures else blocks.stages
+    held = whole + scores + (whole * call.nbytes / 4)
+    resident = _resident(chip, call, blocks, stages * moved + whole * call.nbytes, held)
+    memory = call.batch * size * call.nbytes * (2.0 * call.heads * call.queries + 2.0 * call.key_heads * call.keys)
+    if blocks.apart:
+        return Outline(
+            workgroups, blocks.waves, max(2, resident), steps, step, first, last, 2.0, memory=memory, middle=memory, cached=True
+        )
+    return Outline(
+        workgroups,
+        blocks.waves,
+        resident,
+        steps,
+        step,
+        first,
+        last,
+        ahead=max(1, blocks.stages - 1),
+        memory=memory,
+        middle=memory,
+        through_shared="mall_rate" in chip.figures,
+        cached=True,
+    )
+
+
+def _backward(chip: ChipFigures, call: Attention, blocks: Blocks) -> Outline:
+    """One block of keys over all queries: scores, their gradient, and the gradients of keys, values and queries, which are added
+    up in memory."""
+    rows, keys, size = 64, blocks.queries, call.size
+    workgroups = ceil(call.keys / keys) * call.heads * call.batch
+    scores = rows * keys
+    steps = call.queries / rows * (0.5 if call.causal else 1.0) + (0.5 * keys / rows if call.causal else 0.0)
+    moved = 2.0 * rows * size * call.nbytes
+    step = Work(
+        {call.kind: 5.0 * scores * size},
+        vector=_BACKWARD_BY_ELEMENT * scores,
+        special=float(scores),
+        shared=moved * (1 + blocks.waves / 2) + 4.0 * scores * call.nbytes,
+        read=moved,
+        write=rows * size * 4.0,
+    )
+    whole = keys * size
+    first, last = Work(read=2.0 * whole * call.nbytes), Work(vector=2.0 * whole, write=2.0 * whole * call.nbytes)
+    resident = _resident(chip, call, blocks, 2 * moved + 2 * whole * call.nbytes, 2 * whole + 2 * scores)
+    elements = call.batch * size * (call.heads * call.queries * 4.0 + call.key_heads * call.keys * 4.0)
+    return Outline(
+        workgroups,
+        blocks.waves,
+        resident,
+        steps,
+        step,
+        first,
+        last,
+        1.0,
+        memory=elements * call.nbytes,
+        middle=elements * call.nbytes,
+        through_shared="mall_rate" in chip.figures,
+        cached=True,
+    )

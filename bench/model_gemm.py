@@ -1,0 +1,281 @@
+"""Outlines of products of matrices: what each published kernel computes and moves, by its tile where the source states it.
+
+A kernel whose tile is not stated takes the fastest of the tiles that its library or its autotuner chooses among.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from math import ceil
+
+import numpy as np
+from model_rows import CannotModelError, Predicted, Row
+
+from tilefw.api.timing import ChipFigures
+from tilefw.timing.outline import Outline, Work, at_clock, outlined_time
+
+_KERNEL_US = 1.0  # a kernel between two kernels of a graph: its start alone, about half of `launch` (assumption)
+_REGISTERS_BESIDE = 48  # of a lane beside accumulators and fragments: addresses, counters, masks (assumption)
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """Of one program: rows, columns and depth, waves, stages of the pipeline, the group of rows in the order of programs, parts
+    of K."""
+
+    m: int
+    n: int
+    k: int
+    waves: int = 8
+    stages: int = 3
+    group: int = 8
+    split: int = 1
+    persistent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """`batch` products of m × n × k: `kind` of multiply-add, bytes of an operand's and a result's element. `warm`: operands that
+    the last cache holds are in it."""
+
+    m: int
+    n: int
+    k: int
+    kind: str
+    size: int
+    out: int
+    batch: int = 1
+    warm: bool = False
+
+    @property
+    def operations(self) -> float:
+        return 2.0 * self.m * self.n * self.k * self.batch
+
+
+# Triton's tutorial 03 and 09 and triton.ops.matmul: `get_autotune_config`, `get_configs_io_bound`.
+_AMPERE_TRITON = tuple(
+    Tile(m, n, k, waves, stages)
+    for m, n, k, waves, stages in (
+        (128, 256, 64, 8, 3),
+        (64, 256, 32, 4, 4),
+        (128, 128, 32, 4, 4),
+        (128, 64, 32, 4, 4),
+        (64, 128, 32, 4, 4),
+        (128, 32, 32, 4, 4),
+        (64, 32, 32, 2, 5),
+        (32, 64, 32, 2, 5),
+    )
+)
+_HOPPER_TRITON = (
+    *_AMPERE_TRITON,
+    Tile(128, 256, 128, 8, 3),
+    Tile(256, 128, 128, 8, 3),
+    Tile(128, 128, 64, 4, 4),
+    Tile(128, 256, 64, 8, 3),
+)
+_SMALL = tuple(
+    Tile(m, n, k, 2 if n <= 64 else 4, 4, split=split)
+    for m in (16, 32, 64)
+    for n in (32, 64, 128, 256)
+    for k in (32, 64, 128)
+    for split in (1, 2, 4, 8, 16)
+)
+_LARGE = tuple(
+    Tile(m, n, 64, 8 if m * n > 8192 else 4, 4) for m, n in ((128, 256), (256, 128), (128, 128), (128, 64), (64, 64), (64, 256))
+)
+_MATRIX_CORES = tuple(
+    replace(Tile(m, n, k, 4, 2), split=split)
+    for m, n, k in (
+        (256, 256, 64),
+        (256, 128, 64),
+        (128, 128, 64),
+        (128, 64, 64),
+        (64, 64, 64),
+        (32, 64, 128),
+        (16, 64, 256),
+        (16, 32, 256),
+    )
+    for split in (1, 2, 4, 8)
+)
+
+
+def predicted_gemm(row: Row) -> Predicted:
+    """The time of a row of products. Raises CannotModelError."""
+    chip = row.figures()
+    if row.clock():
+        chip = at_clock(chip, row.clock() or 0)
+    if row.kind == "grouped gemm":
+        return _grouped(row, chip)
+    problem = _problem(row)
+    launch, tiles = _launch(row, chip), _tiles(row, chip)
+    best = min(
+        (
+            outlined_time(chip, outlined(chip, problem, tile, **_pipeline(row, chip)), launch)
+            for tile in tiles
+            if _fits(chip, problem, tile)
+        ),
+        key=lambda time: time.seconds,
+        default=None,
+    )
+    if best is None:
+        raise CannotModelError("the tile that is stated does not fit the chip")
+    seconds = best.seconds + (_quantised(row, chip) if "activation quantisation" in row.config else 0.0)
+    nbytes = problem.batch * ((problem.m + problem.n) * problem.k * problem.size + problem.m * problem.n * problem.out)
+    return Predicted(seconds, problem.operations, nbytes, limit=best.limit)
+
+
+def outlined(chip: ChipFigures, problem: Problem, tile: Tile, *, lanes_copy: bool = False, waits: bool = False) -> Outline:
+    """The outline of one launch. `lanes_copy`: waves bring tiles through registers; `waits`: loads are not issued early."""
+    across, down = ceil(problem.m / tile.m), ceil(problem.n / tile.n)
+    workgroups = across * down * tile.split * problem.batch
+    steps = max(1, ceil(problem.k / tile.k / tile.split))
+    moved = (tile.m + tile.n) * tile.k * problem.size
+    step = Work({problem.kind: float(tile.m * tile.n * tile.k)}, shared=_shared(chip, problem, tile), staged=moved, read=moved)
+    result = tile.m * tile.n * (problem.out if tile.split == 1 else 8)
+    # Waves that copy store results as the matrix unit leaves them: 16 lanes have 16 neighbours.
+    filled = min(1.0, 16 * problem.out / 64) if lanes_copy else 1.0
+    last = Work(vector=tile.m * tile.n * 2.0, shared=0.0 if lanes_copy else 2.0 * result, write=result, filled=filled)
+    resident = _resident(chip, problem, tile)
+    memory, middle = _traffic(chip, problem, tile, resident, across, down)
+    return Outline(
+        workgroups,
+        tile.waves,
+        resident,
+        steps,
+        step,
+        Work(read=0.0),
+        last,
+        ahead=0.0 if waits else max(1, tile.stages - 1),
+        through_shared=lanes_copy,
+        memory=memory,
+        middle=middle,
+        cached=problem.warm and memory == 0.0,
+    )
+
+
+def _problem(row: Row) -> Problem:
+    n = row.numbers
+    if not {"M", "N", "K"} <= n.keys():
+        raise CannotModelError("the shape of the product is not stated as M, N and K")
+    kind = "f8" if "fp8" in row.dtype else "s8" if "int8" in row.dtype else "tf32" if row.dtype.startswith("tf32") else "f16"
+    if "no TF32" in row.dtype:
+        kind = "f32"
+    size = {"f8": 1, "s8": 1, "tf32": 4, "f32": 4}.get(kind, 2)
+    out = size if "Triton" in row.implementation and kind != "s8" else max(2, size)
+    warm = "CUDA graph" in row.config and "cuBLAS" not in row.implementation and "weight copies" not in row.config
+    return Problem(int(n["M"]), int(n["N"]), int(n["K"]), kind, size, out, int(n.get("B", 1)), warm or "CUDA-graph" in row.config)
+
+
+def _launch(row: Row, chip: ChipFigures) -> float:
+    """Microseconds that the way of measuring adds."""
+    graphs = ("CUDA graph", "CUDA-graph", "HIP graph", "proton")
+    if row.source in ("rtsk", "rtref") or any(word in row.config for word in graphs):
+        return chip["launch"] if row.source not in ("rtsk", "rtref") else 2.0
+    return chip["event_launch"]
+
+
+def _tiles(row: Row, chip: ChipFigures) -> Iterable[Tile]:
+    n = row.numbers
+    if "BLOCK_SIZE_M" in n:
+        return (
+            Tile(
+                int(n["BLOCK_SIZE_M"]),
+                int(n["BLOCK_SIZE_N"]),
+                int(n["BLOCK_SIZE_K"]),
+                int(n["num_warps"]),
+                int(n["num_stages"]),
+                int(n["GROUP_SIZE_M"]),
+                int(n.get("SPLIT_K", 1)),
+                "NUM_SMS" in n,
+            ),
+        )
+    if "BLOCK=" in row.config:
+        m, n_, k = (int(part) for part in row.config.split("BLOCK=")[1].split()[0].split("x"))
+        return (Tile(m, n_, k, int(n.get("warps", 8)), int(n.get("buffers", 2)), int(n.get("GROUP_SIZE_M", 8))),)
+    if "mall_rate" in chip.figures:
+        return _MATRIX_CORES
+    if "Triton" in row.implementation:
+        hopper = chip["f16_rate"] > 1024
+        return (*(_HOPPER_TRITON if hopper else _AMPERE_TRITON), *(_SMALL if "ops.matmul" in row.implementation else ()))
+    return (*_LARGE, *_SMALL)
+
+
+def _pipeline(row: Row, chip: ChipFigures) -> dict[str, bool]:
+    lanes = "mall_rate" in chip.figures and ("Triton" in row.implementation or "TLX" in row.implementation)
+    return {"lanes_copy": lanes, "waits": "not pipelined" in row.config}
+
+
+def _fits(chip: ChipFigures, problem: Problem, tile: Tile) -> bool:
+    return tile.split == 1 or (problem.k // tile.split >= tile.k and problem.m * problem.n <= 1 << 22)
+
+
+def _lanes(chip: ChipFigures) -> int:
+    return 64 if "mall_rate" in chip.figures else 32
+
+
+def _resident(chip: ChipFigures, problem: Problem, tile: Tile) -> int:
+    if tile.persistent:
+        return 1
+    lanes = _lanes(chip) * tile.waves
+    tile_bytes = (tile.m + tile.n) * tile.k * problem.size
+    slots = max(1, tile.stages - 1) if "mall_rate" in chip.figures else max(1, tile.stages)
+    held = tile.m * tile.n / lanes + _REGISTERS_BESIDE + (tile_bytes / 4 / lanes if "mall_rate" in chip.figures else 16)
+    by_registers = chip["registers"] // (min(held, 512 if "mall_rate" in chip.figures else 255) * lanes)
+    return int(max(1, min(chip["shared_bytes"] // (slots * tile_bytes), by_registers, chip["waves"] // tile.waves)))
+
+
+def _shared(chip: ChipFigures, problem: Problem, tile: Tile) -> float:
+    """Bytes that waves, or a warpgroup's matrix unit, read of shared memory in a step."""
+    if chip["f16_rate"] > 1024 and "mall_rate" not in chip.figures and problem.kind != "f32":
+        return tile.k * problem.size * (tile.m + tile.n * max(1, tile.m // 64))
+    down = 1
+    while down * down < tile.waves and tile.m // (2 * down) >= 16:
+        down *= 2
+    across = max(1, min(tile.waves // down, tile.n // 8))
+    copies = max(1, tile.waves // (down * across))
+    return tile.k * problem.size * copies * (tile.m * across + tile.n * down)
+
+
+def _traffic(chip: ChipFigures, problem: Problem, tile: Tile, resident: int, across: int, down: int) -> tuple[float, float]:
+    """Bytes of the launch from memory, and from the cache before it, by the tiles that run at the same time."""
+    together = min(across * down, int(chip["processors"]) * resident)
+    order = np.arange(together)
+    width = tile.group * down
+    first = order // width * tile.group
+    rows = first + order % width % np.minimum(across - first, tile.group)
+    columns = order % width // np.minimum(across - first, tile.group)
+    dies = int(chip["dies"]) if "dies" in chip.figures else 1
+    rounds = across * down / together
+    depth = problem.k * problem.size
+
+    def unique(which: np.ndarray) -> float:
+        return (len(np.unique(rows[which])) * tile.m + len(np.unique(columns[which])) * tile.n) * depth * rounds
+
+    operands = (problem.m + problem.n) * depth
+    result = problem.m * problem.n * problem.out * (1 if tile.split == 1 else 3)
+    through = sum(unique(order % dies == die) for die in range(dies) if die < together)
+    last = chip["mall_bytes"] if "mall_bytes" in chip.figures else chip["l2_bytes"]
+    memory = operands if operands <= last else max(operands, unique(order >= 0))
+    if problem.warm and (operands + result) * problem.batch <= last:
+        return 0.0, problem.batch * (through + result)
+    return problem.batch * (memory + result), problem.batch * ((through if dies > 1 else memory) + result)
+
+
+def _quantised(row: Row, chip: ChipFigures) -> float:
+    """The kernel before the product that brings the activations to fp8."""
+    elements = row.numbers["M"] * row.numbers["K"]
+    return _KERNEL_US * 1e-6 + elements * 3 / (chip["memory_rate"] * 1e9) + (chip["memory_latency"] / chip["clock"]) * 1e-6
+
+
+def _grouped(row: Row, chip: ChipFigures) -> Predicted:
+    words = row.shape.split()
+    count, side = int(words[0]), int(words[3].partition("^")[0])
+    problem = Problem(side, side, side, "f16", 2, 2, count)
+    tiles = (Tile(128, 128, 32, 4, 2), Tile(64, 64, 32, 4, 2))
+    lanes = "mall_rate" in chip.figures
+    best = min(
+        (outlined_time(chip, outlined(chip, problem, tile, lanes_copy=lanes), chip["event_launch"]) for tile in tiles),
+        key=lambda time: time.seconds,
+    )
+    return Predicted(best.seconds, problem.operations, limit=best.limit)

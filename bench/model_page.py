@@ -1,0 +1,162 @@
+"""The page of the model of time: errors by source, chip, kind and size, how often variants are in the right order, every point."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import mean, median
+
+from model_rows import Row, slower_when_more
+
+_HEAD = """# The model of time against published timings
+
+Written by `python bench/model.py POINTS.csv --out bench/model.md`. The points are other people's measurements, which are not
+part of this repository; the figures below compare with them. Nothing was measured here.
+
+An error is |predicted / published - 1| of the time, whatever the row's unit. Rows marked *exact* are kernels with a public
+source, *class*
+those of libraries, *micro* microbenchmarks. *Held out* are rows whose crc32(id) is odd: their errors took no part in any choice.
+Figures
+of products come from manuals and from microbenchmarks that are not held out (`plugins/*/src/*/timing/products/*.yaml`, each with
+its source). No figure is fitted to a kernel's time.
+
+How: *outline* is `tilefw.timing.outline`: what each workgroup computes and moves, step by step, on the product's figures, with
+the clock
+that its power limit leaves (`tilefw.timing.power`). A kernel whose tile is not published takes the fastest of the tiles that its
+library
+or autotuner chooses among. *figures* are formulas of the product's figures alone. Neither executes machine code of the published
+kernel.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A row, its prediction in the row's unit, how it was made and what limits, or the reason why there is none."""
+
+    row: Row
+    predicted: float | None
+    how: str
+    limit: str
+    reason: str = ""
+
+    @property
+    def ratio(self) -> float:
+        """Predicted by published time."""
+        assert self.predicted is not None
+        ratio = self.predicted / self.row.value
+        return ratio if slower_when_more(self.row) else 1 / ratio
+
+    @property
+    def error(self) -> float:
+        return abs(self.ratio - 1)
+
+    def line(self) -> str:
+        said = self.reason if self.predicted is None else f"{self.predicted:.4g} ({self.ratio:.2f} of the time) {self.limit}"
+        row = self.row
+        what = f"{row.chip[:12]} {row.kind} {row.shape} {row.dtype[:8]} {row.implementation[:40]}"
+        return f"{row.id} {what}: {row.value:g} {row.unit}, {said}"
+
+
+def page(found: Sequence[Judged]) -> str:
+    """The whole page."""
+    known = [one for one in found if one.predicted is not None]
+    exact = [one for one in known if one.row.mark == "exact" and not _doubted(one.row)]
+    parts = [
+        _HEAD,
+        f"{len(known)} of {len(found)} points have a prediction.\n",
+        "## By mark\n",
+        _table(("mark", "part"), known, lambda one: (one.row.mark, "held out" if one.row.held_out else "seen")),
+        "## Exact rows that no source or reader doubts, by source\n",
+        _table(("source", "part"), exact, lambda one: (one.row.source, "held out" if one.row.held_out else "seen")),
+        "## Order of variants\n",
+        _order(known),
+        "## By source\n",
+        _table(("source", "mark"), known, lambda one: (one.row.source, one.row.mark)),
+        "## By chip\n",
+        _table(("chip", "mark"), known, lambda one: (one.row.chip, one.row.mark)),
+        "## By kind\n",
+        _table(("kind", "mark"), known, lambda one: (one.row.kind, one.row.mark)),
+        "## By published time\n",
+        _table(("time", "mark"), [one for one in known if one.row.unit in _TIMES], _size),
+        "## What has no prediction\n",
+        _reasons(found),
+        "## All points\n",
+        _points(found),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+_TIMES = {"us": 1.0, "ms": 1000.0}
+
+
+def _doubted(row: Row) -> bool:
+    return row.config.startswith(("SUSPECT", "HOST-BOUND?", "DOUBTFUL", "IMPOSSIBLE"))
+
+
+def _size(one: Judged) -> tuple[str, str]:
+    micros = one.row.value * _TIMES[one.row.unit]
+    for most, word in ((5, "up to 5 us"), (20, "5 to 20 us"), (100, "20 to 100 us"), (1000, "0.1 to 1 ms")):
+        if micros <= most:
+            return word, one.row.mark
+    return "above 1 ms", one.row.mark
+
+
+def _table(heads: Sequence[str], found: Iterable[Judged], key: Callable[[Judged], Sequence[str]]) -> str:
+    groups: dict[tuple[str, ...], list[Judged]] = defaultdict(list)
+    for one in found:
+        groups[tuple(key(one))].append(one)
+    lines = [
+        f"| {' | '.join(heads)} | points | median error | mean error | within 10% | median ratio |",
+        "|---" * (len(heads) + 5) + "|",
+    ]
+    for names, ones in sorted(groups.items()):
+        errors = [one.error for one in ones]
+        close = sum(error <= 0.1 for error in errors) / len(ones)
+        figures = f"{median(errors):.0%} | {mean(errors):.0%} | {close:.0%} | {median(one.ratio for one in ones):.2f}"
+        lines.append(f"| {' | '.join(names)} | {len(ones)} | {figures} |")
+    return "\n".join(lines) + "\n"
+
+
+def _order(found: Iterable[Judged]) -> str:
+    """Pairs of rows of one problem (source, chip, kind, shape, type) whose published values differ by more than 10%."""
+    groups: dict[tuple[str, ...], list[Judged]] = defaultdict(list)
+    for one in found:
+        row = one.row
+        groups[row.source, row.chip, row.kind, row.shape, row.dtype, row.unit].append(one)
+    right: Counter[str] = Counter()
+    pairs: Counter[str] = Counter()
+    for key, ones in groups.items():
+        for place, one in enumerate(ones):
+            for other in ones[place + 1 :]:
+                apart = one.row.value / other.row.value
+                if max(apart, 1 / apart) > 1.1:
+                    pairs[key[0]] += 1
+                    right[key[0]] += ((one.predicted or 0) > (other.predicted or 0)) == (apart > 1)
+    if not pairs:
+        return "No two rows of one problem differ by more than 10%.\n"
+    lines = ["| source | pairs that differ by more than 10% | in the right order |", "|---|---|---|"]
+    lines += [f"| {source} | {count} | {right[source] / count:.0%} |" for source, count in sorted(pairs.items())]
+    lines.append(f"| all | {sum(pairs.values())} | {sum(right.values()) / sum(pairs.values()):.0%} |")
+    return "\n".join(lines) + "\n"
+
+
+def _reasons(found: Iterable[Judged]) -> str:
+    counts = Counter((one.reason, one.row.source) for one in found if one.predicted is None)
+    by_reason: dict[str, list[str]] = defaultdict(list)
+    for (reason, source), count in sorted(counts.items()):
+        by_reason[reason].append(f"{source} {count}")
+    lines = ["| reason | rows by source |", "|---|---|"]
+    return "\n".join(lines + [f"| {reason} | {', '.join(sources)} |" for reason, sources in by_reason.items()]) + "\n"
+
+
+def _points(found: Iterable[Judged]) -> str:
+    lines = ["| id | mark | published | predicted | ratio of times | limit, or why not |", "|---|---|---|---|---|---|"]
+    for one in found:
+        row = one.row
+        if one.predicted is None:
+            said = f"| | {one.reason}"
+        else:
+            said = f"{one.predicted:.4g} | {one.ratio:.2f} | {one.limit or one.how}"
+        lines.append(f"| {row.id} | {row.mark} | {row.value:g} {row.unit} | {said} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,177 @@
+"""Outlines of kernels that stream arrays: element by element, norms, rotations, losses, sums. What each reads and writes is counted
+from its public source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import ceil
+
+from model_rows import CannotModelError, Predicted, Row
+
+from tilefw.api.timing import ChipFigures
+from tilefw.timing.outline import Outline, Work, at_clock, outlined_time
+
+_HOST = "the source's own flag says that the host's Python was timed, not the chip"
+# Liger's benchmarks of Megatron's layers and losses: the element types of its scripts at the stated version.
+_LIGER_SIZES = (("megatron", 2), ("kl_div", 4), ("jsd", 4), ("tvd", 4), ("cross_entropy", 4))
+
+
+def streamed(
+    chip: ChipFigures, read: float, write: float, *, lanes: int, elements: int, size: int, warm: bool, launch: float
+) -> Outline:
+    """A launch of `elements` whose workgroups of `lanes` lanes hold one tile each, as wide as 16 bytes a lane and access."""
+    tile = lanes * max(1, 16 // size)
+    workgroups = max(1, ceil(elements / tile))
+    share = (read + write) / workgroups
+    waves = max(1, lanes // (64 if "mall_rate" in chip.figures else 32))
+    last = chip["mall_bytes"] if "mall_bytes" in chip.figures else chip["l2_bytes"]
+    resident = int(chip["waves"] // waves)
+    kept = warm and read + write <= last
+    moved = 0.0 if kept else read + write
+    part = read / (read + write)
+    return Outline(
+        workgroups,
+        waves,
+        resident,
+        1,
+        Work(vector=4.0 * tile, read=share * part),
+        last=Work(write=share * (1 - part)),
+        ahead=0.0,
+        memory=moved,
+        middle=moved,
+        cached=kept,
+    )
+
+
+def predicted_stream(row: Row) -> Predicted:
+    """The time of a row that streams. Raises CannotModelError."""
+    chip = row.figures()
+    if "HOST-BOUND?" in row.config:
+        raise CannotModelError(_HOST)
+    if row.clock():
+        chip = at_clock(chip, row.clock() or 0)
+    made = next((count for word, count in _COUNTS.items() if _named(row, word)), None)
+    if made is None:
+        raise CannotModelError("what the kernel reads and writes is not known from a public source")
+    elements, read, write, counted = made(row)
+    graph = "graph" in row.config.lower()
+    launch = chip["launch"] if graph else chip["event_launch"]
+    outline = streamed(chip, read, write, lanes=128, elements=elements, size=_size(row), warm=graph, launch=launch)
+    time = outlined_time(chip, outline, launch)
+    return Predicted(time.seconds, nbytes=counted, limit=time.limit)
+
+
+def _named(row: Row, word: str) -> bool:
+    kind, _, implementation = word.partition(":")
+    return row.kind.startswith(kind) and implementation in row.implementation
+
+
+def _size(row: Row) -> int:
+    if not row.dtype.startswith("see"):
+        return row.size
+    return next((size for word, size in _LIGER_SIZES if word in row.implementation), 4)
+
+
+Counts = tuple[int, float, float, float]
+"""Elements, bytes read, bytes written, bytes that the source counts."""
+
+
+def _plain(reads: float, writes: float) -> Callable[[Row], Counts]:
+    """So many arrays of the shape read and written, which the source counts."""
+
+    def counts(row: Row) -> Counts:
+        elements = _elements(row)
+        read, write = reads * elements * _size(row), writes * elements * _size(row)
+        return elements, read, write, read + write
+
+    return counts
+
+
+def _elements(row: Row) -> int:
+    n = row.numbers
+    if "2^31" in row.shape:
+        return 1 << 31
+    if "2^30" in row.shape:
+        return 1 << 30
+    if "x" in row.shape and row.shape.split("x")[0].isdigit():
+        first, _, rest = row.shape.partition("x")
+        return int(first) * int(rest.split()[0].strip(","))
+    for names in (
+        ("M", "N"),
+        ("H", "M"),
+        ("B", "S", "D"),
+        ("H", "S", "B"),
+        ("B", "H", "S", "D"),
+        ("ffn_local", "S", "B"),
+        ("V", "B", "T"),
+        ("V", "S", "B"),
+        ("BT", "vocab_size"),
+        ("C", "M", "H"),
+        ("N",),
+    ):
+        if set(names) <= n.keys():
+            product = 1
+            for name in names:
+                product *= int(n[name])
+            return product
+    raise CannotModelError("the shape does not say how many elements there are")
+
+
+def _embedding(row: Row) -> Counts:
+    """A row of the table for each token; a table that the L2 holds is read once."""
+    n = row.numbers
+    tokens, columns = int(n["B"] * n["T"]), int(n["D"])
+    table, result = n["V"] * columns * row.size, float(tokens * columns * row.size)
+    return tokens * columns, min(table, result) + tokens * 8, result, 2 * result
+
+
+def _rope(row: Row) -> Counts:
+    """Queries and keys in place, by cosines and sines of each place."""
+    n = row.numbers
+    if "tokens" in row.shape:
+        words = row.shape.split()
+        elements = int(words[0]) * int(words[3]) * 64
+        return elements, elements * 2.0, elements * 2.0, elements * 4.0
+    if "B" in n:
+        elements = int(n["B"] * n["H"] * n["S"] * n["D"])
+        return elements, elements * 2.0, elements * 2.0, elements * 4.0
+    places, hidden = int(n.get("seq_len", n.get("T", 0))), int(n.get("hidden_size", n.get("H", 0)))
+    share = (n["num_q_heads"] + n["num_kv_heads"]) / n["num_q_heads"]
+    elements = int(places * hidden * share)
+    return elements, elements * 2.0, elements * 2.0, elements * 4.0
+
+
+# Arrays of the shape that a kernel reads and writes, by kind and implementation (its beginning and a part), the first that fits.
+_COUNTS: Mapping[str, Callable[[Row], Counts]] = {
+    "elementwise add:": _plain(2, 1),
+    "copy:": _plain(1, 1),
+    "elementwise fwd:relu_squared": _plain(1, 1),
+    "elementwise bwd:relu_squared": _plain(2, 1),
+    "rmsnorm fwd:liger_fused_add": _plain(2, 2),
+    "rmsnorm fwd:fused_add_rms_norm: liger_rms_norm": _plain(4, 2),  # the sum of two arrays is a kernel of its own before the norm
+    "rmsnorm fwd:rms_norm: huggingface": _plain(11, 8),  # eager: to fp32, square, mean, scale, back, weight
+    "rmsnorm bwd:rms_norm: huggingface": _plain(22, 14),
+    "rmsnorm fwd:": _plain(1, 1),
+    "rmsnorm bwd:liger_rms_norm": _plain(3, 2),
+    "rmsnorm bwd:fused_add": _plain(3, 1),
+    "rmsnorm bwd:": _plain(2, 1),
+    "layernorm fwd:HipKittens": _plain(2, 2),
+    "layernorm fwd:torch.compile": _plain(2, 2),
+    "layernorm fwd:torch eager": _plain(7, 5),  # dropout with its mask, sum, norm
+    "layernorm fwd:": _plain(1, 1),
+    "layernorm bwd:": _plain(2, 1),
+    "groupnorm fwd:": _plain(2, 1),
+    "groupnorm bwd:": _plain(4, 1),
+    "cross entropy fwd:megatron": _plain(2, 1),
+    "cross entropy fwd:": _plain(2, 1),  # the gradient takes the place of the logits: read twice, written once
+    "swiglu fwd:": _plain(2, 1),
+    "swiglu bwd:liger_in_place": _plain(3, 2),
+    "swiglu bwd:": _plain(3, 2),
+    "reduction loss fwd:jsd": _plain(2, 2),
+    "reduction loss fwd:": _plain(2, 1),
+    "reduction loss bwd:": _plain(2, 1),
+    "reduction:fast.cu": _plain(1, 0),
+    "reduction:CUB": _plain(1, 0),
+    "embedding": _embedding,
+    "rope": _rope,
+}

@@ -1,0 +1,93 @@
+"""Outlines of launches: what limits each, how a power limit lowers the clock, figures taken from another file."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tilefw.api.errors import CodeError
+from tilefw.timing.chip_file import ChipFigures, Figure, packaged_figures
+from tilefw.timing.outline import Outline, Work, at_clock, outlined_time
+from tilefw.timing.power import clock_under_power
+
+VALUES = {
+    "clock": 1000,
+    "matrix_clock": 1000,
+    "processors": 10,
+    "schedulers": 4,
+    "f16_rate": 1000,
+    "vector_rate": 64,
+    "special_rate": 16,
+    "shared_rate": 128,
+    "shared_latency": 30,
+    "matrix_latency": 30,
+    "barrier": 20,
+    "l1_rate": 64,
+    "l2_latency": 200,
+    "l2_rate": 1000,
+    "l2_write_rate": 1000,
+    "memory_latency": 500,
+    "memory_rate": 100,
+    "launch": 2,
+    "workgroup_cycles": 100,
+}
+PRODUCT = Outline(100, 8, 2, 64, Work({"f16": 1e6}, shared=32768, staged=16384, read=16384), last=Work(write=32768), ahead=2)
+
+
+def chip(**changed: float) -> ChipFigures:
+    values = {**VALUES, **changed}
+    return ChipFigures(
+        "toy.yaml", "toy", {name: Figure(value, "", value, value, "manual", "toy") for name, value in values.items()}
+    )
+
+
+def test_a_product_takes_what_its_matrix_units_need_and_a_little_more() -> None:
+    time = outlined_time(chip(), PRODUCT)
+    least = 100 / 10 * 64 * 1e6 / 1000 / 1e9
+    assert time.limit == "f16" and least < time.seconds - 2e-6 < 1.05 * least
+
+
+def test_a_launch_that_moves_much_takes_what_memory_needs() -> None:
+    time = outlined_time(chip(), replace(PRODUCT, memory=1e9))
+    assert time.limit == "memory" and time.seconds == pytest.approx(1e9 / 100e9, rel=0.01)
+
+
+def test_loads_that_are_not_issued_early_are_waited_for_in_each_step() -> None:
+    alone = replace(PRODUCT, resident=1, workgroups=10)
+    early, late = (outlined_time(chip(), replace(alone, ahead=ahead)).seconds for ahead in (2, 0))
+    assert late - early == pytest.approx(64 * (500 + 16384 / 64) * 1e-9, rel=0.01)
+
+
+def test_a_power_limit_lowers_the_clock_of_busy_matrix_units_alone() -> None:
+    limited = chip(matrix_clock=800)
+    busy = outlined_time(limited, PRODUCT)
+    assert 800 <= busy.clock_mhz < 850
+    assert outlined_time(limited, replace(PRODUCT, memory=1e9)).clock_mhz == 1000
+    assert outlined_time(at_clock(limited, 900), PRODUCT).clock_mhz == 900
+    assert clock_under_power(limited, 0.5) == 1000 and clock_under_power(limited, 0.8) == pytest.approx(800 / 0.8 ** (1 / 3))
+
+
+def test_a_tail_costs_a_whole_round() -> None:
+    full, tail = (outlined_time(chip(), replace(PRODUCT, workgroups=count)).seconds for count in (100, 101))
+    assert tail > 1.05 * full
+
+
+@pytest.mark.parametrize("name", sorted(set(VALUES) - {"l2_latency", "special_rate", "vector_rate"}))
+def test_every_figure_is_asked_for_by_name(name: str) -> None:
+    with pytest.raises(CodeError, match=f"no figure '{name}'"):
+        outlined_time(chip().without(name), PRODUCT)
+
+
+def test_a_file_takes_what_it_does_not_say_from_the_one_that_it_is_like(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    package = tmp_path / "figures_of_toys"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    figure = "  {}: {{value: {}, unit: MHz, kind: manual, source: toy}}\n"
+    (package / "first.yaml").write_text("chip: first\nfigures:\n" + figure.format("clock", 1) + figure.format("other", 2))
+    (package / "second.yaml").write_text("chip: second\nlike: first\nfigures:\n" + figure.format("clock", 3))
+    found = packaged_figures("figures_of_toys", "second", "toy")
+    assert (found.chip, found["clock"], found["other"]) == ("second", 3, 2)
+    (package / "third.yaml").write_text("chip: third\nlike: third\nfigures:\n" + figure.format("clock", 3))
+    with pytest.raises(CodeError, match="like itself"):
+        packaged_figures("figures_of_toys", "third", "toy")
