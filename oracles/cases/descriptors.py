@@ -117,6 +117,8 @@ def _by_columns(name: str, element: str, dtype: object, tile: tuple[int, int, in
         partial(_product, m=2 * m - 8, n=n, k=3 * k - 32, dtype=dtype, columns=True), fast=fast, chips=HOPPER,
         # Triton adds what it promotes before it waits for the product; ptxas says so, and puts a wait there (C7517).
         found=() if imprecise is None else ("TFW0820",),
+        # with so many blocks of k that slots are filled again
+        variants=(Variant((1, 1), partial(_product, m=m, n=n, k=7 * k, dtype=dtype, columns=True)),),
     )
 
 

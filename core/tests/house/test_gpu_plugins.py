@@ -42,6 +42,7 @@ ONLY = {
     "nvidia": {
         "ptxas": "the vendor's assembler",
         "isa/known": "opcodes of other chips, to refuse them by name",
+        "isa/tensor_map_size": "the size of an engine's map, for those who make room for one",
         "chips/latencies": "latencies that several chips share",
         "select/eight_bits": "older chips have no conversions of 8-bit floats",
         "select/copy_engine": "an engine that copies boxes by tensor maps",

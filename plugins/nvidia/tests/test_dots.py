@@ -64,7 +64,9 @@ def _held(values: np.ndarray, name: str) -> np.ndarray:
 
 
 def instruction_for(kinds: DotTypes, without: str, chip: Chip) -> str:
-    """The instruction on the chip, where `without` is that of a chip without 8-bit floats in its matrix unit."""
+    """The instruction on the chip, where `without` is that of a chip whose matrix unit has few types and shapes."""
+    if kinds.a == "f64" and chip.architecture.number >= 90:
+        return "m16n8k16.row.col.f64"
     if not kinds.a.startswith("f8") or "e4m3" not in chip.matrix_rates:
         return without
     return f"m16n8k32.row.col.{kinds.acc}.{'e5m2' if kinds.a == 'f8E5M2' else 'e4m3'}"

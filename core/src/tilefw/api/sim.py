@@ -42,6 +42,7 @@ from tilefw.sim.program import (
 
 if TYPE_CHECKING:
     from tilefw.sim.algebra.boxes import Box
+    from tilefw.sim.algebra.pixels import PixelList
     from tilefw.sim.algebra.primitives import PRIMITIVES, Algebra, Value
     from tilefw.sim.algebra.recording import RecordedStep, trace
     from tilefw.sim.checks.check import Check
@@ -68,6 +69,7 @@ _HOMES = {
     "Check": "tilefw.sim.checks.check",
     **dict.fromkeys(("Access", "Piece"), "tilefw.sim.memory.access"),
     "Box": "tilefw.sim.algebra.boxes",
+    "PixelList": "tilefw.sim.algebra.pixels",
     "Reduction": "tilefw.sim.memory.reductions",
     "GlobalMemory": "tilefw.sim.memory.regions",
     "SimulatedBuffers": "tilefw.sim.memory.buffers",
@@ -87,11 +89,12 @@ __all__ = [
     "Access", "Accumulation", "Action", "Algebra", "Await", "Barrier", "BitMap", "Box", "Branch", "BranchTable", "COPY_ACTIONS",
     "Call", "Check", "CopyingProgram", "Decoders", "DescribedTile", "Destination", "Exit", "Flow", "Fragment", "GlobalMemory",
     "GroupProduct", "Guard", "HazardRule", "Hazards", "Immediate", "Instruction", "Issue", "Jump", "LoadedProgram", "Meaning",
-    "Meeting", "MemorySpace", "PRIMITIVES", "Piece", "Program", "ProgramCall", "ProgramDevice", "ProgramFault", "ProgramMemory",
-    "ProgramOperand", "ProgramParameter", "ProgramTrap", "ROW_MEANINGS", "RecordedStep", "Reduction", "Register", "Registers",
-    "Return", "RunningProgram", "SimulatedBuffers", "SimulatedChip", "SimulatedEntry", "SimulatorDevice", "Sink", "Source",
-    "Special", "Stages", "Symbol", "TextBackend", "TextInstruction", "TextKernel", "TextTable", "Value", "Variable", "WORDS",
-    "Wait", "codes", "copy_shapes", "elements", "launch", "load_program", "pack", "parse_programs", "simulated_entry", "trace",
+    "Meeting", "MemorySpace", "PRIMITIVES", "Piece", "PixelList", "Program", "ProgramCall", "ProgramDevice", "ProgramFault",
+    "ProgramMemory", "ProgramOperand", "ProgramParameter", "ProgramTrap", "ROW_MEANINGS", "RecordedStep", "Reduction", "Register",
+    "Registers", "Return", "RunningProgram", "SimulatedBuffers", "SimulatedChip", "SimulatedEntry", "SimulatorDevice", "Sink",
+    "Source", "Special", "Stages", "Symbol", "TextBackend", "TextInstruction", "TextKernel", "TextTable", "Value", "Variable",
+    "WORDS", "Wait", "codes", "copy_shapes", "elements", "launch", "load_program", "pack", "parse_programs", "simulated_entry",
+    "trace",
 ]
 
 

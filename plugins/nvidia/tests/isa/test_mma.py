@@ -161,6 +161,7 @@ FLOATS = [
     pytest.param(unit, chip, shape, choice, id=f"{unit}-{shape.opcode(choice).removeprefix('mma.sync.aligned.')}")
     for unit, chip in UNITS
     for shape in SHAPES
+    if shape.since <= chip.architecture.number
     if shape.types.elements in chip.sums and shape.types.elements in ("f16", "bf16", "tf32", "f64", "e4m3")
     for choice in shape.types.each()
 ]

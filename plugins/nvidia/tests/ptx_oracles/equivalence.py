@@ -2,7 +2,9 @@
 
 A wait is redundant when every path to it has met a wait that is at least as strict since the last commit, or when every path
 from it meets one before anything could see the difference. A barrier is idle when what stands between the barriers before it and
-the barriers behind it cannot conflict: at most reads of a space on both sides of it together, or accesses on one side alone.
+the barriers behind it cannot conflict: at most reads of a space on both sides of it together, or accesses on one side alone. What
+products of a warpgroup read needs no barrier where the workgroup is one warpgroup: the unit makes a product of four warps as one,
+so that each warp's own wait, which its own writes follow, has waited for all that the product reads.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ _COMMIT = "cp.async.commit_group"
 _ENGINE_FENCE = "fence.proxy.async"
 _BULK_GROUPS = ("cp.async.bulk.commit_group", "cp.async.bulk.wait_group")
 _OWN_ADDRESS = re.compile(r"\[\s*(?P<register>%\w+)\s*\]")
+_ONE_WARPGROUP = re.compile(r"^\s*\.reqntid\s+128(?:\s*,\s*1)*\s*$", re.MULTILINE)
+_PRODUCTS = ("wgmma.mma_async", "wgmma.wait_group")
 _RESULTS = re.compile(r"\{[^}]*\}|[^,\[]*")
 _OWN_ACCESS = re.compile(r"(?:ld|st)\.shared(?P<size>\S*)$")
 # What engines do may come at any moment from their start to the wait for it; the words of barriers are a space of their own.
@@ -102,7 +106,7 @@ def proof(ptx: str, site: Site) -> str:
     if site.kind == "commit":
         return _joined_group(flow, index)
     if site.kind == "barrier":
-        return _idle_barrier(flow, index)
+        return _idle_barrier(flow, index, _PRODUCTS if _ONE_WARPGROUP.search(ptx) else ())
     if flow.nodes[index].wait is None:
         return ""  # of a queue that these rules do not know
     if _covered_before(flow, index):
@@ -196,12 +200,14 @@ def _covered(flow: Flow, index: int, edges: Sequence[Sequence[int]], ends: Calla
     return not flow.reaches_end(index, edges, stops) and all(strict(i) or not stops(i) for i in met)
 
 
-def _idle_barrier(flow: Flow, index: int) -> str:
+def _idle_barrier(flow: Flow, index: int, waited_for: tuple[str, ...]) -> str:
+    """`waited_for`: what begins opcodes whose effects need no barrier before what stands behind it."""
     sides = []
-    for edges in (flow.before, flow.after):
+    for edges, left_out in ((flow.before, waited_for), (flow.after, ())):
         effects = set()
         for i in flow.walk(index, edges, lambda i: flow.nodes[i].barrier):
-            effects |= _effects(flow, i)
+            if not left_out or not flow.nodes[i].opcode.startswith(left_out):
+                effects |= _effects(flow, i)
         sides.append(effects)
     earlier, later = sides
     if _of_own_place(flow, index):

@@ -54,6 +54,30 @@ def test_the_loops_own_waits_and_barriers_are_not_redundant() -> None:
     assert [proof(ptx, s) for s in sites(ptx) if s.kind in ("wait", "barrier")] == [""] * 5
 
 
+PRODUCTS = """
+.reqntid {threads}
+bar.sync 0;
+wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{%f1, %f2, %f3, %f4}}, %rd1, %rd2, %p1, 1, 1, 0, 0;
+wgmma.commit_group.sync.aligned;
+wgmma.wait_group.sync.aligned 0;
+{before}
+bar.sync 0;
+cp.async.cg.shared.global [ %r1 + 0 ], [ %rd1 + 0 ], 0x10;
+bar.sync 0;
+ret;
+"""
+
+
+@pytest.mark.parametrize(
+    ("threads", "before", "idle"),
+    [("128", "", True), ("128, 1, 1", "", True), ("256", "", False), ("128", "ld.shared.b32 %r2, [%r1];", False)],
+)
+def test_what_products_read_needs_no_barrier_within_one_warpgroup(threads: str, before: str, idle: bool) -> None:
+    ptx = PRODUCTS.format(threads=threads, before=before)
+    site = [site for site in sites(ptx) if site.kind == "barrier"][1]
+    assert bool(proof(ptx, site)) == idle
+
+
 MASKS = """
 .reqntid 128, 1, 1
 mov.u32 %r1, %tid.x;

@@ -3,7 +3,7 @@
 The array has up to five dimensions, the innermost first: `sizes` of them, and `strides` in bytes of all but the innermost, whose
 elements lie side by side. A box takes `extents` of them from the coordinates on, every `steps`-th element. In shared memory its
 elements lie side by side, the innermost fastest, and the address bits from 4 on are exclusive-ored with those from 7 on, as many of
-them as `swizzle` says.
+them as `swizzle` says. A box with `pixels` is a list of pixels instead, each with as many channels as the innermost extent says.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tilefw.sim.algebra.pixels import PixelList, PixelShape, listed
 from tilefw.sim.floats import Array
 
 Value = Any
@@ -32,17 +33,20 @@ class Box:
     element_bytes: Value
     swizzle: Value
     fill: Value
+    pixels: PixelList | None = None
 
     def mapped(self, function: Callable[[Value], Value]) -> Box:
         """The same with each value changed."""
         several = (tuple(map(function, values)) for values in (self.sizes, self.strides, self.extents, self.steps))
-        return Box(function(self.base), *several, *(function(v) for v in (self.element_bytes, self.swizzle, self.fill)))
+        single = (function(v) for v in (self.element_bytes, self.swizzle, self.fill))
+        return Box(function(self.base), *several, *single, None if self.pixels is None else self.pixels.mapped(function))
 
     @property
     def values(self) -> tuple[Value, ...]:
         """All values that it is told by."""
         return (
             self.base, *self.sizes, *self.strides, *self.extents, *self.steps, self.element_bytes, self.swizzle, self.fill,
+            *(self.pixels.values if self.pixels else ()),
         )
 
 
@@ -55,6 +59,7 @@ class BoxShape:
     element_bytes: int
     swizzle: int
     fill: int
+    pixels: PixelShape | None = None
 
     @property
     def bytes(self) -> int:
@@ -62,7 +67,9 @@ class BoxShape:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Elements of the box along each dimension."""
+        """Elements of the box along each dimension; of a list of pixels, channels and pixels."""
+        if self.pixels is not None:
+            return self.extents[0], self.pixels.count
         return tuple(-(-extent // step) for extent, step in zip(self.extents, self.steps, strict=True))
 
 
@@ -87,11 +94,15 @@ def places(shape: BoxShape, sizes: Array, strides: Array, starts: Array, address
         counts, unit = (row_bytes // 16, *counts[1:]), 16
     grids = np.meshgrid(*(np.arange(n) for n in reversed(counts)), indexing="ij")
     along = [grid.reshape(-1) for grid in reversed(grids)]
+    steps = (16 // shape.element_bytes if wide else shape.steps[0], *shape.steps[1:])
+    if shape.pixels is None:
+        coordinates = [starts[:, axis, None] + number * steps[axis] for axis, number in enumerate(along)]
+    else:
+        pixels = [each[:, along[1]] for each in listed(shape.pixels, steps, sizes, starts)]
+        coordinates = [starts[:, 0, None] + along[0] * steps[0], *pixels]
     array = np.zeros((len(starts), len(along[0])), dtype=np.int64)
     inside = np.ones(array.shape, dtype=np.bool_)
-    for axis, number in enumerate(along):
-        step = 16 // shape.element_bytes if wide and axis == 0 else shape.steps[axis]
-        at = starts[:, axis, None] + number * step
+    for axis, at in enumerate(coordinates):
         inside &= (at >= 0) & (at < sizes[:, axis, None])
         array += at * strides[:, axis, None]
     order = np.arange(len(along[0])) * unit

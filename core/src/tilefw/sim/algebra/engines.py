@@ -8,6 +8,7 @@ import numpy as np
 
 from tilefw.sim.algebra.boxes import Box, BoxShape, places
 from tilefw.sim.algebra.cluster import OFFSETS, ClusterLanes
+from tilefw.sim.algebra.pixels import PixelShape, within
 from tilefw.sim.engine.engines import landed
 from tilefw.sim.floats import Array
 from tilefw.sim.memory.access import Piece
@@ -17,7 +18,7 @@ from tilefw.sim.memory.reductions import Reduction
 from tilefw.sim.memory.regions import Region, gather
 from tilefw.sim.report import LaunchStopped, first_true
 
-_MOST_EXTENT, _MOST_STEP, _MOST_SWIZZLE = 256, 8, 3
+_MOST_EXTENT, _MOST_STEP, _MOST_SWIZZLE, _MOST_PIXELS = 256, 8, 3, 1024
 _SHARED_ALIGNMENT = 128
 
 
@@ -77,7 +78,8 @@ class EngineLanes(ClusterLanes):
             return np.stack([np.broadcast_to(v, self.frame.shape)[acting].astype(np.int64) for v in values], axis=1)
 
         rank = len(coordinates)
-        facts = rows([*box.extents, *box.steps, box.element_bytes, box.swizzle, box.fill])
+        listing = box.pixels.values if box.pixels else ()
+        facts = rows([*box.extents, *box.steps, box.element_bytes, box.swizzle, box.fill, *listing])
         starts = rows([c.astype(np.uint32).view(np.int32) for c in coordinates])
         sizes, strides = rows(box.sizes), rows([box.element_bytes, *box.strides])
         lanes_of = np.flatnonzero(acting)
@@ -86,8 +88,12 @@ class EngineLanes(ClusterLanes):
             lanes = np.zeros(self.frame.shape, dtype=np.bool_)
             lanes.reshape(-1)[lanes_of[chosen]] = True
             numbers = fact.tolist()
-            shape = BoxShape(tuple(numbers[:rank]), tuple(numbers[rank : 2 * rank]), *numbers[2 * rank :])
+            several, single, listed = numbers[: 2 * rank], numbers[2 * rank : 2 * rank + 3], numbers[2 * rank + 3 :]
+            pixels = PixelShape.of(listed) if listed else None
+            shape = BoxShape(tuple(several[:rank]), tuple(several[rank:]), *single, pixels)
             self._check_box(box, shape, lanes, strides[chosen])
+            if pixels is not None:
+                self._check_pixels(pixels, lanes, sizes[chosen], starts[chosen])
             self._box(
                 box, shape, lanes, shared_space, shared, sizes[chosen], strides[chosen], starts[chosen], store, barrier,
                 barrier_space, reduction, multicast,
@@ -116,6 +122,16 @@ class EngineLanes(ClusterLanes):
             self._good(lanes, everywhere & good, f"{message}; this one has {shape.extents} of {shape.element_bytes} bytes")
         base = np.broadcast_to(box.base, self.frame.shape)
         self._good(lanes, base % np.uint64(16) == 0, "an array that an engine copies begins at a multiple of 16 bytes")
+
+    def _check_pixels(self, pixels: PixelShape, lanes: Array, sizes: Array, starts: Array) -> None:
+        """What the description of a list of pixels must keep to."""
+        everywhere = np.ones(self.frame.shape, dtype=np.bool_)
+        few = f"a list has 1 to {_MOST_PIXELS} pixels, not {pixels.count}"
+        self._good(lanes, everywhere & (1 <= pixels.count <= _MOST_PIXELS), few)
+        good = everywhere.copy()
+        good[lanes] = within(pixels, sizes, starts)
+        window = f"of corners {pixels.lower} and {pixels.upper}"
+        self._good(lanes, good, f"the first pixel of a list lies outside of the window {window} of its image")
 
     def _box(
         self, box: Box, shape: BoxShape, lanes: Array, shared_space: str, shared: Array, sizes: Array, strides: Array,

@@ -56,3 +56,13 @@ class Simulator(SimulatorDevice):
         return Struct(
             tensor_map.encoded(address, sizes, strides, box, element, swizzle=swizzle, fill=fill, steps=steps)
         )
+
+    def pixel_map(
+        self, base: BufferView, sizes: Sequence[int], strides: Sequence[int], corners: tuple[Sequence[int], Sequence[int]],
+        channels: int, pixels: int, *, element: str, swizzle: int = 0, fill: int = 0, steps: Sequence[int] | None = None,
+    ) -> Struct:
+        """As `tensor_map`, for the mode im2col, as a host's cuTensorMapEncodeIm2col makes it. Raises LaunchError."""
+        address = self._address(base)
+        return Struct(tensor_map.encoded_pixels(
+            address, sizes, strides, corners, channels, pixels, element, swizzle=swizzle, fill=fill, steps=steps
+        ))

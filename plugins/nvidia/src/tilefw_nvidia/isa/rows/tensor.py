@@ -6,7 +6,7 @@ from __future__ import annotations
 from tilefw.api.sim import Reduction
 from tilefw_nvidia.chips.versions import SPECIFIC_TARGETS
 from tilefw_nvidia.isa.meaning.tensor_map import ELEMENT_TYPES, FIELDS, described, element_type
-from tilefw_nvidia.isa.model import Chapter, Facts
+from tilefw_nvidia.isa.model import Chapter, Facts, Modifiers
 from tilefw_nvidia.isa.rows.bulk import BARRIER, reduction
 from tilefw_nvidia.isa.rows.memory import hint
 from tilefw_nvidia.isa.tensor_map_size import BYTES
@@ -19,16 +19,21 @@ DIMENSIONS = "1d 2d 3d 4d 5d"
 _FACTS: Facts = dict(dim=DIMENSIONS, unit="async", ptx="8.0", since=90)
 
 
-def _load(space: str, multicast: bool = False):
+def _taps(m: Modifiers) -> int:
+    """How many offsets a list of pixels is told: one for each dimension of space."""
+    return int(m.dim[0]) - 2
+
+
+def _load(space: str, multicast: bool = False, pixels: bool = False):
     def build(m):
-        """Start copying a box to shared memory; it completes on the barrier."""
-        dimensions = int(m.dim[0])
+        """Start copying a box, or a list of pixels, to shared memory; it completes on the barrier."""
+        dimensions, taps = int(m.dim[0]), _taps(m) if pixels else 0
 
         def meaning(lanes, to, address, *rest):
-            coordinates, barrier, more = rest[:dimensions], rest[dimensions], rest[dimensions + 1 :]
+            coordinates, barrier, offsets = rest[:dimensions], rest[dimensions], rest[dimensions + 1 : dimensions + 1 + taps]
             lanes.engine_box(
-                described(lanes, address, dimensions), space, to, coordinates, store=False, barrier=barrier, barrier_space=space,
-                multicast=more[0] if multicast else None,
+                described(lanes, address, dimensions, offsets if pixels else None), space, to, coordinates, store=False,
+                barrier=barrier, barrier_space=space, multicast=rest[dimensions + 1 + taps] if multicast else None,
             )
 
         return meaning
@@ -37,30 +42,40 @@ def _load(space: str, multicast: bool = False):
 
 
 _LOADS: Facts = _FACTS | {"section": f"{SECTION}: cp.async.bulk.tensor"}
+_OF_PIXELS: Facts = {"dim": "3d 4d 5d", "counts": {"taps": _taps}}
 for _to, _name, _ptx in (("cluster", "shared::cluster", "8.0"), ("shared", "shared::cta", "8.6")):
-    _head = f"cp.async.bulk.tensor.dim.{_name}.global{{.tile}}.{BARRIER}"
-    _operands = "[dst_shared], [map_generic:dim], [mbar_shared]"
-    _facts: Facts = _LOADS | {"ptx": _ptx}
-    form(f"{_head} {_operands}", **_facts)(_load(_to))
-    form(f"{_head}.L2::cache_hint {_operands}, policy:b64", **_facts)(_load(_to))
-    if _to == "cluster":
-        form(f"{_head}.multicast::cluster {_operands}, mask:b16", **_facts)(_load(_to, True))
-        form(f"{_head}.multicast::cluster.L2::cache_hint {_operands}, mask:b16, policy:b64", **_facts)(_load(_to, True))
+    for _mode, _pixels, _taken in (("{.tile}", False, ""), (".im2col", True, ", offsets*taps:b16")):
+        _head = f"cp.async.bulk.tensor.dim.{_name}.global{_mode}.{BARRIER}"
+        _operands = f"[dst_shared], [map_generic:dim], [mbar_shared]{_taken}"
+        _facts: Facts = _LOADS | {"ptx": _ptx} | (_OF_PIXELS if _pixels else {})
+        form(f"{_head} {_operands}", **_facts)(_load(_to, pixels=_pixels))
+        form(f"{_head}.L2::cache_hint {_operands}, policy:b64", **_facts)(_load(_to, pixels=_pixels))
+        if _to == "cluster":
+            form(f"{_head}.multicast::cluster {_operands}, mask:b16", **_facts)(_load(_to, True, _pixels))
+            form(f"{_head}.multicast::cluster.L2::cache_hint {_operands}, mask:b16, policy:b64", **_facts)(
+                _load(_to, True, _pixels)
+            )
 
 
-def _store(m):
-    """Start copying a box from shared memory; it completes with the thread's group."""
-    dimensions = int(m.dim[0])
+def _store(pixels: bool):
+    def build(m):
+        """Start copying a box, or a list of pixels, from shared memory; it completes with the thread's group."""
+        dimensions = int(m.dim[0])
 
-    def meaning(lanes, address, *rest):
-        lanes.engine_box(described(lanes, address, dimensions), "shared", rest[dimensions], rest[:dimensions], store=True)
+        def meaning(lanes, address, *rest):
+            box = described(lanes, address, dimensions, () if pixels else None)
+            lanes.engine_box(box, "shared", rest[dimensions], rest[:dimensions], store=True)
 
-    return meaning
+        return meaning
+
+    return build
 
 
-_STORE = "cp.async.bulk.tensor.dim.global.shared::cta{.tile}.bulk_group"
-form(f"{_STORE} [map_generic:dim], [src_shared]", **_LOADS)(_store)
-form(f"{_STORE}.L2::cache_hint [map_generic:dim], [src_shared], policy:b64", **_LOADS)(_store)
+_STORED: tuple[tuple[str, bool, Facts], ...] = (("{.tile}", False, {}), (".im2col_no_offs", True, {"dim": "3d 4d 5d"}))
+for _mode, _pixels, _facts in _STORED:
+    _head = f"cp.async.bulk.tensor.dim.global.shared::cta{_mode}.bulk_group"
+    form(f"{_head} [map_generic:dim], [src_shared]", **_LOADS | _facts)(_store(_pixels))
+    form(f"{_head}.L2::cache_hint [map_generic:dim], [src_shared], policy:b64", **_LOADS | _facts)(_store(_pixels))
 
 
 # The types whose elements an operation reduces ("cp.reduce.async.bulk.tensor": table of operations), each with the algebra's name.
@@ -77,31 +92,36 @@ def _reductions(op: str) -> dict[int, Reduction]:
     return {ELEMENT_TYPES[name]: reduction(op, name) for name in types}
 
 
-def _reduce(m):
-    """As a store, but each element becomes op(it, the one of the box); the map has their type."""
-    dimensions, known = int(m.dim[0]), _reductions(m.op)
+def _reduce(pixels: bool):
+    def build(m):
+        """As a store, but each element becomes op(it, the one of the box); the map has their type."""
+        dimensions, known = int(m.dim[0]), _reductions(m.op)
 
-    def meaning(lanes, address, *rest):
-        box, element = described(lanes, address, dimensions), element_type(lanes, address)
-        served = lanes.const(0, 1)
-        for number, done in known.items():
-            here = lanes.compare(element, lanes.const(number, 8), "eq", False)
-            served = lanes.or_(served, here)
-            lanes.engine_box(box, "shared", rest[dimensions], rest[:dimensions], store=True, reduction=done, where=here)
-        lanes.require(served, f"no engine reduces elements of the map's type by {m.op}")
+        def meaning(lanes, address, *rest):
+            box = described(lanes, address, dimensions, () if pixels else None)
+            element, served = element_type(lanes, address), lanes.const(0, 1)
+            for number, done in known.items():
+                here = lanes.compare(element, lanes.const(number, 8), "eq", False)
+                served = lanes.or_(served, here)
+                lanes.engine_box(box, "shared", rest[dimensions], rest[:dimensions], store=True, reduction=done, where=here)
+            lanes.require(served, f"no engine reduces elements of the map's type by {m.op}")
 
-    return meaning
+        return meaning
+
+    return build
 
 
-_REDUCE = "cp.reduce.async.bulk.tensor.dim.global.shared::cta.op{.tile}.bulk_group"
 _REDUCES: Facts = _FACTS | {"section": f"{SECTION}: cp.reduce.async.bulk.tensor", "op": "add min max inc dec and or xor"}
-form(f"{_REDUCE} [map_generic:dim], [src_shared]", **_REDUCES)(_reduce)
-form(f"{_REDUCE}.L2::cache_hint [map_generic:dim], [src_shared], policy:b64", **_REDUCES)(_reduce)
+for _mode, _pixels, _facts in _STORED:
+    _head = f"cp.reduce.async.bulk.tensor.dim.global.shared::cta.op{_mode}.bulk_group"
+    form(f"{_head} [map_generic:dim], [src_shared]", **_REDUCES | _facts)(_reduce(_pixels))
+    form(f"{_head}.L2::cache_hint [map_generic:dim], [src_shared], policy:b64", **_REDUCES | _facts)(_reduce(_pixels))
 
-_PREFETCH = "cp.async.bulk.prefetch.tensor.dim.L2.global{.tile}"
 _PREFETCHES: Facts = _FACTS | {"section": f"{SECTION}: cp.async.bulk.prefetch.tensor"}
-form(f"{_PREFETCH} [map_generic:dim]", **_PREFETCHES)(hint)
-form(f"{_PREFETCH}.L2::cache_hint [map_generic:dim], policy:b64", **_PREFETCHES)(hint)
+for _mode, _taken, _facts in (("{.tile}", "", {}), (".im2col", ", offsets*taps:b16", _OF_PIXELS)):
+    _head = f"cp.async.bulk.prefetch.tensor.dim.L2.global{_mode}"
+    form(f"{_head} [map_generic:dim]{_taken}", **_PREFETCHES | _facts)(hint)
+    form(f"{_head}.L2::cache_hint [map_generic:dim]{_taken}, policy:b64", **_PREFETCHES | _facts)(hint)
 form("prefetch{.space}.tensormap [a]", space="const param", unit="memory", section=f"{SECTION}: prefetch", ptx="8.0", since=90)(
     hint
 )
