@@ -110,6 +110,38 @@ def test_a_ctrl_c_of_a_launch_that_has_ended_does_not_stop_the_next() -> None:
     assert not stopped
 
 
+@pytest.mark.usefixtures("pythons_own_handler")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a system without forks")
+def test_ctrl_c_in_a_fork_that_another_thread_has_made_ends_no_launch_of_the_parents() -> None:
+    watch, stopped, status = interrupt_watch(), [], []
+
+    def fork() -> None:
+        child = os.fork()
+        if child == 0:  # nothing but its status gets out
+            signal.signal(signal.SIGINT, lambda *_: None)
+            _interrupt()
+            wakes = signal.set_wakeup_fd(-1)
+            os._exit(0 if wakes == -1 and _closed(reads) and _closed(pipe) else 1)
+        status.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+    with watch.watching(lambda: stopped.append(1)):
+        reads, pipe = watch.reads, watch.pipe
+        other = threading.Thread(target=fork)
+        other.start()
+        other.join()
+        time.sleep(0.05)
+    assert status == [0] and not stopped
+
+
+def _closed(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return True
+    return False
+
+
 def test_a_launch_by_a_signals_handler_within_a_launch_runs_in_memory_of_its_own() -> None:
     places: list[int] = []
 

@@ -62,8 +62,18 @@ class InterruptWatch:
         return True
 
     def _forget(self) -> None:
-        self.pipe = -1
+        """In a fork, whose signals are not the parent's: a thread may have forked while the main thread had a launch."""
+        pipe, self.pipe, self.stop, self.lock = self.pipe, -1, None, threading.RLock()
         self._waiting = select.poll()
+        if pipe < 0:
+            return
+        found = signal.set_wakeup_fd(-1)
+        before = self.before if found == pipe else found
+        if before >= 0:
+            with suppress(OSError, ValueError):  # who waited there may have gone by now
+                signal.set_wakeup_fd(before, warn_on_full_buffer=False)
+        os.close(self.reads)
+        os.close(pipe)
 
     def _listen(self, reads: int, lock: AbstractContextManager[bool]) -> None:
         waiting = select.poll()
@@ -89,10 +99,10 @@ class InterruptWatch:
 class _Watched:
     """`InterruptWatch.watching` in the main thread. Every launch has one, and a generator would take three times as long."""
 
-    __slots__ = ("_before", "_outer", "_stop", "_watch")
+    __slots__ = ("_before", "_outer", "_pipe", "_stop", "_watch")
 
     def __init__(self, watch: InterruptWatch, stop: Callable[[], None]) -> None:
-        self._watch, self._stop = watch, stop
+        self._watch, self._stop, self._pipe = watch, stop, watch.pipe
 
     def __enter__(self) -> None:
         watch = self._watch
@@ -105,6 +115,8 @@ class _Watched:
             watch.before = before
 
     def __exit__(self, *raised: object) -> None:
+        if self._watch.pipe != self._pipe:  # a fork that a signal's handler has made: it has forgotten the launch
+            return
         self._watch.stop = self._outer
         signal.set_wakeup_fd(self._before, warn_on_full_buffer=False)
 

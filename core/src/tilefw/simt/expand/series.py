@@ -153,6 +153,9 @@ def split_constant(name: str, type_: str, pieces: int) -> tuple[float, ...]:
     return tuple(parts)
 
 
+@cache
 def _log_2(bits: int) -> Fraction:
-    """ln 2 = 2 atanh(1/3)."""
-    return 2 * sum((Fraction(1, (2 * k + 1) * 3 ** (2 * k + 1)) for k in range(bits // 3)), Fraction(0))
+    """ln 2 = 2 atanh(1/3), to more than so many bits."""
+    places = bits + 32
+    terms = ((2 << places) // ((2 * k + 1) * 3 ** (2 * k + 1)) for k in range(bits // 3))
+    return Fraction(sum(terms), 1 << places)
