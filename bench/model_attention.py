@@ -11,8 +11,10 @@ from model_rows import CannotModelError, Predicted, Row
 from tilefw.api.timing import ChipFigures
 from tilefw.timing.outline import Outline, OutlinedTime, Work, at_clock, outlined_time
 
-_LANES_BY_ELEMENT = 5.0  # scale, maximum, subtraction, sum, conversion to the operand's type: one operation each of a score
-_BACKWARD_BY_ELEMENT = 7.0  # scale, subtraction, two conversions, difference and product of the gradient, mask
+# Instructions of a lane beside those of matrix units, of a score: what ptxas makes of Triton 3.9's attention, 128 queries by 64
+# keys (`bench/results.md` and `bench/hopper.md`, column "SASS loop"): 8 to 9.5 with heads of 64, 14 to 15.4 with heads of 128.
+_BY_SCORE, _BY_SCORE_OF_64 = 3.0, 6.0
+_BACKWARD_BY_SCORE = 2.0  # times those: scores again, and as many for their gradient (assumption)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,11 @@ def _blocks(row: Row, chip: ChipFigures, backward: bool) -> tuple[Blocks, ...]:
     return _APART if warp_specialised else _HOPPER
 
 
+def _by_score(call: Attention, blocks: Blocks) -> float:
+    """Instructions of a lane for each score. What is done for each element of the result is shared by the keys of a block."""
+    return _BY_SCORE + _BY_SCORE_OF_64 * call.size / max(64, blocks.keys)
+
+
 def _resident(chip: ChipFigures, call: Attention, blocks: Blocks, tiles: float, held: float) -> int:
     """Workgroups that fit a processor, by `tiles` bytes of shared memory and `held` registers of a lane."""
     lanes = (64 if "mall_rate" in chip.figures else 32) * blocks.waves
@@ -116,7 +123,7 @@ def _forward(chip: ChipFigures, call: Attention, blocks: Blocks) -> Outline:
     moved = 2.0 * keys * size * call.nbytes
     step = Work(
         {call.kind: 2.0 * scores * size},
-        vector=_LANES_BY_ELEMENT * scores + rows * size,
+        vector=_by_score(call, blocks) * scores,
         special=float(scores),
         shared=moved * (1 + (rows / 64 if chip["f16_rate"] > 1024 and "mall_rate" not in chip.figures else blocks.waves / 2)),
         read=moved,
@@ -157,7 +164,7 @@ def _backward(chip: ChipFigures, call: Attention, blocks: Blocks) -> Outline:
     moved = 2.0 * rows * size * call.nbytes
     step = Work(
         {call.kind: 5.0 * scores * size},
-        vector=_BACKWARD_BY_ELEMENT * scores,
+        vector=_BACKWARD_BY_SCORE * _by_score(call, blocks) * scores,
         special=float(scores),
         shared=moved * (1 + blocks.waves / 2) + 4.0 * scores * call.nbytes,
         read=moved,

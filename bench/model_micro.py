@@ -89,7 +89,7 @@ def _roofline(row: Row, chip: ChipFigures) -> float:
     """Multiply-adds by the byte, at the clock that was measured."""
     intensity = _found(r"([\d.]+) Flop/B", row.shape)
     clock = row.clock() or chip["clock"]
-    lanes = chip["f32_rate"] if "mall_rate" not in chip.figures else chip["vector_rate"]
+    lanes = chip["f32_rate"] if "mall_rate" not in chip.figures else chip["issue_rate"]
     peak = 2 * lanes * chip["processors"] * clock / 1e3
     rate = min(chip["memory_rate"], peak / intensity)
     return rate if row.unit == "GB/s" else rate * intensity
@@ -150,7 +150,7 @@ def _matrix(row: Row, chip: ChipFigures) -> float:
     )
     if row.shape.endswith("_f64"):
         kind = "f64"
-    rate = chip["vector_rate"] * 2 if row.shape.endswith("_f32") and "xf32" not in row.shape else chip[f"{kind}_rate"]
+    rate = chip["issue_rate"] * 2 if row.shape.endswith("_f32") and "xf32" not in row.shape else chip[f"{kind}_rate"]
     return m * n * k / (rate / chip["schedulers"])
 
 

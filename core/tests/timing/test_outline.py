@@ -16,7 +16,7 @@ VALUES = {
     "processors": 10,
     "schedulers": 4,
     "f16_rate": 1000,
-    "vector_rate": 64,
+    "issue_rate": 64,
     "special_rate": 16,
     "shared_rate": 128,
     "shared_latency": 30,
@@ -72,7 +72,7 @@ def test_a_tail_costs_a_whole_round() -> None:
     assert tail > 1.05 * full
 
 
-@pytest.mark.parametrize("name", sorted(set(VALUES) - {"l2_latency", "special_rate", "vector_rate"}))
+@pytest.mark.parametrize("name", sorted(set(VALUES) - {"l2_latency", "special_rate", "issue_rate"}))
 def test_every_figure_is_asked_for_by_name(name: str) -> None:
     with pytest.raises(CodeError, match=f"no figure '{name}'"):
         outlined_time(chip().without(name), PRODUCT)
